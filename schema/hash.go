@@ -1,0 +1,141 @@
+package schema
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"slices"
+)
+
+// sum computes the hash from the node's own keywords and its children's hashes. Every part is written with a tag and a
+// length, so that no two different schemas write the same bytes.
+func (n *Node) sum() Hash {
+	var b buf
+	b.str('t', n.Type)
+	b.flag('n', n.Nullable)
+	b.flag('i', n.IntOrString)
+	b.flag('u', n.PreserveUnknown)
+	b.flag('e', n.Embedded)
+	if n.HasDefault {
+		b.json('d', n.Default)
+	}
+	for _, v := range n.Enum {
+		b.json('E', v)
+	}
+	b.str('f', n.Format)
+	b.str('p', n.Pattern)
+	b.int('l', n.MinLength)
+	b.int('L', n.MaxLength)
+	b.float('m', n.Minimum)
+	b.float('M', n.Maximum)
+	b.flag('x', n.ExclusiveMinimum)
+	b.flag('X', n.ExclusiveMaximum)
+	b.float('*', n.MultipleOf)
+	b.child('I', n.Items)
+	b.int('a', n.MinItems)
+	b.int('A', n.MaxItems)
+	b.flag('q', n.UniqueItems)
+	for _, p := range n.Properties {
+		b.str('P', p.Name)
+		b.child('c', p.Node)
+	}
+	b.child('+', n.Additional)
+	if n.AdditionalBool != nil {
+		b.flag('1', *n.AdditionalBool)
+		b.flag('0', !*n.AdditionalBool)
+	}
+	for _, r := range n.Required {
+		b.str('r', r)
+	}
+	b.int('o', n.MinProperties)
+	b.int('O', n.MaxProperties)
+	b.children('&', n.AllOf)
+	b.children('|', n.AnyOf)
+	b.children('^', n.OneOf)
+	b.child('!', n.Not)
+	b.str('T', n.ListType)
+	for _, k := range n.ListMapKeys {
+		b.str('K', k)
+	}
+	b.str('g', n.MapType)
+	for _, r := range n.Rules {
+		b.str('R', r.Rule)
+		if r.OptionalOldSelf != nil && *r.OptionalOldSelf {
+			b.flag('S', true)
+		}
+	}
+	for _, o := range n.Odd {
+		b.str('?', o)
+	}
+	full := sha256.Sum256(b.b)
+	return Hash(full[:16])
+}
+
+type buf struct{ b []byte }
+
+func (b *buf) str(tag byte, s string) {
+	if s == "" {
+		if tag == 'P' || tag == 'r' || tag == 'K' || tag == 'R' {
+			b.b = append(b.b, tag, 0)
+		}
+		return
+	}
+	b.b = append(b.b, tag)
+	b.b = binary.AppendUvarint(b.b, uint64(len(s)))
+	b.b = append(b.b, s...)
+}
+
+func (b *buf) flag(tag byte, v bool) {
+	if v {
+		b.b = append(b.b, tag)
+	}
+}
+
+func (b *buf) int(tag byte, v *int64) {
+	if v != nil {
+		b.b = binary.AppendVarint(append(b.b, tag), *v)
+	}
+}
+
+func (b *buf) float(tag byte, v *float64) {
+	if v != nil {
+		b.b = binary.BigEndian.AppendUint64(append(b.b, tag), math.Float64bits(*v))
+	}
+}
+
+func (b *buf) child(tag byte, n *Node) {
+	if n != nil {
+		b.b = append(append(b.b, tag), n.hash[:]...)
+	}
+}
+
+func (b *buf) children(tag byte, ns []*Node) {
+	if len(ns) == 0 {
+		return
+	}
+	hs := make([][]byte, len(ns))
+	for i, n := range ns {
+		hs[i] = n.hash[:]
+	}
+	slices.SortFunc(hs, bytes.Compare) // junctors do not depend on the order
+	b.b = binary.AppendUvarint(append(b.b, tag), uint64(len(ns)))
+	for _, h := range hs {
+		b.b = append(b.b, h...)
+	}
+}
+
+func (b *buf) json(tag byte, v any) {
+	raw, err := json.Marshal(v)
+	if err != nil { // cannot happen for decoded JSON
+		raw = []byte(err.Error())
+	}
+	kind := byte('j')
+	if _, ok := v.(float64); ok {
+		kind = 'f' // 1 and 1.0 are different enum values
+	}
+	b.b = append(b.b, tag, kind)
+	b.b = binary.AppendUvarint(b.b, uint64(len(raw)))
+	b.b = append(b.b, raw...)
+}

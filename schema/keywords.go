@@ -1,0 +1,160 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Role says what a keyword does, and so what has to hold when it changes.
+type Role string
+
+// The roles.
+const (
+	// Text is for people: it changes nothing that is accepted, pruned or defaulted.
+	Text Role = "text"
+	// Structure says which fields exist: it decides types and what is pruned.
+	Structure Role = "structure"
+	// Value restricts values.
+	Value Role = "value"
+	// Junctor combines other schemas.
+	Junctor Role = "junctor"
+	// Defaulting fills in what is left out.
+	Defaulting Role = "defaulting"
+	// Topology says how lists and maps are merged, and for lists which items are equal.
+	Topology Role = "topology"
+	// Forbidden keywords cannot stand in a structural schema; a schema that has one is outside the model.
+	Forbidden Role = "forbidden"
+)
+
+// Keyword is one field of [apiextensionsv1.JSONSchemaProps] and how it is treated. The list is complete: a test walks the
+// fields of that type and fails for one without a row.
+type Keyword struct {
+	// Field is the Go name of the field, JSON its name in a manifest.
+	Field string
+	JSON  string
+	Role  Role
+	// read copies the keyword into the node; nil for texts and for keywords with child schemas.
+	read func(*Node, *apiextensionsv1.JSONSchemaProps) error
+}
+
+type props = apiextensionsv1.JSONSchemaProps
+
+// Keywords has one row for each field of JSONSchemaProps. How each is decided is told in docs/containment.md.
+var Keywords = []Keyword{
+	{"ID", "id", Text, nil},
+	{"Schema", "$schema", Text, nil},
+	{"Ref", "$ref", Forbidden, odd("$ref", func(p *props) bool { return p.Ref != nil })},
+	{"Description", "description", Text, nil},
+	{"Type", "type", Structure, func(n *Node, p *props) error { n.Type = p.Type; return nil }},
+	{"Format", "format", Value, func(n *Node, p *props) error { n.Format = p.Format; return nil }},
+	{"Title", "title", Text, nil},
+	{"Default", "default", Defaulting, readDefault},
+	{"Maximum", "maximum", Value, func(n *Node, p *props) error { n.Maximum = p.Maximum; return nil }},
+	{"ExclusiveMaximum", "exclusiveMaximum", Value, func(n *Node, p *props) error { n.ExclusiveMaximum = p.ExclusiveMaximum; return nil }},
+	{"Minimum", "minimum", Value, func(n *Node, p *props) error { n.Minimum = p.Minimum; return nil }},
+	{"ExclusiveMinimum", "exclusiveMinimum", Value, func(n *Node, p *props) error { n.ExclusiveMinimum = p.ExclusiveMinimum; return nil }},
+	{"MaxLength", "maxLength", Value, func(n *Node, p *props) error { n.MaxLength = p.MaxLength; return nil }},
+	{"MinLength", "minLength", Value, func(n *Node, p *props) error { n.MinLength = p.MinLength; return nil }},
+	{"Pattern", "pattern", Value, func(n *Node, p *props) error { n.Pattern = p.Pattern; return nil }},
+	{"MaxItems", "maxItems", Value, func(n *Node, p *props) error { n.MaxItems = p.MaxItems; return nil }},
+	{"MinItems", "minItems", Value, func(n *Node, p *props) error { n.MinItems = p.MinItems; return nil }},
+	{"UniqueItems", "uniqueItems", Value, func(n *Node, p *props) error { n.UniqueItems = p.UniqueItems; return nil }},
+	{"MultipleOf", "multipleOf", Value, func(n *Node, p *props) error { n.MultipleOf = p.MultipleOf; return nil }},
+	{"Enum", "enum", Value, readEnum},
+	{"MaxProperties", "maxProperties", Value, func(n *Node, p *props) error { n.MaxProperties = p.MaxProperties; return nil }},
+	{"MinProperties", "minProperties", Value, func(n *Node, p *props) error { n.MinProperties = p.MinProperties; return nil }},
+	{"Required", "required", Value, readRequired},
+	{"Items", "items", Structure, nil},
+	{"AllOf", "allOf", Junctor, nil},
+	{"OneOf", "oneOf", Junctor, nil},
+	{"AnyOf", "anyOf", Junctor, nil},
+	{"Not", "not", Junctor, nil},
+	{"Properties", "properties", Structure, nil},
+	{"AdditionalProperties", "additionalProperties", Structure, nil},
+	{"PatternProperties", "patternProperties", Forbidden, odd("patternProperties", func(p *props) bool { return len(p.PatternProperties) > 0 })},
+	{"Dependencies", "dependencies", Forbidden, odd("dependencies", func(p *props) bool { return len(p.Dependencies) > 0 })},
+	{"AdditionalItems", "additionalItems", Forbidden, odd("additionalItems", func(p *props) bool { return p.AdditionalItems != nil })},
+	{"Definitions", "definitions", Forbidden, odd("definitions", func(p *props) bool { return len(p.Definitions) > 0 })},
+	{"ExternalDocs", "externalDocs", Text, nil},
+	{"Example", "example", Text, nil},
+	{"Nullable", "nullable", Structure, func(n *Node, p *props) error { n.Nullable = p.Nullable; return nil }},
+	{"XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", Structure, readPreserve},
+	{"XEmbeddedResource", "x-kubernetes-embedded-resource", Structure, func(n *Node, p *props) error { n.Embedded = p.XEmbeddedResource; return nil }},
+	{"XIntOrString", "x-kubernetes-int-or-string", Structure, func(n *Node, p *props) error { n.IntOrString = p.XIntOrString; return nil }},
+	{"XListMapKeys", "x-kubernetes-list-map-keys", Topology, func(n *Node, p *props) error { n.ListMapKeys = slices.Clone(p.XListMapKeys); return nil }},
+	{"XListType", "x-kubernetes-list-type", Topology, readListType},
+	{"XMapType", "x-kubernetes-map-type", Topology, readMapType},
+	{"XValidations", "x-kubernetes-validations", Value, readRules},
+}
+
+func odd(name string, has func(*props) bool) func(*Node, *props) error {
+	return func(n *Node, p *props) error {
+		if has(p) {
+			n.Odd = append(n.Odd, name)
+		}
+		return nil
+	}
+}
+
+func readDefault(n *Node, p *props) error {
+	if p.Default == nil {
+		return nil
+	}
+	v, err := decode(p.Default.Raw)
+	if err != nil {
+		return err
+	}
+	n.Default, n.HasDefault = v, v != nil
+	return nil
+}
+
+func readEnum(n *Node, p *props) error {
+	for i, e := range p.Enum {
+		v, err := decode(e.Raw)
+		if err != nil {
+			return fmt.Errorf("[%d]: %w", i, err)
+		}
+		n.Enum = append(n.Enum, v)
+	}
+	return nil
+}
+
+func readRequired(n *Node, p *props) error {
+	n.Required = slices.Compact(slices.Sorted(slices.Values(p.Required)))
+	return nil
+}
+
+func readPreserve(n *Node, p *props) error {
+	n.PreserveUnknown = p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
+	return nil
+}
+
+func readListType(n *Node, p *props) error {
+	if p.XListType != nil {
+		n.ListType = *p.XListType
+	}
+	return nil
+}
+
+func readMapType(n *Node, p *props) error {
+	if p.XMapType != nil {
+		n.MapType = *p.XMapType
+	}
+	return nil
+}
+
+func readRules(n *Node, p *props) error {
+	for _, r := range p.XValidations {
+		rule := Rule{
+			Rule: r.Rule, Message: r.Message, MessageExpression: r.MessageExpression, FieldPath: r.FieldPath,
+			OptionalOldSelf: r.OptionalOldSelf,
+		}
+		if r.Reason != nil {
+			rule.Reason = string(*r.Reason)
+		}
+		n.Rules = append(n.Rules, rule)
+	}
+	return nil
+}

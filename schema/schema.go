@@ -1,0 +1,267 @@
+// Package schema holds an immutable, normalised form of the OpenAPI v3 schema of a CustomResourceDefinition, with a hash
+// of every subtree so that equal parts need not be compared.
+//
+// It promises that two nodes with the same [Node.Hash] accept, prune and default the same values. Texts for people
+// (description, title, example, external documentation) are left out of the node and of the hash, and so is what a
+// validation rule says when it refuses. It does not decide whether a schema is valid: schemas that today's API server
+// would refuse (non-structural ones, for example) are held as they are.
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Limits of what [New] takes.
+const (
+	// MaxDepth is how deep schemas may nest.
+	MaxDepth = 1000
+	// MaxNodes is how many nodes a schema may have.
+	MaxNodes = 2_000_000
+)
+
+// ErrTooLarge is returned by [New] for a schema beyond [MaxDepth] or [MaxNodes].
+var ErrTooLarge = errors.New("schema is too large")
+
+// Node is one schema. All fields are read-only after [New].
+type Node struct {
+	// Type is object, array, string, integer, number, boolean, or empty.
+	Type        string
+	Nullable    bool
+	IntOrString bool
+	// PreserveUnknown is x-kubernetes-preserve-unknown-fields.
+	PreserveUnknown bool
+	// Embedded is x-kubernetes-embedded-resource.
+	Embedded bool
+
+	// Default is the decoded default, meaningful where HasDefault. A default of null counts as none, as upstream has it
+	// (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting).
+	Default    any
+	HasDefault bool
+
+	// Enum holds decoded values; nil where there is no enum.
+	Enum      []any
+	Format    string
+	Pattern   string
+	MinLength *int64
+	MaxLength *int64
+
+	Minimum          *float64
+	Maximum          *float64
+	ExclusiveMinimum bool
+	ExclusiveMaximum bool
+	MultipleOf       *float64
+
+	Items       *Node
+	MinItems    *int64
+	MaxItems    *int64
+	UniqueItems bool
+
+	// Properties are sorted by name.
+	Properties []Property
+	// Additional is the schema of additionalProperties where it is one.
+	Additional *Node
+	// AdditionalBool is additionalProperties given as true or false; nil where it is absent or a schema.
+	AdditionalBool *bool
+	Required       []string // sorted, without duplicates
+	MinProperties  *int64
+	MaxProperties  *int64
+
+	AllOf []*Node
+	AnyOf []*Node
+	OneOf []*Node
+	Not   *Node
+
+	// ListType is atomic, set, map, or empty; MapType is granular, atomic, or empty.
+	ListType    string
+	ListMapKeys []string
+	MapType     string
+
+	Rules []Rule
+
+	// Odd names keywords that no valid CRD can have ($ref, patternProperties, dependencies, definitions,
+	// additionalItems, an items list) and that this node has; what they mean is not modelled.
+	Odd []string
+
+	hash  Hash
+	index map[string]*Node // of Properties, where there are many
+}
+
+// Property is a named child of an object.
+type Property struct {
+	Name string
+	Node *Node
+}
+
+// Rule is one entry of x-kubernetes-validations.
+type Rule struct {
+	Rule              string
+	Message           string
+	MessageExpression string
+	Reason            string
+	FieldPath         string
+	OptionalOldSelf   *bool
+}
+
+// Hash identifies what a schema means.
+type Hash [16]byte
+
+// Hash returns the hash of the subtree.
+func (n *Node) Hash() Hash {
+	if n == nil {
+		return Hash{}
+	}
+	return n.hash
+}
+
+// Property returns the schema declared for the property name, or nil.
+func (n *Node) Property(name string) *Node {
+	if n == nil {
+		return nil
+	}
+	if n.index != nil {
+		return n.index[name]
+	}
+	i, ok := slices.BinarySearchFunc(n.Properties, name, func(p Property, s string) int { return strings.Compare(p.Name, s) })
+	if !ok {
+		return nil
+	}
+	return n.Properties[i].Node
+}
+
+// IsRequired tells whether name stands in required.
+func (n *Node) IsRequired(name string) bool {
+	_, ok := slices.BinarySearch(n.Required, name)
+	return ok
+}
+
+// New builds the node of a schema; nil means no schema: an empty node that keeps unknown fields, as the API server
+// treats a version without a schema. The error is [ErrTooLarge], or says which JSON value could not be decoded and where.
+func New(props *apiextensionsv1.JSONSchemaProps) (*Node, error) {
+	if props == nil {
+		n := &Node{PreserveUnknown: true}
+		n.hash = n.sum()
+		return n, nil
+	}
+	b := &builder{}
+	n, err := b.node(props, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+type builder struct {
+	nodes int
+}
+
+func (b *builder) node(p *apiextensionsv1.JSONSchemaProps, path string, depth int) (*Node, error) {
+	if b.nodes++; b.nodes > MaxNodes {
+		return nil, fmt.Errorf("%w: more than %d schema nodes", ErrTooLarge, MaxNodes)
+	}
+	if depth > MaxDepth {
+		return nil, fmt.Errorf("%w: more than %d levels deep", ErrTooLarge, MaxDepth)
+	}
+	n := &Node{}
+	for i := range Keywords {
+		if k := &Keywords[i]; k.read != nil {
+			if err := k.read(n, p); err != nil {
+				return nil, fmt.Errorf("%s.%s: %w", path, k.JSON, err)
+			}
+		}
+	}
+	if err := b.children(n, p, path, depth); err != nil {
+		return nil, err
+	}
+	n.hash = n.sum()
+	return n, nil
+}
+
+func (b *builder) children(n *Node, p *apiextensionsv1.JSONSchemaProps, path string, depth int) error {
+	var err error
+	if len(p.Properties) > 0 {
+		n.Properties = make([]Property, 0, len(p.Properties))
+		for name, sub := range p.Properties {
+			child, err := b.node(&sub, path+".properties["+name+"]", depth+1)
+			if err != nil {
+				return err
+			}
+			n.Properties = append(n.Properties, Property{name, child})
+		}
+		slices.SortFunc(n.Properties, func(x, y Property) int { return strings.Compare(x.Name, y.Name) })
+		if len(n.Properties) > 16 {
+			n.index = make(map[string]*Node, len(n.Properties))
+			for _, c := range n.Properties {
+				n.index[c.Name] = c.Node
+			}
+		}
+	}
+	if ap := p.AdditionalProperties; ap != nil {
+		if ap.Schema != nil {
+			if n.Additional, err = b.node(ap.Schema, path+".additionalProperties", depth+1); err != nil {
+				return err
+			}
+		} else {
+			allows := ap.Allows
+			n.AdditionalBool = &allows
+		}
+	}
+	if p.Items != nil {
+		switch {
+		case p.Items.Schema != nil:
+			if n.Items, err = b.node(p.Items.Schema, path+".items", depth+1); err != nil {
+				return err
+			}
+		case len(p.Items.JSONSchemas) > 0:
+			n.Odd = append(n.Odd, "items")
+		}
+	}
+	if n.AllOf, err = b.list(p.AllOf, path+".allOf", depth); err != nil {
+		return err
+	}
+	if n.AnyOf, err = b.list(p.AnyOf, path+".anyOf", depth); err != nil {
+		return err
+	}
+	if n.OneOf, err = b.list(p.OneOf, path+".oneOf", depth); err != nil {
+		return err
+	}
+	if p.Not != nil {
+		if n.Not, err = b.node(p.Not, path+".not", depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) list(ps []apiextensionsv1.JSONSchemaProps, path string, depth int) ([]*Node, error) {
+	if len(ps) == 0 {
+		return nil, nil
+	}
+	ns := make([]*Node, len(ps))
+	for i := range ps {
+		n, err := b.node(&ps[i], fmt.Sprintf("%s[%d]", path, i), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		ns[i] = n
+	}
+	return ns, nil
+}
+
+// decode reads a JSON value as the API server does: numbers without fraction that fit are int64, others float64
+// (k8s.io/apimachinery/pkg/util/json).
+func decode(raw []byte) (any, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var v any
+	if err := utiljson.Unmarshal(raw, &v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
