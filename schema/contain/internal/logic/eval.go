@@ -1,0 +1,256 @@
+package logic
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Truth is what an evaluation found.
+type Truth uint8
+
+// The truths. Unsure comes from opaque parts only.
+const (
+	No Truth = iota
+	Unsure
+	Yes
+)
+
+func truth(b bool) Truth {
+	if b {
+		return Yes
+	}
+	return No
+}
+
+// Checker answers what the package leaves to the API server's libraries.
+type Checker interface {
+	// MatchPattern tells whether expr finds a match in s; an expression that does not compile matches nothing.
+	MatchPattern(expr, s string) bool
+	// MatchFormat tells whether s is of the format.
+	MatchFormat(name, s string) bool
+}
+
+// Eval evaluates f on v.
+func Eval(f Formula, v any, c Checker) Truth {
+	switch f := f.(type) {
+	case And:
+		t := Yes
+		for _, g := range f {
+			t = min(t, Eval(g, v, c))
+			if t == No {
+				break
+			}
+		}
+		return t
+	case Or:
+		t := No
+		for _, g := range f {
+			t = max(t, Eval(g, v, c))
+			if t == Yes {
+				break
+			}
+		}
+		return t
+	case Kinds:
+		return truth(KindOf(v)&Kind(f) != 0)
+	case Enum:
+		return truth(slices.ContainsFunc(f.Values, func(e any) bool { return Same(v, e) }) != f.Neg)
+	case Opaque:
+		return Unsure
+	case Lazy:
+		return Eval(f.Expand(), v, c)
+	}
+	switch v := v.(type) {
+	case string:
+		switch f := f.(type) {
+		case Length:
+			n := int64(utf8.RuneCountInString(v))
+			return truth(n >= f.Min && n <= f.Max)
+		case Pattern:
+			return truth(c.MatchPattern(f.Expr, v) != f.Neg)
+		case Format:
+			return truth(c.MatchFormat(f.Name, v) != f.Neg)
+		}
+	case int64:
+		switch f := f.(type) {
+		case IntRange:
+			return truth(v >= f.Lo && v <= f.Hi)
+		case IntMultiple:
+			return truth((v%f.N == 0) != f.Neg)
+		}
+	case float64:
+		switch f := f.(type) {
+		case FloatRange:
+			return truth(f.contains(v))
+		case FloatMultiple:
+			return truth(IsFloatMultiple(v, f.F) != f.Neg)
+		case Integral:
+			return truth(IsIntegral(v) != f.Neg)
+		}
+	case map[string]any:
+		return evalObject(f, v, c)
+	case []any:
+		return evalArray(f, v, c)
+	}
+	return Yes
+}
+
+func evalObject(f Formula, v map[string]any, c Checker) Truth {
+	switch f := f.(type) {
+	case Has:
+		_, ok := v[f.Name]
+		return truth(ok)
+	case Lacks:
+		_, ok := v[f.Name]
+		return truth(!ok)
+	case Prop:
+		if x, ok := v[f.Name]; ok {
+			return Eval(f.F, x, c)
+		}
+	case NumProps:
+		return truth(int64(len(v)) >= f.Min && int64(len(v)) <= f.Max)
+	case Rest:
+		t := Yes
+		for k, x := range v {
+			if _, ok := slices.BinarySearch(f.Except, k); !ok {
+				t = min(t, Eval(f.F, x, c))
+			}
+		}
+		return t
+	case SomeRest:
+		t := No
+		for k, x := range v {
+			if _, ok := slices.BinarySearch(f.Except, k); !ok {
+				t = max(t, Eval(f.F, x, c))
+			}
+		}
+		return t
+	case AllKeys:
+		t := Yes
+		for k := range v {
+			t = min(t, Eval(f.F, k, c))
+		}
+		return t
+	case SomeKey:
+		t := No
+		for k := range v {
+			t = max(t, Eval(f.F, k, c))
+		}
+		return t
+	}
+	return Yes
+}
+
+func evalArray(f Formula, v []any, c Checker) Truth {
+	switch f := f.(type) {
+	case Items:
+		t := Yes
+		for _, x := range v {
+			t = min(t, Eval(f.F, x, c))
+		}
+		return t
+	case SomeItem:
+		t := No
+		for _, x := range v {
+			t = max(t, Eval(f.F, x, c))
+		}
+		return t
+	case NumItems:
+		return truth(int64(len(v)) >= f.Min && int64(len(v)) <= f.Max)
+	case Unique:
+		return truth(!f.By.duplicates(v) != f.Neg)
+	}
+	return Yes
+}
+
+// Same tells whether the value v equals the enum value e as upstream has it: v converted to the Go type of e, then
+// deeply equal (k8s.io/kube-openapi/pkg/validation/validate, basicCommonValidator). So 1.5 equals the integer 1, and 65
+// equals "A"; null equals nothing.
+func Same(v, e any) bool {
+	if v == nil || e == nil {
+		return false
+	}
+	have, want := reflect.ValueOf(v), reflect.TypeOf(e)
+	if !have.Type().ConvertibleTo(want) {
+		return false
+	}
+	return reflect.DeepEqual(have.Convert(want).Interface(), e)
+}
+
+// IsIntegral tells whether a float counts as an integer (github.com/go-openapi/swag IsFloat64AJSONInteger, without its
+// tolerance for rounding errors, which [IsFloatMultiple] has).
+func IsIntegral(f float64) bool { return isJSONInteger(f) }
+
+// IsFloatMultiple tells whether v is a multiple of factor as upstream computes it.
+func IsFloatMultiple(v, factor float64) bool {
+	if factor <= 0 {
+		return false
+	}
+	m := v / factor
+	if factor < 1 {
+		m = 1 / factor * v
+	}
+	return isJSONInteger(m)
+}
+
+func isJSONInteger(f float64) bool {
+	const limit, epsilon = float64(1<<53 - 1), 1e-9
+	if math.IsNaN(f) || math.IsInf(f, 0) || f < -limit-1 || f > limit {
+		return false
+	}
+	r := math.Round(f)
+	if f == r {
+		return true
+	}
+	if r == 0 {
+		return false
+	}
+	return math.Abs(f-r) < epsilon*math.Abs(r)
+}
+
+func (r FloatRange) contains(v float64) bool {
+	if r.LoOpen && v <= r.Lo || v < r.Lo {
+		return false
+	}
+	return !(r.HiOpen && v >= r.Hi || v > r.Hi)
+}
+
+// names returns the key names of a list-type map, nil for plain equality.
+func (u UniqueBy) names() []string {
+	if u.Keys == "" {
+		return nil
+	}
+	return strings.Split(u.Keys, "\x00")
+}
+
+func (u UniqueBy) duplicates(items []any) bool {
+	names := u.names()
+	for i, a := range items {
+		for _, b := range items[:i] {
+			if u.equal(names, a, b) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// equal compares two items. Items of a list-type map that are no objects count as objects without keys.
+func (UniqueBy) equal(names []string, a, b any) bool {
+	if names == nil {
+		return reflect.DeepEqual(a, b)
+	}
+	x, _ := a.(map[string]any)
+	y, _ := b.(map[string]any)
+	for _, n := range names {
+		p, okp := x[n]
+		q, okq := y[n]
+		if okp != okq || okp && !reflect.DeepEqual(p, q) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,315 @@
+// Package logic decides formulas about JSON values: it finds a value that makes a formula true, or shows that there is
+// none. Schemas and validation rules are translated into these formulas by the packages above; "everything that A
+// accepts, B accepts" is then "A and not B has no model".
+//
+// It promises that an answer "no model" is a proof (every case was tried, or ruled out), and that a formula is true of
+// every model it offers as far as the formula says: [Opaque] parts, which stand for what cannot be expressed, are for
+// the caller to check. It does not know Kubernetes.
+package logic
+
+import (
+	"math"
+	"slices"
+)
+
+// Kind is a set of JSON kinds. Numbers that are decoded to int64 and to float64 are different kinds, because the API
+// server treats them differently.
+type Kind uint8
+
+// The kinds.
+const (
+	Null Kind = 1 << iota
+	Bool
+	Int
+	Float
+	String
+	Array
+	Object
+
+	AnyKind  Kind = 1<<7 - 1
+	Number        = Int | Float
+	NonNull       = AnyKind &^ Null
+	nKinds        = 7
+)
+
+// KindOf returns the kind of a decoded JSON value: nil, bool, int64, float64, string, []any or map[string]any.
+func KindOf(v any) Kind {
+	switch v.(type) {
+	case nil:
+		return Null
+	case bool:
+		return Bool
+	case int64:
+		return Int
+	case float64:
+		return Float
+	case string:
+		return String
+	case []any:
+		return Array
+	case map[string]any:
+		return Object
+	}
+	return 0
+}
+
+// Formula is a statement about one JSON value. Those that speak of one kind (Length, Prop, Items and so on) are true of
+// every value of another kind, as keywords of JSON schema are.
+type Formula interface{ formula() }
+
+// Unbounded stands for "no maximum" in Length, NumItems and NumProps.
+const Unbounded int64 = math.MaxInt64
+
+type (
+	// And is true where all are; the empty And is true.
+	And []Formula
+	// Or is true where one is; the empty Or is false.
+	Or []Formula
+	// Kinds is true of values of these kinds.
+	Kinds Kind
+
+	// Length bounds the number of Unicode code points of a string, both ends inclusive.
+	Length struct{ Min, Max int64 }
+	// Pattern is true of strings in which the RE2 expression finds a match (unanchored, as the API server uses it), or
+	// finds none where Neg.
+	Pattern struct {
+		Expr string
+		Neg  bool
+	}
+	// Format is true of strings that the API server takes for the format, or does not where Neg.
+	Format struct {
+		Name string
+		Neg  bool
+	}
+
+	// IntRange bounds an Int, both ends inclusive.
+	IntRange struct{ Lo, Hi int64 }
+	// FloatRange bounds a Float.
+	FloatRange struct {
+		Lo, Hi         float64
+		LoOpen, HiOpen bool
+	}
+	// IntMultiple is true of an Int that N divides (N > 0), or does not divide where Neg.
+	IntMultiple struct {
+		N   int64
+		Neg bool
+	}
+	// FloatMultiple is true of a Float that is a multiple of F as the API server computes it, or is none where Neg.
+	FloatMultiple struct {
+		F   float64
+		Neg bool
+	}
+	// Integral is true of a Float without fraction, small enough to be exact; or of any other where Neg.
+	Integral struct{ Neg bool }
+
+	// Enum is true of a value that equals one of Values in the API server's sense (see [Same]), or none where Neg. It
+	// speaks of all kinds; null equals nothing.
+	Enum struct {
+		Values []any
+		Neg    bool
+	}
+
+	// Has is true of objects that have the property, Lacks of those that do not.
+	Has   struct{ Name string }
+	Lacks struct{ Name string }
+	// Prop is true of objects that lack the property or whose property is as F says.
+	Prop struct {
+		Name string
+		F    Formula
+	}
+	// Rest is true where F is true of every property that is not in Except (sorted).
+	Rest struct {
+		Except []string
+		F      Formula
+	}
+	// SomeRest is true of objects that have a property not in Except (sorted) whose value is as F says.
+	SomeRest struct {
+		Except []string
+		F      Formula
+	}
+	// AllKeys is true of objects all of whose keys are as F says; SomeKey where one is.
+	AllKeys struct{ F Formula }
+	SomeKey struct{ F Formula }
+	// NumProps bounds the number of properties, both ends inclusive.
+	NumProps struct{ Min, Max int64 }
+
+	// Items is true of arrays all of whose items are as F says; SomeItem where one is.
+	Items    struct{ F Formula }
+	SomeItem struct{ F Formula }
+	// NumItems bounds the number of items, both ends inclusive.
+	NumItems struct{ Min, Max int64 }
+	// Unique is true of arrays without two equal items, or with two where Neg.
+	Unique struct {
+		By  UniqueBy
+		Neg bool
+	}
+
+	// Opaque stands for a statement that cannot be expressed. Two with the same ID say the same.
+	Opaque struct {
+		ID  string
+		Neg bool
+	}
+	// Lazy is a formula that is made when it is needed. Two with the same ID (any comparable value, not nil) say the
+	// same; make must always return equal formulas.
+	Lazy struct {
+		ID   any
+		Make func() Formula
+		Neg  bool
+	}
+)
+
+// UniqueBy says when two items are equal. The zero value: when they are deeply equal (uniqueItems and list-type set).
+type UniqueBy struct {
+	// Keys, joined by U+0000 and sorted, are the properties that identify an item of a list-type map; empty otherwise.
+	Keys string
+}
+
+// True and False.
+var (
+	True  Formula = And(nil)
+	False Formula = Or(nil)
+)
+
+func (And) formula()           {}
+func (Or) formula()            {}
+func (Kinds) formula()         {}
+func (Length) formula()        {}
+func (Pattern) formula()       {}
+func (Format) formula()        {}
+func (IntRange) formula()      {}
+func (FloatRange) formula()    {}
+func (IntMultiple) formula()   {}
+func (FloatMultiple) formula() {}
+func (Integral) formula()      {}
+func (Enum) formula()          {}
+func (Has) formula()           {}
+func (Lacks) formula()         {}
+func (Prop) formula()          {}
+func (Rest) formula()          {}
+func (SomeRest) formula()      {}
+func (AllKeys) formula()       {}
+func (SomeKey) formula()       {}
+func (NumProps) formula()      {}
+func (Items) formula()         {}
+func (SomeItem) formula()      {}
+func (NumItems) formula()      {}
+func (Unique) formula()        {}
+func (Opaque) formula()        {}
+func (Lazy) formula()          {}
+
+// Not returns the negation.
+func Not(f Formula) Formula {
+	switch f := f.(type) {
+	case And:
+		out := make(Or, len(f))
+		for i, g := range f {
+			out[i] = Not(g)
+		}
+		return out
+	case Or:
+		out := make(And, len(f))
+		for i, g := range f {
+			out[i] = Not(g)
+		}
+		return out
+	case Kinds:
+		return AnyKinds(AnyKind &^ Kind(f))
+	case Length:
+		return notRange(String, f.Min, f.Max, func(a, b int64) Formula { return Length{a, b} })
+	case Pattern:
+		return And{Kinds(String), Pattern{f.Expr, !f.Neg}}
+	case Format:
+		return And{Kinds(String), Format{f.Name, !f.Neg}}
+	case IntRange:
+		var out Or
+		if f.Lo > math.MinInt64 {
+			out = append(out, IntRange{math.MinInt64, f.Lo - 1})
+		}
+		if f.Hi < math.MaxInt64 {
+			out = append(out, IntRange{f.Hi + 1, math.MaxInt64})
+		}
+		return And{Kinds(Int), out}
+	case FloatRange:
+		var out Or
+		if !math.IsInf(f.Lo, -1) {
+			out = append(out, FloatRange{Lo: math.Inf(-1), Hi: f.Lo, HiOpen: !f.LoOpen})
+		}
+		if !math.IsInf(f.Hi, 1) {
+			out = append(out, FloatRange{Lo: f.Hi, LoOpen: !f.HiOpen, Hi: math.Inf(1)})
+		}
+		return And{Kinds(Float), out}
+	case IntMultiple:
+		return And{Kinds(Int), IntMultiple{f.N, !f.Neg}}
+	case FloatMultiple:
+		return And{Kinds(Float), FloatMultiple{f.F, !f.Neg}}
+	case Integral:
+		return And{Kinds(Float), Integral{!f.Neg}}
+	case Enum:
+		return Enum{f.Values, !f.Neg}
+	case Has:
+		return And{Kinds(Object), Lacks(f)}
+	case Lacks:
+		return And{Kinds(Object), Has(f)}
+	case Prop:
+		return And{Kinds(Object), Has{f.Name}, Prop{f.Name, Not(f.F)}}
+	case Rest:
+		return And{Kinds(Object), SomeRest{f.Except, Not(f.F)}}
+	case SomeRest:
+		return And{Kinds(Object), Rest{f.Except, Not(f.F)}}
+	case AllKeys:
+		return And{Kinds(Object), SomeKey{Not(f.F)}}
+	case SomeKey:
+		return And{Kinds(Object), AllKeys{Not(f.F)}}
+	case NumProps:
+		return notRange(Object, f.Min, f.Max, func(a, b int64) Formula { return NumProps{a, b} })
+	case Items:
+		return And{Kinds(Array), SomeItem{Not(f.F)}}
+	case SomeItem:
+		return And{Kinds(Array), Items{Not(f.F)}}
+	case NumItems:
+		return notRange(Array, f.Min, f.Max, func(a, b int64) Formula { return NumItems{a, b} })
+	case Unique:
+		return And{Kinds(Array), Unique{f.By, !f.Neg}}
+	case Opaque:
+		return Opaque{f.ID, !f.Neg}
+	case Lazy:
+		return Lazy{f.ID, f.Make, !f.Neg}
+	}
+	return Opaque{ID: "negation of an unknown formula"}
+}
+
+func notRange(k Kind, lo, hi int64, r func(a, b int64) Formula) Formula {
+	var out Or
+	if lo > 0 {
+		out = append(out, r(0, lo-1))
+	}
+	if hi < Unbounded {
+		out = append(out, r(max(hi+1, 0), Unbounded))
+	}
+	return And{Kinds(k), out}
+}
+
+// AnyKinds returns Kinds(k), or False for the empty set and True for the full one.
+func AnyKinds(k Kind) Formula {
+	switch k & AnyKind {
+	case 0:
+		return False
+	case AnyKind:
+		return True
+	}
+	return Kinds(k)
+}
+
+// NamesExcept returns the sorted copy of names that Rest and SomeRest want.
+func NamesExcept(names ...string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+// Expand returns what a Lazy stands for.
+func (l Lazy) Expand() Formula {
+	f := l.Make()
+	if l.Neg {
+		return Not(f)
+	}
+	return f
+}
