@@ -1,11 +1,12 @@
 package logic
 
 import (
-	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-openapi/swag/conv"
 )
 
 // Truth is what an evaluation found.
@@ -180,9 +181,8 @@ func Same(v, e any) bool {
 	return reflect.DeepEqual(have.Convert(want).Interface(), e)
 }
 
-// IsIntegral tells whether a float counts as an integer (github.com/go-openapi/swag IsFloat64AJSONInteger, without its
-// tolerance for rounding errors, which [IsFloatMultiple] has).
-func IsIntegral(f float64) bool { return isJSONInteger(f) }
+// IsIntegral tells whether a float counts as an integer upstream.
+func IsIntegral(f float64) bool { return conv.IsFloat64AJSONInteger(f) }
 
 // IsFloatMultiple tells whether v is a multiple of factor as upstream computes it.
 func IsFloatMultiple(v, factor float64) bool {
@@ -193,22 +193,7 @@ func IsFloatMultiple(v, factor float64) bool {
 	if factor < 1 {
 		m = 1 / factor * v
 	}
-	return isJSONInteger(m)
-}
-
-func isJSONInteger(f float64) bool {
-	const limit, epsilon = float64(1<<53 - 1), 1e-9
-	if math.IsNaN(f) || math.IsInf(f, 0) || f < -limit-1 || f > limit {
-		return false
-	}
-	r := math.Round(f)
-	if f == r {
-		return true
-	}
-	if r == 0 {
-		return false
-	}
-	return math.Abs(f-r) < epsilon*math.Abs(r)
+	return conv.IsFloat64AJSONInteger(m)
 }
 
 func (r FloatRange) contains(v float64) bool {

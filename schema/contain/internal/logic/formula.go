@@ -26,10 +26,10 @@ const (
 	Array
 	Object
 
-	AnyKind  Kind = 1<<7 - 1
-	Number        = Int | Float
-	NonNull       = AnyKind &^ Null
-	nKinds        = 7
+	AnyKind Kind = 1<<7 - 1
+	Number       = Int | Float
+	NonNull      = AnyKind &^ Null
+	nKinds       = 7
 )
 
 // KindOf returns the kind of a decoded JSON value: nil, bool, int64, float64, string, []any or map[string]any.
