@@ -1,0 +1,193 @@
+package logic
+
+import "slices"
+
+// manyItems is how many distinct items are made at most.
+const manyItems = 300
+
+func (s *Solver) solveArray(st *state, want, depth int) ([]any, bool) {
+	lo, hi := st.numItems.Min, st.numItems.Max
+	var distinct []UniqueBy
+	duplicates := false
+	for _, u := range st.unique {
+		if u.Neg {
+			duplicates = true
+		} else {
+			distinct = append(distinct, u.By)
+		}
+	}
+	some := st.someItems
+	complete := true
+	if int64(len(some)) > hi {
+		if hi == 0 {
+			return nil, true
+		}
+		complete = hi == 1 // one item has to do for all, or the search is not exhaustive
+		some = []Formula{And(some)}
+	}
+	if duplicates && hi < 2 {
+		return nil, true
+	}
+	if len(some) == 0 && lo == 0 && !duplicates {
+		out := s.keep(st, []any{[]any{}}, want)
+		if len(out) < want && hi > 0 {
+			more, _ := s.arrays(st, []Formula{True}, lo, hi, distinct, duplicates, want-len(out), depth)
+			out = append(out, more...)
+		}
+		return out, hi == 0
+	}
+	out, none := s.arrays(st, some, lo, hi, distinct, duplicates, want, depth)
+	return out, none && complete
+}
+
+// arrays makes arrays with an item for each of some, padded to lo.
+func (s *Solver) arrays(st *state, some []Formula, lo, hi int64, distinct []UniqueBy, duplicates bool, want, depth int) ([]any, bool) {
+	var heads [][]any // alternatives for the items of some
+	for _, f := range some {
+		found, none := s.solve(append(slices.Clip(st.items), f), width(want), depth+1)
+		if len(found) == 0 {
+			return nil, none
+		}
+		heads = append(heads, found)
+	}
+	base := make([]any, 0, len(heads)+2)
+	for _, h := range heads {
+		base = append(base, firstApart(h, base, distinct))
+	}
+	if duplicates {
+		twin, none := s.twin(st, base, distinct, depth)
+		if twin == nil {
+			return nil, none
+		}
+		base = twin
+		if int64(len(base)) > hi {
+			s.fail("items that must be equal and more that must differ do not fit")
+			return nil, false
+		}
+	}
+	base, none := s.pad(st, base, lo, distinct, depth)
+	if base == nil {
+		return nil, none
+	}
+	candidates := []any{base}
+	for i, h := range heads {
+		for _, alternative := range h[1:] {
+			v := slices.Clone(base)
+			v[i] = alternative
+			candidates = append(candidates, v)
+		}
+	}
+	out := s.keep(st, candidates, want)
+	if len(out) == 0 {
+		s.fail("no array found whose items fit together")
+	}
+	return out, false
+}
+
+// width is how many alternatives are asked of one part when want are wanted of the whole.
+func width(want int) int { return min(want, 6) }
+
+func firstApart(candidates, others []any, distinct []UniqueBy) any {
+	for _, c := range candidates {
+		if !collides(c, others, distinct) {
+			return c
+		}
+	}
+	return candidates[0]
+}
+
+func collides(v any, others []any, distinct []UniqueBy) bool {
+	for _, by := range distinct {
+		names := by.names()
+		for _, o := range others {
+			if by.equal(names, v, o) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// twin adds items so that two are equal in the sense of each negated Unique of st, and of no other.
+func (s *Solver) twin(st *state, base []any, distinct []UniqueBy, depth int) ([]any, bool) {
+	if len(base) == 0 {
+		found, none := s.solve(st.items, 1, depth+1)
+		if len(found) == 0 {
+			return nil, none
+		}
+		base = append(base, found[0])
+	}
+	first := base[0]
+	candidates := []any{first}
+	if len(distinct) > 0 {
+		var same And
+		for _, u := range st.unique {
+			if u.Neg {
+				same = append(same, equalKeys(u.By, first))
+			}
+		}
+		found, _ := s.solve(append(slices.Clip(st.items), same, Enum{Values: []any{first}, Neg: true}), 6, depth+1)
+		candidates = found
+	}
+	for _, c := range candidates {
+		if !collides(c, base, distinct) {
+			return append(base, c), false
+		}
+	}
+	s.fail("no two items found that are equal in one way and differ in another")
+	return nil, false
+}
+
+// equalKeys is true of items whose keys equal those of v.
+func equalKeys(by UniqueBy, v any) Formula {
+	names := by.names()
+	if names == nil {
+		return Enum{Values: []any{v}}
+	}
+	m, _ := v.(map[string]any)
+	var out And
+	for _, n := range names {
+		if x, ok := m[n]; ok {
+			out = append(out, Has{n}, Prop{n, Enum{Values: []any{x}}})
+		} else {
+			out = append(out, Lacks{n})
+		}
+	}
+	return out
+}
+
+// pad appends items until there are lo.
+func (s *Solver) pad(st *state, base []any, lo int64, distinct []UniqueBy, depth int) ([]any, bool) {
+	if int64(len(base)) >= lo {
+		return base, false
+	}
+	if len(distinct) == 0 {
+		found, none := s.solve(st.items, 1, depth+1)
+		if len(found) == 0 {
+			return nil, none
+		}
+		for int64(len(base)) < lo {
+			base = append(base, found[0])
+		}
+		return base, false
+	}
+	if lo > manyItems {
+		s.fail("a list of many distinct items")
+		return nil, false
+	}
+	for int64(len(base)) < lo {
+		fs := slices.Clone(st.items)
+		for _, by := range distinct {
+			for _, o := range base {
+				fs = append(fs, Not(equalKeys(by, o)))
+			}
+		}
+		found, _ := s.solve(fs, 1, depth+1)
+		if len(found) == 0 {
+			s.fail("not enough distinct items found")
+			return nil, false // fewer distinct values than places, or just not found
+		}
+		base = append(base, found[0])
+	}
+	return base, false
+}

@@ -1,0 +1,123 @@
+package logic
+
+import (
+	"math"
+	"slices"
+)
+
+const fewInts = 4096
+
+func (s *Solver) solveInt(st *state, want int) ([]any, bool) {
+	lo, hi := st.ints.Lo, st.ints.Hi
+	if size := uint64(hi) - uint64(lo); size < fewInts {
+		var all []any
+		for i := lo; ; i++ {
+			all = append(all, i)
+			if i == hi {
+				break
+			}
+		}
+		return s.keep(st, all, want), true
+	}
+	var candidates []int64
+	try := func(v int64) {
+		if v >= lo && v <= hi && !slices.Contains(candidates, v) {
+			candidates = append(candidates, v)
+		}
+	}
+	for _, m := range st.intMults {
+		for _, base := range []int64{0, lo, hi} {
+			for d := int64(-2); d <= 2; d++ {
+				if q := base/m.N + d; q == 0 || abs(q) <= math.MaxInt64/m.N {
+					try(q * m.N)
+					try(q*m.N + 1)
+				}
+			}
+		}
+	}
+	for _, v := range []int64{1, 0, 2, 3, 10, -1} {
+		try(v)
+	}
+	for d := range int64(8) {
+		if d <= hi-lo || hi-lo < 0 { // hi-lo may overflow, then the range is huge
+			try(lo + d)
+			try(hi - d)
+		}
+	}
+	for _, e := range st.enums { // step over excluded values
+		for _, v := range e.Values {
+			if i, ok := v.(int64); ok && i < math.MaxInt64 {
+				try(i + 1)
+			}
+		}
+	}
+	values := make([]any, len(candidates))
+	for i, v := range candidates {
+		values[i] = v
+	}
+	out := s.keep(st, values, want)
+	if len(out) == 0 {
+		s.fail("no integer found in a large range")
+	}
+	return out, false
+}
+
+func abs(v int64) int64 {
+	if v < 0 {
+		return -v
+	}
+	return v
+}
+
+func (s *Solver) solveFloat(st *state, want int) ([]any, bool) {
+	r := st.floats
+	integral := slices.Contains(st.integral, Integral{})
+	var candidates []any
+	try := func(vs ...float64) {
+		for _, v := range vs {
+			if !math.IsInf(v, 0) && !math.IsNaN(v) && r.contains(v) {
+				candidates = append(candidates, v)
+			}
+		}
+	}
+	lo, hi := r.Lo, r.Hi
+	if math.IsInf(lo, -1) {
+		lo = min(-1e6, hi-10)
+	}
+	if math.IsInf(hi, 1) {
+		hi = max(1e6, lo+10)
+	}
+	if !integral {
+		try(0.5, 1.5, -0.5)
+		try(r.Lo+0.5, r.Hi-0.5, (lo+hi)/2, r.Lo, r.Hi, math.Nextafter(r.Lo, math.Inf(1)), math.Nextafter(r.Hi, math.Inf(-1)))
+	}
+	for _, m := range st.floatMult {
+		if m.F > 0 {
+			for d := -2.0; d <= 2; d++ {
+				try((math.Trunc(lo/m.F)+d)*m.F, d*m.F, (math.Trunc(hi/m.F)+d)*m.F)
+			}
+		}
+	}
+	try(1, 0, 2, -1, math.Ceil(lo), math.Ceil(lo)+1, math.Floor(hi), math.Floor(hi)-1)
+	out := s.keep(st, candidates, want)
+	if len(out) > 0 {
+		return out, false
+	}
+	if integral && math.Ceil(r.Lo) > math.Floor(r.Hi) {
+		return nil, true
+	}
+	if r.Lo == r.Hi { // the only value there is has been tried
+		return nil, true
+	}
+	if integral && r.Hi-r.Lo < fewInts {
+		candidates = nil
+		for v := math.Ceil(r.Lo); v <= r.Hi; v++ {
+			try(v)
+		}
+		// The tolerance of upstream's test for integers leaves floats that are no integers.
+		s.fail("no integral number found")
+		return s.keep(st, candidates, want), false
+	}
+	s.fail("no number found")
+	return nil, false
+}

@@ -1,0 +1,224 @@
+package logic
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Strings finds strings for a [Solver].
+type Strings interface {
+	Checker
+	// Members returns up to n strings within the length in which every expression of match finds a match and none of
+	// avoid does, readable ones first. none is true only if it is proven that there is no such string.
+	Members(match, avoid []string, length Length, n int) (found []string, none bool)
+	// Samples returns a few strings of the format, and false where every string is of it.
+	Samples(format string) []string
+}
+
+// Solver searches models. It is not safe for concurrent use; a new one costs nothing.
+type Solver struct {
+	Strings Strings
+	// Budget bounds the steps of one Solve; a step is about a microsecond.
+	Budget int
+
+	steps  int
+	reason string
+}
+
+// Result is the answer of a search.
+type Result struct {
+	// Models are values that make the formula true as far as it can be told, simple ones first.
+	Models []any
+	// None is true where there is no model: a proof. It is false where models were found, and where the search gave up.
+	None bool
+	// Reason says why the search gave up, where Models is empty and None is false.
+	Reason string
+}
+
+// Solve searches up to want models of the conjunction of fs.
+func (s *Solver) Solve(want int, fs ...Formula) Result {
+	s.steps, s.reason = 0, ""
+	models, none := s.solve(fs, want, 0)
+	var kept []any
+	for _, m := range models {
+		if Eval(And(fs), m, s.Strings) != No {
+			kept = append(kept, m)
+		}
+	}
+	r := Result{Models: kept, None: none && len(models) == 0 && !s.spent()}
+	if len(kept) == 0 && !r.None {
+		r.Reason = cmp.Or(s.reason, "the search found no value, and no proof that there is none")
+	}
+	return r
+}
+
+func (s *Solver) fail(reason string) {
+	if s.reason == "" {
+		s.reason = reason
+	}
+}
+
+func (s *Solver) spent() bool { return s.steps > s.Budget }
+
+const maxDepth = 200
+
+// solve returns up to want models, and, where it returns none, whether that is a proof.
+func (s *Solver) solve(fs []Formula, want, depth int) ([]any, bool) {
+	if depth > maxDepth {
+		s.fail("values nest too deeply")
+		return nil, false
+	}
+	st := newState()
+	for _, f := range fs {
+		if !s.add(st, f) {
+			return nil, true
+		}
+	}
+	return s.search(st, want, depth)
+}
+
+func (s *Solver) search(st *state, want, depth int) ([]any, bool) {
+	if !s.simplify(st) {
+		return nil, true
+	}
+	if s.spent() {
+		return nil, false
+	}
+	if len(st.ors) > 0 {
+		return s.split(st, want, depth)
+	}
+	var out []any
+	complete := true
+	kinds := st.kindsInOrder()
+	for i, k := range kinds {
+		share := max(1, (want-len(out))/(len(kinds)-i))
+		found, none := s.solveKind(st, k, share, depth)
+		out = append(out, found...)
+		complete = complete && none
+		if len(out) >= want {
+			break
+		}
+	}
+	return out, complete
+}
+
+// split tries each disjunct of the shortest disjunction.
+func (s *Solver) split(st *state, want, depth int) ([]any, bool) {
+	best := 0
+	for i, or := range st.ors {
+		if len(or) < len(st.ors[best]) {
+			best = i
+		}
+	}
+	or := st.ors[best]
+	rest := slices.Delete(slices.Clone(st.ors), best, best+1)
+	var out []any
+	complete := true
+	for i, d := range or {
+		c := st.clone()
+		c.ors = slices.Clip(rest)
+		if !s.add(c, d) {
+			continue
+		}
+		share := max(1, (want-len(out))/(len(or)-i))
+		found, none := s.search(c, share, depth)
+		out = append(out, found...)
+		complete = complete && none
+		if len(out) >= want {
+			break
+		}
+		if s.spent() {
+			return out, false
+		}
+	}
+	return out, complete
+}
+
+// kindsInOrder lists the kinds that are left, those that make readable witnesses first.
+func (st *state) kindsInOrder() []Kind {
+	var out []Kind
+	for _, k := range []Kind{String, Int, Bool, Object, Array, Float, Null} {
+		if st.kinds&k != 0 {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func (s *Solver) solveKind(st *state, k Kind, want, depth int) ([]any, bool) {
+	if s.steps++; s.spent() {
+		s.fail("the search budget is spent")
+		return nil, false
+	}
+	if i := slices.IndexFunc(st.enums, func(e Enum) bool { return !e.Neg }); i >= 0 {
+		return s.solveEnum(st, k, st.enums[i].Values, want)
+	}
+	switch k {
+	case Null:
+		return s.keep(st, []any{nil}, want), true
+	case Bool:
+		return s.keep(st, []any{true, false}, want), true
+	case Int:
+		return s.solveInt(st, want)
+	case Float:
+		return s.solveFloat(st, want)
+	case String:
+		return s.solveString(st, want)
+	case Array:
+		return s.solveArray(st, want, depth)
+	case Object:
+		return s.solveObject(st, want, depth)
+	}
+	return nil, true
+}
+
+// keep returns the candidates that no literal refuses, up to want.
+func (s *Solver) keep(st *state, candidates []any, want int) []any {
+	var out []any
+next:
+	for _, v := range candidates {
+		for _, f := range st.all {
+			if Eval(f, v, s.Strings) == No {
+				continue next
+			}
+		}
+		if out = append(out, v); len(out) >= want {
+			break
+		}
+	}
+	return out
+}
+
+// solveEnum tries every value that can equal an enum value in the sense of [Same].
+func (s *Solver) solveEnum(st *state, k Kind, values []any, want int) ([]any, bool) {
+	var candidates []any
+	complete := true
+	for _, e := range values {
+		switch e := e.(type) {
+		case string:
+			candidates = append(candidates, e)
+			if r := []rune(e); len(r) == 1 {
+				candidates = append(candidates, int64(r[0])) // Go converts 65 to "A", and so upstream takes it
+			}
+		case int64:
+			candidates = append(candidates, e, float64(e))
+			if k == Float && !slices.Contains(st.integral, Integral{}) {
+				candidates = append(candidates, float64(e)+0.5)
+				complete = false // any float that truncates to e
+			}
+		case float64:
+			candidates = append(candidates, e)
+			if i := int64(e); float64(i) == e {
+				candidates = append(candidates, i)
+			}
+		default:
+			candidates = append(candidates, e)
+		}
+	}
+	candidates = slices.DeleteFunc(candidates, func(v any) bool { return KindOf(v) != k })
+	out := s.keep(st, candidates, want)
+	if !complete && len(out) == 0 {
+		s.fail("fractions that upstream takes for an integer of an enum")
+	}
+	return out, complete
+}

@@ -1,0 +1,54 @@
+package logic
+
+func (s *Solver) solveString(st *state, want int) ([]any, bool) {
+	var match, avoid []string
+	for _, p := range st.patterns {
+		if p.Neg {
+			avoid = append(avoid, p.Expr)
+		} else {
+			match = append(match, p.Expr)
+		}
+	}
+	excluded, refused := 0, false
+	var samples []string
+	positive := false
+	for _, e := range st.enums {
+		excluded += len(e.Values)
+	}
+	for _, f := range st.formats {
+		if f.Neg {
+			refused = true
+			continue
+		}
+		positive = true
+		samples = append(samples, s.Strings.Samples(f.Name)...)
+	}
+	if positive {
+		if out := s.keep(st, values(samples), want); len(out) > 0 {
+			return out, false
+		}
+	}
+	found, none := s.Strings.Members(match, avoid, st.length, want+excluded+8)
+	if none {
+		return nil, true
+	}
+	if refused || positive {
+		found = append(found, notOfAnyFormat...)
+	}
+	out := s.keep(st, values(found), want)
+	if len(out) == 0 {
+		s.fail("no string found for the patterns and formats")
+	}
+	return out, false
+}
+
+// notOfAnyFormat are strings that few formats take, for values that must not be of a format.
+var notOfAnyFormat = []string{"a", "-", "!", "not valid", "é", "a b", "0"}
+
+func values(ss []string) []any {
+	out := make([]any, len(ss))
+	for i, s := range ss {
+		out[i] = s
+	}
+	return out
+}
