@@ -1,0 +1,175 @@
+package upstream
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+type props = apiextensionsv1.JSONSchemaProps
+
+// Project is [Projector.Project] of a Projector for this one call.
+func Project(schema *apiextensionsv1.JSONSchemaProps, objects ...map[string]any) *apiextensionsv1.JSONSchemaProps {
+	return NewProjector(schema).Project(objects...)
+}
+
+// Projector cuts a schema down to what matters for given objects. It is safe for concurrent use.
+type Projector struct {
+	schema *props
+
+	once     sync.Once
+	hasRules bool
+}
+
+// NewProjector makes a Projector of a schema. It does not copy the schema and expects that nobody changes it.
+func NewProjector(schema *apiextensionsv1.JSONSchemaProps) *Projector {
+	return &Projector{schema: schema}
+}
+
+// Project returns the schema without what cannot influence the verdict on the given objects: a [Validator] of the result
+// gives for requests made of them the same results as one of the whole schema, in a time that depends on the objects. Left
+// out are texts for people, properties that none of the objects has at that place and no default brings in, and validation
+// rules at places that none of the objects has. Kept in any case is what a rule at that place or above mentions by name.
+//
+// The result shares parts with the schema: change neither. It need not be a valid schema of a CRD. nil projects to nil.
+func (p *Projector) Project(objects ...map[string]any) *apiextensionsv1.JSONSchemaProps {
+	if p.schema == nil {
+		return nil
+	}
+	values := make([]any, len(objects))
+	for i, o := range objects {
+		values[i] = o
+	}
+	var c cut
+	out := c.schema(p.schema, values, nil, true)
+	if c.impossible {
+		return p.schema
+	}
+	if len(out.XValidations) == 0 && p.anyRules() {
+		// With rules anywhere the API server says, of an object that is invalid otherwise, that rules were not checked. An
+		// empty rule keeps that; it can only stand where there is a CEL type.
+		if declares(out) != declaresObject {
+			return p.schema
+		}
+		out.XValidations = apiextensionsv1.ValidationRules{{}}
+	}
+	return out
+}
+
+func (p *Projector) anyRules() bool {
+	p.once.Do(func() { p.hasRules = hasRules(p.schema, p.schema, true) })
+	return p.hasRules
+}
+
+// cut is the state of one projection.
+type cut struct {
+	impossible bool // a construct was met that forbids leaving things out
+}
+
+// schema projects the schema in, which applies to the given values. said are the words of the rules above it.
+func (c *cut) schema(in *props, values []any, said *words, root bool) *props {
+	out := *in
+	out.Description, out.Title, out.Example, out.ExternalDocs = "", "", nil, nil
+	if unprojectable(in) {
+		c.impossible = true
+		return &out
+	}
+
+	if in.Default != nil {
+		var value any
+		if err := utiljson.Unmarshal(in.Default.Raw, &value); err != nil {
+			c.impossible = true
+			return &out
+		}
+		values = append(slices.Clip(values), value)
+	}
+	if len(in.XValidations) > 0 {
+		if slices.ContainsFunc(values, func(v any) bool { return v != nil }) {
+			said = said.with(in.XValidations)
+		} else {
+			out.XValidations = nil
+		}
+	}
+
+	c.object(in, &out, values, said, root)
+	if in.Items != nil && in.Items.Schema != nil {
+		var items []any
+		for _, v := range values {
+			if list, ok := v.([]any); ok {
+				items = append(items, list...)
+			}
+		}
+		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: c.schema(in.Items.Schema, items, said, false)}
+	}
+	// Junctors stay whole: they judge values after defaults were filled in by the spine, which are not known here.
+	if slices.ContainsFunc(in.AllOf, rulesAnywhere) || slices.ContainsFunc(in.AnyOf, rulesAnywhere) ||
+		slices.ContainsFunc(in.OneOf, rulesAnywhere) || (in.Not != nil && rulesAnywhere(*in.Not)) {
+		c.impossible = true // such rules count only where there are others in the spine; no valid CRD has them
+	}
+	return &out
+}
+
+// object projects properties and additionalProperties.
+func (c *cut) object(in, out *props, values []any, said *words, root bool) {
+	additional := in.AdditionalProperties != nil && in.AdditionalProperties.Schema != nil
+	if len(in.Properties) == 0 && !additional {
+		return
+	}
+	found := map[string][]any{}
+	var others []any
+	for _, v := range values {
+		object, ok := v.(map[string]any)
+		if !ok {
+			continue
+		}
+		for name, value := range object {
+			if _, ok := in.Properties[name]; ok {
+				found[name] = append(found[name], value)
+			} else if additional {
+				others = append(others, value)
+			}
+		}
+	}
+	if additional {
+		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{
+			Allows: in.AdditionalProperties.Allows,
+			Schema: c.schema(in.AdditionalProperties.Schema, others, said, false),
+		}
+	}
+	if len(in.Properties) == 0 {
+		return
+	}
+
+	out.Properties = make(map[string]props, len(found)+3)
+	for name := range in.Properties {
+		values, present := found[name]
+		switch {
+		case isMetaField(name) && (root || in.XEmbeddedResource):
+			// What CEL knows of the metadata depends on all of it (model.WithTypeAndObjectMeta).
+			out.Properties[name] = in.Properties[name]
+		case present, in.Properties[name].Default != nil, said.mention(name):
+			child := in.Properties[name]
+			out.Properties[name] = *c.schema(&child, values, said, false)
+		}
+	}
+	if len(out.Properties) == 0 {
+		// An object with properties is another thing to CEL than one without.
+		name := slices.Min(slices.Collect(maps.Keys(in.Properties)))
+		child := in.Properties[name]
+		out.Properties[name] = *c.schema(&child, nil, said, false)
+	}
+}
+
+func isMetaField(name string) bool {
+	return name == "metadata" || name == "apiVersion" || name == "kind"
+}
+
+// unprojectable tells whether a schema has a keyword that no structural schema has.
+func unprojectable(s *props) bool {
+	return s.ID != "" || s.Schema != "" || s.Ref != nil || s.AdditionalItems != nil ||
+		len(s.PatternProperties) > 0 || len(s.Dependencies) > 0 || len(s.Definitions) > 0 ||
+		(s.Items != nil && (s.Items.Schema == nil || len(s.Items.JSONSchemas) > 0))
+}

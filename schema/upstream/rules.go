@@ -1,0 +1,134 @@
+package upstream
+
+import (
+	"slices"
+
+	apiservercel "k8s.io/apiserver/pkg/cel"
+)
+
+// declared is what kind of CEL type stands for a schema (SchemaDeclType in k8s.io/apiserver/pkg/cel/common).
+type declared int
+
+const (
+	declaresNothing declared = iota
+	declaresScalar
+	declaresList
+	declaresMap
+	declaresObject
+)
+
+func declares(s *props) declared {
+	switch {
+	case s == nil:
+		return declaresNothing
+	case s.XIntOrString:
+		return declaresScalar
+	}
+	switch s.Type {
+	case "array":
+		if s.Items != nil && declares(s.Items.Schema) != declaresNothing {
+			return declaresList
+		}
+	case "object":
+		if s.AdditionalProperties == nil || s.AdditionalProperties.Schema == nil {
+			return declaresObject
+		}
+		if declares(s.AdditionalProperties.Schema) != declaresNothing {
+			return declaresMap
+		}
+	case "string", "boolean", "number", "integer":
+		return declaresScalar
+	}
+	return declaresNothing
+}
+
+// hasRules tells whether the API server has compiled rules for the schema s, as NewValidator in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel decides it: rules inside of junctors alone do not count, nor do
+// those of properties that CEL has no type for. typed is the schema whose CEL type stands for s, nil where there is none;
+// resource tells whether that is the root of a resource.
+func hasRules(s, typed *props, resource bool) bool {
+	if s == nil {
+		return false
+	}
+	if len(s.XValidations) > 0 {
+		return true
+	}
+	if s.Items != nil && hasRules(s.Items.Schema, element(typed), s.Items.Schema != nil && s.Items.Schema.XEmbeddedResource) {
+		return true
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil &&
+		hasRules(s.AdditionalProperties.Schema, element(typed), s.AdditionalProperties.Schema.XEmbeddedResource) {
+		return true
+	}
+	for name := range s.Properties {
+		child := s.Properties[name]
+		var childType *props
+		if _, ok := apiservercel.Escape(name); ok {
+			childType = property(typed, name, resource)
+		} else if declares(&child) != declaresNothing {
+			childType = &child
+		}
+		if childType != nil && hasRules(&child, childType, child.XEmbeddedResource) {
+			return true
+		}
+	}
+	return false
+}
+
+// element is the schema of the elements of a list or map type.
+func element(typed *props) *props {
+	switch declares(typed) {
+	case declaresList:
+		return typed.Items.Schema
+	case declaresMap:
+		return typed.AdditionalProperties.Schema
+	default:
+		return nil
+	}
+}
+
+// property is the schema of a field of an object type, nil where CEL does not know the field. In a resource, CEL always
+// knows kind, apiVersion and the name.
+func property(typed *props, name string, resource bool) *props {
+	if declares(typed) != declaresObject {
+		return nil
+	}
+	if resource && isMetaField(name) && !knowsMetadata(typed) {
+		if name != "metadata" {
+			return &props{Type: "string"}
+		}
+		return &props{Type: "object", Properties: map[string]props{"name": {Type: "string"}, "generateName": {Type: "string"}}}
+	}
+	child, ok := typed.Properties[name]
+	if !ok || declares(&child) == declaresNothing {
+		return nil
+	}
+	return &child
+}
+
+// knowsMetadata tells whether a resource's schema declares all that CEL would add (model.WithTypeAndObjectMeta).
+func knowsMetadata(s *props) bool {
+	meta := s.Properties["metadata"]
+	return s.Properties["kind"].Type == "string" && s.Properties["apiVersion"].Type == "string" && meta.Type == "object" &&
+		meta.Properties["name"].Type == "string" && meta.Properties["generateName"].Type == "string"
+}
+
+// rulesAnywhere tells whether a schema has rules at any place at all.
+func rulesAnywhere(s props) bool {
+	if len(s.XValidations) > 0 {
+		return true
+	}
+	if s.Items != nil && ((s.Items.Schema != nil && rulesAnywhere(*s.Items.Schema)) || slices.ContainsFunc(s.Items.JSONSchemas, rulesAnywhere)) {
+		return true
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil && rulesAnywhere(*s.AdditionalProperties.Schema) {
+		return true
+	}
+	for name := range s.Properties {
+		if rulesAnywhere(s.Properties[name]) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.AllOf, rulesAnywhere) || slices.ContainsFunc(s.AnyOf, rulesAnywhere) ||
+		slices.ContainsFunc(s.OneOf, rulesAnywhere) || (s.Not != nil && rulesAnywhere(*s.Not))
+}

@@ -1,0 +1,223 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	structurallisttype "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	schemaobjectmeta "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/operation"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metavalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/features"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+)
+
+var metadataPath = field.NewPath("metadata")
+
+// validateCreate is rest.ValidateCreate over customResourceStrategy.Validate.
+func (v *Validator) validateCreate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
+	errs := v.validateFields(u, true, func() field.ErrorList {
+		meta, errs := objectMeta(u)
+		if len(errs) == 0 {
+			errs = metavalidation.ValidateObjectMetaDeclaratively(ctx, operation.Create, meta, nil, v.opts.Namespaced, metavalidation.NameIsDNSSubdomain, metadataPath, declarativeBeta())
+		}
+		return append(errs, validation.ValidateCustomResource(nil, u.Object, v.schema)...)
+	})
+	errs = append(errs, schemaobjectmeta.Validate(ctx, nil, u.Object, v.structural, false)...)
+	errs = append(errs, structurallisttype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
+	errs = v.validateRules(ctx, errs, u.Object, nil)
+	if len(errs) == 0 {
+		errs = metavalidation.ValidateObjectMetaAccessor(u, v.opts.Namespaced, pathSegment, metadataPath)
+	}
+	return errs
+}
+
+// validateUpdate is rest.ValidateUpdate over the ValidateUpdate of customResourceStrategy or, with status, of
+// statusStrategy.
+func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Unstructured, ratchet, status bool) field.ErrorList {
+	errs := metavalidation.ValidateObjectMetaAccessor(u, v.opts.Namespaced, pathSegment, metadataPath)
+	errs = append(errs, metavalidation.ValidateObjectMetaAccessorUpdate(u, old, metadataPath)...)
+
+	var schemaOptions []validation.ValidationOption
+	var ruleOptions []cel.Option
+	if ratchet && v.structural != nil {
+		correlated := common.NewCorrelatedObject(u.Object, old.Object, &model.Structural{Structural: v.structural})
+		ruleOptions = append(ruleOptions, cel.WithRatcheting(correlated))
+		if status {
+			correlated = correlated.Key("status")
+		}
+		schemaOptions = append(schemaOptions, validation.WithRatcheting(correlated))
+	}
+
+	own := v.validateFields(u, !status, func() field.ErrorList {
+		errs := v.validateMetaUpdate(ctx, u, old)
+		if !status {
+			return append(errs, validation.ValidateCustomResourceUpdate(nil, u.Object, old.Object, v.schema, schemaOptions...)...)
+		}
+		if value, ok := u.Object["status"]; ok && v.status != nil {
+			errs = append(errs, validation.ValidateCustomResourceUpdate(field.NewPath("status"), value, old.Object["status"], v.status, schemaOptions...)...)
+		}
+		return errs
+	})
+	if !status {
+		own = append(own, schemaobjectmeta.Validate(ctx, nil, u.Object, v.structural, false)...)
+	}
+	if listErrs := structurallisttype.ValidateListSetsAndMaps(nil, v.structural, u.Object); len(listErrs) > 0 &&
+		len(structurallisttype.ValidateListSetsAndMaps(nil, v.structural, old.Object)) == 0 {
+		own = append(own, listErrs...)
+	}
+	return append(errs, v.validateRules(ctx, own, u.Object, old.Object, ruleOptions...)...)
+}
+
+func (v *Validator) validateMetaUpdate(ctx context.Context, u, old *unstructured.Unstructured) field.ErrorList {
+	meta, errs := objectMeta(u)
+	if len(errs) > 0 {
+		return errs
+	}
+	oldMeta, errs := objectMeta(old)
+	if len(errs) > 0 {
+		return errs
+	}
+	return metavalidation.ValidateObjectMetaDeclaratively(ctx, operation.Update, meta, oldMeta, v.opts.Namespaced, nil, metadataPath, declarativeBeta())
+}
+
+// validateFields checks apiVersion and kind, and only where they are right what inner checks, and the scale paths
+// (customResourceValidator in pkg/registry/customresource/validator.go).
+func (v *Validator) validateFields(u *unstructured.Unstructured, spec bool, inner func() field.ErrorList) field.ErrorList {
+	var errs field.ErrorList
+	if u.GetKind() != v.opts.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), u.GetKind(), "must be "+v.opts.Kind))
+	}
+	if want := v.opts.Group + "/" + v.opts.Version; u.GetAPIVersion() != want {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), u.GetAPIVersion(), "must be "+want))
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	return append(inner(), validateScale(u, v.opts.Scale, spec)...)
+}
+
+// validateRules runs the validation rules, unless one of errs makes that meaningless (hasBlockingErr in strategy.go). It
+// returns errs and what the rules add.
+func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj, old map[string]any, options ...cel.Option) field.ErrorList {
+	rules := v.rules()
+	if rules == nil {
+		return errs
+	}
+	if slices.ContainsFunc(errs, blocks) {
+		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+	}
+	var oldValue any
+	if old != nil {
+		oldValue = old
+	}
+	ruleErrs, _ := rules.Validate(ctx, nil, v.structural, obj, oldValue, celconfig.RuntimeCELCostBudget, options...)
+	return append(errs, ruleErrs...)
+}
+
+func blocks(err *field.Error) bool {
+	switch err.Type {
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		return true
+	default:
+		return false
+	}
+}
+
+// objectMeta reads the metadata as its Go type.
+func objectMeta(u *unstructured.Unstructured) (*metav1.ObjectMeta, field.ErrorList) {
+	raw := u.Object["metadata"]
+	if raw == nil {
+		return &metav1.ObjectMeta{}, nil
+	}
+	fields, ok := raw.(map[string]any)
+	if !ok {
+		return nil, field.ErrorList{field.Invalid(metadataPath, raw, fmt.Sprintf("expected map[string]interface{}, got %T", raw))}
+	}
+	meta := &metav1.ObjectMeta{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, meta); err != nil {
+		return nil, field.ErrorList{field.Invalid(metadataPath, raw, err.Error())}
+	}
+	return meta, nil
+}
+
+func declarativeBeta() bool {
+	return utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeValidationBeta)
+}
+
+func pathSegment(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
+}
+
+// validateScale checks the values at the paths of the scale subresource.
+func validateScale(u *unstructured.Unstructured, scale *apiextensionsv1.CustomResourceSubresourceScale, spec bool) field.ErrorList {
+	if scale == nil {
+		return nil
+	}
+	errs := validateReplicas(u, scale.StatusReplicasPath)
+	if spec {
+		errs = append(errs, validateReplicas(u, scale.SpecReplicasPath)...)
+	}
+	if path := scale.LabelSelectorPath; path != nil {
+		if s, _, err := unstructured.NestedString(u.Object, splitPath(*path)...); err != nil {
+			errs = append(errs, field.Invalid(field.NewPath(*path), s, err.Error()))
+		}
+	}
+	return errs
+}
+
+func validateReplicas(u *unstructured.Unstructured, path string) field.ErrorList {
+	n, _, err := unstructured.NestedInt64(u.Object, splitPath(path)...)
+	switch {
+	case err != nil:
+		return field.ErrorList{field.Invalid(field.NewPath(path), n, err.Error())}
+	case n < 0:
+		return field.ErrorList{field.Invalid(field.NewPath(path), n, "should be a non-negative integer")}
+	case n > math.MaxInt32:
+		return field.ErrorList{field.Invalid(field.NewPath(path), n, fmt.Sprintf("should be less than or equal to %v", math.MaxInt32))}
+	}
+	return nil
+}
+
+func splitPath(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
+
+// undecoded is the list of one error for a request that could not be decoded.
+func undecoded(err error) field.ErrorList {
+	return field.ErrorList{{Type: field.ErrorTypeInvalid, BadValue: field.OmitValueType{}, Detail: err.Error()}}
+}
+
+// selfType matches the names that k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel makes up out of the time of day.
+var selfType = regexp.MustCompile(`selfType[0-9]+`)
+
+// tidy sorts errors, which come in the random order of Go's maps, and drops repetitions.
+func tidy(errs field.ErrorList) field.ErrorList {
+	if len(errs) == 0 {
+		return nil
+	}
+	texts := make(map[*field.Error]string, len(errs))
+	for _, e := range errs {
+		e.Detail = selfType.ReplaceAllLiteralString(e.Detail, "selfType")
+		texts[e] = e.Error()
+	}
+	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(texts[a], texts[b]) })
+	return slices.CompactFunc(errs, func(a, b *field.Error) bool { return texts[a] == texts[b] })
+}

@@ -1,0 +1,128 @@
+package upstream
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	structuraldefaulting "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// Options say which resource a schema belongs to.
+type Options struct {
+	// Group, Version and Kind are the resource's. Version is one name of spec.versions.
+	Group, Version, Kind string
+	// Namespaced is true for scope Namespaced. An object of a namespaced resource that names no namespace is taken to be
+	// written to "default".
+	Namespaced bool
+	// KubeVersion is the API server's version; nil stands for the version of the linked libraries. It decides which formats
+	// are checked and whether [Validator.Ratchets].
+	KubeVersion *version.Version
+	// StatusSubresource is true where the version has the status subresource: creating drops .status, updating keeps the
+	// old one, and only [Validator.UpdateStatus] changes it.
+	StatusSubresource bool
+	// Scale is the version's scale subresource; nil where there is none.
+	Scale *apiextensionsv1.CustomResourceSubresourceScale
+	// PreserveUnknownFields is spec.preserveUnknownFields of the CRD: nothing is pruned.
+	PreserveUnknownFields bool
+}
+
+// ratchetingSince is when CRDValidationRatcheting became on by default (beta; KEP-4008,
+// k8s.io/apiextensions-apiserver/pkg/features).
+var ratchetingSince = version.MajorMinor(1, 30)
+
+// Validator holds one version of a custom resource, ready to judge objects. It is safe for concurrent use.
+type Validator struct {
+	opts       Options
+	structural *structuralschema.Structural // nil: nothing is known of the structure, nothing is pruned or defaulted
+	schema     validation.SchemaValidator
+	status     validation.SchemaValidator // nil without a schema for .status
+
+	problem error // why the schema is not one that the API server can prune by
+
+	celOnce sync.Once
+	cel     *cel.Validator
+
+	structuralOnce sync.Once
+	isStructural   bool
+}
+
+// New prepares the schema props. Nil props stand for a version without a schema: everything is kept and accepted.
+//
+// A schema that is not structural (old CRDs) is taken as far as possible: where no structure can be read out of it,
+// validation alone is done. [Validator.Structural] tells. The error says why the schema cannot even validate: it holds
+// JSON that cannot be decoded, or a $ref that is none.
+//
+// New does not copy props and expects that nobody changes them.
+func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err error) {
+	defer recovered(&err)
+	if o.KubeVersion == nil {
+		o.KubeVersion = environment.DefaultCompatibilityVersion()
+	}
+	v = &Validator{opts: o}
+	var internal *apiextensions.JSONSchemaProps
+	if props != nil {
+		internal = &apiextensions.JSONSchemaProps{}
+		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
+			return nil, fmt.Errorf("schema: %w", err)
+		}
+	}
+	if v.schema, _, err = validation.NewSchemaValidatorForVersion(internal, o.KubeVersion); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	if internal == nil {
+		return v, nil
+	}
+	if status, ok := internal.Properties["status"]; ok {
+		if v.status, _, err = validation.NewSchemaValidatorForVersion(&status, o.KubeVersion); err != nil {
+			return nil, fmt.Errorf("schema of status: %w", err)
+		}
+	}
+	v.structural, v.problem = structure(internal)
+	return v, nil
+}
+
+// structure reads the structural part of a schema, with its defaults pruned. Only the defaults are changed in place: they
+// were decoded for this very schema.
+func structure(internal *apiextensions.JSONSchemaProps) (*structuralschema.Structural, error) {
+	s, err := structuralschema.NewStructural(internal)
+	if err != nil {
+		return nil, err
+	}
+	if err := structuraldefaulting.PruneDefaults(s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Structural tells whether the schema is structural, as apiextensions.k8s.io/v1 demands of new CRDs. Where it is not,
+// pruning and defaulting follow what structure there is.
+func (v *Validator) Structural() bool {
+	v.structuralOnce.Do(func() {
+		v.isStructural = v.problem == nil &&
+			(v.structural == nil || len(structuralschema.ValidateStructural(field.NewPath("schema"), v.structural)) == 0)
+	})
+	return v.isStructural
+}
+
+// Ratchets tells whether an API server of [Options.KubeVersion] tolerates, in an update, what was wrong before and is
+// left alone (on by default since 1.30).
+func (v *Validator) Ratchets() bool { return v.opts.KubeVersion.AtLeast(ratchetingSince) }
+
+// rules returns the compiled validation rules; nil without any. They are compiled on first use.
+func (v *Validator) rules() *cel.Validator {
+	v.celOnce.Do(func() {
+		if v.structural != nil {
+			v.cel = cel.NewValidator(v.structural, true, celconfig.PerCallLimit)
+		}
+	})
+	return v.cel
+}

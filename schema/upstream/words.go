@@ -1,0 +1,72 @@
+package upstream
+
+import (
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+)
+
+// words are the names that some validation rules may speak of, taken generously: every run of letters, digits and
+// underscores in a rule, be it inside of a string. nil: there are no rules.
+type words struct {
+	above *words
+	set   map[string]struct{}
+	texts []string
+}
+
+// with adds the words of rules.
+func (w *words) with(rules apiextensionsv1.ValidationRules) *words {
+	out := &words{above: w, set: map[string]struct{}{}}
+	for i := range rules {
+		for _, text := range []string{rules[i].Rule, rules[i].MessageExpression, rules[i].FieldPath} {
+			if text == "" {
+				continue
+			}
+			out.texts = append(out.texts, text)
+			start := -1
+			for j := 0; j <= len(text); j++ {
+				switch {
+				case j < len(text) && isWord(text[j]):
+					if start < 0 {
+						start = j
+					}
+				case start >= 0:
+					out.set[text[start:j]] = struct{}{}
+					start = -1
+				}
+			}
+		}
+	}
+	return out
+}
+
+// mention tells whether a property of that name may be meant.
+func (w *words) mention(name string) bool {
+	if w == nil {
+		return false
+	}
+	escaped, ok := apiservercel.Escape(name)
+	plain := escaped == name
+	for ; w != nil; w = w.above {
+		if _, said := w.set[name]; said {
+			return true
+		}
+		if plain {
+			continue
+		}
+		if _, said := w.set[escaped]; ok && said {
+			return true
+		}
+		for _, text := range w.texts {
+			if strings.Contains(text, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isWord(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
