@@ -162,6 +162,8 @@ type (
 type UniqueBy struct {
 	// Keys, joined by U+0000 and sorted, are the properties that identify an item of a list-type map; empty otherwise.
 	Keys string
+	// Defaults identifies the defaults of the keys: defaulting makes items equal that are not yet.
+	Defaults string
 }
 
 // True and False.

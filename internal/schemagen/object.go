@@ -1,0 +1,270 @@
+package schemagen
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"regexp"
+)
+
+// Object returns an object of the resource, mostly as the schema wants it: kind and apiVersion are example.com/v1 Example.
+func (g *Gen) Object(root *props) map[string]any {
+	v, _ := g.Value(root, 0).(map[string]any)
+	if v == nil {
+		v = map[string]any{}
+	}
+	v["apiVersion"], v["kind"] = "example.com/v1", "Example"
+	v["metadata"] = map[string]any{"name": "example", "namespace": "default"}
+	return v
+}
+
+// Value returns a value for the schema. About one part in twenty is not as the schema wants it.
+func (g *Gen) Value(p *props, depth int) any {
+	if g.chance(2) {
+		return g.junk(depth)
+	}
+	if p.Nullable && g.chance(15) {
+		return nil
+	}
+	if len(p.Enum) > 0 && g.chance(85) {
+		return decode(pick(g, p.Enum).Raw)
+	}
+	switch {
+	case p.XIntOrString && g.chance(50), p.Type == "integer":
+		return g.integer(p)
+	case p.XIntOrString, p.Type == "string":
+		return g.text(p)
+	case p.Type == "number":
+		if g.chance(50) {
+			return g.integer(p)
+		}
+		return float64(g.integer(p)) + 0.5
+	case p.Type == "boolean":
+		return g.chance(50)
+	case p.Type == "array":
+		return g.list(p, depth)
+	case p.Type == "object":
+		return g.record(p, depth)
+	}
+	return g.junk(depth)
+}
+
+func (g *Gen) integer(p *props) int64 {
+	around := []int64{0, 1, int64(g.IntN(20) - 5)}
+	if p.Minimum != nil {
+		around = append(around, int64(*p.Minimum), int64(*p.Minimum)+1)
+	}
+	if p.Maximum != nil {
+		around = append(around, int64(*p.Maximum), int64(*p.Maximum)-1)
+	}
+	if p.MultipleOf != nil {
+		around = append(around, int64(*p.MultipleOf)*int64(g.IntN(4)))
+	}
+	v := pick(g, around)
+	if g.chance(8) {
+		v += int64(g.IntN(3) - 1)
+	}
+	if g.chance(1) {
+		v = 1 << 40
+	}
+	return v
+}
+
+func (g *Gen) text(p *props) string {
+	best := pick(g, words)
+	var re *regexp.Regexp
+	if p.Pattern != "" {
+		re, _ = regexp.Compile(p.Pattern)
+	}
+	for range 12 {
+		s := pick(g, words)
+		if g.chance(30) {
+			s += pick(g, words)
+		}
+		ok := re == nil || re.MatchString(s)
+		ok = ok && (p.MinLength == nil || int64(len(s)) >= *p.MinLength) && (p.MaxLength == nil || int64(len(s)) <= *p.MaxLength)
+		if p.Format != "" && strfmt.Default.ContainsName(p.Format) {
+			ok = ok && strfmt.Default.Validates(p.Format, s)
+		}
+		if ok {
+			return s
+		}
+		best = s
+	}
+	return best
+}
+
+func (g *Gen) list(p *props, depth int) any {
+	n := g.IntN(3)
+	if p.MinItems != nil && g.chance(90) {
+		n = max(n, int(min(*p.MinItems, 50)))
+	}
+	if p.MaxItems != nil && g.chance(90) {
+		n = min(n, int(*p.MaxItems))
+	}
+	if depth > 8 {
+		n = min(n, 1)
+	}
+	out := []any{}
+	for range n {
+		if p.Items != nil && p.Items.Schema != nil {
+			out = append(out, g.Value(p.Items.Schema, depth+1))
+		} else {
+			out = append(out, g.junk(depth+1))
+		}
+	}
+	return out
+}
+
+func (g *Gen) record(p *props, depth int) any {
+	out := map[string]any{}
+	keys := slices.Sorted(maps.Keys(p.Properties))
+	few := len(keys) > 12 // of large objects only some fields
+	for _, k := range keys {
+		c := p.Properties[k]
+		need := slices.Contains(p.Required, k) && g.chance(97)
+		if need || !few && g.chance(50) || few && g.chance(max(2, 300/len(keys))) {
+			if depth > 12 && !need {
+				continue
+			}
+			out[k] = g.Value(&c, depth+1)
+		}
+	}
+	if ap := p.AdditionalProperties; ap != nil {
+		for range g.IntN(3) {
+			if ap.Schema != nil {
+				out[pick(g, []string{"k1", "k2", "a", "b.c"})] = g.Value(ap.Schema, depth+1)
+			}
+		}
+	}
+	if p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields && g.chance(50) {
+		out[pick(g, append([]string{"extra"}, names...))] = g.junk(depth + 1)
+	}
+	return out
+}
+
+// junk returns a small value of any type.
+func (g *Gen) junk(depth int) any {
+	n := g.IntN(9)
+	if depth > 6 {
+		n = g.IntN(6)
+	}
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return g.chance(50)
+	case 2:
+		return int64(g.IntN(12) - 2)
+	case 3:
+		return 0.5 + float64(g.IntN(4))
+	case 4, 5:
+		return pick(g, words)
+	case 6:
+		return []any{g.junk(depth + 1)}
+	case 7:
+		return map[string]any{}
+	}
+	return map[string]any{pick(g, names): g.junk(depth + 1)}
+}
+
+// Mutate changes one to three places of a value in place and returns it.
+func (g *Gen) Mutate(v map[string]any) map[string]any {
+	for range 1 + g.IntN(3) {
+		g.mutateIn(v, true)
+	}
+	return v
+}
+
+func (g *Gen) mutateIn(v any, root bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		keys := slices.Sorted(maps.Keys(v))
+		if root {
+			keys = slices.DeleteFunc(keys, func(k string) bool { return k == "apiVersion" || k == "kind" || k == "metadata" })
+		}
+		if len(keys) == 0 {
+			return
+		}
+		k := pick(g, keys)
+		switch {
+		case g.chance(55):
+			g.mutateIn(v[k], false)
+			if s, ok := v[k].(string); ok {
+				v[k] = s + pick(g, words)
+			}
+			if i, ok := v[k].(int64); ok {
+				v[k] = i + int64(g.IntN(5)-2)
+			}
+		case g.chance(35):
+			delete(v, k)
+		case g.chance(50):
+			v[k] = g.junk(3)
+		default:
+			v[pick(g, names)] = g.junk(3)
+		}
+	case []any:
+		if len(v) > 0 {
+			i := g.IntN(len(v))
+			if g.chance(60) {
+				g.mutateIn(v[i], false)
+			} else {
+				v[i] = g.junk(3)
+			}
+		}
+	}
+}
+
+// validDefault returns a default that the schema itself takes, as far as simple checks tell.
+func (g *Gen) validDefault(p *props) (apiextensionsv1.JSON, bool) {
+	switch p.Type {
+	case "string":
+		if len(p.Enum) > 0 {
+			return pick(g, p.Enum), true
+		}
+		if p.Format == "" {
+			for range 10 {
+				s := pick(g, words)
+				re := regexp.MustCompile(p.Pattern)
+				if re.MatchString(s) && (p.MinLength == nil || int64(len(s)) >= *p.MinLength) && (p.MaxLength == nil || int64(len([]rune(s))) <= *p.MaxLength) {
+					return raw(s), true
+				}
+			}
+		}
+	case "boolean":
+		if len(p.Enum) == 0 {
+			return raw(g.chance(50)), true
+		}
+	case "integer":
+		if p.Minimum == nil && p.Maximum == nil && p.MultipleOf == nil && len(p.Enum) == 0 {
+			return raw(g.IntN(5)), true
+		}
+	case "object":
+		if len(p.Required) == 0 && p.MinProperties == nil && p.AnyOf == nil && p.OneOf == nil && p.AllOf == nil && p.Not == nil && len(p.XValidations) == 0 {
+			return raw(map[string]any{}), true
+		}
+	}
+	return apiextensionsv1.JSON{}, false
+}
+
+func decode(b []byte) any {
+	var v any
+	if err := utiljson.Unmarshal(b, &v); err != nil {
+		return nil
+	}
+	return v
+}
+
+// Copy returns a deep copy of a decoded JSON value.
+func Copy(v map[string]any) map[string]any {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return v
+	}
+	out, _ := decode(b).(map[string]any)
+	return out
+}

@@ -1,0 +1,305 @@
+// Package schemagen makes random structural schemas, changes to them, and objects for them, for tests and benchmarks that
+// attack the prover. The same source of randomness gives the same results.
+package schemagen
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+type props = apiextensionsv1.JSONSchemaProps
+
+// Gen makes things at random.
+type Gen struct {
+	*rand.Rand
+	// Rules lets schemas have validation rules.
+	Rules bool
+}
+
+// New returns a generator for the seed.
+func New(seed uint64) *Gen {
+	return &Gen{Rand: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))}
+}
+
+var (
+	names    = []string{"a", "b", "c", "size", "name", "mode", "x-y", "items"}
+	words    = []string{"", "a", "b", "abc", "A", "on", "off", "auto", "10", "1Gi", "a-b", "x.y", "é", "10.0.0.1", "2006-01-02", "1h"}
+	patterns = []string{"^a", "^[a-z]+$", "^[a-z]*$", "b", "^(on|off)$", "^(on|off|auto)$", "^[0-9]+$", "^[0-9]+(Gi|Mi)?$", "^.{1,3}$", `^\S*$`}
+	formats  = []string{"ipv4", "date", "duration", "uuid", "made-up", "date-time", "hostname"}
+)
+
+func pick[T any](g *Gen, from []T) T { return from[g.IntN(len(from))] }
+
+func (g *Gen) chance(percent int) bool { return g.IntN(100) < percent }
+
+func ptr[T any](v T) *T { return &v }
+
+// Schema returns the schema of a resource: an object with spec and perhaps status.
+func (g *Gen) Schema() *props {
+	root := &props{Type: "object", Properties: map[string]props{"spec": *g.object(3)}}
+	if g.chance(20) {
+		root.Properties["status"] = *g.object(2)
+	}
+	if g.chance(15) {
+		root.Required = []string{"spec"}
+	}
+	return root
+}
+
+// node returns a schema of any type.
+func (g *Gen) node(depth int) *props {
+	n := g.IntN(10)
+	if depth <= 0 {
+		n = g.IntN(6)
+	}
+	var p *props
+	switch n {
+	case 0, 1:
+		p = g.str()
+	case 2:
+		p = g.number("integer")
+	case 3:
+		p = g.number("number")
+	case 4:
+		p = &props{Type: "boolean"}
+		if g.chance(10) {
+			p.Enum = []apiextensionsv1.JSON{raw(true)}
+		}
+	case 5:
+		p = &props{XIntOrString: true, AnyOf: []props{{Type: "integer"}, {Type: "string"}}}
+		if g.chance(30) {
+			p.Pattern = pick(g, patterns)
+		}
+	case 6:
+		p = g.array(depth)
+	case 7:
+		p = g.mapOf(depth)
+	default:
+		p = g.object(depth)
+	}
+	p.Nullable = g.chance(8)
+	return p
+}
+
+func (g *Gen) str() *props {
+	p := &props{Type: "string"}
+	switch g.IntN(7) {
+	case 0:
+		p.Enum = g.enum()
+	case 1:
+		p.Pattern = pick(g, patterns)
+	case 2:
+		p.Format = pick(g, formats)
+	case 3:
+		p.MinLength = ptr(int64(g.IntN(3)))
+		p.MaxLength = ptr(*p.MinLength + int64(g.IntN(4)))
+	case 4:
+		p.MaxLength = ptr(int64(g.IntN(5)))
+		p.Pattern = pick(g, patterns)
+	}
+	return p
+}
+
+func (g *Gen) enum() []apiextensionsv1.JSON {
+	var out []apiextensionsv1.JSON
+	for _, w := range []string{"on", "off", "auto", "a", ""} {
+		if g.chance(55) {
+			out = append(out, raw(w))
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, raw("on"))
+	}
+	return out
+}
+
+func (g *Gen) number(kind string) *props {
+	p := &props{Type: kind}
+	if g.chance(40) {
+		p.Minimum = ptr(float64(g.IntN(7) - 3))
+		p.ExclusiveMinimum = g.chance(30)
+	}
+	if g.chance(40) {
+		p.Maximum = ptr(float64(g.IntN(12) - 1))
+		p.ExclusiveMaximum = g.chance(30)
+	}
+	if g.chance(12) {
+		p.MultipleOf = ptr(float64(1 + g.IntN(4)))
+	}
+	if g.chance(8) {
+		p.Enum = []apiextensionsv1.JSON{raw(1), raw(2), raw(g.IntN(5))}
+	}
+	if kind == "integer" && g.chance(20) {
+		p.Format = pick(g, []string{"int32", "int64"})
+	}
+	return p
+}
+
+func (g *Gen) array(depth int) *props {
+	p := &props{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: g.node(depth - 1)}}
+	if g.chance(30) {
+		p.MaxItems = ptr(int64(g.IntN(4)))
+	}
+	if g.chance(30) {
+		p.MinItems = ptr(int64(g.IntN(3)))
+	}
+	item := p.Items.Schema
+	switch {
+	case g.chance(20) && (item.Type == "string" || item.Type == "integer"):
+		p.XListType = ptr("set")
+	case g.chance(40) && item.Type == "object" && len(item.Properties) > 0:
+		for _, name := range slices.Sorted(maps.Keys(item.Properties)) {
+			c := item.Properties[name]
+			if c.Type == "string" || c.Type == "integer" {
+				p.XListType = ptr("map")
+				p.XListMapKeys = []string{name}
+				c.Nullable = false
+				item.Properties[name] = c
+				if c.Default == nil && !slices.Contains(item.Required, name) {
+					item.Required = append(item.Required, name)
+				}
+				item.Nullable = false
+				break
+			}
+		}
+	}
+	return p
+}
+
+func (g *Gen) mapOf(depth int) *props {
+	p := &props{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: g.node(depth - 1)}}
+	if g.chance(25) {
+		p.MaxProperties = ptr(int64(g.IntN(4)))
+	}
+	if g.chance(25) {
+		p.MinProperties = ptr(int64(g.IntN(3)))
+	}
+	return p
+}
+
+func (g *Gen) object(depth int) *props {
+	p := &props{Type: "object", Properties: map[string]props{}}
+	for range 1 + g.IntN(4) {
+		name := pick(g, names)
+		c := g.node(depth - 1)
+		if g.chance(15) {
+			if d, ok := g.validDefault(c); ok {
+				c.Default = &d
+			}
+		}
+		p.Properties[name] = *c
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+		if g.chance(20) {
+			p.Required = append(p.Required, name)
+		}
+	}
+	if g.chance(10) {
+		p.XPreserveUnknownFields = ptr(true)
+	}
+	if g.chance(6) {
+		p.MinProperties = ptr(int64(g.IntN(3)))
+	}
+	if g.chance(6) {
+		p.MaxProperties = ptr(int64(1 + g.IntN(3)))
+	}
+	if g.chance(20) {
+		g.junctor(p)
+	}
+	if g.Rules && g.chance(25) {
+		p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: g.rule(p), Message: "no"})
+	}
+	return p
+}
+
+// junctor adds anyOf, oneOf, allOf or not over the properties.
+func (g *Gen) junctor(p *props) {
+	branch := func() props {
+		name := pick(g, slices.Sorted(maps.Keys(p.Properties)))
+		if g.chance(60) {
+			return props{Required: []string{name}}
+		}
+		c := p.Properties[name]
+		var sub props
+		switch c.Type {
+		case "string":
+			sub = props{MaxLength: ptr(int64(g.IntN(4)))}
+			if g.chance(50) {
+				sub = props{Enum: g.enum()}
+			}
+		case "integer", "number":
+			sub = props{Minimum: ptr(float64(g.IntN(5)))}
+		default:
+			return props{Required: []string{name}}
+		}
+		return props{Properties: map[string]props{name: sub}}
+	}
+	switch g.IntN(4) {
+	case 0:
+		p.AnyOf = []props{branch(), branch()}
+	case 1:
+		p.OneOf = []props{branch(), branch()}
+	case 2:
+		p.AllOf = []props{branch()}
+	case 3:
+		b := branch()
+		p.Not = &b
+	}
+}
+
+// rule returns a validation rule over the scalar properties of p.
+func (g *Gen) rule(p *props) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+		c := p.Properties[name]
+		if name == "x-y" || c.Nullable {
+			continue
+		}
+		field := "self." + name
+		switch c.Type {
+		case "string":
+			if c.Format != "" {
+				continue
+			}
+			parts = append(parts,
+				fmt.Sprintf("!has(%s) || size(%s) <= %d", field, field, g.IntN(5)),
+				fmt.Sprintf("!has(%s) || %s != %q", field, field, pick(g, words)),
+				fmt.Sprintf("!has(%s) || %s.startsWith('a')", field, field),
+				fmt.Sprintf("has(%s) && %s in ['on', 'off']", field, field))
+		case "integer":
+			parts = append(parts, fmt.Sprintf("!has(%s) || %s %s %d", field, field, pick(g, []string{"<", "<=", ">", ">=", "!="}), g.IntN(9)-2))
+		case "number":
+			parts = append(parts, fmt.Sprintf("!has(%s) || %s %s %d.5", field, field, pick(g, []string{"<", "<=", ">", ">="}), g.IntN(9)-2))
+		case "boolean":
+			parts = append(parts, fmt.Sprintf("!has(%s) || %s", field, field))
+		case "array":
+			parts = append(parts, fmt.Sprintf("!has(%s) || size(%s) < %d", field, field, 1+g.IntN(3)))
+		case "object":
+			parts = append(parts, fmt.Sprintf("has(%s)", field), fmt.Sprintf("!has(%s)", field))
+		}
+	}
+	if len(parts) == 0 {
+		return "true"
+	}
+	out := "(" + pick(g, parts) + ")"
+	for g.chance(40) {
+		out += pick(g, []string{" && ", " || "}) + "(" + pick(g, parts) + ")"
+	}
+	if g.chance(10) {
+		out = "!" + "(" + out + ")"
+	}
+	return out
+}
+
+func raw(v any) apiextensionsv1.JSON {
+	b, err := json.Marshal(v)
+	if err != nil {
+		b = []byte("null")
+	}
+	return apiextensionsv1.JSON{Raw: b}
+}

@@ -1,0 +1,130 @@
+package contain
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// blames tells whether one of the messages is about the place of the gap, so that another change is not taken for this
+// one.
+func blames(g *Gap, messages []string) bool {
+	path := slices.Clone(g.Path)
+	if g.Keyword == "required" && g.Detail != "" {
+		path = append(path, Step{Field, g.Detail})
+	}
+	return slices.ContainsFunc(messages, func(m string) bool { return mentions(m, path) })
+}
+
+// mentions tells whether the path occurs in the text, as .a.b[0].c, a.b[0].c or a[key].b.
+func mentions(text string, path Path) bool {
+	if len(path) == 0 {
+		return true
+	}
+	for i := range len(text) {
+		if (i == 0 || !plain(text[i-1:i]) && text[i-1] != '.' && text[i-1] != ']') && matchAt(text[i:], path) {
+			return true
+		}
+	}
+	return false
+}
+
+// matchAt tells whether the text begins with the path.
+func matchAt(text string, path Path) bool {
+	if len(path) == 0 {
+		return true
+	}
+	s := path[0]
+	switch s.Kind {
+	case Field:
+		for _, prefix := range []string{"." + s.Name, s.Name, "[" + s.Name + "]"} {
+			if rest, ok := strings.CutPrefix(text, prefix); ok && (rest == "" || !plain(rest[:1]) || strings.HasSuffix(prefix, "]")) && matchAt(rest, path[1:]) {
+				return true
+			}
+		}
+		return false
+	case AnyItem:
+		if !strings.HasPrefix(text, "[") {
+			return false
+		}
+		_, rest, ok := strings.Cut(text, "]")
+		return ok && matchAt(rest, path[1:])
+	}
+	for _, open := range []string{".", "["} { // any key, which may itself hold dots
+		rest, ok := strings.CutPrefix(text, open)
+		for n := 1; ok && n <= len(rest); n++ {
+			if tail := strings.TrimPrefix(rest[n:], "]"); (tail == "" || !plain(tail[:1])) && matchAt(tail, path[1:]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lost lists the paths in a that are missing in b.
+func lost(a, b any, path string, out []string) []string {
+	switch a := a.(type) {
+	case map[string]any:
+		m, ok := b.(map[string]any)
+		if !ok {
+			return append(out, path)
+		}
+		for _, k := range slices.Sorted(maps.Keys(a)) {
+			p := strings.TrimPrefix(path+"."+k, ".")
+			if v, ok := m[k]; ok {
+				out = lost(a[k], v, p, out)
+			} else {
+				out = append(out, p)
+			}
+		}
+	case []any:
+		s, ok := b.([]any)
+		if !ok || len(s) != len(a) {
+			return append(out, path)
+		}
+		for i := range a {
+			out = lost(a[i], s[i], fmt.Sprintf("%s[%d]", path, i), out)
+		}
+	default:
+		if !reflect.DeepEqual(a, b) {
+			return append(out, path)
+		}
+	}
+	return out
+}
+
+// matchesPath tells whether one of the concrete paths is at the path or below it.
+func matchesPath(path Path, concrete []string) bool {
+	return slices.ContainsFunc(concrete, func(c string) bool { return matchAt(c, path) })
+}
+
+// at returns the value at the path, taking the first of any items or keys.
+func at(v any, path Path) (any, bool) {
+	if len(path) == 0 {
+		return v, true
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if path[0].Kind == Field {
+			x, ok := v[path[0].Name]
+			if !ok {
+				return nil, false
+			}
+			return at(x, path[1:])
+		}
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			if x, ok := at(v[k], path[1:]); ok {
+				return x, true
+			}
+		}
+	case []any:
+		for _, i := range v {
+			if x, ok := at(i, path[1:]); ok {
+				return x, true
+			}
+		}
+	}
+	return nil, false
+}

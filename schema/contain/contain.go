@@ -1,0 +1,141 @@
+package contain
+
+import (
+	"context"
+	"regexp"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/cel/environment"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// Side is one schema of a comparison.
+type Side struct {
+	// Props is the schema as the CRD has it; nil for a version without one.
+	Props *apiextensionsv1.JSONSchemaProps
+	// Node is the same, from [schema.New].
+	Node *schema.Node
+}
+
+// NewSide normalises a schema. The error is that of [schema.New].
+func NewSide(props *apiextensionsv1.JSONSchemaProps) (Side, error) {
+	n, err := schema.New(props)
+	return Side{Props: props, Node: n}, err
+}
+
+// Options say under which circumstances schemas are compared. The zero value is usable for schemas of no particular
+// resource.
+type Options struct {
+	// Group, Version and Kind are those of the objects; witnesses carry them. Defaults: example.com, v1, Example.
+	Group, Version, Kind string
+	Namespaced           bool
+	// KubeVersion decides which formats are checked and whether updates are ratcheted; nil means the linked libraries'.
+	KubeVersion *version.Version
+	// Steps bounds the search for one gap (default 200,000; a step is about a microsecond), Visits the number of places
+	// that are compared (default 1,000,000), Tries the number of candidates that are confirmed for one gap (default 48).
+	Steps, Visits, Tries int
+	// Only, where not nil, names the keywords that are looked at; others are passed over, and Contained then says nothing
+	// about them.
+	Only map[string]bool
+
+	lib *library
+}
+
+// Result is the answer of [Decide].
+type Result struct {
+	// Verdict is Contained without gaps, NotContained where a gap has a witness, Unknown otherwise.
+	Verdict Verdict
+	// Gaps are in the order of the walk: by path, then keyword. Gaps that only change defaults (Redefaulted) do not make
+	// the verdict anything but Contained: everything is still accepted and kept.
+	Gaps []Gap
+}
+
+func (o *Options) kubeVersion() *version.Version {
+	if o.KubeVersion == nil {
+		return environment.DefaultCompatibilityVersion()
+	}
+	return o.KubeVersion
+}
+
+func orDefault[T comparable](v, d T) T {
+	var zero T
+	if v == zero {
+		return d
+	}
+	return v
+}
+
+func (o *Options) maxVisits() int { return orDefault(o.Visits, 1_000_000) }
+
+func (o *Options) strings() logic.Strings {
+	if o.lib == nil {
+		o.lib = newLibrary()
+	}
+	return o.lib
+}
+
+// Decide decides whether every object that old accepts fares the same under new: it is accepted, nothing of it is
+// pruned, and what is left out is defaulted alike. It never panics and always ends; what it could not decide within its
+// budgets is Unknown. A context that is done ends it early, with what is left as Unknown.
+func Decide(ctx context.Context, old, new Side, opts Options) Result {
+	if old.Node.Hash() == new.Node.Hash() {
+		return Result{Verdict: Contained}
+	}
+	o := &opts
+	w := &walker{opts: o, old: newTranslator(o), new: newTranslator(o)}
+	w.solver = logic.Solver{Strings: o.strings(), Budget: orDefault(o.Steps, 200_000)}
+	oldRoot, newRoot := place{node: old.Node, pos: atRoot}, place{node: new.Node, pos: atRoot}
+	w.walk(oldRoot, newRoot)
+	s := &search{walker: w, oldRoot: oldRoot, oldSide: old, newSide: new}
+	r := Result{Verdict: Contained}
+	for i := range w.suspects {
+		if o.Only != nil && !o.Only[w.suspects[i].gap.Keyword] {
+			continue
+		}
+		if g, ok := s.resolve(ctx, &w.suspects[i]); ok {
+			r.add(g)
+		}
+	}
+	if w.cut != "" {
+		r.add(Gap{Keyword: "schema", Verdict: Unknown, Reason: w.cut, Rule: -1})
+	}
+	return r
+}
+
+func (r *Result) add(g Gap) {
+	r.Gaps = append(r.Gaps, g)
+	if g.Harm == Redefaulted {
+		return
+	}
+	if g.Verdict == NotContained || r.Verdict == Contained {
+		r.Verdict = g.Verdict
+	}
+}
+
+// library answers the solver's questions about strings, and remembers expressions.
+type library struct {
+	compiled map[string]*regexp.Regexp
+}
+
+func newLibrary() *library {
+	return &library{compiled: map[string]*regexp.Regexp{}}
+}
+
+// MatchPattern implements [logic.Checker].
+func (l *library) MatchPattern(expr, s string) bool {
+	re, ok := l.compiled[expr]
+	if !ok {
+		re, _ = regexp.Compile(expr) // nil where it does not compile
+		l.compiled[expr] = re
+	}
+	return re != nil && re.MatchString(s)
+}
+
+// MatchFormat implements [logic.Checker].
+func (l *library) MatchFormat(name, s string) bool { return matchFormat(name, s) }
+
+// Samples implements [logic.Strings].
+func (l *library) Samples(format string) []string { return formats[format].samples }

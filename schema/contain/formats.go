@@ -1,0 +1,74 @@
+package contain
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+
+	"sluice.dev/schema"
+)
+
+// formats lists the string formats that the API server checks, without hyphens, with the minor version of Kubernetes 1
+// that brought each and a few strings of it (k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go). All
+// other formats accept everything.
+var formats = map[string]struct {
+	since   uint
+	samples []string
+}{
+	"bsonobjectid": {0, []string{"507f1f77bcf86cd799439011"}},
+	"uri":          {0, []string{"https://example.com/a", "http://a", "/a", "ftp://example.com/a?b=c#d"}},
+	"email":        {0, []string{"a@example.com", "someone.else@example.org"}},
+	"hostname":     {0, []string{"example.com", "a", "localhost", "A-1.example.org"}},
+	"ipv4":         {0, []string{"10.0.0.1", "192.168.0.1", "0.0.0.0", "255.255.255.255"}},
+	"ipv6":         {0, []string{"::1", "2001:db8::1", "fe80::1"}},
+	"cidr":         {0, []string{"10.0.0.0/8", "2001:db8::/32", "10.0.0.1/32"}},
+	"mac":          {0, []string{"00:00:5e:00:53:01", "02:00:5e:10:00:00:00:01"}},
+	"uuid":         {0, []string{"f47ac10b-58cc-0372-8567-0e02b2c3d479", "F47AC10B58CC037285670E02B2C3D479"}},
+	"uuid3":        {0, []string{"6fa459ea-ee8a-3ca4-894e-db77e160355e"}},
+	"uuid4":        {0, []string{"f47ac10b-58cc-4372-a567-0e02b2c3d479"}},
+	"uuid5":        {0, []string{"886313e1-3b8a-5372-9b90-0c9aee199e5d"}},
+	"isbn":         {0, []string{"0321751043", "978-0321751041"}},
+	"isbn10":       {0, []string{"0321751043"}},
+	"isbn13":       {0, []string{"978-0321751041", "9780321751041"}},
+	"creditcard":   {0, []string{"4111111111111111"}},
+	"ssn":          {0, []string{"111-11-1111"}},
+	"hexcolor":     {0, []string{"#FFFFFF", "#fff", "abc"}},
+	"rgbcolor":     {0, []string{"rgb(1,2,3)", "rgb(255,255,255)"}},
+	"byte":         {0, []string{"YQ==", "", "YWJj", "aGVsbG8gd29ybGQ="}},
+	"password":     {0, nil},
+	"date":         {0, []string{"2006-01-02", "1999-12-31"}},
+	"duration":     {0, []string{"1h", "22ns", "3 days", "1s", "1m30s"}},
+	"datetime":     {0, []string{"2014-12-15T19:30:20.000Z", "2006-01-02T15:04:05Z", "2006-01-02T15:04:05+01:00"}},
+	"k8sshortname": {34, []string{"a", "example", "a-1"}},
+	"k8slongname":  {34, []string{"a", "example.com", "a-1.b"}},
+}
+
+// effectiveFormat returns the format of strings that is checked, without hyphens, or "".
+func (t *translator) effectiveFormat(n *schema.Node) string {
+	if n.Format == "" || !isStringFormat(n) {
+		return ""
+	}
+	name := strings.ReplaceAll(n.Format, "-", "")
+	f, ok := formats[name]
+	if !ok || !t.opts.kubeVersion().AtLeast(version.MajorMinor(1, f.since)) {
+		return ""
+	}
+	return name
+}
+
+// isStringFormat tells whether a format of n can be one of strings; elsewhere string formats are ignored.
+func isStringFormat(n *schema.Node) bool {
+	return n.IntOrString || n.Type == "" || n.Type == "string"
+}
+
+// matchFormat asks the library that the API server asks.
+func matchFormat(name, s string) bool {
+	return strfmt.Default.Validates(name, s)
+}
+
+// letsListsThrough tells whether lists pass for a string here: kube-openapi's typeValidator looks no further at a list
+// where a format is checked.
+func (t *translator) letsListsThrough(p place) bool {
+	return p.kind == declared && p.node.Type == "string" && t.effectiveFormat(p.node) != ""
+}

@@ -1,0 +1,150 @@
+package contain
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Verdict is the answer to a question of containment.
+type Verdict int
+
+// The verdicts. There is no fourth.
+const (
+	// Unknown: neither was shown; a reason says what stopped the proof. It is the zero value, so that a forgotten answer
+	// is never taken for a proof.
+	Unknown Verdict = iota
+	// Contained: a proof that every object fares under the new schema as under the old.
+	Contained
+	// NotContained: a witness shows the contrary.
+	NotContained
+)
+
+// String returns the verdict's name.
+func (v Verdict) String() string {
+	switch v {
+	case Contained:
+		return "contained"
+	case NotContained:
+		return "not contained"
+	}
+	return "unknown"
+}
+
+// Harm is what the new schema does to a value that the old one accepts.
+type Harm int
+
+// The harms.
+const (
+	// Refused: the new schema does not accept it.
+	Refused Harm = iota
+	// Pruned: the new schema drops it, or a null in its place.
+	Pruned
+	// Redefaulted: what is left out is filled in differently.
+	Redefaulted
+	// RefusedTransition: an update that the old schema allows is refused, though both states are accepted.
+	RefusedTransition
+)
+
+// StepKind is the kind of a [Step].
+type StepKind uint8
+
+// The kinds of steps.
+const (
+	// Field is a named property.
+	Field StepKind = iota
+	// AnyKey is any property that is not declared (additionalProperties, or unknown fields that are kept).
+	AnyKey
+	// AnyItem is any item of a list.
+	AnyItem
+)
+
+// Step is one step from a value to a part of it.
+type Step struct {
+	Kind StepKind
+	Name string // of a Field
+}
+
+// Path leads from the object to a part of it. The empty path is the object.
+type Path []Step
+
+// String writes a path as people do: .spec.tasks[*].timeout, .data.* for any key, and .spec["a.b"] for names that are no
+// plain words. The empty path is "".
+func (p Path) String() string {
+	var b strings.Builder
+	for _, s := range p {
+		switch {
+		case s.Kind == AnyItem:
+			b.WriteString("[*]")
+		case s.Kind == AnyKey:
+			b.WriteString(".*")
+		case plain(s.Name):
+			b.WriteString("." + s.Name)
+		default:
+			b.WriteString("[" + strconv.Quote(s.Name) + "]")
+		}
+	}
+	return b.String()
+}
+
+func plain(name string) bool {
+	for _, r := range name {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '$') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// InStatus tells whether the path lies in the status of the object.
+func (p Path) InStatus() bool {
+	return len(p) > 0 && p[0] == Step{Field, "status"}
+}
+
+// Gap is one place where containment is not proven.
+type Gap struct {
+	// Path leads to the value whose schema differs.
+	Path Path
+	// Keyword is the JSON name of the keyword of the new schema that is in the way; for what is pruned, properties.
+	Keyword string
+	// Detail tells gaps of one keyword apart: the property that became required or was removed, the text of a rule.
+	Detail string
+	Harm   Harm
+	// Verdict is NotContained or Unknown.
+	Verdict Verdict
+	// Reason says, for Unknown, what stopped the proof.
+	Reason string
+	// Before and After are the keyword's values on both sides, nil where absent.
+	Before, After any
+	// Rule is the index of the validation rule in the new node, -1 for other keywords.
+	Rule int
+	// Witness is set for NotContained.
+	Witness *Witness
+}
+
+// ListsLetThrough is the Detail of a gap of the keyword format that concerns lists alone: where a string has a format that
+// is checked, the API server lets lists through as well, by an oversight of k8s.io/kube-openapi/pkg/validation/validate
+// (typeValidator). Hardly any client relies on it.
+const ListsLetThrough = "lists"
+
+// Witness is an object that the upstream code confirmed: the old schema accepts it, and the new one does what the gap
+// says.
+type Witness struct {
+	// Object is the whole object as a client would send it.
+	Object map[string]any
+	// Old is, for RefusedTransition, the stored object that Object updates.
+	Old map[string]any
+	// Errors are the new schema's words where it refuses the object.
+	Errors []string
+	// PrunedPaths are the fields that the new schema drops.
+	PrunedPaths []string
+	// Stuck is true where, once the object is stored, even an update that touches nothing but a label is refused under
+	// the target's rules, ratcheting included. Ratcheted is true where only ratcheting lets such an update through.
+	Stuck, Ratcheted bool
+	// StuckErrors are the words of the refusal where Stuck.
+	StuckErrors []string
+	// WritersOnly is true where the stored form of the object (with the old defaults filled in) is accepted: only
+	// requests that leave out what the old schema filled in are refused.
+	WritersOnly bool
+	// Before and After are, for Redefaulted, the value that each side fills in.
+	Before, After any
+}

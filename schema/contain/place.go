@@ -1,0 +1,127 @@
+package contain
+
+import (
+	"sluice.dev/schema"
+)
+
+// position is where a value stands, which decides what happens to null.
+type position uint8
+
+const (
+	// atProperty: a null is dropped, or replaced by the default, unless the schema says nullable.
+	atProperty position = iota
+	// atItem: a null stays and is validated.
+	atItem
+	// atRoot: the object itself.
+	atRoot
+)
+
+// place is a node of the structural schema with what its surroundings say about it. Two places with the same key accept
+// the same values.
+type place struct {
+	node *schema.Node
+	kind placeKind
+	pos  position
+	// keep is set where the surroundings keep unknown fields: the node is the item of a list that does.
+	keep bool
+}
+
+type placeKind uint8
+
+const (
+	// declared: node is its schema.
+	declared placeKind = iota
+	// anything: below x-kubernetes-preserve-unknown-fields and not declared; kept whole.
+	anything
+	// emptied: kept without a schema, so that the fields of objects in it are pruned (additionalProperties: true).
+	emptied
+	// gone: pruned.
+	gone
+)
+
+// placeKey identifies what a place accepts.
+type placeKey struct {
+	hash schema.Hash
+	kind placeKind
+	pos  position
+	keep bool
+}
+
+func (p place) key() placeKey {
+	if p.kind != declared {
+		return placeKey{kind: p.kind, pos: p.pos}
+	}
+	return placeKey{p.node.Hash(), p.kind, p.pos, p.keep}
+}
+
+// preserves tells whether unknown fields of the object here are kept.
+func (p place) preserves() bool {
+	return p.kind == anything || p.kind == declared && (p.keep || p.node.PreserveUnknown)
+}
+
+// metaFields are never pruned from the root and from embedded resources
+// (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning).
+var metaFields = []string{"apiVersion", "kind", "metadata"}
+
+func (p place) hasMeta() bool {
+	return p.kind == declared && (p.pos == atRoot || p.node.Embedded)
+}
+
+func isMeta(name string) bool {
+	return name == metaFields[0] || name == metaFields[1] || name == metaFields[2]
+}
+
+// child returns the place of the property name.
+func (p place) child(name string) place {
+	switch p.kind {
+	case anything:
+		return place{kind: anything}
+	case emptied, gone:
+		return place{kind: gone}
+	}
+	meta := p.hasMeta() && isMeta(name)
+	if c := p.node.Property(name); c != nil {
+		return place{node: c, keep: meta} // metadata is validated, but never pruned
+	}
+	if meta {
+		return place{kind: anything}
+	}
+	return p.rest()
+}
+
+// rest returns the place of the properties that are not declared.
+func (p place) rest() place {
+	switch {
+	case p.kind == anything:
+		return place{kind: anything}
+	case p.kind != declared:
+		return place{kind: gone}
+	case p.node.Additional != nil:
+		return place{node: p.node.Additional}
+	case p.preserves():
+		return place{kind: anything}
+	case p.node.AdditionalBool != nil && *p.node.AdditionalBool:
+		return place{kind: emptied}
+	}
+	return place{kind: gone}
+}
+
+// item returns the place of the items of the list here.
+func (p place) item() place {
+	switch {
+	case p.kind == anything:
+		return place{kind: anything, pos: atItem}
+	case p.kind != declared:
+		return place{kind: emptied, pos: atItem}
+	case p.node.Items != nil:
+		return place{node: p.node.Items, pos: atItem, keep: p.preserves()}
+	case p.preserves():
+		return place{kind: anything, pos: atItem}
+	}
+	return place{kind: emptied, pos: atItem}
+}
+
+// may tells whether a value here can be of the JSON type.
+func (p place) may(typeName string) bool {
+	return p.kind != declared || p.node.Type == "" && !p.node.IntOrString || p.node.Type == typeName && !p.node.IntOrString
+}

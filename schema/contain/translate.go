@@ -1,0 +1,466 @@
+package contain
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// A piece is one keyword of a node as a formula.
+type piece struct {
+	keyword string
+	// detail tells pieces of one keyword apart: the property that is required, the text of a rule.
+	detail  string
+	formula logic.Formula
+	before  any
+	rule    *schema.Rule
+	index   int // of a rule or a junctor's branch
+}
+
+// translator turns places into formulas. What it makes speaks of raw values: as a client sends them, unknown fields and
+// dropped nulls already gone, defaults not yet filled in.
+type translator struct {
+	opts  *Options
+	cache map[placeKey]logic.Formula
+}
+
+func newTranslator(o *Options) *translator {
+	return &translator{opts: o, cache: map[placeKey]logic.Formula{}}
+}
+
+// accepts is true of the raw values that are accepted at p and not changed by pruning.
+func (t *translator) accepts(p place) logic.Formula {
+	key := p.key()
+	return logic.Lazy{ID: key, Make: func() logic.Formula {
+		if f, ok := t.cache[key]; ok {
+			return f
+		}
+		f := t.expand(p)
+		t.cache[key] = f
+		return f
+	}}
+}
+
+func (t *translator) expand(p place) logic.Formula {
+	switch p.kind {
+	case anything:
+		return logic.True
+	case gone:
+		return logic.False
+	case emptied:
+		return logic.And{logic.Rest{F: logic.False}, logic.Items{F: t.accepts(place{kind: emptied, pos: atItem})}}
+	}
+	n := p.node
+	out := logic.And{t.kinds(n)}
+	if p.pos == atProperty && !n.Nullable {
+		out = append(out, logic.Kinds(logic.NonNull))
+	}
+	for _, x := range t.pieces(p) {
+		out = append(out, x.formula)
+	}
+	names := make([]string, 0, len(n.Properties)+3)
+	for _, c := range n.Properties {
+		names = append(names, c.Name)
+		out = append(out, logic.Prop{Name: c.Name, F: t.accepts(p.child(c.Name))})
+	}
+	if p.hasMeta() {
+		names = append(names, metaFields...)
+	}
+	if rest := p.rest(); rest.kind != anything {
+		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.accepts(rest)})
+	}
+	out = append(out, logic.Items{F: t.accepts(p.item())})
+	return out
+}
+
+// kinds says which JSON types a node takes, null included.
+func (t *translator) kinds(n *schema.Node) logic.Formula {
+	k, integral := typeKinds(n)
+	if t.effectiveFormat(n) != "" && !n.IntOrString {
+		// kube-openapi's typeValidator lets strings and lists through, and nothing else, where a format is checked,
+		// whether the type is string or left out.
+		k = logic.String | logic.Array
+	}
+	if n.Nullable || n.Type == "" && !n.IntOrString {
+		k |= logic.Null
+	}
+	f := logic.AnyKinds(k)
+	if integral {
+		return logic.And{f, logic.Integral{}}
+	}
+	return f
+}
+
+// typeKinds returns the kinds of the type, without null, and whether floats have to be integral.
+func typeKinds(n *schema.Node) (logic.Kind, bool) {
+	if n.IntOrString {
+		return logic.Number | logic.String, true
+	}
+	switch n.Type {
+	case "integer":
+		return logic.Number, true
+	case "number":
+		return logic.Number, false
+	case "string":
+		return logic.String, false
+	case "boolean":
+		return logic.Bool, false
+	case "array":
+		return logic.Array, false
+	case "object":
+		return logic.Object, false
+	case "":
+		return logic.NonNull, false
+	}
+	return 0, false // a type that does not exist is that of no value
+}
+
+// pieces returns what the keywords of the node at p demand, apart from types, children and pruning.
+func (t *translator) pieces(p place) []piece {
+	n := p.node
+	out := t.values(n, p)
+	if n.ListType == "set" {
+		out = append(out, piece{keyword: "x-kubernetes-list-type", formula: logic.Unique{}})
+	}
+	if n.ListType == "map" {
+		keys := slices.Sorted(slices.Values(n.ListMapKeys))
+		by := logic.UniqueBy{Keys: strings.Join(keys, "\x00"), Defaults: keyDefaults(n, keys)}
+		out = append(out, piece{keyword: "x-kubernetes-list-type", formula: logic.And{
+			logic.Items{F: logic.Kinds(logic.Object | logic.Null)}, logic.Unique{By: by},
+		}})
+	}
+	if n.Embedded {
+		nonEmpty := logic.And{logic.Kinds(logic.String), logic.Length{Min: 1, Max: logic.Unbounded}}
+		out = append(out, piece{keyword: "x-kubernetes-embedded-resource", formula: logic.And{
+			logic.Kinds(logic.Object | logic.Null),
+			logic.Has{Name: "apiVersion"}, logic.Prop{Name: "apiVersion", F: nonEmpty},
+			logic.Has{Name: "kind"}, logic.Prop{Name: "kind", F: nonEmpty},
+			logic.Prop{Name: "metadata", F: logic.Kinds(logic.Object)},
+		}})
+	}
+	out = append(out, t.rules(n, p)...)
+	if n.Nullable || n.Type == "" && !n.IntOrString { // nothing but the type and the enum is asked of null
+		for i := range out {
+			if out[i].keyword != "enum" {
+				out[i].formula = logic.Or{logic.Kinds(logic.Null), out[i].formula}
+			}
+		}
+	}
+	return out
+}
+
+// values returns the pieces of n that may stand in a junctor too. The structural node at the same place is p.node.
+func (t *translator) values(n *schema.Node, p place) []piece {
+	var out []piece
+	add := func(keyword string, f logic.Formula, before any) {
+		out = append(out, piece{keyword: keyword, formula: f, before: before})
+	}
+	t.numbers(n, add)
+	if n.MinLength != nil {
+		add("minLength", logic.Length{Min: max(*n.MinLength, 0), Max: logic.Unbounded}, *n.MinLength)
+	}
+	if n.MaxLength != nil {
+		add("maxLength", atMost(*n.MaxLength, logic.String, func(m int64) logic.Formula { return logic.Length{Max: m} }), *n.MaxLength)
+	}
+	if n.Pattern != "" {
+		if _, err := regexp.Compile(n.Pattern); err != nil {
+			add("pattern", logic.Kinds(logic.AnyKind&^logic.String), n.Pattern)
+		} else {
+			add("pattern", logic.Pattern{Expr: n.Pattern}, n.Pattern)
+		}
+	}
+	if f := t.effectiveFormat(n); f != "" && isStringFormat(n) {
+		add("format", logic.Format{Name: f}, n.Format)
+	}
+	if len(n.Enum) > 0 {
+		add("enum", logic.Enum{Values: n.Enum}, n.Enum)
+	}
+	if n.MinItems != nil {
+		add("minItems", logic.NumItems{Min: max(*n.MinItems, 0), Max: logic.Unbounded}, *n.MinItems)
+	}
+	if n.MaxItems != nil {
+		add("maxItems", atMost(*n.MaxItems, logic.Array, func(m int64) logic.Formula { return logic.NumItems{Max: m} }), *n.MaxItems)
+	}
+	if n.UniqueItems {
+		add("uniqueItems", logic.Unique{}, true)
+	}
+	t.objects(n, p, &out)
+	t.junctors(n, p, &out)
+	if len(n.Odd) > 0 {
+		h := n.Hash()
+		add(n.Odd[0], logic.Opaque{ID: "a schema with " + strings.Join(n.Odd, ", ") + " " + string(h[:])}, nil)
+	}
+	return out
+}
+
+// atMost is an upper bound on a count; a negative one refuses every value of the kind.
+func atMost(limit int64, k logic.Kind, f func(int64) logic.Formula) logic.Formula {
+	if limit < 0 {
+		return logic.Kinds(logic.AnyKind &^ k)
+	}
+	return f(limit)
+}
+
+func (t *translator) objects(n *schema.Node, p place, out *[]piece) {
+	for _, name := range n.Required {
+		var f logic.Formula
+		c := p.child(name)
+		switch {
+		case c.kind == declared && c.node.HasDefault && p.node.Property(name) != nil:
+			continue // filled in before validation
+		case c.kind == declared && !c.node.Nullable:
+			f = logic.And{logic.Has{Name: name}, logic.Prop{Name: name, F: logic.Kinds(logic.NonNull)}}
+		default:
+			f = logic.Has{Name: name}
+		}
+		*out = append(*out, piece{keyword: "required", detail: name, formula: f})
+	}
+	var filled []string // properties that defaulting may add
+	for _, c := range p.node.Properties {
+		if !c.Node.HasDefault {
+			continue
+		}
+		filled = append(filled, c.Name)
+		// A default that its own schema refuses (the API server admits no such CRD today) refuses every object that
+		// leaves the property out. Where rules leave it open, the API server's check of the CRD has settled it.
+		if n == p.node && logic.Eval(t.accepts(p.child(c.Name)), schema.WithDefaults(c.Node, c.Node.Default), t.opts.strings()) == logic.No {
+			*out = append(*out, piece{keyword: "default", detail: c.Name, formula: logic.Has{Name: c.Name}})
+		}
+	}
+	count := func(keyword string, bound *int64, f logic.Formula) {
+		if bound == nil {
+			return
+		}
+		if len(filled) > 0 {
+			f = countDefaulted(keyword, *bound, filled)
+		}
+		*out = append(*out, piece{keyword: keyword, formula: f, before: *bound})
+	}
+	if n.MinProperties != nil {
+		count("minProperties", n.MinProperties, logic.NumProps{Min: max(*n.MinProperties, 0), Max: logic.Unbounded})
+	}
+	if n.MaxProperties != nil {
+		count("maxProperties", n.MaxProperties, atMost(*n.MaxProperties, logic.Object, func(m int64) logic.Formula { return logic.NumProps{Max: m} }))
+	}
+}
+
+func (t *translator) junctors(n *schema.Node, p place, out *[]piece) {
+	branches := func(ns []*schema.Node) []logic.Formula {
+		fs := make([]logic.Formula, len(ns))
+		for i, b := range ns {
+			fs[i] = t.nested(b, p)
+		}
+		return fs
+	}
+	for i, f := range branches(n.AllOf) {
+		*out = append(*out, piece{keyword: "allOf", formula: f, index: i})
+	}
+	if len(n.AnyOf) > 0 {
+		*out = append(*out, piece{keyword: "anyOf", formula: logic.Or(branches(n.AnyOf))})
+	}
+	if len(n.OneOf) > 0 {
+		fs := branches(n.OneOf)
+		var or logic.Or
+		for i, f := range fs {
+			and := logic.And{f}
+			for j, g := range fs {
+				if i != j {
+					and = append(and, logic.Not(g))
+				}
+			}
+			or = append(or, and)
+		}
+		*out = append(*out, piece{keyword: "oneOf", formula: or})
+	}
+	if n.Not != nil {
+		*out = append(*out, piece{keyword: "not", formula: logic.Not(t.nested(n.Not, p))})
+	}
+}
+
+// nestedKey identifies what a branch of a junctor says: it depends on the structural schema at its place, whose defaults
+// are filled in before.
+type nestedKey struct {
+	branch schema.Hash
+	place  placeKey
+}
+
+// nested is the formula of a branch of a junctor at p.
+func (t *translator) nested(n *schema.Node, p place) logic.Formula {
+	return logic.Lazy{ID: nestedKey{n.Hash(), p.key()}, Make: func() logic.Formula {
+		out := logic.And{}
+		if n.Type != "" || n.IntOrString || t.effectiveFormat(n) != "" {
+			out = append(out, t.kinds(n))
+		}
+		for _, x := range t.values(n, p) {
+			out = append(out, x.formula)
+		}
+		var names []string
+		for _, c := range n.Properties {
+			names = append(names, c.Name)
+			out = append(out, t.nestedProperty(c.Name, c.Node, p))
+		}
+		switch {
+		case n.Additional != nil:
+			out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.nested(n.Additional, p.rest().orAnything())})
+		case n.AdditionalBool != nil && !*n.AdditionalBool:
+			out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: logic.False})
+		}
+		if n.Items != nil {
+			out = append(out, logic.Items{F: t.nested(n.Items, p.item().orAnything())})
+		}
+		out = append(out, t.nestedRules(n, p)...)
+		if n.Type == "" { // a branch says nothing of null
+			return logic.Or{logic.And{logic.Kinds(logic.Null), logic.AnyKinds(nullUnlessEnum(n))}, out}
+		}
+		return out
+	}}
+}
+
+func nullUnlessEnum(n *schema.Node) logic.Kind {
+	if len(n.Enum) > 0 {
+		return logic.NonNull
+	}
+	return logic.AnyKind
+}
+
+// nestedProperty is what a branch says of a property, whose default stands in where the property is left out.
+func (t *translator) nestedProperty(name string, n *schema.Node, p place) logic.Formula {
+	c := p.child(name).orAnything()
+	f := t.nested(n, c)
+	present := logic.Prop{Name: name, F: f}
+	d := p.node.Property(name)
+	if p.kind != declared || d == nil || !d.HasDefault {
+		return present
+	}
+	switch logic.Eval(f, schema.WithDefaults(d, d.Default), t.opts.strings()) {
+	case logic.Yes:
+		return present
+	case logic.No:
+		return logic.And{logic.Or{logic.Kinds(logic.AnyKind &^ logic.Object), logic.Has{Name: name}}, present}
+	}
+	h, b := d.Hash(), n.Hash()
+	return logic.And{present, logic.Or{
+		logic.Has{Name: name}, logic.Opaque{ID: "the default of " + name + " " + string(h[:]) + string(b[:])},
+	}}
+}
+
+// orAnything replaces a pruned place by one about which nothing is known.
+func (p place) orAnything() place {
+	if p.kind == declared {
+		return p
+	}
+	return place{node: &schema.Node{PreserveUnknown: true}, pos: p.pos, keep: true}
+}
+
+// countDefaulted says that the number of properties is within the bound after defaulting has added some. It is exact by
+// cases where few are added.
+func countDefaulted(keyword string, bound int64, filled []string) logic.Formula {
+	if len(filled) > 6 {
+		return logic.Opaque{ID: keyword + " after defaulting " + strings.Join(filled, " ")}
+	}
+	var out logic.Or
+	for mask := range 1 << len(filled) {
+		and := logic.And{}
+		missing := int64(0)
+		for i, name := range filled {
+			if mask&(1<<i) != 0 {
+				and = append(and, logic.Lacks{Name: name})
+				missing++
+			} else {
+				and = append(and, logic.Has{Name: name})
+			}
+		}
+		if keyword == "minProperties" {
+			and = append(and, logic.NumProps{Min: max(bound-missing, 0), Max: logic.Unbounded})
+		} else {
+			and = append(and, atMost(bound-missing, logic.Object, func(m int64) logic.Formula { return logic.NumProps{Max: m} }))
+		}
+		out = append(out, and)
+	}
+	return logic.Or{logic.Kinds(logic.AnyKind &^ logic.Object), out}
+}
+
+// keyDefaults names the defaults of list-map keys: they decide which items are equal.
+func keyDefaults(n *schema.Node, keys []string) string {
+	var b strings.Builder
+	for _, k := range keys {
+		if c := n.Items.Property(k); c != nil && c.HasDefault {
+			h := c.Hash()
+			b.WriteString(k)
+			b.Write(h[:])
+		}
+	}
+	return b.String()
+}
+
+// numbers translates bounds, multipleOf and the ranges of formats as kube-openapi's numberValidator has them: for
+// integers a bound is cut to an integer, and a bound outside the type and format refuses every number.
+func (t *translator) numbers(n *schema.Node, add func(string, logic.Formula, any)) {
+	typeName := n.Type
+	if n.IntOrString {
+		typeName = ""
+	}
+	refuseAll := logic.Kinds(logic.AnyKind &^ logic.Number)
+	fits := func(float64) bool { return true }
+	switch {
+	case typeName == "integer" && n.Format == "int32":
+		fits = func(f float64) bool { return f == math.Trunc(f) && f >= math.MinInt32 && f <= math.MaxInt32 }
+		add("format", logic.And{
+			logic.IntRange{Lo: math.MinInt32, Hi: math.MaxInt32}, logic.FloatRange{Lo: math.MinInt32, Hi: math.MaxInt32},
+		}, n.Format)
+	case typeName == "integer":
+		fits = func(f float64) bool { return f == math.Trunc(f) && f >= -(1<<63) && f < 1<<63 }
+	case typeName == "number" && n.Format == "float":
+		fits = func(f float64) bool { return math.Abs(f) <= math.MaxFloat32 }
+		add("format", logic.FloatRange{Lo: -math.MaxFloat32, Hi: math.MaxFloat32}, n.Format)
+	}
+	if m := n.Minimum; m != nil {
+		lo := int64(*m)
+		var ints logic.Formula = logic.IntRange{Lo: lo, Hi: math.MaxInt64}
+		if n.ExclusiveMinimum {
+			ints = logic.IntRange{Lo: lo + 1, Hi: math.MaxInt64}
+			if lo == math.MaxInt64 {
+				ints = logic.Kinds(logic.AnyKind &^ logic.Int)
+			}
+		}
+		f := logic.Formula(logic.And{ints, logic.FloatRange{Lo: *m, LoOpen: n.ExclusiveMinimum, Hi: math.Inf(1)}})
+		if !fits(*m) {
+			f = refuseAll
+		}
+		add("minimum", f, *m)
+	}
+	if m := n.Maximum; m != nil {
+		hi := int64(*m)
+		var ints logic.Formula = logic.IntRange{Lo: math.MinInt64, Hi: hi}
+		if n.ExclusiveMaximum {
+			ints = logic.IntRange{Lo: math.MinInt64, Hi: hi - 1}
+			if hi == math.MinInt64 {
+				ints = logic.Kinds(logic.AnyKind &^ logic.Int)
+			}
+		}
+		f := logic.Formula(logic.And{ints, logic.FloatRange{Lo: math.Inf(-1), Hi: *m, HiOpen: n.ExclusiveMaximum}})
+		if !fits(*m) {
+			f = refuseAll
+		}
+		add("maximum", f, *m)
+	}
+	if m := n.MultipleOf; m != nil {
+		ints := logic.Formula(logic.Kinds(logic.AnyKind &^ logic.Int))
+		if int64(*m) > 0 {
+			ints = logic.IntMultiple{N: int64(*m)}
+		}
+		floats := logic.Formula(logic.Kinds(logic.AnyKind &^ logic.Float))
+		if *m > 0 {
+			floats = logic.FloatMultiple{F: *m}
+		}
+		f := logic.Formula(logic.And{ints, floats})
+		if !fits(*m) {
+			f = refuseAll
+		}
+		add("multipleOf", f, *m)
+	}
+}

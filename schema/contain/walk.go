@@ -1,0 +1,234 @@
+package contain
+
+import (
+	"reflect"
+	"slices"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// suspect is a place and a keyword for which the local proof failed: a goal for the search.
+type suspect struct {
+	gap  Gap
+	goal logic.Formula // true of values at the path that are in trouble
+	old  place
+	new  place
+	rule *schema.Rule // for transitions
+}
+
+// walker compares two places and everything below them, and collects suspects.
+type walker struct {
+	opts     *Options
+	old, new *translator
+	solver   logic.Solver
+	suspects []suspect
+	path     []walkStep
+	visits   int
+	cut      string // why the walk stopped early
+}
+
+type walkStep struct {
+	Step
+	except []string
+}
+
+func (w *walker) at(path []walkStep, goal logic.Formula) logic.Formula {
+	for _, s := range slices.Backward(path) {
+		switch s.Kind {
+		case Field:
+			goal = logic.And{logic.Kinds(logic.Object), logic.Has{Name: s.Name}, logic.Prop{Name: s.Name, F: goal}}
+		case AnyKey:
+			goal = logic.And{logic.Kinds(logic.Object), logic.SomeRest{Except: s.except, F: goal}}
+		case AnyItem:
+			goal = logic.And{logic.Kinds(logic.Array), logic.SomeItem{F: goal}}
+		}
+	}
+	return goal
+}
+
+func (w *walker) publicPath() Path {
+	p := make(Path, len(w.path))
+	for i, s := range w.path {
+		p[i] = s.Step
+	}
+	return p
+}
+
+// proved tells whether no value that the old schema accepts here makes goal true.
+func (w *walker) proved(o place, goal logic.Formula) bool {
+	return w.solver.Solve(1, w.old.accepts(o), goal).None
+}
+
+func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
+	g.Path = w.publicPath()
+	if g.Rule == 0 && g.Keyword != "x-kubernetes-validations" {
+		g.Rule = -1
+	}
+	w.suspects = append(w.suspects, suspect{gap: g, goal: w.at(w.path, goal), old: o, new: n})
+}
+
+// walk compares the old place o with the new place n. It returns whether anything at all was found here or below.
+func (w *walker) walk(o, n place) bool {
+	if o.kind == gone || w.cut != "" || o.key() == n.key() {
+		return false
+	}
+	if w.visits++; w.visits > w.opts.maxVisits() {
+		w.cut = "the schemas have too many differing parts"
+		return true
+	}
+	before := len(w.suspects)
+	switch n.kind {
+	case gone:
+		w.suspect(o, n, Gap{Keyword: "properties", Harm: Pruned}, logic.True)
+		return true
+	case anything:
+		return false
+	case emptied:
+		goal := logic.Not(w.new.accepts(n))
+		if !w.proved(o, goal) {
+			w.suspect(o, n, Gap{Keyword: "additionalProperties", Harm: Pruned}, goal)
+		}
+		return len(w.suspects) > before
+	}
+	typed := w.compareTypes(o, n)
+	w.compareDefaults(o, n)
+	if n.node.Type == "" || !typed { // below a type that differs nothing more is to be learned
+		w.comparePieces(o, n)
+		w.compareChildren(o, n)
+	}
+	return len(w.suspects) > before
+}
+
+// compareTypes looks at type and nullable. It returns whether the types of most values differ, so that there is no point
+// in looking deeper.
+func (w *walker) compareTypes(o, n place) bool {
+	allowed := w.new.kinds(n.node)
+	if n.pos == atProperty {
+		allowed = logic.Or{logic.Kinds(logic.Null), allowed} // a null that is not allowed is dropped, not refused
+	}
+	found := false
+	goal := logic.Not(allowed)
+	if w.old.letsListsThrough(o) {
+		// A list in place of a string that has a format is let through by an oversight upstream; it is told apart, so
+		// that it hides nothing else.
+		lists := logic.And{logic.Kinds(logic.Array), goal}
+		if !w.proved(o, lists) {
+			w.suspect(o, n, Gap{Keyword: "format", Detail: ListsLetThrough, Harm: Refused, Before: o.node.Format, After: formatOf(n)}, lists)
+		}
+		goal = logic.And{logic.Kinds(logic.AnyKind &^ logic.Array), goal}
+	}
+	if !w.proved(o, goal) {
+		g := Gap{Keyword: "type", Harm: Refused, Before: typeName(o), After: typeName(n)}
+		w.suspect(o, n, g, goal)
+		found = o.kind == anything || o.kind == declared && o.node.Type == "" && !o.node.IntOrString
+	}
+	if n.pos == atProperty && !n.node.Nullable {
+		if goal := logic.Formula(logic.Kinds(logic.Null)); !w.proved(o, goal) {
+			g := Gap{Keyword: "nullable", Harm: Pruned, Before: true, After: false}
+			if !found {
+				w.suspect(o, n, g, goal)
+			}
+		}
+	}
+	return found
+}
+
+func formatOf(p place) any {
+	if p.kind != declared || p.node.Format == "" {
+		return nil
+	}
+	return p.node.Format
+}
+
+func typeName(p place) any {
+	if p.kind != declared {
+		return nil
+	}
+	switch {
+	case p.node.IntOrString:
+		return "int-or-string"
+	case p.node.Type == "":
+		return nil
+	}
+	return p.node.Type
+}
+
+// compareDefaults notes where a property that is left out is filled in differently.
+func (w *walker) compareDefaults(o, n place) {
+	if o.kind != declared || len(w.path) == 0 || w.path[len(w.path)-1].Kind != Field {
+		return
+	}
+	if o.node.HasDefault == n.node.HasDefault && reflect.DeepEqual(o.node.Default, n.node.Default) {
+		return
+	}
+	g := Gap{Keyword: "default", Harm: Redefaulted, Rule: -1, Path: w.publicPath()}
+	if o.node.HasDefault {
+		g.Before = o.node.Default
+	}
+	if n.node.HasDefault {
+		g.After = n.node.Default
+	}
+	last := len(w.path) - 1
+	lacks := logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: w.path[last].Name}}
+	w.suspects = append(w.suspects, suspect{gap: g, goal: w.at(w.path[:last], lacks), old: o, new: n})
+}
+
+// comparePieces looks at every keyword of the new node that restricts values.
+func (w *walker) comparePieces(o, n place) {
+	for _, x := range w.new.pieces(n) {
+		goal := logic.Not(x.formula)
+		if w.proved(o, goal) {
+			continue
+		}
+		g := Gap{Keyword: x.keyword, Detail: x.detail, Harm: Refused, After: x.before, Before: w.counterpart(o, x), Rule: -1}
+		if x.rule != nil {
+			g.Rule = x.index
+		}
+		w.suspect(o, n, g, goal)
+	}
+	w.compareTransitions(o, n)
+}
+
+// counterpart returns the value of the same keyword in the old node.
+func (w *walker) counterpart(o place, x piece) any {
+	if o.kind != declared {
+		return nil
+	}
+	for _, y := range w.old.pieces(o) {
+		if y.keyword == x.keyword && y.detail == x.detail {
+			return y.before
+		}
+	}
+	return nil
+}
+
+func (w *walker) push(s walkStep, f func()) {
+	w.path = append(w.path, s)
+	f()
+	w.path = w.path[:len(w.path)-1]
+}
+
+func (w *walker) compareChildren(o, n place) {
+	var names []string
+	for _, p := range []place{o, n} {
+		if p.kind == declared {
+			for _, c := range p.node.Properties {
+				names = append(names, c.Name)
+			}
+		}
+		if p.hasMeta() {
+			names = append(names, metaFields...)
+		}
+	}
+	names = logic.NamesExcept(names...)
+	for _, name := range names {
+		w.push(walkStep{Step: Step{Field, name}}, func() { w.walk(o.child(name), n.child(name)) })
+	}
+	if o.may("object") {
+		w.push(walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.walk(o.rest(), n.rest()) })
+	}
+	if o.may("array") {
+		w.push(walkStep{Step: Step{Kind: AnyItem}}, func() { w.walk(o.item(), n.item()) })
+	}
+}

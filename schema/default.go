@@ -1,0 +1,47 @@
+package schema
+
+import (
+	"maps"
+	"slices"
+)
+
+// WithDefaults returns v with the defaults of n filled in, as
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting does it. v is not modified; parts may be shared.
+func WithDefaults(n *Node, v any) any {
+	if n == nil {
+		return v
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		out := maps.Clone(v)
+		for _, p := range n.Properties {
+			if !p.Node.HasDefault {
+				continue
+			}
+			if x, ok := out[p.Name]; !ok || x == nil && !p.Node.Nullable {
+				out[p.Name] = p.Node.Default
+			}
+		}
+		for k, x := range out {
+			sub := n.Property(k)
+			if sub == nil {
+				sub = n.Additional
+				if x == nil && sub != nil && !sub.Nullable {
+					x = sub.Default
+				}
+			}
+			out[k] = WithDefaults(sub, x)
+		}
+		return out
+	case []any:
+		out := slices.Clone(v)
+		for i, x := range out {
+			if x == nil && n.Items != nil && !n.Items.Nullable {
+				x = n.Items.Default
+			}
+			out[i] = WithDefaults(n.Items, x)
+		}
+		return out
+	}
+	return v
+}
