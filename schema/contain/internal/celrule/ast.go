@@ -1,0 +1,204 @@
+package celrule
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// exprKind says what an expression is.
+type exprKind uint8
+
+const (
+	literal exprKind = iota // val
+	ident                   // name
+	sel                     // args[0].name
+	call                    // name(args...), or args[0].name(args[1:]...) where member
+	list                    // [args...]
+	mapping                 // {args[0]: args[1], ...}
+	message                 // name{...}: no Kubernetes rule can build one
+)
+
+// expr is a parsed expression, immutable. Macros are calls: has(a.b) is the call has with one sel as argument,
+// a.all(x, p) is the member call all with a, x and p. Operators are calls with the names of
+// github.com/google/cel-go/common/operators.
+type expr struct {
+	kind   exprKind
+	name   string
+	member bool
+	args   []*expr
+	val    any // of a literal: nil, bool, int64, uint64, float64, string or []byte
+	// optional says which elements of a list or which keys of a mapping are marked with a question mark.
+	optional []bool
+}
+
+var errTooMany = errors.New("expression has too many parts")
+
+type converter struct{ nodes int }
+
+// convert copies the tree of the parser.
+func (c *converter) convert(e ast.Expr) (*expr, error) {
+	if c.nodes++; c.nodes > maxNodes {
+		return nil, errTooMany
+	}
+	switch e.Kind() {
+	case ast.LiteralKind:
+		return convertLiteral(e)
+	case ast.IdentKind:
+		return &expr{kind: ident, name: e.AsIdent()}, nil
+	case ast.SelectKind:
+		s := e.AsSelect()
+		op, err := c.convert(s.Operand())
+		if err != nil {
+			return nil, err
+		}
+		return &expr{kind: sel, name: s.FieldName(), args: []*expr{op}}, nil
+	case ast.CallKind:
+		return c.convertCall(e.AsCall())
+	case ast.ListKind:
+		l := e.AsList()
+		args, err := c.convertAll(l.Elements())
+		if err != nil {
+			return nil, err
+		}
+		out := &expr{kind: list, args: args}
+		for _, i := range l.OptionalIndices() {
+			if out.optional == nil {
+				out.optional = make([]bool, len(args))
+			}
+			if int(i) < len(args) {
+				out.optional[i] = true
+			}
+		}
+		return out, nil
+	case ast.MapKind:
+		out := &expr{kind: mapping}
+		for _, en := range e.AsMap().Entries() {
+			me := en.AsMapEntry()
+			kv, err := c.convertAll([]ast.Expr{me.Key(), me.Value()})
+			if err != nil {
+				return nil, err
+			}
+			out.args = append(out.args, kv...)
+			out.optional = append(out.optional, me.IsOptional())
+		}
+		return out, nil
+	case ast.StructKind:
+		s := e.AsStruct()
+		out := &expr{kind: message, name: s.TypeName()}
+		for _, f := range s.Fields() {
+			sf := f.AsStructField()
+			v, err := c.convert(sf.Value())
+			if err != nil {
+				return nil, err
+			}
+			out.args = append(out.args, &expr{kind: literal, val: sf.Name()}, v)
+			out.optional = append(out.optional, sf.IsOptional())
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("expression of an unknown kind %d", e.Kind())
+}
+
+func (c *converter) convertAll(es []ast.Expr) ([]*expr, error) {
+	out := make([]*expr, len(es))
+	for i, e := range es {
+		x, err := c.convert(e)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = x
+	}
+	return out, nil
+}
+
+func (c *converter) convertCall(f ast.CallExpr) (*expr, error) {
+	out := &expr{kind: call, name: f.FunctionName(), member: f.IsMemberFunction()}
+	es := f.Args()
+	if out.member {
+		es = append([]ast.Expr{f.Target()}, es...)
+	}
+	args, err := c.convertAll(es)
+	if err != nil {
+		return nil, err
+	}
+	out.args = args
+	if out.name == operators.Negate && len(args) == 1 && args[0].kind == literal {
+		switch v := args[0].val.(type) {
+		case int64:
+			if v != math.MinInt64 { // whose negation is an overflow
+				return &expr{kind: literal, val: -v}, nil
+			}
+		case float64:
+			return &expr{kind: literal, val: -v}, nil
+		}
+	}
+	return out, nil
+}
+
+func convertLiteral(e ast.Expr) (*expr, error) {
+	switch v := e.AsLiteral().(type) {
+	case types.Null:
+		return &expr{kind: literal}, nil
+	case types.Bool:
+		return &expr{kind: literal, val: bool(v)}, nil
+	case types.Int:
+		return &expr{kind: literal, val: int64(v)}, nil
+	case types.Uint:
+		return &expr{kind: literal, val: uint64(v)}, nil
+	case types.Double:
+		return &expr{kind: literal, val: float64(v)}, nil
+	case types.String:
+		return &expr{kind: literal, val: string(v)}, nil
+	case types.Bytes:
+		return &expr{kind: literal, val: []byte(v)}, nil
+	}
+	return nil, errors.New("literal of an unknown type")
+}
+
+// binders tells how many of the first arguments after the range are variables that a macro binds, 0 for other calls.
+func (e *expr) binders() int {
+	if e.kind != call || !e.member {
+		return 0
+	}
+	n := len(e.args) - 1
+	switch e.name {
+	case "all", "exists", "exists_one", "existsOne":
+		if n == 2 || n == 3 {
+			return n - 1
+		}
+	case "filter", "optMap", "optFlatMap", "sortBy":
+		if n == 2 {
+			return 1
+		}
+	case "map":
+		if n == 2 || n == 3 {
+			return 1
+		}
+	case "transformList", "transformMap", "transformMapEntry":
+		if n == 3 || n == 4 {
+			return 2
+		}
+	}
+	return 0
+}
+
+// isHas tells whether e is the macro has.
+func (e *expr) isHas() bool {
+	return e.kind == call && !e.member && e.name == "has" && len(e.args) == 1 && e.args[0].kind == sel
+}
+
+// walk calls f for every part of e, the parts before the whole.
+func (e *expr) walk(f func(*expr)) {
+	for _, a := range e.args {
+		a.walk(f)
+	}
+	f(e)
+}
+
+// isConst tells whether e is a literal of a scalar type.
+func (e *expr) isConst() bool { return e.kind == literal }

@@ -1,0 +1,130 @@
+// Package celrule translates rules of x-kubernetes-validations, written in CEL, into formulas of package logic.
+//
+// It promises that the formula of a rule is exact on every value that the schema at the rule's place accepts as far as
+// types, nullability and formats go: true where the rule evaluates to true without an error after defaulting, false
+// where it is false or fails. What cannot be expressed is an opaque part, whose ID is the same only where the meaning on
+// equal values is the same. It does not check types: of a rule that the API server would not compile, nothing is
+// promised. It does not know the cost limits of the API server.
+package celrule
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/parser"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+)
+
+// Limits of what [Parse] takes.
+const (
+	// MaxSize is the longest expression, in bytes.
+	MaxSize = 100_000
+	// maxNodes bounds the parts of an expression.
+	maxNodes = 20_000
+	// maxDepth bounds its nesting.
+	maxDepth = 250
+)
+
+// ErrTooLarge is returned by [Parse] for an expression beyond its limits.
+var ErrTooLarge = errors.New("rule is too large")
+
+// Rule is a parsed rule. It is immutable and may be used by several goroutines at once.
+type Rule struct {
+	root  *expr
+	canon func() string
+	names func() map[string]bool
+	old   bool
+	dyn   bool
+}
+
+// theParser parses without macros, so that has(), all() and the like stay calls.
+var theParser = sync.OnceValues(func() (*parser.Parser, error) {
+	return parser.NewParser(
+		parser.EnableOptionalSyntax(true),
+		parser.MaxRecursionDepth(maxDepth),
+		parser.ErrorRecoveryLimit(1),
+		parser.ErrorReportingLimit(1),
+		parser.ExpressionSizeCodePointLimit(MaxSize),
+	)
+})
+
+// Parse parses a rule. It does not check types or names. The error is [ErrTooLarge] or says what is wrong with the
+// syntax.
+func Parse(text string) (*Rule, error) {
+	if len(text) > MaxSize {
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, MaxSize)
+	}
+	p, err := theParser()
+	if err != nil {
+		return nil, err
+	}
+	tree, errs := p.Parse(common.NewTextSource(text))
+	if e := errs.GetErrors(); len(e) > 0 {
+		return nil, fmt.Errorf("syntax error: %s", e[0].Message)
+	}
+	c := &converter{}
+	root, err := c.convert(tree.Expr())
+	if errors.Is(err, errTooMany) {
+		return nil, fmt.Errorf("%w: more than %d parts", ErrTooLarge, maxNodes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &Rule{root: root}
+	r.canon = sync.OnceValue(func() string { return canonical(root) })
+	r.names = sync.OnceValue(func() map[string]bool { return namesOf(root) })
+	root.walk(func(e *expr) {
+		switch {
+		case e.kind == ident && (e.name == oldSelf || e.name == "."+oldSelf):
+			r.old = true
+		case e.kind == call && e.name == "dyn":
+			r.dyn = true
+		}
+	})
+	return r, nil
+}
+
+const (
+	self    = "self"
+	oldSelf = "oldSelf"
+)
+
+// Canonical returns a normal form: two rules with the same one evaluate to the same result on the same value, error
+// counting as a result of its own, as far as both compile. What is normalised, and why that is sound, stands in
+// canon.go.
+func (r *Rule) Canonical() string { return r.canon() }
+
+// UsesOldSelf tells whether the rule mentions oldSelf. As upstream has it, a variable of a macro with that name counts
+// too (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, compileRule).
+func (r *Rule) UsesOldSelf() bool { return r.old }
+
+// Transition tells whether the rule restricts updates only, given the value of optionalOldSelf: it mentions oldSelf, and
+// is not evaluated where there is no old value.
+func (r *Rule) Transition(optionalOldSelf bool) bool { return r.old && !optionalOldSelf }
+
+// Names returns the names that the rule mentions: fields selected or asked for with has(), and all string literals, each
+// as it stands and unescaped (k8s.io/apiserver/pkg/cel, Unescape). The caller must not change the map.
+func (r *Rule) Names() map[string]bool { return r.names() }
+
+func namesOf(root *expr) map[string]bool {
+	out := map[string]bool{}
+	add := func(s string) {
+		out[s] = true
+		if u, ok := apiservercel.Unescape(s); ok {
+			out[u] = true
+		}
+	}
+	root.walk(func(e *expr) {
+		switch e.kind {
+		case sel:
+			add(e.name)
+		case literal:
+			if s, ok := e.val.(string); ok {
+				add(s)
+			}
+		}
+	})
+	return out
+}

@@ -1,0 +1,89 @@
+package celrule
+
+import (
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// emit turns a statement about one scope into a formula about its value. It fails for relations between scopes.
+func emit(c *cond) (logic.Formula, bool) {
+	switch c.op {
+	case opTrue:
+		return logic.True, true
+	case opFalse:
+		return logic.False, true
+	case opLeaf:
+		return emitLeaves(true, []*cond{c}, 0), true
+	case opRel:
+		return nil, false
+	}
+	var leaves, rest []*cond
+	for _, k := range c.kids {
+		if k.op == opLeaf {
+			leaves = append(leaves, k)
+		} else {
+			rest = append(rest, k)
+		}
+	}
+	var out []logic.Formula
+	if len(leaves) > 0 {
+		out = appendFlat(c.op == opAnd, out, emitLeaves(c.op == opAnd, leaves, 0))
+	}
+	for _, k := range rest {
+		f, ok := emit(k)
+		if !ok {
+			return nil, false
+		}
+		out = appendFlat(c.op == opAnd, out, f)
+	}
+	return junction(c.op == opAnd, out), true
+}
+
+// emitLeaves joins leaves whose paths agree up to depth, so that what is said of one property stands in one place.
+func emitLeaves(conj bool, leaves []*cond, depth int) logic.Formula {
+	var out []logic.Formula
+	var names []step
+	groups := map[step][]*cond{}
+	for _, l := range leaves {
+		if len(l.at.path) == depth {
+			out = appendFlat(conj, out, l.f)
+			continue
+		}
+		s := l.at.path[depth]
+		if groups[s] == nil {
+			names = append(names, s)
+		}
+		groups[s] = append(groups[s], l)
+	}
+	for _, s := range names {
+		f := emitLeaves(conj, groups[s], depth+1)
+		if s.nullable {
+			f = junction(true, appendFlat(true, []logic.Formula{logic.Kinds(logic.NonNull)}, f))
+		}
+		has := logic.Formula(logic.Has{Name: s.name})
+		if !isTrue(f) {
+			has = logic.And{has, logic.Prop{Name: s.name, F: f}}
+		}
+		out = appendFlat(conj, out, has)
+	}
+	return junction(conj, out)
+}
+
+func appendFlat(conj bool, out []logic.Formula, f logic.Formula) []logic.Formula {
+	if a, ok := f.(logic.And); ok && conj {
+		return append(out, a...)
+	}
+	if o, ok := f.(logic.Or); ok && !conj {
+		return append(out, o...)
+	}
+	return append(out, f)
+}
+
+func junction(conj bool, fs []logic.Formula) logic.Formula {
+	if len(fs) == 1 {
+		return fs[0]
+	}
+	if conj {
+		return logic.And(fs)
+	}
+	return logic.Or(fs)
+}

@@ -1,0 +1,443 @@
+package celrule
+
+import (
+	"math"
+	"strconv"
+
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// num is an int or a double of CEL.
+type num struct {
+	dbl bool
+	i   int64
+	d   float64
+}
+
+func (n num) float() float64 {
+	if n.dbl {
+		return n.d
+	}
+	return float64(n.i)
+}
+
+// compare is what CEL computes for numbers that are not NaN (compareDoubleInt in github.com/google/cel-go/common/types).
+func (n num) compare(m num) int {
+	switch {
+	case !n.dbl && !m.dbl:
+		return sign(n.i < m.i, n.i > m.i)
+	case !n.dbl && m.dbl:
+		return -m.compare(n)
+	case n.dbl && !m.dbl && n.d < math.MinInt64:
+		return -1
+	case n.dbl && !m.dbl && n.d > math.MaxInt64:
+		return 1
+	}
+	a, b := n.float(), m.float()
+	return sign(a < b, a > b)
+}
+
+func sign(less, more bool) int {
+	if less {
+		return -1
+	}
+	if more {
+		return 1
+	}
+	return 0
+}
+
+func (n num) text() string {
+	if n.dbl {
+		return writeConst(n.d)
+	}
+	return strconv.FormatInt(n.i, 10)
+}
+
+// numBase is a number that a value holds, or has as its size. Each is known by an index that orders it.
+type numBase interface {
+	// bounds returns the smallest and the largest index.
+	bounds() (lo, hi int64)
+	// within says that the number is there and its index is between both, inclusive.
+	within(lo, hi int64) *cond
+	// at returns the number with the index.
+	at(index int64) num
+	// term returns what is written of it in IDs.
+	term() (termV, bool)
+}
+
+// numOp is one arithmetic step with a constant.
+type numOp struct {
+	f    func(num) (num, bool) // false: an error
+	text string
+}
+
+// numV is a number computed from one base by steps that all are monotone.
+type numV struct {
+	base   numBase
+	lo, hi int64 // indices without an error
+	ops    []numOp
+	down   bool // decreasing
+	dyn    bool // its type is known at run time only
+}
+
+func newNum(b numBase) numV {
+	lo, hi := b.bounds()
+	return numV{base: b, lo: lo, hi: hi}
+}
+
+func (n numV) at(index int64) num {
+	x := n.base.at(index)
+	for _, op := range n.ops {
+		x, _ = op.f(x)
+	}
+	return x
+}
+
+// apply adds a step, which is decreasing where down. What fails must lie at one or both ends.
+func (n numV) apply(op numOp, down bool) numV {
+	ok := func(i int64) bool { _, ok := op.f(n.at(i)); return ok }
+	lo, hi := n.lo, n.hi
+	if lo <= hi && (!ok(lo) || !ok(hi)) {
+		// Somewhere between there may be a part without error: it includes the index whose number is nearest to zero,
+		// because the steps that fail do so for numbers that are too large in one direction or the other.
+		mid := n.search(func(x num) bool { return (x.compare(num{}) >= 0) != n.down })
+		mid = min(max(mid, lo), hi)
+		if !ok(mid) && mid > lo && ok(mid-1) {
+			mid--
+		}
+		if !ok(mid) {
+			lo, hi = 0, -1
+		} else {
+			lo = first(lo, mid, ok)
+			hi = first(mid, hi, func(i int64) bool { return !ok(i) })
+			if !ok(hi) {
+				hi--
+			}
+		}
+	}
+	ops := make([]numOp, len(n.ops)+1)
+	copy(ops, n.ops)
+	ops[len(n.ops)] = op
+	return numV{base: n.base, lo: lo, hi: hi, ops: ops, down: n.down != down, dyn: n.dyn}
+}
+
+// search returns the smallest index for whose number f is true, f being false before it and true from it on; the index
+// after the largest (or the largest, where there is none after it) if there is none.
+func (n numV) search(f func(num) bool) int64 {
+	return first(n.lo, n.hi, func(i int64) bool { return f(n.at(i)) })
+}
+
+// first returns the smallest i in [lo, hi] with f(i), f being monotone; hi where there is none.
+func first(lo, hi int64, f func(int64) bool) int64 {
+	for lo < hi {
+		mid := int64(uint64(lo) + (uint64(hi)-uint64(lo))/2)
+		if f(mid) {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return lo
+}
+
+// interval is a range of indices; empty where none.
+type interval struct {
+	lo, hi int64
+	none   bool
+}
+
+func (n numV) cond(is ...interval) *cond {
+	var out []*cond
+	for i, v := range is {
+		if v.none {
+			continue
+		}
+		if i+1 < len(is) && !is[i+1].none && v.hi != math.MaxInt64 && is[i+1].lo == v.hi+1 {
+			is[i+1].lo = v.lo
+			continue
+		}
+		out = append(out, n.base.within(v.lo, v.hi))
+	}
+	return or(out...)
+}
+
+// split divides the indices into those whose number is less than c, equal to it, greater than it.
+func (n numV) split(c num) (less, equal, more interval) {
+	empty := interval{none: true}
+	if n.lo > n.hi {
+		return empty, empty, empty
+	}
+	// With a decreasing number the greater ones come first.
+	side := func(i int64) int {
+		s := n.at(i).compare(c)
+		if n.down {
+			return -s
+		}
+		return s
+	}
+	part := func(lo, hi int64, ok bool) interval {
+		if !ok || lo > hi {
+			return empty
+		}
+		return interval{lo: lo, hi: hi}
+	}
+	a := first(n.lo, n.hi, func(i int64) bool { return side(i) >= 0 })
+	b := first(a, n.hi, func(i int64) bool { return side(i) > 0 })
+	before, at, after := empty, empty, empty
+	switch {
+	case side(a) < 0: // all
+		before = part(n.lo, n.hi, true)
+	case side(b) > 0:
+		before = part(n.lo, a-1, a > n.lo)
+		at = part(a, b-1, b > a)
+		after = part(b, n.hi, true)
+	default:
+		before = part(n.lo, a-1, a > n.lo)
+		at = part(a, n.hi, true)
+	}
+	if n.down {
+		return after, at, before
+	}
+	return before, at, after
+}
+
+// ordering is an operator that compares.
+type ordering uint8
+
+const (
+	lt ordering = iota
+	le
+	eq
+	ge
+	gt
+)
+
+func (o ordering) flip() ordering { return gt - o }
+
+func (o ordering) holds(sign int) bool {
+	switch o {
+	case lt:
+		return sign < 0
+	case le:
+		return sign <= 0
+	case eq:
+		return sign == 0
+	case ge:
+		return sign >= 0
+	}
+	return sign > 0
+}
+
+func (o ordering) text() string { return [...]string{"<", "<=", "==", ">=", ">"}[o] }
+
+// compareConst says where n compares to c as o says, and where it does not.
+func (n numV) compareConst(o ordering, c num) (t, f *cond) {
+	less, equal, more := n.split(c)
+	in := func(want func(int) bool) *cond {
+		var is []interval
+		for s, v := range map[int]interval{-1: less, 0: equal, 1: more} {
+			if want(s) && !v.none {
+				is = append(is, v)
+			}
+		}
+		sortIntervals(is)
+		return n.cond(is...)
+	}
+	return in(o.holds), in(func(s int) bool { return !o.holds(s) })
+}
+
+func sortIntervals(is []interval) {
+	for i := range is {
+		for j := i; j > 0 && is[j].lo < is[j-1].lo; j-- {
+			is[j], is[j-1] = is[j-1], is[j]
+		}
+	}
+}
+
+// valid says where n has a value.
+func (n numV) valid() *cond {
+	if n.lo > n.hi {
+		return no
+	}
+	lo, hi := n.base.bounds()
+	if n.lo == lo && n.hi == hi {
+		return yes
+	}
+	return n.base.within(n.lo, n.hi)
+}
+
+func constNum(v sval) (num, bool) {
+	switch v := v.(type) {
+	case intV:
+		return num{i: int64(v)}, true
+	case dblV:
+		return num{dbl: true, d: float64(v)}, true
+	}
+	return num{}, false
+}
+
+func numVal(n num) sval {
+	if n.dbl {
+		return dblV(n.d)
+	}
+	return intV(n.i)
+}
+
+// toDouble is the conversion double(x).
+func toDouble(x num) (num, bool) { return num{dbl: true, d: x.float()}, true }
+
+// arith computes as CEL does, with checks for overflow.
+func arith(op byte, a, b num) (num, bool) {
+	if a.dbl != b.dbl {
+		return num{}, false
+	}
+	if a.dbl {
+		switch op {
+		case '+':
+			return num{dbl: true, d: a.d + b.d}, true
+		case '-':
+			return num{dbl: true, d: a.d - b.d}, true
+		case '*':
+			return num{dbl: true, d: a.d * b.d}, true
+		case '/':
+			return num{dbl: true, d: a.d / b.d}, true
+		}
+		return num{}, false
+	}
+	x, y := a.i, b.i
+	switch op {
+	case '+':
+		s := x + y
+		return num{i: s}, (y >= 0) == (s >= x)
+	case '-':
+		s := x - y
+		return num{i: s}, (y >= 0) == (s <= x)
+	case '*':
+		if x == 0 || y == 0 {
+			return num{}, true
+		}
+		p := x * y
+		return num{i: p}, p/y == x && !(x == -1 && y == math.MinInt64) && !(y == -1 && x == math.MinInt64)
+	case '/':
+		if y == 0 || x == math.MinInt64 && y == -1 {
+			return num{}, false
+		}
+		return num{i: x / y}, true
+	case '%':
+		if y == 0 || x == math.MinInt64 && y == -1 {
+			return num{}, false
+		}
+		return num{i: x % y}, true
+	}
+	return num{}, false
+}
+
+// withConst computes n op c, or c op n where flipped. It fails where the step is not monotone or of another type.
+func (n numV) withConst(op byte, c num, flipped bool) (numV, bool) {
+	dbl := n.at(n.lo).dbl
+	if n.lo > n.hi || dbl != c.dbl || dbl && (c.d == 0 || math.IsNaN(c.d) || math.IsInf(c.d, 0)) {
+		return n, false
+	}
+	down := false
+	switch {
+	case op == '-' && flipped:
+		down = true
+	case op == '*' || op == '/' && !flipped:
+		if c.compare(num{}) == 0 && op == '/' {
+			return n, false
+		}
+		down = c.compare(num{}) < 0
+	case op == '+' || op == '-':
+	default:
+		return n, false
+	}
+	step := numOp{
+		f: func(x num) (num, bool) {
+			if flipped {
+				return arith(op, c, x)
+			}
+			return arith(op, x, c)
+		},
+		text: string(op) + c.text(),
+	}
+	if flipped {
+		step.text = c.text() + string(op)
+	}
+	return n.apply(step, down), true
+}
+
+// intAt is an Int at a place.
+type intAt struct{ ref }
+
+func (b intAt) bounds() (int64, int64) { return math.MinInt64, math.MaxInt64 }
+func (b intAt) at(i int64) num         { return num{i: i} }
+func (b intAt) within(lo, hi int64) *cond {
+	if lo == math.MinInt64 && hi == math.MaxInt64 {
+		return leaf(b.ref.at, logic.Kinds(logic.Int))
+	}
+	return leaf(b.ref.at, logic.IntRange{Lo: lo, Hi: hi})
+}
+func (b intAt) term() (termV, bool) { return termV{text: mark, refs: []ref{b.ref}}, true }
+
+// floatAt is a Float at a place. The index orders the floats.
+type floatAt struct{ ref }
+
+func floatIndex(f float64) int64 {
+	b := int64(math.Float64bits(f))
+	if b < 0 {
+		return ^(b & math.MaxInt64)
+	}
+	return b
+}
+
+func indexFloat(i int64) float64 {
+	if i < 0 {
+		return math.Float64frombits(uint64(^i) | 1<<63)
+	}
+	return math.Float64frombits(uint64(i))
+}
+
+func (b floatAt) bounds() (int64, int64) {
+	return floatIndex(-math.MaxFloat64), floatIndex(math.MaxFloat64)
+}
+func (b floatAt) at(i int64) num { return num{dbl: true, d: indexFloat(i)} }
+func (b floatAt) within(lo, hi int64) *cond {
+	r := logic.FloatRange{Lo: indexFloat(lo), Hi: indexFloat(hi)}
+	min, max := b.bounds()
+	if lo == min {
+		r.Lo = math.Inf(-1)
+	}
+	if hi == max {
+		r.Hi = math.Inf(1)
+	}
+	if lo == min && hi == max {
+		return leaf(b.ref.at, logic.Kinds(logic.Float))
+	}
+	return leaf(b.ref.at, r)
+}
+func (b floatAt) term() (termV, bool) { return termV{text: mark, refs: []ref{b.ref}}, true }
+
+// sizeAt is the size of a string, a list or a map at a place.
+type sizeAt struct {
+	ref
+	kind logic.Kind
+}
+
+func (b sizeAt) bounds() (int64, int64) { return 0, math.MaxInt64 }
+func (b sizeAt) at(i int64) num         { return num{i: i} }
+func (b sizeAt) within(lo, hi int64) *cond {
+	if lo == 0 && hi == math.MaxInt64 {
+		return leaf(b.ref.at, logic.True)
+	}
+	switch b.kind {
+	case logic.String:
+		return leaf(b.ref.at, logic.Length{Min: lo, Max: hi})
+	case logic.Array:
+		return leaf(b.ref.at, logic.NumItems{Min: lo, Max: hi})
+	}
+	return leaf(b.ref.at, logic.NumProps{Min: lo, Max: hi})
+}
+func (b sizeAt) term() (termV, bool) {
+	return termV{text: wrap("size", mark), refs: []ref{b.ref}}, true
+}

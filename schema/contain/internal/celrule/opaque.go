@@ -1,0 +1,273 @@
+package celrule
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// mark stands in the text of a term where a value at a place stands. It occurs in no other role, because names and
+// strings are quoted.
+const mark = "\x01"
+
+// term names a value.
+func (t *translator) term(v sval) (termV, bool) {
+	switch v := v.(type) {
+	case termV:
+		return v, true
+	case nullV:
+		return termV{text: "null", typ: "null_type"}, true
+	case intV:
+		return termV{text: writeConst(int64(v)), typ: "int"}, true
+	case uintV:
+		return termV{text: writeConst(uint64(v)), typ: "uint"}, true
+	case dblV:
+		return termV{text: writeConst(float64(v)), typ: "double"}, true
+	case strV:
+		return termV{text: writeConst(string(v)), typ: "string"}, true
+	case rawV:
+		return termV{text: writeConst([]byte(v)), typ: "bytes"}, true
+	case typeV:
+		return termV{text: "type " + string(v), typ: "type"}, true
+	case formatV:
+		return termV{text: "format " + string(v)}, true
+	case boolV:
+		switch {
+		case v.t.op == opTrue:
+			return termV{text: "true", typ: "bool"}, true
+		case v.f.op == opTrue:
+			return termV{text: "false", typ: "bool"}, true
+		}
+	case mapV:
+		return termV{text: "{}", typ: "map"}, true
+	case strAt:
+		x := termV{text: mark, refs: []ref{v.ref}, typ: "string"}
+		if v.before+v.after != "" {
+			x.text = wrap("+", writeConst(v.before), mark, writeConst(v.after))
+		}
+		return x, true
+	case numV:
+		x, ok := v.base.term()
+		if !ok {
+			return x, false
+		}
+		for _, op := range v.ops {
+			x.text = wrap(op.text, x.text)
+		}
+		x.typ = typeName(v)
+		return x, true
+	case refV:
+		return termV{text: mark, refs: []ref{v.ref}, typ: typeName(v)}, true
+	case constV:
+		return termV{text: wrap("const", writeJSON(v.val), t.wholeShape(v.node)), typ: typeName(v)}, true
+	case listV:
+		parts := make([]termV, len(v.elems))
+		for i, e := range v.elems {
+			if len(e.v) != 1 || e.v[0].g.op != opTrue || e.in.op != opTrue {
+				return termV{}, false
+			}
+			x, ok := t.term(e.v[0].v)
+			if !ok {
+				return termV{}, false
+			}
+			parts[i] = x
+		}
+		return apply("list", "list", false, parts...), true
+	}
+	return termV{}, false
+}
+
+// apply names the value of a function.
+func apply(name, typ string, partial bool, args ...termV) termV {
+	out := termV{typ: typ, partial: partial}
+	texts := make([]string, len(args))
+	for i, a := range args {
+		texts[i] = a.text
+		out.refs = append(out.refs, a.refs...)
+		out.partial = out.partial || a.partial
+	}
+	out.text = wrap(name, texts...)
+	return out
+}
+
+// order is a text to sort terms by.
+func (x termV) order() string {
+	var b strings.Builder
+	b.WriteString(x.text)
+	for _, r := range x.refs {
+		b.WriteString(" " + strconv.Itoa(r.at.scope))
+		for _, s := range r.at.path {
+			b.WriteString("." + strconv.Quote(s.name))
+		}
+	}
+	return b.String()
+}
+
+// predicate makes an opaque statement of a term that is a boolean.
+func (t *translator) predicate(x termV) boolV {
+	var scopes uint64
+	for _, r := range x.refs {
+		scopes |= 1 << r.at.scope
+	}
+	if len(x.refs) == 0 {
+		return opaqueAt(place{}, x.text, x.partial)
+	}
+	// The statement is made of the nearest place above all.
+	at := x.refs[0].at
+	if at.scope >= 0 {
+		for _, r := range x.refs[1:] {
+			n := min(len(at.path), len(r.at.path))
+			for i := range n {
+				if at.path[i] != r.at.path[i] {
+					n = i
+					break
+				}
+			}
+			at.path = at.path[:n]
+		}
+	}
+	var b strings.Builder
+	rest := x.text
+	for _, r := range x.refs {
+		i := strings.Index(rest, mark)
+		b.WriteString(rest[:i])
+		rest = rest[i+len(mark):]
+		b.WriteString("<")
+		if scopes != 1<<at.scope {
+			b.WriteString(strconv.Itoa(r.at.scope))
+		}
+		path := r.at.path
+		if scopes == 1<<at.scope {
+			path = path[len(at.path):]
+		}
+		for _, s := range path {
+			b.WriteString("." + strconv.Quote(s.name))
+		}
+		b.WriteString(" " + t.wholeShape(r.node) + ">")
+	}
+	b.WriteString(rest)
+	if scopes != 1<<at.scope {
+		return opaqueRel(scopes, b.String(), x.partial)
+	}
+	return opaqueAt(at, b.String(), x.partial)
+}
+
+// opaqueAt makes the two statements "is true" and "is false". A total one is false where it is not true.
+func opaqueAt(at place, id string, partial bool) boolV {
+	if !partial {
+		return boolV{leaf(at, logic.Opaque{ID: id}), leaf(at, logic.Opaque{ID: id, Neg: true})}
+	}
+	return boolV{
+		leaf(at, logic.Opaque{ID: "T " + id}),
+		leaf(at, logic.And{logic.Opaque{ID: "F " + id}, logic.Opaque{ID: "T " + id, Neg: true}}),
+	}
+}
+
+func opaqueRel(scopes uint64, id string, partial bool) boolV {
+	if !partial {
+		return boolV{rel(scopes, id, false), rel(scopes, id, true)}
+	}
+	return boolV{rel(scopes, "T "+id, false), and(rel(scopes, "F "+id, false), rel(scopes, "T "+id, true))}
+}
+
+// total is an opaque function of values, of which it is never an error.
+func (t *translator) total(name string, args ...sval) (value, error) {
+	return t.named(name, "bool", false, args)
+}
+
+// partial is an opaque function that may be an error.
+func (t *translator) partial(name string, args ...sval) (value, error) {
+	return t.named(name, "bool", true, args)
+}
+
+func (t *translator) named(name, typ string, partial bool, args []sval) (value, error) {
+	terms := make([]termV, len(args))
+	valid := yes
+	for i, a := range args {
+		x, ok := t.term(a)
+		if !ok {
+			return nil, errUnsupported
+		}
+		if n, ok := a.(numV); ok {
+			valid = and(valid, n.valid())
+		}
+		terms[i] = x
+	}
+	x := apply(name, typ, partial, terms...)
+	if typ == "bool" {
+		return value{}.add(valid, t.predicate(x)), nil
+	}
+	return value{}.add(valid, x), nil
+}
+
+// opaque makes a statement of a whole expression that is not understood.
+func (t *translator) opaque(e *expr, env *variable) (boolV, error) {
+	free := map[string]bool{}
+	freeNames(e, nil, free)
+	names := slices.Sorted(func(yield func(string) bool) {
+		for n := range free {
+			if !yield(n) {
+				return
+			}
+		}
+	})
+	p := &printer{dyn: usesDyn(e), free: map[string]string{}}
+	var scopes uint64
+	at := place{}
+	touched := &toucher{t: t, roots: map[string]*touch{}}
+	for _, n := range names {
+		v := env.find(n)
+		if v == nil || v.scope == fixed {
+			continue
+		}
+		if v.scope == computed {
+			return boolV{}, errUnsupported
+		}
+		scopes |= 1 << v.scope
+		at.scope = v.scope
+		p.free[n] = "@" + strconv.Itoa(v.scope)
+		touched.roots[n] = &touch{node: t.seen(t.nodes[v.scope])}
+	}
+	several := scopes&(scopes-1) != 0
+	if !several {
+		for n := range p.free {
+			p.free[n] = "@"
+		}
+	}
+	touched.use(e, nil)
+	id := p.boolean(e, false)
+	for _, n := range names {
+		if r := touched.roots[n]; r != nil {
+			id += " " + p.free[n] + r.shape(t)
+		}
+	}
+	if several {
+		return opaqueRel(scopes, id, true), nil
+	}
+	return opaqueAt(at, id, true), nil
+}
+
+// freeNames collects the names that e does not bind itself.
+func freeNames(e *expr, bound []string, out map[string]bool) {
+	if e.kind == ident {
+		if !slices.Contains(bound, e.name) {
+			out[e.name] = true
+		}
+		return
+	}
+	n := e.binders()
+	for i, a := range e.args {
+		switch {
+		case i == 0 || n == 0:
+			freeNames(a, bound, out)
+		case i > n:
+			inner := slices.Clone(bound)
+			for _, v := range e.args[1 : n+1] {
+				inner = append(inner, v.name)
+			}
+			freeNames(a, inner, out)
+		}
+	}
+}

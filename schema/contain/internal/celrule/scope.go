@@ -1,0 +1,338 @@
+package celrule
+
+import (
+	"slices"
+	"strings"
+
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// Scope is the place at which a rule stands.
+type Scope struct {
+	// Spine is the structural node with the rule. For a rule inside allOf it is the node outside, whose types count.
+	Spine *schema.Node
+	// Root says that the node is the root of a custom resource or of an embedded one: there only apiVersion, kind and
+	// metadata with name and generateName are visible besides what the schema declares.
+	Root bool
+	// OptionalOldSelf says that the rule has optionalOldSelf: true. Its meaning on creation is translated then, where
+	// oldSelf is optional.none().
+	OptionalOldSelf bool
+	// Checker decides patterns for values that come from defaults.
+	Checker logic.Checker
+}
+
+// isMap tells whether an object node is a map: has additionalProperties with a schema, and no properties.
+func isMap(n *schema.Node) bool {
+	return n.Type == "object" && len(n.Properties) == 0 && n.Additional != nil && !n.Embedded
+}
+
+// typed returns the format that gives a string another type in CEL, or nothing
+// (k8s.io/apiserver/pkg/cel/common, SchemaDeclType).
+func typed(n *schema.Node) string {
+	if n.Type == "string" && !n.IntOrString {
+		switch n.Format {
+		case "byte":
+			return "bytes"
+		case "duration":
+			return "google.protobuf.Duration"
+		case "date", "date-time":
+			return "google.protobuf.Timestamp"
+		}
+	}
+	return ""
+}
+
+// withMeta returns the node as CEL sees the root of a resource: with apiVersion, kind and the two visible fields of
+// metadata (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model, WithTypeAndObjectMeta).
+func withMeta(n *schema.Node) *schema.Node {
+	str := func(c *schema.Node) bool { return c != nil && c.Type == "string" }
+	meta := n.Property("metadata")
+	if str(n.Property("kind")) && str(n.Property("apiVersion")) && meta != nil && meta.Type == "object" &&
+		str(meta.Property("name")) && str(meta.Property("generateName")) {
+		return n
+	}
+	s := &schema.Node{Type: "string"}
+	out := &schema.Node{
+		Type: n.Type, Nullable: n.Nullable, PreserveUnknown: n.PreserveUnknown, Embedded: n.Embedded,
+		Default: n.Default, HasDefault: n.HasDefault, Additional: n.Additional, AdditionalBool: n.AdditionalBool,
+		MapType: n.MapType,
+		Properties: []schema.Property{
+			{Name: "apiVersion", Node: s},
+			{Name: "kind", Node: s},
+			{Name: "metadata", Node: &schema.Node{Type: "object", Properties: []schema.Property{
+				{Name: "generateName", Node: s}, {Name: "name", Node: s},
+			}}},
+		},
+	}
+	for _, p := range n.Properties {
+		if p.Name != "apiVersion" && p.Name != "kind" && p.Name != "metadata" {
+			out.Properties = append(out.Properties, p)
+		}
+	}
+	slices.SortFunc(out.Properties, func(a, b schema.Property) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// seen returns the node as CEL sees it where it is a child.
+func (t *translator) seen(n *schema.Node) *schema.Node {
+	if n == nil || !n.Embedded {
+		return n
+	}
+	m := t.metas[n]
+	if m == nil {
+		m = withMeta(n)
+		if t.metas == nil {
+			t.metas = map[*schema.Node]*schema.Node{}
+		}
+		t.metas[n] = m
+	}
+	return m
+}
+
+// load returns the values that stand at a place, which the guards say is present.
+func (t *translator) load(at place, n *schema.Node) (value, error) {
+	n = t.seen(n)
+	r := ref{at, n}
+	kind := func(k logic.Kind) *cond { return leaf(at, logic.Kinds(k)) }
+	var out value
+	if n.Nullable && !(len(at.path) > 0 && at.path[len(at.path)-1].nullable) && !(at.scope == 0 && len(at.path) == 0) {
+		out = out.add(kind(logic.Null), nullV{})
+	}
+	there := leaf(at, logic.True)
+	if out != nil {
+		there = kind(logic.NonNull)
+	}
+	if n.IntOrString {
+		s := strAt{ref: r, dyn: true}
+		i := newNum(intAt{r})
+		i.dyn = true
+		return out.add(kind(logic.String), s).add(kind(logic.Int), i), nil
+	}
+	switch n.Type {
+	case "object":
+		return out.add(there, refV{r}), nil
+	case "array":
+		if n.Items == nil {
+			return nil, errUnsupported
+		}
+		return out.add(there, refV{r}), nil
+	case "string":
+		if typ := typed(n); typ != "" {
+			return out.add(there, termV{text: mark, refs: []ref{r}, typ: typ}), nil
+		}
+		return out.add(there, strAt{ref: r}), nil
+	case "boolean":
+		return out.add(there, boolV{
+			leaf(at, logic.Enum{Values: []any{true}}), leaf(at, logic.Enum{Values: []any{false}}),
+		}), nil
+	case "integer": // a float without fraction is valid, and an error in CEL
+		return out.add(kind(logic.Int), newNum(intAt{r})), nil
+	case "number":
+		i := newNum(intAt{r}).apply(numOp{toDouble, "double"}, false)
+		return out.add(kind(logic.Int), i).add(kind(logic.Float), newNum(floatAt{r})), nil
+	}
+	return nil, errUnsupported
+}
+
+// child is what an object has at a name.
+type child struct {
+	present value // with the guards that it is there
+	absent  *cond // that it is not there: the rest is an error
+}
+
+// property looks up a property of an object, by its name in CEL, or a key of a map.
+func (t *translator) property(v sval, name string) (child, error) {
+	switch v := v.(type) {
+	case refV:
+		return t.propertyAt(v.ref, name)
+	case constV:
+		n := v.node
+		m, ok := v.val.(map[string]any)
+		if !ok {
+			return child{}, errUnsupported
+		}
+		cn, key, err := childNode(n, name)
+		if err != nil {
+			return child{}, err
+		}
+		x, ok := m[key]
+		if !ok || x == nil && !isMap(n) {
+			return child{absent: yes}, nil
+		}
+		cv, ok, err := t.constant(x, cn)
+		if err != nil || !ok {
+			return child{absent: no}, err
+		}
+		return child{just(cv), no}, nil
+	}
+	return child{}, errUnsupported
+}
+
+// childNode returns the schema of a child and its name in JSON.
+func childNode(n *schema.Node, name string) (*schema.Node, string, error) {
+	if n.Type != "object" {
+		return nil, "", errUnsupported
+	}
+	if isMap(n) {
+		return n.Additional, name, nil
+	}
+	if n.Additional != nil { // with properties as well: upstream's views of it contradict each other
+		return nil, "", errUnsupported
+	}
+	key, ok := apiservercel.Unescape(name)
+	if !ok {
+		return nil, "", errUnsupported
+	}
+	c := n.Property(key)
+	if c == nil {
+		return nil, "", errUnsupported
+	}
+	return c, key, nil
+}
+
+func (t *translator) propertyAt(r ref, name string) (child, error) {
+	cn, key, err := childNode(r.node, name)
+	if err != nil {
+		return child{}, err
+	}
+	lacks := leaf(r.at, logic.Lacks{Name: key})
+	if isMap(r.node) {
+		vs, err := t.load(r.at.down(step{name: key}), cn)
+		return child{vs, lacks}, err
+	}
+	vs, err := t.load(r.at.down(step{key, cn.Nullable}), cn)
+	if err != nil {
+		return child{}, err
+	}
+	null := no
+	if cn.Nullable {
+		null = nullAt(r.at, key)
+	}
+	if !cn.HasDefault {
+		return child{vs, or(lacks, null)}, nil
+	}
+	dv, ok, err := t.constant(applyDefaults(copyJSON(cn.Default), cn), t.seen(cn))
+	if err != nil {
+		return child{}, err
+	}
+	if ok {
+		vs = slices.Clone(vs).add(lacks, dv)
+	}
+	return child{vs, null}, nil
+}
+
+// constant converts a JSON value as upstream does (k8s.io/apiserver/pkg/cel/common, UnstructuredToVal); not ok where that
+// is an error.
+func (t *translator) constant(x any, n *schema.Node) (sval, bool, error) {
+	n = t.seen(n)
+	if x == nil {
+		return nullV{}, n.Nullable, nil
+	}
+	switch x := x.(type) {
+	case string:
+		if n.IntOrString || n.Type == "string" && typed(n) == "" {
+			return strV(x), true, nil
+		}
+		if typ := typed(n); typ != "" {
+			return termV{text: wrap("const", writeConst(x), n.Format), typ: typ, partial: true}, true, nil
+		}
+	case int64:
+		switch {
+		case n.IntOrString, n.Type == "integer":
+			return intV(x), true, nil
+		case n.Type == "number":
+			return dblV(x), true, nil
+		}
+	case float64:
+		switch {
+		case n.IntOrString, n.Type == "integer":
+			return nil, false, nil
+		case n.Type == "number":
+			return dblV(x), true, nil
+		}
+	case bool:
+		if n.Type == "boolean" {
+			return boolConst(x), true, nil
+		}
+	case []any:
+		if n.Type == "array" && n.Items != nil {
+			return constV{x, n}, true, nil
+		}
+	case map[string]any:
+		if n.Type == "object" {
+			return constV{x, n}, true, nil
+		}
+	}
+	return nil, false, errUnsupported
+}
+
+func boolConst(b bool) boolV {
+	if b {
+		return boolV{yes, no}
+	}
+	return boolV{no, yes}
+}
+
+// maxDefaultDepth bounds how deep defaults are filled in.
+const maxDefaultDepth = 200
+
+// applyDefaults fills in defaults (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting, Default). It changes x.
+func applyDefaults(x any, n *schema.Node) any {
+	fill(x, n, 0)
+	return x
+}
+
+func fill(x any, n *schema.Node, depth int) {
+	if n == nil || depth > maxDefaultDepth {
+		return
+	}
+	switch x := x.(type) {
+	case map[string]any:
+		for _, p := range n.Properties {
+			if !p.Node.HasDefault {
+				continue
+			}
+			if v, ok := x[p.Name]; !ok || v == nil && !p.Node.Nullable {
+				x[p.Name] = copyJSON(p.Node.Default)
+			}
+		}
+		for k := range x {
+			if c := n.Property(k); c != nil {
+				fill(x[k], c, depth+1)
+			} else if n.Additional != nil {
+				if x[k] == nil && !n.Additional.Nullable && n.Additional.HasDefault {
+					x[k] = copyJSON(n.Additional.Default)
+				}
+				fill(x[k], n.Additional, depth+1)
+			}
+		}
+	case []any:
+		for i := range x {
+			if n.Items != nil && x[i] == nil && !n.Items.Nullable && n.Items.HasDefault {
+				x[i] = copyJSON(n.Items.Default)
+			}
+			fill(x[i], n.Items, depth+1)
+		}
+	}
+}
+
+func copyJSON(x any) any {
+	switch x := x.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(x))
+		for k, v := range x {
+			out[k] = copyJSON(v)
+		}
+		return out
+	case []any:
+		out := make([]any, len(x))
+		for i, v := range x {
+			out[i] = copyJSON(v)
+		}
+		return out
+	}
+	return x
+}

@@ -1,0 +1,283 @@
+package celrule
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/operators"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"sluice.dev/schema"
+)
+
+// The shape of a schema is all of it that can influence what CEL makes of a value: two nodes of the same shape give the
+// same CEL value for the same JSON value.
+
+func writeJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	if _, ok := v.(float64); ok {
+		return "f" + string(b)
+	}
+	return string(b)
+}
+
+// ownShape writes what the node says of itself.
+func ownShape(n *schema.Node) string {
+	var b strings.Builder
+	switch {
+	case n.IntOrString:
+		b.WriteString("int-or-string")
+	case isMap(n):
+		b.WriteString("map")
+	default:
+		b.WriteString(n.Type)
+	}
+	if typed(n) != "" {
+		b.WriteString(" " + n.Format)
+	}
+	if n.Nullable {
+		b.WriteString(" nullable")
+	}
+	if n.PreserveUnknown {
+		b.WriteString(" preserve")
+	}
+	if n.Embedded {
+		b.WriteString(" embedded")
+	}
+	if n.ListType != "" && n.ListType != "atomic" {
+		b.WriteString(" " + n.ListType + "[" + strings.Join(n.ListMapKeys, ",") + "]")
+	}
+	return b.String()
+}
+
+func defaultShape(n *schema.Node) string {
+	if !n.HasDefault {
+		return ""
+	}
+	return " default=" + writeJSON(n.Default)
+}
+
+// wholeShape returns the shape of the node with everything below.
+func (t *translator) wholeShape(n *schema.Node) string {
+	if n == nil {
+		return "-"
+	}
+	if len(n.Properties) == 0 && n.Items == nil && n.Additional == nil {
+		return ownShape(n)
+	}
+	if s, ok := t.shapes[n]; ok {
+		return s
+	}
+	s := digest(t.writeWhole(n, 0))
+	if t.shapes == nil {
+		t.shapes = map[*schema.Node]string{}
+	}
+	t.shapes[n] = s
+	return s
+}
+
+func digest(s string) string {
+	if len(s) <= 80 {
+		return s
+	}
+	h := sha256.Sum256([]byte(s))
+	return "#" + hex.EncodeToString(h[:12])
+}
+
+func (t *translator) writeWhole(n *schema.Node, depth int) string {
+	n = t.seen(n)
+	if depth > schema.MaxDepth {
+		return "deep"
+	}
+	var b strings.Builder
+	b.WriteString(ownShape(n))
+	for _, p := range n.Properties {
+		b.WriteString(" ." + writeConst(p.Name) + "(" + t.writeWhole(p.Node, depth+1) + defaultShape(p.Node) + ")")
+	}
+	if n.Items != nil {
+		b.WriteString(" [" + t.writeWhole(n.Items, depth+1) + defaultShape(n.Items) + "]")
+	}
+	if n.Additional != nil {
+		b.WriteString(" {" + t.writeWhole(n.Additional, depth+1) + defaultShape(n.Additional) + "}")
+	}
+	return b.String()
+}
+
+// touch is a node that an expression may look at.
+type touch struct {
+	node  *schema.Node
+	kids  map[string]*touch
+	items *touch // of a list or a map
+	whole bool
+}
+
+func (x *touch) shape(t *translator) string {
+	if x.whole {
+		return t.wholeShape(x.node)
+	}
+	var b strings.Builder
+	b.WriteString("(" + ownShape(x.node))
+	names := make([]string, 0, len(x.kids))
+	for n := range x.kids {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		b.WriteString(" ." + writeConst(n) + x.kids[n].shape(t) + defaultShape(x.kids[n].node))
+	}
+	if x.items != nil {
+		b.WriteString(" []" + x.items.shape(t) + defaultShape(x.items.node))
+	}
+	return b.String() + ")"
+}
+
+// toucher finds out which parts of the schema an expression may look at.
+type toucher struct {
+	t     *translator
+	roots map[string]*touch
+}
+
+type touchVar struct {
+	name string
+	at   []*touch
+	up   *touchVar
+}
+
+// use marks all that the value of e consists of.
+func (u *toucher) use(e *expr, vars *touchVar) {
+	for _, x := range u.visit(e, vars) {
+		x.whole = true
+	}
+}
+
+// visit returns the nodes whose values e may be, and marks what is looked at on the way.
+func (u *toucher) visit(e *expr, vars *touchVar) []*touch {
+	switch e.kind {
+	case ident:
+		for v := vars; v != nil; v = v.up {
+			if v.name == e.name {
+				return v.at
+			}
+		}
+		if r := u.roots[e.name]; r != nil {
+			return []*touch{r}
+		}
+		return nil
+	case sel:
+		return u.down(u.visit(e.args[0], vars), e.name)
+	case call:
+	default:
+		for _, a := range e.args {
+			u.use(a, vars)
+		}
+		return nil
+	}
+	switch e.name {
+	case operators.Conditional:
+		u.use(e.args[0], vars)
+		return append(slices.Clone(u.visit(e.args[1], vars)), u.visit(e.args[2], vars)...)
+	case operators.OptSelect:
+		if name, ok := e.args[1].val.(string); ok {
+			return u.down(u.visit(e.args[0], vars), name)
+		}
+	case operators.Index, operators.OptIndex:
+		u.use(e.args[1], vars)
+		at := u.visit(e.args[0], vars)
+		if name, ok := e.args[1].val.(string); ok && e.args[1].kind == literal {
+			return u.down(at, name)
+		}
+		return u.elements(at)
+	case "has":
+		if e.isHas() {
+			u.visit(e.args[0], vars)
+			return nil
+		}
+	case "size", "hasValue":
+		if len(e.args) == 1 {
+			u.visit(e.args[0], vars)
+			return nil
+		}
+	case "value":
+		if len(e.args) == 1 {
+			return u.visit(e.args[0], vars)
+		}
+	case "or", "orValue":
+		if len(e.args) == 2 {
+			return append(slices.Clone(u.visit(e.args[0], vars)), u.visit(e.args[1], vars)...)
+		}
+	}
+	n := e.binders()
+	if n == 0 {
+		for _, a := range e.args {
+			u.use(a, vars)
+		}
+		return nil
+	}
+	at := u.visit(e.args[0], vars)
+	elems := at
+	if e.name != "optMap" && e.name != "optFlatMap" {
+		elems = u.elements(at)
+	}
+	inner := vars
+	for _, v := range e.args[1 : n+1] {
+		inner = &touchVar{v.name, elems, inner}
+	}
+	for _, b := range e.args[n+1:] {
+		u.use(b, inner)
+	}
+	if e.name == "filter" {
+		return at
+	}
+	return nil
+}
+
+// down returns the nodes below at the name.
+func (u *toucher) down(at []*touch, name string) []*touch {
+	var out []*touch
+	for _, x := range at {
+		if isMap(x.node) {
+			out = append(out, u.elements([]*touch{x})...)
+			continue
+		}
+		key, ok := apiservercel.Unescape(name)
+		c := x.node.Property(key)
+		if !ok || c == nil {
+			x.whole = true
+			continue
+		}
+		if x.kids == nil {
+			x.kids = map[string]*touch{}
+		}
+		if x.kids[key] == nil {
+			x.kids[key] = &touch{node: u.t.seen(c)}
+		}
+		out = append(out, x.kids[key])
+	}
+	return out
+}
+
+// elements returns the nodes of the items of lists, and of the values of maps.
+func (u *toucher) elements(at []*touch) []*touch {
+	var out []*touch
+	for _, x := range at {
+		c := x.node.Items
+		if x.node.Type == "object" {
+			c = x.node.Additional
+		}
+		if c == nil {
+			x.whole = true
+			continue
+		}
+		if x.items == nil {
+			x.items = &touch{node: u.t.seen(c)}
+		}
+		out = append(out, x.items)
+	}
+	return out
+}

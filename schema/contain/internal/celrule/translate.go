@@ -1,0 +1,371 @@
+package celrule
+
+import (
+	"errors"
+
+	"github.com/google/cel-go/common/operators"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+var (
+	// errUnsupported says that a part has no exact translation: the smallest boolean expression around it becomes
+	// opaque.
+	errUnsupported = errors.New("not supported")
+	// errBudget says that the whole rule becomes opaque.
+	errBudget = errors.New("budget spent")
+)
+
+// Budgets of one translation.
+const (
+	maxWork     = 20_000 // evaluated parts and combined cases
+	maxBranches = 64     // of one value
+	maxCond     = 4_000  // size of one statement
+)
+
+// Translate returns the formula that is true of the values at which the rule, evaluated on creation, is true without an
+// error. A rule that is not evaluated then (see [Rule.Transition]), and null at a nullable node, count as true.
+func Translate(r *Rule, s Scope) logic.Formula {
+	if r.Transition(s.OptionalOldSelf) || s.Spine == nil {
+		return logic.True
+	}
+	t := newTranslator(s)
+	b, err := t.boolean(r.root, t.top)
+	if err == nil && b.t.size > maxCond {
+		err = errBudget
+	}
+	var f logic.Formula
+	if err == nil {
+		var ok bool
+		if f, ok = emit(b.t); !ok {
+			err = errUnsupported
+		}
+	}
+	if err != nil {
+		b, err = t.opaque(r.root, t.top)
+		if err != nil {
+			return logic.Opaque{ID: "rule " + r.Canonical() + " at " + t.wholeShape(t.nodes[0])}
+		}
+		f, _ = emit(b.t)
+	}
+	if s.Spine.Nullable {
+		f = logic.Or{logic.Kinds(logic.Null), f}
+	}
+	return f
+}
+
+// variable is a name that is bound.
+type variable struct {
+	name  string
+	val   value
+	scope scope // whose value it is, or one of the following
+	up    *variable
+}
+
+const (
+	computed scope = -1 // the value is computed
+	fixed    scope = -2 // it is a constant
+)
+
+func (v *variable) find(name string) *variable {
+	for ; v != nil; v = v.up {
+		if v.name == name {
+			return v
+		}
+	}
+	return nil
+}
+
+type translator struct {
+	s      Scope
+	top    *variable
+	nodes  []*schema.Node // of each scope
+	ranges []rangeOf      // of each scope
+	work   int
+	metas  map[*schema.Node]*schema.Node
+	shapes map[*schema.Node]string
+}
+
+// rangeOf says what the values of a scope are.
+type rangeOf struct {
+	of  ref
+	key bool // keys of the map; the next scope has the values
+}
+
+func newTranslator(s Scope) *translator {
+	t := &translator{s: s}
+	n := s.Spine
+	if s.Root || n.Embedded {
+		n = withMeta(n)
+	}
+	t.nodes = []*schema.Node{n}
+	t.ranges = []rangeOf{{}}
+	v, err := t.load(place{}, n)
+	if err == nil {
+		t.top = &variable{name: self, val: v}
+	}
+	if s.OptionalOldSelf {
+		t.top = &variable{name: oldSelf, val: just(optV{}), scope: fixed, up: t.top}
+	}
+	return t
+}
+
+func (t *translator) spend(n int) error {
+	if t.work += n; t.work > maxWork {
+		return errBudget
+	}
+	return nil
+}
+
+// boolean evaluates e where a boolean is needed. A part that cannot be translated becomes opaque.
+func (t *translator) boolean(e *expr, env *variable) (boolV, error) {
+	b, err := t.tryBoolean(e, env)
+	if err == nil && (b.t.size > maxCond || b.f.size > maxCond) {
+		err = errBudget
+	}
+	if errors.Is(err, errUnsupported) || errors.Is(err, errMixed) {
+		return t.opaque(e, env)
+	}
+	return b, err
+}
+
+func (t *translator) tryBoolean(e *expr, env *variable) (boolV, error) {
+	if err := t.spend(1); err != nil {
+		return boolV{}, err
+	}
+	if e.kind == call {
+		switch e.name {
+		case operators.LogicalAnd, operators.LogicalOr:
+			a, err := t.boolean(e.args[0], env)
+			if err != nil {
+				return boolV{}, err
+			}
+			b, err := t.boolean(e.args[1], env)
+			if err != nil {
+				return boolV{}, err
+			}
+			if e.name == operators.LogicalAnd {
+				return boolV{and(a.t, b.t), or(a.f, b.f)}, nil
+			}
+			return boolV{or(a.t, b.t), and(a.f, b.f)}, nil
+		case operators.LogicalNot:
+			a, err := t.boolean(e.args[0], env)
+			return boolV{a.f, a.t}, err
+		case operators.Conditional:
+			c, err := t.boolean(e.args[0], env)
+			if err != nil {
+				return boolV{}, err
+			}
+			a, err := t.boolean(e.args[1], env)
+			if err != nil {
+				return boolV{}, err
+			}
+			b, err := t.boolean(e.args[2], env)
+			if err != nil {
+				return boolV{}, err
+			}
+			return boolV{or(and(c.t, a.t), and(c.f, b.t)), or(and(c.t, a.f), and(c.f, b.f))}, nil
+		}
+	}
+	v, err := t.value(e, env)
+	if err != nil {
+		return boolV{}, err
+	}
+	return t.asBool(v)
+}
+
+// asBool joins the branches of a boolean value.
+func (t *translator) asBool(v value) (boolV, error) {
+	var ts, fs []*cond
+	for _, b := range v {
+		bv, ok := b.v.(boolV)
+		if x, isTerm := b.v.(termV); isTerm && (x.typ == "" || x.typ == "bool") {
+			bv, ok = t.predicate(x), true
+		}
+		if !ok {
+			if isDyn(b.v) {
+				continue
+			}
+			return boolV{}, errUnsupported
+		}
+		ts = append(ts, and(b.g, bv.t))
+		fs = append(fs, and(b.g, bv.f))
+	}
+	return boolV{or(ts...), or(fs...)}, nil
+}
+
+// value evaluates e.
+func (t *translator) value(e *expr, env *variable) (value, error) {
+	if err := t.spend(1); err != nil {
+		return nil, err
+	}
+	v, err := t.tryValue(e, env)
+	if err != nil {
+		return nil, err
+	}
+	v = v.merge()
+	if len(v) > maxBranches {
+		return nil, errUnsupported
+	}
+	return v, t.spend(len(v))
+}
+
+func (t *translator) tryValue(e *expr, env *variable) (value, error) {
+	switch e.kind {
+	case literal:
+		return literalValue(e.val), nil
+	case ident:
+		if v := env.find(e.name); v != nil {
+			return v.val, nil
+		}
+		switch e.name {
+		case "int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type":
+			return just(typeV(e.name)), nil
+		}
+		return nil, errUnsupported
+	case sel:
+		return t.field(e, env)
+	case list:
+		if e.optional != nil {
+			return nil, errUnsupported
+		}
+		elems := make([]element, len(e.args))
+		guard := yes
+		for i, a := range e.args {
+			v, err := t.value(a, env)
+			if err != nil {
+				return nil, err
+			}
+			elems[i] = element{v, yes}
+			guard = and(guard, v.defined())
+		}
+		return value{}.add(guard, listV{elems}), nil
+	case mapping:
+		if len(e.args) == 0 {
+			return just(mapV{}), nil
+		}
+		return nil, errUnsupported
+	case call:
+		return t.call(e, env)
+	}
+	return nil, errUnsupported
+}
+
+func literalValue(v any) value {
+	switch v := v.(type) {
+	case nil:
+		return just(nullV{})
+	case bool:
+		return just(boolConst(v))
+	case int64:
+		return just(intV(v))
+	case uint64:
+		return just(uintV(v))
+	case float64:
+		return just(dblV(v))
+	case string:
+		return just(strV(v))
+	case []byte:
+		return just(rawV(v))
+	}
+	return nil
+}
+
+// each evaluates f for each branch and joins the results.
+func (t *translator) each(v value, f func(sval) (value, error)) (value, error) {
+	var out value
+	for _, b := range v {
+		w, err := f(b.v)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.spend(len(w)); err != nil {
+			return nil, err
+		}
+		out = append(out, w.under(b.g)...)
+	}
+	return out, nil
+}
+
+// pairs evaluates f for each pair of branches.
+func (t *translator) pairs(v, w value, f func(a, b sval) (value, error)) (value, error) {
+	return t.each(v, func(a sval) (value, error) {
+		return t.each(w, func(b sval) (value, error) { return f(a, b) })
+	})
+}
+
+// field evaluates a selection.
+func (t *translator) field(e *expr, env *variable) (value, error) {
+	v, err := t.value(e.args[0], env)
+	if err != nil {
+		return nil, err
+	}
+	return t.each(v, func(s sval) (value, error) { return t.selectField(s, e.name, false) })
+}
+
+// selectField selects from one value; where optional the result is an optional one.
+func (t *translator) selectField(s sval, name string, optional bool) (value, error) {
+	switch s := s.(type) {
+	case nullV:
+		if optional {
+			return just(optV{}), nil // neither list nor map
+		}
+		return nil, nil
+	case optV:
+		if s.v == nil {
+			return just(s), nil
+		}
+		return t.selectField(s.v, name, true)
+	case mapV:
+		if optional {
+			return just(optV{}), nil
+		}
+		return nil, nil
+	case refV, constV:
+		c, err := t.property(s, name)
+		if err != nil {
+			return nil, err
+		}
+		if !optional {
+			return c.present, nil
+		}
+		out := make(value, 0, len(c.present)+1)
+		for _, b := range c.present {
+			out = out.add(b.g, optV{b.v})
+		}
+		return out.add(c.absent, optV{}), nil
+	}
+	return nil, errUnsupported
+}
+
+// has evaluates the macro has.
+func (t *translator) has(e *expr, env *variable) (value, error) {
+	f := e.args[0]
+	v, err := t.value(f.args[0], env)
+	if err != nil {
+		return nil, err
+	}
+	return t.each(v, func(s sval) (value, error) {
+		switch s := s.(type) {
+		case nullV, mapV:
+			return just(boolConst(false)), nil
+		case refV, constV:
+			c, err := t.property(s, f.name)
+			if err != nil {
+				return nil, err
+			}
+			return just(boolV{c.there(), c.absent}), nil
+		}
+		return nil, errUnsupported
+	})
+}
+
+// there says where the child is present, whatever it is.
+func (c child) there() *cond {
+	parts := make([]*cond, len(c.present))
+	for i, b := range c.present {
+		parts[i] = b.g
+	}
+	return or(parts...)
+}

@@ -1,0 +1,173 @@
+package celrule
+
+import (
+	"sluice.dev/schema"
+)
+
+// ref is a place and the schema of what stands there.
+type ref struct {
+	at   place
+	node *schema.Node
+}
+
+// sval is one possible value of an expression.
+type sval interface{ sval() }
+
+type (
+	nullV struct{}
+	intV  int64
+	dblV  float64
+	uintV uint64
+	strV  string
+	rawV  []byte // bytes
+	typeV string
+	// boolV is true where t, false where f, an error elsewhere.
+	boolV struct{ t, f *cond }
+	// strAt is a plain string at a place, between two constant ones.
+	strAt struct {
+		ref
+		before, after string
+		dyn           bool // its type is known at run time only
+	}
+	// refV is an object, a map or a list at a place.
+	refV struct{ ref }
+	// constV is an object, a map or a list that comes from a default, with the schema of where it stands.
+	constV struct {
+		val  any
+		node *schema.Node
+	}
+	// listV is a list written in the rule. Its elements have no errors where the list has none.
+	listV struct{ elems []element }
+	// mapV is the empty map written in the rule.
+	mapV struct{}
+	// comprV is filter or map over a list or the keys of a map.
+	comprV struct{ *compr }
+	// optV is an optional value, none where v is nil.
+	optV struct{ v sval }
+	// formatV is a format of the format library.
+	formatV string
+	// termV is a value that can only be named: a function of values at places.
+	termV struct {
+		text string // with a mark for each place
+		refs []ref  // of the marks
+		typ  string // the name of its type in CEL, empty where not known
+		// partial: it may be an error though all that it is made of is none.
+		partial bool
+	}
+)
+
+func (nullV) sval()   {}
+func (intV) sval()    {}
+func (dblV) sval()    {}
+func (uintV) sval()   {}
+func (strV) sval()    {}
+func (rawV) sval()    {}
+func (typeV) sval()   {}
+func (boolV) sval()   {}
+func (numV) sval()    {}
+func (strAt) sval()   {}
+func (refV) sval()    {}
+func (constV) sval()  {}
+func (listV) sval()   {}
+func (mapV) sval()    {}
+func (comprV) sval()  {}
+func (optV) sval()    {}
+func (formatV) sval() {}
+func (termV) sval()   {}
+
+// element is one of a list written in the rule, which it has where the condition holds.
+type element struct {
+	v  value
+	in *cond
+}
+
+// branch is a value that an expression has where the guard holds.
+type branch struct {
+	g *cond
+	v sval
+}
+
+// value is what an expression evaluates to: at most one guard holds; where none does it is an error.
+type value []branch
+
+func just(v sval) value { return value{{yes, v}} }
+
+// add appends a branch, unless its guard never holds.
+func (v value) add(g *cond, s sval) value {
+	if g.op == opFalse {
+		return v
+	}
+	return append(v, branch{g, s})
+}
+
+// under restricts the guards.
+func (v value) under(g *cond) value {
+	switch g.op {
+	case opTrue:
+		return v
+	case opFalse:
+		return nil
+	}
+	out := make(value, 0, len(v))
+	for _, b := range v {
+		out = out.add(and(g, b.g), b.v)
+	}
+	return out
+}
+
+// defined says where the value is no error.
+func (v value) defined() *cond {
+	var parts []*cond
+	for _, b := range v {
+		g := b.g
+		if bv, ok := b.v.(boolV); ok {
+			g = and(g, or(bv.t, bv.f))
+		}
+		parts = append(parts, g)
+	}
+	return or(parts...)
+}
+
+// merge joins branches with the same constant.
+func (v value) merge() value {
+	if len(v) < 2 {
+		return v
+	}
+	var out value
+next:
+	for _, b := range v {
+		switch b.v.(type) {
+		case intV, strV, dblV, nullV:
+			for i := range out {
+				if out[i].v == b.v {
+					out[i].g = or(out[i].g, b.g)
+					continue next
+				}
+			}
+		case boolV:
+			for i := range out {
+				if o, ok := out[i].v.(boolV); ok {
+					bv := b.v.(boolV)
+					out[i] = branch{or(out[i].g, b.g), boolV{
+						or(and(out[i].g, o.t), and(b.g, bv.t)), or(and(out[i].g, o.f), and(b.g, bv.f)),
+					}}
+					continue next
+				}
+			}
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// isDyn tells whether the type of the value is known at run time only, so that an operator it does not fit is an error
+// of the evaluation and not of the compilation.
+func isDyn(v sval) bool {
+	switch v := v.(type) {
+	case strAt:
+		return v.dyn
+	case numV:
+		return v.dyn
+	}
+	return false
+}
