@@ -3,6 +3,7 @@ package contain
 import (
 	"context"
 	"regexp"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -70,7 +71,9 @@ func orDefault[T comparable](v, d T) T {
 
 func (o *Options) maxVisits() int { return orDefault(o.Visits, 1_000_000) }
 
-func (o *Options) strings() logic.Strings {
+func (o *Options) strings() logic.Strings { return o.library() }
+
+func (o *Options) library() *library {
 	if o.lib == nil {
 		o.lib = newLibrary()
 	}
@@ -115,13 +118,14 @@ func (r *Result) add(g Gap) {
 	}
 }
 
-// library answers the solver's questions about strings, and remembers expressions.
+// library answers the solver's questions about strings, and remembers what it has parsed.
 type library struct {
 	compiled map[string]*regexp.Regexp
+	rules    map[string]parsedRule
 }
 
 func newLibrary() *library {
-	return &library{compiled: map[string]*regexp.Regexp{}}
+	return &library{compiled: map[string]*regexp.Regexp{}, rules: map[string]parsedRule{}}
 }
 
 // MatchPattern implements [logic.Checker].
@@ -139,3 +143,25 @@ func (l *library) MatchFormat(name, s string) bool { return matchFormat(name, s)
 
 // Samples implements [logic.Strings].
 func (l *library) Samples(format string) []string { return formats[format].samples }
+
+// Members implements [logic.Strings] with a few candidates.
+func (l *library) Members(match, avoid []string, length logic.Length, n int) ([]string, bool) {
+	var out []string
+	base := []string{"a", "b", "abc", "example", "1", "0", "1Gi", "10", "A", "a-b", "example.com", "https://example.com", "", "!", "a b", "1s", "1h"}
+	for _, s := range base {
+		ok := true
+		for _, m := range match {
+			ok = ok && l.MatchPattern(m, s)
+		}
+		for _, m := range avoid {
+			ok = ok && !l.MatchPattern(m, s)
+		}
+		if ok && int64(len(s)) >= length.Min && int64(len(s)) <= length.Max {
+			out = append(out, s)
+		}
+	}
+	if length.Min > 20 && len(match) == 0 {
+		out = append(out, strings.Repeat("a", int(length.Min)))
+	}
+	return out, false
+}

@@ -1,49 +1,124 @@
 package contain
 
 import (
-	"fmt"
-	"strings"
-
 	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/celrule"
 	"sluice.dev/schema/contain/internal/logic"
 )
 
+// parsedRule is a rule that has been parsed once for all its uses.
+type parsedRule struct {
+	rule *celrule.Rule
+	err  error
+}
+
+// parse returns the parsed form of a rule.
+func (l *library) parse(text string) (*celrule.Rule, error) {
+	p, ok := l.rules[text]
+	if !ok {
+		p.rule, p.err = celrule.Parse(text)
+		l.rules[text] = p
+	}
+	return p.rule, p.err
+}
+
+// rules returns what the validation rules of the node demand of a value that is created. Rules about updates are looked
+// at by compareTransitions.
 func (t *translator) rules(n *schema.Node, p place) []piece {
 	var out []piece
-	h := p.node.Hash()
 	for i := range n.Rules {
 		r := &n.Rules[i]
-		if strings.Contains(r.Rule, "oldSelf") {
-			continue
+		if f := t.rule(r, p); f != nil {
+			out = append(out, piece{keyword: keywordRules, detail: r.Rule, before: r.Rule, rule: r, index: i, formula: f})
 		}
-		out = append(out, piece{keyword: "x-kubernetes-validations", detail: r.Rule, before: r.Rule, rule: r, index: i,
-			formula: logic.Opaque{ID: fmt.Sprintf("%s@%x", r.Rule, h)}})
 	}
 	return out
 }
 
-func (t *translator) nestedRules(n *schema.Node, p place) []logic.Formula { return nil }
+const keywordRules = "x-kubernetes-validations"
 
-func (w *walker) compareTransitions(o, n place) {}
+// rule translates one rule at the place; nil where it says nothing about creation.
+func (t *translator) rule(r *schema.Rule, p place) logic.Formula {
+	parsed, err := t.opts.library().parse(r.Rule)
+	if err != nil {
+		h := p.node.Hash()
+		return logic.Opaque{ID: "the rule " + r.Rule + ", which does not parse, at " + string(h[:])}
+	}
+	if parsed.Transition(optional(r)) {
+		return nil
+	}
+	return celrule.Translate(parsed, celrule.Scope{
+		Spine: p.node, Root: p.hasMeta(), OptionalOldSelf: optional(r), Checker: t.opts.strings(),
+	})
+}
 
-// Members implements [logic.Strings] with a few candidates.
-func (l *library) Members(match, avoid []string, length logic.Length, n int) ([]string, bool) {
-	var out []string
-	base := []string{"a", "b", "abc", "example", "1", "0", "1Gi", "10", "A", "a-b", "example.com", "https://example.com", "", "!", "a b", "1s", "1h"}
-	for _, s := range base {
-		ok := true
-		for _, m := range match {
-			ok = ok && l.MatchPattern(m, s)
+func optional(r *schema.Rule) bool { return r.OptionalOldSelf != nil && *r.OptionalOldSelf }
+
+// nestedRules translates the rules of a branch of allOf; the API server evaluates none in other branches
+// (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator).
+func (t *translator) nestedRules(n *schema.Node, p place, inAllOf bool) []logic.Formula {
+	if !inAllOf || p.kind != declared {
+		return nil
+	}
+	var out []logic.Formula
+	for _, x := range t.rules(n, p) {
+		out = append(out, logic.Or{logic.Kinds(logic.Null), x.formula})
+	}
+	return out
+}
+
+// compareTransitions looks at the rules of the new node that restrict updates. One that the old node has too, over fields
+// of the same types, restricts nothing new.
+func (w *walker) compareTransitions(o, n place) {
+	lib := w.opts.library()
+	for i := range n.node.Rules {
+		r := &n.node.Rules[i]
+		parsed, err := lib.parse(r.Rule)
+		if err != nil || !parsed.UsesOldSelf() || w.sameTransition(o, n, r, parsed) {
+			continue
 		}
-		for _, m := range avoid {
-			ok = ok && !l.MatchPattern(m, s)
-		}
-		if ok && int64(len(s)) >= length.Min && int64(len(s)) <= length.Max {
-			out = append(out, s)
+		g := Gap{Keyword: keywordRules, Detail: r.Rule, Harm: RefusedTransition, After: r.Rule, Rule: i}
+		w.suspect(o, n, g, logic.True)
+	}
+}
+
+func (w *walker) sameTransition(o, n place, r *schema.Rule, parsed *celrule.Rule) bool {
+	if o.kind != declared {
+		return false
+	}
+	for i := range o.node.Rules {
+		q := &o.node.Rules[i]
+		other, err := w.opts.library().parse(q.Rule)
+		if err == nil && optional(q) == optional(r) && other.Canonical() == parsed.Canonical() &&
+			sameTypes(o.node, n.node, parsed.Names(), 0) {
+			return true
 		}
 	}
-	if length.Min > 20 && len(match) == 0 {
-		out = append(out, strings.Repeat("a", int(length.Min)))
+	return false
+}
+
+// sameTypes tells whether the fields with the given names have the same types, formats, topology and defaults on both
+// sides, so that an expression that mentions no others sees the same values.
+func sameTypes(o, n *schema.Node, names map[string]bool, depth int) bool {
+	if o.Hash() == n.Hash() {
+		return true
 	}
-	return out, false
+	if o == nil || n == nil || depth > schema.MaxDepth {
+		return false
+	}
+	a, b := *o, *n
+	if a.Type != b.Type || a.IntOrString != b.IntOrString || a.Nullable != b.Nullable || a.Format != b.Format ||
+		a.PreserveUnknown != b.PreserveUnknown || a.ListType != b.ListType || len(a.ListMapKeys) != len(b.ListMapKeys) {
+		return false
+	}
+	for _, c := range o.Properties {
+		d := n.Property(c.Name)
+		if c.Node.Hash() == d.Hash() || !names[c.Name] {
+			continue
+		}
+		if d == nil || !sameDefault(c.Node, d) || !sameTypes(c.Node, d, names, depth+1) {
+			return false
+		}
+	}
+	return sameTypes(o.Items, n.Items, names, depth+1) && sameTypes(o.Additional, n.Additional, names, depth+1)
 }

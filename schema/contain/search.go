@@ -23,6 +23,9 @@ func (s *search) resolve(ctx context.Context, x *suspect) (Gap, bool) {
 		g.Verdict, g.Reason = Unknown, "stopped: "+err.Error()
 		return g, true
 	}
+	if g.Harm == RefusedTransition {
+		return s.resolveTransition(ctx, x)
+	}
 	tries := orDefault(s.opts.Tries, 48)
 	base := []logic.Formula{s.old.accepts(s.oldRoot), s.envelope(), x.goal}
 	r := s.solver.Solve(min(tries, 12), base...)

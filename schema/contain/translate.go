@@ -249,21 +249,21 @@ func (t *translator) objects(n *schema.Node, p place, out *[]piece) {
 }
 
 func (t *translator) junctors(n *schema.Node, p place, out *[]piece) {
-	branches := func(ns []*schema.Node) []logic.Formula {
+	branches := func(ns []*schema.Node, allOf bool) []logic.Formula {
 		fs := make([]logic.Formula, len(ns))
 		for i, b := range ns {
-			fs[i] = t.nested(b, p)
+			fs[i] = t.nested(b, p, allOf)
 		}
 		return fs
 	}
-	for i, f := range branches(n.AllOf) {
+	for i, f := range branches(n.AllOf, true) {
 		*out = append(*out, piece{keyword: "allOf", formula: f, index: i})
 	}
 	if len(n.AnyOf) > 0 {
-		*out = append(*out, piece{keyword: "anyOf", formula: logic.Or(branches(n.AnyOf))})
+		*out = append(*out, piece{keyword: "anyOf", formula: logic.Or(branches(n.AnyOf, false))})
 	}
 	if len(n.OneOf) > 0 {
-		fs := branches(n.OneOf)
+		fs := branches(n.OneOf, false)
 		var or logic.Or
 		for i, f := range fs {
 			and := logic.And{f}
@@ -277,20 +277,21 @@ func (t *translator) junctors(n *schema.Node, p place, out *[]piece) {
 		*out = append(*out, piece{keyword: "oneOf", formula: or})
 	}
 	if n.Not != nil {
-		*out = append(*out, piece{keyword: "not", formula: logic.Not(t.nested(n.Not, p))})
+		*out = append(*out, piece{keyword: "not", formula: logic.Not(t.nested(n.Not, p, false))})
 	}
 }
 
 // nestedKey identifies what a branch of a junctor says: it depends on the structural schema at its place, whose defaults
 // are filled in before.
 type nestedKey struct {
-	branch schema.Hash
-	place  placeKey
+	branch  schema.Hash
+	place   placeKey
+	inAllOf bool
 }
 
 // nested is the formula of a branch of a junctor at p.
-func (t *translator) nested(n *schema.Node, p place) logic.Formula {
-	return logic.Lazy{ID: nestedKey{n.Hash(), p.key()}, Make: func() logic.Formula {
+func (t *translator) nested(n *schema.Node, p place, inAllOf bool) logic.Formula {
+	return logic.Lazy{ID: nestedKey{n.Hash(), p.key(), inAllOf}, Make: func() logic.Formula {
 		out := logic.And{}
 		if n.Type != "" || n.IntOrString || t.effectiveFormat(n) != "" {
 			out = append(out, t.kinds(n))
@@ -301,18 +302,18 @@ func (t *translator) nested(n *schema.Node, p place) logic.Formula {
 		var names []string
 		for _, c := range n.Properties {
 			names = append(names, c.Name)
-			out = append(out, t.nestedProperty(c.Name, c.Node, p))
+			out = append(out, t.nestedProperty(c.Name, c.Node, p, inAllOf))
 		}
 		switch {
 		case n.Additional != nil:
-			out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.nested(n.Additional, p.rest().orAnything())})
+			out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.nested(n.Additional, p.rest().orAnything(), inAllOf)})
 		case n.AdditionalBool != nil && !*n.AdditionalBool:
 			out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: logic.False})
 		}
 		if n.Items != nil {
-			out = append(out, logic.Items{F: t.nested(n.Items, p.item().orAnything())})
+			out = append(out, logic.Items{F: t.nested(n.Items, p.item().orAnything(), inAllOf)})
 		}
-		out = append(out, t.nestedRules(n, p)...)
+		out = append(out, t.nestedRules(n, p, inAllOf)...)
 		if n.Type == "" { // a branch says nothing of null
 			return logic.Or{logic.And{logic.Kinds(logic.Null), logic.AnyKinds(nullUnlessEnum(n))}, out}
 		}
@@ -328,9 +329,9 @@ func nullUnlessEnum(n *schema.Node) logic.Kind {
 }
 
 // nestedProperty is what a branch says of a property, whose default stands in where the property is left out.
-func (t *translator) nestedProperty(name string, n *schema.Node, p place) logic.Formula {
+func (t *translator) nestedProperty(name string, n *schema.Node, p place, inAllOf bool) logic.Formula {
 	c := p.child(name).orAnything()
-	f := t.nested(n, c)
+	f := t.nested(n, c, inAllOf)
 	present := logic.Prop{Name: name, F: f}
 	d := p.node.Property(name)
 	if p.kind != declared || d == nil || !d.HasDefault {

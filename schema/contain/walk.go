@@ -62,7 +62,7 @@ func (w *walker) proved(o place, goal logic.Formula) bool {
 
 func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
 	g.Path = w.publicPath()
-	if g.Rule == 0 && g.Keyword != "x-kubernetes-validations" {
+	if g.Keyword != keywordRules {
 		g.Rule = -1
 	}
 	w.suspects = append(w.suspects, suspect{gap: g, goal: w.at(w.path, goal), old: o, new: n})
@@ -159,7 +159,7 @@ func (w *walker) compareDefaults(o, n place) {
 	if o.kind != declared || len(w.path) == 0 || w.path[len(w.path)-1].Kind != Field {
 		return
 	}
-	if o.node.HasDefault == n.node.HasDefault && reflect.DeepEqual(o.node.Default, n.node.Default) {
+	if sameDefault(o.node, n.node) {
 		return
 	}
 	g := Gap{Keyword: "default", Harm: Redefaulted, Rule: -1, Path: w.publicPath()}
@@ -231,4 +231,8 @@ func (w *walker) compareChildren(o, n place) {
 	if o.may("array") {
 		w.push(walkStep{Step: Step{Kind: AnyItem}}, func() { w.walk(o.item(), n.item()) })
 	}
+}
+
+func sameDefault(o, n *schema.Node) bool {
+	return o.HasDefault == n.HasDefault && reflect.DeepEqual(o.Default, n.Default)
 }
