@@ -259,9 +259,26 @@ func decode(raw []byte) (any, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
+	if s, ok := simpleString(raw); ok {
+		return s, nil
+	}
 	var v any
 	if err := utiljson.Unmarshal(raw, &v); err != nil {
 		return nil, err
 	}
 	return v, nil
+}
+
+// simpleString decodes a JSON string of printable ASCII without escapes: most enum values are such.
+func simpleString(raw []byte) (string, bool) {
+	n := len(raw)
+	if n < 2 || raw[0] != '"' || raw[n-1] != '"' {
+		return "", false
+	}
+	for _, c := range raw[1 : n-1] {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return "", false
+		}
+	}
+	return string(raw[1 : n-1]), true
 }

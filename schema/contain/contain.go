@@ -3,6 +3,7 @@ package contain
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -11,6 +12,7 @@ import (
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
+	"sluice.dev/schema/upstream"
 )
 
 // Side is one schema of a comparison.
@@ -92,15 +94,17 @@ func Decide(ctx context.Context, old, new Side, opts Options) Result {
 	w.solver = logic.Solver{Strings: o.strings(), Budget: orDefault(o.Steps, 200_000)}
 	oldRoot, newRoot := place{node: old.Node, pos: atRoot}, place{node: new.Node, pos: atRoot}
 	w.walk(oldRoot, newRoot)
-	s := &search{walker: w, oldRoot: oldRoot, oldSide: old, newSide: new}
+	s := &search{
+		walker: w, oldRoot: oldRoot,
+		oldCut: upstream.NewProjector(old.Props), newCut: upstream.NewProjector(new.Props),
+	}
 	r := Result{Verdict: Contained}
-	for i := range w.suspects {
-		if o.Only != nil && !o.Only[w.suspects[i].gap.Keyword] {
-			continue
-		}
-		if g, ok := s.resolve(ctx, &w.suspects[i]); ok {
-			r.add(g)
-		}
+	suspects := w.suspects
+	if o.Only != nil {
+		suspects = slices.DeleteFunc(suspects, func(x suspect) bool { return !o.Only[x.gap.Keyword] })
+	}
+	for _, g := range s.resolve(ctx, suspects) {
+		r.add(g)
 	}
 	if w.cut != "" {
 		r.add(Gap{Keyword: "schema", Verdict: Unknown, Reason: w.cut, Rule: -1})

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	"sluice.dev/schema/contain/internal/logic"
 	"sluice.dev/schema/upstream"
 )
@@ -12,65 +14,119 @@ import (
 // search turns suspects into gaps: it looks for objects that show the trouble and has them confirmed.
 type search struct {
 	*walker
-	oldRoot          place
-	oldSide, newSide Side
+	oldRoot        place
+	oldCut, newCut *upstream.Projector
 }
 
-// resolve decides one suspect. It returns false where the whole schema proves what its part could not.
-func (s *search) resolve(ctx context.Context, x *suspect) (Gap, bool) {
-	g := x.gap
+// pending is a suspect on its way.
+type pending struct {
+	*suspect
+	models []any
+	reason string
+	done   bool
+}
+
+// resolve decides the suspects. Those that the whole schema proves, though their part could not, are left out. Candidates
+// of all suspects are confirmed together, round by round, because preparing the upstream code is what costs most.
+func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
+	all := make([]*pending, 0, len(suspects))
+	for i := range suspects {
+		p := &pending{suspect: &suspects[i]}
+		if s.solve(ctx, p) {
+			all = append(all, p)
+		}
+	}
+	for round := range 3 {
+		s.confirmRound(ctx, all, round)
+	}
+	gaps := make([]Gap, 0, len(all))
+	for _, p := range all {
+		if !p.done {
+			p.gap.Verdict, p.gap.Reason = Unknown, orDefault(p.reason, "no candidate could be confirmed")
+		}
+		gaps = append(gaps, p.gap)
+	}
+	return gaps
+}
+
+// firstModels is how many candidates are made of a suspect at first.
+const firstModels = 12
+
+// solve finds the first candidates. It returns false for a proof that there are none.
+func (s *search) solve(ctx context.Context, p *pending) bool {
 	if err := ctx.Err(); err != nil {
-		g.Verdict, g.Reason = Unknown, "stopped: "+err.Error()
-		return g, true
+		p.reason = "stopped: " + err.Error()
+		return true
 	}
-	if g.Harm == RefusedTransition {
-		return s.resolveTransition(ctx, x)
+	r := s.solver.Solve(firstModels, s.formulas(p)...)
+	p.models, p.reason = r.Models, r.Reason
+	if p.gap.Harm == RefusedTransition && len(r.Models) > 0 { // a state without the value may be one side of an update
+		p.models = append(p.models, s.solver.Solve(2, s.formulas(p)[:2]...).Models...)
 	}
-	tries := orDefault(s.opts.Tries, 48)
-	base := []logic.Formula{s.old.accepts(s.oldRoot), s.envelope(), x.goal}
-	r := s.solver.Solve(min(tries, 12), base...)
-	if r.None {
-		return g, false
-	}
-	if len(r.Models) == 0 {
-		g.Verdict, g.Reason = Unknown, r.Reason
-		return g, true
-	}
-	reason := ""
-	for _, models := range s.rounds(x, r.Models, base, tries) {
-		c, err := s.newConfirmer(models)
-		if err != nil {
-			g.Verdict, g.Reason = Unknown, err.Error()
-			return g, true
-		}
-		for _, m := range models {
-			obj, ok := m.(map[string]any)
-			if !ok {
-				continue
-			}
-			w, why := c.confirm(ctx, &g, obj)
-			if w != nil {
-				g.Verdict, g.Witness = NotContained, w
-				return g, true
-			}
-			if reason == "" {
-				reason = why
-			}
-		}
-	}
-	g.Verdict, g.Reason = Unknown, orDefault(reason, "no candidate could be confirmed")
-	return g, true
+	return !r.None
 }
 
-// rounds yields batches of candidates: simple ones first, then more of them.
-func (s *search) rounds(_ *suspect, first []any, base []logic.Formula, tries int) func(func(int, []any) bool) {
-	return func(yield func(int, []any) bool) {
-		if !yield(0, first[:1]) || len(first) > 1 && !yield(1, first[1:]) {
+func (s *search) formulas(p *pending) []logic.Formula {
+	return []logic.Formula{s.old.accepts(s.oldRoot), s.envelope(), p.goal}
+}
+
+// batch returns the candidates of a round: the simplest, then the other first ones, then more.
+func (s *search) batch(p *pending, round int) []any {
+	switch {
+	case p.done || len(p.models) == 0:
+		return nil
+	case p.gap.Harm == RefusedTransition:
+		if round == 0 {
+			return p.models
+		}
+	case round == 0:
+		return p.models[:1]
+	case round == 1:
+		return p.models[1:]
+	default:
+		more := s.solver.Solve(orDefault(s.opts.Tries, 48), s.formulas(p)...).Models
+		return more[min(len(more), len(p.models)):]
+	}
+	return nil
+}
+
+func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
+	batches := make([][]map[string]any, len(all))
+	var objs []map[string]any
+	for i, p := range all {
+		for _, m := range s.batch(p, round) {
+			if o, ok := m.(map[string]any); ok {
+				batches[i] = append(batches[i], o)
+			}
+		}
+		objs = append(objs, batches[i]...)
+	}
+	if len(objs) == 0 || ctx.Err() != nil {
+		return
+	}
+	c, err := s.newConfirmer(objs)
+	for i, p := range all {
+		switch {
+		case len(batches[i]) == 0:
+		case err != nil:
+			p.reason = err.Error()
+		case p.gap.Harm == RefusedTransition:
+			c.confirmTransitions(ctx, p, batches[i])
+		default:
+			c.confirmAny(ctx, p, batches[i])
+		}
+	}
+}
+
+// confirmAny confirms the first candidate that can be.
+func (c *confirmer) confirmAny(ctx context.Context, p *pending, objs []map[string]any) {
+	for _, obj := range objs {
+		w, why := c.confirm(ctx, &p.gap, obj)
+		if w != nil {
+			p.gap.Verdict, p.gap.Witness, p.done = NotContained, w, true
 			return
 		}
-		if more := s.solver.Solve(tries, base...); len(more.Models) > len(first) {
-			yield(2, more.Models[len(first):])
-		}
+		p.reason = orDefault(p.reason, why)
 	}
 }
 
@@ -102,26 +158,33 @@ func (s *search) envelope() logic.Formula {
 type confirmer struct {
 	old, new *upstream.Validator
 	s        *search
+	opts     upstream.Options
+	cut      *apiextensionsv1.JSONSchemaProps // the new schema as far as it matters
+	bare     *upstream.Validator
+	bareErr  error
 }
 
-func (s *search) newConfirmer(models []any) (*confirmer, error) {
-	objs := make([]map[string]any, 0, len(models))
-	for _, m := range models {
-		if o, ok := m.(map[string]any); ok {
-			objs = append(objs, o)
-		}
-	}
-	c := &confirmer{s: s}
-	var err error
-	opts := upstream.Options{
+func (s *search) newConfirmer(objs []map[string]any) (*confirmer, error) {
+	c := &confirmer{s: s, opts: upstream.Options{
 		Group: orDefault(s.opts.Group, "example.com"), Version: orDefault(s.opts.Version, "v1"),
 		Kind: orDefault(s.opts.Kind, "Example"), Namespaced: s.opts.Namespaced, KubeVersion: s.opts.KubeVersion,
-	}
-	if c.old, err = upstream.New(upstream.Project(s.oldSide.Props, objs...), opts); err != nil {
+	}}
+	var err error
+	if c.old, err = upstream.New(s.oldCut.Project(objs...), c.opts); err != nil {
 		return nil, err
 	}
-	c.new, err = upstream.New(upstream.Project(s.newSide.Props, objs...), opts)
+	c.cut = s.newCut.Project(objs...)
+	c.new, err = upstream.New(c.cut, c.opts)
 	return c, err
+}
+
+// rulesAlone returns a validator of the new schema's rules and types only: the API server does not evaluate rules where
+// something else is wrong, and another change may have made something else wrong with every object.
+func (c *confirmer) rulesAlone() (*upstream.Validator, error) {
+	if c.bare == nil && c.bareErr == nil {
+		c.bare, c.bareErr = upstream.New(withoutValues(c.cut), c.opts)
+	}
+	return c.bare, c.bareErr
 }
 
 // confirm returns the witness that obj makes for the gap, or why it makes none.
@@ -158,6 +221,15 @@ func (c *confirmer) confirm(ctx context.Context, g *Gap, obj map[string]any) (*W
 			return nil, "the new schema keeps the field"
 		}
 		return w, ""
+	}
+	if g.Keyword == keywordRules && !blames(g, w.Errors) && len(w.Errors) > 0 {
+		if bare, err := c.rulesAlone(); err == nil {
+			if r, err := bare.Create(ctx, obj); err == nil {
+				for _, e := range r.Errors {
+					w.Errors = append(w.Errors, e.Error())
+				}
+			}
+		}
 	}
 	if !blames(g, w.Errors) {
 		if len(w.Errors) == 0 {

@@ -26,10 +26,12 @@ type piece struct {
 type translator struct {
 	opts  *Options
 	cache map[placeKey]logic.Formula
+	// branches caches the branches of junctors.
+	branches map[nestedKey]logic.Formula
 }
 
 func newTranslator(o *Options) *translator {
-	return &translator{opts: o, cache: map[placeKey]logic.Formula{}}
+	return &translator{opts: o, cache: map[placeKey]logic.Formula{}, branches: map[nestedKey]logic.Formula{}}
 }
 
 // accepts is true of the raw values that are accepted at p and not changed by pruning.
@@ -291,34 +293,44 @@ type nestedKey struct {
 
 // nested is the formula of a branch of a junctor at p.
 func (t *translator) nested(n *schema.Node, p place, inAllOf bool) logic.Formula {
-	return logic.Lazy{ID: nestedKey{n.Hash(), p.key(), inAllOf}, Make: func() logic.Formula {
-		out := logic.And{}
-		if n.Type != "" || n.IntOrString || t.effectiveFormat(n) != "" {
-			out = append(out, t.kinds(n))
+	key := nestedKey{n.Hash(), p.key(), inAllOf}
+	return logic.Lazy{ID: key, Small: true, Make: func() logic.Formula {
+		f, ok := t.branches[key]
+		if !ok {
+			f = t.expandNested(n, p, inAllOf)
+			t.branches[key] = f
 		}
-		for _, x := range t.values(n, p) {
-			out = append(out, x.formula)
-		}
-		var names []string
-		for _, c := range n.Properties {
-			names = append(names, c.Name)
-			out = append(out, t.nestedProperty(c.Name, c.Node, p, inAllOf))
-		}
-		switch {
-		case n.Additional != nil:
-			out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.nested(n.Additional, p.rest().orAnything(), inAllOf)})
-		case n.AdditionalBool != nil && !*n.AdditionalBool:
-			out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: logic.False})
-		}
-		if n.Items != nil {
-			out = append(out, logic.Items{F: t.nested(n.Items, p.item().orAnything(), inAllOf)})
-		}
-		out = append(out, t.nestedRules(n, p, inAllOf)...)
-		if n.Type == "" { // a branch says nothing of null
-			return logic.Or{logic.And{logic.Kinds(logic.Null), logic.AnyKinds(nullUnlessEnum(n))}, out}
-		}
-		return out
+		return f
 	}}
+}
+
+func (t *translator) expandNested(n *schema.Node, p place, inAllOf bool) logic.Formula {
+	out := logic.And{}
+	if n.Type != "" || n.IntOrString || t.effectiveFormat(n) != "" {
+		out = append(out, t.kinds(n))
+	}
+	for _, x := range t.values(n, p) {
+		out = append(out, x.formula)
+	}
+	var names []string
+	for _, c := range n.Properties {
+		names = append(names, c.Name)
+		out = append(out, t.nestedProperty(c.Name, c.Node, p, inAllOf))
+	}
+	switch {
+	case n.Additional != nil:
+		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.nested(n.Additional, p.rest().orAnything(), inAllOf)})
+	case n.AdditionalBool != nil && !*n.AdditionalBool:
+		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: logic.False})
+	}
+	if n.Items != nil {
+		out = append(out, logic.Items{F: t.nested(n.Items, p.item().orAnything(), inAllOf)})
+	}
+	out = append(out, t.nestedRules(n, p, inAllOf)...)
+	if n.Type == "" { // a branch says nothing of null
+		return logic.Or{logic.And{logic.Kinds(logic.Null), logic.AnyKinds(nullUnlessEnum(n))}, out}
+	}
+	return out
 }
 
 func nullUnlessEnum(n *schema.Node) logic.Kind {

@@ -155,6 +155,8 @@ type (
 		ID   any
 		Make func() Formula
 		Neg  bool
+		// Small says that the formula is short, so that it pays to look through it before it is needed.
+		Small bool
 	}
 )
 
@@ -275,7 +277,7 @@ func Not(f Formula) Formula {
 	case Opaque:
 		return Opaque{f.ID, !f.Neg}
 	case Lazy:
-		return Lazy{f.ID, f.Make, !f.Neg}
+		return Lazy{f.ID, f.Make, !f.Neg, f.Small}
 	}
 	return Opaque{ID: "negation of an unknown formula"}
 }

@@ -155,9 +155,9 @@ func (s *Solver) placeSomeRest(st *state, names []string, extra map[string][]For
 			return name, false
 		}
 	}
-	fresh, none := s.freshKeys(st, sr.Except, extra, nil)
+	fresh, none := s.freshKeys(st, sr.Except, extra, nil, 1)
 	complete = complete && (none || len(fresh) > 0)
-	for _, name := range fresh[:min(len(fresh), 1)] { // what holds for one fresh key holds for all
+	for _, name := range fresh { // what holds for one fresh key holds for all
 		if try(name) {
 			return name, false
 		}
@@ -184,7 +184,7 @@ func (s *Solver) placeSomeKey(st *state, names []string, f Formula, depth int) (
 			return name, false
 		}
 	}
-	fresh, none := s.freshKeys(st, nil, nil, f)
+	fresh, none := s.freshKeys(st, nil, nil, f, 4)
 	for _, name := range fresh {
 		if found, _ := s.solve(st.child(name), 1, depth+1); len(found) > 0 {
 			return name, false
@@ -211,7 +211,7 @@ func (st *state) mentioned() []string {
 
 // freshKeys returns property names that st does not mention, that are not in except or taken, and that are as the key
 // formulas say. The second result is true where it is proven that there are none.
-func (s *Solver) freshKeys(st *state, except []string, taken map[string][]Formula, f Formula) ([]string, bool) {
+func (s *Solver) freshKeys(st *state, except []string, taken map[string][]Formula, f Formula, n int) ([]string, bool) {
 	used := map[string]bool{}
 	for _, group := range [][]string{except, st.mentioned(), st.has, st.lacks} {
 		for _, n := range group {
@@ -223,7 +223,7 @@ func (s *Solver) freshKeys(st *state, except []string, taken map[string][]Formul
 	}
 	if len(st.allKeys) == 0 && f == nil {
 		var out []string
-		for i := 0; len(out) < 4; i++ {
+		for i := 0; len(out) < n; i++ {
 			name := fmt.Sprintf("key%d", i)
 			if i < 8 {
 				name = string(rune('a' + i))
@@ -241,7 +241,7 @@ func (s *Solver) freshKeys(st *state, except []string, taken map[string][]Formul
 	for _, n := range slices.Sorted(maps.Keys(used)) {
 		fs = append(fs, Enum{Values: []any{n}, Neg: true})
 	}
-	found, none := s.solve(fs, 4, 1)
+	found, none := s.solve(fs, n, 1)
 	var out []string
 	for _, v := range found {
 		if name, ok := v.(string); ok {
@@ -250,6 +250,9 @@ func (s *Solver) freshKeys(st *state, except []string, taken map[string][]Formul
 	}
 	return out, none
 }
+
+// manyKeys is how many properties are made up at most.
+const manyKeys = 20_000
 
 // padObject adds optional properties until there are as many as NumProps wants.
 func (s *Solver) padObject(st *state, members []member, depth int) ([]member, bool) {
@@ -277,11 +280,12 @@ func (s *Solver) padObject(st *state, members []member, depth int) ([]member, bo
 		members = append(members, member{name, found})
 	}
 	for int64(len(members)) < st.numProps.Min {
-		if len(members) > manyItems*10 {
+		missing := st.numProps.Min - int64(len(members))
+		if missing > manyKeys || missing > manyItems && len(st.allKeys) > 0 {
 			s.fail("an object of many properties")
 			return members, false
 		}
-		fresh, noKey := s.freshKeys(st, nil, have, nil)
+		fresh, noKey := s.freshKeys(st, nil, have, nil, int(missing))
 		if len(fresh) == 0 {
 			return members, complete && noKey
 		}

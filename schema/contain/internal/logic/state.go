@@ -259,6 +259,9 @@ func (st *state) known(f Formula) Truth {
 				return truth(l.Neg == f.Neg)
 			}
 		}
+		if f.Small {
+			return st.known(f.Expand())
+		}
 	case Opaque:
 		for _, o := range st.opaque {
 			if o.ID == f.ID {
