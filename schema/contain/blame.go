@@ -100,8 +100,8 @@ func matchesPath(path Path, concrete []string) bool {
 	return slices.ContainsFunc(concrete, func(c string) bool { return matchAt(c, path) })
 }
 
-// at returns the value at the path, taking the first of any items or keys.
-func at(v any, path Path) (any, bool) {
+// valueAt returns the value at the path, taking the first of any items or keys.
+func valueAt(v any, path Path) (any, bool) {
 	if len(path) == 0 {
 		return v, true
 	}
@@ -112,16 +112,16 @@ func at(v any, path Path) (any, bool) {
 			if !ok {
 				return nil, false
 			}
-			return at(x, path[1:])
+			return valueAt(x, path[1:])
 		}
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			if x, ok := at(v[k], path[1:]); ok {
+			if x, ok := valueAt(v[k], path[1:]); ok {
 				return x, true
 			}
 		}
 	case []any:
 		for _, i := range v {
-			if x, ok := at(i, path[1:]); ok {
+			if x, ok := valueAt(i, path[1:]); ok {
 				return x, true
 			}
 		}

@@ -60,14 +60,14 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 	}
 	r := s.solver.Solve(firstModels, s.formulas(p)...)
 	p.models, p.reason = r.Models, r.Reason
-	if p.gap.Harm == RefusedTransition && len(r.Models) > 0 { // a state without the value may be one side of an update
-		p.models = append(p.models, s.solver.Solve(2, s.formulas(p)[:2]...).Models...)
+	if p.gap.Harm == RefusedTransition && len(r.Models) > 0 {
+		p.models = s.states(p)
 	}
 	return !r.None
 }
 
-func (s *search) formulas(p *pending) []logic.Formula {
-	return []logic.Formula{s.old.accepts(s.oldRoot), s.envelope(), p.goal}
+func (s *search) formulas(p *pending, more ...logic.Formula) []logic.Formula {
+	return []logic.Formula{s.old.accepts(s.oldRoot), s.envelope(), at(p.path, append(logic.And{p.local}, more...))}
 }
 
 // batch returns the candidates of a round: the simplest, then the other first ones, then more.
@@ -85,7 +85,13 @@ func (s *search) batch(p *pending, round int) []any {
 		return p.models[1:]
 	default:
 		more := s.solver.Solve(orDefault(s.opts.Tries, 48), s.formulas(p)...).Models
-		return more[min(len(more), len(p.models)):]
+		more = more[min(len(more), len(p.models)):]
+		if p.rule != "" {
+			for _, f := range s.probes(p) {
+				more = append(more, s.solver.Solve(2, s.formulas(p, f)...).Models...)
+			}
+		}
+		return more
 	}
 	return nil
 }
@@ -209,8 +215,8 @@ func (c *confirmer) confirm(ctx context.Context, g *Gap, obj map[string]any) (*W
 	}
 	switch g.Harm {
 	case Redefaulted:
-		w.Before, _ = at(before.Stored, g.Path)
-		w.After, _ = at(after.Stored, g.Path)
+		w.Before, _ = valueAt(before.Stored, g.Path)
+		w.After, _ = valueAt(after.Stored, g.Path)
 		if reflect.DeepEqual(w.Before, w.After) {
 			return nil, "both sides fill in the same"
 		}

@@ -10,11 +10,11 @@ import (
 
 // suspect is a place and a keyword for which the local proof failed: a goal for the search.
 type suspect struct {
-	gap  Gap
-	goal logic.Formula // true of values at the path that are in trouble
-	old  place
-	new  place
-	rule *schema.Rule // for transitions
+	gap   Gap
+	path  []walkStep
+	local logic.Formula // true of values at the path that are in trouble
+	old   place         // what the old schema says at the path
+	rule  string        // of a validation rule, its text
 }
 
 // walker compares two places and everything below them, and collects suspects.
@@ -33,7 +33,8 @@ type walkStep struct {
 	except []string
 }
 
-func (w *walker) at(path []walkStep, goal logic.Formula) logic.Formula {
+// at is true of objects with a value at the path of which goal is true.
+func at(path []walkStep, goal logic.Formula) logic.Formula {
 	for _, s := range slices.Backward(path) {
 		switch s.Kind {
 		case Field:
@@ -65,7 +66,11 @@ func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
 	if g.Keyword != keywordRules {
 		g.Rule = -1
 	}
-	w.suspects = append(w.suspects, suspect{gap: g, goal: w.at(w.path, goal), old: o, new: n})
+	x := suspect{gap: g, path: slices.Clone(w.path), local: goal, old: o}
+	if g.Rule >= 0 {
+		x.rule = n.node.Rules[g.Rule].Rule
+	}
+	w.suspects = append(w.suspects, x)
 }
 
 // walk compares the old place o with the new place n. It returns whether anything at all was found here or below.
@@ -171,7 +176,7 @@ func (w *walker) compareDefaults(o, n place) {
 	}
 	last := len(w.path) - 1
 	lacks := logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: w.path[last].Name}}
-	w.suspects = append(w.suspects, suspect{gap: g, goal: w.at(w.path[:last], lacks), old: o, new: n})
+	w.suspects = append(w.suspects, suspect{gap: g, path: slices.Clone(w.path[:last]), local: lacks, old: o})
 }
 
 // comparePieces looks at every keyword of the new node that restricts values.

@@ -182,12 +182,23 @@ func (s *Solver) pad(st *state, base []any, lo int64, distinct []UniqueBy, depth
 				fs = append(fs, Not(equalKeys(by, o)))
 			}
 		}
-		found, _ := s.solve(fs, 1, depth+1)
+		found, none := s.solve(fs, 1, depth+1)
 		if len(found) == 0 {
 			s.fail("not enough distinct items found")
-			return nil, false // fewer distinct values than places, or just not found
+			// Where every item equals one of base, and those differ, there are no more distinct items than these.
+			return nil, none && len(distinct) == 1 && apart(base, distinct)
 		}
 		base = append(base, found[0])
 	}
 	return base, false
+}
+
+// apart tells whether the items are distinct.
+func apart(items []any, distinct []UniqueBy) bool {
+	for i, v := range items {
+		if collides(v, items[:i], distinct) {
+			return false
+		}
+	}
+	return true
 }
