@@ -10,6 +10,9 @@ import (
 // maxProbes bounds the special cases that are tried for a rule that could not be translated.
 const maxProbes = 40
 
+// fewFields is up to how many fields every one is tried, whether the rule mentions it or not.
+const fewFields = 12
+
 // probes are special cases of values at the place of a rule, for rules whose meaning the solver does not see: lists with
 // several and with equal items, objects with and without the fields that the rule mentions, fields with the strings that
 // the rule mentions.
@@ -19,6 +22,13 @@ func (s *search) probes(p *pending) []logic.Formula {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(parsed.Names()))
+	if len(p.old.node.Properties) <= fewFields { // a rule may speak of the value as a whole
+		for _, c := range p.old.node.Properties {
+			if !slices.Contains(names, c.Name) {
+				names = append(names, c.Name)
+			}
+		}
+	}
 	out := about(p.old, names)
 	item := p.old.item()
 	if p.old.node.Type == "array" && item.kind == declared {

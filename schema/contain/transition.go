@@ -1,6 +1,10 @@
 package contain
 
-import "context"
+import (
+	"context"
+
+	"sluice.dev/schema/upstream"
+)
 
 // confirmTransitions looks for an update that the old schema allows and the new one refuses, though it accepts both
 // states. Every pair of the states is tried.
@@ -20,18 +24,21 @@ func (c *confirmer) confirmTransitions(ctx context.Context, p *pending, states [
 }
 
 func (c *confirmer) confirmTransition(ctx context.Context, g *Gap, before, after map[string]any) *Witness {
-	for _, obj := range []map[string]any{before, after} {
-		if r, err := c.old.Create(ctx, obj); err != nil || r.Refused() {
+	if !accepted(ctx, c.old, before, after) {
+		return nil
+	}
+	judge := c.new
+	if !accepted(ctx, judge, before, after) { // another change refuses them: ask the rules alone
+		bare, err := c.rulesAlone()
+		if err != nil || !accepted(ctx, bare, before, after) {
 			return nil
 		}
-		if r, err := c.new.Create(ctx, obj); err != nil || r.Refused() {
-			return nil
-		}
+		judge = bare
 	}
 	if r, err := c.old.Update(ctx, after, before, c.old.Ratchets()); err != nil || r.Refused() {
 		return nil
 	}
-	r, err := c.new.Update(ctx, after, before, c.new.Ratchets())
+	r, err := judge.Update(ctx, after, before, judge.Ratchets())
 	if err != nil || !r.Refused() {
 		return nil
 	}
@@ -43,4 +50,14 @@ func (c *confirmer) confirmTransition(ctx context.Context, g *Gap, before, after
 		return nil
 	}
 	return w
+}
+
+// accepted tells whether the schema accepts the creation of all the objects.
+func accepted(ctx context.Context, v *upstream.Validator, objs ...map[string]any) bool {
+	for _, obj := range objs {
+		if r, err := v.Create(ctx, obj); err != nil || r.Refused() {
+			return false
+		}
+	}
+	return true
 }
