@@ -98,6 +98,12 @@ type Finding struct {
 	Objects *Objects `json:"objects,omitempty"`
 	// Position is the place in the new file, or in the old one where the thing is gone from the new.
 	Position *Position `json:"position,omitempty"`
+	// SchemaPath leads to the thing in the document of the CRD, from its root: spec, versions, 0, schema, openAPIV3Schema,
+	// properties, spec. List indices are decimal numbers. It may be longer than what stands in the document; its deepest
+	// part that does is meant. It is what Position is found by, and is not printed.
+	SchemaPath []string `json:"-"`
+	// InOld is true where SchemaPath speaks of the old document, because the thing is gone from the new one.
+	InOld bool `json:"-"`
 	// Suppressed is set where the configuration accepts the finding; its Severity is then Off.
 	Suppressed *Suppression `json:"suppressed,omitempty"`
 }
