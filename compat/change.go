@@ -1,0 +1,294 @@
+package compat
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"sluice.dev/report"
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain"
+)
+
+// Undetermined begins the message of every undecided finding.
+const Undetermined = "unable to determine if change to existing field is safe"
+
+// change is a gap between two schemas, with what is around it.
+type change struct {
+	contain.Gap
+	pair pair
+	// old and new are the nodes at the path; nil where none is declared.
+	old, new *schema.Node
+	// oldParent and newParent are the nodes one step up; nil at the root.
+	oldParent, newParent *schema.Node
+}
+
+func newChange(p pair, g contain.Gap) *change {
+	c := &change{Gap: g, pair: p}
+	_, c.old, c.oldParent = descend(p.from.node(), g.Path)
+	_, c.new, c.newParent = descend(p.to.node(), g.Path)
+	return c
+}
+
+// descend follows the path through declared schemas. It returns the steps in the document as far as they go, the node at
+// the path and the one before; nodes are nil where none is declared.
+func descend(root *schema.Node, path contain.Path) (tokens []string, node, parent *schema.Node) {
+	node = root
+	for _, s := range path {
+		if parent = node; parent == nil {
+			return tokens, nil, nil
+		}
+		switch s.Kind {
+		case contain.AnyItem:
+			if node = parent.Items; node != nil {
+				tokens = append(tokens, "items")
+			}
+			continue
+		case contain.Field:
+			if node = parent.Property(s.Name); node != nil {
+				tokens = append(tokens, "properties", s.Name)
+				continue
+			}
+		case contain.AnyKey:
+		}
+		if node = parent.Additional; node != nil {
+			tokens = append(tokens, "additionalProperties")
+		}
+	}
+	return tokens, node, parent
+}
+
+// last returns the last step of the path.
+func (c *change) last() contain.Step {
+	if len(c.Path) == 0 {
+		return contain.Step{}
+	}
+	return c.Path[len(c.Path)-1]
+}
+
+// is tells whether the gap is about a keyword that refuses objects.
+func (c *change) is(keyword string) bool {
+	return c.Keyword == keyword && c.Harm == contain.Refused
+}
+
+// compareSchemas reports the gaps of a version.
+func (c *comparison) compareSchemas(ctx context.Context, p pair) {
+	gaps := c.decide(ctx, p)
+	disabled := c.preserveDisabled()
+	for i := range gaps {
+		g := &gaps[i]
+		if !p.to.Served && g.Harm != contain.Pruned {
+			continue // nobody writes or validates this version any more; it is only read from storage
+		}
+		if disabled && c.onlyByPreserve(ctx, p, g) {
+			continue // one finding for all of them: preserve-unknown-fields-disabled
+		}
+		c.add(c.tell(newChange(p, *g)))
+	}
+}
+
+// tell makes a finding of a change: the first rule that claims it says what it is.
+func (c *comparison) tell(ch *change) report.Finding {
+	rule, message := c.claim(ch)
+	f := report.Finding{
+		Rule: rule.ID, Version: ch.pair.to.Name, Path: ch.place(), Message: message,
+		Before: text(ch.Before), After: text(ch.After),
+	}
+	f.SchemaPath, f.InOld = ch.schemaPath()
+	if f.Before == "" && ch.Harm == contain.Pruned {
+		f.Before = gist(ch.old)
+	}
+	switch {
+	case ch.Verdict == contain.NotContained:
+		f.Outcome, f.Level = cmp.Or(rule.outcome, report.Violation), level(&ch.Gap)
+		f.Witness = witness(&ch.Gap)
+	case rule.outcome != "":
+		f.Outcome, f.Reason = rule.outcome, ch.Reason
+	case level(&ch.Gap) == report.ReadersSurprised:
+		f.Outcome, f.Reason = report.Note, ch.Reason // would only be warned of if it were shown
+	default:
+		f.Outcome, f.Reason = report.Undecided, ch.Reason
+		f.Message = Undetermined + ": " + message
+	}
+	return f
+}
+
+// claim returns the first rule that claims the change, and what it says. The last of them claims everything.
+func (c *comparison) claim(ch *change) (rule *Rule, message string) {
+	for i := range c.rules {
+		if r := &c.rules[i]; r.claim != nil {
+			if m, ok := r.claim(ch); ok {
+				return r, m
+			}
+		}
+	}
+	return &Rule{ID: "schema-changed"}, "the schema changed"
+}
+
+// level says how bad the gap is.
+func level(g *contain.Gap) report.Level {
+	switch g.Harm {
+	case contain.Pruned:
+		return report.DataLost
+	case contain.Redefaulted:
+		if g.Keyword == "default" && g.Before == nil {
+			return report.ReadersSurprised
+		}
+		return report.MeaningChanged
+	case contain.RefusedTransition:
+		return report.WritersRefused
+	case contain.Refused:
+		switch w := g.Witness; {
+		case w == nil || w.Stuck:
+		case w.WritersOnly:
+			return report.WritersRefused
+		case w.Ratcheted:
+			return report.ObjectsRatcheted
+		}
+	}
+	return report.ObjectsStuck
+}
+
+// place is where the finding is in the object: the property that became required, not the object that lacks it; the object
+// whose unknown fields are dropped, not any of them.
+func (c *change) place() string {
+	switch {
+	case c.Keyword == "required" && c.Detail != "":
+		return append(slices.Clone(c.Path), contain.Step{Kind: contain.Field, Name: c.Detail}).String()
+	case c.Harm == contain.Pruned && c.last().Kind == contain.AnyKey:
+		return c.Path[:len(c.Path)-1].String()
+	}
+	return c.Path.String()
+}
+
+// schemaPath leads to the keyword, in the old document where it is gone from the new one.
+func (c *change) schemaPath() (tokens []string, inOld bool) {
+	p, path, keyword := c.pair.to, c.Path, c.Keyword
+	switch {
+	case c.Harm == contain.Pruned && c.last().Kind == contain.AnyKey:
+		path = path[:len(path)-1]
+		p, keyword = c.pair.from, "additionalProperties"
+		if c.oldParent == nil || c.oldParent.PreserveUnknown {
+			keyword = "x-kubernetes-preserve-unknown-fields"
+		}
+	case c.Harm == contain.Pruned && keyword == "properties" && c.old != nil:
+		p, keyword = c.pair.from, ""
+	case c.Harm == contain.Pruned && keyword == "nullable", c.Keyword == "default" && c.After == nil:
+		p = c.pair.from
+	case keyword == "schema":
+		keyword = ""
+	}
+	steps, _, _ := descend(p.node(), path)
+	tokens = append(p.tokens("schema", "openAPIV3Schema"), steps...)
+	if keyword != "" {
+		tokens = append(tokens, keyword)
+	}
+	if keyword == "x-kubernetes-validations" && c.Rule >= 0 {
+		tokens = append(tokens, index(c.Rule))
+	}
+	return tokens, p.isOld
+}
+
+// witness copies what the prover found.
+func witness(g *contain.Gap) *report.Witness {
+	w := g.Witness
+	if w == nil {
+		return nil
+	}
+	out := &report.Witness{Object: objectYAML(w.Object), Effect: cut(effect(g), maxEffect)}
+	if w.Old != nil {
+		out.Old = objectYAML(w.Old)
+	}
+	return out
+}
+
+// effect says what the new CRD does to the witness.
+func effect(g *contain.Gap) string {
+	w := g.Witness
+	switch g.Harm {
+	case contain.Pruned:
+		for _, p := range w.PrunedPaths {
+			if concerns(p, g) {
+				return p + " is dropped"
+			}
+		}
+		return strings.TrimPrefix(g.Path.String(), ".") + " is dropped"
+	case contain.Redefaulted:
+		field := strings.TrimPrefix(g.Path.String(), ".")
+		switch {
+		case w.After == nil:
+			return field + " is left out; it was filled in with " + inline(w.Before)
+		case w.Before == nil:
+			return field + " is filled in with " + inline(w.After)
+		}
+		return field + " is filled in with " + inline(w.After) + " instead of " + inline(w.Before)
+	case contain.Refused, contain.RefusedTransition:
+	}
+	for _, e := range w.Errors {
+		if field, _, _ := strings.Cut(e, ": "); concerns(field, g) {
+			return e
+		}
+	}
+	if len(w.Errors) > 0 {
+		return w.Errors[0]
+	}
+	return ""
+}
+
+// concerns tells whether a concrete path such as spec.tasks[0].name is that of the gap.
+func concerns(concrete string, g *contain.Gap) bool {
+	path := g.Path
+	if g.Keyword == "required" && g.Detail != "" {
+		path = append(slices.Clone(path), contain.Step{Kind: contain.Field, Name: g.Detail})
+	}
+	rest := concrete
+	for _, s := range path {
+		switch {
+		case s.Kind == contain.Field && strings.HasPrefix(strings.TrimPrefix(rest, "."), s.Name):
+			rest = strings.TrimPrefix(rest, ".")[len(s.Name):]
+		case s.Kind == contain.Field && strings.HasPrefix(rest, "["+s.Name+"]"):
+			rest = rest[len(s.Name)+2:]
+		case s.Kind == contain.Field:
+			return false
+		default:
+			rest = rest[stepLength(rest):]
+		}
+	}
+	return rest == "" || rest[0] == '[' || rest[0] == '.'
+}
+
+// stepLength is the length of the first step of a concrete path: [0], [key] or .key.
+func stepLength(s string) int {
+	if s == "" {
+		return 0
+	}
+	if s[0] == '[' {
+		return strings.IndexByte(s, ']') + 1
+	}
+	if i := strings.IndexAny(s[1:], ".["); i >= 0 {
+		return i + 1
+	}
+	return len(s)
+}
+
+// objectPath turns steps through a schema into a path in the object, as far as they are such.
+func objectPath(tokens []string) string {
+	var path contain.Path
+	for i := 0; i < len(tokens); i++ {
+		switch tokens[i] {
+		case "properties":
+			if i++; i == len(tokens) {
+				return path.String()
+			}
+			path = append(path, contain.Step{Kind: contain.Field, Name: tokens[i]})
+		case "items":
+			path = append(path, contain.Step{Kind: contain.AnyItem})
+		case "additionalProperties":
+			path = append(path, contain.Step{Kind: contain.AnyKey})
+		default:
+			return path.String()
+		}
+	}
+	return path.String()
+}

@@ -1,0 +1,116 @@
+package compat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"sluice.dev/report"
+)
+
+// Options say under which circumstances CRDs are compared. The zero value is usable.
+type Options struct {
+	// KubeVersion is the Kubernetes version whose rules hold: which formats are checked, whether updates are ratcheted.
+	// nil means that of the linked libraries.
+	KubeVersion *version.Version
+	// Stored are versions in which objects may be stored, besides the storage version of the old CRD and what the
+	// status.storedVersions of the old CRD names.
+	Stored []string
+	// Steps, Visits and Tries are budgets of the prover (contain.Options); 0 means its defaults.
+	Steps, Visits, Tries int
+}
+
+// ErrNothing is returned by [Check] for two nil CRDs.
+var ErrNothing = errors.New("there is no CRD to check")
+
+// ErrDifferentCRDs is returned by [Check] for CRDs of different names.
+var ErrDifferentCRDs = errors.New("these are two different CRDs")
+
+// Check compares old with new. One of them may be nil: the CRD was added, or removed. Neither is changed; both may share
+// parts with each other.
+//
+// The findings of the result are in the order of [report.Report.Sort]; their severities are the defaults of their levels,
+// Fail for undecided changes, and Warn for notes. Their positions are not filled in, but SchemaPath is. The verdict is
+// unsafe where a violation is at a level that fails by default, else undecided where something is, else safe.
+//
+// What could not be compared, because a schema is too large or the context was done, is an undecided finding. The error
+// is [ErrNothing] or [ErrDifferentCRDs].
+func Check(ctx context.Context, old, new *apiextensionsv1.CustomResourceDefinition, o Options) (report.CRD, error) {
+	if old == nil && new == nil {
+		return report.CRD{}, ErrNothing
+	}
+	if old != nil && new != nil && old.Name != new.Name {
+		return report.CRD{}, fmt.Errorf("%w: %s and %s", ErrDifferentCRDs, old.Name, new.Name)
+	}
+	c := newComparison(old, new, o)
+	out := report.CRD{Name: c.name(), Verdict: report.Safe}
+	if out.Unchanged = c.onlyTextsDiffer(); out.Unchanged {
+		return out, nil
+	}
+	c.run(ctx)
+	if c.old != nil && c.new != nil && len(c.findings) == 0 {
+		out.Unchanged = c.sameHashes()
+	}
+	sorted := report.Report{CRDs: []report.CRD{{Name: out.Name, Findings: c.findings}}}
+	sorted.Sort()
+	out.Findings = sorted.CRDs[0].Findings
+	out.Verdict = verdict(out.Findings)
+	return out, nil
+}
+
+func verdict(findings []report.Finding) report.Verdict {
+	v := report.Safe
+	for i := range findings {
+		switch f := &findings[i]; f.Outcome {
+		case report.Violation:
+			if s, _ := f.Level.Default(); s == report.Fail {
+				return report.Unsafe
+			}
+		case report.Undecided:
+			v = report.IsUndecided
+		case report.Note:
+		}
+	}
+	return v
+}
+
+// run applies all rules.
+func (c *comparison) run(ctx context.Context) {
+	for i := range c.rules {
+		r := &c.rules[i]
+		if r.whole == nil {
+			continue
+		}
+		for _, f := range r.whole(ctx, c) {
+			f.Rule = r.ID
+			if f.Outcome == "" {
+				f.Outcome = report.Violation
+			}
+			if f.Outcome == report.Violation {
+				f.Level = cmp.Or(f.Level, r.Level)
+			}
+			c.add(f)
+		}
+	}
+	for _, p := range c.pairs {
+		c.compareSchemas(ctx, p)
+	}
+}
+
+// add completes a finding and keeps it.
+func (c *comparison) add(f report.Finding) {
+	f.CRD = c.name()
+	switch f.Outcome {
+	case report.Violation:
+		f.Severity, _ = f.Level.Default()
+	case report.Undecided:
+		f.Level, f.Severity = "", report.Fail
+	case report.Note:
+		f.Level, f.Severity = "", report.Warn
+	}
+	c.findings = append(c.findings, f)
+}

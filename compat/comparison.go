@@ -1,0 +1,273 @@
+package compat
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strconv"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/report"
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain"
+)
+
+type (
+	crd        = apiextensionsv1.CustomResourceDefinition
+	crdVersion = apiextensionsv1.CustomResourceDefinitionVersion
+	props      = apiextensionsv1.JSONSchemaProps
+)
+
+// comparison is the state of one call of [Check].
+type comparison struct {
+	opts     Options
+	rules    []Rule
+	old, new *crd // at most one is nil
+	oldParts []*part
+	newParts []*part
+	// pairs are the versions that are compared with themselves, in the order of the old CRD.
+	pairs    []pair
+	gaps     map[pair][]contain.Gap
+	findings []report.Finding
+	refusal  *refusal
+	// moved are the answer of storageGaps, once it was asked for.
+	moved        []contain.Gap
+	storageAsked bool
+	// surprises are what readers asks for, once it was.
+	surprises    []report.Finding
+	readersAsked bool
+}
+
+// part is one version of one of the CRDs.
+type part struct {
+	*crdVersion
+	index int
+	isOld bool
+	props *props // as the API server sees it: everything is kept under spec.preserveUnknownFields
+
+	built bool
+	side  contain.Side
+	err   error
+	// plain is the same without spec.preserveUnknownFields, and plainGaps what is in its way, where that is asked for.
+	plain     *part
+	plainGaps map[gapKey]bool
+}
+
+// pair are two versions of which objects of the first should pass as the second.
+type pair struct{ from, to *part }
+
+func newComparison(old, new *crd, o Options) *comparison {
+	c := &comparison{opts: o, rules: Rules(), old: old, new: new, gaps: map[pair][]contain.Gap{}}
+	c.oldParts, c.newParts = parts(old, true), parts(new, false)
+	for _, from := range c.oldParts {
+		if to := find(c.newParts, from.Name); to != nil && (from.Served || c.isStored(from.Name)) {
+			c.pairs = append(c.pairs, pair{from, to})
+		}
+	}
+	return c
+}
+
+func parts(d *crd, isOld bool) []*part {
+	if d == nil {
+		return nil
+	}
+	ps := make([]*part, len(d.Spec.Versions))
+	for i := range d.Spec.Versions {
+		v := &d.Spec.Versions[i]
+		ps[i] = &part{crdVersion: v, index: i, isOld: isOld, props: schemaProps(v)}
+		if d.Spec.PreserveUnknownFields && ps[i].props != nil {
+			ps[i].props = keepAll(ps[i].props, 0)
+		}
+	}
+	return ps
+}
+
+func schemaProps(v *crdVersion) *props {
+	if v.Schema == nil {
+		return nil
+	}
+	return v.Schema.OpenAPIV3Schema
+}
+
+func find(ps []*part, name string) *part {
+	if i := slices.IndexFunc(ps, func(p *part) bool { return p.Name == name }); i >= 0 {
+		return ps[i]
+	}
+	return nil
+}
+
+func storage(ps []*part) *part {
+	if i := slices.IndexFunc(ps, func(p *part) bool { return p.Storage }); i >= 0 {
+		return ps[i]
+	}
+	return nil
+}
+
+func served(ps []*part) []*part {
+	var out []*part
+	for _, p := range ps {
+		if p.Served {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// name returns the name of the CRD.
+func (c *comparison) name() string {
+	if c.new != nil {
+		return c.new.Name
+	}
+	return c.old.Name
+}
+
+// storedVersions are those in which objects may be stored under the old CRD: a manifest carries no status, so that its
+// storage version counts.
+func (c *comparison) storedVersions() []string {
+	var out []string
+	add := func(names ...string) {
+		for _, n := range names {
+			if n != "" && !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	if c.old != nil {
+		add(c.old.Status.StoredVersions...)
+	}
+	add(c.opts.Stored...)
+	if s := storage(c.oldParts); s != nil {
+		add(s.Name)
+	}
+	return out
+}
+
+func (c *comparison) isStored(version string) bool {
+	return slices.Contains(c.storedVersions(), version)
+}
+
+// converts tells whether a webhook converts between the versions of d.
+func converts(d *crd) bool {
+	return d != nil && d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+}
+
+// onlyTextsDiffer tells, without looking at what schemas mean, whether both CRDs say the same but for texts in schemas.
+func (c *comparison) onlyTextsDiffer() bool {
+	if c.old == nil || c.new == nil || !c.sameFrame() {
+		return false
+	}
+	for i := range c.old.Spec.Versions {
+		if !sameSchema(schemaProps(&c.old.Spec.Versions[i]), schemaProps(&c.new.Spec.Versions[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameFrame tells whether both CRDs are equal but for their schemas.
+func (c *comparison) sameFrame() bool {
+	if len(c.old.Spec.Versions) != len(c.new.Spec.Versions) ||
+		c.old.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation] != c.new.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation] {
+		return false
+	}
+	o, n := c.old.Spec, c.new.Spec
+	o.Versions, n.Versions = nil, nil
+	if !reflect.DeepEqual(o, n) {
+		return false
+	}
+	for i := range c.old.Spec.Versions {
+		a, b := c.old.Spec.Versions[i], c.new.Spec.Versions[i]
+		if (schemaProps(&a) == nil) != (schemaProps(&b) == nil) {
+			return false
+		}
+		a.Schema, b.Schema = nil, nil
+		if !reflect.DeepEqual(a, b) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(c.storedVersions(), func(v string) bool { return find(c.newParts, v) == nil })
+}
+
+// sameHashes tells whether both CRDs mean the same, texts of validation rules aside.
+func (c *comparison) sameHashes() bool {
+	if !c.sameFrame() {
+		return false
+	}
+	for i, o := range c.oldParts {
+		n := c.newParts[i]
+		if o.build() != nil || n.build() != nil || o.side.Node.Hash() != n.side.Node.Hash() {
+			return false
+		}
+	}
+	return true
+}
+
+// build normalises the schema, once.
+func (p *part) build() error {
+	if !p.built {
+		p.built = true
+		p.side, p.err = contain.NewSide(p.props)
+	}
+	return p.err
+}
+
+func (p *part) node() *schema.Node { return p.side.Node }
+
+// tokens leads to this version in the document, and on.
+func (p *part) tokens(more ...string) []string {
+	return append([]string{"spec", "versions", strconv.Itoa(p.index)}, more...)
+}
+
+// decide asks the prover about a pair, once for each pair.
+func (c *comparison) decide(ctx context.Context, p pair) []contain.Gap {
+	if gaps, ok := c.gaps[p]; ok {
+		return gaps
+	}
+	var gaps []contain.Gap
+	err := p.from.build()
+	if err == nil {
+		err = p.to.build()
+	}
+	if err != nil {
+		gaps = []contain.Gap{{Keyword: "schema", Harm: contain.Refused, Verdict: contain.Unknown, Reason: err.Error(), Rule: -1}}
+	} else {
+		gaps = contain.Decide(ctx, p.from.side, p.to.side, c.containOptions(p.to)).Gaps
+	}
+	c.gaps[p] = gaps
+	return gaps
+}
+
+func (c *comparison) containOptions(p *part) contain.Options {
+	d := c.new
+	if d == nil {
+		d = c.old
+	}
+	return contain.Options{
+		Group: d.Spec.Group, Version: p.Name, Kind: d.Spec.Names.Kind, Namespaced: d.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		KubeVersion: c.opts.KubeVersion, Steps: c.opts.Steps, Visits: c.opts.Visits, Tries: c.opts.Tries,
+	}
+}
+
+// keepAll returns the schema with unknown fields kept at every place, as spec.preserveUnknownFields has it.
+func keepAll(p *props, depth int) *props {
+	out := *p
+	if depth > schema.MaxDepth {
+		return &out
+	}
+	keep := true
+	out.XPreserveUnknownFields = &keep
+	if len(p.Properties) > 0 {
+		out.Properties = make(map[string]props, len(p.Properties))
+		for name, sub := range p.Properties {
+			out.Properties[name] = *keepAll(&sub, depth+1)
+		}
+	}
+	if p.Items != nil && p.Items.Schema != nil {
+		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: keepAll(p.Items.Schema, depth+1)}
+	}
+	if ap := p.AdditionalProperties; ap != nil && ap.Schema != nil {
+		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: keepAll(ap.Schema, depth+1)}
+	}
+	return &out
+}

@@ -1,0 +1,111 @@
+package compat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/report"
+)
+
+// exampleCRD is what the fragments of examples are put into.
+const exampleCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: widgets.example.com
+spec:
+  group: example.com
+  scope: Namespaced
+  names:
+    kind: Widget
+    plural: widgets
+  versions:
+  - name: v1
+    served: true
+    storage: true
+`
+
+// exampleSchema is that of versions whose schema does not matter.
+const exampleSchema = `{type: object, x-kubernetes-preserve-unknown-fields: true}`
+
+// CRDs returns the whole CRDs of one of the rule's examples; one of them is nil where the example has it so.
+func (r *Rule) CRDs(e Example) (old, new *crd, err error) {
+	if old, err = r.crd(e.Old); err != nil {
+		return nil, nil, err
+	}
+	new, err = r.crd(e.New)
+	return old, new, err
+}
+
+// Demonstrate checks the rule's unsafe example and returns what the rule finds in it, with the witness.
+func (r *Rule) Demonstrate(ctx context.Context) (report.Finding, error) {
+	old, new, err := r.CRDs(r.Unsafe)
+	if err != nil {
+		return report.Finding{}, err
+	}
+	result, err := Check(ctx, old, new, Options{})
+	if err != nil {
+		return report.Finding{}, err
+	}
+	i := slices.IndexFunc(result.Findings, func(f report.Finding) bool { return f.Rule == r.ID })
+	if i < 0 {
+		return report.Finding{}, fmt.Errorf("the example of rule %s is not reported", r.ID)
+	}
+	return result.Findings[i], nil
+}
+
+func (r *Rule) crd(fragment string) (*crd, error) {
+	if strings.TrimSpace(fragment) == "" {
+		return nil, nil
+	}
+	var doc, schema, part map[string]any
+	for text, into := range map[string]*map[string]any{exampleCRD: &doc, exampleSchema: &schema, fragment: &part} {
+		if err := yaml.Unmarshal([]byte(text), into); err != nil {
+			return nil, fmt.Errorf("example of rule %s: %w", r.ID, err)
+		}
+	}
+	spec, _ := doc["spec"].(map[string]any)
+	if r.InSpec() {
+		schema = map[string]any{
+			"type": "object", "properties": map[string]any{"spec": map[string]any{"type": "object", "properties": part}},
+		}
+	} else {
+		merge(spec, part)
+	}
+	versions, _ := spec["versions"].([]any)
+	for _, v := range versions {
+		if version, ok := v.(map[string]any); ok && version["schema"] == nil {
+			version["schema"] = map[string]any{"openAPIV3Schema": schema}
+		}
+	}
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	out := &crd{}
+	if err := yaml.UnmarshalStrict(raw, out); err != nil {
+		return nil, fmt.Errorf("example of rule %s: %w", r.ID, err)
+	}
+	return out, nil
+}
+
+// merge is a JSON merge patch (RFC 7386) in place.
+func merge(into, patch map[string]any) {
+	for k, v := range patch {
+		sub, isPatch := v.(map[string]any)
+		old, isMap := into[k].(map[string]any)
+		switch {
+		case v == nil:
+			delete(into, k)
+		case isPatch && isMap:
+			merge(old, sub)
+		default:
+			into[k] = v
+		}
+	}
+}

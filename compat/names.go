@@ -1,0 +1,54 @@
+package compat
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/report"
+)
+
+// both tells whether there are two CRDs to compare.
+func (c *comparison) both() bool { return c.old != nil && c.new != nil }
+
+// renamed reports that a name of the CRD changed. Where the API server refuses that, the finding says so in its words.
+func (c *comparison) renamed(ctx context.Context, what, from, to string, tokens ...string) []report.Finding {
+	if from == to {
+		return nil
+	}
+	f := report.Finding{
+		Message: what + " changed from " + cmp.Or(from, "nothing") + " to " + cmp.Or(to, "nothing"), Before: from, After: to, SchemaPath: tokens,
+	}
+	if words := c.refused(ctx, strings.Join(tokens, ".")); words != "" {
+		f.Level = report.RefusedByAPIServer
+		f.Message += "; the API server refuses this: " + cut(words, maxEffect)
+	}
+	return []report.Finding{f}
+}
+
+// singular and listKind are what the API server makes of names that are left out (SetDefaults_CustomResourceDefinitionSpec).
+func singular(n *apiextensionsv1.CustomResourceDefinitionNames) string {
+	return cmp.Or(n.Singular, strings.ToLower(n.Kind))
+}
+
+func listKind(n *apiextensionsv1.CustomResourceDefinitionNames) string {
+	return cmp.Or(n.ListKind, n.Kind+"List")
+}
+
+// gone reports the names of old that are not in new.
+func gone(old, new []string, tell func(string) report.Finding) []report.Finding {
+	var out []report.Finding
+	seen := map[string]bool{}
+	for _, n := range new {
+		seen[n] = true
+	}
+	for _, o := range old {
+		if !seen[o] {
+			seen[o] = true
+			out = append(out, tell(o))
+		}
+	}
+	return out
+}

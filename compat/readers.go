@@ -1,0 +1,198 @@
+package compat
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/report"
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain"
+)
+
+func index(i int) string { return strconv.Itoa(i) }
+
+// widening is a place at which new objects can hold what no old object could.
+type widening struct {
+	twin
+	rule, keyword, message string
+	before, after          any
+}
+
+// widenings lists what readers of the old schema have never seen.
+func widenings(old, new *schema.Node) []widening {
+	var out []widening
+	for t := range twins(old, new) {
+		o, n := t.old, t.new
+		if len(o.Enum) > 0 && len(n.Enum) == 0 {
+			out = append(out, widening{t, "enum-removed", "enum", "any value is allowed, no longer only " + list(o.Enum), o.Enum, nil})
+		} else if added := minus(n.Enum, o.Enum); len(o.Enum) > 0 && len(added) > 0 {
+			out = append(out, widening{t, "enum-value-added", "enum", plural(len(added), "value") + " " + list(added) + " added to the enum", o.Enum, n.Enum})
+		}
+		if wider(o, n) {
+			out = append(out, widening{t, "type-widened", "type", "type widened from " + typeName(o) + " to " + typeName(n), typeName(o), typeName(n)})
+		}
+		if n.Nullable && !o.Nullable && !wider(o, n) {
+			out = append(out, widening{t, "nullable-added", "nullable", "null is allowed", false, true})
+		}
+	}
+	return out
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
+// typeName names the type of a node for people.
+func typeName(n *schema.Node) string {
+	switch {
+	case n == nil:
+		return ""
+	case n.IntOrString:
+		return "int-or-string"
+	case n.Type == "":
+		return "any"
+	}
+	return n.Type
+}
+
+// wider tells whether the type of n takes all that of o takes, and more.
+func wider(o, n *schema.Node) bool {
+	from, to := typeName(o), typeName(n)
+	switch {
+	case from == to || from == "any":
+		return false
+	case to == "any":
+		return true
+	}
+	return from == "integer" && to == "number" || (from == "integer" || from == "string") && to == "int-or-string"
+}
+
+// readers makes a rule of the widenings that go by its name.
+func readers(rule string) func(context.Context, *comparison) []report.Finding {
+	return func(ctx context.Context, c *comparison) []report.Finding {
+		if !c.readersAsked {
+			c.readersAsked = true
+			for _, p := range c.servedPairs() {
+				c.surprises = append(c.surprises, c.readersSurprised(ctx, p)...)
+			}
+		}
+		var out []report.Finding
+		for _, f := range c.surprises {
+			if f.Rule == rule {
+				out = append(out, f)
+			}
+		}
+		return out
+	}
+}
+
+// readersSurprised tells what old readers have never seen. Each place is put to the proof alone: the new schema against
+// itself with the old keyword put back there. An object that the one accepts and the other does not is one that the old
+// schema refuses too, because it has that keyword at that place.
+func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Finding {
+	if p.from.props == nil || p.to.props == nil || p.from.build() != nil || p.to.build() != nil {
+		return nil
+	}
+	ws := widenings(p.from.node(), p.to.node())
+	if len(ws) == 0 {
+		return nil
+	}
+	hybrid := p.to.props
+	for _, w := range ws {
+		hybrid = putBack(hybrid, w.path, w.keyword, propsAt(p.from.props, w.path))
+	}
+	side, err := contain.NewSide(hybrid)
+	if err != nil {
+		return nil // cannot be: it is made of two schemas that passed
+	}
+	o := c.containOptions(p.to)
+	o.Only = map[string]bool{"enum": true, "type": true, "nullable": true}
+	gaps := contain.Decide(ctx, p.to.side, side, o).Gaps
+	var out []report.Finding
+	for _, w := range ws {
+		i := slices.IndexFunc(gaps, func(g contain.Gap) bool { return matches(&g, w) })
+		if i < 0 {
+			continue // something else keeps such values out
+		}
+		f := report.Finding{
+			Rule: w.rule, Version: p.to.Name, Path: w.path.String(), Message: w.message, Before: text(w.before), After: text(w.after),
+			Outcome: report.Note, Reason: gaps[i].Reason, // would only be warned of if it were shown
+		}
+		steps, _, _ := descend(p.to.node(), w.path)
+		f.SchemaPath = append(append(p.to.tokens("schema", "openAPIV3Schema"), steps...), w.keyword)
+		if g := &gaps[i]; g.Verdict == contain.NotContained {
+			f.Outcome, f.Witness = report.Violation, witness(g)
+			f.Witness.Effect = "the old CRD says: " + f.Witness.Effect
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// matches tells whether the gap is the one of the widening. A null that an item was not allowed to be is a matter of its
+// type.
+func matches(g *contain.Gap, w widening) bool {
+	return slices.Equal(g.Path, w.path) && (g.Keyword == w.keyword || w.keyword == "nullable" && g.Keyword == "type")
+}
+
+// propsAt follows the path through declared schemas; nil where it leaves them.
+func propsAt(p *props, path contain.Path) *props {
+	for _, s := range path {
+		switch {
+		case p == nil:
+			return nil
+		case s.Kind == contain.Field:
+			child, ok := p.Properties[s.Name]
+			if !ok {
+				return nil
+			}
+			p = &child
+		case s.Kind == contain.AnyKey && p.AdditionalProperties != nil:
+			p = p.AdditionalProperties.Schema
+		case s.Kind == contain.AnyItem && p.Items != nil:
+			p = p.Items.Schema
+		default:
+			return nil
+		}
+	}
+	return p
+}
+
+// putBack returns p with one keyword at the path set to what old has. What it does not touch is shared.
+func putBack(p *props, path contain.Path, keyword string, old *props) *props {
+	if p == nil || old == nil {
+		return p
+	}
+	out := *p
+	if len(path) == 0 {
+		switch keyword {
+		case "enum":
+			out.Enum = old.Enum
+		case "type":
+			out.Type, out.XIntOrString, out.Nullable = old.Type, old.XIntOrString, old.Nullable
+		case "nullable":
+			out.Nullable = old.Nullable
+		}
+		return &out
+	}
+	switch s := path[0]; s.Kind {
+	case contain.Field:
+		child := p.Properties[s.Name]
+		out.Properties = maps.Clone(p.Properties)
+		out.Properties[s.Name] = *putBack(&child, path[1:], keyword, old)
+	case contain.AnyKey:
+		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{
+			Allows: p.AdditionalProperties.Allows, Schema: putBack(p.AdditionalProperties.Schema, path[1:], keyword, old),
+		}
+	case contain.AnyItem:
+		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: putBack(p.Items.Schema, path[1:], keyword, old)}
+	}
+	return &out
+}

@@ -1,0 +1,228 @@
+package compat
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// refusal is what the API server says to the new CRD.
+type refusal struct {
+	// errs are why the update (or, without an old CRD, the creation) is refused.
+	errs field.ErrorList
+	// fresh are why the new CRD would be refused where there is no old one, if the update passes.
+	fresh field.ErrorList
+	// old are why the old CRD would be refused.
+	old field.ErrorList
+	// err is why there is no answer.
+	err error
+}
+
+// validate runs the API server's validation, once. It spares the costly validation of an update where a cheaper one shows
+// that there is nothing to find: creation is stricter than an update about schemas, and the rest of the CRD is validated
+// with schemas cut out.
+func (c *comparison) validate(ctx context.Context) *refusal {
+	if c.refusal != nil {
+		return c.refusal
+	}
+	r := &refusal{}
+	c.refusal = r
+	if c.new == nil {
+		return r
+	}
+	fresh, err := validateCRD(ctx, c.new)
+	if err != nil || c.old == nil {
+		r.errs, r.err = fresh, err
+		return r
+	}
+	old, new := c.installed()
+	frame, err := validateCRDUpdate(ctx, withoutSchemas(new), withoutSchemas(old))
+	if err != nil {
+		r.err = err
+		return r
+	}
+	if len(fresh) > 0 || len(frame) > 0 {
+		if r.errs, r.err = validateCRDUpdate(ctx, new, old); r.err != nil {
+			return r
+		}
+	}
+	if len(r.errs) == 0 {
+		r.fresh = fresh
+	}
+	before := c.old
+	if len(fresh) == 0 {
+		before = withoutEqualParts(c.old, c.new) // what the new CRD has too has just been found valid
+	}
+	r.old, r.err = validateCRD(ctx, before)
+	return r
+}
+
+// installed returns the two CRDs as they meet in the API server: the old one is established and names its stored
+// versions; the new one gets that status, with its storage version added (PrepareForUpdate in
+// k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go).
+func (c *comparison) installed() (old, new *crd) {
+	o, n := *c.old, *c.new
+	stored := c.storedVersions()
+	o.Status = apiextensionsv1.CustomResourceDefinitionStatus{
+		StoredVersions: stored,
+		AcceptedNames:  o.Spec.Names,
+		Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{
+			{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue},
+		},
+	}
+	n.Status = o.Status
+	if s := storage(c.newParts); s != nil && !slices.Contains(stored, s.Name) {
+		n.Status.StoredVersions = append(slices.Clone(stored), s.Name)
+	}
+	return &o, &n
+}
+
+// withoutSchemas returns d with schemas that say nothing, and without what needs them.
+func withoutSchemas(d *crd) *crd {
+	out := *d
+	out.Spec.Versions = slices.Clone(d.Spec.Versions)
+	for i := range out.Spec.Versions {
+		out.Spec.Versions[i].Schema = anySchema()
+		out.Spec.Versions[i].SelectableFields = nil
+	}
+	return &out
+}
+
+func anySchema() *apiextensionsv1.CustomResourceValidation {
+	keep := true
+	return &apiextensionsv1.CustomResourceValidation{
+		OpenAPIV3Schema: &props{Type: "object", XPreserveUnknownFields: &keep},
+	}
+}
+
+// withoutEqualParts returns d without properties that other has too, where nothing around them needs them in order to be
+// valid: rules, defaults, list keys and junctors speak of what is below them.
+func withoutEqualParts(d, other *crd) *crd {
+	out := *d
+	out.Spec.Versions = slices.Clone(d.Spec.Versions)
+	for i := range out.Spec.Versions {
+		v := &out.Spec.Versions[i]
+		p := schemaProps(v)
+		j := slices.IndexFunc(other.Spec.Versions, func(w crdVersion) bool { return w.Name == v.Name })
+		if p == nil || j < 0 || len(v.SelectableFields) > 0 {
+			continue
+		}
+		q := schemaProps(&other.Spec.Versions[j])
+		if sameSchema(p, q) {
+			v.Schema = anySchema()
+		} else {
+			v.Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: cutEqual(p, q, 0)}
+		}
+	}
+	return &out
+}
+
+func cutEqual(p, q *props, depth int) *props {
+	if q == nil || depth > 100 || len(p.XValidations) > 0 || p.Default != nil || p.Not != nil || p.XEmbeddedResource ||
+		len(p.AllOf)+len(p.AnyOf)+len(p.OneOf)+len(p.XListMapKeys) > 0 {
+		return p
+	}
+	out := *p
+	if len(p.Properties) > 0 {
+		out.Properties = make(map[string]props, len(p.Properties))
+		for name, sub := range p.Properties {
+			other, ok := q.Properties[name]
+			switch {
+			case !ok:
+				out.Properties[name] = sub
+			case !sameSchema(&sub, &other):
+				out.Properties[name] = *cutEqual(&sub, &other, depth+1)
+			}
+		}
+	}
+	if p.Items != nil && p.Items.Schema != nil && q.Items != nil && p.XListType == nil {
+		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: cutEqual(p.Items.Schema, q.Items.Schema, depth+1)}
+	}
+	if ap, aq := p.AdditionalProperties, q.AdditionalProperties; ap != nil && ap.Schema != nil && aq != nil {
+		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: cutEqual(ap.Schema, aq.Schema, depth+1)}
+	}
+	return &out
+}
+
+// validateCRD is the API server's validation of the creation of d.
+func validateCRD(ctx context.Context, d *crd) (errs field.ErrorList, err error) {
+	defer recovered(&err)
+	fresh := *d
+	fresh.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	if s := slices.IndexFunc(d.Spec.Versions, func(v crdVersion) bool { return v.Storage }); s >= 0 {
+		fresh.Status.StoredVersions = []string{d.Spec.Versions[s].Name}
+	}
+	in, err := internalCRD(&fresh)
+	if err != nil {
+		return nil, err
+	}
+	return tidy(validation.ValidateCustomResourceDefinition(ctx, in)), nil
+}
+
+// validateCRDUpdate is the API server's validation of an update.
+func validateCRDUpdate(ctx context.Context, new, old *crd) (errs field.ErrorList, err error) {
+	defer recovered(&err)
+	in, err := internalCRD(new)
+	if err != nil {
+		return nil, err
+	}
+	before, err := internalCRD(old)
+	if err != nil {
+		return nil, err
+	}
+	in.ResourceVersion, before.ResourceVersion = "1", "1"
+	return tidy(validation.ValidateCustomResourceDefinitionUpdate(ctx, in, before)), nil
+}
+
+// selfType matches the names that k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel makes up out of the time of day.
+var selfType = regexp.MustCompile(`selfType[0-9]+`)
+
+// tidy sorts errors, which come in the random order of Go's maps, and drops repetitions.
+func tidy(errs field.ErrorList) field.ErrorList {
+	for _, e := range errs {
+		e.Detail = selfType.ReplaceAllLiteralString(e.Detail, "selfType")
+	}
+	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) })
+	return slices.CompactFunc(errs, func(a, b *field.Error) bool { return a.Error() == b.Error() })
+}
+
+func internalCRD(d *crd) (*apiextensions.CustomResourceDefinition, error) {
+	in := *d
+	if in.Spec.Conversion != nil {
+		in.Spec.Conversion = in.Spec.Conversion.DeepCopy() // defaults are filled into it
+	}
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(&in)
+	out := &apiextensions.CustomResourceDefinition{}
+	err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&in, out, nil)
+	return out, err
+}
+
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("the API server's libraries panicked: %v", r)
+	}
+}
+
+// about tells whether the error is about the field of the CRD, or something in it.
+func about(e *field.Error, path string) bool {
+	rest, ok := strings.CutPrefix(e.Field, path)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// refused returns the words with which the API server refuses the field of the CRD, or an empty string.
+func (c *comparison) refused(ctx context.Context, path string) string {
+	for _, e := range c.validate(ctx).errs {
+		if about(e, path) {
+			return e.Error()
+		}
+	}
+	return ""
+}

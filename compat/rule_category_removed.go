@@ -1,0 +1,45 @@
+package compat
+
+import (
+	"context"
+
+	"sluice.dev/report"
+)
+
+var categoryRemoved = Rule{
+	ID:    "category-removed",
+	Level: report.Cosmetic,
+	Title: "A category is gone",
+	Why:   `kubectl get with a category, such as kubectl get all, no longer lists these objects; kubectl delete with it no longer deletes them.`,
+	Help:  `Keep the category.`,
+	Unsafe: Example{Old: `
+names:
+  kind: Widget
+  plural: widgets
+  categories: [all]
+`, New: `
+names:
+  kind: Widget
+  plural: widgets
+`},
+	Safe: Example{Old: `
+names:
+  kind: Widget
+  plural: widgets
+`, New: `
+names:
+  kind: Widget
+  plural: widgets
+  categories: [all]
+`},
+	whole: func(_ context.Context, c *comparison) []report.Finding {
+		if !c.both() {
+			return nil
+		}
+		return gone(c.old.Spec.Names.Categories, c.new.Spec.Names.Categories, func(name string) report.Finding {
+			return report.Finding{
+				Message: "category " + quote(name) + " is gone", Before: name, SchemaPath: []string{"spec", "names", "categories"}, InOld: true,
+			}
+		})
+	},
+}

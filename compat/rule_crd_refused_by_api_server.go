@@ -1,0 +1,193 @@
+package compat
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"sluice.dev/report"
+)
+
+var crdRefusedByAPIServer = Rule{
+	ID:    "crd-refused-by-api-server",
+	Level: report.RefusedByAPIServer,
+	Title: "The API server's own validation refuses the new CRD",
+	Why: `The API server validates every CustomResourceDefinition that it is given: schemas have to be structural, defaults have to be valid ` +
+		`under the schema that they stand in, validation rules have to compile and must not cost too much. An update that it refuses changes ` +
+		`nothing, but it stops whatever carries it, an installer or an upgrade of an operator, often halfway.
+
+The finding quotes the API server's words. It comes from the same code, run here on both versions as if the old one were installed. ` +
+		`Where only the update passes, because the API server tolerates what the old CRD has too, a note says that a fresh installation would be refused.`,
+	Help: `Correct the place that the words name. A default has to satisfy type, enum, pattern and rules of its own field. A rule that is too ` +
+		`expensive gets cheaper by maxItems, maxLength and maxProperties on what it walks over.`,
+	Unsafe: Example{
+		Old: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            replicas:
+              type: integer
+`,
+		New: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            replicas:
+              type: integer
+              default: many
+`,
+	},
+	Safe: Example{
+		Old: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            replicas:
+              type: integer
+`,
+		New: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            replicas:
+              type: integer
+            paused:
+              type: boolean
+              default: false
+`,
+	},
+	whole: func(ctx context.Context, c *comparison) []report.Finding {
+		r := c.validate(ctx)
+		var out []report.Finding
+		if r.err != nil {
+			out = append(out, report.Finding{
+				Outcome: report.Undecided, Message: Undetermined + ": the API server's validation could not be run", Reason: r.err.Error(),
+			})
+		}
+		out = append(out, c.quote(r.errs, func(e *field.Error) report.Finding {
+			return report.Finding{Message: "the API server refuses this: " + cut(e.Error(), maxEffect)}
+		})...)
+		return append(out, c.quote(r.fresh, func(e *field.Error) report.Finding {
+			return report.Finding{
+				Outcome: report.Note,
+				Message: "the API server lets this pass because the old CRD has it too, but would refuse to create it: " + cut(e.Error(), maxEffect),
+			}
+		})...)
+	},
+}
+
+// maxQuotes bounds how many errors of the API server are told one by one.
+const maxQuotes = 50
+
+// quote makes findings of errors, in their order, except of those that rules of their own report.
+func (c *comparison) quote(errs field.ErrorList, tell func(*field.Error) report.Finding) []report.Finding {
+	var out []report.Finding
+	for i, e := range errs {
+		if c.toldElsewhere(e) {
+			continue
+		}
+		if len(out) == maxQuotes {
+			f := tell(e)
+			f.Message = fmt.Sprintf("the API server has %d more objections, among them: %s", len(errs)-i, cut(e.Error(), maxInline))
+			return append(out, f)
+		}
+		f := tell(e)
+		f.SchemaPath, f.Version, f.Path = c.locate(e.Field)
+		out = append(out, f)
+	}
+	return out
+}
+
+// toldElsewhere tells whether a rule of its own reports the refusal.
+func (c *comparison) toldElsewhere(e *field.Error) bool {
+	if c.old == nil || c.new == nil {
+		return false
+	}
+	o, n := c.old.Spec, c.new.Spec
+	return about(e, "spec.group") && o.Group != n.Group ||
+		about(e, "spec.scope") && o.Scope != n.Scope && n.Scope != "" ||
+		about(e, "spec.names.kind") && o.Names.Kind != n.Names.Kind && n.Names.Kind != "" ||
+		about(e, "spec.names.plural") && o.Names.Plural != n.Names.Plural && n.Names.Plural != "" ||
+		about(e, "status.storedVersions") && strings.Contains(e.Detail, "missing from spec.versions")
+}
+
+// locate turns the path of an error into the path in the document, the version and the path in the object. The API server
+// moves schemas that all versions have in common up to the spec before it validates them.
+func (c *comparison) locate(path string) (tokens []string, version, place string) {
+	tokens = fieldTokens(path)
+	if len(tokens) > 1 && tokens[0] == "spec" && tokens[1] == "validation" {
+		tokens = append([]string{"spec", "versions", "0", "schema"}, tokens[2:]...)
+	}
+	if len(tokens) < 3 || tokens[0] != "spec" || tokens[1] != "versions" {
+		return tokens, "", ""
+	}
+	for _, p := range c.newParts {
+		if index(p.index) == tokens[2] {
+			version = p.Name
+		}
+	}
+	if strings.HasPrefix(path, "spec.validation") && len(c.newParts) > 1 {
+		version = "" // all of them
+	}
+	if len(tokens) > 4 && tokens[3] == "schema" {
+		place = objectPath(tokens[5:])
+	}
+	return tokens, version, place
+}
+
+// fieldTokens splits a path such as spec.versions[0].schema.properties[a.b].
+func fieldTokens(path string) []string {
+	var out []string
+	for path != "" {
+		if path[0] == '[' {
+			end := strings.Index(path, "]")
+			if end < 0 {
+				return append(out, path)
+			}
+			out = append(out, path[1:end])
+			path = strings.TrimPrefix(path[end+1:], ".")
+			continue
+		}
+		end := strings.IndexAny(path, ".[")
+		if end < 0 {
+			return append(out, path)
+		}
+		out = append(out, path[:end])
+		path = strings.TrimPrefix(path[end:], ".")
+	}
+	return out
+}

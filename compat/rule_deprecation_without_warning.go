@@ -1,0 +1,68 @@
+package compat
+
+import (
+	"context"
+
+	"sluice.dev/report"
+)
+
+var deprecationWithoutWarning = Rule{
+	ID:    "deprecation-without-warning",
+	Level: report.Cosmetic,
+	Title: "A version was deprecated without a text",
+	Why: `The API server sends a warning with every answer for a deprecated version. Without deprecationWarning it only says that the version is ` +
+		`deprecated, not what to use instead or until when it will be there.`,
+	Help: `Set deprecationWarning: name the version to use, and the release that will stop serving this one.`,
+	Unsafe: Example{Old: `
+versions:
+- name: v1beta1
+  served: true
+  storage: false
+- name: v1
+  served: true
+  storage: true
+`, New: `
+versions:
+- name: v1beta1
+  served: true
+  storage: false
+  deprecated: true
+- name: v1
+  served: true
+  storage: true
+`},
+	Safe: Example{Old: `
+versions:
+- name: v1beta1
+  served: true
+  storage: false
+- name: v1
+  served: true
+  storage: true
+`, New: `
+versions:
+- name: v1beta1
+  served: true
+  storage: false
+  deprecated: true
+  deprecationWarning: example.com/v1beta1 Widget is deprecated and goes away with release 3.0; use example.com/v1
+- name: v1
+  served: true
+  storage: true
+`},
+	whole: func(_ context.Context, c *comparison) []report.Finding {
+		var out []report.Finding
+		for _, p := range c.newParts {
+			if !p.Served || !p.Deprecated || p.DeprecationWarning != nil {
+				continue
+			}
+			if o := find(c.oldParts, p.Name); o != nil && o.Deprecated && o.DeprecationWarning == nil {
+				continue
+			}
+			out = append(out, report.Finding{
+				Version: p.Name, Message: "version " + p.Name + " is deprecated without a warning text", SchemaPath: p.tokens("deprecated"),
+			})
+		}
+		return out
+	},
+}

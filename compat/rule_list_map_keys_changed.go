@@ -1,0 +1,82 @@
+package compat
+
+import (
+	"slices"
+
+	"sluice.dev/report"
+)
+
+var listMapKeysChanged = Rule{
+	ID:     "list-map-keys-changed",
+	Level:  report.ObjectsStuck,
+	Varies: true,
+	Title:  "The keys of a list changed",
+	Why: `x-kubernetes-list-map-keys says which fields tell the items of a list apart. With fewer keys, two stored items that differed in the others ` +
+		`now count as the same, and the list is refused. Server-side apply matches items by these keys, too: with other ones it takes an item for a new one.`,
+	Help: `Add keys instead of removing them. A field that becomes a key has to be required or have a default.`,
+	Unsafe: Example{
+		Old: `
+ports:
+  type: array
+  x-kubernetes-list-type: map
+  x-kubernetes-list-map-keys: [port, protocol]
+  items:
+    type: object
+    required: [port, protocol]
+    properties:
+      port:
+        type: integer
+      protocol:
+        type: string
+`, New: `
+ports:
+  type: array
+  x-kubernetes-list-type: map
+  x-kubernetes-list-map-keys: [port]
+  items:
+    type: object
+    required: [port, protocol]
+    properties:
+      port:
+        type: integer
+      protocol:
+        type: string
+`,
+	},
+	Safe: Example{Old: `
+ports:
+  type: array
+  x-kubernetes-list-type: map
+  x-kubernetes-list-map-keys: [protocol, port]
+  items:
+    type: object
+    required: [port, protocol]
+    properties:
+      port:
+        type: integer
+      protocol:
+        type: string
+`, New: `
+ports:
+  type: array
+  x-kubernetes-list-type: map
+  x-kubernetes-list-map-keys: [port, protocol]
+  items:
+    type: object
+    required: [port, protocol]
+    properties:
+      port:
+        type: integer
+      protocol:
+        type: string
+`},
+	claim: func(c *change) (string, bool) {
+		if !c.is("x-kubernetes-list-type") || c.old == nil || c.new == nil || c.old.ListType != "map" || c.new.ListType != "map" {
+			return "", false
+		}
+		if slices.Equal(slices.Sorted(slices.Values(c.old.ListMapKeys)), slices.Sorted(slices.Values(c.new.ListMapKeys))) {
+			return "the keys that tell items apart have other defaults than before", true
+		}
+		return "list-map-keys changed from " + inline(c.old.ListMapKeys) + " to " + inline(c.new.ListMapKeys), true
+	},
+}

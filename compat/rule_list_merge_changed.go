@@ -1,0 +1,74 @@
+package compat
+
+import (
+	"context"
+
+	"sluice.dev/report"
+)
+
+var listMergeChanged = Rule{
+	ID:    "list-merge-changed",
+	Level: report.Cosmetic,
+	Title: "A list that was merged item by item is now replaced as a whole",
+	Why: `x-kubernetes-list-type tells server-side apply how to merge a list. A set or a map has an owner for each item; an atomic list has one owner ` +
+		`for all of it. Where two appliers each own a part of the list, the next one to apply now replaces what the other one wrote, or gets a conflict.
+
+Nothing that is stored is refused or lost by itself. A list that says atomic where it said nothing before has not changed: that is the default.`,
+	Help: `Keep set or map where several appliers write to the list.`,
+	Unsafe: Example{Old: `
+ports:
+  type: array
+  x-kubernetes-list-type: set
+  items:
+    type: integer
+`, New: `
+ports:
+  type: array
+  items:
+    type: integer
+`},
+	Safe: Example{Old: `
+ports:
+  type: array
+  items:
+    type: integer
+`, New: `
+ports:
+  type: array
+  x-kubernetes-list-type: atomic
+  items:
+    type: integer
+`},
+	inSpec: true,
+	whole: func(_ context.Context, c *comparison) []report.Finding {
+		return c.mergeChanges("x-kubernetes-list-type", func(t twin) (string, string) {
+			from, to := t.old.ListType, t.new.ListType
+			if (from == "set" || from == "map") && (to == "" || to == "atomic") {
+				return from, "atomic"
+			}
+			return "", ""
+		})
+	},
+}
+
+// mergeChanges reports the places at which differs returns how values were and are merged.
+func (c *comparison) mergeChanges(keyword string, differs func(twin) (from, to string)) []report.Finding {
+	var out []report.Finding
+	for _, p := range c.servedPairs() {
+		if p.from.build() != nil || p.to.build() != nil {
+			continue
+		}
+		for t := range twins(p.from.node(), p.to.node()) {
+			from, to := differs(t)
+			if from == "" {
+				continue
+			}
+			steps, _, _ := descend(p.to.node(), t.path)
+			out = append(out, report.Finding{
+				Version: p.to.Name, Path: t.path.String(), Before: from, After: to, Message: keyword + " changed from " + from + " to " + to,
+				SchemaPath: append(append(p.to.tokens("schema", "openAPIV3Schema"), steps...), keyword),
+			})
+		}
+	}
+	return out
+}

@@ -1,0 +1,103 @@
+package compat
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"sluice.dev/report"
+)
+
+var oldCRDInvalid = Rule{
+	ID:    "old-crd-invalid",
+	Title: "The old CRD would be refused by today's API server",
+	Why: `The old CRD is not what an API server of the linked libraries' version accepts; an older one did, or nobody ever installed it. It is ` +
+		`compared as far as it goes, but what it means is then not certain: an invalid default, for example, is filled in by some versions and not by others.
+
+This is a note: it never fails a check.`,
+	Help: `Nothing has to be done. If the old file is not what is installed, compare with the cluster instead.`,
+	Unsafe: Example{
+		Old: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            replicas:
+              type: integer
+              default: many
+`,
+		New: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            replicas:
+              type: integer
+`,
+	},
+	Safe: Example{
+		Old: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            replicas:
+              type: integer
+              default: 1
+`,
+		New: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            replicas:
+              type: integer
+              default: 1
+            paused:
+              type: boolean
+`,
+	},
+	whole: func(ctx context.Context, c *comparison) []report.Finding {
+		errs := c.validate(ctx).old
+		if len(errs) == 0 {
+			return nil
+		}
+		return []report.Finding{oldInvalid(errs)}
+	},
+}
+
+func oldInvalid(errs field.ErrorList) report.Finding {
+	message := "the old CRD is itself refused by this Kubernetes version: " + cut(errs[0].Error(), maxEffect)
+	if len(errs) > 1 {
+		message += " (and " + index(len(errs)-1) + " more)"
+	}
+	return report.Finding{Outcome: report.Note, Message: message, SchemaPath: fieldTokens(errs[0].Field), InOld: true}
+}

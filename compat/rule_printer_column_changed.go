@@ -1,0 +1,63 @@
+package compat
+
+import (
+	"context"
+
+	"sluice.dev/report"
+)
+
+var printerColumnChanged = Rule{
+	ID:    "printer-column-changed",
+	Level: report.Cosmetic,
+	Title: "A printer column shows something else",
+	Why:   `The column has the same name, but its value comes from another field or is formatted as another type. People and scripts read it as before.`,
+	Help:  `Give a column that means something else another name.`,
+	Unsafe: Example{Old: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  additionalPrinterColumns:
+  - {name: Ready, type: integer, jsonPath: .status.readyReplicas}
+`, New: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  additionalPrinterColumns:
+  - {name: Ready, type: string, jsonPath: .status.ready}
+`},
+	Safe: Example{Old: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  additionalPrinterColumns:
+  - {name: Ready, type: boolean, jsonPath: .status.ready}
+`, New: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  additionalPrinterColumns:
+  - {name: Phase, type: string, jsonPath: .status.phase}
+  - {name: Ready, type: boolean, jsonPath: .status.ready, description: whether it works}
+`},
+	whole: func(_ context.Context, c *comparison) []report.Finding {
+		var out []report.Finding
+		for _, p := range c.servedPairs() {
+			for i, n := range p.to.AdditionalPrinterColumns {
+				o := column(p.from, n.Name)
+				if o == nil || o.JSONPath == n.JSONPath && o.Type == n.Type && o.Format == n.Format {
+					continue
+				}
+				out = append(out, report.Finding{
+					Version: p.to.Name, Message: "printer column " + quote(n.Name) + " shows something else",
+					Before: o.JSONPath + " (" + o.Type + ")", After: n.JSONPath + " (" + n.Type + ")",
+					SchemaPath: p.to.tokens("additionalPrinterColumns", index(i)),
+				})
+			}
+		}
+		return out
+	},
+}

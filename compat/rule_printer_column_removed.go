@@ -1,0 +1,69 @@
+package compat
+
+import (
+	"context"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/report"
+)
+
+var printerColumnRemoved = Rule{
+	ID:    "printer-column-removed",
+	Level: report.Cosmetic,
+	Title: "A printer column is gone",
+	Why:   `kubectl get no longer shows the column. Scripts that cut columns out of its output then take another one.`,
+	Help:  `Keep the column, with a priority above 0 if it should only show with -o wide. Scripts are better off with -o json or custom-columns.`,
+	Unsafe: Example{Old: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  additionalPrinterColumns:
+  - {name: Ready, type: boolean, jsonPath: .status.ready}
+  - {name: Phase, type: string, jsonPath: .status.phase}
+`, New: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  additionalPrinterColumns:
+  - {name: Ready, type: boolean, jsonPath: .status.ready}
+`},
+	Safe: Example{Old: `
+versions:
+- name: v1
+  served: true
+  storage: true
+`, New: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  additionalPrinterColumns:
+  - {name: Phase, type: string, jsonPath: .status.phase}
+`},
+	whole: func(_ context.Context, c *comparison) []report.Finding {
+		var out []report.Finding
+		for _, p := range c.servedPairs() {
+			for i, o := range p.from.AdditionalPrinterColumns {
+				if column(p.to, o.Name) == nil {
+					out = append(out, report.Finding{
+						Version: p.to.Name, Message: "printer column " + quote(o.Name) + " is gone", Before: o.JSONPath,
+						SchemaPath: p.from.tokens("additionalPrinterColumns", index(i)), InOld: true,
+					})
+				}
+			}
+		}
+		return out
+	},
+}
+
+func column(p *part, name string) *apiextensionsv1.CustomResourceColumnDefinition {
+	for i := range p.AdditionalPrinterColumns {
+		if c := &p.AdditionalPrinterColumns[i]; c.Name == name {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package compat
+
+import (
+	"context"
+
+	"sluice.dev/report"
+)
+
+var scaleSubresourceChanged = Rule{
+	ID:    "scale-subresource-changed",
+	Level: report.ClientsBroken,
+	Title: "A path of the scale subresource changed",
+	Why: `The paths say which fields /scale reads and writes. With another path, autoscalers write a field that the controller may not look at, and ` +
+		`read a number that may not be the one they set. A label selector that is gone stops the HorizontalPodAutoscaler from finding pods.`,
+	Help: `Keep the paths. To rename the field, keep the old one in place and let the controller carry its value over.`,
+	Unsafe: Example{Old: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  subresources:
+    scale:
+      specReplicasPath: .spec.replicas
+      statusReplicasPath: .status.replicas
+`, New: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  subresources:
+    scale:
+      specReplicasPath: .spec.size
+      statusReplicasPath: .status.replicas
+`},
+	Safe: Example{Old: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  subresources:
+    scale:
+      specReplicasPath: .spec.replicas
+      statusReplicasPath: .status.replicas
+`, New: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  subresources:
+    scale:
+      specReplicasPath: .spec.replicas
+      statusReplicasPath: .status.replicas
+      labelSelectorPath: .status.selector
+`},
+	whole: func(_ context.Context, c *comparison) []report.Finding {
+		var out []report.Finding
+		for _, p := range c.servedPairs() {
+			if p.from.Subresources == nil || p.to.Subresources == nil || p.from.Subresources.Scale == nil || p.to.Subresources.Scale == nil {
+				continue
+			}
+			o, n := p.from.Subresources.Scale, p.to.Subresources.Scale
+			tell := func(name, before, after string) {
+				if before == after || before == "" {
+					return
+				}
+				message := name + " changed from " + before + " to " + after
+				if after == "" {
+					message = name + " " + before + " is gone"
+				}
+				out = append(out, report.Finding{
+					Version: p.to.Name, Message: message, Before: before, After: after, SchemaPath: p.to.tokens("subresources", "scale", name),
+				})
+			}
+			tell("specReplicasPath", o.SpecReplicasPath, n.SpecReplicasPath)
+			tell("statusReplicasPath", o.StatusReplicasPath, n.StatusReplicasPath)
+			tell("labelSelectorPath", orEmpty(o.LabelSelectorPath), orEmpty(n.LabelSelectorPath))
+		}
+		return out
+	},
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,100 @@
+package compat
+
+import (
+	"context"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/report"
+)
+
+var selectableFieldRemoved = Rule{
+	ID:    "selectable-field-removed",
+	Level: report.ClientsBroken,
+	Title: "A selectable field is gone",
+	Why: `Clients that list or watch with a field selector on that field are answered with an error, not with everything. A controller that watches ` +
+		`by such a selector stops.`,
+	Help: `Keep the selectable field as long as clients may select by it.`,
+	Unsafe: Example{Old: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  selectableFields:
+  - jsonPath: .spec.color
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            color:
+              type: string
+`, New: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            color:
+              type: string
+`},
+	Safe: Example{Old: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            color:
+              type: string
+`, New: `
+versions:
+- name: v1
+  served: true
+  storage: true
+  selectableFields:
+  - jsonPath: .spec.color
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            color:
+              type: string
+`},
+	whole: func(_ context.Context, c *comparison) []report.Finding {
+		var out []report.Finding
+		for _, p := range c.servedPairs() {
+			out = append(out, gone(jsonPaths(p.from.SelectableFields), jsonPaths(p.to.SelectableFields), func(path string) report.Finding {
+				return report.Finding{
+					Version: p.to.Name, Path: path, Before: path, Message: "field " + path + " is no longer selectable",
+					SchemaPath: p.from.tokens("selectableFields"), InOld: true,
+				}
+			})...)
+		}
+		return out
+	},
+}
+
+func jsonPaths(fields []apiextensionsv1.SelectableField) []string {
+	out := make([]string, len(fields))
+	for i, f := range fields {
+		out[i] = f.JSONPath
+	}
+	return out
+}

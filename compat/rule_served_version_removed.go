@@ -1,0 +1,64 @@
+package compat
+
+import (
+	"context"
+
+	"sluice.dev/report"
+)
+
+var servedVersionRemoved = Rule{
+	ID:    "served-version-removed",
+	Level: report.ClientsBroken,
+	Title: "A served version is gone",
+	Why: `Clients name the version in every request, and manifests name it in apiVersion. Those that use the version that is gone are told that ` +
+		`there is no such kind. GitOps tools and Helm releases that hold such manifests fail, too.`,
+	Help: `First serve the new version next to the old one and mark the old one as deprecated with a warning; then stop serving it (served: false) ` +
+		`in a later release; remove it last.`,
+	Unsafe: Example{Old: `
+versions:
+- name: v1alpha1
+  served: true
+  storage: false
+- name: v1
+  served: true
+  storage: true
+`, New: `
+versions:
+- name: v1
+  served: true
+  storage: true
+`},
+	Safe: Example{Old: `
+versions:
+- name: v1alpha1
+  served: true
+  storage: false
+- name: v1
+  served: true
+  storage: true
+`, New: `
+versions:
+- name: v1alpha1
+  served: true
+  storage: false
+  deprecated: true
+  deprecationWarning: example.com/v1alpha1 Widget is deprecated; use example.com/v1
+- name: v1
+  served: true
+  storage: true
+`},
+	whole: func(_ context.Context, c *comparison) []report.Finding {
+		if !c.both() {
+			return nil
+		}
+		var out []report.Finding
+		for _, p := range served(c.oldParts) {
+			if find(c.newParts, p.Name) == nil {
+				out = append(out, report.Finding{
+					Version: p.Name, Message: "version " + p.Name + " was served and is gone", Before: p.Name, SchemaPath: p.tokens("name"), InOld: true,
+				})
+			}
+		}
+		return out
+	},
+}

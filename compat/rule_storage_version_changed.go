@@ -1,0 +1,199 @@
+package compat
+
+import (
+	"context"
+
+	"sluice.dev/report"
+	"sluice.dev/schema/contain"
+)
+
+var storageVersionChanged = Rule{
+	ID:     "storage-version-changed",
+	Level:  report.DataLost,
+	Varies: true,
+	Title:  "Objects do not fit the new storage version, and nothing converts them",
+	Why: `Under the conversion strategy None the API server changes nothing but apiVersion between versions, and then prunes by the schema of the ` +
+		`version that it goes to. Once another version is the storage version, whatever its schema does not know is lost on the next write of an object, ` +
+		`by clients of any version. Where the old storage version is no longer served, objects that the new one refuses cannot be updated either.
+
+A change of the storage version whose schema takes all that the old one takes is not reported.`,
+	Help: `Declare in the new storage version what the old one declares, at least as x-kubernetes-preserve-unknown-fields; or convert with a ` +
+		`webhook; or keep the old storage version.`,
+	Unsafe: Example{
+		Old: `
+versions:
+- name: v1beta1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size:
+              type: integer
+            legacy:
+              type: string
+- name: v1
+  served: true
+  storage: false
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size:
+              type: integer
+`,
+		New: `
+versions:
+- name: v1beta1
+  served: true
+  storage: false
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size:
+              type: integer
+            legacy:
+              type: string
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size:
+              type: integer
+`,
+	},
+	Safe: Example{
+		Old: `
+versions:
+- name: v1beta1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size:
+              type: integer
+- name: v1
+  served: true
+  storage: false
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size:
+              type: integer
+            color:
+              type: string
+`,
+		New: `
+versions:
+- name: v1beta1
+  served: true
+  storage: false
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size:
+              type: integer
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size:
+              type: integer
+            color:
+              type: string
+`,
+	},
+	whole: func(ctx context.Context, c *comparison) []report.Finding {
+		var out []report.Finding
+		from, to := storage(c.oldParts), storage(c.newParts)
+		for _, g := range c.storageGaps(ctx) {
+			f := c.tell(newChange(pair{from, to}, g))
+			f.Message = "the storage version changes from " + from.Name + " to " + to.Name + " without conversion: " + f.Message
+			out = append(out, f)
+		}
+		return out
+	},
+}
+
+// storageGaps are what becomes of objects that were stored in the old storage version once there is another one, and that
+// the comparison of the version with itself does not tell. They are looked for once.
+func (c *comparison) storageGaps(ctx context.Context) []contain.Gap {
+	if !c.storageAsked {
+		c.storageAsked = true
+		c.moved = c.findStorageGaps(ctx)
+	}
+	return c.moved
+}
+
+func (c *comparison) findStorageGaps(ctx context.Context) []contain.Gap {
+	from, to := storage(c.oldParts), storage(c.newParts)
+	if from == nil || to == nil || from.Name == to.Name || converts(c.new) {
+		return nil
+	}
+	same := find(c.newParts, from.Name)
+	var known map[gapKey]bool
+	if same != nil {
+		known = gapKeys(c.decide(ctx, pair{from, same}))
+	}
+	var out []contain.Gap
+	for _, g := range c.decide(ctx, pair{from, to}) {
+		// What is only refused is a matter of writing through the new version, for versions-contradict.
+		stuck := g.Harm == contain.Refused && (same == nil || !same.Served)
+		if (g.Harm == contain.Pruned || stuck) && !known[keyOf(&g)] {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// gapKey tells gaps apart, between whichever versions.
+type gapKey struct {
+	path, keyword, detail string
+	harm                  contain.Harm
+}
+
+func keyOf(g *contain.Gap) gapKey { return gapKey{g.Path.String(), g.Keyword, g.Detail, g.Harm} }
+
+func gapKeys(gaps []contain.Gap) map[gapKey]bool {
+	out := make(map[gapKey]bool, len(gaps))
+	for i := range gaps {
+		out[keyOf(&gaps[i])] = true
+	}
+	return out
+}

@@ -1,0 +1,51 @@
+package compat
+
+import "sluice.dev/report"
+
+var validationRuleAdded = Rule{
+	ID:     "validation-rule-added",
+	Level:  report.ObjectsRatcheted,
+	Varies: true,
+	Title:  "A validation rule was added",
+	Why: `Stored objects were never held against the rule. One that does not satisfy it is refused when the part of it that the rule stands on is ` +
+		`touched: a rule on the whole spec is evaluated with every change of the spec. Where updates are not ratcheted any update is refused, even one of ` +
+		`the status by the controller.
+
+A rule that says no more than what the schema or the old rules say already is not reported.`,
+	Help: `Put the rule on the smallest part that it needs. Let it pass what is stored and unchanged, with optionalOldSelf: true and ` +
+		`"oldSelf.hasValue() && self == oldSelf.value() || …" in front.`,
+	Unsafe: Example{
+		Old: `
+range:
+  type: object
+  required: [min, max]
+  properties:
+    min: {type: integer}
+    max: {type: integer}
+`, New: `
+range:
+  type: object
+  required: [min, max]
+  properties:
+    min: {type: integer}
+    max: {type: integer}
+  x-kubernetes-validations:
+  - rule: self.min <= self.max
+    message: min must not be above max
+`,
+	},
+	Safe: Example{Old: `
+host:
+  type: string
+  minLength: 1
+`, New: `
+host:
+  type: string
+  minLength: 1
+  x-kubernetes-validations:
+  - rule: size(self) > 0
+`},
+	claim: func(c *change) (string, bool) {
+		return "rule " + inline(ruleText(c)) + " was added", c.is("x-kubernetes-validations")
+	},
+}
