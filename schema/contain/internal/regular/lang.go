@@ -1,0 +1,258 @@
+package regular
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+type kind uint8
+
+const (
+	kindNone kind = iota
+	kindAll
+	kindRegex  // source, key, prog
+	kindFinite // finite
+	kindLength // first, last
+	kindNot    // kids[0]
+	kindAnd    // kids
+	kindOr     // kids
+)
+
+// Lang is a set of strings. It is immutable and may be used by several goroutines at once.
+// A nil *Lang is the empty set.
+//
+// A Lang is only a description; Contained and its like build the automata that they
+// need, as far as they need them.
+type Lang struct {
+	kind        kind
+	source      string // the pattern, for messages
+	key         string // equal for regexes that are known to be equal
+	prog        *program
+	finite      *finite
+	first, last int64 // last < 0: unbounded
+	kids        []*Lang
+	// size is the number of nodes below and including this one, counted as often as
+	// they are reached, up to maxSize.
+	size int
+}
+
+// maxSize bounds the size of what is decided. Beyond it every answer is Unknown.
+const maxSize = 10_000
+
+var (
+	none = &Lang{kind: kindNone, size: 1}
+	all  = &Lang{kind: kindAll, size: 1}
+)
+
+// All returns the set of all strings.
+func All() *Lang { return all }
+
+// None returns the empty set.
+func None() *Lang { return none }
+
+// Literal returns the set that contains s only. If s is not valid UTF-8, it is empty.
+func Literal(s string) *Lang { return Finite([]string{s}) }
+
+// Finite returns the set of the given strings, such as the values of an enum, in any
+// order and with any repetitions. Those that are not valid UTF-8 are left out, as no
+// JSON string equals them.
+func Finite(list []string) *Lang {
+	f := newFinite(list)
+	if len(f.strings) == 0 {
+		return none
+	}
+	return &Lang{kind: kindFinite, finite: f, size: 1}
+}
+
+// LengthBetween returns the set of strings that have at least least and at most most
+// runes. A negative most means no upper bound, a negative least means 0. Its cost does not
+// depend on how large the numbers are.
+func LengthBetween(least, most int64) *Lang {
+	least = max(0, least)
+	switch {
+	case most >= 0 && least > most:
+		return none
+	case least == 0 && most < 0:
+		return all
+	}
+	return &Lang{kind: kindLength, first: least, last: most, size: 1}
+}
+
+// Complement returns the set of strings that are not in a.
+func Complement(a *Lang) *Lang {
+	switch a.orNone().kind {
+	case kindNone:
+		return all
+	case kindAll:
+		return none
+	case kindNot:
+		return a.kids[0]
+	default:
+		return &Lang{kind: kindNot, kids: []*Lang{a}, size: sizeOf(a)}
+	}
+}
+
+// Intersect returns the set of strings that are in all of the given sets: all strings
+// when none are given.
+func Intersect(sets ...*Lang) *Lang { return join(kindAnd, all, none, sets) }
+
+// Union returns the set of strings that are in one or more of the given sets: the
+// empty set when none are given.
+func Union(sets ...*Lang) *Lang { return join(kindOr, none, all, sets) }
+
+// join builds an And or an Or; neutral changes nothing in it and zero decides it.
+func join(op kind, neutral, zero *Lang, sets []*Lang) *Lang {
+	kids := make([]*Lang, 0, len(sets))
+	for _, l := range sets {
+		switch l = l.orNone(); l.kind {
+		case neutral.kind:
+		case zero.kind:
+			return zero
+		case op:
+			kids = append(kids, l.kids...)
+		default:
+			kids = append(kids, l)
+		}
+	}
+	switch len(kids) {
+	case 0:
+		return neutral
+	case 1:
+		return kids[0]
+	}
+	return &Lang{kind: op, kids: kids, size: sizeOf(kids...)}
+}
+
+func sizeOf(kids ...*Lang) int {
+	n := 1
+	for _, l := range kids {
+		n = min(n+l.size, maxSize+1)
+	}
+	return n
+}
+
+func (l *Lang) orNone() *Lang {
+	if l == nil {
+		return none
+	}
+	return l
+}
+
+// Match reports whether s is in the set, exactly and without a budget: its time is at
+// most proportional to the length of s times the size of the patterns. Bytes that are no valid UTF-8
+// count as U+FFFD, as in regexp.
+func (l *Lang) Match(s string) bool {
+	m := meter{limit: Spent{States: maxInt, Steps: maxInt}}
+	return l.orNone().match(s, &m, map[*Lang]bool{})
+}
+
+const maxInt = int(^uint(0) >> 1)
+
+// match is Match with a meter; the result means nothing once the meter is over. The
+// memo keeps shared parts from being looked at more than once.
+func (l *Lang) match(s string, m *meter, memo map[*Lang]bool) bool {
+	m.step(1)
+	switch l.kind {
+	case kindNone:
+		return false
+	case kindAll:
+		return true
+	case kindFinite:
+		return l.finite.contains(s)
+	case kindLength:
+		m.step(len(s) / 8)
+		n := int64(utf8.RuneCountInString(s))
+		return n >= l.first && (l.last < 0 || n <= l.last)
+	case kindRegex, kindNot, kindAnd, kindOr:
+	}
+	if known, ok := memo[l]; ok {
+		return known
+	}
+	var in bool
+	switch l.kind {
+	case kindRegex:
+		in = l.prog.match(s, m)
+	case kindNot:
+		in = !l.kids[0].match(s, m, memo)
+	case kindAnd:
+		in = !slices.ContainsFunc(l.kids, func(k *Lang) bool { return !k.match(s, m, memo) })
+	case kindOr:
+		in = slices.ContainsFunc(l.kids, func(k *Lang) bool { return k.match(s, m, memo) })
+	case kindNone, kindAll, kindFinite, kindLength:
+	}
+	memo[l] = in
+	return in
+}
+
+// String describes the set for a message, in a few hundred bytes at most.
+func (l *Lang) String() string {
+	var b strings.Builder
+	l.orNone().describe(&b, 3)
+	return b.String()
+}
+
+// Bounds of a description: of a quoted string in bytes, and of a list in members.
+const (
+	maxQuoted = 60
+	maxListed = 4
+)
+
+func (l *Lang) describe(b *strings.Builder, depth int) {
+	list := func(open, sep, end string, n int, item func(i int)) {
+		b.WriteString(open)
+		for i := range min(n, maxListed) {
+			if i > 0 {
+				b.WriteString(sep)
+			}
+			item(i)
+		}
+		if n > maxListed {
+			fmt.Fprintf(b, "%s… (%d)", sep, n)
+		}
+		b.WriteString(end)
+	}
+	kids := func(sep string) {
+		if depth == 0 {
+			b.WriteString("(…)")
+			return
+		}
+		list("(", sep, ")", len(l.kids), func(i int) { l.kids[i].describe(b, depth-1) })
+	}
+	switch l.kind {
+	case kindNone:
+		b.WriteString("none")
+	case kindAll:
+		b.WriteString("all")
+	case kindRegex:
+		b.WriteString(quote(l.source))
+	case kindFinite:
+		list("{", ", ", "}", len(l.finite.strings), func(i int) { b.WriteString(quote(l.finite.strings[i])) })
+	case kindLength:
+		if l.last < 0 {
+			fmt.Fprintf(b, "length %d..", l.first)
+		} else {
+			fmt.Fprintf(b, "length %d..%d", l.first, l.last)
+		}
+	case kindNot:
+		b.WriteString("not ")
+		l.kids[0].describe(b, max(0, depth-1))
+	case kindAnd:
+		kids(" and ")
+	case kindOr:
+		kids(" or ")
+	}
+}
+
+// quote returns s in quotes, cut to maxQuoted bytes.
+func quote(s string) string {
+	if len(s) <= maxQuoted {
+		return fmt.Sprintf("%q", s)
+	}
+	cut := maxQuoted
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%q…", s[:cut])
+}

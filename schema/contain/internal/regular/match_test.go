@@ -1,0 +1,43 @@
+package regular
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestMatchAgreesWithRegexp(t *testing.T) {
+	patterns := []string{
+		``, `a`, `^a`, `a$`, `^a$`, `^$`, `$^`, `^^$$`, `a^b`, `a$b`, `(?m)a$\n^b`, `(?m)^$`, `(?m)^a$`, `\Aa\z`, `(?m)\Aa\z`,
+		`\b`, `\B`, `\ba\b`, `\Ba\B`, `^\b`, `\b$`, `^\B$`, `\b\B`, `a\b-\bb`, `(?:\b|a)+$`, `(\b|^)*a`, `(?:^|-)a(?:$|-)`,
+		`(?i)k`, `(?i)ſ`, `(?i)[a-k]+$`, `(?i)é`, `(?i:a)b`, `^(?i)straße$`,
+		`.`, `^.$`, `^(?s:.)$`, `^[^a]$`, `[^\x00-\x{10FFFF}]`, `a[^\x00-\x{10FFFF}]?b`, `[\x{d800}-\x{dfff}]`, `^[\x{d7ff}-\x{e000}]$`,
+		`a{0}`, `^a{3}$`, `^a{2,}$`, `^a{1,2}?$`, `^(?:a|ab)(?:c|bcd)$`, `^(?:a*)*$`, `^(?:a|b)*?b$`, `(?U)^a+$`, `\Qa.b\E`,
+		`^\pL+$`, `^\PL+$`, `^[[:word:]]+$`, `^\d+\.\d+$`, `x*`, `(?:)`, `|`, `a||b`, `^(?:|a)+$`, `(a|$)b?`, `(?:$)+a?`,
+		`(?m:$)\n`, `\n(?m:^)a`, `(?m:^)(?m:$)`, `(?m:$)(?m:^)\n`, `a(?m:$)\b`, `\z\B\A`, `(?m:^)\b\w`,
+		`^a{12}$`, `^[a-b]{3,12}$`, `^(.){0,20}$`, `^((?s).){12,}$`, `(?i)^(k){2,13}$`, `(?m)^[ab\n]{1,20}$`, `^(ab){1,20}$`, `^[a\n]{2,20}?\z`,
+	}
+	texts := append(allTexts("ab-\né", 3), "k", "K", "\u212a", "s", "S", "ſ", "Straße", "STRASSE", "STRAßE", "a.b", "1.5", "中", "\U0001f600",
+		"\ud7ff", "\ue000", "\ufffd", "aaa", "aaaa", strings.Repeat("a", 12), strings.Repeat("b", 13), strings.Repeat("é", 12), strings.Repeat("\n", 12), "kK\u212a", "abab", "abcd", "x\ny\nz", "a\n", "\na", "\n\n", "_a_", "a b", "\xff", "a\xffb")
+	for _, p := range patterns {
+		re, l := regexp.MustCompile(p), mustCompile(t, p)
+		for _, s := range texts {
+			if got, want := l.Match(s), re.MatchString(s); got != want {
+				t.Errorf("pattern %q, string %q: got %v, regexp says %v", p, s, got, want)
+			}
+		}
+	}
+}
+
+func TestMatchAgreesWithRegexpOnRandomPatterns(t *testing.T) {
+	forSeeds(t, 8_000, func(t *testing.T, s source) {
+		p := s.pattern(2)
+		re, l := regexp.MustCompile(p), mustCompile(t, p)
+		for range 12 {
+			text := s.text(7)
+			if got, want := l.Match(text), re.MatchString(text); got != want {
+				t.Errorf("pattern %q, string %q: got %v, regexp says %v", p, text, got, want)
+			}
+		}
+	})
+}
