@@ -1,0 +1,271 @@
+package regular
+
+import (
+	"cmp"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Contained decides whether every string of a is in b. A witness is a string of a that is not
+// in b: one with the fewest runes and, of these, one of the most readable
+// (lower-case letters first, then digits, other printable ASCII, other letters,
+// everything else).
+func Contained(a, b *Lang, budget Budget) Answer {
+	return find(Intersect(a, Complement(b)), budget)
+}
+
+// Empty decides whether a contains no string. A witness is a member of a, chosen as for
+// Contained.
+func Empty(a *Lang, budget Budget) Answer { return find(a, budget) }
+
+// Equal decides whether a and b contain the same strings. A witness is a string that is in
+// one of them only, chosen as for Contained.
+func Equal(a, b *Lang, budget Budget) Answer {
+	return find(Union(Intersect(a, Complement(b)), Intersect(b, Complement(a))), budget)
+}
+
+// find decides whether l is empty; a witness is a member.
+func find(l *Lang, budget Budget) Answer {
+	budget = budget.orDefault()
+	d := &decision{
+		query:  newQuery(l, budget),
+		budget: budget,
+	}
+	return d.run()
+}
+
+func newQuery(l *Lang, budget Budget) *query {
+	return &query{
+		lang:    l.orNone(),
+		m:       &meter{limit: Spent{States: budget.States, Steps: budget.Steps}},
+		regexes: map[string]int{},
+	}
+}
+
+// decision is a query on its way to an answer.
+type decision struct {
+	*query
+	budget Budget
+	best   candidate
+	gaps   []string // what could not be decided
+}
+
+// candidate is the best member found so far.
+type candidate struct {
+	ok     bool
+	text   string
+	length int64
+	cost   int64
+}
+
+// better reports whether a is to be preferred to b.
+func (a candidate) better(b candidate) bool {
+	if a.ok != b.ok {
+		return a.ok
+	}
+	return a.compare(b) < 0
+}
+
+// compare orders strings by length and then by readability.
+func (a candidate) compare(b candidate) int {
+	return cmp.Or(cmp.Compare(a.length, b.length), cmp.Compare(a.cost, b.cost), cmp.Compare(a.text, b.text))
+}
+
+func newCandidate(s string) candidate {
+	c := candidate{ok: true, text: s}
+	for _, r := range s {
+		c.length++
+		c.cost += int64(cost(r))
+	}
+	return c
+}
+
+func (d *decision) run() Answer {
+	tasks, ok := d.tasks()
+	if !ok {
+		return Answer{Reason: fmt.Sprintf("the combination of constraints is too large (%d parts and more)", min(d.lang.size, maxSize)), Spent: d.m.spent}
+	}
+	for i, t := range tasks {
+		if d.best.ok && t.first > d.best.length {
+			break
+		}
+		part := d.m.share(len(tasks) - i)
+		d.solve(t, part)
+		d.m.add(part)
+	}
+	if !d.best.ok && len(d.gaps) > 0 {
+		d.guess(tasks)
+	}
+	answer := Answer{Spent: d.m.spent}
+	switch {
+	case d.best.ok:
+		answer.Verdict, answer.Witness, answer.Shortest = Refuted, d.best.text, len(d.gaps) == 0
+	case len(d.gaps) > 0:
+		answer.Reason = d.gaps[0]
+		if n := len(d.gaps) - 1; n > 0 {
+			answer.Reason += fmt.Sprintf(" (and %d more)", n)
+		}
+	default:
+		answer.Verdict = Proved
+	}
+	return answer
+}
+
+// attempts are the ways to search, each with the part of what is left of the budget that it may
+// spend.
+var attempts = [...]struct {
+	nondet bool
+	parts  int
+}{{false, 8}, {true, 2}, {false, 1}}
+
+// solve looks for the best member of one task.
+func (d *decision) solve(t task, m *meter) {
+	last := t.last
+	if d.best.ok {
+		last = min(last, d.best.length)
+	}
+	if f := d.shortestList(t.conj); f != nil {
+		d.list(f, t, last, m)
+		return
+	}
+	// A deterministic search is fastest where it fits. A non-deterministic one, that leaves out
+	// what is below something seen before, gets through where sets explode. And some that
+	// fit neither need nothing but more of the first.
+	for i, attempt := range attempts {
+		part := m.share(attempt.parts)
+		p := newProduct(d.query, t.conj, false, part)
+		p.nondet = attempt.nondet
+		s := newSearch(p)
+		f, ok := s.run(t.first, last)
+		m.add(part)
+		switch {
+		case part.over:
+			if i == len(attempts)-1 {
+				d.gaps = append(d.gaps, part.spentOf(d.budget)+" on "+d.describe(t.conj))
+				return
+			}
+			continue
+		case !ok:
+		case f.length > int64(d.budget.Runes):
+			d.gaps = append(d.gaps, d.tooLong(f.length, t.conj))
+		default:
+			if c := newCandidate(s.text(f)); c.better(d.best) {
+				d.best = c
+			}
+		}
+		return
+	}
+}
+
+func (d *decision) tooLong(length int64, conj []*expr) string {
+	return fmt.Sprintf("a string of %d runes, more than the %d allowed, in %s", length, d.budget.Runes, d.describe(conj))
+}
+
+// shortestList returns the smallest finite set that a conjunction demands, or nil.
+func (d *decision) shortestList(conj []*expr) *finite {
+	var out *finite
+	for _, e := range conj {
+		if e.op != exprLeaf || e.neg {
+			continue
+		}
+		if f := d.leaves[e.leaf].finite; f != nil && (out == nil || len(f.strings) < len(out.strings)) {
+			out = f
+		}
+	}
+	return out
+}
+
+// list goes through a finite set.
+func (d *decision) list(f *finite, t task, last int64, m *meter) {
+	for _, s := range f.strings {
+		m.step(1 + len(s)/8)
+		if n := int64(utf8.RuneCountInString(s)); n < t.first || n > last {
+			continue
+		}
+		c := newCandidate(s)
+		if !c.better(d.best) || !d.satisfies(s, t.conj, m) {
+			continue
+		}
+		if m.over {
+			break
+		}
+		if c.length > int64(d.budget.Runes) {
+			d.gaps = append(d.gaps, d.tooLong(c.length, t.conj))
+			continue
+		}
+		d.best = c
+	}
+	if m.over {
+		d.gaps = append(d.gaps, m.spentOf(d.budget)+" on "+d.describe(t.conj))
+	}
+}
+
+// satisfies reports whether s is in all of conj, if the meter is not over.
+func (d *decision) satisfies(s string, conj []*expr, m *meter) bool {
+	memo := map[*Lang]bool{}
+	for _, e := range conj {
+		in := e.eval(func(leaf int) truth {
+			if d.leaves[leaf].match(s, m, memo) {
+				return always
+			}
+			return never
+		})
+		if in != always {
+			return false
+		}
+	}
+	return true
+}
+
+// describe names the leaves of a conjunction for a message.
+func (d *decision) describe(conj []*expr) string {
+	seen := map[int]bool{}
+	var kids []*Lang
+	for _, e := range conj {
+		e.walk(func(int) truth { return open }, func(leaf *expr) {
+			if !seen[leaf.leaf] {
+				seen[leaf.leaf] = true
+				kids = append(kids, d.leaves[leaf.leaf])
+			}
+		})
+	}
+	return Intersect(kids...).String()
+}
+
+// Guessing: how many strings are tried for each task, and what part of the budget
+// all of it may take on top.
+const (
+	guesses    = 24
+	guessShare = 2
+)
+
+// guess tries a few strings that satisfy what the tasks demand without complement,
+// after the search has failed: what is found is a witness all the same, though
+// a shorter one may exist.
+func (d *decision) guess(tasks []task) {
+	m := &meter{limit: Spent{States: d.budget.States / guessShare, Steps: d.budget.Steps / guessShare}}
+	for i, t := range tasks {
+		demand := task{first: t.first, last: min(t.last, int64(d.budget.Runes))}
+		if demand.first > demand.last {
+			continue
+		}
+		for _, e := range t.conj {
+			if e.op == exprLeaf && !e.neg {
+				demand.conj = append(demand.conj, e)
+			}
+		}
+		part := m.share(len(tasks) - i)
+		half := part.share(2)
+		list := d.sample(demand, guesses, true, half)
+		part.add(half)
+		for _, s := range list {
+			if in := d.lang.match(s, part, map[*Lang]bool{}); part.over {
+				break
+			} else if c := newCandidate(s); in && c.better(d.best) {
+				d.best = c
+			}
+		}
+		m.add(part)
+	}
+	d.m.add(m)
+}
