@@ -4,7 +4,6 @@ import (
 	"context"
 	"regexp"
 	"slices"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -12,6 +11,7 @@ import (
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
+	"sluice.dev/schema/contain/internal/regular"
 	"sluice.dev/schema/upstream"
 )
 
@@ -37,7 +37,7 @@ type Options struct {
 	Namespaced           bool
 	// KubeVersion decides which formats are checked and whether updates are ratcheted; nil means the linked libraries'.
 	KubeVersion *version.Version
-	// Steps bounds the search for one gap (default 200,000; a step is about a microsecond), Visits the number of places
+	// Steps bounds the search for one gap (default 100,000; a step is about a microsecond), Visits the number of places
 	// that are compared (default 1,000,000), Tries the number of candidates that are confirmed for one gap (default 48).
 	Steps, Visits, Tries int
 	// Only, where not nil, names the keywords that are looked at; others are passed over, and Contained then says nothing
@@ -91,7 +91,8 @@ func Decide(ctx context.Context, old, new Side, opts Options) Result {
 	}
 	o := &opts
 	w := &walker{opts: o, old: newTranslator(o), new: newTranslator(o)}
-	w.solver = logic.Solver{Strings: o.strings(), Budget: orDefault(o.Steps, 200_000)}
+	w.solver = logic.Solver{Strings: o.strings(), Budget: orDefault(o.Steps, 100_000)}
+	w.local = logic.Solver{Strings: o.strings(), Budget: w.solver.Budget / 5}
 	oldRoot, newRoot := place{node: old.Node, pos: atRoot}, place{node: new.Node, pos: atRoot}
 	w.walk(oldRoot, newRoot)
 	s := &search{
@@ -124,12 +125,13 @@ func (r *Result) add(g Gap) {
 
 // library answers the solver's questions about strings, and remembers what it has parsed.
 type library struct {
-	compiled map[string]*regexp.Regexp
-	rules    map[string]parsedRule
+	compiled  map[string]*regexp.Regexp
+	languages map[string]*regular.Lang
+	rules     map[string]parsedRule
 }
 
 func newLibrary() *library {
-	return &library{compiled: map[string]*regexp.Regexp{}, rules: map[string]parsedRule{}}
+	return &library{compiled: map[string]*regexp.Regexp{}, rules: map[string]parsedRule{}, languages: map[string]*regular.Lang{}}
 }
 
 // MatchPattern implements [logic.Checker].
@@ -147,25 +149,3 @@ func (l *library) MatchFormat(name, s string) bool { return matchFormat(name, s)
 
 // Samples implements [logic.Strings].
 func (l *library) Samples(format string) []string { return formats[format].samples }
-
-// Members implements [logic.Strings] with a few candidates.
-func (l *library) Members(match, avoid []string, length logic.Length, n int) ([]string, bool) {
-	var out []string
-	base := []string{"a", "b", "abc", "example", "1", "0", "1Gi", "10", "A", "a-b", "example.com", "https://example.com", "", "!", "a b", "1s", "1h"}
-	for _, s := range base {
-		ok := true
-		for _, m := range match {
-			ok = ok && l.MatchPattern(m, s)
-		}
-		for _, m := range avoid {
-			ok = ok && !l.MatchPattern(m, s)
-		}
-		if ok && int64(len(s)) >= length.Min && int64(len(s)) <= length.Max {
-			out = append(out, s)
-		}
-	}
-	if length.Min > 20 && len(match) == 0 {
-		out = append(out, strings.Repeat("a", int(length.Min)))
-	}
-	return out, false
-}

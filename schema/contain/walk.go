@@ -22,6 +22,7 @@ type walker struct {
 	opts     *Options
 	old, new *translator
 	solver   logic.Solver
+	local    logic.Solver // with a smaller budget: what it gives up on is looked at again with the whole schema
 	suspects []suspect
 	path     []walkStep
 	visits   int
@@ -58,7 +59,7 @@ func (w *walker) publicPath() Path {
 
 // proved tells whether no value that the old schema accepts here makes goal true.
 func (w *walker) proved(o place, goal logic.Formula) bool {
-	return w.solver.Solve(1, w.old.accepts(o), goal).None
+	return w.local.Solve(1, w.old.accepts(o), goal).None
 }
 
 func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {

@@ -177,6 +177,7 @@ func (s *Solver) keep(st *state, candidates []any, want int) []any {
 	var out []any
 next:
 	for _, v := range candidates {
+		s.steps += 1 + len(st.all)/4
 		for _, f := range st.all {
 			if Eval(f, v, s.Strings) == No {
 				continue next
