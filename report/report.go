@@ -78,8 +78,9 @@ type Finding struct {
 	// Rule is the ID of the rule, kebab-case, for example enum-value-removed.
 	Rule string `json:"rule"`
 	// Level is the level of harm; empty for notes and undecided changes.
-	Level    Level    `json:"level,omitempty"`
-	Outcome  Outcome  `json:"outcome"`
+	Level   Level   `json:"level,omitempty"`
+	Outcome Outcome `json:"outcome"`
+	// Severity of a note is Warn: it is told among the notes and fails nothing.
 	Severity Severity `json:"severity"`
 	// CRD is the name of the CustomResourceDefinition, for example widgets.example.com.
 	CRD string `json:"crd"`
@@ -156,15 +157,24 @@ type Report struct {
 	FailMode string `json:"failMode"`
 }
 
-// Sort orders CRDs by name and the findings of each by severity, level, rule, version, path and message, and removes
-// findings that are equal in all of these. Printers expect a sorted report.
+// Sort orders CRDs by name and the findings of each by severity, outcome, level, rule, version, path and message, and
+// removes findings that are equal in all of these and in their values. Of such equals the one with a witness stays, then
+// the one with a position, so that the result does not depend on the order in which they were added.
 func (r *Report) Sort() {
-	slices.SortStableFunc(r.CRDs, func(a, b CRD) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range r.CRDs {
 		fs := r.CRDs[i].Findings
-		slices.SortStableFunc(fs, compareFindings)
+		slices.SortStableFunc(fs, func(a, b Finding) int { return cmp.Or(compareFindings(a, b), compareEvidence(a, b)) })
 		r.CRDs[i].Findings = slices.CompactFunc(fs, func(a, b Finding) bool { return compareFindings(a, b) == 0 })
 	}
+	slices.SortStableFunc(r.CRDs, func(a, b CRD) int {
+		return cmp.Or(
+			cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Verdict, b.Verdict),
+			slices.CompareFunc(a.Findings, b.Findings, func(a, b Finding) int {
+				return cmp.Or(compareFindings(a, b), compareEvidence(a, b))
+			}),
+		)
+	})
 }
 
 // Failing counts the findings that make the check fail.
@@ -196,10 +206,50 @@ func compareFindings(a, b Finding) int {
 	)
 }
 
-func severityRank(s Severity) int {
-	return slices.Index([]Severity{Fail, Warn, Off}, s)
+// compareEvidence orders findings that say the same: the one that shows more comes first.
+func compareEvidence(a, b Finding) int {
+	return cmp.Or(
+		compareOptional(a.Witness, b.Witness, func(a, b Witness) int {
+			return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Old, b.Old), cmp.Compare(a.Effect, b.Effect))
+		}),
+		compareOptional(a.Position, b.Position, func(a, b Position) int {
+			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		}),
+		compareOptional(a.Objects, b.Objects, func(a, b Objects) int {
+			return cmp.Or(cmp.Compare(b.Affected, a.Affected), cmp.Compare(b.Checked, a.Checked), slices.Compare(a.Examples, b.Examples))
+		}),
+		compareOptional(a.Suppressed, b.Suppressed, func(a, b Suppression) int {
+			return cmp.Or(cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Expires, b.Expires))
+		}),
+	)
 }
 
+// compareOptional orders what is there before what is not.
+func compareOptional[T any](a, b *T, compare func(a, b T) int) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	}
+	return compare(*a, *b)
+}
+
+// severityRank puts severities that do not exist last.
+func severityRank(s Severity) int {
+	return rankIn(s, Fail, Warn, Off)
+}
+
+// outcomeRank puts outcomes that do not exist last.
 func outcomeRank(o Outcome) int {
-	return slices.Index([]Outcome{Violation, Undecided, Note}, o)
+	return rankIn(o, Violation, Undecided, Note)
+}
+
+func rankIn[T comparable](x T, order ...T) int {
+	if i := slices.Index(order, x); i >= 0 {
+		return i
+	}
+	return len(order)
 }

@@ -1,0 +1,151 @@
+package report
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Names, messages and witnesses come from files and clusters that nobody vouches for. What is printed for people passes
+// through this file, so that it can neither drive a terminal, nor hide or reorder text, nor give orders to the CI system
+// that reads the log.
+
+// visible returns s as one line in which every rune is printable (Go's definition: letters, marks, numbers, punctuation,
+// symbols and the ASCII space). All others, line breaks and bytes that are no UTF-8 included, stand as \n, \x1b, \u202e.
+func visible(s string) string {
+	i := firstUnprintable(s)
+	if i == len(s) {
+		return defuse(s)
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 16)
+	b.WriteString(s[:i])
+	for i < len(s) {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n <= 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unicode.IsPrint(r):
+			b.WriteString(s[i : i+n])
+		default:
+			b.WriteString(escapeRune(r))
+		}
+		i += n
+	}
+	return defuse(b.String())
+}
+
+func firstUnprintable(s string) int {
+	for i, r := range s {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return i
+		}
+	}
+	return len(s)
+}
+
+func escapeRune(r rune) string {
+	switch {
+	case r == '\n':
+		return `\n`
+	case r == '\r':
+		return `\r`
+	case r == '\t':
+		return `\t`
+	case r < 0x80:
+		return fmt.Sprintf(`\x%02x`, r)
+	case r <= 0xffff:
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
+}
+
+// A CI system takes some lines of a log for commands: GitHub those that begin with "::" after spaces and those with
+// "##[" anywhere, Azure "##vso[", TeamCity "##teamcity[".
+var logCommand = regexp.MustCompile(`##([A-Za-z]*\[)`)
+
+// defuse changes a line so that no CI system takes it for a command.
+func defuse(line string) string {
+	if rest := strings.TrimLeft(line, " "); strings.HasPrefix(rest, "::") {
+		line = line[:len(line)-len(rest)] + `\x3a` + rest[1:]
+	}
+	if strings.Contains(line, "##") {
+		line = logCommand.ReplaceAllString(line, `#\x23$1`)
+	}
+	return line
+}
+
+// visibleLines splits raw text into lines and makes each of them visible. At most limit lines (0: all) of at most width
+// bytes (0: any) are returned, and the number of lines left out.
+func visibleLines(raw string, limit, width int) (lines []string, more int) {
+	raw = strings.TrimRight(raw, "\n")
+	if raw == "" {
+		return nil, 0
+	}
+	for {
+		line, rest, found := strings.Cut(raw, "\n")
+		lines = append(lines, visibleClip(line, width))
+		if !found {
+			return lines, 0
+		}
+		if limit > 0 && len(lines) == limit {
+			return lines, strings.Count(rest, "\n") + 1
+		}
+		raw = rest
+	}
+}
+
+// visibleClip makes raw text visible as one line of at most about width bytes (0: any). It looks only at as much of
+// raw as it needs.
+func visibleClip(raw string, width int) string {
+	if width <= 0 || len(raw) <= width {
+		return clip(visible(raw), width)
+	}
+	head := cut(raw, width)
+	return fmt.Sprintf("%s… (%s)", cut(visible(head), width), plural(int64(len(raw)-len(head)), "more byte"))
+}
+
+// clip shortens visible text to at most about width bytes (0: any) and says how much is left out.
+func clip(s string, width int) string {
+	if width <= 0 || len(s) <= width {
+		return s
+	}
+	short := cut(s, width)
+	return fmt.Sprintf("%s… (%s)", short, plural(int64(len(s)-len(short)), "more byte"))
+}
+
+// cut returns the first n bytes of s, less those of a rune that would be cut in two.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := n; i > n-utf8.UTFMax && i > 0; i-- {
+		if utf8.RuneStart(s[i]) {
+			return s[:i]
+		}
+	}
+	return s[:n]
+}
+
+// plural writes a count with thousands separated and the noun in its number: "1 place", "1,204 places".
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return number(n) + " " + noun + "s"
+}
+
+// number writes n with its thousands separated by commas.
+func number(n int64) string {
+	s := fmt.Sprint(n)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}

@@ -1,0 +1,98 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// githubLimit is how many annotations of each kind GitHub shows for one step. It drops the others without a word:
+// https://github.com/actions/toolkit/blob/main/docs/problem-matchers.md#limitations
+const githubLimit = 10
+
+// appendGitHub writes one workflow command for each cause, worst first. Where there are more of a kind than GitHub
+// shows, the last one that it shows says how many are missing. The last line is for the log.
+func appendGitHub(b *bytes.Buffer, r *Report, o Options) error {
+	p := newPage(r, o)
+	for _, kind := range []struct {
+		class   class
+		command string
+	}{{failing, "error"}, {warning, "warning"}, {noting, "notice"}} {
+		items := annotations(p, kind.class)
+		shown := len(items)
+		if shown > githubLimit {
+			shown = githubLimit - 1
+		}
+		for _, x := range items[:shown] {
+			x.write(b, kind.command, o)
+		}
+		if rest := items[shown:]; len(rest) > 0 {
+			findings := 0
+			for _, x := range rest {
+				findings += len(x.group.entries)
+			}
+			fmt.Fprintf(b, "::%s title=sluice check::… and %s that GitHub has no room for; the log of sluice check has them\n",
+				kind.command, plural(int64(findings), "more finding"))
+		}
+	}
+	b.WriteString(paint(p.conclusion(), false) + "\n")
+	return nil
+}
+
+// annotation is one cause in one CRD.
+type annotation struct {
+	sheet *sheet
+	group *group
+}
+
+// annotations lists the groups of a class over all CRDs, worst first.
+func annotations(p *page, of class) []annotation {
+	var all []annotation
+	for i := range p.crds {
+		for j := range p.crds[i].groups {
+			if g := &p.crds[i].groups[j]; g.lead().class == of {
+				all = append(all, annotation{&p.crds[i], g})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b annotation) int {
+		x, y := a.group.lead(), b.group.lead()
+		return cmp.Or(
+			cmp.Compare(outcomeRank(x.Outcome), outcomeRank(y.Outcome)),
+			cmp.Compare(x.Level.rank(), y.Level.rank()),
+		)
+	})
+	return all
+}
+
+// write writes the workflow command, whose file and line are those of the first place.
+func (a annotation) write(b *bytes.Buffer, command string, o Options) {
+	e := a.group.lead()
+	b.WriteString("::" + command + " ")
+	if at, ok := e.Position.inRepository(o.Root); ok {
+		fmt.Fprintf(b, "file=%s,", githubProperty(at.File))
+		if at.Line > 0 {
+			fmt.Fprintf(b, "line=%d,", at.Line)
+		}
+		if at.Column > 0 {
+			fmt.Fprintf(b, "col=%d,", at.Column)
+		}
+	}
+	title := e.Rule
+	if n := len(a.group.places); n > 1 {
+		title += ", " + plural(int64(n), "place")
+	}
+	fmt.Fprintf(b, "title=%s::%s\n", githubProperty(title), githubData(e.sentence(a.sheet)))
+}
+
+// githubData and githubProperty escape what the runner would take for an end:
+// https://github.com/actions/toolkit/blob/main/packages/core/src/command.ts
+func githubData(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+func githubProperty(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
+}

@@ -1,0 +1,377 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // for the template and the style
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"strings"
+)
+
+// What a page holds at most unless everything is asked for.
+const (
+	htmlGroups    = 60  // of one CRD
+	htmlAllGroups = 240 // of all CRDs
+	htmlPlaces    = 20
+	htmlWitness   = 40  // lines of one witness
+	htmlWitnesses = 900 // lines of all witnesses
+	htmlSheets    = 400 // CRDs in the overview
+)
+
+var (
+	//go:embed html.tmpl
+	htmlTemplate string
+	//go:embed html.css
+	htmlStyle string
+)
+
+type htmlPage struct {
+	Style          template.CSS
+	StyleHash      string
+	Old, New, Kube string
+	Mode, FailMode string
+	Result, Class  string
+	Conclusion     string
+	Tiles          []htmlTile
+	Levels         []htmlLevel
+	Sheets         []htmlSheet
+	Quiet          []htmlSheet // CRDs without findings to show
+	QuietTitle     string
+	MoreSheets     string
+	Skipped        string
+	Filters        []htmlFilter
+	Told           bool // there are findings to show
+}
+
+type htmlTile struct {
+	Class, Label string
+	Count        string
+}
+
+type htmlLevel struct {
+	Index, Number string
+	Name, Meaning string
+	X, Middle     int
+	Count         string
+	Present       bool
+}
+
+type htmlFilter struct {
+	Class, Label string
+	Count        string
+}
+
+type htmlSheet struct {
+	ID        int
+	Name      string
+	Verdict   string
+	Class     string
+	Told      string
+	Objects   string
+	Strip     []htmlLevel
+	StripText string
+	Groups    []htmlGroup
+	More      string
+}
+
+type htmlGroup struct {
+	Class, Word    string
+	Rule, Message  string
+	Open           bool
+	Count          string
+	Level, LevelID string
+	Meaning        string
+	Places         []htmlPlace
+	MorePlaces     string
+	HasBefore      bool
+	HasAfter       bool
+	HasAt          bool
+	Reason         string
+	Objects, Names string
+	Affected       bool
+	Accepted       string
+	Old, Witness   string
+	WitnessNote    string
+	Effect         string
+	Title          string
+	Why, Way       []string
+}
+
+type htmlPlace struct {
+	Versions, Path, At, Before, After string
+}
+
+// Cells of the picture, in SVG units.
+const (
+	htmlCell  = 26
+	htmlPitch = 30
+)
+
+func appendHTML(b *bytes.Buffer, r *Report, o Options) error {
+	t, err := template.New("report").Parse(htmlTemplate)
+	if err != nil {
+		return fmt.Errorf("cannot write HTML: %w", err)
+	}
+	if err := t.Execute(b, newHTMLPage(newPage(r, o), o)); err != nil {
+		return fmt.Errorf("cannot write HTML: %w", err)
+	}
+	return nil
+}
+
+func newHTMLPage(p *page, o Options) *htmlPage {
+	hash := sha256.Sum256([]byte(htmlStyle))
+	h := &htmlPage{
+		Style:     template.CSS(htmlStyle), //nolint:gosec // the embedded file, nothing of the report
+		StyleHash: base64.StdEncoding.EncodeToString(hash[:]),
+		Old:       p.old, New: p.new, Kube: p.kube, Mode: p.mode, FailMode: p.failMode,
+		Levels: htmlLevels(nil),
+	}
+	h.Result, h.Class, h.Conclusion = p.htmlResult()
+	safe := 0
+	for i := range p.crds {
+		if p.crds[i].worst > warning {
+			safe++
+		}
+	}
+	for _, x := range []htmlTile{
+		{"fail", "failing findings", number(int64(p.sum.Fail))},
+		{"warn", "warnings", number(int64(p.sum.Warn))},
+		{"undecided", "of them undecided", number(int64(p.sum.Undecided))},
+		{"note", "notes", number(int64(p.sum.Notes))},
+		{"suppressed", "suppressed", number(int64(p.sum.Suppressed))},
+		{"ok", "CRDs pass", number(int64(safe))},
+	} {
+		if x.Count == "0" {
+			x.Class += " none"
+		}
+		h.Tiles = append(h.Tiles, x)
+	}
+	if p.total > 0 {
+		h.Skipped = fmt.Sprintf("Skipped %s of other kinds: %s.", plural(int64(p.total), "document"), strings.Join(p.skipped, ", "))
+	}
+	m := htmlMaker{Options: o, witness: htmlWitnesses, groups: htmlAllGroups}
+	t := textPrinter{Options: o, page: p}
+	loud, quiet := t.split()
+	var shown [classes]int
+	for i, s := range append(loud, quiet...) {
+		if !o.Verbose && i == htmlSheets {
+			h.MoreSheets = "… and " + plural(int64(len(p.crds)-i), "more CRD")
+			break
+		}
+		sheet := m.sheet(&s, i+1)
+		if len(sheet.Groups) == 0 {
+			h.Quiet = append(h.Quiet, sheet)
+			continue
+		}
+		h.Sheets = append(h.Sheets, sheet)
+		for c, n := range s.count {
+			shown[c] += n
+		}
+	}
+	h.QuietTitle = plural(int64(len(h.Quiet)), "CRD") + " without anything to tell"
+	h.Told = len(h.Sheets) > 0
+	for _, x := range []struct {
+		class class
+		label string
+	}{{failing, "failing"}, {warning, "warnings"}, {noting, "notes"}, {suppressed, "suppressed"}, {silent, "off"}} {
+		if shown[x.class] > 0 && (x.class != silent || o.Verbose) {
+			h.Filters = append(h.Filters, htmlFilter{x.class.String(), x.label, number(int64(shown[x.class]))})
+		}
+	}
+	return h
+}
+
+func (p *page) htmlResult() (result, class, conclusion string) {
+	told := counts([classes]int{p.sum.Fail, p.sum.Warn, p.sum.Notes, p.sum.Suppressed, p.sum.Off}, p.sum.Undecided)
+	crds := plural(int64(p.sum.CRDs), "CRD")
+	switch {
+	case p.sum.CRDs == 0:
+		return "Nothing to check", "note", "No CRD was compared."
+	case p.sum.Fail > 0:
+		return "Fail", "fail", fmt.Sprintf("%s of %s would do harm: %s.", number(int64(p.sum.FailingCRDs)), crds, told)
+	case p.sum.Warn > 0:
+		return "Pass, with warnings", "warn", fmt.Sprintf("%s of %s: %s.", number(int64(p.sum.WarningCRDs)), crds, told)
+	case told != "":
+		return "Pass", "ok", fmt.Sprintf("%s: %s.", crds, told)
+	}
+	return "Pass", "ok", fmt.Sprintf("%s, nothing to object.", crds)
+}
+
+// htmlLevels lists the levels, and what is undecided, as cells of a picture with the counts of n.
+func htmlLevels(n map[Level]int) []htmlLevel {
+	var all []htmlLevel
+	infos := append(Levels(), LevelInfo{ID: Level(Undecided), Meaning: "neither safety nor harm could be shown"})
+	for i, info := range infos {
+		l := htmlLevel{
+			Index: fmt.Sprint(i), Number: fmt.Sprint(i + 1), Name: string(info.ID), Meaning: info.Meaning,
+			X: i*htmlPitch + 1, Middle: i*htmlPitch + 1 + htmlCell/2,
+		}
+		if info.Default == "" {
+			l.Number = "?"
+		}
+		if k := n[info.ID]; k > 0 {
+			l.Present = true
+			l.Count = fmt.Sprint(k)
+			if k > 99 {
+				l.Count = "99+"
+			}
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// htmlMaker makes the parts of a page and keeps count of what may still be shown.
+type htmlMaker struct {
+	Options
+	witness int
+	groups  int
+}
+
+func (m *htmlMaker) sheet(s *sheet, id int) htmlSheet {
+	h := htmlSheet{ID: id, Name: s.name, Verdict: string(s.verdict), Class: "ok"}
+	if s.unchanged {
+		h.Verdict = "unchanged"
+	}
+	switch s.worst {
+	case failing, warning:
+		h.Class = s.worst.String()
+	case noting, suppressed, silent:
+	}
+	n := s.count
+	if !m.Verbose {
+		n[silent] = 0
+	}
+	h.Told = counts(n, s.undecided)
+	if s.objects != nil {
+		h.Objects = s.objects.scanned()
+	}
+	told := make(map[Level]int)
+	for _, g := range s.groups {
+		if e := g.lead(); e.Outcome == Undecided {
+			told[Level(Undecided)] += len(g.entries)
+		} else {
+			told[e.Level] += len(g.entries)
+		}
+	}
+	h.Strip = htmlLevels(told)
+	var said []string
+	for _, l := range h.Strip {
+		if l.Present {
+			said = append(said, l.Count+" "+l.Name)
+		}
+	}
+	h.StripText = strings.Join(said, ", ")
+	if h.StripText == "" {
+		h.StripText = "no harm"
+	}
+	groups := s.all()
+	if !m.Verbose {
+		groups = withoutSilent(groups)
+	}
+	for i := range groups {
+		if !m.Verbose && (i == htmlGroups || m.groups == 0) {
+			h.More = "… and " + left(groups[i:]) + " (-v shows them)"
+			break
+		}
+		m.groups--
+		g := m.group(&groups[i])
+		g.Open = i == 0 && id == 1
+		h.Groups = append(h.Groups, g)
+	}
+	return h
+}
+
+func withoutSilent(groups []group) []group {
+	var told []group
+	for _, g := range groups {
+		if g.lead().class != silent {
+			told = append(told, g)
+		}
+	}
+	return told
+}
+
+func (m *htmlMaker) group(g *group) htmlGroup {
+	e := g.lead()
+	h := htmlGroup{
+		Class: e.class.String(), Word: e.class.String(), Rule: e.Rule, Message: e.Message, Reason: e.Reason,
+		Level: string(e.Level), LevelID: fmt.Sprint(e.Level.rank()), Meaning: e.Level.meaning(),
+	}
+	if e.Outcome == Undecided {
+		h.Level, h.LevelID, h.Meaning = string(Undecided), fmt.Sprint(len(Levels())), "neither safety nor harm could be shown"
+	}
+	if h.Meaning == "" {
+		h.LevelID = "x"
+	}
+	if n := len(g.places); n > 1 {
+		h.Count = plural(int64(n), "place")
+	}
+	for i, p := range g.places {
+		if !m.Verbose && i == htmlPlaces && len(g.places) > htmlPlaces+1 {
+			h.MorePlaces = "… and " + plural(int64(len(g.places)-i), "more place")
+			break
+		}
+		path := p.path
+		if path == "" {
+			path = "the CRD as a whole"
+		}
+		h.Places = append(h.Places, htmlPlace{strings.Join(p.versions, ", "), path, p.at, p.before, p.after})
+		h.HasBefore = h.HasBefore || p.before != ""
+		h.HasAfter = h.HasAfter || p.after != ""
+		h.HasAt = h.HasAt || p.at != ""
+	}
+	if c := g.counted(); c != nil {
+		h.Objects, h.Affected = c.effectOnObjects(), c.Objects.Affected > 0
+		limit := manyExamples
+		if m.Verbose {
+			limit = 0
+		}
+		h.Names = c.Objects.names(limit)
+	}
+	if s := e.Suppressed; s != nil {
+		h.Accepted = s.Reason
+		if s.Expires != "" {
+			h.Accepted += " (until " + s.Expires + ")"
+		}
+	}
+	m.evidence(g, &h)
+	if m.Rules != nil {
+		if doc, ok := m.Rules(e.Rule); ok {
+			h.Title, h.Why, h.Way = doc.Title, paragraphs(doc.Why), paragraphs(doc.Help)
+		}
+	}
+	return h
+}
+
+func (m *htmlMaker) evidence(g *group, h *htmlGroup) {
+	e := g.shown()
+	if e == nil {
+		return
+	}
+	h.Effect = excerpt(e.witness.Effect, textEffect, textEffectWidth, m.Options)
+	if !m.Verbose && m.witness < htmlWitness {
+		h.WitnessNote = "An object shows it; -v prints it."
+		return
+	}
+	h.Witness = excerpt(e.witness.Object, htmlWitness, textWitnessWidth, m.Options)
+	h.Old = excerpt(e.witness.Old, htmlWitness, textWitnessWidth, m.Options)
+	m.witness -= strings.Count(h.Witness, "\n") + strings.Count(h.Old, "\n") + 2
+	if e != g.lead() {
+		p := e.place()
+		h.WitnessNote = "For " + p.String() + "."
+	}
+}
+
+// paragraphs splits the text of a rule's documentation.
+func paragraphs(s string) []string {
+	var all []string
+	for p := range strings.SplitSeq(s, "\n\n") {
+		if p = strings.Join(strings.Fields(p), " "); p != "" {
+			all = append(all, p)
+		}
+	}
+	return all
+}

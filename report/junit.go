@@ -1,0 +1,192 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"strings"
+)
+
+// JUnit's XML as GitLab and Jenkins read it: a suite for each CRD, a case for each rule that has something to tell of it.
+// Failing findings are failures, suppressed ones skipped cases; a CRD without either has one case that passes.
+
+type junitSuites struct {
+	XMLName  xml.Name     `xml:"testsuites"`
+	Name     string       `xml:"name,attr"`
+	Tests    int          `xml:"tests,attr"`
+	Failures int          `xml:"failures,attr"`
+	Errors   int          `xml:"errors,attr"`
+	Skipped  int          `xml:"skipped,attr"`
+	Suites   []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name       string          `xml:"name,attr"`
+	Tests      int             `xml:"tests,attr"`
+	Failures   int             `xml:"failures,attr"`
+	Errors     int             `xml:"errors,attr"`
+	Skipped    int             `xml:"skipped,attr"`
+	Properties []junitProperty `xml:"properties>property,omitempty"`
+	Cases      []*junitCase    `xml:"testcase"`
+	Out        *junitText      `xml:"system-out,omitempty"`
+}
+
+type junitProperty struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
+}
+
+type junitCase struct {
+	Name    string        `xml:"name,attr"`
+	Class   string        `xml:"classname,attr"`
+	File    string        `xml:"file,attr,omitempty"`
+	Line    int           `xml:"line,attr,omitempty"`
+	Skipped *junitSkipped `xml:"skipped,omitempty"`
+	Failure *junitFailure `xml:"failure,omitempty"`
+	Out     *junitText    `xml:"system-out,omitempty"`
+
+	text strings.Builder
+	left []group // for which there was no room
+}
+
+type junitSkipped struct {
+	Message string `xml:"message,attr"`
+}
+
+type junitFailure struct {
+	Type    string `xml:"type,attr"`
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+type junitText struct {
+	Text string `xml:",chardata"`
+}
+
+// junitBytes bounds what all cases of a CRD say unless everything is asked for.
+const junitBytes = 48_000
+
+func appendJUnit(b *bytes.Buffer, r *Report, o Options) error {
+	p := newPage(r, o)
+	all := junitSuites{Name: "sluice check"}
+	for i := range p.crds {
+		suite := newJUnitSuite(p, &p.crds[i], o)
+		all.Tests += suite.Tests
+		all.Failures += suite.Failures
+		all.Skipped += suite.Skipped
+		all.Suites = append(all.Suites, suite)
+	}
+	b.WriteString(xml.Header)
+	var raw bytes.Buffer
+	e := xml.NewEncoder(&raw)
+	e.Indent("", "  ")
+	if err := e.Encode(all); err != nil {
+		return fmt.Errorf("cannot write XML: %w", err)
+	}
+	// The encoder writes line breaks as references. Attributes have none, and in text they read better as what they are.
+	b.Write(bytes.ReplaceAll(raw.Bytes(), []byte("&#xA;"), []byte("\n")))
+	b.WriteByte('\n')
+	return nil
+}
+
+func newJUnitSuite(p *page, s *sheet, o Options) junitSuite {
+	suite := junitSuite{Name: s.name}
+	for _, x := range []junitProperty{
+		{"old", p.old}, {"new", p.new}, {"kubernetes", p.kube}, {"verdict", string(s.verdict)},
+	} {
+		if x.Value != "" {
+			suite.Properties = append(suite.Properties, x)
+		}
+	}
+	o.Color, o.Width = false, 0
+	t := textPrinter{Options: o, page: p, witness: textWitnesses}
+	room := junitBytes
+	cases := make(map[string]*junitCase)
+	var notes strings.Builder
+	for _, g := range s.all() {
+		e := g.lead()
+		if e.class == silent {
+			continue
+		}
+		t.share([]group{g})
+		text, _ := t.fit(&g, room)
+		text = strings.TrimPrefix(strings.ReplaceAll(text, "\n    ", "\n"), "    ")
+		room -= len(text)
+		if e.class == noting {
+			notes.WriteString(text)
+			continue
+		}
+		name := e.Rule
+		switch {
+		case e.class == suppressed:
+			name += " (suppressed)"
+		case e.Outcome == Undecided:
+			name += " (undecided)"
+		case e.class == warning:
+			name += " (warning)"
+		}
+		c := cases[name]
+		if c == nil {
+			c = newJUnitCase(name, s, &g, o)
+			cases[name] = c
+			suite.Cases = append(suite.Cases, c)
+		}
+		c.text.WriteString(text)
+		if text == "" {
+			c.left = append(c.left, g)
+		}
+	}
+	if len(suite.Cases) == 0 {
+		suite.Cases = []*junitCase{{Name: "upgrade is safe", Class: s.name}}
+	}
+	for _, c := range suite.Cases {
+		suite.Tests++
+		if len(c.left) > 0 {
+			c.text.WriteString("… and " + left(c.left) + "\n")
+		}
+		switch {
+		case c.Failure != nil:
+			suite.Failures++
+			c.Failure.Text = c.text.String()
+		case c.Skipped != nil:
+			suite.Skipped++
+		case c.text.Len() > 0:
+			c.Out = &junitText{c.text.String()}
+		}
+	}
+	if s.objects != nil {
+		notes.WriteString(s.objects.scanned() + "\n")
+	}
+	if notes.Len() > 0 {
+		suite.Out = &junitText{notes.String()}
+	}
+	return suite
+}
+
+// newJUnitCase makes the case of a rule. Its name holds no count and no path, so that its history in the CI system is
+// that of the rule.
+func newJUnitCase(name string, s *sheet, g *group, o Options) *junitCase {
+	e := g.lead()
+	c := &junitCase{Name: name, Class: s.name}
+	if at, ok := e.Position.inRepository(o.Root); ok {
+		c.File, c.Line = at.File, at.Line
+	}
+	message := e.Message
+	if n := len(g.places); n > 1 {
+		message = fmt.Sprintf("%s (%s)", message, plural(int64(n), "place"))
+	} else {
+		message = g.places[0].String() + ": " + message
+	}
+	switch e.class {
+	case failing:
+		kind := string(e.Level)
+		if e.Outcome == Undecided || kind == "" {
+			kind = string(e.Outcome)
+		}
+		c.Failure = &junitFailure{Type: kind, Message: message}
+	case suppressed:
+		c.Skipped = &junitSkipped{Message: message + ": " + e.Suppressed.Reason}
+	case warning, noting, silent:
+	}
+	return c
+}

@@ -1,0 +1,291 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// What a comment holds at most. GitHub refuses comments over 65,536 characters; the bytes counted here are never fewer
+// than characters.
+const (
+	markdownBytes    = 58_000
+	markdownRows     = 60
+	markdownReserve  = 600
+	markdownWitness  = 25
+	markdownRowWidth = 200
+	markdownPlaces   = 10
+	markdownQuiet    = 20
+)
+
+// markdownMark lets a bot find the comment that it wrote before.
+const markdownMark = "<!-- sluice check -->\n"
+
+// appendMarkdown writes a table of all causes, then one folded section for each with its places and its witness. It stays
+// within GitHub's limit for a comment even when everything is asked for.
+func appendMarkdown(b *bytes.Buffer, r *Report, o Options) error {
+	p := newPage(r, Options{Root: o.Root})
+	b.WriteString(markdownMark)
+	b.WriteString("### " + p.markdownTitle() + "\n\n")
+	if p.old != "" || p.new != "" {
+		fmt.Fprintf(b, "%s → %s", mdCode(orNothing(p.old)), mdCode(orNothing(p.new)))
+		if p.kube != "" {
+			fmt.Fprintf(b, ", by the rules of Kubernetes %s", mdText(p.kube))
+		}
+		b.WriteString("\n\n")
+	}
+	last := p.markdownRest()
+	room := func() int { return markdownBytes - markdownReserve - len(last) - b.Len() }
+
+	var groups []annotation
+	for _, c := range []class{failing, warning, noting} {
+		groups = append(groups, annotations(p, c)...)
+	}
+	if len(groups) > 0 {
+		b.WriteString("| | CRD | Rule | Where | What |\n| --- | --- | --- | --- | --- |\n")
+	}
+	// The table may take half of the room, the details the rest.
+	half := room() / 2
+	rows := 0
+	for _, g := range groups {
+		row := g.markdownRow()
+		if rows == markdownRows || len(row) > room()-half {
+			break
+		}
+		b.WriteString(row)
+		rows++
+	}
+	if rows > 0 {
+		b.WriteString("\n")
+	}
+	if rows < len(groups) {
+		b.WriteString("… and " + leftIn(groups[rows:]) + "\n\n")
+	}
+	told := 0
+	for _, g := range groups {
+		text := g.markdownDetails()
+		if told == rows || len(text) > room() {
+			break
+		}
+		b.WriteString(text)
+		told++
+	}
+	if told < rows {
+		fmt.Fprintf(b, "Details of %s are left out here; `sluice check -v` has them.\n\n", plural(int64(rows-told), "row"))
+	}
+	b.WriteString(last)
+	return nil
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return s
+}
+
+func leftIn(items []annotation) string {
+	groups := make([]group, 0, len(items))
+	for _, x := range items {
+		groups = append(groups, *x.group)
+	}
+	return left(groups)
+}
+
+func (p *page) markdownTitle() string {
+	mark := "✅"
+	switch {
+	case p.sum.Fail > 0:
+		mark = "❌"
+	case p.sum.Warn > 0:
+		mark = "⚠️"
+	}
+	return mark + " sluice check: " + mdText(strings.Join(strings.Fields(paint(p.conclusion(), false)), " "))
+}
+
+func (c class) markdown() string {
+	switch c {
+	case failing:
+		return "❌ fail"
+	case warning:
+		return "⚠️ warn"
+	case noting:
+		return "ℹ️ note"
+	case suppressed, silent:
+	}
+	return c.String()
+}
+
+func (a annotation) markdownRow() string {
+	e := a.group.lead()
+	rule := mdCode(e.Rule)
+	switch {
+	case e.Outcome == Undecided:
+		rule += "<br>undecided"
+	case e.Level != "":
+		rule += "<br>" + mdText(string(e.Level))
+	}
+	p := a.group.places[0]
+	where := mdCode(clip(p.String(), markdownRowWidth))
+	if p.at != "" {
+		where += "<br>" + mdCode(clip(p.at, markdownRowWidth))
+	}
+	if n := len(a.group.places); n > 1 {
+		where += fmt.Sprintf("<br>and %s", plural(int64(n-1), "more place"))
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", e.class.markdown(), mdCode(a.sheet.name), rule, where,
+		mdText(clip(e.Message, markdownRowWidth)))
+}
+
+func (a annotation) markdownDetails() string {
+	var b strings.Builder
+	e := a.group.lead()
+	fmt.Fprintf(&b, "<details><summary>%s %s in %s: %s</summary>\n\n", e.class.markdown(), mdCode(e.Rule), mdCode(a.sheet.name),
+		mdText(clip(e.Message, markdownRowWidth)))
+	if m := e.Level.meaning(); m != "" {
+		fmt.Fprintf(&b, "**%s**: %s\n\n", mdText(string(e.Level)), mdText(m))
+	}
+	for i := range a.group.places {
+		if i == markdownPlaces && len(a.group.places) > markdownPlaces+1 {
+			fmt.Fprintf(&b, "- … and %s\n", plural(int64(len(a.group.places)-i), "more place"))
+			break
+		}
+		p := &a.group.places[i]
+		if len(a.group.places) == 1 && p.whole() && p.at == "" && p.values() == "" {
+			break
+		}
+		b.WriteString("- " + mdCode(p.String()))
+		if v := p.values(); v != "" {
+			b.WriteString(": " + mdCode(v))
+		}
+		if p.at != "" {
+			b.WriteString(" (" + mdCode(p.at) + ")")
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n")
+	if e.Reason != "" {
+		fmt.Fprintf(&b, "Not decided because: %s\n\n", mdText(e.Reason))
+	}
+	if c := a.group.counted(); c != nil {
+		b.WriteString(mdText(c.effectOnObjects()))
+		if names := c.Objects.names(manyExamples); names != "" {
+			b.WriteString(": " + mdCode(names))
+		}
+		b.WriteString("\n\n")
+	}
+	if w := a.group.shown(); w != nil {
+		if w.witness.Old != "" {
+			b.WriteString("A stored object:\n\n" + mdBlock(w.witness.Old))
+			b.WriteString("An update of it that the old CRD accepts:\n\n")
+		} else {
+			b.WriteString("The old CRD accepts:\n\n")
+		}
+		b.WriteString(mdBlock(w.witness.Object))
+		if said := excerpt(w.witness.Effect, textEffect, textEffectWidth, Options{}); said != "" {
+			b.WriteString("The new CRD: " + strings.ReplaceAll(mdCode(said), "\n", "<br>") + "\n\n")
+		}
+	}
+	b.WriteString("</details>\n\n")
+	return b.String()
+}
+
+// markdownRest tells of the CRDs that are not in the table and of what is suppressed.
+func (p *page) markdownRest() string {
+	var b strings.Builder
+	var names []string
+	quiet, accepted := 0, 0
+	for i := range p.crds {
+		s := &p.crds[i]
+		accepted += s.count[suppressed]
+		if s.worst <= noting {
+			continue
+		}
+		if quiet++; quiet <= markdownQuiet {
+			names = append(names, mdCode(s.name))
+		}
+	}
+	if quiet > 0 {
+		fmt.Fprintf(&b, "✅ %s with nothing that fails or warns: %s", plural(int64(quiet), "CRD"), strings.Join(names, ", "))
+		if quiet > len(names) {
+			fmt.Fprintf(&b, " and %s", plural(int64(quiet-len(names)), "other"))
+		}
+		b.WriteString("\n\n")
+	}
+	if accepted > 0 {
+		fmt.Fprintf(&b, "%s suppressed in the configuration.\n\n", plural(int64(accepted), "finding"))
+	}
+	if rule := p.worstRule(); rule != "" {
+		fmt.Fprintf(&b, "%s says why it matters and the way out.\n", mdCode("sluice explain "+rule))
+	}
+	return b.String()
+}
+
+// mdText writes visible text between Markdown. Words that could mean something to Markdown, or to what GitHub and GitLab
+// do with comments (mentions, issue numbers, links, quick actions, emoji), become code, where nothing does.
+func mdText(s string) string {
+	var b strings.Builder
+	var code []string
+	flush := func() {
+		if len(code) > 0 {
+			b.WriteString(mdCode(strings.Join(code, " ")) + " ")
+			code = code[:0]
+		}
+	}
+	for word := range strings.SplitSeq(s, " ") {
+		if !mdPlain(word) {
+			code = append(code, word)
+			continue
+		}
+		flush()
+		b.WriteString(word + " ")
+	}
+	flush()
+	return strings.TrimRight(b.String(), " ")
+}
+
+// mdPlain reports whether a word means nothing but itself.
+func mdPlain(word string) bool {
+	word = strings.TrimRight(word, ".:,;")
+	number := true
+	for _, r := range word {
+		number = number && (unicode.IsDigit(r) || r == '.')
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(`,;()"'%+-=→…`, r) && !number {
+			return false
+		}
+	}
+	return true
+}
+
+// mdReferences are the characters that mean something in Markdown or HTML where text is inside of <code>, and the
+// beginnings of what becomes a link.
+var mdReferences = strings.NewReplacer(
+	"&", "&amp;", "<", "&lt;", ">", "&gt;", "*", "&#42;", "_", "&#95;", "`", "&#96;", "[", "&#91;", "]", "&#93;",
+	"|", "&#124;", `\`, "&#92;", "~", "&#126;", "@", "&#64;", "$", "&#36;", "://", "&#58;//", "www.", "www&#46;", "WWW.", "WWW&#46;",
+)
+
+// mdCode writes visible text as code. It uses character references rather than backticks, because these cannot hold
+// everything, and not in a table.
+func mdCode(s string) string {
+	return "<code>" + mdReferences.Replace(s) + "</code>"
+}
+
+var htmlText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// mdBlock writes the first lines of raw text as a block of YAML. HTML holds any text, where a fence could be closed.
+// Bots that look for commands at the beginning of a line find none.
+func mdBlock(raw string) string {
+	lines, more := visibleLines(raw, markdownWitness, textWitnessWidth)
+	for i, s := range lines {
+		s = htmlText.Replace(s)
+		if rest := strings.TrimLeft(s, " "); strings.HasPrefix(rest, "/") {
+			s = s[:len(s)-len(rest)] + "&#47;" + rest[1:]
+		}
+		lines[i] = s
+	}
+	if more > 0 {
+		lines = append(lines, "… "+plural(int64(more), "more line"))
+	}
+	return "<pre lang=\"yaml\">\n" + strings.Join(lines, "\n") + "\n</pre>\n\n"
+}

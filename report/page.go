@@ -1,0 +1,420 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// How much of one field is shown when nobody asked for everything, in bytes.
+const (
+	nameWidth    = 160
+	pathWidth    = 160
+	messageWidth = 400
+	valueWidth   = 160
+	reasonWidth  = 400
+	manyGroups   = 20
+	manyExamples = 5
+)
+
+// page is a report made ready for reading: strings visible and bounded, findings put together by cause. Every format but
+// json and yaml is printed from a page, never from the raw report.
+type page struct {
+	old, new, kube string
+	mode, failMode string
+	crds           []sheet // in the order of the report
+	skipped        []string
+	total          int // documents skipped
+	sum            Summary
+}
+
+// sheet is one CRD of a page.
+type sheet struct {
+	name      string
+	verdict   Verdict
+	unchanged bool
+	objects   *ObjectScan
+	worst     class
+	count     [classes]int
+	undecided int     // among failing and warning
+	groups    []group // told: failing, warning, noting
+	hidden    []group // suppressed and silent
+}
+
+// group holds findings of one CRD that have one cause.
+type group struct {
+	entries []entry
+	places  []place
+	under   string // what the paths of several places have in common; may be empty
+	varied  bool   // the places differ in their values
+}
+
+// entry is a finding with its strings made visible; its Witness is nil and the raw one is kept apart.
+type entry struct {
+	Finding
+	class   class
+	witness *Witness
+	id      string // its fingerprint
+}
+
+// place is where a finding holds: one path in one version, or in several.
+type place struct {
+	versions []string
+	path     string
+	at       string // file:line, or empty
+	before   string
+	after    string
+}
+
+// all returns the groups that are told, then those that are not.
+func (s *sheet) all() []group { return slices.Concat(s.groups, s.hidden) }
+
+func (g *group) lead() *entry { return &g.entries[0] }
+
+// shown returns the entry whose witness stands for the group, or nil.
+func (g *group) shown() *entry {
+	for i := range g.entries {
+		if g.entries[i].witness != nil {
+			return &g.entries[i]
+		}
+	}
+	return nil
+}
+
+// counted returns the entry with the most affected objects, or nil where none were counted.
+func (g *group) counted() *entry {
+	var most *entry
+	for i := range g.entries {
+		e := &g.entries[i]
+		if e.Objects != nil && (most == nil || e.Objects.Affected > most.Objects.Affected) {
+			most = e
+		}
+	}
+	return most
+}
+
+func newPage(r *Report, o Options) *page {
+	m := pageMaker{whole: o.Verbose}
+	p := &page{
+		old: m.short(r.Old, nameWidth), new: m.short(r.New, nameWidth), kube: m.short(r.KubeVersion, nameWidth),
+		mode: m.short(r.Mode, nameWidth), failMode: m.short(r.FailMode, nameWidth),
+		sum: r.Summary(),
+	}
+	for _, c := range r.CRDs {
+		p.crds = append(p.crds, m.sheet(c))
+	}
+	kinds := slices.SortedFunc(maps.Keys(r.Skipped), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.Skipped[b], r.Skipped[a]), cmp.Compare(a, b))
+	})
+	for i, kind := range kinds {
+		p.total += r.Skipped[kind]
+		if i < manyExamples || o.Verbose {
+			p.skipped = append(p.skipped, fmt.Sprintf("%s %s", number(int64(r.Skipped[kind])), m.short(kind, 40)))
+		}
+	}
+	if left := len(kinds) - len(p.skipped); left > 0 {
+		p.skipped = append(p.skipped, plural(int64(left), "more kind"))
+	}
+	return p
+}
+
+// pageMaker makes the parts of a page.
+type pageMaker struct {
+	whole bool // nothing is shortened
+}
+
+func (m pageMaker) short(s string, width int) string {
+	if m.whole {
+		width = 0
+	}
+	return visibleClip(s, width)
+}
+
+func (m pageMaker) sheet(c CRD) sheet {
+	s := sheet{
+		name: m.short(c.Name, nameWidth), verdict: Verdict(m.short(string(c.Verdict), nameWidth)), unchanged: c.Unchanged,
+		objects: c.Objects, worst: silent,
+	}
+	if c.Objects != nil {
+		scan := *c.Objects
+		scan.Version = m.short(scan.Version, nameWidth)
+		s.objects = &scan
+	}
+	entries := make([]entry, 0, len(c.Findings))
+	for _, f := range c.Findings {
+		e := m.entry(f)
+		e.id = fingerprint(c.Name, &f)
+		s.count[e.class]++
+		s.worst = min(s.worst, e.class)
+		if e.Outcome == Undecided && e.class <= warning {
+			s.undecided++
+		}
+		entries = append(entries, e)
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.class, b.class) })
+	for _, g := range groupByCause(entries) {
+		if g.lead().class <= noting {
+			s.groups = append(s.groups, g)
+		} else {
+			s.hidden = append(s.hidden, g)
+		}
+	}
+	return s
+}
+
+func (m pageMaker) entry(f Finding) entry {
+	e := entry{Finding: f, class: classify(&f), witness: f.Witness}
+	e.Witness = nil
+	e.Rule = m.short(f.Rule, nameWidth)
+	e.Level = Level(m.short(string(f.Level), nameWidth))
+	e.Outcome = Outcome(m.short(string(f.Outcome), nameWidth))
+	e.CRD = m.short(f.CRD, nameWidth)
+	e.Version = m.short(f.Version, nameWidth)
+	e.Path = m.short(f.Path, pathWidth)
+	e.Message = m.short(f.Message, messageWidth)
+	e.Before = m.short(f.Before, valueWidth)
+	e.After = m.short(f.After, valueWidth)
+	e.Reason = m.short(f.Reason, reasonWidth)
+	if f.Position != nil {
+		at := *f.Position
+		at.File = m.short(at.File, nameWidth)
+		e.Position = &at
+	}
+	if f.Suppressed != nil {
+		e.Suppressed = &Suppression{Reason: m.short(f.Suppressed.Reason, reasonWidth), Expires: m.short(f.Suppressed.Expires, 40)}
+	}
+	if f.Objects != nil {
+		counted := *f.Objects
+		counted.Examples = nil
+		for i, name := range f.Objects.Examples {
+			if i == manyExamples && !m.whole {
+				break
+			}
+			counted.Examples = append(counted.Examples, m.short(name, nameWidth))
+		}
+		e.Objects = &counted
+	}
+	return e
+}
+
+// groupByCause puts findings together that say the same of several places, in the order of their first ones.
+func groupByCause(entries []entry) []group {
+	index := make(map[string]int)
+	var groups []group
+	for _, e := range entries {
+		key := cause(&e)
+		i, ok := index[key]
+		if !ok {
+			i = len(groups)
+			index[key] = i
+			groups = append(groups, group{})
+		}
+		groups[i].entries = append(groups[i].entries, e)
+	}
+	for i := range groups {
+		groups[i].locate()
+	}
+	return groups
+}
+
+// cause returns a key that is equal for findings of one cause: the rule and the message, less what differs only because
+// the place differs, such as the name of the field or its values.
+func cause(e *entry) string {
+	parts := []string{e.class.String(), string(e.Outcome), string(e.Level), e.Rule, e.general(e.Message), e.general(e.Reason)}
+	if e.Suppressed != nil {
+		parts = append(parts, e.Suppressed.Reason, e.Suppressed.Expires)
+	}
+	return strings.Join(parts, "\x00")
+}
+
+// general takes out of a sentence what is the place's own: its values, its path, the name of its field.
+func (e *entry) general(s string) string {
+	for i, own := range []string{e.Before, e.After, e.Path, e.Path[strings.LastIndexByte(e.Path, '.')+1:]} {
+		s = replaceWord(s, strings.Trim(own, `"`), string(rune(1+i)))
+	}
+	return s
+}
+
+// replaceWord replaces word in s wherever it is not a part of a longer one.
+func replaceWord(s, word, by string) string {
+	if word == "" {
+		return s
+	}
+	var b strings.Builder
+	for from := 0; ; {
+		i := strings.Index(s[from:], word)
+		if i < 0 {
+			b.WriteString(s[from:])
+			return b.String()
+		}
+		start, end := from+i, from+i+len(word)
+		before, _ := utf8.DecodeLastRuneInString(s[:start])
+		after, _ := utf8.DecodeRuneInString(s[end:])
+		b.WriteString(s[from:start])
+		if inWord(before) || inWord(after) {
+			b.WriteString(word)
+		} else {
+			b.WriteString(by)
+		}
+		from = end
+	}
+}
+
+func inWord(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r)
+}
+
+// locate fills in the places of a group.
+func (g *group) locate() {
+	type where struct{ path, before, after string }
+	index := make(map[where]int)
+	for i := range g.entries {
+		e := &g.entries[i]
+		w := where{e.Path, e.Before, e.After}
+		j, ok := index[w]
+		if !ok {
+			j = len(g.places)
+			index[w] = j
+			g.places = append(g.places, place{path: e.Path, before: e.Before, after: e.After})
+		}
+		p := &g.places[j]
+		if e.Version != "" && !slices.Contains(p.versions, e.Version) {
+			p.versions = append(p.versions, e.Version)
+		}
+		if p.at == "" {
+			p.at = e.at()
+		}
+		g.varied = g.varied || p.before != g.places[0].before || p.after != g.places[0].after
+	}
+	g.under = commonPath(g.places)
+}
+
+// at writes the position of a finding as file:line; empty where the file is unknown.
+func (e *entry) at() string {
+	switch {
+	case e.Position == nil || e.Position.File == "":
+		return ""
+	case e.Position.Line <= 0:
+		return e.Position.File
+	}
+	return fmt.Sprintf("%s:%d", e.Position.File, e.Position.Line)
+}
+
+// whole reports whether a place is the CRD as a whole.
+func (p *place) whole() bool { return len(p.versions) == 0 && p.path == "" }
+
+// String names a place: its versions and its path.
+func (p *place) String() string {
+	switch versions := strings.Join(p.versions, ", "); {
+	case p.whole():
+		return "the CRD as a whole"
+	case p.path == "":
+		return versions
+	case versions == "":
+		return p.path
+	default:
+		return versions + " " + p.path
+	}
+}
+
+// values says what changed: "old → new", or the one of them that there is.
+func (p *place) values() string {
+	switch {
+	case p.before != "" && p.after != "":
+		return p.before + " → " + p.after
+	case p.before != "":
+		return "was " + p.before
+	case p.after != "":
+		return "now " + p.after
+	}
+	return ""
+}
+
+// commonPath returns the whole segments that the paths of several places begin with.
+func commonPath(places []place) string {
+	if len(places) < 2 {
+		return ""
+	}
+	common, whole := places[0].path, true
+	for _, p := range places[1:] {
+		n := 0
+		for n < len(common) && n < len(p.path) && common[n] == p.path[n] {
+			n++
+		}
+		whole = whole && n == len(common) && (n == len(p.path) || p.path[n] == '.' || p.path[n] == '[')
+		common = common[:n]
+	}
+	if whole {
+		return common
+	}
+	return common[:max(strings.LastIndexAny(common, ".["), 0)]
+}
+
+// meaning returns what a level means, or an empty string for one that does not exist.
+func (l Level) meaning() string {
+	for _, info := range Levels() {
+		if info.ID == l {
+			return info.Meaning
+		}
+	}
+	return ""
+}
+
+// effectOnObjects says in one sentence how many stored objects a finding holds for.
+func (e *entry) effectOnObjects() string {
+	if e.Objects.Affected == 0 {
+		return fmt.Sprintf("none of the %s is affected", plural(e.Objects.Checked, "stored object"))
+	}
+	verb := "would be affected"
+	switch e.Level {
+	case DataLost:
+		verb = "would lose data"
+	case ObjectsStuck:
+		verb = "could no longer be updated"
+	case ObjectsRatcheted:
+		verb = "hold what is now refused"
+	case MeaningChanged, ReadersSurprised:
+		verb = "would read differently"
+	case RefusedByAPIServer, WritersRefused, ClientsBroken, Cosmetic:
+	}
+	return fmt.Sprintf("%s of %s %s", number(e.Objects.Affected), plural(e.Objects.Checked, "stored object"), verb)
+}
+
+// names lists affected objects: at most limit (0: all that are known).
+func (o *Objects) names(limit int) string {
+	names := o.Examples
+	if limit > 0 && len(names) > limit {
+		names = names[:limit]
+	}
+	s := strings.Join(names, ", ")
+	if s != "" && int64(len(names)) < o.Affected {
+		s += ", …"
+	}
+	return s
+}
+
+// scanned says what reading the stored objects found.
+func (s *ObjectScan) scanned() string {
+	var parts []string
+	for _, x := range []struct {
+		n    int64
+		what string
+	}{{s.Refused, "would be refused"}, {s.Pruned, "would lose data"}, {s.Changed, "would read differently"}} {
+		if x.n > 0 {
+			parts = append(parts, number(x.n)+" "+x.what)
+		}
+	}
+	result := strings.Join(parts, ", ")
+	if result == "" {
+		result = "all fine"
+	}
+	read := plural(s.Checked, "stored object") + " read"
+	if s.Version != "" {
+		read += " in " + s.Version
+	}
+	return read + ": " + result
+}

@@ -1,0 +1,191 @@
+package report
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFindingsOfOneCauseAreOneGroup(t *testing.T) {
+	finding := func(path, message, before, after string) Finding {
+		return Finding{
+			Rule: "r", Level: DataLost, Outcome: Violation, Severity: Fail, Version: "v1", Path: path,
+			Message: message, Before: before, After: after,
+		}
+	}
+	for _, x := range []struct {
+		name     string
+		findings []Finding
+		want     [][]string // the places of each group
+	}{
+		{
+			"the same message in other places",
+			[]Finding{finding(".a", "gone", "", ""), finding(".b", "gone", "", "")},
+			[][]string{{"v1 .a", "v1 .b"}},
+		},
+		{
+			"messages that name the field",
+			[]Finding{finding(".spec.a", `property "a" is gone`, "", ""), finding(".spec.bc", `property "bc" is gone`, "", "")},
+			[][]string{{"v1 .spec.a", "v1 .spec.bc"}},
+		},
+		{
+			"messages that name the values",
+			[]Finding{finding(".a", "maximum lowered from 50 to 5", "50", "5"), finding(".b", "maximum lowered from 7 to 6", "7", "6")},
+			[][]string{{"v1 .a", "v1 .b"}},
+		},
+		{
+			"messages that name values of their own",
+			[]Finding{finding(".x", `value "a" removed`, "", ""), finding(".y", `value "b" removed`, "", "")},
+			[][]string{{"v1 .x"}, {"v1 .y"}},
+		},
+		{
+			"a value is no part of another word",
+			[]Finding{finding(".x", "at most 15 of 5", "5", ""), finding(".y", "at most 17 of 7", "7", "")},
+			[][]string{{"v1 .x"}, {"v1 .y"}},
+		},
+		{
+			"another level is another cause",
+			[]Finding{finding(".a", "gone", "", ""), {Rule: "r", Level: Cosmetic, Outcome: Violation, Severity: Fail, Message: "gone"}},
+			[][]string{{"v1 .a"}, {"the CRD as a whole"}},
+		},
+		{
+			"one place in several versions",
+			[]Finding{
+				finding(".a", "gone", "", ""),
+				{Rule: "r", Level: DataLost, Outcome: Violation, Severity: Fail, Version: "v2", Path: ".a", Message: "gone"},
+			},
+			[][]string{{"v1, v2 .a"}},
+		},
+		{
+			"what is suppressed stands apart",
+			[]Finding{finding(".a", "gone", "", ""), {
+				Rule: "r", Level: DataLost, Outcome: Violation, Severity: Off, Version: "v1", Path: ".b", Message: "gone",
+				Suppressed: &Suppression{Reason: "known"},
+			}},
+			[][]string{{"v1 .a"}, {"v1 .b"}},
+		},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			p := newPage(&Report{CRDs: []CRD{{Name: "c", Findings: x.findings}}}, Options{})
+			var got [][]string
+			for _, g := range p.crds[0].all() {
+				var places []string
+				for i := range g.places {
+					places = append(places, g.places[i].String())
+				}
+				got = append(got, places)
+			}
+			if diff := cmp.Diff(x.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestCommonPathEndsAtASegment(t *testing.T) {
+	for _, x := range []struct {
+		paths []string
+		want  string
+	}{
+		{[]string{".spec.a"}, ""},
+		{[]string{".spec.a", ".spec.b"}, ".spec"},
+		{[]string{".spec.abc", ".spec.abd"}, ".spec"},
+		{[]string{".spec.ab", ".spec.a"}, ".spec"},
+		{[]string{".spec", ".spec.a", ".spec[*]"}, ".spec"},
+		{[]string{".spec.tasks[*].a", ".spec.tasks[*].b"}, ".spec.tasks[*]"},
+		{[]string{".spec.a", ".status.a"}, ""},
+		{[]string{"", ".status.a"}, ""},
+	} {
+		var places []place
+		for _, p := range x.paths {
+			places = append(places, place{path: p})
+		}
+		if got := commonPath(places); got != x.want {
+			t.Errorf("commonPath(%q) = %q, want %q", x.paths, got, x.want)
+		}
+	}
+}
+
+func TestChosenGroupsStandForAllRules(t *testing.T) {
+	var groups []group
+	for i := range 30 {
+		rule := "many"
+		if i >= 26 {
+			rule = fmt.Sprintf("rare-%d", i)
+		}
+		groups = append(groups, group{entries: []entry{{Finding: Finding{Rule: rule, Message: fmt.Sprint(i)}}}})
+	}
+	messages := func(groups []group) []string {
+		var all []string
+		for i := range groups {
+			all = append(all, groups[i].lead().Message)
+		}
+		return all
+	}
+	chosen, rest := choose(groups, 7)
+	if diff := cmp.Diff([]string{"0", "1", "2", "26", "27", "28", "29"}, messages(chosen)); diff != "" {
+		t.Error(diff)
+	}
+	if len(rest) != 23 || rest[0].lead().Message != "3" {
+		t.Errorf("the rest are %q", messages(rest))
+	}
+	if chosen, rest = choose(groups[:7], 7); len(chosen) != 7 || rest != nil {
+		t.Errorf("%d of 7 chosen, the rest %q", len(chosen), messages(rest))
+	}
+}
+
+func TestSummaryCountsEveryFindingOnce(t *testing.T) {
+	r := &Report{CRDs: []CRD{
+		{Name: "a", Findings: []Finding{
+			{Outcome: Violation, Severity: Fail},
+			{Outcome: Undecided, Severity: Fail},
+			{Outcome: Undecided, Severity: Warn},
+			{Outcome: Note, Severity: Warn},
+			{Outcome: Note, Severity: Off},
+			{Outcome: Violation, Severity: Off},
+			{Outcome: Undecided, Severity: Off, Suppressed: &Suppression{}},
+			// A severity that fails the check is told, whatever else is set.
+			{Outcome: Note, Severity: Fail, Suppressed: &Suppression{}},
+			// One that does not exist is not lost.
+			{Outcome: Violation, Severity: "grave"},
+		}},
+		{Name: "b", Findings: []Finding{{Outcome: Violation, Severity: Warn}}},
+		{Name: "c", Findings: []Finding{{Outcome: Note, Severity: Warn}}},
+		{Name: "d"},
+	}}
+	want := Summary{CRDs: 4, FailingCRDs: 1, WarningCRDs: 1, Fail: 3, Warn: 3, Undecided: 2, Notes: 2, Suppressed: 1, Off: 2}
+	if diff := cmp.Diff(want, r.Summary()); diff != "" {
+		t.Error(diff)
+	}
+	if r.Failing() != r.Summary().Fail {
+		t.Errorf("Failing is %d, the summary says %d", r.Failing(), r.Summary().Fail)
+	}
+}
+
+func TestOfEqualFindingsTheOneWithEvidenceStays(t *testing.T) {
+	bare := Finding{Rule: "r", Message: "m", Severity: Fail}
+	placed, shown := bare, bare
+	placed.Position = &Position{File: "f", Line: 1}
+	shown.Witness = &Witness{Object: "o"}
+	want := []Finding{shown}
+	for _, order := range [][]Finding{{bare, placed, shown}, {shown, placed, bare}, {placed, shown, bare}} {
+		r := &Report{CRDs: []CRD{{Findings: order}}}
+		r.Sort()
+		if diff := cmp.Diff(want, r.CRDs[0].Findings); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestUnknownSeveritiesComeLast(t *testing.T) {
+	r := &Report{CRDs: []CRD{{Findings: []Finding{{Severity: "grave"}, {Severity: Off}, {Severity: Fail}}}}}
+	r.Sort()
+	var got []Severity
+	for _, f := range r.CRDs[0].Findings {
+		got = append(got, f.Severity)
+	}
+	if diff := cmp.Diff([]Severity{Fail, Off, "grave"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

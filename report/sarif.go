@@ -1,0 +1,312 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// SARIF 2.1.0, of which this is the part that code scanning reads:
+// https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+
+type sarifLog struct {
+	Schema  string     `json:"$schema"`
+	Version string     `json:"version"`
+	Runs    []sarifRun `json:"runs"`
+}
+
+type sarifRun struct {
+	Tool struct {
+		Driver sarifDriver `json:"driver"`
+	} `json:"tool"`
+	ColumnKind string         `json:"columnKind"`
+	Results    []sarifResult  `json:"results"`
+	Properties map[string]any `json:"properties,omitempty"`
+}
+
+type sarifDriver struct {
+	Name            string      `json:"name"`
+	InformationURI  string      `json:"informationUri"`
+	SemanticVersion string      `json:"semanticVersion,omitempty"`
+	Rules           []sarifRule `json:"rules"`
+}
+
+type sarifText struct {
+	Text     string `json:"text"`
+	Markdown string `json:"markdown,omitempty"`
+}
+
+type sarifRule struct {
+	ID            string     `json:"id"`
+	Short         sarifText  `json:"shortDescription"`
+	Full          *sarifText `json:"fullDescription,omitempty"`
+	Help          *sarifText `json:"help,omitempty"`
+	Configuration struct {
+		Level string `json:"level"`
+	} `json:"defaultConfiguration"`
+	Properties struct {
+		Tags []string `json:"tags"`
+	} `json:"properties"`
+}
+
+type sarifResult struct {
+	RuleID       string             `json:"ruleId"`
+	RuleIndex    int                `json:"ruleIndex"`
+	Level        string             `json:"level"`
+	Message      sarifText          `json:"message"`
+	Locations    []sarifLocation    `json:"locations"`
+	Fingerprints map[string]string  `json:"partialFingerprints"`
+	Suppressions []sarifSuppression `json:"suppressions,omitempty"`
+	Properties   map[string]any     `json:"properties,omitempty"`
+}
+
+type sarifLocation struct {
+	Physical struct {
+		Artifact struct {
+			URI string `json:"uri"`
+		} `json:"artifactLocation"`
+		Region *sarifRegion `json:"region,omitempty"`
+	} `json:"physicalLocation"`
+	Logical []sarifLogical `json:"logicalLocations,omitempty"`
+}
+
+type sarifRegion struct {
+	StartLine   int `json:"startLine"`
+	StartColumn int `json:"startColumn,omitempty"`
+}
+
+type sarifLogical struct {
+	Name               string `json:"name"`
+	FullyQualifiedName string `json:"fullyQualifiedName"`
+}
+
+type sarifSuppression struct {
+	Kind          string `json:"kind"`
+	Status        string `json:"status"`
+	Justification string `json:"justification,omitempty"`
+}
+
+// sarifWitness is how many lines of a witness a result carries unless everything is asked for. Only the first result of a
+// cause carries one.
+const sarifWitness = 40
+
+func appendSARIF(b *bytes.Buffer, r *Report, o Options) error {
+	p := newPage(r, o)
+	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
+	run.Tool.Driver = sarifDriver{
+		Name: "sluice", InformationURI: "https://sluice.dev", SemanticVersion: visible(o.Version), Rules: []sarifRule{},
+	}
+	if p.kube != "" {
+		run.Properties = map[string]any{"kubeVersion": p.kube}
+	}
+	rules := make(map[string]int)
+	for i := range p.crds {
+		s := &p.crds[i]
+		seen := make(map[string]int)
+		file := s.anyFile(p, o.Root)
+		for _, g := range s.all() {
+			for j := range g.entries {
+				e := &g.entries[j]
+				if e.class == silent {
+					continue
+				}
+				index, ok := rules[e.Rule]
+				if !ok {
+					index = len(rules)
+					rules[e.Rule] = index
+					run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, newSARIFRule(e, o))
+				}
+				res := newSARIFResult(s, e, index, file, o, e == g.shown())
+				// Findings that differ in nothing that is stable are told apart by their order.
+				id := res.Fingerprints["sluice/v1"]
+				seen[id]++
+				if n := seen[id]; n > 1 {
+					res.Fingerprints["sluice/v1"] = fmt.Sprintf("%s:%d", id, n)
+				}
+				run.Results = append(run.Results, res)
+			}
+		}
+	}
+	return writeJSON(b, sarifLog{
+		Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run},
+	})
+}
+
+func newSARIFRule(e *entry, o Options) sarifRule {
+	rule := sarifRule{ID: e.Rule, Short: sarifText{Text: e.Rule}}
+	rule.Configuration.Level = sarifLevel(e)
+	rule.Properties.Tags = []string{"kubernetes", "crd"}
+	if e.Level != "" {
+		rule.Properties.Tags = append(rule.Properties.Tags, string(e.Level))
+	}
+	if o.Rules == nil {
+		return rule
+	}
+	doc, ok := o.Rules(e.Rule)
+	if !ok {
+		return rule
+	}
+	rule.Short.Text = cmp.Or(doc.Title, e.Rule)
+	if doc.Why != "" {
+		rule.Full = &sarifText{Text: doc.Why}
+	}
+	var parts []string
+	for _, s := range []string{doc.Why, doc.Help} {
+		if s != "" {
+			parts = append(parts, strings.TrimSpace(s))
+		}
+	}
+	if len(parts) > 0 {
+		text := strings.Join(parts, "\n\n")
+		rule.Help = &sarifText{Text: text, Markdown: text}
+	}
+	return rule
+}
+
+// sarifLevel is the level of a result. That of a suppressed one is what its level of harm is by default.
+func sarifLevel(e *entry) string {
+	switch e.class {
+	case failing:
+		return "error"
+	case warning:
+		return "warning"
+	case noting:
+		return "note"
+	case suppressed, silent:
+	}
+	switch severity, _ := e.Level.Default(); {
+	case e.Outcome == Note:
+		return "note"
+	case severity == Fail:
+		return "error"
+	}
+	return "warning"
+}
+
+func newSARIFResult(s *sheet, e *entry, rule int, file string, o Options, shown bool) sarifResult {
+	res := sarifResult{
+		RuleID: e.Rule, RuleIndex: rule, Level: sarifLevel(e), Message: sarifText{Text: e.sentence(s)},
+		Properties: map[string]any{"crd": s.name, "outcome": string(e.Outcome)},
+	}
+	for key, value := range map[string]string{
+		"version": e.Version, "path": e.Path, "level": string(e.Level), "before": e.Before, "after": e.After, "reason": e.Reason,
+	} {
+		if value != "" {
+			res.Properties[key] = value
+		}
+	}
+	if e.Objects != nil {
+		res.Properties["objects"] = map[string]int64{"checked": e.Objects.Checked, "affected": e.Objects.Affected}
+	}
+	if e.witness != nil && (shown || o.Verbose) {
+		res.Properties["witness"] = excerpt(e.witness.Object, sarifWitness, textWitnessWidth, o)
+		if e.witness.Old != "" {
+			res.Properties["witnessBefore"] = excerpt(e.witness.Old, sarifWitness, textWitnessWidth, o)
+		}
+	}
+	var loc sarifLocation
+	loc.Physical.Artifact.URI = fileURI(file)
+	if at, ok := e.Position.inRepository(o.Root); ok {
+		loc.Physical.Artifact.URI = fileURI(at.File)
+		if at.Line > 0 {
+			loc.Physical.Region = &sarifRegion{StartLine: at.Line, StartColumn: at.Column}
+		}
+	}
+	name := strings.Trim(s.name+"/"+e.Version, "/")
+	loc.Logical = []sarifLogical{{Name: cmp.Or(e.Path, name), FullyQualifiedName: name + e.Path}}
+	res.Locations = []sarifLocation{loc}
+	res.Fingerprints = map[string]string{"sluice/v1": e.id}
+	if e.class == suppressed {
+		why := e.Suppressed.Reason
+		if e.Suppressed.Expires != "" {
+			why = strings.TrimSpace(why + " (until " + e.Suppressed.Expires + ")")
+		}
+		res.Suppressions = []sarifSuppression{{Kind: "external", Status: "accepted", Justification: why}}
+	}
+	return res
+}
+
+// sentence says all of a finding that fits in a few lines of plain text.
+func (e *entry) sentence(s *sheet) string {
+	p := e.place()
+	subject := s.name
+	if !p.whole() {
+		subject += " " + p.String()
+	}
+	lines := []string{subject + ": " + e.Message}
+	if v := p.values(); v != "" {
+		lines = append(lines, v)
+	}
+	if e.Reason != "" {
+		lines = append(lines, "not decided because: "+e.Reason)
+	}
+	if m := e.Level.meaning(); m != "" {
+		lines = append(lines, string(e.Level)+": "+m)
+	}
+	if e.Objects != nil {
+		text := e.effectOnObjects()
+		if names := e.Objects.names(manyExamples); names != "" {
+			text += ": " + names
+		}
+		lines = append(lines, text)
+	}
+	if e.witness != nil {
+		if said, _ := visibleLines(e.witness.Effect, 1, textEffectWidth); len(said) > 0 {
+			lines = append(lines, "the new CRD: "+said[0])
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// place returns where a single finding holds.
+func (e *entry) place() place {
+	p := place{path: e.Path, before: e.Before, after: e.After, at: e.at()}
+	if e.Version != "" {
+		p.versions = []string{e.Version}
+	}
+	return p
+}
+
+// fingerprint identifies a finding as long as it is about the same thing, wherever that stands in its file and however
+// the message is worded.
+func fingerprint(crd string, f *Finding) string {
+	var b strings.Builder
+	for _, x := range []string{f.Rule, crd, f.Version, f.Path, f.Before, f.After} {
+		fmt.Fprintf(&b, "%d:%s", len(x), x)
+	}
+	h := sha256.Sum256([]byte(b.String()))
+	return hex.EncodeToString(h[:16])
+}
+
+// anyFile finds a file for findings that have none of their own, because code scanning refuses results without one: the
+// first that another finding of the CRD has, else the new side, else the old one.
+func (s *sheet) anyFile(p *page, root string) string {
+	for i := range s.groups {
+		for j := range s.groups[i].entries {
+			if at, ok := s.groups[i].entries[j].Position.inRepository(root); ok {
+				return at.File
+			}
+		}
+	}
+	for _, side := range []string{p.new, p.old} {
+		if at, ok := (&Position{File: side}).inRepository(root); ok {
+			return at.File
+		}
+	}
+	return "."
+}
+
+// excerpt returns the first lines of raw text, visible, with a remark where something is left out.
+func excerpt(raw string, limit, width int, o Options) string {
+	if o.Verbose {
+		limit, width = 0, 0
+	}
+	lines, more := visibleLines(raw, limit, width)
+	if more > 0 {
+		lines = append(lines, "… "+plural(int64(more), "more line"))
+	}
+	return strings.Join(lines, "\n")
+}

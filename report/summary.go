@@ -1,0 +1,87 @@
+package report
+
+// Summary counts what a report tells. Every finding is counted in exactly one of Fail, Warn, Notes, Suppressed and Off.
+type Summary struct {
+	// CRDs counts all CRDs; FailingCRDs and WarningCRDs those whose worst finding fails or warns.
+	CRDs        int `json:"crds"`
+	FailingCRDs int `json:"failingCRDs"`
+	WarningCRDs int `json:"warningCRDs"`
+	// Fail and Warn count findings by severity, undecided ones included.
+	Fail int `json:"fail"`
+	Warn int `json:"warn"`
+	// Undecided counts those of Fail and Warn that are undecided.
+	Undecided int `json:"undecided"`
+	// Notes counts notes that are told, Suppressed findings that the user accepted, Off those that are not told.
+	Notes      int `json:"notes"`
+	Suppressed int `json:"suppressed"`
+	Off        int `json:"turnedOff"`
+}
+
+// Summary counts the findings of r.
+func (r *Report) Summary() Summary {
+	s := Summary{CRDs: len(r.CRDs)}
+	for i := range r.CRDs {
+		worst := silent
+		for j := range r.CRDs[i].Findings {
+			f := &r.CRDs[i].Findings[j]
+			c := classify(f)
+			worst = min(worst, c)
+			switch c {
+			case failing:
+				s.Fail++
+			case warning:
+				s.Warn++
+			case noting:
+				s.Notes++
+			case suppressed:
+				s.Suppressed++
+			case silent:
+				s.Off++
+			}
+			if f.Outcome == Undecided && c <= warning {
+				s.Undecided++
+			}
+		}
+		switch worst {
+		case failing:
+			s.FailingCRDs++
+		case warning:
+			s.WarningCRDs++
+		case noting, suppressed, silent:
+		}
+	}
+	return s
+}
+
+// class is the part of a report in which a finding is told. The zero value is the most severe.
+type class int
+
+const (
+	failing class = iota
+	warning
+	noting
+	suppressed
+	silent
+	classes int = iota
+)
+
+// String returns the word that tables and file formats use.
+func (c class) String() string {
+	return [classes]string{"fail", "warn", "note", "suppressed", "off"}[c]
+}
+
+// classify decides where a finding is told. What fails is told as failing whatever else is set on it, so that no report
+// can look better than the exit code; a severity that does not exist is told as a warning rather than dropped.
+func classify(f *Finding) class {
+	switch {
+	case f.Severity == Fail:
+		return failing
+	case f.Suppressed != nil:
+		return suppressed
+	case f.Severity == Off:
+		return silent
+	case f.Outcome == Note:
+		return noting
+	}
+	return warning
+}

@@ -1,0 +1,322 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// What the short text holds at most. The bytes are those of the whole output, whatever the input.
+const (
+	textBytes         = 32_000
+	textSheets        = 40 // CRDs told in full
+	textQuiet         = 5  // CRDs without anything to tell that are named one by one
+	textPlaces        = 3  // places of a group
+	textWitness       = 25 // lines of one witness
+	textShortWitness  = 12 // lines of one where there are many
+	textWitnesses     = 60 // lines of all witnesses
+	textWitnessWidth  = 160
+	textEffect        = 6 // lines of an effect
+	textEffectWidth   = 600
+	textOneLine       = 160
+	textRemarkReserve = 200
+)
+
+// Styles are marked in the text while it is put together and become escape sequences, or nothing, at the end. No input
+// can contain these bytes once it has been made visible.
+const (
+	styleEnd    = "\x00"
+	styleFail   = "\x01"
+	styleWarn   = "\x02"
+	styleOK     = "\x03"
+	styleStrong = "\x04"
+	styleFaint  = "\x05"
+)
+
+var (
+	colored = strings.NewReplacer(styleEnd, "\x1b[0m", styleFail, "\x1b[1;31m", styleWarn, "\x1b[1;33m", styleOK, "\x1b[32m",
+		styleStrong, "\x1b[1m", styleFaint, "\x1b[2m")
+	uncolored = strings.NewReplacer(styleEnd, "", styleFail, "", styleWarn, "", styleOK, "", styleStrong, "", styleFaint, "")
+)
+
+func paint(s string, color bool) string {
+	if color {
+		return colored.Replace(s)
+	}
+	return uncolored.Replace(s)
+}
+
+func appendText(b *bytes.Buffer, r *Report, o Options) error {
+	t := textPrinter{Options: o, page: newPage(r, o), witness: textWitnesses}
+	b.WriteString(t.whole())
+	return nil
+}
+
+// textPrinter prints one page.
+type textPrinter struct {
+	Options
+	page    *page
+	witness int  // lines of witnesses that may still be shown
+	each    int  // lines that one of them may have
+	cut     bool // something was left out that Verbose shows
+}
+
+func (t *textPrinter) whole() string {
+	loud, quiet := t.split()
+	head := t.finish(t.head())
+	last := t.finish(t.quiet(quiet))
+	room := textBytes - len(head) - len(last) - len(t.finish(t.tail())) - 3*textRemarkReserve
+
+	var body strings.Builder
+	for i := range loud {
+		if !t.Verbose && i == textSheets {
+			t.cut = true
+			body.WriteString(t.finish(t.remaining(loud[i:])))
+			break
+		}
+		shown := len(loud)
+		if !t.Verbose {
+			shown = min(shown, textSheets)
+		}
+		s := t.sheet(&loud[i], room/(shown-i))
+		room -= len(s)
+		body.WriteString(s)
+	}
+	return head + body.String() + last + t.finish(t.tail())
+}
+
+// split returns the CRDs that there is something to tell of, worst first, and the others.
+func (t *textPrinter) split() (loud, quiet []sheet) {
+	for _, s := range t.page.crds {
+		if s.worst <= noting || (t.Verbose && len(s.hidden) > 0) {
+			loud = append(loud, s)
+		} else {
+			quiet = append(quiet, s)
+		}
+	}
+	slices.SortStableFunc(loud, func(a, b sheet) int { return cmp.Compare(a.worst, b.worst) })
+	// CRDs that are not simply safe come first, where the eye is.
+	slices.SortStableFunc(quiet, func(a, b sheet) int { return cmp.Compare(boolInt(a.plainSafe()), boolInt(b.plainSafe())) })
+	return loud, quiet
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (s *sheet) plainSafe() bool { return s.verdict == Safe && len(s.hidden) == 0 }
+
+// finish lays out raw lines: it wraps, keeps CI systems from reading commands, and paints.
+func (t *textPrinter) finish(lines []textLine) string {
+	var b strings.Builder
+	for _, l := range lines {
+		for _, s := range l.wrapped(t.Width) {
+			b.WriteString(defuse(paint(strings.TrimRight(s, " "), t.Color)))
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// textLine is a line before wrapping. Continuation lines are indented by hang more.
+type textLine struct {
+	indent int
+	hang   int
+	text   string
+	fixed  bool // is not wrapped: a line of a witness
+}
+
+func (l textLine) wrapped(width int) []string {
+	pad := strings.Repeat(" ", l.indent)
+	if l.text == "" {
+		return []string{""}
+	}
+	if width < 40 || l.fixed || l.indent+textColumns(l.text) <= width {
+		return []string{pad + l.text}
+	}
+	var lines []string
+	line, used := pad, l.indent
+	empty := true
+	for word := range strings.SplitSeq(l.text, " ") {
+		n := textColumns(word)
+		if !empty && used+1+n > width {
+			lines = append(lines, line)
+			line = pad + strings.Repeat(" ", l.hang)
+			used, empty = l.indent+l.hang, true
+		}
+		if !empty {
+			line += " "
+			used++
+		}
+		line += word
+		used += n
+		empty = false
+	}
+	return append(lines, line)
+}
+
+// textColumns counts runes, which is near enough to columns; marks of style take none.
+func textColumns(s string) int {
+	n := 0
+	for _, r := range s {
+		if r >= ' ' {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *textPrinter) head() []textLine {
+	var lines []textLine
+	if t.page.old != "" || t.page.new != "" {
+		s := fmt.Sprintf("%s → %s", cmp.Or(t.page.old, "nothing"), cmp.Or(t.page.new, "nothing"))
+		if t.page.kube != "" {
+			s += ", by the rules of Kubernetes " + t.page.kube
+		}
+		lines = append(lines, textLine{text: styleFaint + s + styleEnd, hang: 2}, textLine{})
+	}
+	return lines
+}
+
+// quiet tells of CRDs that nobody has to look at: one line each, and only a count where there are many.
+func (t *textPrinter) quiet(sheets []sheet) []textLine {
+	var lines []textLine
+	var rest []sheet
+	if !t.Verbose && len(sheets) > textQuiet+1 {
+		t.cut = true
+		sheets, rest = sheets[:textQuiet], sheets[textQuiet:]
+	}
+	ok := styleOK + "OK" + styleEnd + "    "
+	for i := range sheets {
+		lines = append(lines, textLine{text: ok + sheets[i].name + "  " + sheets[i].mildly(), hang: 6})
+	}
+	if len(rest) > 0 {
+		safe, unchanged := true, int64(0)
+		for i := range rest {
+			safe = safe && rest[i].plainSafe()
+			unchanged += int64(boolInt(rest[i].unchanged))
+		}
+		text := ok + plural(int64(len(rest)), "more CRD") + " with nothing that fails or warns"
+		if safe {
+			text = ok + plural(int64(len(rest)), "more safe CRD")
+		}
+		if unchanged > 0 {
+			text += fmt.Sprintf(", %s unchanged", number(unchanged))
+		}
+		lines = append(lines, textLine{text: text, hang: 6})
+	}
+	if len(lines) > 0 {
+		lines = append(lines, textLine{})
+	}
+	return lines
+}
+
+// mildly describes a CRD that nothing is told of.
+func (s *sheet) mildly() string {
+	text := string(s.verdict)
+	if s.unchanged {
+		text = "unchanged"
+	}
+	for _, c := range []class{suppressed, silent} {
+		if n := s.count[c]; n > 0 {
+			text += fmt.Sprintf("; %s %s", plural(int64(n), "finding"), c)
+		}
+	}
+	if s.objects != nil {
+		text += "; " + s.objects.scanned()
+	}
+	return text
+}
+
+// remaining tells of CRDs for which there is no room.
+func (t *textPrinter) remaining(sheets []sheet) []textLine {
+	var n [classes]int
+	for i := range sheets {
+		n[sheets[i].worst]++
+	}
+	return []textLine{
+		{text: fmt.Sprintf("… and %s: %s (-v shows them)", plural(int64(len(sheets)), "more CRD"), counts(n, 0)), hang: 2},
+		{},
+	}
+}
+
+// tail sums up and says what to do next.
+func (t *textPrinter) tail() []textLine {
+	p := t.page
+	var lines []textLine
+	if p.total > 0 {
+		lines = append(lines, textLine{hang: 2, text: fmt.Sprintf("skipped %s of other kinds: %s",
+			plural(int64(p.total), "document"), strings.Join(p.skipped, ", "))})
+	}
+	lines = append(lines, textLine{text: p.conclusion(), hang: 2})
+	var next []string
+	if rule := p.worstRule(); rule != "" {
+		next = append(next, fmt.Sprintf("sluice explain %s: why it matters and the way out", rule))
+	}
+	if t.cut {
+		next = append(next, "-v: everything that is left out above")
+	}
+	for i, s := range next {
+		label := "next: "
+		if i > 0 {
+			label = "      "
+		}
+		lines = append(lines, textLine{text: label + s, hang: 6})
+	}
+	return lines
+}
+
+// conclusion is the last word on a report, in one line.
+func (p *page) conclusion() string {
+	told := counts([classes]int{p.sum.Fail, p.sum.Warn, p.sum.Notes, p.sum.Suppressed, p.sum.Off}, p.sum.Undecided)
+	switch {
+	case p.sum.CRDs == 0:
+		return styleStrong + "nothing to check:" + styleEnd + " no CRD was compared"
+	case p.sum.Fail > 0:
+		return fmt.Sprintf("%sFAIL%s  %s of %s: %s", styleFail, styleEnd,
+			number(int64(p.sum.FailingCRDs)), plural(int64(p.sum.CRDs), "CRD"), told)
+	case p.sum.Warn > 0:
+		return fmt.Sprintf("%sPASS%s  with warnings, %s of %s: %s", styleWarn, styleEnd,
+			number(int64(p.sum.WarningCRDs)), plural(int64(p.sum.CRDs), "CRD"), told)
+	case told != "":
+		return fmt.Sprintf("%sPASS%s  %s: %s", styleOK, styleEnd, plural(int64(p.sum.CRDs), "CRD"), told)
+	}
+	return fmt.Sprintf("%sPASS%s  %s", styleOK, styleEnd, plural(int64(p.sum.CRDs), "safe CRD"))
+}
+
+// counts lists how many there are of each class: "4 fail, 2 warn (1 undecided), 1 note, 3 suppressed".
+func counts(n [classes]int, undecided int) string {
+	var parts []string
+	for c, k := range n {
+		if k > 0 {
+			s := fmt.Sprintf("%s %s", number(int64(k)), class(c))
+			if class(c) == noting && k > 1 {
+				s += "s"
+			}
+			parts = append(parts, s)
+		}
+		if class(c) == warning && undecided > 0 && len(parts) > 0 {
+			parts[len(parts)-1] += fmt.Sprintf(" (%s undecided)", number(int64(undecided)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// worstRule returns the rule of the first finding of the worst CRD that fails or warns, or an empty string.
+func (p *page) worstRule() string {
+	worst := -1
+	for i := range p.crds {
+		if s := &p.crds[i]; s.worst <= warning && (worst < 0 || s.worst < p.crds[worst].worst) {
+			worst = i
+		}
+	}
+	if worst < 0 {
+		return ""
+	}
+	return p.crds[worst].groups[0].lead().Rule
+}

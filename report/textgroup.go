@@ -1,0 +1,374 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// detail says how much of a group is told.
+type detail int
+
+const (
+	oneLine detail = iota
+	withoutWitness
+	inFull
+)
+
+// sheet prints one CRD in at most room bytes (Verbose: any). What does not fit is told with less and less detail, and at
+// last only counted.
+func (t *textPrinter) sheet(s *sheet, room int) string {
+	var b strings.Builder
+	b.WriteString(t.finish(s.header(t.Verbose)))
+	groups, rest := s.groups, []group(nil)
+	if t.Verbose {
+		groups = s.all()
+	} else {
+		room -= 2 * textRemarkReserve
+		groups, rest = choose(groups, manyGroups)
+	}
+	t.share(groups)
+	section := ""
+	for i := range groups {
+		g := &groups[i]
+		title := ""
+		if next := t.title(g); next != section {
+			section = next
+			title = t.finish([]textLine{{indent: 2, hang: 2, text: next}, {}})
+		}
+		text, ok := t.fit(g, room-b.Len()-len(title))
+		if !ok {
+			rest = append(groups[i:len(groups):len(groups)], rest...)
+			break
+		}
+		b.WriteString(title)
+		b.WriteString(text)
+	}
+	if len(rest) > 0 {
+		t.cut = true
+		b.WriteString(t.finish([]textLine{{indent: 4, hang: 2, text: "… and " + left(rest) + " (-v shows them)"}}))
+		if by := leftByLevel(rest); by != "" {
+			b.WriteString(t.finish([]textLine{{indent: 6, hang: 2, text: by}}))
+		}
+		b.WriteString("\n")
+	}
+	if n := s.count[suppressed]; n > 0 && !t.Verbose {
+		t.cut = true
+	}
+	return b.String()
+}
+
+// choose splits groups into at most limit that stand for all, and the rest, both in order: the first of each rule is
+// chosen before the second of any.
+func choose(groups []group, limit int) (chosen, rest []group) {
+	if len(groups) <= limit {
+		return groups, nil
+	}
+	nth := make([]int, len(groups)) // how many of the same rule come before
+	seen := make(map[string]int)
+	for i := range groups {
+		rule := groups[i].lead().Rule
+		nth[i] = seen[rule]
+		seen[rule]++
+	}
+	order := make([]int, len(groups))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(nth[a], nth[b]) })
+	taken := order[:limit]
+	slices.Sort(taken)
+	for i := range groups {
+		if _, ok := slices.BinarySearch(taken, i); ok {
+			chosen = append(chosen, groups[i])
+		} else {
+			rest = append(rest, groups[i])
+		}
+	}
+	return chosen, rest
+}
+
+// share decides how many lines the witness of each of these groups may have, so that many of them get some.
+func (t *textPrinter) share(groups []group) {
+	n := 0
+	for i := range groups {
+		if groups[i].shown() != nil {
+			n++
+		}
+	}
+	t.each = min(max(t.witness/max(n, 1), textShortWitness), textWitness)
+}
+
+// fit prints a group with as much detail as there is room for, and false where not even one line fits.
+func (t *textPrinter) fit(g *group, room int) (string, bool) {
+	if t.Verbose {
+		lines, _ := t.group(g, inFull)
+		return t.finish(lines), true
+	}
+	if room <= 0 {
+		return "", false
+	}
+	for d := inFull; d >= oneLine; d-- {
+		lines, witness := t.group(g, d)
+		if s := t.finish(lines); len(s) <= room {
+			t.witness -= witness
+			if d < inFull {
+				t.cut = true
+			}
+			return s, true
+		}
+	}
+	return "", false
+}
+
+// left counts findings that are not shown: "214 more findings: 200 fail, 14 warn".
+func left(groups []group) string {
+	var n [classes]int
+	var all int64
+	for i := range groups {
+		n[groups[i].lead().class] += len(groups[i].entries)
+		all += int64(len(groups[i].entries))
+	}
+	return plural(all, "more finding") + ": " + counts(n, 0)
+}
+
+// leftByLevel says of which levels the findings are that are not shown, worst first.
+func leftByLevel(groups []group) string {
+	n := make(map[Level]int64)
+	for i := range groups {
+		if e := groups[i].lead(); e.Outcome == Undecided {
+			n[Level(Undecided)] += int64(len(groups[i].entries))
+		} else {
+			n[e.Level] += int64(len(groups[i].entries))
+		}
+	}
+	var parts []string
+	for _, l := range append(Levels(), LevelInfo{ID: Level(Undecided)}) {
+		if n[l.ID] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", number(n[l.ID]), l.ID))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// header says which CRD this is and how it fares.
+func (s *sheet) header(verbose bool) []textLine {
+	word := styleOK + "OK" + styleEnd + "  "
+	switch s.worst {
+	case failing:
+		word = styleFail + "FAIL" + styleEnd
+	case warning:
+		word = styleWarn + "WARN" + styleEnd
+	case noting, suppressed, silent:
+	}
+	n := s.count
+	if !verbose {
+		n[silent] = 0
+	}
+	text := fmt.Sprintf("%s  %s%s%s  %s", word, styleStrong, s.name, styleEnd, s.verdict)
+	if told := counts(n, s.undecided); told != "" {
+		text += ": " + told
+	}
+	lines := []textLine{{text: text, hang: 6}}
+	if s.objects != nil {
+		lines = append(lines, textLine{indent: 6, hang: 2, text: s.objects.scanned()})
+	}
+	return append(lines, textLine{})
+}
+
+// title heads the groups of one level: its name and what it means in one phrase.
+func (t *textPrinter) title(g *group) string {
+	e := g.lead()
+	switch {
+	case e.class == suppressed:
+		return styleStrong + "suppressed" + styleEnd + ": accepted in the configuration"
+	case e.class == silent:
+		return styleStrong + "off" + styleEnd + ": not told unless asked"
+	case e.Outcome == Undecided && e.class == failing:
+		return styleStrong + "undecided" + styleEnd + ": neither safety nor harm could be shown, which fails unless failMode is open"
+	case e.Outcome == Undecided:
+		return styleStrong + "undecided" + styleEnd + ": neither safety nor harm could be shown"
+	case e.Outcome == Note:
+		return styleStrong + "notes" + styleEnd
+	case e.Level.meaning() != "":
+		return styleStrong + string(e.Level) + styleEnd + ": " + e.Level.meaning()
+	}
+	return styleStrong + string(e.Level) + styleEnd
+}
+
+// group prints one group and returns how many lines of witnesses are in it.
+func (t *textPrinter) group(g *group, d detail) (lines []textLine, witness int) {
+	add := func(indent, hang int, text string) {
+		lines = append(lines, textLine{indent: indent, hang: hang, text: text})
+	}
+	e := g.lead()
+	head := e.word() + " " + styleStrong + e.Rule + styleEnd
+	if len(g.places) > 1 {
+		head += ", " + plural(int64(len(g.places)), "place")
+		if g.under != "" {
+			head += " under " + g.under
+		}
+	}
+	head += ": " + e.Message
+	if d == oneLine {
+		if len(g.places) == 1 {
+			head += ", " + g.places[0].String()
+		}
+		add(4, 2, clip(head, textOneLine+40))
+		return append(lines, textLine{}), 0
+	}
+	add(4, 2, head)
+	t.places(g, add)
+	if e.Reason != "" {
+		add(6, 2, "not decided because: "+e.Reason)
+	}
+	if c := g.counted(); c != nil {
+		text := c.effectOnObjects()
+		limit := manyExamples
+		if t.Verbose {
+			limit = 0
+		}
+		if names := c.Objects.names(limit); names != "" {
+			text += ": " + names
+		}
+		add(6, 2, text)
+	}
+	if s := e.Suppressed; s != nil {
+		text := "accepted: " + s.Reason
+		if s.Expires != "" {
+			text += " (until " + s.Expires + ")"
+		}
+		add(6, 2, text)
+	}
+	shown, lines2 := t.evidence(g, d)
+	lines = append(lines, lines2...)
+	return append(lines, textLine{}), shown
+}
+
+// word is what the reader scans for.
+func (e *entry) word() string {
+	switch e.class {
+	case failing:
+		return styleFail + "FAIL" + styleEnd
+	case warning:
+		return styleWarn + "WARN" + styleEnd
+	case noting:
+		return "NOTE"
+	case suppressed, silent:
+	}
+	return "----"
+}
+
+// places lists where a group holds, and its values.
+func (t *textPrinter) places(g *group, add func(indent, hang int, text string)) {
+	for i := range g.places {
+		if !t.Verbose && i == textPlaces && len(g.places) > textPlaces+1 {
+			add(6, 2, fmt.Sprintf("… and %s", plural(int64(len(g.places)-i), "more place")))
+			t.cut = true
+			break
+		}
+		p := &g.places[i]
+		if len(g.places) == 1 && p.whole() && p.at == "" {
+			break
+		}
+		text := p.String()
+		if g.varied && p.values() != "" {
+			text += ": " + p.values()
+		}
+		if p.at != "" {
+			text += styleFaint + " (" + p.at + ")" + styleEnd
+		}
+		add(6, 2, text)
+	}
+	if p := &g.places[0]; !g.varied && p.values() != "" {
+		add(6, 2, p.values())
+	}
+}
+
+// evidence prints the witness of a group, or with Verbose all witnesses, and returns how many lines of them there are.
+func (t *textPrinter) evidence(g *group, d detail) (int, []textLine) {
+	first := g.shown()
+	if first == nil {
+		return 0, nil
+	}
+	if t.Verbose {
+		var lines []textLine
+		for i := range g.entries {
+			if e := &g.entries[i]; e.witness != nil {
+				_, more := t.proof(e, len(g.entries) > 1, 0)
+				lines = append(lines, more...)
+			}
+		}
+		return 0, lines
+	}
+	limit := min(t.each, t.witness)
+	if d < inFull || limit < 3 {
+		t.cut = true
+		return 0, append([]textLine{{indent: 6, text: styleFaint + "an object shows it (-v)" + styleEnd}}, t.effect(first)...)
+	}
+	return t.proof(first, first != g.lead(), limit)
+}
+
+// proof prints one witness in at most limit lines (0: all): the object that the old CRD accepts and what the new one
+// does to it.
+func (t *textPrinter) proof(e *entry, named bool, limit int) (int, []textLine) {
+	var lines []textLine
+	of := ""
+	if named {
+		p := place{path: e.Path}
+		if e.Version != "" {
+			p.versions = []string{e.Version}
+		}
+		of = ", for " + p.String()
+	}
+	shown := 0
+	block := func(title, raw string, limit int) {
+		lines = append(lines, textLine{indent: 6, hang: 2, text: title})
+		width := textWitnessWidth
+		if t.Verbose {
+			width = 0
+		}
+		yaml, more := visibleLines(raw, limit, width)
+		for _, s := range yaml {
+			lines = append(lines, textLine{indent: 10, text: s, fixed: true})
+		}
+		shown += len(yaml)
+		if more > 0 {
+			t.cut = true
+			lines = append(lines, textLine{indent: 10, text: fmt.Sprintf("%s… %s (-v)%s", styleFaint, plural(int64(more), "more line"), styleEnd)})
+		}
+	}
+	if e.witness.Old != "" {
+		half := limit
+		if limit > 0 {
+			half = max(limit/2, 1)
+		}
+		block("a stored object"+of+":", e.witness.Old, half)
+		block("an update of it that the old CRD accepts:", e.witness.Object, half)
+	} else {
+		block("the old CRD accepts"+of+":", e.witness.Object, limit)
+	}
+	return shown, append(lines, t.effect(e)...)
+}
+
+// effect says what the new CRD does to a witness, in the words of the code that confirmed it.
+func (t *textPrinter) effect(e *entry) []textLine {
+	limit, width := textEffect, textEffectWidth
+	if t.Verbose {
+		limit, width = 0, 0
+	}
+	said, more := visibleLines(e.witness.Effect, limit, width)
+	var lines []textLine
+	for i, s := range said {
+		if i == 0 {
+			lines = append(lines, textLine{indent: 6, hang: 2, text: "the new CRD: " + s})
+		} else {
+			lines = append(lines, textLine{indent: 8, hang: 2, text: s})
+		}
+	}
+	if more > 0 {
+		lines = append(lines, textLine{indent: 8, text: fmt.Sprintf("… %s (-v)", plural(int64(more), "more line"))})
+	}
+	return lines
+}
