@@ -1,0 +1,158 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sluice.dev/internal/limit"
+)
+
+// extensions are those of the files that are read in a directory.
+var extensions = []string{".yaml", ".yml", ".json"}
+
+// wanted is true for the names of files that are read in a directory.
+func wanted(name string) bool {
+	return !hidden(name) && slices.Contains(extensions, strings.ToLower(filepath.Ext(name)))
+}
+
+// hidden is true for names that begin with a dot.
+func hidden(name string) bool { return strings.HasPrefix(name, ".") }
+
+func (r *reader) paths(ctx context.Context, src Source) error {
+	var missing error
+	found := false
+	for _, p := range src.Paths {
+		full := p
+		if r.opts.Dir != "" && !filepath.IsAbs(p) {
+			full = filepath.Join(r.opts.Dir, p)
+		}
+		info, err := os.Stat(full)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = fileError(p, ErrNotFound, "no such file or directory; %s", sourceForms)
+			if !src.Some {
+				return err
+			}
+			missing = err
+			continue
+		case err != nil:
+			return fileError(p, err, "cannot be read: %v", reason(err))
+		}
+		found = true
+		if !info.IsDir() {
+			if err := r.open(ctx, p, full, info); err != nil {
+				return err
+			}
+			continue
+		}
+		w := &walker{r: r}
+		if err := w.dir(ctx, p, full, []fs.FileInfo{info}); err != nil {
+			return err
+		}
+		slices.SortFunc(w.files, func(a, b walked) int { return strings.Compare(a.name, b.name) })
+		for _, f := range w.files {
+			if err := r.open(ctx, f.name, f.full, f.info); err != nil {
+				return err
+			}
+		}
+	}
+	if !found {
+		return missing
+	}
+	return nil
+}
+
+// walker collects the files below a directory.
+type walker struct {
+	r     *reader
+	files []walked
+}
+
+// walked is a file: its name for people, its path for the system.
+type walked struct {
+	name, full string
+	info       fs.FileInfo
+}
+
+// dir collects the files below the directory full. above are the directories on the way to it, itself included.
+func (w *walker) dir(ctx context.Context, name, full string, above []fs.FileInfo) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(full)
+	if err != nil {
+		return fileError(name, err, "cannot be read: %v", reason(err))
+	}
+	w.r.entries += len(entries)
+	if w.r.entries > maxEntries {
+		return fileError(name, ErrTooLarge, "too large: more than %d files and directories", maxEntries)
+	}
+	for _, e := range entries {
+		if hidden(e.Name()) {
+			continue
+		}
+		f := walked{name: filepath.Join(name, e.Name()), full: filepath.Join(full, e.Name())}
+		if f.info, err = os.Stat(f.full); err != nil {
+			if !wanted(e.Name()) {
+				continue
+			}
+			return fileError(f.name, err, "cannot be read: %v", reason(err))
+		}
+		switch {
+		case f.info.IsDir():
+			if slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, f.info) }) {
+				return fileError(f.name, fs.ErrInvalid, "is a symbolic link to a directory that it stands in, a loop")
+			}
+			if err := w.dir(ctx, f.name, f.full, append(slices.Clip(above), f.info)); err != nil {
+				return err
+			}
+		case f.info.Mode().IsRegular() && wanted(e.Name()):
+			w.files = append(w.files, f)
+		}
+	}
+	return nil
+}
+
+// open reads and decodes one file.
+func (r *reader) open(ctx context.Context, name, full string, info fs.FileInfo) error {
+	if info.Mode().IsRegular() {
+		if err := r.fits(name, info.Size()); err != nil {
+			return err
+		}
+	}
+	f, err := os.Open(full) //nolint:gosec // reading the file that the user names is what this is for
+	if err != nil {
+		return fileError(name, err, "cannot be read: %v", reason(err))
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	if !info.Mode().IsRegular() {
+		return r.stream(ctx, name, f)
+	}
+	data, err := limit.ReadSized(&contextReader{ctx: ctx, r: f}, info.Size(), r.allowed())
+	return r.decode(ctx, name, data, err)
+}
+
+// reason is what the system says is wrong, without the operation and the path, which the reader knows.
+func reason(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+// byteSize writes n bytes for people.
+func byteSize(n int64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,157 @@
+package input
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"strconv"
+	"strings"
+
+	"sluice.dev/internal/limit"
+)
+
+// gitRepo reads one repository with the git program. It never touches the work tree or the index, runs no hooks, and
+// gives git nothing but revisions that were checked and names of objects.
+type gitRepo struct {
+	dir string
+	// prefix is the current directory relative to the root of the repository, with a slash at the end, or empty.
+	prefix string
+}
+
+// openGit finds the repository of dir, empty for the process's directory.
+func openGit(ctx context.Context, dir string) (*gitRepo, error) {
+	g := &gitRepo{dir: dir}
+	if _, err := exec.LookPath("git"); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrGitMissing, err)
+	}
+	out, err := g.run(ctx, "rev-parse", "--show-prefix")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotRepository, err)
+	}
+	g.prefix = strings.TrimSuffix(string(out), "\n")
+	return g, nil
+}
+
+func (g *gitRepo) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // the arguments are checked, see gitRepo
+	cmd.Dir = g.dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1", "GIT_TERMINAL_PROMPT=0")
+	return cmd
+}
+
+// maxGitOutput bounds what git may list.
+const maxGitOutput = 64 << 20
+
+// run runs git and returns what it wrote. Errors carry git's own words.
+func (g *gitRepo) run(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := g.command(ctx, args...)
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	out, readErr := limit.ReadAll(stdout, maxGitOutput)
+	if readErr != nil {
+		_ = cmd.Process.Kill()
+	}
+	err = cmd.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case readErr != nil:
+		return nil, readErr
+	case err != nil:
+		if first, _, _ := strings.Cut(strings.TrimSpace(complaint.String()), "\n"); first != "" {
+			return nil, errors.New(strings.TrimPrefix(first, "fatal: "))
+		}
+		return nil, err
+	}
+	return out, nil
+}
+
+// tree gives the name of the tree of a revision.
+func (g *gitRepo) tree(ctx context.Context, rev string) (string, error) {
+	if err := checkRevision(rev); err != nil {
+		return "", err
+	}
+	if _, err := g.run(ctx, "rev-parse", "--verify", "--quiet", rev+"^{object}"); err != nil {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		return "", fmt.Errorf("%w %q in this repository", ErrUnknownRevision, rev)
+	}
+	out, err := g.run(ctx, "rev-parse", "--verify", "--quiet", rev+"^{tree}")
+	if err != nil {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		return "", fmt.Errorf("%w: %q is no commit and no tree", ErrUnknownRevision, rev)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// gitEntry is one entry of a tree.
+type gitEntry struct {
+	mode, object string
+	size         int64
+	// path is where it stands, relative to the root, and name how it was reached, which links make another.
+	path, name string
+}
+
+// The modes of entries that are no regular files.
+const (
+	gitTree   = "040000"
+	gitLink   = "120000"
+	gitModule = "160000"
+)
+
+// list lists the entry at p, relative to the root, and all entries below it if it is a directory. Empty is the root.
+func (g *gitRepo) list(ctx context.Context, tree, p string) ([]gitEntry, error) {
+	args := []string{"ls-tree", "-r", "-t", "-z", "-l", "--full-tree", tree}
+	if p != "" {
+		args = append(args, "--", p)
+	}
+	out, err := g.run(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	var entries []gitEntry
+	for line := range bytes.SplitSeq(out, []byte{0}) {
+		meta, name, ok := strings.Cut(string(line), "\t")
+		f := strings.Fields(meta)
+		if !ok || len(f) != 4 {
+			continue
+		}
+		// Directories on the way to p are listed too.
+		if p != "" && name != p && !strings.HasPrefix(name, p+"/") {
+			continue
+		}
+		size, _ := strconv.ParseInt(f[3], 10, 64) // - for a tree
+		entries = append(entries, gitEntry{mode: f[0], object: f[2], size: size, path: name, name: name})
+	}
+	return entries, nil
+}
+
+// resolve turns a path as the user gave it into one relative to the root; empty is the root.
+func (g *gitRepo) resolve(p string) (string, error) {
+	full := strings.TrimPrefix(p, "/")
+	if p == "." || p == ".." || strings.HasPrefix(p, "./") || strings.HasPrefix(p, "../") {
+		full = g.prefix + p
+	}
+	full = path.Clean(full)
+	switch {
+	case full == ".":
+		return "", nil
+	case full == "..", strings.HasPrefix(full, "../"), strings.ContainsRune(full, 0):
+		return "", fmt.Errorf("%w: %q is outside of the repository", ErrNotFound, p)
+	}
+	return full, nil
+}

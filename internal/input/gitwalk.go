@@ -1,0 +1,301 @@
+package input
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"sluice.dev/internal/limit"
+)
+
+// git reads the files of a revision.
+func (r *reader) git(ctx context.Context, src Source) error {
+	err := r.gitFiles(ctx, src)
+	var e *Error
+	switch {
+	case err == nil || errors.As(err, &e):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return fileError(src.String(), err, "%v", err)
+}
+
+func (r *reader) gitFiles(ctx context.Context, src Source) error {
+	g, err := openGit(ctx, r.opts.Dir)
+	if err != nil {
+		return err
+	}
+	tree, err := g.tree(ctx, src.Rev)
+	if err != nil {
+		return err
+	}
+	paths := src.Paths
+	if len(paths) == 0 {
+		paths = []string{""}
+	}
+	w := &gitWalker{r: r, g: g, tree: tree}
+	var missing error
+	found := false
+	for _, p := range paths {
+		full, err := g.resolve(p)
+		if err != nil {
+			return err
+		}
+		n := len(w.files)
+		if err := w.start(ctx, full); errors.Is(err, ErrNotFound) {
+			missing = fmt.Errorf("%w: %q is not in revision %q of this repository", ErrNotFound, p, src.Rev)
+			if !src.Some {
+				return missing
+			}
+			continue
+		} else if err != nil {
+			return err
+		}
+		found = true
+		slices.SortFunc(w.files[n:], func(a, b gitEntry) int { return strings.Compare(a.name, b.name) })
+	}
+	if !found {
+		return missing
+	}
+	return w.read(ctx)
+}
+
+// gitWalker collects the files below paths of a tree.
+type gitWalker struct {
+	r     *reader
+	g     *gitRepo
+	tree  string
+	files []gitEntry
+}
+
+// start collects the file at p, or those below it.
+func (w *gitWalker) start(ctx context.Context, p string) error {
+	entries, err := w.g.list(ctx, w.tree, p)
+	if err != nil {
+		return err
+	}
+	if p != "" && len(entries) == 0 {
+		return ErrNotFound
+	}
+	return w.collect(ctx, entries, p, p, nil)
+}
+
+// collect takes the entries of list(at): the entry at itself if it is a file, else those below it. They were reached
+// under the name name, over links that stand at the paths above.
+func (w *gitWalker) collect(ctx context.Context, entries []gitEntry, at, name string, above []string) error {
+	w.r.entries += len(entries)
+	if w.r.entries > maxEntries {
+		return fileError(name, ErrTooLarge, "too large: more than %d files and directories", maxEntries)
+	}
+	for _, e := range entries {
+		below := e.path != at
+		if below {
+			e.name = path.Join(name, strings.TrimPrefix(e.path, at))
+			if skipGit(strings.Split(strings.Trim(strings.TrimPrefix(e.path, at), "/"), "/"), e.mode) {
+				continue
+			}
+		} else {
+			e.name = name
+		}
+		switch e.mode {
+		case gitTree:
+		case gitModule:
+			if !below {
+				return fileError(e.name, fs.ErrInvalid, "is a submodule; its files are in another repository")
+			}
+		case gitLink:
+			if err := w.follow(ctx, e, above, !below || wanted(path.Base(e.name))); err != nil {
+				return err
+			}
+		default:
+			w.files = append(w.files, e)
+		}
+	}
+	return nil
+}
+
+// skipGit is true for what is not read in a directory: hidden names, and files with another extension.
+func skipGit(steps []string, mode string) bool {
+	if slices.ContainsFunc(steps, hidden) {
+		return true
+	}
+	return mode != gitLink && mode != gitTree && mode != gitModule && !wanted(steps[len(steps)-1])
+}
+
+// follow takes what the symbolic link e leads to. Where it leads to nothing in the revision that is an error only for
+// one that must be there.
+func (w *gitWalker) follow(ctx context.Context, e gitEntry, above []string, must bool) error {
+	const longest = 4096
+	if e.size > longest || len(above) == maxLinks {
+		return fileError(e.name, fs.ErrInvalid, "is a symbolic link that leads too far")
+	}
+	out, err := w.g.run(ctx, "cat-file", "blob", e.object)
+	if err != nil {
+		return err
+	}
+	target := string(out)
+	full := path.Join(path.Dir(e.path), target)
+	var entries []gitEntry
+	if !path.IsAbs(target) && full != ".." && !strings.HasPrefix(full, "../") {
+		if full == "." {
+			full = ""
+		}
+		if entries, err = w.g.list(ctx, w.tree, full); err != nil {
+			return err
+		}
+	}
+	if len(entries) == 0 {
+		if !must {
+			return nil
+		}
+		return fileError(e.name, ErrNotFound, "is a symbolic link to %s, which is not in the revision", target)
+	}
+	above = append(slices.Clip(above), e.path)
+	isDir := entries[0].path != full || entries[0].mode == gitTree
+	if isDir && slices.ContainsFunc(above, func(p string) bool { return full == "" || strings.HasPrefix(p, full+"/") }) {
+		return fileError(e.name, fs.ErrInvalid, "is a symbolic link to a directory that it stands in, a loop")
+	}
+	if !isDir && !must && entries[0].mode != gitLink {
+		return nil
+	}
+	return w.collect(ctx, entries, full, e.name, above)
+}
+
+// read reads and decodes the files, over one git cat-file --batch.
+func (w *gitWalker) read(ctx context.Context) error {
+	if len(w.files) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	cmd := w.g.command(ctx, "cat-file", "--batch")
+	defer func() {
+		cancel()
+		_ = cmd.Wait()
+	}()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	from := bufio.NewReaderSize(out, 1<<16)
+	for _, f := range w.files {
+		if err := w.r.fits(f.name, f.size); err != nil {
+			return err
+		}
+		data, err := fetch(in, from, f.object, w.r.allowed())
+		if err := w.r.decode(ctx, f.name, data, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch asks a git cat-file --batch for one object.
+func fetch(in io.Writer, out *bufio.Reader, object string, most int64) ([]byte, error) {
+	if _, err := io.WriteString(in, object+"\n"); err != nil {
+		return nil, err
+	}
+	header, err := out.ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	var name, kind string
+	var size int64
+	if _, err := fmt.Sscanf(header, "%s %s %d", &name, &kind, &size); err != nil {
+		return nil, fmt.Errorf("git has no object %s: it said %q", object, strings.TrimSpace(header))
+	}
+	if size > most {
+		return nil, limit.ErrTooLarge
+	}
+	data := make([]byte, size+1)
+	if _, err := io.ReadFull(out, data); err != nil {
+		return nil, err
+	}
+	return data[:size], nil
+}
+
+// GitRange understands the value of --git, and gives the old source and the new one: BASE..HEAD, BASE...HEAD with the
+// merge base of the two as old, or BASE alone with the work tree as new. A revision left out beside the dots is HEAD.
+// Paths are relative to the current directory, which stands for them if there are none; of several some may be missing
+// on either side. Its errors are of type [*Error], or the context's.
+func GitRange(ctx context.Context, arg string, paths []string, opts Options) (old, next Source, err error) {
+	fail := func(err error) (Source, Source, error) {
+		if ctx.Err() != nil {
+			return Source{}, Source{}, ctx.Err()
+		}
+		return Source{}, Source{}, fileError("--git "+arg, err, "%v", err)
+	}
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	base, head, isRange := strings.Cut(arg, "..")
+	symmetric := false
+	if isRange {
+		head, symmetric = strings.CutPrefix(head, ".")
+		if base == "" {
+			base = "HEAD"
+		}
+		if head == "" {
+			head = "HEAD"
+		}
+		if err := checkRevision(head); err != nil {
+			return fail(err)
+		}
+	}
+	if err := checkRevision(base); err != nil {
+		return fail(err)
+	}
+	g, err := openGit(ctx, opts.Dir)
+	if err != nil {
+		return fail(err)
+	}
+	relative := make([]string, len(paths))
+	for i, p := range paths {
+		if path.IsAbs(p) {
+			return fail(fmt.Errorf("%q must be relative to the current directory", p))
+		}
+		relative[i] = "./" + path.Clean(p)
+	}
+	some := len(paths) > 1
+	old = Source{Kind: Git, Rev: base, Paths: relative, Some: some}
+	next = Source{Kind: Path, Paths: paths, Some: some}
+	if isRange {
+		next = Source{Kind: Git, Rev: head, Paths: relative, Some: some}
+	}
+	old.name, next.name = rangeName(old, paths), rangeName(next, paths)
+	if !symmetric {
+		return old, next, nil
+	}
+	for _, rev := range []string{base, head} {
+		if _, err := g.tree(ctx, rev); err != nil {
+			return fail(err)
+		}
+	}
+	out, err := g.run(ctx, "merge-base", base, head)
+	if err != nil {
+		return fail(fmt.Errorf("%w: %q and %q have no common ancestor here; a shallow clone may lack it", ErrUnknownRevision, base, head))
+	}
+	old.Rev = strings.TrimSpace(string(out))
+	old.name = fmt.Sprintf("git:%.12s:%s", old.Rev, strings.Join(paths, " "))
+	return old, next, nil
+}
+
+func rangeName(s Source, paths []string) string {
+	if s.Kind == Path {
+		return strings.Join(paths, " ")
+	}
+	return "git:" + s.Rev + ":" + strings.Join(paths, " ")
+}

@@ -1,0 +1,128 @@
+// Package input reads CustomResourceDefinitions from where a user says: files, directories, standard input, a git
+// revision.
+//
+// It promises that a set holds what kubectl would send to the API server: YAML as sigs.k8s.io/yaml reads it, JSON as the
+// API server reads it, [Load]ed without touching a work tree, bounded in size, depth and expansion, in an order that
+// does not depend on the file system. Whatever cannot be read as it stands is an error of one line that names the place;
+// nothing is passed over in silence but what [Set.Skipped] counts. It does not decide whether a definition is valid or
+// its change safe, and it does not talk to a cluster: a source of kind [Cluster] is the caller's to read.
+package input
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/report"
+)
+
+// The limits that hold where [Options] says nothing, and those that always hold.
+const (
+	// DefaultMaxFileBytes bounds one file.
+	DefaultMaxFileBytes = 64 << 20
+	// DefaultMaxTotalBytes bounds all files of one source.
+	DefaultMaxTotalBytes = 512 << 20
+	// maxDepth bounds the nesting of a document. Real CRDs stay below 100.
+	maxDepth = 1000
+	// maxNodes bounds the number of values in one document, and so the memory that it takes.
+	maxNodes = 4_000_000
+	// maxEntries bounds the number of directory entries looked at for one source.
+	maxEntries = 200_000
+	// maxLinks bounds how many symbolic links are followed to reach one file of a git revision.
+	maxLinks = 40
+	// maxListDepth bounds lists in lists.
+	maxListDepth = 8
+)
+
+// What a caller may want to tell apart with errors.Is.
+var (
+	// ErrNotFound says that a file or directory does not exist, or that a path is not in the git revision.
+	ErrNotFound = errors.New("not found")
+	// ErrNoCRD says that a source could be read but holds no CustomResourceDefinition.
+	ErrNoCRD = errors.New("no CustomResourceDefinition")
+	// ErrTooLarge says that a file, or a source as a whole, is over its limit.
+	ErrTooLarge = errors.New("too large")
+	// ErrCluster says that [Load] was given a source of kind [Cluster].
+	ErrCluster = errors.New("the cluster is not read by this package")
+	// ErrGitMissing says that there is no git program.
+	ErrGitMissing = errors.New("git is not installed")
+	// ErrNotRepository says that the current directory is in no git repository that git can use.
+	ErrNotRepository = errors.New("no usable git repository")
+	// ErrUnknownRevision says that git does not know the revision.
+	ErrUnknownRevision = errors.New("unknown revision")
+)
+
+// Error says what is wrong where, in one line.
+type Error struct {
+	// Position is the place; its zero value means that there is none.
+	Position report.Position
+	// Msg is what is wrong, without the place.
+	Msg string
+	// Err is one of the errors of this package, or what the system said; it may be nil, and is not part of the text.
+	Err error
+}
+
+// Error implements error: FILE:LINE: MSG.
+func (e *Error) Error() string {
+	switch {
+	case e.Position.File == "":
+		return e.Msg
+	case e.Position.Line == 0:
+		return e.Position.File + ": " + e.Msg
+	}
+	return e.Position.File + ":" + strconv.Itoa(e.Position.Line) + ": " + e.Msg
+}
+
+// Unwrap returns e.Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+func fileError(file string, err error, format string, args ...any) *Error {
+	return &Error{Position: report.Position{File: file}, Msg: fmt.Sprintf(format, args...), Err: err}
+}
+
+// Document is one CustomResourceDefinition and where it stands.
+type Document struct {
+	// File is the path of the file as it was reached: below the path that the user gave, relative to the repository's
+	// root for a git revision, and - for standard input.
+	File string
+	// Line is where the definition begins, counted from 1.
+	Line int
+	// CRD is the definition. It is never nil and has a name. The JSON values in its schemas (defaults, enums) are
+	// compact with sorted keys.
+	CRD *apiextensionsv1.CustomResourceDefinition
+	// Positions finds the places of the parts of CRD. It is never nil.
+	Positions *Positions
+}
+
+// Warning is something that the API server would warn about, or that a reader should know.
+type Warning struct {
+	Position report.Position
+	// CRD is the name of the definition.
+	CRD string
+	// Message is one sentence without a full stop.
+	Message string
+}
+
+// Set is what one source holds.
+type Set struct {
+	// Name is the source, as [Source.String] gives it.
+	Name string
+	// Documents are the definitions in the order of the files' paths, and within a file in the order of the text. No
+	// two have the same name: of definitions that are equal the first is kept.
+	Documents []Document
+	// Skipped counts the documents of other kinds, by kind. Objects without a kind are counted under [NoKind], documents
+	// that are no objects under [NoObject].
+	Skipped map[string]int
+	// Warnings are in the order of the documents.
+	Warnings []Warning
+	// Files is how many files were read.
+	Files int
+}
+
+// Under these names [Set.Skipped] counts documents that have no kind.
+const (
+	NoKind   = "(no kind)"
+	NoObject = "(no object)"
+)

@@ -1,0 +1,100 @@
+package input
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+
+	"sluice.dev/internal/limit"
+)
+
+// Load reads a source. Its errors are of type [*Error], or the context's. The set is returned with [ErrNoCRD] as well,
+// so that the caller can tell what was skipped.
+func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
+	r := &reader{loader: newLoader(src.String()), opts: opts.withDefaults()}
+	var err error
+	switch src.Kind {
+	case Stdin:
+		err = r.stdin(ctx)
+	case Path:
+		err = r.paths(ctx, src)
+	case Git:
+		err = r.git(ctx, src)
+	case Cluster:
+		err = fileError(src.String(), ErrCluster, "%v", ErrCluster)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.finish()
+}
+
+// reader reads the files of one source into a set.
+type reader struct {
+	*loader
+	opts Options
+	// total is how many bytes were read, entries how many directory entries were looked at.
+	total   int64
+	entries int
+}
+
+func (r *reader) stdin(ctx context.Context) error {
+	if r.opts.Stdin == nil {
+		return fileError("-", nil, "there is no standard input")
+	}
+	return r.stream(ctx, "-", r.opts.Stdin)
+}
+
+// stream reads and decodes what may block for long: standard input or a pipe.
+func (r *reader) stream(ctx context.Context, name string, in io.Reader) error {
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		data, err := limit.ReadAll(&contextReader{ctx: ctx, r: in}, r.allowed())
+		done <- result{data, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case got := <-done:
+		return r.decode(ctx, name, got.data, got.err)
+	}
+}
+
+// allowed is how many bytes the next file may have.
+func (r *reader) allowed() int64 {
+	return min(r.opts.MaxFileBytes, r.opts.MaxTotalBytes-r.total)
+}
+
+// fits refuses a file of the given size if it is over a limit.
+func (r *reader) fits(name string, size int64) error {
+	switch {
+	case size > r.opts.MaxFileBytes:
+		return fileError(name, ErrTooLarge, "too large: more than %s, the limit for one file", byteSize(r.opts.MaxFileBytes))
+	case r.total+size > r.opts.MaxTotalBytes:
+		return fileError(name, ErrTooLarge, "too large: with this file the source has more than %s, the limit for all files",
+			byteSize(r.opts.MaxTotalBytes))
+	}
+	return nil
+}
+
+// decode decodes what was read from the file called name.
+func (r *reader) decode(ctx context.Context, name string, data []byte, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, limit.ErrTooLarge):
+		return r.fits(name, r.allowed()+1)
+	case err != nil:
+		return fileError(name, err, "cannot be read: %v", reason(err))
+	}
+	r.total += int64(len(data))
+	if len(bytes.TrimSpace(data)) == 0 && name == "-" {
+		return fileError(name, ErrNoCRD, "standard input is empty")
+	}
+	return r.file(ctx, name, data)
+}

@@ -1,0 +1,121 @@
+package input
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Kind is the kind of a [Source].
+type Kind int
+
+// The kinds of sources.
+const (
+	// Path is files and directories.
+	Path Kind = iota
+	// Stdin is standard input.
+	Stdin
+	// Git is files and directories of a revision in the current git repository.
+	Git
+	// Cluster is the cluster that the kubeconfig names. [Load] does not read it.
+	Cluster
+)
+
+// Source says where definitions are read from.
+type Source struct {
+	Kind Kind
+	// Paths are files and directories, for Path and Git; a directory means all files below it that end in .yaml, .yml or
+	// .json and whose names, like those of the directories on the way, do not begin with a dot. For Git they are
+	// relative to the root of the repository, or to the current directory if they begin with ./ or ../, as in
+	// git show REV:PATH; none means the root.
+	Paths []string
+	// Rev is a revision as git rev-parse takes it, for Git.
+	Rev string
+	// Some accepts that some of several Paths do not exist, as long as one does.
+	Some bool
+
+	name string
+}
+
+// String returns the source as the user gave it, or in the form that [ParseSource] takes.
+func (s Source) String() string {
+	switch {
+	case s.name != "":
+		return s.name
+	case s.Kind == Stdin:
+		return "-"
+	case s.Kind == Cluster:
+		return "cluster"
+	case s.Kind == Git && len(s.Paths) > 0:
+		return "git:" + s.Rev + ":" + strings.Join(s.Paths, " ")
+	case s.Kind == Git:
+		return "git:" + s.Rev
+	}
+	return strings.Join(s.Paths, " ")
+}
+
+// sourceForms is the end of a message about a source that is not there.
+const sourceForms = "a source is a file, a directory, - (standard input), git:REV[:PATH] or cluster"
+
+// ParseSource understands what a user gives as a source: - is standard input, cluster the cluster, git:REV or
+// git:REV:PATH a revision in the current repository, and all else a file or directory. A file called cluster, or one
+// whose name begins with git:, is ./cluster and ./git:... It does not look whether the source exists.
+func ParseSource(s string) (Source, error) {
+	rest, isGit := strings.CutPrefix(s, "git:")
+	switch {
+	case s == "":
+		return Source{}, &Error{Msg: "empty source; " + sourceForms}
+	case s == "-":
+		return Source{Kind: Stdin, name: s}, nil
+	case s == "cluster":
+		return Source{Kind: Cluster, name: s}, nil
+	case isGit:
+		rev, path, _ := strings.Cut(rest, ":")
+		if err := checkRevision(rev); err != nil {
+			return Source{}, fileError(s, err, "%v", err)
+		}
+		src := Source{Kind: Git, Rev: rev, name: s}
+		if path != "" {
+			src.Paths = []string{path}
+		}
+		return src, nil
+	}
+	return Source{Kind: Path, Paths: []string{s}, name: s}, nil
+}
+
+// checkRevision refuses what git would take for an option, or for more than one revision.
+func checkRevision(rev string) error {
+	switch {
+	case rev == "":
+		return fmt.Errorf("%w: the revision is missing; write git:REV or git:REV:PATH", ErrUnknownRevision)
+	case strings.HasPrefix(rev, "-"):
+		return fmt.Errorf("%w: %q begins with a dash, which no revision does", ErrUnknownRevision, rev)
+	case strings.ContainsAny(rev, "\x00\n\r"):
+		return fmt.Errorf("%w: %q has a line break or a NUL in it", ErrUnknownRevision, rev)
+	case strings.Contains(rev, ".."):
+		return fmt.Errorf("%w: %q is a range; one revision is needed here", ErrUnknownRevision, rev)
+	}
+	return nil
+}
+
+// Options say how [Load] reads. The zero value reads relative to the process's directory, with the default limits and
+// without standard input.
+type Options struct {
+	// Dir is the current directory; empty is the process's.
+	Dir string
+	// Stdin is standard input; nil is an error for a source of kind Stdin. If the context ends while a read from it
+	// blocks, the read goes on in the background until it returns.
+	Stdin io.Reader
+	// MaxFileBytes and MaxTotalBytes bound one file and all files of the source; 0 is the default.
+	MaxFileBytes, MaxTotalBytes int64
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxFileBytes <= 0 {
+		o.MaxFileBytes = DefaultMaxFileBytes
+	}
+	if o.MaxTotalBytes <= 0 {
+		o.MaxTotalBytes = DefaultMaxTotalBytes
+	}
+	return o
+}

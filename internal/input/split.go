@@ -1,0 +1,108 @@
+package input
+
+import "strings"
+
+// chunk is the text of one YAML document, or of a run of JSON values.
+type chunk struct {
+	text string
+	// line is the number of its first line.
+	line int
+}
+
+// split cuts a YAML stream into its documents, at the lines that begin with --- or ... and a blank. Such a line ends a
+// document wherever it stands: within a quoted scalar YAML forbids it. Directives stay with the document that they
+// precede, and the line --- with the one that it begins.
+func split(s string) []chunk {
+	var chunks []chunk
+	start, line, startLine := 0, 1, 1
+	for at := 0; ; {
+		if marker := markerAt(s, at); marker != 0 {
+			end := lineEnd(s, at)
+			switch {
+			case marker == '.' && blankLine(s[at+3:end]):
+				chunks = append(chunks, chunk{s[start:at], startLine})
+				start, startLine = end, line+1
+			case marker == '-' && !onlyDirectives(s[start:at]):
+				chunks = append(chunks, chunk{s[start:at], startLine})
+				start, startLine = at, line
+			}
+		}
+		next := nextMarker(s, at)
+		if next < 0 {
+			return append(chunks, chunk{s[start:], startLine})
+		}
+		line += strings.Count(s[at:next], "\n")
+		at = next
+	}
+}
+
+// nextMarker is the offset of the next line after offset i that begins with --- or ..., negative where there is none.
+func nextMarker(s string, i int) int {
+	next := -1
+	for _, m := range []string{"\n---", "\n..."} {
+		rest := s[i:]
+		if next >= 0 {
+			rest = s[i:min(next+3, len(s))]
+		}
+		if n := strings.Index(rest, m); n >= 0 {
+			next = i + n + 1
+		}
+	}
+	return next
+}
+
+// markerAt is the character of the document marker that begins at offset i, 0 where there is none.
+func markerAt(s string, i int) byte {
+	if !strings.HasPrefix(s[i:], "---") && !strings.HasPrefix(s[i:], "...") {
+		return 0
+	}
+	if i+3 < len(s) && strings.IndexByte(" \t\r\n", s[i+3]) < 0 {
+		return 0
+	}
+	return s[i]
+}
+
+// blankLine is true for blanks followed by nothing or a comment.
+func blankLine(s string) bool {
+	t := strings.TrimLeft(s, " \t")
+	return t == "" || t[0] == '\n' || t[0] == '\r' || t[0] == '#' && len(t) < len(s)
+}
+
+// onlyDirectives is true where s has a directive and besides only comments.
+func onlyDirectives(s string) bool {
+	found := false
+	for line := range strings.Lines(s) {
+		switch {
+		case strings.HasPrefix(line, "%"):
+			found = true
+		case !blankLine(line) && line[0] != '#':
+			return false
+		}
+	}
+	return found
+}
+
+// content is the offset of the first content of a chunk, and its line: not blank, no comment, no marker. It returns -1
+// where there is none.
+func (c chunk) content() (offset, line int) {
+	line = c.line
+	i := 0
+	if markerAt(c.text, 0) == '-' {
+		i = 3
+	}
+	for i < len(c.text) {
+		switch c.text[i] {
+		case ' ', '\t', '\r':
+			i++
+		case '\n':
+			i++
+			line++
+		case '#':
+			i = lineEnd(c.text, i)
+			line++
+		default:
+			return i, line
+		}
+	}
+	return -1, 0
+}
