@@ -1,10 +1,17 @@
-// Package cli is the command line of sluice: one file per command. It parses flags, calls the libraries and prints;
-// it decides nothing itself.
+// Package cli is the command line of sluice: one file per command. It parses flags, calls the libraries and prints; it
+// decides nothing itself.
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -16,22 +23,81 @@ const (
 	ExitFailed   = 2 // could not do it: usage, input, access
 )
 
+// errFindings ends a command that has told its findings.
+var errFindings = errors.New("findings")
+
+// env is what commands have of the world around them.
+type env struct {
+	in       io.Reader
+	out, err io.Writer
+	now      func() time.Time
+	// terminal tells whether out and err are terminals.
+	outTTY, errTTY bool
+	width          int
+	getenv         func(string) string
+}
+
 // Main runs the command line args (without the program's name) and returns the exit code. Results go to stdout,
-// diagnostics to stderr.
+// diagnostics to stderr. An interrupt ends it with ExitFailed.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	e := &env{in: stdin, out: stdout, err: stderr, now: time.Now, getenv: os.Getenv} //nolint:forbidigo // the one place where the clock comes in
+	e.outTTY, e.width = terminal(stdout)
+	e.errTTY, _ = terminal(stderr)
+	return run(ctx, args, e)
+}
+
+func run(ctx context.Context, args []string, e *env) int {
+	root := newRoot(e)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.Is(err, errFindings):
+		return ExitFindings
+	case ctx.Err() != nil:
+		err = errors.New("interrupted")
+	}
+	fmt.Fprintf(e.err, "sluice: %s\n", oneLine(err))
+	return ExitFailed
+}
+
+func newRoot(e *env) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "sluice",
-		Short:         "Change Kubernetes APIs without breaking those who use them",
+		Use:   "sluice",
+		Short: "Change Kubernetes APIs without breaking those who use them",
+		Long: `Sluice lets people change Kubernetes APIs without breaking those who use them.
+
+Exit codes of every command: 0 nothing to object, 1 findings at a failing level, 2 could not do it.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
 	}
-	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	if err := root.Execute(); err != nil {
-		fmt.Fprintf(stderr, "sluice: %v\n", err)
-		return ExitFailed
+	root.SetIn(e.in)
+	root.SetOut(e.out)
+	root.SetErr(e.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w (%s --help shows the flags)", err, cmd.CommandPath())
+	})
+	root.AddCommand(newCheck(e), newRules(e), newExplain(e), newVersion(e))
+	return root
+}
+
+// oneLine writes an error without line breaks and control characters.
+func oneLine(err error) string {
+	fields := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := range fields {
+		fields[i] = strings.TrimSpace(fields[i])
 	}
-	return ExitOK
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.Join(fields, "; "))
 }

@@ -1,0 +1,84 @@
+# One way to do each thing. `make help` lists them.
+
+SHELL := bash
+GO ?= go
+CACHE := $(CURDIR)/.cache
+TOOLS := $(CACHE)/bin
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X sluice.dev/internal/cli.sluiceVersion=$(VERSION)
+CORPUS ?= $(wildcard $(CURDIR)/../shared/corpus)
+PKGS := ./...
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+.PHONY: build
+build: ## build bin/sluice
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/sluice ./cmd/sluice
+
+.PHONY: test
+test: vet lint verify unit e2e ## everything: vet, lint, generated files, unit, golden CLI and property tests, end to end
+
+.PHONY: vet
+vet: ## go vet, both modules
+	$(GO) vet -tags e2e $(PKGS)
+	cd localcluster && $(GO) vet ./...
+
+$(GOLANGCI):
+	@mkdir -p $(TOOLS)
+	@echo "building golangci-lint $(GOLANGCI_VERSION), which takes some minutes the first time"
+	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(TOOLS)/golangci-lint $@
+
+.PHONY: lint
+lint: $(GOLANGCI) ## golangci-lint
+	$(GOLANGCI) run $(PKGS)
+
+.PHONY: unit
+unit: ## unit, golden and property tests, no cluster
+	$(GO) test $(PKGS)
+
+.PHONY: e2e
+e2e: cluster ## tests against a real kube-apiserver
+	$(GO) test -tags e2e -run 'E2E' $(PKGS)
+	cd localcluster && $(GO) test ./...
+
+.PHONY: cluster
+cluster: ## build the local cluster's binary (4 to 5 minutes the first time)
+	@$(GO) run ./internal/clustertest/build >/dev/null
+
+.PHONY: generate
+generate: ## write generated files anew
+	$(GO) generate $(PKGS)
+
+.PHONY: verify
+verify: ## fail if a generated file is not current, or a module file is untidy
+	$(GO) mod tidy -diff
+	$(GO) generate $(PKGS)
+	git diff --exit-code -- docs
+
+.PHONY: demo
+demo: build cluster ## the main job on a real API server, told step by step
+	$(GO) run ./internal/demo --sluice bin/sluice
+
+.PHONY: bench
+bench: build cluster ## tables of truth, speed and objects (CORPUS=dir for the real upgrades)
+	SLUICE_CORPUS='$(CORPUS)' $(GO) run ./internal/bench --sluice bin/sluice
+
+.PHONY: mutants
+mutants: ## seed faults one at a time and see that the tests catch each
+	$(GO) run ./internal/mutants
+
+FUZZTIME ?= 30s
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME
+	@set -e; for dir in $$(grep -rl --include='*_test.go' 'func Fuzz' . | xargs -n1 dirname | sort -u | grep -v /localcluster/); do \
+	  for f in $$(grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z0-9]+' $$dir/*_test.go | sed 's/func //'); do \
+	    echo "== $$dir $$f"; $(GO) test $$dir -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -parallel 2; done; done
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin .cache

@@ -1,0 +1,122 @@
+// Command bench measures what the project claims, and prints tables with units: how the verdicts stand against real
+// upgrades and against millions of objects, how long a check takes, and how fast stored objects are read. It asserts
+// nothing about time.
+//
+// The real upgrades are not part of the repository: SLUICE_CORPUS names a folder with pairs.tsv (id, old file, new file,
+// old release, new release, label). Without it those tables are left out.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+type config struct {
+	corpus string
+	sluice string
+	trials int
+	only   string
+	out    io.Writer
+}
+
+func main() {
+	c := config{out: os.Stdout, corpus: os.Getenv("SLUICE_CORPUS")}
+	flag.StringVar(&c.sluice, "sluice", "bin/sluice", "the binary whose start is measured")
+	flag.IntVar(&c.trials, "trials", 1_000_000, "objects to try against what was called contained")
+	flag.StringVar(&c.only, "only", "", "run only these parts, separated by commas: "+strings.Join(partNames(), ", "))
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	fmt.Fprintf(c.out, "%s %s/%s, %d processors\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	failed := false
+	for _, p := range parts() {
+		if c.only != "" && !slices.Contains(strings.Split(c.only, ","), p.name) {
+			continue
+		}
+		fmt.Fprintf(c.out, "\n## %s\n", p.title)
+		if err := p.run(ctx, &c); err != nil {
+			fmt.Fprintf(os.Stderr, "bench %s: %v\n", p.name, err)
+			failed = true
+		}
+	}
+	if failed {
+		os.Exit(1)
+	}
+}
+
+type part struct {
+	name, title string
+	run         func(context.Context, *config) error
+}
+
+func parts() []part {
+	return []part{
+		{"corpus", "Truth: real upgrades", corpusTruth},
+		{"generated", "Truth: generated schemas", generatedTruth},
+		{"speed", "Speed of the comparison, in one process", speed},
+		{"process", "Speed of `sluice check` as a process", process},
+	}
+}
+
+func partNames() []string {
+	var out []string
+	for _, p := range parts() {
+		out = append(out, p.name)
+	}
+	return out
+}
+
+// table prints rows with aligned columns; the first is the head.
+func (c *config) table(rows ...[]string) {
+	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintln(w, strings.Join(r, "\t"))
+	}
+	w.Flush()
+}
+
+func percent(n, of int) string {
+	if of == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f%%", 100*float64(n)/float64(of))
+}
+
+func millis(d time.Duration) string {
+	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
+}
+
+// quantile returns the q-th quantile of sorted durations.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}
+
+// peakMemory returns the peak resident memory of this process in MiB, or 0 where the system does not tell.
+func peakMemory() int {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			var kb int
+			if _, err := fmt.Sscan(rest, &kb); err == nil {
+				return kb / 1024
+			}
+		}
+	}
+	return 0
+}

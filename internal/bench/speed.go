@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"sluice.dev/compat"
+)
+
+// speed measures the comparison of the real upgrades without decoding.
+func speed(ctx context.Context, c *config) error {
+	var took []time.Duration
+	worst := ""
+	start := time.Now()
+	err := pairs(ctx, c.corpus, func(p pair) error {
+		runtime.GC()
+		t := time.Now()
+		if _, err := compat.Check(ctx, p.old, p.new, compat.Options{}); err != nil {
+			return err
+		}
+		d := time.Since(t)
+		if len(took) == 0 || d > slices.Max(took) {
+			worst = p.id
+		}
+		took = append(took, d)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	all := time.Since(start)
+	var sum time.Duration
+	for _, d := range took {
+		sum += d
+	}
+	slices.Sort(took)
+	c.table(
+		[]string{"comparison without decoding", "measured", "aim"},
+		[]string{"pairs", fmt.Sprint(len(took)), ""},
+		[]string{"pairs per second, one thread", fmt.Sprintf("%.0f", float64(len(took))/sum.Seconds()), ""},
+		[]string{"median", millis(quantile(took, 0.5)), "0.2 ms"},
+		[]string{"p90", millis(quantile(took, 0.9)), ""},
+		[]string{"p99", millis(quantile(took, 0.99)), "50 ms"},
+		[]string{"worst", millis(took[len(took)-1]) + " (" + worst + ")", "200 ms"},
+		[]string{"whole corpus, decoding included", fmt.Sprintf("%.1f s", all.Seconds()), ""},
+		[]string{"peak memory", fmt.Sprintf("%d MiB", peakMemory()), ""},
+	)
+	return nil
+}
+
+// process measures whole runs of the command on CRDs of two sizes.
+func process(ctx context.Context, c *config) error {
+	if _, err := os.Stat(c.sluice); err != nil {
+		return fmt.Errorf("%w (make build)", err)
+	}
+	dir, err := os.MkdirTemp("", "sluice-bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	rows := [][]string{{"sluice check, one pair, whole process", "median wall", "median CPU", "peak memory", "aim"}}
+	for _, size := range []struct {
+		bytes int
+		aim   string
+	}{{100 << 10, "50 ms"}, {1 << 20, "250 ms"}} {
+		for _, change := range []string{"safe change", "unsafe change"} {
+			old, next := filepath.Join(dir, "old.yaml"), filepath.Join(dir, "new.yaml")
+			if err := os.WriteFile(old, bigCRD(size.bytes, ""), 0o600); err != nil {
+				return err
+			}
+			if err := os.WriteFile(next, bigCRD(size.bytes, change), 0o600); err != nil {
+				return err
+			}
+			row, err := runs(ctx, c.sluice, old, next)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, append([]string{fmt.Sprintf("%d KiB, %s", size.bytes>>10, change)}, append(row, size.aim)...))
+		}
+	}
+	c.table(rows...)
+	return nil
+}
+
+func runs(ctx context.Context, bin, old, next string) ([]string, error) {
+	var wall, cpu []time.Duration
+	var memory int64
+	for range 11 {
+		cmd := exec.CommandContext(ctx, bin, "check", old, next)
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		t := time.Now()
+		err := cmd.Run()
+		d := time.Since(t)
+		if code := cmd.ProcessState.ExitCode(); code != 0 && code != 1 {
+			return nil, fmt.Errorf("%s check: %w: %s", bin, err, strings.TrimSpace(out.String()))
+		}
+		wall = append(wall, d)
+		cpu = append(cpu, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+		memory = max(memory, maxRSS(cmd.ProcessState))
+	}
+	slices.Sort(wall)
+	slices.Sort(cpu)
+	return []string{millis(quantile(wall, 0.5)), millis(quantile(cpu, 0.5)), fmt.Sprintf("%d MiB", memory>>10)}, nil
+}
+
+// bigCRD writes a CRD of about the size, like those that controller-gen writes: nested objects with descriptions.
+func bigCRD(size int, change string) []byte {
+	var b bytes.Buffer
+	b.WriteString(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: engines.bench.example.com
+spec:
+  group: bench.example.com
+  names: {kind: Engine, listKind: EngineList, plural: engines, singular: engine}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          apiVersion:
+            type: string
+          kind:
+            type: string
+          metadata:
+            type: object
+          spec:
+            type: object
+            properties:
+`)
+	for i := 0; b.Len() < size; i++ {
+		limit := 253
+		if change == "unsafe change" && i == 7 {
+			limit = 63
+		}
+		fmt.Fprintf(&b, `              part%04d:
+                description: |-
+                  Part %d of the engine tells which container runs it, with what limits, and where it may be scheduled.
+                  More info: the chapter on parts, section %d.
+                type: object
+                required:
+                - name
+                properties:
+                  name:
+                    description: Name of the part. It must be unique among the parts of one engine.
+                    type: string
+                    maxLength: %d
+                    pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'
+                  replicas:
+                    description: Replicas is the number of copies that are wanted at the same time.
+                    type: integer
+                    format: int32
+                    minimum: 0
+                  env:
+                    description: Env is the environment of the container.
+                    type: array
+                    items:
+                      type: object
+                      required: [name]
+                      properties:
+                        name:
+                          type: string
+                        value:
+                          type: string
+                    x-kubernetes-list-type: map
+                    x-kubernetes-list-map-keys: [name]
+                  labels:
+                    description: Labels are put on everything that belongs to the part.
+                    type: object
+                    additionalProperties:
+                      type: string
+                  port:
+                    anyOf:
+                    - type: integer
+                    - type: string
+                    x-kubernetes-int-or-string: true
+`, i, i, i, limit)
+	}
+	if change != "" {
+		b.WriteString("              added:\n                type: string\n")
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,443 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	kubeversion "k8s.io/component-base/version"
+
+	"sluice.dev/compat"
+	"sluice.dev/internal/cluster"
+	"sluice.dev/internal/config"
+	"sluice.dev/internal/input"
+	"sluice.dev/report"
+)
+
+type checkFlags struct {
+	git         string
+	output      string
+	verbose     bool
+	color       string
+	configs     []string
+	mode        string
+	failMode    string
+	kubeVersion string
+	objects     bool
+	noObjects   bool // --objects=false
+	kubeconfig  string
+	context     string
+}
+
+func newCheck(e *env) *cobra.Command {
+	f := &checkFlags{}
+	cmd := &cobra.Command{
+		Use:   "check [OLD] NEW | check --git BASE[..HEAD] [PATH...]",
+		Short: "Prove that an upgrade of CRDs is safe, or show an object that it would break",
+		Long: `Check compares two versions of CustomResourceDefinitions. For every change it gives a proof, or an object that the old
+version accepts and the new one refuses, prunes or changes, confirmed by the API server's own code; what it can neither
+prove nor refute it says.
+
+OLD and NEW are each a file, a directory, - (standard input), git:REV[:PATH] in the current repository, or cluster.
+Without OLD, the live CRDs of the cluster are OLD, and the objects stored there are read as well.
+
+Exit codes: 0 nothing to object, 1 findings at a failing level, 2 could not do it.`,
+		Example: `  sluice check old.yaml new.yaml
+  sluice check --git origin/main..HEAD config/crd
+  sluice check git:v1.2.0:config/crd config/crd -o markdown
+  sluice check new.yaml                      # against the cluster and its stored objects
+  kustomize build . | sluice check cluster -`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"cluster\tthe live CRDs", "-\tstandard input"}, cobra.ShellCompDirectiveDefault
+		},
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case f.git != "":
+				return nil
+			case len(args) == 0:
+				return errors.New("nothing to check: give OLD and NEW, NEW alone to compare with the cluster, or --git BASE..HEAD [PATH]")
+			case len(args) > 2:
+				return fmt.Errorf("%d arguments: give OLD and NEW (a directory or - holds several CRDs)", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.noObjects = cmd.Flags().Changed("objects") && !f.objects
+			return (&checker{env: e, flags: f}).run(cmd.Context(), args)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.git, "git", "", "compare two revisions of the current repository: BASE..HEAD, BASE...HEAD (merge base), or BASE with the work tree")
+	fs.StringVarP(&f.output, "output", "o", "text", "format: "+strings.Join(formatNames(), ", "))
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell everything: each finding, whole witnesses, safe CRDs, notes on the configuration")
+	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
+	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file, kapp's or sluice's own (may be repeated)")
+	fs.StringVar(&f.mode, "mode", "", "error: findings fail; warn: nothing fails (default from the configuration, else error)")
+	fs.StringVar(&f.failMode, "fail-mode", "", "closed: what is undecided fails; open: it is told only (default from the configuration, else closed)")
+	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules hold, such as 1.29 (default: the cluster's, else "+kubeversion.DefaultKubeBinaryVersion+")")
+	fs.BoolVar(&f.objects, "objects", false, "read the stored objects of the cluster too (on where OLD is the cluster; --objects=false turns it off)")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
+	fs.StringVar(&f.context, "context", "", "context of the kubeconfig")
+	complete(cmd, "output", formatNames()...)
+	complete(cmd, "color", "auto", "always", "never")
+	complete(cmd, "mode", "error", "warn")
+	complete(cmd, "fail-mode", "closed", "open")
+	return cmd
+}
+
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil { // the flag does not exist: a mistake in this file
+		cmd.PrintErrln(err)
+	}
+}
+
+func formatNames() []string {
+	var out []string
+	for _, p := range report.Printers() {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+// checker is one run of the command.
+type checker struct {
+	*env
+	flags *checkFlags
+
+	cluster   *cluster.Cluster
+	old, next side
+	kube      *version.Version
+}
+
+// side is what one source holds, by name.
+type side struct {
+	name    string
+	crds    map[string]input.Document
+	skipped map[string]int
+	// live is set for the cluster, which has CRDs that nobody speaks of.
+	live bool
+}
+
+func (c *checker) run(ctx context.Context, args []string) error {
+	cfg, err := c.configure()
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(formatNames(), c.flags.output) {
+		return report.Print(c.out, c.flags.output, &report.Report{}, report.Options{})
+	}
+	color, err := c.wantsColor()
+	if err != nil {
+		return err
+	}
+	if err := c.load(ctx, args); err != nil {
+		return err
+	}
+	pairs, err := c.pairs()
+	if err != nil {
+		return err
+	}
+	r := &report.Report{
+		Old: c.old.name, New: c.next.name, KubeVersion: c.kube.String(),
+		Mode: cfg.Mode(), FailMode: cfg.FailMode(), Skipped: c.skipped(),
+	}
+	if r.CRDs, err = c.compare(ctx, pairs); err != nil {
+		return err
+	}
+	if c.scans() {
+		if err := c.scan(ctx, pairs, r); err != nil {
+			return err
+		}
+	}
+	cfg.Apply(r, c.now())
+	r.Sort()
+	c.locate(r)
+	o := report.Options{
+		Verbose: c.flags.verbose, Color: color, Version: sluiceVersion, Rules: ruleDoc,
+	}
+	if c.outTTY {
+		o.Width = c.width
+	}
+	if wd, err := os.Getwd(); err == nil {
+		o.Root = wd
+	}
+	if err := report.Print(c.out, c.flags.output, r, o); err != nil {
+		return err
+	}
+	if r.Failing() > 0 {
+		return errFindings
+	}
+	return nil
+}
+
+func (c *checker) wantsColor() (bool, error) {
+	switch c.flags.color {
+	case "auto":
+		return c.outTTY && c.getenv("NO_COLOR") == "" && c.getenv("TERM") != "dumb", nil
+	case "always":
+		return true, nil
+	case "never":
+		return false, nil
+	}
+	return false, fmt.Errorf("--color %q: it is auto, always or never", c.flags.color)
+}
+
+func (c *checker) configure() (*config.Config, error) {
+	cfg, notes, err := config.Load(config.Options{
+		Files: c.flags.configs, Mode: c.flags.mode, FailMode: c.flags.failMode, Rules: ruleIDs(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.flags.verbose {
+		for _, n := range notes {
+			fmt.Fprintln(c.err, "note:", n)
+		}
+	}
+	kube := c.flags.kubeVersion
+	if kube == "" {
+		kube = cfg.KubeVersion()
+	}
+	if kube == "" {
+		return cfg, nil
+	}
+	if c.kube, err = version.ParseGeneric(strings.TrimPrefix(kube, "v")); err != nil || c.kube.Major() != 1 {
+		return nil, fmt.Errorf("--kube-version %q: it is a version such as 1.29", kube)
+	}
+	c.kube = version.MajorMinor(c.kube.Major(), c.kube.Minor())
+	return cfg, nil
+}
+
+// load reads both sides.
+func (c *checker) load(ctx context.Context, args []string) error {
+	o := input.Options{Stdin: c.in}
+	var from, to input.Source
+	var err error
+	switch {
+	case c.flags.git != "":
+		from, to, err = input.GitRange(ctx, c.flags.git, args, o)
+	case len(args) == 1:
+		from = input.Source{Kind: input.Cluster}
+		to, err = input.ParseSource(args[0])
+	default:
+		if from, err = input.ParseSource(args[0]); err == nil {
+			to, err = input.ParseSource(args[1])
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if from.Kind == input.Cluster && to.Kind == input.Cluster {
+		return errors.New("OLD and NEW are both the cluster: give the new CRDs as a file, a directory, - or git:REV")
+	}
+	if from.Kind == input.Stdin && to.Kind == input.Stdin {
+		return errors.New("OLD and NEW are both standard input: one of them has to come from elsewhere")
+	}
+	// The files first: what is wrong with them shows without a cluster.
+	if to.Kind != input.Cluster {
+		if c.next, err = c.read(ctx, to, o, from.Kind == input.Git && to.Kind != input.Git); err != nil {
+			return err
+		}
+	}
+	if from.Kind != input.Cluster {
+		if c.old, err = c.read(ctx, from, o, to.Kind == input.Git || c.flags.git != ""); err != nil {
+			return err
+		}
+	}
+	if from.Kind == input.Cluster || to.Kind == input.Cluster || c.flags.objects {
+		if err := c.connect(ctx); err != nil {
+			return err
+		}
+	}
+	if from.Kind == input.Cluster {
+		c.old, err = c.live(ctx, c.next)
+	}
+	if to.Kind == input.Cluster {
+		c.next, err = c.live(ctx, c.old)
+	}
+	if c.kube == nil {
+		c.kube = version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
+	}
+	return err
+}
+
+// read loads one source that is not the cluster. A side of a range of revisions may be empty: CRDs come and go.
+func (c *checker) read(ctx context.Context, src input.Source, o input.Options, mayBeEmpty bool) (side, error) {
+	set, err := input.Load(ctx, src, o)
+	if errors.Is(err, input.ErrNoCRD) && mayBeEmpty && set != nil {
+		err = nil
+	}
+	if err != nil {
+		return side{}, err
+	}
+	for _, w := range set.Warnings {
+		fmt.Fprintf(c.err, "warning: %s:%d: %s\n", w.Position.File, w.Position.Line, w.Message)
+	}
+	s := side{name: set.Name, crds: map[string]input.Document{}, skipped: set.Skipped}
+	for _, d := range set.Documents {
+		s.crds[d.CRD.Name] = d
+	}
+	return s, nil
+}
+
+func (c *checker) connect(ctx context.Context) error {
+	var err error
+	if c.cluster, err = cluster.Connect(cluster.Options{Kubeconfig: c.flags.kubeconfig, Context: c.flags.context}); err != nil {
+		return err
+	}
+	if c.kube == nil {
+		if c.kube, err = c.cluster.Version(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// live reads those CRDs of the cluster that the other side has.
+func (c *checker) live(ctx context.Context, other side) (side, error) {
+	s := side{name: "cluster " + c.cluster.Host(), crds: map[string]input.Document{}, live: true}
+	for _, name := range slices.Sorted(maps.Keys(other.crds)) {
+		crd, err := c.cluster.CRD(ctx, name)
+		if err != nil {
+			return s, err
+		}
+		if crd != nil {
+			s.crds[name] = input.Document{File: "cluster", CRD: crd}
+		}
+	}
+	return s, nil
+}
+
+// pair is one CRD on both sides; either may be nil.
+type pair struct {
+	name      string
+	old, next *apiextensionsv1.CustomResourceDefinition
+}
+
+// pairs brings the CRDs of both sides together by name. Two sources without a name in common are a mistake of the user's,
+// not two safe sets.
+func (c *checker) pairs() ([]pair, error) {
+	var out []pair
+	both := 0
+	names := slices.Sorted(maps.Keys(c.next.crds))
+	for name := range c.old.crds {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		p := pair{name: name}
+		if d, ok := c.old.crds[name]; ok {
+			p.old = d.CRD
+		}
+		if d, ok := c.next.crds[name]; ok {
+			p.next = d.CRD
+		}
+		if p.old != nil && p.next != nil {
+			both++
+		}
+		out = append(out, p)
+	}
+	if both == 0 && !c.old.live && !c.next.live && c.flags.git == "" {
+		return nil, fmt.Errorf("OLD and NEW have no CRD in common: %s has %s; %s has %s",
+			c.old.name, someNames(c.old.crds), c.next.name, someNames(c.next.crds))
+	}
+	return out, nil
+}
+
+func someNames(crds map[string]input.Document) string {
+	names := slices.Sorted(maps.Keys(crds))
+	if len(names) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (c *checker) skipped() map[string]int {
+	out := map[string]int{}
+	for _, s := range []side{c.old, c.next} {
+		for k, n := range s.skipped {
+			out[k] += n
+		}
+	}
+	return out
+}
+
+// compare checks the pairs on all processors.
+func (c *checker) compare(ctx context.Context, pairs []pair) ([]report.CRD, error) {
+	out := make([]report.CRD, len(pairs))
+	errs := make([]error, len(pairs))
+	bar := c.progress("checking CRDs", int64(len(pairs)))
+	defer bar.done()
+	var next, finished atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(pairs)) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(pairs) || ctx.Err() != nil {
+					return
+				}
+				p := pairs[i]
+				out[i], errs[i] = compat.Check(ctx, p.old, p.next, compat.Options{KubeVersion: c.kube})
+				bar.set(finished.Add(1))
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return out, errors.Join(errs...)
+}
+
+// locate fills in where findings stand in the files.
+func (c *checker) locate(r *report.Report) {
+	for i := range r.CRDs {
+		for j := range r.CRDs[i].Findings {
+			f := &r.CRDs[i].Findings[j]
+			s := c.next
+			if f.InOld {
+				s = c.old
+			}
+			d, ok := s.crds[f.CRD]
+			if !ok || f.Position != nil {
+				continue
+			}
+			if d.Positions == nil {
+				f.Position = &report.Position{File: d.File}
+				continue
+			}
+			pos, _ := d.Positions.Find(f.SchemaPath...)
+			f.Position = &pos
+		}
+	}
+}
+
+func ruleIDs() []string {
+	var out []string
+	for _, r := range compat.Rules() {
+		out = append(out, r.ID)
+	}
+	return out
+}
+
+func ruleDoc(id string) (report.RuleDoc, bool) {
+	r, ok := compat.Lookup(id)
+	if !ok {
+		return report.RuleDoc{}, false
+	}
+	return report.RuleDoc{ID: r.ID, Title: r.Title, Why: r.Why, Help: r.Help}, true
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+	kubeversion "k8s.io/component-base/version"
+)
+
+// sluiceVersion is set when the program is linked (see the Makefile).
+var sluiceVersion = "unknown"
+
+type versionInfo struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Version    string `json:"version"`
+	Kubernetes string `json:"kubernetes"`
+	Go         string `json:"go"`
+	Platform   string `json:"platform"`
+}
+
+func newVersion(e *env) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of sluice and of the Kubernetes libraries in it",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := versionInfo{
+				"sluice.dev/v1alpha1", "Version", sluiceVersion, kubeversion.DefaultKubeBinaryVersion,
+				runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
+			}
+			switch output {
+			case "":
+				_, err := fmt.Fprintf(e.out, "sluice %s (rules of Kubernetes %s; %s %s)\n", v.Version, v.Kubernetes, v.Go, v.Platform)
+				return err
+			case "json":
+				enc := json.NewEncoder(e.out)
+				enc.SetIndent("", "  ")
+				return enc.Encode(v)
+			}
+			return fmt.Errorf("unknown output format %q: leave -o out, or give json", output)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json, or nothing for text")
+	return cmd
+}
