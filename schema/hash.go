@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 )
@@ -69,6 +69,7 @@ func (n *Node) sum() Hash {
 	for _, o := range n.Odd {
 		b.str('?', o)
 	}
+	b.str('%', string(n.odd))
 	full := sha256.Sum256(b.b)
 	return Hash(full[:16])
 }
@@ -126,16 +127,36 @@ func (b *buf) children(tag byte, ns []*Node) {
 	}
 }
 
-func (b *buf) json(tag byte, v any) {
-	raw, err := json.Marshal(v)
-	if err != nil { // cannot happen for decoded JSON
-		raw = []byte(err.Error())
+func (b *buf) json(tag byte, v any) { b.b = AppendValue(append(b.b, tag), v) }
+
+// AppendValue appends to b bytes that stand for the decoded JSON value v, and for no other: 1 and 1.0, which the API server
+// tells apart, differ at any depth. No value's bytes are the beginning of another's.
+func AppendValue(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(b, 'n')
+	case bool:
+		if v {
+			return append(b, 't')
+		}
+		return append(b, 'f')
+	case int64:
+		return binary.AppendVarint(append(b, 'i'), v)
+	case float64:
+		return binary.BigEndian.AppendUint64(append(b, 'd'), math.Float64bits(v))
+	case string:
+		return append(binary.AppendUvarint(append(b, 's'), uint64(len(v))), v...)
+	case []any:
+		b = binary.AppendUvarint(append(b, 'l'), uint64(len(v)))
+		for _, x := range v {
+			b = AppendValue(b, x)
+		}
+	case map[string]any:
+		b = binary.AppendUvarint(append(b, 'm'), uint64(len(v)))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			b = append(binary.AppendUvarint(b, uint64(len(k))), k...)
+			b = AppendValue(b, v[k])
+		}
 	}
-	kind := byte('j')
-	if _, ok := v.(float64); ok {
-		kind = 'f' // 1 and 1.0 are different enum values
-	}
-	b.b = append(b.b, tag, kind)
-	b.b = binary.AppendUvarint(b.b, uint64(len(raw)))
-	b.b = append(b.b, raw...)
+	return b
 }

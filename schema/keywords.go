@@ -43,8 +43,8 @@ type props = apiextensionsv1.JSONSchemaProps
 
 // Keywords has one row for each field of JSONSchemaProps. How each is decided is told in docs/containment.md.
 var Keywords = []Keyword{
-	{"ID", "id", Text, nil},
-	{"Schema", "$schema", Text, nil},
+	{"ID", "id", Forbidden, odd("id", func(p *props) bool { return p.ID != "" })},
+	{"Schema", "$schema", Forbidden, odd("$schema", func(p *props) bool { return p.Schema != "" })},
 	{"Ref", "$ref", Forbidden, odd("$ref", func(p *props) bool { return p.Ref != nil })},
 	{"Description", "description", Text, nil},
 	{"Type", "type", Structure, func(n *Node, p *props) error { n.Type = p.Type; return nil }},
@@ -127,7 +127,12 @@ func readRequired(n *Node, p *props) error {
 }
 
 func readPreserve(n *Node, p *props) error {
-	n.PreserveUnknown = p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
+	if p.XPreserveUnknownFields != nil {
+		n.PreserveUnknown = *p.XPreserveUnknownFields
+		if !n.PreserveUnknown {
+			n.Odd = append(n.Odd, "x-kubernetes-preserve-unknown-fields: false")
+		}
+	}
 	return nil
 }
 

@@ -8,6 +8,7 @@
 package schema
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -84,10 +85,12 @@ type Node struct {
 
 	Rules []Rule
 
-	// Odd names keywords that no valid CRD can have ($ref, patternProperties, dependencies, definitions,
-	// additionalItems, an items list) and that this node has; what they mean is not modelled.
+	// Odd names keywords that no valid CRD can have (id, $schema, $ref, patternProperties, dependencies, definitions,
+	// additionalItems, an items list, x-kubernetes-preserve-unknown-fields: false) and that this node has; what they mean
+	// is not modelled.
 	Odd []string
 
+	odd   []byte // the contents of Odd, for the hash
 	hash  Hash
 	index map[string]*Node // of Properties, where there are many
 }
@@ -178,8 +181,27 @@ func (b *builder) node(p *apiextensionsv1.JSONSchemaProps, path string, depth in
 	if err := b.children(n, p, path, depth); err != nil {
 		return nil, err
 	}
+	if len(n.Odd) > 0 {
+		if err := n.readOdd(p); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
 	n.hash = n.sum()
 	return n, nil
+}
+
+// readOdd notes what the odd keywords say.
+func (n *Node) readOdd(p *apiextensionsv1.JSONSchemaProps) error {
+	only := apiextensionsv1.JSONSchemaProps{
+		ID: p.ID, Schema: p.Schema, Ref: p.Ref, PatternProperties: p.PatternProperties, Dependencies: p.Dependencies,
+		AdditionalItems: p.AdditionalItems, Definitions: p.Definitions,
+	}
+	if p.Items != nil && p.Items.Schema == nil {
+		only.Items = p.Items
+	}
+	var err error
+	n.odd, err = json.Marshal(only)
+	return err
 }
 
 func (b *builder) children(n *Node, p *apiextensionsv1.JSONSchemaProps, path string, depth int) error {
