@@ -1,6 +1,8 @@
 package contain
 
 import (
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
 	"sluice.dev/schema"
 )
 
@@ -24,6 +26,10 @@ type place struct {
 	pos  position
 	// keep is set where the surroundings keep unknown fields: the node is the item of a list that does.
 	keep bool
+	// whole is set in the metadata of a resource, of which nothing is pruned, however deep.
+	whole bool
+	// dark is set where rules are not evaluated, because CEL has no type for a value above or here.
+	dark bool
 }
 
 type placeKind uint8
@@ -41,22 +47,22 @@ const (
 
 // placeKey identifies what a place accepts.
 type placeKey struct {
-	hash schema.Hash
-	kind placeKind
-	pos  position
-	keep bool
+	hash              schema.Hash
+	kind              placeKind
+	pos               position
+	keep, whole, dark bool
 }
 
 func (p place) key() placeKey {
 	if p.kind != declared {
 		return placeKey{kind: p.kind, pos: p.pos}
 	}
-	return placeKey{p.node.Hash(), p.kind, p.pos, p.keep}
+	return placeKey{p.node.Hash(), p.kind, p.pos, p.keep, p.whole, p.dark}
 }
 
 // preserves tells whether unknown fields of the object here are kept.
 func (p place) preserves() bool {
-	return p.kind == anything || p.kind == declared && (p.keep || p.node.PreserveUnknown)
+	return p.kind == anything || p.kind == declared && (p.keep || p.whole || p.node.PreserveUnknown)
 }
 
 // metaFields are never pruned from the root and from embedded resources
@@ -80,8 +86,8 @@ func (p place) child(name string) place {
 		return place{kind: gone}
 	}
 	meta := p.hasMeta() && isMeta(name)
-	if c := p.node.Property(name); c != nil {
-		return place{node: c, keep: meta} // metadata is validated, but never pruned
+	if c := p.node.Property(name); c != nil { // metadata is validated, but never pruned
+		return place{node: c, whole: p.whole || meta, dark: p.dark || p.hides(name, c)}
 	}
 	if meta {
 		return place{kind: anything}
@@ -97,11 +103,15 @@ func (p place) rest() place {
 	case p.kind != declared:
 		return place{kind: gone}
 	case p.node.Additional != nil:
-		return place{node: p.node.Additional}
+		return place{node: p.node.Additional, whole: p.whole, dark: p.dark}
+	case p.node.AdditionalBool != nil && !*p.node.AdditionalBool: // refused, to be exact
+		return place{kind: gone}
+	case p.whole:
+		return place{kind: anything}
+	case p.node.AdditionalBool != nil: // even where unknown fields are kept
+		return place{kind: emptied}
 	case p.preserves():
 		return place{kind: anything}
-	case p.node.AdditionalBool != nil && *p.node.AdditionalBool:
-		return place{kind: emptied}
 	}
 	return place{kind: gone}
 }
@@ -114,7 +124,7 @@ func (p place) item() place {
 	case p.kind != declared:
 		return place{kind: emptied, pos: atItem}
 	case p.node.Items != nil:
-		return place{node: p.node.Items, pos: atItem, keep: p.preserves()}
+		return place{node: p.node.Items, pos: atItem, keep: p.preserves(), whole: p.whole, dark: p.dark}
 	case p.preserves():
 		return place{kind: anything, pos: atItem}
 	}
@@ -124,4 +134,39 @@ func (p place) item() place {
 // may tells whether a value here can be of the JSON type.
 func (p place) may(typeName string) bool {
 	return p.kind != declared || p.node.Type == "" && !p.node.IntOrString || p.node.Type == typeName && !p.node.IntOrString
+}
+
+// hides tells whether the rules of the property c of the node, and of what is below, are not evaluated, because CEL does
+// not know the property (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator).
+func (p place) hides(name string, c *schema.Node) bool {
+	if !typedInCEL(c) {
+		return true
+	}
+	if _, ok := apiservercel.Escape(name); !ok {
+		return false // such a property gets a type of its own
+	}
+	return p.node.Type != "object" || p.node.IntOrString || p.node.Additional != nil
+}
+
+// typedInCEL tells whether CEL has a type for the values of a node (SchemaDeclType in k8s.io/apiserver/pkg/cel/common).
+func typedInCEL(n *schema.Node) bool {
+	for n != nil {
+		if n.IntOrString {
+			return true
+		}
+		switch n.Type {
+		case "array":
+			n = n.Items
+		case "object":
+			if n.Additional == nil {
+				return true
+			}
+			n = n.Additional
+		case "string", "boolean", "number", "integer":
+			return true
+		default:
+			return false
+		}
+	}
+	return false
 }

@@ -25,6 +25,9 @@ func (l *library) parse(text string) (*celrule.Rule, error) {
 // rules returns what the validation rules of the node demand of a value that is created. Rules about updates are looked
 // at by compareTransitions.
 func (t *translator) rules(n *schema.Node, p place) []piece {
+	if p.dark {
+		return nil
+	}
 	var out []piece
 	for i := range n.Rules {
 		r := &n.Rules[i]

@@ -1,9 +1,10 @@
 package contain
 
 import (
-	"math"
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sluice.dev/schema"
@@ -92,7 +93,7 @@ func (t *translator) kinds(n *schema.Node) logic.Formula {
 	}
 	f := logic.AnyKinds(k)
 	if integral {
-		return logic.And{f, logic.Integral{}}
+		return logic.And{f, logic.Integral{Exact: !n.IntOrString}}
 	}
 	return f
 }
@@ -126,23 +127,18 @@ func (t *translator) pieces(p place) []piece {
 	n := p.node
 	out := t.values(n, p)
 	if n.ListType == "set" {
-		out = append(out, piece{keyword: "x-kubernetes-list-type", formula: logic.Unique{}})
+		by := logic.UniqueBy{Text: true, Defaults: fills(n.Items)}
+		out = append(out, piece{keyword: "x-kubernetes-list-type", formula: logic.Unique{By: by}})
 	}
 	if n.ListType == "map" {
 		keys := slices.Sorted(slices.Values(n.ListMapKeys))
-		by := logic.UniqueBy{Keys: strings.Join(keys, "\x00"), Defaults: keyDefaults(n, keys)}
+		by := logic.UniqueBy{Text: true, Keys: strings.Join(keys, "\x00"), Defaults: keyDefaults(n, keys)}
 		out = append(out, piece{keyword: "x-kubernetes-list-type", formula: logic.And{
 			logic.Items{F: logic.Kinds(logic.Object | logic.Null)}, logic.Unique{By: by},
 		}})
 	}
 	if n.Embedded {
-		nonEmpty := logic.And{logic.Kinds(logic.String), logic.Length{Min: 1, Max: logic.Unbounded}}
-		out = append(out, piece{keyword: "x-kubernetes-embedded-resource", formula: logic.And{
-			logic.Kinds(logic.Object | logic.Null),
-			logic.Has{Name: "apiVersion"}, logic.Prop{Name: "apiVersion", F: nonEmpty},
-			logic.Has{Name: "kind"}, logic.Prop{Name: "kind", F: nonEmpty},
-			logic.Prop{Name: "metadata", F: logic.Kinds(logic.Object)},
-		}})
+		out = append(out, piece{keyword: "x-kubernetes-embedded-resource", formula: t.embedded(n)})
 	}
 	out = append(out, t.rules(n, p)...)
 	if n.Nullable || n.Type == "" && !n.IntOrString { // nothing but the type and the enum is asked of null
@@ -179,7 +175,7 @@ func (t *translator) values(n *schema.Node, p place) []piece {
 		add("format", logic.Format{Name: f}, n.Format)
 	}
 	if len(n.Enum) > 0 {
-		add("enum", logic.Enum{Values: n.Enum}, n.Enum)
+		add("enum", enum(n, p), n.Enum)
 	}
 	if n.MinItems != nil {
 		add("minItems", logic.NumItems{Min: max(*n.MinItems, 0), Max: logic.Unbounded}, *n.MinItems)
@@ -188,7 +184,7 @@ func (t *translator) values(n *schema.Node, p place) []piece {
 		add("maxItems", atMost(*n.MaxItems, logic.Array, func(m int64) logic.Formula { return logic.NumItems{Max: m} }), *n.MaxItems)
 	}
 	if n.UniqueItems {
-		add("uniqueItems", logic.Unique{}, true)
+		add("uniqueItems", logic.Unique{By: logic.UniqueBy{Defaults: fills(p.node.Items)}}, true)
 	}
 	t.objects(n, p, &out)
 	t.junctors(n, p, &out)
@@ -319,25 +315,30 @@ func (t *translator) expandNested(n *schema.Node, p place, inAllOf bool) logic.F
 	}
 	switch {
 	case n.Additional != nil:
+		for _, c := range p.node.Properties { // these may have defaults
+			if n.Property(c.Name) == nil {
+				names = append(names, c.Name)
+				out = append(out, t.nestedProperty(c.Name, n.Additional, p, inAllOf))
+			}
+		}
 		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.nested(n.Additional, p.rest().orAnything(), inAllOf)})
 	case n.AdditionalBool != nil && !*n.AdditionalBool:
+		for _, c := range p.node.Properties {
+			if c.Node.HasDefault && n.Property(c.Name) == nil { // it will be there
+				out = append(out, logic.Kinds(logic.AnyKind&^logic.Object))
+			}
+		}
 		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: logic.False})
 	}
 	if n.Items != nil {
 		out = append(out, logic.Items{F: t.nested(n.Items, p.item().orAnything(), inAllOf)})
 	}
 	out = append(out, t.nestedRules(n, p, inAllOf)...)
-	if n.Type == "" { // a branch says nothing of null
-		return logic.Or{logic.And{logic.Kinds(logic.Null), logic.AnyKinds(nullUnlessEnum(n))}, out}
+	// Of null a branch says nothing but in its type and enum.
+	if (n.Nullable || n.Type == "" && !n.IntOrString) && len(n.Enum) == 0 {
+		return logic.Or{logic.Kinds(logic.Null), out}
 	}
-	return out
-}
-
-func nullUnlessEnum(n *schema.Node) logic.Kind {
-	if len(n.Enum) > 0 {
-		return logic.NonNull
-	}
-	return logic.AnyKind
+	return append(out, logic.Kinds(logic.NonNull))
 }
 
 // nestedProperty is what a branch says of a property, whose default stands in where the property is left out.
@@ -373,7 +374,7 @@ func (p place) orAnything() place {
 // cases where few are added.
 func countDefaulted(keyword string, bound int64, filled []string) logic.Formula {
 	if len(filled) > 6 {
-		return logic.Opaque{ID: keyword + " after defaulting " + strings.Join(filled, " ")}
+		return logic.Opaque{ID: fmt.Sprintf("%s %d after defaulting %q", keyword, bound, filled)}
 	}
 	var out logic.Or
 	for mask := range 1 << len(filled) {
@@ -402,78 +403,9 @@ func keyDefaults(n *schema.Node, keys []string) string {
 	var b strings.Builder
 	for _, k := range keys {
 		if c := n.Items.Property(k); c != nil && c.HasDefault {
-			h := c.Hash()
-			b.WriteString(k)
-			b.Write(h[:])
+			b.WriteString(strconv.Quote(k))
+			b.Write(schema.AppendValue(nil, schema.WithDefaults(c, c.Default)))
 		}
 	}
 	return b.String()
-}
-
-// numbers translates bounds, multipleOf and the ranges of formats as kube-openapi's numberValidator has them: for
-// integers a bound is cut to an integer, and a bound outside the type and format refuses every number.
-func (t *translator) numbers(n *schema.Node, add func(string, logic.Formula, any)) {
-	typeName := n.Type
-	if n.IntOrString {
-		typeName = ""
-	}
-	refuseAll := logic.Kinds(logic.AnyKind &^ logic.Number)
-	fits := func(float64) bool { return true }
-	switch {
-	case typeName == "integer" && n.Format == "int32":
-		fits = func(f float64) bool { return f == math.Trunc(f) && f >= math.MinInt32 && f <= math.MaxInt32 }
-		add("format", logic.And{
-			logic.IntRange{Lo: math.MinInt32, Hi: math.MaxInt32}, logic.FloatRange{Lo: math.MinInt32, Hi: math.MaxInt32},
-		}, n.Format)
-	case typeName == "integer":
-		fits = func(f float64) bool { return f == math.Trunc(f) && f >= -(1<<63) && f < 1<<63 }
-	case typeName == "number" && n.Format == "float":
-		fits = func(f float64) bool { return math.Abs(f) <= math.MaxFloat32 }
-		add("format", logic.FloatRange{Lo: -math.MaxFloat32, Hi: math.MaxFloat32}, n.Format)
-	}
-	if m := n.Minimum; m != nil {
-		lo := int64(*m)
-		var ints logic.Formula = logic.IntRange{Lo: lo, Hi: math.MaxInt64}
-		if n.ExclusiveMinimum {
-			ints = logic.IntRange{Lo: lo + 1, Hi: math.MaxInt64}
-			if lo == math.MaxInt64 {
-				ints = logic.Kinds(logic.AnyKind &^ logic.Int)
-			}
-		}
-		f := logic.Formula(logic.And{ints, logic.FloatRange{Lo: *m, LoOpen: n.ExclusiveMinimum, Hi: math.Inf(1)}})
-		if !fits(*m) {
-			f = refuseAll
-		}
-		add("minimum", f, *m)
-	}
-	if m := n.Maximum; m != nil {
-		hi := int64(*m)
-		var ints logic.Formula = logic.IntRange{Lo: math.MinInt64, Hi: hi}
-		if n.ExclusiveMaximum {
-			ints = logic.IntRange{Lo: math.MinInt64, Hi: hi - 1}
-			if hi == math.MinInt64 {
-				ints = logic.Kinds(logic.AnyKind &^ logic.Int)
-			}
-		}
-		f := logic.Formula(logic.And{ints, logic.FloatRange{Lo: math.Inf(-1), Hi: *m, HiOpen: n.ExclusiveMaximum}})
-		if !fits(*m) {
-			f = refuseAll
-		}
-		add("maximum", f, *m)
-	}
-	if m := n.MultipleOf; m != nil {
-		ints := logic.Formula(logic.Kinds(logic.AnyKind &^ logic.Int))
-		if int64(*m) > 0 {
-			ints = logic.IntMultiple{N: int64(*m)}
-		}
-		floats := logic.Formula(logic.Kinds(logic.AnyKind &^ logic.Float))
-		if *m > 0 {
-			floats = logic.FloatMultiple{F: *m}
-		}
-		f := logic.Formula(logic.And{ints, floats})
-		if !fits(*m) {
-			f = refuseAll
-		}
-		add("multipleOf", f, *m)
-	}
 }

@@ -123,7 +123,7 @@ func (s *Solver) twin(st *state, base []any, distinct []UniqueBy, depth int) ([]
 		var same And
 		for _, u := range st.unique {
 			if u.Neg {
-				same = append(same, equalKeys(u.By, first))
+				same = append(same, equalKeys(u.By, first, roughly))
 			}
 		}
 		found, _ := s.solve(append(slices.Clip(st.items), same, Enum{Values: []any{first}, Neg: true}), 6, depth+1)
@@ -138,17 +138,33 @@ func (s *Solver) twin(st *state, base []any, distinct []UniqueBy, depth int) ([]
 	return nil, false
 }
 
-// equalKeys is true of items whose keys equal those of v.
-func equalKeys(by UniqueBy, v any) Formula {
+// roughly is true of the value and of what [Same] takes for it.
+func roughly(v any) Formula { return Enum{Values: []any{v}} }
+
+// exactly is true of the value alone: of what is deeply equal.
+func exactly(v any) Formula {
+	switch v := v.(type) {
+	case nil:
+		return Kinds(Null)
+	case int64:
+		return And{Kinds(Int), IntRange{v, v}}
+	case float64:
+		return And{Kinds(Float), FloatRange{Lo: v, Hi: v}}
+	}
+	return And{Kinds(KindOf(v)), Enum{Values: []any{v}}}
+}
+
+// equalKeys is true of items whose keys equal those of v, in the sense of same.
+func equalKeys(by UniqueBy, v any, same func(any) Formula) Formula {
 	names := by.names()
 	if names == nil {
-		return Enum{Values: []any{v}}
+		return same(v)
 	}
 	m, _ := v.(map[string]any)
 	var out And
 	for _, n := range names {
-		if x, ok := m[n]; ok {
-			out = append(out, Has{n}, Prop{n, Enum{Values: []any{x}}})
+		if x, ok := m[n]; ok { // null has no keys
+			out = append(out, Kinds(Object), Has{n}, Prop{n, same(x)})
 		} else {
 			out = append(out, Lacks{n})
 		}
@@ -179,7 +195,7 @@ func (s *Solver) pad(st *state, base []any, lo int64, distinct []UniqueBy, depth
 		fs := slices.Clone(st.items)
 		for _, by := range distinct {
 			for _, o := range base {
-				fs = append(fs, Not(equalKeys(by, o)))
+				fs = append(fs, Not(equalKeys(by, o, exactly)))
 			}
 		}
 		found, none := s.solve(fs, 1, depth+1)

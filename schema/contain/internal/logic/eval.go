@@ -1,6 +1,9 @@
 package logic
 
 import (
+	"bytes"
+	"encoding/json"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -89,7 +92,7 @@ func Eval(f Formula, v any, c Checker) Truth {
 		case FloatMultiple:
 			return truth(IsFloatMultiple(v, f.F) != f.Neg)
 		case Integral:
-			return truth(IsIntegral(v) != f.Neg)
+			return truth(f.holds(v) != f.Neg)
 		}
 	case map[string]any:
 		return evalObject(f, v, c)
@@ -162,7 +165,13 @@ func evalArray(f Formula, v []any, c Checker) Truth {
 	case NumItems:
 		return truth(int64(len(v)) >= f.Min && int64(len(v)) <= f.Max)
 	case Unique:
-		return truth(!f.By.duplicates(v) != f.Neg)
+		switch {
+		case f.By.duplicates(v):
+			return truth(f.Neg)
+		case f.By.Defaults != "" && len(v) > 1:
+			return Unsure // defaulting may make items equal
+		}
+		return truth(!f.Neg)
 	}
 	return Yes
 }
@@ -179,6 +188,11 @@ func Same(v, e any) bool {
 		return false
 	}
 	return reflect.DeepEqual(have.Convert(want).Interface(), e)
+}
+
+// holds tells whether v has no fraction.
+func (f Integral) holds(v float64) bool {
+	return IsIntegral(v) && (!f.Exact || v == math.Trunc(v))
 }
 
 // IsIntegral tells whether a float counts as an integer upstream.
@@ -223,19 +237,34 @@ func (u UniqueBy) duplicates(items []any) bool {
 	return false
 }
 
-// equal compares two items. Items of a list-type map that are no objects count as objects without keys.
-func (UniqueBy) equal(names []string, a, b any) bool {
+// equal compares two items. Items of a list-type map that are no objects count as objects without keys
+// (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype).
+func (u UniqueBy) equal(names []string, a, b any) bool {
 	if names == nil {
-		return reflect.DeepEqual(a, b)
+		return u.same(a, b)
 	}
 	x, _ := a.(map[string]any)
 	y, _ := b.(map[string]any)
 	for _, n := range names {
 		p, okp := x[n]
 		q, okq := y[n]
-		if okp != okq || okp && !reflect.DeepEqual(p, q) {
-			return false
+		if okp != okq || okp && !(u.same(p, q) || u.Text && len(names) > 1 && sameText(p, q)) {
+			return false // several keys are compared as one object
 		}
 	}
 	return true
+}
+
+func (u UniqueBy) same(a, b any) bool {
+	if u.Text && KindOf(a)&(Array|Object) != 0 && KindOf(a) == KindOf(b) {
+		return sameText(a, b)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// sameText tells whether two values have the same JSON text.
+func sameText(a, b any) bool {
+	p, errP := json.Marshal(a)
+	q, errQ := json.Marshal(b)
+	return errP == nil && errQ == nil && bytes.Equal(p, q)
 }

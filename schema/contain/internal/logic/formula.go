@@ -99,8 +99,9 @@ type (
 		F   float64
 		Neg bool
 	}
-	// Integral is true of a Float without fraction, small enough to be exact; or of any other where Neg.
-	Integral struct{ Neg bool }
+	// Integral is true of a Float without fraction, small enough to be exact; or of any other where Neg. Unless Exact, a
+	// fraction of up to a billionth of the value is overlooked, as the API server does it outside of type: integer.
+	Integral struct{ Neg, Exact bool }
 
 	// Enum is true of a value that equals one of Values in the API server's sense (see [Same]), or none where Neg. It
 	// speaks of all kinds; null equals nothing.
@@ -160,11 +161,15 @@ type (
 	}
 )
 
-// UniqueBy says when two items are equal. The zero value: when they are deeply equal (uniqueItems and list-type set).
+// UniqueBy says when two items are equal. The zero value: when they are deeply equal (uniqueItems).
 type UniqueBy struct {
+	// Text is set where lists and objects are equal when their JSON texts are, so that [1] equals [1.0], though 1 does not
+	// equal 1.0 (list-type set and map).
+	Text bool
 	// Keys, joined by U+0000 and sorted, are the properties that identify an item of a list-type map; empty otherwise.
 	Keys string
-	// Defaults identifies the defaults of the keys: defaulting makes items equal that are not yet.
+	// Defaults identifies the defaults inside of the items, or of the keys: defaulting makes items equal that are not yet.
+	// Empty where there are none.
 	Defaults string
 }
 
@@ -247,7 +252,7 @@ func Not(f Formula) Formula {
 	case FloatMultiple:
 		return And{Kinds(Float), FloatMultiple{f.F, !f.Neg}}
 	case Integral:
-		return And{Kinds(Float), Integral{!f.Neg}}
+		return And{Kinds(Float), Integral{!f.Neg, f.Exact}}
 	case Enum:
 		return Enum{f.Values, !f.Neg}
 	case Has:

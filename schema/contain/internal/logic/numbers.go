@@ -71,7 +71,8 @@ func abs(v int64) int64 {
 
 func (s *Solver) solveFloat(st *state, want int) ([]any, bool) {
 	r := st.floats
-	integral := slices.Contains(st.integral, Integral{})
+	exact := slices.Contains(st.integral, Integral{Exact: true})
+	integral := exact || slices.Contains(st.integral, Integral{})
 	var candidates []any
 	try := func(vs ...float64) {
 		for _, v := range vs {
@@ -98,12 +99,12 @@ func (s *Solver) solveFloat(st *state, want int) ([]any, bool) {
 			}
 		}
 	}
-	try(1, 0, 2, -1, math.Ceil(lo), math.Ceil(lo)+1, math.Floor(hi), math.Floor(hi)-1)
+	try(1, 0, 2, -1, math.Ceil(lo), math.Ceil(lo)+1, math.Floor(hi), math.Floor(hi)-1, r.Lo, r.Hi)
 	out := s.keep(st, candidates, want)
 	if len(out) > 0 {
 		return out, false
 	}
-	if integral && math.Ceil(r.Lo) > math.Floor(r.Hi) {
+	if exact && math.Ceil(r.Lo) > math.Floor(r.Hi) {
 		return nil, true
 	}
 	if r.Lo == r.Hi { // the only value there is has been tried
@@ -114,9 +115,12 @@ func (s *Solver) solveFloat(st *state, want int) ([]any, bool) {
 		for v := math.Ceil(r.Lo); v <= r.Hi; v++ {
 			try(v)
 		}
-		// The tolerance of upstream's test for integers leaves floats that are no integers.
+		// Unless exact, the tolerance of upstream's test for integers leaves floats that are no integers.
+		if out := s.keep(st, candidates, want); len(out) > 0 || exact {
+			return out, exact
+		}
 		s.fail("no integral number found")
-		return s.keep(st, candidates, want), false
+		return nil, false
 	}
 	s.fail("no number found")
 	return nil, false

@@ -2,7 +2,9 @@ package logic
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"unicode/utf8"
 )
 
 // Strings finds strings for a [Solver].
@@ -190,7 +192,7 @@ next:
 	return out
 }
 
-// solveEnum tries every value that can equal an enum value in the sense of [Same].
+// solveEnum tries every value that can equal an enum value in the sense of [Same], or one of each sort.
 func (s *Solver) solveEnum(st *state, k Kind, values []any, want int) ([]any, bool) {
 	var candidates []any
 	complete := true
@@ -200,18 +202,22 @@ func (s *Solver) solveEnum(st *state, k Kind, values []any, want int) ([]any, bo
 			candidates = append(candidates, e)
 			if r := []rune(e); len(r) == 1 {
 				candidates = append(candidates, int64(r[0])) // Go converts 65 to "A", and so upstream takes it
+				// Go converts every number that is no code point to U+FFFD.
+				complete = complete && (r[0] != utf8.RuneError || k != Int)
 			}
 		case int64:
 			candidates = append(candidates, e, float64(e))
-			if k == Float && !slices.Contains(st.integral, Integral{}) {
-				candidates = append(candidates, float64(e)+0.5)
-				complete = false // any float that truncates to e
+			if k == Float {
+				found, all := st.truncatedTo(e)
+				candidates, complete = append(candidates, found...), complete && all
 			}
 		case float64:
 			candidates = append(candidates, e)
 			if i := int64(e); float64(i) == e {
 				candidates = append(candidates, i)
 			}
+			// Beyond, several integers convert to the same float.
+			complete = complete && (math.Abs(e) < exactFloat || k != Int)
 		default:
 			candidates = append(candidates, e)
 		}
@@ -219,7 +225,50 @@ func (s *Solver) solveEnum(st *state, k Kind, values []any, want int) ([]any, bo
 	candidates = slices.DeleteFunc(candidates, func(v any) bool { return KindOf(v) != k })
 	out := s.keep(st, candidates, want)
 	if !complete && len(out) == 0 {
-		s.fail("fractions that upstream takes for an integer of an enum")
+		s.fail("other numbers that upstream takes for one of an enum")
 	}
 	return out, complete
+}
+
+// exactFloat bounds the floats among which every integer has one of its own.
+const exactFloat = 1 << 53
+
+// truncatedTo returns floats that Go truncates to the integer e, readable ones first, and whether they stand for all of
+// them. What st says of floats changes, between e and the next integer, only at bounds and values that it names and
+// where [IsIntegral] changes its mind, which is next to the two ends: one float on each side of each such point, and one
+// in the middle, stand for the rest. Multiples are not of this kind.
+func (st *state) truncatedTo(e int64) ([]any, bool) {
+	if slices.Contains(st.integral, Integral{Exact: true}) {
+		return nil, true // float64(e) is the only one
+	}
+	if e <= -exactFloat || e >= exactFloat {
+		return nil, false // what does not fit becomes some integer
+	}
+	lo, hi := float64(e), float64(e)
+	if e >= 0 {
+		hi++
+	}
+	if e <= 0 {
+		lo--
+	}
+	points := []float64{lo, hi, float64(e), st.floats.Lo, st.floats.Hi}
+	for _, n := range st.enums {
+		for _, v := range n.Values {
+			switch v := v.(type) {
+			case float64:
+				points = append(points, v)
+			case int64:
+				points = append(points, float64(v))
+			}
+		}
+	}
+	out := []any{(float64(e) + hi) / 2, (float64(e) + lo) / 2}
+	for _, p := range points {
+		for _, v := range []float64{p, math.Nextafter(p, math.Inf(-1)), math.Nextafter(p, math.Inf(1))} {
+			if v > lo && v < hi || v == float64(e) {
+				out = append(out, v)
+			}
+		}
+	}
+	return out, len(st.floatMult) == 0
 }

@@ -171,7 +171,8 @@ func (s *Solver) add(st *state, f Formula) bool {
 		}
 	case Integral:
 		st.integral = append(st.integral, f)
-		if slices.Contains(st.integral, Integral{!f.Neg}) {
+		exact := slices.Contains(st.integral, Integral{Exact: true})
+		if slices.Contains(st.integral, Integral{!f.Neg, f.Exact}) || exact && slices.Contains(st.integral, Integral{Neg: true}) {
 			return st.drop(Float)
 		}
 	case NumItems:
