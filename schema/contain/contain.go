@@ -71,6 +71,14 @@ func orDefault[T comparable](v, d T) T {
 	return v
 }
 
+func (o *Options) group() string { return orDefault(o.Group, "example.com") }
+
+func (o *Options) version() string { return orDefault(o.Version, "v1") }
+
+func (o *Options) kind() string { return orDefault(o.Kind, "Example") }
+
+func (o *Options) apiVersion() string { return o.group() + "/" + o.version() }
+
 func (o *Options) maxVisits() int { return orDefault(o.Visits, 1_000_000) }
 
 func (o *Options) strings() logic.Strings { return o.library() }
@@ -90,27 +98,35 @@ func Decide(ctx context.Context, old, new Side, opts Options) Result {
 		return Result{Verdict: Contained}
 	}
 	o := &opts
-	w := &walker{opts: o, old: newTranslator(o), new: newTranslator(o)}
-	w.solver = logic.Solver{Strings: o.strings(), Budget: orDefault(o.Steps, 100_000)}
-	w.local = logic.Solver{Strings: o.strings(), Budget: w.solver.Budget / 5}
-	oldRoot, newRoot := place{node: old.Node, pos: atRoot}, place{node: new.Node, pos: atRoot}
-	w.walk(oldRoot, newRoot)
-	s := &search{
-		walker: w, oldRoot: oldRoot,
-		oldCut: upstream.NewProjector(old.Props), newCut: upstream.NewProjector(new.Props),
-	}
+	s := newComparison(old, new, o)
 	r := Result{Verdict: Contained}
-	suspects := w.suspects
+	suspects := s.suspects
 	if o.Only != nil {
 		suspects = slices.DeleteFunc(suspects, func(x suspect) bool { return !o.Only[x.gap.Keyword] })
 	}
 	for _, g := range s.resolve(ctx, suspects) {
 		r.add(g)
 	}
-	if w.cut != "" {
-		r.add(Gap{Keyword: "schema", Verdict: Unknown, Reason: w.cut, Rule: -1})
+	if s.cut != "" {
+		r.add(Gap{Keyword: "schema", Verdict: Unknown, Reason: s.cut, Rule: -1})
 	}
 	return r
+}
+
+// newComparison walks the two schemas and notes what is not proven by the parts alone.
+func newComparison(old, new Side, o *Options) *search {
+	w := &walker{opts: o, old: newTranslator(o), new: newTranslator(o)}
+	w.solver = logic.Solver{Strings: o.strings(), Budget: orDefault(o.Steps, 100_000)}
+	w.local = logic.Solver{Strings: o.strings(), Budget: w.solver.Budget / 5}
+	oldRoot, newRoot := place{node: old.Node, pos: atRoot}, place{node: new.Node, pos: atRoot}
+	w.walk(oldRoot, newRoot)
+	if w.cut == "" {
+		w.cut = strange(old.Node, new.Node)
+	}
+	return &search{
+		walker: w, oldRoot: oldRoot,
+		oldCut: upstream.NewProjector(old.Props), newCut: upstream.NewProjector(new.Props),
+	}
 }
 
 func (r *Result) add(g Gap) {
@@ -136,12 +152,18 @@ func newLibrary() *library {
 
 // MatchPattern implements [logic.Checker].
 func (l *library) MatchPattern(expr, s string) bool {
+	re := l.regexp(expr)
+	return re != nil && re.MatchString(s)
+}
+
+// regexp returns the compiled expression, nil where it does not compile.
+func (l *library) regexp(expr string) *regexp.Regexp {
 	re, ok := l.compiled[expr]
 	if !ok {
-		re, _ = regexp.Compile(expr) // nil where it does not compile
+		re, _ = regexp.Compile(expr)
 		l.compiled[expr] = re
 	}
-	return re != nil && re.MatchString(s)
+	return re
 }
 
 // MatchFormat implements [logic.Checker].

@@ -50,8 +50,11 @@ func (l *library) Members(match, avoid []string, length logic.Length, n int) ([]
 	lang := regular.LengthBetween(length.Min, length.Max)
 	for _, e := range match {
 		c := l.language(e)
-		if c == nil {
+		switch {
+		case c == nil && l.regexp(e) == nil:
 			return nil, true // an expression that does not compile refuses every string
+		case c == nil:
+			continue // too large for an automaton: without it there are only more strings
 		}
 		lang = regular.Intersect(lang, c)
 	}

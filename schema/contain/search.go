@@ -58,12 +58,27 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 		p.reason = "stopped: " + err.Error()
 		return true
 	}
-	r := s.solver.Solve(firstModels, s.formulas(p)...)
+	r := s.find(p)
+	if r.None && p.whole != nil { // what the walk passed over has to be proven too
+		p.local, p.whole = p.whole, nil
+		r = s.find(p)
+	}
 	p.models, p.reason = r.Models, r.Reason
 	if p.gap.Harm == RefusedTransition && len(r.Models) > 0 {
 		p.models = s.states(p)
 	}
 	return !r.None
+}
+
+// find looks for candidates, or a proof that there are none.
+func (s *search) find(p *pending) logic.Result {
+	fs := s.formulas(p)
+	r := s.solver.Solve(firstModels, fs...)
+	if r.None { // of the simple objects; others may have more in their metadata
+		fs[1] = s.anyEnvelope()
+		r = s.solver.Solve(firstModels, fs...)
+	}
+	return r
 }
 
 func (s *search) formulas(p *pending, more ...logic.Formula) []logic.Formula {
@@ -136,16 +151,25 @@ func (c *confirmer) confirmAny(ctx context.Context, p *pending, objs []map[strin
 	}
 }
 
-// envelope is what every object of the resource has in common.
+// anyEnvelope is what every object of the resource has in common, once it is validated.
+func (s *search) anyEnvelope() logic.Formula {
+	o := s.opts
+	one := func(v string) logic.Formula { return logic.Enum{Values: []any{v}} }
+	return logic.And{
+		logic.Kinds(logic.Object),
+		logic.Has{Name: "apiVersion"}, logic.Prop{Name: "apiVersion", F: one(o.apiVersion())},
+		logic.Has{Name: "kind"}, logic.Prop{Name: "kind", F: one(o.kind())},
+		logic.Has{Name: "metadata"}, logic.Prop{Name: "metadata", F: logic.And{
+			logic.Kinds(logic.Object), logic.Has{Name: "name"}, logic.Prop{Name: "name", F: objectName},
+		}},
+	}
+}
+
+// envelope is what the simple objects of the resource have in common that candidates are taken from.
 func (s *search) envelope() logic.Formula {
 	o := s.opts
-	group, version, kind := orDefault(o.Group, "example.com"), orDefault(o.Version, "v1"), orDefault(o.Kind, "Example")
 	one := func(v string) logic.Formula { return logic.Enum{Values: []any{v}} }
-	name := logic.Or{one("example"), logic.And{
-		logic.Kinds(logic.String), logic.Length{Min: 1, Max: 253},
-		logic.Pattern{Expr: `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`},
-	}}
-	meta := logic.And{logic.Kinds(logic.Object), logic.Has{Name: "name"}, logic.Prop{Name: "name", F: name}}
+	meta := logic.And{logic.Kinds(logic.Object), logic.Has{Name: "name"}, logic.Prop{Name: "name", F: logic.Or{one("example"), objectName}}}
 	fields := []string{"name"}
 	if o.Namespaced {
 		meta = append(meta, logic.Has{Name: "namespace"}, logic.Prop{Name: "namespace", F: one("default")})
@@ -154,10 +178,16 @@ func (s *search) envelope() logic.Formula {
 	meta = append(meta, logic.Rest{Except: fields, F: logic.False})
 	return logic.And{
 		logic.Kinds(logic.Object),
-		logic.Has{Name: "apiVersion"}, logic.Prop{Name: "apiVersion", F: one(group + "/" + version)},
-		logic.Has{Name: "kind"}, logic.Prop{Name: "kind", F: one(kind)},
+		logic.Has{Name: "apiVersion"}, logic.Prop{Name: "apiVersion", F: one(o.apiVersion())},
+		logic.Has{Name: "kind"}, logic.Prop{Name: "kind", F: one(o.kind())},
 		logic.Has{Name: "metadata"}, logic.Prop{Name: "metadata", F: meta},
 	}
+}
+
+// objectName is true of names of objects (NameIsDNSSubdomain in k8s.io/apimachinery/pkg/api/validation).
+var objectName = logic.And{
+	logic.Kinds(logic.String), logic.Length{Min: 1, Max: 253},
+	logic.Pattern{Expr: `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`},
 }
 
 // confirmer runs candidates through the upstream code of both sides.
@@ -172,8 +202,7 @@ type confirmer struct {
 
 func (s *search) newConfirmer(objs []map[string]any) (*confirmer, error) {
 	c := &confirmer{s: s, opts: upstream.Options{
-		Group: orDefault(s.opts.Group, "example.com"), Version: orDefault(s.opts.Version, "v1"),
-		Kind: orDefault(s.opts.Kind, "Example"), Namespaced: s.opts.Namespaced, KubeVersion: s.opts.KubeVersion,
+		Group: s.opts.group(), Version: s.opts.version(), Kind: s.opts.kind(), Namespaced: s.opts.Namespaced, KubeVersion: s.opts.KubeVersion,
 	}}
 	var err error
 	if c.old, err = upstream.New(s.oldCut.Project(objs...), c.opts); err != nil {

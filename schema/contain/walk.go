@@ -15,6 +15,8 @@ type suspect struct {
 	local logic.Formula // true of values at the path that are in trouble
 	old   place         // what the old schema says at the path
 	rule  string        // of a validation rule, its text
+	// whole, where not nil, is to be looked for when local is proven not to happen: all that the walk passed over.
+	whole logic.Formula
 }
 
 // walker compares two places and everything below them, and collects suspects.
@@ -26,7 +28,10 @@ type walker struct {
 	suspects []suspect
 	path     []walkStep
 	visits   int
-	cut      string // why the walk stopped early
+	// moved counts the places above where lists or maps are merged differently, so that an update compares other values.
+	moved       int
+	transitions map[*schema.Node]bool // what hasTransitions has found
+	cut         string                // why the walk stopped early
 }
 
 type walkStep struct {
@@ -76,7 +81,7 @@ func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
 
 // walk compares the old place o with the new place n. It returns whether anything at all was found here or below.
 func (w *walker) walk(o, n place) bool {
-	if o.kind == gone || w.cut != "" || o.key() == n.key() {
+	if o.kind == gone || w.cut != "" || o.key() == n.key() && (w.moved == 0 || !w.hasTransitions(n.node)) {
 		return false
 	}
 	if w.visits++; w.visits > w.opts.maxVisits() {
@@ -127,7 +132,10 @@ func (w *walker) compareTypes(o, n place) bool {
 	if !w.proved(o, goal) {
 		g := Gap{Keyword: "type", Harm: Refused, Before: typeName(o), After: typeName(n)}
 		w.suspect(o, n, g, goal)
-		found = o.kind == anything || o.kind == declared && o.node.Type == "" && !o.node.IntOrString
+		found = (o.kind == anything || o.kind == declared && o.node.Type == "" && !o.node.IntOrString) && !w.hasTransitions(n.node)
+		if found {
+			w.suspects[len(w.suspects)-1].whole = logic.Not(w.new.accepts(n))
+		}
 	}
 	if n.pos == atProperty && !n.node.Nullable {
 		if goal := logic.Formula(logic.Kinds(logic.Null)); !w.proved(o, goal) {
@@ -231,10 +239,14 @@ func (w *walker) compareChildren(o, n place) {
 	for _, name := range names {
 		w.push(walkStep{Step: Step{Field, name}}, func() { w.walk(o.child(name), n.child(name)) })
 	}
+	if moved(o, n) {
+		w.moved++
+		defer func() { w.moved-- }()
+	}
 	if o.may("object") {
 		w.push(walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.walk(o.rest(), n.rest()) })
 	}
-	if o.may("array") {
+	if o.may("array") || w.old.letsListsThrough(o) {
 		w.push(walkStep{Step: Step{Kind: AnyItem}}, func() { w.walk(o.item(), n.item()) })
 	}
 }

@@ -1,0 +1,44 @@
+package contain
+
+import (
+	"strings"
+
+	"sluice.dev/schema"
+)
+
+// strange says which keyword, that no structural schema can have, one of the schemas has. Nothing is proven of such a
+// schema: upstream's code reads no structure out of it, prunes nothing and fills in nothing.
+func strange(old, new *schema.Node) string {
+	for _, side := range []struct {
+		name string
+		node *schema.Node
+	}{{"old", old}, {"new", new}} {
+		if odd := oddBelow(side.node); len(odd) > 0 {
+			return "the " + side.name + " schema is not structural: it has " + strings.Join(odd, ", ")
+		}
+	}
+	return ""
+}
+
+// oddBelow returns the odd keywords of the first node that has any.
+func oddBelow(n *schema.Node) []string {
+	if n == nil {
+		return nil
+	}
+	if len(n.Odd) > 0 {
+		return n.Odd
+	}
+	for _, c := range n.Properties {
+		if odd := oddBelow(c.Node); odd != nil {
+			return odd
+		}
+	}
+	for _, group := range [][]*schema.Node{{n.Items, n.Additional, n.Not}, n.AllOf, n.AnyOf, n.OneOf} {
+		for _, c := range group {
+			if odd := oddBelow(c); odd != nil {
+				return odd
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package contain
+
+import (
+	"slices"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/celrule"
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// compareTransitions looks at the rules of the new node that restrict updates. One that the old node has too, over fields
+// of the same types, restricts nothing new, unless updates correlate the values above in another way.
+func (w *walker) compareTransitions(o, n place) {
+	if n.dark {
+		return
+	}
+	lib := w.opts.library()
+	for _, b := range n.node.AllOf { // no valid CRD has rules in there
+		if w.hasTransitions(b) && !slices.ContainsFunc(o.branches(), func(c *schema.Node) bool { return w.moved == 0 && c.Hash() == b.Hash() }) {
+			w.suspect(o, n, Gap{Keyword: "allOf", Detail: "rules about updates", Harm: RefusedTransition}, logic.True)
+		}
+	}
+	for i := range n.node.Rules {
+		r := &n.node.Rules[i]
+		parsed, err := lib.parse(r.Rule)
+		if err != nil || !parsed.UsesOldSelf() || w.sameTransition(o, n, r, parsed) {
+			continue
+		}
+		g := Gap{Keyword: keywordRules, Detail: r.Rule, Harm: RefusedTransition, After: r.Rule, Rule: i}
+		w.suspect(o, n, g, logic.True)
+	}
+}
+
+func (w *walker) sameTransition(o, n place, r *schema.Rule, parsed *celrule.Rule) bool {
+	if o.kind != declared || o.dark || w.moved > 0 {
+		return false
+	}
+	for i := range o.node.Rules {
+		q := &o.node.Rules[i]
+		other, err := w.opts.library().parse(q.Rule)
+		if err == nil && optional(q) == optional(r) && other.Canonical() == parsed.Canonical() &&
+			sameTypes(o.node, n.node, parsed.Names(), 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameTypes tells whether the fields with the given names have the same types, formats, topology and defaults on both
+// sides, so that an expression that mentions no others sees the same values.
+func sameTypes(o, n *schema.Node, names map[string]bool, depth int) bool {
+	if o.Hash() == n.Hash() {
+		return true
+	}
+	if o == nil || n == nil || depth > schema.MaxDepth {
+		return false
+	}
+	a, b := *o, *n
+	if a.Type != b.Type || a.IntOrString != b.IntOrString || a.Nullable != b.Nullable || a.Format != b.Format ||
+		a.PreserveUnknown != b.PreserveUnknown || a.ListType != b.ListType || !slices.Equal(a.ListMapKeys, b.ListMapKeys) {
+		return false
+	}
+	for _, c := range o.Properties {
+		d := n.Property(c.Name)
+		if c.Node.Hash() == d.Hash() || !names[c.Name] {
+			continue
+		}
+		if d == nil || !sameDefault(c.Node, d) || !sameTypes(c.Node, d, names, depth+1) {
+			return false
+		}
+	}
+	return sameTypes(o.Items, n.Items, names, depth+1) && sameTypes(o.Additional, n.Additional, names, depth+1)
+}
+
+// branches are those of allOf, none where the place is not declared.
+func (p place) branches() []*schema.Node {
+	if p.kind != declared {
+		return nil
+	}
+	return p.node.AllOf
+}
+
+// moved tells whether updates correlate the items or fields of o and n in different ways
+// (k8s.io/apiserver/pkg/cel/common, CorrelatedObject).
+func moved(o, n place) bool {
+	if o.kind != declared || n.kind != declared {
+		return false // no rule of one of them is one of the other's
+	}
+	return o.node.ListType != n.node.ListType || !slices.Equal(o.node.ListMapKeys, n.node.ListMapKeys) || o.node.MapType != n.node.MapType
+}
+
+// hasTransitions tells whether the node, or a part of it, has a rule that mentions oldSelf.
+func (w *walker) hasTransitions(n *schema.Node) bool {
+	if n == nil {
+		return false
+	}
+	if has, ok := w.transitions[n]; ok {
+		return has
+	}
+	has := slices.ContainsFunc(n.Rules, func(r schema.Rule) bool {
+		parsed, err := w.opts.library().parse(r.Rule)
+		return err == nil && parsed.UsesOldSelf()
+	})
+	has = has || w.hasTransitions(n.Items) || w.hasTransitions(n.Additional) || slices.ContainsFunc(n.AllOf, w.hasTransitions) ||
+		slices.ContainsFunc(n.Properties, func(c schema.Property) bool { return w.hasTransitions(c.Node) })
+	if w.transitions == nil {
+		w.transitions = map[*schema.Node]bool{}
+	}
+	w.transitions[n] = has
+	return has
+}
