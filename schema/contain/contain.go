@@ -125,7 +125,15 @@ func newComparison(old, new Side, o *Options) *search {
 	}
 	return &search{
 		walker: w, oldRoot: oldRoot,
-		oldCut: upstream.NewProjector(old.Props), newCut: upstream.NewProjector(new.Props),
+		oldCut: upstream.NewProjector(old.Props, o.resource()), newCut: upstream.NewProjector(new.Props, o.resource()),
+		newProps: new.Props,
+	}
+}
+
+// resource says to the upstream code what the objects are.
+func (o *Options) resource() upstream.Options {
+	return upstream.Options{
+		Group: o.group(), Version: o.version(), Kind: o.kind(), Namespaced: o.Namespaced, KubeVersion: o.KubeVersion,
 	}
 }
 

@@ -16,6 +16,7 @@ type search struct {
 	*walker
 	oldRoot        place
 	oldCut, newCut *upstream.Projector
+	newProps       *apiextensionsv1.JSONSchemaProps
 }
 
 // pending is a suspect on its way.
@@ -194,22 +195,18 @@ var objectName = logic.And{
 type confirmer struct {
 	old, new *upstream.Validator
 	s        *search
-	opts     upstream.Options
-	cut      *apiextensionsv1.JSONSchemaProps // the new schema as far as it matters
+	objs     []map[string]any
 	bare     *upstream.Validator
 	bareErr  error
 }
 
 func (s *search) newConfirmer(objs []map[string]any) (*confirmer, error) {
-	c := &confirmer{s: s, opts: upstream.Options{
-		Group: s.opts.group(), Version: s.opts.version(), Kind: s.opts.kind(), Namespaced: s.opts.Namespaced, KubeVersion: s.opts.KubeVersion,
-	}}
+	c := &confirmer{s: s, objs: objs}
 	var err error
-	if c.old, err = upstream.New(s.oldCut.Project(objs...), c.opts); err != nil {
+	if c.old, err = s.oldCut.For(objs...); err != nil {
 		return nil, err
 	}
-	c.cut = s.newCut.Project(objs...)
-	c.new, err = upstream.New(c.cut, c.opts)
+	c.new, err = s.newCut.For(objs...)
 	return c, err
 }
 
@@ -217,7 +214,7 @@ func (s *search) newConfirmer(objs []map[string]any) (*confirmer, error) {
 // something else is wrong, and another change may have made something else wrong with every object.
 func (c *confirmer) rulesAlone() (*upstream.Validator, error) {
 	if c.bare == nil && c.bareErr == nil {
-		c.bare, c.bareErr = upstream.New(withoutValues(c.cut), c.opts)
+		c.bare, c.bareErr = upstream.New(withoutValues(upstream.Project(c.s.newProps, c.objs...)), c.s.opts.resource())
 	}
 	return c.bare, c.bareErr
 }

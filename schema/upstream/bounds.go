@@ -26,6 +26,14 @@ func recovered(err *error) {
 	}
 }
 
+// checkObject says whether obj is an object that decoded JSON can be, with bounded depth.
+func checkObject(obj map[string]any) error {
+	if obj == nil {
+		return fmt.Errorf("%w: nil is no object", ErrNotJSON)
+	}
+	return checkValue(obj, 0)
+}
+
 // checkValue says whether x is a value that decoded JSON can be, with bounded depth.
 func checkValue(x any, depth int) error {
 	if depth > MaxDepth {

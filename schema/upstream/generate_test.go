@@ -3,12 +3,17 @@ package upstream_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
 type props = apiextensionsv1.JSONSchemaProps
+
+// sorted are the names of m in order, so that a seed makes the same thing again.
+func sorted[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
 // generator makes random schemas as real CRDs have them, and objects near to them.
 type generator struct{ *rand.Rand }
@@ -140,7 +145,7 @@ func (g generator) object(depth int) props {
 	for range 1 + g.IntN(5) {
 		s.Properties[pick(g, names...)] = g.schema(depth - 1)
 	}
-	for name := range s.Properties {
+	for _, name := range sorted(s.Properties) {
 		if g.chance(20) {
 			s.Required = append(s.Required, name)
 		}
@@ -176,7 +181,7 @@ func (g generator) object(depth int) props {
 // branch makes a schema for a junctor of the object s.
 func (g generator) branch(s *props) props {
 	b := props{Properties: map[string]props{}}
-	for name := range s.Properties {
+	for _, name := range sorted(s.Properties) {
 		child := s.Properties[name]
 		switch {
 		case g.chance(25):
@@ -243,7 +248,7 @@ func (g generator) rules(s *props) apiextensionsv1.ValidationRules {
 	switch {
 	case s.Type == "object" && len(s.Properties) > 0:
 		names := make([]string, 0, len(s.Properties))
-		for name := range s.Properties {
+		for _, name := range sorted(s.Properties) {
 			if name != "" && name != "$odd" {
 				names = append(names, name)
 			}
@@ -322,7 +327,7 @@ func (g generator) value(s *props, fit int) any {
 	switch s.Type {
 	case "object":
 		o := map[string]any{}
-		for name := range s.Properties {
+		for _, name := range sorted(s.Properties) {
 			if g.chance(60) {
 				child := s.Properties[name]
 				o[name] = g.value(&child, fit)

@@ -11,57 +11,95 @@ import (
 
 type props = apiextensionsv1.JSONSchemaProps
 
-// Project is [Projector.Project] of a Projector for this one call.
-func Project(schema *apiextensionsv1.JSONSchemaProps, objects ...map[string]any) *apiextensionsv1.JSONSchemaProps {
-	return NewProjector(schema).Project(objects...)
-}
-
-// Projector cuts a schema down to what matters for given objects. It is safe for concurrent use.
-type Projector struct {
-	schema *props
-
-	once     sync.Once
-	hasRules bool
-}
-
-// NewProjector makes a Projector of a schema. It does not copy the schema and expects that nobody changes it.
-func NewProjector(schema *apiextensionsv1.JSONSchemaProps) *Projector {
-	return &Projector{schema: schema}
-}
-
 // Project returns the schema without what cannot influence the verdict on the given objects: a [Validator] of the result
 // gives for requests made of them the same results as one of the whole schema, in a time that depends on the objects. Left
 // out are texts for people, properties that none of the objects has at that place and no default brings in, and validation
 // rules at places that none of the objects has. Kept in any case is what a rule at that place or above mentions by name.
 //
-// The result shares parts with the schema: change neither. It need not be a valid schema of a CRD. nil projects to nil.
-func (p *Projector) Project(objects ...map[string]any) *apiextensionsv1.JSONSchemaProps {
-	if p.schema == nil {
+// The result shares parts with the schema: change neither. It need not be a valid schema of a CRD: an empty rule at the root
+// stands for rules that were left out. nil projects to nil. For many projections of one schema, a [Projector] is faster.
+func Project(schema *apiextensionsv1.JSONSchemaProps, objects ...map[string]any) *apiextensionsv1.JSONSchemaProps {
+	if schema == nil {
 		return nil
 	}
-	values := make([]any, len(objects))
-	for i, o := range objects {
-		values[i] = o
+	out, ok := project(schema, objects)
+	if !ok {
+		return schema
 	}
-	var c cut
-	out := c.schema(p.schema, values, nil, true)
-	if c.impossible {
-		return p.schema
-	}
-	if len(out.XValidations) == 0 && p.anyRules() {
+	if len(out.XValidations) == 0 && hasRules(schema, schema, true) {
 		// With rules anywhere the API server says, of an object that is invalid otherwise, that rules were not checked. An
 		// empty rule keeps that; it can only stand where there is a CEL type.
 		if declares(out) != declaresObject {
-			return p.schema
+			return schema
 		}
 		out.XValidations = apiextensionsv1.ValidationRules{{}}
 	}
 	return out
 }
 
-func (p *Projector) anyRules() bool {
-	p.once.Do(func() { p.hasRules = hasRules(p.schema, p.schema, true) })
-	return p.hasRules
+// Projector makes validators for a few objects out of a large schema, at a cost that depends on the objects. What they have
+// in common, the compiled validation rules, is made once. It is safe for concurrent use.
+type Projector struct {
+	schema   *props
+	options  Options
+	compiled *ruleCache
+
+	rulesOnce sync.Once
+	rules     bool
+
+	wholeOnce sync.Once
+	whole     *Validator
+	wholeErr  error
+}
+
+// NewProjector makes a Projector of a schema; the arguments are those of [New].
+func NewProjector(props *apiextensionsv1.JSONSchemaProps, o Options) *Projector {
+	return &Projector{schema: props, options: o, compiled: &ruleCache{}}
+}
+
+// For returns a validator that gives the same results as [Projector.Whole] for requests made of the given objects, and may
+// give others for any other. Errors are those of [New].
+func (p *Projector) For(objects ...map[string]any) (v *Validator, err error) {
+	defer recovered(&err)
+	if p.schema == nil {
+		return p.Whole()
+	}
+	for _, o := range objects {
+		if err := checkObject(o); err != nil {
+			return nil, err
+		}
+	}
+	out, ok := project(p.schema, objects)
+	if !ok {
+		return p.Whole()
+	}
+	if v, err = New(out, p.options); err != nil {
+		return nil, err
+	}
+	p.rulesOnce.Do(func() { p.rules = hasRules(p.schema, p.schema, true) })
+	v.compiled, v.rulesElsewhere = p.compiled, p.rules
+	return v, nil
+}
+
+// Whole returns the validator of the whole schema. It is made on first use.
+func (p *Projector) Whole() (*Validator, error) {
+	p.wholeOnce.Do(func() {
+		if p.whole, p.wholeErr = New(p.schema, p.options); p.whole != nil {
+			p.whole.compiled = p.compiled
+		}
+	})
+	return p.whole, p.wholeErr
+}
+
+// project cuts schema down to what matters for objects; false where it cannot.
+func project(schema *props, objects []map[string]any) (*props, bool) {
+	values := make([]any, len(objects))
+	for i, o := range objects {
+		values[i] = o
+	}
+	var c cut
+	out := c.schema(schema, values, nil, true)
+	return out, !c.impossible
 }
 
 // cut is the state of one projection.
@@ -105,8 +143,7 @@ func (c *cut) schema(in *props, values []any, said *words, root bool) *props {
 		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: c.schema(in.Items.Schema, items, said, false)}
 	}
 	// Junctors stay whole: they judge values after defaults were filled in by the spine, which are not known here.
-	if slices.ContainsFunc(in.AllOf, rulesAnywhere) || slices.ContainsFunc(in.AnyOf, rulesAnywhere) ||
-		slices.ContainsFunc(in.OneOf, rulesAnywhere) || (in.Not != nil && rulesAnywhere(*in.Not)) {
+	if rulesInJunctors(in) {
 		c.impossible = true // such rules count only where there are others in the spine; no valid CRD has them
 	}
 	return &out

@@ -3,18 +3,19 @@ package upstream
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Result is what comes of a request.
 type Result struct {
 	// Stored is the object as the API server would write it, with defaults, where Errors is empty; and what was refused
-	// where it is not. It is nil where the request could not even be decoded.
+	// where it is not. It is nil where the request could not even be decoded. It may share parts with the arguments of the
+	// request: change neither.
 	Stored map[string]any
 	// Pruned are the paths (spec.list[0].name) that were dropped because the schema does not know them, sorted.
 	Pruned []string
@@ -33,218 +34,231 @@ const touchLabel = "sluice.dev/touched"
 // obj is not changed. The error says why there is no verdict.
 func (v *Validator) Create(ctx context.Context, obj map[string]any) (res Result, err error) {
 	defer recovered(&err)
-	if err := checkValue(obj, 0); err != nil {
+	if err := checkObject(obj); err != nil {
 		return Result{}, err
 	}
-	return v.create(ctx, runtime.DeepCopyJSON(obj))
-}
-
-// CreateWithStatus creates obj and, where there is a status subresource, then writes its .status through that, as a
-// controller would. Errors are those of the first request that is refused.
-func (v *Validator) CreateWithStatus(ctx context.Context, obj map[string]any) (res Result, err error) {
-	defer recovered(&err)
-	res, err = v.Create(ctx, obj)
-	if err != nil || res.Refused() || !v.opts.StatusSubresource {
-		return res, err
-	}
-	status, ok := obj["status"]
-	if !ok {
-		return res, nil
-	}
-	second := runtime.DeepCopyJSON(res.Stored)
-	second["status"] = runtime.DeepCopyJSONValue(status)
-	updated, err := v.update(ctx, second, res.Stored, v.Ratchets(), true)
-	updated.Pruned = append(res.Pruned, updated.Pruned...)
-	return updated, err
-}
-
-// create works on obj itself.
-func (v *Validator) create(ctx context.Context, obj map[string]any) (Result, error) {
-	pruned, err := v.decode(obj, fromRequest)
+	d, err := v.decode(obj, fromRequest)
 	if err != nil {
 		return Result{Errors: undecoded(err)}, nil
 	}
-	v.setDefaults(obj)
-
-	u := &unstructured.Unstructured{Object: obj}
+	u := &unstructured.Unstructured{Object: d.object}
 	v.place(u)
 	if prefix := u.GetGenerateName(); prefix != "" && u.GetName() == "" {
 		// k8s.io/apiserver/pkg/storage/names: five random characters, the whole at most 63 long.
 		u.SetName(prefix[:min(len(prefix), 58)] + "xxxxx")
 	}
 	if v.opts.StatusSubresource {
-		delete(obj, "status")
+		delete(u.Object, "status")
 	}
 	u.SetGeneration(1)
 
-	errs := v.validateCreate(ctx, u)
+	errs := v.validateCreate(ctx, u, d.clean)
 	if ctx.Err() != nil {
 		return Result{}, ctx.Err()
 	}
-	return Result{Stored: obj, Pruned: pruned, Errors: tidy(errs)}, nil
+	return Result{Stored: u.Object, Pruned: d.pruned, Errors: tidy(errs)}, nil
+}
+
+// CreateWithStatus creates obj and, where there is a status subresource, then writes its .status through that, as a
+// controller would. Errors are those of the first request that is refused.
+func (v *Validator) CreateWithStatus(ctx context.Context, obj map[string]any) (Result, error) {
+	created, err := v.Create(ctx, obj)
+	if err != nil || created.Refused() || !v.opts.StatusSubresource {
+		return created, err
+	}
+	status, ok := obj["status"]
+	if !ok {
+		return created, nil
+	}
+	second := maps.Clone(created.Stored)
+	second["status"] = status
+	updated, err := v.UpdateStatus(ctx, second, created.Stored, v.Ratchets())
+	updated.Pruned = append(created.Pruned, updated.Pruned...)
+	return updated, err
 }
 
 // place puts an object into the namespace of the request (rest.EnsureObjectNamespaceMatchesRequestNamespace).
 func (v *Validator) place(u *unstructured.Unstructured) {
-	switch {
-	case v.opts.Namespaced && u.GetNamespace() == "":
+	switch namespace := u.GetNamespace(); {
+	case v.opts.Namespaced && namespace == "":
 		u.SetNamespace(metav1.NamespaceDefault)
-	case !v.opts.Namespaced && u.GetNamespace() != "":
+	case !v.opts.Namespaced && namespace != "":
 		u.SetNamespace("")
 	}
 }
 
 // Read says what the API server serves for an object that it has stored in this version: pruned, without the nulls that
 // the schema does not allow, with defaults. It does not validate. stored is not changed, but served may share parts with
-// it: change neither. pruned are the paths that were dropped, sorted; defaulted tells whether a default was filled in.
-func (v *Validator) Read(stored map[string]any) (served map[string]any, pruned []string, defaulted bool, err error) {
+// it: change neither. dropped are the paths that were pruned, sorted; defaulted tells whether a default was filled in.
+func (v *Validator) Read(stored map[string]any) (served map[string]any, dropped []string, defaulted bool, err error) {
 	defer recovered(&err)
-	if err := checkValue(stored, 0); err != nil {
+	if err := checkObject(stored); err != nil {
 		return nil, nil, false, err
 	}
-	served = runtime.DeepCopyJSON(stored)
-	if pruned, err = v.decode(served, fromStorage); err != nil {
-		return nil, nil, false, err
-	}
-	before := runtime.DeepCopyJSON(served)
-	v.setDefaults(served)
-	return served, pruned, !apiequality.Semantic.DeepEqual(before, served), nil
+	d, err := v.decode(stored, fromStorage)
+	return d.object, d.pruned, d.defaulted, err
 }
 
 // Update says what becomes of a request that replaces the stored object old by obj. Neither is changed. With ratchet,
 // what was wrong before and is left alone is tolerated ([Validator.Ratchets]). A resourceVersion is not demanded. The error
 // says why there is no verdict.
-func (v *Validator) Update(ctx context.Context, obj, old map[string]any, ratchet bool) (res Result, err error) {
-	return v.updateFromStored(ctx, obj, old, ratchet, false)
+func (v *Validator) Update(ctx context.Context, obj, old map[string]any, ratchet bool) (Result, error) {
+	return v.update(ctx, obj, old, how{ratchet: ratchet})
 }
 
 // UpdateStatus says what becomes of a request to the status subresource. Of obj only .status (and managedFields) count.
 // Otherwise it is like [Validator.Update].
-func (v *Validator) UpdateStatus(ctx context.Context, obj, old map[string]any, ratchet bool) (res Result, err error) {
-	return v.updateFromStored(ctx, obj, old, ratchet, true)
+func (v *Validator) UpdateStatus(ctx context.Context, obj, old map[string]any, ratchet bool) (Result, error) {
+	return v.update(ctx, obj, old, how{ratchet: ratchet, status: true})
 }
 
-func (v *Validator) updateFromStored(ctx context.Context, obj, old map[string]any, ratchet, status bool) (res Result, err error) {
+// TouchUpdate says what becomes of the smallest of updates: one that changes a label of a stored object and leaves the rest
+// as the API server serves it. Errors mean that the object is stuck. Pruned is what reading the object dropped.
+func (v *Validator) TouchUpdate(ctx context.Context, stored map[string]any, ratchet bool) (Result, error) {
+	return v.update(ctx, nil, stored, how{ratchet: ratchet, touch: true})
+}
+
+// TouchUpdateFrom is TouchUpdate for an object that is stored in the version of another validator, under conversion strategy
+// None: it is read in that version, converted, and updated in this one.
+func (v *Validator) TouchUpdateFrom(ctx context.Context, from *Validator, stored map[string]any, ratchet bool) (Result, error) {
+	return v.update(ctx, nil, stored, how{ratchet: ratchet, touch: true, from: from})
+}
+
+// Convert says what a served object of another version becomes in this one under conversion strategy None: its apiVersion
+// is changed, and what the schema does not know is pruned (dropped, sorted). Defaults are not filled in. obj is not changed,
+// but shared: change neither.
+func (v *Validator) Convert(obj map[string]any) (converted map[string]any, dropped []string, err error) {
 	defer recovered(&err)
-	if err := checkValue(obj, 0); err != nil {
-		return Result{}, err
+	if err := checkObject(obj); err != nil {
+		return nil, nil, err
 	}
-	served, err := v.readOld(old)
-	if err != nil {
-		return Result{}, err
-	}
-	return v.update(ctx, runtime.DeepCopyJSON(obj), served, ratchet, status)
+	d, err := v.convert(obj)
+	return d.object, d.pruned, err
 }
 
-// readOld is Read, for an object of one's own to update.
-func (v *Validator) readOld(stored map[string]any) (map[string]any, error) {
-	served, _, _, err := v.Read(stored)
-	if err != nil {
-		return nil, fmt.Errorf("old object: %w", err)
-	}
-	v.place(&unstructured.Unstructured{Object: served})
-	return served, nil
+// how says what kind of update it is.
+type how struct {
+	from    *Validator // of the version that the object is stored in; nil: this one
+	ratchet bool       // tolerate what is left alone
+	status  bool       // through the status subresource
+	touch   bool       // nothing but a label differs from the stored object
+	plain   bool       // the metadata are certainly valid, and like those of the stored object but for a label
 }
 
-// TouchUpdate says what becomes of the smallest of updates: one that adds a label to a stored object and leaves the rest as
-// the API server serves it. Errors mean that the object is stuck.
-func (v *Validator) TouchUpdate(ctx context.Context, stored map[string]any, ratchet bool) (res Result, err error) {
+func (v *Validator) update(ctx context.Context, obj, stored map[string]any, h how) (res Result, err error) {
 	defer recovered(&err)
-	served, pruned, _, err := v.Read(stored)
-	if err != nil {
+	if err := checkObject(stored); err != nil {
 		return Result{}, err
 	}
-	v.place(&unstructured.Unstructured{Object: served})
-	obj := runtime.DeepCopyJSON(served)
-	u := &unstructured.Unstructured{Object: obj}
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[touchLabel] = "true"
-	u.SetLabels(labels)
-	res, err = v.update(ctx, obj, served, ratchet, false)
-	res.Pruned = append(pruned, res.Pruned...)
-	return res, err
-}
-
-// update works on obj itself; old is as read from storage and stays as it is, or is shared by the result.
-func (v *Validator) update(ctx context.Context, obj, old map[string]any, ratchet, status bool) (Result, error) {
-	pruned, err := v.decode(obj, fromRequest)
+	old, err := v.readStored(stored, h.from)
 	if err != nil {
-		return Result{Errors: undecoded(err)}, nil
+		return Result{}, fmt.Errorf("stored object: %w", err)
 	}
-	v.setDefaults(obj)
+	uOld := &unstructured.Unstructured{Object: old.object}
+	v.place(uOld)
 
-	u := &unstructured.Unstructured{Object: obj}
-	uOld := &unstructured.Unstructured{Object: old}
-	v.place(u)
-	u.SetGeneration(uOld.GetGeneration())
-	if status {
-		prepareStatusUpdate(u, uOld)
+	var request decoded
+	var known []string
+	if h.touch {
+		request = decoded{object: touched(old.object), clean: old.clean}
+		known = old.pruned
 	} else {
-		v.prepareUpdate(u, uOld)
+		if err := checkObject(obj); err != nil {
+			return Result{}, err
+		}
+		request.object = obj
 	}
-	obj = u.Object
-	keepSystemFields(u, uOld)
+	if !request.clean {
+		if request, err = v.decode(request.object, fromRequest); err != nil {
+			return Result{Errors: undecoded(err)}, nil
+		}
+	}
+	u := &unstructured.Unstructured{Object: request.object}
+	v.place(u)
+	h.touch = h.touch && request.clean // otherwise decoding it again changed more than a label
+	if h.touch {
+		meta, _ := u.Object["metadata"].(map[string]any)
+		h.plain = v.plainMeta(meta)
+	}
+	if !h.plain {
+		v.prepareUpdate(u, uOld, h)
+	}
 
 	invented := u.GetResourceVersion() == ""
-	if invented {
-		u.SetResourceVersion("1") // a request that names no version is answered with a demand for one; it is not what we ask
+	if invented { // a request that names no version is answered with a demand for one; that is not what we ask
 		if rv := uOld.GetResourceVersion(); rv != "" {
 			u.SetResourceVersion(rv)
 			invented = false
+		} else {
+			u.SetResourceVersion("1")
 		}
 	}
-	errs := v.validateUpdate(ctx, u, uOld, ratchet, status)
+	errs := v.validateUpdate(ctx, u, uOld, h)
 	if invented {
 		u.SetResourceVersion("")
 	}
 	if ctx.Err() != nil {
 		return Result{}, ctx.Err()
 	}
-	return Result{Stored: obj, Pruned: pruned, Errors: tidy(errs)}, nil
+	return Result{Stored: u.Object, Pruned: append(known, request.pruned...), Errors: tidy(errs)}, nil
 }
 
-// prepareUpdate is customResourceStrategy.PrepareForUpdate.
-func (v *Validator) prepareUpdate(u, old *unstructured.Unstructured) {
-	if v.opts.StatusSubresource {
-		if status, ok := old.Object["status"]; ok {
-			u.Object["status"] = runtime.DeepCopyJSONValue(status)
-		} else {
-			delete(u.Object, "status")
-		}
+// readStored reads an object that is stored in the version of from.
+func (v *Validator) readStored(stored map[string]any, from *Validator) (decoded, error) {
+	if from == nil || from == v {
+		return v.decode(stored, fromStorage)
 	}
-	if !apiequality.Semantic.DeepEqual(withoutMetadata(u.Object), withoutMetadata(old.Object)) {
-		u.SetGeneration(old.GetGeneration() + 1)
+	read, err := from.decode(stored, fromStorage)
+	if err != nil {
+		return decoded{}, err
 	}
+	converted, err := v.convert(read.object)
+	converted.pruned = append(read.pruned, converted.pruned...)
+	return converted, err
 }
 
-func withoutMetadata(obj map[string]any) map[string]any {
-	out := make(map[string]any, len(obj))
-	for k, v := range obj {
-		if k != "metadata" {
-			out[k] = v
-		}
+// touched returns an object with a label more, or with another value of it. It shares all but metadata and labels.
+func touched(obj map[string]any) map[string]any {
+	obj = ownTop(obj)
+	meta, ok := obj["metadata"].(map[string]any)
+	if !ok {
+		meta = map[string]any{}
+		obj["metadata"] = meta
 	}
-	return out
+	labels, _ := meta["labels"].(map[string]any)
+	if labels = maps.Clone(labels); labels == nil {
+		labels = map[string]any{}
+	}
+	if labels[touchLabel] == "true" {
+		labels[touchLabel] = "again"
+	} else {
+		labels[touchLabel] = "true"
+	}
+	meta["labels"] = labels
+	return obj
 }
 
-// prepareStatusUpdate is statusStrategy.PrepareForUpdate.
-func prepareStatusUpdate(u, old *unstructured.Unstructured) {
-	status, ok := u.Object["status"]
-	managedFields := u.GetManagedFields()
-	*u = *old.DeepCopy()
-	u.SetManagedFields(managedFields)
-	if ok {
+// prepareUpdate is rest.BeforeUpdate with the PrepareForUpdate of customResourceStrategy or statusStrategy.
+func (v *Validator) prepareUpdate(u, old *unstructured.Unstructured, h how) {
+	u.SetGeneration(old.GetGeneration())
+	status, hasStatus := u.Object["status"]
+	switch {
+	case h.status:
+		managedFields := u.GetManagedFields()
+		u.Object = ownTop(old.Object)
+		u.SetManagedFields(managedFields)
+	case v.opts.StatusSubresource:
+		status, hasStatus = old.Object["status"]
+	}
+	if hasStatus {
 		u.Object["status"] = status
 	} else {
 		delete(u.Object, "status")
 	}
-}
+	if !h.status && !apiequality.Semantic.DeepEqual(withoutMetadata(u.Object), withoutMetadata(old.Object)) {
+		u.SetGeneration(old.GetGeneration() + 1)
+	}
 
-// keepSystemFields is what rest.BeforeUpdate carries over from the stored object.
-func keepSystemFields(u, old *unstructured.Unstructured) {
 	if u.GetUID() == "" {
 		u.SetUID(old.GetUID())
 	}
@@ -257,4 +271,10 @@ func keepSystemFields(u, old *unstructured.Unstructured) {
 	if s := old.GetDeletionGracePeriodSeconds(); s != nil && u.GetDeletionGracePeriodSeconds() == nil {
 		u.SetDeletionGracePeriodSeconds(s)
 	}
+}
+
+func withoutMetadata(obj map[string]any) map[string]any {
+	out := maps.Clone(obj)
+	delete(out, "metadata")
+	return out
 }

@@ -129,6 +129,11 @@ func rulesAnywhere(s props) bool {
 			return true
 		}
 	}
+	return rulesInJunctors(&s)
+}
+
+// rulesInJunctors tells whether there are rules in the junctors of a schema.
+func rulesInJunctors(s *props) bool {
 	return slices.ContainsFunc(s.AllOf, rulesAnywhere) || slices.ContainsFunc(s.AnyOf, rulesAnywhere) ||
 		slices.ContainsFunc(s.OneOf, rulesAnywhere) || (s.Not != nil && rulesAnywhere(*s.Not))
 }

@@ -30,59 +30,104 @@ import (
 
 var metadataPath = field.NewPath("metadata")
 
-// validateCreate is rest.ValidateCreate over customResourceStrategy.Validate.
-func (v *Validator) validateCreate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
+// validateCreate is rest.ValidateCreate over customResourceStrategy.Validate. canonical: the metadata are.
+func (v *Validator) validateCreate(ctx context.Context, u *unstructured.Unstructured, canonical bool) field.ErrorList {
+	fields, _ := u.Object["metadata"].(map[string]any)
+	plain := canonical && v.plainMeta(fields)
 	errs := v.validateFields(u, true, func() field.ErrorList {
-		meta, errs := objectMeta(u)
-		if len(errs) == 0 {
-			errs = metavalidation.ValidateObjectMetaDeclaratively(ctx, operation.Create, meta, nil, v.opts.Namespaced, metavalidation.NameIsDNSSubdomain, metadataPath, declarativeBeta())
+		var errs field.ErrorList
+		if !plain {
+			var meta *metav1.ObjectMeta
+			if meta, errs = objectMeta(u); len(errs) == 0 {
+				errs = metavalidation.ValidateObjectMetaDeclaratively(ctx, operation.Create, meta, nil, v.opts.Namespaced, metavalidation.NameIsDNSSubdomain, metadataPath, declarativeBeta())
+			}
 		}
-		return append(errs, validation.ValidateCustomResource(nil, u.Object, v.schema)...)
+		if tree := v.tree(); tree.value == nil || !tree.value.valid(u.Object) {
+			errs = append(errs, validation.ValidateCustomResource(nil, u.Object, v.schema)...)
+		}
+		return errs
 	})
-	errs = append(errs, schemaobjectmeta.Validate(ctx, nil, u.Object, v.structural, false)...)
-	errs = append(errs, structurallisttype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
-	errs = v.validateRules(ctx, errs, u.Object, nil)
-	if len(errs) == 0 {
+	errs = append(errs, v.validateEmbedded(ctx, u.Object)...)
+	if v.tree().shape.mayRepeat(u.Object) {
+		errs = append(errs, structurallisttype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
+	}
+	errs = v.validateRules(ctx, errs, u.Object, nil, nil)
+	if len(errs) == 0 && !plain {
 		errs = metavalidation.ValidateObjectMetaAccessor(u, v.opts.Namespaced, pathSegment, metadataPath)
 	}
 	return errs
 }
 
-// validateUpdate is rest.ValidateUpdate over the ValidateUpdate of customResourceStrategy or, with status, of
+// validateUpdate is rest.ValidateUpdate over the ValidateUpdate of customResourceStrategy or, with h.status, of
 // statusStrategy.
-func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Unstructured, ratchet, status bool) field.ErrorList {
-	errs := metavalidation.ValidateObjectMetaAccessor(u, v.opts.Namespaced, pathSegment, metadataPath)
-	errs = append(errs, metavalidation.ValidateObjectMetaAccessorUpdate(u, old, metadataPath)...)
-
-	var schemaOptions []validation.ValidationOption
-	var ruleOptions []cel.Option
-	if ratchet && v.structural != nil {
-		correlated := common.NewCorrelatedObject(u.Object, old.Object, &model.Structural{Structural: v.structural})
-		ruleOptions = append(ruleOptions, cel.WithRatcheting(correlated))
-		if status {
-			correlated = correlated.Key("status")
-		}
-		schemaOptions = append(schemaOptions, validation.WithRatcheting(correlated))
+func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Unstructured, h how) field.ErrorList {
+	var errs field.ErrorList
+	if !h.plain {
+		errs = metavalidation.ValidateObjectMetaAccessor(u, v.opts.Namespaced, pathSegment, metadataPath)
+		errs = append(errs, metavalidation.ValidateObjectMetaAccessorUpdate(u, old, metadataPath)...)
 	}
-
-	own := v.validateFields(u, !status, func() field.ErrorList {
-		errs := v.validateMetaUpdate(ctx, u, old)
-		if !status {
-			return append(errs, validation.ValidateCustomResourceUpdate(nil, u.Object, old.Object, v.schema, schemaOptions...)...)
+	var correlated *common.CorrelatedObject
+	if h.ratchet && v.structural != nil {
+		var schema common.Schema = v.tree().cel
+		if v.slow {
+			schema = &model.Structural{Structural: v.structural}
 		}
-		if value, ok := u.Object["status"]; ok && v.status != nil {
-			errs = append(errs, validation.ValidateCustomResourceUpdate(field.NewPath("status"), value, old.Object["status"], v.status, schemaOptions...)...)
+		correlated = common.NewCorrelatedObject(u.Object, old.Object, schema)
+	}
+	own := v.validateFields(u, !h.status, func() field.ErrorList {
+		var errs field.ErrorList
+		if !h.plain {
+			errs = v.validateMetaUpdate(ctx, u, old)
 		}
-		return errs
+		return append(errs, v.validateSchemaUpdate(u, old, correlated, h)...)
 	})
-	if !status {
-		own = append(own, schemaobjectmeta.Validate(ctx, nil, u.Object, v.structural, false)...)
+	if !h.status {
+		own = append(own, v.validateEmbedded(ctx, u.Object)...)
 	}
-	if listErrs := structurallisttype.ValidateListSetsAndMaps(nil, v.structural, u.Object); len(listErrs) > 0 &&
-		len(structurallisttype.ValidateListSetsAndMaps(nil, v.structural, old.Object)) == 0 {
-		own = append(own, listErrs...)
+	if !h.touch && v.tree().shape.mayRepeat(u.Object) && len(structurallisttype.ValidateListSetsAndMaps(nil, v.structural, old.Object)) == 0 {
+		own = append(own, structurallisttype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
 	}
-	return append(errs, v.validateRules(ctx, own, u.Object, old.Object, ruleOptions...)...)
+	return append(errs, v.validateRules(ctx, own, u.Object, old.Object, correlated)...)
+}
+
+// validateSchemaUpdate holds the object, or its status, against the schema.
+func (v *Validator) validateSchemaUpdate(u, old *unstructured.Unstructured, correlated *common.CorrelatedObject, h how) field.ErrorList {
+	var value, oldValue any = u.Object, old.Object
+	tree := v.tree()
+	node, schema := tree.value, v.schema
+	var path *field.Path
+	if h.status {
+		var ok bool
+		if value, ok = u.Object["status"]; !ok || v.status == nil {
+			return nil
+		}
+		oldValue, schema, path = old.Object["status"], v.status, field.NewPath("status")
+		if node != nil {
+			node = node.props["status"]
+		}
+		correlated = correlated.Key("status")
+	}
+	switch {
+	case node == nil:
+	case h.ratchet && h.touch && !h.status && tree.shape != nil:
+		if node.validTouched(u.Object, tree.shape) {
+			return nil
+		}
+	case node.valid(value): // what is valid strictly is so with ratcheting
+		return nil
+	}
+	if !h.ratchet {
+		return validation.ValidateCustomResource(path, value, schema)
+	}
+	return validation.ValidateCustomResourceUpdate(path, value, oldValue, schema, validation.WithRatcheting(correlated))
+}
+
+// validateEmbedded checks the metadata of embedded resources.
+func (v *Validator) validateEmbedded(ctx context.Context, obj map[string]any) field.ErrorList {
+	if shape := v.tree().shape; shape == nil || !shape.anyEmbedded {
+		return nil
+	}
+	return schemaobjectmeta.Validate(ctx, nil, obj, v.structural, false)
 }
 
 func (v *Validator) validateMetaUpdate(ctx context.Context, u, old *unstructured.Unstructured) field.ErrorList {
@@ -114,20 +159,34 @@ func (v *Validator) validateFields(u *unstructured.Unstructured, spec bool, inne
 }
 
 // validateRules runs the validation rules, unless one of errs makes that meaningless (hasBlockingErr in strategy.go). It
-// returns errs and what the rules add.
-func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj, old map[string]any, options ...cel.Option) field.ErrorList {
-	rules := v.rules()
-	if rules == nil {
+// returns errs and what the rules add. old is nil for a creation, correlated without ratcheting.
+func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj, old map[string]any, correlated *common.CorrelatedObject) field.ErrorList {
+	tree := v.tree()
+	some := v.rulesElsewhere || tree.rules != nil
+	if tree.oddRules {
+		some = some || v.oddRules() != nil
+	}
+	if !some {
 		return errs
 	}
 	if slices.ContainsFunc(errs, blocks) {
 		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
 	}
+	if tree.rules != nil {
+		return append(errs, runRules(ctx, tree.rules, obj, old, correlated)...)
+	}
+	if !tree.oddRules {
+		return errs
+	}
+	var options []cel.Option
+	if correlated != nil {
+		options = append(options, cel.WithRatcheting(correlated))
+	}
 	var oldValue any
 	if old != nil {
 		oldValue = old
 	}
-	ruleErrs, _ := rules.Validate(ctx, nil, v.structural, obj, oldValue, celconfig.RuntimeCELCostBudget, options...)
+	ruleErrs, _ := v.oddRules().Validate(ctx, nil, v.structural, obj, oldValue, celconfig.RuntimeCELCostBudget, options...)
 	return append(errs, ruleErrs...)
 }
 

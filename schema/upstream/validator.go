@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // Options say which resource a schema belongs to.
@@ -42,9 +43,12 @@ var ratchetingSince = version.MajorMinor(1, 30)
 // Validator holds one version of a custom resource, ready to judge objects. It is safe for concurrent use.
 type Validator struct {
 	opts       Options
+	apiVersion string
+	props      *props
 	structural *structuralschema.Structural // nil: nothing is known of the structure, nothing is pruned or defaulted
 	schema     validation.SchemaValidator
 	status     validation.SchemaValidator // nil without a schema for .status
+	spec       *spec.Schema               // what schema validates by
 
 	problem error // why the schema is not one that the API server can prune by
 
@@ -53,6 +57,47 @@ type Validator struct {
 
 	structuralOnce sync.Once
 	isStructural   bool
+
+	treeOnce sync.Once
+	trees    trees
+	compiled *ruleCache
+	// rulesElsewhere: the schema was cut out of one with rules.
+	rulesElsewhere bool
+	slow           bool // leave everything to the API server's code; for tests
+}
+
+// trees are the schema in the forms that decide quickly what the API server's code need not be asked.
+type trees struct {
+	shape *shapeNode // nil: nothing is pruned or defaulted
+	value *valueNode // nil: the schema has keywords that are not modelled
+	cel   *celSchema // nil without a structure
+	rules *ruleNode  // nil: there are no rules, or odd ones
+	// oddRules: the rules are left to the API server's own tree.
+	oddRules bool
+}
+
+// tree returns the trees. They are made on first use.
+func (v *Validator) tree() *trees {
+	v.treeOnce.Do(func() {
+		v.trees.shape = newShapeNode(v.structural)
+		if v.structural != nil {
+			v.trees.cel = newCELSchema(v.structural)
+		}
+		v.trees.oddRules = v.slow
+		if v.slow {
+			return
+		}
+		v.trees.value = newValueNode(v.spec)
+		if v.structural != nil {
+			m := ruleTreeMaker{cache: v.compiled}
+			root := m.node(v.props, true, "")
+			if v.trees.oddRules = m.odd; root != nil && !m.odd {
+				root.attach(v.trees.cel)
+				v.trees.rules = root
+			}
+		}
+	})
+	return &v.trees
 }
 
 // New prepares the schema props. Nil props stand for a version without a schema: everything is kept and accepted.
@@ -67,7 +112,7 @@ func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err e
 	if o.KubeVersion == nil {
 		o.KubeVersion = environment.DefaultCompatibilityVersion()
 	}
-	v = &Validator{opts: o}
+	v = &Validator{opts: o, props: props, apiVersion: o.Group + "/" + o.Version, compiled: &ruleCache{}}
 	var internal *apiextensions.JSONSchemaProps
 	if props != nil {
 		internal = &apiextensions.JSONSchemaProps{}
@@ -75,7 +120,7 @@ func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err e
 			return nil, fmt.Errorf("schema: %w", err)
 		}
 	}
-	if v.schema, _, err = validation.NewSchemaValidatorForVersion(internal, o.KubeVersion); err != nil {
+	if v.schema, v.spec, err = validation.NewSchemaValidatorForVersion(internal, o.KubeVersion); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	if internal == nil {
@@ -117,8 +162,8 @@ func (v *Validator) Structural() bool {
 // left alone (on by default since 1.30).
 func (v *Validator) Ratchets() bool { return v.opts.KubeVersion.AtLeast(ratchetingSince) }
 
-// rules returns the compiled validation rules; nil without any. They are compiled on first use.
-func (v *Validator) rules() *cel.Validator {
+// oddRules returns the validation rules as the API server compiles them; nil without any. That is done on first use.
+func (v *Validator) oddRules() *cel.Validator {
 	v.celOnce.Do(func() {
 		if v.structural != nil {
 			v.cel = cel.NewValidator(v.structural, true, celconfig.PerCallLimit)

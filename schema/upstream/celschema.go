@@ -1,0 +1,96 @@
+package upstream
+
+import (
+	"sync"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiserver/pkg/cel/common"
+)
+
+// celSchema shows a schema to the API server's CEL code as model.Structural does, but makes the schemas of its parts once:
+// that code asks for all properties of an object whenever it looks at one. It is safe for concurrent use.
+type celSchema struct {
+	model.Structural // answers whatever is not answered here
+
+	parts    sync.Once
+	props    map[string]common.Schema
+	items    common.Schema
+	others   common.SchemaOrBool
+	meta     sync.Once
+	withMeta *celSchema
+}
+
+var _ common.Schema = (*celSchema)(nil)
+
+func newCELSchema(s *structuralschema.Structural) *celSchema {
+	return &celSchema{Structural: model.Structural{Structural: s}}
+}
+
+func (s *celSchema) make() {
+	s.parts.Do(func() {
+		in := s.Structural.Structural
+		if in.Items != nil {
+			s.items = newCELSchema(in.Items)
+		}
+		if in.AdditionalProperties != nil {
+			others := &celSchemaOrBool{allows: in.AdditionalProperties.Bool}
+			if in.AdditionalProperties.Structural != nil {
+				others.schema = newCELSchema(in.AdditionalProperties.Structural)
+			}
+			s.others = others
+		}
+		if in.Properties != nil {
+			s.props = make(map[string]common.Schema, len(in.Properties))
+			for name := range in.Properties {
+				p := in.Properties[name]
+				s.props[name] = newCELSchema(&p)
+			}
+		}
+	})
+}
+
+// Properties implements common.Schema.
+func (s *celSchema) Properties() map[string]common.Schema {
+	s.make()
+	return s.props
+}
+
+// Items implements common.Schema.
+func (s *celSchema) Items() common.Schema {
+	s.make()
+	return s.items
+}
+
+// AdditionalProperties implements common.Schema.
+func (s *celSchema) AdditionalProperties() common.SchemaOrBool {
+	s.make()
+	return s.others
+}
+
+// WithTypeAndObjectMeta implements common.Schema.
+func (s *celSchema) WithTypeAndObjectMeta() common.Schema { return s.resource() }
+
+// resource is the schema with what CEL knows of every resource.
+func (s *celSchema) resource() *celSchema {
+	s.meta.Do(func() {
+		in := s.Structural.Structural
+		if with := model.WithTypeAndObjectMeta(in); with != in {
+			s.withMeta = newCELSchema(with)
+		} else {
+			s.withMeta = s
+		}
+	})
+	return s.withMeta
+}
+
+type celSchemaOrBool struct {
+	schema common.Schema
+	allows bool
+}
+
+// Schema implements common.SchemaOrBool.
+func (s *celSchemaOrBool) Schema() common.Schema { return s.schema }
+
+// Allows implements common.SchemaOrBool.
+func (s *celSchemaOrBool) Allows() bool { return s.allows }

@@ -1,0 +1,123 @@
+package upstream
+
+import (
+	"slices"
+
+	celgo "github.com/google/cel-go/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// rulesTooNew says which rules of crd an API server of an older version than the linked libraries does not understand: those
+// that use a part of the CEL library that came later. Rules that old has are let off. nil stands for no old CRD.
+func rulesTooNew(crd, old *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (field.ErrorList, error) {
+	if kube == nil || kube.Major() != 1 || kube.Minor() < 1 {
+		return nil, nil
+	}
+	// An API server takes new expressions in what its predecessor understands too, so that it can be rolled back.
+	library := version.MajorMinor(kube.Major(), kube.Minor()-1)
+	if !library.LessThan(environment.DefaultCompatibilityVersion()) {
+		return nil, nil
+	}
+	c := ruleChecker{env: environment.MustBaseEnvSet(library), known: map[string]bool{}}
+	if old != nil {
+		for i := range old.Spec.Versions {
+			if s := old.Spec.Versions[i].Schema; s != nil && s.OpenAPIV3Schema != nil {
+				c.learn(s.OpenAPIV3Schema)
+			}
+		}
+	}
+	internal, err := internalCRD(crd)
+	if err != nil {
+		return nil, err
+	}
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+			continue
+		}
+		validator, err := New(v.Schema.OpenAPIV3Schema, Options{})
+		if err != nil {
+			return nil, err
+		}
+		c.check(validator.tree().rules, schemaPath(internal, i))
+	}
+	return c.errs, nil
+}
+
+// schemaPath is where the API server sees the schema of a version: schemas that are all the same move to the top.
+func schemaPath(crd *apiextensions.CustomResourceDefinition, version int) *field.Path {
+	if crd.Spec.Validation != nil {
+		return field.NewPath("spec", "validation", "openAPIV3Schema")
+	}
+	return field.NewPath("spec", "versions").Index(version).Child("schema", "openAPIV3Schema")
+}
+
+type ruleChecker struct {
+	env   *environment.EnvSet
+	known map[string]bool // expressions of the old CRD
+	errs  field.ErrorList
+}
+
+// learn notes the expressions of a schema.
+func (c *ruleChecker) learn(s *props) {
+	for i := range s.XValidations {
+		c.known[s.XValidations[i].Rule] = true
+		c.known[s.XValidations[i].MessageExpression] = true
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		c.learn(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		c.learn(s.AdditionalProperties.Schema)
+	}
+	for name := range s.Properties {
+		child := s.Properties[name]
+		c.learn(&child)
+	}
+}
+
+// RuleEnv implements cel.EnvLoader.
+func (c *ruleChecker) RuleEnv(env *environment.EnvSet, expression string) *celgo.Env {
+	if c.known[expression] {
+		return env.StoredExpressionsEnv()
+	}
+	return env.NewExpressionsEnv()
+}
+
+// MessageExpressionEnv implements cel.EnvLoader.
+func (c *ruleChecker) MessageExpressionEnv(env *environment.EnvSet, expression string) *celgo.Env {
+	return c.RuleEnv(env, expression)
+}
+
+func (c *ruleChecker) check(n *ruleNode, path *field.Path) {
+	if n == nil {
+		return
+	}
+	if slices.ContainsFunc(n.rules, func(r apiextensionsv1.ValidationRule) bool { return !c.known[r.Rule] || !c.known[r.MessageExpression] }) {
+		results, err := cel.Compile(n.structural, common.SchemaDeclType(n.schema, n.resource), celconfig.PerCallLimit, c.env, c)
+		rules := path.Child("x-kubernetes-validations")
+		if err != nil {
+			c.errs = append(c.errs, field.InternalError(rules, err))
+		}
+		for i := range results {
+			if e := results[i].Error; e != nil {
+				c.errs = append(c.errs, field.Invalid(rules.Index(i).Child("rule"), n.rules[i].Rule, e.Detail))
+			}
+			if e := results[i].MessageExpressionError; e != nil {
+				c.errs = append(c.errs, field.Invalid(rules.Index(i).Child("messageExpression"), n.rules[i].MessageExpression, e.Detail))
+			}
+		}
+	}
+	c.check(n.items, path.Child("items"))
+	c.check(n.additional, path.Child("additionalProperties"))
+	for _, p := range n.props {
+		c.check(p.node, path.Child("properties").Key(p.name))
+	}
+}

@@ -1,0 +1,16 @@
+package upstream
+
+// NewSlow is New for a validator that asks the API server's code for everything.
+func NewSlow(props *props, o Options) (*Validator, error) {
+	v, err := New(props, o)
+	if v != nil {
+		v.slow = true
+	}
+	return v, err
+}
+
+// ValidateCRDSlowly and ValidateCRDUpdateSlowly leave nothing out.
+var (
+	ValidateCRDSlowly       = validateCRD
+	ValidateCRDUpdateSlowly = validateCRDUpdate
+)

@@ -1,0 +1,139 @@
+package upstream
+
+// mayRepeat tells whether a list of type set or map in x may hold an item twice, or otherwise be wrong. It is no only where
+// structurallisttype.ValidateListSetsAndMaps certainly finds nothing.
+func (n *shapeNode) mayRepeat(x any) bool {
+	if n == nil || !n.anyList {
+		return false
+	}
+	switch x := x.(type) {
+	case map[string]any:
+		for name, v := range x {
+			if child, ok := n.props[name]; ok && child.mayRepeat(v) {
+				return true
+			}
+			if n.additional.mayRepeat(v) {
+				return true
+			}
+		}
+	case []any:
+		switch n.listType {
+		case "set":
+			if !distinct(x, func(v any) (any, bool) { return v, scalar(v) }) {
+				return true
+			}
+		case "map":
+			if !n.distinctKeys(x) {
+				return true
+			}
+		}
+		for _, v := range x {
+			if n.items.mayRepeat(v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func scalar(v any) bool {
+	switch v.(type) {
+	case string, int64, bool, float64, nil:
+		return true
+	default:
+		return false
+	}
+}
+
+// distinctKeys tells whether a list of type map certainly has no key twice.
+func (n *shapeNode) distinctKeys(list []any) bool {
+	for _, v := range list {
+		if _, ok := v.(map[string]any); !ok {
+			return false
+		}
+	}
+	type missing struct{}
+	part := func(item any, key string) (any, bool) {
+		o, _ := item.(map[string]any)
+		v, ok := o[key]
+		if !ok {
+			return missing{}, true
+		}
+		switch v.(type) {
+		case string, int64, bool:
+			return v, true
+		default: // with several keys, upstream compares how values are written, in which 1 and 1.0 are equal
+			return nil, false
+		}
+	}
+	switch len(n.listKeys) {
+	case 0:
+		return len(list) == 0
+	case 1:
+		return distinct(list, func(v any) (any, bool) { return part(v, n.listKeys[0]) })
+	case 2:
+		return distinct(list, func(v any) (any, bool) {
+			a, okA := part(v, n.listKeys[0])
+			b, okB := part(v, n.listKeys[1])
+			return [2]any{a, b}, okA && okB
+		})
+	default:
+		return len(list) < 2
+	}
+}
+
+// distinct tells whether the keys of the items are known and all different.
+func distinct(list []any, key func(any) (any, bool)) bool {
+	if len(list) < 2 {
+		return true
+	}
+	seen := make(map[any]struct{}, len(list))
+	for _, v := range list {
+		k, ok := key(v)
+		if !ok {
+			return false
+		}
+		if _, again := seen[k]; again {
+			return false
+		}
+		seen[k] = struct{}{}
+	}
+	return true
+}
+
+// equalsItself tells whether ratcheting takes x for equal to itself: common.CorrelatedObject.CachedDeepEqual. It does not
+// where x has fields that the schema does not declare, or a list of type map whose items cannot be told apart. It may say
+// no where ratcheting says yes.
+func (n *shapeNode) equalsItself(x any) bool {
+	switch x := x.(type) {
+	case map[string]any:
+		for name, v := range x {
+			child, ok := n.props[name]
+			if !ok {
+				child = n.additional
+			}
+			if child == nil || !child.equalsItself(v) {
+				return false
+			}
+		}
+	case []any:
+		if n.listType != "map" || len(x) == 0 {
+			return true // compared as a whole
+		}
+		if !n.array || n.items == nil || !n.distinctKeys(x) {
+			return false
+		}
+		for _, v := range x {
+			item, _ := v.(map[string]any)
+			for _, key := range n.listKeys {
+				if item[key] == nil {
+					return false
+				}
+			}
+			if !n.items.equalsItself(v) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,294 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+)
+
+// ruleRun is one evaluation of a rule tree over an object: what cel.Validator.Validate in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel does, step by step.
+type ruleRun struct {
+	ctx        context.Context //nolint:containedctx // it lives as long as the call
+	budget     int64
+	correlated *common.CorrelatedObject // nil: no ratcheting
+	errs       field.ErrorList
+}
+
+// runRules evaluates the rules of the tree n over obj and, in an update, old (nil otherwise). With correlated, what fails on
+// parts that are left alone is tolerated.
+func runRules(ctx context.Context, n *ruleNode, obj, old map[string]any, correlated *common.CorrelatedObject) field.ErrorList {
+	r := &ruleRun{ctx: ctx, budget: celconfig.RuntimeCELCostBudget, correlated: correlated}
+	var oldValue any
+	if old != nil {
+		oldValue = old
+	}
+	r.node(n, nil, obj, oldValue)
+	return r.errs
+}
+
+// step leads from a value to one inside of it; nil is the root.
+type step struct {
+	up    *step
+	name  string // of a field or of a key
+	index int
+	kind  stepKind
+}
+
+type stepKind int
+
+const (
+	toField stepKind = iota
+	toKey
+	toIndex
+)
+
+func (s *step) path() *field.Path {
+	if s == nil {
+		return nil
+	}
+	switch up := s.up.path(); s.kind {
+	case toKey:
+		return up.Key(s.name)
+	case toIndex:
+		return up.Index(s.index)
+	default:
+		return up.Child(s.name)
+	}
+}
+
+// node evaluates n over value, and says whether to go on: the budget is not spent.
+func (r *ruleRun) node(n *ruleNode, at *step, value, old any) bool {
+	if value == nil {
+		return true
+	}
+	if n.compiled != nil && !r.expressions(n, at, value, old) {
+		return false
+	}
+	switch value := value.(type) {
+	case []any:
+		return r.list(n, at, value, old)
+	case map[string]any:
+		return r.object(n, at, value, old)
+	}
+	return true
+}
+
+func (r *ruleRun) list(n *ruleNode, at *step, value []any, old any) bool {
+	if n.items == nil {
+		return true
+	}
+	oldList, _ := old.([]any)
+	oldItems := common.MakeMapList(n.schema, oldList)
+	for i, item := range value {
+		if !r.node(n.items, &step{up: at, index: i, kind: toIndex}, item, oldItems.Get(item)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *ruleRun) object(n *ruleNode, at *step, value map[string]any, old any) bool {
+	oldMap, _ := old.(map[string]any)
+	if !n.correlatable {
+		oldMap = nil
+	}
+	if n.additional != nil {
+		for name, v := range value {
+			if !r.node(n.additional, &step{up: at, name: name, kind: toKey}, v, oldMap[name]) {
+				return false
+			}
+		}
+	}
+	for _, p := range n.props {
+		if v, ok := value[p.name]; ok && !r.node(p.node, &step{up: at, name: p.name}, v, oldMap[p.name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// expressions evaluates the rules of n itself (validateExpressions).
+func (r *ruleRun) expressions(n *ruleNode, at *step, value, old any) bool {
+	compiled, err := n.compiled.get(n)
+	if err != nil {
+		r.add(field.Invalid(at.path(), n.structural.Type, fmt.Sprintf("rule compiler initialization error: %v", err)))
+		return true
+	}
+	if len(compiled) == 0 {
+		return true
+	}
+	if r.budget <= 0 {
+		return r.spent(n, at)
+	}
+	schema := n.schema
+	if n.resource {
+		schema = schema.resource()
+	}
+	plain := &activation{self: common.UnstructuredToVal(value, schema)}
+	optional := &activation{self: plain.self}
+	if n.compiled.usesOldSelf {
+		optional.oldSelf, optional.hasOldSelf = types.OptionalNone, true
+		if old != nil {
+			plain.oldSelf, plain.hasOldSelf = common.UnstructuredToVal(old, schema), true
+			optional.oldSelf = types.OptionalOf(plain.oldSelf)
+		}
+	}
+	for i := range compiled {
+		rule := &n.rules[i]
+		isOptional := rule.OptionalOldSelf != nil && *rule.OptionalOldSelf
+		switch {
+		case compiled[i].Error != nil:
+			r.add(field.Invalid(at.path(), n.structural.Type, fmt.Sprintf("rule compile error: %v", compiled[i].Error)))
+			continue
+		case compiled[i].Program == nil, compiled[i].UsesOldSelf && old == nil && !isOptional:
+			continue
+		}
+		vars := plain
+		if isOptional {
+			vars = optional
+		}
+		result, details, err := compiled[i].Program.ContextEval(r.ctx, vars)
+		if !r.pay(n, at, rule, details) {
+			return false
+		}
+		if err != nil {
+			if !r.failed(n, at, rule, err) {
+				return false
+			}
+			continue
+		}
+		if result != types.True && !r.refused(n, at, rule, &compiled[i], value, plain) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *ruleRun) add(err *field.Error) { r.errs = append(r.errs, err) }
+
+func (r *ruleRun) spent(n *ruleNode, at *step) bool {
+	r.add(field.Invalid(at.path(), n.structural.Type, "validation failed due to running out of cost budget, no further validation rules will be run"))
+	return false
+}
+
+// pay takes the cost of an evaluation from the budget.
+func (r *ruleRun) pay(n *ruleNode, at *step, rule *apiextensionsv1.ValidationRule, details *celgo.EvalDetails) bool {
+	if details == nil {
+		r.add(field.InternalError(at.path(), fmt.Errorf("runtime cost could not be calculated for validation rule: %v, no further validation rules will be run", ruleName(rule))))
+		return false
+	}
+	cost := details.ActualCost()
+	if cost == nil {
+		r.add(field.Invalid(at.path(), n.structural.Type, fmt.Sprintf("runtime cost could not be calculated for validation rule: %v, no further validation rules will be run", ruleName(rule))))
+		return false
+	}
+	if *cost > math.MaxInt64 || int64(*cost) > r.budget {
+		return r.spent(n, at)
+	}
+	r.budget -= int64(*cost)
+	return true
+}
+
+// failed reports a rule that could not be evaluated.
+func (r *ruleRun) failed(n *ruleNode, at *step, rule *apiextensionsv1.ValidationRule, err error) bool {
+	format, proceed := "%v evaluating rule: %v", true
+	switch {
+	case strings.HasPrefix(err.Error(), "no such overload"):
+		format = "'%v': call arguments did not match a supported operator, function or macro signature for rule: %v"
+	case strings.HasPrefix(err.Error(), "operation cancelled: actual cost limit exceeded"):
+		format, proceed = "'%v': no further validation rules will be run due to call cost exceeds limit for rule: %v", false
+	}
+	r.add(field.Invalid(at.path(), n.structural.Type, fmt.Sprintf(format, err, ruleName(rule))))
+	return proceed
+}
+
+// refused reports a rule that is not satisfied.
+func (r *ruleRun) refused(n *ruleNode, at *step, rule *apiextensionsv1.ValidationRule, compiled *cel.CompilationResult, value any, vars *activation) bool {
+	if !compiled.UsesOldSelf && r.tolerates(at) {
+		// A message that cannot be made costs as much as one that can, and may end the run.
+		return r.message(rule, compiled, vars).proceed
+	}
+	path := at.path()
+	if compiled.NormalizedRuleFieldPath != "" {
+		path = path.Child(compiled.NormalizedRuleFieldPath)
+	}
+	m := r.message(rule, compiled, vars)
+	switch {
+	case m.internal:
+		r.add(field.InternalError(path, errors.New(m.text)))
+		return false
+	case !m.proceed:
+		r.add(field.Invalid(path, n.structural.Type, m.text))
+		return false
+	}
+	if n.structural.Type == "object" || n.structural.Type == "array" {
+		value = field.OmitValueType{}
+	}
+	r.add(reasoned(path, value, m.text, rule.Reason))
+	return true
+}
+
+// tolerates tells whether ratcheting tolerates what is wrong with the value at a place: it or, where it cannot be followed,
+// the nearest value around it that can is equal to the old one (ratchetingOptions).
+func (r *ruleRun) tolerates(at *step) bool {
+	if r.correlated == nil {
+		return false
+	}
+	current, nearest := r.follow(at)
+	if current == nil {
+		current = nearest
+	}
+	return current.CachedDeepEqual()
+}
+
+// follow returns the correlation at a place, or nil and the nearest above.
+func (r *ruleRun) follow(at *step) (current, nearest *common.CorrelatedObject) {
+	if at == nil {
+		return r.correlated, nil
+	}
+	up, nearest := r.follow(at.up)
+	switch {
+	case up == nil:
+		return nil, nearest
+	case at.kind == toIndex:
+		return up.Index(at.index), up
+	case nearest == nil && (at.name == "apiVersion" || at.name == "kind"):
+		return nil, nil
+	default:
+		return up.Key(at.name), up
+	}
+}
+
+// activation gives rules their variables.
+type activation struct {
+	self, oldSelf ref.Val
+	hasOldSelf    bool
+}
+
+// ResolveName implements interpreter.Activation.
+func (a *activation) ResolveName(name string) (any, bool) {
+	switch name {
+	case cel.ScopedVarName:
+		return a.self, true
+	case cel.OldScopedVarName:
+		return a.oldSelf, a.hasOldSelf
+	default:
+		return nil, false
+	}
+}
+
+// Parent implements interpreter.Activation.
+func (a *activation) Parent() interpreter.Activation { return nil }

@@ -1,0 +1,204 @@
+package upstream
+
+import (
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+)
+
+// shapeNode tells whether decoding and defaulting would leave a value as it is, exactly as pruning, dropping nulls, coercing
+// metadata and defaulting in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting,objectmeta} would,
+// without copying the value. Whatever would change is left to that code.
+type shapeNode struct {
+	preserve, embedded, nullable bool
+	hasDefault                   bool
+	props                        map[string]*shapeNode
+	defaulted                    []string // names of props with defaults
+	keepsOthers                  bool     // additionalProperties, be it a schema, true or false
+	additional                   *shapeNode
+	items                        *shapeNode
+	anyEmbedded                  bool // here or below
+	array                        bool
+	listType                     string
+	listKeys                     []string
+	anyList                      bool // of type set or map, here or below
+}
+
+func newShapeNode(s *structuralschema.Structural) *shapeNode {
+	if s == nil {
+		return nil
+	}
+	n := &shapeNode{
+		preserve: s.XPreserveUnknownFields, embedded: s.XEmbeddedResource, nullable: s.Nullable,
+		hasDefault: s.Default.Object != nil, anyEmbedded: s.XEmbeddedResource,
+		items: newShapeNode(s.Items), array: s.Type == "array", listKeys: s.XListMapKeys,
+	}
+	if s.XListType != nil {
+		n.listType = *s.XListType
+	}
+	n.anyList = n.listType == "set" || n.listType == "map"
+	if len(s.Properties) > 0 {
+		n.props = make(map[string]*shapeNode, len(s.Properties))
+		for name := range s.Properties {
+			p := s.Properties[name]
+			child := newShapeNode(&p)
+			n.props[name] = child
+			n.adopt(child)
+			if child.hasDefault {
+				n.defaulted = append(n.defaulted, name)
+			}
+		}
+	}
+	if a := s.AdditionalProperties; a != nil {
+		n.keepsOthers = true
+		n.additional = newShapeNode(a.Structural)
+	}
+	n.adopt(n.additional)
+	n.adopt(n.items)
+	return n
+}
+
+func (n *shapeNode) adopt(child *shapeNode) {
+	if child != nil {
+		n.anyEmbedded = n.anyEmbedded || child.anyEmbedded
+		n.anyList = n.anyList || child.anyList
+	}
+}
+
+// pruningMode says how the pruning algorithm comes to a value.
+type pruningMode int
+
+const (
+	// notPruned: it does not come here.
+	notPruned pruningMode = iota
+	// pruned: what the schema does not know is dropped.
+	pruned
+	// skipped: what the schema does not know is kept, but what it knows is looked at (skipPrune).
+	skipped
+)
+
+// child returns the mode for a value with the schema c that is pruned as a child.
+func (c *shapeNode) mode() pruningMode {
+	if c != nil && c.preserve {
+		return skipped
+	}
+	return pruned
+}
+
+// clean tells whether x stays as it is. n is nil where the schema knows nothing of x. root tells whether n is the schema of
+// the resource itself, in which pruning spares apiVersion, kind and metadata.
+func (n *shapeNode) clean(x any, mode pruningMode, root bool) bool {
+	if n == nil && mode == notPruned {
+		return true
+	}
+	switch x := x.(type) {
+	case map[string]any:
+		if n == nil {
+			return len(x) == 0
+		}
+		return n.cleanObject(x, mode, root)
+	case []any:
+		var items *shapeNode
+		itemMode := notPruned
+		if n != nil {
+			items = n.items
+		}
+		switch mode {
+		case pruned:
+			itemMode = items.mode()
+		case skipped:
+			if items != nil {
+				itemMode = skipped
+			}
+		case notPruned:
+		}
+		for _, v := range x {
+			if v == nil && items != nil && !items.nullable && items.hasDefault {
+				return false
+			}
+			if !items.clean(v, itemMode, false) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (n *shapeNode) cleanObject(x map[string]any, mode pruningMode, root bool) bool {
+	for name, v := range x {
+		meta := isMetaField(name)
+		child, declared := n.props[name]
+		childMode := notPruned
+		switch {
+		case mode == notPruned, meta && (root || n.embedded):
+		case declared:
+			childMode = child.mode()
+		case n.keepsOthers:
+			childMode = n.additional.mode()
+		case mode == pruned:
+			return false
+		}
+		if !declared {
+			child = n.additional
+		}
+		if v == nil && child != nil && !child.nullable {
+			return false // dropped, or replaced by a default
+		}
+		if meta && n.embedded && !cleanMeta(name, v) {
+			return false
+		}
+		if !child.clean(v, childMode, false) {
+			return false
+		}
+	}
+	for _, name := range n.defaulted {
+		if _, ok := x[name]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// cleanMeta tells whether a field of the type or object metadata of a resource stays as it is.
+func cleanMeta(name string, v any) bool {
+	if name == "metadata" {
+		return canonicalMeta(v)
+	}
+	_, ok := v.(string)
+	return ok
+}
+
+// wantsDefaults tells whether defaulting would change x: structuraldefaulting.Default.
+func (n *shapeNode) wantsDefaults(x any) bool {
+	if n == nil {
+		return false
+	}
+	switch x := x.(type) {
+	case map[string]any:
+		for _, name := range n.defaulted {
+			if v, ok := x[name]; !ok || (v == nil && !n.props[name].nullable) {
+				return true
+			}
+		}
+		for name, v := range x {
+			child, declared := n.props[name]
+			if !declared {
+				child = n.additional
+				if v == nil && child != nil && !child.nullable && child.hasDefault {
+					return true
+				}
+			}
+			if child.wantsDefaults(v) {
+				return true
+			}
+		}
+	case []any:
+		for _, v := range x {
+			if v == nil && n.items != nil && !n.items.nullable && n.items.hasDefault {
+				return true
+			}
+			if n.items.wantsDefaults(v) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,402 @@
+package upstream
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/go-openapi/swag/conv"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+)
+
+// valueNode decides whether a value is valid, exactly as k8s.io/kube-openapi/pkg/validation/validate does, but without
+// telling why not and without building a tree of validators for every value. It is made from the very schema that is given
+// to that library, and a differential fuzz test (FuzzFast) holds the two together.
+type valueNode struct {
+	types    []string
+	nullable bool
+	format   string
+	// checked is true where strings are held against the format.
+	checked bool
+
+	minLength, maxLength *int64
+	pattern              string
+	re                   *regexp.Regexp // nil with a pattern: the pattern does not compile, and no string matches
+
+	number               bool // whether any of the following applies
+	numberType           string
+	numberFormat         string
+	minimum, maximum     *float64
+	exclusiveMin         bool
+	exclusiveMax         bool
+	multipleOf           *float64
+	boundsOutOfRange     bool // a bound lies outside of the type's own range: no number is valid
+	multipleOfOutOfRange bool
+
+	enum    []any
+	strings map[string]struct{} // the enum, where it is all strings
+
+	items              *valueNode
+	minItems, maxItems *int64
+	unique             bool
+
+	props               map[string]*valueNode
+	additional          *valueNode
+	closed              bool // additionalProperties: false
+	required            []string
+	minProps, maxProps  *int64
+	allOf, anyOf, oneOf []*valueNode
+	not                 *valueNode
+}
+
+// newValueNode makes the node of a schema. It returns nil for a schema with keywords that are not modelled.
+func newValueNode(s *spec.Schema) *valueNode {
+	if s.Ref.String() != "" || s.AdditionalItems != nil || len(s.PatternProperties) > 0 || len(s.Dependencies) > 0 ||
+		(s.Items != nil && (s.Items.Schema == nil || len(s.Items.Schemas) > 0)) {
+		return nil
+	}
+	n := &valueNode{
+		types: s.Type, nullable: s.Nullable, format: s.Format, checked: strfmt.Default.ContainsName(s.Format),
+		minLength: s.MinLength, maxLength: s.MaxLength, pattern: s.Pattern,
+		minimum: s.Minimum, maximum: s.Maximum, exclusiveMin: s.ExclusiveMinimum, exclusiveMax: s.ExclusiveMaximum, multipleOf: s.MultipleOf,
+		enum:     s.Enum,
+		minItems: s.MinItems, maxItems: s.MaxItems, unique: s.UniqueItems,
+		required: s.Required, minProps: s.MinProperties, maxProps: s.MaxProperties,
+	}
+	if s.Pattern != "" {
+		if re, err := regexp.Compile(s.Pattern); err == nil {
+			n.re = re
+		}
+	}
+	n.setNumber(s)
+	n.setEnum()
+
+	ok := true
+	child := func(s *spec.Schema) *valueNode {
+		c := newValueNode(s)
+		ok = ok && c != nil
+		return c
+	}
+	children := func(list []spec.Schema) []*valueNode {
+		var out []*valueNode
+		for i := range list {
+			out = append(out, child(&list[i]))
+		}
+		return out
+	}
+	if s.Items != nil {
+		n.items = child(s.Items.Schema)
+	}
+	if len(s.Properties) > 0 {
+		n.props = make(map[string]*valueNode, len(s.Properties))
+		for name := range s.Properties {
+			p := s.Properties[name]
+			n.props[name] = child(&p)
+		}
+	}
+	if a := s.AdditionalProperties; a != nil {
+		n.closed = !a.Allows
+		if a.Allows && a.Schema != nil {
+			n.additional = child(a.Schema)
+		}
+	}
+	n.allOf, n.anyOf, n.oneOf = children(s.AllOf), children(s.AnyOf), children(s.OneOf)
+	if s.Not != nil {
+		n.not = child(s.Not)
+	}
+	if !ok {
+		return nil
+	}
+	return n
+}
+
+// setNumber is SchemaValidator.numberValidator.
+func (n *valueNode) setNumber(s *spec.Schema) {
+	if len(s.Type) == 1 {
+		switch s.Type[0] {
+		case "integer":
+			n.numberType = "integer"
+			if s.Format == "int32" || s.Format == "int64" {
+				n.numberFormat = s.Format
+			}
+		case "number":
+			n.numberType = "number"
+			if s.Format == "float" || s.Format == "double" {
+				n.numberFormat = s.Format
+			}
+		}
+	}
+	inRange := func(v *float64) bool {
+		return v == nil || validate.IsValueValidAgainstRange(*v, n.numberType, n.numberFormat, "", "") == nil
+	}
+	n.boundsOutOfRange = !inRange(n.minimum) || !inRange(n.maximum)
+	n.multipleOfOutOfRange = !inRange(n.multipleOf)
+	n.number = n.minimum != nil || n.maximum != nil || n.multipleOf != nil
+}
+
+func (n *valueNode) setEnum() {
+	if len(n.enum) == 0 {
+		return
+	}
+	set := make(map[string]struct{}, len(n.enum))
+	for _, e := range n.enum {
+		s, ok := e.(string)
+		if !ok {
+			return
+		}
+		set[s] = struct{}{}
+	}
+	n.strings = set
+}
+
+// valid tells whether v is valid.
+func (n *valueNode) valid(v any) bool {
+	if v == nil {
+		return (len(n.types) == 0 || n.nullable || slices.Contains(n.types, "null")) && len(n.enum) == 0
+	}
+	if !n.validType(v) || !n.validEnum(v) {
+		return false
+	}
+	switch v := v.(type) {
+	case string:
+		if !n.validString(v) {
+			return false
+		}
+	case int64:
+		if !n.validInteger(v) {
+			return false
+		}
+	case float64:
+		if !n.validFloat(v) {
+			return false
+		}
+	case []any:
+		if !n.validList(v) {
+			return false
+		}
+	case map[string]any:
+		if !n.validObject(v) {
+			return false
+		}
+	}
+	return n.validJunctors(v)
+}
+
+// validType is typeValidator.Validate.
+func (n *valueNode) validType(v any) bool {
+	if len(n.types) == 0 && n.format == "" {
+		return true
+	}
+	has := func(name string) bool { return slices.Contains(n.types, name) }
+	switch v := v.(type) {
+	case string:
+		if n.format != "" && !has("number") && !has("integer") {
+			return true
+		}
+		return has("string")
+	case []any:
+		if n.format != "" && !has("number") && !has("integer") {
+			return true
+		}
+		return has("array")
+	case map[string]any:
+		return has("object")
+	case bool:
+		return has("boolean")
+	case int64:
+		if has("integer") || has("number") {
+			return true
+		}
+		return false
+	case float64:
+		return has("number") || (has("integer") && conv.IsFloat64AJSONInteger(v))
+	}
+	return false
+}
+
+// validEnum is basicCommonValidator.Validate: a value that Go converts to an enum value is as good as that.
+func (n *valueNode) validEnum(v any) bool {
+	if len(n.enum) == 0 {
+		return true
+	}
+	if s, ok := v.(string); ok && n.strings != nil {
+		_, found := n.strings[s]
+		return found
+	}
+	value := reflect.ValueOf(v)
+	for _, e := range n.enum {
+		if e == nil {
+			continue
+		}
+		t := reflect.TypeOf(e)
+		if value.Type().ConvertibleTo(t) && reflect.DeepEqual(value.Convert(t).Interface(), e) {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *valueNode) validString(s string) bool {
+	if n.maxLength != nil || n.minLength != nil {
+		length := int64(utf8.RuneCountInString(s))
+		if (n.maxLength != nil && length > *n.maxLength) || (n.minLength != nil && length < *n.minLength) {
+			return false
+		}
+	}
+	if n.pattern != "" && (n.re == nil || !n.re.MatchString(s)) {
+		return false
+	}
+	return !n.checked || strfmt.Default.Validates(n.format, s)
+}
+
+func (n *valueNode) validInteger(i int64) bool {
+	if n.numberFormat != "" && n.numberFormat != "int64" && n.numberFormat != "double" &&
+		validate.IsValueValidAgainstRange(i, n.numberType, n.numberFormat, "", "") != nil {
+		return false
+	}
+	return !n.number || n.validNumber(i, float64(i))
+}
+
+func (n *valueNode) validFloat(f float64) bool {
+	if (n.numberType == "integer" || n.numberFormat == "float") &&
+		validate.IsValueValidAgainstRange(f, n.numberType, n.numberFormat, "", "") != nil {
+		return false
+	}
+	return !n.number || n.validNumber(f, f)
+}
+
+// validNumber is the rest of numberValidator.Validate.
+func (n *valueNode) validNumber(v any, f float64) bool {
+	if n.boundsOutOfRange || n.multipleOfOutOfRange {
+		return false
+	}
+	if n.multipleOf != nil && validate.MultipleOfNativeType("", "", v, *n.multipleOf) != nil {
+		return false
+	}
+	if i, ok := v.(int64); ok {
+		if n.maximum != nil {
+			if m := int64(*n.maximum); i > m || (n.exclusiveMax && i == m) {
+				return false
+			}
+		}
+		if n.minimum != nil {
+			if m := int64(*n.minimum); i < m || (n.exclusiveMin && i == m) {
+				return false
+			}
+		}
+		return true
+	}
+	if n.maximum != nil && (f > *n.maximum || (n.exclusiveMax && f >= *n.maximum)) {
+		return false
+	}
+	return n.minimum == nil || (f >= *n.minimum && (!n.exclusiveMin || f > *n.minimum))
+}
+
+func (n *valueNode) validList(l []any) bool {
+	size := int64(len(l))
+	if (n.minItems != nil && size < *n.minItems) || (n.maxItems != nil && size > *n.maxItems) {
+		return false
+	}
+	if n.items != nil {
+		for _, item := range l {
+			if !n.items.valid(item) {
+				return false
+			}
+		}
+	}
+	return !n.unique || validate.UniqueItems("", "", l) == nil
+}
+
+func (n *valueNode) validObject(o map[string]any) bool {
+	if !n.validShape(o) {
+		return false
+	}
+	for name, v := range o {
+		if child, ok := n.props[name]; ok {
+			if !child.valid(v) {
+				return false
+			}
+		} else if n.additional != nil && !n.additional.valid(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// validShape is what an object must be apart from its properties' values.
+func (n *valueNode) validShape(o map[string]any) bool {
+	size := int64(len(o))
+	if (n.minProps != nil && size < *n.minProps) || (n.maxProps != nil && size > *n.maxProps) {
+		return false
+	}
+	for _, name := range n.required {
+		if _, ok := o[name]; !ok {
+			return false
+		}
+	}
+	if n.closed {
+		for name := range o {
+			if _, ok := n.props[name]; !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// validJunctors is schemaPropsValidator.Validate.
+func (n *valueNode) validJunctors(v any) bool {
+	for _, c := range n.allOf {
+		if !c.valid(v) {
+			return false
+		}
+	}
+	if len(n.anyOf) > 0 && !slices.ContainsFunc(n.anyOf, func(c *valueNode) bool { return c.valid(v) }) {
+		return false
+	}
+	if len(n.oneOf) > 0 {
+		count := 0
+		for _, c := range n.oneOf {
+			if c.valid(v) {
+				count++
+			}
+		}
+		if count != 1 {
+			return false
+		}
+	}
+	return n.not == nil || !n.not.valid(v)
+}
+
+// validTouched tells whether the root object o, of which nothing but a label was changed in an update, is valid with
+// ratcheting: what stands below a top-level field that shape correlates with itself is tolerated whatever it is
+// (RatchetingSchemaValidator in k8s.io/apiextensions-apiserver/pkg/apiserver/validation). Branches of junctors are not
+// ratcheted. It may say no where it should say yes.
+func (n *valueNode) validTouched(o map[string]any, shape *shapeNode) bool {
+	if !n.validType(o) || !n.validEnum(o) || !n.validShape(o) {
+		return false
+	}
+	for name, v := range o {
+		child, ok := n.props[name]
+		if !ok {
+			child = n.additional
+		}
+		if child == nil {
+			continue
+		}
+		part, ok := shape.props[name]
+		if !ok {
+			part = shape.additional
+		}
+		if part != nil && !isMetaField(name) && part.equalsItself(v) {
+			continue
+		}
+		if !child.valid(v) {
+			return false
+		}
+	}
+	return n.validJunctors(o)
+}
