@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/localcluster/internal/component"
+)
+
+const componentName = "component"
+
+// componentCommand is how this binary runs as its own child. It is no part of what users call.
+func componentCommand(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:    componentName + " NAME -- FLAGS",
+		Hidden: true,
+		Args:   cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := untilStopped(cmd.Context())
+			defer cancel()
+			ended := make(chan error, 2)
+			go func() {
+				// The parent holds the other end, so that this is read to its end when the parent is gone.
+				drain(s.in)
+				ended <- nil
+			}()
+			go func() { ended <- component.Run(ctx, args[0], args[1:]) }()
+			if err := <-ended; err != nil {
+				// The parent looks for this line in the log to tell its user why the component ended.
+				fmt.Fprintln(s.err, "error: "+oneLine(err.Error()))
+				return exitCode(exitCannot)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+func execCommand(s streams) *cobra.Command {
+	var flags clusterFlags
+	cmd := &cobra.Command{
+		Use:   "exec -- COMMAND [ARGUMENT…]",
+		Short: "Start a cluster, run a command with KUBECONFIG set, stop the cluster",
+		Long: `Start a cluster, run the command with KUBECONFIG set to the administrator's kubeconfig, and stop the cluster again.
+
+The exit code is the command's (128 and the signal's number when a signal ended it), or 2 when the cluster could not be
+started or ended before the command did.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := exec.LookPath(args[0])
+			if err != nil {
+				return err
+			}
+			if path, err = filepath.Abs(path); err != nil {
+				return err
+			}
+			// A cluster makes its folder the working directory of this process; the command stays where it was called.
+			here, err := os.Getwd()
+			if err != nil {
+				return err
+			}
+			command := &exec.Cmd{Path: path, Args: args, Dir: here, Stdin: s.in, Stdout: s.out, Stderr: s.err}
+			ctx, cancel := untilStopped(cmd.Context())
+			defer cancel()
+			return runInCluster(ctx, s, flags, command)
+		},
+	}
+	flags.add(cmd)
+	// What follows the command's name is the command's, dashes or not.
+	cmd.Flags().SetInterspersed(false)
+	return cmd
+}
+
+func runInCluster(ctx context.Context, s streams, flags clusterFlags, command *exec.Cmd) error {
+	c, err := flags.start(ctx, s)
+	if err != nil {
+		return err
+	}
+	// From here on signals are the command's: this process waits for it and then stops the cluster.
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	if ctx.Err() != nil {
+		return s.stop(c, context.Cause(ctx))
+	}
+
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
+	if err := command.Start(); err != nil {
+		return s.stop(c, err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- command.Wait() }()
+	for {
+		select {
+		case err := <-done:
+			return s.stop(c, codeOf(err))
+		case received := <-signals:
+			// A terminal sends SIGINT to the whole group, so the command has it already.
+			if received != syscall.SIGINT || !term.IsTerminal(int(s.in.Fd())) {
+				_ = command.Process.Signal(received)
+			}
+		case <-c.Failed():
+			_ = command.Process.Kill()
+			<-done
+			return s.stop(c, fmt.Errorf("the cluster ended before the command did: %w", c.Err()))
+		}
+	}
+}
+
+// codeOf turns how a command ended into this process's exit code.
+func codeOf(err error) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return exitCode(128 + int(status.Signal()))
+	}
+	return exitCode(exit.ExitCode())
+}

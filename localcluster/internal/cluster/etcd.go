@@ -1,0 +1,64 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+)
+
+const (
+	etcdName = "etcd"
+	// etcdSocket is relative to the folder, the working directory of all processes, because the kernel takes no socket
+	// path of more than about a hundred bytes.
+	etcdSocket = "etcd.sock"
+)
+
+// startEtcd starts a single etcd member in this process. It listens on a Unix socket in the cluster's own folder and
+// on nothing else, so that no other user of the machine can reach the data around the API server.
+func startEtcd(ctx context.Context, f *folder, noFsync bool) (*embed.Etcd, error) {
+	cfg := embed.NewConfig()
+	cfg.Dir = f.path("etcd")
+	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Host: etcdSocket}}
+	// There are no peers. What the member advertises is left as etcd has it, since nobody asks for it.
+	cfg.ListenPeerUrls = nil
+	cfg.EnableGRPCGateway = false
+
+	cfg.Logger, cfg.LogLevel = "zap", "warn"
+	cfg.LogOutputs = []string{f.log(etcdName)}
+
+	// A lone member elects itself as soon as it has waited for others: short ticks make that wait short.
+	cfg.TickMs, cfg.ElectionMs = 20, 200
+	// Zero would have every request logged as slow.
+	cfg.WarningUnaryRequestDuration = time.Second
+	cfg.Name = clusterName
+	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
+	cfg.UnsafeNoFsync = noFsync
+	// The member allocates two log segments in advance. Those of 64 MB are meant for busier places.
+	wal.SegmentSizeBytes = 8 << 20
+	// Room for tests that store many objects; the default is 2 GiB.
+	cfg.QuotaBackendBytes = 8 << 30
+
+	if err := os.Truncate(f.log(etcdName), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	etcd, err := embed.StartEtcd(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("start etcd in %s: %w", cfg.Dir, err)
+	}
+	select {
+	case <-etcd.Server.ReadyNotify():
+		return etcd, nil
+	case err := <-etcd.Err():
+		etcd.Close()
+		return nil, fmt.Errorf("start etcd in %s: %w", cfg.Dir, err)
+	case <-ctx.Done():
+		etcd.Close()
+		return nil, fmt.Errorf("start etcd in %s: %w", cfg.Dir, context.Cause(ctx))
+	}
+}

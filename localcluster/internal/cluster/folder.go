@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"sluice.dev/localcluster/internal/dirlock"
+)
+
+const tempPrefix = "localcluster-"
+
+// folder is where one cluster keeps everything.
+type folder struct {
+	dir       string
+	temporary bool
+	lock      *dirlock.Lock
+}
+
+// openFolder prepares and locks dir, or a new temporary folder when dir is empty.
+func openFolder(dir string, note func(string)) (*folder, error) {
+	f := &folder{dir: dir}
+	if dir == "" {
+		sweep(note)
+		temp, err := os.MkdirTemp("", tempPrefix)
+		if err != nil {
+			return nil, fmt.Errorf("make a temporary folder: %w", err)
+		}
+		f.dir, f.temporary = temp, true
+	} else if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("--dir %s: %w", dir, err)
+	}
+	lock, err := dirlock.Acquire(f.dir)
+	if err != nil {
+		if f.temporary {
+			_ = os.RemoveAll(f.dir)
+		}
+		return nil, fmt.Errorf("--dir: %w", err)
+	}
+	f.lock = lock
+	if pid := lock.LeftBehindBy(); pid != 0 {
+		note(fmt.Sprintf("taking over %s, left behind by process %d, which is gone", f.dir, pid))
+	}
+	if err := os.MkdirAll(f.path("logs"), 0o700); err != nil {
+		return nil, errors.Join(fmt.Errorf("--dir: %w", err), f.close())
+	}
+	return f, nil
+}
+
+// close gives the folder back and removes what is temporary.
+func (f *folder) close() error {
+	var err error
+	if f.temporary {
+		err = os.RemoveAll(f.dir)
+	}
+	return errors.Join(err, f.lock.Release())
+}
+
+func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
+
+func (f *folder) log(component string) string { return filepath.Join(f.dir, "logs", component+".log") }
+
+// sweep removes temporary folders of clusters that were killed before they could. What is in doubt stays.
+func sweep(note func(string)) {
+	found, err := filepath.Glob(filepath.Join(os.TempDir(), tempPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range found {
+		if !ownFolder(dir) {
+			continue
+		}
+		// A folder that another process has just made has no holder written in it yet; it must not be locked here,
+		// not even for an instant, because that process would then find it in use.
+		if content, err := os.ReadFile(filepath.Join(dir, "lock")); err != nil || len(content) == 0 {
+			continue
+		}
+		lock, err := dirlock.Acquire(dir)
+		if err != nil {
+			continue
+		}
+		if pid := lock.LeftBehindBy(); pid != 0 && os.RemoveAll(dir) == nil {
+			note(fmt.Sprintf("removed %s, left behind by process %d, which is gone", dir, pid))
+		}
+		_ = lock.Release()
+	}
+}
+
+func ownFolder(dir string) bool {
+	info, err := os.Lstat(dir)
+	return err == nil && info.IsDir() && info.Mode().Perm()&fs.FileMode(0o077) == 0 && ownedByUs(info)
+}

@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"sluice.dev/localcluster/internal/atomicfile"
+	"sluice.dev/localcluster/internal/pki"
+)
+
+const clusterName = "localcluster"
+
+func kubeconfig(server string, ca, user pki.Pair, userName string) ([]byte, error) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters[clusterName] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca.CertPEM}
+	config.AuthInfos[userName] = &clientcmdapi.AuthInfo{ClientCertificateData: user.CertPEM, ClientKeyData: user.KeyPEM}
+	config.Contexts[clusterName] = &clientcmdapi.Context{Cluster: clusterName, AuthInfo: userName}
+	config.CurrentContext = clusterName
+	return clientcmd.Write(*config)
+}
+
+// writeKubeconfig writes a kubeconfig that a user named. A file that speaks of other clusters is not ours to replace:
+// it may be somebody's ~/.kube/config.
+func writeKubeconfig(path string, content []byte) error {
+	existing, err := os.ReadFile(path)
+	if err == nil {
+		if !ours(existing) {
+			return fmt.Errorf("--kubeconfig: %s exists and was not written by localcluster; remove it or choose another file", path)
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--kubeconfig: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("--kubeconfig: %w", err)
+	}
+	if err := atomicfile.Write(path, content, 0o600); err != nil {
+		return fmt.Errorf("--kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// removeKubeconfig removes a kubeconfig that leads nowhere any more, if it still is what was written.
+func removeKubeconfig(path string, written []byte) error {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(content, written) {
+		return nil
+	}
+	return errors.Join(err, os.Remove(path))
+}
+
+// ours tells whether a kubeconfig is empty or knows no cluster but ours.
+func ours(content []byte) bool {
+	config, err := clientcmd.Load(content)
+	if err != nil {
+		return false
+	}
+	for name := range config.Clusters {
+		if name != clusterName {
+			return false
+		}
+	}
+	return len(config.Clusters) > 0 || len(bytes.TrimSpace(content)) == 0
+}

@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// process is a child of this process that runs one component.
+type process struct {
+	name string
+	log  string
+	cmd  *exec.Cmd
+	// lifeline is the write end of the child's stdin. It is never written to: the child ends when it is closed, which
+	// the kernel does when this process ends in whatever way.
+	lifeline io.Closer
+	done     chan struct{}
+}
+
+// spawn starts the executable with the component sub-command. Its output goes to the log file, which is emptied first.
+// The child inherits extra files from descriptor 3 on, and ends when this process does.
+func spawn(executable, name string, args []string, log string, extra ...*os.File) (*process, error) {
+	output, err := os.OpenFile(log, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer output.Close()
+	stdin, lifeline, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+
+	cmd := exec.Command(executable, append([]string{"component", name, "--"}, args...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, output, output
+	cmd.ExtraFiles = extra
+	// A group of its own keeps a terminal's Ctrl-C from the child: this process stops its children in order.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endWithParent(cmd.SysProcAttr)
+
+	p := &process{name: name, log: log, cmd: cmd, lifeline: lifeline, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// Linux ties the child's life to the thread that started it, so that thread must stay for as long as the child.
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended stands in cmd.ProcessState
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		lifeline.Close()
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// stop asks the child to end and returns when it has. After the grace time it is killed.
+func (p *process) stop(grace time.Duration) {
+	defer p.lifeline.Close()
+	// An error means that the child has ended, which done tells better.
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return
+	case <-timer.C:
+	}
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// failure describes in one line why a child that was not asked to end did; call it after done is closed. The hint says
+// where to look when the log's end does not tell.
+func (p *process) failure(hint string) error {
+	state := p.cmd.ProcessState.String()
+	if words := lastWords(p.log); words != "" {
+		return fmt.Errorf("%s ended (%s): %s", p.name, state, words)
+	}
+	return fmt.Errorf("%s ended (%s), %s", p.name, state, hint)
+}

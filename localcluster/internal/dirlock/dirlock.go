@@ -1,0 +1,94 @@
+//go:build unix
+
+// Package dirlock keeps two processes from working in one folder.
+//
+// The lock is the kernel's (flock), so it ends with the process that holds it, however that ends: whether a lock is
+// live or was left behind is never a guess from a process id, which may be in use again by another process. The id in
+// the file only serves to name the holder. It does not protect against processes that do not ask for the lock.
+package dirlock
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+const fileName = "lock"
+
+// HeldError tells that another live process has the folder.
+type HeldError struct {
+	Dir string
+	// PID is the holder's process id; zero when the holder has not written it yet.
+	PID int
+}
+
+// Error implements error.
+func (e *HeldError) Error() string {
+	if e.PID == 0 {
+		return e.Dir + " is in use by another process"
+	}
+	return fmt.Sprintf("%s is in use by process %d", e.Dir, e.PID)
+}
+
+// Lock is a folder held by this process.
+type Lock struct {
+	file *os.File
+	left int
+}
+
+// Acquire takes the lock of dir, which must exist, without waiting. The error is a *HeldError when another process has it.
+func Acquire(dir string) (*Lock, error) {
+	file, err := os.OpenFile(filepath.Join(dir, fileName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		defer file.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, &HeldError{Dir: dir, PID: readPID(file)}
+		}
+		return nil, fmt.Errorf("lock %s: %w", file.Name(), err)
+	}
+	lock := &Lock{file: file, left: readPID(file)}
+	if err := lock.write(strconv.Itoa(os.Getpid()) + "\n"); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return lock, nil
+}
+
+// LeftBehindBy is the id of the process that had the folder before and ended without releasing it; zero when the last
+// holder released it, or there was none.
+func (l *Lock) LeftBehindBy() int { return l.left }
+
+// Release gives the folder back. The lock file stays, empty: to remove it would let two processes hold two files of the
+// same name.
+func (l *Lock) Release() error {
+	return errors.Join(l.write(""), l.file.Close())
+}
+
+func (l *Lock) write(content string) error {
+	if err := l.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := l.file.WriteAt([]byte(content), 0)
+	return err
+}
+
+func readPID(file *os.File) int {
+	buffer := make([]byte, 32)
+	n, err := file.ReadAt(buffer, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(buffer[:n])))
+	if err != nil || pid < 0 {
+		return 0
+	}
+	return pid
+}

@@ -1,0 +1,273 @@
+// Package pki makes and keeps the keys and certificates of one local cluster.
+//
+// It promises that what it has made once is used again: an authority, a key for service account tokens or a client's
+// certificate found in the folder stays as it is, so that kubeconfigs and tokens handed out before a restart are good
+// after it. A leaf that is missing, damaged, near its end or signed by another authority is made anew. It does not
+// decide who may do what: the names and groups in the certificates are given by the caller, and RBAC judges them.
+package pki
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sluice.dev/localcluster/internal/atomicfile"
+)
+
+const (
+	lifetime = 10 * 365 * 24 * time.Hour
+	// backdate keeps a certificate good on a machine whose clock was just set back a little.
+	backdate = time.Hour
+	// renewal is how long before its end a certificate is made anew.
+	renewal = 30 * 24 * time.Hour
+
+	pemKey       = "EC PRIVATE KEY"
+	pemPublicKey = "PUBLIC KEY"
+	pemCert      = "CERTIFICATE"
+)
+
+// Leaf describes one certificate that the authority signs.
+type Leaf struct {
+	// Name is the file name without its ending: NAME.crt and NAME.key.
+	Name string
+	// CommonName is the user name in a client's certificate.
+	CommonName string
+	// Groups are the user's groups in a client's certificate; nil for none.
+	Groups []string
+	// DNSNames and IPs make it a serving certificate for these names; both empty make it a client's certificate.
+	DNSNames []string
+	IPs      []net.IP
+}
+
+func (l Leaf) serving() bool { return len(l.DNSNames)+len(l.IPs) > 0 }
+
+// Pair is a certificate and its key, as PEM, with the files that hold them.
+type Pair struct {
+	CertFile, KeyFile string
+	CertPEM, KeyPEM   []byte
+}
+
+// Authority signs certificates and keeps everything in one folder.
+type Authority struct {
+	dir  string
+	now  time.Time
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pair Pair
+}
+
+// Open loads the authority kept in dir, or makes a new one, making the folder (mode 0700) too. now is the instant for
+// which certificates are judged and made. An authority that is there but cannot be read is an error: to replace it
+// silently would void every kubeconfig handed out.
+func Open(dir string, now time.Time) (*Authority, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	a := &Authority{dir: dir, now: now}
+	if _, err := os.Stat(a.path("ca", ".crt")); errors.Is(err, fs.ErrNotExist) {
+		return a, a.create()
+	}
+	pair, err := a.read("ca")
+	if err == nil {
+		a.cert, a.key, err = parse(pair)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the certificate authority in %s cannot be used (remove that folder to have a new one made): %w", dir, err)
+	case now.Add(renewal).After(a.cert.NotAfter):
+		return a, a.create()
+	}
+	a.pair = pair
+	return a, nil
+}
+
+// CA returns the authority's own certificate and key.
+func (a *Authority) CA() Pair { return a.pair }
+
+// Leaf returns the certificate described by l: the kept one where it still fits, otherwise a new one.
+func (a *Authority) Leaf(l Leaf) (Pair, error) {
+	if pair, err := a.read(l.Name); err == nil && a.fits(pair, l) {
+		return pair, nil
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Pair{}, err
+	}
+	template, err := a.template(l.CommonName)
+	if err != nil {
+		return Pair{}, err
+	}
+	template.Subject.Organization = l.Groups
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	if l.serving() {
+		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+		template.DNSNames, template.IPAddresses = l.DNSNames, l.IPs
+	}
+	return a.write(l.Name, template, a.cert, key, a.key)
+}
+
+// SigningKey returns the files of the key pair NAME.key and NAME.pub, which signs service account tokens, making it
+// when there is none. A kept key is never replaced.
+func (a *Authority) SigningKey(name string) (private, public string, err error) {
+	private, public = a.path(name, ".key"), a.path(name, ".pub")
+	kept, err := os.ReadFile(private)
+	var key *ecdsa.PrivateKey
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+			return "", "", err
+		}
+		encoded, err := encodeKey(key)
+		if err != nil {
+			return "", "", err
+		}
+		if err := atomicfile.Write(private, encoded, 0o600); err != nil {
+			return "", "", err
+		}
+	case err != nil:
+		return "", "", err
+	default:
+		if key, err = decodeKey(kept); err != nil {
+			return "", "", fmt.Errorf("%s: %w", private, err)
+		}
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return "", "", err
+	}
+	return private, public, atomicfile.Write(public, pem.EncodeToMemory(&pem.Block{Type: pemPublicKey, Bytes: der}), 0o644)
+}
+
+func (a *Authority) create() error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template, err := a.template("localcluster-ca")
+	if err != nil {
+		return err
+	}
+	template.IsCA = true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+	pair, err := a.write("ca", template, template, key, key)
+	if err != nil {
+		return err
+	}
+	a.pair = pair
+	a.cert, a.key, err = parse(pair)
+	return err
+}
+
+// fits tells whether a kept pair can serve for l: parseable, of this authority, not near its end, same names.
+func (a *Authority) fits(pair Pair, l Leaf) bool {
+	cert, _, err := parse(pair)
+	if err != nil || cert.CheckSignatureFrom(a.cert) != nil || a.now.Add(renewal).After(cert.NotAfter) {
+		return false
+	}
+	for _, ip := range l.IPs {
+		if cert.VerifyHostname(ip.String()) != nil {
+			return false
+		}
+	}
+	for _, name := range l.DNSNames {
+		if cert.VerifyHostname(name) != nil {
+			return false
+		}
+	}
+	return cert.Subject.String() == (pkix.Name{CommonName: l.CommonName, Organization: l.Groups}).String()
+}
+
+func (a *Authority) template(commonName string) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	return &x509.Certificate{
+		SerialNumber:          serial,
+		Subject:               pkix.Name{CommonName: commonName},
+		NotBefore:             a.now.Add(-backdate),
+		NotAfter:              a.now.Add(lifetime),
+		BasicConstraintsValid: true,
+	}, nil
+}
+
+func (a *Authority) write(name string, template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (Pair, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), crypto.Signer(signer))
+	if err != nil {
+		return Pair{}, err
+	}
+	keyPEM, err := encodeKey(key)
+	if err != nil {
+		return Pair{}, err
+	}
+	pair := a.files(name)
+	pair.CertPEM, pair.KeyPEM = pem.EncodeToMemory(&pem.Block{Type: pemCert, Bytes: der}), keyPEM
+	if err := atomicfile.Write(pair.KeyFile, pair.KeyPEM, 0o600); err != nil {
+		return Pair{}, err
+	}
+	return pair, atomicfile.Write(pair.CertFile, pair.CertPEM, 0o644)
+}
+
+func (a *Authority) read(name string) (Pair, error) {
+	pair := a.files(name)
+	var err error
+	if pair.CertPEM, err = os.ReadFile(pair.CertFile); err != nil {
+		return Pair{}, err
+	}
+	pair.KeyPEM, err = os.ReadFile(pair.KeyFile)
+	return pair, err
+}
+
+func (a *Authority) files(name string) Pair {
+	return Pair{CertFile: a.path(name, ".crt"), KeyFile: a.path(name, ".key")}
+}
+
+func (a *Authority) path(name, ending string) string { return filepath.Join(a.dir, name+ending) }
+
+func parse(pair Pair) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	block, _ := pem.Decode(pair.CertPEM)
+	if block == nil || block.Type != pemCert {
+		return nil, nil, fmt.Errorf("%s: no certificate in it", pair.CertFile)
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", pair.CertFile, err)
+	}
+	key, err := decodeKey(pair.KeyPEM)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", pair.KeyFile, err)
+	}
+	if !key.PublicKey.Equal(cert.PublicKey) {
+		return nil, nil, fmt.Errorf("%s and %s do not belong together", pair.CertFile, pair.KeyFile)
+	}
+	return cert, key, nil
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: der}), nil
+}
+
+func decodeKey(encoded []byte) (*ecdsa.PrivateKey, error) {
+	block, _ := pem.Decode(encoded)
+	if block == nil || block.Type != pemKey {
+		return nil, errors.New("no EC private key in it")
+	}
+	return x509.ParseECPrivateKey(block.Bytes)
+}
