@@ -1,0 +1,301 @@
+// Package clustertest gives a test a real Kubernetes API server: the localcluster binary of this working tree, built once
+// and started for a test or shared by a package's tests.
+//
+// It promises that a cluster it returns is ready, and that nothing of it is left running when the test binary has ended,
+// in whatever way. It does not clean up between the tests that share a cluster: each works in objects of its own.
+package clustertest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"sluice.dev/internal/clustertest/binary"
+)
+
+const (
+	// startTimeout bounds the start of a built binary; it is long because a busy machine is no failure.
+	startTimeout = 3 * time.Minute
+	// stopTimeout is more than localcluster itself gives its components.
+	stopTimeout = time.Minute
+	// buildTimeout bounds the build, and the waiting for another process that builds.
+	buildTimeout = 30 * time.Minute
+
+	maxDiagnostics = 16 << 10
+)
+
+// Option changes how a cluster is started.
+type Option func(*settings)
+
+type settings struct{ args []string }
+
+// APIServerArg passes a flag on to the kube-apiserver, as name=value without leading dashes, for example
+// "feature-gates=AllAlpha=true". Default: none. It may be given several times; a flag that localcluster sets itself
+// is replaced, except those that hold the cluster together, which fail the start.
+func APIServerArg(arg string) Option {
+	return func(s *settings) { s.args = append(s.args, "--apiserver-arg", arg) }
+}
+
+// WithoutControllers leaves the kube-controller-manager out: no default service accounts, no garbage collection, and
+// deleted namespaces stay in phase Terminating. Default: it runs.
+func WithoutControllers() Option {
+	return func(s *settings) { s.args = append(s.args, "--without-controllers") }
+}
+
+// Cluster is a running cluster. Its fields do not change while it exists, also not by Restart.
+type Cluster struct {
+	// Kubeconfig is the absolute path of the kubeconfig of an administrator who may do everything.
+	Kubeconfig string
+	// Server is the API server's URL, https://127.0.0.1:PORT.
+	Server string
+
+	dir    string
+	args   []string
+	config *rest.Config
+
+	mu      sync.Mutex
+	process *process
+}
+
+// Start starts a cluster for one test and stops it when the test and its subtests have ended. It fails the test when
+// the cluster cannot be started. The first call in a working tree builds the binary, which may take minutes.
+func Start(t testing.TB, options ...Option) *Cluster {
+	t.Helper()
+	c, err := start(t.Context(), options)
+	if err != nil {
+		t.Fatalf("clustertest: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Errorf("clustertest: %v", err)
+		}
+	})
+	return c
+}
+
+// Config returns a configuration of its own for the administrator, without client-side throttling (QPS -1).
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// PID is the id of the process that supervises the cluster; zero after Stop.
+func (c *Cluster) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.process == nil {
+		return 0
+	}
+	return c.process.cmd.Process.Pid
+}
+
+// Restart stops the cluster and starts it again with the same data, keys, port and options. Watches and connections
+// break, as they do when a real API server restarts. It fails the test when either cannot be done.
+func (c *Cluster) Restart(t testing.TB) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.process == nil {
+		t.Fatal("clustertest: Restart after Stop")
+	}
+	err := c.process.stop()
+	c.process = nil
+	if err == nil {
+		err = c.launch(t.Context())
+	}
+	if err != nil {
+		t.Fatalf("clustertest: restart: %v", err)
+	}
+}
+
+// Stop stops the cluster, waits until all of it is gone and removes its data. Further calls do nothing. The error tells
+// that the cluster had ended before it was asked to, or could not be stopped in order.
+func (c *Cluster) Stop() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.process == nil {
+		return nil
+	}
+	err := c.process.stop()
+	c.process = nil
+	return errors.Join(err, os.RemoveAll(c.dir))
+}
+
+func start(ctx context.Context, options []Option) (*Cluster, error) {
+	var s settings
+	for _, option := range options {
+		option(&s)
+	}
+	path, err := locate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "clustertest-")
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{dir: dir, args: append([]string{path, "start", "-o", "json", "--until-stdin-closes",
+		"--dir", filepath.Join(dir, "cluster"), "--no-fsync", "--timeout", startTimeout.String()}, s.args...)}
+	if err := c.launch(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if c.config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	c.config.QPS = -1
+	return c, nil
+}
+
+func locate(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
+	defer cancel()
+	return binary.Path(ctx, ".", os.Stderr)
+}
+
+// launch starts the process and waits until it reports that it is ready. It asks for the port that the cluster had
+// before, if any.
+func (c *Cluster) launch(ctx context.Context) error {
+	args := c.args
+	if c.Server != "" {
+		server, err := url.Parse(c.Server)
+		if err != nil {
+			return err
+		}
+		args = append(args[:len(args):len(args)], "--port", server.Port())
+	}
+	p, err := spawn(args)
+	if err != nil {
+		return err
+	}
+	ready, err := p.awaitReady(ctx)
+	if err != nil {
+		return errors.Join(err, p.kill())
+	}
+	c.process, c.Kubeconfig, c.Server = p, ready.Kubeconfig, ready.Server
+	return nil
+}
+
+// process is a running localcluster. It stops when its stdin is closed, which the kernel does when the test binary ends
+// without having stopped it.
+type process struct {
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	stderr *tail
+	// line receives the first line on stdout; it is closed when there is none.
+	line  chan []byte
+	ended chan struct{}
+}
+
+func spawn(args []string) (*process, error) {
+	p := &process{cmd: exec.Command(args[0], args[1:]...), stderr: &tail{}, line: make(chan []byte, 1), ended: make(chan struct{})}
+	p.cmd.Stderr = p.stderr
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(p.ended)
+		if line, err := bufio.NewReader(io.LimitReader(stdout, maxDiagnostics)).ReadBytes('\n'); err == nil {
+			p.line <- line
+		}
+		close(p.line)
+		// How it ended stands in cmd.ProcessState.
+		_ = p.cmd.Wait()
+	}()
+	return p, nil
+}
+
+type readyLine struct{ Kubeconfig, Server string }
+
+func (p *process) awaitReady(ctx context.Context) (readyLine, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout+stopTimeout)
+	defer cancel()
+	var ready readyLine
+	select {
+	case <-ctx.Done():
+		return ready, fmt.Errorf("localcluster is not ready: %w: %s", context.Cause(ctx), p.stderr)
+	case line, ok := <-p.line:
+		if !ok {
+			<-p.ended
+			return ready, fmt.Errorf("localcluster ended with %s: %s", p.cmd.ProcessState, p.stderr)
+		}
+		if err := json.Unmarshal(line, &ready); err != nil {
+			return ready, fmt.Errorf("localcluster printed %q: %w", line, err)
+		}
+		return ready, nil
+	}
+}
+
+// stop ends the process in order. The error tells when it had ended before, or did not end in order.
+func (p *process) stop() error {
+	select {
+	case <-p.ended:
+		return fmt.Errorf("localcluster had ended with %s: %s", p.cmd.ProcessState, p.stderr)
+	default:
+	}
+	// Should it have ended just now, its exit code will tell.
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	timer := time.NewTimer(stopTimeout)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+	case <-timer.C:
+		return errors.Join(fmt.Errorf("localcluster did not stop within %s: %s", stopTimeout, p.stderr), p.kill())
+	}
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		return fmt.Errorf("localcluster stopped with %s: %s", p.cmd.ProcessState, p.stderr)
+	}
+	return nil
+}
+
+// kill ends the process at once; its children end with it.
+func (p *process) kill() error {
+	err := p.cmd.Process.Kill()
+	<-p.ended
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+// Write implements io.Writer; it never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p...)
+	if over := len(t.kept) - maxDiagnostics; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	return len(p), nil
+}
+
+// String returns what was kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.kept)
+}

@@ -1,0 +1,53 @@
+package clustertest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// Shared is one cluster for all tests of a package. It is started by the first test that asks for it, so that a run of
+// tests that need none does not pay for it. The zero value is ready for use.
+//
+//	var cluster clustertest.Shared
+//
+//	func TestMain(m *testing.M) { os.Exit(cluster.Run(m)) }
+//
+//	func TestSomething(t *testing.T) {
+//		config := cluster.Get(t).Config()
+type Shared struct {
+	// Options say how the cluster is started; nil means the defaults. To be set before Run.
+	Options []Option
+
+	once    sync.Once
+	cluster *Cluster
+	err     error
+}
+
+// Run runs the package's tests and then stops the cluster, if any test asked for it. It returns the exit code, which is
+// 1 also when all tests passed but the cluster had ended by itself or could not be stopped in order.
+func (s *Shared) Run(m *testing.M) int {
+	code := m.Run()
+	if s.cluster == nil {
+		return code
+	}
+	if err := s.cluster.Stop(); err != nil {
+		fmt.Fprintf(os.Stderr, "clustertest: %v\n", err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// Get returns the cluster, starting it at the first call. When that fails, it fails every test that asks, in the same
+// words. The cluster outlives the test; it must not be stopped, and a test that restarts it must not run in parallel.
+func (s *Shared) Get(t testing.TB) *Cluster {
+	t.Helper()
+	// The cluster is not the first test's alone, so that test's context is not its.
+	s.once.Do(func() { s.cluster, s.err = start(context.WithoutCancel(t.Context()), s.Options) })
+	if s.err != nil {
+		t.Fatalf("clustertest: %v", s.err)
+	}
+	return s.cluster
+}
