@@ -1,0 +1,145 @@
+// Package kube puts manifests into a cluster for the demo, the benchmarks and the tests. It does not deliver: no
+// inventory, no pruning, no preflights.
+package kube
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// Client applies manifests.
+type Client struct{ dynamic dynamic.Interface }
+
+// New returns a client for the configuration.
+func New(config *rest.Config) (*Client, error) {
+	d, err := dynamic.NewForConfig(config)
+	return &Client{d}, err
+}
+
+// Read returns the objects of a YAML file.
+func Read(file string) ([]*unstructured.Unstructured, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	var out []*unstructured.Unstructured
+	for {
+		u := &unstructured.Unstructured{}
+		err := dec.Decode(&u.Object)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if u.Object != nil {
+			out = append(out, u)
+		}
+	}
+}
+
+// resource guesses the resource of an object as Kubernetes' own plural forms do for the kinds that are used here.
+func resource(u *unstructured.Unstructured) schema.GroupVersionResource {
+	gvk := u.GroupVersionKind()
+	return gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s")
+}
+
+func (c *Client) in(u *unstructured.Unstructured) dynamic.ResourceInterface {
+	r := c.dynamic.Resource(resource(u))
+	if ns := u.GetNamespace(); ns != "" {
+		return r.Namespace(ns)
+	}
+	return r
+}
+
+// Apply applies the objects of the file by server-side apply; with dryRun nothing is kept. After a CRD it waits until the
+// API server serves it.
+func (c *Client) Apply(ctx context.Context, file string, dryRun bool) error {
+	objs, err := Read(file)
+	if err != nil {
+		return err
+	}
+	for _, u := range objs {
+		if err := c.ApplyObject(ctx, u, dryRun); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ApplyObject is [Client.Apply] for one object.
+func (c *Client) ApplyObject(ctx context.Context, u *unstructured.Unstructured, dryRun bool) error {
+	o := metav1.ApplyOptions{FieldManager: "sluice-demo", Force: true}
+	if dryRun {
+		o.DryRun = []string{metav1.DryRunAll}
+	}
+	if _, err := c.in(u).Apply(ctx, u.GetName(), u, o); err != nil {
+		return err
+	}
+	if u.GetKind() == "CustomResourceDefinition" && !dryRun {
+		return c.WaitServed(ctx, u)
+	}
+	return nil
+}
+
+// WaitServed waits until every served version of the CRD can be listed, for a minute at most.
+func (c *Client) WaitServed(ctx context.Context, crd *unstructured.Unstructured) error {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		for _, v := range versions {
+			m, _ := v.(map[string]any)
+			if served, _ := m["served"].(bool); !served {
+				continue
+			}
+			name, _ := m["name"].(string)
+			gvr := schema.GroupVersionResource{Group: group, Version: name, Resource: plural}
+			if _, err := c.dynamic.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+				return false, nil //nolint:nilerr // not served yet: ask again
+			}
+		}
+		return true, nil
+	})
+}
+
+// Create creates one object.
+func (c *Client) Create(ctx context.Context, u *unstructured.Unstructured) error {
+	_, err := c.in(u).Create(ctx, u, metav1.CreateOptions{})
+	return err
+}
+
+// Label sets a label of the object by a merge patch, as the smallest update that there is.
+func (c *Client) Label(ctx context.Context, u *unstructured.Unstructured, key, value string) error {
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, key, value)
+	_, err := c.in(u).Patch(ctx, u.GetName(), "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
+	return err
+}
+
+// DeleteCRD deletes the CRD of that name and waits until it is gone.
+func (c *Client) DeleteCRD(ctx context.Context, name string) error {
+	if err := c.dynamic.Resource(crds).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := c.dynamic.Resource(crds).Get(ctx, name, metav1.GetOptions{})
+		return err != nil, nil //nolint:nilerr // an error means that it is gone
+	})
+}
