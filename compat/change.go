@@ -150,16 +150,26 @@ func level(g *contain.Gap) report.Level {
 	return report.ObjectsStuck
 }
 
+// namesProperty tells whether the detail names a property of the object at the path, which is what the gap is about.
+func namesProperty(g *contain.Gap) bool {
+	return g.Detail != "" && (g.Keyword == "required" || g.Keyword == "default")
+}
+
+// fullPath is the path with the property that the detail names.
+func fullPath(g *contain.Gap) contain.Path {
+	if !namesProperty(g) {
+		return g.Path
+	}
+	return append(slices.Clone(g.Path), contain.Step{Kind: contain.Field, Name: g.Detail})
+}
+
 // place is where the finding is in the object: the property that became required, not the object that lacks it; the object
 // whose unknown fields are dropped, not any of them.
 func (c *change) place() string {
-	switch {
-	case c.Keyword == "required" && c.Detail != "":
-		return append(slices.Clone(c.Path), contain.Step{Kind: contain.Field, Name: c.Detail}).String()
-	case c.Harm == contain.Pruned && c.last().Kind == contain.AnyKey:
+	if c.Harm == contain.Pruned && c.last().Kind == contain.AnyKey {
 		return c.Path[:len(c.Path)-1].String()
 	}
-	return c.Path.String()
+	return fullPath(&c.Gap).String()
 }
 
 // schemaPath leads to the keyword, in the old document where it is gone from the new one.
@@ -174,7 +184,9 @@ func (c *change) schemaPath() (tokens []string, inOld bool) {
 		}
 	case c.Harm == contain.Pruned && keyword == "properties" && c.old != nil:
 		p, keyword = c.pair.from, ""
-	case c.Harm == contain.Pruned && keyword == "nullable", c.Keyword == "default" && c.After == nil:
+	case c.is("default"):
+		path = fullPath(&c.Gap)
+	case c.Harm == contain.Pruned && keyword == "nullable", keyword == "default" && c.After == nil:
 		p = c.pair.from
 	case keyword == "schema":
 		keyword = ""
@@ -230,20 +242,21 @@ func effect(g *contain.Gap) string {
 			return e
 		}
 	}
+	for _, e := range w.Errors { // what junctors say has no path
+		if strings.Contains(e, "("+g.Keyword+")") {
+			return strings.TrimPrefix(e, "<nil>: ")
+		}
+	}
 	if len(w.Errors) > 0 {
-		return w.Errors[0]
+		return strings.TrimPrefix(w.Errors[0], "<nil>: ")
 	}
 	return ""
 }
 
 // concerns tells whether a concrete path such as spec.tasks[0].name is that of the gap.
 func concerns(concrete string, g *contain.Gap) bool {
-	path := g.Path
-	if g.Keyword == "required" && g.Detail != "" {
-		path = append(slices.Clone(path), contain.Step{Kind: contain.Field, Name: g.Detail})
-	}
 	rest := concrete
-	for _, s := range path {
+	for _, s := range fullPath(g) {
 		switch {
 		case s.Kind == contain.Field && strings.HasPrefix(strings.TrimPrefix(rest, "."), s.Name):
 			rest = strings.TrimPrefix(rest, ".")[len(s.Name):]

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -80,6 +81,11 @@ func verdict(findings []report.Finding) report.Verdict {
 
 // run applies all rules.
 func (c *comparison) run(ctx context.Context) {
+	c.refusal = sync.OnceValue(func() *refusal { return c.validate(ctx) })
+	go c.refusal() // takes as long as the comparison of schemas; rules wait for it
+	for _, p := range c.pairs {
+		c.compareSchemas(ctx, p)
+	}
 	for i := range c.rules {
 		r := &c.rules[i]
 		if r.whole == nil {
@@ -95,9 +101,6 @@ func (c *comparison) run(ctx context.Context) {
 			}
 			c.add(f)
 		}
-	}
-	for _, p := range c.pairs {
-		c.compareSchemas(ctx, p)
 	}
 }
 

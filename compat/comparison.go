@@ -30,7 +30,8 @@ type comparison struct {
 	pairs    []pair
 	gaps     map[pair][]contain.Gap
 	findings []report.Finding
-	refusal  *refusal
+	// refusal is what the API server says, once it has been asked.
+	refusal func() *refusal
 	// moved are the answer of storageGaps, once it was asked for.
 	moved        []contain.Gap
 	storageAsked bool
@@ -232,7 +233,7 @@ func (c *comparison) decide(ctx context.Context, p pair) []contain.Gap {
 	if err != nil {
 		gaps = []contain.Gap{{Keyword: "schema", Harm: contain.Refused, Verdict: contain.Unknown, Reason: err.Error(), Rule: -1}}
 	} else {
-		gaps = contain.Decide(ctx, p.from.side, p.to.side, c.containOptions(p.to)).Gaps
+		gaps = contain.Decide(ctx, p.from.side, p.to.side, c.containOptions(p.from)).Gaps
 	}
 	c.gaps[p] = gaps
 	return gaps

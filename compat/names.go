@@ -2,7 +2,6 @@ package compat
 
 import (
 	"cmp"
-	"context"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -14,14 +13,14 @@ import (
 func (c *comparison) both() bool { return c.old != nil && c.new != nil }
 
 // renamed reports that a name of the CRD changed. Where the API server refuses that, the finding says so in its words.
-func (c *comparison) renamed(ctx context.Context, what, from, to string, tokens ...string) []report.Finding {
+func (c *comparison) renamed(what, from, to string, tokens ...string) []report.Finding {
 	if from == to {
 		return nil
 	}
 	f := report.Finding{
 		Message: what + " changed from " + cmp.Or(from, "nothing") + " to " + cmp.Or(to, "nothing"), Before: from, After: to, SchemaPath: tokens,
 	}
-	if words := c.refused(ctx, strings.Join(tokens, ".")); words != "" {
+	if words := c.refused(strings.Join(tokens, ".")); words != "" {
 		f.Level = report.RefusedByAPIServer
 		f.Message += "; the API server refuses this: " + cut(words, maxEffect)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -26,15 +27,11 @@ type refusal struct {
 	err error
 }
 
-// validate runs the API server's validation, once. It spares the costly validation of an update where a cheaper one shows
+// validate runs the API server's validation. It spares the costly validation of an update where a cheaper one shows
 // that there is nothing to find: creation is stricter than an update about schemas, and the rest of the CRD is validated
 // with schemas cut out.
 func (c *comparison) validate(ctx context.Context) *refusal {
-	if c.refusal != nil {
-		return c.refusal
-	}
 	r := &refusal{}
-	c.refusal = r
 	if c.new == nil {
 		return r
 	}
@@ -57,11 +54,12 @@ func (c *comparison) validate(ctx context.Context) *refusal {
 	if len(r.errs) == 0 {
 		r.fresh = fresh
 	}
-	before := c.old
-	if len(fresh) == 0 {
-		before = withoutEqualParts(c.old, c.new) // what the new CRD has too has just been found valid
+	if len(fresh) == 0 { // what the new CRD has too is valid: look at the rest first
+		if r.old, r.err = validateCRD(ctx, withoutEqualParts(c.old, c.new)); r.err != nil || len(r.old) == 0 {
+			return r
+		}
 	}
-	r.old, r.err = validateCRD(ctx, before)
+	r.old, r.err = validateCRD(ctx, c.old)
 	return r
 }
 
@@ -70,6 +68,9 @@ func (c *comparison) validate(ctx context.Context) *refusal {
 // k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go).
 func (c *comparison) installed() (old, new *crd) {
 	o, n := *c.old, *c.new
+	// A live CRD carries what the server has set (uid, generation and so on), a manifest does not; an update that leaves
+	// them out keeps them.
+	o.ObjectMeta, n.ObjectMeta = ownMetadata(o.ObjectMeta), ownMetadata(n.ObjectMeta)
 	stored := c.storedVersions()
 	o.Status = apiextensionsv1.CustomResourceDefinitionStatus{
 		StoredVersions: stored,
@@ -152,6 +153,11 @@ func cutEqual(p, q *props, depth int) *props {
 	return &out
 }
 
+// ownMetadata is what the author of a manifest decides of its metadata.
+func ownMetadata(m metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: m.Name, Labels: m.Labels, Annotations: m.Annotations}
+}
+
 // validateCRD is the API server's validation of the creation of d.
 func validateCRD(ctx context.Context, d *crd) (errs field.ErrorList, err error) {
 	defer recovered(&err)
@@ -218,8 +224,8 @@ func about(e *field.Error, path string) bool {
 }
 
 // refused returns the words with which the API server refuses the field of the CRD, or an empty string.
-func (c *comparison) refused(ctx context.Context, path string) string {
-	for _, e := range c.validate(ctx).errs {
+func (c *comparison) refused(path string) string {
+	for _, e := range c.refusal().errs {
 		if about(e, path) {
 			return e.Error()
 		}

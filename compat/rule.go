@@ -104,6 +104,7 @@ func Rules() []Rule {
 		transitionRuleAdded,
 		validationRuleChanged,
 		validationRuleAdded,
+		defaultInvalid,
 		defaultRemoved,
 		defaultChanged,
 		defaultAdded,

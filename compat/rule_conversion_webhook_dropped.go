@@ -8,13 +8,11 @@ import (
 )
 
 var conversionWebhookDropped = Rule{
-	ID:     "conversion-webhook-dropped",
-	Level:  report.ClientsBroken,
-	Varies: true,
-	Title:  "The conversion webhook is gone while versions with different schemas remain",
+	ID:    "conversion-webhook-dropped",
+	Level: report.ClientsBroken,
+	Title: "The conversion webhook is gone while versions with different schemas remain",
 	Why: `Objects are stored in one version and asked for in others. Without the webhook the API server changes nothing but apiVersion, and prunes ` +
-		`what the schema of the other version does not know: fields that the webhook would have renamed are lost on the next write. Where an object can ` +
-		`be shown that loses data, the finding is at the level data-lost.
+		`what the schema of the other version does not know: fields that the webhook would have renamed are lost on the next write.
 
 Versions whose schemas are equal need no webhook; then nothing is reported.`,
 	Help: `Keep the webhook as long as two versions with different schemas are served, or an object may be stored in a version that is not the only ` +
@@ -126,7 +124,7 @@ versions:
 		for _, p := range pairs {
 			for _, g := range c.decide(ctx, p) {
 				if g.Harm == contain.Pruned && g.Verdict == contain.NotContained {
-					f.Level, f.Witness, f.Version = report.DataLost, witness(&g), p.to.Name
+					f.Witness, f.Version = witness(&g), p.to.Name
 					f.Message += ": what is written as " + p.from.Name + " is pruned as " + p.to.Name
 					return []report.Finding{f}
 				}

@@ -90,8 +90,8 @@ versions:
               default: false
 `,
 	},
-	whole: func(ctx context.Context, c *comparison) []report.Finding {
-		r := c.validate(ctx)
+	whole: func(_ context.Context, c *comparison) []report.Finding {
+		r := c.refusal()
 		var out []report.Finding
 		if r.err != nil {
 			out = append(out, report.Finding{
@@ -126,7 +126,7 @@ func (c *comparison) quote(errs field.ErrorList, tell func(*field.Error) report.
 			return append(out, f)
 		}
 		f := tell(e)
-		f.SchemaPath, f.Version, f.Path = c.locate(e.Field)
+		f.SchemaPath, f.Version, f.Path = locate(e.Field, c.newParts)
 		out = append(out, f)
 	}
 	return out
@@ -147,7 +147,7 @@ func (c *comparison) toldElsewhere(e *field.Error) bool {
 
 // locate turns the path of an error into the path in the document, the version and the path in the object. The API server
 // moves schemas that all versions have in common up to the spec before it validates them.
-func (c *comparison) locate(path string) (tokens []string, version, place string) {
+func locate(path string, parts []*part) (tokens []string, version, place string) {
 	tokens = fieldTokens(path)
 	if len(tokens) > 1 && tokens[0] == "spec" && tokens[1] == "validation" {
 		tokens = append([]string{"spec", "versions", "0", "schema"}, tokens[2:]...)
@@ -155,12 +155,12 @@ func (c *comparison) locate(path string) (tokens []string, version, place string
 	if len(tokens) < 3 || tokens[0] != "spec" || tokens[1] != "versions" {
 		return tokens, "", ""
 	}
-	for _, p := range c.newParts {
+	for _, p := range parts {
 		if index(p.index) == tokens[2] {
 			version = p.Name
 		}
 	}
-	if strings.HasPrefix(path, "spec.validation") && len(c.newParts) > 1 {
+	if strings.HasPrefix(path, "spec.validation") && len(parts) > 1 {
 		version = "" // all of them
 	}
 	if len(tokens) > 4 && tokens[3] == "schema" {

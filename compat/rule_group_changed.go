@@ -27,10 +27,10 @@ names:
   plural: widgets
   shortNames: [wd]
 `},
-	whole: func(ctx context.Context, c *comparison) []report.Finding {
+	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil
 		}
-		return c.renamed(ctx, "group", c.old.Spec.Group, c.new.Spec.Group, "spec", "group")
+		return c.renamed("group", c.old.Spec.Group, c.new.Spec.Group, "spec", "group")
 	},
 }

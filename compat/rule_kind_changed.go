@@ -32,10 +32,10 @@ names:
   plural: widgets
   categories: [all]
 `},
-	whole: func(ctx context.Context, c *comparison) []report.Finding {
+	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil
 		}
-		return c.renamed(ctx, "kind", c.old.Spec.Names.Kind, c.new.Spec.Names.Kind, "spec", "names", "kind")
+		return c.renamed("kind", c.old.Spec.Names.Kind, c.new.Spec.Names.Kind, "spec", "names", "kind")
 	},
 }

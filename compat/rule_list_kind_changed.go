@@ -35,10 +35,10 @@ names:
   plural: widgets
   listKind: null
 `},
-	whole: func(ctx context.Context, c *comparison) []report.Finding {
+	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil
 		}
-		return c.renamed(ctx, "list kind", listKind(&c.old.Spec.Names), listKind(&c.new.Spec.Names), "spec", "names", "listKind")
+		return c.renamed("list kind", listKind(&c.old.Spec.Names), listKind(&c.new.Spec.Names), "spec", "names", "listKind")
 	},
 }

@@ -74,9 +74,11 @@ ports:
 		if !c.is("x-kubernetes-list-type") || c.old == nil || c.new == nil || c.old.ListType != "map" || c.new.ListType != "map" {
 			return "", false
 		}
+		c.Keyword = "x-kubernetes-list-map-keys"
 		if slices.Equal(slices.Sorted(slices.Values(c.old.ListMapKeys)), slices.Sorted(slices.Values(c.new.ListMapKeys))) {
 			return "the keys that tell items apart have other defaults than before", true
 		}
+		c.Before, c.After = c.old.ListMapKeys, c.new.ListMapKeys
 		return "list-map-keys changed from " + inline(c.old.ListMapKeys) + " to " + inline(c.new.ListMapKeys), true
 	},
 }

@@ -4,7 +4,7 @@ import "sluice.dev/report"
 
 var listTypeChanged = Rule{
 	ID:     "list-type-changed",
-	Level:  report.ObjectsStuck,
+	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A list became a set or a map of items",
 	Why: `A set must not hold a value twice, and a map no two items with the same keys. Stored lists that do are refused. In an update the API server ` +
@@ -47,6 +47,7 @@ ports:
 		if c.new != nil {
 			to = c.new.ListType
 		}
+		c.Before, c.After = from, to
 		return "list type changed from " + from + " to " + to, true
 	},
 }

@@ -3,8 +3,6 @@ package compat
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"sluice.dev/report"
 )
 
@@ -85,19 +83,19 @@ versions:
               type: boolean
 `,
 	},
-	whole: func(ctx context.Context, c *comparison) []report.Finding {
-		errs := c.validate(ctx).old
+	whole: func(_ context.Context, c *comparison) []report.Finding {
+		errs := c.refusal().old
 		if len(errs) == 0 {
 			return nil
 		}
-		return []report.Finding{oldInvalid(errs)}
+		f := report.Finding{
+			Outcome: report.Note, InOld: true,
+			Message: "the old CRD is itself refused by this Kubernetes version: " + cut(errs[0].Error(), maxEffect),
+		}
+		if len(errs) > 1 {
+			f.Message += " (and " + index(len(errs)-1) + " more)"
+		}
+		f.SchemaPath, f.Version, f.Path = locate(errs[0].Field, c.oldParts)
+		return []report.Finding{f}
 	},
-}
-
-func oldInvalid(errs field.ErrorList) report.Finding {
-	message := "the old CRD is itself refused by this Kubernetes version: " + cut(errs[0].Error(), maxEffect)
-	if len(errs) > 1 {
-		message += " (and " + index(len(errs)-1) + " more)"
-	}
-	return report.Finding{Outcome: report.Note, Message: message, SchemaPath: fieldTokens(errs[0].Field), InOld: true}
 }

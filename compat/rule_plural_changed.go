@@ -31,10 +31,10 @@ names:
   plural: widgets
   shortNames: [wd]
 `},
-	whole: func(ctx context.Context, c *comparison) []report.Finding {
+	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil
 		}
-		return c.renamed(ctx, "plural", c.old.Spec.Names.Plural, c.new.Spec.Names.Plural, "spec", "names", "plural")
+		return c.renamed("plural", c.old.Spec.Names.Plural, c.new.Spec.Names.Plural, "spec", "names", "plural")
 	},
 }

@@ -4,7 +4,7 @@ import "sluice.dev/report"
 
 var requiredAdded = Rule{
 	ID:     "required-added",
-	Level:  report.ObjectsStuck,
+	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A property became required",
 	Why: `Stored objects that lack it are refused: where the object around it is left alone, ratcheting lets the update pass, but a change anywhere ` +

@@ -27,10 +27,10 @@ names:
   plural: widgets
   shortNames: [wd]
 `},
-	whole: func(ctx context.Context, c *comparison) []report.Finding {
+	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil
 		}
-		return c.renamed(ctx, "scope", string(c.old.Spec.Scope), string(c.new.Spec.Scope), "spec", "scope")
+		return c.renamed("scope", string(c.old.Spec.Scope), string(c.new.Spec.Scope), "spec", "scope")
 	},
 }

@@ -35,10 +35,10 @@ names:
   plural: widgets
   singular: null
 `},
-	whole: func(ctx context.Context, c *comparison) []report.Finding {
+	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil
 		}
-		return c.renamed(ctx, "singular", singular(&c.old.Spec.Names), singular(&c.new.Spec.Names), "spec", "names", "singular")
+		return c.renamed("singular", singular(&c.old.Spec.Names), singular(&c.new.Spec.Names), "spec", "names", "singular")
 	},
 }

@@ -144,6 +144,9 @@ versions:
 		from, to := storage(c.oldParts), storage(c.newParts)
 		for _, g := range c.storageGaps(ctx) {
 			f := c.tell(newChange(pair{from, to}, g))
+			if f.Witness != nil {
+				f.Message = cut(f.Witness.Effect, maxInline)
+			}
 			f.Message = "the storage version changes from " + from.Name + " to " + to.Name + " without conversion: " + f.Message
 			out = append(out, f)
 		}

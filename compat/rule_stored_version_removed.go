@@ -49,7 +49,7 @@ versions:
   served: true
   storage: true
 `},
-	whole: func(ctx context.Context, c *comparison) []report.Finding {
+	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil
 		}
@@ -64,7 +64,7 @@ versions:
 			if p := find(c.oldParts, name); p != nil {
 				f.SchemaPath, f.InOld = p.tokens("name"), true
 			}
-			if words := c.refused(ctx, "status.storedVersions"); words != "" {
+			if words := c.refused("status.storedVersions"); words != "" {
 				f.Level = report.RefusedByAPIServer
 				f.Message += "; the API server refuses this: " + words
 			}

@@ -16,22 +16,20 @@ A rule that says no more than what the schema or the old rules say already is no
 		`"oldSelf.hasValue() && self == oldSelf.value() || …" in front.`,
 	Unsafe: Example{
 		Old: `
-range:
+source:
   type: object
-  required: [min, max]
   properties:
-    min: {type: integer}
-    max: {type: integer}
+    url: {type: string}
+    path: {type: string}
 `, New: `
-range:
+source:
   type: object
-  required: [min, max]
   properties:
-    min: {type: integer}
-    max: {type: integer}
+    url: {type: string}
+    path: {type: string}
   x-kubernetes-validations:
-  - rule: self.min <= self.max
-    message: min must not be above max
+  - rule: has(self.url) != has(self.path)
+    message: either url or path has to be set
 `,
 	},
 	Safe: Example{Old: `

@@ -51,7 +51,7 @@ replicas:
 			return "", false
 		}
 		c.Before = before
-		return "a rule was replaced by " + inline(ruleText(c)), true
+		return "rule " + inline(before) + " was replaced by " + inline(c.Detail), true
 	},
 }
 

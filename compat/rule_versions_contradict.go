@@ -142,7 +142,7 @@ versions:
 			for _, g := range c.contradictions(ctx, p) {
 				f := c.tell(newChange(p, g))
 				f.Level = report.ClientsBroken
-				f.Message = "what is written as " + p.from.Name + " does not fit " + p.to.Name + ": " + f.Message
+				f.Message = "what is written as " + p.from.Name + " does not fit " + p.to.Name + ": " + cut(f.Witness.Effect, maxInline)
 				out = append(out, f)
 			}
 		}
@@ -167,7 +167,7 @@ func (c *comparison) contradictions(ctx context.Context, p pair) []contain.Gap {
 	}
 	var out []contain.Gap
 	for _, g := range c.decide(ctx, p) {
-		if g.Verdict == contain.NotContained && contradicts(&g) && !told[keyOf(&g)] {
+		if g.Verdict == contain.NotContained && contradicts(newChange(p, g)) && !told[keyOf(&g)] {
 			out = append(out, g)
 		}
 	}
@@ -179,12 +179,12 @@ func (c *comparison) contradictions(ctx context.Context, p pair) []contain.Gap {
 }
 
 // contradicts tells whether the gap is about a field that both sides know.
-func contradicts(g *contain.Gap) bool {
-	switch g.Harm {
+func contradicts(c *change) bool {
+	switch c.Harm {
 	case contain.Refused:
-		return true
+		return c.Keyword != "required" || c.old.Property(c.Detail) != nil
 	case contain.Pruned:
-		return len(g.Path) > 0 && (g.Path[len(g.Path)-1].Kind != contain.Field || g.Keyword != "properties")
+		return c.last().Kind != contain.Field || c.Keyword != "properties"
 	case contain.Redefaulted, contain.RefusedTransition:
 	}
 	return false

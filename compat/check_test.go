@@ -1,0 +1,312 @@
+package compat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"sluice.dev/report"
+)
+
+func TestCheckNeedsTwoSidesOfOneCRD(t *testing.T) {
+	a, b := patched(t, "scope: Namespaced"), patched(t, "scope: Namespaced")
+	b.Name = "gadgets.example.com"
+	if _, err := Check(t.Context(), nil, nil, Options{}); !errors.Is(err, ErrNothing) {
+		t.Errorf("no CRD at all: %v", err)
+	}
+	if _, err := Check(t.Context(), a, b, Options{}); !errors.Is(err, ErrDifferentCRDs) {
+		t.Errorf("two different CRDs: %v", err)
+	}
+}
+
+func TestVerdictAndUnchanged(t *testing.T) {
+	number := "n: {type: integer, maximum: 10}"
+	for _, tt := range []struct {
+		name      string
+		old, new  *crd
+		verdict   report.Verdict
+		unchanged bool
+		rules     []string
+	}{
+		{"the same", specCRD(t, number), specCRD(t, number), report.Safe, true, nil},
+		{"another description", specCRD(t, number), specCRD(t, "n: {type: integer, maximum: 10, description: how many}"), report.Safe, true, nil},
+		{
+			"another message of a rule",
+			specCRD(t, "n: {type: string, x-kubernetes-validations: [{rule: self != 'x', message: one}]}"),
+			specCRD(t, "n: {type: string, x-kubernetes-validations: [{rule: self != 'x', message: two}]}"),
+			report.Safe, true, nil,
+		},
+		{
+			"a message expression that does not compile",
+			specCRD(t, "n: {type: string, x-kubernetes-validations: [{rule: self != 'x'}]}"),
+			specCRD(t, "n: {type: string, x-kubernetes-validations: [{rule: self != 'x', messageExpression: nope}]}"),
+			report.Unsafe, false,
+			[]string{"crd-refused-by-api-server"},
+		},
+		{"a new field", specCRD(t, number), specCRD(t, number+"\nm: {type: string}"), report.Safe, false, nil},
+		{"a looser bound", specCRD(t, number), specCRD(t, "n: {type: integer}"), report.Safe, false, nil},
+		{"a warning only", specCRD(t, number), specCRD(t, "n: {type: integer, maximum: 10, default: 3}"), report.Safe, false, []string{"default-added"}},
+		{"a tighter bound", specCRD(t, number), specCRD(t, "n: {type: integer, maximum: 9}"), report.Unsafe, false, []string{"maximum-lowered"}},
+		{"only texts of columns", patched(t, "scope: Namespaced"), patched(t, "scope: Namespaced\nversions: [{name: v1, served: true, storage: true, additionalPrinterColumns: [{name: A, type: string, jsonPath: .a, description: new}]}]"), report.Safe, false, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := check(t, tt.old, tt.new)
+			if got.Verdict != tt.verdict || got.Unchanged != tt.unchanged {
+				t.Errorf("verdict %s, unchanged %t; want %s, %t", got.Verdict, got.Unchanged, tt.verdict, tt.unchanged)
+			}
+			want := tt.rules
+			if want == nil {
+				want = []string{}
+			}
+			if diff := cmp.Diff(want, ruleIDs(got.Findings)); diff != "" {
+				t.Errorf("rules (-want +got):\n%s", diff)
+			}
+			if got.Name != "widgets.example.com" {
+				t.Errorf("name %q", got.Name)
+			}
+		})
+	}
+}
+
+func TestInvalidNewCRDThatIsAdded(t *testing.T) {
+	got := check(t, nil, specCRD(t, "n: {type: integer, default: many}"))
+	if got.Verdict != report.Unsafe || !slices.Equal(ruleIDs(got.Findings), []string{"crd-refused-by-api-server"}) {
+		t.Errorf("got %s %v", got.Verdict, ruleIDs(got.Findings))
+	}
+	if got := check(t, nil, specCRD(t, "n: {type: integer}")); got.Verdict != report.Safe || len(got.Findings) > 0 {
+		t.Errorf("a valid one: %s %v", got.Verdict, ruleIDs(got.Findings))
+	}
+}
+
+// versions is a fragment with versions in which n has the given schema.
+func versions(vs ...string) string {
+	var b strings.Builder
+	b.WriteString("versions:\n")
+	for _, v := range vs {
+		f := strings.Fields(v)
+		fmt.Fprintf(&b, "- name: %s\n  served: %t\n  storage: %t\n  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {n: {%s}}}}}}\n",
+			f[0], strings.Contains(f[1], "served"), strings.Contains(f[1], "storage"), strings.Join(f[2:], " "))
+	}
+	return b.String()
+}
+
+func TestWhichVersionsAreCompared(t *testing.T) {
+	const loose, tight, other = "type: string", "type: string, maxLength: 3", "type: integer"
+	for _, tt := range []struct {
+		name     string
+		old, new string
+		stored   []string
+		rules    []string
+	}{
+		{
+			"a version that is neither served nor stored does not count",
+			versions("v1 served,storage "+loose, "v2 none "+loose), versions("v1 served,storage "+loose, "v2 none "+tight), nil,
+			[]string{},
+		},
+		{
+			"a version that is only stored is read, so that it must not prune, but nobody is refused",
+			versions("v1 storage "+loose, "v2 served "+loose), versions("v1 storage "+tight, "v2 served "+loose), nil,
+			[]string{},
+		},
+		{
+			"a version that is not served any more is reported as that, not for what it refuses",
+			versions("v1 served "+loose, "v2 served,storage "+loose), versions("v1 none "+tight, "v2 served,storage "+loose), nil,
+			[]string{"version-unserved"},
+		},
+		{
+			"a version that comes to be served is new to clients",
+			versions("v1 served,storage "+loose, "v2 none "+loose), versions("v1 served,storage "+loose, "v2 served "+loose), nil,
+			[]string{},
+		},
+		{
+			"a version that is neither may go",
+			versions("v1 served,storage "+loose, "v2 none "+loose), versions("v1 served,storage " + loose), nil,
+			[]string{},
+		},
+		{
+			"unless objects are stored in it",
+			versions("v1 served,storage "+loose, "v2 none "+loose), versions("v1 served,storage " + loose), []string{"v1", "v2"},
+			[]string{"stored-version-removed"},
+		},
+		{
+			"a stored version that neither manifest names is missing",
+			versions("v1 served,storage " + loose), versions("v1 served,storage " + loose), []string{"v1alpha1"},
+			[]string{"stored-version-removed"},
+		},
+		{
+			"each served version is compared",
+			versions("v1 served "+loose, "v2 served,storage "+loose), versions("v1 served "+tight, "v2 served,storage "+tight), nil,
+			[]string{"max-length-lowered", "max-length-lowered"},
+		},
+		{
+			"two versions that disagreed before are no news",
+			versions("v1 served "+other, "v2 served,storage "+loose), versions("v1 served "+other+", description: new", "v2 served,storage "+loose+", description: new"), nil,
+			[]string{},
+		},
+		{
+			"another storage version is no harm where it takes the same objects",
+			versions("v1 served,storage "+loose, "v2 served "+loose), versions("v1 served "+loose, "v2 served,storage "+loose), nil,
+			[]string{},
+		},
+		{
+			"what the new storage version refuses is harm where the old one is no longer served",
+			versions("v1 served,storage "+loose, "v2 served "+tight), versions("v1 none "+loose, "v2 served,storage "+tight), nil,
+			[]string{"storage-version-changed", "version-unserved"},
+		},
+		{
+			"no version is served",
+			versions("v1 storage " + loose), versions("v1 storage " + tight), nil,
+			[]string{},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Check(t.Context(), patched(t, tt.old), patched(t, tt.new), Options{Stored: tt.stored})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.rules, ruleIDs(got.Findings)); diff != "" {
+				t.Errorf("rules (-want +got):\n%s", diff)
+				for _, f := range got.Findings {
+					t.Logf("%s %s: %s", f.Rule, f.Version, f.Message)
+				}
+			}
+		})
+	}
+}
+
+func TestStoredVersionsOfTheLiveObjectCount(t *testing.T) {
+	old, new := patched(t, versions("v1 served,storage type: string", "v2 none type: string")), patched(t, versions("v1 served,storage type: string"))
+	old.Status.StoredVersions = []string{"v2", "v1"}
+	got := check(t, old, new)
+	if !slices.Equal(ruleIDs(got.Findings), []string{"stored-version-removed"}) {
+		t.Fatalf("got %v", ruleIDs(got.Findings))
+	}
+	f := got.Findings[0]
+	if f.Level != report.RefusedByAPIServer || !strings.Contains(f.Message, "missing from spec.versions") {
+		t.Errorf("level %s without the API server's words: %s", f.Level, f.Message)
+	}
+}
+
+func TestWithoutRatchetingObjectsAreStuck(t *testing.T) {
+	old, new := specCRD(t, "n: {type: integer}"), specCRD(t, "n: {type: integer, maximum: 9}")
+	for v, want := range map[string]report.Level{"1.29": report.ObjectsStuck, "1.30": report.ObjectsRatcheted} {
+		got, err := Check(t.Context(), old, new, Options{KubeVersion: version.MustParse(v)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Findings) != 1 || got.Findings[0].Level != want {
+			t.Errorf("Kubernetes %s: got %+v, want level %s", v, got.Findings, want)
+		}
+	}
+}
+
+func TestUndecidedIsTold(t *testing.T) {
+	old, new := specCRD(t, "n: {type: integer}"), specCRD(t, "n: {type: integer, maximum: 9}")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got, err := Check(ctx, old, new, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Verdict != report.IsUndecided || len(got.Findings) != 1 {
+		t.Fatalf("got %s with %v", got.Verdict, got.Findings)
+	}
+	f := got.Findings[0]
+	if f.Outcome != report.Undecided || f.Level != "" || f.Severity != report.Fail || f.Reason == "" || f.Rule != "maximum-lowered" {
+		t.Errorf("got %+v", f)
+	}
+	if !strings.Contains(f.Message, "unable to determine if change to existing field is safe") {
+		t.Errorf("message %q", f.Message)
+	}
+}
+
+func TestFindingsOfEveryRule(t *testing.T) {
+	var b strings.Builder
+	for _, r := range Rules() {
+		old, new, err := r.CRDs(r.Unsafe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := check(t, old, new)
+		fmt.Fprintf(&b, "%s: %s\n", r.ID, got.Verdict)
+		writeFindings(&b, got.Findings)
+	}
+	golden(t, "testdata/findings.golden", b.String())
+}
+
+// writeFindings writes everything but witnesses: which ones are found is the prover's choice.
+func writeFindings(b *strings.Builder, fs []report.Finding) {
+	for _, f := range fs {
+		fmt.Fprintf(b, "  %s %s %s %s\n", f.Outcome, f.Level, f.Severity, f.Rule)
+		document := "new"
+		if f.InOld {
+			document = "old"
+		}
+		for _, x := range []struct{ name, value string }{
+			{"version", f.Version}, {"path", f.Path}, {"message", f.Message}, {"before", f.Before}, {"after", f.After},
+			{"in " + document, strings.Join(f.SchemaPath, " ")},
+		} {
+			if x.value != "" {
+				fmt.Fprintf(b, "    %s: %s\n", x.name, x.value)
+			}
+		}
+	}
+}
+
+func indented(t *testing.T, v any) string {
+	t.Helper()
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestCheckChangesNeitherCRD(t *testing.T) {
+	for _, r := range Rules() {
+		old, new, err := r.CRDs(r.Unsafe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		oldCopy, newCopy := old.DeepCopy(), new.DeepCopy()
+		check(t, old, new)
+		if diff := cmp.Diff(oldCopy, old) + cmp.Diff(newCopy, new); diff != "" {
+			t.Errorf("%s: %s", r.ID, diff)
+		}
+	}
+}
+
+func TestTheSameBytesOnEveryRun(t *testing.T) {
+	old, new := manyChanges(t)
+	want := indented(t, check(t, old, new))
+	for range 5 {
+		if diff := cmp.Diff(want, indented(t, check(t, old.DeepCopy(), new.DeepCopy()))); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
+
+// manyChanges has each unsafe example of the rules about schemas side by side.
+func manyChanges(t *testing.T) (old, new *crd) {
+	t.Helper()
+	var before, after strings.Builder
+	for _, r := range Rules() {
+		if !r.InSpec() || r.ID == "schema-changed" { // that one is not structural
+			continue
+		}
+		for b, text := range map[*strings.Builder]string{&before: r.Unsafe.Old, &after: r.Unsafe.New} {
+			fmt.Fprintf(b, "%s:\n  type: object\n  properties:\n    %s\n", r.ID, strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    "))
+		}
+	}
+	return specCRD(t, before.String()), specCRD(t, after.String())
+}

@@ -1,0 +1,74 @@
+package compat
+
+import (
+	"reflect"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/schema"
+)
+
+// TestSameSchemaLooksAtEveryField fails when Kubernetes adds a field that sameSchema does not compare.
+func TestSameSchemaLooksAtEveryField(t *testing.T) {
+	texts := map[string]bool{"Description": true, "Title": true, "Example": true, "ExternalDocs": true}
+	typ := reflect.TypeFor[props]()
+	for i := range typ.NumField() {
+		field := typ.Field(i)
+		changed := &props{}
+		reflect.ValueOf(changed).Elem().Field(i).Set(filled(t, field.Type))
+		if got, want := sameSchema(&props{}, changed), texts[field.Name]; got != want {
+			t.Errorf("%s: same %t, want %t", field.Name, got, want)
+		}
+		if !sameSchema(changed, changed.DeepCopy()) {
+			t.Errorf("%s: a copy is taken for another schema", field.Name)
+		}
+		if !sameSchema(&props{Not: changed}, &props{Not: changed.DeepCopy()}) || sameSchema(&props{Not: changed}, &props{Not: &props{}}) != texts[field.Name] {
+			t.Errorf("%s: not seen below another schema", field.Name)
+		}
+	}
+	if len(schema.Keywords) != typ.NumField() {
+		t.Errorf("%d keywords, %d fields", len(schema.Keywords), typ.NumField())
+	}
+}
+
+// filled returns a value that is not zero.
+func filled(t *testing.T, typ reflect.Type) reflect.Value {
+	t.Helper()
+	v := reflect.New(typ).Elem()
+	switch typ.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int64, reflect.Int32:
+		v.SetInt(1)
+	case reflect.Float64:
+		v.SetFloat(1)
+	case reflect.Pointer:
+		v.Set(reflect.New(typ.Elem()))
+		v.Elem().Set(filled(t, typ.Elem()))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(typ, 1, 1))
+		v.Index(0).Set(filled(t, typ.Elem()))
+	case reflect.Uint8:
+		v.SetUint('x')
+	case reflect.Map:
+		v.Set(reflect.MakeMap(typ))
+		v.SetMapIndex(reflect.ValueOf("x"), filled(t, typ.Elem()))
+	case reflect.Struct:
+		switch typ {
+		case reflect.TypeFor[props]():
+			v.Set(reflect.ValueOf(props{Type: "string"}))
+		case reflect.TypeFor[apiextensionsv1.JSON]():
+			v.Set(reflect.ValueOf(apiextensionsv1.JSON{Raw: []byte("1")}))
+		default:
+			for i := range v.NumField() {
+				v.Field(i).Set(filled(t, v.Field(i).Type()))
+			}
+		}
+	default:
+		t.Fatalf("no value for %s", typ)
+	}
+	return v
+}
