@@ -1,0 +1,133 @@
+//go:build e2e
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/internal/clustertest"
+	"sluice.dev/internal/kube"
+	"sluice.dev/report"
+)
+
+var shared clustertest.Shared
+
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
+
+const upgrade = "../../examples/upgrade/"
+
+// sluice runs the command line and returns the exit code and both outputs.
+func sluice(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	e := &env{in: strings.NewReader(""), out: &out, err: &errs, now: time.Now, getenv: func(string) string { return "" }}
+	code = run(context.Background(), args, e)
+	return code, out.String(), errs.String()
+}
+
+func TestE2ECheckAgainstTheClusterCountsStoredObjects(t *testing.T) {
+	c := shared.Get(t)
+	k, err := kube.New(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	for _, f := range []string{"v1.yaml", "objects.yaml"} {
+		if err := k.Apply(ctx, upgrade+f, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if err := k.DeleteCRD(context.Background(), "databases.example.sluice.dev"); err != nil {
+			t.Error(err)
+		}
+	})
+
+	code, out, errs := sluice(t, "check", "--kubeconfig", c.Kubeconfig, "-o", "json", upgrade+"v2-unsafe.yaml")
+	if code != ExitFindings {
+		t.Fatalf("exit code %d, want %d: %s", code, ExitFindings, errs)
+	}
+	var doc struct{ CRDs []report.CRD }
+	if err := json.Unmarshal([]byte(out), &doc); err != nil {
+		t.Fatal(err)
+	}
+	want := report.ObjectScan{Version: "v1", Checked: 5, Refused: 3, Pruned: 1}
+	if got := doc.CRDs[0].Objects; got == nil || *got != want {
+		t.Errorf("objects %+v, want %+v", got, want)
+	}
+	refuseWitnesses(t, k, doc.CRDs[0].Findings)
+
+	code, out, errs = sluice(t, "check", "--kubeconfig", c.Kubeconfig, upgrade+"v3-safe.yaml")
+	if code != ExitOK {
+		t.Errorf("exit code %d, want %d: %s%s", code, ExitOK, out, errs)
+	}
+}
+
+// refuseWitnesses shows that the API server takes every witness while the old CRD is installed, and that it refuses or
+// prunes it once the new one is.
+func refuseWitnesses(t *testing.T, k *kube.Client, findings []report.Finding) {
+	t.Helper()
+	var objs []*unstructured.Unstructured
+	for i, f := range findings {
+		if f.Witness == nil || f.Severity != report.Fail {
+			continue
+		}
+		file := filepath.Join(t.TempDir(), fmt.Sprint(i)+".yaml")
+		if err := os.WriteFile(file, []byte(f.Witness.Object), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		us, err := kube.Read(file)
+		if err != nil || len(us) != 1 {
+			t.Fatalf("witness of %s: %v\n%s", f.Rule, err, f.Witness.Object)
+		}
+		if err := k.ApplyObject(t.Context(), us[0], true); err != nil {
+			t.Errorf("the old CRD refuses the witness of %s: %v", f.Rule, err)
+		}
+		if f.Level != report.DataLost {
+			objs = append(objs, us[0])
+		}
+	}
+	if len(objs) < 3 {
+		t.Fatalf("%d witnesses, want 3 at least", len(objs))
+	}
+	if err := k.Apply(t.Context(), upgrade+"v2-unsafe.yaml", false); err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range objs {
+		// The API server takes up a new schema shortly after the update.
+		deadline := time.Now().Add(30 * time.Second)
+		for k.ApplyObject(t.Context(), u, true) == nil {
+			if time.Now().After(deadline) {
+				t.Fatalf("the new CRD takes %v", u.Object)
+			}
+		}
+	}
+	if err := k.Apply(t.Context(), upgrade+"v1.yaml", false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestE2ENoAccessIsOneClearLine(t *testing.T) {
+	dead := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+"clusters":[{"name":"x","cluster":{"server":"https://127.0.0.1:1"}}],"users":[{"name":"x","user":{}}]}`
+	if err := os.WriteFile(dead, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, kubeconfig := range []string{dead, filepath.Join(t.TempDir(), "none")} {
+		code, out, errs := sluice(t, "check", "--kubeconfig", kubeconfig, upgrade+"v2-unsafe.yaml")
+		if code != ExitFailed || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "no access to the cluster") {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q", kubeconfig, code, out, errs)
+		}
+	}
+}
