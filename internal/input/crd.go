@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -27,7 +26,7 @@ type valueError struct {
 // Error implements error.
 func (e *valueError) Error() string { return e.msg }
 
-// decoded is a definition and what there is to warn about, in the order of the text where it is known.
+// decoded is a definition and what there is to warn about.
 type decoded struct {
 	crd      *apiextensionsv1.CustomResourceDefinition
 	warnings []valueError
@@ -68,7 +67,6 @@ func decodeCRD(t *tree, root int32) (*decoded, error) {
 	for _, n := range m.unknown {
 		out.warn(n, t.path(root, n))
 	}
-	slices.SortStableFunc(out.warnings, func(a, b valueError) int { return int(a.node) - int(b.node) })
 	if out.crd.Name == "" {
 		return nil, &valueError{root, "CustomResourceDefinition without metadata.name"}
 	}

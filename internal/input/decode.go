@@ -1,6 +1,7 @@
 package input
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,15 +72,15 @@ func (l *loader) file(ctx context.Context, file string, data []byte) error {
 	if err != nil {
 		return located(file, err)
 	}
-	for _, c := range split(text) {
+	for _, c := range split(text, plain) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		start, line := c.content()
+		start := c.content()
 		if start < 0 {
 			continue
 		}
-		trees, err := parseChunk(ctx, c, start, plain)
+		trees, err := parseChunk(ctx, c, start)
 		if err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -87,11 +88,8 @@ func (l *loader) file(ctx context.Context, file string, data []byte) error {
 			return located(file, template(c, err))
 		}
 		for i, t := range trees {
-			d := &document{file: file, t: t, chunk: c, plain: plain, index: i}
-			if t.nodes[0].line > 0 {
-				line = int(t.nodes[0].line)
-			}
-			if err := l.object(d, 0, line, "", 0); err != nil {
+			d := &document{file: file, t: t, chunk: c, index: i}
+			if err := l.object(d, 0, "", 0); err != nil {
 				return err
 			}
 		}
@@ -100,13 +98,13 @@ func (l *loader) file(ctx context.Context, file string, data []byte) error {
 }
 
 // parseChunk parses a chunk, whose content begins at offset start, with the first parser that takes it.
-func parseChunk(ctx context.Context, c chunk, start int, plain bool) ([]*tree, error) {
+func parseChunk(ctx context.Context, c chunk, start int) ([]*tree, error) {
 	if c.text[start] == '{' {
 		if trees, ok := parseJSON(c.text, c.line); ok {
 			return trees, nil
 		}
 	}
-	if plain {
+	if c.plain {
 		if t := parseFast(c.text, c.line); t != nil {
 			return []*tree{t}, nil
 		}
@@ -147,7 +145,6 @@ type document struct {
 	file  string
 	t     *tree
 	chunk chunk
-	plain bool
 	index int
 	// whole finds places where t has none; nil until it is needed.
 	whole *Positions
@@ -155,9 +152,7 @@ type document struct {
 
 // positions makes the Positions of the object n.
 func (d *document) positions(n int32) *Positions {
-	return &Positions{
-		file: d.file, text: d.chunk.text, line: d.chunk.line, plain: d.plain, index: d.index, base: d.t.steps(n),
-	}
+	return &Positions{file: d.file, chunk: d.chunk, index: d.index, base: d.t.steps(n)}
 }
 
 // place is where node n stands.
@@ -174,7 +169,7 @@ func (d *document) place(n int32) report.Position {
 
 // object takes one object of a document: a definition, a list, or something to skip. kind is what to take it for if it
 // does not say.
-func (l *loader) object(d *document, n int32, line int, kind string, depth int) error {
+func (l *loader) object(d *document, n int32, kind string, depth int) error {
 	if k := d.t.nodes[n].kind; k == kindNull {
 		return nil
 	} else if k != kindMap {
@@ -189,7 +184,7 @@ func (l *loader) object(d *document, n int32, line int, kind string, depth int) 
 	case kind == "":
 		l.set.Skipped[NoKind]++
 	case kind == crdKind:
-		return l.definition(d, n, line)
+		return l.definition(d, n)
 	case strings.HasSuffix(kind, "List") && items != none && d.t.nodes[items].kind == kindList:
 		return l.list(d, items, strings.TrimSuffix(kind, "List"), depth)
 	default:
@@ -203,15 +198,15 @@ func (l *loader) list(d *document, items int32, kind string, depth int) error {
 		return &Error{Position: d.place(items), Msg: fmt.Sprintf("lists nested deeper than %d levels", maxListDepth)}
 	}
 	for c := d.t.nodes[items].first; c != none; c = d.t.nodes[c].next {
-		if err := l.object(d, c, 0, kind, depth+1); err != nil {
+		if err := l.object(d, c, kind, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// definition decodes a CustomResourceDefinition and adds it to the set. line is where it begins, 0 to look it up.
-func (l *loader) definition(d *document, n int32, line int) error {
+// definition decodes a CustomResourceDefinition and adds it to the set.
+func (l *loader) definition(d *document, n int32) error {
 	crd, err := decodeCRD(d.t, n)
 	if err != nil {
 		if value, ok := errors.AsType[*valueError](err); ok {
@@ -219,25 +214,26 @@ func (l *loader) definition(d *document, n int32, line int) error {
 		}
 		return err
 	}
-	if line == 0 {
-		line = d.place(n).Line
-	}
-	doc := Document{File: d.file, Line: line, CRD: crd.crd, Positions: d.positions(n)}
+	doc := Document{File: d.file, Line: d.place(n).Line, CRD: crd.crd, Positions: d.positions(n)}
 	if i, ok := l.byName[crd.crd.Name]; ok {
-		first := l.set.Documents[i]
-		if reflect.DeepEqual(first.CRD, crd.crd) {
+		earlier := l.set.Documents[i]
+		if reflect.DeepEqual(earlier.CRD, crd.crd) {
 			return nil
 		}
 		return &Error{
 			Position: report.Position{File: doc.File, Line: doc.Line},
 			Msg: fmt.Sprintf("CustomResourceDefinition %s stands here and, with other content, at %s:%d; one source may have it once",
-				crd.crd.Name, first.File, first.Line),
+				crd.crd.Name, earlier.File, earlier.Line),
 		}
 	}
 	l.byName[crd.crd.Name] = len(l.set.Documents)
 	l.set.Documents = append(l.set.Documents, doc)
+	first := len(l.set.Warnings)
 	for _, w := range crd.warnings {
 		l.set.Warnings = append(l.set.Warnings, Warning{Position: d.place(w.node), CRD: crd.crd.Name, Message: w.msg})
 	}
+	slices.SortStableFunc(l.set.Warnings[first:], func(a, b Warning) int {
+		return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
+	})
 	return nil
 }

@@ -23,9 +23,8 @@ func agree(t *testing.T, data []byte) (fast, all int) {
 	if err != nil {
 		return 0, 0
 	}
-	for _, c := range split(text) {
-		start, _ := c.content()
-		if start < 0 {
+	for _, c := range split(text, plain) {
+		if c.content() < 0 {
 			continue
 		}
 		all++
@@ -34,7 +33,7 @@ func agree(t *testing.T, data []byte) (fast, all int) {
 		if err == nil {
 			agreeCRD(t, library)
 		}
-		if plain {
+		if c.plain {
 			if got := parseFast(c.text, c.line); got != nil {
 				fast++
 				if err != nil {

@@ -13,9 +13,6 @@ import (
 	"sluice.dev/internal/limit"
 )
 
-// extensions are those of the files that are read in a directory.
-var extensions = []string{".yaml", ".yml", ".json"}
-
 // wanted is true for the names of files that are read in a directory.
 func wanted(name string) bool {
 	return !hidden(name) && slices.Contains(extensions, strings.ToLower(filepath.Ext(name)))

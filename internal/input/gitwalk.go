@@ -49,16 +49,17 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 			return err
 		}
 		n := len(w.files)
-		if err := w.start(ctx, full); errors.Is(err, ErrNotFound) {
+		here, err := w.start(ctx, full)
+		if err != nil {
+			return err
+		}
+		if !here {
 			missing = fmt.Errorf("%w: %q is not in revision %q of this repository", ErrNotFound, p, src.Rev)
 			if !src.Some {
 				return missing
 			}
-			continue
-		} else if err != nil {
-			return err
 		}
-		found = true
+		found = found || here
 		slices.SortFunc(w.files[n:], func(a, b gitEntry) int { return strings.Compare(a.name, b.name) })
 	}
 	if !found {
@@ -75,16 +76,13 @@ type gitWalker struct {
 	files []gitEntry
 }
 
-// start collects the file at p, or those below it.
-func (w *gitWalker) start(ctx context.Context, p string) error {
+// start collects the file at p, or those below it. It returns false where p is not in the tree.
+func (w *gitWalker) start(ctx context.Context, p string) (bool, error) {
 	entries, err := w.g.list(ctx, w.tree, p)
-	if err != nil {
-		return err
+	if err != nil || p != "" && len(entries) == 0 {
+		return false, err
 	}
-	if p != "" && len(entries) == 0 {
-		return ErrNotFound
-	}
-	return w.collect(ctx, entries, p, p, nil)
+	return true, w.collect(ctx, entries, p, p, nil)
 }
 
 // collect takes the entries of list(at): the entry at itself if it is a file, else those below it. They were reached

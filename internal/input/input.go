@@ -36,6 +36,9 @@ const (
 	maxListDepth = 8
 )
 
+// extensions are those of the files that are read in a directory.
+var extensions = []string{".yaml", ".yml", ".json"}
+
 // What a caller may want to tell apart with errors.Is.
 var (
 	// ErrNotFound says that a file or directory does not exist, or that a path is not in the git revision.

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v2"
+
+	"sluice.dev/internal/yamlerr"
 )
 
 // parseLibrary reads the YAML document s with the library that kubectl uses, and gives the result of
@@ -26,30 +27,45 @@ func parseLibrary(ctx context.Context, s string, line int) (*tree, error) {
 			return nil, &syntaxError{msg: fmt.Sprintf("has more than %d values in one document", maxNodes)}
 		}
 	}
-	dec := yaml.NewDecoder(&contextReader{ctx: ctx, r: strings.NewReader(s)})
-	dec.SetStrict(true)
-	var v any
-	// The end at once is an empty document.
-	if err := dec.Decode(&v); err != nil && !errors.Is(err, io.EOF) {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, explain(err, line)
-	}
-	var rest any
-	switch err := dec.Decode(&rest); {
-	case err == nil:
-		return nil, &syntaxError{msg: "a second document begins without a line of its own"}
-	case !errors.Is(err, io.EOF):
-		e := explain(err, line)
-		e.msg = "after the end of the document: " + e.msg
-		return nil, e
+	v, err := decodeYAML(ctx, s, line)
+	if err != nil {
+		return nil, err
 	}
 	c := converter{t: &tree{}, text: 4*len(s) + 1<<20}
 	if err := c.add(none, none, "", v, 0); err != nil {
 		return nil, err
 	}
 	return c.t, nil
+}
+
+// decodeYAML decodes the one document that s is.
+func decodeYAML(ctx context.Context, s string, line int) (v any, err error) {
+	defer yamlerr.Guard(&err)
+	dec := yaml.NewDecoder(&contextReader{ctx: ctx, r: strings.NewReader(s)})
+	dec.SetStrict(true)
+	// The end at once is an empty document.
+	if err := dec.Decode(&v); err != nil && !errors.Is(err, io.EOF) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, explain(err, s, line)
+	}
+	var rest any
+	switch err := dec.Decode(&rest); {
+	case err == nil:
+		return nil, &syntaxError{msg: "a second document begins without a line of its own"}
+	case !errors.Is(err, io.EOF):
+		e := explain(err, s, line)
+		e.msg = "after the end of the document: " + e.msg
+		return nil, e
+	}
+	return v, nil
+}
+
+// explain puts an error that the library has with the document text into one line.
+func explain(err error, text string, first int) *syntaxError {
+	line, msg := yamlerr.Explain(err, text, first)
+	return &syntaxError{line, msg}
 }
 
 // contextReader stops reading when its context ends.
@@ -193,24 +209,4 @@ func keyText(k any) (string, error) {
 		return "", &syntaxError{msg: "has null as a key; keys must be strings"}
 	}
 	return "", &syntaxError{msg: fmt.Sprintf("has a key of type %T; keys must be strings", k)}
-}
-
-var (
-	yamlLine      = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\n  )?(?:line (\d+): )?`)
-	yamlDuplicate = regexp.MustCompile(`^key (".*") already set in map$`)
-)
-
-// explain puts an error of the library into one line, with the line number counted from the given first line.
-func explain(err error, first int) *syntaxError {
-	text := err.Error()
-	m := yamlLine.FindStringSubmatch(text)
-	e := &syntaxError{msg: text[len(m[0]):]}
-	if n, err := strconv.Atoi(m[1]); err == nil {
-		e.line = first + n - 1
-	}
-	e.msg, _, _ = strings.Cut(e.msg, "\n")
-	if m := yamlDuplicate.FindStringSubmatch(e.msg); m != nil {
-		e.msg = "duplicate key " + m[1]
-	}
-	return e
 }

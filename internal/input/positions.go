@@ -7,6 +7,7 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 
+	"sluice.dev/internal/yamlerr"
 	"sluice.dev/report"
 )
 
@@ -14,10 +15,8 @@ import (
 // so that it costs nothing before. It is safe for concurrent use.
 type Positions struct {
 	file string
-	// text is the chunk with the document, beginning on line. index is which of its JSON values it is.
-	text  string
-	line  int
-	plain bool
+	// chunk has the document; index is which of its JSON values it is.
+	chunk chunk
 	index int
 	// base leads to the definition, for one that is an item of a list.
 	base []string
@@ -37,7 +36,7 @@ func (p *Positions) Find(path ...string) (report.Position, bool) {
 	}
 	p.once.Do(p.parse)
 	steps := append(slices.Clip(p.base), path...)
-	pos := report.Position{File: p.file, Line: p.line}
+	pos := report.Position{File: p.file, Line: p.chunk.line}
 	if line, col, ok := p.find(nil); ok {
 		pos.Line, pos.Column = line, col
 	}
@@ -52,24 +51,23 @@ func (p *Positions) Find(path ...string) (report.Position, bool) {
 }
 
 func (p *Positions) parse() {
-	p.tree = parsePlaced(chunk{p.text, p.line}, p.plain, p.index)
+	p.tree = parsePlaced(p.chunk, p.index)
 	if p.tree != nil {
 		return
 	}
-	var doc yamlv3.Node
-	if err := yamlv3.Unmarshal([]byte(p.text), &doc); err == nil && len(doc.Content) == 1 {
+	if doc, err := yamlerr.Nodes(p.chunk.text); err == nil && len(doc.Content) == 1 {
 		p.root = doc.Content[0]
 	}
 }
 
 // parsePlaced parses a chunk with one of the parsers that know places, nil where they refuse.
-func parsePlaced(c chunk, plain bool, index int) *tree {
-	if i, _ := c.content(); i >= 0 && c.text[i] == '{' {
+func parsePlaced(c chunk, index int) *tree {
+	if i := c.content(); i >= 0 && c.text[i] == '{' {
 		if trees, ok := parseJSON(c.text, c.line); ok && index < len(trees) {
 			return trees[index]
 		}
 	}
-	if !plain {
+	if !c.plain {
 		return nil
 	}
 	return parseFast(c.text, c.line)
@@ -91,7 +89,7 @@ func (p *Positions) find(steps []string) (line, col int, ok bool) {
 				return 0, 0, false
 			}
 		}
-		return place.Line + p.line - 1, place.Column, true
+		return place.Line + p.chunk.line - 1, place.Column, true
 	}
 	return 0, 0, false
 }

@@ -7,29 +7,37 @@ type chunk struct {
 	text string
 	// line is the number of its first line.
 	line int
+	// plain says that the fast parser may try it.
+	plain bool
 }
 
 // split cuts a YAML stream into its documents, at the lines that begin with --- or ... and a blank. Such a line ends a
 // document wherever it stands: within a quoted scalar YAML forbids it. Directives stay with the document that they
-// precede, and the line --- with the one that it begins.
-func split(s string) []chunk {
+// precede, and the line --- with the one that it begins. plain is what isPlain says of s.
+func split(s string, plain bool) []chunk {
 	var chunks []chunk
 	start, line, startLine := 0, 1, 1
+	odd := false
+	cut := func(end, next, nextLine int) {
+		chunks = append(chunks, chunk{s[start:end], startLine, plain && !odd})
+		start, startLine, odd = next, nextLine, false
+	}
 	for at := 0; ; {
 		if marker := markerAt(s, at); marker != 0 {
 			end := lineEnd(s, at)
 			switch {
 			case marker == '.' && blankLine(s[at+3:end]):
-				chunks = append(chunks, chunk{s[start:at], startLine})
-				start, startLine = end, line+1
-			case marker == '-' && !onlyDirectives(s[start:at]):
-				chunks = append(chunks, chunk{s[start:at], startLine})
-				start, startLine = at, line
+				cut(at, end, line+1)
+			case marker == '.':
+				odd = true
+			case !onlyDirectives(s[start:at]):
+				cut(at, at, line)
 			}
 		}
 		next := nextMarker(s, at)
 		if next < 0 {
-			return append(chunks, chunk{s[start:], startLine})
+			cut(len(s), len(s), line)
+			return chunks
 		}
 		line += strings.Count(s[at:next], "\n")
 		at = next
@@ -82,27 +90,22 @@ func onlyDirectives(s string) bool {
 	return found
 }
 
-// content is the offset of the first content of a chunk, and its line: not blank, no comment, no marker. It returns -1
-// where there is none.
-func (c chunk) content() (offset, line int) {
-	line = c.line
+// content is the offset of the first content of a chunk, which is neither blank nor a comment nor a marker; -1 where there
+// is none.
+func (c chunk) content() int {
 	i := 0
 	if markerAt(c.text, 0) == '-' {
 		i = 3
 	}
 	for i < len(c.text) {
 		switch c.text[i] {
-		case ' ', '\t', '\r':
+		case ' ', '\t', '\r', '\n':
 			i++
-		case '\n':
-			i++
-			line++
 		case '#':
 			i = lineEnd(c.text, i)
-			line++
 		default:
-			return i, line
+			return i
 		}
 	}
-	return -1, 0
+	return -1
 }

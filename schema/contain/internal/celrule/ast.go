@@ -200,5 +200,19 @@ func (e *expr) walk(f func(*expr)) {
 	f(e)
 }
 
+// mentions tells whether the name stands somewhere in e, other than where a macro binds it.
+func (e *expr) mentions(name string) bool {
+	if e.kind == ident {
+		return e.name == name || e.name == "."+name
+	}
+	n := e.binders()
+	for i, a := range e.args {
+		if (i == 0 || i > n) && a.mentions(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // isConst tells whether e is a literal of a scalar type.
 func (e *expr) isConst() bool { return e.kind == literal }

@@ -168,7 +168,7 @@ func isBool(e *expr, want bool) bool {
 	return e.kind == literal && ok && b == want
 }
 
-// conditional writes c ? a : b. Of the two forms that differ in the sign of c the smaller text is taken.
+// conditional writes c ? a : b. Of the two forms that differ in the sign of c the simpler one is taken.
 func (p *printer) conditional(e *expr, neg, boolean bool) string {
 	c, a, b := e.args[0], e.args[1], e.args[2]
 	if boolean || isLogical(c) {
@@ -183,11 +183,28 @@ func (p *printer) conditional(e *expr, neg, boolean bool) string {
 	if boolean {
 		branch = func(x *expr) string { return p.boolean(x, neg) }
 	}
-	pos, not := p.boolean(c, false), p.boolean(c, true)
-	if not < pos {
-		pos, a, b = not, b, a
+	c, negate, swap := p.unsigned(c)
+	if swap {
+		a, b = b, a
 	}
-	return wrap("?", pos, branch(a), branch(b))
+	return wrap("?", p.boolean(c, negate), branch(a), branch(b))
+}
+
+// unsigned takes the signs off a condition. It tells whether what remains has a simpler negation, and whether that
+// simpler form is the opposite of the condition.
+func (p *printer) unsigned(c *expr) (base *expr, negate, opposite bool) {
+	for c.kind == call && c.name == operators.LogicalNot {
+		c, opposite = c.args[0], !opposite
+	}
+	if c.kind == call {
+		switch c.name {
+		case operators.LessEquals, operators.GreaterEquals:
+			negate = true
+		case operators.NotEquals:
+			negate = !p.dyn && (c.args[0].isConst() || c.args[1].isConst())
+		}
+	}
+	return c, negate, opposite != negate
 }
 
 // isLogical tells whether the result of e is always a boolean or an error.

@@ -36,7 +36,6 @@ type Rule struct {
 	canon func() string
 	names func() map[string]bool
 	old   bool
-	dyn   bool
 }
 
 // theParser parses without macros, so that has(), all() and the like stay calls.
@@ -75,14 +74,7 @@ func Parse(text string) (*Rule, error) {
 	r := &Rule{root: root}
 	r.canon = sync.OnceValue(func() string { return canonical(root) })
 	r.names = sync.OnceValue(func() map[string]bool { return namesOf(root) })
-	root.walk(func(e *expr) {
-		switch {
-		case e.kind == ident && (e.name == oldSelf || e.name == "."+oldSelf):
-			r.old = true
-		case e.kind == call && e.name == "dyn":
-			r.dyn = true
-		}
-	})
+	r.old = root.mentions(oldSelf)
 	return r, nil
 }
 

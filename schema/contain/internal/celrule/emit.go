@@ -60,7 +60,13 @@ func emitLeaves(conj bool, leaves []*cond, depth int) logic.Formula {
 			f = junction(true, appendFlat(true, []logic.Formula{logic.Kinds(logic.NonNull)}, f))
 		}
 		has := logic.Formula(logic.Has{Name: s.name})
-		if !isTrue(f) {
+		switch {
+		case s.only:
+			has = one
+			if !isTrue(f) {
+				has = logic.And{one, logic.Items{F: f}}
+			}
+		case !isTrue(f):
 			has = logic.And{has, logic.Prop{Name: s.name, F: f}}
 		}
 		out = appendFlat(conj, out, has)

@@ -2,7 +2,7 @@ package celrule
 
 import (
 	"reflect"
-	"strings"
+	"unicode/utf8"
 
 	"sluice.dev/schema"
 
@@ -45,6 +45,10 @@ func (t *translator) equal(a, b sval) (boolV, error) {
 			return boolConst(a == b), nil
 		case strAt:
 			return t.oneOf(b, []string{string(a)}), nil
+		case schemeAt:
+			return schemeOf(b.of, []string{string(a)}), nil
+		case prefixAt:
+			return b.oneOf([]string{string(a)}), nil
 		}
 	case uintV:
 		if b, ok := b.(uintV); ok {
@@ -56,17 +60,17 @@ func (t *translator) equal(a, b sval) (boolV, error) {
 		}
 	}
 	if l, n := emptyList(a), sizeOf(b); l && n != nil {
-		return boolV{n.within(0, 0), n.within(1, logic.Unbounded)}, nil
+		return boolV{n.within(0, 0), n.within(1, maxSize)}, nil
 	}
 	if l, n := emptyList(b), sizeOf(a); l && n != nil {
-		return boolV{n.within(0, 0), n.within(1, logic.Unbounded)}, nil
+		return boolV{n.within(0, 0), n.within(1, maxSize)}, nil
 	}
 	return t.equalTerms(a, b)
 }
 
 func isConstant(v sval) bool {
 	switch v.(type) {
-	case intV, dblV, uintV, strV, rawV, typeV, nullV:
+	case intV, dblV, uintV, strV, rawV, typeV, nullV, durV:
 		return true
 	}
 	return false
@@ -113,19 +117,58 @@ func (t *translator) equalTerms(a, b sval) (boolV, error) {
 			valid = and(valid, n.valid())
 		}
 	}
-	scalar := isScalar(ta) && isScalar(tb)
-	if scalar && y.order() < x.order() {
+	if !isScalar(ta) || !isScalar(tb) {
+		// Equality of lists and maps may be an error, and then != is true: no exact pair of statements for both.
+		p, ok := a.(refV)
+		q, ok2 := b.(refV)
+		if !ok || !ok2 || p.node != q.node || !rawEqual(p.node) {
+			return boolV{}, errUnsupported
+		}
+	}
+	if y.order() < x.order() {
 		x, y = y, x
 	}
-	if reflect.DeepEqual(x, y) && scalar && !x.partial {
+	if reflect.DeepEqual(x, y) && !x.partial {
 		return boolV{valid, no}, nil
 	}
-	r := t.predicate(apply("==", "bool", !scalar, x, y))
-	if !scalar {
-		// Equality of lists and maps may be an error, and then != is true: no exact pair of statements for both.
-		return boolV{}, errUnsupported
+	if r, ok := t.enumerated(a, b); ok {
+		return r, nil
 	}
+	r := t.predicate(apply("==", "bool", false, x, y))
+	if r.t.op == opRel && len(x.refs) == 1 && len(y.refs) == 1 && x.text == mark && y.text == mark &&
+		x.refs[0].node == y.refs[0].node && rawEqual(x.refs[0].node) {
+		r.t.equal = &[2]ref{x.refs[0], y.refs[0]}
+	}
+	r = t.equalOpaque(a, b, r)
 	return boolV{and(valid, r.t), and(valid, r.f)}, nil
+}
+
+// maxEnum bounds the values that are tried one by one.
+const maxEnum = 12
+
+// enumerated compares two strings of which one has an enum.
+func (t *translator) enumerated(a, b sval) (boolV, bool) {
+	x, ok := a.(strAt)
+	y, ok2 := b.(strAt)
+	if !ok || !ok2 || !x.plain() || x.dyn || y.dyn {
+		return boolV{}, false
+	}
+	if n := len(x.node.Enum); n == 0 || n > maxEnum {
+		x, y = y, x
+	}
+	if n := len(x.node.Enum); n == 0 || n > maxEnum || !x.plain() {
+		return boolV{}, false
+	}
+	var ts, fs []*cond
+	for _, v := range x.node.Enum {
+		s, ok := v.(string)
+		if !ok {
+			return boolV{}, false
+		}
+		p, q := t.oneOf(x, []string{s}), t.oneOf(y, []string{s})
+		ts, fs = append(ts, and(p.t, q.t)), append(fs, and(p.t, q.f))
+	}
+	return boolV{or(ts...), or(fs...)}, true
 }
 
 func numeric(typ string) bool { return typ == "int" || typ == "double" || typ == "uint" }
@@ -137,20 +180,6 @@ func isScalar(typ string) bool {
 		return true
 	}
 	return false
-}
-
-// oneOf says that a string is one of several, or none.
-func (t *translator) oneOf(s strAt, consts []string) boolV {
-	var vs []any
-	for _, c := range consts {
-		if len(c) >= len(s.before)+len(s.after) && strings.HasPrefix(c, s.before) && strings.HasSuffix(c, s.after) {
-			vs = append(vs, c[len(s.before):len(c)-len(s.after)])
-		}
-	}
-	if len(vs) == 0 {
-		return boolV{no, yes}
-	}
-	return boolV{leaf(s.at, logic.Enum{Values: vs}), leaf(s.at, logic.Enum{Values: vs, Neg: true})}
 }
 
 // equalLists compares lists written in the rule.
@@ -181,7 +210,7 @@ func (t *translator) equalValues(a, b value) (boolV, error) {
 	if err != nil {
 		return boolV{}, err
 	}
-	return t.asBool(v)
+	return t.asBool(v, nil)
 }
 
 // fixed tells whether all elements of the list are always in it.
@@ -236,6 +265,16 @@ func (t *translator) inList(a sval, b listV) (value, error) {
 			return just(t.oneOf(s, consts)), nil
 		}
 	}
+	if s, ok := a.(prefixAt); ok {
+		if consts, ok := b.strings(); ok {
+			return just(s.oneOf(consts)), nil
+		}
+	}
+	if s, ok := a.(schemeAt); ok {
+		if consts, ok := b.strings(); ok {
+			return just(schemeOf(s.of, consts)), nil
+		}
+	}
 	ts, fs := []*cond{}, []*cond{}
 	for _, e := range b.elems {
 		r, err := t.equalValues(just(a), e.v)
@@ -243,7 +282,7 @@ func (t *translator) inList(a sval, b listV) (value, error) {
 			return nil, err
 		}
 		ts = append(ts, and(e.in, r.t))
-		fs = append(fs, or(not(e.in), r.f))
+		fs = append(fs, or(e.out, r.f))
 	}
 	return just(boolV{or(ts...), and(fs...)}), nil
 }
@@ -267,7 +306,7 @@ func (l listV) strings() ([]string, bool) {
 // inArray evaluates a in b for a list at a place.
 func (t *translator) inArray(a sval, b refV) (value, error) {
 	if !isConstant(a) {
-		if x, ok := a.(strAt); ok && scalarItems(b.node) && x.before+x.after == "" {
+		if _, ok := a.(strAt); ok && scalarItems(b.node) {
 			return t.total("in", a, b)
 		}
 		return t.partial("in", a, b)
@@ -300,7 +339,7 @@ func (t *translator) index(a, b sval, optional bool) (value, error) {
 		return nil, nil
 	case refV:
 		if !isMap(x.node) {
-			break
+			return t.indexArray(x, b, optional)
 		}
 		if s, ok := b.(strV); ok {
 			return t.selectField(a, string(s), optional)
@@ -318,8 +357,61 @@ func (t *translator) index(a, b sval, optional bool) (value, error) {
 		}
 	case listV:
 		return t.indexList(x, b, optional)
+	case termV:
+		if i, ok := b.(intV); ok && i == 0 && x.split != nil && !optional {
+			r, _ := utf8.DecodeRuneInString(x.split.sep)
+			return just(prefixAt{x.split.ref, allBut(r)}), nil
+		}
 	}
 	return nil, errUnsupported
+}
+
+// indexArray evaluates an index into a list at a place: known only where the list has one item or none.
+func (t *translator) indexArray(l refV, b sval, optional bool) (value, error) {
+	if l.node.Type != "array" || l.node.Items == nil {
+		return nil, errUnsupported
+	}
+	size := sizeAt{l.ref, logic.Array}
+	beyond, rest := yes, no // where the index is outside, where it is that of an item of which nothing is known
+	first := false          // it is that of the only item, where there is just one
+	switch i := b.(type) {
+	case intV:
+		if i >= 0 {
+			beyond, rest = size.within(0, int64(i)), size.within(int64(i)+1, maxSize)
+		}
+		if i == 0 {
+			first, rest = true, size.within(2, maxSize)
+		}
+	case numV: // such as size(list) - 1
+		s, ok := i.base.(sizeAt)
+		if !ok || !s.ref.at.equal(l.at) || i.at(1).dbl {
+			return nil, errUnsupported
+		}
+		first = i.at(1).i == 0
+		rest, beyond = size.within(2, maxSize), size.within(0, 1)
+		if first {
+			beyond = size.within(0, 0)
+		}
+	default:
+		return nil, errUnsupported
+	}
+	var out value
+	if first {
+		v, err := t.load(l.at.down(step{only: true}), l.node.Items)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range v {
+			if optional {
+				b.v = optV{b.v}
+			}
+			out = out.add(b.g, b.v)
+		}
+	}
+	if optional {
+		out = out.add(beyond, optV{})
+	}
+	return out.add(rest, lostV{}), nil
 }
 
 func (t *translator) indexList(l listV, b sval, optional bool) (value, error) {
@@ -343,7 +435,7 @@ func (t *translator) indexList(l listV, b sval, optional bool) (value, error) {
 // keyOf returns the map of whose keys v is the one that a macro is at.
 func (t *translator) keyOf(v sval) (ref, bool) {
 	s, ok := v.(strAt)
-	if !ok || len(s.at.path) > 0 || s.before+s.after != "" || !t.ranges[s.at.scope].key {
+	if !ok || len(s.at.path) > 0 || !s.plain() || !t.ranges[s.at.scope].key {
 		return ref{}, false
 	}
 	return t.ranges[s.at.scope].of, true
@@ -361,7 +453,7 @@ func (t *translator) constList(c constV) (listV, bool) {
 		if err != nil {
 			return listV{}, false
 		}
-		l.elems[i].in = yes
+		l.elems[i].in, l.elems[i].out = yes, no
 		if ok {
 			l.elems[i].v = just(v)
 		}

@@ -50,15 +50,5 @@ var knownFormats = map[string]bool{
 	"uri": true, "uuid": true, "byte": true, "date": true, "datetime": true,
 }
 
-// validate evaluates format.validate(s), an optional list of errors.
-func (t *translator) validate(f formatV, s sval) (value, error) {
-	x, ok := t.term(s)
-	if !ok || !knownFormats[string(f)] {
-		return nil, errUnsupported
-	}
-	b := t.predicate(apply("valid "+string(f), "bool", false, x))
-	return value{}.add(b.t, optV{}).add(b.f, optV{apply("errors "+string(f), "list", false, x)}), nil
-}
-
 // formulaText writes a formula, for IDs.
 func formulaText(f logic.Formula) string { return fmt.Sprintf("%#v", f) }

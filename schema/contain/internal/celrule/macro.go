@@ -1,7 +1,7 @@
 package celrule
 
 import (
-	"slices"
+	"errors"
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
@@ -9,17 +9,20 @@ import (
 
 // compr is a list of what a macro goes over, filtered and mapped: the items of a list or the keys of a map at a place.
 type compr struct {
+	t     *translator
 	of    ref
 	scope scope // of an item, or of a key; the value of the key is the next scope
 	elem  value // of an item
 	pred  boolV // which items count
+	// same is the size of a list of the items that are equal to another one; nothing else of it is known.
+	same value
 	// strict: an error of pred or elem is an error of the whole, as filter and map have it.
 	strict bool
 }
 
 // newCompr makes a scope for what stands in a list or a map. Where it is not kept, drop it.
 func (t *translator) newCompr(r ref) (*compr, error) {
-	c := &compr{of: r, scope: len(t.nodes), pred: boolConst(true)}
+	c := &compr{t: t, of: r, scope: len(t.nodes), pred: boolConst(true)}
 	if len(t.nodes)+2 > maxScopes {
 		return nil, errUnsupported
 	}
@@ -45,8 +48,9 @@ func (t *translator) drop(c *compr) {
 
 // quantifier goes over all of the list, counted or not.
 func (c *compr) quantifier(all bool) quantifier {
-	q := quantifier{all: all, mask: 1 << c.scope}
+	q := quantifier{all: all, mask: 1 << c.scope, spend: c.t.spend}
 	if c.of.node.Type == "array" {
+		q.list = &c.of
 		q.wrap = func(_ scope, f logic.Formula) *cond {
 			switch {
 			case all && isFalse(f):
@@ -62,6 +66,7 @@ func (c *compr) quantifier(all bool) quantifier {
 		}
 		return q
 	}
+	q.dict = &c.of
 	q.mask |= 2 << c.scope
 	q.wrap = func(s scope, f logic.Formula) *cond {
 		key := s == c.scope
@@ -89,11 +94,18 @@ func (c *compr) valid() (*cond, error) {
 	if !c.strict {
 		return yes, nil
 	}
-	return c.quantifier(true).over(or(c.pred.f, and(c.pred.t, c.elem.defined())))
+	d, err := c.elem.defined()
+	if err != nil {
+		return nil, err
+	}
+	return c.quantifier(true).over(or(c.pred.f, and(c.pred.t, d)))
 }
 
 // quantified evaluates all, exists or exists_one of what f says of an element.
 func (t *translator) quantified(name string, c *compr, f func(value) (boolV, error)) (value, error) {
+	if c.same != nil {
+		return nil, errMixed
+	}
 	valid, err := c.valid()
 	if err != nil {
 		return nil, err
@@ -104,18 +116,12 @@ func (t *translator) quantified(name string, c *compr, f func(value) (boolV, err
 	}
 	// What does not count decides nothing.
 	in, out := c.pred.t, c.pred.f
-	var r boolV
+	whenTrue, whenFalse := c.quantifier(name == "all"), c.quantifier(name != "all")
 	switch name {
 	case "all":
-		r.t, err = c.quantifier(true).over(or(out, and(in, b.t)))
-		if err == nil {
-			r.f, err = c.quantifier(false).over(and(in, b.f))
-		}
+		b = boolV{or(out, and(in, b.t)), and(in, b.f)}
 	case "exists":
-		r.t, err = c.quantifier(false).over(and(in, b.t))
-		if err == nil {
-			r.f, err = c.quantifier(true).over(or(out, and(in, b.f)))
-		}
+		b = boolV{and(in, b.t), or(out, and(in, b.f))}
 	default:
 		d := *c
 		d.pred = boolV{and(in, b.t), or(out, and(in, b.f))}
@@ -130,10 +136,20 @@ func (t *translator) quantified(name string, c *compr, f func(value) (boolV, err
 		})
 		return v, err
 	}
-	if err != nil {
+	var sure, maybe boolV
+	if sure.t, maybe.t, err = whenTrue.bounds(b.t); err != nil {
 		return nil, err
 	}
-	return value{}.add(valid, r), nil
+	if sure.f, maybe.f, err = whenFalse.bounds(b.f); err != nil {
+		return nil, err
+	}
+	if sure != maybe {
+		return nil, mixed{
+			boolV{and(valid, sure.t), and(valid, sure.f)},
+			boolV{and(valid, maybe.t), and(valid, maybe.f)},
+		}
+	}
+	return value{}.add(valid, sure), nil
 }
 
 // macro evaluates a call that binds variables.
@@ -152,10 +168,10 @@ func (t *translator) macro(e *expr, env *variable) (value, error) {
 	if name == "optMap" || name == "optFlatMap" {
 		return t.each(rng, func(s sval) (value, error) { return t.optMap(name, s, e.args[1].name, bodies[0], env) })
 	}
+	names := []string{e.args[1].name}
 	if n == 2 {
-		return nil, errUnsupported
+		names = append(names, e.args[2].name)
 	}
-	variableName := e.args[1].name
 	return t.each(rng, func(s sval) (value, error) {
 		if c, ok := s.(constV); ok {
 			if l, ok := t.constList(c); ok {
@@ -167,15 +183,34 @@ func (t *translator) macro(e *expr, env *variable) (value, error) {
 		}
 		switch s := s.(type) {
 		case listV:
-			return t.macroList(name, s, variableName, bodies, env)
+			return t.macroList(name, s, names, bodies, env)
 		case comprV:
-			return t.macroCompr(name, s.compr, variableName, bodies, &variable{scope: computed, up: env})
+			return t.macroCompr(name, s.compr, bodies, bind(names, s.elem, computed, env))
 		case refV:
 			c, err := t.newCompr(s.ref)
 			if err != nil {
 				return nil, err
 			}
-			return t.macroCompr(name, c, variableName, bodies, &variable{scope: c.scope, up: env})
+			mark := len(t.asides)
+			vars := bind(names, c.elem, c.scope, env)
+			if n == 2 && isMap(s.node) {
+				elem, err := t.load(place{scope: c.scope + 1}, s.node.Additional)
+				if err != nil {
+					return nil, err
+				}
+				vars = bind(names[:1], c.elem, c.scope, env)
+				vars = bind(names[1:], elem, c.scope+1, vars)
+			}
+			v, err := t.macroCompr(name, c, bodies, vars)
+			opaque := func() (boolV, error) { return t.opaque(e, env) }
+			if errors.Is(err, errMixed) || errors.Is(err, errUnsupported) {
+				t.asides = t.asides[:mark]
+				return t.few(e, env, s.ref, err)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return t.settle(mark, c.scope, v, name, opaque)
 		}
 		return nil, errUnsupported
 	})
@@ -196,9 +231,17 @@ func (t *translator) optMap(name string, s sval, varName string, body *expr, env
 	return t.each(v, func(s sval) (value, error) { return just(optV{s}), nil })
 }
 
-// macroCompr evaluates a macro over a list or a map at a place. The variable comes without its name and value.
-func (t *translator) macroCompr(name string, c *compr, varName string, bodies []*expr, v *variable) (value, error) {
-	v.name, v.val = varName, c.elem
+// bind binds the variables of a macro over a list: the item, and before it its index, of which nothing is known.
+func bind(names []string, elem value, s scope, env *variable) *variable {
+	if len(names) == 2 {
+		env = &variable{name: names[0], val: just(lostV{}), scope: computed, up: env}
+		names = names[1:]
+	}
+	return &variable{name: names[0], val: elem, scope: s, up: env}
+}
+
+// macroCompr evaluates a macro over a list or a map at a place.
+func (t *translator) macroCompr(name string, c *compr, bodies []*expr, v *variable) (value, error) {
 	switch name {
 	case "all", "exists", "exists_one", "existsOne":
 		if v.scope != computed {
@@ -207,14 +250,22 @@ func (t *translator) macroCompr(name string, c *compr, varName string, bodies []
 		if name == "existsOne" {
 			name = "exists_one"
 		}
-		return t.quantified(name, c, func(value) (boolV, error) { return t.boolean(bodies[0], v) })
+		return t.quantified(name, c, func(value) (boolV, error) {
+			b, err := t.boolean(bodies[0], v)
+			t.pure = err == nil && b.t.alone != nil
+			return b, err
+		})
 	case "filter", "map":
+		if c.same != nil {
+			return nil, errMixed
+		}
 		d := *c
 		if name == "filter" || len(bodies) == 2 {
 			p, err := t.boolean(bodies[0], v)
 			if err != nil {
 				return nil, err
 			}
+			t.pure = p.t.alone != nil
 			d.pred = boolV{and(c.pred.t, p.t), or(c.pred.f, and(c.pred.t, p.f))}
 		}
 		if name == "map" {
@@ -226,6 +277,12 @@ func (t *translator) macroCompr(name string, c *compr, varName string, bodies []
 		}
 		d.strict = true
 		valid, err := d.valid()
+		if errors.Is(err, errMixed) && name == "filter" {
+			if n, ok := t.countSame(&d); ok {
+				d.same = n
+				return just(comprV{&d}), nil
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -236,33 +293,36 @@ func (t *translator) macroCompr(name string, c *compr, varName string, bodies []
 }
 
 // macroList evaluates a macro over a list written in the rule.
-func (t *translator) macroList(name string, l listV, varName string, bodies []*expr, env *variable) (value, error) {
+func (t *translator) macroList(name string, l listV, names []string, bodies []*expr, env *variable) (value, error) {
 	var ts, fs []*cond
 	var elems []element
 	guard := yes
-	for _, e := range l.elems {
-		v := &variable{name: varName, val: e.v, scope: computed, up: env}
+	for i, e := range l.elems {
+		v := bind(names, e.v, computed, env)
+		if len(names) == 2 && l.fixed() {
+			v.up.val = just(intV(i))
+		}
 		switch name {
 		case "all", "exists":
 			b, err := t.boolean(bodies[0], v)
 			if err != nil {
 				return nil, err
 			}
-			out := not(e.in)
+			out := e.out
 			if name == "all" {
 				ts, fs = append(ts, or(out, b.t)), append(fs, and(e.in, b.f))
 			} else {
 				ts, fs = append(ts, and(e.in, b.t)), append(fs, or(out, b.f))
 			}
 		case "exists_one", "existsOne", "filter", "map":
-			next := element{e.v, e.in}
+			next := e
 			if name != "map" || len(bodies) == 2 {
 				b, err := t.boolean(bodies[0], v)
 				if err != nil {
 					return nil, err
 				}
-				guard = and(guard, or(not(e.in), b.t, b.f))
-				next.in = and(e.in, b.t)
+				guard = and(guard, or(e.out, b.t, b.f))
+				next.in, next.out = and(e.in, b.t), or(e.out, b.f)
 			}
 			if name == "map" {
 				m, err := t.value(bodies[len(bodies)-1], v)
@@ -272,7 +332,11 @@ func (t *translator) macroList(name string, l listV, varName string, bodies []*e
 				next.v = m
 			}
 			if name == "map" || name == "filter" {
-				guard = and(guard, or(not(next.in), next.v.defined()))
+				d, err := next.v.defined()
+				if err != nil {
+					return nil, err
+				}
+				guard = and(guard, or(next.out, d))
 			}
 			elems = append(elems, next)
 		default:
@@ -287,56 +351,46 @@ func (t *translator) macroList(name string, l listV, varName string, bodies []*e
 	case "filter", "map":
 		return value{}.add(guard, listV{elems}), nil
 	}
-	counts, err := t.counts(listV{elems})
+	n, err := t.counts(listV{elems})
 	if err != nil {
 		return nil, err
 	}
-	one, others := no, no
-	for _, c := range counts {
-		if c.v == intV(1) {
-			one = c.g
-		} else {
-			others = or(others, c.g)
-		}
-	}
-	return value{}.add(guard, boolV{one, others}), nil
+	r, err := t.equalValues(n, just(intV(1)))
+	return value{}.add(guard, r), err
 }
 
-// counts returns how many elements a list written in the rule may have.
+// counts returns how many elements a list written in the rule has.
 func (t *translator) counts(l listV) (value, error) {
-	out := []*cond{yes}
+	var bits []bit
+	always := 0
 	for _, e := range l.elems {
 		if e.in.op == opTrue {
-			out = slices.Insert(out, 0, no)
-			continue
+			always++
+		} else {
+			bits = append(bits, bit{e.in, e.out})
 		}
-		absent := not(e.in)
-		next := make([]*cond, len(out)+1)
-		size := 0
-		for i := range next {
-			next[i] = no
-			if i < len(out) {
-				next[i] = and(out[i], absent)
-			}
-			if i > 0 {
-				next[i] = or(next[i], and(out[i-1], e.in))
-			}
-			size += next[i].size
-		}
-		if size > maxCond {
-			return nil, errUnsupported
-		}
-		out = next
 	}
-	var v value
-	for i, c := range out {
-		v = v.add(c, intV(i))
+	if len(bits) == 0 {
+		return just(intV(always)), nil
 	}
-	return v, nil
+	if len(bits) > maxBits {
+		return nil, errUnsupported
+	}
+	n := newNum(sumOf{bits})
+	if always > 0 {
+		n, _ = n.withConst('+', num{i: int64(always)}, false)
+	}
+	return just(n), nil
 }
 
 // comprSize evaluates the size of a filtered list: how many items count.
 func (t *translator) comprSize(c *compr) (value, error) {
+	if c.same != nil {
+		return c.same, nil
+	}
+	if v, ok := t.countSame(c); ok {
+		return v, nil
+	}
 	valid, err := c.valid()
 	if err != nil {
 		return nil, err
@@ -348,34 +402,32 @@ func (t *translator) comprSize(c *compr) (value, error) {
 	if c.pred.t.op == opTrue {
 		return value{}.add(valid, newNum(sizeAt{c.of, kind})), nil
 	}
-	b := countAt{size: sizeAt{c.of, kind}}
-	if b.all, err = c.quantifier(true).over(c.pred.t); err != nil {
-		return nil, err
-	}
+	b := countAt{t: t, size: sizeAt{c.of, kind}}
 	if b.some, err = c.quantifier(false).over(c.pred.t); err != nil {
 		return nil, err
 	}
-	f, ok := emit(c.pred.t)
-	if !ok || c.pred.t.scopes != 1<<c.scope {
-		return nil, errMixed
+	if all, err := c.quantifier(true).over(c.pred.t); err == nil && c.pred.t.scopes == 1<<c.scope {
+		if f, ok := emit(c.pred.t); ok {
+			b.all, b.id = all, digest(formulaText(f))
+		}
 	}
-	b.id = digest(formulaText(f))
 	return value{}.add(valid, newNum(b)), nil
 }
 
 // countAt is how many items of a list are as a formula says.
 type countAt struct {
+	t         *translator
 	size      sizeAt
-	all, some *cond // that all are, that one is
+	all, some *cond // that all are, that one is; all is nil where only that can be said
 	id        string
 }
 
-func (b countAt) bounds() (int64, int64) { return 0, 1<<63 - 1 }
+func (b countAt) bounds() (int64, int64) { return 0, maxSize }
 func (b countAt) at(i int64) num         { return num{i: i} }
 func (b countAt) term() (termV, bool)    { return termV{}, false }
 
 func (b countAt) within(lo, hi int64) *cond {
-	if hi == 1<<63-1 {
+	if hi >= maxSize {
 		return b.atLeast(lo)
 	}
 	return and(b.atLeast(lo), not(b.atLeast(hi+1)))
@@ -389,6 +441,10 @@ func (b countAt) atLeast(n int64) *cond {
 	case n == 1:
 		return b.some
 	}
+	if b.all == nil {
+		b.t.fail = errMixed
+		return no
+	}
 	// At least n says at least 2, 3 and so on: so that one bound implies another.
 	var unknown []*cond
 	for k := int64(2); k <= n && k <= 9; k++ {
@@ -398,5 +454,5 @@ func (b countAt) atLeast(n int64) *cond {
 		}
 		unknown = append(unknown, leaf(b.size.ref.at, logic.Opaque{ID: "at least " + writeConst(m) + " of " + b.id}))
 	}
-	return and(b.size.within(n, 1<<63-1), b.some, or(b.all, and(unknown...)))
+	return and(b.size.within(n, maxSize), b.some, or(b.all, and(unknown...)))
 }

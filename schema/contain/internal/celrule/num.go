@@ -77,8 +77,9 @@ type numV struct {
 	base   numBase
 	lo, hi int64 // indices without an error
 	ops    []numOp
-	down   bool // decreasing
-	dyn    bool // its type is known at run time only
+	down   bool   // decreasing
+	dyn    bool   // its type is known at run time only
+	typ    string // in CEL, empty for int and double
 }
 
 func newNum(b numBase) numV {
@@ -119,7 +120,7 @@ func (n numV) apply(op numOp, down bool) numV {
 	ops := make([]numOp, len(n.ops)+1)
 	copy(ops, n.ops)
 	ops[len(n.ops)] = op
-	return numV{base: n.base, lo: lo, hi: hi, ops: ops, down: n.down != down, dyn: n.dyn}
+	return numV{base: n.base, lo: lo, hi: hi, ops: ops, down: n.down != down, dyn: n.dyn, typ: n.typ}
 }
 
 // search returns the smallest index for whose number f is true, f being false before it and true from it on; the index
@@ -273,6 +274,8 @@ func constNum(v sval) (num, bool) {
 		return num{i: int64(v)}, true
 	case dblV:
 		return num{dbl: true, d: float64(v)}, true
+	case durV:
+		return num{i: int64(v)}, true
 	}
 	return num{}, false
 }
@@ -367,6 +370,9 @@ func (n numV) withConst(op byte, c num, flipped bool) (numV, bool) {
 	return n.apply(step, down), true
 }
 
+// result returns n as a value, an error where a step failed.
+func (n numV) result() value { return value{}.add(n.valid(), n) }
+
 // intAt is an Int at a place.
 type intAt struct{ ref }
 
@@ -418,16 +424,22 @@ func (b floatAt) within(lo, hi int64) *cond {
 }
 func (b floatAt) term() (termV, bool) { return termV{text: mark, refs: []ref{b.ref}}, true }
 
+// maxSize is larger than any string, list or map can be.
+const maxSize = 1 << 40
+
 // sizeAt is the size of a string, a list or a map at a place.
 type sizeAt struct {
 	ref
 	kind logic.Kind
 }
 
-func (b sizeAt) bounds() (int64, int64) { return 0, math.MaxInt64 }
+func (b sizeAt) bounds() (int64, int64) { return 0, maxSize }
 func (b sizeAt) at(i int64) num         { return num{i: i} }
 func (b sizeAt) within(lo, hi int64) *cond {
-	if lo == 0 && hi == math.MaxInt64 {
+	if hi >= maxSize {
+		hi = logic.Unbounded
+	}
+	if lo == 0 && hi == logic.Unbounded {
 		return leaf(b.ref.at, logic.True)
 	}
 	switch b.kind {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"sluice.dev/schema/contain/internal/logic"
 )
@@ -43,11 +44,13 @@ func (t *translator) term(v sval) (termV, bool) {
 	case mapV:
 		return termV{text: "{}", typ: "map"}, true
 	case strAt:
-		x := termV{text: mark, refs: []ref{v.ref}, typ: "string"}
-		if v.before+v.after != "" {
-			x.text = wrap("+", writeConst(v.before), mark, writeConst(v.after))
-		}
-		return x, true
+		return termV{text: v.text(), refs: []ref{v.ref}, typ: "string"}, true
+	case prefixAt:
+		return termV{text: v.text(), refs: []ref{v.ref}, typ: "string"}, true
+	case schemeAt:
+		return termV{text: wrap("getScheme", wrap("url", mark)), refs: []ref{v.of.ref}, typ: "string"}, true
+	case durV:
+		return termV{text: time.Duration(v).String(), typ: durationType}, true
 	case numV:
 		x, ok := v.base.term()
 		if !ok {
@@ -99,7 +102,7 @@ func (x termV) order() string {
 	for _, r := range x.refs {
 		b.WriteString(" " + strconv.Itoa(r.at.scope))
 		for _, s := range r.at.path {
-			b.WriteString("." + strconv.Quote(s.name))
+			b.WriteString(s.text())
 		}
 	}
 	return b.String()
@@ -143,7 +146,7 @@ func (t *translator) predicate(x termV) boolV {
 			path = path[len(at.path):]
 		}
 		for _, s := range path {
-			b.WriteString("." + strconv.Quote(s.name))
+			b.WriteString(s.text())
 		}
 		b.WriteString(" " + t.wholeShape(r.node) + ">")
 	}

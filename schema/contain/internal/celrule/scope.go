@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
@@ -37,7 +38,7 @@ func typed(n *schema.Node) string {
 		case "byte":
 			return "bytes"
 		case "duration":
-			return "google.protobuf.Duration"
+			return durationType
 		case "date", "date-time":
 			return "google.protobuf.Timestamp"
 		}
@@ -106,7 +107,7 @@ func (t *translator) load(at place, n *schema.Node) (value, error) {
 		there = kind(logic.NonNull)
 	}
 	if n.IntOrString {
-		s := strAt{ref: r, dyn: true}
+		s := strAt{ref: r, hi: -1, dyn: true}
 		i := newNum(intAt{r})
 		i.dyn = true
 		return out.add(kind(logic.String), s).add(kind(logic.Int), i), nil
@@ -120,10 +121,14 @@ func (t *translator) load(at place, n *schema.Node) (value, error) {
 		}
 		return out.add(there, refV{r}), nil
 	case "string":
-		if typ := typed(n); typ != "" {
+		if typ := typed(n); typ == durationType {
+			d := newNum(durationIn{ref: r, t: t, formatted: true})
+			d.typ = typ
+			return out.add(there, d), nil
+		} else if typ != "" {
 			return out.add(there, termV{text: mark, refs: []ref{r}, typ: typ}), nil
 		}
-		return out.add(there, strAt{ref: r}), nil
+		return out.add(there, strAt{ref: r, hi: -1}), nil
 	case "boolean":
 		return out.add(there, boolV{
 			leaf(at, logic.Enum{Values: []any{true}}), leaf(at, logic.Enum{Values: []any{false}}),
@@ -203,7 +208,7 @@ func (t *translator) propertyAt(r ref, name string) (child, error) {
 		vs, err := t.load(r.at.down(step{name: key}), cn)
 		return child{vs, lacks}, err
 	}
-	vs, err := t.load(r.at.down(step{key, cn.Nullable}), cn)
+	vs, err := t.load(r.at.down(step{name: key, nullable: cn.Nullable}), cn)
 	if err != nil {
 		return child{}, err
 	}
@@ -236,7 +241,12 @@ func (t *translator) constant(x any, n *schema.Node) (sval, bool, error) {
 		if n.IntOrString || n.Type == "string" && typed(n) == "" {
 			return strV(x), true, nil
 		}
-		if typ := typed(n); typ != "" {
+		typ := typed(n)
+		if typ == durationType {
+			d, err := strfmt.ParseDuration(x)
+			return durV(d), err == nil, nil
+		}
+		if typ != "" {
 			return termV{text: wrap("const", writeConst(x), n.Format), typ: typ, partial: true}, true, nil
 		}
 	case int64:

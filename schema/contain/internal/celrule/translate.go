@@ -85,6 +85,13 @@ type translator struct {
 	work   int
 	metas  map[*schema.Node]*schema.Node
 	shapes map[*schema.Node]string
+	asides []aside
+	pure   bool  // the last body of a macro was nothing but a comparison of an item with the others
+	fail   error // of a statement that could not be made
+	// While copies is positive, the list stands for one with copies-1 times the same item.
+	copies int
+	copyOf ref
+	copy   listV
 }
 
 // rangeOf says what the values of a scope are.
@@ -172,18 +179,32 @@ func (t *translator) tryBoolean(e *expr, env *variable) (boolV, error) {
 	if err != nil {
 		return boolV{}, err
 	}
-	return t.asBool(v)
+	return t.asBool(v, func() (boolV, error) { return t.opaque(e, env) })
 }
 
-// asBool joins the branches of a boolean value.
-func (t *translator) asBool(v value) (boolV, error) {
+// asBool joins the branches of a boolean value. Where the value is lost, the opaque statement decides.
+func (t *translator) asBool(v value, opaque func() (boolV, error)) (boolV, error) {
 	var ts, fs []*cond
 	for _, b := range v {
-		bv, ok := b.v.(boolV)
-		if x, isTerm := b.v.(termV); isTerm && (x.typ == "" || x.typ == "bool") {
-			bv, ok = t.predicate(x), true
-		}
-		if !ok {
+		var bv boolV
+		switch x := b.v.(type) {
+		case boolV:
+			bv = x
+		case termV:
+			if x.typ != "" && x.typ != "bool" {
+				return boolV{}, errUnsupported
+			}
+			bv = t.predicate(x)
+		case lostV:
+			if opaque == nil {
+				return boolV{}, errUnsupported
+			}
+			o, err := opaque()
+			if err != nil {
+				return boolV{}, err
+			}
+			bv = o
+		default:
 			if isDyn(b.v) {
 				continue
 			}
@@ -204,11 +225,25 @@ func (t *translator) value(e *expr, env *variable) (value, error) {
 	if err != nil {
 		return nil, err
 	}
-	v = v.merge()
+	if t.fail != nil {
+		err, t.fail = t.fail, nil
+		return nil, err
+	}
+	v = t.replaced(v.merge())
 	if len(v) > maxBranches {
 		return nil, errUnsupported
 	}
-	return v, t.spend(len(v))
+	size := 0
+	for _, b := range v {
+		size += b.g.size
+		if bv, ok := b.v.(boolV); ok {
+			size += bv.t.size + bv.f.size
+		}
+	}
+	if size > 4*maxCond {
+		return nil, errBudget
+	}
+	return v, t.spend(len(v) + size/64)
 }
 
 func (t *translator) tryValue(e *expr, env *variable) (value, error) {
@@ -237,8 +272,12 @@ func (t *translator) tryValue(e *expr, env *variable) (value, error) {
 			if err != nil {
 				return nil, err
 			}
-			elems[i] = element{v, yes}
-			guard = and(guard, v.defined())
+			d, err := v.defined()
+			if err != nil {
+				return nil, err
+			}
+			elems[i] = element{v, yes, no}
+			guard = and(guard, d)
 		}
 		return value{}.add(guard, listV{elems}), nil
 	case mapping:
@@ -272,11 +311,18 @@ func literalValue(v any) value {
 	return nil
 }
 
-// each evaluates f for each branch and joins the results.
+// each evaluates f for each branch and joins the results. What cannot be evaluated is lost for that branch only.
 func (t *translator) each(v value, f func(sval) (value, error)) (value, error) {
 	var out value
 	for _, b := range v {
+		if _, lost := b.v.(lostV); lost {
+			out = out.add(b.g, lostV{})
+			continue
+		}
 		w, err := f(b.v)
+		if errors.Is(err, errUnsupported) || errors.Is(err, errMixed) {
+			w, err = just(lostV{}), nil
+		}
 		if err != nil {
 			return nil, err
 		}

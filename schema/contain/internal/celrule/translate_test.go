@@ -3,6 +3,7 @@ package celrule
 import (
 	"encoding/json"
 	"regexp"
+	"sync"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -16,9 +17,19 @@ import (
 type reChecker struct{}
 
 func (reChecker) MatchPattern(expr, s string) bool {
-	re, err := regexp.Compile(expr)
-	return err == nil && re.MatchString(s)
+	re, ok := compiled.Load(expr)
+	if !ok {
+		c, err := regexp.Compile(expr)
+		if err != nil {
+			return false
+		}
+		re, _ = compiled.LoadOrStore(expr, c)
+	}
+	return re.(*regexp.Regexp).MatchString(s)
 }
+
+var compiled sync.Map
+
 func (reChecker) MatchFormat(string, string) bool { return true }
 
 func node(t testing.TB, text string) *schema.Node {

@@ -23,12 +23,19 @@ type (
 	typeV string
 	// boolV is true where t, false where f, an error elsewhere.
 	boolV struct{ t, f *cond }
-	// strAt is a plain string at a place, between two constant ones.
+	// lostV is a value of which nothing is known, or an error.
+	lostV struct{}
+	// strAt is a string made of one at a place: the code points from lo to before hi (all from lo, where hi is negative),
+	// with ASCII letters in lower ('l') or upper ('u') case, between two constant strings.
 	strAt struct {
 		ref
+		lo, hi        int
+		fold          byte
 		before, after string
 		dyn           bool // its type is known at run time only
 	}
+	// schemeAt is the scheme of the URL that a string is.
+	schemeAt struct{ of strAt }
 	// refV is an object, a map or a list at a place.
 	refV struct{ ref }
 	// constV is an object, a map or a list that comes from a default, with the schema of where it stands.
@@ -53,32 +60,36 @@ type (
 		typ  string // the name of its type in CEL, empty where not known
 		// partial: it may be an error though all that it is made of is none.
 		partial bool
+		of      *strAt   // of a URL: the string that it was converted from
+		split   *partsOf // of a list: the string that was split
 	}
 )
 
-func (nullV) sval()   {}
-func (intV) sval()    {}
-func (dblV) sval()    {}
-func (uintV) sval()   {}
-func (strV) sval()    {}
-func (rawV) sval()    {}
-func (typeV) sval()   {}
-func (boolV) sval()   {}
-func (numV) sval()    {}
-func (strAt) sval()   {}
-func (refV) sval()    {}
-func (constV) sval()  {}
-func (listV) sval()   {}
-func (mapV) sval()    {}
-func (comprV) sval()  {}
-func (optV) sval()    {}
-func (formatV) sval() {}
-func (termV) sval()   {}
+func (nullV) sval()    {}
+func (lostV) sval()    {}
+func (intV) sval()     {}
+func (dblV) sval()     {}
+func (uintV) sval()    {}
+func (strV) sval()     {}
+func (rawV) sval()     {}
+func (typeV) sval()    {}
+func (boolV) sval()    {}
+func (numV) sval()     {}
+func (strAt) sval()    {}
+func (schemeAt) sval() {}
+func (refV) sval()     {}
+func (constV) sval()   {}
+func (listV) sval()    {}
+func (mapV) sval()     {}
+func (comprV) sval()   {}
+func (optV) sval()     {}
+func (formatV) sval()  {}
+func (termV) sval()    {}
 
 // element is one of a list written in the rule, which it has where the condition holds.
 type element struct {
-	v  value
-	in *cond
+	v       value
+	in, out *cond // that it is in the list, that it is not
 }
 
 // branch is a value that an expression has where the guard holds.
@@ -115,29 +126,37 @@ func (v value) under(g *cond) value {
 	return out
 }
 
-// defined says where the value is no error.
-func (v value) defined() *cond {
+// defined says where the value is no error. It fails where that is not known.
+func (v value) defined() (*cond, error) {
 	var parts []*cond
 	for _, b := range v {
 		g := b.g
-		if bv, ok := b.v.(boolV); ok {
+		switch bv := b.v.(type) {
+		case boolV:
 			g = and(g, or(bv.t, bv.f))
+		case lostV:
+			return nil, errUnsupported
+		case termV:
+			if bv.partial {
+				return nil, errUnsupported
+			}
 		}
 		parts = append(parts, g)
 	}
-	return or(parts...)
+	return or(parts...), nil
 }
 
-// merge joins branches with the same constant.
+// merge joins branches with the same constant, and all into one where all are booleans.
 func (v value) merge() value {
 	if len(v) < 2 {
 		return v
 	}
 	var out value
+	var ts, fs []*cond
 next:
 	for _, b := range v {
-		switch b.v.(type) {
-		case intV, strV, dblV, nullV:
+		switch x := b.v.(type) {
+		case intV, strV, dblV, nullV, lostV:
 			for i := range out {
 				if out[i].v == b.v {
 					out[i].g = or(out[i].g, b.g)
@@ -145,17 +164,12 @@ next:
 				}
 			}
 		case boolV:
-			for i := range out {
-				if o, ok := out[i].v.(boolV); ok {
-					bv := b.v.(boolV)
-					out[i] = branch{or(out[i].g, b.g), boolV{
-						or(and(out[i].g, o.t), and(b.g, bv.t)), or(and(out[i].g, o.f), and(b.g, bv.f)),
-					}}
-					continue next
-				}
-			}
+			ts, fs = append(ts, and(b.g, x.t)), append(fs, and(b.g, x.f))
 		}
 		out = append(out, b)
+	}
+	if len(ts) == len(v) {
+		return just(boolV{or(ts...), or(fs...)})
 	}
 	return out
 }

@@ -1,0 +1,134 @@
+package input
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	yamlv3 "go.yaml.in/yaml/v3"
+
+	"sluice.dev/report"
+)
+
+func TestFind(t *testing.T) {
+	yaml := "# x\n---\n" + crd("as.x.io") + "  versions:\n  - name: v1\n    served: true\n  -\n    name: v2\n"
+	for _, tt := range []struct {
+		name, text string
+		path       []string
+		line, col  int
+		partly     bool
+	}{
+		{name: "the definition itself", text: yaml, line: 3, col: 1},
+		{name: "a key", text: yaml, path: []string{"spec", "group"}, line: 8, col: 3},
+		{name: "an item", text: yaml, path: []string{"spec", "versions", "0"}, line: 12, col: 5},
+		{name: "a key of an item", text: yaml, path: []string{"spec", "versions", "1", "name"}, line: 15, col: 5},
+		{name: "what is not there gives what is around it", text: yaml, path: []string{"spec", "versions", "1", "schema", "x"}, line: 15, col: 5, partly: true},
+		{name: "an item too many", text: yaml, path: []string{"spec", "versions", "2"}, line: 11, col: 3, partly: true},
+		{name: "no index", text: yaml, path: []string{"spec", "versions", "x"}, line: 11, col: 3, partly: true},
+		{name: "below a scalar", text: yaml, path: []string{"spec", "group", "x"}, line: 8, col: 3, partly: true},
+		{
+			name: "in a list", text: "kind: List\nitems:\n- kind: Pod\n-\n" + indent(crd("as.x.io"), "    "),
+			path: []string{"metadata", "name"}, line: 8, col: 7,
+		},
+		{
+			name: "in JSON after JSON",
+			text: "{}\n{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\",\n \"metadata\":{\"name\":\"as.x.io\"}}",
+			path: []string{"metadata", "name"}, line: 3, col: 14,
+		},
+		{
+			name: "through an alias", text: "---\n" + crd("as.x.io") + "  versions:\n  - &v\n    name: v1\n    schema: {openAPIV3Schema: {type: object}}\n  - *v\n",
+			path: []string{"spec", "versions", "1", "schema", "openAPIV3Schema"}, line: 13, col: 14,
+		},
+		{
+			name: "through a merge key", text: crd("as.x.io") + "  x: &v\n    name: v1\n  versions:\n  - <<: [{a: b}, *v]\n    served: true\n",
+			path: []string{"spec", "versions", "0", "name"}, line: 10, col: 5,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			set, err := Decode(t.Context(), "f", []byte(tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, ok := set.Documents[0].Positions.Find(tt.path...)
+			want := report.Position{File: "f", Line: tt.line, Column: tt.col}
+			if got != want || ok == tt.partly {
+				t.Errorf("got %+v, %t; want %+v, %t", got, ok, want, !tt.partly)
+			}
+		})
+	}
+}
+
+func TestFindIsSafeForConcurrentUse(t *testing.T) {
+	set, err := Decode(t.Context(), "f", []byte(crd("as.x.io")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if pos, ok := set.Documents[0].Positions.Find("spec", "group"); !ok || pos.Line != 6 {
+				t.Errorf("got %+v, %t", pos, ok)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestFindOnNothing(t *testing.T) {
+	var p *Positions
+	if pos, ok := p.Find("spec"); ok || pos != (report.Position{}) {
+		t.Errorf("got %+v, %t", pos, ok)
+	}
+}
+
+// TestPlacesAgree compares the places of the fast parser with those of the library's next version.
+func TestPlacesAgree(t *testing.T) {
+	data, err := os.ReadFile("testdata/widgets.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	tr := parseFast(text[strings.Index(text, "---"):], 2)
+	if tr == nil {
+		t.Fatal("the fast parser refuses the fixture")
+	}
+	var doc yamlv3.Node
+	if err := yamlv3.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	var walk func(n *yamlv3.Node, path []string)
+	walk = func(n *yamlv3.Node, path []string) {
+		add := func(steps []string, place *yamlv3.Node) {
+			want = append(want, strings.Join(steps, "/"))
+			i := tr.find(0, steps...)
+			if i == none {
+				t.Errorf("%q is missing", steps)
+				return
+			}
+			if diff := cmp.Diff([]int{place.Line, place.Column}, []int{int(tr.nodes[i].line), int(tr.nodes[i].col)}); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", steps, diff)
+			}
+			got = append(got, strings.Join(tr.steps(i), "/"))
+		}
+		for i := 0; i < len(n.Content); i++ {
+			steps := append(slices.Clip(path), "")
+			place := n.Content[i]
+			if n.Kind == yamlv3.MappingNode {
+				steps[len(path)] = place.Value
+				i++
+			} else {
+				steps[len(path)] = string(rune('0' + i))
+			}
+			add(steps, place)
+			walk(n.Content[i], steps)
+		}
+	}
+	walk(doc.Content[0], nil)
+	if diff := cmp.Diff(want, got); diff != "" || len(want) < 50 {
+		t.Errorf("%d paths (-want +got):\n%s", len(want), diff)
+	}
+}

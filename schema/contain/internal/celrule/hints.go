@@ -1,0 +1,355 @@
+package celrule
+
+import (
+	"cmp"
+	"math"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/cel-go/common/operators"
+
+	"sluice.dev/schema"
+)
+
+// Hint names values that are worth a try at a place because a rule mentions them there.
+type Hint struct {
+	// Path leads from self to the place: names of properties and keys as they stand in JSON, [Items] for all items of a
+	// list, [Values] for all values of a map, [Keys] at the end for its keys.
+	Path []string
+	// Values are decoded JSON scalars of the type of the place: constants of the rule and their neighbours.
+	Values []any
+	// Sizes are numbers of items or properties, where the place is a list or a map.
+	Sizes []int64
+}
+
+// Steps of a [Hint] that are no names.
+const (
+	Items  = "[]"
+	Values = "{}"
+	Keys   = "{key}"
+)
+
+// Hints returns what the rule mentions of each place, in the order of the paths. They serve a search for values that
+// an opaque part of the rule refuses or accepts; there is no promise that one does.
+func Hints(r *Rule, s Scope) []Hint {
+	if s.Spine == nil {
+		return nil
+	}
+	h := &hinter{t: newTranslator(s), found: map[string]*Hint{}}
+	h.walk(r.root, &hintVar{name: self, at: &hintAt{node: h.t.nodes[0]}})
+	out := make([]Hint, 0, len(h.found))
+	for _, x := range h.found {
+		out = append(out, *x)
+	}
+	slices.SortFunc(out, func(a, b Hint) int { return slices.Compare(a.Path, b.Path) })
+	return out
+}
+
+// maxHints bounds the values of one place.
+const maxHints = 64
+
+type hintAt struct {
+	path []string
+	node *schema.Node
+}
+
+type hintVar struct {
+	name string
+	at   *hintAt // nil where not known
+	up   *hintVar
+}
+
+type hinter struct {
+	t     *translator
+	found map[string]*Hint
+}
+
+// walk visits all parts of e; vars are what the names mean.
+func (h *hinter) walk(e *expr, vars *hintVar) {
+	n := e.binders()
+	if n > 0 {
+		h.walk(e.args[0], vars)
+		inner := vars
+		at := h.at(e.args[0], vars)
+		for i, v := range e.args[1 : n+1] {
+			inner = &hintVar{v.name, h.element(at, i, n, e.name), inner}
+		}
+		for _, b := range e.args[n+1:] {
+			h.walk(b, inner)
+		}
+		return
+	}
+	if e.kind == call && !e.isHas() {
+		switch e.name {
+		case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
+		default:
+			h.atom(e, vars)
+		}
+	}
+	for _, a := range e.args {
+		h.walk(a, vars)
+	}
+}
+
+// element returns the place that the i-th of n variables stands for.
+func (h *hinter) element(at *hintAt, i, n int, macro string) *hintAt {
+	switch {
+	case at == nil:
+		return nil
+	case macro == "optMap" || macro == "optFlatMap":
+		return at
+	case isMap(at.node) && i == 0:
+		return at.down(Keys, &schema.Node{Type: "string"})
+	case isMap(at.node):
+		return at.down(Values, h.t.seen(at.node.Additional))
+	case at.node.Type == "array" && at.node.Items != nil && i == n-1:
+		return at.down(Items, h.t.seen(at.node.Items))
+	}
+	return nil
+}
+
+func (a *hintAt) down(name string, n *schema.Node) *hintAt {
+	return &hintAt{append(slices.Clone(a.path), name), n}
+}
+
+// at returns the place that an expression stands for, nil where it is no place.
+func (h *hinter) at(e *expr, vars *hintVar) *hintAt {
+	switch {
+	case e.kind == ident:
+		for v := vars; v != nil; v = v.up {
+			if v.name == e.name {
+				return v.at
+			}
+		}
+	case e.kind == sel:
+		return h.child(h.at(e.args[0], vars), e.name)
+	case e.kind != call:
+	case e.name == operators.OptSelect || e.name == operators.Index || e.name == operators.OptIndex:
+		at := h.at(e.args[0], vars)
+		if name, ok := e.args[1].val.(string); ok && e.args[1].kind == literal {
+			return h.child(at, name)
+		}
+		if at != nil {
+			return h.element(at, 1, 2, "")
+		}
+	case e.name == "orValue" || e.name == "value" || e.name == "filter" && len(e.args) > 0:
+		return h.at(e.args[0], vars)
+	case e.name == operators.Conditional:
+		if at := h.at(e.args[1], vars); at != nil {
+			return at
+		}
+		return h.at(e.args[2], vars)
+	}
+	return nil
+}
+
+func (h *hinter) child(at *hintAt, name string) *hintAt {
+	if at == nil {
+		return nil
+	}
+	c, key, err := childNode(at.node, name)
+	if err != nil {
+		return nil
+	}
+	return at.down(key, h.t.seen(c))
+}
+
+// atom gives all constants below e to all places below e.
+func (h *hinter) atom(e *expr, vars *hintVar) {
+	var places []*hintAt
+	var consts []any
+	var visit func(x *expr)
+	visit = func(x *expr) {
+		if at := h.at(x, vars); at != nil {
+			places = append(places, at)
+			return
+		}
+		if x.kind == literal {
+			consts = append(consts, x.val)
+			return
+		}
+		if x.kind == call {
+			consts = append(consts, samples[x.name]...)
+		}
+		if x.kind == call && x.name == "matches" && len(x.args) == 2 {
+			if re, ok := x.args[1].val.(string); ok {
+				consts = append(consts, sampleOf(re))
+			}
+		}
+		if x.binders() > 0 {
+			visit(x.args[0])
+			return
+		}
+		for _, a := range x.args {
+			visit(a)
+		}
+	}
+	visit(e)
+	for _, p := range places {
+		for _, c := range consts {
+			h.add(p, c)
+		}
+	}
+}
+
+// samples are strings that functions look for.
+var samples = map[string][]any{
+	"isIP":      {"10.0.0.1", "::1", "x"},
+	"ip":        {"10.0.0.1", "::1"},
+	"isCIDR":    {"10.0.0.0/8", "::/0", "x"},
+	"cidr":      {"10.0.0.0/8", "::/0"},
+	"isURL":     {"http://a", "/a", "x"},
+	"url":       {"http://a", "/a"},
+	"duration":  {"1s", "0s", "x"},
+	"timestamp": {"2020-01-01T00:00:00Z", "x"},
+	"quantity":  {"1", "1Gi", "x"},
+	"int":       {"0", "1", "x"},
+	"double":    {"0", "1.5", "x"},
+	"validate":  {"a", "A", "-", ""},
+	"split":     {"a", ""},
+}
+
+// add notes a constant at a place, in the type of the place, and its neighbours.
+func (h *hinter) add(at *hintAt, c any) {
+	key := strings.Join(at.path, "\x00")
+	x := h.found[key]
+	if x == nil {
+		x = &Hint{Path: at.path}
+		h.found[key] = x
+	}
+	n := at.node
+	i, isInt := c.(int64)
+	f, isFloat := c.(float64)
+	s, isString := c.(string)
+	if u, ok := c.(uint64); ok && u <= math.MaxInt64 {
+		i, isInt = int64(u), true
+	}
+	near := []int64{i}
+	if i > math.MinInt64 {
+		near = append(near, i-1)
+	}
+	if i < math.MaxInt64 {
+		near = append(near, i+1)
+	}
+	switch {
+	case n.Type == "array" || isMap(n):
+		for _, v := range near {
+			if isInt && v >= 0 && v < 1_000 {
+				x.Sizes = insert(x.Sizes, v)
+			}
+		}
+		if isString || isInt || isFloat {
+			if e := h.element(at, 0, 1, ""); e != nil && e.node.Type != "array" && e.node.Type != "object" {
+				h.add(e, c)
+			}
+		}
+	case n.Type == "integer" || n.Type == "number" || n.IntOrString && isInt:
+		if isInt {
+			for _, v := range near {
+				x.value(v)
+			}
+		}
+		if isFloat && n.Type == "number" {
+			for _, v := range []float64{f, f - 1, f + 1, math.Nextafter(f, math.Inf(1)), math.Nextafter(f, math.Inf(-1))} {
+				x.value(v)
+			}
+		}
+	case n.Type == "string" || n.IntOrString:
+		if isInt {
+			for _, v := range near {
+				x.value(strconv.FormatInt(v, 10))
+				if v >= 0 && v < 1_000 {
+					x.value(strings.Repeat("a", int(v)))
+				}
+			}
+		}
+		if isString {
+			h.addString(x, s)
+		}
+	case n.Type == "boolean":
+		x.value(true)
+		x.value(false)
+	}
+}
+
+func (h *hinter) addString(x *Hint, s string) {
+	x.value(s)
+	x.value(s + "a")
+	x.value("a" + s)
+	if s != "" {
+		x.value(s[:len(s)-1])
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		x.value((d - 1).String())
+		x.value((d + 1).String())
+	}
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyz") == "" {
+		x.value(s + "://a")
+	}
+}
+
+// value adds a value, unless it is there or there are too many.
+func (x *Hint) value(v any) {
+	if s, ok := v.(string); ok {
+		v = strings.ToValidUTF8(s, "")
+	}
+	if len(x.Values) < maxHints && !slices.Contains(x.Values, v) {
+		x.Values = append(x.Values, v)
+	}
+}
+
+func insert[T cmp.Ordered](xs []T, x T) []T {
+	i, ok := slices.BinarySearch(xs, x)
+	if ok || len(xs) >= maxHints {
+		return xs
+	}
+	return slices.Insert(xs, i, x)
+}
+
+// sampleOf returns a short string in which a regular expression finds a match, as a rule.
+func sampleOf(expr string) string {
+	re, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return ""
+	}
+	var b strings.Builder
+	sample(&b, re.Simplify(), 0)
+	return b.String()
+}
+
+func sample(b *strings.Builder, re *syntax.Regexp, depth int) {
+	if depth > 100 || b.Len() > 1_000 {
+		return
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		for _, r := range re.Rune {
+			b.WriteRune(r)
+		}
+	case syntax.OpCharClass:
+		if len(re.Rune) > 0 {
+			r := re.Rune[0]
+			for i := 0; i+1 < len(re.Rune); i += 2 { // a letter, if there is one
+				if re.Rune[i] <= 'a' && 'a' <= re.Rune[i+1] {
+					r = 'a'
+				}
+			}
+			b.WriteRune(r)
+		}
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		b.WriteByte('a')
+	case syntax.OpConcat, syntax.OpCapture, syntax.OpPlus:
+		for _, s := range re.Sub {
+			sample(b, s, depth+1)
+		}
+	case syntax.OpAlternate:
+		sample(b, re.Sub[0], depth+1)
+	case syntax.OpRepeat:
+		for range min(re.Min, 100) {
+			sample(b, re.Sub[0], depth+1)
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package celrule
+
+import (
+	"regexp"
+	"strings"
+	"time"
+
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// Functions of the libraries of Kubernetes are opaque, but for what is certain by the look of the string: a pattern that
+// is enough, and one that is necessary.
+
+// known is what patterns tell of an opaque statement about a string.
+type known struct{ enough, needed string }
+
+const octet = `(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])`
+const anySuffix = `(?:[numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)`
+const anyRest = `(?:\.[0-9]*)?` + anySuffix + `?`
+const rest = `(?:\.[0-9]{0,30})?` + suffix + `?`
+const suffix = `(?:[numkMGTPE]|[KMGTPE]i)`
+const ipv4 = `(?:` + octet + `\.){3}` + octet
+
+// isX is what is known of the functions that tell whether a string can be converted (k8s.io/apiserver/pkg/cel/library).
+var isX = map[string]known{
+	"isURL": {
+		`\A(?:[a-zA-Z][a-zA-Z0-9+.-]*://[a-zA-Z0-9.-]+(?::[0-9]*)?)?/[a-zA-Z0-9._~/-]*\z|\A[a-zA-Z][a-zA-Z0-9+.-]*://[a-zA-Z0-9.-]+\z`,
+		`\A(?:/|\*\z|[a-zA-Z][a-zA-Z0-9+.-]*:)`,
+	},
+	"isIP":   {`\A` + ipv4 + `\z`, `\A(?:` + ipv4 + `|[0-9a-fA-F.]*:[0-9a-fA-F.:]*)\z`},
+	"isCIDR": {`\A` + ipv4 + `/(?:[12]?[0-9]|3[0-2])\z`, `\A(?:` + ipv4 + `/(?:[12]?[0-9]|3[0-2])|[0-9a-fA-F.]*:[0-9a-fA-F.:]*/[0-9]+)\z`},
+	"isQuantity": {
+		// The digits may be missing, as long as there is something.
+		`\A(?:[+-][0-9]{0,30}` + rest + `|[0-9]{1,30}` + rest + `|\.[0-9]{0,30}` + suffix + `?|` + suffix + `)\z`,
+		`\A(?:[+-][0-9]*` + anyRest + `|[0-9]+` + anyRest + `|\.[0-9]*` + anySuffix + `?|` + anySuffix + `)\z`,
+	},
+}
+
+// refine adds what is known to an opaque statement about a string.
+func refine(at place, k known, b boolV) boolV {
+	pat := func(expr string, neg bool) *cond { return leaf(at, logic.Pattern{Expr: expr, Neg: neg}) }
+	r := b
+	if k.needed != "" {
+		r.t, r.f = and(pat(k.needed, false), r.t), or(pat(k.needed, true), r.f)
+	}
+	if k.enough != "" {
+		r.t, r.f = or(pat(k.enough, false), r.t), and(pat(k.enough, true), r.f)
+	}
+	return r
+}
+
+// isA evaluates isURL and the like.
+func (t *translator) isA(name string, a sval) (boolV, bool) {
+	k, ok := isX[name]
+	x, ok2 := t.term(a)
+	if !ok || !ok2 || x.typ != "string" {
+		return boolV{}, false
+	}
+	b := t.predicate(apply(name, "bool", false, x))
+	switch s := a.(type) {
+	case strV:
+		enough, needed := regexp.MustCompile(k.enough), regexp.MustCompile(k.needed)
+		if m := enough.MatchString(string(s)); m || !needed.MatchString(string(s)) {
+			return boolConst(m), true
+		}
+	case strAt:
+		if s.plain() && !x.partial {
+			return refine(s.at, k, b), true
+		}
+	}
+	return b, true
+}
+
+// conversions from strings, and the function that tells whether they fail.
+var conversions = map[string]string{"url": "isURL", "ip": "isIP", "cidr": "isCIDR", "quantity": "isQuantity"}
+
+// fromString evaluates url(s) and the like: an error where the string cannot be converted.
+func (t *translator) fromString(name string, a sval) (value, bool) {
+	is, ok := conversions[name]
+	if !ok {
+		return nil, false
+	}
+	valid, ok := t.isA(is, a)
+	x, ok2 := t.term(a)
+	if !ok || !ok2 || x.partial {
+		return nil, false
+	}
+	out := apply(name, name, false, x)
+	if s, ok := a.(strAt); ok {
+		out.of = &s
+	}
+	return value{}.add(valid.t, out), true
+}
+
+var scheme = regexp.MustCompile(`\A[a-zA-Z][a-zA-Z0-9+.-]*:`)
+
+// schemeOf says that the scheme of a URL is one of several, or none (getScheme in net/url).
+func schemeOf(s strAt, consts []string) boolV {
+	var alts []string
+	none := false
+	for _, c := range consts {
+		switch {
+		case c == "":
+			none = true
+		case scheme.MatchString(c+":") && c == strings.ToLower(c) && !strings.Contains(c, ":"):
+			alts = append(alts, regexp.QuoteMeta(c))
+		}
+	}
+	ts, fs := []*cond{}, []*cond{}
+	add := func(b boolV) { ts, fs = append(ts, b.t), append(fs, b.f) }
+	if len(alts) > 0 {
+		add(matching(s.ref, `\A(?i:`+strings.Join(alts, "|")+`):`))
+	}
+	if none {
+		b := matching(s.ref, scheme.String())
+		add(boolV{b.f, b.t})
+	}
+	return boolV{or(ts...), and(fs...)}
+}
+
+// durV is a constant duration in nanoseconds.
+type durV int64
+
+func (durV) sval() {}
+
+const durationType = "google.protobuf.Duration"
+
+// durationIn is the duration that a string is read as, in nanoseconds, which are the index: by duration(), or by the
+// format duration.
+type durationIn struct {
+	ref
+	t         *translator
+	formatted bool
+}
+
+func (b durationIn) bounds() (int64, int64) { return -1 << 63, 1<<63 - 1 }
+func (b durationIn) at(i int64) num         { return num{i: i} }
+
+func (b durationIn) term() (termV, bool) {
+	x := termV{text: mark, refs: []ref{b.ref}, typ: durationType}
+	if !b.formatted {
+		x.text = wrap("duration", mark)
+	}
+	return x, true
+}
+
+func (b durationIn) within(lo, hi int64) *cond {
+	if hi == 1<<63-1 {
+		return b.atLeast(lo).t
+	}
+	return and(b.atLeast(lo).t, b.atLeast(hi+1).f)
+}
+
+// ladder are durations that stand between others, so that a bound implies another.
+var ladder = []int64{0, int64(time.Millisecond), int64(time.Second), int64(time.Minute), int64(time.Hour)}
+
+const (
+	units    = `(?:ns|us|µs|μs|ms|s|m|h)`
+	duration = `\A[+-]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)` + units + `)+)\z`
+	// shortDuration are those that cannot overflow.
+	shortDuration = `\A[+-]?(?:0|(?:(?:[0-9]{1,5}(?:\.[0-9]{0,9})?h|[0-9]{1,6}(?:\.[0-9]{0,9})?m|[0-9]{1,8}(?:\.[0-9]{0,9})?s|` +
+		`[0-9]{1,11}(?:\.[0-9]{0,9})?ms|[0-9]{1,14}(?:\.[0-9]{0,9})?(?:us|µs|μs)|[0-9]{1,17}(?:\.[0-9]{0,9})?ns)){1,20})\z`
+)
+
+var unitSizes = []struct {
+	name string
+	size int64
+}{{"ns", 1}, {"us|µs|μs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}
+
+// atLeast says that the duration is k or more, or less.
+func (b durationIn) atLeast(k int64) boolV {
+	if k == -1<<63 {
+		return boolConst(true)
+	}
+	x, _ := b.term()
+	opaque := func(k int64) boolV {
+		return b.t.predicate(apply("at least "+time.Duration(k).String(), "bool", false, x))
+	}
+	r := opaque(k)
+	for _, l := range ladder {
+		switch {
+		case l < k:
+			r.t = and(r.t, opaque(l).t)
+		case l > k:
+			r.f = and(r.f, opaque(l).f)
+		}
+	}
+	if b.formatted || k < 0 {
+		return r
+	}
+	if k == 0 {
+		return refineBoth(b.ref.at, r, `\A[^-]`, `\A-(?:.*[a-zµμ])?0*[1-9]`)
+	}
+	var large, small []string
+	for _, u := range unitSizes {
+		c := (k-1)/u.size + 1
+		large = append(large, `0*`+decimals(uint64(c), 1e19)+`(?:\.[0-9]*)?(?:`+u.name+`)`)
+		if n := k / u.size; n > 0 {
+			small = append(small, `0*`+decimals(0, uint64(n-1))+`(?:\.[0-9]*)?(?:`+u.name+`)`)
+		}
+	}
+	enough := `\A\+?(?:[0-9].*[a-zµμ]|\..*[a-zµμ])?(?:` + strings.Join(large, "|") + `)(?:[0-9.]|\z)`
+	never := `\A-|\A\+?(?:0|(?:[0.]+` + units + `)+`
+	if len(small) > 0 {
+		never += `|` + strings.Join(small, "|")
+	}
+	return refineBoth(b.ref.at, r, enough, never+`)\z`)
+}
+
+// refineBoth adds patterns that are enough for true and for false.
+func refineBoth(at place, b boolV, enough, never string) boolV {
+	pat := func(expr string, neg bool) *cond { return leaf(at, logic.Pattern{Expr: expr, Neg: neg}) }
+	return boolV{
+		or(pat(enough, false), and(pat(never, true), b.t)),
+		or(pat(never, false), and(pat(enough, true), b.f)),
+	}
+}
+
+// toDuration evaluates duration(a).
+func (t *translator) toDuration(a sval) (value, bool) {
+	switch a := a.(type) {
+	case durV:
+		return just(a), true
+	case strV:
+		d, err := time.ParseDuration(string(a))
+		if err != nil {
+			return nil, true
+		}
+		return just(durV(d)), true
+	case strAt:
+		if !a.plain() {
+			return nil, false
+		}
+		x, _ := t.term(a)
+		valid := refine(a.at, known{shortDuration, duration}, t.predicate(apply("is duration", "bool", false, x)))
+		n := newNum(durationIn{ref: a.ref, t: t})
+		n.typ = durationType
+		return value{}.add(valid.t, n), true
+	case numV:
+		if a.typ == durationType {
+			return just(a), true
+		}
+	}
+	return nil, false
+}
+
+// Formats of the format library: a pattern and the longest length (k8s.io/apimachinery/pkg/util/validation).
+const (
+	label1123 = `[a-z0-9](?:[-a-z0-9]*[a-z0-9])?`
+	label1035 = `[a-z](?:[-a-z0-9]*[a-z0-9])?`
+	nameValue = `(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`
+)
+
+var formatPatterns = map[string]struct {
+	pattern string
+	max     int64
+}{
+	"dns1123Label":     {`\A` + label1123 + `\z`, 63},
+	"dns1123Subdomain": {`\A` + label1123 + `(?:\.` + label1123 + `)*\z`, 253},
+	"dns1035Label":     {`\A` + label1035 + `\z`, 63},
+	"labelValue":       {`\A(?:` + nameValue + `)?\z`, 63},
+}
+
+// validate evaluates format.validate(s), an optional list of errors.
+func (t *translator) validate(f formatV, s sval) (value, error) {
+	x, ok := t.term(s)
+	if !ok || !knownFormats[string(f)] || x.typ != "string" || x.partial {
+		return nil, errUnsupported
+	}
+	b := t.predicate(apply("valid "+string(f), "bool", false, x))
+	a, isAt := s.(strAt)
+	if p, ok := formatPatterns[string(f)]; ok && isAt && a.plain() {
+		m := matching(a.ref, p.pattern)
+		n := newNum(sizeAt{a.ref, logic.String})
+		short, long := n.compareConst(le, num{i: p.max})
+		b = boolV{and(m.t, short), or(m.f, long)}
+	}
+	return value{}.add(b.t, optV{}).add(b.f, optV{apply("errors "+string(f), "list", false, x)}), nil
+}

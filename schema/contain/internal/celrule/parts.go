@@ -1,0 +1,172 @@
+package celrule
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// partsOf is how many parts a string has between separators of one code point.
+type partsOf struct {
+	ref
+	t   *translator
+	sep string
+}
+
+func (b partsOf) bounds() (int64, int64) { return 1, maxSize }
+func (b partsOf) at(i int64) num         { return num{i: i} }
+
+func (b partsOf) term() (termV, bool) {
+	return termV{text: wrap("parts", mark, writeConst(b.sep)), refs: []ref{b.ref}, typ: "int"}, true
+}
+
+func (b partsOf) within(lo, hi int64) *cond {
+	if lo > maxRepeat || hi > maxRepeat && hi < maxSize {
+		return b.t.between(b, lo, hi)
+	}
+	q := regexp.QuoteMeta(b.sep)
+	other := "[^" + escapeClass(b.sep) + "]*"
+	times := "{" + strconv.FormatInt(lo-1, 10) + ","
+	if hi < maxSize {
+		times += strconv.FormatInt(hi-1, 10)
+	}
+	return leaf(b.ref.at, logic.Pattern{Expr: `\A` + other + "(?:" + q + other + ")" + times + `}\z`})
+}
+
+// escapeClass writes a code point for use in a class of a regular expression.
+func escapeClass(s string) string {
+	r, _ := utf8.DecodeRuneInString(s)
+	return `\x{` + strconv.FormatInt(int64(r), 16) + `}`
+}
+
+// indexIn is where a constant stands first in a string, -1 for nowhere.
+type indexIn struct {
+	ref
+	t   *translator
+	sub string
+}
+
+func (b indexIn) bounds() (int64, int64) { return -1, maxSize }
+func (b indexIn) at(i int64) num         { return num{i: i} }
+
+func (b indexIn) term() (termV, bool) {
+	return termV{text: wrap("index", mark, writeConst(b.sub)), refs: []ref{b.ref}, typ: "int"}, true
+}
+
+func (b indexIn) within(lo, hi int64) *cond {
+	if lo > maxRepeat || hi > maxRepeat && hi < maxSize {
+		return b.t.between(b, lo, hi)
+	}
+	// upTo says that the constant stands at n or before.
+	upTo := func(n int64) boolV {
+		p := regexp.QuoteMeta(b.sub)
+		switch {
+		case n < 0:
+			return boolConst(false)
+		case n < maxSize:
+			p = `\A(?s:.{0,` + strconv.FormatInt(n, 10) + `})` + p
+		}
+		return matching(b.ref, p)
+	}
+	if lo < 0 {
+		return or(upTo(maxSize).f, upTo(hi).t)
+	}
+	return and(upTo(hi).t, upTo(lo-1).f)
+}
+
+// between says of a number that is not understood that it is within bounds.
+func (t *translator) between(b numBase, lo, hi int64) *cond {
+	x, _ := b.term()
+	return t.predicate(apply("between "+strconv.FormatInt(lo, 10)+" and "+strconv.FormatInt(hi, 10), "bool", false, x)).t
+}
+
+// ordered compares a string with a constant, in the order of code points, which for UTF-8 is that of bytes.
+func ordered(s strAt, o ordering, c string) boolV {
+	// The strings that are greater: those that go on after c, and those with a greater code point somewhere before.
+	var alts []string
+	if o == ge || o == lt {
+		alts = append(alts, regexp.QuoteMeta(c))
+	} else {
+		alts = append(alts, regexp.QuoteMeta(c)+`(?s:.)`)
+	}
+	for i, r := range c {
+		if r < utf8.MaxRune {
+			alts = append(alts, regexp.QuoteMeta(c[:i])+`[\x{`+strconv.FormatInt(int64(r)+1, 16)+`}-\x{10FFFF}]`)
+		}
+	}
+	b := matching(s.ref, `\A(?:`+strings.Join(alts, "|")+`)`)
+	if o == lt || o == le {
+		return boolV{b.f, b.t}
+	}
+	return b
+}
+
+// maxOrdered is the longest constant that strings are compared with.
+const maxOrdered = 200
+
+// sets evaluates functions of the sets library for a list of plain strings at a place and one of constants.
+func (t *translator) sets(name string, a, b sval) (value, error) {
+	atA, ok := a.(refV)
+	atB, ok2 := b.(refV)
+	la, okA := a.(listV)
+	lb, okB := b.(listV)
+	var at refV
+	var l listV
+	switch {
+	case ok && okB:
+		at, l = atA, lb
+	case ok2 && okA:
+		at, l = atB, la
+	default:
+		return t.named("sets."+name, "bool", true, []sval{a, b})
+	}
+	consts, okC := l.strings()
+	n := at.node
+	if !okC || n.Type != "array" || n.Items == nil || n.Items.Type != "string" || n.Items.IntOrString || n.Items.Nullable || typed(n.Items) != "" {
+		return nil, errUnsupported
+	}
+	has := func() ([]boolV, error) {
+		out := make([]boolV, len(consts))
+		for i, c := range consts {
+			v, err := t.inArray(strV(c), at)
+			if err != nil {
+				return nil, err
+			}
+			if out[i], err = t.asBool(v, nil); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	each, err := has()
+	if err != nil {
+		return nil, err
+	}
+	all, some := boolConst(true), boolConst(false)
+	for _, b := range each {
+		all = boolV{and(all.t, b.t), or(all.f, b.f)}
+		some = boolV{or(some.t, b.t), and(some.f, b.f)}
+	}
+	values := make([]any, len(consts))
+	for i, c := range consts {
+		values[i] = c
+	}
+	only := boolV{
+		leaf(at.at, logic.Items{F: logic.Enum{Values: values}}),
+		leaf(at.at, logic.SomeItem{F: logic.Enum{Values: values, Neg: true}}),
+	}
+	switch {
+	case name == "intersects":
+		return just(some), nil
+	case name == "contains" && ok:
+		return just(all), nil
+	case name == "contains":
+		return just(only), nil
+	case name == "equivalent":
+		return just(boolV{and(all.t, only.t), or(all.f, only.f)}), nil
+	}
+	return nil, errUnsupported
+}

@@ -1,0 +1,129 @@
+package celrule
+
+import (
+	"regexp"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// prefixAt is the longest beginning of a string at a place that has only code points of a class: what s.find('^[class]+')
+// gives, or s.split(c)[0].
+type prefixAt struct {
+	ref
+	class []rune // pairs of first and last
+}
+
+func (prefixAt) sval() {}
+
+// prefixOf reads an expression like ^([^/]+) as a class.
+func prefixOf(expr string) ([]rune, bool) {
+	re, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil || re.Op != syntax.OpConcat || len(re.Sub) != 2 || re.Sub[0].Op != syntax.OpBeginText {
+		return nil, false
+	}
+	re = re.Sub[1]
+	for re.Op == syntax.OpCapture {
+		re = re.Sub[0]
+	}
+	if re.Op != syntax.OpPlus && re.Op != syntax.OpStar || re.Flags&syntax.NonGreedy != 0 {
+		return nil, false
+	}
+	if c := re.Sub[0]; c.Op == syntax.OpCharClass && len(c.Rune) > 0 {
+		return c.Rune, true
+	}
+	return nil, false
+}
+
+// allBut is the class of all code points but one.
+func allBut(r rune) []rune {
+	switch r {
+	case 0:
+		return []rune{1, utf8.MaxRune}
+	case utf8.MaxRune:
+		return []rune{0, r - 1}
+	}
+	return []rune{0, r - 1, r + 1, utf8.MaxRune}
+}
+
+// bracket writes the class, or what is not in it.
+func (p prefixAt) bracket(not bool) string {
+	var b strings.Builder
+	b.WriteString("[")
+	if not {
+		b.WriteString("^")
+	}
+	for i := 0; i+1 < len(p.class); i += 2 {
+		b.WriteString(`\x{` + strconv.FormatInt(int64(p.class[i]), 16) + `}-\x{` + strconv.FormatInt(int64(p.class[i+1]), 16) + `}`)
+	}
+	return b.String() + "]"
+}
+
+// has tells whether the class has all code points of s.
+func (p prefixAt) has(s string) bool {
+next:
+	for _, r := range s {
+		for i := 0; i+1 < len(p.class); i += 2 {
+			if p.class[i] <= r && r <= p.class[i+1] {
+				continue next
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// end is where the prefix ends.
+func (p prefixAt) end() string { return "(?:" + p.bracket(true) + `|\z)` }
+
+// oneOf says that the prefix is one of several strings.
+func (p prefixAt) oneOf(consts []string) boolV {
+	var alts []string
+	for _, c := range consts {
+		if p.has(c) {
+			alts = append(alts, regexp.QuoteMeta(c))
+		}
+	}
+	if len(alts) == 0 {
+		return boolConst(false)
+	}
+	return matching(p.ref, `\A(?:`+strings.Join(alts, "|")+")"+p.end())
+}
+
+// search evaluates startsWith, endsWith and contains.
+func (p prefixAt) search(name, arg string) (boolV, bool) {
+	switch {
+	case name == "matches":
+		return boolV{}, false
+	case arg == "":
+		return boolConst(true), true
+	case !p.has(arg):
+		return boolConst(false), true
+	}
+	q := regexp.QuoteMeta(arg)
+	switch name {
+	case "startsWith":
+		return matching(p.ref, `\A`+q), true
+	case "endsWith":
+		return matching(p.ref, `\A`+p.bracket(false)+"*"+q+p.end()), true
+	}
+	return matching(p.ref, `\A`+p.bracket(false)+"*"+q), true
+}
+
+func (p prefixAt) text() string { return wrap("prefix", mark, p.bracket(false)) }
+
+// prefixInt is the number that a prefix is read as by int().
+type prefixInt struct{ of prefixAt }
+
+func (b prefixInt) bounds() (int64, int64) { return -1 << 63, 1<<63 - 1 }
+func (b prefixInt) at(i int64) num         { return num{i: i} }
+func (b prefixInt) term() (termV, bool) {
+	return termV{text: wrap("int", b.of.text()), refs: []ref{b.of.ref}, typ: "int"}, true
+}
+
+func (b prefixInt) within(lo, hi int64) *cond {
+	return leaf(b.of.at, logic.Pattern{Expr: `\A` + integers(lo, hi) + b.of.end()})
+}

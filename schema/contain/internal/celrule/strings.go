@@ -1,0 +1,339 @@
+package celrule
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// plain tells whether the string is the one at the place, as it stands.
+func (s strAt) plain() bool {
+	return s.lo == 0 && s.hi < 0 && s.fold == 0 && s.before == "" && s.after == ""
+}
+
+// text writes the string, for IDs.
+func (s strAt) text() string {
+	x := mark
+	if s.lo > 0 || s.hi >= 0 {
+		x = wrap("substring", x, strconv.Itoa(s.lo), strconv.Itoa(s.hi))
+	}
+	if s.fold != 0 {
+		x = wrap("case-"+string(s.fold), x)
+	}
+	if s.before+s.after != "" {
+		x = wrap("+", writeConst(s.before), x, writeConst(s.after))
+	}
+	return x
+}
+
+// maxRepeat is how often RE2 repeats at most.
+const maxRepeat = 1000
+
+// slice takes a part of the string; hi is negative for all from lo. It fails where that cannot be expressed.
+func (s strAt) slice(lo, hi int64) (value, bool) {
+	if s.fold != 0 || s.before+s.after != "" || s.lo > 0 || s.hi >= 0 || max(lo, hi) > maxRepeat {
+		return nil, false
+	}
+	if lo < 0 || hi >= 0 && hi < lo {
+		return nil, true
+	}
+	s.lo, s.hi = int(lo), int(hi)
+	return value{}.add(leaf(s.at, logic.Length{Min: max(lo, hi), Max: logic.Unbounded}), s), true
+}
+
+// class writes a constant as it must stand in the string before the case is changed; not ok where it cannot.
+func (s strAt) class(c string) (string, bool) {
+	if s.fold == 0 {
+		return regexp.QuoteMeta(c), true
+	}
+	var b strings.Builder
+	for _, r := range c {
+		lower, upper := 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z'
+		switch {
+		case s.fold == 'l' && upper, s.fold == 'u' && lower:
+			return "", false
+		case lower || upper:
+			b.WriteString("[" + strings.ToUpper(string(r)) + strings.ToLower(string(r)) + "]")
+		default:
+			b.WriteString(regexp.QuoteMeta(string(r)))
+		}
+	}
+	return b.String(), true
+}
+
+func repeat(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return "(?s:.{" + strconv.Itoa(n) + "})"
+}
+
+// oneOf says that the string is one of several, or none.
+func (t *translator) oneOf(s strAt, consts []string) boolV {
+	var vs []any
+	var alts []string
+	for _, c := range consts {
+		if len(c) < len(s.before)+len(s.after) || !strings.HasPrefix(c, s.before) || !strings.HasSuffix(c, s.after) {
+			continue
+		}
+		c = c[len(s.before) : len(c)-len(s.after)]
+		vs = append(vs, c)
+		if p, ok := s.class(c); ok && (s.hi < 0 || utf8.RuneCountInString(c) == s.hi-s.lo) {
+			alts = append(alts, p)
+		}
+	}
+	if s.lo == 0 && s.hi < 0 && s.fold == 0 {
+		if len(vs) == 0 {
+			return boolConst(false)
+		}
+		return boolV{leaf(s.at, logic.Enum{Values: vs}), leaf(s.at, logic.Enum{Values: vs, Neg: true})}
+	}
+	if len(alts) == 0 {
+		return boolConst(false)
+	}
+	p := `\A` + repeat(s.lo) + "(?:" + strings.Join(alts, "|") + ")"
+	if s.hi < 0 {
+		p += `\z`
+	}
+	return matching(s.ref, p)
+}
+
+// search evaluates startsWith, endsWith, contains and matches with a constant; not ok where it cannot be expressed.
+func (s strAt) search(name, arg string) (boolV, bool) {
+	if name == "matches" {
+		if !s.plain() {
+			return boolV{}, false
+		}
+		return matching(s.ref, arg), true
+	}
+	if s.before != "" || s.after != "" {
+		return s.trimmed(name, arg)
+	}
+	c, ok := s.class(arg)
+	n := utf8.RuneCountInString(arg)
+	if !ok || s.hi >= 0 && n > s.hi-s.lo {
+		return boolConst(false), true
+	}
+	room := s.hi - s.lo - n
+	anywhere := `(?s:.*)`
+	if s.hi >= 0 {
+		anywhere = `(?s:.{0,` + strconv.Itoa(room) + `})`
+	}
+	start := `\A` + repeat(s.lo)
+	switch {
+	case name == "startsWith":
+		return matching(s.ref, start+c), true
+	case name == "endsWith" && s.hi >= 0:
+		return matching(s.ref, start+repeat(room)+c), true
+	case name == "endsWith" && s.lo == 0:
+		return matching(s.ref, c+`\z`), true
+	case name == "endsWith":
+		return matching(s.ref, start+anywhere+c+`\z`), true
+	case s.lo == 0 && s.hi < 0:
+		return matching(s.ref, c), true
+	}
+	return matching(s.ref, start+anywhere+c), true
+}
+
+// matching says that a string matches a pattern, or does not.
+func matching(r ref, pattern string) boolV {
+	return boolV{leaf(r.at, logic.Pattern{Expr: pattern}), leaf(r.at, logic.Pattern{Expr: pattern, Neg: true})}
+}
+
+// trimmed decides functions on a string with constant parts before or after it.
+func (s strAt) trimmed(name, arg string) (boolV, bool) {
+	inner := s
+	inner.before, inner.after = "", ""
+	switch name {
+	case "startsWith":
+		if n := min(len(arg), len(s.before)); arg[:n] != s.before[:n] {
+			return boolConst(false), true
+		}
+		if len(arg) <= len(s.before) {
+			return boolConst(true), true
+		}
+		if s.after == "" {
+			return inner.search(name, arg[len(s.before):])
+		}
+	case "endsWith":
+		if n := min(len(arg), len(s.after)); arg[len(arg)-n:] != s.after[len(s.after)-n:] {
+			return boolConst(false), true
+		}
+		if len(arg) <= len(s.after) {
+			return boolConst(true), true
+		}
+		if s.before == "" {
+			return inner.search(name, arg[:len(arg)-len(s.after)])
+		}
+	}
+	return boolV{}, false
+}
+
+// constSearch evaluates a search in a constant.
+func constSearch(name, s, arg string) (bool, error) {
+	switch name {
+	case "startsWith":
+		return strings.HasPrefix(s, arg), nil
+	case "endsWith":
+		return strings.HasSuffix(s, arg), nil
+	case "contains":
+		return strings.Contains(s, arg), nil
+	}
+	re, err := regexp.Compile(arg)
+	if err != nil {
+		return false, err
+	}
+	return re.MatchString(s), nil
+}
+
+// text evaluates the functions that look into strings.
+func (t *translator) text(name string, a, b sval) (value, error) {
+	if isDyn(a) && typeName(a) != "string" {
+		return nil, nil
+	}
+	if typeName(a) != "string" || typeName(b) != "string" {
+		return nil, errUnsupported
+	}
+	arg, ok := b.(strV)
+	if !ok {
+		return t.named(name, "bool", name == "matches", []sval{a, b})
+	}
+	c, err := constSearch(name, "", string(arg))
+	if err != nil {
+		return nil, errUnsupported
+	}
+	switch a := a.(type) {
+	case strV:
+		c, err = constSearch(name, string(a), string(arg))
+		return just(boolConst(c)), err
+	case strAt:
+		if r, ok := a.search(name, string(arg)); ok {
+			return just(r), nil
+		}
+	case prefixAt:
+		if r, ok := a.search(name, string(arg)); ok {
+			return just(r), nil
+		}
+	}
+	return t.named(name, "bool", false, []sval{a, b})
+}
+
+// intIn is the number that a string is read as by int(). The index is the number.
+type intIn struct{ ref }
+
+func (b intIn) bounds() (int64, int64) { return -1 << 63, 1<<63 - 1 }
+func (b intIn) at(i int64) num         { return num{i: i} }
+func (b intIn) term() (termV, bool) {
+	return termV{text: wrap("int", mark), refs: []ref{b.ref}, typ: "int"}, true
+}
+
+func (b intIn) within(lo, hi int64) *cond {
+	return leaf(b.ref.at, logic.Pattern{Expr: `\A` + integers(lo, hi) + `\z`})
+}
+
+// integers returns a regular expression for how numbers from lo to hi may be written for int().
+func integers(lo, hi int64) string {
+	var alts []string
+	if hi >= 0 {
+		alts = append(alts, `\+?0*`+decimals(uint64(max(lo, 0)), uint64(hi)))
+	}
+	if lo <= 0 {
+		// The absolute values: from -hi to -lo.
+		from := uint64(0)
+		if hi < 0 {
+			from = uint64(-hi)
+		}
+		alts = append(alts, `-0*`+decimals(from, -uint64(lo)))
+	}
+	return "(?:" + strings.Join(alts, "|") + ")"
+}
+
+// decimals returns a regular expression for the numbers from lo to hi, after any number of zeros.
+func decimals(lo, hi uint64) string {
+	var alts []string
+	if lo == 0 {
+		alts = append(alts, "0") // the zeros before it may be none
+		lo = 1
+	}
+	for lo <= hi {
+		// Numbers of as many digits as lo.
+		end := hi
+		digits := strconv.FormatUint(lo, 10)
+		if nines := strings.Repeat("9", len(digits)); len(digits) < 20 {
+			if n, err := strconv.ParseUint(nines, 10, 64); err == nil && n < hi {
+				end = n
+			}
+		}
+		alts = append(alts, sameLength(digits, strconv.FormatUint(end, 10)))
+		if end == 1<<64-1 {
+			break
+		}
+		lo = end + 1
+	}
+	return "(?:" + strings.Join(alts, "|") + ")"
+}
+
+// sameLength returns a regular expression for the numbers from lo to hi, which have the same number of digits.
+func sameLength(lo, hi string) string {
+	if lo == hi {
+		return lo
+	}
+	n := len(lo)
+	if strings.Trim(lo[1:], "0") == "" && strings.Trim(hi[1:], "9") == "" {
+		return digitRange(lo[0], hi[0]) + anyDigits(n-1)
+	}
+	if lo[0] == hi[0] {
+		return lo[:1] + sameLength(lo[1:], hi[1:])
+	}
+	var alts []string
+	from, to := lo[0], hi[0]
+	if strings.Trim(lo[1:], "0") != "" {
+		alts = append(alts, lo[:1]+sameLength(lo[1:], strings.Repeat("9", n-1)))
+		from++
+	}
+	var last string
+	if strings.Trim(hi[1:], "9") != "" {
+		last = hi[:1] + sameLength(strings.Repeat("0", n-1), hi[1:])
+		to--
+	}
+	if from <= to {
+		alts = append(alts, digitRange(from, to)+anyDigits(n-1))
+	}
+	if last != "" {
+		alts = append(alts, last)
+	}
+	return "(?:" + strings.Join(alts, "|") + ")"
+}
+
+func digitRange(a, b byte) string {
+	if a == b {
+		return string(a)
+	}
+	return "[" + string(a) + "-" + string(b) + "]"
+}
+
+func anyDigits(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "[0-9]"
+	}
+	return "[0-9]{" + strconv.Itoa(n) + "}"
+}
+
+// foldASCII changes the case of ASCII letters.
+func foldASCII(s string, fold byte) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case fold == 'l' && 'A' <= r && r <= 'Z':
+			return r + 'a' - 'A'
+		case fold == 'u' && 'a' <= r && r <= 'z':
+			return r - 'a' + 'A'
+		}
+		return r
+	}, s)
+}

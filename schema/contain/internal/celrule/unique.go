@@ -1,0 +1,282 @@
+package celrule
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// alone says that an item is the only one of its list with its values of some keys.
+type alone struct {
+	list ref
+	keys string // as logic.UniqueBy has it
+}
+
+// aside is what had to be taken for granted of a list.
+type aside struct {
+	of   scope // of the items that are compared with the others
+	that *cond
+	// one: there is one key, without which the comparison is an error.
+	one bool
+}
+
+// sameItems counts the items of a list that are equal to another item of the same list, the one at scope x. It is at
+// least 1, that item itself.
+type sameItems struct {
+	t     *translator
+	x     scope
+	alone alone
+}
+
+func (b sameItems) bounds() (int64, int64) { return 1, maxSize }
+func (b sameItems) at(i int64) num         { return num{i: i} }
+func (b sameItems) term() (termV, bool)    { return termV{}, false }
+
+func (b sameItems) within(lo, hi int64) *cond {
+	only := rel(1<<b.x, "only one by "+strconv.Quote(b.alone.keys), false)
+	only.alone = &b.alone
+	switch {
+	case lo <= 1 && hi >= maxSize:
+		return yes
+	case lo <= 1 && hi == 1:
+		return only
+	case lo == 2 && hi >= maxSize:
+		return not(only)
+	}
+	b.t.fail = errUnsupported
+	return no
+}
+
+// countSame recognises a filtered list that has the items equal to another item of the same list by some keys.
+func (t *translator) countSame(c *compr) (value, bool) {
+	if c.of.node.Type != "array" || c.pred.t.scopes&^(1<<c.scope) == 0 {
+		return nil, false
+	}
+	parts := []*cond{c.pred.t}
+	if c.pred.t.op == opAnd {
+		parts = c.pred.t.kids
+	}
+	x := scope(-1)
+	var paths []place
+	items := c.of.node.Items
+	for _, p := range parts {
+		if p.equal == nil || p.neg {
+			continue
+		}
+		a, b := p.equal[0], p.equal[1]
+		if a.at.scope == c.scope {
+			a, b = b, a
+		}
+		if b.at.scope != c.scope || !slices.Equal(a.at.path, b.at.path) || len(a.at.path) > 1 || a.node.Nullable ||
+			len(a.at.path) == 1 && (a.at.path[0].only || items.Type != "object" || isMap(items)) || x >= 0 && a.at.scope != x {
+			return nil, false
+		}
+		x = a.at.scope
+		paths = append(paths, b.at)
+	}
+	if x < 0 || t.ranges[x].key || !t.ranges[x].of.at.equal(c.of.at) || t.ranges[x].of.node != c.of.node {
+		return nil, false
+	}
+	// All else may only say that the keys are there and of their type.
+	var there []*cond
+	for _, p := range parts {
+		if p.equal != nil {
+			continue
+		}
+		if p.op != opLeaf || p.at.scope != x && p.at.scope != c.scope ||
+			!slices.ContainsFunc(paths, func(k place) bool { return slices.Equal(k.path, p.at.path) }) {
+			return nil, false
+		}
+		switch f := p.f.(type) {
+		case logic.Kinds:
+			if p.at.scope == c.scope {
+				there = append(there, leaf(p.at, f))
+			}
+		default:
+			if !isTrue(f) {
+				return nil, false
+			}
+		}
+	}
+	var keys []string
+	for _, p := range paths {
+		if len(p.path) == 0 {
+			if len(paths) > 1 {
+				return nil, false
+			}
+			continue
+		}
+		name := p.path[0].name
+		keys = append(keys, name)
+		if !items.IsRequired(name) {
+			there = append(there, leaf(p, logic.True))
+		}
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	if cond := and(there...); cond.op != opTrue {
+		all, err := c.quantifier(true).over(cond)
+		if err != nil {
+			return nil, false
+		}
+		t.asides = append(t.asides, aside{x, all, len(paths) == 1})
+	}
+	return just(newNum(sameItems{t, x, alone{c.of, strings.Join(keys, "\x00")}})), true
+}
+
+// rawEqual tells whether two values of the node are equal in CEL exactly where they are deeply equal, without an error
+// (integers are an error where they are floats without fraction, which is said elsewhere for an integer by itself).
+func rawEqual(n *schema.Node) bool {
+	return n.Type == "integer" && !n.IntOrString || rawEqualBelow(n, 0)
+}
+
+func rawEqualBelow(n *schema.Node, depth int) bool {
+	if n == nil || n.Nullable || n.IntOrString || n.PreserveUnknown || n.Embedded || depth > 10 {
+		return false
+	}
+	switch n.Type {
+	case "boolean":
+		return true
+	case "string":
+		return typed(n) == ""
+	case "array":
+		return (n.ListType == "" || n.ListType == "atomic") && rawEqualBelow(n.Items, depth+1)
+	case "object":
+		if isMap(n) {
+			return rawEqualBelow(n.Additional, depth+1)
+		}
+		for _, p := range n.Properties {
+			if p.Node.HasDefault || !rawEqualBelow(p.Node, depth+1) {
+				return false
+			}
+		}
+		return len(n.Properties) > 0 && n.Additional == nil
+	}
+	return false
+}
+
+// settle applies what was taken for granted of the list of scope s since mark. Outside it the result of a macro is an error where
+// nothing but a comparison by one key is asked of each item, and else what the opaque statement says.
+func (t *translator) settle(mark int, s scope, v value, macro string, opaque func() (boolV, error)) (value, error) {
+	granted, isError := yes, t.pure
+	rest := t.asides[:mark]
+	for _, a := range t.asides[mark:] {
+		if a.of != s {
+			rest = append(rest, a)
+			continue
+		}
+		granted = and(granted, a.that)
+		isError = isError && a.one
+	}
+	t.asides = rest
+	if granted.op == opTrue {
+		return v, nil
+	}
+	out := v.under(granted)
+	switch {
+	case isError:
+		return out, nil
+	case macro == "map" || macro == "filter":
+		return out.add(not(granted), lostV{}), nil
+	}
+	o, err := opaque()
+	if err != nil {
+		return nil, err
+	}
+	return out.add(not(granted), o), nil
+}
+
+// few decides a macro over a list of which no formula can say it in general: of an empty list, of one item, and of two
+// equal ones. All else is opaque.
+func (t *translator) few(e *expr, env *variable, c ref, why error) (value, error) {
+	if t.copies > 0 {
+		return nil, errUnsupported
+	}
+	o, err := t.opaque(e, env)
+	if err != nil {
+		return nil, err
+	}
+	var m mixed
+	if errors.As(why, &m) {
+		o = boolV{or(m.sure.t, and(m.maybe.t, o.t)), or(m.sure.f, and(m.maybe.f, o.f))}
+	}
+	if c.node.Type != "array" {
+		return just(o), nil
+	}
+	size := sizeAt{c, logic.Array}
+	twice := leaf(c.at, logic.Unique{Neg: true})
+	regions := []*cond{size.within(0, 0), size.within(1, 1), and(size.within(2, 2), twice)}
+	rest := and(size.within(2, maxSize), or(size.within(3, maxSize), leaf(c.at, logic.Unique{})))
+	if c.node.ListType == "set" || c.node.ListType == "map" { // has no equal items
+		regions, rest = regions[:2], size.within(2, maxSize)
+	}
+	var out value
+	for n, region := range regions {
+		r, err := t.copied(e, env, c, n)
+		switch {
+		case errors.Is(err, errUnsupported) || errors.Is(err, errMixed):
+			rest = or(rest, region)
+		case err != nil:
+			return nil, err
+		default:
+			out = out.add(region, r)
+		}
+	}
+	return out.add(rest, o), nil
+}
+
+// copied evaluates e as if the list had n times the same item.
+func (t *translator) copied(e *expr, env *variable, list ref, n int) (boolV, error) {
+	c, err := t.newCompr(list)
+	if err != nil {
+		return boolV{}, err
+	}
+	defer t.drop(c)
+	l := listV{}
+	for range n {
+		l.elems = append(l.elems, element{c.elem, yes, no})
+	}
+	t.copies, t.copyOf, t.copy = n+1, list, l
+	defer func() { t.copies = 0 }()
+	v, err := t.value(e, env)
+	if err != nil {
+		return boolV{}, err
+	}
+	b, err := t.asBool(v, nil)
+	if err != nil || n == 0 {
+		return b, err
+	}
+	// All items are the same: what is said of one is said of all.
+	tr, err := c.quantifier(true).over(b.t)
+	if err != nil {
+		return boolV{}, err
+	}
+	fa, err := c.quantifier(true).over(b.f)
+	return boolV{tr, fa}, err
+}
+
+// replaced puts the copies in the place of the list.
+func (t *translator) replaced(v value) value {
+	if t.copies == 0 {
+		return v
+	}
+	var out value
+	for i, b := range v {
+		r, ok := b.v.(refV)
+		if !ok || r.node != t.copyOf.node || !r.at.equal(t.copyOf.at) {
+			continue
+		}
+		if out == nil {
+			out = slices.Clone(v)
+		}
+		out[i].v = t.copy
+	}
+	if out == nil {
+		return v
+	}
+	return out
+}
