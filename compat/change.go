@@ -163,10 +163,15 @@ func fullPath(g *contain.Gap) contain.Path {
 	return append(slices.Clone(g.Path), contain.Step{Kind: contain.Field, Name: g.Detail})
 }
 
+// losesKeys tells whether keys that are not declared are dropped.
+func (c *change) losesKeys() bool {
+	return c.Harm == contain.Pruned && c.Keyword != "nullable" && c.last().Kind == contain.AnyKey
+}
+
 // place is where the finding is in the object: the property that became required, not the object that lacks it; the object
 // whose unknown fields are dropped, not any of them.
 func (c *change) place() string {
-	if c.Harm == contain.Pruned && c.last().Kind == contain.AnyKey {
+	if c.losesKeys() {
 		return c.Path[:len(c.Path)-1].String()
 	}
 	return fullPath(&c.Gap).String()
@@ -176,7 +181,7 @@ func (c *change) place() string {
 func (c *change) schemaPath() (tokens []string, inOld bool) {
 	p, path, keyword := c.pair.to, c.Path, c.Keyword
 	switch {
-	case c.Harm == contain.Pruned && c.last().Kind == contain.AnyKey:
+	case c.losesKeys():
 		path = path[:len(path)-1]
 		p, keyword = c.pair.from, "additionalProperties"
 		if c.oldParent == nil || c.oldParent.PreserveUnknown {

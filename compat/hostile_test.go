@@ -1,0 +1,159 @@
+package compat
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/report"
+	"sluice.dev/schema"
+)
+
+// odd are CRDs that decode and are no good otherwise.
+var odd = map[string]string{
+	"nothing":               `{}`,
+	"no versions":           `{metadata: {name: a}, spec: {group: example.com, names: {kind: A, plural: as}, scope: Namespaced}}`,
+	"a version and no more": `{spec: {versions: [{}]}}`,
+	"no schema":             `{spec: {group: example.com, names: {kind: A, plural: as}, scope: Namespaced, versions: [{name: v1, served: true, storage: true}]}}`,
+	"an empty schema":       `{spec: {versions: [{name: v1, served: true, storage: true, schema: {}}]}}`,
+	"a schema of nothing":   `{spec: {versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {}}}]}}`,
+	"nothing served":        `{spec: {versions: [{name: v1, schema: {openAPIV3Schema: {type: object}}}]}}`,
+	"twice the same":        `{spec: {versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}, {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: string}}}]}}`,
+	"no structure":          `{spec: {preserveUnknownFields: true, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {properties: {a: {items: {not: {}}}, b: {additionalProperties: true}}}}}]}}`,
+	"odd keywords":          `{spec: {versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, $ref: x, definitions: {a: {}}, dependencies: {a: [b]}, patternProperties: {a: {}}, additionalItems: true}}}]}}`,
+	"types that are none":   `{spec: {versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: thing, properties: {a: {type: 'null', enum: [null]}}}}}]}}`,
+	"bad expressions":       `{spec: {versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {a: {type: string, pattern: '('}}, x-kubernetes-validations: [{rule: '((('}, {rule: ''}]}}}]}}`,
+	"negative bounds":       `{spec: {versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, maxProperties: -1, properties: {a: {type: string, maxLength: -5, minLength: -7}, b: {type: integer, multipleOf: 0}}}}}]}}`,
+	"a webhook of nothing":  `{spec: {conversion: {strategy: Webhook}, versions: [{name: v1, served: true, storage: true, subresources: {scale: {}, status: {}}, selectableFields: [{}], additionalPrinterColumns: [{}], schema: {openAPIV3Schema: {type: object}}}]}}`,
+	"metadata of its own":   `{spec: {versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {metadata: {type: string}, apiVersion: {type: integer}, kind: {enum: []}}}}}]}}`,
+}
+
+func TestOddCRDsAreNoTrouble(t *testing.T) {
+	names := slices.Sorted(maps.Keys(odd))
+	for _, a := range names {
+		for _, b := range append(names, "") {
+			old, new := decode(t, odd[a]), decode(t, odd[b])
+			if new != nil {
+				new.Name = old.Name
+			}
+			first := check(t, old, new)
+			if diff := cmp.Diff(indented(t, first), indented(t, check(t, old, new))); diff != "" {
+				t.Errorf("%s to %s: %s", a, b, diff)
+			}
+			for _, f := range first.Findings {
+				if f.Message == "" || f.Rule == "" || f.Outcome == "" || f.Severity == "" {
+					t.Errorf("%s to %s: an empty finding: %+v", a, b, f)
+				}
+			}
+			if a == b && first.Verdict != report.Safe {
+				t.Errorf("%s to itself is %s: %v", a, first.Verdict, ruleIDs(first.Findings))
+			}
+		}
+	}
+}
+
+func decode(t testing.TB, text string) *crd {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	d := &crd{}
+	if err := yaml.Unmarshal([]byte(text), d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestSchemasThatAreTooDeepAreUndecided(t *testing.T) {
+	nest := func(leaf props) *crd {
+		p := leaf
+		for range schema.MaxDepth + 10 {
+			p = props{Type: "object", Properties: map[string]props{"a": p}}
+		}
+		d := specCRD(t, "a: {type: string}")
+		d.Spec.Versions[0].Schema.OpenAPIV3Schema = &p
+		return d
+	}
+	got := check(t, nest(props{Type: "string"}), nest(props{Type: "integer"}))
+	i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "schema-changed" })
+	if i < 0 || got.Findings[i].Outcome != report.Undecided || !strings.Contains(got.Findings[i].Reason, "too large") {
+		t.Errorf("got %s, %v", got.Verdict, ruleIDs(got.Findings))
+	}
+}
+
+func TestManyPropertiesAtOnce(t *testing.T) {
+	wide := func(n int, format string) *crd {
+		d := specCRD(t, "a: {type: string}")
+		p := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		p.Properties = map[string]props{}
+		for i := range n {
+			p.Properties[fmt.Sprintf("f%05d", i)] = props{Type: "string", Format: format}
+		}
+		d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = p
+		return d
+	}
+	if got := check(t, wide(10_000, ""), wide(10_001, "")); got.Verdict != report.Safe {
+		t.Errorf("one property more: %s", got.Verdict)
+	}
+	got := check(t, wide(1_001, ""), wide(1_000, ""))
+	if want := []string{"property-removed"}; !slices.Equal(ruleIDs(got.Findings), want) {
+		t.Errorf("one property less: %v", ruleIDs(got.Findings))
+	}
+}
+
+// FuzzCheck looks for panics, for answers that differ from run to run, and for findings of harm to objects without a
+// witness.
+func FuzzCheck(f *testing.F) {
+	for _, r := range Rules() {
+		for _, e := range []Example{r.Unsafe, r.Safe} {
+			old, new, err := r.CRDs(e)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(asYAML(f, old), asYAML(f, new))
+		}
+	}
+	for _, a := range odd {
+		f.Add(a, odd["no structure"])
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		old, new := &crd{}, &crd{}
+		if yaml.Unmarshal([]byte(a), old) != nil || yaml.Unmarshal([]byte(b), new) != nil {
+			return
+		}
+		new.Name = old.Name
+		o := Options{Steps: 2_000, Visits: 2_000, Tries: 4}
+		first, err := Check(t.Context(), old, new, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Check(t.Context(), old.DeepCopy(), new.DeepCopy(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(indented(t, first), indented(t, again)); diff != "" {
+			t.Fatal(diff)
+		}
+		for _, x := range first.Findings {
+			harm := x.Level == report.ObjectsStuck || x.Level == report.ObjectsRatcheted || x.Level == report.WritersRefused
+			if harm && x.Witness == nil {
+				t.Fatalf("%s without a witness", x.Rule)
+			}
+		}
+	})
+}
+
+func asYAML(t testing.TB, d *apiextensionsv1.CustomResourceDefinition) string {
+	t.Helper()
+	raw, err := yaml.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}

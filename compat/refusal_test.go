@@ -1,0 +1,119 @@
+package compat
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"sluice.dev/report"
+)
+
+func texts(errs field.ErrorList) []string {
+	out := []string{}
+	for _, e := range errs {
+		out = append(out, e.Error())
+	}
+	return out
+}
+
+// TestTheShortWayFindsWhatTheLongWayFinds: validating an update with schemas cut out, and the old CRD without what the new
+// one has too, must not change what is found.
+func TestTheShortWayFindsWhatTheLongWayFinds(t *testing.T) {
+	type caseOf struct {
+		name     string
+		old, new *crd
+	}
+	var cases []caseOf
+	for _, r := range Rules() {
+		for kind, e := range map[string]Example{"unsafe": r.Unsafe, "safe": r.Safe} {
+			old, new, err := r.CRDs(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if old != nil && new != nil {
+				cases = append(cases, caseOf{r.ID + " " + kind, old, new}, caseOf{r.ID + " " + kind + " back", new, old})
+			}
+		}
+	}
+	for name, x := range map[string][2]string{
+		"a bad default on both sides": {"n: {type: integer, default: x}", "n: {type: integer, default: x}\nm: {type: string}"},
+		"a bad default that stays while another goes": {
+			"n: {type: integer, default: x}\nm: {type: integer, default: y}", "n: {type: integer, default: x}\nm: {type: integer, default: 1}",
+		},
+		"not structural on both sides": {"n: {properties: {a: {type: string}}}", "n: {properties: {a: {type: string}}}\nm: {type: string}"},
+		"list keys that are not there": {"n: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object}}", "n: {type: array, items: {type: object}}"},
+		"a rule about what did not change": {
+			"n: {type: object, properties: {a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: self.a != self.c}]}",
+			"n: {type: object, properties: {a: {type: string}, b: {type: integer}}, x-kubernetes-validations: [{rule: self.a != self.b}]}",
+		},
+	} {
+		cases = append(cases, caseOf{name, specCRD(t, x[0]), specCRD(t, x[1])})
+	}
+	for _, x := range cases {
+		t.Run(x.name, func(t *testing.T) {
+			c := newComparison(x.old, x.new, Options{})
+			got := c.validate(t.Context())
+			old, new := c.installed()
+			update, err1 := validateCRDUpdate(t.Context(), new, old)
+			before, err2 := validateCRD(t.Context(), x.old)
+			if got.err != nil || err1 != nil || err2 != nil {
+				t.Fatal(got.err, err1, err2)
+			}
+			if diff := cmp.Diff(texts(update), texts(got.errs)); diff != "" {
+				t.Errorf("the update (-long +short):\n%s", diff)
+			}
+			if diff := cmp.Diff(texts(before), texts(got.old)); diff != "" {
+				t.Errorf("the old CRD (-long +short):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatTheAPIServerTolerates(t *testing.T) {
+	old := specCRD(t, "n: {type: array, x-kubernetes-list-type: set, items: {type: object}}")
+	new := specCRD(t, "n: {type: array, x-kubernetes-list-type: set, items: {type: object}}\nm: {type: string}")
+	got := check(t, old, new)
+	if want := []string{"crd-refused-by-api-server", "old-crd-invalid"}; !slices.Equal(ruleIDs(got.Findings), want) {
+		t.Fatalf("got %v, want %v", ruleIDs(got.Findings), want)
+	}
+	for _, f := range got.Findings {
+		if f.Outcome != report.Note || f.Severity != report.Warn || f.Level != "" {
+			t.Errorf("%s is no note: %+v", f.Rule, f)
+		}
+	}
+	if got.Verdict != report.Safe {
+		t.Errorf("verdict %s", got.Verdict)
+	}
+}
+
+func TestManyObjectionsAreBounded(t *testing.T) {
+	var b strings.Builder
+	for i := range 200 {
+		b.WriteString("n" + index(i) + ": {type: integer, default: x}\n")
+	}
+	got := check(t, nil, specCRD(t, b.String()))
+	if len(got.Findings) != maxQuotes+1 {
+		t.Fatalf("%d findings", len(got.Findings))
+	}
+	if !slices.ContainsFunc(got.Findings, func(f report.Finding) bool { return strings.Contains(f.Message, "150 more objections") }) {
+		t.Error("the rest is not counted")
+	}
+}
+
+func TestFieldTokens(t *testing.T) {
+	for path, want := range map[string][]string{
+		"":                      nil,
+		"spec.scope":            {"spec", "scope"},
+		"spec.versions[0].name": {"spec", "versions", "0", "name"},
+		"spec.validation.openAPIV3Schema.properties[a.b].items": {"spec", "validation", "openAPIV3Schema", "properties", "a.b", "items"},
+		"a[b":     {"a", "[b"},
+		"a[0][1]": {"a", "0", "1"},
+	} {
+		if diff := cmp.Diff(want, fieldTokens(path)); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
+}
