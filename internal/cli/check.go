@@ -246,12 +246,12 @@ func (c *checker) load(ctx context.Context, args []string) error {
 	}
 	// The files first: what is wrong with them shows without a cluster.
 	if to.Kind != input.Cluster {
-		if c.next, err = c.read(ctx, to, o, from.Kind == input.Git && to.Kind != input.Git); err != nil {
+		if c.next, err = c.read(ctx, to, o); err != nil {
 			return err
 		}
 	}
 	if from.Kind != input.Cluster {
-		if c.old, err = c.read(ctx, from, o, to.Kind == input.Git || c.flags.git != ""); err != nil {
+		if c.old, err = c.read(ctx, from, o); err != nil {
 			return err
 		}
 	}
@@ -273,10 +273,10 @@ func (c *checker) load(ctx context.Context, args []string) error {
 }
 
 // read loads one source that is not the cluster. A side of a range of revisions may be empty: CRDs come and go.
-func (c *checker) read(ctx context.Context, src input.Source, o input.Options, mayBeEmpty bool) (side, error) {
+func (c *checker) read(ctx context.Context, src input.Source, o input.Options) (side, error) {
 	set, err := input.Load(ctx, src, o)
-	if errors.Is(err, input.ErrNoCRD) && mayBeEmpty && set != nil {
-		err = nil
+	if c.flags.git != "" && (errors.Is(err, input.ErrNoCRD) || errors.Is(err, input.ErrNotFound)) {
+		return side{name: src.String()}, nil
 	}
 	if err != nil {
 		return side{}, err
@@ -349,6 +349,9 @@ func (c *checker) pairs() ([]pair, error) {
 			both++
 		}
 		out = append(out, p)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no CustomResourceDefinition in %s, and none in %s", c.old.name, c.next.name)
 	}
 	if both == 0 && !c.old.live && !c.next.live && c.flags.git == "" {
 		return nil, fmt.Errorf("OLD and NEW have no CRD in common: %s has %s; %s has %s",
@@ -428,14 +431,14 @@ func (c *checker) locate(r *report.Report) {
 
 func ruleIDs() []string {
 	var out []string
-	for _, r := range compat.Rules() {
+	for _, r := range allRules() {
 		out = append(out, r.ID)
 	}
 	return out
 }
 
 func ruleDoc(id string) (report.RuleDoc, bool) {
-	r, ok := compat.Lookup(id)
+	r, ok := lookup(id)
 	if !ok {
 		return report.RuleDoc{}, false
 	}

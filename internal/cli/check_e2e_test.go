@@ -22,9 +22,8 @@ import (
 
 var shared clustertest.Shared
 
-func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
-
-const upgrade = "../../examples/upgrade/"
+// runTests runs the tests, and stops the cluster that they started.
+func runTests(m *testing.M) int { return shared.Run(m) }
 
 // sluice runs the command line and returns the exit code and both outputs.
 func sluice(t *testing.T, args ...string) (code int, stdout, stderr string) {

@@ -57,7 +57,7 @@ func (c *checker) scan(ctx context.Context, pairs []pair, r *report.Report) erro
 func tell(out *report.CRD, s cluster.Scan, _ bool) {
 	if s.Note != "" {
 		out.Findings = append(out.Findings, report.Finding{
-			Rule: "stored-objects-unread", Outcome: report.Undecided, Severity: report.Fail, CRD: out.Name, Version: s.Version,
+			Rule: ruleObjectsUnread, Outcome: report.Undecided, Severity: report.Fail, CRD: out.Name, Version: s.Version,
 			Message: "the stored objects could not be judged", Reason: s.Note,
 		})
 		return
@@ -91,14 +91,14 @@ func tell(out *report.CRD, s cluster.Scan, _ bool) {
 			out.Verdict = report.Unsafe
 		}
 	}
-	add("stored-objects-refused", report.ObjectsStuck, s.Refused, "would be refused by any update", func(f cluster.Fate) (bool, string) {
+	add(ruleObjectsRefused, report.ObjectsStuck, s.Refused, "would be refused by any update", func(f cluster.Fate) (bool, string) {
 		return len(f.Refused) > 0, strings.Join(f.Refused, "; ")
 	})
-	add("stored-objects-ratcheted", report.ObjectsRatcheted, s.Strict-min(s.Refused, s.Strict),
+	add(ruleObjectsRatcheted, report.ObjectsRatcheted, s.Strict-min(s.Refused, s.Strict),
 		"would be refused by an update that touches the field", func(f cluster.Fate) (bool, string) {
 			return len(f.Strict) > 0 && len(f.Refused) == 0, strings.Join(f.Strict, "; ")
 		})
-	add("stored-objects-pruned", report.DataLost, s.Dropped, "would lose data", func(f cluster.Fate) (bool, string) {
+	add(ruleObjectsPruned, report.DataLost, s.Dropped, "would lose data", func(f cluster.Fate) (bool, string) {
 		return len(f.Dropped) > 0, "loses " + strings.Join(f.Dropped, ", ")
 	})
 }

@@ -41,7 +41,7 @@ func newRules(e *env) *cobra.Command {
 			case "":
 				return printRules(e)
 			case "name":
-				for _, r := range compat.Rules() {
+				for _, r := range allRules() {
 					if _, err := fmt.Fprintln(e.out, r.ID); err != nil {
 						return err
 					}
@@ -49,7 +49,7 @@ func newRules(e *env) *cobra.Command {
 				return nil
 			case "json":
 				l := ruleList{APIVersion: report.APIVersion, Kind: "RuleList"}
-				for _, r := range compat.Rules() {
+				for _, r := range allRules() {
 					d, _ := r.Level.Default()
 					l.Rules = append(l.Rules, ruleJSON{r.ID, r.Title, r.Level, d, r.Varies, r.Why, r.Help})
 				}
@@ -68,7 +68,7 @@ func newRules(e *env) *cobra.Command {
 func printRules(e *env) error {
 	w := tabwriter.NewWriter(e.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "RULE\tLEVEL\tDEFAULT\tREPORTS")
-	for _, r := range compat.Rules() {
+	for _, r := range allRules() {
 		level, def := string(r.Level), "note"
 		if s, ok := r.Level.Default(); ok {
 			def = string(s)
@@ -97,7 +97,7 @@ func newExplain(e *env) *cobra.Command {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
 			var out []string
-			for _, r := range compat.Rules() {
+			for _, r := range allRules() {
 				out = append(out, r.ID+"\t"+r.Title)
 			}
 			return out, cobra.ShellCompDirectiveNoFileComp
@@ -109,7 +109,7 @@ func newExplain(e *env) *cobra.Command {
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			r, ok := compat.Lookup(args[0])
+			r, ok := lookup(args[0])
 			if !ok {
 				return fmt.Errorf("there is no rule %q; sluice rules lists them", args[0])
 			}

@@ -293,6 +293,9 @@ func (p *parser) suppressions(n *yaml.Node) {
 		} {
 			if v := fields[key]; v != nil {
 				*to = v.Value
+				if strings.Count(v.Value, "*") > 8 && key != "reason" {
+					p.fail(v, "%s %q: a pattern has at most 8 stars", key, v.Value)
+				}
 			}
 		}
 		if s.rule == "" && s.crd == "" {

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"slices"
+
+	"sluice.dev/compat"
+	"sluice.dev/report"
+)
+
+// allRules are the rules about CRDs and those about what a cluster has stored.
+func allRules() []compat.Rule {
+	return append(compat.Rules(), objectRules()...)
+}
+
+// lookup finds a rule by its ID.
+func lookup(id string) (compat.Rule, bool) {
+	rules := allRules()
+	i := slices.IndexFunc(rules, func(r compat.Rule) bool { return r.ID == id })
+	if i < 0 {
+		return compat.Rule{}, false
+	}
+	return rules[i], true
+}
+
+// objectRules are the rules that only a cluster can answer. They bear out, with numbers and names, what the rules about
+// schemas say can happen.
+func objectRules() []compat.Rule {
+	const help = `Look at the objects that the finding names; sluice check -o json lists more of them. Change them while the old CRD is
+installed, or make the new CRD accept them.`
+	return []compat.Rule{
+		{
+			ID: ruleObjectsRefused, Level: report.ObjectsStuck,
+			Title: "stored objects would be refused by any update",
+			Why: `Each stored object was read as the new CRD reads it, given a label, and validated as the API server validates such an
+update. For these it would be refused, although nothing but a label changed: their controllers can no longer write to them, and
+finalizers cannot be removed.`,
+			Help: help,
+		},
+		{
+			ID: ruleObjectsRatcheted, Level: report.ObjectsRatcheted,
+			Title: "stored objects hold what is refused from now on",
+			Why: `The API server tolerates an update of these objects as long as the value that is refused, and what it belongs to, is left
+alone (ratcheting). An update that touches it is refused, and so is the object when it is created anew, from a backup for example.`,
+			Help: help,
+		},
+		{
+			ID: ruleObjectsPruned, Level: report.DataLost,
+			Title: "stored objects would lose data",
+			Why: `The new CRD does not know fields that these objects have. The API server hides them at once, and any write to the object,
+of its status too, removes them for good.`,
+			Help: help,
+		},
+		{
+			ID:    ruleObjectsUnread,
+			Title: "the stored objects could not be judged",
+			Why: `The objects can only be read in a version that reaches the new storage version through a conversion webhook, which is not
+run here, or not at all.`,
+			Help: "Check the schemas of each version with sluice check OLD NEW, and try the webhook on a copy of the objects.",
+		},
+	}
+}
+
+// The rules about stored objects.
+const (
+	ruleObjectsRefused   = "stored-objects-refused"
+	ruleObjectsRatcheted = "stored-objects-ratcheted"
+	ruleObjectsPruned    = "stored-objects-pruned"
+	ruleObjectsUnread    = "stored-objects-unread"
+)
