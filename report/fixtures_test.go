@@ -82,7 +82,7 @@ func realistic() *Report {
 		}
 	}
 	r.CRDs = append(r.CRDs, widgets, CRD{
-		Name: "gadgets.example.com", Verdict: Unsafe, Findings: []Finding{{
+		Name: "gadgets.example.com", Verdict: Safe, Findings: []Finding{{
 			Rule: "default-added", Level: ReadersSurprised, Outcome: Violation, Severity: Warn, Version: "v1", Path: ".spec.retries",
 			Message: "a default was added: objects that leave the field out now have it", After: "3", Position: &Position{File: "config/crd/gadgets.yaml", Line: 44, Column: 5},
 			Witness: &Witness{Object: "apiVersion: example.com/v1\nkind: Gadget\nmetadata:\n  name: witness\nspec: {}\n", Effect: "spec.retries: 3 is filled in"},

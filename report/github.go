@@ -80,11 +80,15 @@ func (a annotation) write(b *bytes.Buffer, command string, o Options) {
 			fmt.Fprintf(b, "col=%d,", at.Column)
 		}
 	}
-	title := e.Rule
+	title, message := e.Rule, e.sentence(a.sheet)
 	if n := len(a.group.places); n > 1 {
 		title += ", " + plural(int64(n), "place")
+		message += "\nand " + plural(int64(n-1), "more place")
+		if a.group.under != "" {
+			message += " under " + a.group.under
+		}
 	}
-	fmt.Fprintf(b, "title=%s::%s\n", githubProperty(title), githubData(e.sentence(a.sheet)))
+	fmt.Fprintf(b, "title=%s::%s\n", githubProperty(title), githubData(message))
 }
 
 // githubData and githubProperty escape what the runner would take for an end:

@@ -77,26 +77,27 @@ type htmlSheet struct {
 }
 
 type htmlGroup struct {
-	Class, Word    string
-	Rule, Message  string
-	Open           bool
-	Count          string
-	Level, LevelID string
-	Meaning        string
-	Places         []htmlPlace
-	MorePlaces     string
-	HasBefore      bool
-	HasAfter       bool
-	HasAt          bool
-	Reason         string
-	Objects, Names string
-	Affected       bool
-	Accepted       string
-	Old, Witness   string
-	WitnessNote    string
-	Effect         string
-	Title          string
-	Why, Way       []string
+	Class, Word     string
+	Rule, Message   string
+	Open            bool
+	Count           string
+	Level, LevelID  string
+	Meaning         string
+	Places          []htmlPlace
+	MorePlaces      string
+	HasBefore       bool
+	HasAfter        bool
+	HasAt           bool
+	Reason          string
+	Objects, Names  string
+	Affected        bool
+	Accepted        string
+	Old, Witness    string
+	WitnessNote     string
+	Effect          string
+	Accepts, Judges string
+	Title           string
+	Why, Way        []string
 }
 
 type htmlPlace struct {
@@ -297,7 +298,7 @@ func withoutSilent(groups []group) []group {
 func (m *htmlMaker) group(g *group) htmlGroup {
 	e := g.lead()
 	h := htmlGroup{
-		Class: e.class.String(), Word: e.class.String(), Rule: e.Rule, Message: e.Message, Reason: e.Reason,
+		Class: e.class.String(), Word: e.class.String(), Rule: e.Rule, Message: g.message, Reason: e.Reason,
 		Level: string(e.Level), LevelID: fmt.Sprint(e.Level.rank()), Meaning: e.Level.meaning(),
 	}
 	if e.Outcome == Undecided {
@@ -318,10 +319,10 @@ func (m *htmlMaker) group(g *group) htmlGroup {
 		if path == "" {
 			path = "the CRD as a whole"
 		}
-		h.Places = append(h.Places, htmlPlace{strings.Join(p.versions, ", "), path, p.at, p.before, p.after})
+		h.Places = append(h.Places, htmlPlace{strings.Join(p.versions, ", "), path, p.at.String(), p.before, p.after})
 		h.HasBefore = h.HasBefore || p.before != ""
 		h.HasAfter = h.HasAfter || p.after != ""
-		h.HasAt = h.HasAt || p.at != ""
+		h.HasAt = h.HasAt || p.at.file != ""
 	}
 	if c := g.counted(); c != nil {
 		h.Objects, h.Affected = c.effectOnObjects(), c.Objects.Affected > 0
@@ -351,6 +352,7 @@ func (m *htmlMaker) evidence(g *group, h *htmlGroup) {
 	if e == nil {
 		return
 	}
+	h.Accepts, h.Judges = e.witness.sides()
 	h.Effect = excerpt(e.witness.Effect, textEffect, textEffectWidth, m.Options)
 	if !m.Verbose && m.witness < htmlWitness {
 		h.WitnessNote = "An object shows it; -v prints it."

@@ -80,7 +80,11 @@ func TestStringsKeepTheirValue(t *testing.T) {
 	} {
 		r := &Report{CRDs: []CRD{{Name: s, Findings: []Finding{{Message: s, Witness: &Witness{Object: s}}}}}, Skipped: map[string]int{s: 1}}
 		checkRoundTrip(t, r)
-		checkOutput(t, "yaml", printed(t, "yaml", r, Options{}))
+		out := printed(t, "yaml", r, Options{})
+		checkOutput(t, "yaml", out)
+		if strings.Contains(out, "|2") || strings.Contains(out, "|+") || strings.Contains(out, "|4") {
+			t.Errorf("%q is a block with marks:\n%s", s, out)
+		}
 		checkOutput(t, "json", printed(t, "json", r, Options{}))
 	}
 }

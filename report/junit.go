@@ -171,7 +171,7 @@ func newJUnitCase(name string, s *sheet, g *group, o Options) *junitCase {
 	if at, ok := e.Position.inRepository(o.Root); ok {
 		c.File, c.Line = at.File, at.Line
 	}
-	message := e.Message
+	message := g.message
 	if n := len(g.places); n > 1 {
 		message = fmt.Sprintf("%s (%s)", message, plural(int64(n), "place"))
 	} else {

@@ -128,21 +128,21 @@ func (a annotation) markdownRow() string {
 	}
 	p := a.group.places[0]
 	where := mdCode(clip(p.String(), markdownRowWidth))
-	if p.at != "" {
-		where += "<br>" + mdCode(clip(p.at, markdownRowWidth))
+	if p.at.file != "" {
+		where += "<br>" + mdCode(clip(p.at.String(), markdownRowWidth))
 	}
 	if n := len(a.group.places); n > 1 {
 		where += fmt.Sprintf("<br>and %s", plural(int64(n-1), "more place"))
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", e.class.markdown(), mdCode(a.sheet.name), rule, where,
-		mdText(clip(e.Message, markdownRowWidth)))
+		mdText(clip(a.group.message, markdownRowWidth)))
 }
 
 func (a annotation) markdownDetails() string {
 	var b strings.Builder
 	e := a.group.lead()
 	fmt.Fprintf(&b, "<details><summary>%s %s in %s: %s</summary>\n\n", e.class.markdown(), mdCode(e.Rule), mdCode(a.sheet.name),
-		mdText(clip(e.Message, markdownRowWidth)))
+		mdText(clip(a.group.message, markdownRowWidth)))
 	if m := e.Level.meaning(); m != "" {
 		fmt.Fprintf(&b, "**%s**: %s\n\n", mdText(string(e.Level)), mdText(m))
 	}
@@ -152,15 +152,15 @@ func (a annotation) markdownDetails() string {
 			break
 		}
 		p := &a.group.places[i]
-		if len(a.group.places) == 1 && p.whole() && p.at == "" && p.values() == "" {
+		if len(a.group.places) == 1 && p.whole() && p.at.file == "" && p.values() == "" {
 			break
 		}
 		b.WriteString("- " + mdCode(p.String()))
 		if v := p.values(); v != "" {
 			b.WriteString(": " + mdCode(v))
 		}
-		if p.at != "" {
-			b.WriteString(" (" + mdCode(p.at) + ")")
+		if p.at.file != "" {
+			b.WriteString(" (" + mdCode(p.at.String()) + ")")
 		}
 		b.WriteString("\n")
 	}
@@ -176,20 +176,23 @@ func (a annotation) markdownDetails() string {
 		b.WriteString("\n\n")
 	}
 	if w := a.group.shown(); w != nil {
+		accepting, judging := w.witness.sides()
 		if w.witness.Old != "" {
 			b.WriteString("A stored object:\n\n" + mdBlock(w.witness.Old))
-			b.WriteString("An update of it that the old CRD accepts:\n\n")
+			fmt.Fprintf(&b, "An update of it that %s accepts:\n\n", accepting)
 		} else {
-			b.WriteString("The old CRD accepts:\n\n")
+			fmt.Fprintf(&b, "%s accepts:\n\n", capital(accepting))
 		}
 		b.WriteString(mdBlock(w.witness.Object))
 		if said := excerpt(w.witness.Effect, textEffect, textEffectWidth, Options{}); said != "" {
-			b.WriteString("The new CRD: " + strings.ReplaceAll(mdCode(said), "\n", "<br>") + "\n\n")
+			b.WriteString(capital(judging) + ": " + strings.ReplaceAll(mdCode(said), "\n", "<br>") + "\n\n")
 		}
 	}
 	b.WriteString("</details>\n\n")
 	return b.String()
 }
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // markdownRest tells of the CRDs that are not in the table and of what is suppressed.
 func (p *page) markdownRest() string {

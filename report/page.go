@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // How much of one field is shown when nobody asked for everything, in bytes.
@@ -50,6 +48,7 @@ type group struct {
 	entries []entry
 	places  []place
 	under   string // what the paths of several places have in common; may be empty
+	message string // that of the first finding, with a remark where those of the others differ
 	varied  bool   // the places differ in their values
 }
 
@@ -59,15 +58,22 @@ type entry struct {
 	class   class
 	witness *Witness
 	id      string // its fingerprint
+	cause   string // equal for findings of one cause
 }
 
 // place is where a finding holds: one path in one version, or in several.
 type place struct {
 	versions []string
 	path     string
-	at       string // file:line, or empty
+	at       source
 	before   string
 	after    string
+}
+
+// source is the position of a place; both are empty where they are unknown.
+type source struct {
+	file string
+	line string
 }
 
 // all returns the groups that are told, then those that are not.
@@ -147,7 +153,7 @@ func (m pageMaker) sheet(c CRD) sheet {
 	entries := make([]entry, 0, len(c.Findings))
 	for _, f := range c.Findings {
 		e := m.entry(f)
-		e.id = fingerprint(c.Name, &f)
+		e.id, e.cause = fingerprint(c.Name, &f), cause(&f, e.class)
 		s.count[e.class]++
 		s.worst = min(s.worst, e.class)
 		if e.Outcome == Undecided && e.class <= warning {
@@ -206,11 +212,10 @@ func groupByCause(entries []entry) []group {
 	index := make(map[string]int)
 	var groups []group
 	for _, e := range entries {
-		key := cause(&e)
-		i, ok := index[key]
+		i, ok := index[e.cause]
 		if !ok {
 			i = len(groups)
-			index[key] = i
+			index[e.cause] = i
 			groups = append(groups, group{})
 		}
 		groups[i].entries = append(groups[i].entries, e)
@@ -219,53 +224,6 @@ func groupByCause(entries []entry) []group {
 		groups[i].locate()
 	}
 	return groups
-}
-
-// cause returns a key that is equal for findings of one cause: the rule and the message, less what differs only because
-// the place differs, such as the name of the field or its values.
-func cause(e *entry) string {
-	parts := []string{e.class.String(), string(e.Outcome), string(e.Level), e.Rule, e.general(e.Message), e.general(e.Reason)}
-	if e.Suppressed != nil {
-		parts = append(parts, e.Suppressed.Reason, e.Suppressed.Expires)
-	}
-	return strings.Join(parts, "\x00")
-}
-
-// general takes out of a sentence what is the place's own: its values, its path, the name of its field.
-func (e *entry) general(s string) string {
-	for i, own := range []string{e.Before, e.After, e.Path, e.Path[strings.LastIndexByte(e.Path, '.')+1:]} {
-		s = replaceWord(s, strings.Trim(own, `"`), string(rune(1+i)))
-	}
-	return s
-}
-
-// replaceWord replaces word in s wherever it is not a part of a longer one.
-func replaceWord(s, word, by string) string {
-	if word == "" {
-		return s
-	}
-	var b strings.Builder
-	for from := 0; ; {
-		i := strings.Index(s[from:], word)
-		if i < 0 {
-			b.WriteString(s[from:])
-			return b.String()
-		}
-		start, end := from+i, from+i+len(word)
-		before, _ := utf8.DecodeLastRuneInString(s[:start])
-		after, _ := utf8.DecodeRuneInString(s[end:])
-		b.WriteString(s[from:start])
-		if inWord(before) || inWord(after) {
-			b.WriteString(word)
-		} else {
-			b.WriteString(by)
-		}
-		from = end
-	}
-}
-
-func inWord(r rune) bool {
-	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
 // locate fills in the places of a group.
@@ -285,23 +243,35 @@ func (g *group) locate() {
 		if e.Version != "" && !slices.Contains(p.versions, e.Version) {
 			p.versions = append(p.versions, e.Version)
 		}
-		if p.at == "" {
-			p.at = e.at()
+		if p.at.file == "" {
+			p.at = e.source()
 		}
 		g.varied = g.varied || p.before != g.places[0].before || p.after != g.places[0].after
 	}
 	g.under = commonPath(g.places)
+	g.message = g.lead().Message
+	if slices.ContainsFunc(g.entries, func(e entry) bool { return e.Message != g.message }) {
+		g.message += " (and others like it)"
+	}
 }
 
-// at writes the position of a finding as file:line; empty where the file is unknown.
-func (e *entry) at() string {
-	switch {
-	case e.Position == nil || e.Position.File == "":
-		return ""
-	case e.Position.Line <= 0:
-		return e.Position.File
+func (e *entry) source() source {
+	if e.Position == nil || e.Position.File == "" {
+		return source{}
 	}
-	return fmt.Sprintf("%s:%d", e.Position.File, e.Position.Line)
+	at := source{file: e.Position.File}
+	if e.Position.Line > 0 {
+		at.line = fmt.Sprint(e.Position.Line)
+	}
+	return at
+}
+
+// String writes a position as file:line.
+func (s source) String() string {
+	if s.line == "" {
+		return s.file
+	}
+	return s.file + ":" + s.line
 }
 
 // whole reports whether a place is the CRD as a whole.
@@ -352,6 +322,14 @@ func commonPath(places []place) string {
 		return common
 	}
 	return common[:max(strings.LastIndexAny(common, ".["), 0)]
+}
+
+// sides names the CRD that accepts a witness and the one that does what its effect says.
+func (w *Witness) sides() (accepting, judging string) {
+	if w.Reversed {
+		return "the new CRD", "the old CRD"
+	}
+	return "the old CRD", "the new CRD"
 }
 
 // meaning returns what a level means, or an empty string for one that does not exist.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,6 +34,15 @@ func TestFindingsOfOneCauseAreOneGroup(t *testing.T) {
 			"messages that name the values",
 			[]Finding{finding(".a", "maximum lowered from 50 to 5", "50", "5"), finding(".b", "maximum lowered from 7 to 6", "7", "6")},
 			[][]string{{"v1 .a", "v1 .b"}},
+		},
+		{
+			"messages that name elements of the values",
+			[]Finding{
+				finding(".x", `no longer only "a", "bc"`, `["a","bc"]`, ""),
+				finding(".y", `no longer only 1, 2, 3 and 2 more`, `[1,2,3,4,5]`, ""),
+				finding(".z", `no longer only "d"`, `["e"]`, ""),
+			},
+			[][]string{{"v1 .x", "v1 .y"}, {"v1 .z"}},
 		},
 		{
 			"messages that name values of their own",
@@ -163,29 +173,52 @@ func TestSummaryCountsEveryFindingOnce(t *testing.T) {
 	}
 }
 
-func TestOfEqualFindingsTheOneWithEvidenceStays(t *testing.T) {
-	bare := Finding{Rule: "r", Message: "m", Severity: Fail}
-	placed, shown := bare, bare
-	placed.Position = &Position{File: "f", Line: 1}
-	shown.Witness = &Witness{Object: "o"}
-	want := []Finding{shown}
-	for _, order := range [][]Finding{{bare, placed, shown}, {shown, placed, bare}, {placed, shown, bare}} {
-		r := &Report{CRDs: []CRD{{Findings: order}}}
-		r.Sort()
-		if diff := cmp.Diff(want, r.CRDs[0].Findings); diff != "" {
-			t.Error(diff)
+func TestGroupsSayThatTheirMessagesDiffer(t *testing.T) {
+	same := Finding{Rule: "r", Outcome: Violation, Severity: Fail, Path: ".a", Message: "from 2 to 1", Before: "2", After: "1"}
+	other := Finding{Rule: "r", Outcome: Violation, Severity: Fail, Path: ".b", Message: "from 4 to 3", Before: "4", After: "3"}
+	p := newPage(&Report{CRDs: []CRD{{Findings: []Finding{same, other}}, {Findings: []Finding{same}}}}, Options{})
+	for i, want := range []string{"from 2 to 1 (and others like it)", "from 2 to 1"} {
+		if got := p.crds[i].groups[0].message; got != want {
+			t.Errorf("message %q, want %q", got, want)
 		}
 	}
 }
 
-func TestUnknownSeveritiesComeLast(t *testing.T) {
-	r := &Report{CRDs: []CRD{{Findings: []Finding{{Severity: "grave"}, {Severity: Off}, {Severity: Fail}}}}}
-	r.Sort()
-	var got []Severity
-	for _, f := range r.CRDs[0].Findings {
-		got = append(got, f.Severity)
+func TestEveryFormatSaysWhichSideAcceptsAWitness(t *testing.T) {
+	for _, reversed := range []bool{false, true} {
+		r := &Report{CRDs: []CRD{{Name: "c", Verdict: Unsafe, Findings: []Finding{{
+			Rule: "r", Outcome: Violation, Severity: Fail, Message: "m",
+			Witness: &Witness{Object: "kind: K\n", Effect: "what it says", Reversed: reversed},
+		}}}}}
+		accepts, judges := "old CRD accepts", "new CRD"
+		if reversed {
+			accepts, judges = "new CRD accepts", "old CRD"
+		}
+		for _, format := range []string{"text", "junit", "markdown", "html"} {
+			out := printed(t, format, r, Options{})
+			first, second := strings.Index(out, accepts), strings.LastIndex(out, judges)
+			if first < 0 || second < first || !strings.Contains(out[second:], "what it says") {
+				t.Errorf("%s, reversed %v:\n%s", format, reversed, out)
+			}
+		}
+		for _, format := range []string{"sarif", "github"} {
+			if out := printed(t, format, r, Options{}); !strings.Contains(out, "the "+judges+": what it says") {
+				t.Errorf("%s, reversed %v:\n%s", format, reversed, out)
+			}
+		}
 	}
-	if diff := cmp.Diff([]Severity{Fail, Off, "grave"}, got); diff != "" {
-		t.Error(diff)
+}
+
+func TestShortWitnessesAreNotCutForALineOrTwo(t *testing.T) {
+	lines := func(n int) string { return strings.Repeat("  a: b\n", n) }
+	for _, x := range []struct {
+		lines int
+		cut   bool
+	}{{textWitness, false}, {textWitness + textSlack, false}, {textWitness + textSlack + 1, true}} {
+		r := &Report{CRDs: []CRD{{Findings: []Finding{{Severity: Fail, Witness: &Witness{Object: lines(x.lines)}}}}}}
+		out := printed(t, "text", r, Options{})
+		if cut := strings.Contains(out, "more lines (-v)"); cut != x.cut || (!cut && strings.Count(out, "a: b") != x.lines) {
+			t.Errorf("%d lines: cut %v", x.lines, cut)
+		}
 	}
 }

@@ -317,7 +317,7 @@ func fuzzed(a, b, c string, bits uint) *Report {
 				Version:  pick(j + 1), Path: pick(j + 2), Message: pick(j + 3), Before: pick(j + 4), After: pick(j + 5), Reason: pick(j),
 			}
 			if j%2 == 0 {
-				f.Witness = &Witness{Object: pick(j + 1), Old: pick(j + 2), Effect: pick(j + 3)}
+				f.Witness = &Witness{Object: pick(j + 1), Old: pick(j + 2), Effect: pick(j + 3), Reversed: j%4 == 0}
 				f.Position = &Position{File: pick(j + 4), Line: int(bits) - 5, Column: int(i)}
 			}
 			if j%3 == 0 {

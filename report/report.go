@@ -56,6 +56,9 @@ type Witness struct {
 	// Effect is what the new CRD does to the object, in the words of the code that confirmed it,
 	// for example `spec.size: Invalid value: 7: must be at most 5`.
 	Effect string `json:"effect"`
+	// Reversed is true where the sides are the other way round, for what surprises old readers: the new CRD accepts Object,
+	// and Effect is what the old one says to it.
+	Reversed bool `json:"reversed,omitempty"`
 }
 
 // Objects counts stored objects of a cluster.
@@ -210,7 +213,7 @@ func compareFindings(a, b Finding) int {
 func compareEvidence(a, b Finding) int {
 	return cmp.Or(
 		compareOptional(a.Witness, b.Witness, func(a, b Witness) int {
-			return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Old, b.Old), cmp.Compare(a.Effect, b.Effect))
+			return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Old, b.Old), cmp.Compare(a.Effect, b.Effect), compareBool(a.Reversed, b.Reversed))
 		}),
 		compareOptional(a.Position, b.Position, func(a, b Position) int {
 			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -235,6 +238,17 @@ func compareOptional[T any](a, b *T, compare func(a, b T) int) int {
 		return -1
 	}
 	return compare(*a, *b)
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // severityRank puts severities that do not exist last.

@@ -3,8 +3,6 @@ package report
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strings"
 )
@@ -255,7 +253,8 @@ func (e *entry) sentence(s *sheet) string {
 	}
 	if e.witness != nil {
 		if said, _ := visibleLines(e.witness.Effect, 1, textEffectWidth); len(said) > 0 {
-			lines = append(lines, "the new CRD: "+said[0])
+			_, judging := e.witness.sides()
+			lines = append(lines, judging+": "+said[0])
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -263,22 +262,11 @@ func (e *entry) sentence(s *sheet) string {
 
 // place returns where a single finding holds.
 func (e *entry) place() place {
-	p := place{path: e.Path, before: e.Before, after: e.After, at: e.at()}
+	p := place{path: e.Path, before: e.Before, after: e.After, at: e.source()}
 	if e.Version != "" {
 		p.versions = []string{e.Version}
 	}
 	return p
-}
-
-// fingerprint identifies a finding as long as it is about the same thing, wherever that stands in its file and however
-// the message is worded.
-func fingerprint(crd string, f *Finding) string {
-	var b strings.Builder
-	for _, x := range []string{f.Rule, crd, f.Version, f.Path, f.Before, f.After} {
-		fmt.Fprintf(&b, "%d:%s", len(x), x)
-	}
-	h := sha256.Sum256([]byte(b.String()))
-	return hex.EncodeToString(h[:16])
 }
 
 // anyFile finds a file for findings that have none of their own, because code scanning refuses results without one: the

@@ -184,6 +184,16 @@ func TestFingerprintsSurviveMovesAndRewording(t *testing.T) {
 	}
 }
 
+func TestFindingsThatDifferInWordsOnlyHaveFingerprintsOfTheirOwn(t *testing.T) {
+	r := &Report{CRDs: []CRD{{Name: "c", Findings: []Finding{
+		{Rule: "r", Outcome: Violation, Severity: Fail, Message: "one"}, {Rule: "r", Outcome: Violation, Severity: Fail, Message: "two"},
+	}}}}
+	results := sarifOf(t, r, Options{}).Results
+	if a, b := results[0].PartialFingerprints["sluice/v1"], results[1].PartialFingerprints["sluice/v1"]; b != a+":2" {
+		t.Errorf("fingerprints %s and %s", a, b)
+	}
+}
+
 func TestFilesAreThoseOfTheRepository(t *testing.T) {
 	for _, x := range []struct {
 		file, root string

@@ -16,10 +16,11 @@ const (
 	textPlaces        = 3  // places of a group
 	textWitness       = 25 // lines of one witness
 	textShortWitness  = 12 // lines of one where there are many
-	textWitnesses     = 60 // lines of all witnesses
+	textWitnesses     = 60 // lines of all witnesses, and a few where cutting them would save nothing
+	textSlack         = 4  // lines that are rather shown than replaced by a remark
 	textWitnessWidth  = 160
 	textEffect        = 6 // lines of an effect
-	textEffectWidth   = 600
+	textEffectWidth   = 400
 	textOneLine       = 160
 	textRemarkReserve = 200
 )
@@ -98,15 +99,8 @@ func (t *textPrinter) split() (loud, quiet []sheet) {
 	}
 	slices.SortStableFunc(loud, func(a, b sheet) int { return cmp.Compare(a.worst, b.worst) })
 	// CRDs that are not simply safe come first, where the eye is.
-	slices.SortStableFunc(quiet, func(a, b sheet) int { return cmp.Compare(boolInt(a.plainSafe()), boolInt(b.plainSafe())) })
+	slices.SortStableFunc(quiet, func(a, b sheet) int { return compareBool(a.plainSafe(), b.plainSafe()) })
 	return loud, quiet
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func (s *sheet) plainSafe() bool { return s.verdict == Safe && len(s.hidden) == 0 }
@@ -199,7 +193,9 @@ func (t *textPrinter) quiet(sheets []sheet) []textLine {
 		safe, unchanged := true, int64(0)
 		for i := range rest {
 			safe = safe && rest[i].plainSafe()
-			unchanged += int64(boolInt(rest[i].unchanged))
+			if rest[i].unchanged {
+				unchanged++
+			}
 		}
 		text := ok + plural(int64(len(rest)), "more CRD") + " with nothing that fails or warns"
 		if safe {

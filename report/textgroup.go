@@ -210,7 +210,7 @@ func (t *textPrinter) group(g *group, d detail) (lines []textLine, witness int) 
 			head += " under " + g.under
 		}
 	}
-	head += ": " + e.Message
+	head += ": " + g.message
 	if d == oneLine {
 		if len(g.places) == 1 {
 			head += ", " + g.places[0].String()
@@ -262,6 +262,7 @@ func (e *entry) word() string {
 
 // places lists where a group holds, and its values.
 func (t *textPrinter) places(g *group, add func(indent, hang int, text string)) {
+	file := ""
 	for i := range g.places {
 		if !t.Verbose && i == textPlaces && len(g.places) > textPlaces+1 {
 			add(6, 2, fmt.Sprintf("… and %s", plural(int64(len(g.places)-i), "more place")))
@@ -269,15 +270,23 @@ func (t *textPrinter) places(g *group, add func(indent, hang int, text string)) 
 			break
 		}
 		p := &g.places[i]
-		if len(g.places) == 1 && p.whole() && p.at == "" {
+		at := p.at.file
+		if p.at.line != "" {
+			at += ":" + p.at.line
+			if p.at.file == file {
+				at = "line " + p.at.line
+			}
+			file = p.at.file
+		}
+		if len(g.places) == 1 && p.whole() && at == "" {
 			break
 		}
 		text := p.String()
 		if g.varied && p.values() != "" {
 			text += ": " + p.values()
 		}
-		if p.at != "" {
-			text += styleFaint + " (" + p.at + ")" + styleEnd
+		if at != "" {
+			text += styleFaint + " (" + at + ")" + styleEnd
 		}
 		add(6, 2, text)
 	}
@@ -303,15 +312,14 @@ func (t *textPrinter) evidence(g *group, d detail) (int, []textLine) {
 		return 0, lines
 	}
 	limit := min(t.each, t.witness)
-	if d < inFull || limit < 3 {
+	if d < inFull || limit < textSlack {
 		t.cut = true
 		return 0, append([]textLine{{indent: 6, text: styleFaint + "an object shows it (-v)" + styleEnd}}, t.effect(first)...)
 	}
 	return t.proof(first, first != g.lead(), limit)
 }
 
-// proof prints one witness in at most limit lines (0: all): the object that the old CRD accepts and what the new one
-// does to it.
+// proof prints one witness, each object of it in about limit lines (0: all), and what is done to it.
 func (t *textPrinter) proof(e *entry, named bool, limit int) (int, []textLine) {
 	var lines []textLine
 	of := ""
@@ -323,11 +331,15 @@ func (t *textPrinter) proof(e *entry, named bool, limit int) (int, []textLine) {
 		of = ", for " + p.String()
 	}
 	shown := 0
+	accepting, _ := e.witness.sides()
 	block := func(title, raw string, limit int) {
 		lines = append(lines, textLine{indent: 6, hang: 2, text: title})
 		width := textWitnessWidth
 		if t.Verbose {
 			width = 0
+		}
+		if n := strings.Count(strings.TrimRight(raw, "\n"), "\n") + 1; n <= limit+textSlack {
+			limit = 0
 		}
 		yaml, more := visibleLines(raw, limit, width)
 		for _, s := range yaml {
@@ -340,29 +352,26 @@ func (t *textPrinter) proof(e *entry, named bool, limit int) (int, []textLine) {
 		}
 	}
 	if e.witness.Old != "" {
-		half := limit
-		if limit > 0 {
-			half = max(limit/2, 1)
-		}
-		block("a stored object"+of+":", e.witness.Old, half)
-		block("an update of it that the old CRD accepts:", e.witness.Object, half)
+		block("a stored object"+of+":", e.witness.Old, limit)
+		block("an update of it that "+accepting+" accepts:", e.witness.Object, limit)
 	} else {
-		block("the old CRD accepts"+of+":", e.witness.Object, limit)
+		block(accepting+" accepts"+of+":", e.witness.Object, limit)
 	}
 	return shown, append(lines, t.effect(e)...)
 }
 
-// effect says what the new CRD does to a witness, in the words of the code that confirmed it.
+// effect says what is done to a witness, in the words of the code that confirmed it.
 func (t *textPrinter) effect(e *entry) []textLine {
 	limit, width := textEffect, textEffectWidth
 	if t.Verbose {
 		limit, width = 0, 0
 	}
+	_, judging := e.witness.sides()
 	said, more := visibleLines(e.witness.Effect, limit, width)
 	var lines []textLine
 	for i, s := range said {
 		if i == 0 {
-			lines = append(lines, textLine{indent: 6, hang: 2, text: "the new CRD: " + s})
+			lines = append(lines, textLine{indent: 6, hang: 2, text: judging + ": " + s})
 		} else {
 			lines = append(lines, textLine{indent: 8, hang: 2, text: s})
 		}

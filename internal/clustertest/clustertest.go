@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -145,8 +146,10 @@ func start(ctx context.Context, options []Option) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, args: append([]string{path, "start", "-o", "json", "--until-stdin-closes",
-		"--dir", filepath.Join(dir, "cluster"), "--no-fsync", "--timeout", startTimeout.String()}, s.args...)}
+	c := &Cluster{dir: dir, args: append([]string{
+		path, "start", "-o", "json", "--until-stdin-closes",
+		"--dir", filepath.Join(dir, "cluster"), "--no-fsync", "--timeout", startTimeout.String(),
+	}, s.args...)}
 	if err := c.launch(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -172,7 +175,7 @@ func (c *Cluster) launch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		args = append(args[:len(args):len(args)], "--port", server.Port())
+		args = append(slices.Clip(args), "--port", server.Port())
 	}
 	p, err := spawn(args)
 	if err != nil {
@@ -198,7 +201,8 @@ type process struct {
 }
 
 func spawn(args []string) (*process, error) {
-	p := &process{cmd: exec.Command(args[0], args[1:]...), stderr: &tail{}, line: make(chan []byte, 1), ended: make(chan struct{})}
+	p := &process{stderr: &tail{}, line: make(chan []byte, 1), ended: make(chan struct{})}
+	p.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec // the binary that was built for this
 	p.cmd.Stderr = p.stderr
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {

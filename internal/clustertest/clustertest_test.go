@@ -65,7 +65,7 @@ func eventually(t *testing.T, condition func(context.Context) error) {
 	}
 }
 
-func TestTheSharedClusterIsOneForAllTests(t *testing.T) {
+func TestE2ETheSharedClusterIsOneForAllTests(t *testing.T) {
 	first := shared.Get(t)
 	t.Run("a subtest", func(t *testing.T) {
 		if shared.Get(t) != first {
@@ -77,7 +77,7 @@ func TestTheSharedClusterIsOneForAllTests(t *testing.T) {
 	}
 }
 
-func TestConfigIsACopy(t *testing.T) {
+func TestE2EConfigIsACopy(t *testing.T) {
 	c := shared.Get(t)
 	c.Config().Host = "changed"
 	if got := c.Config().Host; got != c.Server {
@@ -85,7 +85,7 @@ func TestConfigIsACopy(t *testing.T) {
 	}
 }
 
-func TestRestartKeepsDataAndPort(t *testing.T) {
+func TestE2ERestartKeepsDataAndPort(t *testing.T) {
 	c := clustertest.Start(t)
 	before, server, pid := client(t, c), c.Server, c.PID()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
@@ -105,7 +105,7 @@ func TestRestartKeepsDataAndPort(t *testing.T) {
 	}
 }
 
-func TestOptionsReachTheCluster(t *testing.T) {
+func TestE2EOptionsReachTheCluster(t *testing.T) {
 	c := clustertest.Start(t, clustertest.WithoutControllers(), clustertest.APIServerArg("authorization-mode=AlwaysDeny"))
 	// The administrator's group passes all authorisation, so somebody else has to ask.
 	config := c.Config()
@@ -122,7 +122,7 @@ func TestOptionsReachTheCluster(t *testing.T) {
 	}
 }
 
-func TestStopLeavesNothing(t *testing.T) {
+func TestE2EStopLeavesNothing(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	c := clustertest.Start(t, clustertest.WithoutControllers())
@@ -143,7 +143,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAClusterThatEndedByItselfIsToldByStop(t *testing.T) {
+func TestE2EAClusterThatEndedByItselfIsToldByStop(t *testing.T) {
 	c := clustertest.Start(t, clustertest.WithoutControllers())
 	pid := c.PID()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -160,7 +160,7 @@ func TestAClusterThatEndedByItselfIsToldByStop(t *testing.T) {
 	}
 }
 
-func TestAStartThatFailsTellsWhy(t *testing.T) {
+func TestE2EAStartThatFailsTellsWhy(t *testing.T) {
 	output := helper(t, "fail", nil)
 	if !strings.Contains(output, "no-such-flag") {
 		t.Errorf("the test said %q", output)
@@ -168,7 +168,7 @@ func TestAStartThatFailsTellsWhy(t *testing.T) {
 }
 
 // The test binary itself is what is killed here, so it runs once more as a process of its own.
-func TestAClusterEndsWithAKilledTestBinary(t *testing.T) {
+func TestE2EAClusterEndsWithAKilledTestBinary(t *testing.T) {
 	var dir string
 	helper(t, "wait", func(line string) { dir = line })
 	if dir == "" {

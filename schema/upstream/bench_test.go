@@ -73,6 +73,54 @@ func BenchmarkTouchUpdate(b *testing.B) {
 	}
 }
 
+// BenchmarkRefused is a scan in which every object is refused, for a value that ratcheting would tolerate and a field that it
+// would not.
+func BenchmarkRefused(b *testing.B) {
+	schema, o, obj := database(b)
+	schema = schema.DeepCopy()
+	spec := schema.Properties["spec"]
+	spec.Required = append(spec.Required, "owner")
+	spec.Properties["owner"] = props{Type: "string"}
+	engine := spec.Properties["engine"]
+	engine.Enum = engine.Enum[1:]
+	spec.Properties["engine"] = engine
+	schema.Properties["spec"] = spec
+	v := newValidator(b, schema, o)
+	for _, ratchet := range []bool{false, true} {
+		name := "strict"
+		if ratchet {
+			name = "ratcheting"
+		}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			defer cpu(b)()
+			for b.Loop() {
+				if r, err := v.TouchUpdate(b.Context(), obj, ratchet); err != nil || !r.Refused() {
+					b.Fatal(r.Errors, err)
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "objects/s")
+		})
+	}
+}
+
+// BenchmarkDefaulted is a scan in which every object gets a default that it does not have yet.
+func BenchmarkDefaulted(b *testing.B) {
+	schema, o, obj := database(b)
+	schema = schema.DeepCopy()
+	spec := schema.Properties["spec"]
+	spec.Properties["owner"] = props{Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"nobody"`)}}
+	v := newValidator(b, schema, o)
+	b.ReportAllocs()
+	defer cpu(b)()
+	for b.Loop() {
+		if r, err := v.TouchUpdate(b.Context(), obj, true); err != nil || r.Refused() {
+			b.Fatal(r.Errors, err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "objects/s")
+}
+
 func BenchmarkCreate(b *testing.B) {
 	schema, o, obj := database(b)
 	v := newValidator(b, schema, o)

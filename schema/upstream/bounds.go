@@ -4,14 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/schema"
 )
 
 // MaxDepth is how deep objects may nest: as deep as the API server's decoder reads them (encoding/json).
 const MaxDepth = 10_000
 
+const maxSchemaDepth = schema.MaxDepth
+
 var (
-	// ErrTooDeep is returned for an object deeper than [MaxDepth].
-	ErrTooDeep = errors.New("object nests too deeply")
+	// ErrTooDeep is returned for an object deeper than [MaxDepth], and a schema deeper than [schema.MaxDepth].
+	ErrTooDeep = errors.New("nests too deeply")
 	// ErrNotJSON is returned for an object with a value that JSON does not have, or of another Go type than
 	// k8s.io/apimachinery/pkg/util/json decodes it to.
 	ErrNotJSON = errors.New("not a JSON value")
@@ -24,6 +30,55 @@ func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("%w: %v", ErrPanic, r)
 	}
+}
+
+// checkSchema says whether a schema is of bounded depth.
+func checkSchema(s *props, depth int) error {
+	if s == nil {
+		return nil
+	}
+	if depth > maxSchemaDepth {
+		return fmt.Errorf("schema %w", ErrTooDeep)
+	}
+	depth++
+	for _, list := range [][]props{s.AllOf, s.AnyOf, s.OneOf} {
+		for i := range list {
+			if err := checkSchema(&list[i], depth); err != nil {
+				return err
+			}
+		}
+	}
+	for _, m := range []map[string]props{s.Properties, s.PatternProperties, s.Definitions} {
+		for name := range m {
+			child := m[name]
+			if err := checkSchema(&child, depth); err != nil {
+				return err
+			}
+		}
+	}
+	for name := range s.Dependencies {
+		if err := checkSchema(s.Dependencies[name].Schema, depth); err != nil {
+			return err
+		}
+	}
+	if s.Items != nil {
+		if err := checkSchema(s.Items.Schema, depth); err != nil {
+			return err
+		}
+		for i := range s.Items.JSONSchemas {
+			if err := checkSchema(&s.Items.JSONSchemas[i], depth); err != nil {
+				return err
+			}
+		}
+	}
+	for _, or := range []*apiextensionsv1.JSONSchemaPropsOrBool{s.AdditionalProperties, s.AdditionalItems} {
+		if or != nil {
+			if err := checkSchema(or.Schema, depth); err != nil {
+				return err
+			}
+		}
+	}
+	return checkSchema(s.Not, depth)
 }
 
 // checkObject says whether obj is an object that decoded JSON can be, with bounded depth.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,9 @@ import (
 // It takes most of its time for validation rules, about a millisecond for each place that has some.
 func ValidateCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (errs field.ErrorList, err error) {
 	defer recovered(&err)
+	if err := checkSchemas(crd); err != nil {
+		return nil, err
+	}
 	var t thinner
 	thin, ok := t.thinCRD(crd, "")
 	if ok {
@@ -49,6 +53,18 @@ func validateCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinit
 		errs = metavalidation.ValidateObjectMetaAccessor(internal, false, pathSegment, metadataPath)
 	}
 	return tidy(errs), ctx.Err()
+}
+
+// checkSchemas says whether the schemas of a CRD are of bounded depth.
+func checkSchemas(crd *apiextensionsv1.CustomResourceDefinition) error {
+	for i := range crd.Spec.Versions {
+		if s := crd.Spec.Versions[i].Schema; s != nil {
+			if err := checkSchema(s.OpenAPIV3Schema, 0); err != nil {
+				return fmt.Errorf("CRD %s, version %s: %w", crd.Name, crd.Spec.Versions[i].Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // aboutSchemas tells whether any of errs may speak of a schema.
@@ -91,6 +107,9 @@ func addStoredVersion(crd *apiextensions.CustomResourceDefinition) {
 // are as with [ValidateCRD].
 func ValidateCRDUpdate(ctx context.Context, crd, old *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (errs field.ErrorList, err error) {
 	defer recovered(&err)
+	if err := errors.Join(checkSchemas(crd), checkSchemas(old)); err != nil {
+		return nil, err
+	}
 	var t thinner
 	thin, ok := t.thinCRD(crd, "new ")
 	thinOld, okOld := t.thinCRD(old, "old ")

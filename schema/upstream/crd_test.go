@@ -168,19 +168,13 @@ func TestRulesFollowTheVersion(t *testing.T) {
 
 // TestThinnedCRDsAreJudgedAlike compares the validation of CRDs with one that leaves nothing out.
 func TestThinnedCRDsAreJudgedAlike(t *testing.T) {
-	n := 300
-	if testing.Short() {
-		n = 60
-	}
-	accepted := 0
-	for seed := range n {
-		accepted += compareThinned(t, uint64(seed))
-		if t.Failed() {
-			return
-		}
-	}
-	if accepted < n/10 || accepted > n*9/10 {
-		t.Errorf("%d of %d CRDs were accepted: too few or too many to tell", accepted, n)
+	all, accepted := 0, 0
+	seeds(t, 300, func(seed uint64) {
+		all++
+		accepted += compareThinned(t, seed)
+	})
+	if accepted < all/10 || accepted > all*9/10 {
+		t.Errorf("%d of %d CRDs were accepted: too few or too many to tell", accepted, all)
 	}
 }
 

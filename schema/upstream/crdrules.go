@@ -17,11 +17,7 @@ import (
 // rulesTooNew says which rules of crd an API server of an older version than the linked libraries does not understand: those
 // that use a part of the CEL library that came later. Rules that old has are let off. nil stands for no old CRD.
 func rulesTooNew(crd, old *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (field.ErrorList, error) {
-	if kube == nil || kube.Major() != 1 || kube.Minor() < 1 {
-		return nil, nil
-	}
-	// An API server takes new expressions in what its predecessor understands too, so that it can be rolled back.
-	library := version.MajorMinor(kube.Major(), kube.Minor()-1)
+	library := libraryVersion(kube)
 	if !library.LessThan(environment.DefaultCompatibilityVersion()) {
 		return nil, nil
 	}

@@ -40,31 +40,60 @@ type decoded struct {
 // decode does what the API server does to an object that it reads: unstructuredSchemaCoercer in
 // customresource_handler.go, then defaulting.
 func (v *Validator) decode(obj map[string]any, from source) (decoded, error) {
-	if v.clean(obj, from) {
+	w := v.work(obj, from)
+	if w.none() {
 		return decoded{object: ownTop(obj), clean: true}, nil
 	}
 	obj = runtime.DeepCopyJSON(obj)
-	pruned, err := v.coerce(obj, from)
+	pruned, err := v.coerce(obj, from, w)
 	if err != nil {
 		return decoded{}, err
 	}
 	d := decoded{object: obj, pruned: pruned}
-	if v.known(obj) && v.structural != nil {
+	if v.known(obj) && v.structural != nil && w.changes&defaults != 0 {
 		d.defaulted = v.tree().shape.wantsDefaults(obj)
 		structuraldefaulting.Default(obj, v.structural)
 	}
 	return d, nil
 }
 
+// work is what decoding an object takes.
+type work struct {
+	changes change
+	meta    bool // the metadata are not certainly as they should be
+}
+
+func (w work) none() bool { return w == work{} }
+
+// work says what decoding and defaulting obj takes.
+func (v *Validator) work(obj map[string]any, from source) work {
+	if v.slow || !v.known(obj) {
+		return work{prunes | dropsNulls | coerces | defaults, true}
+	}
+	var w work
+	if meta, ok := obj["metadata"]; ok {
+		fields, _ := meta.(map[string]any)
+		w.meta = !canonicalMeta(meta) || (from == fromStorage && fields["generation"] == nil)
+	}
+	shape := v.tree().shape
+	mode := notPruned
+	if shape != nil && !v.opts.PreserveUnknownFields {
+		mode = shape.mode()
+	}
+	w.changes = shape.changes(obj, mode, true)
+	return w
+}
+
 // convert changes the version of an object (schemaCoercingConverter around the converter for strategy None).
 func (v *Validator) convert(obj map[string]any) (decoded, error) {
 	obj = ownTop(obj)
 	obj["apiVersion"] = v.apiVersion
-	if v.clean(obj, fromRequest) {
+	w := v.work(obj, fromRequest)
+	if w.none() {
 		return decoded{object: obj, clean: true}, nil
 	}
 	obj = runtime.DeepCopyJSON(obj)
-	pruned, err := v.coerce(obj, fromRequest)
+	pruned, err := v.coerce(obj, fromRequest, w)
 	return decoded{object: obj, pruned: pruned}, err
 }
 
@@ -82,79 +111,81 @@ func (v *Validator) known(obj map[string]any) bool {
 	return obj["kind"] == v.opts.Kind && obj["apiVersion"] == v.apiVersion
 }
 
-// clean tells whether decoding and defaulting leave obj as it is.
-func (v *Validator) clean(obj map[string]any, from source) bool {
-	if v.slow || !v.known(obj) {
-		return false
-	}
-	if meta, ok := obj["metadata"]; ok {
-		if !canonicalMeta(meta) {
-			return false
+// coerce works on obj itself, and does what w says. It returns the paths of what it dropped because the schema does not know
+// it.
+func (v *Validator) coerce(obj map[string]any, from source, w work) ([]string, error) {
+	drop := from == fromStorage
+	var paths []string
+	restore := func() error { return nil }
+	if w.meta {
+		var err error
+		if restore, paths, err = rootMeta(obj, drop, v.known(obj)); err != nil {
+			return nil, err
 		}
-		if fields, _ := meta.(map[string]any); from == fromStorage && fields["generation"] == nil {
-			return false
+	}
+	if v.known(obj) {
+		if w.changes&prunes != 0 && v.structural != nil && !v.opts.PreserveUnknownFields {
+			paths = append(paths, structuralpruning.PruneWithOptions(obj, v.structural, true,
+				structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
+		}
+		if w.changes&dropsNulls != 0 && v.structural != nil && !v.opts.PreserveUnknownFields {
+			structuraldefaulting.PruneNonNullableNullsWithoutDefaults(obj, v.structural)
+		}
+		if w.changes&coerces != 0 {
+			fieldErr, unknown := schemaobjectmeta.CoerceWithOptions(nil, obj, v.structural, false, schemaobjectmeta.CoerceOptions{
+				DropInvalidFields:       drop,
+				ReturnUnknownFieldPaths: true,
+			})
+			if fieldErr != nil {
+				return nil, fmt.Errorf("%w: %w", errDecode, fieldErr)
+			}
+			paths = append(paths, unknown...)
 		}
 	}
-	shape := v.tree().shape
-	mode := notPruned
-	if shape != nil && !v.opts.PreserveUnknownFields {
-		mode = shape.mode()
+	if err := restore(); err != nil {
+		return nil, err
 	}
-	return shape.clean(obj, mode, true)
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
 }
 
-// coerce works on obj itself. It returns the paths of what it dropped because the schema does not know it.
-func (v *Validator) coerce(obj map[string]any, from source) ([]string, error) {
+// rootMeta reads the type and object metadata of obj. restore puts them back after pruning. unknown are the paths of fields
+// that object metadata do not have.
+func rootMeta(obj map[string]any, drop, known bool) (restore func() error, unknown []string, err error) {
 	kind, hasKind, err := unstructured.NestedString(obj, "kind")
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errDecode, err)
+		return nil, nil, fmt.Errorf("%w: %w", errDecode, err)
 	}
 	apiVersion, hasAPIVersion, err := unstructured.NestedString(obj, "apiVersion")
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errDecode, err)
+		return nil, nil, fmt.Errorf("%w: %w", errDecode, err)
 	}
-	drop := from == fromStorage
-	meta, hasMeta, pruned, err := schemaobjectmeta.GetObjectMetaWithOptions(obj, schemaobjectmeta.ObjectMetaOptions{
+	meta, hasMeta, unknown, err := schemaobjectmeta.GetObjectMetaWithOptions(obj, schemaobjectmeta.ObjectMetaOptions{
 		DropMalformedFields:     drop,
 		ReturnUnknownFieldPaths: true,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: metadata: %w", errDecode, err)
+		return nil, nil, fmt.Errorf("%w: metadata: %w", errDecode, err)
 	}
 	if _, err := schema.ParseGroupVersion(apiVersion); err != nil {
-		return nil, fmt.Errorf("%w: %w", errDecode, err)
+		return nil, nil, fmt.Errorf("%w: %w", errDecode, err)
 	}
-
-	if v.known(obj) {
-		if v.structural != nil && !v.opts.PreserveUnknownFields {
-			pruned = append(pruned, structuralpruning.PruneWithOptions(obj, v.structural, true,
-				structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
-			structuraldefaulting.PruneNonNullableNullsWithoutDefaults(obj, v.structural)
+	if known && meta != nil && drop && meta.Generation == 0 {
+		meta.Generation = 1
+	}
+	return func() error {
+		if hasKind {
+			obj["kind"] = kind
 		}
-		fieldErr, paths := schemaobjectmeta.CoerceWithOptions(nil, obj, v.structural, false, schemaobjectmeta.CoerceOptions{
-			DropInvalidFields:       drop,
-			ReturnUnknownFieldPaths: true,
-		})
-		if fieldErr != nil {
-			return nil, fmt.Errorf("%w: %w", errDecode, fieldErr)
+		if hasAPIVersion {
+			obj["apiVersion"] = apiVersion
 		}
-		pruned = append(pruned, paths...)
-		if meta != nil && drop && meta.Generation == 0 {
-			meta.Generation = 1
+		if !hasMeta {
+			return nil
 		}
-	}
-
-	if hasKind {
-		obj["kind"] = kind
-	}
-	if hasAPIVersion {
-		obj["apiVersion"] = apiVersion
-	}
-	if hasMeta {
 		if err := schemaobjectmeta.SetObjectMeta(obj, meta); err != nil {
-			return nil, fmt.Errorf("%w: metadata: %w", errDecode, err)
+			return fmt.Errorf("%w: metadata: %w", errDecode, err)
 		}
-	}
-	slices.Sort(pruned)
-	return slices.Compact(pruned), nil
+		return nil
+	}, unknown, nil
 }

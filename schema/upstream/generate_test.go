@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -19,6 +21,23 @@ func sorted[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m))
 type generator struct{ *rand.Rand }
 
 var names = []string{"a", "b", "c", "spec", "status", "name", "kind", "foo-bar", "x.y", "namespace", "a__b", "$odd"}
+
+// seeds calls f with n seeds, fewer in short mode, or with as many as SLUICE_SEEDS says (FROM-TO), until a test fails.
+func seeds(t *testing.T, n int, f func(seed uint64)) {
+	t.Helper()
+	from, to := 0, n
+	if testing.Short() {
+		to = n / 5
+	}
+	if text := os.Getenv("SLUICE_SEEDS"); text != "" {
+		if _, err := fmt.Sscanf(text, "%d-%d", &from, &to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for seed := from; seed < to && !t.Failed(); seed++ {
+		f(uint64(seed))
+	}
+}
 
 func (g generator) chance(percent int) bool { return g.IntN(100) < percent }
 

@@ -149,6 +149,32 @@ func TestABrokenSchemaIsAnError(t *testing.T) {
 	}
 }
 
+func TestBottomlessSchemasAreErrors(t *testing.T) {
+	deep := props{Type: "string"}
+	for range 1_100 {
+		deep = props{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: ptr(deep)}}
+	}
+	cyclic := props{Type: "object"}
+	cyclic.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &cyclic}
+	for name, s := range map[string]*props{"deep": &deep, "cyclic": &cyclic} {
+		if _, err := upstream.New(s, widgets); !errors.Is(err, upstream.ErrTooDeep) {
+			t.Errorf("%s: New: %v", name, err)
+		}
+		root := &props{Type: "object", Properties: map[string]props{"spec": *s}}
+		if _, err := upstream.NewProjector(root, widgets).For(widget(t, "{}")); !errors.Is(err, upstream.ErrTooDeep) {
+			t.Errorf("%s: projection: %v", name, err)
+		}
+		crd := widgetCRD(t, "")
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema = root
+		if _, err := upstream.ValidateCRD(t.Context(), crd, nil); !errors.Is(err, upstream.ErrTooDeep) {
+			t.Errorf("%s: CRD: %v", name, err)
+		}
+		if _, err := upstream.ValidateCRDUpdate(t.Context(), widgetCRD(t, ""), crd, nil); !errors.Is(err, upstream.ErrTooDeep) {
+			t.Errorf("%s: update: %v", name, err)
+		}
+	}
+}
+
 func TestACancelledContextGivesNoVerdict(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

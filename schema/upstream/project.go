@@ -17,10 +17,10 @@ type props = apiextensionsv1.JSONSchemaProps
 // rules at places that none of the objects has. Kept in any case is what a rule at that place or above mentions by name.
 //
 // The result shares parts with the schema: change neither. It need not be a valid schema of a CRD: an empty rule at the root
-// stands for rules that were left out. nil projects to nil. For many projections of one schema, a [Projector] is faster.
+// stands for rules that were left out. nil projects to nil, and what [New] calls too deep to itself. For many projections of one schema, a [Projector] is faster.
 func Project(schema *apiextensionsv1.JSONSchemaProps, objects ...map[string]any) *apiextensionsv1.JSONSchemaProps {
-	if schema == nil {
-		return nil
+	if checkSchema(schema, 0) != nil || schema == nil {
+		return schema
 	}
 	out, ok := project(schema, objects)
 	if !ok {
@@ -44,8 +44,9 @@ type Projector struct {
 	options  Options
 	compiled *ruleCache
 
-	rulesOnce sync.Once
-	rules     bool
+	once      sync.Once
+	hasRules  bool
+	schemaErr error
 
 	wholeOnce sync.Once
 	whole     *Validator
@@ -69,6 +70,14 @@ func (p *Projector) For(objects ...map[string]any) (v *Validator, err error) {
 			return nil, err
 		}
 	}
+	p.once.Do(func() {
+		if p.schemaErr = checkSchema(p.schema, 0); p.schemaErr == nil {
+			p.hasRules = hasRules(p.schema, p.schema, true)
+		}
+	})
+	if p.schemaErr != nil {
+		return nil, p.schemaErr
+	}
 	out, ok := project(p.schema, objects)
 	if !ok {
 		return p.Whole()
@@ -76,8 +85,7 @@ func (p *Projector) For(objects ...map[string]any) (v *Validator, err error) {
 	if v, err = New(out, p.options); err != nil {
 		return nil, err
 	}
-	p.rulesOnce.Do(func() { p.rules = hasRules(p.schema, p.schema, true) })
-	v.compiled, v.rulesElsewhere = p.compiled, p.rules
+	v.compiled, v.rulesElsewhere = p.compiled, p.hasRules
 	return v, nil
 }
 

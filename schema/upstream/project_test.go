@@ -72,16 +72,7 @@ func TestProjectLeavesOddSchemasWhole(t *testing.T) {
 
 // TestProjectionChangesNoVerdict compares requests under whole and projected schemas.
 func TestProjectionChangesNoVerdict(t *testing.T) {
-	n := 400
-	if testing.Short() {
-		n = 150
-	}
-	for seed := range n {
-		compareProjection(t, uint64(seed))
-		if t.Failed() {
-			return
-		}
-	}
+	seeds(t, 400, func(seed uint64) { compareProjection(t, seed) })
 }
 
 func FuzzProject(f *testing.F) {

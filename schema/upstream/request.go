@@ -158,10 +158,10 @@ func (v *Validator) update(ctx context.Context, obj, stored map[string]any, h ho
 	v.place(uOld)
 
 	var request decoded
-	var known []string
+	var dropped []string
 	if h.touch {
 		request = decoded{object: touched(old.object), clean: old.clean}
-		known = old.pruned
+		dropped = old.pruned
 	} else {
 		if err := checkObject(obj); err != nil {
 			return Result{}, err
@@ -200,7 +200,7 @@ func (v *Validator) update(ctx context.Context, obj, stored map[string]any, h ho
 	if ctx.Err() != nil {
 		return Result{}, ctx.Err()
 	}
-	return Result{Stored: u.Object, Pruned: append(known, request.pruned...), Errors: tidy(errs)}, nil
+	return Result{Stored: u.Object, Pruned: append(dropped, request.pruned...), Errors: tidy(errs)}, nil
 }
 
 // readStored reads an object that is stored in the version of from.

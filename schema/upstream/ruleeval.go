@@ -21,7 +21,7 @@ import (
 // ruleRun is one evaluation of a rule tree over an object: what cel.Validator.Validate in
 // k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel does, step by step.
 type ruleRun struct {
-	ctx        context.Context //nolint:containedctx // it lives as long as the call
+	ctx        context.Context
 	budget     int64
 	correlated *common.CorrelatedObject // nil: no ratcheting
 	errs       field.ErrorList
@@ -64,9 +64,10 @@ func (s *step) path() *field.Path {
 		return up.Key(s.name)
 	case toIndex:
 		return up.Index(s.index)
-	default:
+	case toField:
 		return up.Child(s.name)
 	}
+	return nil
 }
 
 // node evaluates n over value, and says whether to go on: the budget is not spent.
@@ -122,11 +123,12 @@ func (r *ruleRun) object(n *ruleNode, at *step, value map[string]any, old any) b
 
 // expressions evaluates the rules of n itself (validateExpressions).
 func (r *ruleRun) expressions(n *ruleNode, at *step, value, old any) bool {
-	compiled, err := n.compiled.get(n)
-	if err != nil {
-		r.add(field.Invalid(at.path(), n.structural.Type, fmt.Sprintf("rule compiler initialization error: %v", err)))
+	made := n.compiled.of(n)
+	if made.err != nil {
+		r.add(field.Invalid(at.path(), n.structural.Type, fmt.Sprintf("rule compiler initialization error: %v", made.err)))
 		return true
 	}
+	compiled := made.results
 	if len(compiled) == 0 {
 		return true
 	}
@@ -139,7 +141,7 @@ func (r *ruleRun) expressions(n *ruleNode, at *step, value, old any) bool {
 	}
 	plain := &activation{self: common.UnstructuredToVal(value, schema)}
 	optional := &activation{self: plain.self}
-	if n.compiled.usesOldSelf {
+	if made.usesOldSelf {
 		optional.oldSelf, optional.hasOldSelf = types.OptionalNone, true
 		if old != nil {
 			plain.oldSelf, plain.hasOldSelf = common.UnstructuredToVal(old, schema), true

@@ -75,16 +75,16 @@ func hasRules(s, typed *props, resource bool) bool {
 	return false
 }
 
-// element is the schema of the elements of a list or map type.
+// element is the schema of the elements of a list or map type, nil for any other.
 func element(typed *props) *props {
-	switch declares(typed) {
-	case declaresList:
+	kind := declares(typed)
+	if kind == declaresList {
 		return typed.Items.Schema
-	case declaresMap:
-		return typed.AdditionalProperties.Schema
-	default:
-		return nil
 	}
+	if kind == declaresMap {
+		return typed.AdditionalProperties.Schema
+	}
+	return nil
 }
 
 // property is the schema of a field of an object type, nil where CEL does not know the field. In a resource, CEL always

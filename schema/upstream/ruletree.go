@@ -36,8 +36,9 @@ type ruleProperty struct {
 }
 
 // compiledRules are the rules of one node, compiled on first use.
-type compiledRules struct {
-	once        sync.Once
+type compiledRules struct{ lazy[compilation] }
+
+type compilation struct {
 	results     []cel.CompilationResult
 	err         error
 	usesOldSelf bool
@@ -64,18 +65,19 @@ func (c *ruleCache) get(path string) *compiledRules {
 	return r
 }
 
-// get compiles the rules of n.
-func (c *compiledRules) get(n *ruleNode) ([]cel.CompilationResult, error) {
-	c.once.Do(func() {
-		compilation := *n.structural
-		compilation.XValidations = n.rules
-		c.results, c.err = cel.Compile(&compilation, common.SchemaDeclType(n.schema, n.resource), celconfig.PerCallLimit,
+// of compiles the rules of n.
+func (c *compiledRules) of(n *ruleNode) *compilation {
+	return c.get(func() *compilation {
+		out := &compilation{}
+		schema := *n.structural
+		schema.XValidations = n.rules
+		out.results, out.err = cel.Compile(&schema, common.SchemaDeclType(n.schema, n.resource), celconfig.PerCallLimit,
 			environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()), cel.StoredExpressionsEnvLoader())
-		for i := range c.results {
-			c.usesOldSelf = c.usesOldSelf || c.results[i].UsesOldSelf
+		for i := range out.results {
+			out.usesOldSelf = out.usesOldSelf || out.results[i].UsesOldSelf
 		}
+		return out
 	})
-	return c.results, c.err
 }
 
 // ruleTreeMaker makes rule trees.

@@ -83,18 +83,30 @@ func (c *shapeNode) mode() pruningMode {
 	return pruned
 }
 
-// clean tells whether x stays as it is. n is nil where the schema knows nothing of x. root tells whether n is the schema of
-// the resource itself, in which pruning spares apiVersion, kind and metadata.
-func (n *shapeNode) clean(x any, mode pruningMode, root bool) bool {
+// change is what decoding and defaulting would do to a value.
+type change int
+
+const (
+	prunes change = 1 << iota // drop fields that the schema does not know
+	dropsNulls
+	coerces // touch the metadata of embedded resources
+	defaults
+)
+
+// changes says what would be done to x; at least that, where several things would. n is nil where the schema knows nothing of
+// x. root tells whether n is the schema of the resource itself, in which pruning spares apiVersion, kind and metadata.
+func (n *shapeNode) changes(x any, mode pruningMode, root bool) change {
 	if n == nil && mode == notPruned {
-		return true
+		return 0
 	}
 	switch x := x.(type) {
 	case map[string]any:
-		if n == nil {
-			return len(x) == 0
+		if n != nil {
+			return n.changesObject(x, mode, root)
 		}
-		return n.cleanObject(x, mode, root)
+		if len(x) > 0 {
+			return prunes
+		}
 	case []any:
 		var items *shapeNode
 		itemMode := notPruned
@@ -110,19 +122,20 @@ func (n *shapeNode) clean(x any, mode pruningMode, root bool) bool {
 			}
 		case notPruned:
 		}
+		var c change
 		for _, v := range x {
 			if v == nil && items != nil && !items.nullable && items.hasDefault {
-				return false
+				c |= defaults
 			}
-			if !items.clean(v, itemMode, false) {
-				return false
-			}
+			c |= items.changes(v, itemMode, false)
 		}
+		return c
 	}
-	return true
+	return 0
 }
 
-func (n *shapeNode) cleanObject(x map[string]any, mode pruningMode, root bool) bool {
+func (n *shapeNode) changesObject(x map[string]any, mode pruningMode, root bool) change {
+	var c change
 	for name, v := range x {
 		meta := isMetaField(name)
 		child, declared := n.props[name]
@@ -134,27 +147,30 @@ func (n *shapeNode) cleanObject(x map[string]any, mode pruningMode, root bool) b
 		case n.keepsOthers:
 			childMode = n.additional.mode()
 		case mode == pruned:
-			return false
+			c |= prunes
+			continue
 		}
 		if !declared {
 			child = n.additional
 		}
 		if v == nil && child != nil && !child.nullable {
-			return false // dropped, or replaced by a default
+			if child.hasDefault {
+				c |= defaults
+			} else {
+				c |= dropsNulls
+			}
 		}
 		if meta && n.embedded && !cleanMeta(name, v) {
-			return false
+			c |= coerces
 		}
-		if !child.clean(v, childMode, false) {
-			return false
-		}
+		c |= child.changes(v, childMode, false)
 	}
 	for _, name := range n.defaulted {
 		if _, ok := x[name]; !ok {
-			return false
+			c |= defaults
 		}
 	}
-	return true
+	return c
 }
 
 // cleanMeta tells whether a field of the type or object metadata of a resource stays as it is.

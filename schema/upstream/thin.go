@@ -38,7 +38,7 @@ func (t *thinner) thinCRD(crd *apiextensionsv1.CustomResourceDefinition, mark st
 		root := t.root(v.Schema.OpenAPIV3Schema)
 		root.Description = ""
 		if slices.ContainsFunc(out.Spec.Versions[:i], func(w apiextensionsv1.CustomResourceDefinitionVersion) bool {
-			return w.Schema != nil && w.Schema.OpenAPIV3Schema != nil && hasStatus(&w) == hasStatus(v) && same(w.Schema.OpenAPIV3Schema, root)
+			return w.Schema != nil && w.Schema.OpenAPIV3Schema != nil && hasStatus(&w) == hasStatus(v) && equalProps(w.Schema.OpenAPIV3Schema, root)
 		}) {
 			root = &props{Type: "object"} // what there is to say is said of the other version
 		}
@@ -57,8 +57,8 @@ func hasStatus(v *apiextensionsv1.CustomResourceDefinitionVersion) bool {
 	return v.Subresources != nil && v.Subresources.Status != nil
 }
 
-// same tells whether two thinned schemas are the same.
-func same(a, b *props) bool { return apiequality.Semantic.DeepEqual(a, b) }
+// equalProps tells whether two thinned schemas are the same.
+func equalProps(a, b *props) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
 // root thins the schema of a resource.
 func (t *thinner) root(in *props) *props {

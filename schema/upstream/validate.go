@@ -26,6 +26,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/features"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
 var metadataPath = field.NewPath("metadata")
@@ -42,10 +43,7 @@ func (v *Validator) validateCreate(ctx context.Context, u *unstructured.Unstruct
 				errs = metavalidation.ValidateObjectMetaDeclaratively(ctx, operation.Create, meta, nil, v.opts.Namespaced, metavalidation.NameIsDNSSubdomain, metadataPath, declarativeBeta())
 			}
 		}
-		if tree := v.tree(); tree.value == nil || !tree.value.valid(u.Object) {
-			errs = append(errs, validation.ValidateCustomResource(nil, u.Object, v.schema)...)
-		}
-		return errs
+		return append(errs, v.validateSchema(u.Object)...)
 	})
 	errs = append(errs, v.validateEmbedded(ctx, u.Object)...)
 	if v.tree().shape.mayRepeat(u.Object) {
@@ -90,6 +88,18 @@ func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Uns
 	return append(errs, v.validateRules(ctx, own, u.Object, old.Object, correlated)...)
 }
 
+// validateSchema holds an object against the schema.
+func (v *Validator) validateSchema(obj map[string]any) field.ErrorList {
+	switch node := v.tree().value; {
+	case node == nil:
+		return validation.ValidateCustomResource(nil, obj, v.schema)
+	case node.valid(obj):
+		return nil
+	default:
+		return validation.ValidateCustomResource(nil, obj, explainer{node})
+	}
+}
+
 // validateSchemaUpdate holds the object, or its status, against the schema.
 func (v *Validator) validateSchemaUpdate(u, old *unstructured.Unstructured, correlated *common.CorrelatedObject, h how) field.ErrorList {
 	var value, oldValue any = u.Object, old.Object
@@ -109,12 +119,18 @@ func (v *Validator) validateSchemaUpdate(u, old *unstructured.Unstructured, corr
 	}
 	switch {
 	case node == nil:
-	case h.ratchet && h.touch && !h.status && tree.shape != nil:
-		if node.validTouched(u.Object, tree.shape) {
+	case h.ratchet && h.touch && tree.shape != nil:
+		if node.toleratesParts(u.Object, tree.shape) && node.validOwn(u.Object) {
 			return nil
+		}
+		result := &validate.Result{}
+		if node.explainTouched(value, tree.shape, "", true, result) {
+			return validation.ValidateCustomResource(path, value, explained{result})
 		}
 	case node.valid(value): // what is valid strictly is so with ratcheting
 		return nil
+	case !h.ratchet:
+		return validation.ValidateCustomResource(path, value, explainer{node})
 	}
 	if !h.ratchet {
 		return validation.ValidateCustomResource(path, value, schema)
@@ -191,12 +207,9 @@ func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj
 }
 
 func blocks(err *field.Error) bool {
-	switch err.Type {
-	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]field.ErrorType{
+		field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid,
+	}, err.Type)
 }
 
 // objectMeta reads the metadata as its Go type.

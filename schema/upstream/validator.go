@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"fmt"
-	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -24,8 +23,8 @@ type Options struct {
 	// Namespaced is true for scope Namespaced. An object of a namespaced resource that names no namespace is taken to be
 	// written to "default".
 	Namespaced bool
-	// KubeVersion is the API server's version; nil stands for the version of the linked libraries. It decides which formats
-	// are checked and whether [Validator.Ratchets].
+	// KubeVersion is the API server's version; nil stands for that of the linked libraries. It decides which formats are
+	// checked and whether [Validator.Ratchets].
 	KubeVersion *version.Version
 	// StatusSubresource is true where the version has the status subresource: creating drops .status, updating keeps the
 	// old one, and only [Validator.UpdateStatus] changes it.
@@ -52,15 +51,10 @@ type Validator struct {
 
 	problem error // why the schema is not one that the API server can prune by
 
-	celOnce sync.Once
-	cel     *cel.Validator
-
-	structuralOnce sync.Once
-	isStructural   bool
-
-	treeOnce sync.Once
-	trees    trees
-	compiled *ruleCache
+	odd          lazy[oddRules]
+	isStructural lazy[bool]
+	trees        lazy[trees]
+	compiled     *ruleCache
 	// rulesElsewhere: the schema was cut out of one with rules.
 	rulesElsewhere bool
 	slow           bool // leave everything to the API server's code; for tests
@@ -78,40 +72,40 @@ type trees struct {
 
 // tree returns the trees. They are made on first use.
 func (v *Validator) tree() *trees {
-	v.treeOnce.Do(func() {
-		v.trees.shape = newShapeNode(v.structural)
+	return v.trees.get(func() *trees {
+		t := &trees{shape: newShapeNode(v.structural), oddRules: v.slow}
 		if v.structural != nil {
-			v.trees.cel = newCELSchema(v.structural)
+			t.cel = newCELSchema(v.structural)
 		}
-		v.trees.oddRules = v.slow
 		if v.slow {
-			return
+			return t
 		}
-		v.trees.value = newValueNode(v.spec)
+		t.value = newValueNode(v.spec)
 		if v.structural != nil {
 			m := ruleTreeMaker{cache: v.compiled}
 			root := m.node(v.props, true, "")
-			if v.trees.oddRules = m.odd; root != nil && !m.odd {
-				root.attach(v.trees.cel)
-				v.trees.rules = root
+			if t.oddRules = m.odd; root != nil && !m.odd {
+				root.attach(t.cel)
+				t.rules = root
 			}
 		}
+		return t
 	})
-	return &v.trees
 }
 
 // New prepares the schema props. Nil props stand for a version without a schema: everything is kept and accepted.
 //
 // A schema that is not structural (old CRDs) is taken as far as possible: where no structure can be read out of it,
 // validation alone is done. [Validator.Structural] tells. The error says why the schema cannot even validate: it holds
-// JSON that cannot be decoded, or a $ref that is none.
+// JSON that cannot be decoded, or a $ref that is none; or it is [ErrTooDeep].
 //
 // New does not copy props and expects that nobody changes them.
 func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err error) {
 	defer recovered(&err)
-	if o.KubeVersion == nil {
-		o.KubeVersion = environment.DefaultCompatibilityVersion()
+	if err := checkSchema(props, 0); err != nil {
+		return nil, err
 	}
+	library := libraryVersion(o.KubeVersion)
 	v = &Validator{opts: o, props: props, apiVersion: o.Group + "/" + o.Version, compiled: &ruleCache{}}
 	var internal *apiextensions.JSONSchemaProps
 	if props != nil {
@@ -120,14 +114,14 @@ func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err e
 			return nil, fmt.Errorf("schema: %w", err)
 		}
 	}
-	if v.schema, v.spec, err = validation.NewSchemaValidatorForVersion(internal, o.KubeVersion); err != nil {
+	if v.schema, v.spec, err = validation.NewSchemaValidatorForVersion(internal, library); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	if internal == nil {
 		return v, nil
 	}
 	if status, ok := internal.Properties["status"]; ok {
-		if v.status, _, err = validation.NewSchemaValidatorForVersion(&status, o.KubeVersion); err != nil {
+		if v.status, _, err = validation.NewSchemaValidatorForVersion(&status, library); err != nil {
 			return nil, fmt.Errorf("schema of status: %w", err)
 		}
 	}
@@ -151,23 +145,39 @@ func structure(internal *apiextensions.JSONSchemaProps) (*structuralschema.Struc
 // Structural tells whether the schema is structural, as apiextensions.k8s.io/v1 demands of new CRDs. Where it is not,
 // pruning and defaulting follow what structure there is.
 func (v *Validator) Structural() bool {
-	v.structuralOnce.Do(func() {
-		v.isStructural = v.problem == nil &&
+	var err error
+	defer recovered(&err)
+	return *v.isStructural.get(func() *bool {
+		yes := v.problem == nil &&
 			(v.structural == nil || len(structuralschema.ValidateStructural(field.NewPath("schema"), v.structural)) == 0)
+		return &yes
 	})
-	return v.isStructural
 }
 
 // Ratchets tells whether an API server of [Options.KubeVersion] tolerates, in an update, what was wrong before and is
 // left alone (on by default since 1.30).
-func (v *Validator) Ratchets() bool { return v.opts.KubeVersion.AtLeast(ratchetingSince) }
+func (v *Validator) Ratchets() bool {
+	return v.opts.KubeVersion == nil || v.opts.KubeVersion.AtLeast(ratchetingSince)
+}
 
-// oddRules returns the validation rules as the API server compiles them; nil without any. That is done on first use.
+// libraryVersion is the version whose formats and CEL library an API server takes in new definitions: that of its
+// predecessor, so that it can be rolled back (environment.DefaultCompatibilityVersion). nil stands for the linked libraries.
+func libraryVersion(kube *version.Version) *version.Version {
+	if kube == nil || kube.Minor() == 0 {
+		return environment.DefaultCompatibilityVersion()
+	}
+	return version.MajorMinor(kube.Major(), kube.Minor()-1)
+}
+
+// oddRules are the validation rules as the API server compiles them; nil without any.
+type oddRules struct{ validator *cel.Validator }
+
+// oddRules returns the rules for schemas that a ruleNode does not do justice to.
 func (v *Validator) oddRules() *cel.Validator {
-	v.celOnce.Do(func() {
-		if v.structural != nil {
-			v.cel = cel.NewValidator(v.structural, true, celconfig.PerCallLimit)
+	return v.odd.get(func() *oddRules {
+		if v.structural == nil {
+			return &oddRules{}
 		}
-	})
-	return v.cel
+		return &oddRules{cel.NewValidator(v.structural, true, celconfig.PerCallLimit)}
+	}).validator
 }

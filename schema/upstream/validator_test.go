@@ -302,7 +302,7 @@ func TestRatchetsSince130(t *testing.T) {
 
 func TestFormatsFollowTheVersion(t *testing.T) {
 	s := schemaOf(t, "{type: object, properties: {a: {type: string, format: k8s-short-name}}}")
-	for text, refused := range map[string]bool{"1.33.0": false, "1.34.0": true} {
+	for text, refused := range map[string]bool{"1.34.0": false, "1.35.0": true} { // the format came with 1.34
 		o := widgets
 		o.KubeVersion = version.MustParse(text)
 		got, err := newValidator(t, s, o).Create(context.Background(), widget(t, "{a: NOT A NAME}"))

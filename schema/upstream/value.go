@@ -16,6 +16,7 @@ import (
 // telling why not and without building a tree of validators for every value. It is made from the very schema that is given
 // to that library, and a differential fuzz test (FuzzFast) holds the two together.
 type valueNode struct {
+	spec     *spec.Schema
 	types    []string
 	nullable bool
 	format   string
@@ -59,7 +60,7 @@ func newValueNode(s *spec.Schema) *valueNode {
 		return nil
 	}
 	n := &valueNode{
-		types: s.Type, nullable: s.Nullable, format: s.Format, checked: strfmt.Default.ContainsName(s.Format),
+		spec: s, types: s.Type, nullable: s.Nullable, format: s.Format, checked: strfmt.Default.ContainsName(s.Format),
 		minLength: s.MinLength, maxLength: s.MaxLength, pattern: s.Pattern,
 		minimum: s.Minimum, maximum: s.Maximum, exclusiveMin: s.ExclusiveMinimum, exclusiveMax: s.ExclusiveMaximum, multipleOf: s.MultipleOf,
 		enum:     s.Enum,
@@ -153,36 +154,59 @@ func (n *valueNode) setEnum() {
 }
 
 // valid tells whether v is valid.
-func (n *valueNode) valid(v any) bool {
+func (n *valueNode) valid(v any) bool { return n.validParts(v) && n.validOwn(v) }
+
+// validOwn tells whether v is valid, whatever its properties and items are.
+func (n *valueNode) validOwn(v any) bool {
 	if v == nil {
 		return (len(n.types) == 0 || n.nullable || slices.Contains(n.types, "null")) && len(n.enum) == 0
 	}
 	if !n.validType(v) || !n.validEnum(v) {
 		return false
 	}
+	ok := true
 	switch v := v.(type) {
 	case string:
-		if !n.validString(v) {
-			return false
-		}
+		ok = n.validString(v)
 	case int64:
-		if !n.validInteger(v) {
-			return false
-		}
+		ok = n.validInteger(v)
 	case float64:
-		if !n.validFloat(v) {
-			return false
-		}
+		ok = n.validFloat(v)
 	case []any:
-		if !n.validList(v) {
-			return false
+		ok = n.validSize(v)
+	case map[string]any:
+		ok = n.validShape(v)
+	}
+	return ok && n.validJunctors(v)
+}
+
+// validParts tells whether the properties and items of v are valid.
+func (n *valueNode) validParts(v any) bool {
+	switch v := v.(type) {
+	case []any:
+		if n.items != nil {
+			for _, item := range v {
+				if !n.items.valid(item) {
+					return false
+				}
+			}
 		}
 	case map[string]any:
-		if !n.validObject(v) {
-			return false
+		for name, part := range v {
+			if child := n.part(name); child != nil && !child.valid(part) {
+				return false
+			}
 		}
 	}
-	return n.validJunctors(v)
+	return true
+}
+
+// part is the node of a property, nil where nothing is said of it.
+func (n *valueNode) part(name string) *valueNode {
+	if child, ok := n.props[name]; ok {
+		return child
+	}
+	return n.additional
 }
 
 // validType is typeValidator.Validate.
@@ -295,35 +319,13 @@ func (n *valueNode) validNumber(v any, f float64) bool {
 	return n.minimum == nil || (f >= *n.minimum && (!n.exclusiveMin || f > *n.minimum))
 }
 
-func (n *valueNode) validList(l []any) bool {
+// validSize is what a list must be apart from its items.
+func (n *valueNode) validSize(l []any) bool {
 	size := int64(len(l))
 	if (n.minItems != nil && size < *n.minItems) || (n.maxItems != nil && size > *n.maxItems) {
 		return false
 	}
-	if n.items != nil {
-		for _, item := range l {
-			if !n.items.valid(item) {
-				return false
-			}
-		}
-	}
 	return !n.unique || validate.UniqueItems("", "", l) == nil
-}
-
-func (n *valueNode) validObject(o map[string]any) bool {
-	if !n.validShape(o) {
-		return false
-	}
-	for name, v := range o {
-		if child, ok := n.props[name]; ok {
-			if !child.valid(v) {
-				return false
-			}
-		} else if n.additional != nil && !n.additional.valid(v) {
-			return false
-		}
-	}
-	return true
 }
 
 // validShape is what an object must be apart from its properties' values.
@@ -369,34 +371,4 @@ func (n *valueNode) validJunctors(v any) bool {
 		}
 	}
 	return n.not == nil || !n.not.valid(v)
-}
-
-// validTouched tells whether the root object o, of which nothing but a label was changed in an update, is valid with
-// ratcheting: what stands below a top-level field that shape correlates with itself is tolerated whatever it is
-// (RatchetingSchemaValidator in k8s.io/apiextensions-apiserver/pkg/apiserver/validation). Branches of junctors are not
-// ratcheted. It may say no where it should say yes.
-func (n *valueNode) validTouched(o map[string]any, shape *shapeNode) bool {
-	if !n.validType(o) || !n.validEnum(o) || !n.validShape(o) {
-		return false
-	}
-	for name, v := range o {
-		child, ok := n.props[name]
-		if !ok {
-			child = n.additional
-		}
-		if child == nil {
-			continue
-		}
-		part, ok := shape.props[name]
-		if !ok {
-			part = shape.additional
-		}
-		if part != nil && !isMetaField(name) && part.equalsItself(v) {
-			continue
-		}
-		if !child.valid(v) {
-			return false
-		}
-	}
-	return n.validJunctors(o)
 }

@@ -56,7 +56,7 @@ func Path(ctx context.Context, dir string, log io.Writer) (string, error) {
 	if exists(path) {
 		return path, nil
 	}
-	if err := os.MkdirAll(cache, 0o755); err != nil {
+	if err := os.MkdirAll(cache, 0o750); err != nil {
 		return "", err
 	}
 	unlock, err := lock(ctx, filepath.Join(cache, "lock"), log)
@@ -67,7 +67,7 @@ func Path(ctx context.Context, dir string, log io.Writer) (string, error) {
 	if exists(path) {
 		return path, nil
 	}
-	fmt.Fprintf(log, "building %s for the tests (about five minutes on two cores when Go's build cache is empty)\n", name)
+	_, _ = fmt.Fprintf(log, "building %s for the tests (about five minutes on two cores when Go's build cache is empty)\n", name)
 	if err := build(ctx, filepath.Join(root, name), path, flags); err != nil {
 		return "", err
 	}
@@ -96,7 +96,7 @@ var kubernetesVersion = regexp.MustCompile(`(?m)^\s*(?:require\s+)?k8s\.io/kuber
 // build does (hack/lib/version.sh).
 func linkerFlags(root string) (string, error) {
 	path := filepath.Join(root, name, "go.mod")
-	content, err := os.ReadFile(path)
+	content, err := os.ReadFile(path) //nolint:gosec // a file of this working tree
 	if err != nil {
 		return "", err
 	}
@@ -117,13 +117,13 @@ func linkerFlags(root string) (string, error) {
 // platform.
 func sourceKey(root, flags string) (string, error) {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s %s/%s %q\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, flags)
+	_, _ = fmt.Fprintf(sum, "%s %s/%s %q\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, flags)
 	module := filepath.Join(root, name)
 	err := filepath.WalkDir(module, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() || !isSource(entry.Name()) {
 			return err
 		}
-		content, err := os.ReadFile(path)
+		content, err := os.ReadFile(path) //nolint:gosec // a file of this working tree
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func sourceKey(root, flags string) (string, error) {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(sum, "%q %x\n", filepath.ToSlash(relative), sha256.Sum256(content))
+		_, _ = fmt.Fprintf(sum, "%q %x\n", filepath.ToSlash(relative), sha256.Sum256(content))
 		return nil
 	})
 	return hex.EncodeToString(sum.Sum(nil))[:16], err
@@ -143,11 +143,11 @@ func isSource(file string) bool {
 
 // build builds into a temporary file first, so that path never holds half a binary.
 func build(ctx context.Context, module, path, flags string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
 	temp := path + ".building"
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", flags, "-o", temp, ".")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", flags, "-o", temp, ".") //nolint:gosec // flags are ours
 	cmd.Dir = module
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	output, err := cmd.CombinedOutput()
@@ -180,7 +180,7 @@ func exists(path string) bool {
 
 // lock waits until this process is the only one that builds.
 func lock(ctx context.Context, path string, log io.Writer) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a file of this working tree
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func lock(ctx context.Context, path string, log io.Writer) (unlock func(), err e
 			return func() { _ = file.Close() }, nil
 		}
 		if !told {
-			fmt.Fprintf(log, "waiting for another process that builds %s\n", name)
+			_, _ = fmt.Fprintf(log, "waiting for another process that builds %s\n", name)
 		}
 		select {
 		case <-ctx.Done():

@@ -14,10 +14,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	path, err := binary.Path(ctx, ".", os.Stderr)
+	if err == nil {
+		_, err = fmt.Fprintln(os.Stdout, path)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		stop()
 		os.Exit(2) //nolint:forbidigo // a command of its own, outside cmd
 	}
-	fmt.Fprintln(os.Stdout, path)
 }

@@ -17,8 +17,9 @@ import (
 func execCommand(s streams) *cobra.Command {
 	var flags clusterFlags
 	cmd := &cobra.Command{
-		Use:   "exec -- COMMAND [ARGUMENT…]",
-		Short: "Start a cluster, run a command with KUBECONFIG set, stop the cluster",
+		Use:                   "exec [flags] -- COMMAND [ARGUMENT…]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Start a cluster, run a command with KUBECONFIG set, stop the cluster",
 		Long: `Start a cluster, run the command with KUBECONFIG set to the administrator's kubeconfig, and stop the cluster again.
 
 The exit code is the command's (128 and the signal's number when a signal ended it), or 2 when the cluster could not be

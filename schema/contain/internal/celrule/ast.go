@@ -3,10 +3,8 @@ package celrule
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 )
 
@@ -127,16 +125,6 @@ func (c *converter) convertCall(f ast.CallExpr) (*expr, error) {
 		return nil, err
 	}
 	out.args = args
-	if out.name == operators.Negate && len(args) == 1 && args[0].kind == literal {
-		switch v := args[0].val.(type) {
-		case int64:
-			if v != math.MinInt64 { // whose negation is an overflow
-				return &expr{kind: literal, val: -v}, nil
-			}
-		case float64:
-			return &expr{kind: literal, val: -v}, nil
-		}
-	}
 	return out, nil
 }
 

@@ -55,6 +55,22 @@ func Parse(text string) (*Rule, error) {
 	if len(text) > MaxSize {
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, MaxSize)
 	}
+	root, ok := quick(text)
+	if !ok {
+		var err error
+		if root, err = parseFull(text); err != nil {
+			return nil, err
+		}
+	}
+	r := &Rule{root: root}
+	r.canon = sync.OnceValue(func() string { return canonical(root) })
+	r.names = sync.OnceValue(func() map[string]bool { return namesOf(root) })
+	r.old = root.mentions(oldSelf)
+	return r, nil
+}
+
+// parseFull parses with cel-go.
+func parseFull(text string) (*expr, error) {
 	p, err := theParser()
 	if err != nil {
 		return nil, err
@@ -68,14 +84,7 @@ func Parse(text string) (*Rule, error) {
 	if errors.Is(err, errTooMany) {
 		return nil, fmt.Errorf("%w: more than %d parts", ErrTooLarge, maxNodes)
 	}
-	if err != nil {
-		return nil, err
-	}
-	r := &Rule{root: root}
-	r.canon = sync.OnceValue(func() string { return canonical(root) })
-	r.names = sync.OnceValue(func() map[string]bool { return namesOf(root) })
-	r.old = root.mentions(oldSelf)
-	return r, nil
+	return root, err
 }
 
 const (

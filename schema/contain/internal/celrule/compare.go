@@ -166,6 +166,15 @@ func (t *translator) equalOpaque(a, b sval, r boolV) boolV {
 		return certain(r, and(xIs, yIs), or(and(xLow, yHigh), and(xHigh, yLow)))
 	case strAt:
 		y, ok := b.(strAt)
+		if ok && x.at.equal(y.at) {
+			if y.fold == 0 {
+				x, y = y, x
+			}
+			if x.plain() && y.text() == (strAt{fold: y.fold, hi: -1}).text() { // changing the case changes nothing
+				upper := matching(x.ref, map[byte]string{'l': "[A-Z]", 'u': "[a-z]"}[y.fold])
+				return boolV{upper.f, upper.t}
+			}
+		}
 		if !ok || !x.plain() || !y.plain() {
 			return r
 		}

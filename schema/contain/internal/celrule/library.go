@@ -19,6 +19,9 @@ const anySuffix = `(?:[numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)`
 const anyRest = `(?:\.[0-9]*)?` + anySuffix + `?`
 const rest = `(?:\.[0-9]{0,30})?` + suffix + `?`
 const suffix = `(?:[numkMGTPE]|[KMGTPE]i)`
+
+// ipv6 are some of the addresses, none of which stands for one of version 4.
+const ipv6 = `(?:[1-9a-fA-F][0-9a-fA-F]{0,3}(?::[0-9a-fA-F]{1,4}){7}|::1?)`
 const ipv4 = `(?:` + octet + `\.){3}` + octet
 
 // isX is what is known of the functions that tell whether a string can be converted (k8s.io/apiserver/pkg/cel/library).
@@ -27,8 +30,8 @@ var isX = map[string]known{
 		`\A(?:[a-zA-Z][a-zA-Z0-9+.-]*://[a-zA-Z0-9.-]+(?::[0-9]*)?)?/[a-zA-Z0-9._~/-]*\z|\A[a-zA-Z][a-zA-Z0-9+.-]*://[a-zA-Z0-9.-]+\z`,
 		`\A(?:/|\*\z|[a-zA-Z][a-zA-Z0-9+.-]*:)`,
 	},
-	"isIP":   {`\A` + ipv4 + `\z`, `\A(?:` + ipv4 + `|[0-9a-fA-F.]*:[0-9a-fA-F.:]*)\z`},
-	"isCIDR": {`\A` + ipv4 + `/(?:[12]?[0-9]|3[0-2])\z`, `\A(?:` + ipv4 + `/(?:[12]?[0-9]|3[0-2])|[0-9a-fA-F.]*:[0-9a-fA-F.:]*/[0-9]+)\z`},
+	"isIP":   {`\A(?:` + ipv4 + `|` + ipv6 + `)\z`, `\A(?:` + ipv4 + `|[0-9a-fA-F.]*:[0-9a-fA-F.:]*)\z`},
+	"isCIDR": {`\A(?:` + ipv4 + `/(?:[12]?[0-9]|3[0-2])|` + ipv6 + `/(?:[1-9]?[0-9]|1[01][0-9]|12[0-8]))\z`, `\A(?:` + ipv4 + `/(?:[12]?[0-9]|3[0-2])|[0-9a-fA-F.]*:[0-9a-fA-F.:]*/[0-9]+)\z`},
 	"isQuantity": {
 		// The digits may be missing, as long as there is something.
 		`\A(?:[+-][0-9]{0,30}` + rest + `|[0-9]{1,30}` + rest + `|\.[0-9]{0,30}` + suffix + `?|` + suffix + `)\z`,
@@ -152,7 +155,7 @@ func (b durationIn) within(lo, hi int64) *cond {
 }
 
 // ladder are durations that stand between others, so that a bound implies another.
-var ladder = []int64{0, int64(time.Millisecond), int64(time.Second), int64(time.Minute), int64(time.Hour)}
+var ladder = []int64{int64(time.Millisecond), int64(time.Second), int64(time.Minute), int64(time.Hour)}
 
 const (
 	units    = `(?:ns|us|µs|μs|ms|s|m|h)`
@@ -172,19 +175,22 @@ func (b durationIn) atLeast(k int64) boolV {
 	if k == -1<<63 {
 		return boolConst(true)
 	}
-	x, _ := b.term()
-	opaque := func(k int64) boolV {
-		return b.t.predicate(apply("at least "+time.Duration(k).String(), "bool", false, x))
-	}
-	r := opaque(k)
+	r := b.alone(k)
 	for _, l := range ladder {
 		switch {
 		case l < k:
-			r.t = and(r.t, opaque(l).t)
+			r.t = and(r.t, b.alone(l).t)
 		case l > k:
-			r.f = and(r.f, opaque(l).f)
+			r.f = and(r.f, b.alone(l).f)
 		}
 	}
+	return r
+}
+
+// alone says that the duration is k or more, or less, without what follows for other bounds.
+func (b durationIn) alone(k int64) boolV {
+	x, _ := b.term()
+	r := b.t.predicate(apply("at least "+time.Duration(k).String(), "bool", false, x))
 	if b.formatted || k < 0 {
 		return r
 	}
@@ -193,13 +199,12 @@ func (b durationIn) atLeast(k int64) boolV {
 	}
 	var large, small []string
 	for _, u := range unitSizes {
-		c := (k-1)/u.size + 1
-		large = append(large, `0*`+decimals(uint64(c), 1e19)+`(?:\.[0-9]*)?(?:`+u.name+`)`)
+		large = append(large, `0*`+decimalsFrom(uint64((k-1)/u.size+1))+`(?:\.[0-9]*)?(?:`+u.name+`)`)
 		if n := k / u.size; n > 0 {
 			small = append(small, `0*`+decimals(0, uint64(n-1))+`(?:\.[0-9]*)?(?:`+u.name+`)`)
 		}
 	}
-	enough := `\A\+?(?:[0-9].*[a-zµμ]|\..*[a-zµμ])?(?:` + strings.Join(large, "|") + `)(?:[0-9.]|\z)`
+	enough := `\A\+?(?:[0-9.].*[a-zµμ])?(?:` + strings.Join(large, "|") + `)(?:[0-9.]|\z)`
 	never := `\A-|\A\+?(?:0|(?:[0.]+` + units + `)+`
 	if len(small) > 0 {
 		never += `|` + strings.Join(small, "|")

@@ -3,7 +3,6 @@ package celrule
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -16,16 +15,8 @@ import (
 // The shape of a schema is all of it that can influence what CEL makes of a value: two nodes of the same shape give the
 // same CEL value for the same JSON value.
 
-func writeJSON(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err.Error()
-	}
-	if _, ok := v.(float64); ok {
-		return "f" + string(b)
-	}
-	return string(b)
-}
+// writeJSON writes a decoded JSON value so that different values differ, 1 and 1.0 included.
+func writeJSON(v any) string { return digest(hex.EncodeToString(schema.AppendValue(nil, v))) }
 
 // ownShape writes what the node says of itself.
 func ownShape(n *schema.Node) string {

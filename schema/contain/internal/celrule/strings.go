@@ -276,6 +276,12 @@ func decimals(lo, hi uint64) string {
 	return "(?:" + strings.Join(alts, "|") + ")"
 }
 
+// decimalsFrom returns a regular expression for the numbers from lo on, after any number of zeros; lo is not 0.
+func decimalsFrom(lo uint64) string {
+	digits := strconv.FormatUint(lo, 10)
+	return "(?:" + sameLength(digits, strings.Repeat("9", len(digits))) + "|[1-9]" + anyDigits(len(digits)) + "[0-9]*)"
+}
+
 // sameLength returns a regular expression for the numbers from lo to hi, which have the same number of digits.
 func sameLength(lo, hi string) string {
 	if lo == hi {

@@ -26,6 +26,7 @@ var stringRules = []string{
 	`self.s.substring(1).endsWith('a')`, `self.s.substring(1, 4).endsWith('a')`, `self.s.substring(0, 3).contains('a')`,
 	`self.s.substring(1).contains('b/')`, `self.s.substring(1, 2) in ['/', '@']`, `size(self.s.substring(2)) == 1`,
 	`self.s.charAt(0) == 'a'`, `self.s.charAt(2) == ''`, `self.s.charAt(1) in ['b', '']`, `self.s.substring(3, 1) == ''`,
+	`self.s.lowerAscii() == self.s`, `self.s != self.s.upperAscii()`,
 	`self.s.lowerAscii() == 'ab'`, `self.s.upperAscii() == 'AB'`, `self.s.lowerAscii().startsWith('http')`,
 	`self.s.lowerAscii() == 'AB'`, `self.s.lowerAscii().contains('a-')`, `self.s.substring(1, 3).upperAscii() == 'B/'`,
 	`self.s.upperAscii().endsWith('É')`,

@@ -13,7 +13,7 @@ import (
 // alone says that an item is the only one of its list with its values of some keys.
 type alone struct {
 	list ref
-	keys string // as logic.UniqueBy has it
+	keys string // as logic.UniqueBy has it; the values compared are such that all ways to compare agree
 }
 
 // aside is what had to be taken for granted of a list.
@@ -190,6 +190,13 @@ func (t *translator) settle(mark int, s scope, v value, macro string, opaque fun
 	return out.add(not(granted), o), nil
 }
 
+// Sizes of statements about short lists, and bounds of statements about all, beyond which they are left out: the larger
+// a formula, the longer a proof with it.
+const (
+	maxBounds = 80
+	maxRegion = 160
+)
+
 // few decides a macro over a list of which no formula can say it in general: of an empty list, of one item, and of two
 // equal ones. All else is opaque.
 func (t *translator) few(e *expr, env *variable, c ref, why error) (value, error) {
@@ -201,7 +208,7 @@ func (t *translator) few(e *expr, env *variable, c ref, why error) (value, error
 		return nil, err
 	}
 	var m mixed
-	if errors.As(why, &m) {
+	if errors.As(why, &m) && m.sure.t.size+m.sure.f.size+m.maybe.t.size+m.maybe.f.size <= maxBounds {
 		o = boolV{or(m.sure.t, and(m.maybe.t, o.t)), or(m.sure.f, and(m.maybe.f, o.f))}
 	}
 	if c.node.Type != "array" {
@@ -222,6 +229,8 @@ func (t *translator) few(e *expr, env *variable, c ref, why error) (value, error
 			rest = or(rest, region)
 		case err != nil:
 			return nil, err
+		case r.t.size+r.f.size > maxRegion:
+			rest = or(rest, region)
 		default:
 			out = out.add(region, r)
 		}

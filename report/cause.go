@@ -1,0 +1,98 @@
+package report
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// fingerprint identifies a finding as long as it is about the same thing, wherever that stands in its file and however
+// the message is worded.
+func fingerprint(crd string, f *Finding) string {
+	var b strings.Builder
+	for _, x := range []string{f.Rule, crd, f.Version, f.Path, f.Before, f.After} {
+		fmt.Fprintf(&b, "%d:%s", len(x), x)
+	}
+	h := sha256.Sum256([]byte(b.String()))
+	return hex.EncodeToString(h[:16])
+}
+
+// causeWidth is how much of a text is looked at to find out whether two findings have one cause.
+const causeWidth = 2000
+
+// cause returns a key that is equal for findings of one CRD that have one cause: the rule and the message, less what
+// differs only because the place differs, such as the name of the field or its values.
+func cause(f *Finding, c class) string {
+	own := ownWords(f)
+	parts := []string{c.String(), string(f.Outcome), string(f.Level), f.Rule, general(f.Message, own), general(f.Reason, own)}
+	if f.Suppressed != nil {
+		parts = append(parts, f.Suppressed.Reason, f.Suppressed.Expires)
+	}
+	return strings.Join(parts, "\x00")
+}
+
+// ownWords lists what in the sentences of a finding is its place's own: the values, their elements where they are lists,
+// the path and the name of the field.
+func ownWords(f *Finding) []string {
+	var own []string
+	for _, value := range []string{f.Before, f.After} {
+		value = cut(value, causeWidth)
+		var elements []json.RawMessage
+		if strings.HasPrefix(value, "[") && json.Unmarshal([]byte(value), &elements) == nil {
+			for _, e := range elements {
+				own = append(own, string(e))
+			}
+			continue
+		}
+		own = append(own, value)
+	}
+	path := cut(f.Path, causeWidth)
+	return append(own, path, path[strings.LastIndexByte(path, '.')+1:])
+}
+
+// A word that is a place's own becomes ownMark, and a list of them, however long, becomes one.
+const ownMark = "\x01"
+
+var ownList = regexp.MustCompile(`"?\x01"?(, "?\x01"?)*( and ([0-9]+|\x01) more)?`)
+
+func general(s string, own []string) string {
+	s = cut(s, causeWidth)
+	for _, word := range own {
+		s = replaceWord(s, strings.Trim(word, `"`), ownMark)
+	}
+	return ownList.ReplaceAllString(s, ownMark)
+}
+
+// replaceWord replaces word in s wherever it is not a part of a longer one.
+func replaceWord(s, word, by string) string {
+	if word == "" {
+		return s
+	}
+	var b strings.Builder
+	for from := 0; ; {
+		i := strings.Index(s[from:], word)
+		if i < 0 {
+			b.WriteString(s[from:])
+			return b.String()
+		}
+		start, end := from+i, from+i+len(word)
+		before, _ := utf8.DecodeLastRuneInString(s[:start])
+		after, _ := utf8.DecodeRuneInString(s[end:])
+		b.WriteString(s[from:start])
+		if inWord(before) || inWord(after) {
+			b.WriteString(word)
+		} else {
+			b.WriteString(by)
+		}
+		from = end
+	}
+}
+
+func inWord(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r)
+}

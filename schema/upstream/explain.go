@@ -1,0 +1,48 @@
+package upstream
+
+import (
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+)
+
+// explainer asks k8s.io/kube-openapi/pkg/validation/validate why a value is not valid, but only about those parts of it
+// that are not. It implements validation.SchemaCreateValidator.
+type explainer struct{ node *valueNode }
+
+// Validate implements validation.SchemaCreateValidator.
+func (e explainer) Validate(value any, _ ...validation.ValidationOption) *validate.Result {
+	result := &validate.Result{}
+	e.node.explain(value, "", result)
+	return result
+}
+
+// explained is a validator that has its answer. It implements validation.SchemaCreateValidator.
+type explained struct{ result *validate.Result }
+
+// Validate implements validation.SchemaCreateValidator.
+func (e explained) Validate(any, ...validation.ValidationOption) *validate.Result { return e.result }
+
+// explain adds to result why v, which stands at path, is not valid.
+func (n *valueNode) explain(v any, path string, result *validate.Result) {
+	if n.closed { // which fields are too many is a matter of all that there are
+		ask(n.spec, v, path, result)
+		return
+	}
+	n.eachInvalidPart(v, path, func(_ any, child *valueNode, part any, at string) { child.explain(part, at, result) })
+	if !n.validOwn(v) {
+		n.explainOwn(v, path, result)
+	}
+}
+
+// explainOwn adds to result why v is not valid, whatever its properties and items are.
+func (n *valueNode) explainOwn(v any, path string, result *validate.Result) {
+	shallow := *n.spec
+	shallow.Properties, shallow.AdditionalProperties, shallow.Items = nil, nil, nil
+	ask(&shallow, v, path, result)
+}
+
+func ask(schema *spec.Schema, v any, path string, result *validate.Result) {
+	result.Merge(validate.NewSchemaValidator(schema, nil, path, strfmt.Default).Validate(v))
+}

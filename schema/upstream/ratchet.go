@@ -1,0 +1,170 @@
+package upstream
+
+import (
+	"fmt"
+
+	"k8s.io/kube-openapi/pkg/validation/validate"
+)
+
+// sameness is whether ratcheting takes a value for equal to itself.
+type sameness int
+
+const (
+	differs sameness = iota
+	same
+	unsure
+)
+
+// equalsItself tells whether ratcheting takes x for equal to itself: common.CorrelatedObject.CachedDeepEqual in
+// k8s.io/apiserver/pkg/cel/common. It does not where x has fields that the schema does not declare, or a list of type map
+// with items that have no key.
+func (n *shapeNode) equalsItself(x any) sameness {
+	switch x := x.(type) {
+	case map[string]any:
+		for name, v := range x {
+			child := n.part(name)
+			if child == nil {
+				return differs
+			}
+			if s := child.equalsItself(v); s != same {
+				return s
+			}
+		}
+	case []any:
+		if n.listType != "map" {
+			return same // compared as a whole
+		}
+		for _, v := range x {
+			switch n.correlates(v) {
+			case same:
+			case differs:
+				return differs
+			case unsure:
+				return unsure
+			}
+		}
+		if len(x) > 0 && !n.distinctKeys(x) {
+			return unsure // an item is compared with the first of its key
+		}
+		for _, v := range x {
+			if s := n.items.equalsItself(v); s != same {
+				return s
+			}
+		}
+	}
+	return same
+}
+
+// correlates tells whether an item of a list of type map is found by its key.
+func (n *shapeNode) correlates(item any) sameness {
+	o, ok := item.(map[string]any)
+	if !ok || !n.array || n.items == nil || len(n.listKeys) == 0 {
+		return differs
+	}
+	for _, key := range n.listKeys {
+		switch o[key].(type) {
+		case string, int64, bool:
+		case float64:
+			return unsure
+		default:
+			return differs
+		}
+	}
+	return same
+}
+
+// part is the node of a property, nil where the schema does not know it.
+func (n *shapeNode) part(name string) *shapeNode {
+	if child, ok := n.props[name]; ok {
+		return child
+	}
+	return n.additional
+}
+
+// toleratesParts tells whether the properties of the root object o, of which nothing but a label was changed in an update,
+// are valid with ratcheting: what stands below a top-level field that equals itself is tolerated whatever it is
+// (RatchetingSchemaValidator in k8s.io/apiextensions-apiserver/pkg/apiserver/validation). It may say no where it should
+// say yes.
+func (n *valueNode) toleratesParts(o map[string]any, shape *shapeNode) bool {
+	for name, v := range o {
+		child := n.part(name)
+		if child == nil {
+			continue
+		}
+		part := shape.part(name)
+		if part != nil && !isMetaField(name) && part.equalsItself(v) == same {
+			continue
+		}
+		if !child.valid(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// explainTouched adds to result why v is not valid in an update that leaves it as it is, with ratcheting: what is wrong with
+// a value that equals itself is tolerated, branches of junctors are not ratcheted. root is set for the object itself, in
+// which a label was changed. It returns false where it cannot tell.
+func (n *valueNode) explainTouched(v any, shape *shapeNode, path string, root bool, result *validate.Result) bool {
+	if n.valid(v) {
+		return true
+	}
+	if !root {
+		if s := shape.equalsItself(v); s != differs {
+			return s == same
+		}
+	}
+	list, isList := v.([]any)
+	if n.closed || (isList && shape.listType == "map" && !shape.distinctKeys(list)) {
+		return false
+	}
+	ok := true
+	n.eachInvalidPart(v, path, func(key any, child *valueNode, part any, at string) {
+		var partShape *shapeNode
+		switch key := key.(type) {
+		case string:
+			partShape = shape.part(key)
+			if root && isMetaField(key) {
+				partShape = nil
+				ok = ok && key != "metadata" // its labels differ
+			}
+		case int:
+			if shape.listType == "map" && shape.correlates(part) == same {
+				partShape = shape.items
+			}
+		}
+		if partShape == nil {
+			child.explain(part, at, result)
+			return
+		}
+		ok = child.explainTouched(part, partShape, at, false, result) && ok
+	})
+	if !n.validOwn(v) {
+		n.explainOwn(v, path, result)
+	}
+	return ok
+}
+
+// eachInvalidPart calls f for each property (key is its name) and item (its index) that is not valid.
+func (n *valueNode) eachInvalidPart(v any, path string, f func(key any, child *valueNode, part any, at string)) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, part := range v {
+			child := n.part(name)
+			if child == nil || child.valid(part) {
+				continue
+			}
+			at := path + "." + name
+			if _, declared := n.props[name]; declared && path == "" {
+				at = name
+			}
+			f(name, child, part, at)
+		}
+	case []any:
+		for i, item := range v {
+			if n.items != nil && !n.items.valid(item) {
+				f(i, n.items, item, fmt.Sprintf("%s[%d]", path, i))
+			}
+		}
+	}
+}
