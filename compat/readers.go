@@ -129,7 +129,7 @@ func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Find
 		f.SchemaPath = append(append(p.to.tokens("schema", "openAPIV3Schema"), steps...), w.keyword)
 		if g := &gaps[i]; g.Verdict == contain.NotContained {
 			f.Outcome, f.Witness = report.Violation, witness(g)
-			f.Witness.Effect = "the old CRD says: " + f.Witness.Effect
+			f.Witness.Reversed = true // it is the new CRD that accepts it
 		}
 		out = append(out, f)
 	}
