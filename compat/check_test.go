@@ -132,12 +132,14 @@ func TestWhichVersionsAreCompared(t *testing.T) {
 		},
 		{
 			"unless objects are stored in it",
-			versions("v1 served,storage "+loose, "v2 none "+loose), versions("v1 served,storage " + loose), []string{"v1", "v2"},
+			versions("v1 served,storage "+loose, "v2 none "+loose), versions("v1 served,storage " + loose),
+			[]string{"v1", "v2"},
 			[]string{"stored-version-removed"},
 		},
 		{
 			"a stored version that neither manifest names is missing",
-			versions("v1 served,storage " + loose), versions("v1 served,storage " + loose), []string{"v1alpha1"},
+			versions("v1 served,storage " + loose), versions("v1 served,storage " + loose),
+			[]string{"v1alpha1"},
 			[]string{"stored-version-removed"},
 		},
 		{
@@ -250,7 +252,11 @@ func writeFindings(b *strings.Builder, fs []report.Finding) {
 			document = "old"
 		}
 		for _, x := range []struct{ name, value string }{
-			{"version", f.Version}, {"path", f.Path}, {"message", f.Message}, {"before", f.Before}, {"after", f.After},
+			{"version", f.Version},
+			{"path", f.Path},
+			{"message", f.Message},
+			{"before", f.Before},
+			{"after", f.After},
 			{"in " + document, strings.Join(f.SchemaPath, " ")},
 		} {
 			if x.value != "" {

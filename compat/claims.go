@@ -2,6 +2,7 @@ package compat
 
 import (
 	"reflect"
+	"slices"
 
 	"sluice.dev/schema/contain"
 )
@@ -49,9 +50,9 @@ func junctor(keyword, message string) func(*change) (string, bool) {
 
 // name is the last field of the path, quoted.
 func (c *change) name() string {
-	for i := len(c.Path) - 1; i >= 0; i-- {
-		if c.Path[i].Kind == contain.Field {
-			return quote(c.Path[i].Name)
+	for _, s := range slices.Backward(c.Path) {
+		if s.Kind == contain.Field {
+			return quote(s.Name)
 		}
 	}
 	return "the object"

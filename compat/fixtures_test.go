@@ -4,8 +4,6 @@ import (
 	"flag"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	"sluice.dev/report"
 )
 
@@ -28,15 +26,6 @@ func fragment(t testing.TB, r *Rule, text string) *crd {
 	d, err := r.crd(text)
 	if err != nil {
 		t.Fatal(err)
-	}
-	return d
-}
-
-func parse(t testing.TB, text string) *crd {
-	t.Helper()
-	d := &crd{}
-	if err := yaml.UnmarshalStrict([]byte(text), d); err != nil {
-		t.Fatalf("%v in\n%s", err, text)
 	}
 	return d
 }

@@ -36,35 +36,35 @@ func TestSameSchemaLooksAtEveryField(t *testing.T) {
 func filled(t *testing.T, typ reflect.Type) reflect.Value {
 	t.Helper()
 	v := reflect.New(typ).Elem()
-	switch typ.Kind() {
-	case reflect.String:
+	switch kind := typ.Kind(); {
+	case kind == reflect.String:
 		v.SetString("x")
-	case reflect.Bool:
+	case kind == reflect.Bool:
 		v.SetBool(true)
-	case reflect.Int64, reflect.Int32:
+	case kind == reflect.Int64 || kind == reflect.Int32:
 		v.SetInt(1)
-	case reflect.Float64:
+	case kind == reflect.Float64:
 		v.SetFloat(1)
-	case reflect.Pointer:
+	case kind == reflect.Pointer:
 		v.Set(reflect.New(typ.Elem()))
 		v.Elem().Set(filled(t, typ.Elem()))
-	case reflect.Slice:
+	case kind == reflect.Slice:
 		v.Set(reflect.MakeSlice(typ, 1, 1))
 		v.Index(0).Set(filled(t, typ.Elem()))
-	case reflect.Uint8:
+	case kind == reflect.Uint8:
 		v.SetUint('x')
-	case reflect.Map:
+	case kind == reflect.Map:
 		v.Set(reflect.MakeMap(typ))
 		v.SetMapIndex(reflect.ValueOf("x"), filled(t, typ.Elem()))
-	case reflect.Struct:
+	case kind == reflect.Struct:
 		switch typ {
 		case reflect.TypeFor[props]():
 			v.Set(reflect.ValueOf(props{Type: "string"}))
 		case reflect.TypeFor[apiextensionsv1.JSON]():
 			v.Set(reflect.ValueOf(apiextensionsv1.JSON{Raw: []byte("1")}))
 		default:
-			for i := range v.NumField() {
-				v.Field(i).Set(filled(t, v.Field(i).Type()))
+			for _, field := range v.Fields() {
+				field.Set(filled(t, field.Type()))
 			}
 		}
 	default:

@@ -24,7 +24,7 @@ func objectYAML(obj map[string]any) string {
 	return b.String()
 }
 
-type yamlWriter struct{ *strings.Builder }
+type yamlWriter struct{ b *strings.Builder }
 
 func (y yamlWriter) object(obj map[string]any, indent int, first ...string) {
 	keys := slices.Sorted(maps.Keys(obj))
@@ -34,12 +34,12 @@ func (y yamlWriter) object(obj map[string]any, indent int, first ...string) {
 			y.margin(indent)
 		}
 		if key := scalar(k); len(key) > maxSimpleKey {
-			y.WriteString("? " + key + "\n")
+			y.b.WriteString("? " + key + "\n")
 			y.margin(indent)
 		} else {
-			y.WriteString(key)
+			y.b.WriteString(key)
 		}
-		y.WriteByte(':')
+		y.b.WriteByte(':')
 		if indent == 0 && k == "metadata" {
 			y.value(obj[k], indent, "name", "namespace")
 		} else {
@@ -63,22 +63,22 @@ func (y yamlWriter) value(v any, indent int, first ...string) {
 	switch v := v.(type) {
 	case map[string]any:
 		if len(v) > 0 {
-			y.WriteByte('\n')
+			y.b.WriteByte('\n')
 			y.margin(indent + 2)
 			y.object(v, indent+2, first...)
 			return
 		}
 	case []any:
 		if len(v) > 0 {
-			y.WriteByte('\n')
+			y.b.WriteByte('\n')
 			y.margin(indent)
 			y.list(v, indent)
 			return
 		}
 	}
-	y.WriteByte(' ')
-	y.WriteString(scalar(v))
-	y.WriteByte('\n')
+	y.b.WriteByte(' ')
+	y.b.WriteString(scalar(v))
+	y.b.WriteByte('\n')
 }
 
 func (y yamlWriter) list(vs []any, indent int) {
@@ -86,7 +86,7 @@ func (y yamlWriter) list(vs []any, indent int) {
 		if i > 0 {
 			y.margin(indent)
 		}
-		y.WriteString("- ")
+		y.b.WriteString("- ")
 		switch v := v.(type) {
 		case map[string]any:
 			if len(v) > 0 {
@@ -99,14 +99,14 @@ func (y yamlWriter) list(vs []any, indent int) {
 				continue
 			}
 		}
-		y.WriteString(scalar(v))
-		y.WriteByte('\n')
+		y.b.WriteString(scalar(v))
+		y.b.WriteByte('\n')
 	}
 }
 
 func (y yamlWriter) margin(n int) {
 	for range n {
-		y.WriteByte(' ')
+		y.b.WriteByte(' ')
 	}
 }
 
