@@ -19,13 +19,15 @@ const (
 	maxEffect = 2_000
 )
 
-// text writes a value for before and after: texts as they are, the rest as JSON. nil is empty.
+// text writes a value for before and after: texts as they are unless they are empty, the rest as JSON. nil is empty.
 func text(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
 	case string:
-		return cut(v, maxValue)
+		if v != "" {
+			return cut(v, maxValue)
+		}
 	}
 	return cut(compact(v), maxValue)
 }

@@ -51,6 +51,9 @@ versions:
   storage: true
 `},
 	whole: func(_ context.Context, c *comparison) []report.Finding {
+		if c.old == nil {
+			return nil
+		}
 		var out []report.Finding
 		for _, p := range c.newParts {
 			if !p.Served || !p.Deprecated || p.DeprecationWarning != nil {
