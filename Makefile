@@ -64,12 +64,8 @@ demo: build cluster ## the main job on a real API server, told step by step
 	$(GO) run ./internal/demo --sluice bin/sluice
 
 .PHONY: bench
-bench: build cluster ## tables of truth, speed and objects (CORPUS=dir for the real upgrades)
+bench: build ## tables of truth and speed (CORPUS=dir for the real upgrades)
 	SLUICE_CORPUS='$(CORPUS)' $(GO) run ./internal/bench --sluice bin/sluice
-
-.PHONY: mutants
-mutants: ## seed faults one at a time and see that the tests catch each
-	$(GO) run ./internal/mutants
 
 FUZZTIME ?= 30s
 .PHONY: fuzz
