@@ -37,7 +37,7 @@ type Options struct {
 	Namespaced           bool
 	// KubeVersion decides which formats are checked and whether updates are ratcheted; nil means the linked libraries'.
 	KubeVersion *version.Version
-	// Steps bounds the search for one gap (default 100,000; a step is about a microsecond), Visits the number of places
+	// Steps bounds the search for one gap (default 100,000; a step is about a microsecond), 200 times as many all of them, Visits the number of places
 	// that are compared (default 1,000,000), Tries the number of candidates that are confirmed for one gap (default 48).
 	Steps, Visits, Tries int
 	// Only, where not nil, names the keywords that are looked at; others are passed over, and Contained then says nothing

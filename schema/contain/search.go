@@ -59,6 +59,10 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 		p.reason = "stopped: " + err.Error()
 		return true
 	}
+	if s.steps > s.maxSteps() {
+		p.reason = tooMuch
+		return true
+	}
 	r := s.find(p)
 	if r.None && p.whole != nil { // what the walk passed over has to be proven too
 		p.local, p.whole = p.whole, nil
@@ -75,9 +79,11 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 func (s *search) find(p *pending) logic.Result {
 	fs := s.formulas(p)
 	r := s.solver.Solve(firstModels, fs...)
+	s.steps += s.solver.Steps()
 	if r.None { // of the simple objects; others may have more in their metadata
 		fs[1] = s.anyEnvelope()
 		r = s.solver.Solve(firstModels, fs...)
+		s.steps += s.solver.Steps()
 	}
 	return r
 }
@@ -99,8 +105,11 @@ func (s *search) batch(p *pending, round int) []any {
 		return p.models[:1]
 	case round == 1:
 		return p.models[1:]
+	case s.steps > s.maxSteps():
+		return nil
 	default:
 		more := s.solver.Solve(orDefault(s.opts.Tries, 48), s.formulas(p)...).Models
+		s.steps += s.solver.Steps()
 		more = more[min(len(more), len(p.models)):]
 		if p.rule != "" {
 			for _, f := range s.probes(p) {

@@ -127,12 +127,12 @@ func (t *translator) pieces(p place) []piece {
 	n := p.node
 	out := t.values(n, p)
 	if n.ListType == "set" {
-		by := logic.UniqueBy{Text: true, Defaults: fills(n.Items)}
+		by := logic.UniqueBy{Text: t.compares(n.Items, compounds), Defaults: fills(n.Items)}
 		out = append(out, piece{keyword: "x-kubernetes-list-type", formula: logic.Unique{By: by}})
 	}
 	if n.ListType == "map" {
 		keys := slices.Sorted(slices.Values(n.ListMapKeys))
-		by := logic.UniqueBy{Text: true, Keys: strings.Join(keys, "\x00"), Defaults: keyDefaults(n, keys)}
+		by := logic.UniqueBy{Text: t.comparesKeys(n, keys), Keys: strings.Join(keys, "\x00"), Defaults: keyDefaults(n, keys)}
 		out = append(out, piece{keyword: "x-kubernetes-list-type", formula: logic.And{
 			logic.Items{F: logic.Kinds(logic.Object | logic.Null)}, logic.Unique{By: by},
 		}})
@@ -374,7 +374,8 @@ func (p place) orAnything() place {
 // cases where few are added.
 func countDefaulted(keyword string, bound int64, filled []string) logic.Formula {
 	if len(filled) > 6 {
-		return logic.Opaque{ID: fmt.Sprintf("%s %d after defaulting %q", keyword, bound, filled)}
+		opaque := logic.Opaque{ID: fmt.Sprintf("%s %d after defaulting %q", keyword, bound, filled)}
+		return logic.Or{logic.Kinds(logic.AnyKind &^ logic.Object), countRoughly(keyword, bound, int64(len(filled)), opaque)}
 	}
 	var out logic.Or
 	for mask := range 1 << len(filled) {
@@ -396,6 +397,42 @@ func countDefaulted(keyword string, bound int64, filled []string) logic.Formula 
 		out = append(out, and)
 	}
 	return logic.Or{logic.Kinds(logic.AnyKind &^ logic.Object), out}
+}
+
+// countRoughly says of a count what does not depend on which properties are missing, up to added of them; exactly says the
+// rest.
+func countRoughly(keyword string, bound, added int64, exactly logic.Formula) logic.Formula {
+	if keyword == "minProperties" {
+		if bound <= added {
+			return logic.True
+		}
+		return logic.And{
+			logic.NumProps{Min: bound - added, Max: logic.Unbounded},
+			logic.Or{logic.NumProps{Min: bound, Max: logic.Unbounded}, exactly},
+		}
+	}
+	if bound < added {
+		return logic.False
+	}
+	return logic.And{logic.NumProps{Max: bound}, logic.Or{logic.NumProps{Max: bound - added}, exactly}}
+}
+
+// compares tells whether values of the node may be of the kinds, of which the JSON text is compared.
+func (t *translator) compares(n *schema.Node, kinds logic.Kind) bool {
+	if n == nil || t.effectiveFormat(n) != "" {
+		return true // anything, or lists
+	}
+	k, _ := typeKinds(n)
+	return k&kinds != 0
+}
+
+// comparesKeys tells it of the keys of a list-type map: of several, the text of numbers is compared, too.
+func (t *translator) comparesKeys(n *schema.Node, keys []string) bool {
+	kinds := compounds
+	if len(keys) > 1 {
+		kinds |= logic.Number
+	}
+	return slices.ContainsFunc(keys, func(k string) bool { return t.compares(n.Items.Property(k), kinds) })
 }
 
 // keyDefaults names the defaults of list-map keys: they decide which items are equal.

@@ -32,6 +32,7 @@ type walker struct {
 	moved       int
 	transitions map[*schema.Node]bool // what hasTransitions has found
 	cut         string                // why the walk stopped early
+	steps       int                   // of all searches so far
 }
 
 type walkStep struct {
@@ -64,8 +65,17 @@ func (w *walker) publicPath() Path {
 
 // proved tells whether no value that the old schema accepts here makes goal true.
 func (w *walker) proved(o place, goal logic.Formula) bool {
-	return w.local.Solve(1, w.old.accepts(o), goal).None
+	r := w.local.Solve(1, w.old.accepts(o), goal)
+	if w.steps += w.local.Steps(); w.steps > w.maxSteps() && w.cut == "" {
+		w.cut = tooMuch
+	}
+	return r.None
 }
+
+// maxSteps bounds the steps of all searches together.
+func (w *walker) maxSteps() int { return 200 * w.solver.Budget }
+
+const tooMuch = "the schemas differ in too much: the budget of the comparison is spent"
 
 func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
 	g.Path = w.publicPath()

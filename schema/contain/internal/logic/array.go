@@ -123,10 +123,14 @@ func (s *Solver) twin(st *state, base []any, distinct []UniqueBy, depth int) ([]
 		var same And
 		for _, u := range st.unique {
 			if u.Neg {
-				same = append(same, equalKeys(u.By, first, roughly))
+				same = append(same, equalKeys(u.By, first))
 			}
 		}
-		found, _ := s.solve(append(slices.Clip(st.items), same, Enum{Values: []any{first}, Neg: true}), 6, depth+1)
+		fs := append(slices.Clip(st.items), same)
+		for _, by := range distinct {
+			fs = append(fs, Not(equalKeys(by, first)))
+		}
+		found, _ := s.solve(fs, 6, depth+1)
 		candidates = found
 	}
 	for _, c := range candidates {
@@ -137,9 +141,6 @@ func (s *Solver) twin(st *state, base []any, distinct []UniqueBy, depth int) ([]
 	s.fail("no two items found that are equal in one way and differ in another")
 	return nil, false
 }
-
-// roughly is true of the value and of what [Same] takes for it.
-func roughly(v any) Formula { return Enum{Values: []any{v}} }
 
 // exactly is true of the value alone: of what is deeply equal.
 func exactly(v any) Formula {
@@ -154,17 +155,17 @@ func exactly(v any) Formula {
 	return And{Kinds(KindOf(v)), Enum{Values: []any{v}}}
 }
 
-// equalKeys is true of items whose keys equal those of v, in the sense of same.
-func equalKeys(by UniqueBy, v any, same func(any) Formula) Formula {
+// equalKeys is true of items whose keys are deeply equal to those of v.
+func equalKeys(by UniqueBy, v any) Formula {
 	names := by.names()
 	if names == nil {
-		return same(v)
+		return exactly(v)
 	}
 	m, _ := v.(map[string]any)
 	var out And
 	for _, n := range names {
 		if x, ok := m[n]; ok { // null has no keys
-			out = append(out, Kinds(Object), Has{n}, Prop{n, same(x)})
+			out = append(out, Kinds(Object), Has{n}, Prop{n, exactly(x)})
 		} else {
 			out = append(out, Lacks{n})
 		}
@@ -195,7 +196,7 @@ func (s *Solver) pad(st *state, base []any, lo int64, distinct []UniqueBy, depth
 		fs := slices.Clone(st.items)
 		for _, by := range distinct {
 			for _, o := range base {
-				fs = append(fs, Not(equalKeys(by, o, exactly)))
+				fs = append(fs, Not(equalKeys(by, o)))
 			}
 		}
 		found, none := s.solve(fs, 1, depth+1)

@@ -225,6 +225,19 @@ func (u UniqueBy) names() []string {
 	return strings.Split(u.Keys, "\x00")
 }
 
+// implies tells whether items that are distinct in the sense of u are distinct in the sense of v, because items that are
+// equal in the sense of v have the same keys.
+func (u UniqueBy) implies(v UniqueBy) bool {
+	if u == v {
+		return true
+	}
+	if u.Text || v.Text || u.Defaults != "" || v.Defaults != "" || u.Keys == "" {
+		return false
+	}
+	names := v.names()
+	return names == nil || !slices.ContainsFunc(u.names(), func(n string) bool { return !slices.Contains(names, n) })
+}
+
 func (u UniqueBy) duplicates(items []any) bool {
 	names := u.names()
 	for i, a := range items {

@@ -60,6 +60,9 @@ func (s *Solver) fail(reason string) {
 	}
 }
 
+// Steps returns how many steps the last Solve took.
+func (s *Solver) Steps() int { return s.steps }
+
 func (s *Solver) spent() bool { return s.steps > s.Budget }
 
 const maxDepth = 200

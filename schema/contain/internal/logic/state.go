@@ -186,8 +186,10 @@ func (s *Solver) add(st *state, f Formula) bool {
 		st.someItems = append(st.someItems, f.F)
 	case Unique:
 		st.unique = append(st.unique, f)
-		if slices.Contains(st.unique, Unique{f.By, !f.Neg}) {
-			return st.drop(Array)
+		for _, u := range st.unique {
+			if !u.Neg && f.Neg && u.By.implies(f.By) || u.Neg && !f.Neg && f.By.implies(u.By) {
+				return st.drop(Array)
+			}
 		}
 	default:
 		return st.addObject(f)
