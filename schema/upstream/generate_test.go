@@ -62,14 +62,14 @@ func (g generator) root() *props {
 	if g.chance(70) {
 		s.Properties["metadata"] = props{Type: "object"}
 		if g.chance(30) {
-			s.Properties["metadata"] = props{Type: "object", Properties: map[string]props{"name": {Type: "string", MaxLength: ptr(int64(20))}}}
+			s.Properties["metadata"] = props{Type: "object", Properties: map[string]props{"name": {Type: "string", MaxLength: new(int64(20))}}}
 		}
 	}
 	s.XEmbeddedResource = false
 	return &s
 }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
 
 func (g generator) schema(depth int) props {
 	var s props
@@ -86,10 +86,10 @@ func (g generator) schema(depth int) props {
 			s.Pattern = pick(g, "^[a-z]*$", "^x", "[0-9]+")
 		}
 		if g.chance(20) {
-			s.MaxLength = ptr(int64(g.IntN(4)))
+			s.MaxLength = new(int64(g.IntN(4)))
 		}
 		if g.chance(20) {
-			s.MinLength = ptr(int64(g.IntN(3)))
+			s.MinLength = new(int64(g.IntN(3)))
 		}
 		if g.chance(15) {
 			s.Format = pick(g, "date-time", "duration", "byte", "uri", "ipv4", "int32", "nonsense", "date")
@@ -100,15 +100,15 @@ func (g generator) schema(depth int) props {
 	case n < 10:
 		s = props{Type: pick(g, "integer", "number")}
 		if g.chance(30) {
-			s.Minimum = ptr(pick(g, 0.0, 1, 2.5))
+			s.Minimum = new(pick(g, 0.0, 1, 2.5))
 			s.ExclusiveMinimum = g.chance(30)
 		}
 		if g.chance(30) {
-			s.Maximum = ptr(pick(g, 1.0, 3, 2.5))
+			s.Maximum = new(pick(g, 1.0, 3, 2.5))
 			s.ExclusiveMaximum = g.chance(30)
 		}
 		if g.chance(10) {
-			s.MultipleOf = ptr(pick(g, 1.0, 2, 0.5))
+			s.MultipleOf = new(pick(g, 1.0, 2, 0.5))
 		}
 		if g.chance(20) {
 			s.Format = pick(g, "int32", "int64", "float", "double", "byte")
@@ -129,12 +129,12 @@ func (g generator) schema(depth int) props {
 				s.Pattern = "^[0-9]+%$"
 			}
 			if g.chance(30) {
-				s.Maximum = ptr(2.0)
+				s.Maximum = new(2.0)
 			}
 		case 1:
-			s = props{XPreserveUnknownFields: ptr(true)}
+			s = props{XPreserveUnknownFields: new(true)}
 		default:
-			s = props{Type: "object", XPreserveUnknownFields: ptr(true)}
+			s = props{Type: "object", XPreserveUnknownFields: new(true)}
 			if g.chance(50) {
 				s.XEmbeddedResource = true
 				if g.chance(50) {
@@ -170,16 +170,16 @@ func (g generator) object(depth int) props {
 		}
 	}
 	if g.chance(10) {
-		s.XPreserveUnknownFields = ptr(true)
+		s.XPreserveUnknownFields = new(true)
 	}
 	if g.chance(10) {
-		s.MaxProperties = ptr(int64(g.IntN(4)))
+		s.MaxProperties = new(int64(g.IntN(4)))
 	}
 	if g.chance(10) {
-		s.MinProperties = ptr(int64(g.IntN(3)))
+		s.MinProperties = new(int64(g.IntN(3)))
 	}
 	if g.chance(15) {
-		s.XMapType = ptr(pick(g, "atomic", "granular"))
+		s.XMapType = new(pick(g, "atomic", "granular"))
 	}
 	if g.chance(25) {
 		branches := []props{g.branch(&s), g.branch(&s)}
@@ -208,7 +208,7 @@ func (g generator) branch(s *props) props {
 		case g.chance(30) && child.Type == "string":
 			b.Properties[name] = props{Enum: []apiextensionsv1.JSON{{Raw: []byte(`"x"`)}}}
 		case g.chance(30) && child.Type == "integer":
-			b.Properties[name] = props{Minimum: ptr(2.0)}
+			b.Properties[name] = props{Minimum: new(2.0)}
 		case g.chance(30) && child.Type == "object" && len(child.Properties) > 0:
 			b.Properties[name] = g.branch(&child)
 		}
@@ -220,14 +220,14 @@ func (g generator) array(depth int) props {
 	item := g.schema(depth - 1)
 	s := props{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &item}}
 	if g.chance(20) {
-		s.MaxItems = ptr(int64(g.IntN(4)))
+		s.MaxItems = new(int64(g.IntN(4)))
 	}
 	if g.chance(20) {
-		s.MinItems = ptr(int64(g.IntN(3)))
+		s.MinItems = new(int64(g.IntN(3)))
 	}
 	switch {
 	case g.chance(30) && item.Type == "object" && len(item.Properties) > 0:
-		s.XListType = ptr("map")
+		s.XListType = new("map")
 		for name := range item.Properties {
 			if t := item.Properties[name].Type; t == "string" || t == "integer" {
 				s.XListMapKeys = append(s.XListMapKeys, name)
@@ -237,7 +237,7 @@ func (g generator) array(depth int) props {
 			s.XListType = nil
 		}
 	case g.chance(30):
-		s.XListType = ptr(pick(g, "set", "atomic"))
+		s.XListType = new(pick(g, "set", "atomic"))
 	}
 	return s
 }
@@ -249,7 +249,7 @@ func (g generator) mapping(depth int) props {
 		s.AdditionalProperties.Schema = &child
 	}
 	if g.chance(20) {
-		s.MaxProperties = ptr(int64(g.IntN(4)))
+		s.MaxProperties = new(int64(g.IntN(4)))
 	}
 	return s
 }
@@ -303,7 +303,7 @@ func (g generator) rules(s *props) apiextensionsv1.ValidationRules {
 	default:
 		add("%s", pick(g, "self == oldSelf", "type(self) == string", "1 / (self == oldSelf ? 0 : 1) == 1"))
 		if g.chance(50) {
-			out[0].OptionalOldSelf = ptr(true)
+			out[0].OptionalOldSelf = new(true)
 			out[0].Rule = "!oldSelf.hasValue() || self == oldSelf.value()"
 		}
 	}

@@ -152,7 +152,7 @@ func TestABrokenSchemaIsAnError(t *testing.T) {
 func TestBottomlessSchemasAreErrors(t *testing.T) {
 	deep := props{Type: "string"}
 	for range 1_100 {
-		deep = props{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: ptr(deep)}}
+		deep = props{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: new(deep)}}
 	}
 	cyclic := props{Type: "object"}
 	cyclic.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &cyclic}
@@ -191,8 +191,8 @@ func TestConcurrentUse(t *testing.T) {
 	schema, o, obj := database(t)
 	v := newValidator(t, schema, o)
 	p := upstream.NewProjector(schema, o)
-	bad := jsonCopy(obj).(map[string]any)
-	bad["spec"].(map[string]any)["users"] = []any{map[string]any{"name": "admin", "roles": []any{"reader"}}}
+	bad := asMap(jsonCopy(obj))
+	asMap(bad["spec"])["users"] = []any{map[string]any{"name": "admin", "roles": []any{"reader"}}}
 	var wg sync.WaitGroup
 	failures := make(chan string, 100)
 	for i := range 8 {
@@ -237,7 +237,7 @@ func TestConvertAndTouchFromAnotherVersion(t *testing.T) {
 	}
 	want := widget(t, "{a: p, c: x}")
 	want["apiVersion"] = "example.com/v2"
-	want["metadata"].(map[string]any)["generation"] = int64(1)
+	asMap(want["metadata"])["generation"] = int64(1)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

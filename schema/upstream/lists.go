@@ -1,5 +1,7 @@
 package upstream
 
+import "slices"
+
 // mayRepeat tells whether a list of type set or map in x may hold an item twice, or otherwise be wrong. It is no only where
 // structurallisttype.ValidateListSetsAndMaps certainly finds nothing.
 func (n *shapeNode) mayRepeat(x any) bool {
@@ -27,10 +29,8 @@ func (n *shapeNode) mayRepeat(x any) bool {
 				return true
 			}
 		}
-		for _, v := range x {
-			if n.items.mayRepeat(v) {
-				return true
-			}
+		if slices.ContainsFunc(x, n.items.mayRepeat) {
+			return true
 		}
 	}
 	return false

@@ -284,7 +284,7 @@ func dnsWord(s string) bool {
 		return false
 	}
 	for i := range len(s) {
-		if c := s[i]; c != '-' && !('0' <= c && c <= '9') && !('a' <= c && c <= 'z') {
+		if c := s[i]; c != '-' && ('0' > c || c > '9') && ('a' > c || c > 'z') {
 			return false
 		}
 	}

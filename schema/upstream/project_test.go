@@ -72,7 +72,7 @@ func TestProjectLeavesOddSchemasWhole(t *testing.T) {
 
 // TestProjectionChangesNoVerdict compares requests under whole and projected schemas.
 func TestProjectionChangesNoVerdict(t *testing.T) {
-	seeds(t, 400, func(seed uint64) { compareProjection(t, seed) })
+	seeds(t, 200, func(seed uint64) { compareProjection(t, seed) })
 }
 
 func FuzzProject(f *testing.F) {

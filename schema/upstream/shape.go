@@ -75,9 +75,9 @@ const (
 	skipped
 )
 
-// child returns the mode for a value with the schema c that is pruned as a child.
-func (c *shapeNode) mode() pruningMode {
-	if c != nil && c.preserve {
+// mode returns the mode for a value with the schema n that pruning comes to; n may be nil.
+func (n *shapeNode) mode() pruningMode {
+	if n != nil && n.preserve {
 		return skipped
 	}
 	return pruned

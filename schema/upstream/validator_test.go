@@ -1,7 +1,6 @@
 package upstream_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -25,7 +24,13 @@ func decodeYAML[T any](t testing.TB, text string) T {
 func object(t testing.TB, text string) map[string]any {
 	t.Helper()
 	o := decodeYAML[map[string]any](t, text)
-	return jsonValue(o).(map[string]any)
+	return asMap(jsonValue(o))
+}
+
+// asMap is v, or nil where v is no map.
+func asMap(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
 }
 
 // jsonValue turns the float64 that yaml decodes integers to into int64, as the API server has them.
@@ -305,7 +310,7 @@ func TestFormatsFollowTheVersion(t *testing.T) {
 	for text, refused := range map[string]bool{"1.34.0": false, "1.35.0": true} { // the format came with 1.34
 		o := widgets
 		o.KubeVersion = version.MustParse(text)
-		got, err := newValidator(t, s, o).Create(context.Background(), widget(t, "{a: NOT A NAME}"))
+		got, err := newValidator(t, s, o).Create(t.Context(), widget(t, "{a: NOT A NAME}"))
 		if err != nil {
 			t.Fatal(err)
 		}
