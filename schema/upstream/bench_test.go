@@ -73,6 +73,20 @@ func BenchmarkTouchUpdate(b *testing.B) {
 	}
 }
 
+// BenchmarkScan touches objects on all processors at once.
+func BenchmarkScan(b *testing.B) {
+	schema, o, obj := database(b)
+	v := newValidator(b, schema, o)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if r, err := v.TouchUpdate(b.Context(), obj, true); err != nil || r.Refused() {
+				b.Error(r.Errors, err)
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "objects/s")
+}
+
 // BenchmarkRefused is a scan in which every object is refused, for a value that ratcheting would tolerate and a field that it
 // would not.
 func BenchmarkRefused(b *testing.B) {
