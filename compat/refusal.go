@@ -1,18 +1,15 @@
 package compat
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"sluice.dev/schema/upstream"
 )
 
 // refusal is what the API server says to the new CRD.
@@ -35,19 +32,19 @@ func (c *comparison) validate(ctx context.Context) *refusal {
 	if c.new == nil {
 		return r
 	}
-	fresh, err := validateCRD(ctx, c.new)
+	fresh, err := upstream.ValidateCRD(ctx, c.new, c.opts.KubeVersion)
 	if err != nil || c.old == nil {
 		r.errs, r.err = fresh, err
 		return r
 	}
 	old, new := c.installed()
-	frame, err := validateCRDUpdate(ctx, withoutSchemas(new), withoutSchemas(old))
+	frame, err := upstream.ValidateCRDUpdate(ctx, withoutSchemas(new), withoutSchemas(old), c.opts.KubeVersion)
 	if err != nil {
 		r.err = err
 		return r
 	}
 	if len(fresh) > 0 || len(frame) > 0 {
-		if r.errs, r.err = validateCRDUpdate(ctx, new, old); r.err != nil {
+		if r.errs, r.err = upstream.ValidateCRDUpdate(ctx, new, old, c.opts.KubeVersion); r.err != nil {
 			return r
 		}
 	}
@@ -55,11 +52,11 @@ func (c *comparison) validate(ctx context.Context) *refusal {
 		r.fresh = fresh
 	}
 	if len(fresh) == 0 { // what the new CRD has too is valid: look at the rest first
-		if r.old, r.err = validateCRD(ctx, withoutEqualParts(c.old, c.new)); r.err != nil || len(r.old) == 0 {
+		if r.old, r.err = upstream.ValidateCRD(ctx, withoutEqualParts(c.old, c.new), c.opts.KubeVersion); r.err != nil || len(r.old) == 0 {
 			return r
 		}
 	}
-	r.old, r.err = validateCRD(ctx, c.old)
+	r.old, r.err = upstream.ValidateCRD(ctx, c.old, c.opts.KubeVersion)
 	return r
 }
 
@@ -156,65 +153,6 @@ func cutEqual(p, q *props, depth int) *props {
 // ownMetadata is what the author of a manifest decides of its metadata.
 func ownMetadata(m metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: m.Name, Labels: m.Labels, Annotations: m.Annotations}
-}
-
-// validateCRD is the API server's validation of the creation of d.
-func validateCRD(ctx context.Context, d *crd) (errs field.ErrorList, err error) {
-	defer recovered(&err)
-	fresh := *d
-	fresh.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
-	if s := slices.IndexFunc(d.Spec.Versions, func(v crdVersion) bool { return v.Storage }); s >= 0 {
-		fresh.Status.StoredVersions = []string{d.Spec.Versions[s].Name}
-	}
-	in, err := internalCRD(&fresh)
-	if err != nil {
-		return nil, err
-	}
-	return tidy(validation.ValidateCustomResourceDefinition(ctx, in)), nil
-}
-
-// validateCRDUpdate is the API server's validation of an update.
-func validateCRDUpdate(ctx context.Context, new, old *crd) (errs field.ErrorList, err error) {
-	defer recovered(&err)
-	in, err := internalCRD(new)
-	if err != nil {
-		return nil, err
-	}
-	before, err := internalCRD(old)
-	if err != nil {
-		return nil, err
-	}
-	in.ResourceVersion, before.ResourceVersion = "1", "1"
-	return tidy(validation.ValidateCustomResourceDefinitionUpdate(ctx, in, before)), nil
-}
-
-// selfType matches the names that k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel makes up out of the time of day.
-var selfType = regexp.MustCompile(`selfType[0-9]+`)
-
-// tidy sorts errors, which come in the random order of Go's maps, and drops repetitions.
-func tidy(errs field.ErrorList) field.ErrorList {
-	for _, e := range errs {
-		e.Detail = selfType.ReplaceAllLiteralString(e.Detail, "selfType")
-	}
-	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) })
-	return slices.CompactFunc(errs, func(a, b *field.Error) bool { return a.Error() == b.Error() })
-}
-
-func internalCRD(d *crd) (*apiextensions.CustomResourceDefinition, error) {
-	in := *d
-	if in.Spec.Conversion != nil {
-		in.Spec.Conversion = in.Spec.Conversion.DeepCopy() // defaults are filled into it
-	}
-	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(&in)
-	out := &apiextensions.CustomResourceDefinition{}
-	err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&in, out, nil)
-	return out, err
-}
-
-func recovered(err *error) {
-	if r := recover(); r != nil {
-		*err = fmt.Errorf("the API server's libraries panicked: %v", r)
-	}
 }
 
 // about tells whether the error is about the field of the CRD, or something in it.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"sluice.dev/report"
+	"sluice.dev/schema/upstream"
 )
 
 func texts(errs field.ErrorList) []string {
@@ -39,15 +40,15 @@ func TestTheShortWayFindsWhatTheLongWayFinds(t *testing.T) {
 		}
 	}
 	for name, x := range map[string][2]string{
-		"a bad default on both sides": {"n: {type: integer, default: x}", "n: {type: integer, default: x}\nm: {type: string}"},
+		"a bad default on both sides": {"num: {type: integer, default: x}", "num: {type: integer, default: x}\nm: {type: string}"},
 		"a bad default that stays while another goes": {
-			"n: {type: integer, default: x}\nm: {type: integer, default: y}", "n: {type: integer, default: x}\nm: {type: integer, default: 1}",
+			"num: {type: integer, default: x}\nm: {type: integer, default: y}", "num: {type: integer, default: x}\nm: {type: integer, default: 1}",
 		},
-		"not structural on both sides": {"n: {properties: {a: {type: string}}}", "n: {properties: {a: {type: string}}}\nm: {type: string}"},
-		"list keys that are not there": {"n: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object}}", "n: {type: array, items: {type: object}}"},
+		"not structural on both sides": {"num: {properties: {a: {type: string}}}", "num: {properties: {a: {type: string}}}\nm: {type: string}"},
+		"list keys that are not there": {"num: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object}}", "num: {type: array, items: {type: object}}"},
 		"a rule about what did not change": {
-			"n: {type: object, properties: {a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: self.a != self.c}]}",
-			"n: {type: object, properties: {a: {type: string}, b: {type: integer}}, x-kubernetes-validations: [{rule: self.a != self.b}]}",
+			"num: {type: object, properties: {a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: self.a != self.c}]}",
+			"num: {type: object, properties: {a: {type: string}, b: {type: integer}}, x-kubernetes-validations: [{rule: self.a != self.b}]}",
 		},
 	} {
 		cases = append(cases, caseOf{name, specCRD(t, x[0]), specCRD(t, x[1])})
@@ -57,8 +58,8 @@ func TestTheShortWayFindsWhatTheLongWayFinds(t *testing.T) {
 			c := newComparison(x.old, x.new, Options{})
 			got := c.validate(t.Context())
 			old, new := c.installed()
-			update, err1 := validateCRDUpdate(t.Context(), new, old)
-			before, err2 := validateCRD(t.Context(), x.old)
+			update, err1 := upstream.ValidateCRDUpdate(t.Context(), new, old, nil)
+			before, err2 := upstream.ValidateCRD(t.Context(), x.old, nil)
 			if got.err != nil || err1 != nil || err2 != nil {
 				t.Fatal(got.err, err1, err2)
 			}
@@ -73,8 +74,8 @@ func TestTheShortWayFindsWhatTheLongWayFinds(t *testing.T) {
 }
 
 func TestWhatTheAPIServerTolerates(t *testing.T) {
-	old := specCRD(t, "n: {type: array, x-kubernetes-list-type: set, items: {type: object}}")
-	new := specCRD(t, "n: {type: array, x-kubernetes-list-type: set, items: {type: object}}\nm: {type: string}")
+	old := specCRD(t, "num: {type: array, x-kubernetes-list-type: set, items: {type: object}}")
+	new := specCRD(t, "num: {type: array, x-kubernetes-list-type: set, items: {type: object}}\nm: {type: string}")
 	got := check(t, old, new)
 	if want := []string{"crd-refused-by-api-server", "old-crd-invalid"}; !slices.Equal(ruleIDs(got.Findings), want) {
 		t.Fatalf("got %v, want %v", ruleIDs(got.Findings), want)
