@@ -99,6 +99,7 @@ func versions(vs ...string) string {
 
 func TestWhichVersionsAreCompared(t *testing.T) {
 	const loose, tight, other = "type: string", "type: string, maxLength: 3", "type: integer"
+	const more, less = "type: object, properties: {a: {type: string}, b: {type: string}}", "type: object, properties: {a: {type: string}}"
 	for _, tt := range []struct {
 		name     string
 		old, new string
@@ -109,6 +110,21 @@ func TestWhichVersionsAreCompared(t *testing.T) {
 			"a version that is neither served nor stored does not count",
 			versions("v1 served,storage "+loose, "v2 none "+loose), versions("v1 served,storage "+loose, "v2 none "+tight), nil,
 			[]string{},
+		},
+		{
+			"not even for what it prunes",
+			versions("v1 served,storage "+loose, "v2 none "+more), versions("v1 served,storage "+loose, "v2 none "+less), nil,
+			[]string{},
+		},
+		{
+			"nor for what it refuses once it is served, but for contradicting the other one",
+			versions("v1 served,storage "+loose, "v2 none "+loose), versions("v1 served,storage "+loose, "v2 served "+tight), nil,
+			[]string{"versions-contradict"},
+		},
+		{
+			"what is pruned of a version that is only stored is lost",
+			versions("v1 storage "+more, "v2 served "+more), versions("v1 storage "+less, "v2 served "+more), nil,
+			[]string{"property-removed"},
 		},
 		{
 			"a version that is only stored is read, so that it must not prune, but nobody is refused",
