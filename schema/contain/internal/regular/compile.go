@@ -77,8 +77,8 @@ func measure(re *syntax.Regexp) (insts, ranges int64) {
 		// x{n,m} becomes m copies of x, x{n,} becomes n and one that loops; the
 		// copies share their classes.
 		copies := int64(max(re.Min, re.Max)) + 1
-		if insts+1 > maxInts64/(copies+1) {
-			return maxInts64, ranges
+		if insts+1 > maxEstimate/(copies+1) {
+			return maxEstimate, ranges
 		}
 		insts = (insts + 1) * copies
 	case syntax.OpNoMatch, syntax.OpEmptyMatch, syntax.OpAnyCharNotNL, syntax.OpAnyChar, syntax.OpBeginLine,
@@ -89,8 +89,8 @@ func measure(re *syntax.Regexp) (insts, ranges int64) {
 	return insts, ranges
 }
 
-// maxInts64 keeps sums of estimates from overflowing.
-const maxInts64 = 1 << 50
+// maxEstimate is what estimates stop at, so that their sums do not overflow.
+const maxEstimate = 1 << 50
 
 // Prefix returns the set of strings that begin with s, Suffix that of those that end with it, and
 // Containing that of those in which it occurs. They fail as Compile does, which

@@ -39,6 +39,8 @@ func newQuery(l *Lang, budget Budget) *query {
 		lang:    l.orNone(),
 		m:       &meter{limit: Spent{States: budget.States, Steps: budget.Steps}},
 		regexes: map[string]int{},
+
+		conjunctions: maxConjunctions,
 	}
 }
 

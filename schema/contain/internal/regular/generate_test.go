@@ -128,6 +128,18 @@ func (s source) simpleAny(depth int) string {
 	}
 }
 
+// assertive returns a pattern over a, - and newline that is full of assertions.
+func (s source) assertive() string {
+	piece := func() string {
+		p := ""
+		for range 1 + s.IntN(4) {
+			p += s.pick("a", "a", "-", `\n`, "(?s:.)", ".", "[a-]", `\b`, `\B`, "^", "$", "(?m:^)", "(?m:$)") + s.pick("", "", "", "?", "*")
+		}
+		return p
+	}
+	return s.pick("", "^", `\b`) + "(?:" + piece() + "|" + piece() + ")" + s.pick("", "*", "+") + s.pick("", "$", "(?m:$)")
+}
+
 // forSeeds runs a property with many seeds.
 func forSeeds(t *testing.T, n int, property func(t *testing.T, s source)) {
 	t.Helper()

@@ -191,7 +191,6 @@ func (s *sampler) explore() {
 		from := s.order[i]
 		edges := s.p.successors(from)
 		if s.p.m.over {
-			s.p.edges[from] = []edge{} // some of them may be wrong
 			s.order = s.order[:i+1]
 			break
 		}

@@ -88,17 +88,7 @@ func TestContainedAgreesWithBruteForce(t *testing.T) {
 func TestAssertionsAgreeWithBruteForce(t *testing.T) {
 	texts := allTexts("a-\n", 5)
 	forSeeds(t, 2_000, func(t *testing.T, s source) {
-		piece := func() string {
-			p := ""
-			for range 1 + s.IntN(4) {
-				p += s.pick("a", "a", "-", `\n`, "(?s:.)", ".", "[a-]", `\b`, `\B`, "^", "$", "(?m:^)", "(?m:$)") + s.pick("", "", "", "?", "*")
-			}
-			return p
-		}
-		pattern := func() string {
-			return s.pick("", "^", `\b`) + "(?:" + piece() + "|" + piece() + ")" + s.pick("", "*", "+") + s.pick("", "$", "(?m:$)")
-		}
-		check(t, pattern(), pattern(), texts)
+		check(t, s.assertive(), s.assertive(), texts)
 	})
 }
 
@@ -166,6 +156,26 @@ func TestExpressionsAgreeWithBruteForce(t *testing.T) {
 	})
 }
 
+// However little a question is split, the answer is the same.
+func TestUnsplitExpressionsAgree(t *testing.T) {
+	forSeeds(t, 2_000, func(t *testing.T, s source) {
+		l, in := s.expression(t, 5)
+		want := Empty(l, Budget{})
+		for _, parts := range []int{1, 2, 5} {
+			budget := Budget{}.orDefault()
+			d := &decision{query: newQuery(l, budget), budget: budget}
+			d.conjunctions = parts
+			got := d.run()
+			if got.Verdict != want.Verdict || utf8.RuneCountInString(got.Witness) != utf8.RuneCountInString(want.Witness) {
+				t.Errorf("%v: %v %q, in at most %d parts %v %q (%s)", l, want.Verdict, want.Witness, parts, got.Verdict, got.Witness, got.Reason)
+			}
+			if got.Verdict == Refuted && !in(got.Witness) {
+				t.Errorf("%v: in at most %d parts, wrong member %q", l, parts, got.Witness)
+			}
+		}
+	})
+}
+
 func TestAlgebra(t *testing.T) {
 	forSeeds(t, 1_500, func(t *testing.T, s source) {
 		a, _ := s.expression(t, 2)
@@ -199,15 +209,21 @@ func TestAlgebra(t *testing.T) {
 
 // Whatever way the search goes, the answer is the same.
 func TestSearchesAgree(t *testing.T) {
-	forSeeds(t, 2_000, func(t *testing.T, s source) {
-		var a, b string
-		if s.IntN(2) == 0 {
-			a, b = s.simple(3), s.simple(4)
-		} else {
-			a, b = s.pattern(2), s.pattern(2)
+	forSeeds(t, 3_000, func(t *testing.T, s source) {
+		var l *Lang
+		switch s.IntN(4) {
+		case 0:
+			l = Intersect(mustCompile(t, s.simple(3)), Complement(mustCompile(t, s.simple(4))))
+		case 1:
+			l = Intersect(mustCompile(t, s.assertive()), Complement(mustCompile(t, s.assertive())))
+		case 2:
+			l = Intersect(mustCompile(t, s.pattern(2)), Complement(mustCompile(t, s.pattern(2))))
+		default:
+			a, b, c := mustCompile(t, s.simple(3)), mustCompile(t, s.simple(3)), mustCompile(t, s.simple(4))
+			l = Intersect(Union(Intersect(a, b), Intersect(Complement(a), c)), Union(Complement(b), Complement(c)))
 		}
-		first, last := int64(s.IntN(4)), int64(3+s.IntN(10))
-		q := newQuery(Intersect(mustCompile(t, a), Complement(mustCompile(t, b)), LengthBetween(first, last)), Budget{}.orDefault())
+		q := newQuery(Intersect(l, LengthBetween(int64(s.IntN(4)), int64(3+s.IntN(10)))), Budget{}.orDefault())
+		q.conjunctions = 1 + s.IntN(4)
 		tasks, ok := q.tasks()
 		if !ok {
 			t.Fatal("no tasks")
@@ -227,12 +243,69 @@ func TestSearchesAgree(t *testing.T) {
 					lengths[i] = f.length
 					text := run.text(f)
 					if n := int64(utf8.RuneCountInString(text)); n != f.length || !q.lang.Match(text) {
-						t.Errorf("%q without %q, nondet %v: wrong member %q", a, b, nondet, text)
+						t.Errorf("%v, nondet %v: wrong member %q", q.lang, nondet, text)
 					}
 				}
 			}
 			if lengths[0] != lengths[1] {
-				t.Errorf("%q without %q: lengths %d", a, b, lengths)
+				t.Errorf("%v: lengths %d", q.lang, lengths)
+			}
+		}
+	})
+}
+
+// What a machine says about its states holds for the strings that they accept.
+func TestStatesKeepTheirPromises(t *testing.T) {
+	texts := allTexts("a-\n", 4)
+	forSeeds(t, 400, func(t *testing.T, s source) {
+		pattern := s.assertive()
+		r := newRegexMachine(mustCompile(t, pattern).prog, &meter{limit: Spent{States: maxInt, Steps: maxInt}})
+		run := func(state int32, text string) int32 {
+			for _, c := range text {
+				state = r.step(state, r.p.alpha.of(c))
+			}
+			return state
+		}
+		for range 40 {
+			run(r.start(), s.text(6))
+			run(r.start(), texts[s.IntN(len(texts))])
+		}
+		states := make([]int32, 0, 2*r.sets.len())
+		for id := range int32(min(r.sets.len(), 12)) {
+			states = append(states, id)
+			states = r.singles(id, states)
+		}
+		accepted := map[int32]map[string]bool{}
+		for _, id := range states {
+			accepted[id] = map[string]bool{}
+			for _, text := range texts {
+				accepted[id][text] = r.accepts(run(id, text))
+			}
+		}
+		for _, a := range states {
+			united := map[string]bool{}
+			for _, part := range r.singles(a, nil) {
+				for _, text := range texts {
+					united[text] = united[text] || r.accepts(run(part, text))
+				}
+			}
+			for _, text := range texts {
+				if united[text] != accepted[a][text] {
+					t.Errorf("%q: the parts of state %d and the state disagree on %q", pattern, a, text)
+				}
+			}
+			for _, b := range states {
+				if !r.below(a, b) {
+					continue
+				}
+				if a != b && r.weight(a) >= r.weight(b) {
+					t.Errorf("%q: state %d is below %d, and no lighter", pattern, a, b)
+				}
+				for _, text := range texts {
+					if accepted[a][text] && !accepted[b][text] {
+						t.Errorf("%q: state %d is below %d, but %q", pattern, a, b, text)
+					}
+				}
 			}
 		}
 	})

@@ -37,6 +37,8 @@ type query struct {
 	m       *meter
 	leaves  []*Lang
 	regexes map[string]int
+	// conjunctions is the most parts to split a segment into.
+	conjunctions int
 }
 
 // task is one part of a query: the strings that satisfy all of conj and have between
@@ -61,7 +63,7 @@ func (q *query) tasks() ([]task, bool) {
 		if i+1 < len(cuts) {
 			last = cuts[i+1] - 1
 		}
-		for _, conj := range split(q.normal(q.lang, false, first)) {
+		for _, conj := range q.split(q.normal(q.lang, false, first)) {
 			q.m.step(len(conj))
 			if conj, possible := tidy(conj); possible {
 				out = append(out, task{conj: conj, first: first, last: last})
@@ -166,7 +168,7 @@ const maxConjunctions = 64
 
 // split returns conjunctions whose union is e. Small searches, one for each, are
 // cheaper than one in the product of everything.
-func split(e *expr) [][]*expr {
+func (q *query) split(e *expr) [][]*expr {
 	switch e.op {
 	case exprFalse:
 		return nil
@@ -176,7 +178,7 @@ func split(e *expr) [][]*expr {
 	case exprOr:
 		var out [][]*expr
 		for _, k := range e.kids {
-			if out = append(out, split(k)...); len(out) > maxConjunctions {
+			if out = append(out, q.split(k)...); len(out) > q.conjunctions {
 				return [][]*expr{{e}}
 			}
 		}
@@ -185,8 +187,8 @@ func split(e *expr) [][]*expr {
 		var whole []*expr // what is not split
 		out := [][]*expr{nil}
 		for _, k := range e.kids {
-			parts := split(k)
-			if len(parts) == 1 || len(out)*len(parts) > maxConjunctions {
+			parts := q.split(k)
+			if len(parts) == 1 || len(out)*len(parts) > q.conjunctions {
 				whole = append(whole, k)
 				continue
 			}

@@ -113,8 +113,8 @@ func (s *search) follow(i, since int32) bool {
 	return true
 }
 
-// run returns the end of the string looked for. Without one, and if the meter is not
-// over, there is none.
+// run returns the end of the string looked for, or false if there is none. If the meter is
+// over afterwards, the result means nothing.
 func (s *search) run(first, last int64) (found, bool) {
 	if s.m.over || first > last {
 		return found{}, false
@@ -123,7 +123,7 @@ func (s *search) run(first, last int64) (found, bool) {
 		s.reach(0, node{state: state, parent: -1})
 	}
 	from, length, ok := s.walk(first)
-	if !ok || s.m.over {
+	if !ok {
 		return found{}, false
 	}
 	since := from
