@@ -54,7 +54,7 @@ func newAlphabet(sets [][]rune) *alphabet {
 		for i := range a.class {
 			a.class[i] = int32(i)
 		}
-		a.n = int32(len(a.from))
+		a.n = i32(len(a.from))
 		return a
 	}
 	// The signature of an interval is the set of sets that contain it.
@@ -87,9 +87,9 @@ func (a *alphabet) mergeSmall(sig []uint64) {
 		if c < 0 {
 			c, seen = len(seen), append(seen, s)
 		}
-		a.class[i] = int32(c)
+		a.class[i] = i32(c)
 	}
-	a.n = int32(len(seen))
+	a.n = i32(len(seen))
 }
 
 func (a *alphabet) mergeLarge(sig []uint64, words int) {
@@ -101,12 +101,12 @@ func (a *alphabet) mergeLarge(sig []uint64, words int) {
 		}
 		c, ok := seen[string(key)]
 		if !ok {
-			c = int32(len(seen))
+			c = i32(len(seen))
 			seen[string(key)] = c
 		}
 		a.class[i] = c
 	}
-	a.n = int32(len(seen))
+	a.n = i32(len(seen))
 }
 
 // inSet reports whether the sorted pairs in set contain r.

@@ -92,13 +92,12 @@ func measure(re *syntax.Regexp) (insts, ranges int64) {
 // maxEstimate is what estimates stop at, so that their sums do not overflow.
 const maxEstimate = 1 << 50
 
-// Prefix returns the set of strings that begin with s, Suffix that of those that end with it, and
-// Containing that of those in which it occurs. They fail as Compile does, which
+// Prefix returns the set of strings that begin with s. It fails as Compile does, which
 // for a text in valid UTF-8 of reasonable length is never.
 func Prefix(s string) (*Lang, error) { return Compile(`\A` + regexp.QuoteMeta(s)) }
 
-// Suffix: see Prefix.
+// Suffix returns the set of strings that end with s. It fails as Prefix does.
 func Suffix(s string) (*Lang, error) { return Compile(regexp.QuoteMeta(s) + `\z`) }
 
-// Containing: see Prefix.
+// Containing returns the set of strings in which s occurs. It fails as Prefix does.
 func Containing(s string) (*Lang, error) { return Compile(regexp.QuoteMeta(s)) }

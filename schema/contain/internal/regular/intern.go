@@ -14,7 +14,7 @@ func (t *interner) add(key []int32) (id int32, fresh bool) {
 		t.start = make([]int32, 1, 64)
 		t.table = make([]int32, 128)
 	}
-	mask := uint64(len(t.table) - 1)
+	mask := u64(len(t.table) - 1)
 	slot := hash(key) & mask
 	for ; t.table[slot] != 0; slot = (slot + 1) & mask {
 		id := t.table[slot] - 1
@@ -22,10 +22,10 @@ func (t *interner) add(key []int32) (id int32, fresh bool) {
 			return id, false
 		}
 	}
-	id = int32(len(t.start) - 1)
+	id = i32(len(t.start) - 1)
 	t.table[slot] = id + 1
 	t.data = append(t.data, key...)
-	t.start = append(t.start, int32(len(t.data)))
+	t.start = append(t.start, i32(len(t.data)))
 	if 2*len(t.start) > len(t.table) {
 		t.grow()
 	}
@@ -41,8 +41,8 @@ func (t *interner) len() int { return max(0, len(t.start)-1) }
 
 func (t *interner) grow() {
 	t.table = make([]int32, 2*len(t.table))
-	mask := uint64(len(t.table) - 1)
-	for id := range int32(t.len()) {
+	mask := u64(len(t.table) - 1)
+	for id := range i32(t.len()) {
 		slot := hash(t.get(id)) & mask
 		for t.table[slot] != 0 {
 			slot = (slot + 1) & mask
@@ -52,9 +52,9 @@ func (t *interner) grow() {
 }
 
 func hash(key []int32) uint64 {
-	h := uint64(len(key)) + 0x9e3779b97f4a7c15
+	h := u64(len(key)) + 0x9e3779b97f4a7c15
 	for _, v := range key {
-		h = (h ^ uint64(uint32(v))) * 0xff51afd7ed558ccd
+		h = (h ^ u64(v)) * 0xff51afd7ed558ccd
 		h ^= h >> 32
 	}
 	return h

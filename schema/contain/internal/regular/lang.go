@@ -82,16 +82,16 @@ func LengthBetween(least, most int64) *Lang {
 
 // Complement returns the set of strings that are not in a.
 func Complement(a *Lang) *Lang {
-	switch a.orNone().kind {
+	switch a = a.orNone(); a.kind {
 	case kindNone:
 		return all
 	case kindAll:
 		return none
 	case kindNot:
 		return a.kids[0]
-	default:
-		return &Lang{kind: kindNot, kids: []*Lang{a}, size: sizeOf(a)}
+	case kindRegex, kindFinite, kindLength, kindAnd, kindOr:
 	}
+	return &Lang{kind: kindNot, kids: []*Lang{a}, size: sizeOf(a)}
 }
 
 // Intersect returns the set of strings that are in all of the given sets: all strings
@@ -106,13 +106,13 @@ func Union(sets ...*Lang) *Lang { return join(kindOr, none, all, sets) }
 func join(op kind, neutral, zero *Lang, sets []*Lang) *Lang {
 	kids := make([]*Lang, 0, len(sets))
 	for _, l := range sets {
-		switch l = l.orNone(); l.kind {
-		case neutral.kind:
-		case zero.kind:
+		l = l.orNone()
+		if l.kind == zero.kind {
 			return zero
-		case op:
+		}
+		if l.kind == op {
 			kids = append(kids, l.kids...)
-		default:
+		} else if l.kind != neutral.kind {
 			kids = append(kids, l)
 		}
 	}

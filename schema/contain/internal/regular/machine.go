@@ -77,7 +77,7 @@ func (r *regexMachine) step(state, class int32) int32 {
 		return to - 1
 	}
 	key := r.sets.get(state)
-	set, matched := r.advance(key[1:], uint8(key[0]), class, append(r.buf[:0], 0))
+	set, matched := r.advance(key[1:], context(key), class, append(r.buf[:0], 0))
 	r.buf = set
 	to := full
 	if !matched {
@@ -122,7 +122,7 @@ func (r *regexMachine) singles(state int32, dst []int32) []int32 {
 	}
 	for i := 1; i < len(r.sets.get(state)); i++ {
 		key := r.sets.get(state)
-		dst = append(dst, r.number([]int32{0, key[i]}, uint8(key[0])))
+		dst = append(dst, r.number([]int32{0, key[i]}, context(key)))
 	}
 	return dst
 }
@@ -190,7 +190,7 @@ func newFinite(list []string) *finite {
 		}
 	}
 	slices.Sort(f.runes)
-	f.alpha = &alphabet{from: []rune{0}, class: []int32{0}, n: int32(len(f.runes)) + 1}
+	f.alpha = &alphabet{from: []rune{0}, class: []int32{0}, n: i32(len(f.runes)) + 1}
 	for i, r := range f.runes {
 		if last := len(f.alpha.from) - 1; f.alpha.from[last] == r {
 			f.alpha.class[last] = int32(i + 1)
@@ -234,7 +234,7 @@ func (t *finiteMachine) number(first, end, prefix int) int32 {
 	if first == end {
 		return dead
 	}
-	id, fresh := t.states.add([]int32{int32(first), int32(end), int32(prefix)})
+	id, fresh := t.states.add([]int32{i32(first), i32(end), i32(prefix)})
 	if fresh {
 		t.m.state()
 	}

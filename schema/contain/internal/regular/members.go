@@ -1,7 +1,6 @@
 package regular
 
 import (
-	"math"
 	"slices"
 	"unicode/utf8"
 )
@@ -348,9 +347,9 @@ type bits []uint64
 func (b bits) has(i int32) bool { return b[i/64]&(1<<(i%64)) != 0 }
 func (b bits) set(i int32)      { b[i/64] |= 1 << (i % 64) }
 
-// exact returns, for each length up to max, the states from which a string of exactly
+// exact returns, for each length up to longest, the states from which a string of exactly
 // that length is accepted; for fewer lengths if the budget is spent.
-func (s *sampler) exact(max int) []bits {
+func (s *sampler) exact(longest int) []bits {
 	n := s.p.states.len()
 	ends := make(bits, n/64+1)
 	targets := make([][]int32, n) // each once
@@ -367,7 +366,7 @@ func (s *sampler) exact(max int) []bits {
 		}
 	}
 	out := []bits{ends}
-	for len(out) <= max {
+	for len(out) <= longest {
 		prev, next := out[len(out)-1], make(bits, n/64+1)
 		for _, from := range s.order {
 			s.p.m.step(1 + len(targets[from]))
@@ -415,7 +414,7 @@ func (s *sampler) vary(l *letter) rune {
 	if first <= '~' && last > ' ' && s.random(8) > 0 {
 		first, last = max(first, '!'), min(last, '~')
 	}
-	pick := first + rune(s.random(int(last-first)+1))
+	pick := first + i32(s.random(int(last-first)+1))
 	if !utf8.ValidRune(pick) {
 		return l.rep
 	}
@@ -428,5 +427,5 @@ func (s *sampler) random(n int) int {
 	z := s.seed
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return int((z ^ z>>31) % uint64(min(n, math.MaxInt32)))
+	return below(z^z>>31, n)
 }

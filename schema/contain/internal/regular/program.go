@@ -1,7 +1,6 @@
 package regular
 
 import (
-	"encoding/binary"
 	"regexp/syntax"
 	"slices"
 	"unicode"
@@ -72,13 +71,13 @@ var (
 
 // newProgram translates what regexp/syntax has compiled.
 func newProgram(prog *syntax.Prog) *program {
-	p := &program{insts: make([]inst, len(prog.Inst)), first: int32(prog.Start)}
+	p := &program{insts: make([]inst, len(prog.Inst)), first: i32(prog.Start)}
 	var sets setTable
 	var asserts int32
 	for i := range prog.Inst {
 		in := &prog.Inst[i]
 		to := &p.insts[i]
-		to.out, to.arg = int32(in.Out), int32(in.Arg)
+		to.out, to.arg = i32(in.Out), i32(in.Arg)
 		switch in.Op {
 		case syntax.InstAlt, syntax.InstAltMatch:
 			to.op = opFork
@@ -114,9 +113,8 @@ func newProgram(prog *syntax.Prog) *program {
 // setTable numbers distinct sets of runes.
 type setTable struct {
 	sets   [][]rune
-	ids    map[string]int32
-	shared map[*rune]int32 // regexp/syntax shares the slices of repeated classes
-	key    []byte
+	ids    interner
+	shared map[*rune]int32 // large sets by their slices, which regexp/syntax shares between repetitions
 }
 
 // add returns the number of a set, or -1 for the empty one.
@@ -124,21 +122,20 @@ func (t *setTable) add(set []rune) int32 {
 	if len(set) == 0 {
 		return -1
 	}
-	if t.ids == nil {
-		t.ids, t.shared = map[string]int32{}, map[*rune]int32{}
+	large := len(set) > 8
+	if large {
+		if id, ok := t.shared[&set[0]]; ok && len(t.sets[id]) == len(set) {
+			return id
+		}
 	}
-	if id, ok := t.shared[&set[0]]; ok && len(t.sets[id]) == len(set) && &t.sets[id][0] == &set[0] {
-		return id
-	}
-	t.key = t.key[:0]
-	for _, r := range set {
-		t.key = binary.LittleEndian.AppendUint32(t.key, uint32(r))
-	}
-	id, ok := t.ids[string(t.key)]
-	if !ok {
-		id = int32(len(t.sets))
-		t.ids[string(t.key)] = id
+	id, fresh := t.ids.add(set)
+	if fresh {
 		t.sets = append(t.sets, set)
+	}
+	if large {
+		if t.shared == nil {
+			t.shared = map[*rune]int32{}
+		}
 		t.shared[&set[0]] = id
 	}
 	return id
@@ -148,19 +145,18 @@ func (t *setTable) add(set []rune) int32 {
 // syntax.Inst.MatchRunePos reads it: a single rune stands for itself, with its case
 // variants where folding is on.
 func runeSet(in *syntax.Inst) []rune {
-	switch in.Op {
-	case syntax.InstRuneAny:
+	if in.Op == syntax.InstRuneAny {
 		return []rune{0, unicode.MaxRune}
-	case syntax.InstRuneAnyNotNL:
+	}
+	if in.Op == syntax.InstRuneAnyNotNL {
 		return []rune{0, '\n' - 1, '\n' + 1, unicode.MaxRune}
-	default:
 	}
 	if len(in.Rune) != 1 {
 		return in.Rune[:len(in.Rune)&^1]
 	}
 	r := in.Rune[0]
 	set := []rune{r, r}
-	if in.Op == syntax.InstRune && syntax.Flags(in.Arg)&syntax.FoldCase != 0 {
+	if in.Op == syntax.InstRune && in.Arg&uint32(syntax.FoldCase) != 0 {
 		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
 			set = append(set, f, f)
 		}
@@ -173,8 +169,8 @@ func runeSet(in *syntax.Inst) []rune {
 func (p *program) tabulate(newline, word int32) {
 	n := int(p.alpha.n)
 	p.rep, p.next, p.ctx = make([]rune, n), make([]uint8, n), make([]uint8, n)
-	for i := len(p.alpha.from) - 1; i >= 0; i-- {
-		p.rep[p.alpha.class[i]] = p.alpha.from[i]
+	for i, from := range slices.Backward(p.alpha.from) {
+		p.rep[p.alpha.class[i]] = from
 	}
 	for c, r := range p.rep {
 		switch {

@@ -116,13 +116,13 @@ func (q *query) normal(l *Lang, neg bool, length int64) *expr {
 	}
 	var kids []*expr
 	for _, k := range l.kids {
-		switch e := q.normal(k, neg, length); e.op {
-		case neutral.op:
-		case zero.op:
+		e := q.normal(k, neg, length)
+		if e.op == zero.op {
 			return zero
-		case op:
+		}
+		if e.op == op {
 			kids = append(kids, e.kids...)
-		default:
+		} else if e.op != neutral.op {
 			kids = append(kids, e)
 		}
 	}

@@ -25,13 +25,8 @@ func asLength(re *syntax.Regexp) (star *syntax.Regexp, least, most int64, ok boo
 		return nil, 0, 0, false
 	}
 	one := uncaptured(middle.Sub[0])
-	switch one.Op {
-	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-	case syntax.OpLiteral:
-		if len(one.Rune) != 1 {
-			return nil, 0, 0, false
-		}
-	default:
+	isClass := one.Op == syntax.OpCharClass || one.Op == syntax.OpAnyChar || one.Op == syntax.OpAnyCharNotNL
+	if !isClass && (one.Op != syntax.OpLiteral || len(one.Rune) != 1) {
 		return nil, 0, 0, false
 	}
 	loop := &syntax.Regexp{Op: syntax.OpStar, Sub: []*syntax.Regexp{one}}

@@ -60,7 +60,7 @@ func (s *search) reach(since int32, n node) {
 		return
 	}
 	s.m.step(1)
-	s.at[n.state] = int32(len(s.nodes))
+	s.at[n.state] = i32(len(s.nodes))
 	s.nodes = append(s.nodes, n)
 }
 
@@ -131,7 +131,7 @@ func (s *search) run(first, last int64) (found, bool) {
 		s.chain = &antichain{p: s.p}
 	}
 	for {
-		to := int32(len(s.nodes))
+		to := i32(len(s.nodes))
 		if end, ok := s.best(from, to); ok {
 			return found{length: length, cost: int64(s.nodes[end].cost), end: end}, true
 		}
@@ -148,7 +148,7 @@ func (s *search) walk(first int64) (from int32, length int64, ok bool) {
 	var layers interner
 	var states []int32
 	for length < first {
-		to := int32(len(s.nodes))
+		to := i32(len(s.nodes))
 		if s.lapTo < 0 {
 			states = states[:0]
 			for _, n := range s.nodes[from:to] {
