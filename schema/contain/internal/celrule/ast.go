@@ -85,6 +85,7 @@ func (c *converter) convert(e ast.Expr) (*expr, error) {
 			out.optional = append(out.optional, me.IsOptional())
 		}
 		return out, nil
+	case ast.UnspecifiedExprKind, ast.ComprehensionKind: // the parser makes none without macros
 	case ast.StructKind:
 		s := e.AsStruct()
 		out := &expr{kind: message, name: s.TypeName()}

@@ -258,8 +258,8 @@ func (p *printer) value(e *expr) string {
 	case literal:
 		return writeConst(e.val)
 	case ident:
-		for i := len(p.vars) - 1; i >= 0; i-- {
-			if p.vars[i] == e.name {
+		for i, v := range slices.Backward(p.vars) {
+			if v == e.name {
 				return "$" + strconv.Itoa(i)
 			}
 		}
@@ -269,24 +269,26 @@ func (p *printer) value(e *expr) string {
 		return e.name
 	case sel:
 		return wrap(".", p.value(e.args[0]), strconv.Quote(e.name))
-	case list, mapping, message:
-		vs := p.values(e.args)
-		for i, o := range e.optional {
-			if o && e.kind == list {
-				vs[i] = "?" + vs[i]
-			} else if o {
-				vs[2*i] = "?" + vs[2*i]
-			}
-		}
-		switch e.kind {
-		case list:
-			return "[" + strings.Join(vs, " ") + "]"
-		case mapping:
-			return "{" + strings.Join(vs, " ") + "}"
-		}
-		return "new " + e.name + "{" + strings.Join(vs, " ") + "}"
+	case list:
+		return "[" + strings.Join(p.entries(e, 1), " ") + "]"
+	case mapping:
+		return "{" + strings.Join(p.entries(e, 2), " ") + "}"
+	case message:
+		return "new " + e.name + "{" + strings.Join(p.entries(e, 2), " ") + "}"
+	case call:
 	}
 	return p.call(e)
+}
+
+// entries writes the parts of a literal, of which each entry has width.
+func (p *printer) entries(e *expr, width int) []string {
+	vs := p.values(e.args)
+	for i, o := range e.optional {
+		if o {
+			vs[i*width] = "?" + vs[i*width]
+		}
+	}
+	return vs
 }
 
 func (p *printer) call(e *expr) string {

@@ -1,10 +1,11 @@
 // Package celrule translates rules of x-kubernetes-validations, written in CEL, into formulas of package logic.
 //
-// It promises that the formula of a rule is exact on every value that the schema at the rule's place accepts as far as
-// types, nullability and formats go: true where the rule evaluates to true without an error after defaulting, false
-// where it is false or fails. What cannot be expressed is an opaque part, whose ID is the same only where the meaning on
-// equal values is the same. It does not check types: of a rule that the API server would not compile, nothing is
-// promised. It does not know the cost limits of the API server.
+// It promises that the formula of a rule is exact on every value that the schema at the rule's place accepts: true where
+// the rule evaluates to true without an error after defaulting, false where it is false or fails. Of the schema it relies
+// on types, nullability, formats, enums and required; elsewhere the formula may say anything, which does no harm to a
+// proof, because there the schema itself refuses. What cannot be expressed is an opaque part, whose ID is the same only
+// where the meaning on equal values is the same. It does not check types: of a rule that the API server would not
+// compile, nothing is promised. It does not know the cost limits of the API server.
 package celrule
 
 import (
@@ -118,13 +119,11 @@ func namesOf(root *expr) map[string]bool {
 		}
 	}
 	root.walk(func(e *expr) {
-		switch e.kind {
-		case sel:
+		if e.kind == sel {
 			add(e.name)
-		case literal:
-			if s, ok := e.val.(string); ok {
-				add(s)
-			}
+		}
+		if s, ok := e.val.(string); ok && e.kind == literal {
+			add(s)
 		}
 	})
 	return out

@@ -1,6 +1,7 @@
 package celrule
 
 import (
+	"slices"
 	"strconv"
 
 	"sluice.dev/schema/contain/internal/logic"
@@ -112,16 +113,17 @@ func join(op, unit, zero condOp, one, none *cond, cs []*cond) *cond {
 	add = func(cs []*cond) bool {
 	next:
 		for _, c := range cs {
-			switch c.op {
-			case unit:
+			if c.op == unit {
 				continue
-			case zero:
-				return false
-			case op:
+			}
+			if c.op == op {
 				if !add(c.kids) {
 					return false
 				}
 				continue
+			}
+			if c.op == zero {
+				return false
 			}
 			if len(out) <= 32 {
 				for i, d := range out {
@@ -139,6 +141,7 @@ func join(op, unit, zero condOp, one, none *cond, cs []*cond) *cond {
 							return false
 						}
 						continue next
+					case unrelated:
 					}
 				}
 			}
@@ -184,17 +187,18 @@ func not(c *cond) *cond {
 		r := *c
 		r.neg = !c.neg
 		return &r
+	case opLeaf:
 	}
 	parts := []*cond{leaf(c.at, logic.Not(c.f))}
-	for i := len(c.at.path) - 1; i >= 0; i-- {
+	for i, s := range slices.Backward(c.at.path) {
 		up := place{c.at.scope, c.at.path[:i]}
-		if c.at.path[i].only {
+		if s.only {
 			parts = append(parts, leaf(up, logic.Not(one)))
 			continue
 		}
-		parts = append(parts, leaf(up, logic.Lacks{Name: c.at.path[i].name}))
-		if c.at.path[i].nullable {
-			parts = append(parts, nullAt(up, c.at.path[i].name))
+		parts = append(parts, leaf(up, logic.Lacks{Name: s.name}))
+		if s.nullable {
+			parts = append(parts, nullAt(up, s.name))
 		}
 	}
 	return or(parts...)

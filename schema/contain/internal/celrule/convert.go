@@ -84,11 +84,10 @@ func (t *translator) convert(name string, a sval) (value, error) {
 				return just(a), nil
 			}
 		case strV:
-			i, err := strconv.ParseInt(string(v), 10, 64)
-			if err != nil {
-				return nil, nil
+			if i, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+				return just(intV(i)), nil
 			}
-			return just(intV(i)), nil
+			return nil, nil
 		case prefixAt:
 			if v.has("+-0123456789") {
 				b := prefixInt{v}
@@ -156,7 +155,6 @@ func (t *translator) convert(name string, a sval) (value, error) {
 // substring evaluates substring and charAt.
 func (t *translator) substring(e *expr, a sval, lo, hi int64) (value, error) {
 	if x, ok := a.(strV); ok {
-		a = strAt{}
 		rs := []rune(string(x))
 		n := int64(len(rs))
 		switch {

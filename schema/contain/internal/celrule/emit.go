@@ -15,6 +15,7 @@ func emit(c *cond) (logic.Formula, bool) {
 		return emitLeaves(true, []*cond{c}, 0), true
 	case opRel:
 		return nil, false
+	case opAnd, opOr:
 	}
 	var leaves, rest []*cond
 	for _, k := range c.kids {

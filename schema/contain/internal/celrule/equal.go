@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"sluice.dev/schema"
-
 	"sluice.dev/schema/contain/internal/logic"
 )
 
@@ -103,7 +102,7 @@ func sizeOf(v sval) numBase {
 // equalTerms compares values that can only be named.
 func (t *translator) equalTerms(a, b sval) (boolV, error) {
 	ta, tb := typeName(a), typeName(b)
-	if (isDyn(a) || isDyn(b)) && ta != "" && tb != "" && ta != tb && !(numeric(ta) && numeric(tb)) {
+	if (isDyn(a) || isDyn(b)) && ta != "" && tb != "" && ta != tb && (!numeric(ta) || !numeric(tb)) {
 		return boolConst(false), nil
 	}
 	x, ok := t.term(a)
@@ -242,7 +241,7 @@ func (t *translator) in(a, b sval) (value, error) {
 		if isMap(b.node) {
 			s, ok := a.(strV)
 			if !ok {
-				if k, ok := t.keyOf(a); ok && k.at.equal(b.at) {
+				if k, ok := t.keyOf(a); ok && k.of.at.equal(b.at) {
 					return just(boolConst(true)), nil
 				}
 				return t.partial("in", a, b)
@@ -344,9 +343,8 @@ func (t *translator) index(a, b sval, optional bool) (value, error) {
 		if s, ok := b.(strV); ok {
 			return t.selectField(a, string(s), optional)
 		}
-		if k, ok := t.keyOf(b); ok && k.at.equal(x.at) && !optional {
-			s := b.(strAt)
-			return t.load(place{scope: s.at.scope + 1}, x.node.Additional)
+		if k, ok := t.keyOf(b); ok && k.of.at.equal(x.at) && !optional {
+			return t.load(place{scope: k.scope + 1}, x.node.Additional)
 		}
 	case constV:
 		if s, ok := b.(strV); ok && isMap(x.node) {
@@ -432,13 +430,19 @@ func (t *translator) indexList(l listV, b sval, optional bool) (value, error) {
 	return t.each(v, func(s sval) (value, error) { return just(optV{s}), nil })
 }
 
+// keyAt is the key that a macro is at, in its scope, and the map.
+type keyAt struct {
+	of    ref
+	scope scope
+}
+
 // keyOf returns the map of whose keys v is the one that a macro is at.
-func (t *translator) keyOf(v sval) (ref, bool) {
+func (t *translator) keyOf(v sval) (key keyAt, ok bool) {
 	s, ok := v.(strAt)
 	if !ok || len(s.at.path) > 0 || !s.plain() || !t.ranges[s.at.scope].key {
-		return ref{}, false
+		return key, false
 	}
-	return t.ranges[s.at.scope].of, true
+	return keyAt{t.ranges[s.at.scope].of, s.at.scope}, true
 }
 
 // constList makes a list of constants of a list that comes from a default.

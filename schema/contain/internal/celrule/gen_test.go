@@ -82,12 +82,12 @@ func (g *gen) schema(depth int) props {
 		switch item.Type {
 		case "string", "integer", "boolean":
 			if g.chance(30) && !item.Nullable {
-				p.XListType = ptr("set")
+				p.XListType = new("set")
 			}
 		case "object":
 			for name, c := range item.Properties {
 				if c.Type == "string" && c.Format == "" && c.Default == nil && !c.Nullable && g.chance(50) && !item.Nullable {
-					p.XListType, p.XListMapKeys = ptr("map"), []string{name}
+					p.XListType, p.XListMapKeys = new("map"), []string{name}
 					item.Required = []string{name}
 					break
 				}
@@ -119,11 +119,11 @@ func (g *gen) schema(depth int) props {
 	return p
 }
 
-func ptr[T any](v T) *T { return &v }
-
-var strs = []string{"", "A", "B", "C", "abc", "a", "ab", "x/y", "5", "-1", "http://h", "10.0.0.1", "b", "aé", "1s",
+var strs = []string{
+	"", "A", "B", "C", "abc", "a", "ab", "x/y", "5", "-1", "http://h", "10.0.0.1", "b", "aé", "1s",
 	"0", "007", "65535", "65536", "+3", "true", "ABC", "a-b", "-a", "é", "::1", "1h30m", "1.5ms", "-1s", "999us", "1000us", "0s",
-	"1000000ns", "HTTPS://x/y", "/p", "ftp:", "1Gi", "1e3", "10.0.0.0/8", "fe80::/64", "256.1.1.1", "a/b/c", "a.b", "A_b"}
+	"1000000ns", "HTTPS://x/y", "/p", "ftp:", "1Gi", "1e3", "10.0.0.0/8", "fe80::/64", "256.1.1.1", "a/b/c", "a.b", "A_b",
+}
 
 // value makes a value that the schema accepts.
 func (g *gen) value(p *props) any {
@@ -166,8 +166,9 @@ func (g *gen) value(p *props) any {
 			v := g.value(p.Items.Schema)
 			key := fmt.Sprint(v)
 			if p.XListMapKeys != nil {
-				m := v.(map[string]any)
-				key = fmt.Sprint(m[p.XListMapKeys[0]])
+				if m, ok := v.(map[string]any); ok {
+					key = fmt.Sprint(m[p.XListMapKeys[0]])
+				}
 			}
 			if p.XListType != nil && seen[key] {
 				continue

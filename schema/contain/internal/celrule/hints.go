@@ -351,5 +351,7 @@ func sample(b *strings.Builder, re *syntax.Regexp, depth int) {
 		for range min(re.Min, 100) {
 			sample(b, re.Sub[0], depth+1)
 		}
+	case syntax.OpNoMatch, syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
+		syntax.OpWordBoundary, syntax.OpNoWordBoundary, syntax.OpStar, syntax.OpQuest: // nothing
 	}
 }

@@ -13,7 +13,7 @@ const maxKeys = 6
 // byKeys quantifies a statement about keys and values together, where of the keys nothing is asked but whether they are
 // certain constants.
 func (q quantifier) byKeys(c *cond) (*cond, bool) {
-	key := scope(bits.TrailingZeros64(q.mask))
+	key := bits.TrailingZeros64(q.mask)
 	if c.scopes != q.mask {
 		return nil, false
 	}

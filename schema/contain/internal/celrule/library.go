@@ -14,15 +14,19 @@ import (
 // known is what patterns tell of an opaque statement about a string.
 type known struct{ enough, needed string }
 
-const octet = `(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])`
-const anySuffix = `(?:[numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)`
-const anyRest = `(?:\.[0-9]*)?` + anySuffix + `?`
-const rest = `(?:\.[0-9]{0,30})?` + suffix + `?`
-const suffix = `(?:[numkMGTPE]|[KMGTPE]i)`
+const (
+	octet     = `(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])`
+	anySuffix = `(?:[numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)`
+	anyRest   = `(?:\.[0-9]*)?` + anySuffix + `?`
+	rest      = `(?:\.[0-9]{0,30})?` + suffix + `?`
+	suffix    = `(?:[numkMGTPE]|[KMGTPE]i)`
+)
 
 // ipv6 are some of the addresses, none of which stands for one of version 4.
-const ipv6 = `(?:[1-9a-fA-F][0-9a-fA-F]{0,3}(?::[0-9a-fA-F]{1,4}){7}|::1?)`
-const ipv4 = `(?:` + octet + `\.){3}` + octet
+const (
+	ipv6 = `(?:[1-9a-fA-F][0-9a-fA-F]{0,3}(?::[0-9a-fA-F]{1,4}){7}|::1?)`
+	ipv4 = `(?:` + octet + `\.){3}` + octet
+)
 
 // isX is what is known of the functions that tell whether a string can be converted (k8s.io/apiserver/pkg/cel/library).
 var isX = map[string]known{
@@ -199,9 +203,9 @@ func (b durationIn) alone(k int64) boolV {
 	}
 	var large, small []string
 	for _, u := range unitSizes {
-		large = append(large, `0*`+decimalsFrom(uint64((k-1)/u.size+1))+`(?:\.[0-9]*)?(?:`+u.name+`)`)
+		large = append(large, `0*`+decimalsFrom(abs((k-1)/u.size+1))+`(?:\.[0-9]*)?(?:`+u.name+`)`)
 		if n := k / u.size; n > 0 {
-			small = append(small, `0*`+decimals(0, uint64(n-1))+`(?:\.[0-9]*)?(?:`+u.name+`)`)
+			small = append(small, `0*`+decimals(0, abs(n-1))+`(?:\.[0-9]*)?(?:`+u.name+`)`)
 		}
 	}
 	enough := `\A\+?(?:[0-9.].*[a-zµμ])?(?:` + strings.Join(large, "|") + `)(?:[0-9.]|\z)`

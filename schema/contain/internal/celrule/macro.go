@@ -131,8 +131,8 @@ func (t *translator) quantified(name string, c *compr, f func(value) (boolV, err
 			return nil, err
 		}
 		v, err := t.each(n.under(valid), func(s sval) (value, error) {
-			tr, fa := s.(numV).compareConst(eq, num{i: 1})
-			return just(boolV{tr, fa}), nil
+			r, err := t.equal(s, intV(1))
+			return just(r), err
 		})
 		return v, err
 	}

@@ -132,7 +132,10 @@ func (n numV) search(f func(num) bool) int64 {
 // first returns the smallest i in [lo, hi] with f(i), f being monotone; hi where there is none.
 func first(lo, hi int64, f func(int64) bool) int64 {
 	for lo < hi {
-		mid := int64(uint64(lo) + (uint64(hi)-uint64(lo))/2)
+		mid := lo/2 + hi/2 + (lo%2+hi%2)/2 // without overflow, and less than hi
+		if mid == hi || mid < lo {
+			mid = lo
+		}
 		if f(mid) {
 			hi = mid
 		} else {
@@ -185,7 +188,8 @@ func (n numV) split(c num) (less, equal, more interval) {
 	}
 	a := first(n.lo, n.hi, func(i int64) bool { return side(i) >= 0 })
 	b := first(a, n.hi, func(i int64) bool { return side(i) > 0 })
-	before, at, after := empty, empty, empty
+	var before interval
+	at, after := empty, empty
 	switch {
 	case side(a) < 0: // all
 		before = part(n.lo, n.hi, true)
@@ -226,6 +230,7 @@ func (o ordering) holds(sign int) bool {
 		return sign == 0
 	case ge:
 		return sign >= 0
+	case gt:
 	}
 	return sign > 0
 }
@@ -321,7 +326,7 @@ func arith(op byte, a, b num) (num, bool) {
 			return num{}, true
 		}
 		p := x * y
-		return num{i: p}, p/y == x && !(x == -1 && y == math.MinInt64) && !(y == -1 && x == math.MinInt64)
+		return num{i: p}, p/y == x && (x != -1 || y != math.MinInt64) && (y != -1 || x != math.MinInt64)
 	case '/':
 		if y == 0 || x == math.MinInt64 && y == -1 {
 			return num{}, false
@@ -390,16 +395,16 @@ func (b intAt) term() (termV, bool) { return termV{text: mark, refs: []ref{b.ref
 type floatAt struct{ ref }
 
 func floatIndex(f float64) int64 {
-	b := int64(math.Float64bits(f))
-	if b < 0 {
-		return ^(b & math.MaxInt64)
+	b := int64(math.Float64bits(math.Abs(f))) //nolint:gosec // the sign bit is not set
+	if math.Signbit(f) {
+		return ^b
 	}
 	return b
 }
 
 func indexFloat(i int64) float64 {
 	if i < 0 {
-		return math.Float64frombits(uint64(^i) | 1<<63)
+		return -indexFloat(^i)
 	}
 	return math.Float64frombits(uint64(i))
 }
@@ -410,14 +415,14 @@ func (b floatAt) bounds() (int64, int64) {
 func (b floatAt) at(i int64) num { return num{dbl: true, d: indexFloat(i)} }
 func (b floatAt) within(lo, hi int64) *cond {
 	r := logic.FloatRange{Lo: indexFloat(lo), Hi: indexFloat(hi)}
-	min, max := b.bounds()
-	if lo == min {
+	least, most := b.bounds()
+	if lo == least {
 		r.Lo = math.Inf(-1)
 	}
-	if hi == max {
+	if hi == most {
 		r.Hi = math.Inf(1)
 	}
-	if lo == min && hi == max {
+	if lo == least && hi == most {
 		return leaf(b.ref.at, logic.Kinds(logic.Float))
 	}
 	return leaf(b.ref.at, r)
@@ -442,14 +447,15 @@ func (b sizeAt) within(lo, hi int64) *cond {
 	if lo == 0 && hi == logic.Unbounded {
 		return leaf(b.ref.at, logic.True)
 	}
-	switch b.kind {
-	case logic.String:
+	if b.kind == logic.String {
 		return leaf(b.ref.at, logic.Length{Min: lo, Max: hi})
-	case logic.Array:
+	}
+	if b.kind == logic.Array {
 		return leaf(b.ref.at, logic.NumItems{Min: lo, Max: hi})
 	}
 	return leaf(b.ref.at, logic.NumProps{Min: lo, Max: hi})
 }
+
 func (b sizeAt) term() (termV, bool) {
 	return termV{text: wrap("size", mark), refs: []ref{b.ref}}, true
 }

@@ -240,12 +240,13 @@ func (t *translator) opaque(e *expr, env *variable) (boolV, error) {
 		}
 	}
 	touched.use(e, nil)
-	id := p.boolean(e, false)
+	parts := []string{p.boolean(e, false)}
 	for _, n := range names {
 		if r := touched.roots[n]; r != nil {
-			id += " " + p.free[n] + r.shape(t)
+			parts = append(parts, p.free[n]+r.shape(t))
 		}
 	}
+	id := strings.Join(parts, " ")
 	if several {
 		return opaqueRel(scopes, id, true), nil
 	}

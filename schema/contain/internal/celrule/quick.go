@@ -192,6 +192,7 @@ func (p *quickParser) primary() *expr {
 			p.expect("}")
 			return p.node(expr{kind: mapping})
 		}
+	case tokEnd:
 	}
 	return p.fail()
 }
@@ -338,7 +339,9 @@ func (p *quickParser) number(rest string) {
 	}
 	double := n+1 < len(rest) && rest[n] == '.' && digit(rest[n+1])
 	if double {
-		for n++; n < len(rest) && digit(rest[n]); n++ {
+		n++
+		for n < len(rest) && digit(rest[n]) {
+			n++
 		}
 	}
 	if n < len(rest) && (letter(rest[n]) || rest[n] == '.') { // 1u, 0x1, 1e3, 1.size()

@@ -71,10 +71,11 @@ func relate(op condOp, a, b *cond) relation {
 			}
 		}
 	case op == opAnd && below(a, b):
-		switch relate(op, b, a) {
-		case stronger:
+		r := relate(op, b, a)
+		if r == stronger {
 			return same
-		case decides:
+		}
+		if r == decides {
 			return decides
 		}
 	}

@@ -44,8 +44,10 @@ func TestNames(t *testing.T) {
 }
 
 func TestTransition(t *testing.T) {
-	p := props{Type: "object", Properties: map[string]props{"a": {Type: "integer"}, "l": {Type: "array",
-		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &props{Type: "integer"}}}}}
+	p := props{Type: "object", Properties: map[string]props{"a": {Type: "integer"}, "l": {
+		Type:  "array",
+		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &props{Type: "integer"}},
+	}}}
 	for _, tt := range []struct {
 		rule          string
 		uses, upgrade bool
@@ -117,22 +119,20 @@ func ids(f logic.Formula) map[string]bool {
 	out := map[string]bool{}
 	var walk func(v reflect.Value)
 	walk = func(v reflect.Value) {
-		switch v.Kind() {
-		case reflect.Interface:
-			if !v.IsNil() {
-				walk(v.Elem())
-			}
-		case reflect.Slice:
+		switch kind := v.Kind(); {
+		case kind == reflect.Interface && !v.IsNil():
+			walk(v.Elem())
+		case kind == reflect.Slice:
 			for i := range v.Len() {
 				walk(v.Index(i))
 			}
-		case reflect.Struct:
-			if o, ok := v.Interface().(logic.Opaque); ok {
+		case kind == reflect.Struct:
+			if o, ok := reflect.TypeAssert[logic.Opaque](v); ok {
 				out[o.ID] = true
 				return
 			}
-			for i := range v.NumField() {
-				walk(v.Field(i))
+			for _, f := range v.Fields() {
+				walk(f)
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func (g *gen) change(p *props) props {
 		}
 	case 3:
 		if at.Type == "array" && at.XListType == nil {
-			at.XListType = ptr("set")
+			at.XListType = new("set")
 		}
 	case 4:
 		if at.Type == "object" && at.Properties != nil {
@@ -239,14 +239,14 @@ func (g *gen) change(p *props) props {
 			*at = props{XIntOrString: true}
 		}
 	case 7:
-		at.MaxLength = ptr(int64(1000))
+		at.MaxLength = new(int64(1000))
 	}
 	return q
 }
 
 func TestEqualFormulasMeanEqualVerdicts(t *testing.T) {
 	equal, changed := 0, 0
-	for seed := range uint64(250) {
+	for seed := range rounds(200) {
 		g := &gen{Rand: rand.New(rand.NewPCG(seed, 3))}
 		p := g.object(3)
 		q := g.change(&p)

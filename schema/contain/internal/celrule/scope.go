@@ -99,7 +99,9 @@ func (t *translator) load(at place, n *schema.Node) (value, error) {
 	r := ref{at, n}
 	kind := func(k logic.Kind) *cond { return leaf(at, logic.Kinds(k)) }
 	var out value
-	if n.Nullable && !(len(at.path) > 0 && at.path[len(at.path)-1].nullable) && !(at.scope == 0 && len(at.path) == 0) {
+	root := at.scope == 0 && len(at.path) == 0 // rules are not evaluated on null
+	absent := len(at.path) > 0 && at.path[len(at.path)-1].nullable
+	if n.Nullable && !root && !absent {
 		out = out.add(kind(logic.Null), nullV{})
 	}
 	there := leaf(at, logic.True)

@@ -163,7 +163,7 @@ func (u *toucher) visit(e *expr, vars *touchVar) []*touch {
 	case sel:
 		return u.down(u.visit(e.args[0], vars), e.name)
 	case call:
-	default:
+	case literal, list, mapping, message:
 		for _, a := range e.args {
 			u.use(a, vars)
 		}

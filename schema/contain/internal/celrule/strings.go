@@ -201,13 +201,12 @@ func (t *translator) text(name string, a, b sval) (value, error) {
 	if !ok {
 		return t.named(name, "bool", name == "matches", []sval{a, b})
 	}
-	c, err := constSearch(name, "", string(arg))
-	if err != nil {
-		return nil, errUnsupported
+	if _, err := constSearch(name, "", string(arg)); err != nil {
+		return nil, errUnsupported // which stands for what the compiler of the API server says
 	}
 	switch a := a.(type) {
 	case strV:
-		c, err = constSearch(name, string(a), string(arg))
+		c, err := constSearch(name, string(a), string(arg))
 		return just(boolConst(c)), err
 	case strAt:
 		if r, ok := a.search(name, string(arg)); ok {
@@ -238,17 +237,25 @@ func (b intIn) within(lo, hi int64) *cond {
 func integers(lo, hi int64) string {
 	var alts []string
 	if hi >= 0 {
-		alts = append(alts, `\+?0*`+decimals(uint64(max(lo, 0)), uint64(hi)))
+		alts = append(alts, `\+?0*`+decimals(abs(max(lo, 0)), abs(hi)))
 	}
 	if lo <= 0 {
 		// The absolute values: from -hi to -lo.
 		from := uint64(0)
 		if hi < 0 {
-			from = uint64(-hi)
+			from = abs(hi)
 		}
-		alts = append(alts, `-0*`+decimals(from, -uint64(lo)))
+		alts = append(alts, `-0*`+decimals(from, abs(lo)))
 	}
 	return "(?:" + strings.Join(alts, "|") + ")"
+}
+
+// abs is the absolute value, of the least int64 too.
+func abs(i int64) uint64 {
+	if i < 0 {
+		return -uint64(i) //nolint:gosec // two's complement is meant
+	}
+	return uint64(i)
 }
 
 // decimals returns a regular expression for the numbers from lo to hi, after any number of zeros.

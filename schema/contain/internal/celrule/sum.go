@@ -1,5 +1,7 @@
 package celrule
 
+import "slices"
+
 // bit is a part of a sum that is 1 where t holds, and 0 where f does.
 type bit struct{ t, f *cond }
 
@@ -40,9 +42,9 @@ func atLeast(n int, cs []*cond) *cond {
 	for i := 1; i <= n; i++ {
 		row[i] = no
 	}
-	for i := len(cs) - 1; i >= 0; i-- {
+	for _, c := range slices.Backward(cs) {
 		for k := n; k >= 1; k-- {
-			row[k] = or(and(cs[i], row[k-1]), row[k])
+			row[k] = or(and(c, row[k-1]), row[k])
 		}
 	}
 	return row[n]

@@ -287,6 +287,7 @@ func (t *translator) tryValue(e *expr, env *variable) (value, error) {
 		return nil, errUnsupported
 	case call:
 		return t.call(e, env)
+	case message:
 	}
 	return nil, errUnsupported
 }

@@ -25,7 +25,8 @@ func (reChecker) MatchPattern(expr, s string) bool {
 		}
 		re, _ = compiled.LoadOrStore(expr, c)
 	}
-	return re.(*regexp.Regexp).MatchString(s)
+	c, ok := re.(*regexp.Regexp)
+	return ok && c.MatchString(s)
 }
 
 var compiled sync.Map
@@ -81,8 +82,11 @@ func TestTranslate(t *testing.T) {
 		{`self.a <= 3`, []string{`{"a":3}`}, []string{`{"a":4}`, `{}`}},
 		{`!has(self.a) || self.a > 3`, []string{`{}`, `{"a":4}`}, []string{`{"a":3}`}},
 		{`has(self.a) == has(self.b)`, []string{`{}`, `{"a":1,"b":1}`}, []string{`{"a":1}`, `{"b":1}`}},
-		{`(has(self.a) ? 1 : 0) + (has(self.b) ? 1 : 0) + (has(self.c) ? 1 : 0) == 1`,
-			[]string{`{"a":1}`, `{"c":"x"}`}, []string{`{}`, `{"a":1,"b":1}`, `{"a":1,"b":1,"c":""}`}},
+		{
+			`(has(self.a) ? 1 : 0) + (has(self.b) ? 1 : 0) + (has(self.c) ? 1 : 0) == 1`,
+			[]string{`{"a":1}`, `{"c":"x"}`},
+			[]string{`{}`, `{"a":1,"b":1}`, `{"a":1,"b":1,"c":""}`},
+		},
 		{`[has(self.a), has(self.b)].exists_one(x, x)`, []string{`{"a":1}`}, []string{`{}`, `{"a":1,"b":1}`}},
 		{`[has(self.a), has(self.b)].filter(x, x).size() == 1`, []string{`{"a":1}`}, []string{`{}`, `{"a":1,"b":1}`}},
 		{`self.d == 'x'`, []string{`{}`, `{"d":"x"}`}, []string{`{"d":"y"}`}},

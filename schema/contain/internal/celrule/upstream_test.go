@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -88,6 +90,14 @@ func toNode(t testing.TB, p props) *ours.Node {
 	return n
 }
 
+// rounds scales the random tests: SLUICE_ROUNDS=20 makes them twenty times as long.
+func rounds(n uint64) uint64 {
+	if f, err := strconv.ParseUint(os.Getenv("SLUICE_ROUNDS"), 10, 32); err == nil {
+		return n * f
+	}
+	return n
+}
+
 type tally struct{ rules, compiled, clear, values, unsure int }
 
 // compareWithUpstream makes a random schema, a rule and values, and fails where the formula contradicts upstream.
@@ -124,7 +134,7 @@ func compareWithUpstream(t testing.TB, seed uint64, n *tally) {
 			n.values++
 			got := logic.Eval(f, v, reChecker{})
 			neg := logic.Eval(logic.Not(f), v, reChecker{})
-			if got+neg != 2 && !(got == logic.Unsure && neg == logic.Unsure) {
+			if got+neg != 2 {
 				t.Errorf("seed %d: %s: formula %v, negation %v\n%s", seed, text, got, neg, toJSON(v))
 			}
 			switch {
@@ -151,7 +161,7 @@ func toJSON(v any) string {
 
 func TestAgreesWithUpstream(t *testing.T) {
 	var n tally
-	for seed := range uint64(150) {
+	for seed := range rounds(100) {
 		compareWithUpstream(t, seed, &n)
 	}
 	t.Logf("%+v: %.1f%% of the values unsure, %.1f%% of the rules compile, %.1f%% always decided", n,

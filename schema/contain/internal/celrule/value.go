@@ -113,10 +113,10 @@ func (v value) add(g *cond, s sval) value {
 
 // under restricts the guards.
 func (v value) under(g *cond) value {
-	switch g.op {
-	case opTrue:
+	if g.op == opTrue {
 		return v
-	case opFalse:
+	}
+	if g.op == opFalse {
 		return nil
 	}
 	out := make(value, 0, len(v))
