@@ -80,7 +80,7 @@ func (t *translator) namespaced(e *expr, env *variable) (value, error) {
 		if err != nil {
 			return nil, err
 		}
-		return t.each(v, func(s sval) (value, error) { return just(optV{s}), nil })
+		return t.each(v, some)
 	case ns == "sets" && len(args) == 2:
 		a, err := t.value(args[0], env)
 		if err != nil {
@@ -102,6 +102,20 @@ func (t *translator) namespaced(e *expr, env *variable) (value, error) {
 		}
 	}
 	return nil, errUnsupported
+}
+
+// some makes an optional value that has a value.
+func some(s sval) (value, error) {
+	if mayFail(s) {
+		return nil, errUnsupported
+	}
+	return just(optV{s}), nil
+}
+
+// mayFail tells whether the value may be an error.
+func mayFail(s sval) bool {
+	x, ok := s.(termV)
+	return ok && x.partial
 }
 
 // orElse evaluates a.or(b) and a.orValue(b); b counts only where a is none.
@@ -162,7 +176,7 @@ func (t *translator) unary(e *expr, a sval) (value, error) {
 			return just(o.v), nil
 		}
 	case "type":
-		if name := typeName(a); name != "" {
+		if name := typeName(a); name != "" && !mayFail(a) {
 			return just(typeV(name)), nil
 		}
 	case "dyn":

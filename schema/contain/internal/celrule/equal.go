@@ -14,6 +14,9 @@ import (
 func (t *translator) equal(a, b sval) (boolV, error) {
 	_, an := a.(nullV)
 	_, bn := b.(nullV)
+	if (an || bn) && (mayFail(a) || mayFail(b)) {
+		return boolV{}, errUnsupported
+	}
 	if an || bn {
 		return boolConst(an && bn), nil
 	}
@@ -241,7 +244,7 @@ func (t *translator) in(a, b sval) (value, error) {
 		if isMap(b.node) {
 			s, ok := a.(strV)
 			if !ok {
-				if k, ok := t.keyOf(a); ok && k.of.at.equal(b.at) {
+				if k, ok := t.keyOf(a); ok && k.of.at.equal(b.at) && b.node.Additional.Type != "integer" && !b.node.Additional.IntOrString {
 					return just(boolConst(true)), nil
 				}
 				return t.partial("in", a, b)
@@ -427,7 +430,7 @@ func (t *translator) indexList(l listV, b sval, optional bool) (value, error) {
 	if !optional {
 		return v, nil
 	}
-	return t.each(v, func(s sval) (value, error) { return just(optV{s}), nil })
+	return t.each(v, some)
 }
 
 // keyAt is the key that a macro is at, in its scope, and the map.

@@ -185,7 +185,13 @@ func (t *translator) macro(e *expr, env *variable) (value, error) {
 		case listV:
 			return t.macroList(name, s, names, bodies, env)
 		case comprV:
-			return t.macroCompr(name, s.compr, bodies, bind(names, s.elem, computed, env))
+			mark := len(t.asides)
+			v, err := t.macroCompr(name, s.compr, bodies, bind(names, s.elem, computed, env))
+			if err != nil {
+				return nil, err
+			}
+			t.pure = false // where nothing passes the filter, there is no error
+			return t.settle(mark, s.scope, v, name, func() (boolV, error) { return t.opaque(e, env) })
 		case refV:
 			c, err := t.newCompr(s.ref)
 			if err != nil {
@@ -228,7 +234,7 @@ func (t *translator) optMap(name string, s sval, varName string, body *expr, env
 	if err != nil || name == "optFlatMap" {
 		return v, err
 	}
-	return t.each(v, func(s sval) (value, error) { return just(optV{s}), nil })
+	return t.each(v, some)
 }
 
 // bind binds the variables of a macro over a list: the item, and before it its index, of which nothing is known.

@@ -32,7 +32,7 @@ func Translate(r *Rule, s Scope) logic.Formula {
 	}
 	t := newTranslator(s)
 	b, err := t.boolean(r.root, t.top)
-	if err == nil && b.t.size > maxCond {
+	if err == nil && (b.t.size > maxCond || len(t.asides) > 0) {
 		err = errBudget
 	}
 	var f logic.Formula
