@@ -64,7 +64,11 @@ func (r *Rule) markdown(ctx context.Context, b *strings.Builder) error {
 		} else {
 			fmt.Fprintf(b, "\nWitness:\n\n```yaml\n%s```\n", w.Object)
 		}
-		fmt.Fprintf(b, "\n> %s\n", w.Effect)
+		says := w.Effect
+		if w.Reversed {
+			says = "the old CRD says: " + says
+		}
+		fmt.Fprintf(b, "\n> %s\n", says)
 	}
 	b.WriteString("\nNot reported:\n")
 	r.Safe.markdown(b)
