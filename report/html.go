@@ -310,6 +310,7 @@ func (m *htmlMaker) group(g *group) htmlGroup {
 	if n := len(g.places); n > 1 {
 		h.Count = plural(int64(n), "place")
 	}
+	at := g.sources()
 	for i, p := range g.places {
 		if !m.Verbose && i == htmlPlaces && len(g.places) > htmlPlaces+1 {
 			h.MorePlaces = "… and " + plural(int64(len(g.places)-i), "more place")
@@ -319,7 +320,7 @@ func (m *htmlMaker) group(g *group) htmlGroup {
 		if path == "" {
 			path = "the CRD as a whole"
 		}
-		h.Places = append(h.Places, htmlPlace{strings.Join(p.versions, ", "), path, p.at.String(), p.before, p.after})
+		h.Places = append(h.Places, htmlPlace{strings.Join(p.versions, ", "), path, at[i], p.before, p.after})
 		h.HasBefore = h.HasBefore || p.before != ""
 		h.HasAfter = h.HasAfter || p.after != ""
 		h.HasAt = h.HasAt || p.at.file != ""

@@ -274,6 +274,22 @@ func (s source) String() string {
 	return s.file + ":" + s.line
 }
 
+// sources writes the position of each place; the file is named once where several of them follow each other in it.
+func (g *group) sources() []string {
+	var all []string
+	file := ""
+	for i := range g.places {
+		at := g.places[i].at
+		if at.line != "" && at.file == file {
+			all = append(all, "line "+at.line)
+		} else {
+			all = append(all, at.String())
+		}
+		file = at.file
+	}
+	return all
+}
+
 // whole reports whether a place is the CRD as a whole.
 func (p *place) whole() bool { return len(p.versions) == 0 && p.path == "" }
 

@@ -262,22 +262,14 @@ func (e *entry) word() string {
 
 // places lists where a group holds, and its values.
 func (t *textPrinter) places(g *group, add func(indent, hang int, text string)) {
-	file := ""
+	sources := g.sources()
 	for i := range g.places {
 		if !t.Verbose && i == textPlaces && len(g.places) > textPlaces+1 {
 			add(6, 2, fmt.Sprintf("… and %s", plural(int64(len(g.places)-i), "more place")))
 			t.cut = true
 			break
 		}
-		p := &g.places[i]
-		at := p.at.file
-		if p.at.line != "" {
-			at += ":" + p.at.line
-			if p.at.file == file {
-				at = "line " + p.at.line
-			}
-			file = p.at.file
-		}
+		p, at := &g.places[i], sources[i]
 		if len(g.places) == 1 && p.whole() && at == "" {
 			break
 		}
