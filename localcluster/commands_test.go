@@ -75,7 +75,7 @@ func TestAComponentEndsWhenItsStdinIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
+	defer server.Close() //nolint:errcheck // nothing depends on it
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	content := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c}}]\n" +
 		"clusters: [{name: c, cluster: {server: 'http://" + server.Addr().String() + "'}}]\n"

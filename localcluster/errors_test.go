@@ -4,7 +4,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -16,8 +15,11 @@ func TestWhatCannotBeDoneIsSaidInOneLineWithExitCode2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
-	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
+	defer taken.Close() //nolint:errcheck // nothing depends on it
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
 	foreign := filepath.Join(t.TempDir(), "config")
 	content := []byte("apiVersion: v1\nkind: Config\nclusters: [{name: production, cluster: {server: https://example.test}}]\n")
 	if err := os.WriteFile(foreign, content, 0o600); err != nil {

@@ -1,11 +1,13 @@
 package main_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -93,6 +95,46 @@ func TestSIGTERMStopsEverythingAndRemovesTheTemporary(t *testing.T) {
 	if r.stdout.Len() > 0 || r.stderr.String() != "" {
 		t.Errorf("more than one line was printed: %q on stdout, %q on stderr", r.stdout.String(), r.stderr)
 	}
+}
+
+func TestSIGTERMDuringTheStartLeavesNothing(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	cmd := exec.CommandContext(t.Context(), binary, "start")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the API server to be started", func(context.Context) error {
+		logs, err := filepath.Glob(filepath.Join(temp, "*", "logs", "kube-apiserver.log"))
+		if err == nil && len(logs) == 0 {
+			err = errors.New("no log of it")
+		}
+		return err
+	})
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil || stdout.Len()+stderr.Len() > 0 {
+		t.Errorf("%v, %q on stdout, %q on stderr", err, stdout.String(), stderr.String())
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left: %v (%v)", left, err)
+	}
+}
+
+func TestWhenAComponentEndsAllOfItStops(t *testing.T) {
+	r := start(t)
+	pids := children(t, r.PID)
+	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if code := r.wait(t); code != 2 || !oneLineWith(r.stderr.String(), "kube-", "killed") {
+		t.Errorf("exit code %d: %s", code, r.stderr)
+	}
+	nothingLeft(t, pids, r.Server)
+	mustNotExist(t, r.Dir)
 }
 
 func TestAClosedStdinStopsEverything(t *testing.T) {

@@ -86,7 +86,7 @@ func launch(args ...string) (*running, string, error) {
 	first := make(chan string, 1)
 	go func() {
 		defer close(r.ended)
-		defer stdout.Close()
+		defer stdout.Close() //nolint:errcheck // it was only read
 		all := &firstLine{line: first, rest: &r.stdout}
 		_, _ = io.Copy(all, stdout)
 		_ = r.cmd.Wait()

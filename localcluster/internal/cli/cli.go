@@ -35,7 +35,7 @@ type streams struct {
 	out, err io.Writer
 }
 
-func (s streams) note(line string) { fmt.Fprintln(s.err, "localcluster: "+oneLine(line)) }
+func (s streams) note(line string) { _, _ = fmt.Fprintln(s.err, "localcluster: "+oneLine(line)) }
 
 // stop stops the cluster and returns err, which decides the exit code; what goes wrong meanwhile is told.
 func (s streams) stop(c *cluster.Cluster, err error) error {

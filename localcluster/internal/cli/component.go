@@ -28,7 +28,7 @@ func componentCommand(s streams) *cobra.Command {
 			go func() { ended <- component.Run(ctx, args[0], args[1:]) }()
 			if err := <-ended; err != nil {
 				// The parent looks for this line in the log to tell its user why the component ended.
-				fmt.Fprintln(s.err, "error: "+oneLine(err.Error()))
+				_, _ = fmt.Fprintln(s.err, "error: "+oneLine(err.Error()))
 				return exitCode(exitCannot)
 			}
 			return nil

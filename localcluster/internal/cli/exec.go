@@ -80,7 +80,7 @@ func runInCluster(ctx context.Context, s streams, flags clusterFlags, command *e
 			}
 		case <-c.Failed():
 			_ = command.Process.Kill()
-			<-done
+			<-done //nolint:errcheck // it was killed
 			return s.stop(c, fmt.Errorf("the cluster ended before the command did: %w", c.Err()))
 		}
 	}

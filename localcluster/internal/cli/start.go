@@ -61,10 +61,10 @@ SIGINT or SIGTERM stops it. Without --dir, everything it made is then removed.`,
 
 func start(ctx context.Context, s streams, flags clusterFlags, output string) error {
 	c, err := flags.start(ctx, s)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil // stopped before it was ready, as asked
-		}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil //nolint:nilerr // stopped before it was ready, as asked
+	case err != nil:
 		return err
 	}
 	report := readyReport{

@@ -137,7 +137,7 @@ func (c *Cluster) launch(ctx context.Context, o Options, extra []flag, listener 
 	if err != nil {
 		return creds, err
 	}
-	defer socket.Close()
+	defer socket.Close() //nolint:errcheck // the child has its own
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return creds, err
@@ -148,6 +148,7 @@ func (c *Cluster) launch(ctx context.Context, o Options, extra []flag, listener 
 func (c *Cluster) awaitReady(ctx context.Context, o Options, creds credentials) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	//nolint:contextcheck // the two contexts have no common parent: one ends with the caller, one with a component
 	defer context.AfterFunc(c.alive, func() { cancel(context.Cause(c.alive)) })()
 
 	probe, err := newProber(c.Server, creds.ca, creds.admin)
@@ -233,7 +234,11 @@ func listen(ctx context.Context, port int) (*net.TCPListener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("--port: %w", err)
 	}
-	return listener.(*net.TCPListener), nil
+	tcp, ok := listener.(*net.TCPListener)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("--port: %T is no TCP listener", listener), listener.Close())
+	}
+	return tcp, nil
 }
 
 func issue(dir string, now time.Time) (credentials, error) {

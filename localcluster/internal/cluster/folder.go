@@ -74,7 +74,7 @@ func sweep(note func(string)) {
 		}
 		// A folder that another process has just made has no holder written in it yet; it must not be locked here,
 		// not even for an instant, because that process would then find it in use.
-		if content, err := os.ReadFile(filepath.Join(dir, "lock")); err != nil || len(content) == 0 {
+		if info, err := os.Stat(filepath.Join(dir, "lock")); err != nil || info.Size() == 0 {
 			continue
 		}
 		lock, err := dirlock.Acquire(dir)

@@ -29,7 +29,7 @@ func kubeconfig(server string, ca, user pki.Pair, userName string) ([]byte, erro
 // writeKubeconfig writes a kubeconfig that a user named. A file that speaks of other clusters is not ours to replace:
 // it may be somebody's ~/.kube/config.
 func writeKubeconfig(path string, content []byte) error {
-	existing, err := os.ReadFile(path)
+	existing, err := os.ReadFile(path) //nolint:gosec // the file that the user names
 	if err == nil {
 		if !ours(existing) {
 			return fmt.Errorf("--kubeconfig: %s exists and was not written by localcluster; remove it or choose another file", path)
@@ -48,7 +48,7 @@ func writeKubeconfig(path string, content []byte) error {
 
 // removeKubeconfig removes a kubeconfig that leads nowhere any more, if it still is what was written.
 func removeKubeconfig(path string, written []byte) error {
-	content, err := os.ReadFile(path)
+	content, err := os.ReadFile(path) //nolint:gosec // the file that the user names
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(content, written) {
 		return nil
 	}

@@ -20,11 +20,11 @@ var final = regexp.MustCompile(`^(?:error: |F\d{4} \S+ +\d+ \S+\] |panic: |fatal
 
 // lastWords returns what the log says about why its component ended, in one line; empty when it says nothing.
 func lastWords(log string) string {
-	file, err := os.Open(log)
+	file, err := os.Open(log) //nolint:gosec // a file in the cluster's folder
 	if err != nil {
 		return ""
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // it is only read
 	info, err := file.Stat()
 	if err != nil {
 		return ""

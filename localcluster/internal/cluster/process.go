@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,18 +25,18 @@ type process struct {
 // spawn starts the executable with the component sub-command. Its output goes to the log file, which is emptied first.
 // The child inherits extra files from descriptor 3 on, and ends when this process does.
 func spawn(executable, name string, args []string, log string, extra ...*os.File) (*process, error) {
-	output, err := os.OpenFile(log, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	output, err := os.OpenFile(log, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // a file in the cluster's folder
 	if err != nil {
 		return nil, err
 	}
-	defer output.Close()
+	defer output.Close() //nolint:errcheck // the child has its own
 	stdin, lifeline, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer stdin.Close()
+	defer stdin.Close() //nolint:errcheck // the child has its own
 
-	cmd := exec.Command(executable, append([]string{"component", name, "--"}, args...)...)
+	cmd := exec.Command(executable, append([]string{"component", name, "--"}, args...)...) //nolint:gosec // this very binary
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, output, output
 	cmd.ExtraFiles = extra
 	// A group of its own keeps a terminal's Ctrl-C from the child: this process stops its children in order.
@@ -55,15 +56,14 @@ func spawn(executable, name string, args []string, log string, extra ...*os.File
 		}
 	}()
 	if err := <-started; err != nil {
-		lifeline.Close()
-		return nil, fmt.Errorf("start %s: %w", name, err)
+		return nil, errors.Join(fmt.Errorf("start %s: %w", name, err), lifeline.Close())
 	}
 	return p, nil
 }
 
 // stop asks the child to end and returns when it has. After the grace time it is killed.
 func (p *process) stop(grace time.Duration) {
-	defer p.lifeline.Close()
+	defer p.lifeline.Close() //nolint:errcheck // the child has ended by then
 	// An error means that the child has ended, which done tells better.
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)

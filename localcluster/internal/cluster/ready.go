@@ -74,7 +74,7 @@ func (p *prober) get(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer response.Body.Close() //nolint:errcheck // it is only read
 	// Read to its end, so that the connection is used again.
 	if _, err := io.Copy(io.Discard, io.LimitReader(response.Body, 1<<20)); err != nil {
 		return err

@@ -102,7 +102,7 @@ func inheritedListener() (net.Listener, error) {
 	if file == nil {
 		return nil, errors.New("no listening socket was inherited")
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // the listener has its own
 	listener, err := net.FileListener(file)
 	if err != nil {
 		return nil, fmt.Errorf("the inherited listening socket: %w", err)

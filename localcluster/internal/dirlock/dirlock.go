@@ -43,21 +43,21 @@ type Lock struct {
 
 // Acquire takes the lock of dir, which must exist, without waiting. The error is a *HeldError when another process has it.
 func Acquire(dir string) (*Lock, error) {
-	file, err := os.OpenFile(filepath.Join(dir, fileName), os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(filepath.Join(dir, fileName), os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the folder that the user names
 	if err != nil {
 		return nil, err
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		defer file.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, &HeldError{Dir: dir, PID: readPID(file)}
+			err = &HeldError{Dir: dir, PID: readPID(file)}
+		} else {
+			err = fmt.Errorf("lock %s: %w", file.Name(), err)
 		}
-		return nil, fmt.Errorf("lock %s: %w", file.Name(), err)
+		return nil, errors.Join(err, file.Close())
 	}
 	lock := &Lock{file: file, left: readPID(file)}
 	if err := lock.write(strconv.Itoa(os.Getpid()) + "\n"); err != nil {
-		file.Close()
-		return nil, err
+		return nil, errors.Join(err, file.Close())
 	}
 	return lock, nil
 }
