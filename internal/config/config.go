@@ -1,50 +1,59 @@
-// Package config reads the configuration of checks: the preflightRules of kapp's file, and sluice's own keys, and applies
-// it to a report. It promises to refuse what it does not know, with all errors at once, each with file and line and what
-// is allowed. It does not find the files, and does not decide what is harmful.
+// Package config reads the configuration of checks and applies it to a report.
+//
+// It understands kapp's file (apiVersion kapp.k14s.io/v1alpha1, kind Config), of which it reads preflightRules, and
+// sluice's own (apiVersion sluice.dev/v1alpha1, kind Config). Sluice's own keys stand in its file, or under config of the
+// rule CRDUpgradeSafety in kapp's: mode, failMode, kubeVersion, levels, rules and suppressions. Several documents and
+// several files add up; settings that contradict each other are an error, and flags win over files.
+//
+// It promises to refuse what it does not know, with all errors at once, each with file and line, what is allowed, and
+// the nearest name. It does not look for files, and it does not decide what is harmful: that is package compat's work.
 package config
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
-	"strings"
-	"time"
 
+	"sluice.dev/internal/limit"
 	"sluice.dev/report"
 )
 
 // Modes and fail modes, as kapp names them.
 const (
-	ModeError  = "error"
-	ModeWarn   = "warn"
+	// ModeError lets findings fail the check, ModeWarn never.
+	ModeError = "error"
+	ModeWarn  = "warn"
+	// FailClosed lets changes fail of which neither safety nor harm could be shown, FailOpen lets them pass with a warning.
 	FailClosed = "closed"
 	FailOpen   = "open"
 )
 
-// Config is what holds for a run. The zero value has the defaults: mode error, fail mode closed.
+// The IDs of the findings that speak of the configuration itself.
+const (
+	// RuleExpired is a violation: a suppression whose date has passed.
+	RuleExpired = "suppression-expired"
+	// RuleUnused is a note: a suppression that no finding matches.
+	RuleUnused = "suppression-unused"
+)
+
+// Config is what holds for a run. Its zero value has the defaults: mode error, fail mode closed, the levels' own
+// severities, no suppressions. It is not changed by use.
 type Config struct {
 	mode, failMode, kubeVersion value
 	levels                      map[report.Level]value
 	rules                       map[string]value
 	suppressions                []suppression
-	enabled                     map[string]value // preflight rules, by name
-	hasRules                    bool
+	// enabled has the preflight rules that the files name; hasRules says that they name any list of them.
+	enabled  map[string]value
+	hasRules bool
 }
 
-// value is a setting and where it was made.
+// value is a setting and where it was made; empty text means that it was not made.
 type value struct {
 	text string
 	pos  report.Position
-}
-
-// suppression accepts findings.
-type suppression struct {
-	rule, crd, version, path string
-	reason                   string
-	expires                  string // YYYY-MM-DD or empty
-	pos                      report.Position
-	used                     bool
 }
 
 // Options say what is loaded.
@@ -53,64 +62,101 @@ type Options struct {
 	Files []string
 	// Mode and FailMode come from the command line and win over the files; empty means not given.
 	Mode, FailMode string
-	// Rules are the IDs that exist.
+	// Rules are the IDs of the rules that exist.
 	Rules []string
 }
 
-// maxFile is the size of a configuration file at most.
+// maxFile is the size that a configuration file may have.
 const maxFile = 4 << 20
 
-// Load reads the files. The notes say which keys of kapp's file have no meaning here. The error joins everything that is
-// wrong, one line each: FILE:LINE: what, and what is allowed.
+// Error is one thing that is wrong, in one line.
+type Error struct {
+	// Position is the place; for an error in a flag it is zero.
+	Position report.Position
+	// Msg says what is wrong and what is allowed.
+	Msg string
+	// Err is what the system said; it may be nil, and is not part of the text.
+	Err error
+}
+
+// Error implements error: FILE:LINE: MSG.
+func (e *Error) Error() string {
+	switch {
+	case e.Position.File == "":
+		return e.Msg
+	case e.Position.Line == 0:
+		return e.Position.File + ": " + e.Msg
+	}
+	return fmt.Sprintf("%s:%d: %s", e.Position.File, e.Position.Line, e.Msg)
+}
+
+// Unwrap returns e.Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Load reads the files. The notes, one line each, tell what is read but has no effect or deserves a thought: keys of
+// kapp's file that mean nothing to a check, suppressions without an expiry date. The error joins all that is wrong, each
+// of type [*Error], in the order of the files and of the text.
 func Load(o Options) (*Config, []string, error) {
-	c := &Config{levels: map[report.Level]value{}, rules: map[string]value{}, enabled: map[string]value{}}
-	p := &parser{config: c, rules: o.Rules}
+	p := newParser(o.Rules)
 	for _, f := range o.Files {
-		info, err := os.Stat(f)
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-			p.errs = append(p.errs, fmt.Errorf("%s: there is no such configuration file", f))
-		case err != nil:
-			p.errs = append(p.errs, fmt.Errorf("%s: %w", f, err))
-		case info.IsDir():
-			p.errs = append(p.errs, fmt.Errorf("%s: is a directory; name the configuration file", f))
-		case info.Size() > maxFile:
-			p.errs = append(p.errs, fmt.Errorf("%s: larger than the %d bytes that a configuration may have", f, maxFile))
-		default:
-			data, err := os.ReadFile(f)
-			if err != nil {
-				p.errs = append(p.errs, fmt.Errorf("%s: %w", f, err))
-				continue
-			}
-			p.file(f, data)
+		data, err := read(f)
+		if err != nil {
+			p.errs = append(p.errs, err)
+			continue
 		}
+		p.file(f, data)
 	}
-	if o.Mode != "" {
-		p.oneOf(report.Position{}, "--mode", o.Mode, ModeError, ModeWarn)
-		c.mode.text = o.Mode
+	if o.Mode != "" && p.oneOf(report.Position{}, "--mode", o.Mode, modes) {
+		p.config.mode = value{text: o.Mode}
 	}
-	if o.FailMode != "" {
-		p.oneOf(report.Position{}, "--fail-mode", o.FailMode, FailClosed, FailOpen)
-		c.failMode.text = o.FailMode
+	if o.FailMode != "" && p.oneOf(report.Position{}, "--fail-mode", o.FailMode, failModes) {
+		p.config.failMode = value{text: o.FailMode}
 	}
-	if err := errors.Join(p.errs...); err != nil {
-		return nil, p.notes, err
-	}
-	return c, p.notes, nil
+	return p.result()
 }
 
-// Parse reads one file that is already in memory, for tests and other callers.
+// Parse does what [Load] does with one file that is already in memory.
 func Parse(file string, data []byte, rules []string) (*Config, []string, error) {
-	c := &Config{levels: map[report.Level]value{}, rules: map[string]value{}, enabled: map[string]value{}}
-	p := &parser{config: c, rules: rules}
+	p := newParser(rules)
 	p.file(file, data)
-	if err := errors.Join(p.errs...); err != nil {
-		return nil, p.notes, err
-	}
-	return c, p.notes, nil
+	return p.result()
 }
 
-// Mode returns error or warn.
+// read reads a file, whatever it is, no further than a configuration may go.
+func read(name string) ([]byte, error) {
+	fail := func(err error, format string, args ...any) ([]byte, error) {
+		return nil, &Error{Position: report.Position{File: name}, Msg: fmt.Sprintf(format, args...), Err: err}
+	}
+	f, err := os.Open(name) //nolint:gosec // reading the file that the user names is what this is for
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(err, "no such configuration file")
+	case err != nil:
+		return fail(err, "cannot be read: %v", reason(err))
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return fail(fs.ErrInvalid, "is a directory; name the configuration file in it")
+	}
+	data, err := limit.ReadAll(f, maxFile)
+	switch {
+	case errors.Is(err, limit.ErrTooLarge):
+		return fail(err, "too large: more than %d MiB, the limit for a configuration", maxFile>>20)
+	case err != nil:
+		return fail(err, "cannot be read: %v", reason(err))
+	}
+	return data, nil
+}
+
+// reason is what the system says is wrong, without the path, which the reader knows.
+func reason(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+// Mode returns [ModeError] or [ModeWarn].
 func (c *Config) Mode() string {
 	if c.mode.text == "" {
 		return ModeError
@@ -118,7 +164,7 @@ func (c *Config) Mode() string {
 	return c.mode.text
 }
 
-// FailMode returns closed or open.
+// FailMode returns [FailClosed] or [FailOpen].
 func (c *Config) FailMode() string {
 	if c.failMode.text == "" {
 		return FailClosed
@@ -126,10 +172,10 @@ func (c *Config) FailMode() string {
 	return c.failMode.text
 }
 
-// KubeVersion returns the configured Kubernetes version, or nothing.
+// KubeVersion returns the configured Kubernetes version, for example 1.29 or v1.29.3; empty if there is none.
 func (c *Config) KubeVersion() string { return c.kubeVersion.text }
 
-// Enabled tells whether the preflight of that name runs: all do where no preflightRules are given, else those that are
+// Enabled tells whether the preflight of that name runs: all do where no file has preflightRules, else those that are
 // named.
 func (c *Config) Enabled(name string) bool {
 	if !c.hasRules {
@@ -139,119 +185,7 @@ func (c *Config) Enabled(name string) bool {
 	return ok
 }
 
-// Apply decides what each finding does to the exit code, and marks those that are accepted. A suppression that has expired
-// is a finding; one that nothing matches is a note.
-func (c *Config) Apply(r *report.Report, now time.Time) {
-	today := now.Format(time.DateOnly)
-	for i := range r.CRDs {
-		for j := range r.CRDs[i].Findings {
-			f := &r.CRDs[i].Findings[j]
-			f.Severity = c.severity(f)
-			for k := range c.suppressions {
-				s := &c.suppressions[k]
-				if !s.matches(f) {
-					continue
-				}
-				s.used = true
-				if !s.expired(today) && f.Outcome != report.Note {
-					f.Severity = report.Off
-					f.Suppressed = &report.Suppression{Reason: s.reason, Expires: s.expires}
-				}
-			}
-		}
-	}
-	for _, s := range c.suppressions {
-		switch {
-		case s.used && s.expired(today):
-			c.tell(r, s, report.Violation, report.Fail, "suppression-expired",
-				fmt.Sprintf("a suppression expired on %s: %s", s.expires, s.reason))
-		case !s.used:
-			c.tell(r, s, report.Note, report.Warn, "suppression-unused", "a suppression matches no finding: "+s.reason)
-		}
-	}
-}
-
-func (c *Config) severity(f *report.Finding) report.Severity {
-	var s report.Severity
-	switch f.Outcome {
-	case report.Note:
-		return report.Warn
-	case report.Undecided:
-		s = report.Fail
-		if c.FailMode() == FailOpen {
-			s = report.Warn
-		}
-	case report.Violation:
-		s = f.Severity
-		if s == "" {
-			s, _ = f.Level.Default()
-		}
-		if v, ok := c.levels[f.Level]; ok {
-			s = report.Severity(v.text)
-		}
-	}
-	if v, ok := c.rules[f.Rule]; ok {
-		s = report.Severity(v.text)
-	}
-	if s == report.Fail && c.Mode() == ModeWarn {
-		s = report.Warn
-	}
-	return s
-}
-
-// tell adds a finding about the configuration itself to the first CRD that the suppression speaks of.
-func (c *Config) tell(r *report.Report, s suppression, o report.Outcome, sev report.Severity, rule, message string) {
-	if len(r.CRDs) == 0 {
-		return
-	}
-	if sev == report.Fail && c.Mode() == ModeWarn {
-		sev = report.Warn
-	}
-	i := max(slices.IndexFunc(r.CRDs, func(crd report.CRD) bool { return s.crd == "" || glob(s.crd, crd.Name, '.') }), 0)
-	pos := s.pos
-	r.CRDs[i].Findings = append(r.CRDs[i].Findings, report.Finding{
-		Rule: rule, Outcome: o, Severity: sev, CRD: r.CRDs[i].Name, Message: message, Position: &pos,
-	})
-}
-
-func (s *suppression) expired(today string) bool { return s.expires != "" && s.expires < today }
-
-func (s *suppression) matches(f *report.Finding) bool {
-	return (s.rule == "" || glob(s.rule, f.Rule, '-')) &&
-		(s.crd == "" || glob(s.crd, f.CRD, '.')) &&
-		(s.version == "" || glob(s.version, f.Version, 0)) &&
-		(s.path == "" || glob(s.path, f.Path, '.') || glob("."+strings.TrimPrefix(s.path, "."), f.Path, '.'))
-}
-
-// glob matches a pattern in which ** stands for anything and * for anything without the separator (0: for anything). The
-// [*] of a path, which stands for any item, matches itself.
-func glob(pattern, text string, sep byte) bool {
-	for {
-		switch {
-		case pattern == "":
-			return text == ""
-		case strings.HasPrefix(pattern, "[*]"):
-			if !strings.HasPrefix(text, "[*]") {
-				return false
-			}
-			pattern, text = pattern[3:], text[3:]
-		case pattern[0] == '*':
-			rest, anything := strings.CutPrefix(pattern, "**")
-			if !anything {
-				rest = pattern[1:]
-			}
-			for i := 0; ; i++ {
-				if glob(rest, text[i:], sep) {
-					return true
-				}
-				if i == len(text) || !anything && sep != 0 && text[i] == sep {
-					return false
-				}
-			}
-		case text == "" || pattern[0] != text[0]:
-			return false
-		default:
-			pattern, text = pattern[1:], text[1:]
-		}
-	}
+// known are the rule IDs that a configuration may name: those that exist, and those about the configuration itself.
+func known(rules []string) []string {
+	return append(slices.Clone(rules), RuleExpired, RuleUnused)
 }

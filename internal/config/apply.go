@@ -1,0 +1,142 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"sluice.dev/report"
+)
+
+// Apply decides the severity of each finding, marks those that are accepted, and adds what there is to say about the
+// suppressions. It does not sort the report.
+//
+// A violation has the severity that rules gives its rule, else the one that levels gives its level, else the one that it
+// came with, else its level's own. An undecided change fails, or warns where the fail mode is open; rules can make that
+// milder, not harsher. A note is told, and is off only where rules says so of its rule. In mode warn nothing fails. A
+// finding that a suppression matches is off, with the reason of the first one that does.
+//
+// A suppression is good until the end of its date, in the location of now. Afterwards it is a finding of the rule
+// [RuleExpired], which fails, and accepts nothing. One that matches no finding is a note of the rule [RuleUnused]. Neither
+// is told where the report has no CRD that the suppression could be about.
+func (c *Config) Apply(r *report.Report, now time.Time) {
+	today := now.Format(time.DateOnly)
+	used := make([]bool, len(c.suppressions))
+	for i := range r.CRDs {
+		for j := range r.CRDs[i].Findings {
+			f := &r.CRDs[i].Findings[j]
+			f.Severity = c.severity(f)
+			for k, s := range c.suppressions {
+				if f.Outcome == report.Note || !s.matches(f) {
+					continue
+				}
+				used[k] = true
+				if f.Severity != report.Off && !s.expired(today) {
+					f.Severity = report.Off
+					f.Suppressed = &report.Suppression{Reason: s.reason, Expires: s.expires}
+				}
+			}
+		}
+	}
+	for k, s := range c.suppressions {
+		switch {
+		case s.expired(today):
+			c.tell(r, s, report.Finding{
+				Rule: RuleExpired, Outcome: report.Violation, Severity: report.Fail,
+				Message: fmt.Sprintf("the suppression of %s expired on %s; its reason was: %s", s, s.expires, s.reason),
+			})
+		case !used[k]:
+			c.tell(r, s, report.Finding{
+				Rule: RuleUnused, Outcome: report.Note,
+				Message: fmt.Sprintf("the suppression of %s matches no finding and can go; its reason is: %s", s, s.reason),
+			})
+		}
+	}
+}
+
+// severity is that of f before suppressions.
+func (c *Config) severity(f *report.Finding) report.Severity {
+	rule := report.Severity(c.rules[f.Rule].text)
+	var s report.Severity
+	switch f.Outcome {
+	case report.Note:
+		if rule == report.Off {
+			return report.Off
+		}
+		return report.Warn
+	case report.Undecided:
+		s = report.Fail
+		if c.FailMode() == FailOpen {
+			s = report.Warn
+		}
+		if rule == report.Off || rule == report.Warn {
+			s = rule
+		}
+	case report.Violation:
+		byLevel, _ := f.Level.Default()
+		s = cmp.Or(rule, report.Severity(c.levels[f.Level].text), f.Severity, byLevel, report.Fail)
+	}
+	if s == report.Fail && c.Mode() == ModeWarn {
+		return report.Warn
+	}
+	return s
+}
+
+// tell adds a finding about the suppression s to the first CRD, by name, that s could be about.
+func (c *Config) tell(r *report.Report, s suppression, f report.Finding) {
+	at := -1
+	for i, crd := range r.CRDs {
+		if s.crd.matches(crd.Name) && (at < 0 || crd.Name < r.CRDs[at].Name) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return
+	}
+	pos := s.pos
+	f.CRD, f.Position = r.CRDs[at].Name, &pos
+	f.Severity = c.severity(&f)
+	r.CRDs[at].Findings = append(r.CRDs[at].Findings, f)
+}
+
+// suppression accepts the findings that match all that it names.
+type suppression struct {
+	rule, crd, version, path matcher
+	reason                   string
+	// expires is a date, YYYY-MM-DD, or empty.
+	expires string
+	pos     report.Position
+}
+
+// matcher is a pattern as the user wrote it. The empty one matches everything.
+type matcher struct {
+	text string
+	pattern
+	separators string
+}
+
+func newMatcher(text, separators string) matcher {
+	return matcher{text: text, pattern: compile(text), separators: separators}
+}
+
+func (m matcher) matches(s string) bool { return m.text == "" || m.match(s, m.separators) }
+
+// String names what s accepts, for messages.
+func (s suppression) String() string {
+	var parts []string
+	for _, p := range []struct{ name, text string }{
+		{"rule", s.rule.text}, {"CRD", s.crd.text}, {"version", s.version.text}, {"path", s.path.text},
+	} {
+		if p.text != "" {
+			parts = append(parts, p.name+" "+p.text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (s suppression) expired(today string) bool { return s.expires != "" && s.expires < today }
+
+func (s suppression) matches(f *report.Finding) bool {
+	return s.rule.matches(f.Rule) && s.crd.matches(f.CRD) && s.version.matches(f.Version) && s.path.matches(f.Path)
+}

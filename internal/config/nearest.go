@@ -1,0 +1,46 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// nearest suggests the name that is most like s, ready to follow it in a message; empty where none is alike.
+func nearest(s string, names []string) string {
+	best, found := 1+min(3, len(s)/2), ""
+	for _, n := range names {
+		if d := distance(strings.ToLower(s), strings.ToLower(n)); d < best {
+			best, found = d, n
+		}
+	}
+	if found == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", found)
+}
+
+// distance is the number of edits that turn a into b.
+func distance(a, b string) int {
+	const longest = 100
+	if len(a) > longest || len(b) > longest {
+		return longest
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			edits := min(row[j]+1, row[j+1]+1)
+			if a[i] == b[j] {
+				edits = min(edits, diagonal)
+			} else {
+				edits = min(edits, diagonal+1)
+			}
+			diagonal, row[j+1] = row[j+1], edits
+		}
+	}
+	return row[len(b)]
+}
