@@ -100,7 +100,7 @@ func decode(dec *yaml.Decoder, v any) (err error) {
 	return dec.Decode(v)
 }
 
-// Guard, deferred, turns a panic of a library into an error: what users feed us must never end the process.
+// Guard turns, where it is deferred, a panic of a library into an error: what users feed us must never end the process.
 func Guard(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("the YAML library cannot cope with it: %v", r)
