@@ -224,6 +224,14 @@ func TestSuppressionsAreTold(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a note needs no acceptance", func(t *testing.T) {
+		r := &report.Report{CRDs: []report.CRD{{Name: "as.x.io", Findings: []report.Finding{{Rule: "old-crd-invalid", Outcome: report.Note, CRD: "as.x.io"}}}}}
+		parsed(t, "suppressions:\n- {crd: as.x.io, reason: x}").Apply(r, time.Time{})
+		fs := r.CRDs[0].Findings
+		if len(fs) != 2 || fs[0].Suppressed != nil || fs[0].Severity != report.Warn || fs[1].Rule != RuleUnused {
+			t.Errorf("got %+v", fs)
+		}
+	})
 	t.Run("without CRDs", func(t *testing.T) {
 		r := &report.Report{}
 		parsed(t, "suppressions:\n- {rule: pattern-changed, reason: x}").Apply(r, time.Time{})

@@ -215,7 +215,7 @@ func (p *fastParser) mapping(n int32) bool {
 			ok = p.next() && p.below(n, last, key, indent, line, col, true)
 		} else {
 			p.pos = i
-			ok = !p.dash() && p.scalar(n, last, key, indent, line, col)
+			ok = p.scalar(n, last, key, indent, line, col)
 		}
 		if !ok {
 			return false
@@ -225,7 +225,7 @@ func (p *fastParser) mapping(n int32) bool {
 			p.depth--
 			return ascending || p.t.distinct(n)
 		}
-		if p.col > indent || p.dash() {
+		if p.col > indent {
 			return false
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 // yamlSeeds are texts in which the rules of YAML, or of the library, are easy to get wrong.
 var yamlSeeds = []string{
+	"|2\n   a\n", "--- # x\n>1\n  b\n", "a: 1__0\nb: 1_\nc: 1_0.5\nd: +_1\ne: 0x_f\nf: 1_e1\n",
 	"a: 'b\n... c'\n", "a:\n... : b\n", "... a\n",
 	"a: b\n", "a: 'b'\n", `a: "b\n\x41\u00e9\U0001F600\_\N\L\P\e\0 \ c"`, "a: |\n  x\n  y\n", "a: >-\n  x\n  y\n\n  z\n   w\n  v\n\n",
 	"a: |+\n  x\n\n\nb: c\n", "a: |2\n   x\n  y\n", "a: >2-\n   x\n", "a: |\n\n\n  x\n", "a: |\n    \n  x\n", "a: >\n\n", "a: |", "a: |-\n x",
