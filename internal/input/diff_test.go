@@ -141,6 +141,23 @@ func agreeCRD(t *testing.T, tree *tree) {
 	}
 }
 
+func TestFastParserTakesFlow(t *testing.T) {
+	for _, text := range []string{
+		"names: {kind: Engine, listKind: EngineList, plural: engines, singular: engine}\n",
+		"a: { 'b': \"c\", d: [e, {f: 1}], g: {} }  # h\n",
+		"- {type: string}\n- [x-y, v1/v2]\n",
+	} {
+		if fast, all := agree(t, []byte(text)); fast != 1 || all != 1 {
+			t.Errorf("the fast parser takes %d of %d: %q", fast, all, text)
+		}
+	}
+	for _, text := range []string{"a: {b: c, b: d}\n", "a: {<<: {b: c}}\n", "a: {yes: c}\n", "a: {b:c}\n", "a: {b c: d}\n", "a: [b: c]\n", "a: {b: c\n  , d: e}\n"} {
+		if fast, all := agree(t, []byte(text)); fast != 0 || all != 1 {
+			t.Errorf("the fast parser takes %d of %d: %q", fast, all, text)
+		}
+	}
+}
+
 func TestCorpusAgrees(t *testing.T) {
 	dir := os.Getenv("SLUICE_CORPUS")
 	if dir == "" {

@@ -3,7 +3,7 @@ package input
 import "strings"
 
 // fastParser reads the part of YAML that generators of manifests write: block mappings and sequences of plain, quoted,
-// literal and folded scalars, and flow sequences of plain words on one line. Whatever else it meets, and whatever is an
+// literal and folded scalars, and flow collections of plain words and quoted scalars on one line. Whatever else it meets, and whatever is an
 // error, it refuses as a whole and leaves to the library, so that it never has to be right about anything but what it
 // takes; FuzzDecode holds it to that. Where the rules of YAML and those of the library differ, the library's hold, since
 // kubectl uses it.
@@ -138,6 +138,8 @@ func (p *fastParser) isKey() bool {
 			i++
 		}
 		return i > 0 && i < len(p.s) && p.s[i] == ':' && p.blankAt(i+1)
+	case '{', '[': // a collection as key is refused at the colon behind it
+		return false
 	}
 	return p.colon() > 0
 }

@@ -340,68 +340,6 @@ func (p *fastParser) blockLines(indent int, literal bool, chomp byte) (string, b
 	return string(out), true
 }
 
-// flow reads [] or {} or a sequence of words on one line.
-func (p *fastParser) flow(parent, last int32, nd node) bool {
-	s := p.s
-	skip := func() {
-		for p.pos < len(s) && s[p.pos] == ' ' {
-			p.pos++
-		}
-	}
-	closing := byte(']')
-	nd.kind = kindList
-	if s[p.pos] == '{' {
-		closing, nd.kind = '}', kindMap
-	}
-	n := p.t.add(parent, last, nd)
-	p.pos++
-	skip()
-	if p.pos < len(s) && s[p.pos] == closing {
-		p.pos++
-		return true
-	}
-	if closing == '}' {
-		return false
-	}
-	for prev := none; p.pos < len(s) && len(p.t.nodes) < maxNodes; {
-		item := node{kind: kindString, line: p.line, col: p.column()}
-		if c := s[p.pos]; c == '"' || c == '\'' {
-			end := p.quoteEnd(p.pos)
-			var ok bool
-			if item.str, ok = p.quoted(); !ok || p.pos != end {
-				return false
-			}
-		} else {
-			i := p.pos
-			for i < len(s) && (s[i] >= 'a' && s[i] <= 'z' || s[i] >= 'A' && s[i] <= 'Z' || s[i] >= '0' && s[i] <= '9' ||
-				i > p.pos && (s[i] == '.' || s[i] == '-' || s[i] == '_' || s[i] == '/')) {
-				i++
-			}
-			var ok bool
-			if item.kind, item.str, ok = resolve(s[p.pos:i]); !ok || i == p.pos {
-				return false
-			}
-			p.pos = i
-		}
-		prev = p.t.add(n, prev, item)
-		skip()
-		if p.pos == len(s) {
-			return false
-		}
-		switch s[p.pos] {
-		case ']':
-			p.pos++
-			return true
-		case ',':
-			p.pos++
-			skip()
-		default:
-			return false
-		}
-	}
-	return false
-}
-
 // escape reads the escape sequence at offset i of a double-quoted scalar.
 func escape(out []byte, s string, i int) ([]byte, int, bool) {
 	if i+1 >= len(s) {

@@ -106,7 +106,10 @@ func (g *generator) value(indent int) {
 		}
 		return b.String()
 	}
-	switch g.r.IntN(12) {
+	switch g.r.IntN(14) {
+	case 12, 13:
+		g.b.WriteString(" ")
+		g.flow(0)
 	case 0, 1:
 		g.b.WriteString(" " + g.pick("x", "yes", "No", "null", "~", "12", "-3", "0x1f", "017", "08", "0o7", "1.50", "1e3", ".5", "+1", "1_0", "0b1",
 			"2001-01-02", "1.2.3", "''", `""`, "-a", "a:b", "a#b", "http://x/y#z", "[]", "{}", "[a, 'b', \"c\", 1]", "é", "T", "off"))
@@ -133,6 +136,32 @@ func (g *generator) value(indent int) {
 		g.b.WriteString(" " + g.pick("a", "b c"))
 	}
 	g.b.WriteString(g.pick("\n", "\n", "\n", "\n", "\n", " \n", " # c\n", " # a: b\n"))
+}
+
+// flow writes a flow collection, on one line most of the time.
+func (g *generator) flow(depth int) {
+	gap := func() { g.b.WriteString(g.pick("", "", "", " ", "  ")) }
+	mapping := g.chance(60)
+	g.b.WriteString(map[bool]string{true: "{", false: "["}[mapping])
+	gap()
+	for i := range g.r.IntN(4) {
+		if i > 0 {
+			g.b.WriteString(",")
+			g.b.WriteString(g.pick(" ", " ", " ", "", "  ", "\n    ", " ,"))
+		}
+		if mapping {
+			key := string(rune('a'+i)) + g.pick("", "", "-y", ".z/w")
+			g.b.WriteString(g.pick(key, key, key, `"`+key+`"`, `'`+key+`'`, "a", "yes", "1", "<<", "~") + g.pick(": ", ": ", ": ", ": ", ":", " : ", ""))
+		}
+		switch {
+		case depth < 3 && g.chance(25):
+			g.flow(depth + 1)
+		default:
+			g.b.WriteString(g.pick("x", "yes", "null", "12", "1.50", "0x1f", "2001-01-02", "a/b", "v1", "''", `"c, d"`, "'}'", "", "~", "-1", "a b", "a:b", "a: b", "#c", "*x"))
+		}
+		gap()
+	}
+	g.b.WriteString(map[bool]string{true: "}", false: "]"}[mapping != g.chance(3)])
 }
 
 // faults breaks text in a few places, or leaves it alone.
