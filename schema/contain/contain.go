@@ -37,7 +37,7 @@ type Options struct {
 	Namespaced           bool
 	// KubeVersion decides which formats are checked and whether updates are ratcheted; nil means the linked libraries'.
 	KubeVersion *version.Version
-	// Steps bounds the search for one gap (default 100,000; a step is about a microsecond), 200 times as many all of them, Visits the number of places
+	// Steps bounds the search for one gap (default 30,000; a step is about a microsecond), 100 times as many all of them, Visits the number of places
 	// that are compared (default 1,000,000), Tries the number of candidates that are confirmed for one gap (default 48).
 	Steps, Visits, Tries int
 	// Only, where not nil, names the keywords that are looked at; others are passed over, and Contained then says nothing
@@ -116,7 +116,7 @@ func Decide(ctx context.Context, old, new Side, opts Options) Result {
 // newComparison walks the two schemas and notes what is not proven by the parts alone.
 func newComparison(old, new Side, o *Options) *search {
 	w := &walker{opts: o, old: newTranslator(o), new: newTranslator(o)}
-	w.solver = logic.Solver{Strings: o.strings(), Budget: orDefault(o.Steps, 100_000)}
+	w.solver = logic.Solver{Strings: o.strings(), Budget: orDefault(o.Steps, 30_000)}
 	w.local = logic.Solver{Strings: o.strings(), Budget: w.solver.Budget / 5}
 	oldRoot, newRoot := place{node: old.Node, pos: atRoot}, place{node: new.Node, pos: atRoot}
 	w.walk(oldRoot, newRoot)

@@ -112,13 +112,27 @@ func (s *search) batch(p *pending, round int) []any {
 		s.steps += s.solver.Steps()
 		more = more[min(len(more), len(p.models)):]
 		if p.rule != "" {
-			for _, f := range s.probes(p) {
-				more = append(more, s.solver.Solve(2, s.formulas(p, f)...).Models...)
-			}
+			more = append(more, s.probed(p)...)
 		}
 		return more
 	}
 	return nil
+}
+
+// probed returns candidates that the rule's own constants suggest. Probes are many, so that each has a small budget, and
+// all together have that of one search.
+func (s *search) probed(p *pending) []any {
+	small := logic.Solver{Strings: s.solver.Strings, Budget: s.solver.Budget / 10}
+	var out []any
+	spent := 0
+	for _, f := range s.probes(p) {
+		out = append(out, small.Solve(2, s.formulas(p, f)...).Models...)
+		if spent += small.Steps(); spent > s.solver.Budget {
+			break
+		}
+	}
+	s.steps += spent
+	return out
 }
 
 func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {

@@ -73,7 +73,7 @@ func (w *walker) proved(o place, goal logic.Formula) bool {
 }
 
 // maxSteps bounds the steps of all searches together.
-func (w *walker) maxSteps() int { return 200 * w.solver.Budget }
+func (w *walker) maxSteps() int { return 100 * w.solver.Budget }
 
 const tooMuch = "the schemas differ in too much: the budget of the comparison is spent"
 
