@@ -14,11 +14,14 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
+
+	"sluice.dev/internal/cli"
 )
 
 type config struct {
@@ -35,6 +38,7 @@ func main() {
 	flag.IntVar(&c.trials, "trials", 1_000_000, "objects to try against what was called contained")
 	flag.StringVar(&c.only, "only", "", "run only these parts, separated by commas: "+strings.Join(partNames(), ", "))
 	flag.Parse()
+	debug.SetGCPercent(cli.GCPercent) // as the command does
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	fmt.Fprintf(c.out, "%s %s/%s, %d processors\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
