@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"sluice.dev/schema"
 )
 
 // blames tells whether one of the messages is about the place of the gap, so that another change is not taken for this
@@ -16,6 +18,29 @@ func blames(g *Gap, messages []string) bool {
 		path = append(path, Step{Field, g.Detail})
 	}
 	return slices.ContainsFunc(messages, func(m string) bool { return mentions(m, path) })
+}
+
+// says is the text in the refusal of a rule (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator), empty
+// where an expression makes it.
+func says(r *schema.Rule) string {
+	switch {
+	case r.MessageExpression != "":
+		return ""
+	case strings.TrimSpace(r.Message) != "":
+		return strings.TrimSpace(r.Message)
+	}
+	return strings.TrimSpace(r.Rule)
+}
+
+// about returns the messages that are about the gap, those of other changes left out.
+func (x *suspect) about(messages []string) []string {
+	var out []string
+	for _, m := range messages {
+		if blames(&x.gap, []string{m}) && strings.Contains(m, x.says) {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // mentions tells whether the path occurs in the text, as .a.b[0].c, a.b[0].c or a[key].b.

@@ -3,6 +3,7 @@ package contain
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -25,6 +26,8 @@ type pending struct {
 	models []any
 	reason string
 	done   bool
+	// mixed is a witness that other changes refuse as well.
+	mixed *Witness
 }
 
 // resolve decides the suspects. Those that the whole schema proves, though their part could not, are left out. Candidates
@@ -39,6 +42,11 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 	}
 	for round := range 3 {
 		s.confirmRound(ctx, all, round)
+		for _, p := range all {
+			if round > 0 && !p.done && p.mixed != nil {
+				p.confirmed(p.mixed)
+			}
+		}
 	}
 	gaps := make([]Gap, 0, len(all))
 	for _, p := range all {
@@ -163,16 +171,25 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 	}
 }
 
-// confirmAny confirms the first candidate that can be.
+// confirmAny confirms the first candidate that can be. One that only this change refuses makes a better witness for
+// a rule than one that others refuse as well, so that it is looked for among the first candidates.
 func (c *confirmer) confirmAny(ctx context.Context, p *pending, objs []map[string]any) {
 	for _, obj := range objs {
-		w, why := c.confirm(ctx, &p.gap, obj)
-		if w != nil {
-			p.gap.Verdict, p.gap.Witness, p.done = NotContained, w, true
+		w, why := c.confirm(ctx, p.suspect, obj)
+		switch {
+		case w == nil:
+			p.reason = orDefault(p.reason, why)
+		case p.says == "" || len(p.about(w.Errors)) == len(w.Errors):
+			p.confirmed(w)
 			return
+		case p.mixed == nil:
+			p.mixed = w
 		}
-		p.reason = orDefault(p.reason, why)
 	}
+}
+
+func (p *pending) confirmed(w *Witness) {
+	p.gap.Verdict, p.gap.Witness, p.done = NotContained, w, true
 }
 
 // anyEnvelope is what every object of the resource has in common, once it is validated.
@@ -243,7 +260,8 @@ func (c *confirmer) rulesAlone() (*upstream.Validator, error) {
 }
 
 // confirm returns the witness that obj makes for the gap, or why it makes none.
-func (c *confirmer) confirm(ctx context.Context, g *Gap, obj map[string]any) (*Witness, string) {
+func (c *confirmer) confirm(ctx context.Context, x *suspect, obj map[string]any) (*Witness, string) {
+	g := &x.gap
 	before, err := c.old.Create(ctx, obj)
 	if err != nil {
 		return nil, err.Error()
@@ -277,26 +295,30 @@ func (c *confirmer) confirm(ctx context.Context, g *Gap, obj map[string]any) (*W
 		}
 		return w, ""
 	}
-	if g.Keyword == keywordRules && !blames(g, w.Errors) && len(w.Errors) > 0 {
+	about := x.about(w.Errors)
+	if g.Keyword == keywordRules && len(about) == 0 && len(w.Errors) > 0 {
 		if bare, err := c.rulesAlone(); err == nil {
 			if r, err := bare.Create(ctx, obj); err == nil {
 				for _, e := range r.Errors {
 					w.Errors = append(w.Errors, e.Error())
 				}
+				about = x.about(w.Errors)
 			}
 		}
 	}
-	if !blames(g, w.Errors) {
+	if len(about) == 0 {
 		if len(w.Errors) == 0 {
 			return nil, "the new schema accepts the candidates"
 		}
 		return nil, "the new schema refuses the candidates for another reason: " + w.Errors[0]
 	}
-	return w, c.fate(ctx, g, w, before.Stored)
+	// What the gap says comes first.
+	w.Errors = append(about, slices.DeleteFunc(w.Errors, func(e string) bool { return slices.Contains(about, e) })...)
+	return w, c.fate(ctx, x, w, before.Stored)
 }
 
 // fate finds out what becomes of the object once it is stored.
-func (c *confirmer) fate(ctx context.Context, g *Gap, w *Witness, stored map[string]any) string {
+func (c *confirmer) fate(ctx context.Context, x *suspect, w *Witness, stored map[string]any) string {
 	again, err := c.new.Create(ctx, stored)
 	if err != nil {
 		return err.Error()
@@ -305,7 +327,7 @@ func (c *confirmer) fate(ctx context.Context, g *Gap, w *Witness, stored map[str
 	for _, e := range again.Errors {
 		errs = append(errs, e.Error())
 	}
-	if !blames(g, errs) {
+	if !blames(&x.gap, errs) {
 		w.WritersOnly = true
 		return ""
 	}

@@ -15,6 +15,7 @@ type suspect struct {
 	local logic.Formula // true of values at the path that are in trouble
 	old   place         // what the old schema says at the path
 	rule  string        // of a validation rule, its text
+	says  string        // of a validation rule, what its refusals say
 	// whole, where not nil, is to be looked for when local is proven not to happen: all that the walk passed over.
 	whole logic.Formula
 }
@@ -85,6 +86,7 @@ func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
 	x := suspect{gap: g, path: slices.Clone(w.path), local: goal, old: o}
 	if g.Rule >= 0 {
 		x.rule = n.node.Rules[g.Rule].Rule
+		x.says = says(&n.node.Rules[g.Rule])
 	}
 	w.suspects = append(w.suspects, x)
 }
