@@ -122,7 +122,7 @@ func lost(a, b any, path string, out []string) []string {
 
 // matchesPath tells whether one of the concrete paths is at the path or below it.
 func matchesPath(path Path, concrete []string) bool {
-	return slices.ContainsFunc(concrete, func(c string) bool { return matchAt(c, path) })
+	return slices.ContainsFunc(concrete, func(c string) bool { return matchAt("."+c, path) })
 }
 
 // valueAt returns the value at the path, taking the first of any items or keys.

@@ -2,6 +2,7 @@ package contain
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 
 	"sluice.dev/schema/contain/internal/logic"
@@ -73,22 +74,71 @@ func about(p place, names []string) []logic.Formula {
 func (s *search) states(p *pending) []any {
 	here := s.old.accepts(p.old)
 	locals := s.solver.Solve(transitionModels, here).Models
-	for _, f := range s.probes(p) {
-		locals = append(locals, s.solver.Solve(2, here, f).Models...)
+	s.steps += s.solver.Steps()
+	for _, f := range append(s.probes(p), s.variety(p.old, 2)...) {
+		locals = append(locals, s.few(2, here, f)...)
 	}
 	var out []any
-	for _, v := range locals {
+	for i, v := range locals {
 		if len(out) >= 3*transitionModels {
 			break
 		}
-		only := logic.Enum{Values: []any{v}}
-		if v == nil {
+		if v == nil || slices.ContainsFunc(locals[:i], func(o any) bool { return reflect.DeepEqual(o, v) }) {
 			continue
 		}
-		out = append(out, s.solver.Solve(1, s.formulas(p, only)...).Models...)
+		out = append(out, s.few(1, s.formulas(p, logic.Enum{Values: []any{v}})...)...)
 	}
 	// The value may also be missing from one side of an update.
 	return append(out, s.solver.Solve(1, s.old.accepts(s.oldRoot), s.envelope()).Models...)
+}
+
+// few returns up to n models that a small budget finds.
+func (s *search) few(n int, fs ...logic.Formula) []any {
+	small := logic.Solver{Strings: s.solver.Strings, Budget: s.solver.Budget / 10}
+	r := small.Solve(n, fs...)
+	s.steps += small.Steps()
+	return r.Models
+}
+
+// variety says things about values of the place that make them differ: how many items or entries there are, and what
+// these are, down to the given depth.
+func (s *search) variety(p place, depth int) []logic.Formula {
+	if depth == 0 || p.kind != declared {
+		return nil
+	}
+	var out []logic.Formula
+	switch {
+	case p.may("array"):
+		for n := range int64(3) {
+			out = append(out, logic.And{logic.Kinds(logic.Array), logic.NumItems{Min: n, Max: n}})
+		}
+		for _, v := range s.values(p.item(), depth) {
+			out = append(out, logic.And{logic.Kinds(logic.Array), logic.NumItems{Min: 1, Max: logic.Unbounded}, logic.Items{F: v}})
+		}
+	case len(p.node.Properties) == 0 && p.may("object"):
+		for n := range int64(3) {
+			out = append(out, logic.And{logic.Kinds(logic.Object), logic.NumProps{Min: n, Max: n}})
+		}
+		for _, v := range s.values(p.rest(), depth) {
+			out = append(out, logic.And{logic.Kinds(logic.Object), logic.NumProps{Min: 1, Max: logic.Unbounded}, logic.Rest{F: v}})
+		}
+	case len(p.node.Properties) <= fewFields:
+		for _, c := range p.node.Properties {
+			for _, v := range s.values(p.child(c.Name), depth) {
+				out = append(out, logic.And{logic.Kinds(logic.Object), logic.Has{Name: c.Name}, logic.Prop{Name: c.Name, F: v}})
+			}
+		}
+	}
+	return out
+}
+
+// values are two values of the place, and what variety says of them.
+func (s *search) values(p place, depth int) []logic.Formula {
+	var out []logic.Formula
+	for _, v := range s.few(4, s.old.accepts(p)) {
+		out = append(out, logic.Enum{Values: []any{v}})
+	}
+	return append(out[:min(len(out), 2)], s.variety(p, depth-1)...)
 }
 
 // transitionModels is how many values are made to differ in; updates between all pairs are tried.

@@ -130,16 +130,13 @@ func (s *search) batch(p *pending, round int) []any {
 // probed returns candidates that the rule's own constants suggest. Probes are many, so that each has a small budget, and
 // all together have that of one search.
 func (s *search) probed(p *pending) []any {
-	small := logic.Solver{Strings: s.solver.Strings, Budget: s.solver.Budget / 10}
 	var out []any
-	spent := 0
+	most := s.steps + s.solver.Budget
 	for _, f := range s.probes(p) {
-		out = append(out, small.Solve(2, s.formulas(p, f)...).Models...)
-		if spent += small.Steps(); spent > s.solver.Budget {
+		if out = append(out, s.few(2, s.formulas(p, f)...)...); s.steps > most {
 			break
 		}
 	}
-	s.steps += spent
 	return out
 }
 

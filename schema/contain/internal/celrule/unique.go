@@ -14,6 +14,22 @@ import (
 type alone struct {
 	list ref
 	keys string // as logic.UniqueBy has it; the values compared are such that all ways to compare agree
+	text bool   // which of these ways a list-type map or set would use
+}
+
+// byText tells which way a list-type map or set of such items compares them (see contain's translation of them).
+func byText(items *schema.Node, keys []string) bool {
+	if len(keys) == 0 {
+		return !plainType(items)
+	}
+	return slices.ContainsFunc(keys, func(k string) bool {
+		n := items.Property(k)
+		return n == nil || !plainType(n) || len(keys) > 1 && n.Type == "integer"
+	})
+}
+
+func plainType(n *schema.Node) bool {
+	return n.Type == "string" || n.Type == "boolean" || n.Type == "integer"
 }
 
 // aside is what had to be taken for granted of a list.
@@ -125,7 +141,7 @@ func (t *translator) countSame(c *compr) (value, bool) {
 		}
 		t.asides = append(t.asides, aside{x, all, len(paths) == 1})
 	}
-	return just(newNum(sameItems{t, x, alone{c.of, strings.Join(keys, "\x00")}})), true
+	return just(newNum(sameItems{t, x, alone{c.of, strings.Join(keys, "\x00"), byText(items, keys)}})), true
 }
 
 // rawEqual tells whether two values of the node are equal in CEL exactly where they are deeply equal, without an error

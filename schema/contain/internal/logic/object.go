@@ -17,8 +17,8 @@ func (s *Solver) solveObject(st *state, want, depth int) ([]any, bool) {
 	extra := map[string][]Formula{} // what SomeRest demands of a property besides
 	complete := true
 	for _, sr := range st.someRests {
-		name, none := s.placeSomeRest(st, names, extra, sr, depth)
-		if name == "" {
+		_, found, none := s.placeSomeRest(st, names, extra, sr, depth)
+		if !found {
 			return nil, none && len(st.someRests) == 1
 		}
 		complete = complete && none
@@ -29,8 +29,8 @@ func (s *Solver) solveObject(st *state, want, depth int) ([]any, bool) {
 		}
 	}
 	for _, f := range st.someKeys {
-		name, none := s.placeSomeKey(st, names, f, depth)
-		if name == "" {
+		name, found, none := s.placeSomeKey(st, names, f, depth)
+		if !found {
 			return nil, none && len(st.someKeys) == 1
 		}
 		if !slices.Contains(names, name) {
@@ -134,9 +134,9 @@ func (s *Solver) keyAllowed(st *state, name string) bool {
 	return true
 }
 
-// placeSomeRest chooses the property that makes sr true and notes it in extra. It returns "" if there is none; the
-// second result tells whether that is a proof.
-func (s *Solver) placeSomeRest(st *state, names []string, extra map[string][]Formula, sr SomeRest, depth int) (string, bool) {
+// placeSomeRest chooses the property that makes sr true and notes it in extra. The second result is
+// false if there is none; the third tells whether that is a proof.
+func (s *Solver) placeSomeRest(st *state, names []string, extra map[string][]Formula, sr SomeRest, depth int) (name string, found, none bool) {
 	complete := true
 	try := func(name string) bool {
 		if _, ok := slices.BinarySearch(sr.Except, name); ok || slices.Contains(st.lacks, name) || !s.keyAllowed(st, name) {
@@ -152,28 +152,28 @@ func (s *Solver) placeSomeRest(st *state, names []string, extra map[string][]For
 	}
 	for _, name := range names {
 		if try(name) {
-			return name, false
+			return name, true, false
 		}
 	}
 	fresh, none := s.freshKeys(st, sr.Except, extra, nil, 1)
 	complete = complete && (none || len(fresh) > 0)
 	for _, name := range fresh { // what holds for one fresh key holds for all
 		if try(name) {
-			return name, false
+			return name, true, false
 		}
 	}
 	for _, name := range st.mentioned() {
 		if try(name) {
-			return name, false
+			return name, true, false
 		}
 	}
-	return "", complete
+	return "", false, complete
 }
 
-func (s *Solver) placeSomeKey(st *state, names []string, f Formula, depth int) (string, bool) {
+func (s *Solver) placeSomeKey(st *state, names []string, f Formula, depth int) (name string, found, none bool) {
 	for _, name := range names {
 		if Eval(f, name, s.Strings) != No {
-			return name, false
+			return name, true, false
 		}
 	}
 	for _, name := range st.mentioned() {
@@ -181,17 +181,17 @@ func (s *Solver) placeSomeKey(st *state, names []string, f Formula, depth int) (
 			continue
 		}
 		if found, _ := s.solve(st.child(name), 1, depth+1); len(found) > 0 {
-			return name, false
+			return name, true, false
 		}
 	}
 	fresh, none := s.freshKeys(st, nil, nil, f, 4)
 	for _, name := range fresh {
 		if found, _ := s.solve(st.child(name), 1, depth+1); len(found) > 0 {
-			return name, false
+			return name, true, false
 		}
 	}
 	s.fail("no property name found")
-	return "", none && len(st.mentioned()) == 0
+	return "", false, none && len(st.mentioned()) == 0
 }
 
 // mentioned returns the names that st speaks of, sorted.
