@@ -229,6 +229,11 @@ func (l *loader) definition(d *document, n int32) error {
 	l.byName[crd.crd.Name] = len(l.set.Documents)
 	l.set.Documents = append(l.set.Documents, doc)
 	first := len(l.set.Warnings)
+	if r := d.t.remark; r != nil {
+		l.set.Warnings = append(l.set.Warnings, Warning{
+			Position: report.Position{File: d.file, Line: r.line}, CRD: crd.crd.Name, Message: r.msg + "; the last one counts",
+		})
+	}
 	for _, w := range crd.warnings {
 		l.set.Warnings = append(l.set.Warnings, Warning{Position: d.place(w.node), CRD: crd.crd.Name, Message: w.msg})
 	}

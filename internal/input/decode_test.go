@@ -35,9 +35,6 @@ func indent(s, by string) string {
 
 func TestDecodeFindsDefinitions(t *testing.T) {
 	a, b := crd("as.x.io"), crd("bs.x.io")
-	json := func(name string) string {
-		return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"` + name + `"}}`
-	}
 	for _, tt := range []struct {
 		name, text string
 		want       []string
@@ -71,10 +68,10 @@ func TestDecodeFindsDefinitions(t *testing.T) {
 			name: "items of other lists", text: a + "---\nkind: PodList\nitems:\n- metadata: {}\n- kind: Other\n", want: []string{"as.x.io f:1"},
 			skipped: map[string]int{"Pod": 1, "Other": 1},
 		},
-		{name: "JSON", text: json("as.x.io"), want: []string{"as.x.io f:1"}},
-		{name: "JSON after JSON", text: json("as.x.io") + "\n\n" + json("bs.x.io") + json("cs.x.io"), want: []string{"as.x.io f:1", "bs.x.io f:3", "cs.x.io f:3"}},
-		{name: "JSON and YAML", text: json("as.x.io") + "\n---\n" + b + "---\n" + json("cs.x.io"), want: []string{"as.x.io f:1", "bs.x.io f:3", "cs.x.io f:12"}},
-		{name: "a list in JSON", text: "{\"kind\": \"List\", \"items\": [\n" + json("as.x.io") + ",\n\n" + json("bs.x.io") + "]}", want: []string{"as.x.io f:2", "bs.x.io f:4"}},
+		{name: "JSON", text: inJSON("as.x.io"), want: []string{"as.x.io f:1"}},
+		{name: "JSON after JSON", text: inJSON("as.x.io") + "\n\n" + inJSON("bs.x.io") + inJSON("cs.x.io"), want: []string{"as.x.io f:1", "bs.x.io f:3", "cs.x.io f:3"}},
+		{name: "JSON and YAML", text: inJSON("as.x.io") + "\n---\n" + b + "---\n" + inJSON("cs.x.io"), want: []string{"as.x.io f:1", "bs.x.io f:3", "cs.x.io f:12"}},
+		{name: "a list in JSON", text: "{\"kind\": \"List\", \"items\": [\n" + inJSON("as.x.io") + ",\n\n" + inJSON("bs.x.io") + "]}", want: []string{"as.x.io f:2", "bs.x.io f:4"}},
 		{name: "anchors, which the library reads", text: "kind: List\nitems:\n- &x\n" + indent(a, "  ") + "- {kind: Pod, x: *x}\n", want: []string{"as.x.io f:3"}, skipped: map[string]int{"Pod": 1}},
 		{name: "the same twice", text: a + "---\n# again\n" + strings.Replace(a, "name: as.x.io", `"name": as.x.io`, 1), want: []string{"as.x.io f:1"}},
 		{name: "flow style", text: "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,\n metadata: {name: as.x.io}}\n", want: []string{"as.x.io f:1"}},
@@ -103,6 +100,45 @@ func TestDecodeFindsDefinitions(t *testing.T) {
 	}
 }
 
+// inJSON is a definition in JSON, on one line.
+func inJSON(name string) string {
+	return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"` + name + `"}}`
+}
+
+func TestDuplicateKeysAreWarnedOf(t *testing.T) {
+	a := crd("as.x.io")
+	for _, tt := range []struct {
+		name, text string
+		line       int
+		says       string
+	}{
+		{"in a definition", "---\n" + a + "  group: y.io\n", 10, `duplicate key "group"`},
+		{"in an object inside", a + "  names: {kind: B, kind: y.io, singular: b, singular: c}\n  group: y.io\n", 9, "duplicate key"},
+		{"in JSON", strings.Replace(inJSON("as.x.io"), "{", "{\n\"kind\": \"CustomResourceDefinition\",", 1), 0, `duplicate key "kind"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			set, err := Decode(t.Context(), "f", []byte(tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(set.Documents) != 1 || len(set.Warnings) != 1 {
+				t.Fatalf("got %d definitions, warnings %v", len(set.Documents), set.Warnings)
+			}
+			w := set.Warnings[0]
+			if !strings.Contains(w.Message, tt.says) || !strings.Contains(w.Message, "the last one counts") || tt.line > 0 && w.Position.Line != tt.line {
+				t.Errorf("got %+v", w)
+			}
+			if got := set.Documents[0].CRD.Spec.Group; tt.line > 0 && got != "y.io" {
+				t.Errorf("group %q, want that of the last one", got)
+			}
+		})
+	}
+	set, err := Decode(t.Context(), "f", []byte(a+"---\nkind: Pod\nkind: Pod\n"))
+	if err != nil || len(set.Warnings) != 0 || set.Skipped["Pod"] != 1 {
+		t.Errorf("other kinds are nobody's business: %v, %+v", err, set)
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	a := crd("as.x.io")
 	version := func(s string) string { return a + "  versions:\n  - name: v1\n" + indent(s, "    ") }
@@ -123,10 +159,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{name: "a tab", text: "a:\n\tb: c\n", line: 2, says: []string{"tab"}},
 		{name: "an open quote", text: "a: b\nc: 'd\ne: f\n", line: 2, says: []string{"quote"}},
 		{name: "an unknown anchor", text: "a: b\nc: *d\n", line: 2, says: []string{"anchor 'd'"}},
-		{name: "duplicate keys", text: a + "spec:\n  x: y\n", line: 9, says: []string{`duplicate key "spec"`, "line 5"}},
-		{name: "duplicate keys below", text: "---\n" + a + "  group: y\n", line: 10, says: []string{`duplicate key "group"`, "line 7"}},
 		{name: "keys that become equal", text: a + "  x: {1: a, '1': b}\n", says: []string{`key "1" twice`}},
-		{name: "duplicate keys in JSON", text: "{\"a\": 1,\n \"a\": 2}", line: 2, says: []string{`duplicate key "a"`}},
 		{name: "broken JSON", text: "{\"a\": 1,\n \"b\": 2", line: 2, says: []string{"broken"}},
 		{name: "a Helm template", text: "a: b\n---\n{{- if .Values.x }}\nkind: Pod\n{{- end }}\n", line: 3, says: []string{"template", "helm template"}},
 		{name: "a second document on the same line", text: "a: b\u2028--- c\n", says: []string{"second document"}},

@@ -16,7 +16,8 @@ import (
 
 // parseLibrary reads the YAML document s with the library that kubectl uses, and gives the result of
 // sigs.k8s.io/yaml's YAMLToJSONStrict as a tree, without places. Unlike that function it bounds what aliases expand to,
-// and two keys that become the same string are an error. Lines in its errors count from line.
+// and two keys that become the same string are an error. A key that stands twice in an object is none, as kubectl sees it:
+// the last one counts, and the tree has a remark. Lines in its errors count from line.
 func parseLibrary(ctx context.Context, s string, line int) (*tree, error) {
 	if n := strings.Count(s, "\n"); n < len(s) {
 		// The library needs some 200 bytes for each value. Values are begun by one of these.
@@ -27,28 +28,46 @@ func parseLibrary(ctx context.Context, s string, line int) (*tree, error) {
 			return nil, &syntaxError{msg: fmt.Sprintf("has more than %d values in one document", maxNodes)}
 		}
 	}
-	v, err := decodeYAML(ctx, s, line)
+	v, err := decodeYAML(ctx, s, line, true)
+	var remark *syntaxError
+	if twice, ok := errors.AsType[*duplicateError](err); ok {
+		remark = twice.syntaxError
+		v, err = decodeYAML(ctx, s, line, false)
+	}
 	if err != nil {
 		return nil, err
 	}
-	c := converter{t: &tree{}, text: 4*len(s) + 1<<20}
+	c := converter{t: &tree{remark: remark}, text: 4*len(s) + 1<<20}
 	if err := c.add(none, none, "", v, 0); err != nil {
 		return nil, err
 	}
 	return c.t, nil
 }
 
-// decodeYAML decodes the one document that s is.
-func decodeYAML(ctx context.Context, s string, line int) (v any, err error) {
+// duplicateError says that nothing is wrong but keys that stand twice.
+type duplicateError struct{ *syntaxError }
+
+// onlyDuplicates tells whether the library has met nothing but keys that stand twice.
+func onlyDuplicates(err error) bool {
+	e, ok := errors.AsType[*yaml.TypeError](err)
+	return ok && !slices.ContainsFunc(e.Errors, func(s string) bool { return !strings.HasSuffix(s, " already set in map") })
+}
+
+// decodeYAML decodes the one document that s is. Keys that stand twice are a duplicateError where strict is set.
+func decodeYAML(ctx context.Context, s string, line int, strict bool) (v any, err error) {
 	defer yamlerr.Guard(&err)
 	dec := yaml.NewDecoder(&contextReader{ctx: ctx, r: strings.NewReader(s)})
-	dec.SetStrict(true)
+	dec.SetStrict(strict)
 	// The end at once is an empty document.
 	if err := dec.Decode(&v); err != nil && !errors.Is(err, io.EOF) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, explain(err, s, line)
+		e := explain(err, s, line)
+		if strict && onlyDuplicates(err) {
+			return nil, &duplicateError{e}
+		}
+		return nil, e
 	}
 	var rest any
 	switch err := dec.Decode(&rest); {

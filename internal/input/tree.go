@@ -59,7 +59,9 @@ type node struct {
 
 // tree is the value of one document. Its root is node 0.
 type tree struct {
-	nodes []node
+	// remark is what is wrong with the text, though it can be read.
+	remark *syntaxError
+	nodes  []node
 }
 
 // add appends a node under parent, after the sibling last (none for the first), and returns its index.
