@@ -1,0 +1,192 @@
+// Package resolve is the framework of resolvers: code that fetches a Kubernetes resource from where it lives, which may be
+// a git repository, an OCI registry, another namespace, a hub or a web server.
+//
+// A resolver declares its parameters in a [Spec] and fetches in Resolve; all else is done here: validation of
+// parameters, defaults, retries of transient errors, deadlines, sharing of equal requests, caching and limits. The
+// kinds, names and reasons are those of Tekton's resolution.tekton.dev (TEP-0060).
+//
+// The package knows neither Kubernetes clients nor ResolutionRequest objects, so that resolvers also run from a command
+// line and in tests. Package resolve/resolvetest holds every resolver to the rules that are written here.
+package resolve
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Resolver fetches resources from one sort of place. Its methods may be called concurrently.
+type Resolver interface {
+	// Spec describes the resolver. It always returns the same.
+	Spec() Spec
+	// Resolve fetches what the request asks for. The parameters are valid and complete: declared, of their type, with
+	// defaults filled in. It returns soon after ctx is done, and leaves nothing behind. An error that is no [*Error] is
+	// taken for a permanent one. The resource is the framework's afterwards; the request must not be kept or changed.
+	Resolve(ctx context.Context, r *Request) (*Resource, error)
+}
+
+// Spec describes a resolver.
+type Spec struct {
+	// Name selects the resolver, as the value of the label resolution.tekton.dev/type; a DNS label.
+	Name string
+	// Aliases select it as well.
+	Aliases []string
+	// Doc says in one sentence what it fetches and from where.
+	Doc string
+	// ConfigMap is the name of the ConfigMap with its configuration, empty if it has none.
+	ConfigMap string
+	// Config declares the keys of the ConfigMap.
+	Config []Key
+	// Params declares the parameters, in the order in which documentation lists them.
+	Params []Param
+	// Validate judges parameters together, after each by itself is valid; nil accepts all. It returns all errors.
+	Validate func(r *Request) []error
+	// Scope tells who may share what the request fetches: requests with different scopes never share a cache entry or
+	// a fetch. Nil stands for [NamespaceScope]. Content that everybody may read has [PublicScope]; content that a
+	// credential fetched must have a scope that only those reach who have that credential.
+	Scope func(r *Request) string
+}
+
+// PublicScope is the scope of what everybody may read.
+const PublicScope = "public"
+
+// NamespaceScope lets requests of the same namespace share.
+func NamespaceScope(r *Request) string { return "namespace/" + r.Namespace }
+
+// Type is the type of a parameter's value.
+type Type string
+
+// Types of parameters, as in Tekton's ParamValue.
+const (
+	String Type = "string"
+	Array  Type = "array"
+	Object Type = "object"
+)
+
+// Param declares a parameter.
+type Param struct {
+	Name string
+	// Aliases are other names, which TEP-0060 or older clients use. Giving one parameter by two names is an error.
+	Aliases []string
+	// Type is [String] if empty.
+	Type Type
+	// Required: the parameter must be given, unless the configuration has a default. An empty string counts as not given.
+	Required bool
+	// Default is the value where neither the request nor the configuration has one.
+	Default string
+	// DefaultKey is the key of the configuration that has the default.
+	DefaultKey string
+	// Allowed lists the values that are allowed; empty allows all.
+	Allowed []string
+	// MaxLength bounds the value's length in bytes; 0 stands for 4,096.
+	MaxLength int
+	// Check judges one value; nil accepts all.
+	Check func(value string) error
+	// Doc is one sentence.
+	Doc string
+}
+
+// Key declares a key of a resolver's configuration.
+type Key struct {
+	Name string
+	// Default is the value where the ConfigMap has none.
+	Default string
+	// Check judges a value; nil accepts all.
+	Check func(value string) error
+	// Doc is one sentence.
+	Doc string
+}
+
+// Value is the value of a parameter: one of its fields by its type.
+type Value struct {
+	Type   Type
+	String string
+	Array  []string
+	Object map[string]string
+}
+
+// Request is what a resolver is asked for.
+type Request struct {
+	// Namespace and Name are those of the ResolutionRequest; Name is empty on a command line.
+	Namespace, Name string
+	// UID is that of the ResolutionRequest, empty on a command line.
+	UID string
+	// Params are the parameters by their declared names.
+	Params map[string]Value
+	// URL is the request's spec.url, which most resolvers do not use.
+	URL string
+	// Config is the resolver's configuration with defaults filled in.
+	Config Config
+	// Identity is the user on whose behalf the request is made, in the form system:serviceaccount:NAMESPACE:NAME; empty
+	// where nobody is known. It is that of the owner of the request, never taken from a parameter.
+	Identity string
+	// Secrets reads credentials; nil where there are none to be had.
+	Secrets Secrets
+}
+
+// Get returns the string parameter of that declared name, empty if it is not given.
+func (r *Request) Get(name string) string { return r.Params[name].String }
+
+// Secrets reads Kubernetes Secrets with the rights that the resolver has.
+type Secrets interface {
+	// Secret returns the data of a Secret. Errors are of type [*Error] and say what to do, for example which
+	// RoleBinding is missing.
+	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
+}
+
+// Config is a configuration by key.
+type Config map[string]string
+
+// With returns the configuration in which keys with the prefix NAME. stand in for those without, as Tekton's configKey
+// chooses a named configuration. Keys that the named configuration does not have are not inherited where own tells so.
+func (c Config) With(name string, own func(key string) bool) Config {
+	out := Config{}
+	for k, v := range c {
+		if !own(k) {
+			out[k] = v
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(c)) {
+		if len(k) > len(name)+1 && k[:len(name)] == name && k[len(name)] == '.' {
+			out[k[len(name)+1:]] = c[k]
+		}
+	}
+	return out
+}
+
+// Resource is what was fetched.
+type Resource struct {
+	// Data is the content, as it was found.
+	Data []byte
+	// Annotations go to the status of the request, keys in full.
+	Annotations map[string]string
+	// Source says where it came from.
+	Source Source
+	// Immutable: the same parameters will always give the same content, because they name a commit or a digest.
+	Immutable bool
+}
+
+// Source is the origin of a resource, refSource in the status of a request (SLSA provenance).
+type Source struct {
+	// URI names the place, for example git+https://example.com/repo.git.
+	URI string
+	// Digest is the content's identity: hexadecimal digits by algorithm, for example sha1 for a commit.
+	Digest map[string]string
+	// EntryPoint is the path or name inside the place; empty if there is none.
+	EntryPoint string
+}
+
+// Annotations that every resolver may set.
+const (
+	AnnotationPrefix      = "resolution.tekton.dev/"
+	AnnotationContentType = AnnotationPrefix + "content-type"
+	ContentTypeYAML       = "application/x-yaml"
+)
+
+// Clock tells the time; tests have their own.
+type Clock interface {
+	Now() time.Time
+	// After is a channel that gets the time after d.
+	After(d time.Duration) <-chan time.Time
+}
