@@ -217,6 +217,12 @@ var cases = []struct {
 		want: Contained,
 	},
 	{
+		name: "a rule that no longer compiles, though the field that it compares cannot be there",
+		old:  `{type: object, properties: {spec: {type: object, properties: {a: {type: integer, minimum: 1, maximum: 1}}, x-kubernetes-validations: [{rule: "!has(self.a) || self.a > 2"}]}}}`,
+		new:  `{type: object, properties: {spec: {type: object, properties: {a: {type: object, properties: {b: {type: string}}}}, x-kubernetes-validations: [{rule: "!has(self.a) || self.a > 2"}]}}}`,
+		want: Unknown, escapes: `{"spec": {}}`,
+	},
+	{
 		name: "an empty key is a key",
 		old:  `{type: object, properties: {spec: {type: object, maxProperties: 9, additionalProperties: {type: string}}}}`,
 		new:  `{type: object, properties: {spec: {type: object, maxProperties: 9, additionalProperties: {type: string}, x-kubernetes-validations: [{rule: "self.all(k, k.size() != 0)"}]}}}`,

@@ -43,6 +43,9 @@ type Options struct {
 	// Only, where not nil, names the keywords that are looked at; others are passed over, and Contained then says nothing
 	// about them.
 	Only map[string]bool
+	// Compiled says that somebody else makes sure that every rule of the new schema compiles, as the API server does
+	// before it takes a CRD. Otherwise Decide does.
+	Compiled bool
 
 	lib *library
 }
@@ -107,6 +110,11 @@ func Decide(ctx context.Context, old, new Side, opts Options) Result {
 	for _, g := range s.resolve(ctx, suspects) {
 		r.add(g)
 	}
+	if r.Verdict == Contained && !o.Compiled {
+		for _, g := range s.badRules() {
+			r.add(g)
+		}
+	}
 	if s.cut != "" {
 		r.add(Gap{Keyword: "schema", Verdict: Unknown, Reason: s.cut, Rule: -1})
 	}
@@ -124,7 +132,7 @@ func newComparison(old, new Side, o *Options) *search {
 		w.cut = strange(old.Node, new.Node)
 	}
 	return &search{
-		walker: w, oldRoot: oldRoot,
+		walker: w, oldRoot: oldRoot, sides: [2]Side{old, new},
 		oldCut: upstream.NewProjector(old.Props, o.resource()), newCut: upstream.NewProjector(new.Props, o.resource()),
 		newProps: new.Props,
 	}

@@ -16,6 +16,7 @@ import (
 type search struct {
 	*walker
 	oldRoot        place
+	sides          [2]Side // old and new
 	oldCut, newCut *upstream.Projector
 	newProps       *apiextensionsv1.JSONSchemaProps
 }
@@ -226,6 +227,55 @@ func (s *search) envelope() logic.Formula {
 var objectName = logic.And{
 	logic.Kinds(logic.String), logic.Length{Min: 1, Max: 253},
 	logic.Pattern{Expr: `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`},
+}
+
+// badRules are the rules of the new schema that do not compile, so that they refuse everything, where the old schema does
+// not refuse it just so.
+func (s *search) badRules() []Gap {
+	bad := func(side Side) ([]upstream.BadRule, error) {
+		v, err := upstream.New(side.Props, s.opts.resource())
+		if err != nil {
+			return nil, err
+		}
+		return v.BadRules()
+	}
+	after, err := bad(s.sides[1])
+	if err != nil {
+		return []Gap{{Keyword: keywordRules, Harm: Refused, Verdict: Unknown, Reason: err.Error(), Rule: -1}}
+	}
+	if len(after) == 0 {
+		return nil
+	}
+	before, _ := bad(s.sides[0])
+	var out []Gap
+	for _, b := range after {
+		if slices.ContainsFunc(before, func(x upstream.BadRule) bool { return x.Path == b.Path && x.Rule == b.Rule }) {
+			continue
+		}
+		out = append(out, Gap{
+			Path: pointerPath(b.Path), Keyword: keywordRules, Detail: b.Rule, Harm: Refused, Verdict: Unknown, Rule: -1,
+			Reason: "the rule does not compile: " + b.Err.Error(),
+		})
+	}
+	return out
+}
+
+// pointerPath reads a path as [upstream.BadRule] has it.
+func pointerPath(pointer string) Path {
+	var out Path
+	parts := strings.Split(pointer, "/")
+	for i := 1; i < len(parts); i++ {
+		switch parts[i] {
+		case "items":
+			out = append(out, Step{Kind: AnyItem})
+		case "additionalProperties":
+			out = append(out, Step{Kind: AnyKey})
+		default: // properties, and the name behind it
+			i++
+			out = append(out, Step{Field, strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[i])})
+		}
+	}
+	return out
 }
 
 // confirmer runs candidates through the upstream code of both sides.
