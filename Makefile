@@ -20,7 +20,7 @@ build: ## build bin/sluice
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/sluice ./cmd/sluice
 
 .PHONY: test
-test: vet verify unit e2e ## vet, module and generated files, unit, golden and property tests, end to end
+test: vet lint verify unit e2e ## vet, lint, module files, unit, golden and property tests, end to end
 
 .PHONY: vet
 vet: ## go vet, both modules
@@ -34,7 +34,7 @@ $(GOLANGCI):
 	mv $(TOOLS)/golangci-lint $@
 
 .PHONY: lint
-lint: $(GOLANGCI) ## golangci-lint
+lint: $(GOLANGCI) ## golangci-lint (the main module: localcluster would need all of Kubernetes type-checked, a quarter of an hour)
 	$(GOLANGCI) run $(PKGS)
 
 .PHONY: unit

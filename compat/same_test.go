@@ -36,27 +36,27 @@ func TestSameSchemaLooksAtEveryField(t *testing.T) {
 func filled(t *testing.T, typ reflect.Type) reflect.Value {
 	t.Helper()
 	v := reflect.New(typ).Elem()
-	switch kind := typ.Kind(); {
-	case kind == reflect.String:
+	switch kind := typ.Kind(); kind { //nolint:exhaustive // the default tells
+	case reflect.String:
 		v.SetString("x")
-	case kind == reflect.Bool:
+	case reflect.Bool:
 		v.SetBool(true)
-	case kind == reflect.Int64 || kind == reflect.Int32:
+	case reflect.Int64, reflect.Int32:
 		v.SetInt(1)
-	case kind == reflect.Float64:
+	case reflect.Float64:
 		v.SetFloat(1)
-	case kind == reflect.Pointer:
+	case reflect.Pointer:
 		v.Set(reflect.New(typ.Elem()))
 		v.Elem().Set(filled(t, typ.Elem()))
-	case kind == reflect.Slice:
+	case reflect.Slice:
 		v.Set(reflect.MakeSlice(typ, 1, 1))
 		v.Index(0).Set(filled(t, typ.Elem()))
-	case kind == reflect.Uint8:
+	case reflect.Uint8:
 		v.SetUint('x')
-	case kind == reflect.Map:
+	case reflect.Map:
 		v.Set(reflect.MakeMap(typ))
 		v.SetMapIndex(reflect.ValueOf("x"), filled(t, typ.Elem()))
-	case kind == reflect.Struct:
+	case reflect.Struct:
 		switch typ {
 		case reflect.TypeFor[props]():
 			v.Set(reflect.ValueOf(props{Type: "string"}))

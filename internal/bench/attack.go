@@ -107,7 +107,7 @@ func common(a, b any) any {
 		m, _ := b.(map[string]any)
 		out := map[string]any{}
 		for k, x := range a {
-			if y, ok := m[k]; ok && !(x == nil && y != nil) {
+			if y, ok := m[k]; ok && (x != nil || y == nil) {
 				out[k] = common(x, y)
 			}
 		}

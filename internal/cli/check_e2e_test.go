@@ -4,7 +4,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -30,7 +29,7 @@ func sluice(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	e := &env{in: strings.NewReader(""), out: &out, err: &errs, now: time.Now, getenv: func(string) string { return "" }}
-	code = run(context.Background(), args, e)
+	code = run(t.Context(), args, e)
 	return code, out.String(), errs.String()
 }
 
@@ -47,7 +46,7 @@ func TestE2ECheckAgainstTheClusterCountsStoredObjects(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() {
-		if err := k.DeleteCRD(context.Background(), "databases.example.sluice.dev"); err != nil {
+		if err := k.DeleteCRD(t.Context(), "databases.example.sluice.dev"); err != nil {
 			t.Error(err)
 		}
 	})

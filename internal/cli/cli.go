@@ -57,9 +57,14 @@ func run(ctx context.Context, args []string, e *env) int {
 	if e.getenv("GOGC") == "" {
 		debug.SetGCPercent(GCPercent)
 	}
+	out := &checkedWriter{w: e.out}
+	e.out = out
 	root := newRoot(e)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if out.err != nil && (err == nil || errors.Is(err, errFindings)) {
+		err = fmt.Errorf("writing the result: %w", out.err)
+	}
 	switch {
 	case err == nil:
 		return ExitOK
@@ -70,6 +75,21 @@ func run(ctx context.Context, args []string, e *env) int {
 	}
 	fmt.Fprintf(e.err, "sluice: %s\n", oneLine(err))
 	return ExitFailed
+}
+
+// checkedWriter remembers the first error, so that a result that could not be written is no success.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (c *checkedWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
 }
 
 func newRoot(e *env) *cobra.Command {

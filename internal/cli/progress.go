@@ -39,11 +39,11 @@ func (p *progress) setOf(done, total int64) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := p.now(); now.Sub(p.last) < 100*time.Millisecond {
+	now := p.now()
+	if now.Sub(p.last) < 100*time.Millisecond {
 		return
-	} else {
-		p.last = now
 	}
+	p.last = now
 	p.drawn = true
 	if total <= 0 {
 		fmt.Fprintf(p.w, "\r%s: %d\x1b[K", p.label, done)

@@ -34,7 +34,7 @@ func main() {
 	if err := d.run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		stop()
-		os.Exit(1) //nolint:forbidigo // a command of its own
+		os.Exit(1)
 	}
 }
 
@@ -155,8 +155,8 @@ func (d *demo) check(ctx context.Context, kubeconfig, file string) (int, error) 
 
 // startCluster starts the binary and waits for the line that says that the cluster is ready.
 func startCluster(ctx context.Context, bin, kubeconfig string) (func(), time.Duration, error) {
-	start := time.Now()                                           //nolint:forbidigo // told to the reader, decides nothing
-	cmd := exec.Command(bin, "start", "--kubeconfig", kubeconfig) //nolint:gosec // our own binary
+	start := time.Now()
+	cmd := exec.Command(bin, "start", "--kubeconfig", kubeconfig)
 	var diagnostics strings.Builder
 	cmd.Stderr = &diagnostics
 	out, err := cmd.StdoutPipe()

@@ -75,7 +75,7 @@ func (g *Gen) changeNode(p *props) {
 		p.XPreserveUnknownFields = nil
 	case 8:
 		if p.Type == "object" {
-			p.XPreserveUnknownFields = ptr(true)
+			p.XPreserveUnknownFields = new(true)
 		}
 	case 9:
 		if p.Type == "object" && len(keys) > 0 {
@@ -111,37 +111,38 @@ func (g *Gen) changeNode(p *props) {
 			}
 		}
 	case 16:
-		if p.Type == "integer" {
+		switch p.Type {
+		case "integer":
 			p.Type = "number"
 			if p.Format != "" {
 				p.Format = ""
 			}
-		} else if p.Type == "number" {
+		case "number":
 			p.Type = "integer"
 		}
 	case 17:
 		if p.Type == "array" {
 			p.MaxItems, p.MinItems = nil, nil
 			if g.chance(70) {
-				p.MaxItems = ptr(int64(g.IntN(4)))
+				p.MaxItems = new(int64(g.IntN(4)))
 			}
 		}
 	case 18:
 		if p.Type == "array" {
 			p.XListType, p.XListMapKeys = nil, nil
 			if t := p.Items.Schema.Type; g.chance(70) && (t == "string" || t == "integer") {
-				p.XListType = ptr("set")
+				p.XListType = new("set")
 			}
 		}
 	case 19:
 		if p.Type == "string" {
-			p.MaxLength = ptr(int64(g.IntN(6)))
+			p.MaxLength = new(int64(g.IntN(6)))
 		}
 	case 20:
 		if p.Type == "object" {
 			p.MinProperties, p.MaxProperties = nil, nil
 			if g.chance(60) {
-				p.MaxProperties = ptr(int64(g.IntN(4)))
+				p.MaxProperties = new(int64(g.IntN(4)))
 			}
 		}
 	case 21:

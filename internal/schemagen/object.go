@@ -3,12 +3,12 @@ package schemagen
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
-	"regexp"
 )
 
 // Object returns an object of the resource, mostly as the schema wants it: kind and apiVersion are example.com/v1 Example.

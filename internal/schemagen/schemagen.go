@@ -37,8 +37,6 @@ func pick[T any](g *Gen, from []T) T { return from[g.IntN(len(from))] }
 
 func (g *Gen) chance(percent int) bool { return g.IntN(100) < percent }
 
-func ptr[T any](v T) *T { return &v }
-
 // Schema returns the schema of a resource: an object with spec and perhaps status.
 func (g *Gen) Schema() *props {
 	root := &props{Type: "object", Properties: map[string]props{"spec": *g.object(3)}}
@@ -96,10 +94,10 @@ func (g *Gen) str() *props {
 	case 2:
 		p.Format = pick(g, formats)
 	case 3:
-		p.MinLength = ptr(int64(g.IntN(3)))
-		p.MaxLength = ptr(*p.MinLength + int64(g.IntN(4)))
+		p.MinLength = new(int64(g.IntN(3)))
+		p.MaxLength = new(*p.MinLength + int64(g.IntN(4)))
 	case 4:
-		p.MaxLength = ptr(int64(g.IntN(5)))
+		p.MaxLength = new(int64(g.IntN(5)))
 		p.Pattern = pick(g, patterns)
 	}
 	return p
@@ -121,15 +119,15 @@ func (g *Gen) enum() []apiextensionsv1.JSON {
 func (g *Gen) number(kind string) *props {
 	p := &props{Type: kind}
 	if g.chance(40) {
-		p.Minimum = ptr(float64(g.IntN(7) - 3))
+		p.Minimum = new(float64(g.IntN(7) - 3))
 		p.ExclusiveMinimum = g.chance(30)
 	}
 	if g.chance(40) {
-		p.Maximum = ptr(float64(g.IntN(12) - 1))
+		p.Maximum = new(float64(g.IntN(12) - 1))
 		p.ExclusiveMaximum = g.chance(30)
 	}
 	if g.chance(12) {
-		p.MultipleOf = ptr(float64(1 + g.IntN(4)))
+		p.MultipleOf = new(float64(1 + g.IntN(4)))
 	}
 	if g.chance(8) {
 		p.Enum = []apiextensionsv1.JSON{raw(1), raw(2), raw(g.IntN(5))}
@@ -143,20 +141,20 @@ func (g *Gen) number(kind string) *props {
 func (g *Gen) array(depth int) *props {
 	p := &props{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: g.node(depth - 1)}}
 	if g.chance(30) {
-		p.MaxItems = ptr(int64(g.IntN(4)))
+		p.MaxItems = new(int64(g.IntN(4)))
 	}
 	if g.chance(30) {
-		p.MinItems = ptr(int64(g.IntN(3)))
+		p.MinItems = new(int64(g.IntN(3)))
 	}
 	item := p.Items.Schema
 	switch {
 	case g.chance(20) && (item.Type == "string" || item.Type == "integer"):
-		p.XListType = ptr("set")
+		p.XListType = new("set")
 	case g.chance(40) && item.Type == "object" && len(item.Properties) > 0:
 		for _, name := range slices.Sorted(maps.Keys(item.Properties)) {
 			c := item.Properties[name]
 			if c.Type == "string" || c.Type == "integer" {
-				p.XListType = ptr("map")
+				p.XListType = new("map")
 				p.XListMapKeys = []string{name}
 				c.Nullable = false
 				item.Properties[name] = c
@@ -174,10 +172,10 @@ func (g *Gen) array(depth int) *props {
 func (g *Gen) mapOf(depth int) *props {
 	p := &props{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: g.node(depth - 1)}}
 	if g.chance(25) {
-		p.MaxProperties = ptr(int64(g.IntN(4)))
+		p.MaxProperties = new(int64(g.IntN(4)))
 	}
 	if g.chance(25) {
-		p.MinProperties = ptr(int64(g.IntN(3)))
+		p.MinProperties = new(int64(g.IntN(3)))
 	}
 	return p
 }
@@ -200,13 +198,13 @@ func (g *Gen) object(depth int) *props {
 		}
 	}
 	if g.chance(10) {
-		p.XPreserveUnknownFields = ptr(true)
+		p.XPreserveUnknownFields = new(true)
 	}
 	if g.chance(6) {
-		p.MinProperties = ptr(int64(g.IntN(3)))
+		p.MinProperties = new(int64(g.IntN(3)))
 	}
 	if g.chance(6) {
-		p.MaxProperties = ptr(int64(1 + g.IntN(3)))
+		p.MaxProperties = new(int64(1 + g.IntN(3)))
 	}
 	if g.chance(20) {
 		g.junctor(p)
@@ -228,12 +226,12 @@ func (g *Gen) junctor(p *props) {
 		var sub props
 		switch c.Type {
 		case "string":
-			sub = props{MaxLength: ptr(int64(g.IntN(4)))}
+			sub = props{MaxLength: new(int64(g.IntN(4)))}
 			if g.chance(50) {
 				sub = props{Enum: g.enum()}
 			}
 		case "integer", "number":
-			sub = props{Minimum: ptr(float64(g.IntN(5)))}
+			sub = props{Minimum: new(float64(g.IntN(5)))}
 		default:
 			return props{Required: []string{name}}
 		}

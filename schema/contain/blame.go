@@ -76,6 +76,7 @@ func matchAt(text string, path Path) bool {
 		}
 		_, rest, ok := strings.Cut(text, "]")
 		return ok && matchAt(rest, path[1:])
+	case AnyKey:
 	}
 	for _, open := range []string{".", "["} { // any key, which may itself hold dots
 		rest, ok := strings.CutPrefix(text, open)

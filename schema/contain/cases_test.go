@@ -1,7 +1,6 @@
 package contain
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -265,7 +264,7 @@ func TestCasesOfWholeObjects(t *testing.T) {
 					t.Fatal("the new schema takes the object")
 				}
 			}
-			r := Decide(context.Background(), side(t, old), side(t, new), Options{Namespaced: true})
+			r := Decide(t.Context(), side(t, old), side(t, new), Options{Namespaced: true})
 			if r.Verdict != c.want {
 				t.Errorf("verdict %v, want %v: %+v", r.Verdict, c.want, r.Gaps)
 			}
@@ -321,7 +320,7 @@ func TestUpdatesThatCorrelateOtherwise(t *testing.T) {
 			t.Fatalf("the update is as follows, want refused %v: %v, %v", x.refused, r.Errors, err)
 		}
 	}
-	if r := Decide(context.Background(), side(t, old), side(t, new), Options{Namespaced: true}); r.Verdict == Contained {
+	if r := Decide(t.Context(), side(t, old), side(t, new), Options{Namespaced: true}); r.Verdict == Contained {
 		t.Error("called contained")
 	}
 }
@@ -363,7 +362,7 @@ func TestDecideEnds(t *testing.T) {
 		{"many branches", branches(40), branches(41), 2_000, []Verdict{NotContained, Unknown}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := Decide(context.Background(), side(t, c.old), side(t, c.new), Options{Steps: c.steps, Tries: 1})
+			r := Decide(t.Context(), side(t, c.old), side(t, c.new), Options{Steps: c.steps, Tries: 1})
 			if !slices.Contains(c.want, r.Verdict) {
 				t.Errorf("verdict %v, want one of %v", r.Verdict, c.want)
 			}

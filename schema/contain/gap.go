@@ -26,6 +26,7 @@ func (v Verdict) String() string {
 		return "contained"
 	case NotContained:
 		return "not contained"
+	case Unknown:
 	}
 	return "unknown"
 }
@@ -88,7 +89,7 @@ func (p Path) String() string {
 
 func plain(name string) bool {
 	for _, r := range name {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '$') {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '$' {
 			return false
 		}
 	}

@@ -84,6 +84,7 @@ func (p place) child(name string) place {
 		return place{kind: anything}
 	case emptied, gone:
 		return place{kind: gone}
+	case declared:
 	}
 	meta := p.hasMeta() && isMeta(name)
 	if c := p.node.Property(name); c != nil { // metadata is validated, but never pruned

@@ -1,7 +1,6 @@
 package contain
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"strconv"
@@ -35,7 +34,7 @@ func validator(t *testing.T, p *apiextensionsv1.JSONSchemaProps) *upstream.Valid
 // fine tells whether the API server accepts the object and keeps all of it.
 func fine(t *testing.T, v *upstream.Validator, obj map[string]any) (bool, string) {
 	t.Helper()
-	r, err := v.Create(context.Background(), obj)
+	r, err := v.Create(t.Context(), obj)
 	if err != nil {
 		t.Fatalf("%s: %v", show(obj), err)
 	}
@@ -114,7 +113,7 @@ func TestContainedHasNoEscape(t *testing.T) {
 		g.Rules = seed%2 == 0
 		old := g.Schema()
 		new := g.Change(old)
-		r := Decide(context.Background(), side(t, old), side(t, new), Options{Namespaced: true})
+		r := Decide(t.Context(), side(t, old), side(t, new), Options{Namespaced: true})
 		count[r.Verdict]++
 		if r.Verdict == Unknown {
 			for _, x := range r.Gaps {

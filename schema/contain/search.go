@@ -196,9 +196,12 @@ func (s *search) anyEnvelope() logic.Formula {
 	one := func(v string) logic.Formula { return logic.Enum{Values: []any{v}} }
 	return logic.And{
 		logic.Kinds(logic.Object),
-		logic.Has{Name: "apiVersion"}, logic.Prop{Name: "apiVersion", F: one(o.apiVersion())},
-		logic.Has{Name: "kind"}, logic.Prop{Name: "kind", F: one(o.kind())},
-		logic.Has{Name: "metadata"}, logic.Prop{Name: "metadata", F: logic.And{
+		logic.Has{Name: "apiVersion"},
+		logic.Prop{Name: "apiVersion", F: one(o.apiVersion())},
+		logic.Has{Name: "kind"},
+		logic.Prop{Name: "kind", F: one(o.kind())},
+		logic.Has{Name: "metadata"},
+		logic.Prop{Name: "metadata", F: logic.And{
 			logic.Kinds(logic.Object), logic.Has{Name: "name"}, logic.Prop{Name: "name", F: objectName},
 		}},
 	}
@@ -217,15 +220,19 @@ func (s *search) envelope() logic.Formula {
 	meta = append(meta, logic.Rest{Except: fields, F: logic.False})
 	return logic.And{
 		logic.Kinds(logic.Object),
-		logic.Has{Name: "apiVersion"}, logic.Prop{Name: "apiVersion", F: one(o.apiVersion())},
-		logic.Has{Name: "kind"}, logic.Prop{Name: "kind", F: one(o.kind())},
-		logic.Has{Name: "metadata"}, logic.Prop{Name: "metadata", F: meta},
+		logic.Has{Name: "apiVersion"},
+		logic.Prop{Name: "apiVersion", F: one(o.apiVersion())},
+		logic.Has{Name: "kind"},
+		logic.Prop{Name: "kind", F: one(o.kind())},
+		logic.Has{Name: "metadata"},
+		logic.Prop{Name: "metadata", F: meta},
 	}
 }
 
 // objectName is true of names of objects (NameIsDNSSubdomain in k8s.io/apimachinery/pkg/api/validation).
 var objectName = logic.And{
-	logic.Kinds(logic.String), logic.Length{Min: 1, Max: 253},
+	logic.Kinds(logic.String),
+	logic.Length{Min: 1, Max: 253},
 	logic.Pattern{Expr: `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`},
 }
 
@@ -341,6 +348,7 @@ func (c *confirmer) confirm(ctx context.Context, x *suspect, obj map[string]any)
 			return nil, "the new schema keeps the field"
 		}
 		return w, ""
+	case Refused, RefusedTransition:
 	}
 	about := x.about(w.Errors)
 	if g.Keyword == keywordRules && len(about) == 0 && len(w.Errors) > 0 {

@@ -56,6 +56,7 @@ func (t *translator) expand(p place) logic.Formula {
 		return logic.False
 	case emptied:
 		return logic.And{logic.Rest{F: logic.False}, logic.Items{F: t.accepts(place{kind: emptied, pos: atItem})}}
+	case declared:
 	}
 	n := p.node
 	out := logic.And{t.kinds(n)}
@@ -355,6 +356,7 @@ func (t *translator) nestedProperty(name string, n *schema.Node, p place, inAllO
 		return present
 	case logic.No:
 		return logic.And{logic.Or{logic.Kinds(logic.AnyKind &^ logic.Object), logic.Has{Name: name}}, present}
+	case logic.Unsure:
 	}
 	h, b := d.Hash(), n.Hash()
 	return logic.And{present, logic.Or{

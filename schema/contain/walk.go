@@ -92,27 +92,27 @@ func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
 }
 
 // walk compares the old place o with the new place n. It returns whether anything at all was found here or below.
-func (w *walker) walk(o, n place) bool {
+func (w *walker) walk(o, n place) {
 	if o.kind == gone || w.cut != "" || o.key() == n.key() && (w.moved == 0 || !w.hasTransitions(n.node)) {
-		return false
+		return
 	}
 	if w.visits++; w.visits > w.opts.maxVisits() {
 		w.cut = "the schemas have too many differing parts"
-		return true
+		return
 	}
-	before := len(w.suspects)
 	switch n.kind {
+	case declared:
 	case gone:
 		w.suspect(o, n, Gap{Keyword: "properties", Harm: Pruned}, logic.True)
-		return true
+		return
 	case anything:
-		return false
+		return
 	case emptied:
 		goal := logic.Not(w.new.accepts(n))
 		if !w.proved(o, goal) {
 			w.suspect(o, n, Gap{Keyword: "additionalProperties", Harm: Pruned}, goal)
 		}
-		return len(w.suspects) > before
+		return
 	}
 	typed := w.compareTypes(o, n)
 	w.compareDefaults(o, n)
@@ -120,7 +120,6 @@ func (w *walker) walk(o, n place) bool {
 		w.comparePieces(o, n)
 		w.compareChildren(o, n)
 	}
-	return len(w.suspects) > before
 }
 
 // compareTypes looks at type and nullable. It returns whether the types of most values differ, so that there is no point

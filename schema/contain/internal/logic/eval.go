@@ -261,7 +261,7 @@ func (u UniqueBy) equal(names []string, a, b any) bool {
 	for _, n := range names {
 		p, okp := x[n]
 		q, okq := y[n]
-		if okp != okq || okp && !(u.same(p, q) || u.Text && len(names) > 1 && sameText(p, q)) {
+		if okp != okq || okp && (!u.same(p, q) && (!u.Text || len(names) <= 1 || !sameText(p, q))) {
 			return false // several keys are compared as one object
 		}
 	}

@@ -110,8 +110,9 @@ type (
 		Neg    bool
 	}
 
-	// Has is true of objects that have the property, Lacks of those that do not.
-	Has   struct{ Name string }
+	// Has is true of objects that have the property.
+	Has struct{ Name string }
+	// Lacks is true of objects that do not have the property.
 	Lacks struct{ Name string }
 	// Prop is true of objects that lack the property or whose property is as F says.
 	Prop struct {
@@ -128,14 +129,16 @@ type (
 		Except []string
 		F      Formula
 	}
-	// AllKeys is true of objects all of whose keys are as F says; SomeKey where one is.
+	// AllKeys is true of objects all of whose keys are as F says.
 	AllKeys struct{ F Formula }
+	// SomeKey is true of objects with a key as F says.
 	SomeKey struct{ F Formula }
 	// NumProps bounds the number of properties, both ends inclusive.
 	NumProps struct{ Min, Max int64 }
 
-	// Items is true of arrays all of whose items are as F says; SomeItem where one is.
-	Items    struct{ F Formula }
+	// Items is true of arrays all of whose items are as F says.
+	Items struct{ F Formula }
+	// SomeItem is true of arrays with an item as F says.
 	SomeItem struct{ F Formula }
 	// NumItems bounds the number of items, both ends inclusive.
 	NumItems struct{ Min, Max int64 }
@@ -300,10 +303,9 @@ func notRange(k Kind, lo, hi int64, r func(a, b int64) Formula) Formula {
 
 // AnyKinds returns Kinds(k), or False for the empty set and True for the full one.
 func AnyKinds(k Kind) Formula {
-	switch k & AnyKind {
-	case 0:
+	if k &= AnyKind; k == 0 {
 		return False
-	case AnyKind:
+	} else if k == AnyKind {
 		return True
 	}
 	return Kinds(k)

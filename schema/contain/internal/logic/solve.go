@@ -173,6 +173,7 @@ func (s *Solver) solveKind(st *state, k Kind, want, depth int) ([]any, bool) {
 		return s.solveArray(st, want, depth)
 	case Object:
 		return s.solveObject(st, want, depth)
+	case AnyKind, Number, NonNull: // several kinds
 	}
 	return nil, true
 }
