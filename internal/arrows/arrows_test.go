@@ -1,0 +1,200 @@
+// Package arrows pins which packages of this module may import which. It holds one table and the test that compares it
+// with the source; it decides nothing about other modules but what a pure package must do without.
+package arrows
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "sluice.dev"
+
+// table has a row for every package of the module. Imports go upwards in it: a package may import only what stands in
+// an earlier row, so that the order of the rows is the order of the layers.
+var table = []row{
+	{pkg: "report", pure: true, why: "findings and their printers know nothing of where findings come from"},
+	{pkg: "schema", pure: true, why: "a schema as a value"},
+	{pkg: "schema/upstream", pure: true, why: "the API server's own code, without a server", may: []string{"schema"}},
+	{pkg: "schema/contain/internal/logic", pure: true, why: "formulas about JSON values, of whatever origin"},
+	{pkg: "schema/contain/internal/regular", pure: true, why: "sets of strings, of whatever origin"},
+	{
+		pkg: "schema/contain/internal/celrule", pure: true, why: "validation rules of a schema as formulas",
+		may: []string{"schema", "schema/contain/internal/logic"},
+	},
+	{
+		pkg: "schema/contain", pure: true, why: "the prover compares schemas and has its witnesses judged by upstream; what a difference means is not its business",
+		may: []string{
+			"schema", "schema/upstream",
+			"schema/contain/internal/celrule", "schema/contain/internal/logic", "schema/contain/internal/regular",
+		},
+	},
+	{
+		pkg: "compat", pure: true, why: "the rules ask the prover and write findings; nobody below knows of rules",
+		may: []string{"report", "schema", "schema/contain", "schema/upstream"},
+	},
+	{pkg: "resolve", why: "what a resolver is; the resolvers import it, never the other way round"},
+
+	{pkg: "internal/arrows", why: "reads the source of all, imports none"},
+	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
+	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
+	{
+		pkg: "internal/input", why: "reads CRDs and says where they stood; what they mean is for others",
+		may: []string{"internal/limit", "internal/yamlerr", "report"},
+	},
+	{
+		pkg: "internal/config", why: "reads the configuration and applies it to a finished report",
+		may: []string{"internal/limit", "internal/yamlerr", "report"},
+	},
+	{
+		pkg: "internal/cluster", why: "reads a live API server; an object's fate is upstream's to say",
+		may: []string{"schema/upstream"},
+	},
+	{
+		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
+		may: []string{"compat", "internal/cluster", "internal/config", "internal/input", "report"},
+	},
+	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},
+
+	{pkg: "internal/kube", why: "puts manifests into a cluster, for tests and the demo"},
+	{pkg: "internal/schemagen", why: "random schemas know nothing of the prover that they attack"},
+	{pkg: "internal/clustertest/binary", why: "builds the local cluster with nothing but the go command"},
+	{pkg: "internal/clustertest/build", why: "builds the local cluster ahead of the tests", may: []string{"internal/clustertest/binary"}},
+	{pkg: "internal/clustertest", why: "starts the local cluster for a test, whatever it tests", may: []string{"internal/clustertest/binary"}},
+	{
+		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",
+		may: []string{"internal/clustertest/binary", "internal/kube"},
+	},
+	{
+		pkg: "internal/bench", why: "measures the parts one by one and the command as a whole",
+		may: []string{"compat", "internal/cli", "internal/input", "internal/schemagen", "report", "schema/contain", "schema/upstream"},
+	},
+}
+
+// row says what one package may import. Paths are relative to the module.
+type row struct {
+	pkg string
+	why string   // what the package is for, which is why the list is as short as it is
+	may []string // the packages of this module that it may import, besides helpers in its tests
+	// pure packages take values and return values. The rule is about what they import themselves: the API server's
+	// libraries bring client-go and cobra along, which nobody calls.
+	pure bool
+}
+
+// helpers may be imported by the tests of any package.
+var helpers = []string{"internal/clustertest", "internal/kube", "internal/schemagen"}
+
+// impure are packages, with all below them, that a pure package does not import outside its tests.
+var impure = []string{
+	"flag", "github.com/spf13/cobra", "github.com/spf13/pflag", "k8s.io/client-go", "log", "net/http", "os",
+	"sigs.k8s.io/controller-runtime", module + "/internal",
+}
+
+func TestImportsAreAsTheTableSays(t *testing.T) {
+	known := map[string]bool{}
+	for _, r := range table {
+		for _, p := range r.may {
+			if !known[p] {
+				t.Errorf("the row of %s allows %s, which has no earlier row: imports go one way only", r.pkg, p)
+			}
+		}
+		if known[r.pkg] {
+			t.Errorf("%s has two rows", r.pkg)
+		}
+		known[r.pkg] = true
+	}
+
+	found := map[string]bool{}
+	for _, p := range packages(t) {
+		path := strings.TrimPrefix(p.ImportPath, module+"/")
+		found[path] = true
+		i := slices.IndexFunc(table, func(r row) bool { return r.pkg == path })
+		if i < 0 {
+			t.Errorf("%s has no row: add one to table in internal/arrows/arrows_test.go, after the packages that it imports", path)
+			continue
+		}
+		r := table[i]
+		for _, imp := range p.Imports {
+			if own, ok := strings.CutPrefix(imp, module+"/"); ok && !slices.Contains(r.may, own) {
+				t.Errorf("%s imports %s, which its row does not allow (%s)", path, own, r.why)
+			}
+			if r.pure && slices.ContainsFunc(impure, func(dir string) bool { return under(imp, dir) }) {
+				t.Errorf("%s imports %s, but is to be pure: no cluster, network, file, environment or flag (%s)", path, imp, r.why)
+			}
+		}
+		for _, imp := range slices.Concat(p.TestImports, p.XTestImports) {
+			own, ok := strings.CutPrefix(imp, module+"/")
+			if ok && own != path && !slices.Contains(r.may, own) && !slices.Contains(helpers, own) {
+				t.Errorf("a test of %s imports %s, which neither its row nor the list of helpers allows (%s)", path, own, r.why)
+			}
+		}
+	}
+	for _, r := range table {
+		if !found[r.pkg] {
+			t.Errorf("%s has a row, but is no package of the module: remove the row", r.pkg)
+		}
+	}
+}
+
+func under(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// listed is what go list says of a package.
+type listed struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+// packages returns every package of the module, the files of end-to-end tests included.
+func packages(t *testing.T) []listed {
+	t.Helper()
+	root := strings.TrimSpace(string(command(t, ".", "list", "-m", "-f", "{{.Dir}}")))
+	touch(t, root)
+	dec := json.NewDecoder(bytes.NewReader(command(t, root, "list", "-tags", "e2e",
+		"-json=ImportPath,Imports,TestImports,XTestImports", "./...")))
+	var out []listed
+	for {
+		var p listed
+		switch err := dec.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			return out
+		case err != nil:
+			t.Fatal(err)
+		}
+		out = append(out, p)
+	}
+}
+
+// touch reads the module's directories, because go test repeats an earlier result unless something changed in what
+// this process itself has read, and the source is read by go list.
+func touch(t *testing.T, root string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func command(t *testing.T, dir string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.Bytes())
+	}
+	return out
+}
