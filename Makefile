@@ -74,6 +74,10 @@ fuzz: ## run every fuzz target for FUZZTIME
 	  for f in $$(grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z0-9]+' $$dir/*_test.go | sed 's/func //'); do \
 	    echo "== $$dir $$f"; $(GO) test $$dir -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -parallel 2; done; done
 
+.PHONY: mutants
+mutants: ## seed faults into the code, one at a time: the tests catch each (MUTANTS=regexp for some)
+	$(GO) run ./internal/mutants -run '$(MUTANTS)'
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin .cache

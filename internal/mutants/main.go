@@ -1,0 +1,63 @@
+// Command mutants shows that the tests can fail: it seeds the faults of a table into the code, one at a time, and runs the
+// tests that have to catch each. The working tree is not touched: the go command sees a changed copy of one file through
+// its overlay.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"time"
+)
+
+func main() {
+	run := flag.String("run", "", "try only the faults whose file or text matches this `regexp`")
+	verbose := flag.Bool("v", false, "print what the failing tests say, and which packages are tested")
+	near := flag.Bool("near", false, "ask only the tests of the package that has the fault: quick, and stricter")
+	limit := flag.Duration("limit", 3*time.Minute, "how long the tests of one package may take; a fault that makes them hang is caught")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	out := bufio.NewWriter(os.Stdout)
+	err := try(ctx, &runner{dir: ".", limit: *limit, verbose: *verbose, near: *near, out: out}, *run)
+	if err := errors.Join(err, out.Flush()); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		stop()
+		os.Exit(1) //nolint:forbidigo // a command of its own, outside cmd
+	}
+}
+
+func try(ctx context.Context, r *runner, pattern string) error {
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return err
+	}
+	return r.all(ctx, choose(faults(), re))
+}
+
+// faults is the table, in the order of the numbers.
+func faults() []fault {
+	var out []fault
+	for _, part := range [][]fault{schemaFaults, translateFaults, proofFaults, logicFaults, regularFaults, ruleFaults, upstreamFaults, compatFaults, reportFaults} {
+		out = append(out, part...)
+	}
+	for i := range out {
+		out[i].number = i + 1
+	}
+	return out
+}
+
+func choose(all []fault, re *regexp.Regexp) []fault {
+	var out []fault
+	for _, f := range all {
+		if re.MatchString(f.file) || re.MatchString(f.broken) {
+			out = append(out, f)
+		}
+	}
+	return out
+}

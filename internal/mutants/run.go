@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// runner tries faults in the module in dir.
+type runner struct {
+	dir string
+	// limit is how long the tests of one package may take.
+	limit   time.Duration
+	verbose bool
+	// near: only the first of the packages is asked.
+	near bool
+	out  interface {
+		io.Writer
+		Flush() error
+	}
+}
+
+// errSurvived is the error for faults that no test catches.
+var errSurvived = errors.New("faults that no test catches")
+
+// all tries the faults, one at a time, and prints a line for each. The error wraps errSurvived where one was not caught, and
+// errTable where one does not fit the code; then the others are tried all the same.
+func (r *runner) all(ctx context.Context, chosen []fault) error {
+	if len(chosen) == 0 {
+		return errors.New("no fault matches")
+	}
+	g, err := load(ctx, r.dir)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp) //nolint:errcheck // nothing to be done about it
+	var errs []error
+	caught, start := 0, time.Now() //nolint:forbidigo // a command that tells how long it takes
+	for i := range chosen {
+		f := &chosen[i]
+		began := time.Now() //nolint:forbidigo // as above
+		o, err := r.one(ctx, g, f, tmp)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+			o = outcome{by: "ERROR: does not fit the code"}
+		case o.caught:
+			caught++
+		default:
+			o.by = "SURVIVED"
+		}
+		r.line(f, o, time.Since(began))
+	}
+	fmt.Fprintf(r.out, "\n%d of %d caught, in %s\n", caught, len(chosen), time.Since(start).Round(time.Second))
+	if n := len(chosen) - caught - len(errs); n > 0 {
+		errs = append(errs, fmt.Errorf("%d %w", n, errSurvived))
+	}
+	return errors.Join(errs...)
+}
+
+// line prints a row: number, seconds, what caught the fault, its file, and what it breaks.
+func (r *runner) line(f *fault, o outcome, took time.Duration) {
+
+	fmt.Fprintf(r.out, "%3d  %5.1f s  %-34s  %s\n", f.number, took.Seconds(), f.file, f.broken)
+	fmt.Fprintf(r.out, "              %s\n", o.by)
+	r.out.Flush() //nolint:errcheck // the last Flush tells
+}
+
+// outcome says what became of a fault.
+type outcome struct {
+	caught bool
+	by     string // the package and the first failing test
+}
+
+// one tries a fault. The error wraps errTable where the fault does not fit the code.
+func (r *runner) one(ctx context.Context, g *graph, f *fault, tmp string) (outcome, error) {
+	text, err := f.apply(r.dir)
+	if err != nil {
+		return outcome{}, err
+	}
+	overlay, err := r.overlay(f, text, tmp)
+	if err != nil {
+		return outcome{}, err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "./"+path.Dir(f.file)) //nolint:gosec // of the table
+	build.Dir = r.dir
+	if msg, err := build.CombinedOutput(); err != nil {
+		return outcome{}, fmt.Errorf("%w: fault %d (%s) does not compile: %w\n%s", errTable, f.number, f.broken, err, indent(strings.TrimSpace(string(msg))))
+	}
+	tests := f.tests
+	if tests == nil {
+		tests = g.testsOf(f.file)
+	}
+	if r.near {
+		tests = tests[:min(1, len(tests))]
+	}
+	for _, pkg := range tests {
+		if r.verbose {
+			fmt.Fprintf(r.out, "     testing %s\n", pkg)
+			r.out.Flush() //nolint:errcheck // the last Flush tells
+		}
+		o, err := r.test(ctx, pkg, overlay)
+		if err != nil {
+			return outcome{}, fmt.Errorf("%w: fault %d (%s): %w", errTable, f.number, f.broken, err)
+		}
+		if o.caught || ctx.Err() != nil {
+			return o, nil
+		}
+	}
+	return outcome{}, nil
+}
+
+// overlay writes the changed file and the overlay that names it, and returns the path of the latter.
+func (r *runner) overlay(f *fault, text []byte, tmp string) (string, error) {
+	root, err := filepath.Abs(r.dir)
+	if err != nil {
+		return "", err
+	}
+	changed := filepath.Join(tmp, path.Base(f.file))
+	if err := os.WriteFile(changed, text, 0o600); err != nil {
+		return "", err
+	}
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, filepath.FromSlash(f.file)): changed}})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(tmp, "overlay.json")
+	return name, os.WriteFile(name, list, 0o600)
+}
+
+// event is one line of go test -json (go doc test2json).
+type event struct {
+	Action, Test, Output, FailedBuild string
+}
+
+// test runs the tests of one package up to the first failure. The error tells of tests that do not compile.
+func (r *runner) test(ctx context.Context, pkg, overlay string) (outcome, error) {
+	// go test itself ends what goes on for a minute longer than its timeout.
+	ctx, cancel := context.WithTimeout(ctx, r.limit+5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-vet=off", "-failfast", "-overlay", overlay, "-timeout", r.limit.String(), "./"+pkg) //nolint:gosec // of the table
+	cmd.Dir = r.dir
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return outcome{}, err
+	}
+	if err := cmd.Start(); err != nil {
+		return outcome{}, err
+	}
+	o, failed := r.read(stdout, pkg)
+	err = cmd.Wait()
+	switch {
+	case failed != "" || err != nil && !o.caught && ctx.Err() == nil:
+		return outcome{}, fmt.Errorf("the tests of %s cannot be run: %v\n%s", pkg, err, indent(failed+stderr.String()))
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return outcome{caught: true, by: pkg + ": hangs"}, nil
+	}
+	return o, nil
+}
+
+// read reads what go test -json prints: which test failed first, and what the compiler says where the tests do not compile.
+func (r *runner) read(stdout io.Reader, pkg string) (o outcome, failed string) {
+	hangs := false
+	lines := bufio.NewReader(stdout)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var e event
+		if json.Unmarshal(line, &e) == nil {
+			switch e.Action {
+			case "output":
+				hangs = hangs || strings.HasPrefix(e.Output, "panic: test timed out after")
+				if r.verbose {
+					fmt.Fprint(r.out, e.Output)
+				}
+			case "build-output":
+				failed += e.Output
+			case "fail":
+				switch {
+				case e.FailedBuild != "":
+					return o, failed + "does not compile\n" + drain(lines)
+				case hangs:
+					o = outcome{caught: true, by: pkg + ": hangs"}
+				case !o.caught:
+					o = outcome{caught: true, by: strings.TrimSpace(pkg + " " + e.Test)}
+				}
+			}
+		}
+		if err != nil {
+			return o, ""
+		}
+	}
+}
+
+// drain reads the rest, so that the writer is not held up.
+func drain(r io.Reader) string {
+	_, err := io.Copy(io.Discard, r)
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}

@@ -1,0 +1,112 @@
+package main
+
+// compatFaults are those of the rules about CRDs.
+var compatFaults = []fault{
+	{
+		file: "compat/comparison.go", old: `add(c.old.Status.StoredVersions...)`, new: `add()`,
+		broken: "status.storedVersions is ignored",
+	},
+	{
+		file: "compat/comparison.go", old: `to != nil && (from.Served || c.isStored(from.Name)) {`, new: `to != nil && from.Served {`,
+		broken: "versions that are only stored are not compared",
+	},
+	{
+		file: "compat/comparison.go", old: `return d != nil && d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter`,
+		new:    `return d != nil && d.Spec.Conversion != nil`,
+		broken: "conversion: None that is written out is taken for a webhook",
+	},
+	{
+		file: "compat/comparison.go", old: `ps[i].props = keepAll(ps[i].props, 0)`, new: `ps[i].props = keepAll(ps[i].props, schema.MaxDepth)`,
+		broken: "spec.preserveUnknownFields keeps fields only at the root",
+	},
+	{
+		file: "compat/change.go", old: `if !p.to.Served && g.Harm != contain.Pruned {`, new: `if !p.to.Served {`,
+		broken: "data that is lost in a version that is stored and not served is not told",
+	},
+	{
+		file: "compat/change.go", old: `f.Outcome, f.Reason = report.Undecided, ch.Reason`, new: `f.Outcome, f.Reason = report.Note, ch.Reason`,
+		broken: "an undecided change is told as a note, which fails nothing",
+	},
+	{
+		file: "compat/change.go", old: `if g.Keyword == "default" && g.Before == nil {`, new: `if g.Keyword == "default" && g.After == nil {`,
+		broken: "a default that is removed is only warned of, and one that is added fails",
+	},
+	{
+		file: "compat/change.go", old: `case w == nil || w.Stuck:
+		case w.WritersOnly:`, new: `case w == nil:
+		case w.WritersOnly || w.Stuck:`,
+		broken: "objects that are stuck are told at the level of writers refused",
+	},
+	{
+		file: "compat/same.go", old: ` && a.ExclusiveMaximum == b.ExclusiveMaximum`, new: ``,
+		broken: "a maximum that becomes exclusive is taken for an edit of texts",
+	},
+	{
+		file: "compat/comparison.go", old: `return !slices.ContainsFunc(c.storedVersions(), func(v string) bool { return find(c.newParts, v) == nil })`, new: `return true`,
+		broken: "a CRD that did not change passes though it lacks a version that is stored",
+	},
+	{
+		file: "compat/check.go", old: `v = report.IsUndecided`, new: `v = report.Safe`,
+		broken: "a CRD with an undecided change is called safe",
+	},
+	{
+		file: "compat/check.go", old: `f.Level, f.Severity = "", report.Fail`, new: `f.Level, f.Severity = "", report.Warn`,
+		broken: "an undecided change does not fail",
+	},
+	{
+		file: "compat/check.go", old: `if s, _ := f.Level.Default(); s == report.Fail {`, new: `if s, _ := f.Level.Default(); s != report.Fail {`,
+		broken: "what only warns makes a CRD unsafe, and what fails does not",
+	},
+	{
+		file: "compat/refusal.go", old: `if len(fresh) > 0 || len(frame) > 0 {`, new: `if len(frame) > 0 {`,
+		broken: "what the API server refuses in schemas is not told",
+	},
+	{
+		file: "compat/refusal.go", old: `if q == nil || depth > 100 || len(p.XValidations) > 0 || p.Default != nil`, new: `if q == nil || depth > 100 || p.Default != nil`,
+		broken: "properties that a rule speaks of are cut out before the rule is compiled",
+	},
+	{
+		file: "compat/refusal.go", old: `n.Status.StoredVersions = append(slices.Clone(stored), s.Name)`, new: `n.Status.StoredVersions = stored`,
+		broken: "the new storage version is missing from the new CRD's status",
+	},
+	{
+		file: "compat/readers.go", old: `minus(n.Enum, o.Enum)`, new: `minus(o.Enum, n.Enum)`,
+		broken: "enum values that are removed are told as added",
+	},
+	{
+		file: "compat/rule_versions_contradict.go", old: `if !c.both() || converts(c.new) {`, new: `if !c.both() || !converts(c.old) {`,
+		broken: "contradictions between versions under conversion None are not told",
+	},
+	{
+		file: "compat/rule_versions_contradict.go", old: `return c.Keyword != "required" || c.old.Property(c.Detail) != nil`, new: `return true`,
+		broken: "a field that one version demands and the other does not know is told as a contradiction",
+	},
+	{
+		file: "compat/rule_storage_version_changed.go", old: `stuck := g.Harm == contain.Refused && (same == nil || !same.Served)`, new: `stuck := g.Harm == contain.Refused && same == nil`,
+		broken: "objects are stuck in the new storage version and it is not told, where the old version is still there and not served",
+	},
+	{
+		file: "compat/rule_conversion_webhook_dropped.go", old: `if p.Served || c.isStored(p.Name) {`, new: `if p.Served {`,
+		broken: "versions that are only stored are forgotten when a webhook is dropped",
+	},
+	{
+		file: "compat/rule_stored_version_removed.go", old: `f.Level = report.RefusedByAPIServer`, new: `f.Level = report.DataLost`,
+		broken: "a stored version that the API server refuses to drop is told at a lower level",
+	},
+	{
+		file: "compat/rule_served_version_removed.go", old: `range served(c.oldParts) {`, new: `range c.oldParts {`,
+		broken: "a version that nobody could use is told as gone",
+	},
+	{
+		file: "compat/rule_scale_subresource_changed.go", old: `tell("labelSelectorPath", orEmpty(o.LabelSelectorPath), orEmpty(n.LabelSelectorPath))`, new: `_ = orEmpty`,
+		broken: "a label selector path that is gone is not told",
+	},
+	{
+		file: "compat/rule_printer_column_changed.go", old: ` && o.Type == n.Type`, new: ``,
+		broken: "a printer column whose type changed is not told",
+	},
+	{
+		file: "compat/rule_crd_refused_by_api_server.go", old: `about(e, "spec.scope") && o.Scope != n.Scope && n.Scope != "" ||`, new: `about(e, "spec.scope") ||`,
+		broken: "a scope that is no scope is not told, because that is left to a rule about its change",
+	},
+}

@@ -1,0 +1,163 @@
+package main
+
+// logicFaults are those of the solver.
+var logicFaults = []fault{
+	{
+		file: "schema/contain/internal/logic/state.go", old: `if st.length.Min > st.length.Max {`, new: `if st.length.Min >= st.length.Max {`,
+		broken: "strings of one exact length are taken for impossible",
+	},
+	{
+		file: "schema/contain/internal/logic/state.go", old: `if st.ints.Lo > st.ints.Hi {`, new: `if st.ints.Lo >= st.ints.Hi {`,
+		broken: "an integer that is fixed is taken for impossible",
+	},
+	{
+		file: "schema/contain/internal/logic/state.go", old: `if slices.Contains(st.lacks, f.Name) || int64(len(st.has)) > st.numProps.Max {`,
+		new:    `if slices.Contains(st.lacks, f.Name) || int64(len(st.has)) >= st.numProps.Max {`,
+		broken: "an object with as many properties as it may have is taken for impossible",
+	},
+	{
+		file: "schema/contain/internal/logic/state.go", old: `return r.Lo > r.Hi || r.Lo == r.Hi && (r.LoOpen || r.HiOpen)`,
+		new:    `return r.Lo == r.Hi && (r.LoOpen || r.HiOpen)`,
+		broken: "two ranges of floats that lie apart are taken to meet",
+	},
+	{
+		file: "schema/contain/internal/logic/state.go", old: `out.Lo, out.LoOpen = o.Lo, o.LoOpen`, new: `out.Lo = o.Lo`,
+		broken: "an inclusive bound becomes exclusive because a lower one was",
+	},
+	{
+		file: "schema/contain/internal/logic/state.go", old: `return st.only(String, st.length.Min >= f.Min && st.length.Max <= f.Max,`, new: `return st.only(String, st.length.Min >= f.Min,`,
+		broken: "a disjunct about the length of strings counts as entailed whatever its maximum is",
+	},
+	{
+		file: "schema/contain/internal/logic/state.go", old: `case contradicted && st.kinds&^k == 0:`, new: `case contradicted:`,
+		broken: "a disjunct that cannot hold of one kind is dropped for all",
+	},
+	{
+		file: "schema/contain/internal/logic/state.go", old: `return l.Neg == f.Neg
+			}
+		}
+		st.lazy`, new: `return true
+			}
+		}
+		st.lazy`,
+		broken: "a formula and its negation do not contradict each other",
+	},
+	{
+		file: "schema/contain/internal/logic/state.go", old: `if !u.Neg && f.Neg && u.By.implies(f.By) ||`, new: `if !u.Neg && f.Neg && f.By.implies(u.By) ||`,
+		broken: "that items differ by one key is taken to follow from that they differ by two",
+	},
+	{
+		file: "schema/contain/internal/logic/formula.go", old: `return And{Kinds(Object), Has{f.Name}, Prop{f.Name, Not(f.F)}}`, new: `return And{Kinds(Object), Prop{f.Name, Not(f.F)}}`,
+		broken: "a property that is left out is taken for a wrong one",
+	},
+	{
+		file: "schema/contain/internal/logic/formula.go", old: `HiOpen: !f.LoOpen})`, new: `HiOpen: f.LoOpen})`,
+		broken: "the negation of an inclusive minimum has the minimum in it",
+	},
+	{
+		file: "schema/contain/internal/logic/formula.go", old: `r(max(hi+1, 0), Unbounded))`, new: `r(max(hi+2, 0), Unbounded))`,
+		broken: "the negation of a maximum is off by one",
+	},
+	{
+		file: "schema/contain/internal/logic/formula.go", old: `out = append(out, IntRange{math.MinInt64, f.Lo - 1})`, new: `out = append(out, IntRange{math.MinInt64, f.Lo - 2})`,
+		broken: "the negation of a minimum of integers is off by one",
+	},
+	{
+		file: "schema/contain/internal/logic/solve.go", old: `s.fail("values nest too deeply")
+		return nil, false`, new: `s.fail("values nest too deeply")
+		return nil, true`,
+		broken: "a value that would nest too deeply is taken for impossible",
+	},
+	{
+		file: "schema/contain/internal/logic/solve.go", old: `complete = complete && none
+		if len(out) >= want {
+			break
+		}
+	}
+	return out, complete
+}
+
+// split`, new: `complete = none
+		if len(out) >= want {
+			break
+		}
+	}
+	return out, complete
+}
+
+// split`,
+		broken: "that the last kind of value is impossible is taken for a proof for all",
+	},
+	{
+		file: "schema/contain/internal/logic/solve.go", old: `for i, d := range or {`, new: `for i, d := range or[:len(or)-1] {`,
+		broken: "the last disjunct is never tried",
+	},
+	{
+		file: "schema/contain/internal/logic/solve.go", old: `candidates = append(candidates, int64(r[0])) //`, new: `_ = r //`,
+		broken: "that 65 passes for the enum value A is forgotten",
+	},
+	{
+		file: "schema/contain/internal/logic/solve.go", old: `return out, len(st.floatMult) == 0`, new: `return out, true`,
+		broken: "floats that are cut to an enum's integer are taken for all tried though multipleOf asks for others",
+	},
+	{
+		file: "schema/contain/internal/logic/numbers.go", old: `s.fail("no integer found in a large range")
+	}
+	return out, false`, new: `s.fail("no integer found in a large range")
+	}
+	return out, true`,
+		broken: "the integers that were tried are taken for all there are",
+	},
+	{
+		file: "schema/contain/internal/logic/numbers.go", old: `if exact && math.Ceil(r.Lo) > math.Floor(r.Hi) {`, new: `if integral && math.Ceil(r.Lo) > math.Floor(r.Hi) {`,
+		broken: "that almost integral numbers count as integral is forgotten",
+	},
+	{
+		file: "schema/contain/internal/logic/numbers.go", old: `s.fail("no integral number found")
+		return nil, false`, new: `s.fail("no integral number found")
+		return nil, true`,
+		broken: "integral numbers are taken for the only ones that count as integral",
+	},
+	{
+		file: "schema/contain/internal/logic/array.go", old: `complete = hi == 1 //`, new: `complete = true //`,
+		broken: "items that have to be one are taken for all there are to try",
+	},
+	{
+		file: "schema/contain/internal/logic/array.go", old: `if duplicates && hi < 2 {`, new: `if duplicates && hi <= 2 {`,
+		broken: "a list of two equal items is taken for impossible",
+	},
+	{
+		file: "schema/contain/internal/logic/array.go", old: `return nil, none && len(distinct) == 1 && apart(base, distinct)`, new: `return nil, none`,
+		broken: "that no further item differs from those at hand is taken for a proof that fewer are possible",
+	},
+	{
+		file: "schema/contain/internal/logic/object.go", old: `for _, name := range st.mentioned() {
+		if try(name) {`, new: `for _, name := range st.mentioned()[:0] {
+		if try(name) {`,
+		broken: "an optional property cannot be the one that an undeclared property has to be",
+	},
+	{
+		file: "schema/contain/internal/logic/object.go", old: `return nil, none && len(st.someRests) == 1`, new: `return nil, none`,
+		broken: "that a second property finds no place next to the first is taken for a proof",
+	},
+	{
+		file: "schema/contain/internal/logic/eval.go", old: `n := int64(utf8.RuneCountInString(v))`, new: `n := int64(max(len(v), utf8.RuneCountInString(v)))`,
+		broken: "strings are measured in bytes",
+	},
+	{
+		file: "schema/contain/internal/logic/eval.go", old: `return reflect.DeepEqual(have.Convert(want).Interface(), e)`, new: `return reflect.DeepEqual(v, e)`,
+		broken: "1.0 does not equal the enum value 1",
+	},
+	{
+		file: "schema/contain/internal/logic/eval.go", old: `u.Defaults != "" || v.Defaults != "" || `, new: ``,
+		broken: "items that differ before defaulting are taken to differ after it",
+	},
+	{
+		file: "schema/contain/internal/logic/eval.go", old: `if okp != okq || okp && !(`, new: `if okp && okq && !(`,
+		broken: "a list-map item without a key equals every other",
+	},
+	{
+		file: "schema/contain/internal/logic/eval.go", old: `if r.LoOpen && v <= r.Lo || v < r.Lo {`, new: `if v < r.Lo {`,
+		broken: "an exclusive lower bound takes the bound itself",
+	},
+}

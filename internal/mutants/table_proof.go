@@ -1,0 +1,162 @@
+package main
+
+// proofFaults are those of the comparison: the walk over two schemas, the search for witnesses, what is made of both.
+var proofFaults = []fault{
+	{
+		file: "schema/contain/walk.go", old: `return r.None
+}`, new: `return len(r.Models) == 0
+}`,
+		broken: "a local proof that gave up is taken for a proof",
+	},
+	{
+		file: "schema/contain/walk.go", old: `if o.kind == gone || w.cut != ""`, new: `if o.kind == gone || n.kind == gone || w.cut != ""`,
+		broken: "what the new schema prunes is passed over",
+	},
+	{
+		file: "schema/contain/walk.go", old: `w.cut = "the schemas have too many differing parts"
+		return true`, new: `return false`,
+		broken: "a spent budget of places is taken for a proof",
+	},
+	{
+		file: "schema/contain/walk.go", old: `if n.pos == atProperty && !n.node.Nullable {`, new: `if n.pos == atItem && !n.node.Nullable {`,
+		broken: "nullable that is removed is not noticed",
+	},
+	{
+		file: "schema/contain/walk.go", old: `return o.HasDefault == n.HasDefault && reflect`, new: `return !n.HasDefault || reflect`,
+		broken: "a default that is removed is not noticed",
+	},
+	{
+		file: "schema/contain/walk.go", old: `w.walk(o.rest(), n.rest())`, new: `w.walk(n.rest(), n.rest())`,
+		broken: "additionalProperties is not compared",
+	},
+	{
+		file: "schema/contain/walk.go", old: `w.walk(o.item(), n.item())`, new: `w.walk(n.item(), n.item())`,
+		broken: "items is not compared",
+	},
+	{
+		file: "schema/contain/walk.go", old: `w.suspects[len(w.suspects)-1].whole = logic.Not(w.new.accepts(n))`, new: `found = true`,
+		broken: "what the walk passed over below a type that differs is not proven",
+	},
+	{
+		file: "schema/contain/walk.go", old: `if o.may("array") || w.old.letsListsThrough(o) {`, new: `if o.may("array") {`,
+		broken: "the items of lists that pass for strings with a format are not compared",
+	},
+	{
+		file: "schema/contain/walk.go", old: `if n.node.Type == "" || !typed {`, new: `if !typed {`,
+		broken: "below a place that says no type nothing is compared",
+	},
+	{
+		file: "schema/contain/search.go", old: `p.reason = "stopped: " + err.Error()
+		return true`, new: `return false`,
+		broken: "a context that is done is taken for a proof",
+	},
+	{
+		file: "schema/contain/search.go", old: `p.reason = tooMuch
+		return true`, new: `return false`,
+		broken: "the spent budget of the whole comparison is taken for a proof",
+	},
+	{
+		file: "schema/contain/search.go", old: `return !r.None
+}`, new: `return len(r.Models) > 0
+}`,
+		broken: "Unknown is taken for Contained: a search that gave up counts as a proof",
+	},
+	{
+		file: "schema/contain/search.go", old: `if r.None { // of the simple`, new: `if false { // of the simple`,
+		broken: "what holds for objects with simple metadata is taken to hold for all",
+	},
+	{
+		file: "schema/contain/search.go", old: `return nil, "the new schema accepts the candidates"`, new: `return w, ""`,
+		broken: "a witness that the new schema accepts is reported",
+	},
+	{
+		file: "schema/contain/search.go", old: `if len(before.Errors) > 0 {`, new: `if len(before.Errors) > 9 {`,
+		broken: "a witness that the old schema refuses is reported",
+	},
+	{
+		file: "schema/contain/search.go", old: `if !matchesPath(g.Path, w.PrunedPaths) {`, new: `if len(w.PrunedPaths) > 9 {`,
+		broken: "a witness of which the new schema drops nothing is reported as pruned",
+	},
+	{
+		file: "schema/contain/search.go", old: `c.new.TouchUpdate(ctx, stored, c.new.Ratchets())`, new: `c.new.TouchUpdate(ctx, stored, false)`,
+		broken: "ratcheting is ignored: what it tolerates is told as stuck",
+	},
+	{
+		file: "schema/contain/search.go", old: `w.WritersOnly = true
+		return ""`, new: `return ""`,
+		broken: "an object whose stored form is accepted is told as stuck",
+	},
+	{
+		file: "schema/contain/contain.go", old: `if g.Verdict == NotContained || r.Verdict == Contained {`, new: `if g.Verdict == NotContained {`,
+		broken: "Unknown is taken for Contained",
+	},
+	{
+		file: "schema/contain/contain.go", old: `if s.cut != "" {`, new: `if s.cut != "" && len(r.Gaps) > 0 {`,
+		broken: "a comparison that was cut short is taken for Contained",
+	},
+	{
+		file: "schema/contain/contain.go", old: `w.cut = strange(old.Node, new.Node)`, new: `w.cut = strange(old.Node, old.Node)`,
+		broken: "keywords of the new schema that are not modelled are overlooked",
+	},
+	{
+		file: "schema/contain/strange.go", old: `{{n.Items, n.Additional, n.Not}, n.AllOf, n.AnyOf, n.OneOf}`, new: `{{n.Items, n.Additional, n.Not}, n.AllOf, n.AnyOf}`,
+		broken: "keywords that are not modelled are overlooked in oneOf",
+	},
+	{
+		file: "schema/contain/patterns.go", old: `case regular.Unknown:
+			return nil, false`, new: `case regular.Unknown:
+			return nil, true`,
+		broken: "an automaton that grew too large is taken for a proof that no string matches",
+	},
+	{
+		file: "schema/contain/patterns.go", old: `regular.Complement(c))`, new: `c)`,
+		broken: "a pattern that must not match has to match",
+	},
+	{
+		file: "schema/contain/patterns.go", old: `regular.LengthBetween(length.Min, length.Max)`, new: `regular.LengthBetween(length.Min, max(length.Min, length.Max-1))`,
+		broken: "the longest strings that maxLength allows are not looked at",
+	},
+	{
+		file: "schema/contain/patterns.go", old: `int64(len([]rune(s)))`, new: `int64(len(s))`,
+		broken: "candidates for strings are measured in bytes",
+		tests:  []string{"schema/contain"},
+	},
+	{
+		file: "schema/contain/transition.go", old: `err != nil || r.Refused() {
+		return nil
+	}
+	r, err`, new: `err != nil {
+		return nil
+	}
+	r, err`,
+		broken: "an update that the old schema refuses too is reported as a witness",
+	},
+	{
+		file: "schema/contain/updates.go", old: ` || o.node.MapType != n.node.MapType`, new: ``,
+		broken: "that x-kubernetes-map-type changes what oldSelf is, is forgotten",
+	},
+	{
+		file: "schema/contain/updates.go", old: `optional(q) == optional(r) && `, new: ``,
+		broken: "a transition rule that loses optionalOldSelf is taken for the same",
+	},
+	{
+		file: "schema/contain/updates.go", old: `!sameDefault(c.Node, d) || `, new: ``,
+		broken: "a transition rule is taken for the same though the default of what it speaks of changed",
+	},
+	{
+		file: "schema/contain/strip.go", old: `XListMapKeys: p.XListMapKeys, XListType: p.XListType, `, new: ``,
+		broken: "rules alone are asked without the list keys by which oldSelf is found",
+	},
+	{
+		file: "schema/contain/probe.go", old: `equal := logic.Unique{Neg: true}`, new: `equal := logic.Unique{}`,
+		broken: "lists with equal items are never tried against a rule",
+	},
+	{
+		file: "schema/contain/blame.go", old: `ok && (rest == "" || !plain(rest[:1]) || strings.HasSuffix(prefix, "]")) && matchAt`, new: `ok && matchAt`,
+		broken: "what is said about replicasMax is taken to be about replicas",
+	},
+	{
+		file: "schema/contain/blame.go", old: `path = append(path, Step{Field, g.Detail})`, new: `path = append(path, Step{AnyKey, ""})`,
+		broken: "any missing property is taken for the one that became required",
+	},
+}

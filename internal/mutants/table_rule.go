@@ -1,0 +1,112 @@
+package main
+
+// ruleFaults are those of the translation of validation rules.
+var ruleFaults = []fault{
+	{
+		file: "schema/contain/internal/celrule/compare.go", old: `tr, fa := m.compareConst(o.flip(), x)`, new: `tr, fa := m.compareConst(o, x)`,
+		broken: "5 > self is read as self > 5",
+	},
+	{
+		file: "schema/contain/internal/celrule/num.go", old: `return sign >= 0`, new: `return sign > 0`,
+		broken: ">= is read as >",
+	},
+	{
+		file: "schema/contain/internal/celrule/num.go", old: `return num{i: s}, (y >= 0) == (s >= x)`, new: `return num{i: s}, true`,
+		broken: "an addition that overflows is no error",
+	},
+	{
+		file: "schema/contain/internal/celrule/num.go", old: `case op == '-' && flipped:
+		down = true`, new: `case op == '-' && flipped:
+		down = false`,
+		broken: "10 - self is taken to grow with self",
+	},
+	{
+		file: "schema/contain/internal/celrule/num.go", old: `case n.dbl && !m.dbl && n.d > math.MaxInt64:
+		return 1`, new: `case n.dbl && !m.dbl && n.d > math.MaxInt64:
+		return -1`,
+		broken: "a double beyond all integers is less than them",
+	},
+	{
+		file: "schema/contain/internal/celrule/translate.go", old: `return boolV{and(a.t, b.t), or(a.f, b.f)}, nil`, new: `return boolV{and(a.t, b.t), and(a.f, b.f)}, nil`,
+		broken: "a && b is false only where both are",
+	},
+	{
+		file: "schema/contain/internal/celrule/translate.go", old: `return boolV{or(and(c.t, a.t), and(c.f, b.t)), or(and(c.t, a.f), and(c.f, b.f))}, nil`,
+		new:    `return boolV{or(and(c.t, a.t), and(not(c.t), b.t)), or(and(c.t, a.f), and(c.f, b.f))}, nil`,
+		broken: "c ? a : b is b where c is an error",
+	},
+	{
+		file: "schema/contain/internal/celrule/translate.go", old: `if s.Spine.Nullable {`, new: `if s.Spine.Nullable && s.Root {`,
+		broken: "a rule refuses null at a nullable place",
+	},
+	{
+		file: "schema/contain/internal/celrule/quantify.go", old: `return or(c, q.wrap(s, logic.False)), nil`, new: `return c, nil`,
+		broken: "all() is not true of an empty list",
+	},
+	{
+		file: "schema/contain/internal/celrule/quantify.go", old: `return or(and(atom, t), and(not(atom), f)), nil`, new: `return or(and(atom, t), f), nil`,
+		broken: "a statement about outer values is not assumed false in the second case",
+	},
+	{
+		file: "schema/contain/internal/celrule/strings.go", old: "p += `\\z`", new: "p += ``",
+		broken: "a part of a string that has to equal a constant may go on after it",
+	},
+	{
+		file: "schema/contain/internal/celrule/strings.go", old: `return matching(s.ref, start+c), true`, new: `return matching(s.ref, c), true`,
+		broken: "startsWith is read as contains",
+	},
+	{
+		file: "schema/contain/internal/celrule/strings.go", old: "return matching(s.ref, c+`\\z`), true", new: "return matching(s.ref, c+`(?m:$)`), true",
+		broken: "endsWith finds ends of lines",
+	},
+	{
+		file: "schema/contain/internal/celrule/unique.go", old: `if p.Node.HasDefault || !rawEqualBelow(p.Node, depth+1) {`, new: `if !rawEqualBelow(p.Node, depth+1) {`,
+		broken: "objects that differ before defaulting are taken to differ for ==",
+	},
+	{
+		file: "schema/contain/internal/celrule/unique.go", old: `case lo == 2 && hi >= maxSize:`, new: `case lo >= 2 && hi >= maxSize:`,
+		broken: "three equal items are taken for two",
+	},
+	{
+		file: "schema/contain/internal/celrule/sum.go", old: `atLeast(len(fs)-int(hi), fs)`, new: `atLeast(len(fs)-int(hi)-1, fs)`,
+		broken: "at most one of several may be two",
+	},
+	{
+		file: "schema/contain/internal/celrule/canon.go", old: `p := &printer{dyn: usesDyn(e)}
+	return p`, new: `p := &printer{dyn: false}
+	return p`,
+		broken: "rules with dyn() are put into a form that means something else",
+	},
+	{
+		file: "schema/contain/internal/celrule/canon.go", old: `return p.less(e.args[1], e.args[0], !neg)`, new: `return p.less(e.args[1], e.args[0], neg)`,
+		broken: "a <= b has the normal form of b < a",
+	},
+	{
+		file: "schema/contain/internal/celrule/parts.go", old: `if o == ge || o == lt {`, new: `if o == gt || o == le {`,
+		broken: "strings that equal the constant are on the wrong side of > and >=",
+	},
+	{
+		file: "schema/contain/internal/celrule/parts.go", old: `strconv.FormatInt(lo-1, 10)`, new: `strconv.FormatInt(lo, 10)`,
+		broken: "a string with one separator has one part",
+	},
+	{
+		file: "schema/contain/internal/celrule/opaque.go", old: `leaf(at, logic.And{logic.Opaque{ID: "F " + id}, logic.Opaque{ID: "T " + id, Neg: true}}),`,
+		new:    `leaf(at, logic.Opaque{ID: "T " + id, Neg: true}),`,
+		broken: "a part that is not understood is false where it is not true, though it may be an error",
+	},
+	{
+		file: "schema/contain/internal/celrule/macro.go", old: `return and(b.atLeast(lo), not(b.atLeast(hi+1)))`, new: `return and(b.atLeast(lo), not(b.atLeast(hi+2)))`,
+		broken: "the size of a filtered list may be one more than it may",
+	},
+	{
+		file: "schema/contain/internal/celrule/equal.go", old: `beyond, rest = size.within(0, int64(i)), size.within(int64(i)+1, maxSize)`,
+		new:    `beyond, rest = size.within(0, int64(i)-1), size.within(int64(i), maxSize)`,
+		broken: "an index behind the last item is not outside of the list",
+	},
+	{
+		file: "schema/contain/internal/celrule/quick.go", old: `a := p.binary(0)
+	p.expect(":")`, new: `a := p.expr()
+	p.expect(":")`,
+		broken: "the fast parser takes more than the grammar of CEL for the middle of c ? a : b",
+	},
+}

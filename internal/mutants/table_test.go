@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// The table is held against the code by every run of the tests, so that it does not rot between two runs of the faults.
+func TestEveryFaultFitsTheCode(t *testing.T) {
+	all := faults()
+	if len(all) < 40 {
+		t.Errorf("%d faults, and at least 40 are wanted", len(all))
+	}
+	seen := map[string]int{}
+	for _, f := range all {
+		if _, err := f.apply(root); err != nil {
+			t.Error(err)
+		}
+		if n, twice := seen[f.file+f.old+f.new]; twice {
+			t.Errorf("fault %d is fault %d once more", f.number, n)
+		}
+		seen[f.file+f.old+f.new] = f.number
+		if strings.HasSuffix(f.broken, ".") {
+			t.Errorf("fault %d: %q ends with a full stop", f.number, f.broken)
+		}
+		for _, pkg := range f.tests {
+			if info, err := os.Stat(filepath.Join(root, pkg)); err != nil || !info.IsDir() {
+				t.Errorf("fault %d names the package %s, which is none", f.number, pkg)
+			}
+		}
+	}
+}
