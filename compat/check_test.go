@@ -97,6 +97,14 @@ func versions(vs ...string) string {
 	return b.String()
 }
 
+const webhook = `
+conversion:
+  strategy: Webhook
+  webhook:
+    conversionReviewVersions: [v1]
+    clientConfig: {service: {name: widget-webhook, namespace: widgets}}
+`
+
 func TestWhichVersionsAreCompared(t *testing.T) {
 	const loose, tight, other = "type: string", "type: string, maxLength: 3", "type: integer"
 	const more, less = "type: object, properties: {a: {type: string}, b: {type: string}}", "type: object, properties: {a: {type: string}}"
@@ -179,6 +187,27 @@ func TestWhichVersionsAreCompared(t *testing.T) {
 			[]string{"storage-version-changed", "version-unserved"},
 		},
 		{
+			"the strategy None that is written out converts nothing",
+			"conversion: {strategy: None}\n" + versions("v1 served,storage "+loose, "v2 none "+loose),
+			"conversion: {strategy: None}\n" + versions("v1 served,storage "+loose, "v2 served "+tight), nil,
+			[]string{"versions-contradict"},
+		},
+		{
+			"a field that one version demands and the other does not know is no contradiction",
+			versions("v1 served,storage "+less, "v2 none "+less), versions("v1 served,storage "+less, "v2 served "+more+", required: [b]"), nil,
+			[]string{},
+		},
+		{
+			"a field that one version demands and both know is one",
+			versions("v1 served,storage "+more, "v2 none "+more), versions("v1 served,storage "+more, "v2 served "+more+", required: [b]"), nil,
+			[]string{"versions-contradict"},
+		},
+		{
+			"without its webhook a version that is only stored is not converted",
+			webhook + versions("v1 storage "+more, "v2 served "+less), versions("v1 none "+more, "v2 served,storage "+less), nil,
+			[]string{"storage-version-changed", "conversion-webhook-dropped"},
+		},
+		{
 			"no version is served",
 			versions("v1 storage " + loose), versions("v1 storage " + tight), nil,
 			[]string{},
@@ -194,6 +223,36 @@ func TestWhichVersionsAreCompared(t *testing.T) {
 				for _, f := range got.Findings {
 					t.Logf("%s %s: %s", f.Rule, f.Version, f.Message)
 				}
+			}
+		})
+	}
+}
+
+func TestWhatStandsAroundTheSchema(t *testing.T) {
+	version := func(more string) string { return "versions: [{name: v1, served: true, storage: true, " + more + "}]" }
+	scale := func(more string) string {
+		return version("subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas" + more + "}}")
+	}
+	column := func(more string) string {
+		return version("additionalPrinterColumns: [{name: Age, jsonPath: .metadata.creationTimestamp, " + more + "}]")
+	}
+	for _, tt := range []struct {
+		name     string
+		old, new string
+		rules    []string
+	}{
+		{"a label selector path that is gone", scale(", labelSelectorPath: .status.selector"), scale(""), []string{"scale-subresource-changed"}},
+		{"another label selector path", scale(", labelSelectorPath: .status.selector"), scale(", labelSelectorPath: .status.labels"), []string{"scale-subresource-changed"}},
+		{"a new label selector path", scale(""), scale(", labelSelectorPath: .status.selector"), []string{}},
+		{"another type of a column", column("type: date"), column("type: string"), []string{"printer-column-changed"}},
+		{"another format of a column", column("type: integer, format: int32"), column("type: integer, format: int64"), []string{"printer-column-changed"}},
+		{"a column's description", column("type: date"), column("type: date, description: how old it is"), []string{}},
+		{"no scope", "scope: Namespaced", "scope: ''", []string{"crd-refused-by-api-server", "scope-changed"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := check(t, patched(t, tt.old), patched(t, tt.new))
+			if diff := cmp.Diff(tt.rules, slices.Compact(ruleIDs(got.Findings))); diff != "" {
+				t.Errorf("rules (-want +got):\n%s", diff)
 			}
 		})
 	}

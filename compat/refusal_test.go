@@ -44,6 +44,7 @@ func TestTheShortWayFindsWhatTheLongWayFinds(t *testing.T) {
 		"a bad default that stays while another goes": {
 			"num: {type: integer, default: x}\nm: {type: integer, default: y}", "num: {type: integer, default: x}\nm: {type: integer, default: 1}",
 		},
+		"a bad default that goes":      {"num: {type: string}\nm: {type: integer, default: y}", "num: {type: string}"},
 		"not structural on both sides": {"num: {properties: {a: {type: string}}}", "num: {properties: {a: {type: string}}}\nm: {type: string}"},
 		"list keys that are not there": {"num: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object}}", "num: {type: array, items: {type: object}}"},
 		"a rule about what did not change": {

@@ -160,6 +160,7 @@ func TestParseRefuses(t *testing.T) {
 			{18, []string{"crd must be a text"}},
 			{22, []string{"2027-02-30"}},
 		}},
+		{"a suppression with a date and without a reason", ownHead + "suppressions:\n- crd: a\n  expires: 2027-01-31\n", []mistake{{4, []string{"must give its reason"}}}},
 		{"documents that contradict each other", ownHead + "mode: warn\nlevels: {cosmetic: off}\nrules: {pattern-changed: off}\n---\n" + ownHead + "mode: error\nlevels: {cosmetic: fail}\nrules: {pattern-changed: warn}\n", []mistake{
 			{9, []string{"mode is error here", "warn at f:3"}}, {10, []string{"cosmetic", "f:4"}}, {11, []string{"pattern-changed", "f:5"}},
 		}},

@@ -62,12 +62,14 @@ var compatFaults = []fault{
 		broken: "what the API server refuses in schemas is not told",
 	},
 	{
-		file: "compat/refusal.go", old: `if q == nil || depth > 100 || len(p.XValidations) > 0 || p.Default != nil`, new: `if q == nil || depth > 100 || p.Default != nil`,
-		broken: "properties that a rule speaks of are cut out before the rule is compiled",
+		file: "compat/refusal.go", old: `out.Properties[name] = sub
+`, new: `out.Properties[name] = props{Type: sub.Type}
+`,
+		broken: "what is wrong with a property that goes is cut out before the old CRD is validated",
 	},
 	{
-		file: "compat/refusal.go", old: `n.Status.StoredVersions = append(slices.Clone(stored), s.Name)`, new: `n.Status.StoredVersions = stored`,
-		broken: "the new storage version is missing from the new CRD's status",
+		file: "compat/refusal.go", old: `Status: apiextensionsv1.ConditionTrue}`, new: `Status: apiextensionsv1.ConditionFalse}`,
+		broken: "the old CRD is taken for one that was never established, whose names may change",
 	},
 	{
 		file: "compat/readers.go", old: `minus(n.Enum, o.Enum)`, new: `minus(o.Enum, n.Enum)`,

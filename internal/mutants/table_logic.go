@@ -21,8 +21,8 @@ var logicFaults = []fault{
 		broken: "two ranges of floats that lie apart are taken to meet",
 	},
 	{
-		file: "schema/contain/internal/logic/state.go", old: `out.Lo, out.LoOpen = o.Lo, o.LoOpen`, new: `out.Lo = o.Lo`,
-		broken: "an inclusive bound becomes exclusive because a lower one was",
+		file: "schema/contain/internal/logic/state.go", old: `(r.Lo > o.Lo || r.Lo == o.Lo && (r.LoOpen || !o.LoOpen))`, new: `r.Lo >= o.Lo`,
+		broken: "an inclusive bound is taken to entail an exclusive one",
 	},
 	{
 		file: "schema/contain/internal/logic/state.go", old: `return st.only(String, st.length.Min >= f.Min && st.length.Max <= f.Max,`, new: `return st.only(String, st.length.Min >= f.Min,`,
