@@ -44,8 +44,8 @@ var ruleFaults = []fault{
 		broken: "all() is not true of an empty list",
 	},
 	{
-		file: "schema/contain/internal/celrule/quantify.go", old: `return or(and(atom, t), and(not(atom), f)), nil`, new: `return or(and(atom, t), f), nil`,
-		broken: "a statement about outer values is not assumed false in the second case",
+		file: "schema/contain/internal/celrule/quantify.go", old: `return or(and(atom, t), and(not(atom), f)), nil`, new: `return or(and(atom, t), and(not(atom), t)), nil`,
+		broken: "a statement about outer values is assumed true where it is false, too",
 	},
 	{
 		file: "schema/contain/internal/celrule/strings.go", old: "p += `\\z`", new: "p += ``",
@@ -64,8 +64,8 @@ var ruleFaults = []fault{
 		broken: "objects that differ before defaulting are taken to differ for ==",
 	},
 	{
-		file: "schema/contain/internal/celrule/unique.go", old: `case lo == 2 && hi >= maxSize:`, new: `case lo >= 2 && hi >= maxSize:`,
-		broken: "three equal items are taken for two",
+		file: "schema/contain/internal/celrule/unique.go", old: `if !items.IsRequired(name) {`, new: `if items.IsRequired(name) {`,
+		broken: "that comparing items by a key that one lacks is an error, is forgotten",
 	},
 	{
 		file: "schema/contain/internal/celrule/sum.go", old: `atLeast(len(fs)-int(hi), fs)`, new: `atLeast(len(fs)-int(hi)-1, fs)`,

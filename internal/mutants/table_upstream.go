@@ -15,7 +15,7 @@ var upstreamFaults = []fault{
 		broken: "exclusiveMaximum is ignored for floats",
 	},
 	{
-		file: "schema/upstream/value.go", old: `length := int64(utf8.RuneCountInString(s))`, new: `length := int64(len(s))`,
+		file: "schema/upstream/value.go", old: `length := int64(utf8.RuneCountInString(s))`, new: `length := int64(max(len(s), utf8.RuneCountInString(s)))`,
 		broken: "strings are measured in bytes",
 	},
 	{

@@ -245,6 +245,12 @@ var cases = []struct {
 		new:  `{type: object, properties: {spec: {x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: integer, maximum: 4}}}}}`,
 		want: NotContained, escapes: `{"spec": {"a": 7}}`,
 	},
+	{
+		name: "a rule that always holds, where it is no error",
+		old:  `{type: object, properties: {spec: {type: string}}}`,
+		new:  `{type: object, properties: {spec: {type: string, x-kubernetes-validations: [{rule: "self.split('/')[1] == 'a' || !(self.split('/')[1] == 'a')"}]}}}`,
+		want: NotContained, escapes: `{"spec": "x"}`,
+	},
 }
 
 func TestCasesOfWholeObjects(t *testing.T) {

@@ -32,7 +32,7 @@ var stringRules = []string{
 	`self.s.upperAscii().endsWith('É')`,
 	`('x' + self.s).startsWith('xa')`, `('x' + self.s) == 'xab'`, `(self.s + 'x').endsWith('bx')`, `(self.s + 'x').endsWith('x')`,
 	`('x' + self.s + 'y') in ['xy', 'xaby', 'ab']`, `('ab' + self.s).startsWith('ac')`, `size('x' + self.s) > 2`,
-	`self.s.contains('a.b')`, `self.s.startsWith('.')`, `self.s.endsWith('$')`, `self.s.matches('a.b')`, `self.s.matches('(?i)^AB$')`,
+	`self.s.contains('a.b')`, `self.s.startsWith('.')`, `self.s.endsWith('$')`, `self.s.endsWith('b')`, `self.s.startsWith('b')`, `self.s.matches('a.b')`, `self.s.matches('(?i)^AB$')`,
 	`self.s in ['', 'ab', '5']`, `!(self.s in ['', 'ab', '5'])`, `self.s > 'a'`, `self.s <= 'ab'`,
 	`!format.dns1123Label().validate(self.s).hasValue()`, `format.dns1123Subdomain().validate(self.s).hasValue()`,
 	`!format.dns1035Label().validate(self.s).hasValue()`, `!format.labelValue().validate(self.s).hasValue()`,
@@ -72,6 +72,9 @@ func TestStringRulesAgreeWithUpstream(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	var values []any
 	for _, s := range stringPieces {
+		values = append(values, map[string]any{"s": s})
+	}
+	for _, s := range []string{"b\n", "\nb", "b\na", "a\nb"} { // a line's ends are not the string's
 		values = append(values, map[string]any{"s": s})
 	}
 	for range 500 {
