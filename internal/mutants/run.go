@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -41,6 +42,9 @@ func (r *runner) all(ctx context.Context, chosen []fault) error {
 	}
 	g, err := load(ctx, r.dir)
 	if err != nil {
+		return err
+	}
+	if err := r.baseline(ctx, g, chosen); err != nil {
 		return err
 	}
 	tmp, err := os.MkdirTemp("", "mutants-")
@@ -75,6 +79,36 @@ func (r *runner) all(ctx context.Context, chosen []fault) error {
 	return errors.Join(errs...)
 }
 
+// baseline says whether the tests that will be asked pass without any fault; otherwise nothing would be shown.
+func (r *runner) baseline(ctx context.Context, g *graph, chosen []fault) error {
+	args := []string{"test", "-vet=off"}
+	for i := range chosen {
+		for _, pkg := range r.tests(g, &chosen[i]) {
+			if !slices.Contains(args, "./"+pkg) {
+				args = append(args, "./"+pkg)
+			}
+		}
+	}
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // of the table
+	cmd.Dir = r.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("the tests do not pass without any fault: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// tests returns the packages that have to catch a fault.
+func (r *runner) tests(g *graph, f *fault) []string {
+	tests := f.tests
+	if tests == nil {
+		tests = g.testsOf(f.file)
+	}
+	if r.near {
+		tests = tests[:min(1, len(tests))]
+	}
+	return tests
+}
+
 // line prints a row: number, seconds, what caught the fault, its file, and what it breaks.
 func (r *runner) line(f *fault, o outcome, took time.Duration) {
 
@@ -104,14 +138,7 @@ func (r *runner) one(ctx context.Context, g *graph, f *fault, tmp string) (outco
 	if msg, err := build.CombinedOutput(); err != nil {
 		return outcome{}, fmt.Errorf("%w: fault %d (%s) does not compile: %w\n%s", errTable, f.number, f.broken, err, indent(strings.TrimSpace(string(msg))))
 	}
-	tests := f.tests
-	if tests == nil {
-		tests = g.testsOf(f.file)
-	}
-	if r.near {
-		tests = tests[:min(1, len(tests))]
-	}
-	for _, pkg := range tests {
+	for _, pkg := range r.tests(g, f) {
 		if r.verbose {
 			fmt.Fprintf(r.out, "     testing %s\n", pkg)
 			r.out.Flush() //nolint:errcheck // the last Flush tells

@@ -140,7 +140,7 @@ var translateFaults = []fault{
 		broken: "the kind of an embedded resource may be one longer than it may",
 	},
 	{
-		file: "schema/contain/formats.go", old: `"k8sshortname": {34,`, new: `"k8sshortname": {33,`,
+		file: "schema/contain/formats.go", old: `upstream.LibraryVersion(t.opts.KubeVersion)`, new: `orDefault(t.opts.KubeVersion, upstream.LibraryVersion(nil))`,
 		broken: "a format is checked by a version that does not know it yet",
 	},
 	{

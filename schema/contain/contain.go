@@ -7,7 +7,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/version"
-	"k8s.io/apiserver/pkg/cel/environment"
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
@@ -57,13 +56,6 @@ type Result struct {
 	// Gaps are in the order of the walk: by path, then keyword. Gaps that only change defaults (Redefaulted) do not make
 	// the verdict anything but Contained: everything is still accepted and kept.
 	Gaps []Gap
-}
-
-func (o *Options) kubeVersion() *version.Version {
-	if o.KubeVersion == nil {
-		return environment.DefaultCompatibilityVersion()
-	}
-	return o.KubeVersion
 }
 
 func orDefault[T comparable](v, d T) T {

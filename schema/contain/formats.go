@@ -7,11 +7,12 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 
 	"sluice.dev/schema"
+	"sluice.dev/schema/upstream"
 )
 
 // formats lists the string formats that the API server checks, without hyphens, with the minor version of Kubernetes 1
-// that brought each and a few strings of it (k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go). All
-// other formats accept everything.
+// whose library brought each and a few strings of it (k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go).
+// An API server checks it from the version after that on: see [upstream.LibraryVersion]. All other formats accept everything.
 var formats = map[string]struct {
 	since   uint
 	samples []string
@@ -51,7 +52,7 @@ func (t *translator) effectiveFormat(n *schema.Node) string {
 	}
 	name := strings.ReplaceAll(n.Format, "-", "")
 	f, ok := formats[name]
-	if !ok || !t.opts.kubeVersion().AtLeast(version.MajorMinor(1, f.since)) {
+	if !ok || !upstream.LibraryVersion(t.opts.KubeVersion).AtLeast(version.MajorMinor(1, f.since)) {
 		return ""
 	}
 	return name

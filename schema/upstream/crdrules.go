@@ -17,7 +17,7 @@ import (
 // rulesTooNew says which rules of crd an API server of an older version than the linked libraries does not understand: those
 // that use a part of the CEL library that came later. Rules that old has are let off. nil stands for no old CRD.
 func rulesTooNew(crd, old *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (field.ErrorList, error) {
-	library := libraryVersion(kube)
+	library := LibraryVersion(kube)
 	if !library.LessThan(environment.DefaultCompatibilityVersion()) {
 		return nil, nil
 	}

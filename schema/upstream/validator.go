@@ -105,7 +105,7 @@ func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err e
 	if err := checkSchema(props, 0); err != nil {
 		return nil, err
 	}
-	library := libraryVersion(o.KubeVersion)
+	library := LibraryVersion(o.KubeVersion)
 	v = &Validator{opts: o, props: props, apiVersion: o.Group + "/" + o.Version, compiled: &ruleCache{}}
 	var internal *apiextensions.JSONSchemaProps
 	if props != nil {
@@ -160,9 +160,9 @@ func (v *Validator) Ratchets() bool {
 	return v.opts.KubeVersion == nil || v.opts.KubeVersion.AtLeast(ratchetingSince)
 }
 
-// libraryVersion is the version whose formats and CEL library an API server takes in new definitions: that of its
+// LibraryVersion is the version whose formats and CEL library an API server takes in new definitions: that of its
 // predecessor, so that it can be rolled back (environment.DefaultCompatibilityVersion). nil stands for the linked libraries.
-func libraryVersion(kube *version.Version) *version.Version {
+func LibraryVersion(kube *version.Version) *version.Version {
 	if kube == nil || kube.Minor() == 0 {
 		return environment.DefaultCompatibilityVersion()
 	}
