@@ -43,6 +43,7 @@ var table = []row{
 	{pkg: "resolve", why: "what a resolver is; the resolvers import it, never the other way round"},
 
 	{pkg: "internal/arrows", why: "reads the source of all, imports none"},
+	{pkg: "internal/mutants", why: "breaks the source of all in a copy and runs their tests, imports none"},
 	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
 	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
 	{
