@@ -35,7 +35,7 @@ $(GOLANGCI):
 
 .PHONY: lint
 lint: $(GOLANGCI) ## golangci-lint (the main module: localcluster would need all of Kubernetes type-checked, a quarter of an hour)
-	$(GOLANGCI) run $(PKGS)
+	$(GOLANGCI) run --allow-parallel-runners $(PKGS)
 
 .PHONY: unit
 unit: ## unit, golden and property tests, no cluster

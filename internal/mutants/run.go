@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,9 @@ type runner struct {
 		Flush() error
 	}
 }
+
+// errTests is for tests that fail without a test that failed.
+var errTests = errors.New("the go command failed")
 
 // errSurvived is the error for faults that no test catches.
 var errSurvived = errors.New("faults that no test catches")
@@ -89,7 +93,7 @@ func (r *runner) baseline(ctx context.Context, g *graph, chosen []fault) error {
 			}
 		}
 	}
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // of the table
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = r.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("the tests do not pass without any fault: %w\n%s", err, out)
@@ -111,10 +115,9 @@ func (r *runner) tests(g *graph, f *fault) []string {
 
 // line prints a row: number, seconds, what caught the fault, its file, and what it breaks.
 func (r *runner) line(f *fault, o outcome, took time.Duration) {
-
 	fmt.Fprintf(r.out, "%3d  %5.1f s  %-34s  %s\n", f.number, took.Seconds(), f.file, f.broken)
 	fmt.Fprintf(r.out, "              %s\n", o.by)
-	r.out.Flush() //nolint:errcheck // the last Flush tells
+	r.out.Flush() //nolint:errcheck,gosec // the last Flush tells
 }
 
 // outcome says what became of a fault.
@@ -141,14 +144,17 @@ func (r *runner) one(ctx context.Context, g *graph, f *fault, tmp string) (outco
 	for _, pkg := range r.tests(g, f) {
 		if r.verbose {
 			fmt.Fprintf(r.out, "     testing %s\n", pkg)
-			r.out.Flush() //nolint:errcheck // the last Flush tells
+			r.out.Flush() //nolint:errcheck,gosec // the last Flush tells
 		}
 		o, err := r.test(ctx, pkg, overlay)
 		if err != nil {
 			return outcome{}, fmt.Errorf("%w: fault %d (%s): %w", errTable, f.number, f.broken, err)
 		}
-		if o.caught || ctx.Err() != nil {
+		if o.caught {
 			return o, nil
+		}
+		if ctx.Err() != nil {
+			return o, ctx.Err()
 		}
 	}
 	return outcome{}, nil
@@ -199,7 +205,7 @@ func (r *runner) test(ctx context.Context, pkg, overlay string) (outcome, error)
 	err = cmd.Wait()
 	switch {
 	case failed != "" || err != nil && !o.caught && ctx.Err() == nil:
-		return outcome{}, fmt.Errorf("the tests of %s cannot be run: %v\n%s", pkg, err, indent(failed+stderr.String()))
+		return outcome{}, fmt.Errorf("the tests of %s cannot be run: %w\n%s", pkg, cmp.Or(err, errTests), indent(failed+stderr.String()))
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return outcome{caught: true, by: pkg + ": hangs"}, nil
 	}

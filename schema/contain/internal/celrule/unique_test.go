@@ -49,7 +49,8 @@ func TestComparisonsOfItemsAgreeWithUpstream(t *testing.T) {
 			rules = append(rules, l+".all(x, "+l+".exists_one(y, x.k == y.k && x.v == y.v))")
 		}
 		var values []any
-		for _, v := range decode(t, "["+text+"]").([]any) {
+		list, _ := decode(t, "["+text+"]").([]any)
+		for _, v := range list {
 			values = append(values, map[string]any{name: v})
 		}
 		for _, rule := range rules {
