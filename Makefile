@@ -10,6 +10,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X sluice.dev/internal/cli.sluiceVersion=$(VERSION)
 CORPUS ?= $(wildcard $(CURDIR)/../shared/corpus)
 PKGS := ./...
+PARTS ?=
 
 .PHONY: help
 help: ## list the targets
@@ -64,8 +65,8 @@ demo: build cluster ## the main job on a real API server, told step by step
 	$(GO) run ./internal/demo --sluice bin/sluice
 
 .PHONY: bench
-bench: build ## tables of truth and speed (CORPUS=dir for the real upgrades)
-	SLUICE_CORPUS='$(CORPUS)' $(GO) run ./internal/bench --sluice bin/sluice
+bench: build ## tables of truth and speed (CORPUS=dir for the real upgrades, PARTS=objects,speed for some only)
+	SLUICE_CORPUS='$(CORPUS)' $(GO) run ./internal/bench --sluice bin/sluice --only '$(PARTS)'
 
 FUZZTIME ?= 30s
 .PHONY: fuzz

@@ -67,6 +67,7 @@ func parts() []part {
 	return []part{
 		// Before this process has grown: a child's peak memory counts what its parent had when it was started.
 		{"process", "Speed of `sluice check` as a process", process},
+		{"objects", "Stored objects checked against a real API server", objects},
 		{"corpus", "Truth: real upgrades", corpusTruth},
 		{"generated", "Truth: generated schemas", generatedTruth},
 		{"speed", "Speed of the comparison, in one process", speed},
@@ -107,6 +108,12 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 		return 0
 	}
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}
+
+func median(d []time.Duration) time.Duration {
+	d = slices.Clone(d)
+	slices.Sort(d)
+	return quantile(d, 0.5)
 }
 
 // peakMemory returns the peak resident memory of this process in MiB, or 0 where the system does not tell.

@@ -88,6 +88,10 @@ func Start(t testing.TB, options ...Option) *Cluster {
 	return c
 }
 
+// Launch starts a cluster for a program that is no test. The caller stops it; it also ends with the program. ctx bounds the
+// start.
+func Launch(ctx context.Context, options ...Option) (*Cluster, error) { return start(ctx, options) }
+
 // Config returns a configuration of its own for the administrator, without client-side throttling (QPS -1).
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
