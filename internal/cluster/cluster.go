@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,11 +62,22 @@ func For(config *rest.Config) (*Cluster, error) {
 	c.NegotiatedSerializer = serializer.WithoutConversionCodecFactory{CodecFactory: scheme.Codecs}
 	c.QPS = -1 // requests are one after the other
 	c.UserAgent = "sluice"
+	c.DisableCompression = c.DisableCompression || onThisMachine(c.Host)
 	client, err := rest.RESTClientFor(c)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoAccess, err)
 	}
 	return &Cluster{rest: client, host: c.Host}, nil
+}
+
+// onThisMachine tells whether a URL leads to this machine: packing there costs more than it saves.
+func onThisMachine(host string) bool {
+	u, err := url.Parse(host)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // Host returns the address of the API server.
@@ -122,20 +132,21 @@ func (c *Cluster) CRDs(ctx context.Context) ([]*apiextensionsv1.CustomResourceDe
 	return out, nil
 }
 
-// requestTimeout bounds one request.
-const requestTimeout = time.Minute
-
 func (c *Cluster) raw(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errSlow)
 	defer cancel()
+	b, err := c.request(path, query).DoRaw(ctx)
+	return b, orCause(ctx, explain(err))
+}
+
+func (c *Cluster) request(path string, query url.Values) *rest.Request {
 	r := c.rest.Get().AbsPath(path).SetHeader("Accept", "application/json")
 	for k, vs := range query {
 		for _, v := range vs {
 			r.Param(k, v)
 		}
 	}
-	b, err := r.DoRaw(ctx)
-	return b, explain(err)
+	return r
 }
 
 // explain gives errors of access a common mark and a short text.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,6 +119,39 @@ func (v *Validator) TouchUpdate(ctx context.Context, stored map[string]any, ratc
 	return v.update(ctx, nil, stored, how{ratchet: ratchet, touch: true})
 }
 
+// Judgement is what becomes of a stored object.
+type Judgement struct {
+	// Dropped are the paths that are pruned when the object is read, sorted.
+	Dropped []string
+	// Defaulted is set where reading fills in a default, Changed where it changes the object in any other way than by that and
+	// by pruning (a null that the schema does not allow is dropped, metadata are evened out).
+	Defaulted, Changed bool
+	// Strict are the errors of [Validator.TouchUpdate] without ratcheting, Ratcheted those with it: always fewer, or the same.
+	Strict, Ratcheted field.ErrorList
+}
+
+// Judge is [Validator.Read], and [Validator.TouchUpdate] without and with ratcheting, at the price of about one of them.
+// stored is not changed. The error says why there is no verdict.
+func (v *Validator) Judge(ctx context.Context, stored map[string]any) (j Judgement, err error) {
+	defer recovered(&err)
+	if err := checkObject(stored); err != nil {
+		return Judgement{}, err
+	}
+	old, err := v.decode(stored, fromStorage)
+	if err != nil {
+		return Judgement{}, err
+	}
+	j.Dropped, j.Defaulted = old.pruned, old.defaulted
+	j.Changed = !old.clean && len(old.pruned) == 0 && !old.defaulted && !reflect.DeepEqual(old.object, stored)
+	strict, err := v.updateRead(ctx, nil, old, how{touch: true})
+	if err != nil || !strict.Refused() {
+		return j, err // what passes without ratcheting passes with it
+	}
+	ratcheted, err := v.updateRead(ctx, nil, old, how{touch: true, ratchet: true})
+	j.Strict, j.Ratcheted = strict.Errors, ratcheted.Errors
+	return j, err
+}
+
 // TouchUpdateFrom is TouchUpdate for an object that is stored in the version of another validator, under conversion strategy
 // None: it is read in that version, converted, and updated in this one.
 func (v *Validator) TouchUpdateFrom(ctx context.Context, from *Validator, stored map[string]any, ratchet bool) (Result, error) {
@@ -154,6 +188,11 @@ func (v *Validator) update(ctx context.Context, obj, stored map[string]any, h ho
 	if err != nil {
 		return Result{}, fmt.Errorf("stored object: %w", err)
 	}
+	return v.updateRead(ctx, obj, old, h)
+}
+
+// updateRead is update for a stored object that was read. It may put that into a namespace, and changes nothing else of it.
+func (v *Validator) updateRead(ctx context.Context, obj map[string]any, old decoded, h how) (res Result, err error) {
 	uOld := &unstructured.Unstructured{Object: old.object}
 	v.place(uOld)
 

@@ -1,0 +1,169 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"net/url"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+const (
+	// pageBytes is what a page should be long. The server holds a page in memory, whatever we do.
+	pageBytes = 4 << 20
+	// firstPage and maxPage are the numbers of objects per request: of the first one, when their size is not known, and at
+	// most.
+	firstPage = 50
+	maxPage   = 5000
+	// maxTries is how often a page is asked for when the connection breaks off within it, or when the server has forgotten
+	// the state that it belongs to.
+	maxTries = 3
+	// maxEmpty is how many pages without objects are borne in a row.
+	maxEmpty = 100
+)
+
+// ErrExpired is wrapped by errors that mean: the listing took longer than the server keeps the state that it began with, and
+// the server offers no way to go on.
+var ErrExpired = errors.New("the server no longer has the state that the listing began with")
+
+// pager lists objects page by page.
+type pager struct {
+	c    *Cluster
+	path string
+	// size fixes the number of objects per page; 0 means that it follows their size in bytes.
+	size int
+	// item gets each object; see readList. page is called after each page with the number of objects that remain, or -1.
+	item func([]byte) error
+	page func(remaining int64) error
+
+	limit int
+	seed  maphash.Seed
+	// renewed counts how often the listing went on with a newer state of the server.
+	renewed int
+}
+
+// run lists all objects, once each.
+func (p *pager) run(ctx context.Context) error {
+	p.seed = maphash.MakeSeed()
+	if p.limit = p.size; p.limit <= 0 {
+		p.limit = firstPage
+	}
+	token, empty, expired := "", 0, 0
+	for {
+		meta, got, err := p.get(ctx, token)
+		if apierrors.IsResourceExpired(err) && got.objects == 0 {
+			// The server offers a token that leads on behind the last object in its newest state.
+			var status apierrors.APIStatus
+			expired++
+			if !errors.As(err, &status) || status.Status().Continue == "" || expired > maxTries {
+				return fmt.Errorf("%w: %w", ErrExpired, err)
+			}
+			token = status.Status().Continue
+			p.renewed++
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		expired = 0
+		if empty++; got.objects > 0 {
+			empty = 0
+		}
+		remaining := int64(-1)
+		switch {
+		case meta.Continue == "":
+			remaining = 0
+		case meta.RemainingItemCount != nil:
+			remaining = max(0, *meta.RemainingItemCount)
+		}
+		if err := p.page(remaining); err != nil {
+			return err
+		}
+		if meta.Continue == "" {
+			return nil
+		}
+		if meta.Continue == token || empty > maxEmpty {
+			return fmt.Errorf("%w: it goes on without objects", errList)
+		}
+		token = meta.Continue
+		p.resize(got)
+	}
+}
+
+// resize chooses the size of the next page by what the objects of the last one needed.
+func (p *pager) resize(got read) {
+	if p.size > 0 || got.objects == 0 {
+		return
+	}
+	fit := pageBytes / max(1, got.bytes/got.objects)
+	p.limit = max(1, min(fit, 8*p.limit, maxPage))
+}
+
+// read is what came of a page so far.
+type read struct {
+	objects, bytes int
+	sum            uint64 // of all bytes
+}
+
+// get reads the page behind a token, and again where the connection breaks off. Objects that were handed on already are
+// skipped then, if they are the same.
+func (p *pager) get(ctx context.Context, token string) (listMeta, read, error) {
+	var done read
+	for try := 1; ; try++ {
+		meta, got, err := p.try(ctx, token, done)
+		if err == nil && got.objects < done.objects {
+			err = errChanged
+		}
+		if got.objects > done.objects {
+			done = got
+		}
+		var cut cutError
+		if !errors.As(err, &cut) || try == maxTries || ctx.Err() != nil {
+			return meta, done, err
+		}
+	}
+}
+
+// errChanged means that a page that was read in parts is not the same any more.
+var errChanged = errors.New("the connection broke off within a list, and its objects have changed since; try again")
+
+// try reads the page behind a token once. Of its objects the first known.objects are not handed on.
+func (p *pager) try(ctx context.Context, token string, known read) (listMeta, read, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errSlow)
+	defer cancel()
+	query := url.Values{"limit": {strconv.Itoa(p.limit)}}
+	if token != "" {
+		query.Set("continue", token)
+	}
+	var got read
+	body, err := p.c.request(p.path, query).Stream(ctx)
+	if err != nil {
+		return listMeta{}, got, orCause(ctx, explain(err))
+	}
+	defer body.Close()
+	var hash maphash.Hash
+	hash.SetSeed(p.seed)
+	meta, err := readList(body, func(raw []byte) error {
+		_, _ = hash.Write(raw) // it never fails
+		got = read{got.objects + 1, got.bytes + len(raw), hash.Sum64()}
+		switch {
+		case got.objects < known.objects:
+			return nil
+		case got.objects > known.objects:
+			return p.item(raw)
+		case got != known:
+			return errChanged
+		}
+		return nil
+	})
+	return meta, got, orCause(ctx, err)
+}
+
+// requestTimeout bounds one request. API servers give up after as long.
+const requestTimeout = time.Minute
+
+var errSlow = fmt.Errorf("%w: it did not answer within %s", ErrNoAccess, requestTimeout)
