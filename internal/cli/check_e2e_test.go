@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/internal/clustertest"
@@ -127,5 +128,61 @@ func TestE2ENoAccessIsOneClearLine(t *testing.T) {
 		if code != ExitFailed || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "no access to the cluster") {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q", kubeconfig, code, out, errs)
 		}
+	}
+}
+
+// manyObjects is more than two pages, of which the first is small.
+const manyObjects = 700
+
+func TestE2EManyStoredObjectsAreCountedOnceAndAlike(t *testing.T) {
+	c := shared.Get(t)
+	k, err := kube.New(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	if err := k.Apply(ctx, upgrade+"v1.yaml", false); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.DeleteCRD(context.Background(), "databases.example.sluice.dev"); err != nil {
+			t.Error(err)
+		}
+	})
+	engines := []any{"postgres", "mysql", "mariadb"}
+	for i := range manyObjects {
+		storage := map[string]any{"size": "1Gi"}
+		if i%10 == 0 {
+			storage["tier"] = "gold"
+		}
+		err := k.ApplyObject(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.sluice.dev/v1", "kind": "Database",
+			"metadata": map[string]any{"name": fmt.Sprintf("many-%04d", i), "namespace": "default"},
+			"spec":     map[string]any{"engine": engines[i%3], "storage": storage},
+		}}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := ""
+	for range 3 {
+		code, out, errs := sluice(t, "check", "--kubeconfig", c.Kubeconfig, "-o", "json", upgrade+"v2-unsafe.yaml")
+		if code != ExitFindings {
+			t.Fatalf("exit code %d: %s", code, errs)
+		}
+		if first == "" {
+			first = out
+		}
+		if diff := cmp.Diff(first, out); diff != "" {
+			t.Errorf("another run gives another result: %s", diff)
+		}
+	}
+	var doc struct{ CRDs []report.CRD }
+	if err := json.Unmarshal([]byte(first), &doc); err != nil {
+		t.Fatal(err)
+	}
+	want := report.ObjectScan{Version: "v1", Checked: manyObjects, Refused: manyObjects / 3, Pruned: manyObjects / 10}
+	if got := doc.CRDs[0].Objects; got == nil || *got != want {
+		t.Errorf("objects %+v, want %+v", got, want)
 	}
 }

@@ -48,13 +48,16 @@ func (c *checker) scan(ctx context.Context, pairs []pair, r *report.Report) erro
 		if err != nil {
 			return fmt.Errorf("objects of %s: %w", p.name, err)
 		}
-		tell(&r.CRDs[i], s, !c.old.live)
+		if s.Renewed > 0 {
+			fmt.Fprintf(c.err, "warning: objects of %s: the listing took longer than the server keeps its state: of what was written meanwhile, some may not have been checked\n", p.name)
+		}
+		tell(&r.CRDs[i], s)
 	}
 	return ctx.Err()
 }
 
 // tell adds what a scan found to the result of the CRD, and its counts to the findings that it bears out.
-func tell(out *report.CRD, s cluster.Scan, _ bool) {
+func tell(out *report.CRD, s cluster.Scan) {
 	if s.Note != "" {
 		out.Findings = append(out.Findings, report.Finding{
 			Rule: ruleObjectsUnread, Outcome: report.Undecided, Severity: report.Fail, CRD: out.Name, Version: s.Version,
