@@ -145,7 +145,7 @@ func TestE2EManyStoredObjectsAreCountedOnceAndAlike(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := k.DeleteCRD(context.Background(), "databases.example.sluice.dev"); err != nil {
+		if err := k.DeleteCRD(t.Context(), "databases.example.sluice.dev"); err != nil {
 			t.Error(err)
 		}
 	})
