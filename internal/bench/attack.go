@@ -24,14 +24,14 @@ type attack struct {
 }
 
 // pair attacks each version that both sides of a pair have, with its share of the trials.
-func (a *attack) pair(p pair, index, of int) error {
+func (a *attack) pair(ctx context.Context, p pair, index, of int) error {
 	share := a.trials / of
 	for _, ov := range p.old.Spec.Versions {
 		for _, nv := range p.new.Spec.Versions {
 			if ov.Name != nv.Name || ov.Schema == nil || nv.Schema == nil {
 				continue
 			}
-			err := a.schemas(p.id+" "+ov.Name, ov.Schema.OpenAPIV3Schema, nv.Schema.OpenAPIV3Schema, uint64(index), share+1)
+			err := a.schemas(ctx, p.id+" "+ov.Name, ov.Schema.OpenAPIV3Schema, nv.Schema.OpenAPIV3Schema, uint64(index), share+1)
 			if err != nil {
 				return fmt.Errorf("%s: %w", p.id, err)
 			}
@@ -41,7 +41,7 @@ func (a *attack) pair(p pair, index, of int) error {
 }
 
 // schemas attacks one pair of schemas if it is contained.
-func (a *attack) schemas(id string, before, after *apiextensionsv1.JSONSchemaProps, seed uint64, trials int) error {
+func (a *attack) schemas(ctx context.Context, id string, before, after *apiextensionsv1.JSONSchemaProps, seed uint64, trials int) error {
 	old, err := contain.NewSide(before)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (a *attack) schemas(id string, before, after *apiextensionsv1.JSONSchemaPro
 	if err != nil {
 		return err
 	}
-	if contain.Decide(context.Background(), old, next, contain.Options{}).Verdict != contain.Contained {
+	if contain.Decide(ctx, old, next, contain.Options{}).Verdict != contain.Contained {
 		return nil
 	}
 	a.contained++
@@ -74,12 +74,12 @@ func (a *attack) schemas(id string, before, after *apiextensionsv1.JSONSchemaPro
 			g.Mutate(obj)
 		}
 		a.done++
-		stored, ok := takes(v, obj)
+		stored, ok := takes(ctx, v, obj)
 		if !ok {
 			continue
 		}
 		a.accepted++
-		if why := refuses(w, stored); why != "" {
+		if why := refuses(ctx, w, stored); why != "" {
 			a.escapes++
 			if len(a.examples) < 10 {
 				b, _ := json.Marshal(stored)
@@ -91,8 +91,8 @@ func (a *attack) schemas(id string, before, after *apiextensionsv1.JSONSchemaPro
 }
 
 // takes returns what is left of the object after pruning under a schema that accepts it, before defaulting.
-func takes(v *upstream.Validator, obj map[string]any) (map[string]any, bool) {
-	r, err := v.Create(context.Background(), obj)
+func takes(ctx context.Context, v *upstream.Validator, obj map[string]any) (map[string]any, bool) {
+	r, err := v.Create(ctx, obj)
 	if err != nil || r.Refused() {
 		return nil, false
 	}
@@ -126,8 +126,8 @@ func common(a, b any) any {
 }
 
 // refuses says what the schema has against the object, or nothing.
-func refuses(v *upstream.Validator, obj map[string]any) string {
-	r, err := v.Create(context.Background(), obj)
+func refuses(ctx context.Context, v *upstream.Validator, obj map[string]any) string {
+	r, err := v.Create(ctx, obj)
 	switch {
 	case err != nil:
 		return err.Error()
@@ -180,7 +180,7 @@ func generatedTruth(ctx context.Context, c *config) error {
 				return fmt.Errorf("seed %d: a gap without a witness", seed)
 			}
 		}
-		if err := a.schemas(fmt.Sprint("seed ", seed), before, after, seed, each); err != nil {
+		if err := a.schemas(ctx, fmt.Sprint("seed ", seed), before, after, seed, each); err != nil {
 			return err
 		}
 	}

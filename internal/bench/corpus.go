@@ -36,7 +36,7 @@ func pairs(ctx context.Context, dir string, each func(pair) error) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNoCorpus, err)
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // nothing was written
 	lines := bufio.NewScanner(f)
 	lines.Scan() // the head
 	for lines.Scan() {
@@ -107,7 +107,7 @@ func corpusTruth(ctx context.Context, c *config) error {
 		if p.label == "safe" && v == report.Unsafe || p.label == "unsafe" && v != report.Unsafe || v == report.IsUndecided {
 			odd = append(odd, fmt.Sprintf("%s: label %s, verdict %s%s", p.id, p.label, v, first(r)))
 		}
-		return attack.pair(p, total, 1512)
+		return attack.pair(ctx, p, total, 1512)
 	})
 	if err != nil {
 		return err

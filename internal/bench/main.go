@@ -88,7 +88,7 @@ func (c *config) table(rows ...[]string) {
 	for _, r := range rows {
 		fmt.Fprintln(w, strings.Join(r, "\t"))
 	}
-	w.Flush()
+	_ = w.Flush() // for a person to read, like all that is printed here
 }
 
 func percent(n, of int) string {

@@ -65,7 +65,7 @@ func process(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	rows := [][]string{{"sluice check, one pair, whole process", "median wall", "median CPU", "peak memory", "aim"}}
 	for _, size := range []struct {
 		bytes int

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -47,7 +48,7 @@ func TestE2ECheckAgainstTheClusterCountsStoredObjects(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() {
-		if err := k.DeleteCRD(t.Context(), "databases.example.sluice.dev"); err != nil {
+		if err := k.DeleteCRD(context.WithoutCancel(ctx), "databases.example.sluice.dev"); err != nil {
 			t.Error(err)
 		}
 	})

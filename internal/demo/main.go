@@ -59,7 +59,7 @@ func (d *demo) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	d.say("Starting a real kube-apiserver with etcd")
 	stopCluster, took, err := startCluster(ctx, bin, kubeconfig)

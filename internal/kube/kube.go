@@ -140,6 +140,6 @@ func (c *Client) DeleteCRD(ctx context.Context, name string) error {
 	}
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		_, err := c.dynamic.Resource(crds).Get(ctx, name, metav1.GetOptions{})
-		return err != nil, nil
+		return err != nil, nil // an error means that it is gone
 	})
 }

@@ -91,7 +91,7 @@ func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
 	w.suspects = append(w.suspects, x)
 }
 
-// walk compares the old place o with the new place n. It returns whether anything at all was found here or below.
+// walk compares the old place o with the new place n, and all below them.
 func (w *walker) walk(o, n place) {
 	if o.kind == gone || w.cut != "" || o.key() == n.key() && (w.moved == 0 || !w.hasTransitions(n.node)) {
 		return

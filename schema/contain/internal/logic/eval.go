@@ -261,8 +261,9 @@ func (u UniqueBy) equal(names []string, a, b any) bool {
 	for _, n := range names {
 		p, okp := x[n]
 		q, okq := y[n]
-		if okp != okq || okp && (!u.same(p, q) && (!u.Text || len(names) <= 1 || !sameText(p, q))) {
-			return false // several keys are compared as one object
+		same := u.same(p, q) || u.Text && len(names) > 1 && sameText(p, q) // several keys are compared as one object
+		if okp != okq || okp && !same {
+			return false
 		}
 	}
 	return true
