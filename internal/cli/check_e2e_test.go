@@ -146,7 +146,7 @@ func TestE2EManyStoredObjectsAreCountedOnceAndAlike(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := k.DeleteCRD(t.Context(), "databases.example.sluice.dev"); err != nil {
+		if err := k.DeleteCRD(context.WithoutCancel(ctx), "databases.example.sluice.dev"); err != nil {
 			t.Error(err)
 		}
 	})
