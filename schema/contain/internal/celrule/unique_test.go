@@ -49,8 +49,11 @@ func TestComparisonsOfItemsAgreeWithUpstream(t *testing.T) {
 			rules = append(rules, l+".all(x, "+l+".exists_one(y, x.k == y.k && x.v == y.v))")
 		}
 		var values []any
-		list, _ := decode(t, "["+text+"]").([]any)
-		for _, v := range list {
+		items, ok := decode(t, "["+text+"]").([]any)
+		if !ok {
+			t.Fatalf("%s is no list of values", text)
+		}
+		for _, v := range items {
 			values = append(values, map[string]any{name: v})
 		}
 		for _, rule := range rules {
