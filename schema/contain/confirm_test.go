@@ -1,0 +1,108 @@
+package contain
+
+import (
+	"strings"
+	"testing"
+)
+
+// A candidate is a witness only where the old schema accepts it and keeps all of it, and the new one does what the gap says,
+// at the place of the gap.
+func TestConfirm(t *testing.T) {
+	const old = `{type: object, properties: {spec: {type: object, properties: {a: {type: integer, maximum: 10}, ab: {type: integer}, c: {type: string}, d: {type: string, default: x}}}}}`
+	const new = `{type: object, properties: {spec: {type: object, required: [ab], properties: {a: {type: integer, maximum: 5}, ab: {type: integer, maximum: 5}, d: {type: string, default: z}}}}}`
+	field := func(names ...string) Path {
+		var p Path
+		for _, n := range names {
+			p = append(p, Step{Field, n})
+		}
+		return p
+	}
+	maximum := Gap{Keyword: "maximum", Path: field("spec", "a"), Rule: -1}
+	required := Gap{Keyword: "required", Detail: "ab", Path: field("spec"), Rule: -1}
+	pruned := Gap{Keyword: "properties", Harm: Pruned, Path: field("spec", "c"), Rule: -1}
+	defaulted := Gap{Keyword: "default", Harm: Redefaulted, Path: field("spec", "d"), Rule: -1}
+	for _, c := range []struct {
+		name string
+		gap  Gap
+		spec string
+		why  string // a part of why it is no witness; empty where it is one
+	}{
+		{"refused where the gap is", maximum, `{"a": 7, "ab": 1}`, ""},
+		{"accepted by the new schema", maximum, `{"a": 4, "ab": 1}`, "the new schema accepts"},
+		{"refused by the old schema", maximum, `{"a": 11, "ab": 1}`, "the old schema refuses"},
+		{"pruned by the old schema", maximum, `{"a": 7, "ab": 1, "z": 1}`, "the old schema prunes"},
+		{"refused at a place whose name begins alike", maximum, `{"a": 4, "ab": 7}`, "for another reason"},
+		{"the required property is missing", required, `{"a": 4}`, ""},
+		{"something else is refused", required, `{"a": 7, "ab": 4}`, "for another reason"},
+		{"pruned where the gap is", pruned, `{"c": "x", "ab": 1}`, ""},
+		{"not pruned", pruned, `{"ab": 1}`, "keeps the field"},
+		{"filled in otherwise", defaulted, `{"ab": 1}`, ""},
+		{"not filled in", defaulted, `{"ab": 1, "d": "y"}`, "fill in the same"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newComparison(side(t, parseSchema(t, old)), side(t, parseSchema(t, new)), &Options{Namespaced: true})
+			obj := resource(t, `{"spec": `+c.spec+`}`)
+			confirmer, err := s.newConfirmer([]map[string]any{obj})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, why := confirmer.confirm(t.Context(), &c.gap, obj)
+			if (w != nil) != (c.why == "") || !strings.Contains(why, c.why) {
+				t.Errorf("witness %+v, %q; want %q", w, why, c.why)
+			}
+			if w != nil && c.gap.Harm == Refused && (w.Stuck || !w.Ratcheted) {
+				t.Errorf("what ratcheting tolerates is not told as that: %+v", w)
+			}
+		})
+	}
+}
+
+func TestMentions(t *testing.T) {
+	path := func(steps ...Step) Path { return steps }
+	replicas := path(Step{Field, "spec"}, Step{Field, "replicas"})
+	item := path(Step{Field, "spec"}, Step{Field, "l"}, Step{Kind: AnyItem}, Step{Field, "a"})
+	key := path(Step{Field, "spec"}, Step{Field, "m"}, Step{Kind: AnyKey}, Step{Field, "a"})
+	for _, c := range []struct {
+		text string
+		path Path
+		want bool
+	}{
+		{"spec.replicas: Invalid value: 7", replicas, true},
+		{"spec.replicas", replicas, true},
+		{"spec.replicas.max: Invalid value", replicas, true},
+		{"spec.replicasMax: Invalid value: 7", replicas, false},
+		{"spec.replicas-max: Invalid value: 7", replicas, false},
+		{"other.spec.replicas: Invalid value: 7", replicas, false},
+		{"spec: Invalid value: 7", replicas, false},
+		{"spec: Invalid value: spec.replicas in body must be less", replicas, true},
+		{"spec.l[0].a: Required value", item, true},
+		{"spec.l.a: Required value", item, false},
+		{"spec.l[0].ab: Required value", item, false},
+		{"spec.m.k.a: Required value", key, true},
+		{"spec.m[k.j].a: Required value", key, true},
+		{"spec.m.k.b: Required value", key, false},
+		{"anything", nil, true},
+	} {
+		if got := mentions(c.text, c.path); got != c.want {
+			t.Errorf("%q mentions %s: %t, want %t", c.text, c.path, got, c.want)
+		}
+	}
+}
+
+// Where the budget of the whole comparison is spent, every place that is left is unknown, and none is left out as proven.
+func TestASpentBudgetProvesNothing(t *testing.T) {
+	old := side(t, parseSchema(t, `{type: object, properties: {spec: {type: object, properties: {a: {type: integer}, b: {type: integer}}}}}`))
+	new := side(t, parseSchema(t, `{type: object, properties: {spec: {type: object, properties: {a: {type: integer, maximum: 5}, b: {type: integer, maximum: 5}}}}}`))
+	s := newComparison(old, new, &Options{Namespaced: true})
+	suspects := len(s.suspects)
+	s.steps = s.maxSteps() + 1
+	gaps := s.resolve(t.Context(), s.suspects)
+	if len(gaps) != suspects || suspects != 2 {
+		t.Errorf("%d places that could not be proven, %d gaps, want 2", suspects, len(gaps))
+	}
+	for _, g := range gaps {
+		if g.Verdict != Unknown || g.Reason != tooMuch {
+			t.Errorf("%s: %v, %q", g.Path, g.Verdict, g.Reason)
+		}
+	}
+}
