@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// small is a module with a package, another that depends on it, and tests of both.
+var small = map[string]string{
+	"go.mod": "module small.example\n\ngo 1.26\n",
+	"add/add.go": `package add
+
+func Add(a, b int) int { return a + b }
+
+func Twice(a int) int { return Add(a, a) }
+
+func Unused() int { return 3 }
+`,
+	"add/add_test.go": `package add
+
+import "testing"
+
+func TestAdd(t *testing.T) {
+	for _, x := range []int{0, 2} {
+		t.Run("from above", func(t *testing.T) {
+			if Add(x, 3) != x+3 {
+				t.Error("wrong")
+			}
+		})
+	}
+}
+`,
+	"use/use.go": `package use
+
+import "small.example/add"
+
+func Four() int { return add.Twice(2) }
+`,
+	"use/use_test.go": `package use
+
+import "testing"
+
+func TestFour(t *testing.T) {
+	if Four() != 4 {
+		t.Error("wrong")
+	}
+}
+`,
+}
+
+func runSmall(t *testing.T, near bool, list ...fault) (string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range small {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range list {
+		list[i].number = i + 1
+	}
+	var out bytes.Buffer
+	r := &runner{dir: dir, limit: 2 * time.Second, near: near, out: bufio.NewWriter(&out)}
+	err := r.all(t.Context(), list)
+	if err := r.out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range small {
+		if now, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(now) != text {
+			t.Errorf("%s was changed (%v)", name, err)
+		}
+	}
+	return out.String(), err
+}
+
+func TestFaultsOfASmallModule(t *testing.T) {
+	wrong := fault{file: "add/add.go", old: "return a + b", new: "return a - b", broken: "sums are differences"}
+	far := fault{file: "add/add.go", old: "Add(a, a)", new: "Add(a, 1)", broken: "twice is one more"}
+	hang := fault{file: "add/add.go", old: "return a + b", new: "for { a++ }", broken: "sums take for ever"}
+	unseen := fault{file: "add/add.go", old: "return 3", new: "return 4", broken: "nobody looks"}
+	broken := fault{file: "add/add.go", old: "return 3", new: "return x", broken: "no Go"}
+	gone := fault{file: "add/add.go", old: "return 5", new: "return 4", broken: "not in the text"}
+	twice := fault{file: "add/add.go", old: "return", new: "panic", broken: "more than once in the text"}
+	for _, tt := range []struct {
+		name   string
+		near   bool
+		faults []fault
+		want   []string // parts of what is printed
+		err    error
+		text   []string // parts of the error
+	}{
+		{"caught", false, []fault{wrong, far, hang}, []string{"add TestAdd/from_above\n", "use TestFour\n", "add: hangs\n", "3 of 3 caught"}, nil, nil},
+		{"survived", false, []fault{wrong, unseen}, []string{"SURVIVED", "1 of 2 caught"}, errSurvived, []string{"1 fault"}},
+		{"not caught by the nearest tests", true, []fault{far}, []string{"SURVIVED", "0 of 1 caught"}, errSurvived, nil},
+		{
+			"no faults of this code", false, []fault{broken, gone, twice, wrong},
+			[]string{"ERROR", "1 of 4 caught"}, errTable, []string{"no Go", "does not compile", "occurs 0 times", "occurs 3 times"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, err := runSmall(t, tt.near, tt.faults...)
+			if !errors.Is(err, tt.err) || errors.Is(err, errSurvived) != (tt.err == errSurvived) {
+				t.Errorf("error %v, want %v", err, tt.err)
+			}
+			for _, part := range tt.want {
+				if !strings.Contains(out, part) {
+					t.Errorf("%q is not in the table:\n%s", part, out)
+				}
+			}
+			for _, part := range tt.text {
+				if err != nil && !strings.Contains(err.Error(), part) {
+					t.Errorf("%q is not in the error: %v", part, err)
+				}
+			}
+		})
+	}
+}
+
+func TestTestsOf(t *testing.T) {
+	g, err := load(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"internal/config", "internal/cli"}
+	if diff := cmp.Diff(want, g.testsOf("internal/config/apply.go")); diff != "" {
+		t.Errorf("tests of the configuration (-want +got):\n%s", diff)
+	}
+	logic := g.testsOf("schema/contain/internal/logic/solve.go")
+	if logic[0] != "schema/contain/internal/logic" || !slices.Contains(logic, "schema/contain") || !slices.Contains(logic, "internal/cli") || slices.Contains(logic, "report") {
+		t.Errorf("tests of the solver: %v", logic)
+	}
+}
