@@ -68,9 +68,13 @@ func TestWithDefaultsAgreesWithUpstream(t *testing.T) {
 }
 
 func TestADefaultOfNullIsNone(t *testing.T) {
-	for text, want := range map[string]bool{"{default: null}": false, "{}": false, "{default: 0}": true, "{default: ''}": true} {
-		if n, _ := parse(t, text); n.HasDefault != want {
-			t.Errorf("%s has a default: %t, want %t", text, n.HasDefault, want)
+	for text, want := range map[string]bool{"null": false, "": false, "0": true, `""`: true, "{}": true} {
+		n, err := New(&apiextensionsv1.JSONSchemaProps{Default: &apiextensionsv1.JSON{Raw: []byte(text)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.HasDefault != want {
+			t.Errorf("default: %s is a default: %t, want %t", text, n.HasDefault, want)
 		}
 	}
 }

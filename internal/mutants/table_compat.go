@@ -54,10 +54,6 @@ var compatFaults = []fault{
 		broken: "an undecided change does not fail",
 	},
 	{
-		file: "compat/check.go", old: `if s, _ := f.Level.Default(); s == report.Fail {`, new: `if s, _ := f.Level.Default(); s != report.Fail {`,
-		broken: "what only warns makes a CRD unsafe, and what fails does not",
-	},
-	{
 		file: "compat/refusal.go", old: `if len(fresh) > 0 || len(frame) > 0 {`, new: `if len(frame) > 0 {`,
 		broken: "what the API server refuses in schemas is not told",
 	},
@@ -70,10 +66,6 @@ var compatFaults = []fault{
 	{
 		file: "compat/refusal.go", old: `Status: apiextensionsv1.ConditionTrue}`, new: `Status: apiextensionsv1.ConditionFalse}`,
 		broken: "the old CRD is taken for one that was never established, whose names may change",
-	},
-	{
-		file: "compat/readers.go", old: `minus(n.Enum, o.Enum)`, new: `minus(o.Enum, n.Enum)`,
-		broken: "enum values that are removed are told as added",
 	},
 	{
 		file: "compat/rule_versions_contradict.go", old: `if !c.both() || converts(c.new) {`, new: `if !c.both() || !converts(c.old) {`,
@@ -90,14 +82,6 @@ var compatFaults = []fault{
 	{
 		file: "compat/rule_conversion_webhook_dropped.go", old: `if p.Served || c.isStored(p.Name) {`, new: `if p.Served {`,
 		broken: "versions that are only stored are forgotten when a webhook is dropped",
-	},
-	{
-		file: "compat/rule_stored_version_removed.go", old: `f.Level = report.RefusedByAPIServer`, new: `f.Level = report.DataLost`,
-		broken: "a stored version that the API server refuses to drop is told at a lower level",
-	},
-	{
-		file: "compat/rule_served_version_removed.go", old: `range served(c.oldParts) {`, new: `range c.oldParts {`,
-		broken: "a version that nobody could use is told as gone",
 	},
 	{
 		file: "compat/rule_scale_subresource_changed.go", old: `tell("labelSelectorPath", orEmpty(o.LabelSelectorPath), orEmpty(n.LabelSelectorPath))`, new: `_ = orEmpty`,
