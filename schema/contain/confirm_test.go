@@ -46,7 +46,7 @@ func TestConfirm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, why := confirmer.confirm(t.Context(), &c.gap, obj)
+			w, why := confirmer.confirm(t.Context(), &suspect{gap: c.gap}, obj)
 			if (w != nil) != (c.why == "") || !strings.Contains(why, c.why) {
 				t.Errorf("witness %+v, %q; want %q", w, why, c.why)
 			}
