@@ -153,7 +153,7 @@ var logicFaults = []fault{
 		broken: "items that differ before defaulting are taken to differ after it",
 	},
 	{
-		file: "schema/contain/internal/logic/eval.go", old: `if okp != okq || okp && !(`, new: `if okp && okq && !(`,
+		file: "schema/contain/internal/logic/eval.go", old: `if okp != okq || okp && !same {`, new: `if okp && okq && !same {`,
 		broken: "a list-map item without a key equals every other",
 	},
 	{
