@@ -141,7 +141,7 @@ func createObject(ctx context.Context, client *http.Client, host string, i int) 
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer response.Body.Close() //nolint:errcheck // it was only read
 	var body bytes.Buffer
 	if _, err := body.ReadFrom(response.Body); err != nil {
 		return err

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -60,7 +59,7 @@ func runCheck(t *testing.T, terminal bool, now func() time.Time, args ...string)
 	t.Helper()
 	var out, errs bytes.Buffer
 	e := &env{in: strings.NewReader(""), out: &out, err: &errs, now: now, getenv: func(string) string { return "" }, errTTY: terminal}
-	code = run(context.Background(), append([]string{"check"}, args...), e)
+	code = run(t.Context(), append([]string{"check"}, args...), e)
 	return code, out.String(), errs.String()
 }
 

@@ -251,8 +251,7 @@ type span struct {
 
 // scan returns how many bytes of b belong to the value, and whether it ends there.
 func (s *span) scan(b []byte) (n int, done bool) {
-	for i := 0; i < len(b); i++ {
-		c := b[i]
+	for i, c := range b {
 		if s.quoted {
 			switch {
 			case s.escaped:

@@ -144,7 +144,7 @@ func (p *pager) try(ctx context.Context, token string, known read) (listMeta, re
 	if err != nil {
 		return listMeta{}, got, orCause(ctx, explain(err))
 	}
-	defer body.Close()
+	defer body.Close() //nolint:errcheck // it was only read
 	var hash maphash.Hash
 	hash.SetSeed(p.seed)
 	meta, err := readList(body, func(raw []byte) error {

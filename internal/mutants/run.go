@@ -117,7 +117,7 @@ func (r *runner) tests(g *graph, f *fault) []string {
 func (r *runner) line(f *fault, o outcome, took time.Duration) {
 	fmt.Fprintf(r.out, "%3d  %5.1f s  %-34s  %s\n", f.number, took.Seconds(), f.file, f.broken)
 	fmt.Fprintf(r.out, "              %s\n", o.by)
-	r.out.Flush() //nolint:errcheck,gosec // the last Flush tells
+	r.out.Flush() //nolint:errcheck // the last Flush tells
 }
 
 // outcome says what became of a fault.
@@ -144,7 +144,7 @@ func (r *runner) one(ctx context.Context, g *graph, f *fault, tmp string) (outco
 	for _, pkg := range r.tests(g, f) {
 		if r.verbose {
 			fmt.Fprintf(r.out, "     testing %s\n", pkg)
-			r.out.Flush() //nolint:errcheck,gosec // the last Flush tells
+			r.out.Flush() //nolint:errcheck // the last Flush tells
 		}
 		o, err := r.test(ctx, pkg, overlay)
 		if err != nil {
