@@ -106,13 +106,16 @@ func TestFaultsOfASmallModule(t *testing.T) {
 		{"survived", false, []fault{wrong, unseen}, []string{"SURVIVED", "1 of 2 caught"}, errSurvived, []string{"1 fault"}},
 		{"not caught by the nearest tests", true, []fault{far}, []string{"SURVIVED", "0 of 1 caught"}, errSurvived, nil},
 		{
-			"no faults of this code", false, []fault{broken, gone, twice, wrong},
-			[]string{"ERROR", "1 of 4 caught"}, errTable, []string{"no Go", "does not compile", "occurs 0 times", "occurs 3 times"},
+			"no faults of this code", false,
+			[]fault{broken, gone, twice, wrong},
+			[]string{"ERROR", "1 of 4 caught"},
+			errTable,
+			[]string{"no Go", "does not compile", "occurs 0 times", "occurs 3 times"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, err := runSmall(t, tt.near, tt.faults...)
-			if !errors.Is(err, tt.err) || errors.Is(err, errSurvived) != (tt.err == errSurvived) {
+			if !errors.Is(err, tt.err) || errors.Is(err, errSurvived) != errors.Is(tt.err, errSurvived) {
 				t.Errorf("error %v, want %v", err, tt.err)
 			}
 			for _, part := range tt.want {

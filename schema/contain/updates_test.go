@@ -1,7 +1,6 @@
 package contain
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +55,7 @@ func TestUpdatesThatAreRefused(t *testing.T) {
 					t.Fatalf("the update is as follows, want refused %v: %v, %v", x.refused, r.Errors, err)
 				}
 			}
-			if r := Decide(context.Background(), side(t, old), side(t, new), Options{Namespaced: true}); r.Verdict == Contained {
+			if r := Decide(t.Context(), side(t, old), side(t, new), Options{Namespaced: true}); r.Verdict == Contained {
 				t.Error("called contained")
 			}
 		})
