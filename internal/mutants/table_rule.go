@@ -30,7 +30,7 @@ var ruleFaults = []fault{
 		broken: "all() is not true of an empty list",
 	},
 	{
-		file: "schema/contain/internal/celrule/quantify.go", old: `return or(and(atom, t), and(not(atom), f)), nil`, new: `return or(and(atom, t), and(not(atom), t)), nil`,
+		file: "schema/contain/internal/celrule/quantify.go", old: `return or(and(atom, t), and(not(atom), f)), nil`, new: `return or(and(atom, t), and(not(atom), t), and(no, f)), nil`,
 		broken: "a statement about outer values is assumed true where it is false, too",
 	},
 	{

@@ -1,8 +1,11 @@
 package contain
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // A candidate is a witness only where the old schema accepts it and keeps all of it, and the new one does what the gap says,
@@ -52,6 +55,36 @@ func TestConfirm(t *testing.T) {
 			}
 			if w != nil && c.gap.Harm == Refused && (w.Stuck || !w.Ratcheted) {
 				t.Errorf("what ratcheting tolerates is not told as that: %+v", w)
+			}
+		})
+	}
+}
+
+// What becomes of objects once they are stored: an object that left out what the old schema filled in has it from then on.
+func TestFate(t *testing.T) {
+	type fate struct{ Stuck, Ratcheted, WritersOnly bool }
+	for _, c := range []struct {
+		name     string
+		old, new string // of spec
+		kube     string
+		want     fate
+	}{
+		{"ratcheting tolerates it", "properties: {a: {type: integer}}", "properties: {a: {type: integer, maximum: 5}}", "1.30", fate{Ratcheted: true}},
+		{"without ratcheting", "properties: {a: {type: integer}}", "properties: {a: {type: integer, maximum: 5}}", "1.29", fate{Stuck: true}},
+		{"filled in before it is stored", "properties: {a: {type: string, default: x}}", "required: [a], properties: {a: {type: string}}", "1.30", fate{WritersOnly: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			spec := func(s string) Side {
+				return side(t, parseSchema(t, "{type: object, properties: {spec: {type: object, "+s+"}}}"))
+			}
+			r := Decide(t.Context(), spec(c.old), spec(c.new), Options{Namespaced: true, KubeVersion: version.MustParse(c.kube)})
+			i := slices.IndexFunc(r.Gaps, func(g Gap) bool { return g.Harm == Refused && g.Witness != nil })
+			if i < 0 {
+				t.Fatalf("no witness: %v", told(r.Gaps))
+			}
+			w := r.Gaps[i].Witness
+			if got := (fate{w.Stuck, w.Ratcheted, w.WritersOnly}); got != c.want {
+				t.Errorf("%+v, want %+v: %v", got, c.want, w.StuckErrors)
 			}
 		})
 	}

@@ -22,6 +22,7 @@ func TestRareCasesAgreeWithUpstream(t *testing.T) {
 		return obj
 	}
 	const numbers = "{type: object, properties: {num: {type: number, enum: [1, 2.5, 3]}}}"
+	const texts = "{type: object, properties: {s: {type: string, enum: [a, b]}}}"
 	for _, tt := range []struct {
 		name, schema string
 		obj          map[string]any
@@ -35,6 +36,9 @@ func TestRareCasesAgreeWithUpstream(t *testing.T) {
 		{"an enum's integer as a float", numbers, number(1.0), false},
 		{"an enum's integer with a fraction", numbers, number(1.5), false}, // Go cuts it to 1, and so upstream takes it
 		{"no number of an enum", numbers, number(4.5), true},
+		{"no text of an enum", texts, widget(t, "{s: c}"), true},
+		{"the empty text, which is none of an enum", texts, widget(t, "{s: ''}"), true},
+		{"an enum's text", texts, widget(t, "{s: b}"), false},
 		{"an enum's float", numbers, number(2.5), false},
 		{"an integer where the enum has a float", numbers, number(int64(2)), true},
 	} {
