@@ -296,7 +296,7 @@ var cases = []struct {
 	{
 		name: "a rule about two items that is not understood",
 		old:  `{type: object, properties: {spec: {type: array, maxItems: 9, items: {type: string, maxLength: 9}}}}`,
-		new:  `{type: object, properties: {spec: {type: array, maxItems: 9, items: {type: string, maxLength: 9}, x-kubernetes-validations: [{rule: "self.size() < 2 || self[0] + 'x' != self[1] + 'x'"}]}}}`,
+		new:  `{type: object, properties: {spec: {type: array, maxItems: 9, items: {type: string, maxLength: 9}, x-kubernetes-validations: [{rule: "self.map(x, x + 'x').join(',') != 'ax,ax'"}]}}}`,
 		want: NotContained, escapes: `{"spec": ["a", "a"]}`,
 	},
 	{
