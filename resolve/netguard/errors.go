@@ -22,24 +22,32 @@ import (
 const maxRetryAfter = 24 * time.Hour
 
 // Error turns an error of the network into one for users; place is what they know, for example a redacted URL. A
-// [*resolve.Error] inside is returned as it is; an ended context gives a [resolve.ReasonCanceled] or
-// [resolve.ReasonTimedOut] one.
-func Error(err error, place string) *resolve.Error {
+// [*resolve.Error] inside is returned as it is. Where ctx, the caller's, has ended the reason is [resolve.ReasonCanceled] or
+// [resolve.ReasonTimedOut]; a time-out of the connection itself is transient.
+func Error(ctx context.Context, err error, place string) *resolve.Error {
 	if e, ok := errors.AsType[*resolve.Error](err); ok {
 		return e
 	}
-	e := classifyError(err, place)
+	e := classifyEnd(ctx, place)
+	if e == nil {
+		e = classifyError(err, place)
+	}
 	e.Err = err
 	return e
 }
 
-func classifyError(err error, place string) *resolve.Error {
-	if errors.Is(err, context.Canceled) {
+func classifyEnd(ctx context.Context, place string) *resolve.Error {
+	switch {
+	case ctx.Err() == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return resolve.Errorf(resolve.ReasonTimedOut, "the time was up while %s had not answered", place)
+	default:
 		return resolve.Errorf(resolve.ReasonCanceled, "the fetch from %s was cancelled", place)
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return resolve.Errorf(resolve.ReasonTimedOut, "the time was up while %s had not answered", place)
-	}
+}
+
+func classifyError(err error, place string) *resolve.Error {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		if dns.IsNotFound {
 			return resolve.Errorf(resolve.ReasonNotFound, "the name of the host of %s does not exist in DNS", place)

@@ -52,7 +52,7 @@ func (g *Guard) Get(ctx context.Context, f Fetch) (*Answer, *resolve.Error) {
 	}
 	resp, err := g.Client(ClientOptions{Plain: f.Plain}).Do(req)
 	if err != nil {
-		return nil, Error(err, place)
+		return nil, Error(ctx, err, place)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if e := StatusError(resp, place, g.opts.Clock); e != nil {
@@ -73,7 +73,7 @@ func (g *Guard) Get(ctx context.Context, f Fetch) (*Answer, *resolve.Error) {
 		return nil, resolve.TooLarge("the answer of "+place, 0, most)
 	}
 	if err != nil {
-		return nil, Error(err, place)
+		return nil, Error(ctx, err, place)
 	}
 	return &Answer{URL: resp.Request.URL, Header: resp.Header, Body: data}, nil
 }
