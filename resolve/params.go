@@ -38,6 +38,15 @@ type Given struct {
 	Value Value
 }
 
+// Strings gives string parameters, sorted by name.
+func Strings(params map[string]string) []Given {
+	var out []Given
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		out = append(out, Given{Name: name, Value: Value{Type: String, String: params[name]}})
+	}
+	return out
+}
+
 // maxGiven bounds the number of parameters, maxItems that of the entries of one.
 const (
 	maxGiven = 256

@@ -11,6 +11,8 @@ package resolve
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"slices"
 	"time"
@@ -196,6 +198,12 @@ type Source struct {
 	Digest map[string]string
 	// EntryPoint is the path or name inside the place; empty if there is none.
 	EntryPoint string
+}
+
+// SHA256 is the digest of content, for [Source].
+func SHA256(data []byte) map[string]string {
+	sum := sha256.Sum256(data)
+	return map[string]string{"sha256": hex.EncodeToString(sum[:])}
 }
 
 // Annotations that every resolver may set.

@@ -4,8 +4,6 @@ package dir
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -75,13 +73,12 @@ func (d *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	if err != nil {
 		return nil, explain(err, name, file, r.Limit())
 	}
-	sum := sha256.Sum256(data)
 	return &resolve.Resource{
 		Data:        data,
 		Annotations: map[string]string{resolve.AnnotationContentType: resolve.ContentTypeYAML},
 		// Where the directory is mounted is not the requester's business.
 		Source: resolve.Source{
-			URI: "dir://" + name, EntryPoint: file, Digest: map[string]string{"sha256": hex.EncodeToString(sum[:])},
+			URI: "dir://" + name, EntryPoint: file, Digest: resolve.SHA256(data),
 		},
 	}, nil
 }

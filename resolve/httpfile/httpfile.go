@@ -141,11 +141,10 @@ func (h *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	if err := verify(want, answer.Body); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(answer.Body)
 	return &resolve.Resource{
 		Data:        answer.Body,
 		Annotations: map[string]string{resolve.AnnotationContentType: resolve.ContentTypeYAML},
-		Source:      resolve.Source{URI: r.Get(ParamURL), Digest: map[string]string{"sha256": hex.EncodeToString(sum[:])}},
+		Source:      resolve.Source{URI: r.Get(ParamURL), Digest: resolve.SHA256(answer.Body)},
 		Immutable:   want != "",
 	}, nil
 }
@@ -155,12 +154,9 @@ func verify(want string, data []byte) error {
 	if !ok {
 		return nil
 	}
-	var got string
+	got := resolve.SHA256(data)["sha256"]
 	if alg == "sha512" {
 		sum := sha512.Sum512(data)
-		got = hex.EncodeToString(sum[:])
-	} else {
-		sum := sha256.Sum256(data)
 		got = hex.EncodeToString(sum[:])
 	}
 	if got != digits {

@@ -5,8 +5,6 @@ package hub
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net/url"
@@ -261,11 +259,10 @@ func (s source) resolve(ctx context.Context) (*resolve.Resource, *resolve.Error)
 	if text == "" {
 		return nil, resolve.Errorf(resolve.ReasonNotFound, "the hub's answer for %s %s has no content", r.Get(ParamKind), r.Get(ParamName))
 	}
-	sum := sha256.Sum256([]byte(text))
 	return &resolve.Resource{
 		Data:        []byte(text),
 		Annotations: map[string]string{resolve.AnnotationContentType: resolve.ContentTypeYAML},
-		Source:      resolve.Source{URI: at, Digest: map[string]string{"sha256": hex.EncodeToString(sum[:])}},
+		Source:      resolve.Source{URI: at, Digest: resolve.SHA256([]byte(text))},
 	}, nil
 }
 

@@ -3,13 +3,12 @@ package resolvetest
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -79,7 +78,7 @@ func refused(ctx context.Context, c *Case) (out []string) {
 			params := q.Params
 			q.Params = nil
 			for _, g := range params {
-				if g.Name != p.Name && !contains(p.Aliases, g.Name) {
+				if g.Name != p.Name && !slices.Contains(p.Aliases, g.Name) {
 					q.Params = append(q.Params, g)
 				}
 			}
@@ -102,15 +101,6 @@ func refused(ctx context.Context, c *Case) (out []string) {
 		out = append(out, fmt.Sprintf("Resolve was called %d times", counter.calls))
 	}
 	return out
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }
 
 // judge looks at the text of an error.
@@ -156,7 +146,7 @@ func works(ctx context.Context, c *Case) (out []string) {
 		}
 		if q.Digest == nil && len(first.Source.Digest) == 1 && first.Source.Digest["sha256"] != "" {
 			// A resolver whose digest is of something else than the content gives the case a Digest.
-			if sum := sha256.Sum256(first.Data); first.Source.Digest["sha256"] != hex.EncodeToString(sum[:]) {
+			if !maps.Equal(first.Source.Digest, resolve.SHA256(first.Data)) {
 				out = append(out, q.Name+": the digest sha256 is not that of the content")
 			}
 		}

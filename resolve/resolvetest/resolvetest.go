@@ -96,13 +96,10 @@ func (c *Case) patience() time.Duration {
 func (q Request) query(c *Case) *resolve.Query {
 	out := &resolve.Query{
 		Resolver: c.Resolver.Spec().Name, Namespace: q.Namespace, Name: "conformance", UID: "conformance",
-		Secrets: c.Secrets, Identity: c.Identity, Params: append([]resolve.Given(nil), q.Given...),
+		Secrets: c.Secrets, Identity: c.Identity, Params: append(resolve.Strings(q.Params), q.Given...),
 	}
 	if out.Namespace == "" {
 		out.Namespace = "default"
-	}
-	for name, v := range q.Params {
-		out.Params = append(out.Params, resolve.Given{Name: name, Value: resolve.Value{Type: resolve.String, String: v}})
 	}
 	return out
 }
