@@ -154,7 +154,7 @@ func parseKeys(keys []Key, data map[string]string, named bool) (Config, error) {
 		}
 		out[name] = v
 	}
-	if err := p.err(ReasonInvalid); err != nil {
+	if err := p.err(); err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -59,7 +59,7 @@ func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, error) {
 			}
 			r.opts.Observer.Cache(w.spec.Name, CacheMiss)
 		}
-		f, joined, err := r.join(w)
+		f, joined, err := r.join(w) //nolint:contextcheck // a shared fetch has a context of its own
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, error) {
 		case <-ctx.Done():
 			return nil, r.ended(ctx, r.abandon(f))
 		}
-		r.abandon(f)
+		_ = r.abandon(f)
 		if joined && rejoins < maxRejoins && errors.Is(f.err, errFetchTimeout) {
 			continue // it began before this waiter came, who has time left
 		}

@@ -109,7 +109,7 @@ func (s Spec) Parse(given []Given, c Config) (map[string]Value, CacheMode, error
 			p.add("parameter %s is missing%s", d.Name, orKey(d))
 		}
 	}
-	if err := p.err(ReasonInvalid); err != nil {
+	if err := p.err(); err != nil {
 		return nil, "", err
 	}
 	mode := CacheMode(out[ParamCache].String)

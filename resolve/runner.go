@@ -214,7 +214,7 @@ func (r *Runner) request(c *configured, q *Query) (*Request, CacheMode, error) {
 		if err := r.protect(c, func() { p = c.spec.Validate(req) }); err != nil {
 			return nil, "", err
 		}
-		if err := p.err(ReasonInvalid); err != nil {
+		if err := p.err(); err != nil {
 			return nil, "", err
 		}
 	}

@@ -82,10 +82,7 @@ func (s Spec) Markdown() string {
 	cell := strings.NewReplacer("|", `\|`, "\n", " ").Replace
 	b.WriteString("| parameter | type | default | what it is |\n| --- | --- | --- | --- |\n")
 	for _, d := range append(append([]Param(nil), s.Params...), cacheParam) {
-		name := "`" + d.Name + "`"
-		for _, a := range d.Aliases {
-			name += ", `" + a + "`"
-		}
+		name := "`" + strings.Join(append([]string{d.Name}, d.Aliases...), "`, `") + "`"
 		standard := ""
 		switch {
 		case d.DefaultKey != "":

@@ -59,7 +59,7 @@ func (s Spec) Check() error {
 	if len(s.Config) > 0 && s.ConfigMap == "" {
 		p.add("resolver %s has keys but no ConfigMap", s.Name)
 	}
-	return p.err(ReasonInvalid)
+	return p.err()
 }
 
 func (s Spec) checkParam(d Param, p *problems) {

@@ -71,8 +71,8 @@ type problems []error
 
 func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Errorf(format, args...)) }
 
-// err is nil where there are none, and else one of the reason that has all of them.
-func (p problems) err(reason Reason) error {
+// err is nil where there are none, and else one with the reason [ReasonInvalid] that has all of them.
+func (p problems) err() error {
 	if len(p) == 0 {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (p problems) err(reason Reason) error {
 	if len(p) > 1 {
 		msg = fmt.Sprintf("%d errors: %s", len(p), msg)
 	}
-	return &Error{Reason: reason, Msg: cut(msg, maxMessage), Err: errors.Join(p...)}
+	return &Error{Reason: ReasonInvalid, Msg: cut(msg, maxMessage), Err: errors.Join(p...)}
 }
 
 // Problems lists what is wrong, one line for each, where an error tells of several things at once, as those for
@@ -94,7 +94,7 @@ func Problems(err error) []string {
 		return nil
 	}
 	if e, ok := errors.AsType[*Error](err); ok && e.Err != nil {
-		if joined, ok := e.Err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the direct cause is meant
+		if joined, ok := e.Err.(interface{ Unwrap() []error }); ok {
 			var out []string
 			for _, p := range joined.Unwrap() {
 				out = append(out, oneLine(p.Error()))

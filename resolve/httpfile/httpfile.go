@@ -21,8 +21,8 @@ import (
 const (
 	ParamURL         = "url"
 	ParamUsername    = "http-username"
-	ParamPassword    = "http-password-secret"
-	ParamPasswordKey = "http-password-secret-key"
+	ParamPassword    = "http-password-secret"     //nolint:gosec // the name of a parameter
+	ParamPasswordKey = "http-password-secret-key" //nolint:gosec // the name of a parameter
 	ParamToken       = "http-token-secret"
 	ParamTokenKey    = "http-token-secret-key"
 	ParamDigest      = "digest"

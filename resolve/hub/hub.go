@@ -60,7 +60,7 @@ var segment = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9_
 
 func checkSegment(v string) error {
 	if !segment.MatchString(v) {
-		return errors.New("may have letters, digits, -, _ and . only, and neither begin nor end with - or .")
+		return errors.New("may have letters, digits, hyphens, dots and underscores only, and neither begin nor end with one of the first two")
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (*Resolver) Spec() resolve.Spec {
 			{Name: ParamKind, DefaultKey: KeyKind, Allowed: []string{"task", "pipeline", "stepaction"}, Doc: "The kind of resource."},
 			{Name: ParamCatalog, Check: checkSegment, Doc: "The catalog; the configuration has defaults by type and kind."},
 			{Name: ParamType, DefaultKey: KeyType, Allowed: []string{TypeArtifact, TypeTekton}, Doc: "The type of hub."},
-			{Name: ParamURL, MaxLength: 2048, Check: func(v string) error { _, err := checkBase(v); return err }, Doc: "The address of the hub, in place of the configured ones."},
+			{Name: ParamURL, MaxLength: 2048, Check: checkBase, Doc: "The address of the hub, in place of the configured ones."},
 		},
 		Validate: func(r *resolve.Request) []error {
 			if catalog(r) == "" {
@@ -105,12 +105,12 @@ func (*Resolver) Spec() resolve.Spec {
 	}
 }
 
-func checkBase(v string) (*url.URL, error) {
+func checkBase(v string) error {
 	u, err := url.Parse(v)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, errors.New("is no https URL with a host and without user name, query and fragment")
+		return errors.New("is no https URL with a host and without user name, query and fragment")
 	}
-	return u, nil
+	return nil
 }
 
 func checkURLs(v string) error {
@@ -119,7 +119,7 @@ func checkURLs(v string) error {
 		return errors.New("want a YAML list of 1 to 10 addresses")
 	}
 	for _, u := range urls {
-		if _, err := checkBase(u); err != nil {
+		if err := checkBase(u); err != nil {
 			return errors.New("one of the addresses " + err.Error())
 		}
 	}
@@ -214,7 +214,7 @@ func (s source) get(ctx context.Context, path string, into any) (string, *resolv
 		return "", failure
 	}
 	if err := json.Unmarshal(answer.Body, into); err != nil {
-		u, _ := url.Parse(at) //nolint:errcheck // it was fetched from there
+		u, _ := url.Parse(at)
 		return "", resolve.Errorf(resolve.ReasonFailed, "%s does not answer as a hub does", netguard.Redact(u))
 	}
 	return at, nil

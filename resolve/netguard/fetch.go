@@ -3,6 +3,7 @@ package netguard
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 
@@ -44,9 +45,7 @@ func (g *Guard) Get(ctx context.Context, f Fetch) (*Answer, *resolve.Error) {
 	if err != nil {
 		return nil, resolve.Errorf(resolve.ReasonInvalid, "the URL %s cannot be fetched", place)
 	}
-	for name, values := range f.Header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, f.Header)
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "sluice")
 	}

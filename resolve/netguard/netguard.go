@@ -181,6 +181,7 @@ func (g *Guard) checkAddr(host string, ip netip.Addr, port uint16) error {
 		if g.allow.name(host, port) {
 			return nil
 		}
+	case public, linkLocal, metadata, multicast, unspecified:
 	}
 	return refusal(host, c)
 }

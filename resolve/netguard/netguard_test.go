@@ -100,9 +100,17 @@ func TestAllowList(t *testing.T) {
 		host  string
 		want  bool
 	}{
-		{addr, "127.0.0.1", true}, {"127.0.0.1", "127.0.0.1", true}, {"127.0.0.0/8", "127.0.0.1", true}, {addr, "localhost", true},
-		{"localhost", "localhost", true}, {"localhost:" + port, "localhost", true}, {"localhost:1", "localhost", false},
-		{"127.0.0.1:1", "127.0.0.1", false}, {"10.0.0.0/8", "127.0.0.1", false}, {"*.localhost", "localhost", false}, {"example.com", "localhost", false},
+		{addr, "127.0.0.1", true},
+		{"127.0.0.1", "127.0.0.1", true},
+		{"127.0.0.0/8", "127.0.0.1", true},
+		{addr, "localhost", true},
+		{"localhost", "localhost", true},
+		{"localhost:" + port, "localhost", true},
+		{"localhost:1", "localhost", false},
+		{"127.0.0.1:1", "127.0.0.1", false},
+		{"10.0.0.0/8", "127.0.0.1", false},
+		{"*.localhost", "localhost", false},
+		{"example.com", "localhost", false},
 	}
 	for _, tt := range tests {
 		g := guard(t, netguard.Options{Allow: []string{tt.allow}})

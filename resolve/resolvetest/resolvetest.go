@@ -7,6 +7,7 @@ package resolvetest
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -119,8 +120,6 @@ func (c *Case) runner(r resolve.Resolver, o resolve.Options) (*resolve.Runner, e
 		return nil, err
 	}
 	config := map[string]string{resolve.KeyBackoffSteps: "1"}
-	for k, v := range c.Config {
-		config[k] = v
-	}
+	maps.Copy(config, c.Config)
 	return runner, runner.Configure(r.Spec().Name, config)
 }
