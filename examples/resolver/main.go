@@ -40,7 +40,7 @@ func plain(v string) error {
 
 // Resolve implements [resolve.Resolver].
 func (w wellKnown) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
-	guard, err := w.guards.Get(r.Config, true)
+	guard, err := w.guards.Get(r.Config, false)
 	if err != nil {
 		return nil, err
 	}

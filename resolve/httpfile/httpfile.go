@@ -123,7 +123,7 @@ func validate(r *resolve.Request) []error {
 
 // Resolve implements [resolve.Resolver].
 func (h *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
-	guard, err := h.guards.Get(r.Config, true)
+	guard, err := h.guards.Get(r.Config, false)
 	if err != nil {
 		return nil, err
 	}

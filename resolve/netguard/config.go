@@ -17,15 +17,17 @@ import (
 const (
 	KeyAllowed    = "allowed-addresses"
 	KeyPrivate    = "allow-private-addresses"
+	KeyChosen     = "allow-private-requested-addresses"
 	KeyCAs        = "ca-bundle"
 	KeyHTTPProxy  = "http-proxy"
 	KeyHTTPSProxy = "https-proxy"
 	KeyNoProxy    = "no-proxy"
 )
 
-// Keys declares the keys by which an operator configures a guard; private is the default of [KeyPrivate].
+// Keys declares the keys by which an operator configures a guard; private is the default of [KeyPrivate]. Where it is true
+// there is [KeyChosen] as well, for the addresses that requesters give.
 func Keys(private bool) []resolve.Key {
-	return []resolve.Key{
+	keys := []resolve.Key{
 		{
 			Name:  KeyAllowed,
 			Check: func(v string) error { _, err := parseAllow(list(v)); return err },
@@ -40,6 +42,12 @@ func Keys(private bool) []resolve.Key {
 		{Name: KeyHTTPSProxy, Check: checkProxy, Doc: "Proxy for https, in place of the environment's HTTPS_PROXY."},
 		{Name: KeyNoProxy, Doc: "Hosts and ranges that no proxy is used for, in place of the environment's NO_PROXY."},
 	}
+	if private {
+		keys = append(keys, resolve.Key{
+			Name: KeyChosen, Default: "false", Check: resolve.CheckBool, Doc: "Whether addresses that a request gives may be private.",
+		})
+	}
+	return keys
 }
 
 func checkCAs(v string) error {
@@ -75,7 +83,7 @@ type Pool struct {
 }
 
 type pooled struct {
-	key   [7]string
+	key   [8]string
 	guard *Guard
 }
 
@@ -86,10 +94,10 @@ const maxPooled = 8
 // [KeyPrivate] adds to its AllowPrivate.
 func NewPool(base Options) *Pool { return &Pool{base: base} }
 
-// Get gives the guard for a configuration that has [Keys]. For an address that a requester chose, chosen is true: private
-// ranges are then refused unless listed.
+// Get gives the guard for a configuration that has [Keys]. Where the operator gives addresses and a requester can give
+// another, chosen is true for the latter: [KeyChosen] then says about private ranges, and nothing else does.
 func (p *Pool) Get(c resolve.Config, chosen bool) (*Guard, error) {
-	key := [7]string{c[KeyAllowed], c[KeyPrivate], c[KeyCAs], c[KeyHTTPProxy], c[KeyHTTPSProxy], c[KeyNoProxy], strconv.FormatBool(chosen)}
+	key := [8]string{c[KeyAllowed], c[KeyPrivate], c[KeyChosen], c[KeyCAs], c[KeyHTTPProxy], c[KeyHTTPSProxy], c[KeyNoProxy], strconv.FormatBool(chosen)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := slices.IndexFunc(p.guards, func(g pooled) bool { return g.key == key }); i >= 0 {
@@ -99,7 +107,10 @@ func (p *Pool) Get(c resolve.Config, chosen bool) (*Guard, error) {
 	}
 	o := p.base
 	o.Allow = append(slices.Clone(o.Allow), list(c[KeyAllowed])...)
-	o.AllowPrivate = !chosen && (o.AllowPrivate || c[KeyPrivate] == "true")
+	o.AllowPrivate = o.AllowPrivate || c[KeyPrivate] == "true"
+	if chosen {
+		o.AllowPrivate = c[KeyChosen] == "true"
+	}
 	o.CAs = slices.Concat(o.CAs, []byte("\n"), []byte(c[KeyCAs]))
 	if len(o.CAs) == 1 {
 		o.CAs = nil

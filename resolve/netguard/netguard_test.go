@@ -427,6 +427,10 @@ func TestPoolKeepsGuards(t *testing.T) {
 	if own.CheckURL(u, false) != nil || chosen.CheckURL(u, false) == nil {
 		t.Error("an address that a requester chose reaches private ranges")
 	}
+	loose, err := p.Get(resolve.Config{netguard.KeyChosen: "true"}, true)
+	if err != nil || loose.CheckURL(u, false) != nil {
+		t.Errorf("the operator cannot allow private addresses to requesters: %v", err)
+	}
 	listed, err := p.Get(resolve.Config{netguard.KeyAllowed: "10.0.0.0/8, example.com"}, true)
 	if err != nil || listed.CheckURL(u, false) != nil {
 		t.Errorf("a listed range is refused: %v", err)
