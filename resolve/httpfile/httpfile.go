@@ -21,10 +21,10 @@ import (
 const (
 	ParamURL         = "url"
 	ParamUsername    = "http-username"
-	ParamPassword    = "http-password-secret"     //nolint:gosec // the name of a parameter
-	ParamPasswordKey = "http-password-secret-key" //nolint:gosec // the name of a parameter
-	ParamToken       = "http-token-secret"
-	ParamTokenKey    = "http-token-secret-key"
+	ParamPassword    = "http-password-secret"
+	ParamPasswordKey = "http-password-secret-key"
+	ParamToken       = "http-token-secret"     //nolint:gosec // the name of a parameter
+	ParamTokenKey    = "http-token-secret-key" //nolint:gosec // the name of a parameter
 	ParamDigest      = "digest"
 	KeyPlain         = "allow-plain-http"
 )
