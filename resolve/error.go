@@ -68,3 +68,12 @@ func Transientf(format string, args ...any) *Error {
 	e.Transient = true
 	return e
 }
+
+// TooLarge is the error for content over a limit; what names it, for example "the file". A size of 0 or less says that
+// only so much is known: it is more than the limit.
+func TooLarge(what string, size, limit int64) *Error {
+	if size <= limit {
+		return Errorf(ReasonTooLarge, "%s has more than %d bytes, which is the limit", what, limit)
+	}
+	return Errorf(ReasonTooLarge, "%s has %d bytes, over the limit of %d bytes", what, size, limit)
+}

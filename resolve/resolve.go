@@ -11,6 +11,8 @@ package resolve
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"slices"
 	"time"
@@ -46,6 +48,12 @@ type Spec struct {
 	// a fetch. Nil stands for [NamespaceScope]. Content that everybody may read has [PublicScope]; content that a
 	// credential fetched must have a scope that only those reach who have that credential.
 	Scope func(r *Request) string
+	// Host tells which remote a request goes to, host or host:port, so that fetches from one remote can be limited. It
+	// is nil or gives "" where there is none.
+	Host func(r *Request) string
+	// NamedConfigs: the ConfigMap may have named configurations beside the plain one, keys NAME.KEY, from which a
+	// parameter chooses; see [Config.With].
+	NamedConfigs bool
 }
 
 // PublicScope is the scope of what everybody may read.
@@ -123,6 +131,21 @@ type Request struct {
 	Identity string
 	// Secrets reads credentials; nil where there are none to be had.
 	Secrets Secrets
+	// MaxBytes is how many bytes the content may have; a resolver reads no more than that and gives [TooLarge] where
+	// there is more. 0 stands for [DefaultMaxBytes].
+	MaxBytes int64
+}
+
+// DefaultMaxBytes is how much content goes into a status: with base64 and the rest it stays below the 1.5 MiB that etcd
+// takes for an object.
+const DefaultMaxBytes = 1 << 20
+
+// Limit is MaxBytes with its default.
+func (r *Request) Limit() int64 {
+	if r.MaxBytes > 0 {
+		return r.MaxBytes
+	}
+	return DefaultMaxBytes
 }
 
 // Get returns the string parameter of that declared name, empty if it is not given.
@@ -175,6 +198,12 @@ type Source struct {
 	Digest map[string]string
 	// EntryPoint is the path or name inside the place; empty if there is none.
 	EntryPoint string
+}
+
+// SHA256 is the digest of content, for [Source].
+func SHA256(data []byte) map[string]string {
+	sum := sha256.Sum256(data)
+	return map[string]string{"sha256": hex.EncodeToString(sum[:])}
 }
 
 // Annotations that every resolver may set.

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"sluice.dev/internal/nearest"
 	"sluice.dev/report"
 )
 
@@ -91,7 +92,7 @@ func (p *parser) levels(list field) {
 	}
 	for _, f := range fields {
 		if !slices.Contains(names, f.name) {
-			p.fail(f.key, "unknown level %q%s; the levels are %s", f.name, nearest(f.name, names), strings.Join(names, ", "))
+			p.fail(f.key, "unknown level %q%s; the levels are %s", f.name, nearest.Hint(f.name, names), strings.Join(names, ", "))
 			continue
 		}
 		v := p.config.levels[report.Level(f.name)]
@@ -120,7 +121,7 @@ func (p *parser) knownRule(n *yaml.Node, id string) bool {
 	if slices.Contains(p.rules, id) {
 		return true
 	}
-	p.fail(n, "unknown rule %q%s; sluice rules lists them", id, nearest(id, p.rules))
+	p.fail(n, "unknown rule %q%s; sluice rules lists them", id, nearest.Hint(id, p.rules))
 	return false
 }
 

@@ -1,12 +1,14 @@
-package config
+// Package nearest suggests the name that somebody may have meant.
+package nearest
 
 import (
 	"fmt"
 	"strings"
 )
 
-// nearest suggests the name that is most like s, ready to follow it in a message; empty where none is alike.
-func nearest(s string, names []string) string {
+// Hint suggests the name that is most like s, ready to follow it in a message; empty where none is alike. Of names that
+// are equally like it the first is taken; neither s nor a name of more than 100 bytes is like another.
+func Hint(s string, names []string) string {
 	best, found := 1+min(3, len(s)/2), ""
 	for _, n := range names {
 		if d := distance(strings.ToLower(s), strings.ToLower(n)); d < best {

@@ -1,0 +1,168 @@
+package resolve
+
+import (
+	"container/list"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// CacheLimits bound a cache.
+type CacheLimits struct {
+	// Entries is how many resources it holds, Bytes how much content, annotations and sources with it. 0 holds nothing.
+	Entries int
+	Bytes   int64
+	// TTL is how long an entry is used.
+	TTL time.Duration
+}
+
+// CacheConfigMap is the name of the ConfigMap that [ParseCacheLimits] reads.
+const CacheConfigMap = "resolver-cache-config"
+
+// DefaultCacheLimits are those of Tekton, and 256 MiB.
+func DefaultCacheLimits() CacheLimits {
+	return CacheLimits{Entries: 1000, Bytes: 256 << 20, TTL: 5 * time.Minute}
+}
+
+// CacheKeys declares the keys of that ConfigMap.
+func CacheKeys() []Key {
+	d := DefaultCacheLimits()
+	return []Key{
+		{Name: "max-size", Default: strconv.Itoa(d.Entries), Check: intIn(0, 1e6), Doc: "How many resources the cache holds."},
+		{Name: "max-bytes", Default: strconv.FormatInt(d.Bytes, 10), Check: intIn(0, 1<<40), Doc: "How many bytes the cache holds."},
+		{Name: "ttl", Default: d.TTL.String(), Check: CheckDuration, Doc: "How long an entry is used."},
+	}
+}
+
+// ParseCacheLimits reads the data of that ConfigMap; what is not set has its default. The error tells of everything that is
+// wrong; see [Problems].
+func ParseCacheLimits(data map[string]string) (CacheLimits, error) {
+	c, err := parseKeys(CacheKeys(), data, false)
+	if err != nil {
+		return CacheLimits{}, err
+	}
+	entries, _ := strconv.Atoi(c["max-size"])
+	size, _ := strconv.ParseInt(c["max-bytes"], 10, 64)
+	ttl, _ := time.ParseDuration(c["ttl"])
+	return CacheLimits{Entries: entries, Bytes: size, TTL: ttl}, nil
+}
+
+// Annotations of results that went through the cache, as Tekton has them.
+const (
+	AnnotationCached            = AnnotationPrefix + "cached"
+	AnnotationCacheOperation    = AnnotationPrefix + "cache-operation"
+	AnnotationCacheTimestamp    = AnnotationPrefix + "cache-timestamp"
+	AnnotationCacheResolverType = AnnotationPrefix + "cache-resolver-type"
+)
+
+// cache holds resources by key; the one that was not used for longest goes first.
+type cache struct {
+	clock Clock
+
+	mu     sync.Mutex
+	limits CacheLimits
+	bytes  int64
+	by     map[string]*list.Element
+	used   list.List // of *cached; the last used in front
+}
+
+type cached struct {
+	key, resolver string
+	resource      *Resource
+	size          int64
+	at            time.Time
+}
+
+func newCache(c Clock, l CacheLimits) *cache {
+	return &cache{clock: c, limits: l, by: map[string]*list.Element{}}
+}
+
+// get finds a resource. One that can change is found only where mutable is true.
+func (c *cache) get(key string, mutable bool) *Resource {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.by[key]
+	if !ok {
+		return nil
+	}
+	entry := e.Value.(*cached) //nolint:errcheck,forcetypeassert // the list has nothing else
+	if c.clock.Now().Sub(entry.at) >= c.limits.TTL {
+		c.drop(e)
+		return nil
+	}
+	if !mutable && !entry.resource.Immutable {
+		return nil
+	}
+	c.used.MoveToFront(e)
+	return annotate(entry, "retrieve")
+}
+
+// put stores a resource and returns it with the annotations that tell so, and the resolvers of those that had to go. One
+// that is larger than the cache is not stored and returned as it is.
+func (c *cache) put(key, resolver string, r *Resource) (out *Resource, stored bool, evicted []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	entry := &cached{key: key, resolver: resolver, resource: r, size: sizeOf(key, r), at: c.clock.Now()}
+	if e, ok := c.by[key]; ok {
+		c.drop(e)
+	}
+	if c.limits.Entries <= 0 || entry.size > c.limits.Bytes || c.limits.TTL <= 0 {
+		return r, false, nil
+	}
+	c.by[key] = c.used.PushFront(entry)
+	c.bytes += entry.size
+	return annotate(entry, "store"), true, c.shrink()
+}
+
+// resize changes the limits.
+func (c *cache) resize(l CacheLimits) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limits = l
+	return c.shrink()
+}
+
+func (c *cache) shrink() (evicted []string) {
+	for c.used.Len() > max(c.limits.Entries, 0) || c.bytes > c.limits.Bytes {
+		evicted = append(evicted, c.drop(c.used.Back()))
+	}
+	return evicted
+}
+
+func (c *cache) drop(e *list.Element) string {
+	entry := c.used.Remove(e).(*cached) //nolint:errcheck,forcetypeassert // the list has nothing else
+	delete(c.by, entry.key)
+	c.bytes -= entry.size
+	return entry.resolver
+}
+
+// sizeOf is about what an entry takes.
+func sizeOf(key string, r *Resource) int64 {
+	n := 512 + len(key) + len(r.Data) + len(r.Source.URI) + len(r.Source.EntryPoint)
+	for _, m := range []map[string]string{r.Annotations, r.Source.Digest} {
+		for k, v := range m {
+			n += 64 + len(k) + len(v)
+		}
+	}
+	return int64(n)
+}
+
+func annotate(e *cached, operation string) *Resource {
+	r := e.resource.clone()
+	if r.Annotations == nil {
+		r.Annotations = map[string]string{}
+	}
+	r.Annotations[AnnotationCached] = "true"
+	r.Annotations[AnnotationCacheOperation] = operation
+	r.Annotations[AnnotationCacheTimestamp] = e.at.UTC().Format(time.RFC3339)
+	r.Annotations[AnnotationCacheResolverType] = e.resolver
+	return r
+}
+
+// clone copies all but the content, which nobody changes.
+func (r *Resource) clone() *Resource {
+	c := *r
+	c.Annotations, c.Source.Digest = maps.Clone(r.Annotations), maps.Clone(r.Source.Digest)
+	return &c
+}

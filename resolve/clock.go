@@ -1,0 +1,40 @@
+package resolve
+
+import (
+	"context"
+	"time"
+)
+
+// SystemClock is the machine's clock.
+func SystemClock() Clock { return systemClock{} }
+
+type systemClock struct{}
+
+// Now implements [Clock].
+func (systemClock) Now() time.Time { return time.Now() } //nolint:forbidigo // this is the clock that others get injected
+
+// After implements [Clock].
+func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// withTimeout ends a context with the cause after d by the clock. The function must be called.
+func withTimeout(ctx context.Context, c Clock, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func(after <-chan time.Time) {
+		select {
+		case <-after:
+			cancel(cause)
+		case <-ctx.Done():
+		}
+	}(c.After(d))
+	return ctx, func() { cancel(nil) }
+}
+
+// wait waits for d, or until ctx is done and then returns its cause.
+func wait(ctx context.Context, c Clock, d time.Duration) error {
+	select {
+	case <-c.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

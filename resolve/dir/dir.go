@@ -1,0 +1,131 @@
+// Package dir reads files below directories that are mounted into the process, for working on a resource without a
+// remote. Neither .. nor a symbolic link leads out of a directory. It does not watch files: each request reads anew.
+package dir
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"sluice.dev/internal/limit"
+	"sluice.dev/resolve"
+)
+
+// Names of parameters.
+const (
+	ParamPath      = "path"
+	ParamDirectory = "directory"
+	// DefaultDirectory is the directory that is meant where none is named.
+	DefaultDirectory = "default"
+)
+
+// Resolver is the resolver dir.
+type Resolver struct{ roots map[string]string }
+
+// New makes the resolver. Roots are the directories by the names that requests give them; [DefaultDirectory] is the one for
+// requests that name none.
+func New(roots map[string]string) *Resolver { return &Resolver{roots: maps.Clone(roots)} }
+
+// Spec implements [resolve.Resolver].
+func (d *Resolver) Spec() resolve.Spec {
+	names := slices.Sorted(maps.Keys(d.roots))
+	directory := resolve.Param{Name: ParamDirectory, MaxLength: 253, Allowed: names, Doc: "The name that the operator gave the directory."}
+	if d.roots[DefaultDirectory] != "" {
+		directory.Default = DefaultDirectory
+	} else {
+		directory.Required = true
+	}
+	return resolve.Spec{
+		Name: "dir", Doc: "Reads a file below a directory that is mounted into the resolver.",
+		Params: []resolve.Param{
+			{Name: ParamPath, Aliases: []string{"pathInRepo"}, Required: true, Check: checkPath, Doc: "The path of the file in the directory; a leading / is the directory."},
+			directory,
+		},
+		// What is mounted is for all who may make requests.
+		Scope: func(*resolve.Request) string { return resolve.PublicScope },
+	}
+}
+
+// inside gives the path as it is below the root.
+func inside(p string) string { return path.Clean(strings.TrimLeft(p, "/")) }
+
+func checkPath(v string) error {
+	if !fs.ValidPath(inside(v)) || inside(v) == "." {
+		return errors.New("is no path of a file inside the directory")
+	}
+	return nil
+}
+
+// Resolve implements [resolve.Resolver].
+func (d *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	name, file := r.Get(ParamDirectory), inside(r.Get(ParamPath))
+	data, err := read(d.roots[name], file, r.Limit())
+	if err != nil {
+		return nil, explain(err, name, file, r.Limit())
+	}
+	return &resolve.Resource{
+		Data:        data,
+		Annotations: map[string]string{resolve.AnnotationContentType: resolve.ContentTypeYAML},
+		// Where the directory is mounted is not the requester's business.
+		Source: resolve.Source{
+			URI: "dir://" + name, EntryPoint: file, Digest: resolve.SHA256(data),
+		},
+	}, nil
+}
+
+// errNoFile says that there is something, but no regular file.
+var errNoFile = errors.New("no regular file")
+
+func read(root, file string, most int64) (data []byte, err error) {
+	r, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	// Without O_NONBLOCK opening a named pipe waits for who writes to it.
+	f, err := r.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNoFile
+	}
+	if info.Size() > most {
+		return nil, resolve.TooLarge("the file", info.Size(), most)
+	}
+	return limit.ReadSized(io.Reader(f), info.Size(), most)
+}
+
+// explain leaves out the path on the machine, which errors of package os have.
+func explain(err error, name, file string, most int64) error {
+	e, ok := errors.AsType[*resolve.Error](err)
+	switch {
+	case ok:
+		return e
+	case errors.Is(err, limit.ErrTooLarge):
+		return resolve.TooLarge("the file", 0, most)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return resolve.Errorf(resolve.ReasonNotFound, "there is no file %.200q in the directory %q", file, name)
+	case errors.Is(err, errNoFile):
+		return resolve.Errorf(resolve.ReasonNotFound, "%.200q in the directory %q is no regular file", file, name)
+	case errors.Is(err, fs.ErrPermission):
+		return resolve.Errorf(resolve.ReasonDenied, "the file %.200q in the directory %q may not be read", file, name)
+	default:
+		return resolve.Errorf(resolve.ReasonForbidden, "the file %.200q in the directory %q cannot be read; a symbolic link may lead out of the directory", file, name)
+	}
+}

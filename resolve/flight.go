@@ -1,0 +1,342 @@
+package resolve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// waiter is one who wants a resource.
+type waiter struct {
+	*configured
+
+	request           *Request
+	mode              CacheMode
+	key, host, tenant string
+}
+
+// flight is a fetch with all who wait for it. Fields below done are the runner's, under its lock.
+type flight struct {
+	*waiter
+
+	flightKey string
+	ctx       context.Context //nolint:containedctx // it is that of the fetch, not of a caller
+	cancel    context.CancelCauseFunc
+	done      chan struct{}
+
+	waiters int
+	store   bool // somebody wants it cached even if it can change
+	ticket  *ticket
+	tenants map[string]bool
+	last    *Error // why the last try failed
+
+	// res and err are set before done is closed.
+	res *Resource
+	err error
+}
+
+// Causes by which contexts end.
+var (
+	errFetchTimeout = errors.New("the fetch took too long")
+	errNobodyWaits  = errors.New("nobody waits for the fetch any more")
+)
+
+// maxRejoins bounds how often a waiter begins again after a fetch that others began had run out of their time.
+const maxRejoins = 3
+
+// obtain gets a resource from the cache or from a fetch, its own or a shared one.
+func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, error) {
+	for rejoins := 0; ; rejoins++ {
+		if err := ctx.Err(); err != nil {
+			return nil, r.ended(ctx, nil)
+		}
+		if w.mode != CacheNever {
+			if res := r.cache.get(w.key, w.mode == CacheAlways); res != nil {
+				r.opts.Observer.Cache(w.spec.Name, CacheHit)
+				return res, nil
+			}
+			r.opts.Observer.Cache(w.spec.Name, CacheMiss)
+		}
+		f, joined, err := r.join(w) //nolint:contextcheck // a shared fetch has a context of its own
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return nil, r.ended(ctx, r.abandon(f))
+		}
+		_ = r.abandon(f)
+		if joined && rejoins < maxRejoins && errors.Is(f.err, errFetchTimeout) {
+			continue // it began before this waiter came, who has time left
+		}
+		if f.err != nil {
+			return nil, f.err
+		}
+		return f.res.clone(), nil
+	}
+}
+
+// ended is the error for a waiter whose time is up or who left.
+func (r *Runner) ended(ctx context.Context, last *Error) error {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return timedOut("the time was up before the fetch ended", last)
+	}
+	return &Error{Reason: ReasonCanceled, Msg: "the request was cancelled", Err: context.Cause(ctx)}
+}
+
+func timedOut(text string, last *Error) *Error {
+	if last != nil {
+		text += "; the last try failed: " + last.Msg
+	}
+	return &Error{Reason: ReasonTimedOut, Msg: text, Err: errFetchTimeout}
+}
+
+// join finds the fetch for a waiter or begins one. Who wants nothing cached only joins a fetch that has not begun.
+func (r *Runner) join(w *waiter) (f *flight, joined bool, err error) {
+	key := w.key
+	if w.mode == CacheNever {
+		key += "/never"
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	full := func() error {
+		return Transientf("too many requests of %s wait already", quote(w.tenant))
+	}
+	if f = r.flights[key]; f != nil {
+		if !f.tenants[w.tenant] {
+			if !r.queue.enter(f.ticket, w.tenant) {
+				return nil, false, full()
+			}
+			f.tenants[w.tenant] = true
+		}
+		f.waiters++
+		f.store = f.store || w.mode == CacheAlways
+		r.opts.Observer.Shared(w.spec.Name)
+		return f, true, nil
+	}
+	f = &flight{
+		waiter: w, flightKey: key, done: make(chan struct{}), waiters: 1, store: w.mode == CacheAlways,
+		ticket: newTicket(w.host), tenants: map[string]bool{w.tenant: true},
+	}
+	if !r.queue.enter(f.ticket, w.tenant) {
+		return nil, false, full()
+	}
+	// The fetch belongs to all who wait, so it has none of their contexts.
+	f.ctx, f.cancel = context.WithCancelCause(context.WithValue(context.Background(), phaseKey{},
+		phases{clock: r.opts.Clock, resolver: w.spec.Name, observe: r.opts.Observer.Phase}))
+	r.flights[key] = f
+	go r.fly(f)
+	return f, false, nil
+}
+
+// abandon tells that a waiter waits no more, and why the last try failed. The last one to leave ends the fetch.
+func (r *Runner) abandon(f *flight) *Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f.waiters--; f.waiters == 0 {
+		f.cancel(errNobodyWaits)
+		r.forget(f)
+	}
+	return f.last
+}
+
+// forget makes a flight one that nobody joins. The lock is held.
+func (r *Runner) forget(f *flight) {
+	if r.flights[f.flightKey] == f {
+		delete(r.flights, f.flightKey)
+	}
+}
+
+// fly fetches, and tells all who wait.
+func (r *Runner) fly(f *flight) {
+	res, err := r.tries(f)
+	if err != nil {
+		err = clean(err)
+	}
+	r.mu.Lock()
+	r.forget(f)
+	store := f.store
+	r.mu.Unlock()
+	if err == nil && f.mode != CacheNever && (store || res.Immutable) {
+		var stored bool
+		var evicted []string
+		res, stored, evicted = r.cache.put(f.key, f.spec.Name, res)
+		if stored {
+			r.opts.Observer.Cache(f.spec.Name, CacheStored)
+		}
+		for _, name := range evicted {
+			r.opts.Observer.Cache(name, CacheEvicted)
+		}
+	}
+	f.res, f.err = res, err
+	close(f.done)
+	f.cancel(nil)
+}
+
+// tries fetches until it succeeds, fails for good, or has no time for another try.
+func (r *Runner) tries(f *flight) (*Resource, error) {
+	ctx, clock := f.ctx, r.opts.Clock
+	var began time.Time
+	for try := 1; ; try++ {
+		r.mu.Lock()
+		t := f.ticket
+		r.mu.Unlock()
+		queued := clock.Now()
+		release, err := r.queue.await(ctx, t)
+		if err != nil {
+			return nil, r.fetchEnded(f, err)
+		}
+		r.opts.Observer.Phase(f.spec.Name, PhaseQueue, clock.Now().Sub(queued))
+		if try == 1 {
+			// Waiting for one's turn is not fetching.
+			var stop context.CancelFunc
+			ctx, stop = withTimeout(ctx, clock, f.common.timeout, errFetchTimeout)
+			defer stop()
+			began = clock.Now()
+			if f.mode == CacheNever {
+				r.mu.Lock()
+				r.forget(f)
+				r.mu.Unlock()
+			}
+		}
+		res, err := r.call(ctx, f, release)
+		if err == nil {
+			return res, nil
+		}
+		if ctx.Err() != nil {
+			return nil, r.fetchEnded(f, context.Cause(ctx))
+		}
+		failure := clean(err)
+		pause := max(f.common.backoff.delay(try, r.opts.Random()), failure.RetryAfter)
+		if !failure.Transient || try >= f.common.backoff.steps || pause >= f.common.timeout-clock.Now().Sub(began) {
+			return nil, failure
+		}
+		r.opts.Observer.Retried(f.spec.Name, failure, pause)
+		r.mu.Lock()
+		f.last = failure
+		r.mu.Unlock()
+		if err := wait(ctx, clock, pause); err != nil {
+			return nil, r.fetchEnded(f, err)
+		}
+		if !r.requeue(f) {
+			return nil, failure
+		}
+	}
+}
+
+// requeue puts a flight in line again, for all tenants that wait for it.
+func (r *Runner) requeue(f *flight) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f.ticket = newTicket(f.host)
+	entered := false
+	for name := range f.tenants {
+		entered = r.queue.enter(f.ticket, name) || entered
+	}
+	return entered
+}
+
+func (r *Runner) fetchEnded(f *flight, cause error) error {
+	if !errors.Is(cause, errFetchTimeout) {
+		return &Error{Reason: ReasonCanceled, Msg: "the fetch was cancelled", Err: cause}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return timedOut(fmt.Sprintf("the fetch did not end within %s (%s)", f.common.timeout, KeyFetchTimeout), f.last)
+}
+
+// call runs the resolver once. It returns when ctx is done even if the resolver does not, but keeps its place until that
+// has returned, so that resolvers which hang cannot pile up.
+func (r *Runner) call(ctx context.Context, f *flight, release func()) (*Resource, error) {
+	type result struct {
+		res *Resource
+		err error
+	}
+	ch := make(chan result, 1)
+	name := f.spec.Name
+	began := r.opts.Clock.Now()
+	r.opts.Observer.InFlight(name, 1)
+	go func() {
+		out, returned := result{}, false
+		defer func() {
+			if !returned {
+				out = result{err: r.panicked(f.configured, recover())}
+			}
+			r.opts.Observer.InFlight(name, -1)
+			release()
+			ch <- out
+		}()
+		out.res, out.err = f.Resolve(ctx, f.request)
+		returned = true
+	}()
+	var out result
+	select {
+	case out = <-ch:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	r.opts.Observer.Phase(name, PhaseFetch, r.opts.Clock.Now().Sub(began))
+	if out.err != nil {
+		if _, ok := errors.AsType[*Error](out.err); !ok && errors.Is(out.err, context.DeadlineExceeded) {
+			return nil, Transientf("the remote did not answer in time")
+		}
+		return nil, out.err
+	}
+	if err := checkResource(name, out.res, r.opts.Limits.Content); err != nil {
+		return nil, err
+	}
+	r.opts.Observer.Bytes(name, len(out.res.Data))
+	return out.res, nil
+}
+
+// Bounds of what a resolver may say about a resource.
+const (
+	maxAnnotations     = 64
+	maxAnnotationBytes = 64 << 10
+	maxURI             = 4096
+)
+
+// checkResource judges what a resolver returned.
+func checkResource(name string, res *Resource, limit int64) error {
+	bad := func(format string, args ...any) error {
+		return Errorf(ReasonFailed, "the resolver "+name+" gave a result that cannot be used: "+format, args...)
+	}
+	if res == nil {
+		return bad("there is none")
+	}
+	if n := int64(len(res.Data)); n > limit {
+		return TooLarge("the content", n, limit)
+	}
+	if len(res.Data) == 0 {
+		return Errorf(ReasonFailed, "what was found is empty")
+	}
+	if res.Source.URI == "" || len(res.Source.URI) > maxURI || len(res.Source.EntryPoint) > maxURI {
+		return bad("its source has no URI, or one that is too long")
+	}
+	if userInfo.MatchString(res.Source.URI) {
+		return bad("its source has a user name or password in it")
+	}
+	if len(res.Source.Digest) == 0 {
+		return bad("its source has no digest")
+	}
+	for alg, digits := range res.Source.Digest {
+		if alg == "" || len(digits) < 32 || len(digits) > 128 || strings.Trim(digits, "0123456789abcdef") != "" {
+			return bad("the digest %s is not in hexadecimal digits", quote(alg))
+		}
+	}
+	size := 0
+	for k, v := range res.Annotations {
+		if k == "" || len(k) > 316 {
+			return bad("an annotation has a key of %d bytes", len(k))
+		}
+		size += len(k) + len(v)
+	}
+	if len(res.Annotations) > maxAnnotations || size > maxAnnotationBytes {
+		return bad("its %d annotations have %d bytes; at most %d with %d bytes are allowed",
+			len(res.Annotations), size, maxAnnotations, maxAnnotationBytes)
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+// Package httpfile fetches a file from a web server. It promises what netguard does about addresses, redirects and sizes;
+// plain http is for content with a digest, unless the operator allows it. It does not look at what the file is.
+package httpfile
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"sluice.dev/resolve"
+	"sluice.dev/resolve/netguard"
+)
+
+// Names of parameters and of a key.
+const (
+	ParamURL         = "url"
+	ParamUsername    = "http-username"
+	ParamPassword    = "http-password-secret"
+	ParamPasswordKey = "http-password-secret-key"
+	ParamToken       = "http-token-secret"     //nolint:gosec // the name of a parameter
+	ParamTokenKey    = "http-token-secret-key" //nolint:gosec // the name of a parameter
+	ParamDigest      = "digest"
+	KeyPlain         = "allow-plain-http"
+)
+
+// Resolver is the resolver http.
+type Resolver struct{ guards *netguard.Pool }
+
+// New makes the resolver; the options are what the process allows beside the ConfigMap.
+func New(o netguard.Options) *Resolver { return &Resolver{guards: netguard.NewPool(o)} }
+
+// Close closes the connections that nobody uses.
+func (h *Resolver) Close() { h.guards.Close() }
+
+// Spec implements [resolve.Resolver].
+func (*Resolver) Spec() resolve.Spec {
+	return resolve.Spec{
+		Name: "http", Doc: "Fetches a file from a web server.", ConfigMap: "http-resolver-config",
+		Config: append(netguard.Keys(false), resolve.Key{
+			Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether http is allowed beside https without a digest.",
+		}),
+		Params: []resolve.Param{
+			{Name: ParamURL, Required: true, MaxLength: 2048, Check: checkURL, Doc: "The address of the file."},
+			{Name: ParamUsername, MaxLength: 256, Check: checkUser, Doc: "The user name for basic authentication."},
+			{Name: ParamPassword, MaxLength: 253, Doc: "The Secret in the namespace of the request that has the password."},
+			{Name: ParamPasswordKey, Default: "password", MaxLength: 253, Doc: "The key in that Secret."},
+			{Name: ParamToken, MaxLength: 253, Doc: "The Secret in the namespace of the request that has a bearer token."},
+			{Name: ParamTokenKey, Default: "token", MaxLength: 253, Doc: "The key in that Secret."},
+			{Name: ParamDigest, MaxLength: 256, Check: checkDigest, Doc: "What the content must be: sha256: or sha512: and hexadecimal digits."},
+		},
+		Validate: validate,
+		Scope: func(r *resolve.Request) string {
+			if r.Get(ParamPassword) != "" || r.Get(ParamToken) != "" {
+				return resolve.NamespaceScope(r)
+			}
+			return resolve.PublicScope
+		},
+		Host: func(r *resolve.Request) string {
+			u, err := url.Parse(r.Get(ParamURL))
+			if err != nil {
+				return ""
+			}
+			return strings.ToLower(u.Host)
+		},
+	}
+}
+
+func checkURL(v string) error {
+	u, err := url.Parse(v)
+	switch {
+	case err != nil:
+		return errors.New("cannot be read as a URL")
+	case u.User != nil:
+		return errors.New("has a user name or password in it; use " + ParamUsername + " and " + ParamPassword)
+	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Opaque != "":
+		return errors.New("is no https URL with a host")
+	}
+	return nil
+}
+
+func checkUser(v string) error {
+	if strings.ContainsAny(v, ":\r\n") {
+		return errors.New("has a colon or a line break, which a user name cannot have")
+	}
+	return nil
+}
+
+// digestSizes are the algorithms with their sizes in bytes.
+var digestSizes = map[string]int{"sha256": sha256.Size, "sha512": sha512.Size}
+
+func checkDigest(v string) error {
+	alg, digits, _ := strings.Cut(v, ":")
+	raw, err := hex.DecodeString(digits)
+	if size, ok := digestSizes[alg]; !ok || err != nil || len(raw) != size {
+		return errors.New("is neither sha256: with 64 hexadecimal digits nor sha512: with 128")
+	}
+	return nil
+}
+
+func validate(r *resolve.Request) []error {
+	var out []error
+	user, password, token := r.Get(ParamUsername) != "", r.Get(ParamPassword) != "", r.Get(ParamToken) != ""
+	if user != password {
+		out = append(out, errors.New("parameters "+ParamUsername+" and "+ParamPassword+" need each other"))
+	}
+	if token && (user || password) {
+		out = append(out, errors.New("parameters "+ParamToken+" and "+ParamPassword+" exclude each other"))
+	}
+	plain := strings.HasPrefix(strings.ToLower(r.Get(ParamURL)), "http:")
+	if plain && (password || token) && r.Config[KeyPlain] != "true" {
+		out = append(out, errors.New("parameter "+ParamURL+" is plain http, by which no credential is sent; use https"))
+	} else if plain && r.Get(ParamDigest) == "" && r.Config[KeyPlain] != "true" {
+		out = append(out, errors.New("parameter "+ParamURL+" is plain http, which anybody on the way can change; use https, or give "+ParamDigest))
+	}
+	return out
+}
+
+// Resolve implements [resolve.Resolver].
+func (h *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
+	guard, err := h.guards.Get(r.Config, false)
+	if err != nil {
+		return nil, err
+	}
+	header, err := credentials(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	want := strings.ToLower(r.Get(ParamDigest))
+	answer, failure := guard.Get(ctx, netguard.Fetch{
+		URL: r.Get(ParamURL), Header: header, MaxBytes: r.Limit(), Plain: want != "" || r.Config[KeyPlain] == "true",
+	})
+	if failure != nil {
+		return nil, failure
+	}
+	if err := verify(want, answer.Body); err != nil {
+		return nil, err
+	}
+	return &resolve.Resource{
+		Data:        answer.Body,
+		Annotations: map[string]string{resolve.AnnotationContentType: resolve.ContentTypeYAML},
+		Source:      resolve.Source{URI: r.Get(ParamURL), Digest: resolve.SHA256(answer.Body)},
+		Immutable:   want != "",
+	}, nil
+}
+
+func verify(want string, data []byte) error {
+	alg, digits, ok := strings.Cut(want, ":")
+	if !ok {
+		return nil
+	}
+	got := resolve.SHA256(data)["sha256"]
+	if alg == "sha512" {
+		sum := sha512.Sum512(data)
+		got = hex.EncodeToString(sum[:])
+	}
+	if got != digits {
+		return resolve.Errorf(resolve.ReasonVerification, "the content has the digest %s:%s, want %s", alg, got, want)
+	}
+	return nil
+}
+
+// credentials makes the header that authenticates.
+func credentials(ctx context.Context, r *resolve.Request) (http.Header, error) {
+	switch {
+	case r.Get(ParamToken) != "":
+		token, err := secret(ctx, r, r.Get(ParamToken), r.Get(ParamTokenKey))
+		if err != nil {
+			return nil, err
+		}
+		return http.Header{"Authorization": {"Bearer " + token}}, nil
+	case r.Get(ParamPassword) != "":
+		password, err := secret(ctx, r, r.Get(ParamPassword), r.Get(ParamPasswordKey))
+		if err != nil {
+			return nil, err
+		}
+		pair := base64.StdEncoding.EncodeToString([]byte(r.Get(ParamUsername) + ":" + password))
+		return http.Header{"Authorization": {"Basic " + pair}}, nil
+	}
+	return http.Header{}, nil
+}
+
+func secret(ctx context.Context, r *resolve.Request, name, key string) (string, error) {
+	if r.Secrets == nil {
+		return "", resolve.Errorf(resolve.ReasonDenied, "the secret %q is needed, and there are no secrets here", name)
+	}
+	data, err := r.Secrets.Secret(ctx, r.Namespace, name)
+	if err != nil {
+		return "", err
+	}
+	v := strings.TrimRight(string(data[key]), "\r\n")
+	if v == "" {
+		return "", resolve.Errorf(resolve.ReasonDenied, "the secret %q in namespace %q has no key %q, or nothing in it", name, r.Namespace, key)
+	}
+	if strings.ContainsAny(v, "\r\n\x00") {
+		return "", resolve.Errorf(resolve.ReasonDenied, "key %q of the secret %q in namespace %q has several lines", key, name, r.Namespace)
+	}
+	return v, nil
+}

@@ -1,0 +1,321 @@
+// Package hub fetches tasks and pipelines from Artifact Hub and from Tekton Hub. Addresses of the operator are tried in
+// order; one that a requester gives is tried alone, and reaches no private address. It promises what netguard does about
+// sizes and redirects, and does not judge what a hub publishes.
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"go.yaml.in/yaml/v3"
+
+	"sluice.dev/resolve"
+	"sluice.dev/resolve/netguard"
+)
+
+// Names of parameters, and the types of hubs.
+const (
+	ParamName    = "name"
+	ParamVersion = "version"
+	ParamKind    = "kind"
+	ParamCatalog = "catalog"
+	ParamType    = "type"
+	ParamURL     = "url"
+
+	TypeArtifact = "artifact"
+	TypeTekton   = "tekton"
+)
+
+// Keys of the ConfigMap, as Tekton has them.
+const (
+	KeyTektonCatalog   = "default-tekton-hub-catalog"
+	KeyTaskCatalog     = "default-artifact-hub-task-catalog"
+	KeyPipelineCatalog = "default-artifact-hub-pipeline-catalog"
+	KeyKind            = "default-kind"
+	KeyType            = "default-type"
+	KeyArtifactURLs    = "artifact-hub-urls"
+	KeyTektonURLs      = "tekton-hub-urls"
+	KeyPlain           = "allow-plain-http"
+)
+
+// maxURLs bounds how many hubs are asked.
+const maxURLs = 10
+
+// Resolver is the resolver hub.
+type Resolver struct{ guards *netguard.Pool }
+
+// New makes the resolver; the options are what the process allows beside the ConfigMap.
+func New(o netguard.Options) *Resolver { return &Resolver{guards: netguard.NewPool(o)} }
+
+// Close closes the connections that nobody uses.
+func (h *Resolver) Close() { h.guards.Close() }
+
+// segment is what may be part of the path of a hub's address.
+var segment = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9_])?$`)
+
+func checkSegment(v string) error {
+	if !segment.MatchString(v) {
+		return errors.New("may have letters, digits, hyphens, dots and underscores only, and neither begin nor end with one of the first two")
+	}
+	return nil
+}
+
+// Spec implements [resolve.Resolver].
+func (*Resolver) Spec() resolve.Spec {
+	return resolve.Spec{
+		Name: "hub", Doc: "Fetches a task or a pipeline from Artifact Hub or Tekton Hub.", ConfigMap: "hubresolver-config",
+		Config: append([]resolve.Key{
+			{Name: KeyTektonCatalog, Default: "Tekton", Check: checkSegment, Doc: "The catalog for type tekton."},
+			{Name: KeyTaskCatalog, Default: "tekton-catalog-tasks", Check: checkSegment, Doc: "The catalog for tasks of type artifact."},
+			{Name: KeyPipelineCatalog, Default: "tekton-catalog-pipelines", Check: checkSegment, Doc: "The catalog for pipelines of type artifact."},
+			{Name: KeyKind, Default: "task", Doc: "The kind where a request names none."},
+			{Name: KeyType, Default: TypeArtifact, Check: resolve.OneOf(TypeArtifact, TypeTekton), Doc: "The type of hub where a request names none."},
+			{Name: KeyArtifactURLs, Default: "[https://artifacthub.io]", Check: checkURLs, Doc: "Addresses of Artifact Hubs, a YAML list, tried in order."},
+			{Name: KeyTektonURLs, Default: "[https://api.hub.tekton.dev]", Check: checkURLs, Doc: "Addresses of Tekton Hubs, a YAML list, tried in order."},
+			{Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether addresses may be plain http."},
+		}, netguard.Keys(true)...),
+		Params: []resolve.Param{
+			{Name: ParamName, Required: true, Check: checkSegment, Doc: "The name of the task or pipeline."},
+			{Name: ParamVersion, Required: true, MaxLength: 256, Check: checkVersion, Doc: "A version, or a constraint such as >= 0.7.0, of which the highest is taken."},
+			{Name: ParamKind, DefaultKey: KeyKind, Allowed: []string{"task", "pipeline", "stepaction"}, Doc: "The kind of resource."},
+			{Name: ParamCatalog, Check: checkSegment, Doc: "The catalog; the configuration has defaults by type and kind."},
+			{Name: ParamType, DefaultKey: KeyType, Allowed: []string{TypeArtifact, TypeTekton}, Doc: "The type of hub."},
+			{Name: ParamURL, MaxLength: 2048, Check: checkBase, Doc: "The address of the hub, in place of the configured ones."},
+		},
+		Validate: func(r *resolve.Request) []error {
+			if catalog(r) == "" {
+				return []error{errors.New("parameter " + ParamCatalog + " is missing; there is no default for kind " + r.Get(ParamKind))}
+			}
+			return nil
+		},
+		Scope: func(*resolve.Request) string { return resolve.PublicScope },
+		Host: func(r *resolve.Request) string {
+			for _, b := range bases(r) {
+				if u, err := url.Parse(b); err == nil {
+					return strings.ToLower(u.Host)
+				}
+			}
+			return ""
+		},
+	}
+}
+
+func checkBase(v string) error {
+	u, err := url.Parse(v)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http" {
+		return errors.New("is no https URL with a host and without user name, query and fragment")
+	}
+	return nil
+}
+
+func checkURLs(v string) error {
+	var urls []string
+	if err := yaml.Unmarshal([]byte(v), &urls); err != nil || len(urls) == 0 || len(urls) > maxURLs {
+		return errors.New("want a YAML list of 1 to 10 addresses")
+	}
+	for _, u := range urls {
+		if err := checkBase(u); err != nil {
+			return errors.New("one of the addresses " + err.Error())
+		}
+	}
+	return nil
+}
+
+// constrained tells a constraint from a version.
+func constrained(v string) bool { return strings.ContainsAny(v, "<>=!~^*, |") }
+
+func checkVersion(v string) error {
+	if !constrained(v) {
+		return checkSegment(v)
+	}
+	if _, err := semver.NewConstraint(v); err != nil {
+		return errors.New("is neither a version nor a constraint such as >= 0.7.0")
+	}
+	return nil
+}
+
+func catalog(r *resolve.Request) string {
+	switch c := r.Get(ParamCatalog); {
+	case c != "":
+		return c
+	case r.Get(ParamType) == TypeTekton:
+		return r.Config[KeyTektonCatalog]
+	case r.Get(ParamKind) == "task":
+		return r.Config[KeyTaskCatalog]
+	case r.Get(ParamKind) == "pipeline":
+		return r.Config[KeyPipelineCatalog]
+	}
+	return ""
+}
+
+func bases(r *resolve.Request) []string {
+	if u := r.Get(ParamURL); u != "" {
+		return []string{u}
+	}
+	key := KeyArtifactURLs
+	if r.Get(ParamType) == TypeTekton {
+		key = KeyTektonURLs
+	}
+	var urls []string
+	// The list was judged when it was configured.
+	if err := yaml.Unmarshal([]byte(r.Config[key]), &urls); err != nil {
+		return nil
+	}
+	return urls
+}
+
+// Resolve implements [resolve.Resolver].
+func (h *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
+	guard, err := h.guards.Get(r.Config, r.Get(ParamURL) != "")
+	if err != nil {
+		return nil, err
+	}
+	var worst *resolve.Error
+	for _, base := range bases(r) {
+		s := source{guard: guard, request: r, base: strings.TrimRight(base, "/")}
+		res, failure := s.resolve(ctx)
+		if failure == nil {
+			return res, nil
+		}
+		if ctx.Err() != nil || failure.Reason == resolve.ReasonInvalid {
+			return nil, failure
+		}
+		// That one hub does not have it says nothing where another could not be asked.
+		if worst == nil || worst.Reason == resolve.ReasonNotFound || failure.Transient && !worst.Transient {
+			worst = failure
+		}
+	}
+	if worst == nil {
+		return nil, resolve.Errorf(resolve.ReasonFailed, "no address of a hub is configured")
+	}
+	return nil, worst
+}
+
+// source is one hub.
+type source struct {
+	guard   *netguard.Guard
+	request *resolve.Request
+	base    string
+}
+
+func (s source) get(ctx context.Context, path string, into any) (string, *resolve.Error) {
+	at := s.base + path
+	answer, failure := s.guard.Get(ctx, netguard.Fetch{
+		// JSON escapes make the content longer, and a list of versions comes with other text.
+		URL: at, MaxBytes: 4*s.request.Limit() + 1<<20, Plain: s.request.Config[KeyPlain] == "true",
+		Header: map[string][]string{"Accept": {"application/json"}},
+	})
+	if failure != nil {
+		return "", failure
+	}
+	if err := json.Unmarshal(answer.Body, into); err != nil {
+		u, _ := url.Parse(at)
+		return "", resolve.Errorf(resolve.ReasonFailed, "%s does not answer as a hub does", netguard.Redact(u))
+	}
+	return at, nil
+}
+
+func (s source) resolve(ctx context.Context) (*resolve.Resource, *resolve.Error) {
+	r := s.request
+	tekton := r.Get(ParamType) == TypeTekton
+	path := "/api/v1/packages/tekton-" + r.Get(ParamKind) + "/" + catalog(r) + "/" + r.Get(ParamName)
+	if tekton {
+		path = "/v1/resource/" + catalog(r) + "/" + r.Get(ParamKind) + "/" + r.Get(ParamName)
+	}
+	version := shape(r.Get(ParamVersion), tekton)
+	if constrained(r.Get(ParamVersion)) {
+		v, failure := s.choose(ctx, path, r.Get(ParamVersion))
+		if failure != nil {
+			return nil, failure
+		}
+		version = v
+	}
+	path += "/" + url.PathEscape(version)
+	if tekton {
+		path += "/yaml"
+	}
+	var answer struct {
+		Data struct {
+			Manifest string `json:"manifestRaw"`
+			YAML     string `json:"yaml"`
+		} `json:"data"`
+	}
+	at, failure := s.get(ctx, path, &answer)
+	if failure != nil {
+		return nil, failure
+	}
+	text := answer.Data.Manifest
+	if tekton {
+		text = answer.Data.YAML
+	}
+	if n := int64(len(text)); n > r.Limit() {
+		return nil, resolve.TooLarge("the content", n, r.Limit())
+	}
+	if text == "" {
+		return nil, resolve.Errorf(resolve.ReasonNotFound, "the hub's answer for %s %s has no content", r.Get(ParamKind), r.Get(ParamName))
+	}
+	return &resolve.Resource{
+		Data:        []byte(text),
+		Annotations: map[string]string{resolve.AnnotationContentType: resolve.ContentTypeYAML},
+		Source:      resolve.Source{URI: at, Digest: resolve.SHA256([]byte(text))},
+	}, nil
+}
+
+// maxVersions bounds how many versions are looked at.
+const maxVersions = 10_000
+
+// choose gives the highest version that satisfies a constraint. As semver has it, pre-releases satisfy only constraints
+// that name one.
+func (s source) choose(ctx context.Context, path, constraint string) (string, *resolve.Error) {
+	c, err := semver.NewConstraint(constraint)
+	if err != nil {
+		return "", resolve.Errorf(resolve.ReasonInvalid, "parameter %s is no constraint", ParamVersion)
+	}
+	type listed struct {
+		Version string `json:"version"`
+	}
+	var answer struct {
+		Available []listed `json:"available_versions"`
+		Data      struct {
+			Versions []listed `json:"versions"`
+		} `json:"data"`
+	}
+	if _, failure := s.get(ctx, path, &answer); failure != nil {
+		return "", failure
+	}
+	all := append(answer.Available, answer.Data.Versions...)
+	var best *semver.Version
+	var text string
+	for _, l := range all[:min(len(all), maxVersions)] {
+		v, err := semver.NewVersion(l.Version)
+		// A version becomes part of an address, and the hub chose it.
+		if err != nil || checkSegment(strings.ReplaceAll(l.Version, "+", "_")) != nil || !c.Check(v) {
+			continue
+		}
+		if best == nil || v.GreaterThan(best) {
+			best, text = v, l.Version
+		}
+	}
+	if best == nil {
+		return "", resolve.Errorf(resolve.ReasonNotFound, "none of the %d versions of %s %s satisfies %q",
+			len(all), s.request.Get(ParamKind), s.request.Get(ParamName), constraint)
+	}
+	return text, nil
+}
+
+// shape gives a version the form that the hub has: three numbers on Artifact Hub, two on Tekton Hub.
+func shape(v string, tekton bool) string {
+	parts := strings.Split(v, ".")
+	switch {
+	case !tekton && len(parts) == 2:
+		v += ".0"
+	case tekton && len(parts) == 3 && parts[2] == "0":
+		v = parts[0] + "." + parts[1]
+	}
+	return v
+}

@@ -1,0 +1,111 @@
+package hub_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"sluice.dev/resolve"
+	"sluice.dev/resolve/hub"
+	"sluice.dev/resolve/netguard"
+	"sluice.dev/resolve/resolvetest"
+)
+
+// reply writes JSON.
+func reply(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(v) }
+
+func server(t *testing.T, content string) *httptest.Server {
+	t.Helper()
+	type object = map[string]any
+	versions := []object{{"version": "0.2.0"}, {"version": "0.10.0"}, {"version": "0.9.1"}, {"version": "1.0.0-rc.1"}, {"version": "x/../../../evil"}}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.EscapedPath() {
+		case "/api/v1/packages/tekton-task/tekton-catalog-tasks/git-clone":
+			reply(w, object{"available_versions": versions})
+		case "/v1/resource/Tekton/task/git-clone":
+			reply(w, object{"data": object{"versions": []object{{"version": "0.2"}, {"version": "0.10"}}}})
+		case "/api/v1/packages/tekton-task/tekton-catalog-tasks/git-clone/0.10.0", "/api/v1/packages/tekton-task/tekton-catalog-tasks/git-clone/0.9.1":
+			reply(w, object{"data": object{"manifestRaw": content + r.URL.Path}})
+		case "/v1/resource/Tekton/task/git-clone/0.10/yaml":
+			reply(w, object{"data": object{"yaml": content + r.URL.Path}})
+		case "/api/v1/packages/tekton-pipeline/tekton-catalog-pipelines/busy/1.0.0":
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case "/api/v1/packages/tekton-task/tekton-catalog-tasks/garbage/1.0.0":
+			_, _ = io.WriteString(w, "<html>")
+		case "/api/v1/packages/tekton-task/tekton-catalog-tasks/endless/1.0.0":
+			_, _ = io.WriteString(w, `{"data":{"manifestRaw":"`)
+			for r.Context().Err() == nil {
+				if _, err := w.Write([]byte(strings.Repeat("x", 1<<16))); err != nil {
+					return
+				}
+			}
+		case "/api/v1/packages/tekton-task/tekton-catalog-tasks/hang/1.0.0":
+			<-r.Context().Done()
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	first, second := server(t, "first "), server(t, "second ")
+	empty := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(empty.Close)
+	artifact := func(name, version string, more ...string) map[string]string {
+		out := map[string]string{"name": name, "version": version}
+		for i := 0; i+1 < len(more); i += 2 {
+			out[more[i]] = more[i+1]
+		}
+		return out
+	}
+	want := func(name, data string, params map[string]string) resolvetest.Request {
+		return resolvetest.Request{Name: name, Params: params, Data: []byte(data)}
+	}
+	bad := func(why resolve.Reason, transient bool, params map[string]string) resolvetest.Failure {
+		return resolvetest.Failure{Request: resolvetest.Request{Name: fmt.Sprint(params), Params: params}, Reason: why, Transient: transient}
+	}
+	hang := resolvetest.Request{Params: artifact("hang", "1.0.0")}
+	const tasks = "/api/v1/packages/tekton-task/tekton-catalog-tasks/git-clone/"
+	resolvetest.Run(t, resolvetest.Case{
+		Resolver: hub.New(netguard.Options{Allow: []string{"127.0.0.1"}}),
+		Config: map[string]string{
+			"artifact-hub-urls": fmt.Sprintf("- %s\n- %s/\n- %s\n", empty.URL, first.URL, second.URL),
+			"tekton-hub-urls":   fmt.Sprintf("[%s]", first.URL),
+			"allow-plain-http":  "true",
+		},
+		Works: []resolvetest.Request{
+			want("a version", "first "+tasks+"0.9.1", artifact("git-clone", "0.9.1")),
+			want("a short version", "first "+tasks+"0.10.0", artifact("git-clone", "0.10", "kind", "task", "type", "artifact")),
+			want("a constraint", "first "+tasks+"0.10.0", artifact("git-clone", ">= 0.7.0")),
+			want("a constraint with two sides", "first "+tasks+"0.9.1", artifact("git-clone", ">= 0.7.0, < 0.10.0")),
+			want("a given address", "second "+tasks+"0.9.1", artifact("git-clone", "0.9.1", "url", second.URL)),
+			want("Tekton Hub", "first /v1/resource/Tekton/task/git-clone/0.10/yaml", artifact("git-clone", "0.10.0", "type", "tekton")),
+			want("a constraint on Tekton Hub", "first /v1/resource/Tekton/task/git-clone/0.10/yaml", artifact("git-clone", "> 0.2", "type", "tekton")),
+		},
+		Fails: []resolvetest.Failure{
+			bad(resolve.ReasonNotFound, false, artifact("no", "1.0.0")),
+			bad(resolve.ReasonNotFound, false, artifact("git-clone", "> 5")),
+			bad(resolve.ReasonUnavailable, true, artifact("busy", "1.0.0", "kind", "pipeline")),
+			bad(resolve.ReasonFailed, false, artifact("garbage", "1.0.0")),
+			bad(resolve.ReasonTooLarge, false, artifact("endless", "1.0.0")),
+			bad(resolve.ReasonForbidden, false, artifact("git-clone", "1.0.0", "url", "http://169.254.169.254")),
+			bad(resolve.ReasonForbidden, false, artifact("git-clone", "1.0.0", "url", "https://10.0.0.1")),
+			bad(resolve.ReasonInvalid, false, artifact("git-clone", "1.0.0", "url", "file:///etc")),
+			bad(resolve.ReasonInvalid, false, artifact("../../x", "1.0.0")),
+			bad(resolve.ReasonInvalid, false, artifact("git-clone", "../1.0.0")),
+			bad(resolve.ReasonInvalid, false, artifact("git-clone", "1.0.0?x")),
+			bad(resolve.ReasonInvalid, false, artifact("git-clone", ">= abc")),
+			bad(resolve.ReasonInvalid, false, artifact("git-clone", "1.0.0", "catalog", "a/b")),
+			bad(resolve.ReasonInvalid, false, artifact("git-clone", "1.0.0", "kind", "stepaction")),
+			bad(resolve.ReasonInvalid, false, artifact("git-clone", "1.0.0", "type", "other")),
+		},
+		Hangs: &hang,
+	})
+}

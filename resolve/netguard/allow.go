@@ -1,0 +1,91 @@
+package netguard
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// allowed is one entry of the operator's list.
+type allowed struct {
+	host   string       // a name, lower case; "*.suffix" for all below
+	prefix netip.Prefix // valid for addresses and ranges
+	port   uint16       // 0 for all
+}
+
+// allowList is the operator's list.
+type allowList []allowed
+
+// parseAllow reads entries: HOST, HOST:PORT, *.DOMAIN, *.DOMAIN:PORT, IP, IP:PORT, [IPv6]:PORT, CIDR.
+func parseAllow(entries []string) (allowList, error) {
+	var out allowList
+	for _, e := range entries {
+		a, err := parseEntry(strings.ToLower(strings.TrimSpace(e)))
+		if err != nil {
+			return nil, fmt.Errorf("allowed address %.80q: %w", e, err)
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+func parseEntry(e string) (allowed, error) {
+	if p, err := netip.ParsePrefix(e); err == nil {
+		if p != p.Masked() {
+			return allowed{}, fmt.Errorf("the range begins at %s", p.Masked())
+		}
+		return allowed{prefix: p}, nil
+	}
+	var port uint16
+	host := e
+	if ip, err := netip.ParseAddr(strings.Trim(e, "[]")); err == nil {
+		return addressEntry(ip, 0), nil
+	}
+	if h, p, err := net.SplitHostPort(e); err == nil {
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil || n == 0 {
+			return allowed{}, fmt.Errorf("%q is no port", p)
+		}
+		host, port = h, uint16(n)
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return addressEntry(ip, port), nil
+	}
+	name := strings.TrimSuffix(strings.TrimPrefix(host, "*."), ".")
+	if name == "" || strings.ContainsAny(name, "*/:@ \t[]%?#") {
+		return allowed{}, fmt.Errorf("want a host, a host:port, *.domain, an address or a range such as 10.0.0.0/8")
+	}
+	return allowed{host: strings.TrimSuffix(host, "."), port: port}, nil
+}
+
+func addressEntry(ip netip.Addr, port uint16) allowed {
+	ip = ip.WithZone("").Unmap()
+	return allowed{prefix: netip.PrefixFrom(ip, ip.BitLen()), port: port}
+}
+
+// address tells whether an address is allowed as such.
+func (l allowList) address(ip netip.Addr, port uint16) bool {
+	ip = ip.WithZone("").Unmap()
+	for _, a := range l {
+		if a.prefix.IsValid() && a.prefix.Contains(ip) && (a.port == 0 || a.port == port) {
+			return true
+		}
+	}
+	return false
+}
+
+// name tells whether a host is allowed by its name.
+func (l allowList) name(host string, port uint16) bool {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	for _, a := range l {
+		if a.host == "" || a.port != 0 && a.port != port {
+			continue
+		}
+		if suffix, ok := strings.CutPrefix(a.host, "*"); ok && strings.HasSuffix(host, suffix) && len(host) > len(suffix) || a.host == host {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,206 @@
+package netguard
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"sluice.dev/resolve"
+)
+
+// maxRedirects is how many redirects are followed.
+const maxRedirects = 10
+
+// ClientOptions say how a client behaves; the zero value is the careful one.
+type ClientOptions struct {
+	// Plain allows http beside https, for addresses that were given and for redirects.
+	Plain bool
+	// NoRedirects gives redirects back as answers.
+	NoRedirects bool
+}
+
+// Client makes an HTTP client on the guard's connections. It follows at most 10 redirects, each of them judged as the
+// first address was; from the first redirect to another scheme, host or port on, it sends no credentials, cookies or other
+// headers that the request had, save Accept and User-Agent. A body that stands still for the idle time-out fails.
+func (g *Guard) Client(o ClientOptions) *http.Client {
+	c := &http.Client{Transport: &roundTripper{g: g, plain: o.Plain}, CheckRedirect: g.redirect}
+	if o.NoRedirects {
+		c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
+	return c
+}
+
+func (g *Guard) redirect(next *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return resolve.Errorf(resolve.ReasonFailed, "%s redirects more than %d times", Redact(via[0].URL), maxRedirects)
+	}
+	next.URL.User = nil
+	away := !sameOrigin(via[0].URL, next.URL)
+	for _, r := range via[1:] {
+		away = away || !sameOrigin(via[0].URL, r.URL)
+	}
+	if away {
+		for name := range next.Header {
+			if name != "Accept" && name != "User-Agent" {
+				next.Header.Del(name)
+			}
+		}
+	}
+	return nil
+}
+
+func sameOrigin(a, b *url.URL) bool {
+	pa, errA := portOf(a)
+	pb, errB := portOf(b)
+	return errA == nil && errB == nil && a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && pa == pb
+}
+
+// roundTripper judges each request and bounds its answer.
+type roundTripper struct {
+	g     *Guard
+	plain bool
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	via, err := t.check(ctx, req.URL)
+	if err != nil {
+		cancel(nil)
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, err
+	}
+	if via != "" {
+		ctx = context.WithValue(ctx, proxyKey{}, via)
+	}
+	resp, err := t.g.transport.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	resp.Request = req
+	resp.Body = newBody(resp.Body, t.g.opts.IdleTimeout, cancel, Redact(req.URL))
+	return resp, nil
+}
+
+// check judges a URL, and gives the host:port of the proxy that it goes through, if any. With a proxy the dialer does not
+// see the target, so its addresses are looked up here; a name that only the proxy knows passes.
+func (t *roundTripper) check(ctx context.Context, u *url.URL) (string, error) {
+	if err := t.g.CheckURL(u, t.plain); err != nil {
+		return "", err
+	}
+	if t.g.proxy == nil {
+		return "", nil
+	}
+	p, err := t.g.proxy(u)
+	if err != nil {
+		return "", resolve.Errorf(resolve.ReasonFailed, "the address of the proxy is no URL")
+	}
+	if p == nil {
+		return "", nil
+	}
+	if _, err := netip.ParseAddr(u.Hostname()); err != nil {
+		port, err := portOf(u)
+		if err != nil {
+			return "", err
+		}
+		lookup, cancel := context.WithTimeout(ctx, t.g.opts.ConnectTimeout)
+		ips, err := t.g.lookup(lookup, u.Hostname())
+		cancel()
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		if err == nil {
+			for _, ip := range ips {
+				if err := t.g.checkAddr(u.Hostname(), ip, port); err != nil {
+					return "", err
+				}
+			}
+		}
+	}
+	return proxyAddress(p), nil
+}
+
+func (g *Guard) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	r := g.opts.Resolver
+	if r == nil {
+		r = net.DefaultResolver
+	}
+	return r.LookupNetIP(ctx, "ip", host)
+}
+
+func (g *Guard) proxyOf(req *http.Request) (*url.URL, error) {
+	if g.proxy == nil {
+		return nil, nil //nolint:nilnil // http.Transport.Proxy is specified so
+	}
+	return g.proxy(req.URL)
+}
+
+// proxyAddress is what the transport dials for a proxy.
+func proxyAddress(p *url.URL) string {
+	port := p.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[p.Scheme]
+	}
+	return net.JoinHostPort(p.Hostname(), port)
+}
+
+// errIdle is the cause of a request that ended because its body stood still.
+var errIdle = errors.New("the body stands still")
+
+// body ends its request when nothing comes for a while, and when it is closed.
+type body struct {
+	io.ReadCloser
+	idle   time.Duration
+	timer  *time.Timer
+	cancel context.CancelCauseFunc
+	place  string
+
+	mu    sync.Mutex
+	fired bool
+}
+
+func newBody(rc io.ReadCloser, idle time.Duration, cancel context.CancelCauseFunc, place string) *body {
+	b := &body{ReadCloser: rc, idle: idle, cancel: cancel, place: place}
+	b.timer = time.AfterFunc(idle, func() {
+		b.mu.Lock()
+		b.fired = true
+		b.mu.Unlock()
+		cancel(errIdle)
+	})
+	// The time between reads is the reader's own, not the server's.
+	b.timer.Stop()
+	return b
+}
+
+// Read implements [io.Reader].
+func (b *body) Read(p []byte) (int, error) {
+	b.timer.Reset(b.idle)
+	n, err := b.ReadCloser.Read(p)
+	b.timer.Stop()
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.fired {
+			return n, resolve.Transientf("%s sent nothing for %s in the middle of its answer", b.place, b.idle)
+		}
+	}
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (b *body) Close() error {
+	b.timer.Stop()
+	err := b.ReadCloser.Close()
+	b.cancel(nil)
+	return err
+}

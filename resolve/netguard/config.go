@@ -1,0 +1,152 @@
+package netguard
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/http/httpproxy"
+
+	"sluice.dev/resolve"
+)
+
+// Keys of a resolver's ConfigMap that [Keys] declares.
+const (
+	KeyAllowed    = "allowed-addresses"
+	KeyPrivate    = "allow-private-addresses"
+	KeyChosen     = "allow-private-requested-addresses"
+	KeyCAs        = "ca-bundle"
+	KeyHTTPProxy  = "http-proxy"
+	KeyHTTPSProxy = "https-proxy"
+	KeyNoProxy    = "no-proxy"
+)
+
+// Keys declares the keys by which an operator configures a guard; private is the default of [KeyPrivate]. Where it is true
+// there is [KeyChosen] as well, for the addresses that requesters give.
+func Keys(private bool) []resolve.Key {
+	keys := []resolve.Key{
+		{
+			Name:  KeyAllowed,
+			Check: func(v string) error { _, err := parseAllow(list(v)); return err },
+			Doc:   "Hosts, host:port, *.domain, addresses and ranges, separated by commas, that requests may go to although they are local or private.",
+		},
+		{
+			Name: KeyPrivate, Default: strconv.FormatBool(private), Check: resolve.CheckBool,
+			Doc: "Whether requests may go to private addresses.",
+		},
+		{Name: KeyCAs, Check: checkCAs, Doc: "CA certificates in PEM that are trusted beside the system's."},
+		{Name: KeyHTTPProxy, Check: checkProxy, Doc: "Proxy for http, in place of the environment's HTTP_PROXY."},
+		{Name: KeyHTTPSProxy, Check: checkProxy, Doc: "Proxy for https, in place of the environment's HTTPS_PROXY."},
+		{Name: KeyNoProxy, Doc: "Hosts and ranges that no proxy is used for, in place of the environment's NO_PROXY."},
+	}
+	if private {
+		keys = append(keys, resolve.Key{
+			Name: KeyChosen, Default: "false", Check: resolve.CheckBool, Doc: "Whether addresses that a request gives may be private.",
+		})
+	}
+	return keys
+}
+
+func checkCAs(v string) error {
+	if v == "" {
+		return nil
+	}
+	_, err := New(Options{CAs: []byte(v)})
+	return err
+}
+
+func checkProxy(v string) error {
+	if v == "" {
+		return nil
+	}
+	u, err := url.Parse(v)
+	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) {
+		return errors.New("want a URL such as http://proxy.example.com:3128")
+	}
+	return nil
+}
+
+func list(v string) []string {
+	return strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })
+}
+
+// Pool makes guards from configurations and keeps the last ones, so that connections are used again. It may be used
+// concurrently.
+type Pool struct {
+	base Options
+
+	mu     sync.Mutex
+	guards []pooled // the last used one last
+}
+
+type pooled struct {
+	key   [8]string
+	guard *Guard
+}
+
+// maxPooled is how many configurations' connections are kept.
+const maxPooled = 8
+
+// NewPool makes a pool. What a configuration says is added to Allow and CAs of base, and stands before its Proxy;
+// [KeyPrivate] adds to its AllowPrivate.
+func NewPool(base Options) *Pool { return &Pool{base: base} }
+
+// Get gives the guard for a configuration that has [Keys]. Where the operator gives addresses and a requester can give
+// another, chosen is true for the latter: [KeyChosen] then says about private ranges, and nothing else does.
+func (p *Pool) Get(c resolve.Config, chosen bool) (*Guard, error) {
+	key := [8]string{c[KeyAllowed], c[KeyPrivate], c[KeyChosen], c[KeyCAs], c[KeyHTTPProxy], c[KeyHTTPSProxy], c[KeyNoProxy], strconv.FormatBool(chosen)}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.IndexFunc(p.guards, func(g pooled) bool { return g.key == key }); i >= 0 {
+		g := p.guards[i]
+		p.guards = append(slices.Delete(p.guards, i, i+1), g)
+		return g.guard, nil
+	}
+	o := p.base
+	o.Allow = append(slices.Clone(o.Allow), list(c[KeyAllowed])...)
+	o.AllowPrivate = o.AllowPrivate || c[KeyPrivate] == "true"
+	if chosen {
+		o.AllowPrivate = c[KeyChosen] == "true"
+	}
+	o.CAs = slices.Concat(o.CAs, []byte("\n"), []byte(c[KeyCAs]))
+	if len(o.CAs) == 1 {
+		o.CAs = nil
+	}
+	if c[KeyHTTPProxy]+c[KeyHTTPSProxy]+c[KeyNoProxy] != "" {
+		proxy := httpproxy.Config{}
+		if o.Proxy != nil {
+			proxy = *o.Proxy
+		}
+		for _, s := range []struct {
+			to   *string
+			from string
+		}{{&proxy.HTTPProxy, c[KeyHTTPProxy]}, {&proxy.HTTPSProxy, c[KeyHTTPSProxy]}, {&proxy.NoProxy, c[KeyNoProxy]}} {
+			if s.from != "" {
+				*s.to = s.from
+			}
+		}
+		o.Proxy = &proxy
+	}
+	g, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.guards) == maxPooled {
+		p.guards[0].guard.CloseIdleConnections()
+		p.guards = slices.Delete(p.guards, 0, 1)
+	}
+	p.guards = append(p.guards, pooled{key, g})
+	return g, nil
+}
+
+// Close closes the connections that nobody uses.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range p.guards {
+		g.guard.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,256 @@
+// Package netguard is how resolvers reach the network: a dialer and an HTTP client that send nobody to an address that
+// a requester should not reach through them, and that bound what a server can do to them.
+//
+// The dialer looks at the address that it is about to connect to, after DNS, so neither a name that resolves to a
+// loopback address nor one that resolves differently the second time gets past it; redirects are dialled by it too.
+// Refused are loopback, link-local, metadata, multicast, unspecified and reserved addresses, in IPv4, IPv6 and in the IPv6
+// forms that carry an IPv4 address, and private ones unless the options allow them. An operator's list makes exceptions.
+//
+// What it does not decide: which repositories or paths are allowed, and what a proxy does with a name, which the proxy
+// looks up by itself (the guard looks it up as well, and refuses what it finds there).
+package netguard
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+
+	"sluice.dev/resolve"
+)
+
+// Options say what a [Guard] allows. The zero value refuses all but public addresses, uses no proxy and the system's CAs.
+type Options struct {
+	// AllowPrivate lets private ranges pass (RFC 1918, RFC 4193, RFC 6598).
+	AllowPrivate bool
+	// Allow lists what passes although its address would not: HOST, HOST:PORT, *.DOMAIN, IP, IP:PORT, CIDR. A name makes
+	// private, loopback and reserved addresses pass that it resolves to; link-local, metadata, multicast and unspecified
+	// ones pass by address or range only.
+	Allow []string
+	// Proxy says which requests go through which proxy, as HTTP_PROXY, HTTPS_PROXY and NO_PROXY do; nil for none. The
+	// proxy itself is trusted; the guard judges the target.
+	Proxy *httpproxy.Config
+	// CAs are certificates in PEM that are trusted beside the system's.
+	CAs []byte
+	// Certificates authenticate the client (mTLS).
+	Certificates []tls.Certificate
+	// Resolver looks up names; nil for the system's.
+	Resolver *net.Resolver
+	// ConnectTimeout bounds a connection with its TLS handshake, HeaderTimeout the wait for the header of an answer,
+	// IdleTimeout the wait for the next bytes of a body. 0 stands for 10 s, 30 s and 30 s.
+	ConnectTimeout, HeaderTimeout, IdleTimeout time.Duration
+	// Clock reads dates in Retry-After; nil leaves dates unread.
+	Clock resolve.Clock
+}
+
+// Guard dials and fetches within its options. It may be used concurrently.
+type Guard struct {
+	opts      Options
+	allow     allowList
+	proxy     func(*url.URL) (*url.URL, error)
+	dialer    *net.Dialer
+	transport *http.Transport
+}
+
+// New makes a guard. The error tells of a bad entry in Allow, of CAs without a certificate, or of a bad proxy address.
+func New(o Options) (*Guard, error) {
+	allow, err := parseAllow(o.Allow)
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: o.Certificates}
+	if len(o.CAs) > 0 {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM(o.CAs) {
+			return nil, errors.New("the CA bundle has no certificate in PEM")
+		}
+		tlsConfig.RootCAs = pool
+	}
+	o.ConnectTimeout = or(o.ConnectTimeout, 10*time.Second)
+	o.HeaderTimeout = or(o.HeaderTimeout, 30*time.Second)
+	o.IdleTimeout = or(o.IdleTimeout, 30*time.Second)
+	g := &Guard{opts: o, allow: allow}
+	if o.Proxy != nil {
+		for _, p := range []string{o.Proxy.HTTPProxy, o.Proxy.HTTPSProxy} {
+			if _, err := url.Parse(p); err != nil {
+				return nil, errors.New("the address of the proxy is no URL")
+			}
+		}
+		g.proxy = o.Proxy.ProxyFunc()
+	}
+	g.dialer = &net.Dialer{Timeout: o.ConnectTimeout, KeepAlive: 30 * time.Second, Resolver: o.Resolver, ControlContext: g.control}
+	g.transport = &http.Transport{
+		Proxy:                  g.proxyOf,
+		DialContext:            g.DialContext,
+		TLSClientConfig:        tlsConfig,
+		ForceAttemptHTTP2:      true,
+		TLSHandshakeTimeout:    o.ConnectTimeout,
+		ResponseHeaderTimeout:  o.HeaderTimeout,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		MaxIdleConns:           100,
+		MaxIdleConnsPerHost:    16,
+		IdleConnTimeout:        90 * time.Second,
+	}
+	return g, nil
+}
+
+func or(d, standard time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return standard
+}
+
+// CloseIdleConnections closes connections that nobody uses at the moment.
+func (g *Guard) CloseIdleConnections() { g.transport.CloseIdleConnections() }
+
+// TLS is a copy of the guard's TLS configuration, with its CAs, for protocols other than HTTP.
+func (g *Guard) TLS() *tls.Config { return g.transport.TLSClientConfig.Clone() }
+
+// target is the host that a dial is for; control gets to see addresses only.
+type target struct {
+	host string
+	port uint16
+	// trusted: the proxy that the operator gave.
+	trusted bool
+}
+
+type targetKey struct{}
+
+// proxyKey marks a request that goes through a proxy, with that proxy's host:port as value.
+type proxyKey struct{}
+
+// DialContext connects as [net.Dialer.DialContext] does, to addresses that are allowed. A refusal is a [*resolve.Error]
+// inside the error. It suits SSH and other protocols as well.
+func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	host, portText, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil {
+		return nil, resolve.Errorf(resolve.ReasonInvalid, "%.20q is no port", portText)
+	}
+	t := target{host: host, port: uint16(port)}
+	if via, ok := ctx.Value(proxyKey{}).(string); ok && via == address {
+		t.trusted = true
+	} else if err := g.checkName(host, t.port); err != nil {
+		return nil, err
+	}
+	return g.dialer.DialContext(context.WithValue(ctx, targetKey{}, t), network, address)
+}
+
+// control runs after DNS and before connect, for each address that is tried.
+func (g *Guard) control(ctx context.Context, network, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return resolve.Errorf(resolve.ReasonForbidden, "connections by %.20s are not allowed", network)
+	}
+	t, _ := ctx.Value(targetKey{}).(target)
+	if t.trusted {
+		return nil
+	}
+	return g.checkAddr(t.host, ap.Addr(), ap.Port())
+}
+
+// checkAddr judges an address that a host has.
+func (g *Guard) checkAddr(host string, ip netip.Addr, port uint16) error {
+	c := classify(ip)
+	if c == public || g.allow.address(ip, port) {
+		return nil
+	}
+	switch c {
+	case private:
+		if g.opts.AllowPrivate || g.allow.name(host, port) {
+			return nil
+		}
+	case loopback, reserved:
+		if g.allow.name(host, port) {
+			return nil
+		}
+	case public, linkLocal, metadata, multicast, unspecified:
+	}
+	return refusal(host, c)
+}
+
+// checkName refuses names that stand for local addresses whatever DNS says.
+func (g *Guard) checkName(host string, port uint16) error {
+	if c := localName(host); c != public && !g.allow.name(host, port) {
+		if c == loopback && g.allow.address(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port) {
+			return nil
+		}
+		return refusal(host, c)
+	}
+	return nil
+}
+
+// refusal does not tell to which address a name resolves: that would map the inside of a network.
+func refusal(host string, c class) error {
+	return resolve.Errorf(resolve.ReasonForbidden, "%.200s is %s, to which requests may not go; an operator can allow it by listing it in %s", host, c, KeyAllowed)
+}
+
+// CheckURL judges a URL before anything is sent: its scheme (http only if plain is true), its host, and no user name or
+// password in it. Names are not looked up: that is the dialer's.
+func (g *Guard) CheckURL(u *url.URL, plain bool) error {
+	if u.Scheme != "https" && (u.Scheme != "http" || !plain) {
+		if u.Scheme == "http" {
+			return resolve.Errorf(resolve.ReasonForbidden, "%s is plain http, which anybody on the way can change; use https", Redact(u))
+		}
+		return resolve.Errorf(resolve.ReasonInvalid, "the URL %.200s has the scheme %.20q, want https", Redact(u), u.Scheme)
+	}
+	if u.Hostname() == "" || u.Opaque != "" {
+		return resolve.Errorf(resolve.ReasonInvalid, "the URL %.200s has no host", Redact(u))
+	}
+	port, err := portOf(u)
+	if err != nil {
+		return err
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return g.checkAddr(u.Hostname(), ip, port)
+	}
+	return g.checkName(u.Hostname(), port)
+}
+
+func portOf(u *url.URL) (uint16, error) {
+	switch p := u.Port(); {
+	case p != "":
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil || n == 0 {
+			return 0, resolve.Errorf(resolve.ReasonInvalid, "%.20q is no port", p)
+		}
+		return uint16(n), nil
+	case u.Scheme == "http":
+		return 80, nil
+	default:
+		return 443, nil
+	}
+}
+
+// Redact gives a URL for messages: without user, password, query and fragment, and not longer than 200 bytes.
+func Redact(u *url.URL) string {
+	c := *u
+	c.User, c.RawFragment, c.Fragment = nil, "", ""
+	query := c.RawQuery != ""
+	c.RawQuery, c.ForceQuery = "", false
+	s := c.String()
+	if len(s) > 200 {
+		s = s[:197] + "..."
+	}
+	if query {
+		s += "?..."
+	}
+	return s
+}

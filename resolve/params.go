@@ -1,0 +1,177 @@
+package resolve
+
+import (
+	"maps"
+	"slices"
+
+	"sluice.dev/internal/nearest"
+)
+
+// ParamCache is the parameter that every resolver has beside its own: whether the cache is used.
+const ParamCache = "cache"
+
+// CacheMode says whether a request uses the cache.
+type CacheMode string
+
+// Modes of the cache, as Tekton's resolvers have them.
+const (
+	// CacheAuto uses it for immutable content only.
+	CacheAuto CacheMode = "auto"
+	// CacheAlways uses it for all; content may be as old as the cache's time to live.
+	CacheAlways CacheMode = "always"
+	// CacheNever fetches anew.
+	CacheNever CacheMode = "never"
+)
+
+// cacheModes are the allowed values.
+var cacheModes = []string{string(CacheAlways), string(CacheNever), string(CacheAuto)}
+
+// cacheParam declares [ParamCache].
+var cacheParam = Param{
+	Name: ParamCache, Allowed: cacheModes, DefaultKey: KeyCacheMode,
+	Doc: "Whether the result may come from the cache: auto (only what cannot change), always, never.",
+}
+
+// Given is a parameter as it was given.
+type Given struct {
+	Name  string
+	Value Value
+}
+
+// Strings gives string parameters, sorted by name.
+func Strings(params map[string]string) []Given {
+	var out []Given
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		out = append(out, Given{Name: name, Value: Value{Type: String, String: params[name]}})
+	}
+	return out
+}
+
+// maxGiven bounds the number of parameters, maxItems that of the entries of one.
+const (
+	maxGiven = 256
+	maxItems = 1024
+)
+
+// Parse judges parameters against the specification. It returns them by their declared names, with defaults, and the mode
+// of the cache. The error has the reason [ReasonInvalid] and tells of everything that is wrong; see [Problems].
+func (s Spec) Parse(given []Given, c Config) (map[string]Value, CacheMode, error) {
+	if len(given) > maxGiven {
+		return nil, "", Errorf(ReasonInvalid, "%d parameters were given, at most %d are allowed", len(given), maxGiven)
+	}
+	declared := append(slices.Clone(s.Params), cacheParam)
+	by, names := map[string]int{}, []string{}
+	for i, d := range declared {
+		for _, n := range append([]string{d.Name}, d.Aliases...) {
+			by[n] = i
+			names = append(names, n)
+		}
+	}
+	var p problems
+	out, as := map[string]Value{}, map[string]string{}
+	for _, g := range given {
+		i, ok := by[g.Name]
+		if !ok {
+			p.add("unknown parameter %s%s", quote(g.Name), nearest.Hint(g.Name, names))
+			continue
+		}
+		d := declared[i]
+		if before, ok := as[d.Name]; ok {
+			if before == g.Name {
+				p.add("parameter %s is given twice", g.Name)
+			} else {
+				p.add("parameters %s and %s are the same, only one may be given", before, g.Name)
+			}
+			continue
+		}
+		as[d.Name] = g.Name
+		if d.typ() == String && g.Value.Type == String && g.Value.String == "" {
+			continue // an empty string counts as not given
+		}
+		d.take(g, &p)
+		out[d.Name] = g.Value
+	}
+	for _, d := range declared {
+		if _, ok := out[d.Name]; ok {
+			continue
+		}
+		v, from := d.Default, "the default of parameter "+d.Name
+		if d.DefaultKey != "" && c[d.DefaultKey] != "" {
+			v, from = c[d.DefaultKey], "configuration key "+d.DefaultKey
+		}
+		switch {
+		case v != "":
+			if err := d.judge(v); err != nil {
+				p.add("%s %w", from, err)
+			}
+			out[d.Name] = Value{Type: String, String: v}
+		case d.Required:
+			p.add("parameter %s is missing%s", d.Name, orKey(d))
+		}
+	}
+	if err := p.err(); err != nil {
+		return nil, "", err
+	}
+	mode := CacheMode(out[ParamCache].String)
+	if mode == "" {
+		mode = CacheAuto
+	}
+	delete(out, ParamCache)
+	return out, mode, nil
+}
+
+func orKey(d Param) string {
+	if d.DefaultKey == "" {
+		return ""
+	}
+	return ", and configuration key " + d.DefaultKey + " gives no default"
+}
+
+// take judges a value that was given.
+func (d Param) take(g Given, p *problems) {
+	t := g.Value.Type
+	if t != d.typ() {
+		p.add("parameter %s is %s, want %s", g.Name, article(t), article(d.typ()))
+		return
+	}
+	judge := func(at, v string) {
+		if err := d.judge(v); err != nil {
+			p.add("parameter %s%s %w", g.Name, at, err)
+		}
+	}
+	switch t {
+	case String:
+		judge("", g.Value.String)
+	case Array:
+		if len(g.Value.Array) > maxItems {
+			p.add("parameter %s has %d items, at most %d are allowed", g.Name, len(g.Value.Array), maxItems)
+			return
+		}
+		for _, v := range g.Value.Array {
+			judge(" has an item that", v)
+		}
+	case Object:
+		if len(g.Value.Object) > maxItems {
+			p.add("parameter %s has %d entries, at most %d are allowed", g.Name, len(g.Value.Object), maxItems)
+			return
+		}
+		for _, k := range slices.Sorted(maps.Keys(g.Value.Object)) {
+			if len(k) > d.maxLength() {
+				p.add("parameter %s has a key of %d bytes", g.Name, len(k))
+			}
+			judge(" has an entry "+quote(k)+" that", g.Value.Object[k])
+		}
+	}
+}
+
+func article(t Type) string {
+	switch t {
+	case String:
+		return "a string"
+	case Array:
+		return "an array"
+	case Object:
+		return "an object"
+	}
+	return "of an unknown type"
+}

@@ -1,0 +1,50 @@
+package resolve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sluice.dev/internal/nearest"
+)
+
+// Registry knows resolvers by their names and aliases. It does not change and may be used concurrently.
+type Registry struct {
+	names []string
+	by    map[string]Resolver
+}
+
+// NewRegistry makes a registry. The error tells of specifications that are not sound, and of names that stand twice.
+func NewRegistry(resolvers ...Resolver) (*Registry, error) {
+	r := &Registry{by: map[string]Resolver{}}
+	for _, res := range resolvers {
+		spec := res.Spec()
+		if err := spec.Check(); err != nil {
+			return nil, fmt.Errorf("resolver %s: %w", quote(spec.Name), err)
+		}
+		for _, n := range append([]string{spec.Name}, spec.Aliases...) {
+			if _, ok := r.by[n]; ok {
+				return nil, fmt.Errorf("two resolvers have the name %s", quote(n))
+			}
+			r.by[n] = res
+		}
+		r.names = append(r.names, spec.Name)
+	}
+	slices.Sort(r.names)
+	return r, nil
+}
+
+// Names lists the names, without aliases, sorted.
+func (r *Registry) Names() []string { return slices.Clone(r.names) }
+
+// Get finds a resolver by its name or an alias. The error has the reason [ReasonUnknownResolver].
+func (r *Registry) Get(name string) (Resolver, error) {
+	if res, ok := r.by[name]; ok {
+		return res, nil
+	}
+	if name == "" {
+		return nil, Errorf(ReasonUnknownResolver, "no resolver is named; there are %s", strings.Join(r.names, ", "))
+	}
+	return nil, Errorf(ReasonUnknownResolver, "there is no resolver %s%s; there are %s",
+		quote(name), nearest.Hint(name, r.names), strings.Join(r.names, ", "))
+}

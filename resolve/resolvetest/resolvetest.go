@@ -1,0 +1,125 @@
+// Package resolvetest holds a resolver to the rules of package resolve. Its author gives requests that work and requests
+// that fail, and [Run] runs them through the framework in all the ways in which it will use the resolver: with wrong
+// parameters, cancelled, concurrently, with a small limit.
+//
+// It does not judge what is specific to a source: which files are found, who may read them.
+package resolvetest
+
+import (
+	"context"
+	"maps"
+	"testing"
+	"time"
+
+	"sluice.dev/resolve"
+)
+
+// Case is a resolver with requests to try.
+type Case struct {
+	Resolver resolve.Resolver
+	// Config is the data of its ConfigMap.
+	Config map[string]string
+	// Secrets and Identity are those of all requests.
+	Secrets  resolve.Secrets
+	Identity string
+	// Works are requests that succeed; at least one.
+	Works []Request
+	// Fails are requests that fail, in Resolve or before.
+	Fails []Failure
+	// Hangs is a request whose remote never answers; nil where there is no such thing.
+	Hangs *Request
+	// Hidden are texts that no error may have: passwords, tokens, names of temporary directories.
+	Hidden []string
+	// Patience is how long to wait for what should happen soon; 0 stands for 10 s.
+	Patience time.Duration
+}
+
+// Request is what is asked for.
+type Request struct {
+	// Name tells requests apart in the output of the test.
+	Name string
+	// Namespace is "default" if empty.
+	Namespace string
+	// Params are string parameters, Given others.
+	Params map[string]string
+	Given  []resolve.Given
+	// Data is the content that is expected; nil expects any.
+	Data []byte
+	// Digest is a part of the digest that is expected, nil for any.
+	Digest map[string]string
+}
+
+// Failure is a request and the reason why it fails.
+type Failure struct {
+	Request
+
+	Reason resolve.Reason
+	// Transient is whether trying again may help.
+	Transient bool
+}
+
+// Run tries all. A resolver with a method Close() gets it called where connections should be gone. Tests that use it must
+// not run in parallel with others: goroutines are counted.
+func Run(t *testing.T, c Case) {
+	t.Helper()
+	for _, k := range checks {
+		t.Run(k.name, func(t *testing.T) {
+			for _, problem := range k.run(t.Context(), &c) {
+				t.Error(problem)
+			}
+		})
+	}
+}
+
+// check is one rule; it returns what breaks it.
+type check struct {
+	name string
+	run  func(ctx context.Context, c *Case) []string
+}
+
+var checks = []check{
+	{"the specification is sound", sound},
+	{"wrong parameters do not reach Resolve", refused},
+	{"requests that work", works},
+	{"requests that fail", fails},
+	{"content over the limit", overLimit},
+	{"concurrent use", concurrent},
+	{"cancellation", cancellation},
+}
+
+func (c *Case) patience() time.Duration {
+	if c.Patience > 0 {
+		return c.Patience
+	}
+	return 10 * time.Second
+}
+
+func (q Request) query(c *Case) *resolve.Query {
+	out := &resolve.Query{
+		Resolver: c.Resolver.Spec().Name, Namespace: q.Namespace, Name: "conformance", UID: "conformance",
+		Secrets: c.Secrets, Identity: c.Identity, Params: append(resolve.Strings(q.Params), q.Given...),
+	}
+	if out.Namespace == "" {
+		out.Namespace = "default"
+	}
+	return out
+}
+
+// runner runs a resolver without retries and with nothing cached.
+func (c *Case) runner(r resolve.Resolver, o resolve.Options) (*resolve.Runner, error) {
+	registry, err := resolve.NewRegistry(r)
+	if err != nil {
+		return nil, err
+	}
+	o.Resolvers = registry
+	if o.Cache == nil {
+		o.Cache = &resolve.CacheLimits{}
+	}
+	runner, err := resolve.NewRunner(o)
+	if err != nil {
+		return nil, err
+	}
+	config := map[string]string{resolve.KeyBackoffSteps: "1"}
+	maps.Copy(config, c.Config)
+	return runner, runner.Configure(r.Spec().Name, config)
+}

@@ -1,0 +1,292 @@
+package resolve
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Query is what a client asks a [Runner] for, as it was written.
+type Query struct {
+	// Resolver is a name or an alias.
+	Resolver string
+	// Namespace, Name, UID, URL, Identity and Secrets are those of [Request].
+	Namespace, Name, UID string
+	URL                  string
+	Identity             string
+	Secrets              Secrets
+	// Params are the parameters as they were given.
+	Params []Given
+	// Tenant is who the fetch is counted against; the namespace if empty.
+	Tenant string
+	// Deadline is when nobody waits any more; zero for the context's.
+	Deadline time.Time
+}
+
+// Limits bound what runs at once. 0 stands for the default.
+type Limits struct {
+	// Concurrent is how many fetches run at once (64), PerTenant how many of one tenant (16), PerHost how many from one
+	// host (32).
+	Concurrent, PerTenant, PerHost int
+	// Queued is how many fetches of one tenant may wait (20,000); more fail at once with a transient error.
+	Queued int
+	// Content is how many bytes the content of a resource may have ([DefaultMaxBytes]).
+	Content int64
+}
+
+// Options are a runner's; Resolvers is required.
+type Options struct {
+	Resolvers *Registry
+	// Clock is [SystemClock] if nil.
+	Clock    Clock
+	Observer Observer
+	Limits   Limits
+	// Cache bounds the cache; nil stands for [DefaultCacheLimits].
+	Cache *CacheLimits
+	// Verify judges a resource, be it fetched or cached, for one request; nil accepts all. Its error should have the
+	// reason [ReasonVerification].
+	Verify func(ctx context.Context, resolver string, r *Request, res *Resource) error
+	// Random gives numbers from 0 up to 1 for the jitter of retries; nil for those of math/rand.
+	Random func() float64
+}
+
+// Runner runs resolvers: it judges parameters, shares, caches, limits and retries fetches, and judges their results. It may
+// be used concurrently.
+type Runner struct {
+	opts  Options
+	queue *queue
+	cache *cache
+
+	mu      sync.Mutex
+	configs map[string]*configured
+	flights map[string]*flight
+}
+
+// configured is a resolver with its configuration; it does not change.
+type configured struct {
+	Resolver
+
+	spec       Spec
+	config     Config
+	common     common
+	generation int
+}
+
+// NewRunner makes a runner. All resolvers have their default configuration until [Runner.Configure].
+func NewRunner(o Options) (*Runner, error) {
+	if o.Resolvers == nil {
+		return nil, errors.New("a runner needs resolvers")
+	}
+	if o.Clock == nil {
+		o.Clock = SystemClock()
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	limits := DefaultCacheLimits()
+	if o.Cache != nil {
+		limits = *o.Cache
+	}
+	o.Observer = o.Observer.fill()
+	o.Limits = Limits{
+		Concurrent: cmp.Or(o.Limits.Concurrent, 64), PerTenant: cmp.Or(o.Limits.PerTenant, 16), PerHost: cmp.Or(o.Limits.PerHost, 32),
+		Queued: cmp.Or(o.Limits.Queued, 20_000), Content: cmp.Or(o.Limits.Content, DefaultMaxBytes),
+	}
+	r := &Runner{
+		opts: o, queue: newQueue(o.Limits), cache: newCache(o.Clock, limits),
+		configs: map[string]*configured{}, flights: map[string]*flight{},
+	}
+	for _, name := range o.Resolvers.Names() {
+		if err := r.Configure(name, nil); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// Configure gives a resolver the data of its ConfigMap; nil for none. If anything in it is wrong the error tells all of it
+// (see [Problems]), and the configuration before stays. A configuration that differs makes what is cached unused, and
+// fetches that run unshared.
+func (r *Runner) Configure(name string, data map[string]string) error {
+	res, err := r.opts.Resolvers.Get(name)
+	if err != nil {
+		return err
+	}
+	spec := res.Spec()
+	config, err := spec.ParseConfig(data)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := &configured{Resolver: res, spec: spec, config: config, common: readCommon(config)}
+	if before := r.configs[spec.Name]; before != nil {
+		if maps.Equal(before.config, config) {
+			return nil
+		}
+		next.generation = before.generation + 1
+	}
+	r.configs[spec.Name] = next
+	return nil
+}
+
+// Config is the configuration that a resolver has now; nil if there is no such resolver.
+func (r *Runner) Config(name string) Config {
+	res, err := r.opts.Resolvers.Get(name)
+	if err != nil {
+		return nil
+	}
+	return maps.Clone(r.configured(res).config)
+}
+
+// LimitCache changes the limits of the cache.
+func (r *Runner) LimitCache(l CacheLimits) {
+	for _, name := range r.cache.resize(l) {
+		r.opts.Observer.Cache(name, CacheEvicted)
+	}
+}
+
+func (r *Runner) configured(res Resolver) *configured {
+	name := res.Spec().Name
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.configs[name]
+}
+
+// Resolve fetches what a query asks for. It returns when there is a result, when ctx is done or when the query's deadline
+// has passed. Errors are of type [*Error]. The content of the resource may be shared and must not be changed.
+func (r *Runner) Resolve(ctx context.Context, q *Query) (*Resource, error) {
+	began := r.opts.Clock.Now()
+	// An unknown name is a client's text, which metrics should not take for a label.
+	name := ""
+	res, err := r.opts.Resolvers.Get(q.Resolver)
+	if err == nil {
+		name = res.Spec().Name
+	}
+	r.opts.Observer.Started(name, q.Namespace)
+	var out *Resource
+	if err == nil {
+		out, err = r.resolve(ctx, r.configured(res), q)
+	}
+	var failure *Error
+	var reason Reason
+	if err != nil {
+		failure = clean(err)
+		reason = failure.Reason
+	}
+	r.opts.Observer.Finished(name, q.Namespace, reason, r.opts.Clock.Now().Sub(began))
+	if failure != nil {
+		return nil, failure
+	}
+	return out, nil
+}
+
+// Validate judges a query without fetching: the name of the resolver and the parameters. It returns the request that the
+// resolver would get.
+func (r *Runner) Validate(q *Query) (*Request, error) {
+	res, err := r.opts.Resolvers.Get(q.Resolver)
+	if err != nil {
+		return nil, err
+	}
+	req, _, err := r.request(r.configured(res), q)
+	return req, err
+}
+
+func (r *Runner) request(c *configured, q *Query) (*Request, CacheMode, error) {
+	params, mode, err := c.spec.Parse(q.Params, c.config)
+	if err != nil {
+		return nil, "", err
+	}
+	req := &Request{
+		Namespace: q.Namespace, Name: q.Name, UID: q.UID, Params: params, URL: q.URL, Config: maps.Clone(c.config),
+		Identity: q.Identity, Secrets: q.Secrets, MaxBytes: r.opts.Limits.Content,
+	}
+	if c.spec.Validate != nil {
+		var p problems
+		if err := r.protect(c, func() { p = c.spec.Validate(req) }); err != nil {
+			return nil, "", err
+		}
+		if err := p.err(); err != nil {
+			return nil, "", err
+		}
+	}
+	return req, mode, nil
+}
+
+// protect runs a resolver's function; a panic of it becomes an error.
+func (r *Runner) protect(c *configured, f func()) (err error) {
+	done := false
+	defer func() {
+		if !done {
+			err = r.panicked(c, recover())
+		}
+	}()
+	f()
+	done = true
+	return nil
+}
+
+// panicked is the error for a resolver that did not return. The value may hold anything, so users do not get to see it.
+func (r *Runner) panicked(c *configured, value any) error {
+	r.opts.Observer.Panicked(c.spec.Name, value, debug.Stack())
+	return Errorf(ReasonFailed, "the resolver %s broke down; this is a defect in it, its log has more", c.spec.Name)
+}
+
+func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resource, error) {
+	req, mode, err := r.request(c, q)
+	if err != nil {
+		return nil, err
+	}
+	var scope, host string
+	if err := r.protect(c, func() {
+		if c.spec.Scope != nil {
+			scope = c.spec.Scope(req)
+		}
+		if c.spec.Host != nil {
+			host = c.spec.Host(req)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	if scope == "" {
+		scope = NamespaceScope(req)
+	}
+	w := &waiter{
+		configured: c, request: req, mode: mode, key: keyOf(c, scope, req), host: host, tenant: cmp.Or(q.Tenant, q.Namespace),
+	}
+	if !q.Deadline.IsZero() {
+		left := q.Deadline.Sub(r.opts.Clock.Now())
+		if left <= 0 {
+			return nil, Errorf(ReasonTimedOut, "the time was up before the fetch began")
+		}
+		var stop context.CancelFunc
+		ctx, stop = withTimeout(ctx, r.opts.Clock, left, context.DeadlineExceeded)
+		defer stop()
+	}
+	res, err := r.obtain(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if r.opts.Verify != nil {
+		if err := r.opts.Verify(ctx, c.spec.Name, req, res); err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+// keyOf is the same for requests that may share a fetch.
+func keyOf(c *configured, scope string, r *Request) string {
+	// Marshal writes maps by sorted keys; strings and maps of them always marshal.
+	text, _ := json.Marshal([]any{scope, c.spec.Name, c.generation, r.URL, r.Params}) //nolint:errchkjson // see above
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,113 @@
+package resolve
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// property is an OpenAPI v3 schema of one parameter.
+type property struct {
+	Type        Type      `json:"type"`
+	Description string    `json:"description,omitempty"`
+	Default     string    `json:"default,omitempty"`
+	Enum        []string  `json:"enum,omitempty"`
+	MaxLength   int       `json:"maxLength,omitempty"`
+	Items       *property `json:"items,omitempty"`
+	Additional  *property `json:"additionalProperties,omitempty"`
+}
+
+type requirement struct {
+	Required []string `json:"required"`
+}
+
+type choice struct {
+	AnyOf []requirement `json:"anyOf"`
+}
+
+// Schema is the OpenAPI v3 schema of the parameters as one object, in JSON, the parameter cache and aliases included. It
+// is the same for the same specification. What Check and Validate judge is not in it.
+func (s Spec) Schema() ([]byte, error) {
+	type object struct {
+		Type        Type                `json:"type"`
+		Description string              `json:"description,omitempty"`
+		Properties  map[string]property `json:"properties"`
+		Required    []string            `json:"required,omitempty"`
+		AllOf       []choice            `json:"allOf,omitempty"`
+		Additional  bool                `json:"additionalProperties"`
+	}
+	out := object{Type: Object, Description: s.Doc, Properties: map[string]property{}}
+	for _, d := range append(append([]Param(nil), s.Params...), cacheParam) {
+		p := property{Type: d.typ(), Description: d.describe()}
+		value := property{Type: String, Enum: d.Allowed, MaxLength: d.maxLength()}
+		switch d.typ() {
+		case Array:
+			p.Items = &value
+		case Object:
+			p.Additional = &value
+		case String:
+			p.Default, p.Enum, p.MaxLength = d.Default, value.Enum, value.MaxLength
+		}
+		out.Properties[d.Name] = p
+		for _, alias := range d.Aliases {
+			other := p
+			other.Default, other.Description = "", "Another name of "+d.Name+"."
+			out.Properties[alias] = other
+		}
+		switch {
+		case !d.Required || d.DefaultKey != "":
+		case len(d.Aliases) == 0:
+			out.Required = append(out.Required, d.Name)
+		default:
+			c := choice{}
+			for _, n := range append([]string{d.Name}, d.Aliases...) {
+				c.AnyOf = append(c.AnyOf, requirement{[]string{n}})
+			}
+			out.AllOf = append(out.AllOf, c)
+		}
+	}
+	return json.MarshalIndent(out, "", "  ")
+}
+
+func (d Param) describe() string {
+	if d.DefaultKey == "" {
+		return d.Doc
+	}
+	return fmt.Sprintf("%s The default is in configuration key %s.", d.Doc, d.DefaultKey)
+}
+
+// Markdown gives tables of the parameters and of the keys of the configuration, for documentation.
+func (s Spec) Markdown() string {
+	var b strings.Builder
+	cell := strings.NewReplacer("|", `\|`, "\n", " ").Replace
+	b.WriteString("| parameter | type | default | what it is |\n| --- | --- | --- | --- |\n")
+	for _, d := range append(append([]Param(nil), s.Params...), cacheParam) {
+		name := "`" + strings.Join(append([]string{d.Name}, d.Aliases...), "`, `") + "`"
+		standard := ""
+		switch {
+		case d.DefaultKey != "":
+			standard = "key `" + d.DefaultKey + "`"
+		case d.Default != "":
+			standard = "`" + d.Default + "`"
+		case d.Required:
+			standard = "required"
+		}
+		doc := d.Doc
+		if len(d.Allowed) > 0 {
+			doc += " One of " + strings.Join(d.Allowed, ", ") + "."
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", cell(name), d.typ(), cell(standard), cell(doc))
+	}
+	if s.ConfigMap == "" {
+		return b.String()
+	}
+	fmt.Fprintf(&b, "\n| key of `%s` | default | what it is |\n| --- | --- | --- |\n", s.ConfigMap)
+	for _, k := range s.keys() {
+		standard := ""
+		if k.Default != "" {
+			standard = "`" + k.Default + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", cell(k.Name), cell(standard), cell(k.Doc))
+	}
+	return b.String()
+}

@@ -1,0 +1,122 @@
+package resolve
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// dnsLabel is the form of names of resolvers (RFC 1123), paramName that of parameters and keys.
+var (
+	dnsLabel  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	paramName = regexp.MustCompile(`^[A-Za-z0-9]([-._A-Za-z0-9]{0,251}[A-Za-z0-9])?$`)
+)
+
+// Check tells what is wrong with a specification, all at once; nil if nothing is. [NewRegistry] does it.
+func (s Spec) Check() error {
+	var p problems
+	for _, n := range append([]string{s.Name}, s.Aliases...) {
+		if !dnsLabel.MatchString(n) {
+			p.add("resolver name %s is no DNS label", quote(n))
+		}
+	}
+	if s.Doc == "" {
+		p.add("resolver %s has no Doc", s.Name)
+	}
+	taken := map[string]bool{ParamCache: true}
+	for _, d := range s.Params {
+		for _, n := range append([]string{d.Name}, d.Aliases...) {
+			if !paramName.MatchString(n) {
+				p.add("parameter name %s is not allowed", quote(n))
+			}
+			if taken[n] {
+				p.add("parameter %s stands twice", n)
+			}
+			taken[n] = true
+		}
+		s.checkParam(d, &p)
+	}
+	keys := map[string]bool{}
+	for _, k := range s.Config {
+		if !paramName.MatchString(k.Name) || strings.Contains(k.Name, ".") {
+			p.add("configuration key %s is not allowed", quote(k.Name))
+		}
+		if keys[k.Name] {
+			p.add("configuration key %s stands twice", k.Name)
+		}
+		keys[k.Name] = true
+		if k.Doc == "" {
+			p.add("configuration key %s has no Doc", k.Name)
+		}
+		if k.Default != "" && k.Check != nil {
+			if err := k.Check(k.Default); err != nil {
+				p.add("the default of configuration key %s: %w", k.Name, err)
+			}
+		}
+	}
+	if len(s.Config) > 0 && s.ConfigMap == "" {
+		p.add("resolver %s has keys but no ConfigMap", s.Name)
+	}
+	return p.err()
+}
+
+func (s Spec) checkParam(d Param, p *problems) {
+	if d.Doc == "" {
+		p.add("parameter %s has no Doc", d.Name)
+	}
+	if !slices.Contains([]Type{"", String, Array, Object}, d.Type) {
+		p.add("parameter %s has the unknown type %s", d.Name, quote(string(d.Type)))
+	}
+	if d.Type != "" && d.Type != String && (d.Default != "" || d.DefaultKey != "") {
+		p.add("parameter %s has a default, which only strings can have", d.Name)
+	}
+	if d.Required && d.Default != "" {
+		p.add("parameter %s is required although it has a default", d.Name)
+	}
+	if d.Default != "" {
+		if err := d.judge(d.Default); err != nil {
+			p.add("the default of parameter %s: %w", d.Name, err)
+		}
+	}
+	if d.DefaultKey != "" && !slices.ContainsFunc(s.Config, func(k Key) bool { return k.Name == d.DefaultKey }) {
+		p.add("parameter %s has its default in %s, which is no declared key", d.Name, quote(d.DefaultKey))
+	}
+	if d.MaxLength < 0 {
+		p.add("parameter %s has a negative MaxLength", d.Name)
+	}
+}
+
+// typ is the type with its default.
+func (d Param) typ() Type {
+	if d.Type == "" {
+		return String
+	}
+	return d.Type
+}
+
+// maxLength is MaxLength with its default.
+func (d Param) maxLength() int {
+	if d.MaxLength > 0 {
+		return d.MaxLength
+	}
+	return 4096
+}
+
+// judge tells what is wrong with one string, as it follows the parameter's name.
+func (d Param) judge(v string) error {
+	if n := d.maxLength(); len(v) > n {
+		return fmt.Errorf("has %d bytes, at most %d are allowed", len(v), n)
+	}
+	if strings.ContainsRune(v, 0) {
+		return errors.New("has a NUL character")
+	}
+	if len(d.Allowed) > 0 && !slices.Contains(d.Allowed, v) {
+		return fmt.Errorf("is %s; allowed are %s", quote(v), strings.Join(d.Allowed, ", "))
+	}
+	if d.Check != nil {
+		return d.Check(v)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package resolve
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxMessage bounds the text of an error in bytes; a condition's message has at most 32 KiB in Kubernetes.
+const maxMessage = 4096
+
+// userInfo is the part of a URL that can hold a password.
+var userInfo = regexp.MustCompile(`://[^/?#\s"'@]*@`)
+
+// oneLine makes a text fit for a message: one line of printable characters, of bounded length, without the user
+// information of URLs.
+func oneLine(s string) string {
+	if len(s) > 4*maxMessage {
+		s = s[:4*maxMessage]
+	}
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\r' || r == '\t' || r == '\u2028' || r == '\u2029':
+			return ' '
+		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, s)
+	s = strings.TrimSpace(userInfo.ReplaceAllString(s, "://***@"))
+	return cut(s, maxMessage)
+}
+
+// cut shortens a text to n bytes at most, at the border of a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	n -= len("...")
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "..."
+}
+
+// quote is a text for a message, in quotes and not long.
+func quote(s string) string { return fmt.Sprintf("%q", cut(oneLine(s), 80)) }
+
+// clean gives an error as users may see it: an [*Error] with a text of one line. Other errors are permanent.
+func clean(err error) *Error {
+	out, ok := errors.AsType[*Error](err)
+	if !ok || out == nil {
+		out = &Error{Reason: ReasonFailed, Msg: err.Error(), Err: err}
+	}
+	c := *out
+	if c.Reason == "" {
+		c.Reason = ReasonFailed
+	}
+	if c.Msg = oneLine(c.Msg); c.Msg == "" {
+		c.Msg = "it failed without telling why"
+	}
+	return &c
+}
+
+// problems are errors that are told all at once.
+type problems []error
+
+func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Errorf(format, args...)) }
+
+// err is nil where there are none, and else one with the reason [ReasonInvalid] that has all of them.
+func (p problems) err() error {
+	if len(p) == 0 {
+		return nil
+	}
+	lines := make([]string, len(p))
+	for i, e := range p {
+		lines[i] = oneLine(e.Error())
+	}
+	msg := strings.Join(lines, "; ")
+	if len(p) > 1 {
+		msg = fmt.Sprintf("%d errors: %s", len(p), msg)
+	}
+	return &Error{Reason: ReasonInvalid, Msg: cut(msg, maxMessage), Err: errors.Join(p...)}
+}
+
+// Problems lists what is wrong, one line for each, where an error tells of several things at once, as those for
+// parameters and configurations do; another error is the only one in the list. Nil gives nil.
+func Problems(err error) []string {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*Error](err); ok && e.Err != nil {
+		if joined, ok := e.Err.(interface{ Unwrap() []error }); ok {
+			var out []string
+			for _, p := range joined.Unwrap() {
+				out = append(out, oneLine(p.Error()))
+			}
+			return out
+		}
+	}
+	return []string{oneLine(err.Error())}
+}
