@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -178,6 +179,10 @@ func checkReference(s string) error {
 	return err
 }
 
+// repository is what the distribution specification allows as the name of a repository. The registry library lets dots
+// pass, with which a path leaves the registry's own part of a host.
+var repository = regexp.MustCompile(`\A[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*\z`)
+
 // parseReference reads the name of an image. Where there are both a tag and a digest the digest holds.
 func parseReference(s string, opts ...name.Option) (name.Reference, error) {
 	s = strings.TrimPrefix(s, "docker://")
@@ -187,6 +192,9 @@ func parseReference(s string, opts ...name.Option) (name.Reference, error) {
 	ref, err := name.ParseReference(s, opts...)
 	if err != nil {
 		return nil, errors.New("it is not the name of an image, such as registry.example.com/team/bundle:1.0")
+	}
+	if !repository.MatchString(ref.Context().RepositoryStr()) {
+		return nil, errors.New("its path is not one that a registry has")
 	}
 	if d, ok := ref.(name.Digest); ok && !strings.HasPrefix(d.DigestStr(), "sha256:") {
 		return nil, errors.New("only sha256 digests are supported")
