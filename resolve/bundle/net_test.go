@@ -114,6 +114,8 @@ func (n *network) forget() {
 type fixture struct {
 	*network
 	*bundletest.Registry
+	// registry is the registry without what is in front of it.
+	registry http.Handler
 	// front answers before the registry does, if it returns true.
 	front func(w http.ResponseWriter, r *http.Request) bool
 }
@@ -122,7 +124,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	n := newNetwork(t)
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	f := &fixture{network: n}
+	f := &fixture{network: n, registry: inner}
 	n.serve(regHost+":443", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f.front == nil || !f.front(w, r) {
 			inner.ServeHTTP(w, r)
