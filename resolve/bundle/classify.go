@@ -37,19 +37,16 @@ func judge(ctx context.Context, err error) *resolve.Error {
 		}
 		return out
 	}
-	var own *resolve.Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*resolve.Error](err); ok {
 		e := *own
 		return &e
 	}
-	var busy *busyError
-	if errors.As(err, &busy) {
+	if busy, ok := errors.AsType[*busyError](err); ok {
 		out := resolve.Transientf("%w", busy)
 		out.RetryAfter = busy.retryAfter
 		return out
 	}
-	var answer *transport.Error
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*transport.Error](err); ok {
 		return judgeAnswer(answer)
 	}
 	if errors.Is(err, limit.ErrTooLarge) {
@@ -58,8 +55,7 @@ func judge(ctx context.Context, err error) *resolve.Error {
 	if out := judgeTLS(err); out != nil {
 		return out
 	}
-	var conn *connError
-	if errors.As(err, &conn) {
+	if conn, ok := errors.AsType[*connError](err); ok {
 		return judgeConn(conn)
 	}
 	return &resolve.Error{Reason: resolve.ReasonFailed, Msg: "the registry does not answer as registries do: " + cause(err), Err: err}
@@ -91,7 +87,7 @@ func judgeAnswer(a *transport.Error) *resolve.Error {
 
 // judgeTLS judges what will not change by trying again; nil if err is nothing of the sort.
 func judgeTLS(err error) *resolve.Error {
-	msg := ""
+	var msg string
 	var authority x509.UnknownAuthorityError
 	var verification *tls.CertificateVerificationError
 	var invalid x509.CertificateInvalidError

@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/verify"
@@ -56,7 +57,7 @@ func (r *Resolver) signers(ctx context.Context, im *image, asked bool) ([]string
 				return nil, err
 			}
 			// A policy that only warns does so for want of signers.
-			return nil, nil //nolint:nilerr // The framework's verification warns.
+			return nil, nil
 		}
 	}
 	ids := s.ids()
@@ -109,8 +110,8 @@ func (s *signatures) read(ctx context.Context, digest v1.Hash) error {
 	if err != nil {
 		return err
 	}
-	manifest, err := v1.ParseManifest(bytes.NewReader(raw))
-	if err != nil || !mediaType.IsImage() {
+	manifest, ok := parseImage(raw, mediaType)
+	if !ok {
 		s.seen++
 		s.flaw = "they are not in the form that cosign writes"
 		return nil
@@ -130,6 +131,16 @@ func (s *signatures) read(ctx context.Context, digest v1.Hash) error {
 	return nil
 }
 
+func parseImage(raw []byte, mediaType types.MediaType) (*v1.Manifest, bool) {
+	m, err := v1.ParseManifest(bytes.NewReader(raw))
+	return m, err == nil && mediaType.IsImage()
+}
+
+func decode(s string) ([]byte, bool) {
+	b, err := base64.StdEncoding.DecodeString(s)
+	return b, err == nil
+}
+
 // check looks at one signature. An error is only what keeps from finding out.
 func (s *signatures) check(ctx context.Context, l v1.Descriptor, digest v1.Hash) error {
 	text := l.Annotations[signatureAnnotation]
@@ -137,20 +148,21 @@ func (s *signatures) check(ctx context.Context, l v1.Descriptor, digest v1.Hash)
 		s.flaw = "a signature is not in the form that cosign writes"
 		return nil
 	}
-	sig, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
+	sig, ok := decode(text)
+	if !ok {
 		s.flaw = "a signature is not base64"
 		return nil
 	}
 	payload, ok := s.payloads[l.Digest]
 	if !ok {
+		var err error
 		if payload, err = s.im.fetchBlob(ctx, l, maxPayload); err != nil {
 			return err
 		}
 		s.payloads[l.Digest] = payload
 	}
-	if err := signs(payload, digest); err != nil {
-		s.flaw = err.Error()
+	if flaw := flawOf(payload, digest); flaw != "" {
+		s.flaw = flaw
 		return nil
 	}
 	for _, k := range s.keys {
@@ -169,9 +181,9 @@ func (s *signatures) check(ctx context.Context, l v1.Descriptor, digest v1.Hash)
 	return nil
 }
 
-// signs tells whether a payload is about that digest. It is judged before the signature, which makes no difference: both
+// flawOf tells why a payload is not one about that digest; empty if it is. It is judged before the signature, which makes no difference: both
 // have to be right.
-func signs(payload []byte, digest v1.Hash) error {
+func flawOf(payload []byte, digest v1.Hash) string {
 	var p struct {
 		Critical struct {
 			Image struct {
@@ -181,13 +193,13 @@ func signs(payload []byte, digest v1.Hash) error {
 		} `json:"critical"`
 	}
 	if json.Unmarshal(payload, &p) != nil {
-		return errors.New("a signature's payload is no JSON")
+		return "a signature's payload is no JSON"
 	}
 	if p.Critical.Type != signatureType {
-		return errors.New("a signature's payload is not one of cosign's")
+		return "a signature's payload is not one of cosign's"
 	}
 	if p.Critical.Image.Digest != digest.String() {
-		return errors.New("a signature is for another digest")
+		return "a signature is for another digest"
 	}
-	return nil
+	return ""
 }

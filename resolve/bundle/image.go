@@ -212,8 +212,7 @@ func (im *image) fetchBlob(ctx context.Context, d v1.Descriptor, maxSize int64) 
 // knownLayer tells whether layers of the type may hold a resource: tar and gzip are told by the content, and so are raw
 // bytes, whose types nobody has agreed on. Layers that are kept elsewhere, and other compressions, are not supported.
 func knownLayer(t types.MediaType) bool {
-	switch t {
-	case types.OCILayer, types.OCIUncompressedLayer, types.DockerLayer, types.DockerUncompressedLayer:
+	if slices.Contains([]types.MediaType{types.OCILayer, types.OCIUncompressedLayer, types.DockerLayer, types.DockerUncompressedLayer}, t) {
 		return true
 	}
 	s := strings.ToLower(string(t))

@@ -20,7 +20,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -159,7 +159,7 @@ func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	if err != nil {
 		return nil, classify(ctx, what, err)
 	}
-	data, err := content(obj, mapping.GroupVersionKind)
+	data, err := render(obj, mapping.GroupVersionKind)
 	if err != nil {
 		return nil, resolve.Errorf(resolve.ReasonFailed, "%s cannot be written as YAML: %w", what, err)
 	}
@@ -214,9 +214,9 @@ func uri(gvk schema.GroupVersionKind, namespace string, obj *unstructured.Unstru
 	return root + strings.Join(parts, "/") + "@" + string(obj.GetUID())
 }
 
-// content is the object as YAML with sorted keys. Of the metadata it has what an author writes and Tekton reads: name,
+// render is the object as YAML with sorted keys. Of the metadata it has what an author writes and Tekton reads: name,
 // namespace, labels and annotations. So its digest changes only when somebody changes the object.
-func content(obj *unstructured.Unstructured, gvk schema.GroupVersionKind) ([]byte, error) {
+func render(obj *unstructured.Unstructured, gvk schema.GroupVersionKind) ([]byte, error) {
 	out := map[string]any{}
 	for k, v := range obj.Object {
 		if k != "status" && k != "metadata" {
@@ -281,7 +281,7 @@ func checkName(s string) error {
 	if len(s) > 253 {
 		return errors.New("the name is longer than 253 bytes")
 	}
-	if reasons := path.IsValidPathSegmentName(s); s == "" || len(reasons) > 0 {
+	if reasons := content.IsPathSegmentName(s); s == "" || len(reasons) > 0 {
 		return fmt.Errorf("the name %q is not that of an object: %s", s, strings.Join(append(reasons, "it must not be empty")[:1], ""))
 	}
 	return nil

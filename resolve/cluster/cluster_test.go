@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -91,9 +92,15 @@ func tekton(version, kind string) schema.GroupVersionKind {
 func newFake() *fakeClient {
 	return &fakeClient{
 		kinds: []schema.GroupVersionKind{
-			tekton("v1", "Task"), tekton("v1beta1", "Task"), tekton("v1", "Pipeline"), tekton("v1beta1", "StepAction"), tekton("v1", "ClusterThing"),
-			{Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "ConfigMap"},
-			{Group: "other.dev", Version: "v1", Kind: "Task"}, {Group: "other.dev", Version: "v1", Kind: "Widget"},
+			tekton("v1", "Task"),
+			tekton("v1beta1", "Task"),
+			tekton("v1", "Pipeline"),
+			tekton("v1beta1", "StepAction"),
+			tekton("v1", "ClusterThing"),
+			{Version: "v1", Kind: "Secret"},
+			{Version: "v1", Kind: "ConfigMap"},
+			{Group: "other.dev", Version: "v1", Kind: "Task"},
+			{Group: "other.dev", Version: "v1", Kind: "Widget"},
 		},
 		root: map[string]bool{"ClusterThing": true},
 		objects: map[string]*unstructured.Unstructured{
@@ -114,9 +121,7 @@ func newFake() *fakeClient {
 // request has what the framework fills in.
 func request(config resolve.Config, params ...string) *resolve.Request {
 	r := &resolve.Request{Namespace: "ns", Params: map[string]resolve.Value{}, Config: resolve.Config{KeyKind: "task", KeyAllowedKinds: DefaultAllowedKinds, KeyCheckAccess: "false"}}
-	for k, v := range config {
-		r.Config[k] = v
-	}
+	maps.Copy(r.Config, config)
 	for i, all := 0, append([]string{ParamKind, "task", ParamName, "a"}, params...); i+1 < len(all); i += 2 {
 		r.Params[all[i]] = resolve.Value{Type: resolve.String, String: all[i+1]}
 	}
