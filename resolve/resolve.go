@@ -186,6 +186,9 @@ type Resource struct {
 	Annotations map[string]string
 	// Source says where it came from.
 	Source Source
+	// Signers are the IDs of the keys whose signature over the origin the resolver has checked, as package
+	// resolve/verify names keys; nil where it has checked none.
+	Signers []string
 	// Immutable: the same parameters will always give the same content, because they name a commit or a digest.
 	Immutable bool
 }

@@ -1,0 +1,271 @@
+package bundle
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"sluice.dev/resolve"
+	"sluice.dev/resolve/bundle/bundletest"
+)
+
+const (
+	user     = "puller"
+	password = "s3cr3t-pass"
+)
+
+func TestCredentials(t *testing.T) {
+	secrets := fakeSecrets{
+		"ns/good":    dockerConfig(regHost, user, password),
+		"ns/bad":     dockerConfig(regHost, user, "wrong"),
+		"ns/other":   dockerConfig("other.example.com", user, password),
+		"ns/old":     {".dockercfg": []byte(`{"https://reg.example.com/v1/":{"username":"` + user + `","password":"` + password + `"}}`)},
+		"ns/broken":  {".dockerconfigjson": []byte(`{"auths":{"reg.example.com":{"auth":"` + password + `"}}}`)},
+		"ns/nojson":  {".dockerconfigjson": []byte(password)},
+		"ns/opaque":  {"password": []byte(password)},
+		"else/there": dockerConfig(regHost, user, password),
+	}
+	accounts := fakeAccounts{
+		"ns/default": {"missing", "other", "good"}, "ns/none": {}, "ns/builder": {"forbidden"}, "ns/broken": {"broken"},
+	}
+	for _, tt := range []struct {
+		name     string
+		params   []string
+		opts     []Option
+		secrets  resolve.Secrets
+		public   bool
+		want     resolve.Reason
+		wantText string
+	}{
+		{"a secret", []string{ParamSecret, "good"}, nil, secrets, false, "", ""},
+		{"a secret in the old form", []string{ParamSecret, "old"}, nil, secrets, false, "", ""},
+		{"a secret with a wrong password", []string{ParamSecret, "bad"}, nil, secrets, false, resolve.ReasonDenied, "refuses access"},
+		{"a secret for another registry", []string{ParamSecret, "other"}, nil, secrets, false, resolve.ReasonDenied, "refuses access"},
+		{"a secret of another namespace", []string{ParamSecret, "there"}, nil, secrets, false, resolve.ReasonNotFound, "ns/there"},
+		{"a secret that may not be read", []string{ParamSecret, "forbidden"}, nil, secrets, true, resolve.ReasonDenied, "RoleBinding"},
+		{"a broken secret", []string{ParamSecret, "broken"}, nil, secrets, true, resolve.ReasonDenied, "ns/broken"},
+		{"a secret that is no JSON", []string{ParamSecret, "nojson"}, nil, secrets, true, resolve.ReasonDenied, "ns/nojson"},
+		{"a secret of another type", []string{ParamSecret, "opaque"}, nil, secrets, true, resolve.ReasonDenied, "dockerconfigjson"},
+		{"no secrets at all", []string{ParamSecret, "good"}, nil, nil, true, resolve.ReasonDenied, "cannot be read here"},
+		{"a secret goes before the ServiceAccount", []string{ParamSecret, "good", ParamServiceAccount, "builder"}, nil, secrets, false, "", ""},
+		{"the default ServiceAccount", nil, []Option{WithServiceAccounts(accounts)}, secrets, false, "", ""},
+		{"a ServiceAccount without secrets", []string{ParamServiceAccount, "none"}, []Option{WithServiceAccounts(accounts)}, secrets, false, resolve.ReasonDenied, "refuses access"},
+		{"a ServiceAccount whose secret may not be read", []string{ParamServiceAccount, "builder"}, []Option{WithServiceAccounts(accounts)}, secrets, true, resolve.ReasonDenied, "RoleBinding"},
+		{"a ServiceAccount whose secret is broken", []string{ParamServiceAccount, "broken"}, []Option{WithServiceAccounts(accounts)}, secrets, true, resolve.ReasonDenied, "ns/broken"},
+		{"a ServiceAccount that may not be read", []string{ParamServiceAccount, "x"}, []Option{WithServiceAccounts(accounts)}, secrets, true, resolve.ReasonDenied, "RoleBinding"},
+		{"no ServiceAccounts at all", []string{ParamServiceAccount, "x"}, nil, secrets, true, resolve.ReasonDenied, "cannot be read here"},
+		{"the default one cannot be read, the image is public", nil, []Option{WithServiceAccounts(fakeAccounts{})}, secrets, true, "", ""},
+		{"the default one cannot be read, the image is not public", nil, []Option{WithServiceAccounts(fakeAccounts{})}, secrets, false, resolve.ReasonDenied, "RoleBinding"},
+		{"nothing is known, the image is public", nil, nil, nil, true, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			f.push(bundletest.Task("a", yamlA))
+			if !tt.public {
+				f.front = wantBasic(user, password)
+			}
+			req := request(tt.params...)
+			req.Secrets = tt.secrets
+			res, err := f.resolve(req, tt.opts...)
+			if tt.want == "" {
+				if err != nil || string(res.Data) != yamlA {
+					t.Fatalf("%v, %v", res, err)
+				}
+				return
+			}
+			e := failure(t, err)
+			if e.Reason != tt.want || e.Transient || !strings.Contains(e.Msg, tt.wantText) {
+				t.Errorf("reason %q, transient %v, text %q; want %q, %q", e.Reason, e.Transient, e.Msg, tt.want, tt.wantText)
+			}
+			if strings.Contains(e.Error(), password) {
+				t.Errorf("the text has the password: %s", e.Error())
+			}
+		})
+	}
+}
+
+func TestTokenServer(t *testing.T) {
+	for _, tt := range []struct {
+		name, realm, secret string
+		want                resolve.Reason
+	}{
+		{"gives a token", "https://auth.example.com/token", "good", ""},
+		{"refuses", "https://auth.example.com/token", "bad", resolve.ReasonDenied},
+		{"without TLS gets no credentials", "http://auth.example.com/token", "good", resolve.ReasonFailed},
+		{"at the metadata address", "https://169.254.169.254/token", "good", resolve.ReasonFailed},
+		{"that is no URL", "://", "good", resolve.ReasonFailed},
+		{"that is a file", "file:///etc/passwd", "good", resolve.ReasonFailed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			f.serve("auth.example.com:443", tokenServer(user, password))
+			f.servePlain("auth.example.com:80", tokenServer(user, password))
+			f.push(bundletest.Task("a", yamlA))
+			f.front = wantToken(tt.realm)
+			req := request(ParamSecret, tt.secret)
+			req.Secrets = fakeSecrets{"ns/good": dockerConfig(regHost, user, password), "ns/bad": dockerConfig(regHost, user, "x")}
+			_, err := f.resolve(req)
+			if tt.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+			} else if e := failure(t, err); e.Reason != tt.want || e.Transient {
+				t.Errorf("reason %q, want %q: %v", e.Reason, tt.want, e)
+			}
+			for _, r := range f.requests() {
+				if r.host == "auth.example.com:80" {
+					t.Errorf("plain HTTP: %+v", r)
+				}
+				if r.host == regHost+":443" && strings.HasPrefix(r.authorization, "Basic") {
+					t.Errorf("the password went to the registry: %+v", r)
+				}
+			}
+		})
+	}
+}
+
+// A token or a password must not follow a redirect to another host, port or scheme.
+func TestCredentialsDoNotFollowRedirects(t *testing.T) {
+	const other = "blobs.example.com"
+	for _, tt := range []struct {
+		name, to, host string
+		token          bool
+	}{
+		{"token, another host", "https://" + other, other + ":443", true},
+		{"password, another host", "https://" + other, other + ":443", false},
+		{"token, another port", "https://" + regHost + ":8443", regHost + ":8443", true},
+		{"password, another port", "https://" + regHost + ":8443", regHost + ":8443", false},
+		{"token, another host that asks for it", "https://asks.example.com", "asks.example.com:443", true},
+		{"password, another host that asks for it", "https://asks.example.com", "asks.example.com:443", false},
+		{"token, a longer name", "https://" + regHost + ".evil.example.com", regHost + ".evil.example.com:443", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			l := bundletest.Task("a", yamlA)
+			serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasPrefix(tt.host, "asks.") {
+					w.Header().Add("WWW-Authenticate", `Bearer realm="https://asks.example.com/token",service="x",scope="y"`)
+					w.Header().Add("WWW-Authenticate", `Basic realm="x"`)
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				_, _ = w.Write(l.Blob)
+			})
+			// The certificate of the servers here is good for one label before example.com.
+			if strings.Count(tt.host, ".") > 2 {
+				f.transport.TLSClientConfig.ServerName = "example.com"
+			}
+			f.serve(tt.host, serve)
+			f.serve("auth.example.com:443", tokenServer(user, password))
+			f.push(l)
+			wanted := wantBasic(user, password)
+			if tt.token {
+				wanted = wantToken("https://auth.example.com/token")
+			}
+			redirect := redirectBlobs(tt.to)
+			f.front = func(w http.ResponseWriter, r *http.Request) bool { return wanted(w, r) || redirect(w, r) }
+			req := request(ParamSecret, "good")
+			req.Secrets = fakeSecrets{"ns/good": dockerConfig(regHost, user, password)}
+			res, err := f.resolve(req)
+			if strings.HasPrefix(tt.host, "asks.") {
+				if e := failure(t, err); e.Reason != resolve.ReasonDenied {
+					t.Errorf("reason %q: %v", e.Reason, e)
+				}
+			} else if err != nil || string(res.Data) != yamlA {
+				t.Fatalf("%v, %v", res, err)
+			}
+			reached := false
+			for _, r := range f.requests() {
+				if r.host != tt.host {
+					continue
+				}
+				reached = true
+				if r.authorization != "" {
+					t.Errorf("%s got %q", r.host, r.authorization)
+				}
+			}
+			if !reached {
+				t.Errorf("%s was not reached", tt.host)
+			}
+		})
+	}
+}
+
+func TestPlainHTTPIsTheOperatorsChoice(t *testing.T) {
+	f := newFixture(t)
+	f.push(bundletest.Task("a", yamlA))
+	for _, host := range []string{regHost, "127.0.0.1:5000", "localhost:5000", "10.0.0.1", "registry.local"} {
+		plain := host
+		if !strings.Contains(host, ":") {
+			plain += ":80"
+		}
+		f.servePlain(plain, f.registry)
+		if host == regHost {
+			f.route(host+":443", "127.0.0.1:1") // nobody listens there
+			f.transport.CloseIdleConnections()
+		}
+		f.forget()
+		if _, err := f.resolve(request(ParamBundle, host+"/team/bundle:v1")); err == nil {
+			t.Errorf("%s: resolved", host)
+		}
+		if seen := f.requests(); len(seen) > 0 {
+			t.Errorf("%s: plain HTTP was spoken: %+v", host, seen)
+		}
+		res, err := f.resolve(request(ParamBundle, host+"/team/bundle:v1"), WithPlainHTTP(host))
+		if err != nil || string(res.Data) != yamlA {
+			t.Errorf("%s, allowed: %v", host, err)
+		}
+	}
+}
+
+func TestWhichCredentialIsTaken(t *testing.T) {
+	for _, tt := range []struct {
+		name, repo string
+		keys       []string
+		want       string
+	}{
+		{"the host", "reg.example.com/a", []string{"other.example.com", "reg.example.com"}, "reg.example.com"},
+		{"a URL as Docker writes it", "index.docker.io/a/b", []string{"https://index.docker.io/v1/"}, "https://index.docker.io/v1/"},
+		{"Docker Hub by its other name", "index.docker.io/a/b", []string{"docker.io"}, "docker.io"},
+		{"the longest path", "reg.example.com/a/b/c", []string{"reg.example.com", "reg.example.com/a/b", "reg.example.com/a"}, "reg.example.com/a/b"},
+		{"a path in whole segments", "reg.example.com/team-b/x", []string{"reg.example.com/team"}, ""},
+		{"a wildcard", "reg.example.com/a", []string{"*.example.com"}, "*.example.com"},
+		{"the name rather than a wildcard", "reg.example.com/a", []string{"*.example.com/a", "reg.example.com"}, "reg.example.com"},
+		{"a wildcard is one label", "a.b.example.com/a", []string{"*.example.com"}, ""},
+		{"a suffix is no match", "evilreg.example.com/a", []string{"reg.example.com"}, ""},
+		{"a prefix is no match", "reg.example.com.evil.org/a", []string{"reg.example.com", "reg.example.*"}, ""},
+		{"another port", "reg.example.com:5000/a", []string{"reg.example.com"}, ""},
+		{"the port", "reg.example.com:5000/a", []string{"reg.example.com:5000"}, "reg.example.com:5000"},
+		{"a broken pattern", "reg.example.com/a", []string{"[.example.com"}, ""},
+		{"an empty key", "reg.example.com/a", []string{""}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := &credentials{}
+			for _, k := range tt.keys {
+				if err := c.add(map[string][]byte{".dockerconfigjson": fmt.Appendf(nil, `{"auths":{%q:{"username":%q,"password":"p"}}}`, k, k)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			repo, err := name.NewRepository(tt.repo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			auth, err := c.Resolve(repo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, err := authn.Authorization(t.Context(), auth)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, config.Username); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

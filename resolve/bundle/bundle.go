@@ -1,0 +1,289 @@
+// Package bundle resolves Tekton bundles: OCI images whose layers hold one Kubernetes resource each.
+//
+// It promises that a registry is read within bounds that do not depend on what it says: counts and sizes of manifests
+// and layers, compressed and not, are limited while they are read; only the one layer that is asked for is fetched;
+// what is delivered has the digest that was asked for; credentials go to the registry that they are for and to its
+// token server only, and over plain HTTP nowhere, unless the operator allows it for that registry. Where a policy of
+// package resolve/verify asks for cosign signatures, they are checked against the digest of the image that was read.
+//
+// It does not decide which addresses may be reached, which is the transport's to say ([WithTransport]), and does not
+// cache: the framework does.
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"sluice.dev/resolve"
+	"sluice.dev/resolve/verify"
+)
+
+// Names of the parameters.
+const (
+	ParamBundle         = "bundle"
+	ParamName           = "name"
+	ParamKind           = "kind"
+	ParamSecret         = "secret"
+	ParamServiceAccount = "serviceAccount"
+	ParamSigner         = "signer"
+)
+
+// Keys of the ConfigMap bundleresolver-config that this package reads.
+const (
+	KeyServiceAccount = "default-service-account"
+	KeyKind           = "default-kind"
+)
+
+// Annotations of a layer of a bundle. The status of a request has them under the prefix resolution.tekton.dev/.
+const (
+	AnnotationName       = "dev.tekton.image.name"
+	AnnotationKind       = "dev.tekton.image.kind"
+	AnnotationAPIVersion = "dev.tekton.image.apiVersion"
+)
+
+// SignerCosign is the value of the parameter signer that asks for a cosign signature.
+const SignerCosign = "cosign"
+
+// ServiceAccounts reads ServiceAccounts with the rights that the resolver has.
+type ServiceAccounts interface {
+	// ImagePullSecrets returns the names of a ServiceAccount's imagePullSecrets, which are in its namespace. Errors are
+	// of type [*resolve.Error], with the reason NotFound if there is no such ServiceAccount, and AccessDenied, with what
+	// to do, if the resolver may not read it.
+	ImagePullSecrets(ctx context.Context, namespace, name string) ([]string, error)
+}
+
+// Limits bound what is read from a registry; a zero field stands for its default.
+type Limits struct {
+	// Manifest is the size of a manifest or an index in bytes. Default: 1 MiB.
+	Manifest int64
+	// Compressed is the size of a layer in the registry, in bytes. Default: 4 MiB.
+	Compressed int64
+	// Content is the size of a resource, in bytes. Default: 4 MiB.
+	Content int64
+	// Layers is the number of layers of a bundle. Default: 20, as in Tekton.
+	Layers int
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Manifest <= 0 {
+		l.Manifest = 1 << 20
+	}
+	if l.Compressed <= 0 {
+		l.Compressed = 4 << 20
+	}
+	if l.Content <= 0 {
+		l.Content = 4 << 20
+	}
+	if l.Layers <= 0 {
+		l.Layers = 20
+	}
+	return l
+}
+
+// Option configures a resolver.
+type Option func(*Resolver)
+
+// WithTransport sets what requests to registries go through. It decides which addresses may be reached, also after a
+// redirect, and which certificates are trusted. Default: a clone of [http.DefaultTransport].
+func WithTransport(t http.RoundTripper) Option { return func(r *Resolver) { r.transport = t } }
+
+// WithServiceAccounts makes the parameter serviceAccount known. Default: a request that names one fails, and the
+// configuration's default one is taken to have no secrets.
+func WithServiceAccounts(s ServiceAccounts) Option { return func(r *Resolver) { r.accounts = s } }
+
+// WithPolicies sets where the current policies come from; it is called for each request and may return nil. Default:
+// there are none.
+func WithPolicies(f func() *verify.Policies) Option { return func(r *Resolver) { r.policies = f } }
+
+// WithPlainHTTP lists registries, as host or host:port, that are spoken to without TLS where they have none. Their
+// credentials can be read on the way. Default: none, and this includes the local host and private addresses.
+func WithPlainHTTP(registries ...string) Option {
+	return func(r *Resolver) {
+		for _, h := range registries {
+			r.plain[strings.ToLower(h)] = true
+		}
+	}
+}
+
+// WithLimits sets other bounds than the default ones.
+func WithLimits(l Limits) Option { return func(r *Resolver) { r.limits = l.withDefaults() } }
+
+// WithClock sets the clock by which dates in Retry-After are read. Default: such dates are passed over.
+func WithClock(c resolve.Clock) Option { return func(r *Resolver) { r.now = c.Now } }
+
+// Resolver resolves bundles. It is made by [New].
+type Resolver struct {
+	transport http.RoundTripper
+	accounts  ServiceAccounts
+	policies  func() *verify.Policies
+	plain     map[string]bool
+	limits    Limits
+	now       func() time.Time
+}
+
+var _ resolve.Resolver = (*Resolver)(nil)
+
+// New returns a resolver of bundles.
+func New(opts ...Option) *Resolver {
+	r := &Resolver{
+		policies: func() *verify.Policies { return nil },
+		plain:    map[string]bool{},
+		limits:   Limits{}.withDefaults(),
+	}
+	for _, o := range opts {
+		o(r)
+	}
+	if r.transport == nil {
+		r.transport = http.DefaultTransport
+		if t, ok := http.DefaultTransport.(*http.Transport); ok {
+			r.transport = t.Clone()
+		}
+	}
+	return r
+}
+
+// Spec implements [resolve.Resolver].
+func (r *Resolver) Spec() resolve.Spec {
+	return resolve.Spec{
+		Name:      "bundles",
+		Aliases:   []string{"bundle"},
+		Doc:       "Fetches a resource from a Tekton bundle, an OCI image in a registry.",
+		ConfigMap: "bundleresolver-config",
+		Config: []resolve.Key{
+			{Name: KeyServiceAccount, Default: "default", Check: checkObjectName, Doc: "The ServiceAccount whose imagePullSecrets are used where a request names none."},
+			{Name: KeyKind, Default: "task", Doc: "The kind of the resource where a request names none."},
+		},
+		Params: []resolve.Param{
+			{
+				Name: ParamBundle, Aliases: []string{"image_url"}, Required: true, MaxLength: 1024, Check: checkReference,
+				Doc: "The image, by tag or by digest: registry.example.com/team/bundle:1.0, registry.example.com/team/bundle@sha256:….",
+			},
+			{Name: ParamName, Required: true, MaxLength: 253, Doc: "The name of the resource in the bundle."},
+			{Name: ParamKind, Required: true, DefaultKey: KeyKind, MaxLength: 63, Doc: "The kind of the resource, in any case: task, Pipeline."},
+			{Name: ParamSecret, MaxLength: 253, Check: checkObjectName, Doc: "A Secret with the credentials of the registry, of type kubernetes.io/dockerconfigjson, in the namespace of the request. It is used instead of the ServiceAccount's."},
+			{Name: ParamServiceAccount, DefaultKey: KeyServiceAccount, MaxLength: 253, Check: checkObjectName, Doc: "The ServiceAccount in the namespace of the request whose imagePullSecrets are used."},
+			{Name: ParamSigner, Allowed: []string{SignerCosign}, Doc: "With cosign, the bundle must be signed by a key that the operator trusts for it."},
+		},
+	}
+}
+
+func checkReference(s string) error {
+	_, err := parseReference(s)
+	return err
+}
+
+// repository is what the distribution specification allows as the name of a repository. The registry library lets dots
+// pass, with which a path leaves the registry's own part of a host.
+var repository = regexp.MustCompile(`\A[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*\z`)
+
+// parseReference reads the name of an image. Where there are both a tag and a digest the digest holds.
+func parseReference(s string, opts ...name.Option) (name.Reference, error) {
+	s = strings.TrimPrefix(s, "docker://")
+	if strings.Contains(s, "://") {
+		return nil, errors.New("it is a URL; the name of an image is wanted, such as registry.example.com/team/bundle:1.0")
+	}
+	ref, err := name.ParseReference(s, opts...)
+	if err != nil {
+		return nil, errors.New("it is not the name of an image, such as registry.example.com/team/bundle:1.0")
+	}
+	if !repository.MatchString(ref.Context().RepositoryStr()) {
+		return nil, errors.New("its path is not one that a registry has")
+	}
+	if d, ok := ref.(name.Digest); ok && !strings.HasPrefix(d.DigestStr(), "sha256:") {
+		return nil, errors.New("only sha256 digests are supported")
+	}
+	return ref, nil
+}
+
+func checkObjectName(s string) error {
+	if s == "" || len(s) > 253 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" {
+		return errors.New("it is not the name of a Kubernetes object")
+	}
+	return nil
+}
+
+// Resolve implements [resolve.Resolver].
+func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends what the registry library may have left running
+	res, err := r.resolve(ctx, req)
+	if err != nil {
+		return nil, classify(ctx, "bundle "+req.Get(ParamBundle), err)
+	}
+	return res, nil
+}
+
+func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
+	ref, err := r.reference(req.Get(ParamBundle))
+	if err != nil {
+		return nil, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
+	}
+	creds, err := r.credentials(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	im, err := r.open(ctx, ref, creds)
+	if err != nil {
+		return nil, creds.explain(err)
+	}
+	layer, err := im.find(req.Get(ParamKind), req.Get(ParamName))
+	if err != nil {
+		return nil, err
+	}
+	signers, err := r.signers(ctx, im, req.Get(ParamSigner) != "")
+	if err != nil {
+		return nil, err
+	}
+	data, err := im.read(ctx, layer)
+	if err != nil {
+		return nil, err
+	}
+	_, pinned := ref.(name.Digest)
+	digest := im.digest.String()
+	return &resolve.Resource{
+		Data: data,
+		Annotations: map[string]string{
+			resolve.AnnotationPrefix + AnnotationKind:       layer.Annotations[AnnotationKind],
+			resolve.AnnotationPrefix + AnnotationName:       layer.Annotations[AnnotationName],
+			resolve.AnnotationPrefix + AnnotationAPIVersion: layer.Annotations[AnnotationAPIVersion],
+			resolve.AnnotationContentType:                   resolve.ContentTypeYAML,
+			// TEP-0060's own names.
+			"digest":       digest,
+			"content-type": resolve.ContentTypeYAML,
+		},
+		Source: resolve.Source{
+			URI:        ref.Context().Name(),
+			Digest:     map[string]string{im.digest.Algorithm: im.digest.Hex},
+			EntryPoint: req.Get(ParamName),
+		},
+		Signers:   signers,
+		Immutable: pinned,
+	}, nil
+}
+
+// reference reads the name of the image again, so that the registry library speaks plain HTTP where that is allowed.
+func (r *Resolver) reference(s string) (name.Reference, error) {
+	ref, err := parseReference(s)
+	if err != nil {
+		return nil, err
+	}
+	if r.plain[strings.ToLower(ref.Context().RegistryStr())] {
+		return parseReference(s, name.Insecure)
+	}
+	return ref, nil
+}
+
+func failf(format string, args ...any) error {
+	return resolve.Errorf(resolve.ReasonFailed, format, args...)
+}
+
+func tooLargef(format string, args ...any) error {
+	return &resolve.Error{Reason: resolve.ReasonTooLarge, Msg: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,204 @@
+// Package bundletest makes Tekton bundles, good and bad ones, and puts them into a registry: for tests of what reads
+// them, and for benchmarks. It promises nothing about real registries.
+package bundletest
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Layer is a layer of a bundle. The zero value of MediaType stands for a gzipped OCI layer.
+type Layer struct {
+	Name, Kind, APIVersion string
+	// Blob is what stands in the registry; [Tar], [Gzip] and the raw bytes all do.
+	Blob      []byte
+	MediaType types.MediaType
+	// Annotations replace those that Name, Kind and APIVersion make, if not nil.
+	Annotations map[string]string
+	// Size is what the manifest says about the size of the blob; 0 stands for the truth.
+	Size int64
+	// Digest is what the manifest says about the digest of the blob; zero stands for the truth.
+	Digest v1.Hash
+}
+
+// Task returns a layer as Tekton's own tools make it: a gzipped tar with the resource.
+func Task(taskName, yaml string) Layer {
+	return Layer{Name: taskName, Kind: "task", APIVersion: "v1", Blob: Gzip(Tar(File{taskName, []byte(yaml)}))}
+}
+
+// File is a file of a tar.
+type File struct {
+	Name string
+	Data []byte
+}
+
+// Tar returns a tar with these files.
+func Tar(files ...File) []byte {
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, f := range files {
+		// Writing to memory does not fail.
+		_ = w.WriteHeader(&tar.Header{Name: f.Name, Mode: 0o600, Size: int64(len(f.Data)), Typeflag: tar.TypeReg})
+		_, _ = w.Write(f.Data)
+	}
+	_ = w.Close()
+	return buf.Bytes()
+}
+
+// Gzip compresses data.
+func Gzip(data []byte) []byte {
+	var buf bytes.Buffer
+	w := gzip.NewWriter(&buf)
+	_, _ = w.Write(data)
+	_ = w.Close()
+	return buf.Bytes()
+}
+
+// HashOf returns the digest of data.
+func HashOf(data []byte) v1.Hash {
+	sum := sha256.Sum256(data)
+	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
+}
+
+// Registry is where bundles are put.
+type Registry struct {
+	// Repo is HOST[:PORT]/PATH.
+	Repo name.Repository
+	// Options reach it.
+	Options []remote.Option
+}
+
+// NewRegistry returns a place in the registry at host that t reaches. The registry speaks TLS.
+func NewRegistry(host, path string, t http.RoundTripper, opts ...remote.Option) (*Registry, error) {
+	repo, err := name.NewRepository(host + "/" + path)
+	if err != nil {
+		return nil, err
+	}
+	return &Registry{Repo: repo, Options: append([]remote.Option{remote.WithTransport(t)}, opts...)}, nil
+}
+
+// blob is a layer or a config as the registry library wants it.
+type blob struct {
+	data      []byte
+	mediaType types.MediaType
+}
+
+// taggable is a manifest as it stands.
+type taggable struct {
+	raw       []byte
+	mediaType types.MediaType
+}
+
+// RawManifest implements remote.Taggable.
+func (t taggable) RawManifest() ([]byte, error) { return t.raw, nil }
+
+// MediaType tells the registry the type.
+func (t taggable) MediaType() (types.MediaType, error) { return t.mediaType, nil }
+
+// Push puts a bundle with these layers under a tag and returns its digest.
+func (r *Registry) Push(ctx context.Context, tag string, layers ...Layer) (v1.Hash, error) {
+	config := []byte("{}")
+	if err := r.PushBlob(ctx, config); err != nil {
+		return v1.Hash{}, err
+	}
+	m := v1.Manifest{
+		SchemaVersion: 2, MediaType: types.OCIManifestSchema1,
+		Config: v1.Descriptor{MediaType: types.OCIConfigJSON, Digest: HashOf(config), Size: int64(len(config))},
+		Layers: []v1.Descriptor{},
+	}
+	for _, l := range layers {
+		if l.Digest == (v1.Hash{}) {
+			l.Digest = HashOf(l.Blob)
+			if err := r.PushBlob(ctx, l.Blob); err != nil {
+				return v1.Hash{}, err
+			}
+		}
+		m.Layers = append(m.Layers, l.descriptor())
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return v1.Hash{}, err
+	}
+	return r.PushManifest(ctx, tag, raw, types.OCIManifestSchema1)
+}
+
+func (l Layer) descriptor() v1.Descriptor {
+	d := v1.Descriptor{MediaType: l.MediaType, Digest: l.Digest, Size: l.Size, Annotations: l.Annotations}
+	if d.MediaType == "" {
+		d.MediaType = types.OCILayer
+	}
+	if d.Size == 0 {
+		d.Size = int64(len(l.Blob))
+	}
+	if d.Annotations == nil {
+		d.Annotations = map[string]string{
+			"dev.tekton.image.name": l.Name, "dev.tekton.image.kind": l.Kind, "dev.tekton.image.apiVersion": l.APIVersion,
+		}
+	}
+	return d
+}
+
+// PushManifest puts a manifest as it stands under a tag and returns its digest.
+func (r *Registry) PushManifest(ctx context.Context, tag string, raw []byte, mediaType types.MediaType) (v1.Hash, error) {
+	err := remote.Put(r.Repo.Tag(tag), taggable{raw, mediaType}, append(r.Options, remote.WithContext(ctx))...)
+	return HashOf(raw), err
+}
+
+// PushIndex puts an index of images that are in the registry already.
+func (r *Registry) PushIndex(ctx context.Context, tag string, images ...v1.Descriptor) (v1.Hash, error) {
+	raw, err := json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: images})
+	if err != nil {
+		return v1.Hash{}, err
+	}
+	return r.PushManifest(ctx, tag, raw, types.OCIImageIndex)
+}
+
+// PushBlob puts a blob.
+func (r *Registry) PushBlob(ctx context.Context, data []byte) error {
+	return remote.WriteLayer(r.Repo, newBlob(data), append(r.Options, remote.WithContext(ctx))...)
+}
+
+// Sign puts cosign signatures of an image, one by each key. Image is what the payload says; pass the digest of the image
+// for good signatures.
+func (r *Registry) Sign(ctx context.Context, digest, image v1.Hash, keys ...crypto.Signer) error {
+	payload := fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":%q},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`,
+		r.Repo.Name(), image.String())
+	var layers []Layer
+	for _, k := range keys {
+		sig, err := SignMessage(payload, k)
+		if err != nil {
+			return err
+		}
+		layers = append(layers, Layer{
+			Blob: payload, MediaType: "application/vnd.dev.cosign.simplesigning.v1+json",
+			Annotations: map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(sig)},
+		})
+	}
+	_, err := r.Push(ctx, digest.Algorithm+"-"+digest.Hex+".sig", layers...)
+	return err
+}
+
+// SignMessage signs as cosign does: SHA-256 for ECDSA and RSA, the message itself for Ed25519.
+func SignMessage(message []byte, key crypto.Signer) ([]byte, error) {
+	if _, ok := key.Public().(ed25519.PublicKey); ok {
+		return key.Sign(rand.Reader, message, crypto.Hash(0))
+	}
+	sum := sha256.Sum256(message)
+	return key.Sign(rand.Reader, sum[:], crypto.SHA256)
+}

@@ -1,0 +1,216 @@
+package bundle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"sluice.dev/resolve"
+)
+
+// maxPullSecrets bounds the Secrets of one ServiceAccount that are read for one request.
+const maxPullSecrets = 20
+
+// credentials are what a request may use to pull. They are a keychain of the registry library.
+type credentials struct {
+	entries []entry
+	// note says which credentials could not be had, and why; empty if all could. It is told when the registry refuses.
+	note string
+}
+
+// entry is the credential for one registry or a part of it.
+type entry struct {
+	host, path string
+	auth       authn.AuthConfig
+}
+
+// credentials collects what the request names: its secret, or else the imagePullSecrets of its ServiceAccount. The
+// configuration's default ServiceAccount is tried only: where it cannot be read, public images still resolve.
+func (r *Resolver) credentials(ctx context.Context, req *resolve.Request) (*credentials, error) {
+	c := &credentials{}
+	if s := req.Get(ParamSecret); s != "" {
+		if req.Secrets == nil {
+			return nil, resolve.Errorf(resolve.ReasonDenied, "the secret %q cannot be read here", s)
+		}
+		data, err := req.Secrets.Secret(ctx, req.Namespace, s)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.add(data); err != nil {
+			return nil, resolve.Errorf(resolve.ReasonDenied, "the secret %s/%s: %w", req.Namespace, s, err)
+		}
+		return c, nil
+	}
+	account := req.Get(ParamServiceAccount)
+	if account == "" {
+		return c, nil
+	}
+	names, err := r.pullSecrets(ctx, req.Namespace, account)
+	for _, s := range names[:min(len(names), maxPullSecrets)] {
+		if err != nil {
+			break
+		}
+		err = c.addPullSecret(ctx, req, s)
+	}
+	if err == nil {
+		return c, nil
+	}
+	var e *resolve.Error
+	if account != defaultAccount(req.Config) || !errors.As(err, &e) || e.Transient || ctx.Err() != nil {
+		return nil, err
+	}
+	c.note = fmt.Sprintf("the credentials of the ServiceAccount %s/%s could not be used: %s", req.Namespace, account, err.Error())
+	return c, nil
+}
+
+func defaultAccount(c resolve.Config) string {
+	if s := c[KeyServiceAccount]; s != "" {
+		return s
+	}
+	return "default"
+}
+
+func (r *Resolver) pullSecrets(ctx context.Context, namespace, account string) ([]string, error) {
+	if r.accounts == nil {
+		return nil, resolve.Errorf(resolve.ReasonDenied, "ServiceAccounts cannot be read here")
+	}
+	return r.accounts.ImagePullSecrets(ctx, namespace, account)
+}
+
+// addPullSecret adds an imagePullSecret. One that does not exist is passed over, as the kubelet does.
+func (c *credentials) addPullSecret(ctx context.Context, req *resolve.Request, secret string) error {
+	if req.Secrets == nil {
+		return resolve.Errorf(resolve.ReasonDenied, "Secrets cannot be read here")
+	}
+	data, err := req.Secrets.Secret(ctx, req.Namespace, secret)
+	var e *resolve.Error
+	if errors.As(err, &e) && e.Reason == resolve.ReasonNotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.add(data); err != nil {
+		return resolve.Errorf(resolve.ReasonDenied, "the secret %s/%s: %w", req.Namespace, secret, err)
+	}
+	return nil
+}
+
+// add reads a Secret of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg. Its errors tell nothing of the
+// content.
+func (c *credentials) add(data map[string][]byte) error {
+	var auths map[string]json.RawMessage
+	switch text, old := data[".dockerconfigjson"], data[".dockercfg"]; {
+	case text != nil:
+		var config struct {
+			Auths map[string]json.RawMessage `json:"auths"`
+		}
+		if json.Unmarshal(text, &config) != nil {
+			return errors.New("its entry .dockerconfigjson is no JSON")
+		}
+		auths = config.Auths
+	case old != nil:
+		if json.Unmarshal(old, &auths) != nil {
+			return errors.New("its entry .dockercfg is no JSON")
+		}
+	default:
+		return errors.New("it has no entry .dockerconfigjson, as Secrets of type kubernetes.io/dockerconfigjson have")
+	}
+	for key, raw := range auths {
+		e := newEntry(key)
+		if json.Unmarshal(raw, &e.auth) != nil {
+			return fmt.Errorf("its credential for %q cannot be read", e.host)
+		}
+		c.entries = append(c.entries, e)
+	}
+	return nil
+}
+
+// newEntry reads a key of auths: a host, with an optional port and path. Docker writes URLs there.
+func newEntry(key string) entry {
+	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
+	host, rest, _ := strings.Cut(key, "/")
+	rest = strings.Trim(rest, "/")
+	if rest == "v1" || rest == "v2" {
+		rest = ""
+	}
+	return entry{host: canonicalRegistry(host), path: rest}
+}
+
+// canonicalRegistry gives Docker Hub its one name.
+func canonicalRegistry(host string) string {
+	host = strings.ToLower(host)
+	switch host {
+	case "docker.io", "registry-1.docker.io":
+		return "index.docker.io"
+	}
+	return host
+}
+
+// Resolve implements [authn.Keychain]: of the entries that match the repository it takes one without wildcards rather
+// than one with, and of those the one with the longest path.
+func (c *credentials) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	host := canonicalRegistry(target.RegistryStr())
+	_, repo, _ := strings.Cut(target.String(), "/")
+	var best *entry
+	for i := range c.entries {
+		e := &c.entries[i]
+		if e.matches(host, repo) && (best == nil || e.better(best)) {
+			best = e
+		}
+	}
+	if best == nil {
+		return authn.Anonymous, nil
+	}
+	return authn.FromConfig(best.auth), nil
+}
+
+func (e *entry) better(than *entry) bool {
+	if wild, other := strings.Contains(e.host, "*"), strings.Contains(than.host, "*"); wild != other {
+		return other
+	}
+	return len(e.path) > len(than.path)
+}
+
+// matches compares as the kubelet does: a wildcard stands for one label of the host, ports are equal or both missing.
+// A path matches whole segments.
+func (e *entry) matches(host, repo string) bool {
+	if e.path != "" && repo != e.path && !strings.HasPrefix(repo, e.path+"/") {
+		return false
+	}
+	pattern, labels := strings.Split(e.host, "."), strings.Split(host, ".")
+	if len(pattern) != len(labels) {
+		return false
+	}
+	for i, p := range pattern {
+		if ok, err := path.Match(p, labels[i]); err != nil || !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// explain adds to a refusal that some credentials could not be had.
+func (c *credentials) explain(err error) error {
+	if c.note == "" || err == nil {
+		return err
+	}
+	return &noted{err: err, note: c.note}
+}
+
+// noted is an error with something to add where it turns out to be a refusal.
+type noted struct {
+	err  error
+	note string
+}
+
+// Error implements error.
+func (n *noted) Error() string { return n.err.Error() }
+
+// Unwrap returns the error.
+func (n *noted) Unwrap() error { return n.err }

@@ -1,0 +1,221 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"sluice.dev/internal/limit"
+	"sluice.dev/resolve"
+)
+
+// maxIndex bounds the images that an index may list.
+const maxIndex = 100
+
+// image is a bundle whose manifest has been read.
+type image struct {
+	puller *remote.Puller
+	repo   name.Repository
+	limits Limits
+	// digest is that of the manifest, computed from what was read.
+	digest v1.Hash
+	// top is the digest of what the reference names: the index that lists the image, or the image.
+	top      v1.Hash
+	manifest *v1.Manifest
+}
+
+// open reads the manifest of an image. Of an index it takes the only image that is no attestation; if there are
+// several, the one for linux/amd64, as clients of Tekton's own resolver get it. An index in an index is refused.
+func (r *Resolver) open(ctx context.Context, ref name.Reference, creds *credentials) (*image, error) {
+	puller, err := remote.NewPuller(
+		remote.WithAuthFromKeychain(creds),
+		remote.WithTransport(&guard{inner: r.transport, plain: r.plain, max: max(r.limits.Manifest, r.limits.Compressed), now: r.now}),
+		// The framework retries, within the deadline of the request.
+		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
+		remote.WithRetryPredicate(func(error) bool { return false }),
+		remote.WithRetryStatusCodes(),
+	)
+	if err != nil {
+		return nil, err
+	}
+	im := &image{puller: puller, repo: ref.Context(), limits: r.limits}
+	raw, mediaType, digest, err := im.fetchManifest(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	im.top = digest
+	if mediaType.IsIndex() {
+		child, err := choose(raw)
+		if err != nil {
+			return nil, err
+		}
+		raw, mediaType, digest, err = im.fetchManifest(ctx, im.repo.Digest(child.String()))
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !mediaType.IsImage() {
+		return nil, failf("it is no image: the registry says that it is %s", clean(string(mediaType)))
+	}
+	if im.manifest, err = v1.ParseManifest(bytes.NewReader(raw)); err != nil {
+		return nil, failf("its manifest cannot be read")
+	}
+	im.digest = digest
+	return im, nil
+}
+
+// fetchManifest reads a manifest or an index and computes its digest. The library takes the digest of manifests of the
+// old signed schema from a header, so the digest of the bytes is what counts here.
+func (im *image) fetchManifest(ctx context.Context, ref name.Reference) ([]byte, types.MediaType, v1.Hash, error) {
+	desc, err := im.puller.Get(ctx, ref)
+	if err != nil {
+		return nil, "", v1.Hash{}, err
+	}
+	if int64(len(desc.Manifest)) > im.limits.Manifest {
+		return nil, "", v1.Hash{}, tooLargef("its manifest has %d bytes; at most %d are allowed", len(desc.Manifest), im.limits.Manifest)
+	}
+	sum := sha256.Sum256(desc.Manifest)
+	digest := v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
+	if d, ok := ref.(name.Digest); ok && d.DigestStr() != digest.String() {
+		return nil, "", v1.Hash{}, failf("the registry delivers a manifest with the digest %s", digest)
+	}
+	mediaType, _, _ := strings.Cut(string(desc.MediaType), ";")
+	return desc.Manifest, types.MediaType(strings.ToLower(strings.TrimSpace(mediaType))), digest, nil
+}
+
+func choose(raw []byte) (v1.Hash, error) {
+	index, err := v1.ParseIndexManifest(bytes.NewReader(raw))
+	if err != nil {
+		return v1.Hash{}, failf("its index cannot be read")
+	}
+	if len(index.Manifests) > maxIndex {
+		return v1.Hash{}, failf("its index lists %d images; at most %d are allowed", len(index.Manifests), maxIndex)
+	}
+	var images, amd64 []v1.Descriptor
+	for _, d := range index.Manifests {
+		unknown := d.Platform != nil && d.Platform.OS == "unknown"
+		if !d.MediaType.IsImage() || unknown || d.Annotations["vnd.docker.reference.type"] != "" {
+			continue
+		}
+		images = append(images, d)
+		if d.Platform != nil && d.Platform.OS == "linux" && d.Platform.Architecture == "amd64" && d.Platform.Variant == "" {
+			amd64 = append(amd64, d)
+		}
+	}
+	switch {
+	case len(images) == 1:
+		return images[0].Digest, sha256Only(images[0].Digest)
+	case len(amd64) == 1:
+		return amd64[0].Digest, sha256Only(amd64[0].Digest)
+	}
+	return v1.Hash{}, failf("it is an index of %d images; a bundle is one image, or an index with one image or with one for linux/amd64", len(images))
+}
+
+func sha256Only(h v1.Hash) error {
+	if h.Algorithm != "sha256" || len(h.Hex) != sha256.Size*2 {
+		return failf("it has a digest of the algorithm %s; only sha256 is supported", clean(h.Algorithm))
+	}
+	return nil
+}
+
+// find checks the bundle and returns the descriptor of the layer with a resource of that kind and name.
+func (im *image) find(kind, resourceName string) (v1.Descriptor, error) {
+	layers := im.manifest.Layers
+	if len(layers) > im.limits.Layers {
+		return v1.Descriptor{}, tooLargef("it has %d layers; a bundle has at most %d", len(layers), im.limits.Layers)
+	}
+	var found []v1.Descriptor
+	var have []string
+	for i, l := range layers {
+		for _, a := range []string{AnnotationAPIVersion, AnnotationKind, AnnotationName} {
+			if _, ok := l.Annotations[a]; !ok {
+				return v1.Descriptor{}, failf("it is no Tekton bundle: layer %d has no annotation %s", i, a)
+			}
+		}
+		have = append(have, clean(l.Annotations[AnnotationKind]+"/"+l.Annotations[AnnotationName]))
+		if strings.EqualFold(l.Annotations[AnnotationKind], kind) && l.Annotations[AnnotationName] == resourceName {
+			found = append(found, l)
+		}
+	}
+	switch len(found) {
+	case 0:
+		slices.Sort(have)
+		return v1.Descriptor{}, resolve.Errorf(resolve.ReasonNotFound, "it has no %s with the name %q; it has %s", kind, resourceName, list(have))
+	case 1:
+	default:
+		return v1.Descriptor{}, failf("it has %d layers with the %s %q; which one is meant cannot be told", len(found), kind, resourceName)
+	}
+	l := found[0]
+	if !knownLayer(l.MediaType) {
+		return v1.Descriptor{}, failf("the layer of %s %q is of the type %s, which is not supported", kind, resourceName, clean(string(l.MediaType)))
+	}
+	if l.Size < 0 || l.Size > im.limits.Compressed {
+		return v1.Descriptor{}, tooLargef("the layer of %s %q has %d bytes; at most %d are allowed", kind, resourceName, l.Size, im.limits.Compressed)
+	}
+	return l, sha256Only(l.Digest)
+}
+
+func list(have []string) string {
+	if len(have) == 0 {
+		return "no layers"
+	}
+	return strings.Join(have, ", ")
+}
+
+// read fetches the resource of a layer.
+func (im *image) read(ctx context.Context, l v1.Descriptor) ([]byte, error) {
+	blob, err := im.fetchBlob(ctx, l, im.limits.Compressed)
+	if err != nil {
+		return nil, err
+	}
+	return content(blob, im.limits.Content)
+}
+
+// fetchBlob fetches a blob of the size and digest of its descriptor.
+func (im *image) fetchBlob(ctx context.Context, d v1.Descriptor, maxSize int64) ([]byte, error) {
+	if err := sha256Only(d.Digest); err != nil {
+		return nil, err
+	}
+	if d.Size < 0 || d.Size > maxSize {
+		return nil, tooLargef("a blob has %d bytes; at most %d are allowed", d.Size, maxSize)
+	}
+	layer, err := im.puller.Layer(ctx, im.repo.Digest(d.Digest.String()))
+	if err != nil {
+		return nil, err
+	}
+	rc, err := layer.Compressed()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rc.Close() }()
+	blob, err := limit.ReadSized(rc, d.Size, d.Size)
+	if err != nil {
+		return nil, fmt.Errorf("layer %s: %w", d.Digest, err)
+	}
+	// The library has compared the digest at the end of the stream, if the stream had one. What was read counts.
+	sum := sha256.Sum256(blob)
+	if int64(len(blob)) != d.Size || hex.EncodeToString(sum[:]) != d.Digest.Hex {
+		return nil, failf("the registry delivers a layer that has not the size or not the digest %s", d.Digest)
+	}
+	return blob, nil
+}
+
+// knownLayer tells whether layers of the type may hold a resource: tar and gzip are told by the content, and so are raw
+// bytes, whose types nobody has agreed on. Layers that are kept elsewhere, and other compressions, are not supported.
+func knownLayer(t types.MediaType) bool {
+	if slices.Contains([]types.MediaType{types.OCILayer, types.OCIUncompressedLayer, types.DockerLayer, types.DockerUncompressedLayer}, t) {
+		return true
+	}
+	s := strings.ToLower(string(t))
+	return !t.IsLayer() && (strings.HasPrefix(s, "application/vnd.cdf.tekton.") || strings.HasPrefix(s, "application/vnd.tekton.") ||
+		s == "application/x-yaml" || s == "application/yaml" || s == "application/json")
+}

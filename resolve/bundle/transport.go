@@ -1,0 +1,131 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"sluice.dev/internal/limit"
+	"sluice.dev/resolve"
+)
+
+const (
+	// maxExchanges bounds the HTTP requests for one resource, redirects included: the registry library follows as many
+	// as it is sent.
+	maxExchanges = 100
+	// maxErrorBody bounds the body of an answer that tells an error.
+	maxErrorBody = 16 << 10
+	// maxRetryAfter is the longest wait that is taken from a server.
+	maxRetryAfter = time.Hour
+)
+
+// guard is between the registry library and the network, for one request: it refuses plain HTTP, bounds what is read
+// and how often, and keeps what the library would lose, which is whether an error is the network's and Retry-After.
+type guard struct {
+	inner http.RoundTripper
+	plain map[string]bool
+	max   int64
+	now   func() time.Time
+	count atomic.Int32
+}
+
+// connError is an error of the network, as opposed to one in what was said over it.
+type connError struct{ err error }
+
+// Error implements error.
+func (e *connError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *connError) Unwrap() error { return e.err }
+
+// busyError is an answer that asks to come again: 408, 429 or 5xx.
+type busyError struct {
+	status     int
+	retryAfter time.Duration
+}
+
+// Error implements error.
+func (e *busyError) Error() string {
+	return fmt.Sprintf("the registry answers %d %s", e.status, http.StatusText(e.status))
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if g.count.Add(1) > maxExchanges {
+		return nil, failf("the registry asks for more than %d requests, redirects included", maxExchanges)
+	}
+	switch req.URL.Scheme {
+	case "https":
+	case "http":
+		if !g.plain[strings.ToLower(req.URL.Host)] {
+			return nil, resolve.Errorf(resolve.ReasonForbidden, "%s would be spoken to over plain HTTP, which the operator has not allowed", req.URL.Host)
+		}
+	default:
+		return nil, resolve.Errorf(resolve.ReasonForbidden, "the registry leads to a URL of the scheme %s", clean(req.URL.Scheme))
+	}
+	resp, err := g.inner.RoundTrip(req)
+	if err != nil {
+		return nil, &connError{err}
+	}
+	switch s := resp.StatusCode; {
+	case s == http.StatusRequestTimeout || s == http.StatusTooManyRequests || s >= 500:
+		_ = resp.Body.Close()
+		return nil, &busyError{status: s, retryAfter: g.retryAfter(resp.Header.Get("Retry-After"))}
+	case s >= 400:
+		resp.Body = &cutBody{Reader: io.LimitReader(resp.Body, maxErrorBody), Closer: resp.Body}
+	case resp.ContentLength > g.max:
+		_ = resp.Body.Close()
+		return nil, tooLargef("the registry announces %d bytes; at most %d are allowed", resp.ContentLength, g.max)
+	default:
+		resp.Body = &boundedBody{inner: resp.Body, left: g.max}
+	}
+	return resp, nil
+}
+
+func (g *guard) retryAfter(s string) time.Duration {
+	var d time.Duration
+	if n, err := strconv.ParseUint(s, 10, 31); err == nil {
+		d = time.Duration(n) * time.Second
+	} else if at, err := http.ParseTime(s); err == nil && g.now != nil {
+		d = at.Sub(g.now())
+	}
+	return min(max(d, 0), maxRetryAfter)
+}
+
+type cutBody struct {
+	io.Reader
+	io.Closer
+}
+
+// boundedBody fails after a number of bytes.
+type boundedBody struct {
+	inner io.ReadCloser
+	left  int64
+}
+
+// Read implements [io.Reader].
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.inner.Read(p)
+	b.left -= int64(n)
+	if b.left < 0 {
+		return n + int(b.left), fmt.Errorf("%w: the registry sends more than is allowed", limit.ErrTooLarge)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &connError{err}
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = &connError{err}
+	}
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (b *boundedBody) Close() error { return b.inner.Close() }

@@ -1,0 +1,317 @@
+// Package cluster resolves objects of the cluster that the resolver runs in, by kind, namespace and name.
+//
+// It promises that only kinds and namespaces are read that the operator's configuration allows, that a Secret is read
+// only where the configuration names Secrets, and, where the configuration asks for it, that the one on whose behalf
+// the request is made could have read the object. All that is judged before the object is looked for, so that refusals
+// do not tell whether it exists. What is delivered is the object as its author wrote it: without its status and without
+// what the API server adds to its metadata.
+//
+// It does not decide who may make requests, and does not cache.
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/resolve"
+)
+
+// Names of the parameters.
+const (
+	ParamKind       = "kind"
+	ParamName       = "name"
+	ParamNamespace  = "namespace"
+	ParamAPIVersion = "apiVersion"
+)
+
+// Keys of the ConfigMap cluster-resolver-config that this package reads. The last two are not Tekton's.
+const (
+	KeyKind              = "default-kind"
+	KeyNamespace         = "default-namespace"
+	KeyAllowedNamespaces = "allowed-namespaces"
+	KeyBlockedNamespaces = "blocked-namespaces"
+	KeyAllowedKinds      = "allowed-kinds"
+	KeyCheckAccess       = "check-access"
+)
+
+// DefaultAllowedKinds are the kinds that are read where the configuration names none.
+const DefaultAllowedKinds = "task.tekton.dev,pipeline.tekton.dev,stepaction.tekton.dev"
+
+// Annotations on success, besides the type of the content.
+const (
+	AnnotationName      = resolve.AnnotationPrefix + "name"
+	AnnotationNamespace = resolve.AnnotationPrefix + "namespace"
+)
+
+// Client is what the resolver needs of a cluster. [NewClient] makes one; tests have their own. Its methods may be called
+// concurrently. Errors are those of client-go, which package k8s.io/apimachinery/pkg/api/errors tells apart.
+type Client interface {
+	// Mapping finds the resource of a kind, whose name may be in any case. The empty version stands for the preferred
+	// one. Where the cluster has no such kind [meta.IsNoMatchError] tells so.
+	Mapping(ctx context.Context, group, version, kind string) (*meta.RESTMapping, error)
+	// Get reads an object; namespace is empty for what is cluster-scoped.
+	Get(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error)
+	// CanGet tells whether a user may read an object, as a SubjectAccessReview has it.
+	CanGet(ctx context.Context, user string, gvr schema.GroupVersionResource, namespace, name string) (bool, error)
+}
+
+// Resolver resolves objects of a cluster. It is made by [New].
+type Resolver struct{ client Client }
+
+var _ resolve.Resolver = (*Resolver)(nil)
+
+// New returns a resolver that reads through the client.
+func New(client Client) *Resolver { return &Resolver{client: client} }
+
+// Spec implements [resolve.Resolver].
+func (r *Resolver) Spec() resolve.Spec {
+	return resolve.Spec{
+		Name:      "cluster",
+		Aliases:   []string{"in-cluster"},
+		Doc:       "Reads an object of this cluster, from this or another namespace.",
+		ConfigMap: "cluster-resolver-config",
+		Config: []resolve.Key{
+			{Name: KeyKind, Default: "task", Doc: "The kind where a request names none."},
+			{Name: KeyNamespace, Check: checkNamespace, Doc: "The namespace where a request names none; empty stands for the namespace of the request."},
+			{Name: KeyAllowedNamespaces, Check: checkNamespaces, Doc: "Comma-separated namespaces that may be read; empty or * stands for all. A namespace named here is read although blocked-namespaces is *."},
+			{Name: KeyBlockedNamespaces, Check: checkNamespaces, Doc: "Comma-separated namespaces that are not read; * stands for all that allowed-namespaces does not name."},
+			{Name: KeyAllowedKinds, Default: DefaultAllowedKinds, Check: checkKinds, Doc: "Comma-separated kinds that may be read, as KIND.GROUP, or KIND for the core group; *.GROUP stands for all of a group, * for all. No * includes Secrets."},
+			{Name: KeyCheckAccess, Default: "false", Check: checkBool, Doc: "With true, an object is read only if the ServiceAccount of the run that asks may read it."},
+		},
+		Params: []resolve.Param{
+			{Name: ParamKind, Required: true, DefaultKey: KeyKind, MaxLength: 253, Check: checkKindParam, Doc: "The kind of the object, in any case: task, Pipeline; or with its group: task.tekton.dev."},
+			{Name: ParamName, Required: true, MaxLength: 253, Check: checkName, Doc: "The name of the object."},
+			{Name: ParamNamespace, DefaultKey: KeyNamespace, MaxLength: 63, Check: checkNamespace, Doc: "The namespace of the object. Default: the namespace of the request. Cluster-scoped kinds have none."},
+			{Name: ParamAPIVersion, MaxLength: 253, Check: checkAPIVersion, Doc: "The group and version of the kind, as tekton.dev/v1, or v1 for the core group. Default: the group that the operator allows for the kind, in its preferred version."},
+		},
+		Scope: scope,
+	}
+}
+
+// scope keeps what one identity may read from others where access is checked. The namespace is part of it anyhow: it is
+// the default of a parameter.
+func scope(r *resolve.Request) string {
+	s := resolve.NamespaceScope(r)
+	if checksAccess(r.Config) {
+		s += "/identity/" + r.Identity
+	}
+	return s
+}
+
+func checksAccess(c resolve.Config) bool {
+	// What is no boolean was refused when the configuration was read; should it get here, the safe side is to check.
+	v, err := strconv.ParseBool(strings.TrimSpace(c[KeyCheckAccess]))
+	return v || (err != nil && strings.TrimSpace(c[KeyCheckAccess]) != "")
+}
+
+// Resolve implements [resolve.Resolver].
+func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
+	res, err := r.resolve(ctx, req)
+	if err == nil {
+		return res, nil
+	}
+	var own *resolve.Error
+	if !errors.As(err, &own) || ctx.Err() != nil {
+		return nil, classify(ctx, "the API server", err)
+	}
+	return nil, own
+}
+
+func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
+	namespace := req.Get(ParamNamespace)
+	if namespace == "" {
+		namespace = req.Namespace
+	}
+	if err := errors.Join(checkNamespace(namespace), checkName(req.Get(ParamName))); err != nil {
+		return nil, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
+	}
+	mapping, err := r.mapping(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if err := mayReadNamespace(req.Config, namespace); err != nil {
+			return nil, err
+		}
+	} else {
+		namespace = ""
+	}
+	what := describe(mapping, namespace, req.Get(ParamName))
+	if checksAccess(req.Config) {
+		if err := r.checkAccess(ctx, req, mapping, namespace, what); err != nil {
+			return nil, err
+		}
+	}
+	obj, err := r.client.Get(ctx, mapping.Resource, namespace, req.Get(ParamName))
+	if err != nil {
+		return nil, classify(ctx, what, err)
+	}
+	data, err := render(obj, mapping.GroupVersionKind)
+	if err != nil {
+		return nil, resolve.Errorf(resolve.ReasonFailed, "%s cannot be written as YAML: %w", what, err)
+	}
+	return answer(data, obj, mapping, namespace), nil
+}
+
+func (r *Resolver) checkAccess(ctx context.Context, req *resolve.Request, m *meta.RESTMapping, namespace, what string) error {
+	if req.Identity == "" {
+		return resolve.Errorf(resolve.ReasonForbidden, "%s: the operator lets objects be read only on behalf of a ServiceAccount, and the request belongs to no run that has one", what)
+	}
+	ok, err := r.client.CanGet(ctx, req.Identity, m.Resource, namespace, req.Get(ParamName))
+	if err != nil {
+		return classify(ctx, "the check whether "+req.Identity+" may read "+what, err)
+	}
+	if !ok {
+		return resolve.Errorf(resolve.ReasonDenied, "%s may not read %s: it needs the verb get on %s", req.Identity, what, m.Resource.GroupResource())
+	}
+	return nil
+}
+
+func answer(data []byte, obj *unstructured.Unstructured, m *meta.RESTMapping, namespace string) *resolve.Resource {
+	sum := sha256.Sum256(data)
+	annotations := map[string]string{
+		AnnotationName:                obj.GetName(),
+		resolve.AnnotationContentType: resolve.ContentTypeYAML,
+		"content-type":                resolve.ContentTypeYAML, // TEP-0060's name
+	}
+	if namespace != "" {
+		annotations[AnnotationNamespace] = namespace
+	}
+	return &resolve.Resource{
+		Data:        data,
+		Annotations: annotations,
+		Source: resolve.Source{
+			URI:    uri(m.GroupVersionKind, namespace, obj),
+			Digest: map[string]string{"sha256": hex.EncodeToString(sum[:])},
+		},
+	}
+}
+
+// uri has the form that Tekton gives it, with the kind in lower case where the API server has the plural.
+func uri(gvk schema.GroupVersionKind, namespace string, obj *unstructured.Unstructured) string {
+	root := "/apis/"
+	if gvk.Group == "" {
+		root = "/api/"
+	}
+	parts := []string{gvk.GroupVersion().String()}
+	if namespace != "" {
+		parts = append(parts, "namespaces", namespace)
+	}
+	parts = append(parts, strings.ToLower(gvk.Kind), obj.GetName())
+	return root + strings.Join(parts, "/") + "@" + string(obj.GetUID())
+}
+
+// render is the object as YAML with sorted keys. Of the metadata it has what an author writes and Tekton reads: name,
+// namespace, labels and annotations. So its digest changes only when somebody changes the object.
+func render(obj *unstructured.Unstructured, gvk schema.GroupVersionKind) ([]byte, error) {
+	out := map[string]any{}
+	for k, v := range obj.Object {
+		if k != "status" && k != "metadata" {
+			out[k] = v
+		}
+	}
+	metadata := map[string]any{"name": obj.GetName()}
+	if ns := obj.GetNamespace(); ns != "" {
+		metadata["namespace"] = ns
+	}
+	if labels := obj.GetLabels(); len(labels) > 0 {
+		metadata["labels"] = labels
+	}
+	annotations := obj.GetAnnotations()
+	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	out["metadata"] = metadata
+	out["apiVersion"], out["kind"] = gvk.GroupVersion().String(), gvk.Kind
+	return yaml.Marshal(out)
+}
+
+func describe(m *meta.RESTMapping, namespace, name string) string {
+	s := fmt.Sprintf("%s %q", m.GroupVersionKind.Kind, name)
+	if namespace != "" {
+		s += fmt.Sprintf(" in the namespace %q", namespace)
+	}
+	return s
+}
+
+// mayReadNamespace judges as Tekton does: a namespace that is blocked by name is blocked; one that is allowed by name is
+// allowed; then * blocks; then a list of allowed ones excludes others.
+func mayReadNamespace(c resolve.Config, namespace string) error {
+	allowed, blocked := splitList(c[KeyAllowedNamespaces]), splitList(c[KeyBlockedNamespaces])
+	ok := false
+	switch {
+	case slices.Contains(blocked, namespace):
+	case slices.Contains(allowed, namespace):
+		ok = true
+	case slices.Contains(blocked, "*"):
+	default:
+		ok = len(allowed) == 0 || slices.Contains(allowed, "*")
+	}
+	if !ok {
+		return resolve.Errorf(resolve.ReasonForbidden, "the operator does not allow objects of the namespace %q to be read", namespace)
+	}
+	return nil
+}
+
+func splitList(s string) []string {
+	var out []string
+	for p := range strings.SplitSeq(s, ",") {
+		if p = strings.TrimSpace(p); p != "" {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func checkName(s string) error {
+	if len(s) > 253 {
+		return errors.New("the name is longer than 253 bytes")
+	}
+	if reasons := content.IsPathSegmentName(s); s == "" || len(reasons) > 0 {
+		return fmt.Errorf("the name %q is not that of an object: %s", s, strings.Join(append(reasons, "it must not be empty")[:1], ""))
+	}
+	return nil
+}
+
+func checkNamespace(s string) error {
+	if s == "" {
+		return nil
+	}
+	if reasons := validation.IsDNS1123Label(s); len(reasons) > 0 {
+		return fmt.Errorf("the namespace %q is not valid", s)
+	}
+	return nil
+}
+
+func checkNamespaces(s string) error {
+	for _, n := range splitList(s) {
+		if n == "*" {
+			continue
+		}
+		if err := checkNamespace(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkBool(s string) error {
+	if _, err := strconv.ParseBool(strings.TrimSpace(s)); err != nil {
+		return errors.New("use true or false")
+	}
+	return nil
+}

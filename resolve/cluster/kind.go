@@ -1,0 +1,188 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"sluice.dev/resolve"
+)
+
+// allowedKind is an entry of allowed-kinds, in lower case.
+type allowedKind struct {
+	kind, group string
+	// anyGroup: the entry is *, which has no group.
+	anyGroup bool
+}
+
+func parseKinds(s string) ([]allowedKind, error) {
+	var out []allowedKind
+	for _, p := range splitList(s) {
+		if p == "*" {
+			out = append(out, allowedKind{kind: "*", anyGroup: true})
+			continue
+		}
+		kind, group, _ := strings.Cut(strings.ToLower(p), ".")
+		if kind != "*" {
+			if err := checkKindName(kind); err != nil {
+				return nil, err
+			}
+		}
+		if group != "" && len(validation.IsDNS1123Subdomain(group)) > 0 {
+			return nil, fmt.Errorf("%q: %q is not the group of a kind", p, group)
+		}
+		out = append(out, allowedKind{kind: kind, group: group})
+	}
+	return out, nil
+}
+
+func (a allowedKind) allows(kind, group string) bool {
+	if kind == "secret" && group == "" {
+		return a.kind == "secret" && a.group == ""
+	}
+	return (a.kind == "*" || a.kind == kind) && (a.anyGroup || a.group == group)
+}
+
+// mapping finds the kind that a request means among those that the operator allows.
+func (r *Resolver) mapping(ctx context.Context, req *resolve.Request) (*meta.RESTMapping, error) {
+	list := req.Config[KeyAllowedKinds]
+	if list == "" {
+		list = DefaultAllowedKinds
+	}
+	allowed, err := parseKinds(list)
+	if err != nil {
+		return nil, resolve.Errorf(resolve.ReasonForbidden, "the operator's list of allowed kinds is wrong: %w", err)
+	}
+	kind, group, version, given, err := wanted(req)
+	if err != nil {
+		return nil, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
+	}
+	groups := []string{group}
+	if !given {
+		if groups, err = candidates(allowed, kind, list); err != nil {
+			return nil, err
+		}
+	}
+	var found []*meta.RESTMapping
+	for _, g := range groups {
+		if !slices.ContainsFunc(allowed, func(a allowedKind) bool { return a.allows(kind, g) }) {
+			continue
+		}
+		m, err := r.client.Mapping(ctx, g, version, kind)
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return nil, classify(ctx, "the kinds of the API server", err)
+		}
+		found = append(found, m)
+	}
+	return pick(found, groups, allowed, kind, list)
+}
+
+func pick(found []*meta.RESTMapping, groups []string, allowed []allowedKind, kind, list string) (*meta.RESTMapping, error) {
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		for _, g := range groups {
+			if slices.ContainsFunc(allowed, func(a allowedKind) bool { return a.allows(kind, g) }) {
+				return nil, resolve.Errorf(resolve.ReasonNotFound, "the cluster has no kind %s", schema.GroupKind{Group: g, Kind: kind})
+			}
+		}
+		return nil, notAllowed(kind, list)
+	}
+	names := make([]string, len(found))
+	for i, m := range found {
+		names[i] = m.GroupVersionKind.GroupVersion().String()
+	}
+	return nil, resolve.Errorf(resolve.ReasonInvalid, "the kind %q is in several groups: set the parameter %s to one of %s", kind, ParamAPIVersion, strings.Join(names, ", "))
+}
+
+func notAllowed(kind, list string) error {
+	return resolve.Errorf(resolve.ReasonForbidden, "the operator does not allow objects of the kind %q to be read, but only: %s", kind, strings.Join(splitList(list), ", "))
+}
+
+// wanted reads the kind, in lower case, and the group and version of a request; given tells whether it names the group.
+func wanted(req *resolve.Request) (kind, group, version string, given bool, err error) {
+	kind, group, given = strings.Cut(strings.ToLower(req.Get(ParamKind)), ".")
+	if err := checkKindName(kind); err != nil {
+		return "", "", "", false, err
+	}
+	apiVersion := req.Get(ParamAPIVersion)
+	if apiVersion == "" {
+		return kind, group, "", given, nil
+	}
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || gv.Version == "" {
+		return "", "", "", false, fmt.Errorf("%s %q: use GROUP/VERSION, or VERSION for the core group", ParamAPIVersion, apiVersion)
+	}
+	if given && group != gv.Group {
+		return "", "", "", false, fmt.Errorf("%s says the group %q, %s says %q", ParamKind, group, ParamAPIVersion, gv.Group)
+	}
+	return kind, gv.Group, gv.Version, true, nil
+}
+
+// candidates are the groups in which a kind may be meant that was given without one: those where the operator's list
+// has it by name, or else those that the list has as a whole.
+func candidates(allowed []allowedKind, kind, list string) ([]string, error) {
+	var named, whole []string
+	anyGroup := false
+	for _, a := range allowed {
+		switch {
+		case a.anyGroup:
+			anyGroup = true
+		case a.kind == kind:
+			named = append(named, a.group)
+		case a.kind == "*":
+			whole = append(whole, a.group)
+		}
+	}
+	out := named
+	if len(out) == 0 {
+		out = whole
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	if len(out) > 0 {
+		return out, nil
+	}
+	if anyGroup {
+		return nil, resolve.Errorf(resolve.ReasonInvalid, "the group of the kind %q is not known: set the parameter %s", kind, ParamAPIVersion)
+	}
+	return nil, notAllowed(kind, list)
+}
+
+func checkKindName(kind string) error {
+	if len(validation.IsDNS1035Label(kind)) > 0 {
+		return fmt.Errorf("%q is not the name of a kind", kind)
+	}
+	return nil
+}
+
+func checkKindParam(s string) error {
+	kind, group, given := strings.Cut(strings.ToLower(s), ".")
+	if given && len(validation.IsDNS1123Subdomain(group)) > 0 {
+		return fmt.Errorf("%q is not the group of a kind", group)
+	}
+	return checkKindName(kind)
+}
+
+func checkKinds(s string) error {
+	_, err := parseKinds(s)
+	return err
+}
+
+func checkAPIVersion(s string) error {
+	gv, err := schema.ParseGroupVersion(s)
+	if err != nil || len(validation.IsDNS1035Label(gv.Version)) > 0 || (gv.Group != "" && len(validation.IsDNS1123Subdomain(gv.Group)) > 0) {
+		return errors.New("use GROUP/VERSION, or VERSION for the core group")
+	}
+	return nil
+}

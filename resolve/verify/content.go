@@ -1,0 +1,198 @@
+package verify
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	yamlv2 "go.yaml.in/yaml/v2"
+	"sigs.k8s.io/yaml"
+)
+
+// AnnotationSignature is the annotation of a resource that has its signature, base64 in the standard alphabet, as
+// Tekton's trusted resources have it.
+const AnnotationSignature = "tekton.dev/signature"
+
+// maxSigned bounds what is parsed to check its signature. The API server takes no objects beyond 3 MiB.
+const maxSigned = 4 << 20
+
+// systemMetadata are the fields of metadata that the API server fills in. No signature covers them, so that a resource
+// that was signed as a file is still signed after it has been in a cluster.
+var systemMetadata = []string{
+	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
+	"resourceVersion", "selfLink", "uid",
+}
+
+// clientAnnotations are written by kubectl; no signature covers them.
+var clientAnnotations = []string{"kubectl-client-side-apply", "kubectl.kubernetes.io/last-applied-configuration"}
+
+// Payload returns what a signature in a resource covers, and the signature that the resource has, nil if there is none.
+//
+// The payload is the resource as JSON with sorted keys and without white space, without the annotation with the
+// signature, kubectl's annotations and the fields of metadata that an API server fills in. The signature is one over
+// the 32 bytes of the payload's SHA-256, as Tekton's are. Tekton's own payload is the JSON of its Go types, in the order
+// of their fields; this package does not have those types, so the signatures of one are not valid for the other.
+//
+// Content that is not exactly one YAML or JSON document with an object, has a key twice or is over 4 MiB is an error.
+func Payload(data []byte) (payload, signature []byte, err error) {
+	obj, err := readObject(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	meta, ok := obj["metadata"].(map[string]any)
+	if !ok && obj["metadata"] != nil {
+		return nil, nil, errors.New("its metadata is not an object")
+	}
+	for _, k := range systemMetadata {
+		delete(meta, k)
+	}
+	annotations, ok := meta["annotations"].(map[string]any)
+	if !ok && meta["annotations"] != nil {
+		return nil, nil, errors.New("its annotations are not an object")
+	}
+	if text, found := annotations[AnnotationSignature]; found {
+		s, ok := text.(string)
+		if !ok {
+			return nil, nil, fmt.Errorf("the annotation %s is not a string", AnnotationSignature)
+		}
+		signature, err = base64.StdEncoding.DecodeString(s)
+		if err != nil || len(signature) == 0 {
+			return nil, nil, fmt.Errorf("the annotation %s is not base64", AnnotationSignature)
+		}
+		delete(annotations, AnnotationSignature)
+	}
+	for _, k := range clientAnnotations {
+		delete(annotations, k)
+	}
+	if len(annotations) == 0 {
+		delete(meta, "annotations")
+	}
+	payload, err = json.Marshal(obj)
+	return payload, signature, err
+}
+
+// Sign returns the value of the annotation tekton.dev/signature for a resource. A signature that it has already is not
+// looked at. ECDSA, RSA and Ed25519 keys of at least the strength that [New] asks for can sign.
+func Sign(data []byte, key crypto.Signer) (string, error) {
+	if err := acceptable(key.Public()); err != nil {
+		return "", err
+	}
+	payload, _, err := Payload(data)
+	if err != nil {
+		return "", err
+	}
+	message := digestOf(payload)
+	var opts crypto.SignerOpts = crypto.SHA256
+	toSign := digestOf(message)
+	if _, ok := key.Public().(ed25519.PublicKey); ok {
+		opts, toSign = crypto.Hash(0), message
+	}
+	sig, err := key.Sign(rand.Reader, toSign, opts)
+	if err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(sig), nil
+}
+
+func digestOf(b []byte) []byte {
+	sum := sha256.Sum256(b)
+	return sum[:]
+}
+
+// readObject reads content as Kubernetes' clients do, but takes nothing that two parsers could read in two ways.
+func readObject(data []byte) (map[string]any, error) {
+	if len(data) > maxSigned {
+		return nil, fmt.Errorf("it is over %d bytes, too large to check a signature", maxSigned)
+	}
+	if err := oneDocument(data); err != nil {
+		return nil, err
+	}
+	text, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, fmt.Errorf("it is not valid YAML: %s", oneLine(err))
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var obj map[string]any
+	if err := dec.Decode(&obj); err != nil || obj == nil {
+		return nil, errors.New("it is not a YAML object")
+	}
+	return obj, nil
+}
+
+// oneDocument counts with the parser that reads the content afterwards. A signature covers one document, so that
+// another behind it could be applied unsigned.
+func oneDocument(data []byte) error {
+	dec := yamlv2.NewDecoder(bytes.NewReader(data))
+	for i := 0; ; i++ {
+		var doc any
+		err := dec.Decode(&doc)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("it is not valid YAML: %s", oneLine(err))
+		case i > 0 && doc != nil:
+			return errors.New("it holds several YAML documents, of which a signature covers one")
+		case i > 16:
+			return errors.New("it holds too many YAML documents")
+		}
+	}
+}
+
+// oneLine is the text of an error of the YAML library, which may have several lines.
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
+}
+
+// signedContent is a resource as a signature sees it.
+type signedContent struct {
+	message, signature []byte
+	err                error
+}
+
+func readSigned(data []byte) *signedContent {
+	payload, sig, err := Payload(data)
+	if err == nil && sig == nil {
+		err = fmt.Errorf("the resource has no annotation %s", AnnotationSignature)
+	}
+	return &signedContent{message: digestOf(payload), signature: sig, err: err}
+}
+
+// uriForms returns the forms of a source's URI against which patterns are tried: as it is, without git+, and in a
+// canonical form, so that other spellings of one place do not escape from a policy.
+func uriForms(uri string) []string {
+	bare := strings.TrimPrefix(uri, "git+")
+	forms := []string{uri, bare}
+	if u, err := url.Parse(bare); err == nil && u.Host != "" {
+		u.User = nil
+		u.Scheme = strings.ToLower(u.Scheme)
+		host, port := strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), u.Port()
+		if strings.Contains(host, ":") {
+			host = "[" + host + "]"
+		}
+		if port == "" || (u.Scheme == "https" && port == "443") || (u.Scheme == "http" && port == "80") || (u.Scheme == "ssh" && port == "22") {
+			u.Host = host
+		} else {
+			u.Host = net.JoinHostPort(strings.Trim(host, "[]"), port)
+		}
+		if u.Path != "" {
+			u.Path, u.RawPath = path.Clean(u.Path), ""
+		}
+		forms = append(forms, u.String(), "git+"+u.String(), strings.TrimSuffix(u.String(), ".git"), u.String()+".git")
+	}
+	slices.Sort(forms)
+	return slices.Compact(forms)
+}

@@ -1,0 +1,352 @@
+// Package verify judges whether a fetched resource is signed as the operator wants it.
+//
+// A [Policy] names sources by patterns and the keys that must have signed what comes from there. The framework of
+// resolvers calls [Verify] with every result, whatever resolver it is from, also with one from the cache.
+//
+// Two forms of signature are known. With [FormResource] the resource carries its signature itself, in the annotation
+// tekton.dev/signature, over the canonical JSON that [Payload] makes. With [FormCosign] the image that holds the resource
+// is signed in its registry; the resolver that has fetched it checks that and names the keys in the resource's Signers.
+//
+// The package promises that a pattern has to match a source as a whole, that a policy that cannot be read is an error
+// and never one less policy, and that content which another parser could read otherwise (several documents, a key that
+// stands twice) is never taken for signed. It fetches nothing but keys that the caller's [KMS] gives, and it does not
+// decide who may write policies. It knows neither transparency logs nor certificates: keys only.
+package verify
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sluice.dev/resolve"
+)
+
+// Mode says what a missing or wrong signature does.
+type Mode string
+
+// Modes. The zero value counts as [Enforce], as in Tekton's VerificationPolicy.
+const (
+	// Enforce: the resource is refused.
+	Enforce Mode = "enforce"
+	// Warn: the resource is used, with a warning.
+	Warn Mode = "warn"
+)
+
+// NoMatch says what happens to a resource that no policy speaks of, as Tekton's feature flag
+// trusted-resources-verification-no-match-policy.
+type NoMatch string
+
+// What NoMatch can be. The zero value counts as [NoMatchIgnore].
+const (
+	NoMatchIgnore NoMatch = "ignore"
+	NoMatchWarn   NoMatch = "warn"
+	NoMatchFail   NoMatch = "fail"
+)
+
+// Form is the form of the signature that a policy asks for.
+type Form string
+
+// Forms. The zero value counts as [FormResource].
+const (
+	FormResource Form = "resource"
+	FormCosign   Form = "cosign"
+)
+
+// Policy says which keys sign what comes from which sources.
+type Policy struct {
+	// Name stands in messages; it must be unique.
+	Name string `json:"name"`
+	Mode Mode   `json:"mode,omitempty"`
+	Form Form   `json:"form,omitempty"`
+	// Patterns are regular expressions in Go's syntax, at least one. One of them has to match the whole URI of the
+	// source, with or without the prefix git+; a pattern needs no anchors. Where the URI has user information, a
+	// default port or capitals in its host, the URI without them is tried as well.
+	Patterns []string `json:"patterns"`
+	// Keys are the keys of which one must have signed, at least one.
+	Keys []Key `json:"keys"`
+}
+
+// Key is a public key, given by exactly one of PEM and KMS.
+type Key struct {
+	// Name stands in messages; empty where the key has none.
+	Name string `json:"name,omitempty"`
+	// PEM is a public key in PKIX form: ECDSA, Ed25519, or RSA of 2,048 bits at least.
+	PEM string `json:"pem,omitempty"`
+	// KMS is the URI of a key that [Options.KMS] knows, for example gcpkms://…
+	KMS string `json:"kms,omitempty"`
+	// Hash is sha256, sha384 or sha512; empty stands for sha256. Ed25519 does not use it.
+	Hash string `json:"hash,omitempty"`
+}
+
+// Options are what [New] may be told besides the policies. The zero value is ready for use.
+type Options struct {
+	// NoMatch is for resources that no policy speaks of.
+	NoMatch NoMatch
+	// KMS knows the keys that are given by URI. Nil: such a key is an error.
+	KMS KMS
+}
+
+// Policies is a list of policies that is ready for use. It does not change and may be used concurrently. A nil one
+// accepts everything.
+type Policies struct {
+	noMatch  NoMatch
+	policies []compiled
+	digest   string
+}
+
+type compiled struct {
+	name     string
+	mode     Mode
+	form     Form
+	patterns []*regexp.Regexp
+	keys     []PublicKey
+}
+
+// Bounds of what an operator may write, so that a slip does not stop the process.
+const (
+	maxPolicies = 1000
+	maxPattern  = 4096
+)
+
+// New reads policies. It returns all errors of all policies, joined; then there are no policies.
+func New(policies []Policy, o Options) (*Policies, error) {
+	p := &Policies{noMatch: cmp.Or(o.NoMatch, NoMatchIgnore)}
+	var errs []error
+	switch p.noMatch {
+	case NoMatchIgnore, NoMatchWarn, NoMatchFail:
+	default:
+		errs = append(errs, fmt.Errorf("no-match policy %q: use ignore, warn or fail", o.NoMatch))
+	}
+	if len(policies) > maxPolicies {
+		return nil, fmt.Errorf("%d policies; at most %d are allowed", len(policies), maxPolicies)
+	}
+	names := map[string]bool{}
+	for i, in := range policies {
+		c, err := compile(in, o.KMS)
+		if names[in.Name] {
+			err = errors.Join(err, errors.New("there are two of that name"))
+		}
+		names[in.Name] = true
+		if err != nil {
+			errs = append(errs, fmt.Errorf("policy %d (%q): %w", i+1, in.Name, err))
+			continue
+		}
+		p.policies = append(p.policies, c)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	text, err := json.Marshal(struct {
+		NoMatch  NoMatch
+		Policies []Policy
+	}{p.noMatch, policies})
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	p.digest = hex.EncodeToString(sum[:])
+	return p, nil
+}
+
+func compile(in Policy, kms KMS) (compiled, error) {
+	out := compiled{name: in.Name, mode: cmp.Or(in.Mode, Enforce), form: cmp.Or(in.Form, FormResource)}
+	var errs []error
+	if in.Name == "" {
+		errs = append(errs, errors.New("it has no name"))
+	}
+	if out.mode != Enforce && out.mode != Warn {
+		errs = append(errs, fmt.Errorf("mode %q: use enforce or warn", in.Mode))
+	}
+	if out.form != FormResource && out.form != FormCosign {
+		errs = append(errs, fmt.Errorf("form %q: use resource or cosign", in.Form))
+	}
+	if len(in.Patterns) == 0 {
+		errs = append(errs, errors.New("it has no patterns; .* stands for every source"))
+	}
+	for _, s := range in.Patterns {
+		re, err := anchored(s)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("pattern %q: %w", s, err))
+			continue
+		}
+		out.patterns = append(out.patterns, re)
+	}
+	if len(in.Keys) == 0 {
+		errs = append(errs, errors.New("it has no keys"))
+	}
+	for i, k := range in.Keys {
+		pub, err := newPublicKey(k, kms)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("key %d (%q): %w", i+1, k.Name, err))
+			continue
+		}
+		out.keys = append(out.keys, pub)
+	}
+	return out, errors.Join(errs...)
+}
+
+// anchored compiles a pattern so that it matches whole strings only. The pattern is compiled by itself first: otherwise
+// one with unbalanced parentheses could close the group that the anchors stand around.
+func anchored(pattern string) (*regexp.Regexp, error) {
+	if pattern == "" {
+		return nil, errors.New("it is empty; .* stands for every source")
+	}
+	if len(pattern) > maxPattern {
+		return nil, fmt.Errorf("it is longer than %d bytes", maxPattern)
+	}
+	if _, err := regexp.Compile(pattern); err != nil {
+		return nil, err
+	}
+	return regexp.Compile(`\A(?:` + pattern + `)\z`)
+}
+
+// Digest identifies the policies: it is the same for the same list and options, and empty for nil. Who caches results
+// of resolvers makes it a part of the key, because what is signed by whom was found out under these policies.
+func (p *Policies) Digest() string {
+	if p == nil {
+		return ""
+	}
+	return p.digest
+}
+
+func (p *Policies) matching(uri string) []compiled {
+	if p == nil {
+		return nil
+	}
+	forms := uriForms(uri)
+	var out []compiled
+	for _, c := range p.policies {
+		if slices.ContainsFunc(c.patterns, func(re *regexp.Regexp) bool { return slices.ContainsFunc(forms, re.MatchString) }) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Cosign is what the policies of the form [FormCosign] ask for from one source.
+type Cosign struct {
+	// Keys are all keys of all these policies, without doubles; nil if there is no such policy.
+	Keys []PublicKey
+	// Enforced: one of the policies refuses what is not signed.
+	Enforced bool
+}
+
+// Cosign tells which keys may have signed the image at that URI. It is for the resolver that fetches images: the IDs
+// of those that have go into Resource.Signers, where [Verify] looks for them.
+func (p *Policies) Cosign(uri string) Cosign {
+	var out Cosign
+	seen := map[string]bool{}
+	for _, c := range p.matching(uri) {
+		if c.form != FormCosign {
+			continue
+		}
+		out.Enforced = out.Enforced || c.mode == Enforce
+		for _, k := range c.keys {
+			if !seen[k.ID] {
+				seen[k.ID] = true
+				out.Keys = append(out.Keys, k)
+			}
+		}
+	}
+	return out
+}
+
+// Verify judges a resource by all policies that match its source. Every enforcing policy has to be satisfied by one of
+// its keys at least; otherwise the error is a [*resolve.Error], with the reason VerificationFailed unless ctx was done.
+// Policies that only warn give one warning each, in the order of the policies. A resource without the URI of a source
+// is matched as the empty string.
+func Verify(ctx context.Context, p *Policies, res *resolve.Resource) (warnings []string, err error) {
+	if p == nil {
+		return nil, nil
+	}
+	matching := p.matching(res.Source.URI)
+	if len(matching) == 0 {
+		msg := fmt.Sprintf("no verification policy speaks of the source %q", res.Source.URI)
+		switch p.noMatch {
+		case NoMatchFail:
+			return nil, &resolve.Error{Reason: resolve.ReasonVerification, Msg: msg}
+		case NoMatchWarn:
+			return []string{msg}, nil
+		case NoMatchIgnore:
+		}
+		return nil, nil
+	}
+	// The content is read once, and only where a policy needs it.
+	var signed *signedContent
+	var failed []string
+	for _, c := range matching {
+		var why error
+		switch c.form {
+		case FormCosign:
+			why = c.checkSigners(res.Signers)
+		case FormResource:
+			if signed == nil {
+				signed = readSigned(res.Data)
+			}
+			why = c.checkContent(ctx, signed)
+		}
+		if ctxErr := ctx.Err(); ctxErr != nil {
+			return nil, resolve.Errorf(resolve.ReasonCanceled, "verification was interrupted: %w", ctxErr)
+		}
+		if why == nil {
+			continue
+		}
+		msg := fmt.Sprintf("policy %q: %s", c.name, why.Error())
+		if c.mode == Warn {
+			warnings = append(warnings, msg)
+			continue
+		}
+		failed = append(failed, msg)
+	}
+	if len(failed) > 0 {
+		return nil, &resolve.Error{
+			Reason: resolve.ReasonVerification,
+			Msg:    fmt.Sprintf("the resource from %q is not signed as it has to be: %s", res.Source.URI, strings.Join(failed, "; ")),
+		}
+	}
+	return warnings, nil
+}
+
+func (c *compiled) checkSigners(signers []string) error {
+	for _, k := range c.keys {
+		if slices.Contains(signers, k.ID) {
+			return nil
+		}
+	}
+	return fmt.Errorf("no cosign signature by %s", c.keyNames())
+}
+
+func (c *compiled) checkContent(ctx context.Context, s *signedContent) error {
+	if s.err != nil {
+		return s.err
+	}
+	var kmsErr error
+	for _, k := range c.keys {
+		err := k.Verify(ctx, s.message, s.signature)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, ErrSignature) {
+			kmsErr = fmt.Errorf("%s: %w", k.Name, err)
+		}
+	}
+	if kmsErr != nil {
+		return kmsErr
+	}
+	return fmt.Errorf("the signature in %s is by none of %s, or the resource has changed since", AnnotationSignature, c.keyNames())
+}
+
+func (c *compiled) keyNames() string {
+	names := make([]string, len(c.keys))
+	for i, k := range c.keys {
+		names[i] = k.Name
+	}
+	return strings.Join(names, ", ")
+}
