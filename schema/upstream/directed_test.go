@@ -38,6 +38,8 @@ func TestRareCasesAgreeWithUpstream(t *testing.T) {
 		{"no number of an enum", numbers, number(4.5), true},
 		{"no text of an enum", texts, widget(t, "{s: c}"), true},
 		{"the empty text, which is none of an enum", texts, widget(t, "{s: ''}"), true},
+		{"one letter of two bytes, where two letters are wanted", "{type: object, properties: {s: {type: string, minLength: 2}}}", widget(t, "{s: é}"), true},
+		{"two letters of two bytes each, where two are allowed", "{type: object, properties: {s: {type: string, maxLength: 2}}}", widget(t, "{s: éé}"), false},
 		{"an enum's text", texts, widget(t, "{s: b}"), false},
 		{"an enum's float", numbers, number(2.5), false},
 		{"an integer where the enum has a float", numbers, number(int64(2)), true},
@@ -65,7 +67,7 @@ func TestRareCasesAgreeWithUpstream(t *testing.T) {
 
 // A touch changes a label, so that what is wrong with the labels is not tolerated as something that was left alone.
 func TestLabelsAreNotTolerated(t *testing.T) {
-	s := decodeYAML[props](t, "{type: object, properties: {metadata: {type: object, properties: {labels: {type: object, maxProperties: 1}}}, spec: {type: object}}}")
+	s := decodeYAML[props](t, "{type: object, properties: {metadata: {type: object, properties: {name: {type: string}, namespace: {type: string}, generation: {type: integer}, creationTimestamp: {type: string}, resourceVersion: {type: string}, uid: {type: string}, labels: {type: object, maxProperties: 1, additionalProperties: {type: string}}}}, spec: {type: object}}}")
 	stored := widget(t, "{}")
 	stored["metadata"] = map[string]any{"name": "w", "namespace": "default", "labels": map[string]any{"a": "b"}}
 	slow, err := upstream.NewSlow(&s, widgets)
