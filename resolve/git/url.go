@@ -43,7 +43,7 @@ func parseRepository(raw string) (repository, error) {
 	if strings.HasPrefix(raw, "-") {
 		return bad("%q begins with a dash", raw)
 	}
-	if strings.Contains(raw, "::") {
+	if helper, _, ok := strings.Cut(raw, "::"); ok && !strings.ContainsAny(helper, ":/[") {
 		return bad("%q names a transport helper; use https, http or ssh", raw)
 	}
 	scheme, _, ok := strings.Cut(raw, "://")
