@@ -58,6 +58,14 @@ func TestBadServersGiveTrueReasons(t *testing.T) {
 		var count atomic.Int64
 		return func(w http.ResponseWriter, r *http.Request) bool { return count.Add(1) >= n && f(w, r) }
 	}
+	// packs answers so to requests for packs.
+	packs := func(f func(http.ResponseWriter, *http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(strings.NewReader(string(body)))
+			return strings.Contains(string(body), "want ") && f(w, r)
+		}
+	}
 	const result = "application/x-git-upload-pack-result"
 	packet := func(s string) string { return fmt.Sprintf("%04x%s", len(s)+4, s) }
 	for _, c := range []struct {
@@ -89,7 +97,7 @@ func TestBadServersGiveTrueReasons(t *testing.T) {
 		{"an error", later(2, answer(result, packet("ERR no\x1b[31mway %s"))), resolve.ReasonFailed, false, 0},
 		{"a pack of garbage", later(3, answer(result, packet("packfile\n")+packet("\x01PACKgarbage garbage garbage")+"0000")), resolve.ReasonFailed, false, 0},
 		{"no pack", later(3, answer(result, packet("packfile\n")+packet("\x01hello, this is no pack")+"0000")), resolve.ReasonFailed, false, 0},
-		{"an empty pack", later(3, answer(result, packet("packfile\n")+packet("\x01PACK\x00\x00\x00\x02\x00\x00\x00\x00")+"0000")), resolve.ReasonNotFound, false, 0},
+		{"an empty pack", packs(answer(result, packet("packfile\n")+packet("\x01PACK\x00\x00\x00\x02\x00\x00\x00\x00")+"0000")), resolve.ReasonNotFound, false, 0},
 		{"half a pack", later(3, answer(result, packet("packfile\n")+packet("\x01PACK\x00\x00\x00\x02"))), resolve.ReasonUnavailable, true, 0},
 		{"a fatal message", later(3, answer(result, packet("packfile\n")+packet("\x03out of memory")+"0000")), resolve.ReasonFailed, false, 0},
 		{"an unknown band", later(3, answer(result, packet("packfile\n")+packet("\x09x")+"0000")), resolve.ReasonFailed, false, 0},

@@ -283,7 +283,8 @@ func (m *mirror) ensure(ctx context.Context, t target, limits Limits) (commit, e
 			}
 		}
 		if attempt == 2 {
-			return commit{}, resolve.Errorf(resolve.ReasonNotFound, "revision: the server sends no commit %s", t.object)
+			// Or the mirror is damaged so that git does not take the object anew; the caller tries with a new one.
+			return commit{}, missingError(resolve.ReasonNotFound, "revision: the server sends no commit "+t.object)
 		}
 		if _, err := m.fetchFlight.do(ctx, t.object, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, m.fetchCommit(ctx, t, attempt > 0, limits)
@@ -291,6 +292,11 @@ func (m *mirror) ensure(ctx context.Context, t target, limits Limits) (commit, e
 			return commit{}, err
 		}
 	}
+}
+
+// missingError is for the user, and errMissing as well.
+func missingError(reason resolve.Reason, text string) error {
+	return &resolve.Error{Reason: reason, Msg: text, Err: errMissing}
 }
 
 // fetchCommit fetches one commit without history. whole: what was fetched before is not counted on.

@@ -411,7 +411,10 @@ func (g *Resolver) transport(n network, purpose string) (*http.Transport, error)
 func (g *Resolver) explain(err error, repo repository) error {
 	where := repo.canonical()
 	var damaged *packError
+	var known *resolve.Error
 	switch {
+	case errors.As(err, &known):
+		return known
 	case errors.Is(err, errDiskFull):
 		g.store.evict(g.options.Limits.CacheBytes / 2)
 		e := resolve.Transientf("the resolver's disk is full")

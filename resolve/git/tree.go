@@ -190,7 +190,7 @@ func (w *walker) blob(ctx context.Context, id string, limit int64) ([]byte, erro
 	}
 	data, err = w.mirror.object(ctx, id, "blob", limit)
 	if errors.Is(err, errMissing) {
-		return nil, resolve.Errorf(resolve.ReasonFailed, "the server does not send the blob %s", id)
+		return nil, missingError(resolve.ReasonFailed, "the server does not send the blob "+id)
 	}
 	return data, err
 }
