@@ -275,3 +275,34 @@ func (c *handClock) add(d time.Duration) {
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
 }
+
+func TestMovedBranchBringsOnlyWhatIsNew(t *testing.T) {
+	for _, changed := range []int{1, 300} {
+		for _, filter := range []string{"true", "false"} {
+			t.Run(fmt.Sprintf("%d files, filter %s", changed, filter), func(t *testing.T) {
+				s := newServer(t, false)
+				files := map[string]string{}
+				for i := range 3000 {
+					files[fmt.Sprintf("d%d/f%d.yaml", i%300, i)] = fmt.Sprintf("n: %d\n", i)
+				}
+				o := newOrigin(t, s.root, "r.git", files)
+				runGit(t, o.dir, nil, "config", "uploadpack.allowFilter", filter)
+				g := newResolver(t, nil)
+				r := ask(nil, "url", s.url+"/r.git", "pathInRepo", "d7/f7.yaml", ":ref-ttl", "0s")
+				wantData(t, g, r, "n: 7\n")
+				whole := s.bytes.Load()
+				more := map[string]string{}
+				for i := range changed {
+					more[fmt.Sprintf("d%d/f%d.yaml", (i+7)%300, i+7)] = "moved\n"
+				}
+				o.commit("main", more)
+				wantData(t, g, r, "moved\n")
+				part := s.bytes.Load() - whole
+				if part > whole*3/4 || changed == 1 && part > 8<<10 {
+					t.Errorf("%d bytes, the whole had %d", part, whole)
+				}
+				wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "d299/f299.yaml", ":ref-ttl", "0s"), more["d299/f299.yaml"]+map[bool]string{true: "n: 299\n"}[changed == 1])
+			})
+		}
+	}
+}

@@ -105,7 +105,7 @@ func TestBadServersGiveTrueReasons(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer(t, false)
 			newOrigin(t, s.root, "r.git", someFiles)
-			s.intercept = c.intercept
+			s.set(c.intercept)
 			g := newResolver(t, nil)
 			e := wantReason(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), c.reason)
 			if e.Transient != c.transient || e.RetryAfter != c.after {
@@ -117,7 +117,7 @@ func TestBadServersGiveTrueReasons(t *testing.T) {
 			if l := leftovers(t, g); len(l) > 0 {
 				t.Errorf("left over: %v", l)
 			}
-			s.intercept = nil
+			s.set(nil)
 			wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
 		})
 	}

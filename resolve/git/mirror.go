@@ -243,7 +243,7 @@ func (m *mirror) fetch(ctx context.Context, caps capabilities, w want, filter st
 		w.filter = filter
 	}
 	for {
-		err := m.store.receive(ctx, m, func(f *os.File) error { return m.session.fetch(ctx, caps, w, f, limit) })
+		err := m.store.receive(ctx, m, len(w.have) > 0, func(f *os.File) error { return m.session.fetch(ctx, caps, w, f, limit) })
 		var peer *remoteError
 		if w.filter != "" && errors.As(err, &peer) && strings.Contains(peer.text, "filter") {
 			m.mu.Lock()
@@ -312,6 +312,12 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, whole bool, limits L
 		m.mu.Unlock()
 	}
 	err = m.fetch(ctx, caps, w, filterBlobs, limits.PackBytes)
+	var damaged *packError
+	if len(w.have) > 0 && errors.As(err, &damaged) {
+		// The pack may build on what is not here after all.
+		w.have = nil
+		err = m.fetch(ctx, caps, w, filterBlobs, limits.PackBytes)
+	}
 	var peer *remoteError
 	if !caps.version2 && !caps.anyWant && t.ref == "" && errors.As(err, &peer) {
 		// Only tips can be asked for: the commit may be in the history of one.

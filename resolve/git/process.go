@@ -75,7 +75,19 @@ func newIndexer(binary string) *indexer {
 
 // index makes the index of the pack file, beside it.
 func (x *indexer) index(ctx context.Context, dir, pack string) error {
-	return x.run(ctx, dir, nil, "index-pack", "--threads=1", "-o", strings.TrimSuffix(pack, ".pack")+".idx", pack)
+	return x.run(ctx, dir, nil, nil, "index-pack", "--threads=1", "-o", strings.TrimSuffix(pack, ".pack")+".idx", pack)
+}
+
+// complete adds to a thin pack the objects of the repository on which it builds. The pack and its index end in the folder pack of
+// staging.
+func (x *indexer) complete(ctx context.Context, dir, staging, pack string) error {
+	f, err := os.Open(pack)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	env := []string{"GIT_OBJECT_DIRECTORY=" + staging, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
+	return x.run(ctx, dir, f, env, "index-pack", "--threads=1", "--stdin", "--fix-thin")
 }
 
 // unpack writes the objects of a small pack file as loose ones.
@@ -85,10 +97,10 @@ func (x *indexer) unpack(ctx context.Context, dir, pack string) error {
 		return err
 	}
 	defer f.Close()
-	return x.run(ctx, dir, f, "unpack-objects", "-q")
+	return x.run(ctx, dir, f, nil, "unpack-objects", "-q")
 }
 
-func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, args ...string) error {
+func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, env []string, args ...string) error {
 	select {
 	case x.slots <- struct{}{}:
 		defer func() { <-x.slots }()
@@ -96,6 +108,7 @@ func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, args ...s
 		return ctx.Err()
 	}
 	cmd := command(ctx, x.binary, dir, args...)
+	cmd.Env = append(cmd.Env, env...)
 	stderr := &boundedBuffer{left: 4096}
 	cmd.Stderr = stderr
 	if stdin != nil {

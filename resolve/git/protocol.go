@@ -226,6 +226,10 @@ func (s *session) fetch(ctx context.Context, caps capabilities, want want, w io.
 		q.delim()
 		q.line("ofs-delta")
 		q.line("no-progress")
+		if len(want.have) > 0 {
+			// Only to those who take thin packs git sends no trees again that a shallow commit has.
+			q.line("thin-pack")
+		}
 		for _, o := range want.objects {
 			q.line("want %s", o)
 		}

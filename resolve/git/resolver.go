@@ -327,7 +327,7 @@ func (g *Resolver) read(ctx context.Context, key string, connect func() (remote,
 	if c, err = m.ensure(ctx, t, limits); err != nil {
 		return nil, c, err
 	}
-	if err := checkSignature(s.Config[keySigners], c); err != nil {
+	if err := checkSignature(s.Config[keySigners], c, g.options.Clock.Now); err != nil {
 		return nil, c, err
 	}
 	w := &walker{mirror: m, commit: c, limits: limits}

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -116,6 +117,7 @@ type gitServer struct {
 	requests, lookups, fetches, bytes atomic.Int64
 	// intercept answers instead if it returns true.
 	intercept func(w http.ResponseWriter, r *http.Request) bool
+	mu        sync.Mutex
 	// version0: the server does not speak version 2.
 	version0 bool
 }
@@ -135,6 +137,13 @@ func newServer(t testing.TB, withTLS bool) *gitServer {
 	return s
 }
 
+// set changes the intercept while requests may be under way.
+func (s *gitServer) set(intercept func(w http.ResponseWriter, r *http.Request) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.intercept = intercept
+}
+
 type counter struct {
 	http.ResponseWriter
 	n *atomic.Int64
@@ -147,7 +156,10 @@ func (c counter) Write(p []byte) (int, error) {
 
 func (s *gitServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests.Add(1)
-	if s.intercept != nil && s.intercept(w, r) {
+	s.mu.Lock()
+	intercept := s.intercept
+	s.mu.Unlock()
+	if intercept != nil && intercept(w, r) {
 		return
 	}
 	body, err := io.ReadAll(r.Body)

@@ -262,8 +262,9 @@ func (s *store) evict(limit int64) {
 	}
 }
 
-// receive stores a pack: fill writes it, then it is indexed and moved to the mirror's objects. Nothing of a failure stays.
-func (s *store) receive(ctx context.Context, m *mirror, fill func(f *os.File) error) error {
+// receive stores a pack: fill writes it, then it is indexed and moved to the mirror's objects. Nothing of a failure stays. thin: the
+// pack may build on what the mirror has.
+func (s *store) receive(ctx context.Context, m *mirror, thin bool, fill func(f *os.File) error) error {
 	staging, err := os.MkdirTemp(m.dir, "incoming-")
 	if err != nil {
 		return diskError(err)
@@ -296,18 +297,40 @@ func (s *store) receive(ctx context.Context, m *mirror, fill func(f *os.File) er
 		m.grow(info.Size() + count*4096)
 		return nil
 	}
-	if err := s.index.index(ctx, m.dir, pack); err != nil {
+	from := staging
+	if thin {
+		from = filepath.Join(staging, "pack")
+		err = os.Mkdir(from, 0o700)
+		if err == nil {
+			err = s.index.complete(ctx, m.dir, staging, pack)
+		}
+	} else {
+		err = s.index.index(ctx, m.dir, pack)
+	}
+	if err != nil {
+		return diskError(err)
+	}
+	return s.adopt(m, from)
+}
+
+// adopt moves packs with their indexes from a folder to the mirror.
+func (s *store) adopt(m *mirror, from string) error {
+	packs, err := filepath.Glob(filepath.Join(from, "pack-*.pack"))
+	if err != nil {
 		return err
 	}
-	idx := strings.TrimSuffix(pack, ".pack") + ".idx"
-	size := onDisk(info.Size())
-	if info, err := os.Stat(idx); err == nil {
-		size += onDisk(info.Size())
-	}
-	// The index last: git looks for packs by it.
-	for _, name := range []string{pack, idx} {
-		if err := os.Rename(name, filepath.Join(m.dir, "objects", "pack", filepath.Base(name))); err != nil {
-			return diskError(err)
+	var size int64
+	for _, pack := range packs {
+		// The index last: git looks for packs by it.
+		for _, name := range []string{pack, strings.TrimSuffix(pack, ".pack") + ".idx"} {
+			info, err := os.Stat(name)
+			if err != nil {
+				return err
+			}
+			size += onDisk(info.Size())
+			if err := os.Rename(name, filepath.Join(m.dir, "objects", "pack", filepath.Base(name))); err != nil {
+				return diskError(err)
+			}
 		}
 	}
 	m.grow(size)

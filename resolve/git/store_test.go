@@ -173,7 +173,7 @@ func TestKilledProcess(t *testing.T) {
 	arrived := make(chan struct{}, 1)
 	var mu sync.Mutex
 	requests := 0
-	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+	s.set(func(w http.ResponseWriter, r *http.Request) bool {
 		mu.Lock()
 		requests++
 		n := requests
@@ -187,7 +187,7 @@ func TestKilledProcess(t *testing.T) {
 		arrived <- struct{}{}
 		<-r.Context().Done()
 		return true
-	}
+	})
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledProcess$")
 	cmd.Env = append(os.Environ(), "SLUICE_TEST_FETCH_DIR="+dir, "SLUICE_TEST_FETCH_URL="+s.url+"/r.git")
