@@ -86,7 +86,7 @@ func TestCredentialsOfTheOperatorGoToTheirHostsOnly(t *testing.T) {
 		wantData(t, g, ask(sec, append(config, "url", mine.url+"/r.git")...), "kind: Task\n")
 		wantData(t, g, ask(sec, append(config, "url", other.url+"/r.git")...), "kind: Task\n")
 		if prefix != ":" {
-			wantData(t, g, ask(sec, append(config, "url", other.url+"/r.git", "configKey", "named")...), "kind: Task\n")
+			wantReason(t, g, ask(sec, append(config, "url", other.url+"/r.git", "configKey", "named")...), resolve.ReasonForbidden)
 			wantReason(t, g, ask(sec, append(config, "url", mine.url+"/r.git", "configKey", "none")...), resolve.ReasonInvalid)
 		}
 	}

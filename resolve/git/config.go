@@ -129,7 +129,8 @@ func configNames(c resolve.Config) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// choose returns the configuration of that name, or the one for the host.
+// choose returns the configuration of that name, or the one for the host. A named one with hosts is for no others, so that nobody
+// chooses away what another demands.
 func choose(c resolve.Config, name, host string) (settings, error) {
 	names := configNames(c)
 	if name == "" && host != "" {
@@ -148,6 +149,9 @@ func choose(c resolve.Config, name, host string) (settings, error) {
 			return settings{Config: c}, nil
 		}
 		return settings{}, resolve.Errorf(resolve.ReasonInvalid, "configKey: there is no configuration %q; there are: %s", name, strings.Join(names, ", "))
+	}
+	if list := c[name+"."+keyHosts]; host != "" && list != "" && !hostIn(host, list) {
+		return settings{}, resolve.Errorf(resolve.ReasonForbidden, "configKey: the configuration %q is not for the host %s", name, host)
 	}
 	own := func(key string) bool { return slices.Contains(ownKeys, key) }
 	return settings{Config: c.With(name, own), name: name}, nil

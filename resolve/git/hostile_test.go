@@ -1,7 +1,11 @@
 package git
 
 import (
+	"bytes"
+	"compress/zlib"
 	"context"
+	"crypto/sha1"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -98,6 +102,8 @@ func TestBadServersGiveTrueReasons(t *testing.T) {
 		{"a pack of garbage", later(3, answer(result, packet("packfile\n")+packet("\x01PACKgarbage garbage garbage")+"0000")), resolve.ReasonFailed, false, 0},
 		{"no pack", later(3, answer(result, packet("packfile\n")+packet("\x01hello, this is no pack")+"0000")), resolve.ReasonFailed, false, 0},
 		{"an empty pack", packs(answer(result, packet("packfile\n")+packet("\x01PACK\x00\x00\x00\x02\x00\x00\x00\x00")+"0000")), resolve.ReasonNotFound, false, 0},
+		{"a huge object announced", packs(answer(result, packet("packfile\n")+packet("\x01"+bomb(1))+"0000")), resolve.ReasonFailed, false, 0},
+		{"a huge object in a large pack", packs(answer(result, packet("packfile\n")+packet("\x01"+bomb(1000))+"0000")), resolve.ReasonFailed, false, 0},
 		{"half a pack", later(3, answer(result, packet("packfile\n")+packet("\x01PACK\x00\x00\x00\x02"))), resolve.ReasonUnavailable, true, 0},
 		{"a fatal message", later(3, answer(result, packet("packfile\n")+packet("\x03out of memory")+"0000")), resolve.ReasonFailed, false, 0},
 		{"an unknown band", later(3, answer(result, packet("packfile\n")+packet("\x09x")+"0000")), resolve.ReasonFailed, false, 0},
@@ -120,6 +126,39 @@ func TestBadServersGiveTrueReasons(t *testing.T) {
 			s.set(nil)
 			wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
 		})
+	}
+}
+
+// bomb is a pack that says it has so many objects, and begins with a tree of 64 GiB.
+func bomb(count uint32) string {
+	b := append([]byte("PACK"), 0, 0, 0, 2)
+	b = binary.BigEndian.AppendUint32(b, count)
+	size := uint64(64 << 30)
+	b = append(b, 0x80|2<<4|byte(size&15))
+	for size >>= 4; size > 0; size >>= 7 {
+		more := byte(0)
+		if size > 127 {
+			more = 0x80
+		}
+		b = append(b, more|byte(size&127))
+	}
+	var z bytes.Buffer
+	w := zlib.NewWriter(&z)
+	w.Write(make([]byte, 1<<20))
+	w.Close()
+	b = append(b, z.Bytes()...)
+	sum := sha1.Sum(b)
+	return string(append(b, sum[:]...))
+}
+
+func TestAddressesThatAreNoneLeaveNothingInMemory(t *testing.T) {
+	s := newServer(t, false)
+	g := newResolver(t, nil)
+	for i := range 20 {
+		wantReason(t, g, ask(nil, "url", fmt.Sprintf("%s/none%d.git", s.url, i), "pathInRepo", "x"), resolve.ReasonNotFound)
+	}
+	if n := len(g.store.mirrors); n != 0 {
+		t.Errorf("%d mirrors", n)
 	}
 }
 

@@ -132,7 +132,10 @@ func (m *mirror) prepare(format string) error {
 		}
 	}
 	if err := os.Rename(tmp, m.dir); err != nil {
-		return diskError(err)
+		// A request that was canceled may have made it.
+		if there, e := os.ReadFile(filepath.Join(m.dir, "format")); e != nil || string(there) != format {
+			return diskError(err)
+		}
 	}
 	m.format, m.size = format, m.size+5*4096
 	return nil

@@ -23,9 +23,9 @@ import (
 
 // Bounds of what git may use. They hold against objects that announce huge sizes.
 const (
-	maxProcessMemory = 1 << 30
-	maxProcessCPU    = 300
-	// A catfile lives long, so that its CPU time is not bounded; it copies what is asked for.
+	maxProcessMemory = 512 << 20
+	// In seconds. A catfile lives long, so that its CPU time is not bounded; it copies what is asked for.
+	maxProcessCPU = 300
 )
 
 var (

@@ -273,7 +273,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 		return nil, err
 	}
 	revision := orDefault(r.Get("revision"), s.or(keyDefaultRevision, "main"))
-	allowed, err := g.policy(s)
+	allowed, err := g.policy(r.Config, s)
 	if err != nil {
 		return nil, err
 	}
@@ -353,18 +353,24 @@ func names(revision string, t target) []string {
 	return append(out, t.commit)
 }
 
-// policy joins the resolver's policy and that of the configuration.
-func (g *Resolver) policy(s settings) (func(fetched) error, error) {
-	configured, err := ParsePolicy(s.Config[keyPolicy])
-	if err != nil {
-		// Without a policy that can be read nothing is allowed.
-		return nil, resolve.Errorf(resolve.ReasonForbidden, "the operator's policy cannot be read: %w", err)
+// policy joins the resolver's policy, that of the configuration and that of the named one: all of them hold.
+func (g *Resolver) policy(c resolve.Config, s settings) (func(fetched) error, error) {
+	all := []Policy{g.options.Policy}
+	for _, text := range []string{c[keyPolicy], s.Config[keyPolicy]} {
+		p, err := ParsePolicy(text)
+		if err != nil {
+			// Without a policy that can be read nothing is allowed.
+			return nil, resolve.Errorf(resolve.ReasonForbidden, "the operator's policy cannot be read: %w", err)
+		}
+		all = append(all, p)
 	}
 	return func(f fetched) error {
-		if err := g.options.Policy.check(f); err != nil {
-			return err
+		for _, p := range all {
+			if err := p.check(f); err != nil {
+				return err
+			}
 		}
-		return configured.check(f)
+		return nil
 	}, nil
 }
 

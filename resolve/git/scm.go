@@ -197,7 +197,7 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	if err != nil {
 		return nil, err
 	}
-	allowed, err := g.policy(s)
+	allowed, err := g.policy(r.Config, s)
 	if err != nil {
 		return nil, err
 	}

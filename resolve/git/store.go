@@ -42,6 +42,7 @@ const (
 	saltFile   = "salt"
 	trashGlob  = "trash-*"
 	mirrorsDir = "mirrors"
+	maxMirrors = 4096
 )
 
 // openStore opens the folder, which belongs to one process at a time.
@@ -196,6 +197,11 @@ func (s *store) release(m *mirror) {
 	s.mu.Lock()
 	m.users--
 	gone := m.discarded && m.users == 0
+	if m.users == 0 && !gone && !m.exists() {
+		// Nothing came of it; whoever asks for addresses that are none shall not fill the memory.
+		delete(s.mirrors, m.key)
+		m.remote.close()
+	}
 	s.mu.Unlock()
 	if gone {
 		s.remove(m)
@@ -242,8 +248,9 @@ func (s *store) evict(limit int64) {
 				oldest = m
 			}
 		}
+		count := len(s.mirrors)
 		s.mu.Unlock()
-		if total <= limit || oldest == nil {
+		if total <= limit && count <= maxMirrors || oldest == nil {
 			return
 		}
 		s.mu.Lock()
