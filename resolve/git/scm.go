@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"sluice.dev/internal/limit"
 	"sluice.dev/resolve"
 )
 
@@ -313,7 +313,7 @@ func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*ap
 }
 
 // get asks the API. The path is escaped.
-func (a *api) get(ctx context.Context, path, accept string, limit int64) ([]byte, error) {
+func (a *api) get(ctx context.Context, path, accept string, most int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.provider.api(a.server)+path, nil)
 	if err != nil {
 		return nil, err
@@ -333,11 +333,11 @@ func (a *api) get(ctx context.Context, path, accept string, limit int64) ([]byte
 	if resp.StatusCode != http.StatusOK {
 		return nil, &statusError{resp.StatusCode, retryAfter(resp.Header, a.resolver.options.Clock.Now())}
 	}
-	if resp.ContentLength > limit {
+	if resp.ContentLength > most {
 		return nil, errTooMuch
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
-	if err == nil && int64(len(body)) > limit {
+	body, err := limit.ReadAll(resp.Body, most)
+	if errors.Is(err, limit.ErrTooLarge) {
 		err = errTooMuch
 	}
 	return body, err
