@@ -1,0 +1,291 @@
+package git
+
+import (
+	"encoding/base64"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"sluice.dev/resolve"
+)
+
+// demand lets only those in who have the password.
+func demand(user, password string) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if u, p, _ := r.BasicAuth(); u == user && p == password {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+}
+
+func TestCredentialsOfTheRequest(t *testing.T) {
+	s := newServer(t, true)
+	newOrigin(t, s.root, "r.git", someFiles)
+	sec := secrets{
+		"ns/tok": {"token": []byte("t0k\n"), "other": []byte("nope"), "lines": []byte("a\nb")}, "ns/login": {"username": []byte("joe"), "password": []byte("pw")},
+		"other/tok": {"token": []byte("t0k")}, "ns/empty": {},
+	}
+	g := newResolver(t, nil)
+	base := []string{"url", s.url + "/r.git", "pathInRepo", "task.yaml", ":ca-bundle", s.ca}
+	s.intercept = demand("git", "t0k")
+	wantData(t, g, ask(sec, append(base, "gitToken", "tok")...), "kind: Task\n")
+	for name, c := range map[string][]string{
+		"another key": {"gitToken", "tok", "gitTokenKey", "other"}, "no such key": {"gitToken", "tok", "gitTokenKey", "none"},
+		"no such Secret": {"gitToken", "none"}, "several lines": {"gitToken", "tok", "gitTokenKey", "lines"}, "empty": {"authSecret", "empty"},
+		// What one credential has fetched is not for others, nor for nobody.
+		"nobody": {}, "another": {"authSecret", "login"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := wantReason(t, g, ask(sec, append(base, c...)...), resolve.ReasonDenied)
+			if strings.Contains(e.Msg, "t0k") || strings.Contains(e.Msg, "nope") {
+				t.Errorf("text %q", e.Msg)
+			}
+		})
+	}
+	// The commit that is in the mirror needs the credential as well.
+	id := wantData(t, g, ask(sec, append(base, "gitToken", "tok")...), "kind: Task\n").Source.Digest["sha1"]
+	wantReason(t, g, ask(sec, append(base, "revision", id)...), resolve.ReasonDenied)
+	s.intercept = demand("joe", "pw")
+	wantData(t, g, ask(sec, append(base, "authSecret", "login", "revision", id)...), "kind: Task\n")
+	// Nothing is said over http.
+	plain := newServer(t, false)
+	wantReason(t, g, ask(sec, "url", plain.url+"/r.git", "pathInRepo", "x", "gitToken", "tok"), resolve.ReasonForbidden)
+	if plain.requests.Load() != 0 {
+		t.Error("the server was asked")
+	}
+	// A certificate that nobody vouches for.
+	wantReason(t, g, ask(sec, "url", s.url+"/r.git", "pathInRepo", "x", "gitToken", "tok"), resolve.ReasonFailed)
+}
+
+func TestCredentialsOfTheOperatorGoToTheirHostsOnly(t *testing.T) {
+	mine, other := newServer(t, true), newServer(t, true)
+	newOrigin(t, mine.root, "r.git", someFiles)
+	newOrigin(t, other.root, "r.git", someFiles)
+	mine.intercept = demand("ops", "pw")
+	var leaked atomic.Bool
+	other.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		leaked.Store(leaked.Load() || r.Header.Get("Authorization") != "")
+		return false
+	}
+	u, _ := url.Parse(mine.url)
+	sec := secrets{"ops/login": {"username": []byte("ops"), "password": []byte("pw")}}
+	for _, prefix := range []string{":", ":named."} {
+		config := []string{
+			":ca-bundle", mine.ca + other.ca, prefix + "hosts", "example.com, " + u.Host, prefix + "auth-secret-name", "login",
+			prefix + "auth-secret-namespace", "ops", "pathInRepo", "task.yaml",
+		}
+		g := newResolver(t, nil)
+		wantData(t, g, ask(sec, append(config, "url", mine.url+"/r.git")...), "kind: Task\n")
+		wantData(t, g, ask(sec, append(config, "url", other.url+"/r.git")...), "kind: Task\n")
+		if prefix != ":" {
+			wantReason(t, g, ask(sec, append(config, "url", other.url+"/r.git", "configKey", "named")...), resolve.ReasonForbidden)
+			wantReason(t, g, ask(sec, append(config, "url", mine.url+"/r.git", "configKey", "none")...), resolve.ReasonInvalid)
+		}
+	}
+	if leaked.Load() {
+		t.Error("another host got the credential")
+	}
+}
+
+func TestProxy(t *testing.T) {
+	s := newServer(t, false)
+	newOrigin(t, s.root, "r.git", someFiles)
+	target, _ := url.Parse(s.url)
+	var asked atomic.Int64
+	reverse := httputil.NewSingleHostReverseProxy(target)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		reverse.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
+	g := newResolver(t, nil)
+	wantData(t, g, ask(nil, "url", "http://git.internal/r.git", "pathInRepo", "task.yaml", ":proxy", proxy.URL), "kind: Task\n")
+	if asked.Load() == 0 {
+		t.Error("the proxy was not asked")
+	}
+	before := asked.Load()
+	host, port, _ := net.SplitHostPort(target.Host)
+	_ = host
+	wantData(t, g, ask(nil, "url", "http://git.test:"+port+"/r.git", "pathInRepo", "task.yaml", ":proxy", proxy.URL, ":no-proxy", "git.test"), "kind: Task\n")
+	if asked.Load() != before {
+		t.Error("the proxy was asked for what it is not for")
+	}
+}
+
+const commitID = "0123456789abcdef0123456789abcdef01234567"
+
+// scmServer speaks the API of a provider for the repository org/re.po: revision feature/x, file dir/a b.yaml.
+func scmServer(t *testing.T, answers map[string]string, login string) (*httptest.Server, *atomic.Int64) {
+	t.Helper()
+	var n atomic.Int64
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.Add(1)
+		name, value, _ := strings.Cut(login, ": ")
+		if r.Header.Get(name) != value {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		body, ok := answers[r.URL.RequestURI()]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Write([]byte(body))
+	}))
+	t.Cleanup(s.Close)
+	return s, &n
+}
+
+func TestProviders(t *testing.T) {
+	for _, c := range []struct {
+		kind, token, login, clone string
+		answers                   map[string]string
+	}{
+		{"github", "tok", "Authorization: Bearer tok", "/org/re.po.git", map[string]string{
+			"/api/v3/repos/org/re.po/commits/feature/x":                       `{"sha":"` + commitID + `","x":[1]}`,
+			"/api/v3/repos/org/re.po/contents/dir/a%20b.yaml?ref=" + commitID: "kind: Task\n",
+		}},
+		{"gitlab", "tok", "Private-Token: tok", "/org/re.po.git", map[string]string{
+			"/api/v4/projects/org%2Fre.po/repository/commits/feature%2Fx":                        `{"id":"` + commitID + `"}`,
+			"/api/v4/projects/org%2Fre.po/repository/files/dir%2Fa%20b.yaml/raw?ref=" + commitID: "kind: Task\n",
+		}},
+		{"gitea", "tok", "Authorization: token tok", "/org/re.po.git", map[string]string{
+			"/api/v1/repos/org/re.po/commits?limit=1&stat=false&verification=false&files=false&sha=feature%2Fx": `[{"sha":"` + commitID + `"}]`,
+			"/api/v1/repos/org/re.po/raw/dir/a%20b.yaml?ref=" + commitID:                                        "kind: Task\n",
+		}},
+		{"bitbucketserver", "tok", "Authorization: Bearer tok", "/scm/org/re.po.git", map[string]string{
+			"/rest/api/1.0/projects/org/repos/re.po/commits?limit=1&until=feature%2Fx": `{"values":[{"id":"` + commitID + `"}]}`,
+			"/rest/api/1.0/projects/org/repos/re.po/raw/dir/a%20b.yaml?at=" + commitID: "kind: Task\n",
+		}},
+		{"bitbucketcloud", "tok", "Authorization: Bearer tok", "/org/re.po.git", map[string]string{
+			"/2.0/repositories/org/re.po/commits?pagelen=1&include=feature%2Fx": `{"values":[{"hash":"` + commitID + `"}]}`,
+			"/2.0/repositories/org/re.po/src/" + commitID + "/dir/a%20b.yaml":   "kind: Task\n",
+		}},
+		{"bitbucketcloud", "joe:pw", "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("joe:pw")), "/org/re.po.git", map[string]string{
+			"/2.0/repositories/org/re.po/commits?pagelen=1&include=feature%2Fx": `{"values":[{"hash":"` + commitID + `"}]}`,
+			"/2.0/repositories/org/re.po/src/" + commitID + "/dir/a%20b.yaml":   "kind: Task\n",
+		}},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			server, n := scmServer(t, c.answers, c.login)
+			ca := pemOf(server.Certificate().Raw)
+			sec := secrets{"ns/mine": {"token": []byte(c.token)}, "ops/op": {"token": []byte(c.token)}}
+			g := newResolver(t, nil)
+			want := func(r *resolve.Request) {
+				t.Helper()
+				got := wantData(t, g, r, "kind: Task\n")
+				url := server.URL + c.clone
+				if got.Source.URI != "git+"+url || got.Source.Digest["sha1"] != commitID || got.Source.EntryPoint != r.Get("pathInRepo") {
+					t.Errorf("source %+v", got.Source)
+				}
+				for k, v := range map[string]string{"org": "org", "repo": "re.po", "url": url, "revision": commitID, "path": r.Get("pathInRepo")} {
+					if got.Annotations["resolution.tekton.dev/"+k] != v {
+						t.Errorf("annotation %s is %q", k, got.Annotations["resolution.tekton.dev/"+k])
+					}
+				}
+			}
+			operators := []string{
+				":scm-type", c.kind, ":server-url", server.URL, ":api-token-secret-name", "op", ":api-token-secret-namespace", "ops",
+				":ca-bundle", ca, ":default-org", "org", "repo", "re.po", "revision", "feature/x",
+			}
+			want(ask(sec, append(operators, "pathInRepo", "dir/a b.yaml")...))
+			want(ask(sec, append(operators, "pathInRepo", "/dir/../dir/a b.yaml", "token", "mine")...))
+			before := n.Load()
+			want(ask(sec, append(operators, "pathInRepo", "dir/a b.yaml", "revision", commitID)...))
+			if n.Load()-before != 1 {
+				t.Errorf("a commit took %d requests", n.Load()-before)
+			}
+			var named []string
+			for i, k := range operators {
+				if i < 8 && i%2 == 0 {
+					k = ":x." + k[1:]
+				}
+				named = append(named, k)
+			}
+			want(ask(sec, append(named, "pathInRepo", "dir/a b.yaml", "configKey", "x", "org", "org")...))
+			// A server of the requester's own choice, with a token of their own.
+			want(ask(sec, ":ca-bundle", ca, "scmType", c.kind, "serverURL", server.URL, "token", "mine", "org", "org", "repo", "re.po",
+				"revision", "feature/x", "pathInRepo", "dir/a b.yaml"))
+			wantReason(t, g, ask(sec, append(operators, "pathInRepo", "nothing")...), resolve.ReasonNotFound)
+			wantReason(t, g, ask(sec, append(operators, "pathInRepo", "x", "revision", "nothing")...), resolve.ReasonNotFound)
+			wantReason(t, g, ask(sec, append(operators, "pathInRepo", "../x")...), resolve.ReasonInvalid)
+			wantReason(t, g, ask(sec, append(operators, "pathInRepo", "x", "token", "none")...), resolve.ReasonDenied)
+		})
+	}
+}
+
+func TestOperatorsTokenStaysAtTheOperatorsServer(t *testing.T) {
+	var leaked atomic.Value
+	leaked.Store("")
+	thief := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, h := range []string{"Authorization", "Private-Token"} {
+			if v := r.Header.Get(h); strings.Contains(v, "op3rator") {
+				leaked.Store(v)
+			}
+		}
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer thief.Close()
+	ca := pemOf(thief.Certificate().Raw)
+	sec := secrets{"default/op": {"token": []byte("op3rator")}, "ns/mine": {"token": []byte("mine")}}
+	g := newResolver(t, nil)
+	base := []string{":api-token-secret-name", "op", ":ca-bundle", ca, "org", "o", "repo", "r", "pathInRepo", "x"}
+	for name, c := range map[string]struct {
+		pairs  []string
+		reason resolve.Reason
+	}{
+		"another server":                  {[]string{"serverURL", thief.URL, ":server-url", "https://git.example.com"}, resolve.ReasonForbidden},
+		"another server than the public":  {[]string{"serverURL", thief.URL}, resolve.ReasonForbidden},
+		"another type at the same server": {[]string{":server-url", thief.URL, "serverURL", thief.URL, "scmType", "gitlab"}, resolve.ReasonForbidden},
+		"another server, own token":       {[]string{"serverURL", thief.URL, "token", "mine"}, resolve.ReasonNotFound},
+		"a named one without a token":     {[]string{":x.server-url", thief.URL, "configKey", "x"}, resolve.ReasonNotFound},
+		"over http":                       {[]string{":server-url", "http://127.0.0.1:1"}, resolve.ReasonForbidden},
+		// Another type's public server is asked without the token; the guard refuses it here.
+		"another type": {[]string{"scmType", "gitlab"}, resolve.ReasonForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantReason(t, g, ask(sec, append(base, c.pairs...)...), c.reason)
+		})
+	}
+	if v := leaked.Load(); v != "" {
+		t.Errorf("the server got %q", v)
+	}
+	// The guard for chosen addresses is the one that is asked.
+	chosen := &loopback{}
+	g = newResolver(t, func(o *Options) { o.RequesterGuard = chosen })
+	wantReason(t, g, ask(sec, append(base, "serverURL", thief.URL, "token", "mine")...), resolve.ReasonNotFound)
+	if chosen.asked.Load() != 1 {
+		t.Errorf("the guard for chosen servers was asked %d times", chosen.asked.Load())
+	}
+}
+
+func TestProviderLimits(t *testing.T) {
+	var answer func(w http.ResponseWriter)
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w) }))
+	defer s.Close()
+	g := newResolver(t, func(o *Options) { o.Limits.FileBytes = 1000 })
+	r := ask(nil, ":server-url", s.URL, ":ca-bundle", pemOf(s.Certificate().Raw), "org", "o", "repo", "r", "pathInRepo", "x", "revision", commitID)
+	for _, size := range []int{1001, 1 << 20} {
+		answer = func(w http.ResponseWriter) { w.Write(make([]byte, size)) }
+		wantReason(t, g, r, resolve.ReasonTooLarge)
+	}
+	answer = func(w http.ResponseWriter) {
+		w.Header().Set("X-RateLimit-Remaining", "0")
+		w.Header().Set("X-RateLimit-Reset", "99999999999")
+		w.WriteHeader(http.StatusForbidden)
+	}
+	if e := wantReason(t, g, r, resolve.ReasonUnavailable); !e.Transient || e.RetryAfter == 0 {
+		t.Errorf("error %+v", e)
+	}
+	answer = func(w http.ResponseWriter) { w.Write([]byte("<html>")) }
+	r.Params["revision"] = resolve.Value{String: "main"}
+	wantReason(t, g, r, resolve.ReasonFailed)
+}

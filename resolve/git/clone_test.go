@@ -1,0 +1,308 @@
+package git
+
+import (
+	"encoding/pem"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sluice.dev/resolve"
+)
+
+func pemOf(der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+var someFiles = map[string]string{
+	"task.yaml":      "kind: Task\n",
+	"dir/b.yaml":     "b: 1",
+	"dir/a.yml":      "---\na: 1\n",
+	"dir/c.json":     "{}\n",
+	"dir/README.md":  "no\n",
+	"dir/sub/d.yaml": "d: 1\n",
+	"empty/x.txt":    "x",
+}
+
+func TestRevisionsAreFoundInEveryProtocol(t *testing.T) {
+	for _, version0 := range []bool{false, true} {
+		for _, filter := range []string{"true", "false"} {
+			t.Run(fmt.Sprintf("version0=%v,filter=%s", version0, filter), func(t *testing.T) {
+				s := newServer(t, false)
+				s.version0 = version0
+				o := newOrigin(t, s.root, "r.git", someFiles)
+				runGit(t, o.dir, nil, "config", "uploadpack.allowFilter", filter)
+				runGit(t, o.dir, nil, "config", "uploadpack.allowAnySHA1InWant", filter)
+				first := runGit(t, o.dir, nil, "rev-parse", "main")
+				runGit(t, o.dir, nil, "tag", "light", "main")
+				runGit(t, o.dir, nil, "tag", "-a", "-m", "x", "v1.0", "main")
+				second := o.commit("main", map[string]string{"task.yaml": "kind: Task2\n"})
+				third := o.commit("feature/x", map[string]string{"task.yaml": "kind: Task3\n"})
+				runGit(t, o.dir, nil, "update-ref", "refs/pull/7/head", third)
+				for _, c := range []struct{ revision, data, commit string }{
+					{"", "kind: Task2\n", second},
+					{"main", "kind: Task2\n", second},
+					{"heads/main", "kind: Task2\n", second},
+					{"refs/heads/main", "kind: Task2\n", second},
+					{"HEAD", "kind: Task2\n", second},
+					{"light", "kind: Task\n", first},
+					{"v1.0", "kind: Task\n", first},
+					{"refs/tags/v1.0", "kind: Task\n", first},
+					{"feature/x", "kind: Task3\n", third},
+					{"refs/pull/7/head", "kind: Task3\n", third},
+					{first, "kind: Task\n", first},
+					{first[:9], "kind: Task\n", first},
+					{second[:12], "kind: Task2\n", second},
+				} {
+					t.Run("revision="+c.revision, func(t *testing.T) {
+						g := newResolver(t, nil)
+						got := wantData(t, g, ask(nil, "url", s.url+"/r.git", "revision", c.revision, "pathInRepo", "task.yaml"), c.data)
+						if id := got.Source.Digest["sha1"]; id != c.commit {
+							t.Errorf("commit is %s, want %s", id, c.commit)
+						}
+						if got.Immutable != isObjectID(c.revision) {
+							t.Errorf("Immutable is %v", got.Immutable)
+						}
+						if l := leftovers(t, g); len(l) > 0 {
+							t.Errorf("left over: %v", l)
+						}
+					})
+				}
+				g := newResolver(t, nil)
+				for _, missing := range []string{"nothing", "refs/heads/nothing", strings.Repeat("0", 40), "abcdef12"} {
+					wantReason(t, g, ask(nil, "url", s.url+"/r.git", "revision", missing, "pathInRepo", "task.yaml"), resolve.ReasonNotFound)
+				}
+			})
+		}
+	}
+}
+
+func TestResultIsDescribedAsTektonDoes(t *testing.T) {
+	s := newServer(t, false)
+	o := newOrigin(t, s.root, "r.git", someFiles)
+	id := runGit(t, o.dir, nil, "rev-parse", "main")
+	url := s.url + "/r.git"
+	got := wantData(t, newResolver(t, nil), ask(nil, "url", url, "pathInRepo", "/task.yaml"), "kind: Task\n")
+	want := &resolve.Resource{
+		Data: []byte("kind: Task\n"),
+		Annotations: map[string]string{
+			"resolution.tekton.dev/revision":     id,
+			"resolution.tekton.dev/path":         "/task.yaml",
+			"resolution.tekton.dev/url":          url,
+			"resolution.tekton.dev/content-type": "application/x-yaml",
+			"commit":                             id,
+			"content-type":                       "application/x-yaml",
+		},
+		Source: resolve.Source{URI: "git+" + url, Digest: map[string]string{"sha1": id}, EntryPoint: "/task.yaml"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestPaths(t *testing.T) {
+	s := newServer(t, false)
+	files := map[string]string{
+		"link.yaml": "->dir/b.yaml", "dir/up.yaml": "->../task.yaml", "linkdir": "->dir", "out.yaml": "->../../etc/passwd",
+		"abs.yaml": "->/etc/passwd", "loop1": "->loop2", "loop2": "->loop1", "sub": "@" + strings.Repeat("1", 40),
+		"odd/--upload-pack=x.yaml": "odd: 1\n", "deep/a/b/c/d.yaml": "deep: 1\n", "in/x.yaml": "->../in/../dir/c.json",
+		"escape/ok.yaml": "ok: 1\n", "escape/bad.yaml": "->../../x", "dirout": "->..", "long": "->" + strings.Repeat("a/", 3000),
+	}
+	for k, v := range someFiles {
+		files[k] = v
+	}
+	newOrigin(t, s.root, "r.git", files)
+	g := newResolver(t, nil)
+	for _, c := range []struct {
+		path, data string
+		reason     resolve.Reason
+	}{
+		{path: "task.yaml", data: "kind: Task\n"},
+		{path: "/task.yaml", data: "kind: Task\n"},
+		{path: "./dir//b.yaml", data: "b: 1"},
+		{path: "dir/../task.yaml", data: "kind: Task\n"},
+		{path: "dir", data: "---\na: 1\n---\nb: 1\n---\n{}\n---\nkind: Task\n"},
+		{path: "link.yaml", data: "b: 1"},
+		{path: "linkdir/b.yaml", data: "b: 1"},
+		{path: "linkdir/../task.yaml", data: "kind: Task\n"},
+		{path: "in/x.yaml", data: "{}\n"},
+		{path: "odd/--upload-pack=x.yaml", data: "odd: 1\n"},
+		{path: "deep/a/b/c/d.yaml", data: "deep: 1\n"},
+		{path: "../task.yaml", reason: resolve.ReasonInvalid},
+		{path: "dir/../../../etc/passwd", reason: resolve.ReasonInvalid},
+		{path: "", reason: resolve.ReasonInvalid},
+		{path: "task.yaml\x00x", reason: resolve.ReasonInvalid},
+		{path: "a\nb", reason: resolve.ReasonInvalid},
+		{path: strings.Repeat("a", 5000), reason: resolve.ReasonInvalid},
+		{path: "/etc/passwd", reason: resolve.ReasonNotFound},
+		{path: "task.yaml/x", reason: resolve.ReasonNotFound},
+		{path: "dir/b.yml", reason: resolve.ReasonNotFound},
+		{path: "empty", reason: resolve.ReasonNotFound},
+		{path: "out.yaml", reason: resolve.ReasonForbidden},
+		{path: "abs.yaml", reason: resolve.ReasonForbidden},
+		{path: "loop1", reason: resolve.ReasonForbidden},
+		{path: "dirout/x", reason: resolve.ReasonForbidden},
+		{path: "escape", reason: resolve.ReasonForbidden},
+		{path: "long", reason: resolve.ReasonForbidden},
+		{path: "sub", reason: resolve.ReasonForbidden},
+		{path: "sub/x.yaml", reason: resolve.ReasonForbidden},
+	} {
+		t.Run(c.path[:min(len(c.path), 40)], func(t *testing.T) {
+			r := ask(nil, "url", s.url+"/r.git", "pathInRepo", c.path)
+			if c.reason != "" {
+				wantReason(t, g, r, c.reason)
+				return
+			}
+			wantData(t, g, r, c.data)
+		})
+	}
+}
+
+func TestHostileParametersAreRefusedBeforeAnythingIsAsked(t *testing.T) {
+	s := newServer(t, false)
+	guard := &loopback{}
+	g := newResolver(t, func(o *Options) { o.Guard = guard })
+	for _, c := range [][]string{
+		{"revision", "--upload-pack=touch /tmp/x"}, {"revision", "-x"}, {"revision", "main..x"}, {"revision", "main~1"},
+		{"revision", "main:x"}, {"revision", "a\nb"}, {"revision", "a\x00b"}, {"revision", "@{1}"}, {"revision", "a.lock"},
+		{"revision", "^main"}, {"revision", "a b"}, {"revision", strings.Repeat("a", 300)}, {"revision", "*"},
+		{"url", "ext::sh -c id"}, {"url", "file:///etc"}, {"url", "/etc"}, {"url", "./x"}, {"url", "--upload-pack=x"},
+		{"url", "git://127.0.0.1/x"}, {"url", "fd::17"}, {"url", "ssh://-oProxyCommand=id/x"}, {"url", "-oProxyCommand=id@h:x"},
+		{"url", "h:x\nHost: y"}, {"url", "https://u:p@127.0.0.1/x"}, {"url", "https://u@127.0.0.1/x"}, {"url", "https:///x"},
+		{"url", "https://127.0.0.1/"}, {"url", "https://127.0.0.1/x?y=z"}, {"url", "https://127.0.0.1/a/../b"},
+		{"url", "https://127.0.0.1/a/%2e%2e/b"}, {"url", "ssh://h/a'b"}, {"url", "-h:x"}, {"url", "u@h:-x"}, {"url", "c:\\x"},
+		{"url", "https://127.0.0.1/x\x00"}, {"url", "https://127.0.0.1\\@x/y"}, {"gitToken", "../x"}, {"configKey", "a/b"},
+		{"org", "../.."}, {"repo", ".."}, {"repo", "a/b"}, {"scmType", "svn"}, {"serverURL", "file:///x"},
+	} {
+		t.Run(c[0]+"="+c[1][:min(len(c[1]), 30)], func(t *testing.T) {
+			pairs := append([]string{"url", s.url + "/r.git", "pathInRepo", "x"}, c...)
+			if c[0] == "org" || c[0] == "repo" || c[0] == "scmType" || c[0] == "serverURL" {
+				pairs = append([]string{"org", "o", "repo", "r", "pathInRepo", "x"}, c...)
+			}
+			wantReason(t, g, ask(nil, pairs...), resolve.ReasonInvalid)
+		})
+	}
+	if n := s.requests.Load() + guard.asked.Load(); n != 0 {
+		t.Errorf("%d questions were asked", n)
+	}
+}
+
+func TestOneFetchServesFiftyRequests(t *testing.T) {
+	s := newServer(t, false)
+	newOrigin(t, s.root, "r.git", someFiles)
+	g := newResolver(t, nil)
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml", ":ref-ttl", "1h"), "kind: Task\n")
+		})
+	}
+	wg.Wait()
+	// One for the commit with its trees, one for the blob.
+	if l, f := s.lookups.Load(), s.fetches.Load(); l != 1 || f != 2 {
+		t.Errorf("%d look-ups and %d fetches, want 1 and 2", l, f)
+	}
+	before := s.requests.Load()
+	id := runGit(t, filepath.Join(s.root, "r.git"), nil, "rev-parse", "main")
+	wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml", "revision", id), "kind: Task\n")
+	if n := s.requests.Load() - before; n != 0 {
+		t.Errorf("a commit that is there took %d requests", n)
+	}
+}
+
+func TestFiftyFilesTakeFewFetches(t *testing.T) {
+	s := newServer(t, false)
+	files := map[string]string{}
+	for i := range 50 {
+		files[fmt.Sprintf("f%d.yaml", i)] = fmt.Sprintf("n: %d\n", i)
+	}
+	newOrigin(t, s.root, "r.git", files)
+	g := newResolver(t, nil)
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", fmt.Sprintf("f%d.yaml", i), ":ref-ttl", "1h"), fmt.Sprintf("n: %d\n", i))
+		})
+	}
+	wg.Wait()
+	if f := s.fetches.Load(); f > 25 {
+		t.Errorf("%d fetches", f)
+	}
+}
+
+func TestMovedBranchIsFetchedAgainAndAnUnmovedOneIsNot(t *testing.T) {
+	s := newServer(t, false)
+	o := newOrigin(t, s.root, "r.git", someFiles)
+	clock := &handClock{now: time.Unix(1, 0)}
+	g := newResolver(t, func(o *Options) { o.Clock = clock })
+	r := ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml", ":ref-ttl", "5s")
+	wantData(t, g, r, "kind: Task\n")
+	wantData(t, g, r, "kind: Task\n")
+	if l := s.lookups.Load(); l != 1 {
+		t.Errorf("%d look-ups within the time, want 1", l)
+	}
+	clock.add(6 * time.Second)
+	fetches := s.fetches.Load()
+	wantData(t, g, r, "kind: Task\n")
+	if l, f := s.lookups.Load(), s.fetches.Load(); l != 2 || f != fetches {
+		t.Errorf("%d look-ups and %d new fetches, want 2 and 0", l, f-fetches)
+	}
+	o.commit("main", map[string]string{"task.yaml": "moved: 1\n"})
+	wantData(t, g, r, "kind: Task\n")
+	clock.add(6 * time.Second)
+	wantData(t, g, r, "moved: 1\n")
+}
+
+// handClock is moved by hand.
+type handClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *handClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *handClock) After(time.Duration) <-chan time.Time { return nil }
+
+func (c *handClock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func TestMovedBranchBringsOnlyWhatIsNew(t *testing.T) {
+	for _, changed := range []int{1, 300} {
+		for _, filter := range []string{"true", "false"} {
+			t.Run(fmt.Sprintf("%d files, filter %s", changed, filter), func(t *testing.T) {
+				s := newServer(t, false)
+				files := map[string]string{}
+				for i := range 3000 {
+					files[fmt.Sprintf("d%d/f%d.yaml", i%300, i)] = fmt.Sprintf("n: %d\n", i)
+				}
+				o := newOrigin(t, s.root, "r.git", files)
+				runGit(t, o.dir, nil, "config", "uploadpack.allowFilter", filter)
+				g := newResolver(t, nil)
+				r := ask(nil, "url", s.url+"/r.git", "pathInRepo", "d7/f7.yaml", ":ref-ttl", "0s")
+				wantData(t, g, r, "n: 7\n")
+				whole := s.bytes.Load()
+				more := map[string]string{}
+				for i := range changed {
+					more[fmt.Sprintf("d%d/f%d.yaml", (i+7)%300, i+7)] = "moved\n"
+				}
+				o.commit("main", more)
+				wantData(t, g, r, "moved\n")
+				part := s.bytes.Load() - whole
+				if part > whole*3/4 || changed == 1 && part > 8<<10 {
+					t.Errorf("%d bytes, the whole had %d", part, whole)
+				}
+				wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "d299/f299.yaml", ":ref-ttl", "0s"), more["d299/f299.yaml"]+map[bool]string{true: "n: 299\n"}[changed == 1])
+			})
+		}
+	}
+}

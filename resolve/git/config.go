@@ -1,0 +1,186 @@
+package git
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sluice.dev/resolve"
+)
+
+// ConfigMapName is the name of the ConfigMap with the configuration, as in Tekton.
+const ConfigMapName = "git-resolver-config"
+
+// The keys of the configuration. Those in ownKeys say where a credential goes or what it is: a named configuration has its
+// own and inherits none.
+const (
+	keyTimeout         = "fetch-timeout"
+	keyDefaultURL      = "default-url"
+	keyDefaultRevision = "default-revision"
+	keyDefaultOrg      = "default-org"
+	keySCMType         = "scm-type"
+	keyServerURL       = "server-url"
+	keyAPISecret       = "api-token-secret-name"
+	keyAPISecretKey    = "api-token-secret-key"
+	keyAPISecretNS     = "api-token-secret-namespace"
+	keyHosts           = "hosts"
+	keyAuthSecret      = "auth-secret-name"
+	keyAuthSecretNS    = "auth-secret-namespace"
+	keyKnownHosts      = "known-hosts"
+	keyProxy           = "proxy"
+	keyNoProxy         = "no-proxy"
+	keyCA              = "ca-bundle"
+	keyPlain           = "allow-plain-http-credentials"
+	keyRefTTL          = "ref-ttl"
+	keyPolicy          = "policy"
+	keySigners         = "allowed-signers"
+)
+
+var ownKeys = []string{
+	keyDefaultURL, keyDefaultOrg, keySCMType, keyServerURL, keyAPISecret, keyAPISecretKey, keyAPISecretNS, keyHosts, keyAuthSecret,
+	keyAuthSecretNS,
+}
+
+func checkDuration(v string) error {
+	if d, err := time.ParseDuration(v); err != nil || d < 0 {
+		return fmt.Errorf("%q is no duration such as 30s", v)
+	}
+	return nil
+}
+
+func checkBool(v string) error {
+	_, err := strconv.ParseBool(v)
+	return err
+}
+
+func checkPolicy(v string) error {
+	_, err := ParsePolicy(v)
+	return err
+}
+
+func checkSCMType(v string) error {
+	if _, ok := providers[v]; !ok {
+		return fmt.Errorf("%q is not one of %s", v, strings.Join(slices.Sorted(maps.Keys(providers)), ", "))
+	}
+	return nil
+}
+
+func checkServerURL(v string) error {
+	u, err := url.Parse(v)
+	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || hasControl(v) {
+		return fmt.Errorf("%q is no address such as https://git.example.com", v)
+	}
+	return nil
+}
+
+// keys declares the configuration.
+func keys() []resolve.Key {
+	optional := func(check func(string) error) func(string) error {
+		return func(v string) error {
+			if v == "" {
+				return nil
+			}
+			return check(v)
+		}
+	}
+	return []resolve.Key{
+		{Name: keyTimeout, Default: "1m", Check: checkDuration, Doc: "How long one request may take."},
+		{Name: keyDefaultURL, Doc: "The repository where a request names none."},
+		{Name: keyDefaultRevision, Default: "main", Check: optional(checkRevision), Doc: "The revision where a request names none."},
+		{Name: keyDefaultOrg, Doc: "The organization where a request names none."},
+		{Name: keySCMType, Default: defaultProvider, Check: optional(checkSCMType), Doc: "Whose API is spoken when a request names repo."},
+		{Name: keyServerURL, Check: optional(checkServerURL), Doc: "The address of that server; empty for the provider's public one."},
+		{Name: keyAPISecret, Doc: "The Secret with the token for that API."},
+		{Name: keyAPISecretKey, Default: "token", Doc: "The key in that Secret."},
+		{Name: keyAPISecretNS, Default: "default", Doc: "The namespace of that Secret."},
+		{Name: keyHosts, Doc: "The hosts, comma separated, to which auth-secret-name may be sent. A named configuration is used for its hosts without being asked for."},
+		{Name: keyAuthSecret, Doc: "The Secret with username and password, a token, or ssh-privatekey and known_hosts, for clones."},
+		{Name: keyAuthSecretNS, Default: "default", Doc: "The namespace of that Secret."},
+		{Name: keyKnownHosts, Doc: "Lines of known_hosts for SSH servers, where a Secret has none."},
+		{Name: keyProxy, Doc: "The proxy for HTTP and HTTPS."},
+		{Name: keyNoProxy, Doc: "Hosts that are reached without it, as in NO_PROXY."},
+		{Name: keyCA, Doc: "Certificates in PEM that are trusted beside the system's."},
+		{Name: keyPlain, Default: "false", Check: checkBool, Doc: "Whether credentials may be sent over http without TLS."},
+		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long a branch or tag is taken to be where it was seen last."},
+		{Name: keyPolicy, Check: optional(checkPolicy), Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
+		{Name: keySigners, Check: optional(checkSigners), Doc: "If set, commits or tags must be signed by one of these: lines of git's allowed_signers file, and OpenPGP keys in armor."},
+	}
+}
+
+// settings is the configuration that holds for one request.
+type settings struct {
+	resolve.Config
+	// name is that of a named configuration, empty for the plain one.
+	name string
+}
+
+// configNames lists the named configurations.
+func configNames(c resolve.Config) []string {
+	names := map[string]bool{}
+	for k := range c {
+		if name, key, ok := strings.Cut(k, "."); ok && name != "" && key != "" {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// choose returns the configuration of that name, or the one for the host. A named one with hosts is for no others, so that nobody
+// chooses away what another demands.
+func choose(c resolve.Config, name, host string) (settings, error) {
+	names := configNames(c)
+	if name == "" && host != "" {
+		for _, n := range names {
+			if hostIn(host, c[n+"."+keyHosts]) {
+				name = n
+				break
+			}
+		}
+	}
+	if name == "" {
+		return settings{Config: c}, nil
+	}
+	if !slices.Contains(names, name) {
+		if name == "default" {
+			return settings{Config: c}, nil
+		}
+		return settings{}, resolve.Errorf(resolve.ReasonInvalid, "configKey: there is no configuration %q; there are: %s", name, strings.Join(names, ", "))
+	}
+	if list := c[name+"."+keyHosts]; host != "" && list != "" && !hostIn(host, list) {
+		return settings{}, resolve.Errorf(resolve.ReasonForbidden, "configKey: the configuration %q is not for the host %s", name, host)
+	}
+	own := func(key string) bool { return slices.Contains(ownKeys, key) }
+	return settings{Config: c.With(name, own), name: name}, nil
+}
+
+// hostIn tells whether a host stands in a comma separated list.
+func hostIn(host, list string) bool {
+	for h := range strings.SplitSeq(list, ",") {
+		if h = strings.ToLower(strings.TrimSpace(h)); h != "" && h == host {
+			return true
+		}
+	}
+	return false
+}
+
+func (s settings) duration(key string, otherwise time.Duration) time.Duration {
+	if d, err := time.ParseDuration(s.Config[key]); err == nil && d >= 0 {
+		return d
+	}
+	return otherwise
+}
+
+func (s settings) or(key, otherwise string) string {
+	if v := s.Config[key]; v != "" {
+		return v
+	}
+	return otherwise
+}
+
+func (s settings) network(guard Guard) network {
+	return network{guard: guard, proxy: s.Config[keyProxy], noProxy: s.Config[keyNoProxy], ca: s.Config[keyCA]}
+}

@@ -1,0 +1,126 @@
+package git
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+
+	"sluice.dev/resolve"
+)
+
+// credential is what a request logs in with; the zero value is nobody.
+type credential struct {
+	authorization string
+	ssh           sshCredential
+}
+
+// identity tells credentials apart. It is a secret itself.
+func (c credential) identity() []string {
+	return []string{c.authorization, string(c.ssh.key), c.ssh.password, string(c.ssh.knownHosts)}
+}
+
+// secretValue reads one key of a Secret.
+func secretValue(ctx context.Context, r *resolve.Request, namespace, name, key string) (string, error) {
+	data, err := secret(ctx, r, namespace, name)
+	if err != nil {
+		return "", err
+	}
+	v, ok := data[key]
+	token := strings.TrimSpace(string(v))
+	if !ok || token == "" {
+		return "", resolve.Errorf(resolve.ReasonDenied, "the Secret %s in namespace %s has no key %q", name, namespace, key)
+	}
+	if hasControl(token) {
+		return "", resolve.Errorf(resolve.ReasonDenied, "the key %q of the Secret %s in namespace %s holds more than one line", key, name, namespace)
+	}
+	return token, nil
+}
+
+func secret(ctx context.Context, r *resolve.Request, namespace, name string) (map[string][]byte, error) {
+	if r.Secrets == nil {
+		return nil, resolve.Errorf(resolve.ReasonDenied, "the Secret %s is needed, and there are no Secrets to be had here", name)
+	}
+	return r.Secrets.Secret(ctx, namespace, name)
+}
+
+func basic(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+}
+
+// cloneCredential finds what to log in with: what the request names, else what the operator has for this very host.
+func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo repository) (credential, error) {
+	var cred credential
+	namespace, name := r.Namespace, r.Get("authSecret")
+	switch {
+	case r.Get("gitToken") != "":
+		if repo.scheme == "ssh" {
+			return cred, resolve.Errorf(resolve.ReasonInvalid, "gitToken: is for https; for ssh name a Secret with ssh-privatekey and known_hosts in authSecret")
+		}
+		token, err := secretValue(ctx, r, r.Namespace, r.Get("gitToken"), orDefault(r.Get("gitTokenKey"), "token"))
+		if err != nil {
+			return cred, err
+		}
+		cred.authorization = basic("git", token)
+		return cred, checkPlain(s, repo)
+	case name == "" && s.Config[keyAuthSecret] != "" && hostIn(hostAndPort(repo), s.Config[keyHosts]):
+		namespace, name = s.or(keyAuthSecretNS, "default"), s.Config[keyAuthSecret]
+	}
+	if name == "" {
+		cred.ssh.knownHosts = []byte(s.Config[keyKnownHosts])
+		if repo.scheme == "ssh" {
+			return cred, resolve.Errorf(resolve.ReasonDenied, "%s: SSH needs a key; name a Secret with ssh-privatekey and known_hosts in authSecret", repo.canonical())
+		}
+		return credential{}, nil
+	}
+	data, err := secret(ctx, r, namespace, name)
+	if err != nil {
+		return cred, err
+	}
+	if repo.scheme == "ssh" {
+		cred.ssh = sshCredential{
+			key: data["ssh-privatekey"], passphrase: data["passphrase"], password: string(data["password"]), knownHosts: data["known_hosts"],
+		}
+		if len(cred.ssh.key) == 0 {
+			cred.ssh.key = data["identity"]
+		}
+		if len(cred.ssh.knownHosts) == 0 {
+			cred.ssh.knownHosts = []byte(s.Config[keyKnownHosts])
+		}
+		if len(cred.ssh.key) == 0 && cred.ssh.password == "" {
+			return cred, resolve.Errorf(resolve.ReasonDenied, "the Secret %s in namespace %s has no key ssh-privatekey", name, namespace)
+		}
+		return cred, nil
+	}
+	user, password := strings.TrimSpace(string(data["username"])), strings.TrimSpace(string(data["password"]))
+	if password == "" {
+		password = strings.TrimSpace(string(data["token"]))
+	}
+	if password == "" {
+		return cred, resolve.Errorf(resolve.ReasonDenied, "the Secret %s in namespace %s has neither the key password nor token", name, namespace)
+	}
+	cred.authorization = basic(orDefault(user, "git"), password)
+	return cred, checkPlain(s, repo)
+}
+
+// checkPlain keeps credentials off connections that everybody may read.
+func checkPlain(s settings, repo repository) error {
+	if repo.scheme == "http" && s.Config[keyPlain] != "true" {
+		return resolve.Errorf(resolve.ReasonForbidden, "url: a credential is not sent over http without TLS; use https")
+	}
+	return nil
+}
+
+// hostAndPort names a host as the configuration does: with a port only where it is not the scheme's own.
+func hostAndPort(repo repository) string {
+	if repo.port == defaultPorts[repo.scheme] {
+		return repo.host
+	}
+	return repo.host + ":" + repo.port
+}
+
+func orDefault(v, otherwise string) string {
+	if v == "" {
+		return otherwise
+	}
+	return v
+}

@@ -1,0 +1,416 @@
+package git
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"crypto/sha1"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sluice.dev/resolve"
+)
+
+func TestBadServersGiveTrueReasons(t *testing.T) {
+	reset := func(w http.ResponseWriter, _ *http.Request) bool {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			c.Close()
+		}
+		return true
+	}
+	status := func(code int, header ...string) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, _ *http.Request) bool {
+			if len(header) == 2 {
+				w.Header().Set(header[0], header[1])
+			}
+			http.Error(w, "secret-of-server", code)
+			return true
+		}
+	}
+	answer := func(contentType, body string) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("Content-Type", contentType)
+			io.WriteString(w, body)
+			return true
+		}
+	}
+	const advert = "application/x-git-upload-pack-advertisement"
+	endless := func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Content-Type", advert)
+		io.WriteString(w, "001e# service=git-upload-pack\n0000000eversion 2\n")
+		line := []byte(fmt.Sprintf("%04x%s\n", 1005, strings.Repeat("x", 1000)))
+		for r.Context().Err() == nil {
+			if _, err := w.Write(line); err != nil {
+				break
+			}
+		}
+		return true
+	}
+	// later answers so from the n-th request on.
+	later := func(n int64, f func(http.ResponseWriter, *http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
+		var count atomic.Int64
+		return func(w http.ResponseWriter, r *http.Request) bool { return count.Add(1) >= n && f(w, r) }
+	}
+	// packs answers so to requests for packs.
+	packs := func(f func(http.ResponseWriter, *http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(strings.NewReader(string(body)))
+			return strings.Contains(string(body), "want ") && f(w, r)
+		}
+	}
+	const result = "application/x-git-upload-pack-result"
+	packet := func(s string) string { return fmt.Sprintf("%04x%s", len(s)+4, s) }
+	for _, c := range []struct {
+		name      string
+		intercept func(http.ResponseWriter, *http.Request) bool
+		reason    resolve.Reason
+		transient bool
+		after     time.Duration
+	}{
+		{"reset", reset, resolve.ReasonUnavailable, true, 0},
+		{"reset in the middle", later(3, reset), resolve.ReasonUnavailable, true, 0},
+		{"500", status(500), resolve.ReasonUnavailable, true, 0},
+		{"503", status(503, "Retry-After", "7"), resolve.ReasonUnavailable, true, 7 * time.Second},
+		{"429", status(429, "Retry-After", "30"), resolve.ReasonUnavailable, true, 30 * time.Second},
+		{"429 in the middle", later(2, status(429, "Retry-After", "99999999")), resolve.ReasonUnavailable, true, time.Hour},
+		{"429 without a number", status(429, "Retry-After", "-1"), resolve.ReasonUnavailable, true, 0},
+		{"401", status(401), resolve.ReasonDenied, false, 0},
+		{"403", status(403), resolve.ReasonDenied, false, 0},
+		{"404", status(404), resolve.ReasonNotFound, false, 0},
+		{"418", status(418), resolve.ReasonFailed, false, 0},
+		{"a web page", answer("text/html", "<html>"), resolve.ReasonFailed, false, 0},
+		{"garbage", answer(advert, "what is this"), resolve.ReasonFailed, false, 0},
+		{"nothing", answer(advert, ""), resolve.ReasonUnavailable, true, 0},
+		{"half a packet", answer(advert, "001e# serv"), resolve.ReasonUnavailable, true, 0},
+		{"length 3", answer(advert, "001e# service=git-upload-pack\n00000003"), resolve.ReasonFailed, false, 0},
+		{"endless", endless, resolve.ReasonTooLarge, false, 0},
+		{"unknown format", answer(advert, "001e# service=git-upload-pack\n0000"+packet("version 2\n")+packet("object-format=md5\n")+"0000"), resolve.ReasonFailed, false, 0},
+		{"refs that are none", later(2, answer(result, packet("x refs/heads/main\n")+"0000")), resolve.ReasonFailed, false, 0},
+		{"an error", later(2, answer(result, packet("ERR no\x1b[31mway %s"))), resolve.ReasonFailed, false, 0},
+		{"a pack of garbage", later(3, answer(result, packet("packfile\n")+packet("\x01PACKgarbage garbage garbage")+"0000")), resolve.ReasonFailed, false, 0},
+		{"no pack", later(3, answer(result, packet("packfile\n")+packet("\x01hello, this is no pack")+"0000")), resolve.ReasonFailed, false, 0},
+		{"an empty pack", packs(answer(result, packet("packfile\n")+packet("\x01PACK\x00\x00\x00\x02\x00\x00\x00\x00")+"0000")), resolve.ReasonNotFound, false, 0},
+		{"a huge object announced", packs(answer(result, packet("packfile\n")+packet("\x01"+bomb(1))+"0000")), resolve.ReasonFailed, false, 0},
+		{"a huge object in a large pack", packs(answer(result, packet("packfile\n")+packet("\x01"+bomb(1000))+"0000")), resolve.ReasonFailed, false, 0},
+		{"half a pack", later(3, answer(result, packet("packfile\n")+packet("\x01PACK\x00\x00\x00\x02"))), resolve.ReasonUnavailable, true, 0},
+		{"a fatal message", later(3, answer(result, packet("packfile\n")+packet("\x03out of memory")+"0000")), resolve.ReasonFailed, false, 0},
+		{"an unknown band", later(3, answer(result, packet("packfile\n")+packet("\x09x")+"0000")), resolve.ReasonFailed, false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newServer(t, false)
+			newOrigin(t, s.root, "r.git", someFiles)
+			s.set(c.intercept)
+			g := newResolver(t, nil)
+			e := wantReason(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), c.reason)
+			if e.Transient != c.transient || e.RetryAfter != c.after {
+				t.Errorf("transient %v after %s, want %v after %s: %s", e.Transient, e.RetryAfter, c.transient, c.after, e.Msg)
+			}
+			if strings.ContainsAny(e.Msg, "\x1b\n") || strings.Contains(e.Msg, "secret-of-server") {
+				t.Errorf("text %q", e.Msg)
+			}
+			if l := leftovers(t, g); len(l) > 0 {
+				t.Errorf("left over: %v", l)
+			}
+			s.set(nil)
+			wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
+		})
+	}
+}
+
+// bomb is a pack that says it has so many objects, and begins with a tree of 64 GiB.
+func bomb(count uint32) string {
+	b := append([]byte("PACK"), 0, 0, 0, 2)
+	b = binary.BigEndian.AppendUint32(b, count)
+	size := uint64(64 << 30)
+	b = append(b, 0x80|2<<4|byte(size&15))
+	for size >>= 4; size > 0; size >>= 7 {
+		more := byte(0)
+		if size > 127 {
+			more = 0x80
+		}
+		b = append(b, more|byte(size&127))
+	}
+	var z bytes.Buffer
+	w := zlib.NewWriter(&z)
+	w.Write(make([]byte, 1<<20))
+	w.Close()
+	b = append(b, z.Bytes()...)
+	sum := sha1.Sum(b)
+	return string(append(b, sum[:]...))
+}
+
+func TestAddressesThatAreNoneLeaveNothingInMemory(t *testing.T) {
+	s := newServer(t, false)
+	g := newResolver(t, nil)
+	for i := range 20 {
+		wantReason(t, g, ask(nil, "url", fmt.Sprintf("%s/none%d.git", s.url, i), "pathInRepo", "x"), resolve.ReasonNotFound)
+	}
+	if n := len(g.store.mirrors); n != 0 {
+		t.Errorf("%d mirrors", n)
+	}
+}
+
+// hang is an intercept that answers nothing from the n-th request on, until the client goes; gone counts those.
+func hang(n int64, gone *atomic.Int64, arrived chan<- struct{}) func(http.ResponseWriter, *http.Request) bool {
+	var count atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if count.Add(1) < n {
+			return false
+		}
+		io.Copy(io.Discard, r.Body)
+		if n >= 3 {
+			w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
+			io.WriteString(w, "000dpackfile\n0009\x01PACK")
+			w.(http.Flusher).Flush()
+		}
+		arrived <- struct{}{}
+		<-r.Context().Done()
+		gone.Add(1)
+		return true
+	}
+}
+
+func TestCanceledRequestLeavesNothing(t *testing.T) {
+	for n := int64(1); n <= 4; n++ {
+		t.Run(fmt.Sprintf("hangs at request %d", n), func(t *testing.T) {
+			s := newServer(t, false)
+			newOrigin(t, s.root, "r.git", someFiles)
+			var gone atomic.Int64
+			arrived := make(chan struct{}, 10)
+			s.intercept = hang(n, &gone, arrived)
+			g := newResolver(t, nil)
+			ctx, cancel := context.WithCancel(deadline(t))
+			done := make(chan error, 1)
+			go func() {
+				_, err := g.Resolve(ctx, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"))
+				done <- err
+			}()
+			<-arrived
+			cancel()
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v, want context.Canceled", err)
+			}
+			until(t, func() bool { return gone.Load() == 1 && len(leftovers(t, g)) == 0 })
+			if n := len(g.store.index.slots); n != 0 {
+				t.Errorf("%d git processes", n)
+			}
+		})
+	}
+}
+
+func TestTimeOutOfTheConfiguration(t *testing.T) {
+	s := newServer(t, false)
+	var gone atomic.Int64
+	s.intercept = hang(1, &gone, make(chan struct{}, 1))
+	e := wantReason(t, newResolver(t, nil), ask(nil, "url", s.url+"/r.git", "pathInRepo", "x", ":fetch-timeout", "50ms"), resolve.ReasonTimedOut)
+	if !errors.Is(e, context.DeadlineExceeded) {
+		t.Errorf("cause %v", e.Err)
+	}
+}
+
+func TestHangingServersDoNotHoldUpOthers(t *testing.T) {
+	bad, good := newServer(t, false), newServer(t, false)
+	newOrigin(t, good.root, "r.git", someFiles)
+	newOrigin(t, bad.root, "r.git", someFiles)
+	var gone atomic.Int64
+	arrived := make(chan struct{}, 500)
+	bad.intercept = hang(1, &gone, arrived)
+	g := newResolver(t, nil)
+	ctx, cancel := context.WithCancel(deadline(t))
+	done := make(chan error, 200)
+	for i := range 200 {
+		go func() {
+			_, err := g.Resolve(ctx, ask(nil, "url", fmt.Sprintf("%s/r%d.git", bad.url, i), "pathInRepo", "x"))
+			done <- err
+		}()
+	}
+	for range 200 {
+		<-arrived
+	}
+	wantData(t, g, ask(nil, "url", good.url+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
+	if n := gone.Load(); n != 0 {
+		t.Errorf("%d of the hanging ones have ended", n)
+	}
+	cancel()
+	for range 200 {
+		<-done
+	}
+}
+
+func TestWaitersOfACanceledRequestAreServed(t *testing.T) {
+	s := newServer(t, false)
+	newOrigin(t, s.root, "r.git", someFiles)
+	release, arrived := make(chan struct{}), make(chan struct{}, 1)
+	var once atomic.Bool
+	s.intercept = func(http.ResponseWriter, *http.Request) bool {
+		if once.CompareAndSwap(false, true) {
+			arrived <- struct{}{}
+			<-release
+		}
+		return false
+	}
+	g := newResolver(t, nil)
+	first, cancel := context.WithCancel(deadline(t))
+	r := ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml")
+	done := make(chan error, 1)
+	go func() {
+		_, err := g.Resolve(first, r)
+		done <- err
+	}()
+	<-arrived
+	second := make(chan error, 1)
+	go func() {
+		_, err := g.Resolve(deadline(t), r)
+		second <- err
+	}()
+	until(t, func() bool {
+		g.store.mu.Lock()
+		defer g.store.mu.Unlock()
+		for _, m := range g.store.mirrors {
+			m.refFlight.mu.Lock()
+			f := m.refFlight.runs["main"]
+			ok := f != nil && f.waiters == 2
+			m.refFlight.mu.Unlock()
+			if ok {
+				return true
+			}
+		}
+		return false
+	})
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("first: %v", err)
+	}
+	close(release)
+	if err := <-second; err != nil {
+		t.Errorf("second: %v", err)
+	}
+}
+
+func TestLargeContentIsRefused(t *testing.T) {
+	s := newServer(t, false)
+	random := strings.Builder{}
+	for i := range 40_000 {
+		fmt.Fprintf(&random, "%x", uint64(i)*0x9E3779B97F4A7C15)
+	}
+	newOrigin(t, s.root, "r.git", map[string]string{
+		"zeros.yaml": strings.Repeat("0", 3<<20), "random.yaml": random.String(), "small.yaml": "a: 1\n",
+		"many/a.yaml": strings.Repeat("a", 60<<10), "many/b.yaml": strings.Repeat("b", 60<<10),
+	})
+	for _, filter := range []string{"true", "false"} {
+		runGit(t, filepath.Join(s.root, "r.git"), nil, "config", "uploadpack.allowFilter", filter)
+		g := newResolver(t, func(o *Options) { o.Limits.FileBytes = 100 << 10 })
+		for _, p := range []string{"zeros.yaml", "random.yaml", "many"} {
+			wantReason(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", p), resolve.ReasonTooLarge)
+		}
+		wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "small.yaml"), "a: 1\n")
+		if l := leftovers(t, g); len(l) > 0 {
+			t.Errorf("left over: %v", l)
+		}
+	}
+	g := newResolver(t, func(o *Options) { o.Limits.PackBytes = 20 << 10 })
+	wantReason(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "small.yaml"), resolve.ReasonTooLarge)
+}
+
+func TestRedirects(t *testing.T) {
+	home, other := newServer(t, true), newServer(t, true)
+	newOrigin(t, other.root, "r.git", someFiles)
+	newOrigin(t, home.root, "new.git", someFiles)
+	var seen atomic.Value
+	var at atomic.Int64
+	other.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		at.Add(1)
+		if a := r.Header.Get("Authorization"); a != "" {
+			seen.Store(a)
+		}
+		return false
+	}
+	var to string
+	home.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/r.git") {
+			return false
+		}
+		http.Redirect(w, r, to+strings.TrimPrefix(r.URL.Path, "/r.git")+"?"+r.URL.RawQuery, http.StatusMovedPermanently)
+		return true
+	}
+	sec := secrets{"ns/tok": {"token": []byte("s3cret")}}
+	request := func() *resolve.Request {
+		return ask(sec, "url", home.url+"/r.git", "pathInRepo", "task.yaml", "gitToken", "tok", ":ca-bundle", home.ca)
+	}
+	to = other.url + "/r.git"
+	wantData(t, newResolver(t, nil), request(), "kind: Task\n")
+	if v := seen.Load(); v != nil || at.Load() == 0 {
+		t.Errorf("the other host was asked %d times and got the credential %v", at.Load(), v)
+	}
+	to = home.url + "/new.git"
+	wantData(t, newResolver(t, nil), request(), "kind: Task\n")
+	for _, bad := range []string{"http://127.0.0.1:1/x", "file:///etc", "https://169.254.169.254/x", home.url + "/r.git", "https://u:p@127.0.0.1:1/x"} {
+		to = bad
+		wantReason(t, newResolver(t, nil), request(), resolve.ReasonForbidden)
+	}
+}
+
+func TestAddressesThatTheGuardRefusesAreNotDialled(t *testing.T) {
+	s := newServer(t, false)
+	g := newResolver(t, nil)
+	for _, u := range []string{"http://169.254.169.254/x", "https://localhost/x", "ssh://git@10.0.0.1/x", "http://[::1]/x"} {
+		r := ask(secrets{"ns/k": {"ssh-privatekey": []byte("x"), "known_hosts": nil}}, "url", u, "pathInRepo", "x")
+		if strings.HasPrefix(u, "ssh") {
+			key := newSSHKey(t)
+			r.Params["authSecret"] = resolve.Value{String: "k"}
+			r.Secrets = secrets{"ns/k": {"ssh-privatekey": key.pem, "known_hosts": []byte("10.0.0.1 " + key.public)}}
+		}
+		wantReason(t, g, r, resolve.ReasonForbidden)
+	}
+	// A proxy is no way around.
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.Errorf("the proxy was asked for %s", r.URL) }))
+	defer proxy.Close()
+	wantReason(t, g, ask(nil, "url", "http://169.254.169.254/x", "pathInRepo", "x", ":proxy", proxy.URL), resolve.ReasonForbidden)
+	if n := s.requests.Load(); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("there is no /dev/full")
+	}
+	s := newServer(t, false)
+	newOrigin(t, s.root, "r.git", someFiles)
+	g := newResolver(t, nil)
+	create := g.store.create
+	g.store.create = func(string) (*os.File, error) { return os.OpenFile("/dev/full", os.O_RDWR, 0) }
+	e := wantReason(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), resolve.ReasonUnavailable)
+	if !e.Transient || !strings.Contains(e.Msg, "disk is full") {
+		t.Errorf("error %+v", e)
+	}
+	g.store.create = create
+	wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
+	if l := leftovers(t, g); len(l) > 0 {
+		t.Errorf("left over: %v", l)
+	}
+}
+
+// until waits for a condition.
+func until(t testing.TB, ok func() bool) {
+	t.Helper()
+	ctx := deadline(t)
+	for !ok() {
+		if ctx.Err() != nil {
+			t.Fatal("it does not come to be")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,387 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+	"sluice.dev/resolve"
+)
+
+// Guard decides which addresses may be dialled.
+type Guard interface {
+	// Lookup resolves the host and returns the addresses that may be dialled, in the order in which to try them. An
+	// error says that there are none, and why. The addresses are dialled as they are, without another look-up.
+	Lookup(ctx context.Context, host string, port string) (addrs []netip.Addr, err error)
+}
+
+// network is how servers are reached: through which guard, proxy and trust.
+type network struct {
+	guard Guard
+	// proxy and noProxy are as in the environment variables HTTPS_PROXY and NO_PROXY; empty for none.
+	proxy, noProxy string
+	// ca holds certificates in PEM which are trusted beside the system's.
+	ca string
+}
+
+// dial connects to an address that the guard allows.
+func dial(ctx context.Context, guard Guard, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	addrs, err := guard.Lookup(ctx, host, port)
+	if err != nil {
+		return nil, &guardError{err}
+	}
+	d := net.Dialer{Timeout: 15 * time.Second}
+	var last error = &guardError{fmt.Errorf("the name %s has no address", host)}
+	for _, a := range addrs {
+		conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(a.String(), port))
+		if err == nil {
+			return conn, nil
+		}
+		last = err
+	}
+	return nil, last
+}
+
+// guardError wraps what a guard says, so that it is found below the errors of net/http.
+type guardError struct{ err error }
+
+func (e *guardError) Error() string { return e.err.Error() }
+func (e *guardError) Unwrap() error { return e.err }
+
+// transport makes the HTTP transport of a network.
+func (n network) transport() (*http.Transport, error) {
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if n.ca != "" && !pool.AppendCertsFromPEM([]byte(n.ca)) {
+		return nil, errors.New("ca-bundle: has no certificate in PEM")
+	}
+	t := &http.Transport{
+		TLSClientConfig:        &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    15 * time.Second,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           64,
+		MaxIdleConnsPerHost:    8,
+		IdleConnTimeout:        60 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+	proxyHost := ""
+	if n.proxy != "" {
+		u, err := url.Parse(n.proxy)
+		if err != nil || u.Host == "" {
+			return nil, errors.New("proxy: is no address; write http://host:port")
+		}
+		proxyHost = canonicalHost(u)
+		choose := (&httpproxy.Config{HTTPProxy: n.proxy, HTTPSProxy: n.proxy, NoProxy: n.noProxy}).ProxyFunc()
+		t.Proxy = func(r *http.Request) (*url.URL, error) {
+			p, err := choose(r.URL)
+			// A name is the proxy's to resolve; an address is looked at here, or the proxy would be a way around.
+			if p != nil && err == nil {
+				if ip, e := netip.ParseAddr(r.URL.Hostname()); e == nil {
+					if _, err := n.guard.Lookup(r.Context(), ip.String(), portOf(r.URL)); err != nil {
+						return nil, &guardError{err}
+					}
+				}
+			}
+			return p, err
+		}
+	}
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if proxyHost != "" && address == proxyHost {
+			return (&net.Dialer{Timeout: 15 * time.Second}).DialContext(ctx, network, address)
+		}
+		return dial(ctx, n.guard, address)
+	}
+	return t, nil
+}
+
+func portOf(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	return defaultPorts[u.Scheme]
+}
+
+func canonicalHost(u *url.URL) string { return net.JoinHostPort(u.Hostname(), portOf(u)) }
+
+// httpRemote speaks git's smart HTTP protocol.
+type httpRemote struct {
+	client *http.Client
+	now    func() time.Time
+
+	mu sync.Mutex
+	// base is where the repository is, after redirects.
+	base *url.URL
+	// authorization is sent to the first host only; empty for none.
+	authorization string
+}
+
+func (h *httpRemote) close() {}
+
+const (
+	pathRefs   = "/info/refs"
+	pathUpload = "/git-upload-pack"
+)
+
+// errRedirect is why a redirect is not followed.
+type errRedirect struct{ why string }
+
+func (e *errRedirect) Error() string { return e.why }
+
+// followSafely follows a few redirects of the first question, never from https to http, and takes credentials off as soon
+// as the host changes.
+func followSafely(req *http.Request, via []*http.Request) error {
+	first, last := via[0], via[len(via)-1]
+	switch {
+	case req.Method != http.MethodGet || first.Method != http.MethodGet:
+		return &errRedirect{"the server redirects a request that is not followed"}
+	case len(via) > 4:
+		return &errRedirect{"the server redirects more than 4 times"}
+	case req.URL.Scheme != "https" && req.URL.Scheme != "http":
+		return &errRedirect{fmt.Sprintf("the server redirects to the scheme %q", req.URL.Scheme)}
+	case last.URL.Scheme == "https" && req.URL.Scheme != "https":
+		return &errRedirect{"the server redirects from https to http"}
+	case req.URL.User != nil:
+		return &errRedirect{"the server redirects to an address with credentials"}
+	}
+	if canonicalHost(req.URL) != canonicalHost(first.URL) {
+		for _, name := range credentialHeaders {
+			req.Header.Del(name)
+		}
+	}
+	return nil
+}
+
+var credentialHeaders = []string{"Authorization", "Private-Token", "Cookie", "Proxy-Authorization"}
+
+func (h *httpRemote) prepare(ctx context.Context, method, path, query string, body []byte, version2 bool) (*http.Request, error) {
+	h.mu.Lock()
+	u, authorization := *h.base, h.authorization
+	h.mu.Unlock()
+	u.Path, u.RawQuery = u.Path+path, query
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", agent)
+	if version2 {
+		req.Header.Set("Git-Protocol", "version=2")
+	}
+	if authorization != "" {
+		req.Header.Set("Authorization", authorization)
+	}
+	return req, nil
+}
+
+func (h *httpRemote) advertise(ctx context.Context) (io.ReadCloser, error) {
+	req, err := h.prepare(ctx, http.MethodGet, pathRefs, "service=git-upload-pack", nil, true)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := h.do(req, "application/x-git-upload-pack-advertisement")
+	if err != nil {
+		return nil, err
+	}
+	// What follows goes to where the redirects led, without credentials if that is another host.
+	if end := resp.Request.URL; end.String() != req.URL.String() {
+		p, ok := strings.CutSuffix(end.Path, pathRefs)
+		if !ok {
+			resp.Body.Close()
+			return nil, &errRedirect{"the server redirects to what is no repository"}
+		}
+		h.mu.Lock()
+		if canonicalHost(end) != canonicalHost(h.base) {
+			h.authorization = ""
+		}
+		h.base = &url.URL{Scheme: end.Scheme, Host: end.Host, Path: p}
+		h.mu.Unlock()
+	}
+	return skipService(resp.Body)
+}
+
+// skipService reads the line that says which service answers, and the flush behind it, if they are there.
+func skipService(body io.ReadCloser) (io.ReadCloser, error) {
+	head := make([]byte, 4)
+	if _, err := io.ReadFull(body, head); err != nil {
+		body.Close()
+		return nil, noEOF(err)
+	}
+	n, err := strconv.ParseUint(string(head), 16, 16)
+	if err != nil || n > 1000 || (n > 0 && n < 5) {
+		body.Close()
+		return nil, errGarbage
+	}
+	line := []byte{}
+	if n > 4 {
+		line = make([]byte, n-4)
+		if _, err := io.ReadFull(body, line); err != nil {
+			body.Close()
+			return nil, noEOF(err)
+		}
+	}
+	var rest io.Reader = io.MultiReader(bytes.NewReader(head), bytes.NewReader(line), body)
+	if bytes.HasPrefix(line, []byte("# service=")) {
+		flush := make([]byte, 4)
+		if _, err := io.ReadFull(body, flush); err != nil || string(flush) != "0000" {
+			body.Close()
+			return nil, errGarbage
+		}
+		rest = body
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{rest, body}, nil
+}
+
+func (h *httpRemote) request(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
+	req, err := h.prepare(ctx, http.MethodPost, pathUpload, "", body, version2)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-git-upload-pack-request")
+	req.Header.Set("Accept", "application/x-git-upload-pack-result")
+	resp, err := h.do(req, "application/x-git-upload-pack-result")
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// statusError is an answer that is no success.
+type statusError struct {
+	code       int
+	retryAfter time.Duration
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the server answers %d %s", e.code, http.StatusText(e.code))
+}
+
+func (h *httpRemote) do(req *http.Request, contentType string) (*http.Response, error) {
+	resp, err := h.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil, &statusError{resp.StatusCode, retryAfter(resp.Header, h.now())}
+	}
+	got, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	if strings.TrimSpace(got) != contentType {
+		resp.Body.Close()
+		return nil, errGarbage
+	}
+	return resp, nil
+}
+
+// retryAfter reads how long a server asks to wait, at most an hour.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	var d time.Duration
+	if n, err := strconv.Atoi(v); err == nil && n >= 0 {
+		d = time.Duration(min(n, 3600)) * time.Second
+	} else if at, err := http.ParseTime(v); err == nil {
+		d = at.Sub(now)
+	} else if v := h.Get("X-RateLimit-Reset"); v != "" && h.Get("X-RateLimit-Remaining") == "0" {
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+			d = time.Unix(n, 0).Sub(now)
+		}
+	}
+	return min(max(d, 0), time.Hour)
+}
+
+// explain makes an error of the network or the protocol one for the user. where names the repository.
+func explain(err error, where string) error {
+	var (
+		known  *resolve.Error
+		guard  *guardError
+		status *statusError
+		redir  *errRedirect
+		peer   *remoteError
+		cert   *tls.CertificateVerificationError
+		dns    *net.DNSError
+		host   *hostKeyError
+	)
+	wrap := func(reason resolve.Reason, transient bool, format string, args ...any) error {
+		e := resolve.Errorf(reason, "%s: "+format, append([]any{where}, args...)...)
+		e.Transient, e.Err = transient, err
+		return e
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.As(err, &guard) && errors.As(guard.err, &dns), errors.As(err, &dns):
+		if dns.IsNotFound {
+			return wrap(resolve.ReasonNotFound, false, "no such host %s", dns.Name)
+		}
+		return wrap(resolve.ReasonUnavailable, true, "the name %s cannot be looked up now", dns.Name)
+	case errors.As(err, &guard) && errors.As(guard.err, &known):
+		return known
+	case errors.As(err, &guard):
+		return wrap(resolve.ReasonForbidden, false, "%s", guard.Error())
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &status):
+		switch c := status.code; {
+		case c == http.StatusUnauthorized || c == http.StatusForbidden && status.retryAfter == 0:
+			return wrap(resolve.ReasonDenied, false, "%s; the credential is missing or not good for this", status.Error())
+		case c == http.StatusNotFound || c == http.StatusGone:
+			return wrap(resolve.ReasonNotFound, false, "no such repository, or the credential may not read it (%d)", c)
+		case c == http.StatusTooManyRequests || c == http.StatusForbidden || c == http.StatusRequestTimeout || c >= 500:
+			e := resolve.Transientf("%s: %s", where, status.Error())
+			e.RetryAfter, e.Err = status.retryAfter, err
+			return e
+		}
+		return wrap(resolve.ReasonFailed, false, "%s", status.Error())
+	case errors.As(err, &redir):
+		return wrap(resolve.ReasonForbidden, false, "%s", redir.why)
+	case errors.As(err, &cert):
+		return wrap(resolve.ReasonFailed, false, "the server's certificate is not trusted; ca-bundle in the configuration names other authorities")
+	case errors.As(err, &host):
+		return wrap(resolve.ReasonDenied, false, "%s", host.Error())
+	case errors.Is(err, errTooMuch):
+		return wrap(resolve.ReasonTooLarge, false, "the server sends more than the limit allows")
+	case errors.As(err, &peer):
+		if strings.Contains(peer.text, "not our ref") || strings.Contains(peer.text, "unadvertised object") || strings.Contains(peer.text, "bad object") {
+			return wrap(resolve.ReasonNotFound, false, "the server does not have the commit (%s)", peer.text)
+		}
+		return wrap(resolve.ReasonFailed, false, "the server says: %s", peer.text)
+	case errors.Is(err, errGarbage):
+		return wrap(resolve.ReasonFailed, false, "what answers there is no git server")
+	}
+	return wrap(resolve.ReasonUnavailable, true, "the connection failed: %s", plain(err))
+}
+
+// plain tells a network error in few words, without the address that was dialled.
+func plain(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		return op.Err.Error()
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err.Error()
+	}
+	return err.Error()
+}

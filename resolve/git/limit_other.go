@@ -1,0 +1,6 @@
+//go:build !linux
+
+package git
+
+// limitProcess does nothing where a process cannot be bounded from outside.
+func limitProcess(int, uint64, uint64) {}

@@ -1,0 +1,342 @@
+package git
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Only two git commands are ever run, on local files, with object names as the only arguments from outside: index-pack or
+// unpack-objects when something has been fetched, and cat-file to read. None of them talks to a network.
+
+// Bounds of what git may use. They hold against objects that announce huge sizes.
+const (
+	maxProcessMemory = 512 << 20
+	// In seconds. A catfile lives long, so that its CPU time is not bounded; it copies what is asked for.
+	maxProcessCPU = 300
+)
+
+var (
+	errMissing  = errors.New("the object is not in the mirror")
+	errCorrupt  = errors.New("the mirror is damaged")
+	errDiskFull = errors.New("the disk is full")
+)
+
+// command prepares a git command in a repository, with nothing of the environment and no configuration but what is here.
+func command(ctx context.Context, binary, dir string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Dir = dir
+	config := [][2]string{
+		{"core.bigFileThreshold", "1m"},
+		{"core.packedGitWindowSize", "32m"},
+		{"core.packedGitLimit", "128m"},
+		{"core.deltaBaseCacheLimit", "32m"},
+		{"core.hooksPath", "/dev/null"},
+		{"gc.auto", "0"},
+		{"pack.threads", "1"},
+	}
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C", "GIT_DIR=" + dir,
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+		"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_CONFIG_COUNT=" + strconv.Itoa(len(config)),
+	}
+	for i, kv := range config {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, kv[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, kv[1]))
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// indexer puts packs into repositories.
+type indexer struct {
+	binary string
+	// slots bounds how many run at once. Nothing that waits for a network holds one.
+	slots chan struct{}
+}
+
+func newIndexer(binary string) *indexer {
+	return &indexer{binary: binary, slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
+}
+
+// index makes the index of the pack file, beside it.
+func (x *indexer) index(ctx context.Context, dir, pack string) error {
+	return x.run(ctx, dir, nil, nil, "index-pack", "--threads=1", "-o", strings.TrimSuffix(pack, ".pack")+".idx", pack)
+}
+
+// complete adds to a thin pack the objects of the repository on which it builds. The pack and its index end in the folder pack of
+// staging.
+func (x *indexer) complete(ctx context.Context, dir, staging, pack string) error {
+	f, err := os.Open(pack)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	env := []string{"GIT_OBJECT_DIRECTORY=" + staging, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
+	return x.run(ctx, dir, f, env, "index-pack", "--threads=1", "--stdin", "--fix-thin")
+}
+
+// unpack writes the objects of a small pack file as loose ones.
+func (x *indexer) unpack(ctx context.Context, dir, pack string) error {
+	f, err := os.Open(pack)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return x.run(ctx, dir, f, nil, "unpack-objects", "-q")
+}
+
+func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, env []string, args ...string) error {
+	select {
+	case x.slots <- struct{}{}:
+		defer func() { <-x.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	cmd := command(ctx, x.binary, dir, args...)
+	cmd.Env = append(cmd.Env, env...)
+	stderr := &boundedBuffer{left: 4096}
+	cmd.Stderr = stderr
+	if stdin != nil {
+		cmd.Stdin = stdin
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("git cannot be started: %w", err)
+	}
+	limitProcess(cmd.Process.Pid, maxProcessMemory, maxProcessCPU)
+	err := cmd.Wait()
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case bytes.Contains(stderr.Bytes(), []byte("No space left")):
+		return errDiskFull
+	}
+	return &packError{firstLine(stderr.Bytes())}
+}
+
+// packError says that what was fetched is no good pack.
+type packError struct{ text string }
+
+func (e *packError) Error() string { return e.text }
+
+func firstLine(b []byte) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
+	return strings.TrimPrefix(line, "fatal: ")
+}
+
+// catfile is a git cat-file that waits for questions.
+type catfile struct {
+	dir   string
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	out   *bufio.Reader
+}
+
+// catfiles lends catfiles: at most max at once, idle ones included.
+type catfiles struct {
+	binary string
+	slots  chan struct{}
+
+	mu sync.Mutex
+	// idle is ordered by use, the last used last.
+	idle []*catfile
+	busy int
+	max  int
+}
+
+func newCatfiles(binary string, limit int) *catfiles {
+	return &catfiles{binary: binary, slots: make(chan struct{}, limit), max: limit}
+}
+
+// with runs fn with a catfile of the repository. After an error it is not used again.
+func (c *catfiles) with(ctx context.Context, dir string, fn func(*catfile) error) error {
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	p, err := c.take(dir)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { p.cmd.Cancel() })
+	err = fn(p)
+	c.mu.Lock()
+	c.busy--
+	keep := stop() && (err == nil || errors.Is(err, errMissing) || errors.Is(err, errTooMuch))
+	if keep {
+		c.idle = append(c.idle, p)
+	}
+	c.mu.Unlock()
+	if !keep {
+		p.stop()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return err
+}
+
+func (c *catfiles) take(dir string) (*catfile, error) {
+	c.mu.Lock()
+	for i := len(c.idle) - 1; i >= 0; i-- {
+		if p := c.idle[i]; p.dir == dir {
+			c.idle = append(c.idle[:i], c.idle[i+1:]...)
+			c.busy++
+			c.mu.Unlock()
+			return p, nil
+		}
+	}
+	var old *catfile
+	if len(c.idle) > 0 && len(c.idle)+c.busy >= c.max {
+		old, c.idle = c.idle[0], c.idle[1:]
+	}
+	c.busy++
+	c.mu.Unlock()
+	if old != nil {
+		old.stop()
+	}
+	p, err := c.start(dir)
+	if err != nil {
+		c.mu.Lock()
+		c.busy--
+		c.mu.Unlock()
+	}
+	return p, err
+}
+
+func (c *catfiles) start(dir string) (*catfile, error) {
+	cmd := command(context.Background(), c.binary, dir, "cat-file", "--batch-command")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("git cannot be started: %w", err)
+	}
+	limitProcess(cmd.Process.Pid, maxProcessMemory, 0)
+	return &catfile{dir: dir, cmd: cmd, stdin: stdin, out: bufio.NewReaderSize(stdout, 32<<10)}, nil
+}
+
+// forget ends the idle catfiles of a repository, of all if dir is empty.
+func (c *catfiles) forget(dir string) {
+	c.mu.Lock()
+	var gone, keep []*catfile
+	for _, p := range c.idle {
+		if dir == "" || p.dir == dir {
+			gone = append(gone, p)
+		} else {
+			keep = append(keep, p)
+		}
+	}
+	c.idle = keep
+	c.mu.Unlock()
+	for _, p := range gone {
+		p.stop()
+	}
+}
+
+func (p *catfile) stop() {
+	p.stdin.Close()
+	p.cmd.Cancel()
+	p.cmd.Wait()
+}
+
+// info asks for the type and size of an object.
+func (p *catfile) info(name string) (id, kind string, size int64, err error) {
+	if _, err := io.WriteString(p.stdin, "info "+name+"\n"); err != nil {
+		return "", "", 0, errCorrupt
+	}
+	return p.header()
+}
+
+func (p *catfile) header() (id, kind string, size int64, err error) {
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		return "", "", 0, errCorrupt
+	}
+	words := strings.Fields(line)
+	if len(words) >= 2 && (words[len(words)-1] == "missing" || words[1] == "missing") {
+		return "", "", 0, errMissing
+	}
+	if len(words) == 2 && words[1] == "ambiguous" {
+		return "", "ambiguous", 0, nil
+	}
+	if len(words) != 3 {
+		return "", "", 0, errCorrupt
+	}
+	size, err = strconv.ParseInt(words[2], 10, 64)
+	if err != nil || size < 0 {
+		return "", "", 0, errCorrupt
+	}
+	return words[0], words[1], size, nil
+}
+
+// read returns an object of at most limit bytes. The size is asked for before anything is read.
+func (p *catfile) read(name string, limit int64) (kind string, data []byte, size int64, err error) {
+	_, kind, size, err = p.info(name)
+	if err != nil {
+		return "", nil, 0, err
+	}
+	if size > limit {
+		return kind, nil, size, errTooMuch
+	}
+	if _, err := io.WriteString(p.stdin, "contents "+name+"\n"); err != nil {
+		return "", nil, 0, errCorrupt
+	}
+	if _, _, size, err = p.header(); err != nil || size > limit {
+		return "", nil, 0, errCorrupt
+	}
+	data = make([]byte, size+1)
+	if _, err := io.ReadFull(p.out, data); err != nil {
+		return "", nil, 0, errCorrupt
+	}
+	return kind, data[:size], size, nil
+}
+
+// findGit returns the git command and checks that it is new enough.
+func findGit(ctx context.Context, binary string) (string, error) {
+	if binary == "" {
+		binary = "git"
+	}
+	found, err := exec.LookPath(binary)
+	if err != nil {
+		return "", fmt.Errorf("the git command is needed and not there: %w", err)
+	}
+	if found, err = filepath.Abs(found); err != nil {
+		return "", err
+	}
+	out, err := command(ctx, found, os.TempDir(), "version").Output()
+	if err != nil {
+		return "", fmt.Errorf("git version: %w", err)
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(string(out), "git version %d.%d", &major, &minor); err != nil {
+		return "", fmt.Errorf("git version answers %q", firstLine(out))
+	}
+	if major < 2 || major == 2 && minor < 36 {
+		return "", fmt.Errorf("git %d.%d is too old; 2.36 is needed", major, minor)
+	}
+	return found, nil
+}

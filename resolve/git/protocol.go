@@ -1,0 +1,374 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// remote is a way to a repository's git-upload-pack.
+type remote interface {
+	// advertise asks what the server can do. The stream begins with the first packet of git-upload-pack, and holds the
+	// refs as well if the server does not speak version 2 of the protocol.
+	advertise(ctx context.Context) (io.ReadCloser, error)
+	// request sends one complete request. The stream begins with the first packet of the answer.
+	request(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error)
+	// close lets go of connections that wait for more.
+	close()
+}
+
+// Bounds of answers without packs.
+const (
+	maxAdvertisement = 64 << 20
+	maxListedRefs    = 200_000
+)
+
+// capabilities is what a server can do.
+type capabilities struct {
+	version2 bool
+	// filter: partial fetches. shallow: fetches of one commit without its history. anyWant: commits that no ref names.
+	filter, shallow, anyWant bool
+	sideBand                 bool
+	ofsDelta                 bool
+	// format is sha1 or sha256.
+	format string
+}
+
+// target is what a ref names.
+type target struct {
+	// ref is the full name, empty where a commit was named.
+	ref string
+	// object is what the ref holds, commit what it is after annotated tags are followed, as far as the server tells.
+	object, commit string
+}
+
+// session talks to one repository.
+type session struct {
+	remote remote
+}
+
+// capabilities asks for what the server can do; with version 0 of the protocol visit gets all refs.
+func (s *session) capabilities(ctx context.Context, visit func(name, object string)) (caps capabilities, err error) {
+	stream, err := s.remote.advertise(ctx)
+	if err != nil {
+		return caps, err
+	}
+	defer stream.Close()
+	p := newPackets(stream, maxAdvertisement)
+	caps.format = "sha1"
+	kind, first, err := p.line()
+	if err != nil {
+		return caps, noEOF(err)
+	}
+	if kind == packetFlush {
+		// An empty repository in version 0.
+		return caps, nil
+	}
+	if first == "version 2" {
+		caps.version2, caps.shallow, caps.anyWant, caps.sideBand, caps.ofsDelta = true, false, true, true, true
+		for {
+			kind, l, err := p.line()
+			if err != nil {
+				return caps, noEOF(err)
+			}
+			if kind != packetData {
+				return caps, nil
+			}
+			name, value, _ := strings.Cut(l, "=")
+			switch name {
+			case "fetch":
+				words := strings.Fields(value)
+				caps.filter, caps.shallow = slices.Contains(words, "filter"), slices.Contains(words, "shallow")
+			case "object-format":
+				caps.format = value
+			}
+		}
+	}
+	if first == "version 1" {
+		if kind, first, err = p.line(); err != nil || kind != packetData {
+			return caps, errors.Join(errGarbage, err)
+		}
+	}
+	ref, words, ok := strings.Cut(first, "\x00")
+	if !ok {
+		return caps, errGarbage
+	}
+	for _, w := range strings.Fields(words) {
+		name, value, _ := strings.Cut(w, "=")
+		switch name {
+		case "shallow":
+			caps.shallow = true
+		case "side-band-64k":
+			caps.sideBand = true
+		case "ofs-delta":
+			caps.ofsDelta = true
+		case "allow-reachable-sha1-in-want":
+			caps.anyWant = true
+		case "object-format":
+			caps.format = value
+		}
+	}
+	for n := 0; ; n++ {
+		object, name, ok := strings.Cut(ref, " ")
+		if strings.HasPrefix(ref, "shallow ") {
+			ok, name = true, ""
+		} else if !ok || !isObjectID(object) {
+			return caps, errGarbage
+		}
+		if visit != nil && name != "" && name != "capabilities^{}" {
+			visit(name, object)
+		}
+		if n > maxListedRefs {
+			return caps, errTooMuch
+		}
+		kind, ref, err = p.line()
+		if err != nil {
+			return caps, noEOF(err)
+		}
+		if kind != packetData {
+			return caps, nil
+		}
+	}
+}
+
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// refs asks what refs of these names, or below these prefixes if all is set, hold.
+func (s *session) refs(ctx context.Context, caps capabilities, names []string, all bool) (map[string]target, error) {
+	found := map[string]target{}
+	wanted := func(name string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return n == name || (all && strings.HasPrefix(name, n)) })
+	}
+	if !caps.version2 {
+		_, err := s.capabilities(ctx, func(name, object string) {
+			name, peeled := strings.CutSuffix(name, "^{}")
+			if !wanted(name) {
+				return
+			}
+			t := target{ref: name, object: object, commit: object}
+			if peeled {
+				t = target{ref: name, object: found[name].object, commit: object}
+			}
+			found[name] = t
+		})
+		return found, err
+	}
+	var q request
+	q.line("command=ls-refs")
+	q.line("agent=%s", agent)
+	q.line("object-format=%s", caps.format)
+	q.delim()
+	q.line("peel")
+	for _, n := range names {
+		q.line("ref-prefix %s", n)
+	}
+	q.flush()
+	stream, err := s.remote.request(ctx, q.Bytes(), true)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	p := newPackets(stream, maxAdvertisement)
+	for n := 0; ; n++ {
+		kind, l, err := p.line()
+		if err != nil {
+			return nil, noEOF(err)
+		}
+		if kind != packetData {
+			return found, nil
+		}
+		if n > maxListedRefs {
+			return nil, errTooMuch
+		}
+		words := strings.Split(l, " ")
+		if len(words) < 2 || (!isObjectID(words[0]) && words[0] != "unborn") {
+			return nil, errGarbage
+		}
+		if words[0] == "unborn" || !wanted(words[1]) {
+			continue
+		}
+		t := target{ref: words[1], object: words[0], commit: words[0]}
+		for _, attribute := range words[2:] {
+			if peeled, ok := strings.CutPrefix(attribute, "peeled:"); ok && isObjectID(peeled) {
+				t.commit = peeled
+			}
+		}
+		found[t.ref] = t
+	}
+}
+
+// want is what one fetch asks for.
+type want struct {
+	objects []string
+	// shallow: without history.
+	shallow bool
+	// filter is one of git's filter-specs, empty for all objects.
+	filter string
+	// have are commits of which all but what the filter leaves out is there.
+	have []string
+}
+
+// fetch writes the pack that the server sends to w, at most limit bytes.
+func (s *session) fetch(ctx context.Context, caps capabilities, want want, w io.Writer, limit int64) error {
+	var q request
+	if caps.version2 {
+		q.line("command=fetch")
+		q.line("agent=%s", agent)
+		q.line("object-format=%s", caps.format)
+		q.delim()
+		q.line("ofs-delta")
+		q.line("no-progress")
+		if len(want.have) > 0 {
+			// Only to those who take thin packs git sends no trees again that a shallow commit has.
+			q.line("thin-pack")
+		}
+		for _, o := range want.objects {
+			q.line("want %s", o)
+		}
+	} else {
+		words := []string{"", "no-progress", "agent=" + agent}
+		for word, has := range map[string]bool{"side-band-64k": caps.sideBand, "ofs-delta": caps.ofsDelta} {
+			if has {
+				words = append(words, word)
+			}
+		}
+		for i, o := range want.objects {
+			if i > 0 {
+				words = nil
+			}
+			q.line("want %s%s", o, strings.Join(words, " "))
+		}
+	}
+	if want.shallow {
+		if caps.version2 {
+			for _, h := range want.have {
+				q.line("shallow %s", h)
+			}
+		}
+		q.line("deepen 1")
+	}
+	if want.filter != "" {
+		q.line("filter %s", want.filter)
+	}
+	if caps.version2 {
+		for _, h := range want.have {
+			q.line("have %s", h)
+		}
+		q.line("done")
+		q.flush()
+	} else {
+		q.flush()
+		q.line("done")
+	}
+	stream, err := s.remote.request(ctx, q.Bytes(), caps.version2)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	// Progress and framing count as well, so the stream gets some more than the pack.
+	p := newPackets(stream, limit+limit/64+1<<20)
+	if err := toPack(p, caps, want); err != nil {
+		return noEOF(err)
+	}
+	return copyPack(p, caps, w, limit)
+}
+
+// toPack reads up to where the pack begins.
+func toPack(p *packets, caps capabilities, want want) error {
+	shallow := want.shallow && !caps.version2
+	for {
+		kind, l, err := p.line()
+		if err != nil {
+			return err
+		}
+		switch {
+		case kind == packetFlush && shallow:
+			shallow = false
+		case kind == packetDelim && caps.version2:
+		case kind != packetData:
+			return errGarbage
+		case caps.version2 && l == "packfile":
+			return nil
+		case !caps.version2 && l == "NAK":
+			return nil
+		}
+	}
+}
+
+func copyPack(p *packets, caps capabilities, w io.Writer, limit int64) error {
+	if !caps.version2 && !caps.sideBand {
+		n, err := io.Copy(w, io.LimitReader(p.r, limit+1))
+		if n > limit {
+			return errTooMuch
+		}
+		return err
+	}
+	for {
+		kind, b, err := p.next()
+		if err != nil {
+			return noEOF(err)
+		}
+		if kind != packetData {
+			return nil
+		}
+		if len(b) == 0 {
+			return errGarbage
+		}
+		switch b[0] {
+		case 1:
+			limit -= int64(len(b) - 1)
+			if limit < 0 {
+				return errTooMuch
+			}
+			if _, err := w.Write(b[1:]); err != nil {
+				return err
+			}
+		case 2:
+		case 3:
+			return newRemoteError(b[1:])
+		default:
+			return errGarbage
+		}
+	}
+}
+
+// candidates are the refs that a name may mean, the first that exists wins, as in git's own rules.
+func candidates(revision string) []string {
+	switch {
+	case revision == "HEAD" || strings.HasPrefix(revision, "refs/"):
+		return []string{revision}
+	case strings.HasPrefix(revision, "heads/") || strings.HasPrefix(revision, "tags/"):
+		return []string{"refs/" + revision, "refs/tags/" + revision, "refs/heads/" + revision}
+	}
+	return []string{"refs/tags/" + revision, "refs/heads/" + revision}
+}
+
+// pick returns the first of the candidates that exists.
+func pick(names []string, found map[string]target) (target, bool) {
+	for _, n := range names {
+		if t, ok := found[n]; ok {
+			return t, true
+		}
+	}
+	return target{}, false
+}
+
+// objectsOf returns what refs hold, without duplicates, in order.
+func objectsOf(refs map[string]target) []string {
+	seen := map[string]bool{}
+	for _, t := range refs {
+		seen[t.object] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// agent is how the client calls itself. Some servers answer at an address only if it begins like this.
+const agent = "git/2.40.0-sluice"

@@ -1,0 +1,460 @@
+// Package git resolves resources from git repositories: by git's own protocol over https, http and ssh, or through the API of
+// GitHub, GitLab, Gitea or Bitbucket.
+//
+// The package talks to servers itself, and so decides itself which addresses are dialled, where credentials go, which
+// redirects are followed and how much is read. The git command only indexes and reads what was fetched: it never sees a
+// network, a credential, an address or a name that a requester chose. Repositories are kept as bare mirrors without work
+// trees, shared by the requests that see the same repository through the same credential; they are a cache and may be
+// deleted whenever the process does not run.
+//
+// A commit is fetched without history and, where the server can leave them out, without file contents; the contents of the
+// files that are asked for follow together. Branches and tags are looked up again after a short time.
+//
+// The package does not decide whether a commit belongs to a branch of the repository: some hosts serve the commits of forks
+// under the name of the original. It retries nothing; its errors say whether that would help.
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"sluice.dev/resolve"
+)
+
+// Limits bounds what one resolver uses. Zero fields stand for the defaults.
+type Limits struct {
+	// PackBytes is the size of what may be fetched at once; 512 MiB by default.
+	PackBytes int64
+	// FileBytes is the size of a result, whether a file or a directory; 10 MiB by default.
+	FileBytes int64
+	// DirectoryFiles is how many files of a directory are put together; 500 by default.
+	DirectoryFiles int
+	// CacheBytes is about how much mirrors may take on disk; 10 GiB by default. Mirrors in use are not evicted.
+	CacheBytes int64
+	// Processes is how many git processes wait for reads at once; 8 by default.
+	Processes int
+}
+
+func (l Limits) withDefaults() Limits {
+	set := func(v *int64, d int64) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	set(&l.PackBytes, 512<<20)
+	set(&l.FileBytes, 10<<20)
+	set(&l.CacheBytes, 10<<30)
+	if l.DirectoryFiles <= 0 {
+		l.DirectoryFiles = 500
+	}
+	if l.Processes <= 0 {
+		l.Processes = 8
+	}
+	return l
+}
+
+// Options are what a resolver needs. Dir, Guard and Clock are required.
+type Options struct {
+	// Dir is the folder for mirrors. One process at a time may use it.
+	Dir string
+	// Guard allows the addresses of repositories and of servers that the operator configured.
+	Guard Guard
+	// RequesterGuard allows the addresses of API servers that a requester chose; nil stands for Guard.
+	RequesterGuard Guard
+	// Clock tells the time.
+	Clock resolve.Clock
+	// Git is the git command, at least 2.36; empty for that on the PATH.
+	Git string
+	// Policy holds in addition to that of the configuration.
+	Policy Policy
+	Limits Limits
+}
+
+// Resolver is the git resolver. It implements [resolve.Resolver].
+type Resolver struct {
+	options Options
+	store   *store
+	files   *catfiles
+
+	mu         sync.Mutex
+	transports map[string]*http.Transport
+}
+
+var _ resolve.Resolver = (*Resolver)(nil)
+
+// New makes a resolver. It fails if git is missing or too old, or if another process uses the folder. Close it in the end.
+func New(ctx context.Context, o Options) (*Resolver, error) {
+	if o.Guard == nil || o.Clock == nil || o.Dir == "" {
+		return nil, errors.New("the git resolver needs a folder, a guard and a clock")
+	}
+	if o.RequesterGuard == nil {
+		o.RequesterGuard = o.Guard
+	}
+	o.Limits = o.Limits.withDefaults()
+	binary, err := findGit(ctx, o.Git)
+	if err != nil {
+		return nil, err
+	}
+	files := newCatfiles(binary, o.Limits.Processes)
+	s, err := openStore(o.Dir, o.Limits.CacheBytes, files, newIndexer(binary))
+	if err != nil {
+		return nil, err
+	}
+	return &Resolver{options: o, store: s, files: files, transports: map[string]*http.Transport{}}, nil
+}
+
+// Close ends the processes and connections that wait for more, and gives the folder free. Nothing may be under way.
+func (g *Resolver) Close() error {
+	g.mu.Lock()
+	for _, t := range g.transports {
+		t.CloseIdleConnections()
+	}
+	g.mu.Unlock()
+	return g.store.close()
+}
+
+// Spec implements [resolve.Resolver].
+func (g *Resolver) Spec() resolve.Spec {
+	return resolve.Spec{
+		Name: "git", Doc: "A file, or the YAML files of a directory, from a git repository.",
+		ConfigMap: ConfigMapName, Config: keys(), Params: params(), Validate: validate,
+	}
+}
+
+func params() []resolve.Param {
+	return []resolve.Param{
+		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: checkURL, Doc: "The repository: https://, http://, ssh:// or user@host:path."},
+		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: checkRevision, Doc: "A branch, a tag, or a commit by its full or shortened name."},
+		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: checkPath, Doc: "The file, or a directory of which all YAML and JSON files are taken."},
+		{Name: "gitToken", MaxLength: 253, Check: checkName, Doc: "The Secret in the request's namespace with a token for the repository."},
+		{Name: "gitTokenKey", Default: "token", MaxLength: 253, Check: checkName, Doc: "The key in that Secret."},
+		{Name: "authSecret", MaxLength: 253, Check: checkName, Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey and known_hosts."},
+		{Name: "org", MaxLength: 255, Check: checkOrg, Doc: "The organization, user, group or project, for the API of a provider."},
+		{Name: "repo", MaxLength: 255, Check: checkRepo, Doc: "The repository's name; with it the API of a provider is used and not git's protocol."},
+		{Name: "token", MaxLength: 253, Check: checkName, Doc: "The Secret in the request's namespace with a token for the API."},
+		{Name: "tokenKey", Default: "token", MaxLength: 253, Check: checkName, Doc: "The key in that Secret."},
+		{Name: "scmType", MaxLength: 63, Check: checkSCMType, Doc: "The provider: github, gitlab, gitea, bitbucketserver or bitbucketcloud."},
+		{Name: "serverURL", MaxLength: 2048, Check: checkServerURL, Doc: "The provider's server; needs token unless it is the operator's own."},
+		{Name: "configKey", MaxLength: 253, Check: checkName, Doc: "The named configuration to use."},
+	}
+}
+
+var (
+	namePattern = regexp.MustCompile(`\A[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?\z`)
+	orgPattern  = regexp.MustCompile(`\A[A-Za-z0-9~_][-A-Za-z0-9._]*(/[A-Za-z0-9_][-A-Za-z0-9._]*)*\z`)
+	repoPattern = regexp.MustCompile(`\A[A-Za-z0-9._][-A-Za-z0-9._]*\z`)
+)
+
+func checkURL(v string) error {
+	_, err := parseRepository(v)
+	return err
+}
+
+func checkName(v string) error {
+	if !namePattern.MatchString(v) {
+		return fmt.Errorf("%q is no name", v)
+	}
+	return nil
+}
+
+func checkOrg(v string) error {
+	if !orgPattern.MatchString(v) || strings.Contains(v, "..") {
+		return fmt.Errorf("%q is no organization's name", v)
+	}
+	return nil
+}
+
+func checkRepo(v string) error {
+	if !repoPattern.MatchString(v) || v == "." || v == ".." {
+		return fmt.Errorf("%q is no repository's name", v)
+	}
+	return nil
+}
+
+// validate judges parameters together.
+func validate(r *resolve.Request) (errs []error) {
+	bad := func(format string, args ...any) {
+		errs = append(errs, resolve.Errorf(resolve.ReasonInvalid, format, args...))
+	}
+	api := r.Get("repo") != ""
+	if api && r.Get("url") != "" {
+		bad("url and repo: give one of them; url is cloned, repo is read through the provider's API")
+	}
+	if r.Get("gitToken") != "" && r.Get("authSecret") != "" {
+		bad("gitToken and authSecret: give one of them")
+	}
+	if api {
+		for _, p := range []string{"gitToken", "authSecret"} {
+			if r.Get(p) != "" {
+				bad("%s: is for url; with repo name the Secret in token", p)
+			}
+		}
+		return errs
+	}
+	for _, p := range []string{"token", "scmType", "serverURL"} {
+		if r.Get(p) != "" {
+			bad("%s: is for repo and not for url", p)
+		}
+	}
+	return errs
+}
+
+// Resolve implements [resolve.Resolver].
+func (g *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
+	// What the framework has checked is checked again: what follows is safe only with it.
+	if errs := validate(r); len(errs) > 0 {
+		return nil, errs[0]
+	}
+	for _, p := range params() {
+		if v := r.Get(p.Name); v != "" && p.Check != nil {
+			if err := p.Check(v); err != nil {
+				return nil, invalid(p.Name, err)
+			}
+		}
+	}
+	if err := checkPath(r.Get("pathInRepo")); err != nil {
+		return nil, err
+	}
+	limit := settings{Config: r.Config}.duration(keyTimeout, time.Minute)
+	own, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var out *resolve.Resource
+	var err error
+	if r.Get("repo") != "" {
+		out, err = g.throughAPI(own, r)
+	} else {
+		out, err = g.clone(own, r)
+	}
+	if err != nil && own.Err() != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &resolve.Error{
+			Reason: resolve.ReasonTimedOut, Err: own.Err(),
+			Msg: fmt.Sprintf("the git server did not answer in full within the fetch-timeout of %s", limit),
+		}
+	}
+	return out, err
+}
+
+func invalid(param string, err error) error {
+	var known *resolve.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return resolve.Errorf(resolve.ReasonInvalid, "%s: %w", param, err)
+}
+
+// clone reads by git's own protocol.
+func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
+	raw := r.Get("url")
+	if raw == "" {
+		s, err := choose(r.Config, r.Get("configKey"), "")
+		if err != nil {
+			return nil, err
+		}
+		if raw = s.Config[keyDefaultURL]; raw == "" {
+			return nil, resolve.Errorf(resolve.ReasonInvalid, "url: is missing; give the repository's address, or repo for a provider's API")
+		}
+	}
+	repo, err := parseRepository(raw)
+	if err != nil {
+		return nil, err
+	}
+	s, err := choose(r.Config, r.Get("configKey"), hostAndPort(repo))
+	if err != nil {
+		return nil, err
+	}
+	revision := orDefault(r.Get("revision"), s.or(keyDefaultRevision, "main"))
+	allowed, err := g.policy(r.Config, s)
+	if err != nil {
+		return nil, err
+	}
+	f := fetched{namespace: r.Namespace, repository: repo.canonical()}
+	if err := allowed(f); err != nil {
+		return nil, err
+	}
+	cred, err := cloneCredential(ctx, r, s, repo)
+	if err != nil {
+		return nil, err
+	}
+	net := s.network(g.options.Guard)
+	key := g.store.name(append(cred.identity(), repo.scheme, repo.user, repo.canonical(), repo.path, net.proxy, net.noProxy, net.ca)...)
+	connect := func() (remote, error) { return g.connect(net, repo, cred) }
+	path := r.Get("pathInRepo")
+
+	for attempt := 0; ; attempt++ {
+		data, c, err := g.read(ctx, key, connect, s, revision, path, f, allowed)
+		if (errors.Is(err, errCorrupt) || errors.Is(err, errMissing)) && attempt == 0 && ctx.Err() == nil {
+			// Whatever is wrong with the mirror, a new one has not got it.
+			continue
+		}
+		if err != nil {
+			return nil, g.explain(err, repo)
+		}
+		return resource(data, c.id, path, raw, revision, nil), nil
+	}
+}
+
+// read reads from the mirror of that key.
+func (g *Resolver) read(ctx context.Context, key string, connect func() (remote, error), s settings, revision, path string, f fetched, allowed func(fetched) error) (data []byte, c commit, err error) {
+	m, err := g.store.acquire(key, connect)
+	if err != nil {
+		return nil, c, err
+	}
+	defer g.store.release(m)
+	defer func() {
+		if errors.Is(err, errCorrupt) || errors.Is(err, errMissing) {
+			g.store.discard(m)
+		}
+	}()
+	limits := g.options.Limits
+	t, err := m.lookup(ctx, revision, g.options.Clock.Now, s.duration(keyRefTTL, 5*time.Second), limits)
+	if err != nil {
+		return nil, c, err
+	}
+	f.revisions = names(revision, t)
+	if err := allowed(f); err != nil {
+		return nil, c, err
+	}
+	if c, err = m.ensure(ctx, t, limits); err != nil {
+		return nil, c, err
+	}
+	if err := checkSignature(s.Config[keySigners], c, g.options.Clock.Now); err != nil {
+		return nil, c, err
+	}
+	w := &walker{mirror: m, commit: c, limits: limits}
+	data, err = w.read(ctx, path, func(path string) error {
+		f := f
+		f.path = path
+		return allowed(f)
+	})
+	return data, c, err
+}
+
+// names are those by which a policy may know a revision.
+func names(revision string, t target) []string {
+	out := []string{revision}
+	if t.ref != "" {
+		out = append(out, t.ref)
+		for _, p := range []string{"refs/heads/", "refs/tags/"} {
+			if short, ok := strings.CutPrefix(t.ref, p); ok {
+				out = append(out, short)
+			}
+		}
+	}
+	return append(out, t.commit)
+}
+
+// policy joins the resolver's policy, that of the configuration and that of the named one: all of them hold.
+func (g *Resolver) policy(c resolve.Config, s settings) (func(fetched) error, error) {
+	all := []Policy{g.options.Policy}
+	for _, text := range []string{c[keyPolicy], s.Config[keyPolicy]} {
+		p, err := ParsePolicy(text)
+		if err != nil {
+			// Without a policy that can be read nothing is allowed.
+			return nil, resolve.Errorf(resolve.ReasonForbidden, "the operator's policy cannot be read: %w", err)
+		}
+		all = append(all, p)
+	}
+	return func(f fetched) error {
+		for _, p := range all {
+			if err := p.check(f); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// connect makes the way to a repository.
+func (g *Resolver) connect(n network, repo repository, cred credential) (remote, error) {
+	if repo.scheme == "ssh" {
+		return &sshRemote{repo: repo, guard: n.guard, cred: cred.ssh}, nil
+	}
+	t, err := g.transport(n, "clone")
+	if err != nil {
+		return nil, err
+	}
+	return &httpRemote{
+		client: &http.Client{Transport: t, CheckRedirect: followSafely}, base: repo.base(),
+		authorization: cred.authorization, now: g.options.Clock.Now,
+	}, nil
+}
+
+const maxTransports = 64
+
+// transport returns the transport of a network; purpose tells those of different guards apart.
+func (g *Resolver) transport(n network, purpose string) (*http.Transport, error) {
+	key := strings.Join([]string{purpose, n.proxy, n.noProxy, n.ca}, "\x00")
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t := g.transports[key]; t != nil {
+		return t, nil
+	}
+	t, err := n.transport()
+	if err != nil {
+		return nil, resolve.Errorf(resolve.ReasonFailed, "the configuration of the git resolver is wrong: %w", err)
+	}
+	if len(g.transports) >= maxTransports {
+		for _, old := range g.transports {
+			old.CloseIdleConnections()
+		}
+		clear(g.transports)
+	}
+	g.transports[key] = t
+	return t, nil
+}
+
+// explain makes an error one for the user.
+func (g *Resolver) explain(err error, repo repository) error {
+	where := repo.canonical()
+	var damaged *packError
+	var known *resolve.Error
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, errDiskFull):
+		g.store.evict(g.options.Limits.CacheBytes / 2)
+		e := resolve.Transientf("the resolver's disk is full")
+		e.Err = err
+		return e
+	case errors.As(err, &damaged):
+		e := resolve.Errorf(resolve.ReasonFailed, "%s: the server sent objects that git does not take", where)
+		e.Err = err
+		return e
+	case errors.Is(err, errCorrupt) || errors.Is(err, errMissing):
+		e := resolve.Transientf("%s: the server did not send what the commit refers to", where)
+		e.Err = err
+		return e
+	}
+	return explain(err, where)
+}
+
+// resource is the result.
+func resource(data []byte, id, path, url, revision string, more map[string]string) *resolve.Resource {
+	algorithm := "sha1"
+	if len(id) == 64 {
+		algorithm = "sha256"
+	}
+	annotations := map[string]string{
+		resolve.AnnotationContentType:         resolve.ContentTypeYAML,
+		resolve.AnnotationPrefix + "revision": id,
+		resolve.AnnotationPrefix + "path":     path,
+		resolve.AnnotationPrefix + "url":      url,
+		"commit":                              id,
+		"content-type":                        resolve.ContentTypeYAML,
+	}
+	maps.Copy(annotations, more)
+	return &resolve.Resource{
+		Data: data, Annotations: annotations, Immutable: isObjectID(revision),
+		Source: resolve.Source{URI: "git+" + url, Digest: map[string]string{algorithm: id}, EntryPoint: path},
+	}
+}

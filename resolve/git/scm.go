@@ -1,0 +1,354 @@
+package git
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"sluice.dev/internal/limit"
+	"sluice.dev/resolve"
+)
+
+// provider speaks the API of one sort of server.
+type provider struct {
+	// server is the public server's web address.
+	server string
+	// api makes the base of the API from the server's address.
+	api func(server string) string
+	// clone makes the address that git clones from.
+	clone func(server, org, repo string) string
+	// commit is the path that tells about the commit of a revision, id reads its name from the answer.
+	commit func(org, repo, revision string) string
+	id     func(body []byte) (string, error)
+	// file is the path of a file's content.
+	file func(org, repo, path, commit string) string
+	// login sets the headers for a token.
+	login func(h http.Header, token string)
+	// accept are the media types to ask for: of the commit and of the file; empty for any.
+	accept [2]string
+}
+
+const defaultProvider = "github"
+
+var providers = map[string]provider{
+	"github": {
+		server: "https://github.com",
+		api: func(server string) string {
+			if server == "https://github.com" {
+				return "https://api.github.com"
+			}
+			return server + "/api/v3"
+		},
+		clone:  cloneAt(""),
+		commit: func(org, repo, rev string) string { return "/repos/" + escape(org, repo) + "/commits/" + escape(rev) },
+		id:     field("sha"),
+		file: func(org, repo, path, commit string) string {
+			return "/repos/" + escape(org, repo) + "/contents/" + escape(path) + "?ref=" + url.QueryEscape(commit)
+		},
+		login:  bearer,
+		accept: [2]string{"application/vnd.github+json", "application/vnd.github.raw+json"},
+	},
+	"gitlab": {
+		server: "https://gitlab.com",
+		api:    func(server string) string { return server + "/api/v4" },
+		clone:  cloneAt(""),
+		commit: func(org, repo, rev string) string {
+			return "/projects/" + url.PathEscape(org+"/"+repo) + "/repository/commits/" + url.PathEscape(rev)
+		},
+		id: field("id"),
+		file: func(org, repo, path, commit string) string {
+			return "/projects/" + url.PathEscape(org+"/"+repo) + "/repository/files/" + url.PathEscape(path) + "/raw?ref=" + url.QueryEscape(commit)
+		},
+		login: func(h http.Header, token string) { h.Set("Private-Token", token) },
+	},
+	"gitea": {
+		server: "https://gitea.com",
+		api:    func(server string) string { return server + "/api/v1" },
+		clone:  cloneAt(""),
+		commit: func(org, repo, rev string) string {
+			return "/repos/" + escape(org, repo) + "/commits?limit=1&stat=false&verification=false&files=false&sha=" + url.QueryEscape(rev)
+		},
+		id: first("", "sha"),
+		file: func(org, repo, path, commit string) string {
+			return "/repos/" + escape(org, repo) + "/raw/" + escape(path) + "?ref=" + url.QueryEscape(commit)
+		},
+		login: func(h http.Header, token string) { h.Set("Authorization", "token "+token) },
+	},
+	"bitbucketserver": {
+		api:   func(server string) string { return server + "/rest/api/1.0" },
+		clone: cloneAt("/scm"),
+		commit: func(org, repo, rev string) string {
+			return "/projects/" + escape(org) + "/repos/" + escape(repo) + "/commits?limit=1&until=" + url.QueryEscape(rev)
+		},
+		id: first("values", "id"),
+		file: func(org, repo, path, commit string) string {
+			return "/projects/" + escape(org) + "/repos/" + escape(repo) + "/raw/" + escape(path) + "?at=" + url.QueryEscape(commit)
+		},
+		login: bearer,
+	},
+	"bitbucketcloud": {
+		server: "https://bitbucket.org",
+		api: func(server string) string {
+			if server == "https://bitbucket.org" {
+				return "https://api.bitbucket.org/2.0"
+			}
+			return server + "/2.0"
+		},
+		clone: cloneAt(""),
+		commit: func(org, repo, rev string) string {
+			return "/repositories/" + escape(org, repo) + "/commits?pagelen=1&include=" + url.QueryEscape(rev)
+		},
+		id: first("values", "hash"),
+		file: func(org, repo, path, commit string) string {
+			return "/repositories/" + escape(org, repo) + "/src/" + commit + "/" + escape(path)
+		},
+		login: func(h http.Header, token string) {
+			if user, password, ok := strings.Cut(token, ":"); ok {
+				h.Set("Authorization", basic(user, password))
+				return
+			}
+			bearer(h, token)
+		},
+	},
+}
+
+func bearer(h http.Header, token string) { h.Set("Authorization", "Bearer "+token) }
+
+func cloneAt(prefix string) func(server, org, repo string) string {
+	return func(server, org, repo string) string { return server + prefix + "/" + org + "/" + repo + ".git" }
+}
+
+// escape escapes the parts of paths and joins them.
+func escape(paths ...string) string {
+	var out []string
+	for _, p := range paths {
+		for part := range strings.SplitSeq(p, "/") {
+			out = append(out, url.PathEscape(part))
+		}
+	}
+	return strings.Join(out, "/")
+}
+
+var errNoCommit = errors.New("the answer names no commit")
+
+func field(name string) func([]byte) (string, error) {
+	return func(body []byte) (string, error) {
+		var v map[string]json.RawMessage
+		if err := json.Unmarshal(body, &v); err != nil {
+			return "", errNoCommit
+		}
+		var id string
+		if err := json.Unmarshal(v[name], &id); err != nil || !isObjectID(id) {
+			return "", errNoCommit
+		}
+		return id, nil
+	}
+}
+
+// first reads a field of the first element of a list, which is the answer itself or one of its fields.
+func first(list, name string) func([]byte) (string, error) {
+	return func(body []byte) (string, error) {
+		if list != "" {
+			var v map[string]json.RawMessage
+			if err := json.Unmarshal(body, &v); err != nil {
+				return "", errNoCommit
+			}
+			body = v[list]
+		}
+		var items []json.RawMessage
+		if err := json.Unmarshal(body, &items); err != nil || len(items) == 0 {
+			return "", errNoCommit
+		}
+		return field(name)(items[0])
+	}
+}
+
+// throughAPI reads through a provider's API.
+func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
+	s, err := choose(r.Config, r.Get("configKey"), "")
+	if err != nil {
+		return nil, err
+	}
+	if s.Config[keySigners] != "" {
+		return nil, resolve.Errorf(resolve.ReasonVerification, "repo: signatures are required and can be checked only with url")
+	}
+	org, repo := orDefault(r.Get("org"), s.Config[keyDefaultOrg]), r.Get("repo")
+	if org == "" {
+		return nil, resolve.Errorf(resolve.ReasonInvalid, "org: is missing, and the configuration has no default-org")
+	}
+	if err := checkOrg(org); err != nil {
+		return nil, invalid("org", err)
+	}
+	revision := orDefault(r.Get("revision"), s.or(keyDefaultRevision, "main"))
+	path, err := cleanPath(r.Get("pathInRepo"))
+	if err != nil {
+		return nil, err
+	}
+	a, err := g.api(ctx, r, s)
+	if err != nil {
+		return nil, err
+	}
+	clone := a.provider.clone(a.server, org, repo)
+	parsed, err := parseRepository(clone)
+	if err != nil {
+		return nil, err
+	}
+	allowed, err := g.policy(r.Config, s)
+	if err != nil {
+		return nil, err
+	}
+	f := fetched{namespace: r.Namespace, repository: parsed.canonical()}
+	if err := allowed(f); err != nil {
+		return nil, err
+	}
+	id := revision
+	if !isObjectID(revision) {
+		body, err := a.get(ctx, a.provider.commit(org, repo, revision), a.provider.accept[0], 4<<20)
+		if err != nil {
+			return nil, a.explain(err, f.repository, fmt.Sprintf("revision %q", revision))
+		}
+		if id, err = a.provider.id(body); err != nil {
+			return nil, resolve.Errorf(resolve.ReasonFailed, "%s: what the server answers names no commit; is scmType right?", f.repository)
+		}
+	}
+	f.revisions, f.path = []string{revision, id}, path
+	if err := allowed(f); err != nil {
+		return nil, err
+	}
+	data, err := a.get(ctx, a.provider.file(org, repo, path, id), a.provider.accept[1], g.options.Limits.FileBytes)
+	if errors.Is(err, errTooMuch) {
+		return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has more than the %d bytes that are allowed", path, g.options.Limits.FileBytes)
+	}
+	if err != nil {
+		return nil, a.explain(err, f.repository, fmt.Sprintf("%q in commit %s", path, id))
+	}
+	more := map[string]string{resolve.AnnotationPrefix + "org": org, resolve.AnnotationPrefix + "repo": repo}
+	return resource(data, id, r.Get("pathInRepo"), clone, revision, more), nil
+}
+
+// cleanPath takes . and .. out of a path.
+func cleanPath(p string) (string, error) {
+	var out []string
+	for c := range strings.SplitSeq(p, "/") {
+		switch c {
+		case "", ".":
+		case "..":
+			if len(out) == 0 {
+				return "", resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q leaves the repository", p)
+			}
+			out = out[:len(out)-1]
+		default:
+			out = append(out, c)
+		}
+	}
+	if len(out) == 0 {
+		return "", resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q names no file", p)
+	}
+	return strings.Join(out, "/"), nil
+}
+
+// api is a server's API, with the token for it.
+type api struct {
+	provider provider
+	server   string
+	token    string
+	client   *http.Client
+	resolver *Resolver
+}
+
+// api finds the server and the token. The operator's token goes to the operator's server only, spoken to as the operator
+// says: a requester who chooses either brings a token of their own.
+func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*api, error) {
+	ownType := s.or(keySCMType, defaultProvider)
+	kind := orDefault(r.Get("scmType"), ownType)
+	p, ok := providers[kind]
+	if !ok {
+		return nil, invalid("scmType", checkSCMType(kind))
+	}
+	own := strings.TrimRight(s.or(keyServerURL, providers[ownType].server), "/")
+	server := strings.TrimRight(r.Get("serverURL"), "/")
+	if server == "" {
+		server = own
+		if kind != ownType {
+			server = p.server
+		}
+	}
+	if server == "" {
+		return nil, resolve.Errorf(resolve.ReasonInvalid, "serverURL: %s has no public server; name yours", kind)
+	}
+	if err := checkServerURL(server); err != nil {
+		return nil, invalid("serverURL", err)
+	}
+	operators := server == own && kind == ownType
+	guard, purpose := g.options.Guard, "api"
+	if !operators && server != p.server {
+		guard, purpose = g.options.RequesterGuard, "chosen"
+	}
+	a := &api{provider: p, server: server, resolver: g}
+	var err error
+	switch {
+	case r.Get("token") != "":
+		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), orDefault(r.Get("tokenKey"), "token"))
+	case operators && s.Config[keyAPISecret] != "":
+		a.token, err = secretValue(ctx, r, s.or(keyAPISecretNS, "default"), s.Config[keyAPISecret], s.or(keyAPISecretKey, "token"))
+	case !operators && r.Get("serverURL") != "":
+		err = resolve.Errorf(resolve.ReasonForbidden, "serverURL: a server of your own choice needs a token of your own; name its Secret in token")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a.token != "" && strings.HasPrefix(server, "http:") && s.Config[keyPlain] != "true" {
+		return nil, resolve.Errorf(resolve.ReasonForbidden, "serverURL: a token is not sent over http without TLS; use https")
+	}
+	t, err := g.transport(s.network(guard), purpose)
+	if err != nil {
+		return nil, err
+	}
+	a.client = &http.Client{Transport: t, CheckRedirect: followSafely}
+	return a, nil
+}
+
+// get asks the API. The path is escaped.
+func (a *api) get(ctx context.Context, path, accept string, most int64) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.provider.api(a.server)+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "sluice")
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
+	if a.token != "" {
+		a.provider.login(req.Header, a.token)
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, &statusError{resp.StatusCode, retryAfter(resp.Header, a.resolver.options.Clock.Now())}
+	}
+	if resp.ContentLength > most {
+		return nil, errTooMuch
+	}
+	body, err := limit.ReadAll(resp.Body, most)
+	if errors.Is(err, limit.ErrTooLarge) {
+		err = errTooMuch
+	}
+	return body, err
+}
+
+func (a *api) explain(err error, where, what string) error {
+	var status *statusError
+	if errors.As(err, &status) && (status.code == http.StatusNotFound || status.code == http.StatusUnprocessableEntity) {
+		e := resolve.Errorf(resolve.ReasonNotFound, "%s: there is no %s, or the token may not read it", where, what)
+		e.Err = err
+		return e
+	}
+	return explain(err, where)
+}

@@ -1,0 +1,408 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha1"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"sluice.dev/resolve"
+)
+
+// sshCredential is how one logs in by SSH.
+type sshCredential struct {
+	key, passphrase []byte
+	password        string
+	knownHosts      []byte
+}
+
+// sshRemote runs git-upload-pack through SSH. One connection serves many requests, and is closed when it is idle.
+type sshRemote struct {
+	repo  repository
+	guard Guard
+	cred  sshCredential
+
+	mu     sync.Mutex
+	client *ssh.Client
+	users  int
+	idle   *time.Timer
+}
+
+const sshIdle = 30 * time.Second
+
+// hostKeyError says that the server is not who it should be.
+type hostKeyError struct{ why string }
+
+func (e *hostKeyError) Error() string { return e.why }
+
+func (s *sshRemote) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop()
+}
+
+func (s *sshRemote) drop() {
+	if s.client != nil {
+		s.client.Close()
+		s.client = nil
+	}
+}
+
+// connect returns a connection that is up, and what gives it back.
+func (s *sshRemote) connect(ctx context.Context) (*ssh.Client, error) {
+	s.mu.Lock()
+	if s.client != nil {
+		defer s.mu.Unlock()
+		s.use()
+		return s.client, nil
+	}
+	s.mu.Unlock()
+	c, err := s.handshake(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client != nil {
+		c.Close()
+	} else {
+		s.client = c
+	}
+	s.use()
+	return s.client, nil
+}
+
+func (s *sshRemote) use() {
+	s.users++
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+}
+
+func (s *sshRemote) unuse(c *ssh.Client, broken bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users--
+	if broken && s.client == c {
+		s.drop()
+	}
+	if s.users == 0 {
+		s.idle = time.AfterFunc(sshIdle, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.users == 0 {
+				s.drop()
+			}
+		})
+	}
+}
+
+func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
+	config := &ssh.ClientConfig{User: s.repo.user, ClientVersion: "SSH-2.0-sluice"}
+	if config.User == "" {
+		config.User = "git"
+	}
+	if len(s.cred.key) > 0 {
+		var signer ssh.Signer
+		var err error
+		if len(s.cred.passphrase) > 0 {
+			signer, err = ssh.ParsePrivateKeyWithPassphrase(s.cred.key, s.cred.passphrase)
+		} else {
+			signer, err = ssh.ParsePrivateKey(s.cred.key)
+		}
+		if err != nil {
+			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: the SSH private key in the Secret cannot be read", s.repo.canonical())
+		}
+		config.Auth = append(config.Auth, ssh.PublicKeys(signer))
+	}
+	if s.cred.password != "" {
+		config.Auth = append(config.Auth, ssh.Password(s.cred.password))
+	}
+	hosts, err := parseKnownHosts(s.cred.knownHosts)
+	if err != nil {
+		return nil, err
+	}
+	name := knownHostName(s.repo.host, s.repo.port)
+	config.HostKeyAlgorithms = hosts.algorithms(name)
+	if len(config.HostKeyAlgorithms) == 0 {
+		return nil, &hostKeyError{fmt.Sprintf("known_hosts has no key for %s; add the line that ssh-keyscan prints, after checking it", name)}
+	}
+	config.HostKeyCallback = func(_ string, _ net.Addr, key ssh.PublicKey) error { return hosts.check(name, key) }
+
+	conn, err := dial(ctx, s.guard, net.JoinHostPort(s.repo.host, s.repo.port))
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	c, chans, reqs, err := ssh.NewClientConn(conn, s.repo.host, config)
+	if !stop() && ctx.Err() != nil {
+		conn.Close()
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		conn.Close()
+		var host *hostKeyError
+		if errors.As(err, &host) {
+			return nil, host
+		}
+		if strings.Contains(err.Error(), "unable to authenticate") {
+			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: the server refuses the SSH key or password, or none was given", s.repo.canonical())
+		}
+		return nil, err
+	}
+	return ssh.NewClient(c, chans, reqs), nil
+}
+
+// upload is a git-upload-pack that runs on the server.
+type upload struct {
+	io.Reader
+	session *ssh.Session
+	stdin   io.WriteCloser
+	stderr  *boundedBuffer
+	finish  func()
+}
+
+func (u *upload) Close() error {
+	u.finish()
+	return nil
+}
+
+// start runs git-upload-pack.
+func (s *sshRemote) start(ctx context.Context) (*upload, error) {
+	for attempt := 0; ; attempt++ {
+		client, err := s.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		// A request to a server that hangs ends only with its connection.
+		stop := context.AfterFunc(ctx, func() { client.Close() })
+		u, err := s.open(client)
+		if err == nil {
+			var once sync.Once
+			u.finish = func() {
+				once.Do(func() {
+					u.session.Close()
+					canceled := !stop()
+					s.unuse(client, canceled)
+				})
+			}
+			return u, nil
+		}
+		stop()
+		s.unuse(client, true)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		// The connection may have been closed while it was idle.
+		if attempt > 0 {
+			return nil, err
+		}
+	}
+}
+
+func (s *sshRemote) open(client *ssh.Client) (*upload, error) {
+	session, err := client.NewSession()
+	if err != nil {
+		return nil, err
+	}
+	u := &upload{session: session, stderr: &boundedBuffer{left: 4096}}
+	session.Stderr = u.stderr
+	// A server that does not take the variable answers in version 0, which is understood as well.
+	_ = session.Setenv("GIT_PROTOCOL", "version=2")
+	if u.stdin, err = session.StdinPipe(); err == nil {
+		if u.Reader, err = session.StdoutPipe(); err == nil {
+			// Addresses with quotes in their path have been refused.
+			err = session.Start("git-upload-pack '" + s.repo.path + "'")
+		}
+	}
+	if err != nil {
+		session.Close()
+		return nil, err
+	}
+	return u, nil
+}
+
+func (s *sshRemote) advertise(ctx context.Context) (io.ReadCloser, error) {
+	u, err := s.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return u.checked()
+}
+
+// checked waits for the first byte, or tells what the server wrote to standard error.
+func (u *upload) checked() (io.ReadCloser, error) {
+	var first [1]byte
+	if _, err := io.ReadFull(u.Reader, first[:]); err != nil {
+		u.session.Wait()
+		u.Close()
+		if text := u.stderr.Bytes(); len(text) > 0 {
+			if bytes.Contains(bytes.ToLower(text), []byte("not")) && bytes.Contains(bytes.ToLower(text), []byte("repository")) {
+				return nil, &statusError{code: 404}
+			}
+			return nil, newRemoteError(text)
+		}
+		return nil, noEOF(err)
+	}
+	u.Reader = io.MultiReader(bytes.NewReader(first[:]), u.Reader)
+	return u, nil
+}
+
+func (s *sshRemote) request(ctx context.Context, body []byte, _ bool) (io.ReadCloser, error) {
+	u, err := s.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := u.checked(); err != nil {
+		return nil, err
+	}
+	// What git-upload-pack says at first is known.
+	p := newPackets(u.Reader, maxAdvertisement)
+	for {
+		kind, _, err := p.next()
+		if err != nil {
+			u.Close()
+			return nil, noEOF(err)
+		}
+		if kind == packetFlush {
+			break
+		}
+	}
+	u.Reader = p.r
+	if _, err := u.stdin.Write(body); err != nil {
+		u.Close()
+		return nil, err
+	}
+	u.stdin.Close()
+	return u, nil
+}
+
+// boundedBuffer keeps the beginning of what is written to it.
+type boundedBuffer struct {
+	mu   sync.Mutex
+	buf  []byte
+	left int
+}
+
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := min(len(p), b.left)
+	b.buf, b.left = append(b.buf, p[:n]...), b.left-n
+	return len(p), nil
+}
+
+func (b *boundedBuffer) Bytes() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.buf)
+}
+
+// knownHosts are the lines of a known_hosts file, see sshd(8).
+type knownHosts []knownHost
+
+type knownHost struct {
+	revoked  bool
+	patterns []string
+	key      ssh.PublicKey
+}
+
+func parseKnownHosts(file []byte) (knownHosts, error) {
+	var hosts knownHosts
+	if len(file) > 1<<20 {
+		return nil, resolve.Errorf(resolve.ReasonDenied, "known_hosts is larger than 1 MiB")
+	}
+	for rest := file; ; {
+		marker, patterns, key, _, next, err := ssh.ParseKnownHosts(rest)
+		if errors.Is(err, io.EOF) {
+			return hosts, nil
+		}
+		if err != nil {
+			return nil, resolve.Errorf(resolve.ReasonDenied, "known_hosts cannot be read: a line is not host, type and key")
+		}
+		rest = next
+		if marker == "cert-authority" {
+			continue
+		}
+		hosts = append(hosts, knownHost{marker == "revoked", patterns, key})
+	}
+}
+
+func knownHostName(host, port string) string {
+	if port == "22" {
+		return host
+	}
+	return "[" + host + "]:" + port
+}
+
+func (h knownHost) matches(name string) bool {
+	matched := false
+	for _, p := range h.patterns {
+		if hash, ok := strings.CutPrefix(p, "|1|"); ok {
+			salt64, sum64, _ := strings.Cut(hash, "|")
+			salt, err1 := base64.StdEncoding.DecodeString(salt64)
+			sum, err2 := base64.StdEncoding.DecodeString(sum64)
+			mac := hmac.New(sha1.New, salt)
+			mac.Write([]byte(name))
+			matched = matched || (err1 == nil && err2 == nil && hmac.Equal(mac.Sum(nil), sum))
+			continue
+		}
+		negated := strings.HasPrefix(p, "!")
+		p = strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(p, "!"), "[", "\\["), "]", "\\]")
+		if ok, err := path.Match(strings.ToLower(p), name); ok && err == nil {
+			if negated {
+				return false
+			}
+			matched = true
+		}
+	}
+	return matched
+}
+
+// algorithms lists those of the keys that are known for a host: others would be asked for in vain.
+func (hosts knownHosts) algorithms(name string) []string {
+	var out []string
+	for _, h := range hosts {
+		if h.revoked || !h.matches(name) {
+			continue
+		}
+		types := []string{h.key.Type()}
+		if h.key.Type() == ssh.KeyAlgoRSA {
+			types = []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
+		}
+		for _, t := range types {
+			if !slices.Contains(out, t) {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
+}
+
+func (hosts knownHosts) check(name string, key ssh.PublicKey) error {
+	known := false
+	for _, h := range hosts {
+		if !bytes.Equal(h.key.Marshal(), key.Marshal()) {
+			continue
+		}
+		if h.revoked {
+			return &hostKeyError{fmt.Sprintf("known_hosts says that the key of %s is revoked", name)}
+		}
+		known = known || h.matches(name)
+	}
+	if !known {
+		return &hostKeyError{fmt.Sprintf("the server's key is not the one that known_hosts has for %s", name)}
+	}
+	return nil
+}

@@ -1,0 +1,353 @@
+package git
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// store keeps mirrors on disk: one bare repository for each repository and credential. It is a cache: whatever is found
+// damaged or half written is thrown away.
+type store struct {
+	root  string
+	limit int64
+	lock  *os.File
+	// salt keeps the names of folders from telling anything of credentials.
+	salt  []byte
+	files *catfiles
+	index *indexer
+	// create makes a file for a pack.
+	create func(name string) (*os.File, error)
+
+	mu      sync.Mutex
+	mirrors map[string]*mirror
+	use     uint64
+}
+
+const (
+	lockFile   = "lock"
+	saltFile   = "salt"
+	trashGlob  = "trash-*"
+	mirrorsDir = "mirrors"
+	maxMirrors = 4096
+)
+
+// openStore opens the folder, which belongs to one process at a time.
+func openStore(root string, limit int64, files *catfiles, index *indexer) (s *store, err error) {
+	if root, err = filepath.Abs(root); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(root, mirrorsDir), 0o700); err != nil {
+		return nil, fmt.Errorf("the folder for mirrors cannot be made: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(root, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			lock.Close()
+		}
+	}()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, fmt.Errorf("the folder %s is in use by another process; give each its own", root)
+	}
+	s = &store{
+		root: root, limit: limit, lock: lock, files: files, index: index, mirrors: map[string]*mirror{},
+		create: func(name string) (*os.File, error) {
+			return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		},
+	}
+	if s.salt, err = os.ReadFile(filepath.Join(root, saltFile)); err != nil || len(s.salt) != 32 {
+		s.salt = make([]byte, 32)
+		if _, err := rand.Read(s.salt); err != nil {
+			return nil, err
+		}
+		// What another salt named cannot be found again.
+		if err := os.RemoveAll(filepath.Join(root, mirrorsDir)); err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(filepath.Join(root, mirrorsDir), 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(root, saltFile), s.salt, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.recover()
+}
+
+// recover takes stock of what is there, and removes what a crash left.
+func (s *store) recover() error {
+	trash, _ := filepath.Glob(filepath.Join(s.root, trashGlob))
+	for _, t := range trash {
+		os.RemoveAll(t)
+	}
+	entries, err := os.ReadDir(filepath.Join(s.root, mirrorsDir))
+	if err != nil {
+		return err
+	}
+	type found struct {
+		m    *mirror
+		used time.Time
+	}
+	var all []found
+	for _, e := range entries {
+		dir := filepath.Join(s.root, mirrorsDir, e.Name())
+		format, err := os.ReadFile(filepath.Join(dir, "format"))
+		if err != nil || !e.IsDir() {
+			os.RemoveAll(dir)
+			continue
+		}
+		m := &mirror{store: s, key: e.Name(), dir: dir, format: string(format)}
+		var used time.Time
+		filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return nil
+			}
+			if strings.HasPrefix(d.Name(), "incoming-") || strings.HasPrefix(d.Name(), "tmp_") {
+				os.RemoveAll(p)
+				if d.IsDir() {
+					return fs.SkipDir
+				}
+				return nil
+			}
+			if info, err := d.Info(); err == nil {
+				m.size += onDisk(info.Size())
+				if info.ModTime().After(used) {
+					used = info.ModTime()
+				}
+			}
+			return nil
+		})
+		all = append(all, found{m, used})
+	}
+	slices.SortFunc(all, func(a, b found) int { return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.m.key, b.m.key)) })
+	for _, f := range all {
+		s.use++
+		f.m.lastUse = s.use
+		s.mirrors[f.m.key] = f.m
+	}
+	s.evict(s.limit)
+	return nil
+}
+
+// onDisk is about what a file of that size takes.
+func onDisk(size int64) int64 { return (size + 4095) &^ 4095 }
+
+func (s *store) close() error {
+	s.files.forget("")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.mirrors {
+		if m.remote != nil {
+			m.remote.close()
+		}
+	}
+	return s.lock.Close()
+}
+
+// name makes a folder's name of what a mirror is for.
+func (s *store) name(parts ...string) string {
+	mac := hmac.New(sha256.New, s.salt)
+	for _, p := range parts {
+		fmt.Fprintf(mac, "%d:%s,", len(p), p)
+	}
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// acquire returns the mirror, which is not evicted until it is released. connect is asked for a way to the repository if
+// there is none yet.
+func (s *store) acquire(key string, connect func() (remote, error)) (*mirror, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.mirrors[key]
+	if m == nil {
+		m = &mirror{store: s, key: key, dir: filepath.Join(s.root, mirrorsDir, key)}
+		s.mirrors[key] = m
+	}
+	if m.remote == nil {
+		r, err := connect()
+		if err != nil {
+			return nil, err
+		}
+		m.remote = r
+		m.session = &session{remote: r}
+	}
+	s.use++
+	m.lastUse = s.use
+	m.users++
+	return m, nil
+}
+
+func (s *store) release(m *mirror) {
+	s.mu.Lock()
+	m.users--
+	gone := m.discarded && m.users == 0
+	if m.users == 0 && !gone && !m.exists() {
+		// Nothing came of it; whoever asks for addresses that are none shall not fill the memory.
+		delete(s.mirrors, m.key)
+		m.remote.close()
+	}
+	s.mu.Unlock()
+	if gone {
+		s.remove(m)
+	}
+	s.evict(s.limit)
+}
+
+// discard takes a damaged mirror out: who comes next gets a new one. The last user removes it.
+func (s *store) discard(m *mirror) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.discarded {
+		return
+	}
+	m.discarded = true
+	delete(s.mirrors, m.key)
+	trash := filepath.Join(s.root, fmt.Sprintf("trash-%s-%d", m.key[:16], m.lastUse))
+	if os.Rename(m.dir, trash) == nil {
+		s.files.forget(m.dir)
+		m.trash = trash
+	}
+}
+
+// remove deletes what discard has put aside.
+func (s *store) remove(m *mirror) {
+	s.files.forget(m.dir)
+	if m.remote != nil {
+		m.remote.close()
+	}
+	if m.trash != "" {
+		os.RemoveAll(m.trash)
+	}
+}
+
+// evict removes mirrors that nobody uses, the least recently used first, until the rest fits.
+func (s *store) evict(limit int64) {
+	for {
+		s.mu.Lock()
+		var total int64
+		var oldest *mirror
+		for _, m := range s.mirrors {
+			total += m.bytes()
+			if m.users == 0 && (oldest == nil || m.lastUse < oldest.lastUse) {
+				oldest = m
+			}
+		}
+		count := len(s.mirrors)
+		s.mu.Unlock()
+		if total <= limit && count <= maxMirrors || oldest == nil {
+			return
+		}
+		s.mu.Lock()
+		unused := oldest.users == 0
+		s.mu.Unlock()
+		if !unused {
+			continue
+		}
+		s.discard(oldest)
+		s.mu.Lock()
+		unused = oldest.users == 0
+		s.mu.Unlock()
+		if unused {
+			s.remove(oldest)
+		}
+	}
+}
+
+// receive stores a pack: fill writes it, then it is indexed and moved to the mirror's objects. Nothing of a failure stays. thin: the
+// pack may build on what the mirror has.
+func (s *store) receive(ctx context.Context, m *mirror, thin bool, fill func(f *os.File) error) error {
+	staging, err := os.MkdirTemp(m.dir, "incoming-")
+	if err != nil {
+		return diskError(err)
+	}
+	defer os.RemoveAll(staging)
+	pack := filepath.Join(staging, "pack-"+rand.Text()+".pack")
+	f, err := s.create(pack)
+	if err != nil {
+		return diskError(err)
+	}
+	err = fill(f)
+	var head [12]byte
+	n, _ := f.ReadAt(head[:], 0)
+	info, statErr := f.Stat()
+	if err = cmp.Or(err, statErr, f.Close()); err != nil {
+		return diskError(err)
+	}
+	if n < 12 || string(head[:4]) != "PACK" {
+		return errGarbage
+	}
+	count := int64(head[8])<<24 | int64(head[9])<<16 | int64(head[10])<<8 | int64(head[11])
+	if count == 0 {
+		return nil
+	}
+	if count <= 64 && info.Size() < 8<<20 {
+		// Many packs are slow to look into; a few objects are better loose.
+		if err := s.index.unpack(ctx, m.dir, pack); err != nil {
+			return err
+		}
+		m.grow(info.Size() + count*4096)
+		return nil
+	}
+	from := staging
+	if thin {
+		from = filepath.Join(staging, "pack")
+		err = os.Mkdir(from, 0o700)
+		if err == nil {
+			err = s.index.complete(ctx, m.dir, staging, pack)
+		}
+	} else {
+		err = s.index.index(ctx, m.dir, pack)
+	}
+	if err != nil {
+		return diskError(err)
+	}
+	return s.adopt(m, from)
+}
+
+// adopt moves packs with their indexes from a folder to the mirror.
+func (s *store) adopt(m *mirror, from string) error {
+	packs, err := filepath.Glob(filepath.Join(from, "pack-*.pack"))
+	if err != nil {
+		return err
+	}
+	var size int64
+	for _, pack := range packs {
+		// The index last: git looks for packs by it.
+		for _, name := range []string{pack, strings.TrimSuffix(pack, ".pack") + ".idx"} {
+			info, err := os.Stat(name)
+			if err != nil {
+				return err
+			}
+			size += onDisk(info.Size())
+			if err := os.Rename(name, filepath.Join(m.dir, "objects", "pack", filepath.Base(name))); err != nil {
+				return diskError(err)
+			}
+		}
+	}
+	m.grow(size)
+	return nil
+}
+
+// diskError makes out whether the disk is full.
+func diskError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: %w", errDiskFull, err)
+	}
+	return err
+}

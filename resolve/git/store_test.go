@@ -1,0 +1,289 @@
+package git
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sluice.dev/resolve"
+)
+
+func TestPolicy(t *testing.T) {
+	s := newServer(t, false)
+	o := newOrigin(t, s.root, "team/r.git", map[string]string{"task.yaml": "kind: Task\n", "secret/x.yaml": "x\n", "link.yaml": "->secret/x.yaml"})
+	newOrigin(t, s.root, "other.git", someFiles)
+	id := o.commit("main", map[string]string{"y": "y"})
+	o.commit("dev", map[string]string{"task.yaml": "dev\n"})
+	host := strings.TrimPrefix(s.url, "http://")
+	const allowed = ""
+	for _, c := range []struct {
+		name, policy, url, revision, path string
+		reason                            resolve.Reason
+	}{
+		{"empty", "", "team/r.git", "main", "task.yaml", allowed},
+		{"allowed repository", "allow: [{repository: 'HOST/team/*'}]", "team/r.git", "main", "task.yaml", allowed},
+		{"without .git and in capitals", "allow: [{repository: 'HOST/TEAM/r'}]", "team/r", "main", "task.yaml", allowed},
+		{"pattern is anchored", "allow: [{repository: 'HOST/team'}]", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
+		{"pattern is no regular expression", "allow: [{repository: '.*'}]", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
+		{"star is no slash", "allow: [{repository: 'HOST/*'}]", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
+		{"two stars are", "allow: [{repository: 'HOST/**'}]", "team/r.git", "main", "task.yaml", allowed},
+		{"denied repository", "deny: [{repository: 'HOST/team/**'}]", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
+		{"another is not denied", "deny: [{repository: 'HOST/team/**'}]", "other.git", "main", "task.yaml", allowed},
+		{"denied before allowed", "{allow: [{}], deny: [{path: task.yaml}]}", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
+		{"allowed revision", "allow: [{revision: main}]", "team/r.git", "main", "task.yaml", allowed},
+		{"allowed revision by its full name", "allow: [{revision: main}]", "team/r.git", "refs/heads/main", "task.yaml", allowed},
+		{"another revision", "allow: [{revision: main}]", "team/r.git", "dev", "task.yaml", resolve.ReasonForbidden},
+		{"denied revision by another name", "deny: [{revision: dev}]", "team/r.git", "heads/dev", "task.yaml", resolve.ReasonForbidden},
+		{"allowed commits only", "allow: [{revision: '" + id[:4] + "*'}]", "team/r.git", "main", "task.yaml", allowed},
+		{"allowed path", "allow: [{path: /task.yaml}]", "team/r.git", "main", "./task.yaml", allowed},
+		{"another path", "allow: [{path: '*.yaml'}]", "team/r.git", "main", "secret/x.yaml", resolve.ReasonForbidden},
+		{"a link to a denied path", "deny: [{path: 'secret/**'}]", "team/r.git", "main", "link.yaml", resolve.ReasonForbidden},
+		{"a denied path in a directory", "deny: [{path: 'secret/**'}]", "team/r.git", "main", "secret", resolve.ReasonForbidden},
+		{"a namespace's own", "namespaces: {ns: {deny: [{}]}}", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
+		{"another namespace's", "namespaces: {other: {deny: [{}]}}", "team/r.git", "main", "task.yaml", allowed},
+		{"namespace does not widen", "{deny: [{}], namespaces: {ns: {allow: [{}]}}}", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
+		{"one that cannot be read", "allows: []", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newResolver(t, nil)
+			r := ask(nil, "url", s.url+"/"+c.url, "revision", c.revision, "pathInRepo", c.path, ":policy", strings.ReplaceAll(c.policy, "HOST", host))
+			if c.reason != allowed {
+				wantReason(t, g, r, c.reason)
+				return
+			}
+			if _, err := g.Resolve(deadline(t), r); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestFolderBelongsToOneProcess(t *testing.T) {
+	g := newResolver(t, nil)
+	if _, err := New(context.Background(), g.options); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestMirrorsSurviveRestartsAndCrashes(t *testing.T) {
+	s := newServer(t, false)
+	o := newOrigin(t, s.root, "r.git", someFiles)
+	id := runGit(t, o.dir, nil, "rev-parse", "main")
+	dir := t.TempDir()
+	options := Options{Dir: dir, Guard: &loopback{}, Clock: systemClock{}}
+	open := func() *Resolver {
+		g, err := New(context.Background(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	r := ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml", "revision", id)
+	g := open()
+	wantData(t, g, r, "kind: Task\n")
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mirror := one(t, filepath.Join(dir, "mirrors", "*"))
+	for _, p := range []string{"incoming-1/pack-x.pack", "objects/pack/tmp_pack_1", "objects/ab/tmp_obj_1"} {
+		write(t, filepath.Join(mirror, p), "half")
+	}
+	write(t, filepath.Join(dir, "trash-new-1", "HEAD"), "x")
+	write(t, filepath.Join(dir, "mirrors", "half", "HEAD"), "x")
+	before := s.requests.Load()
+	g = open()
+	wantData(t, g, r, "kind: Task\n")
+	if n := s.requests.Load() - before; n != 0 {
+		t.Errorf("%d requests for what is in the mirror", n)
+	}
+	if l := leftovers(t, g); len(l) > 0 {
+		t.Errorf("left over: %v", l)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "mirrors", "half")); err == nil {
+		t.Error("half a mirror is still there")
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	// A mirror that is damaged is replaced, whatever is damaged.
+	for _, damage := range []string{"", "x", strings.Repeat("\x00", 100)} {
+		files, _ := filepath.Glob(filepath.Join(mirror, "objects", "*", "*"))
+		if len(files) == 0 {
+			t.Fatal("no objects")
+		}
+		for _, f := range files {
+			if err := os.Chmod(f, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			write(t, f, damage)
+		}
+		g = open()
+		wantData(t, g, r, "kind: Task\n")
+		if l := leftovers(t, g); len(l) > 0 {
+			t.Errorf("left over: %v", l)
+		}
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(mirror, "HEAD"), "")
+	g = open()
+	defer g.Close()
+	wantData(t, g, r, "kind: Task\n")
+}
+
+func one(t *testing.T, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%d files like %s", len(found), pattern)
+	}
+	return found[0]
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKilledProcess runs itself as another process that fetches and hangs, kills it, and goes on in its folder.
+func TestKilledProcess(t *testing.T) {
+	if dir := os.Getenv("SLUICE_TEST_FETCH_DIR"); dir != "" {
+		g := newResolver(t, func(o *Options) { o.Dir = dir })
+		fmt.Println("started")
+		g.Resolve(deadline(t), ask(nil, "url", os.Getenv("SLUICE_TEST_FETCH_URL"), "pathInRepo", "task.yaml"))
+		return
+	}
+	s := newServer(t, false)
+	newOrigin(t, s.root, "r.git", someFiles)
+	arrived := make(chan struct{}, 1)
+	var mu sync.Mutex
+	requests := 0
+	s.set(func(w http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		requests++
+		n := requests
+		mu.Unlock()
+		if n != 3 {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
+		w.Write([]byte("000dpackfile\n0009\x01PACK"))
+		w.(http.Flusher).Flush()
+		arrived <- struct{}{}
+		<-r.Context().Done()
+		return true
+	})
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledProcess$")
+	cmd.Env = append(os.Environ(), "SLUICE_TEST_FETCH_DIR="+dir, "SLUICE_TEST_FETCH_URL="+s.url+"/r.git")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	<-arrived
+	incoming := filepath.Join(dir, "mirrors", "*", "incoming-*")
+	until(t, func() bool { f, _ := filepath.Glob(incoming); return len(f) == 1 })
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	g := newResolver(t, func(o *Options) { o.Dir = dir })
+	if l := leftovers(t, g); len(l) > 0 {
+		t.Errorf("left over: %v", l)
+	}
+	wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
+}
+
+func TestMirrorsAreEvictedByUse(t *testing.T) {
+	s := newServer(t, false)
+	var ids []string
+	for i := range 4 {
+		o := newOrigin(t, s.root, fmt.Sprintf("r%d.git", i), map[string]string{"task.yaml": fmt.Sprintf("n: %d\n", i)})
+		ids = append(ids, runGit(t, o.dir, nil, "rev-parse", "main"))
+	}
+	g := newResolver(t, nil)
+	get := func(i int) int64 {
+		t.Helper()
+		before := s.requests.Load()
+		wantData(t, g, ask(nil, "url", fmt.Sprintf("%s/r%d.git", s.url, i), "pathInRepo", "task.yaml", "revision", ids[i]), fmt.Sprintf("n: %d\n", i))
+		return s.requests.Load() - before
+	}
+	get(0)
+	var each int64
+	for _, m := range g.store.mirrors {
+		each = m.bytes()
+	}
+	g.store.limit = 3*each + each/2
+	get(1)
+	get(2)
+	get(0)
+	get(3)
+	if d := cmp.Diff([]bool{false, true, true, true}, []bool{get(0) > 0, get(1) > 0, get(2) > 0, get(3) > 0}); d != "" {
+		t.Errorf("which had to be fetched again: %s", d)
+	}
+	dirs, _ := filepath.Glob(filepath.Join(g.options.Dir, "mirrors", "*"))
+	if len(dirs) != 3 {
+		t.Errorf("%d mirrors on disk, want 3", len(dirs))
+	}
+	if l := leftovers(t, g); len(l) > 0 {
+		t.Errorf("left over: %v", l)
+	}
+}
+
+func TestManyRepositoriesAtOnceWithFewProcesses(t *testing.T) {
+	s := newServer(t, false)
+	for i := range 6 {
+		newOrigin(t, s.root, fmt.Sprintf("r%d.git", i), map[string]string{"task.yaml": fmt.Sprintf("n: %d\n", i)})
+	}
+	g := newResolver(t, func(o *Options) { o.Limits.Processes, o.Limits.CacheBytes = 2, 1 })
+	var wg sync.WaitGroup
+	for i := range 60 {
+		wg.Go(func() {
+			wantData(t, g, ask(nil, "url", fmt.Sprintf("%s/r%d.git", s.url, i%6), "pathInRepo", "task.yaml"), fmt.Sprintf("n: %d\n", i%6))
+		})
+	}
+	wg.Wait()
+	if n := len(g.files.idle) + g.files.busy; n > 2 || g.files.busy != 0 {
+		t.Errorf("%d processes, %d of them busy", n, g.files.busy)
+	}
+	if dirs, _ := filepath.Glob(filepath.Join(g.options.Dir, "*", "*")); len(dirs) > 0 {
+		t.Errorf("left over: %v", dirs)
+	}
+}
+
+func TestSHA256Repository(t *testing.T) {
+	s := newServer(t, false)
+	o := &origin{t, filepath.Join(s.root, "r.git"), "r.git"}
+	runGit(t, s.root, nil, "init", "-q", "--bare", "--object-format=sha256", "-b", "main", o.dir)
+	runGit(t, o.dir, nil, "config", "uploadpack.allowFilter", "true")
+	id := o.commit("main", someFiles)
+	got := wantData(t, newResolver(t, nil), ask(nil, "url", s.url+"/r.git", "pathInRepo", "dir/b.yaml"), "b: 1")
+	if d := cmp.Diff(map[string]string{"sha256": id}, got.Source.Digest); d != "" {
+		t.Error(d)
+	}
+	got = wantData(t, newResolver(t, nil), ask(nil, "url", s.url+"/r.git", "pathInRepo", "dir/b.yaml", "revision", id), "b: 1")
+	if !got.Immutable {
+		t.Error("not immutable")
+	}
+}

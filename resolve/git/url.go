@@ -1,0 +1,206 @@
+package git
+
+import (
+	"net"
+	"net/url"
+	"path"
+	"strings"
+
+	"sluice.dev/resolve"
+)
+
+// repository is a repository's address, taken apart.
+type repository struct {
+	// raw is the address as the requester wrote it.
+	raw string
+	// scheme is https, http or ssh.
+	scheme string
+	user   string
+	host   string
+	// port is never empty.
+	port string
+	// path begins with a slash, unless an scp-like address has a relative one.
+	path string
+}
+
+var defaultPorts = map[string]string{"https": "443", "http": "80", "ssh": "22"}
+
+// parseRepository reads an address: https, http, ssh, or user@host:path as scp has it. Everything else is refused, and so
+// is a password, which would end in annotations.
+func parseRepository(raw string) (repository, error) {
+	bad := func(format string, args ...any) (repository, error) {
+		return repository{}, resolve.Errorf(resolve.ReasonInvalid, "url: "+format, args...)
+	}
+	if raw == "" {
+		return bad("is empty; give the address of the repository")
+	}
+	if len(raw) > 2048 {
+		return bad("has %d bytes; at most 2048 are allowed", len(raw))
+	}
+	if hasControl(raw) || strings.ContainsAny(raw, " \\\"'`<>") {
+		return bad("%q has characters that no repository's address has", raw)
+	}
+	if strings.HasPrefix(raw, "-") {
+		return bad("%q begins with a dash", raw)
+	}
+	if helper, _, ok := strings.Cut(raw, "::"); ok && !strings.ContainsAny(helper, ":/[") {
+		return bad("%q names a transport helper; use https, http or ssh", raw)
+	}
+	scheme, _, ok := strings.Cut(raw, "://")
+	if !ok {
+		return parseSCP(raw)
+	}
+	scheme = strings.ToLower(scheme)
+	port, known := defaultPorts[scheme]
+	if !known {
+		return bad("the scheme %q is not supported; use https, http or ssh", scheme)
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return bad("cannot be read as an address")
+	}
+	r := repository{raw: raw, scheme: scheme, host: strings.ToLower(u.Hostname()), port: port, path: u.Path}
+	if u.Port() != "" {
+		r.port = u.Port()
+	}
+	if u.User != nil {
+		if _, has := u.User.Password(); has || scheme != "ssh" {
+			return bad("has credentials in it; put them into a Secret and name it in the parameter gitToken or authSecret")
+		}
+		r.user = u.User.Username()
+	}
+	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
+		return bad("has a query or a fragment, which a repository's address does not have")
+	}
+	return r.check()
+}
+
+func parseSCP(raw string) (repository, error) {
+	head, p, ok := strings.Cut(raw, ":")
+	user, host, hasUser := strings.Cut(head, "@")
+	if !hasUser {
+		user, host = "", head
+	}
+	if !ok || strings.Contains(head, "/") || host == "" || (hasUser && user == "") {
+		return repository{}, resolve.Errorf(resolve.ReasonInvalid,
+			"url: %q is a local path or no address; use https://host/path, ssh://user@host/path or user@host:path", raw)
+	}
+	r := repository{raw: raw, scheme: "ssh", user: user, host: strings.ToLower(host), port: "22", path: p}
+	return r.check()
+}
+
+func (r repository) check() (repository, error) {
+	bad := func(what string) (repository, error) {
+		return repository{}, resolve.Errorf(resolve.ReasonInvalid, "url: %q %s", r.raw, what)
+	}
+	if r.host == "" || strings.HasPrefix(r.host, "-") || strings.ContainsAny(r.host, "/%@") {
+		return bad("has no good host name")
+	}
+	if strings.HasPrefix(r.user, "-") || hasControl(r.user) || strings.ContainsAny(r.user, ":@/ ") {
+		return bad("has no good user name")
+	}
+	if hasControl(r.path) || strings.ContainsAny(r.path, "'\\") {
+		return bad("has characters in its path that are not allowed")
+	}
+	trimmed := strings.Trim(r.path, "/")
+	if trimmed == "" {
+		return bad("names no repository")
+	}
+	if strings.HasPrefix(r.path, "-") {
+		return bad("has a path that begins with a dash")
+	}
+	for c := range strings.SplitSeq(trimmed, "/") {
+		if c == "." || c == ".." || c == "" {
+			return bad("has empty, . or .. parts in its path")
+		}
+	}
+	return r, nil
+}
+
+// canonical names the repository for policies and mirrors whichever way it was written: host, port unless it is the
+// scheme's own, and path without .git, without scheme and user.
+func (r repository) canonical() string {
+	host := r.host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if r.port != defaultPorts[r.scheme] {
+		host += ":" + r.port
+	}
+	return host + strings.TrimSuffix(path.Clean("/"+r.path), ".git")
+}
+
+// base is the address for HTTP.
+func (r repository) base() *url.URL {
+	host := r.host
+	if r.port != defaultPorts[r.scheme] {
+		host = net.JoinHostPort(r.host, r.port)
+	} else if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return &url.URL{Scheme: r.scheme, Host: host, Path: strings.TrimRight(r.path, "/")}
+}
+
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(c rune) bool { return c < 0x20 || c == 0x7f || c == 0xfffd || (c >= 0x80 && c < 0xa0) })
+}
+
+// checkRevision judges the name of a branch or tag, or a commit, by the rules of git check-ref-format.
+func checkRevision(rev string) error {
+	bad := func(what string) error {
+		return resolve.Errorf(resolve.ReasonInvalid, "revision: %q %s", rev, what)
+	}
+	switch {
+	case rev == "":
+		return resolve.Errorf(resolve.ReasonInvalid, "revision: is empty; name a branch, a tag or a commit")
+	case len(rev) > 255:
+		return resolve.Errorf(resolve.ReasonInvalid, "revision: has %d bytes; at most 255 are allowed", len(rev))
+	case strings.HasPrefix(rev, "-"):
+		return bad("begins with a dash")
+	case hasControl(rev) || strings.ContainsAny(rev, " ~^:?*[\\"):
+		return bad("has characters that no branch, tag or commit has")
+	case strings.Contains(rev, "..") || strings.Contains(rev, "@{") || strings.Contains(rev, "//") || rev == "@":
+		return bad("is an expression; name a branch, a tag or a commit")
+	case strings.HasPrefix(rev, "/") || strings.HasSuffix(rev, "/") || strings.HasSuffix(rev, "."):
+		return bad("is no name that git allows")
+	}
+	for c := range strings.SplitSeq(rev, "/") {
+		if strings.HasPrefix(c, ".") || strings.HasSuffix(c, ".lock") {
+			return bad("is no name that git allows")
+		}
+	}
+	return nil
+}
+
+// checkPath judges a path inside a repository. Whether .. leaves the repository is known when the tree is walked.
+func checkPath(p string) error {
+	switch {
+	case p == "":
+		return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: names no file; give a file or a directory")
+	case len(p) > 4096:
+		return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: has %d bytes; at most 4096 are allowed", len(p))
+	case hasControl(p):
+		return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q has control characters", p)
+	}
+	depth := 0
+	for c := range strings.SplitSeq(p, "/") {
+		switch c {
+		case "", ".":
+		case "..":
+			depth--
+		default:
+			depth++
+		}
+		if depth < 0 {
+			return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q leaves the repository", p)
+		}
+	}
+	return nil
+}
+
+func isHex(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
+}
+
+// isObjectID tells whether s is a full object name.
+func isObjectID(s string) bool { return (len(s) == 40 || len(s) == 64) && isHex(s) }
