@@ -10,7 +10,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
@@ -23,7 +22,7 @@ func request(namespace, name, resolver string, params ...v1beta1.Param) *v1beta1
 	}
 }
 
-const merge = types.MergePatchType
+const merge = mergePatch
 
 // grant gives a ServiceAccount of the namespace rights on requests there.
 func (in *installation) grant(t *testing.T, namespace, account string, resources ...string) {
