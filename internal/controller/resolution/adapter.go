@@ -53,7 +53,8 @@ type Adapter struct {
 	Namespace, Account string
 	// Members divides the work; nil: this process has all of it.
 	Members *Members
-	// Slots is how many requests are worked on at once; 0 stands for 128.
+	// Slots is how many requests are worked on at once; 0 stands for 512. A namespace has half of them while it is
+	// alone, and less the more namespaces have work.
 	Slots int
 	// MaxData is the limit of content in bytes; 0 stands for [DefaultMaxData].
 	MaxData int
@@ -81,7 +82,7 @@ type Adapter struct {
 func (a *Adapter) Run(ctx context.Context, ready func()) error {
 	slots := a.Slots
 	if slots == 0 {
-		slots = 128
+		slots = 512
 	}
 	if a.MaxData == 0 {
 		a.MaxData = DefaultMaxData

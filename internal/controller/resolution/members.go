@@ -63,8 +63,12 @@ func (m *Members) duration() time.Duration {
 	return m.Duration
 }
 
-// OnChange calls f after every change of who is there. To be called before Run.
-func (m *Members) OnChange(f func()) { m.onChange = append(m.onChange, f) }
+// OnChange calls f after every change of who is there, from now on.
+func (m *Members) OnChange(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.onChange = append(m.onChange, f)
+}
 
 // Owns tells whether this process is the one to work on the object in that role. A nil Members owns all.
 func (m *Members) Owns(role string, uid types.UID) bool {
@@ -208,6 +212,7 @@ func (m *Members) look(ctx context.Context) error {
 	}
 	changed := !maps.EqualFunc(alive, m.alive, slices.Equal)
 	m.seen, m.alive = seen, alive
+	tell := slices.Clone(m.onChange)
 	m.mu.Unlock()
 	for _, name := range gone {
 		if err := m.Kube.CoordinationV1().Leases(m.Namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -215,7 +220,7 @@ func (m *Members) look(ctx context.Context) error {
 		}
 	}
 	if changed {
-		for _, f := range m.onChange {
+		for _, f := range tell {
 			f()
 		}
 	}

@@ -109,7 +109,7 @@ func start(t *testing.T, cfg *rest.Config, role string, members bool, run func(c
 	p := &process{wire: w, cancel: cancel}
 	var m *Members
 	if members {
-		m = &Members{Kube: k, Namespace: "sluice-system", ID: "m" + fmt.Sprint(serial.Add(1)), Roles: []string{role}, Duration: 2 * time.Second, Clock: clock.RealClock{}, Log: quiet}
+		m = &Members{Kube: k, Namespace: "sluice-system", ID: "m" + fmt.Sprint(serial.Add(1)), Roles: []string{role}, Clock: clock.RealClock{}, Log: quiet}
 		if err := m.Join(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -316,8 +316,10 @@ func TestE2ETwoReplicasShareAndOneTakesOver(t *testing.T) {
 	mu.Unlock()
 
 	one.kill()
+	t.Log("killed", time.Now())
 	other := in.namespace(t)
 	in.create(t, other, 100)
+	t.Log("created", time.Now())
 	in.succeededAll(t, other, 100)
 }
 
