@@ -44,7 +44,7 @@ unit: ## unit, golden and property tests, no cluster
 
 .PHONY: e2e
 e2e: cluster ## tests against a real kube-apiserver
-	$(GO) test -tags e2e -run 'E2E' ./internal/cli
+	$(GO) test -tags e2e -run 'E2E' ./internal/cli ./internal/controller/resolution
 	cd localcluster && $(GO) test ./...
 
 .PHONY: cluster

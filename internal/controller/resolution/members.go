@@ -2,6 +2,7 @@ package resolution
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -157,8 +158,12 @@ func (m *Members) renew(ctx context.Context) error {
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &m.ID, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}
-	// Nobody else writes it, so there is no version to respect.
-	_, err := leases.Update(ctx, lease, metav1.UpdateOptions{})
+	// Nobody else writes it, so there is no version to respect; an update would need one.
+	patch, err := json.Marshal(lease)
+	if err != nil {
+		return err
+	}
+	_, err = leases.Patch(ctx, lease.Name, mergePatch, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
 	}

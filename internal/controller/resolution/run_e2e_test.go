@@ -316,10 +316,8 @@ func TestE2ETwoReplicasShareAndOneTakesOver(t *testing.T) {
 	mu.Unlock()
 
 	one.kill()
-	t.Log("killed", time.Now())
 	other := in.namespace(t)
 	in.create(t, other, 100)
-	t.Log("created", time.Now())
 	in.succeededAll(t, other, 100)
 }
 
