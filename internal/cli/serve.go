@@ -44,11 +44,6 @@ type resolverRole struct {
 	make func(p *process) (resolution.Resolver, func(data map[string]string) error, error)
 }
 
-// resolverRoles is the table of resolvers.
-func resolverRoles() []resolverRole {
-	return nil
-}
-
 const allRoles = "all"
 
 // serveFlags are the flags of sluice serve.
