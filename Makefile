@@ -44,7 +44,7 @@ unit: ## unit, golden and property tests, no cluster
 
 .PHONY: e2e
 e2e: cluster ## tests against a real kube-apiserver
-	$(GO) test -tags e2e -run 'E2E' ./internal/cli ./resolve/cluster
+	$(GO) test -tags e2e -run 'E2E' ./internal/cli ./internal/controller/resolution ./resolve/cluster
 	cd localcluster && $(GO) test ./...
 
 .PHONY: cluster
@@ -52,8 +52,20 @@ cluster: ## build the local cluster's binary (4 to 5 minutes the first time)
 	@$(GO) run ./internal/clustertest/build >/dev/null
 
 .PHONY: generate
-generate: ## write docs/rules.md and the golden files anew
+generate: generate-client ## write docs/rules.md, the golden files and the generated clients anew
 	$(GO) test ./compat ./report -update
+
+RESOLUTION := sluice.dev/api/resolution/v1beta1 sluice.dev/api/resolution/v1alpha1
+.PHONY: generate-client
+generate-client: ## write deep copies, clientset, listers and informers anew
+	@mkdir -p $(CACHE) && : > $(CACHE)/header
+	$(GO) tool deepcopy-gen --go-header-file $(CACHE)/header --output-file zz_generated.deepcopy.go $(RESOLUTION)
+	$(GO) tool client-gen --go-header-file $(CACHE)/header --clientset-name versioned --input-base sluice.dev/api \
+	  --input resolution/v1beta1,resolution/v1alpha1 --output-pkg sluice.dev/client --output-dir client
+	$(GO) tool lister-gen --go-header-file $(CACHE)/header --output-pkg sluice.dev/client/listers --output-dir client/listers $(RESOLUTION)
+	$(GO) tool informer-gen --go-header-file $(CACHE)/header --single-directory \
+	  --versioned-clientset-package sluice.dev/client/versioned --listers-package sluice.dev/client/listers \
+	  --output-pkg sluice.dev/client/informers --output-dir client/informers $(RESOLUTION)
 
 .PHONY: verify
 verify: ## fail if a module file is untidy (a test holds generated files against their source)

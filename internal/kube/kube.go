@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -57,8 +57,8 @@ func Read(file string) ([]*unstructured.Unstructured, error) {
 
 // resource guesses the resource of an object as Kubernetes' own plural forms do for the kinds that are used here.
 func resource(u *unstructured.Unstructured) schema.GroupVersionResource {
-	gvk := u.GroupVersionKind()
-	return gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s")
+	plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+	return plural
 }
 
 func (c *Client) in(u *unstructured.Unstructured) dynamic.ResourceInterface {

@@ -1,0 +1,82 @@
+// Package resolution holds what both versions of the API group resolution.tekton.dev share: names of labels and
+// annotations, condition reasons, and which resolver a request is for.
+//
+// Kinds, labels and reasons are those that Tekton Pipelines' controllers speak (tektoncd/pipeline, pkg/apis/resolution),
+// so that its clients and ours may be mixed. The package imports nothing of Kubernetes.
+package resolution
+
+import "fmt"
+
+// GroupName is the API group.
+const GroupName = "resolution.tekton.dev"
+
+// Labels that select the resolver of a request. The first is Tekton's, the second is that of TEP-0060. Other labels
+// under the group's name are reserved.
+const (
+	LabelType     = GroupName + "/type"
+	LabelResolver = GroupName + "/resolver"
+)
+
+const (
+	// AnnotationTimeout shortens the time-out of one request: a Go duration such as 30s, measured from its creation. One
+	// that is longer than the operator's limit, or cannot be read, has no effect.
+	AnnotationTimeout = "sluice.dev/resolution-timeout"
+	// AnnotationReason stands in the status of a failed request: the reason in one word, for machines. The condition's
+	// own reason is one of the two that Tekton's clients know.
+	AnnotationReason = "sluice.dev/reason"
+	// AnnotationV1beta1 carries, in the v1alpha1 form of a request, what that form has no place for.
+	AnnotationV1beta1 = GroupName + "/v1beta1-spec"
+)
+
+// ConditionSucceeded is the only condition type of a request: True when the data is there, False when it failed for
+// good, Unknown or missing before.
+const ConditionSucceeded = "Succeeded"
+
+// Reasons of the condition [ConditionSucceeded]; where it is True, reason and message are empty.
+const (
+	ReasonInProgress = "ResolutionInProgress"
+	ReasonFailed     = "ResolutionFailed"
+	ReasonTimedOut   = "ResolutionTimedOut"
+	// MessageInProgress is the message that goes with [ReasonInProgress].
+	MessageInProgress = "waiting for resolver"
+)
+
+// canonical names resolvers by the other names that TEP-0060 gives them.
+var canonical = map[string]string{"bundle": "bundles", "in-cluster": "cluster"}
+
+// Canonical returns the name of a resolver for one of its names in TEP-0060 (bundle, in-cluster), and any other name as
+// it is.
+func Canonical(name string) string {
+	if c, ok := canonical[name]; ok {
+		return c
+	}
+	return name
+}
+
+// Names returns all names that select the resolver, the canonical one first.
+func Names(name string) []string {
+	name = Canonical(name)
+	out := []string{name}
+	for alias, c := range canonical {
+		if c == name {
+			out = append(out, alias)
+		}
+	}
+	return out
+}
+
+// Resolver returns the canonical name of the resolver that the labels of a request select. It is an error if none does,
+// or if the two labels name different ones.
+func Resolver(labels map[string]string) (string, error) {
+	byType, older := Canonical(labels[LabelType]), Canonical(labels[LabelResolver])
+	switch {
+	case byType == "" && older == "":
+		return "", fmt.Errorf("no resolver is named: set the label %s, for example to git", LabelType)
+	case byType != "" && older != "" && byType != older:
+		return "", fmt.Errorf("the labels %s=%s and %s=%s name different resolvers: remove one",
+			LabelType, labels[LabelType], LabelResolver, labels[LabelResolver])
+	case byType == "":
+		return older, nil
+	}
+	return byType, nil
+}

@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"sluice.dev/config"
+)
+
+func newManifests(e *env) *cobra.Command {
+	var o config.Options
+	cmd := &cobra.Command{
+		Use:   "manifests",
+		Short: "Print the manifests that install Sluice in a cluster",
+		Long: `Print the manifests that install Sluice in a cluster, in the order in which they can be applied:
+
+  sluice manifests --image registry.example.com/sluice:v1 | kubectl apply --server-side -f -`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			data, err := config.Manifests(o)
+			if err != nil {
+				return err
+			}
+			_, err = e.out.Write(data)
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Image, "image", "", "container image")
+	flags.StringSliceVar(&o.Roles, "roles", nil, "only these roles of sluice serve; default: all")
+	flags.StringSliceVar(&o.Writers, "writer", nil, "one more user who may write the status of requests, in the form system:serviceaccount:NAMESPACE:NAME")
+	flags.BoolVar(&o.BesideTekton, "beside-tekton", false, "beside Tekton Pipelines: its CRD and lifecycle controller stay, its ConfigMaps are read")
+	flags.BoolVar(&o.WideCredentials, "wide-credentials", false, "let resolvers read the Secrets of all namespaces, as Tekton's do")
+	return cmd
+}

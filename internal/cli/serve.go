@@ -1,0 +1,384 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"sluice.dev/client/versioned"
+	resolutionscheme "sluice.dev/client/versioned/scheme"
+	"sluice.dev/internal/controller/resolution"
+)
+
+// resolverRole is a resolver that this build has. It runs in the role resolver-NAME.
+type resolverRole struct {
+	// name is the canonical name.
+	name string
+	// configMap has its configuration; empty: none.
+	configMap string
+	// identity: it wants to know on whose behalf a request is made.
+	identity bool
+	// make returns the resolver, and what takes the data of the ConfigMap (nil where it is missing) or refuses it.
+	make func(p *process) (resolution.Resolver, func(data map[string]string) error, error)
+}
+
+const allRoles = "all"
+
+// serveFlags are the flags of sluice serve.
+type serveFlags struct {
+	roles                      []string
+	kubeconfig                 string
+	namespace, configNamespace string
+	account, id                string
+	listen, webhookListen      string
+	slots, maxData             int
+	ttl                        time.Duration
+	qps                        float32
+	verbose                    bool
+}
+
+func newServe(e *env) *cobra.Command {
+	var f serveFlags
+	table := resolverRoles()
+	cmd := &cobra.Command{
+		Use:   "serve --roles=ROLE,...",
+		Short: "Run controllers and resolvers in a cluster",
+		Long: `Run controllers and resolvers in a cluster, each as a role of this process. Any number of processes may
+have the same role: they divide the requests among them.
+
+Roles: ` + strings.Join(append(roleNames(table), allRoles), ", ") + `.
+
+It listens on --listen for /healthz, /readyz and /metrics, and ends in order on SIGTERM: requests that it was at
+work on are taken up by another process, or by the next.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return serve(cmd.Context(), e, f, table)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.roles, "roles", nil, "roles of this process, separated by commas")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; default: the cluster that the process runs in, or $KUBECONFIG")
+	flags.StringVar(&f.namespace, "namespace", "sluice-system", "namespace of this process, for Leases")
+	flags.StringVar(&f.configNamespace, "config-namespace", "sluice-system", "namespace of the ConfigMaps (tekton-pipelines-resolvers beside Tekton)")
+	flags.StringVar(&f.account, "service-account", "", "name of this process's ServiceAccount, for messages; default: sluice-ROLE")
+	flags.StringVar(&f.id, "id", "", "name of this process among its replicas; default: $POD_NAME, or one made up")
+	flags.StringVar(&f.listen, "listen", ":8080", "address for health and metrics")
+	flags.StringVar(&f.webhookListen, "webhook-listen", ":8443", "address of the conversion webhook, in the role resolution")
+	flags.IntVar(&f.slots, "slots", 0, "requests that are worked on at once; default 512")
+	flags.IntVar(&f.maxData, "max-data", resolution.DefaultMaxData, "limit of a request's content, in bytes")
+	flags.DurationVar(&f.ttl, "ttl", resolution.DefaultTTL, "how long finished requests without an owner stay; negative: for ever")
+	flags.Float32Var(&f.qps, "qps", 500, "calls per second to the API server")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log each request")
+	return cmd
+}
+
+// roleNames lists the roles of this build.
+func roleNames(table []resolverRole) []string {
+	out := []string{resolution.LifecycleRole}
+	for _, r := range table {
+		out = append(out, resolution.Role(r.name))
+	}
+	return out
+}
+
+// chosenRoles judges --roles.
+func chosenRoles(asked []string, table []resolverRole) ([]string, error) {
+	known := roleNames(table)
+	if len(asked) == 0 {
+		return nil, fmt.Errorf("--roles is required; this build has %s and %s", strings.Join(known, ", "), allRoles)
+	}
+	if slices.Contains(asked, allRoles) {
+		return known, nil
+	}
+	var out []string
+	for _, r := range asked {
+		if !slices.Contains(known, r) {
+			return nil, fmt.Errorf("this build has no role %q; it has %s and %s", r, strings.Join(known, ", "), allRoles)
+		}
+		if !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// process is what the roles of a process share.
+type process struct {
+	flags    serveFlags
+	roles    []string
+	config   *rest.Config
+	kube     kubernetes.Interface
+	client   versioned.Interface
+	dynamic  dynamic.Interface
+	crds     apiextensions.Interface
+	members  *resolution.Members
+	metrics  *resolution.Metrics
+	registry *prometheus.Registry
+	recorder record.EventRecorder
+	log      *slog.Logger
+	clock    clock.WithTicker
+	timeout  *resolution.Timeout
+
+	health health
+}
+
+// health tells which parts are not ready yet.
+type health struct {
+	mu      sync.Mutex
+	waiting map[string]bool
+}
+
+// part registers a part and returns what makes it ready.
+func (h *health) part(name string) func() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.waiting == nil {
+		h.waiting = map[string]bool{}
+	}
+	h.waiting[name] = true
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.waiting, name)
+	}
+}
+
+func (h *health) missing() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Sorted(func(yield func(string) bool) {
+		for name := range h.waiting {
+			if !yield(name) {
+				return
+			}
+		}
+	})
+}
+
+func serve(ctx context.Context, e *env, f serveFlags, table []resolverRole) error {
+	roles, err := chosenRoles(f.roles, table)
+	if err != nil {
+		return err
+	}
+	p, err := newProcess(e, f, roles)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var parts sync.WaitGroup
+	// run runs a part of the process; its error ends the process.
+	run := func(name string, part func(ctx context.Context, ready func()) error) {
+		ready := p.health.part(name)
+		parts.Go(func() {
+			if err := part(ctx, sync.OnceFunc(ready)); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	defer broadcaster.Shutdown()
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: p.kube.CoreV1().Events("")})
+	p.recorder = broadcaster.NewRecorder(resolutionscheme.Scheme, corev1.EventSource{Component: "sluice"})
+
+	run("http", p.serveHTTP)
+	if err := p.members.Join(ctx); err != nil {
+		return fmt.Errorf("no access to the cluster: %w", err)
+	}
+	configured := p.watchConfig(ctx, &parts, resolution.TimeoutConfigMap, p.timeout.Configure)
+	if slices.Contains(roles, resolution.LifecycleRole) {
+		run("lifecycle", func(ctx context.Context, ready func()) error {
+			l := &resolution.Lifecycle{
+				Client: p.client, Members: p.members, Timeout: p.timeout, TTL: f.ttl,
+				Metrics: p.metrics, Recorder: p.recorder, Log: p.log, Clock: p.clock,
+			}
+			await(ctx, configured)
+			return l.Run(ctx, ready)
+		})
+		run("webhook", p.serveWebhook)
+	}
+	resolvers := map[string]resolution.Resolver{}
+	waits := []<-chan struct{}{configured}
+	identity := false
+	for _, r := range table {
+		if !slices.Contains(roles, resolution.Role(r.name)) {
+			continue
+		}
+		resolver, configure, err := r.make(p)
+		if err != nil {
+			return fmt.Errorf("resolver %s: %w", r.name, err)
+		}
+		resolvers[r.name] = resolver
+		identity = identity || r.identity
+		if r.configMap != "" && configure != nil {
+			waits = append(waits, p.watchConfig(ctx, &parts, r.configMap, configure))
+		}
+	}
+	if len(resolvers) > 0 {
+		run("resolvers", func(ctx context.Context, ready func()) error {
+			for _, w := range waits {
+				await(ctx, w)
+			}
+			return p.adapter(resolvers, identity).Run(ctx, ready)
+		})
+	}
+	// Last, and ended last: the others take over when this process has let go.
+	membership, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
+	var lease sync.WaitGroup
+	lease.Go(func() { p.members.Run(membership) })
+	p.log.Info("running", "roles", roles, "id", p.members.ID)
+	<-ctx.Done()
+	parts.Wait()
+	leave()
+	lease.Wait()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+func await(ctx context.Context, c <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-c:
+	}
+}
+
+func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no access to the cluster: %w", err)
+	}
+	// The server's own fairness decides what it can bear; client-go's default of 5 a second is for small clients.
+	cfg.QPS, cfg.Burst, cfg.UserAgent = f.qps, int(2*f.qps), "sluice/"+strings.Join(roles, ",")
+	level := slog.LevelWarn
+	if f.verbose {
+		level = slog.LevelInfo
+	}
+	p := &process{
+		flags: f, roles: roles, config: cfg, clock: clock.RealClock{}, timeout: &resolution.Timeout{},
+		registry: prometheus.NewRegistry(), log: slog.New(slog.NewJSONHandler(e.err, &slog.HandlerOptions{Level: level})),
+	}
+	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	p.metrics = resolution.NewMetrics(p.registry)
+	var errs [4]error
+	p.kube, errs[0] = kubernetes.NewForConfig(cfg)
+	p.client, errs[1] = versioned.NewForConfig(cfg)
+	p.dynamic, errs[2] = dynamic.NewForConfig(cfg)
+	p.crds, errs[3] = apiextensions.NewForConfig(cfg)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	if p.flags.account == "" {
+		p.flags.account = "sluice-" + roles[0]
+	}
+	id := f.id
+	if id == "" {
+		id = e.getenv("POD_NAME")
+	}
+	if id == "" {
+		id = fmt.Sprintf("%s-%x", roles[0], e.now().UnixNano())
+	}
+	p.members = &resolution.Members{Kube: p.kube, Namespace: f.namespace, ID: id, Roles: roles, Clock: p.clock, Log: p.log}
+	return p, nil
+}
+
+func (p *process) adapter(resolvers map[string]resolution.Resolver, identity bool) *resolution.Adapter {
+	a := &resolution.Adapter{
+		Client: p.client, Kube: p.kube, Resolvers: resolvers, Namespace: p.flags.namespace, Account: p.flags.account,
+		Members: p.members, Slots: p.flags.slots, MaxData: p.flags.maxData, Timeout: p.timeout,
+		Metrics: p.metrics, Recorder: p.recorder, Log: p.log, Clock: p.clock,
+	}
+	if identity {
+		a.Identity = resolution.Owner{Dynamic: p.dynamic}.Identity
+	}
+	return a
+}
+
+// watchConfig watches a ConfigMap; the channel is closed when it has been read, or cannot be.
+func (p *process) watchConfig(ctx context.Context, parts *sync.WaitGroup, name string, apply func(map[string]string) error) <-chan struct{} {
+	read := make(chan struct{})
+	w := &resolution.ConfigWatch{
+		Kube: p.kube, Namespace: p.flags.configNamespace, Name: name, Apply: apply, Log: p.log, Recorder: p.recorder,
+	}
+	parts.Go(func() { w.Run(ctx, sync.OnceFunc(func() { close(read) })) })
+	return read
+}
+
+// serveHTTP serves health and metrics.
+func (p *process) serveHTTP(ctx context.Context, ready func()) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if missing := p.health.missing(); len(missing) > 0 {
+			http.Error(w, "not ready: "+strings.Join(missing, ", "), http.StatusServiceUnavailable)
+		}
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
+	return listen(ctx, p.flags.listen, mux, nil, ready)
+}
+
+// serveWebhook serves the conversion webhook.
+func (p *process) serveWebhook(ctx context.Context, ready func()) error {
+	cert := &resolution.Certificate{Kube: p.kube, CRDs: p.crds, Namespace: p.flags.namespace, Clock: p.clock, Log: p.log}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { cert.Run(ctx, ready) })
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /convert", resolution.Convert)
+	return listen(ctx, p.flags.webhookListen, mux, &tls.Config{GetCertificate: cert.Get, MinVersion: tls.VersionTLS12}, func() {})
+}
+
+// listen serves until ctx is done, and then lets calls that run end.
+func listen(ctx context.Context, address string, handler http.Handler, secure *tls.Config, ready func()) error {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	if secure != nil {
+		l = tls.NewListener(l, secure)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: nil}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		// What is still running then is cut off.
+		_ = server.Shutdown(grace)
+	})
+	ready()
+	err = server.Serve(l)
+	if !errors.Is(err, http.ErrServerClosed) {
+		stop()
+		return err
+	}
+	<-stopped
+	return nil
+}

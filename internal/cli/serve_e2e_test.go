@@ -1,0 +1,226 @@
+//go:build e2e
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	resolutionapi "sluice.dev/api/resolution"
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/client/versioned"
+	"sluice.dev/internal/controller/resolution"
+	"sluice.dev/internal/kube"
+	"sluice.dev/resolve"
+)
+
+// kubeconfigFor writes a kubeconfig that authenticates as a ServiceAccount.
+func kubeconfigFor(t *testing.T, cfg *rest.Config, account string) string {
+	t.Helper()
+	admin := kubernetes.NewForConfigOrDie(cfg)
+	token, err := admin.CoreV1().ServiceAccounts("sluice-system").CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	err = clientcmd.WriteToFile(clientcmdapi.Config{
+		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
+		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData, CertificateAuthority: cfg.CAFile}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {Token: token.Status.Token}},
+	}, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it was never used
+	return l.Addr().String()
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	r, err := http.Get(url) //nolint:noctx // a test
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer r.Body.Close() //nolint:errcheck // read to its end
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(body)
+}
+
+func until(t *testing.T, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(90 * time.Second)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waiting for %s: %v", what, err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+type echo struct{}
+
+func (echo) Resolve(_ context.Context, r *resolve.Request) (*resolve.Resource, error) {
+	return &resolve.Resource{Data: []byte(r.Params["text"].String)}, nil
+}
+
+func TestE2EServeResolvesUnderTheAccountsThatTheManifestsMake(t *testing.T) {
+	c := shared.Get(t)
+	k, err := kube.New(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := sluice(t, "manifests")
+	if code != ExitOK {
+		t.Fatal(errs)
+	}
+	dec := yaml.NewYAMLOrJSONDecoder(strings.NewReader(out), 4096)
+	for {
+		u := &unstructured.Unstructured{}
+		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if u.GetKind() == "Deployment" {
+			// The API server judges it; nothing would run it here.
+			if err := k.ApplyObject(t.Context(), u, true); err != nil {
+				t.Errorf("%s: %v", u.GetName(), err)
+			}
+			continue
+		}
+		if u.GetKind() == "CustomResourceDefinition" {
+			// Nothing routes to a Service here, and waiting until v1alpha1 can be listed needs no conversion yet.
+			if err := k.ApplyObject(t.Context(), u, false); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := k.ApplyObject(t.Context(), u, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	table := []resolverRole{{name: "git", configMap: "git-resolver-config", make: func(*process) (resolution.Resolver, func(map[string]string) error, error) {
+		return echo{}, func(map[string]string) error { return nil }, nil
+	}}}
+	type running struct {
+		cancel context.CancelFunc
+		done   chan error
+		listen string
+		log    *bytes.Buffer
+	}
+	begin := func(role, account string) running {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		r := running{cancel: cancel, done: make(chan error, 1), listen: freeAddress(t), log: &bytes.Buffer{}}
+		f := serveFlags{
+			roles: []string{role}, kubeconfig: kubeconfigFor(t, c.Config(), account), namespace: "sluice-system", configNamespace: "sluice-system",
+			listen: r.listen, webhookListen: "127.0.0.1:0", qps: 500, id: role, maxData: resolution.DefaultMaxData,
+		}
+		e := &env{out: io.Discard, err: r.log, now: time.Now, getenv: func(string) string { return "" }}
+		go func() { r.done <- serve(ctx, e, f, table) }()
+		return r
+	}
+	processes := []running{begin("resolution", "sluice-resolution"), begin("resolver-git", "sluice-resolver-git")}
+	for _, p := range processes {
+		until(t, "it to be ready", func() error {
+			if code, body := get(t, "http://"+p.listen+"/readyz"); code != http.StatusOK {
+				return errors.New(body)
+			}
+			return nil
+		})
+	}
+
+	crds := apiextensions.NewForConfigOrDie(c.Config())
+	crd, err := crds.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), "resolutionrequests.resolution.tekton.dev", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(crd.Spec.Conversion.Webhook.ClientConfig.CABundle, []byte("BEGIN CERTIFICATE")) {
+		t.Error("the API server has not been told the webhook's certificate")
+	}
+
+	requests := versioned.NewForConfigOrDie(c.Config()).ResolutionV1beta1().ResolutionRequests("default")
+	r := &v1beta1.ResolutionRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "r", Labels: map[string]string{resolutionapi.LabelType: "git"}},
+		Spec:       v1beta1.ResolutionRequestSpec{Params: []v1beta1.Param{{Name: "text", Value: v1beta1.StringValue("hello")}}},
+	}
+	if _, err := requests.Create(t.Context(), r, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the request to succeed", func() error {
+		got, err := requests.Get(t.Context(), "r", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if got.Status.Data != "aGVsbG8=" || !got.Status.Finished() {
+			return fmt.Errorf("status %+v", got.Status)
+		}
+		return nil
+	})
+	until(t, "the metrics to count it", func() error {
+		if _, body := get(t, "http://"+processes[1].listen+"/metrics"); !strings.Contains(body, `sluice_resolution_requests_total{outcome="succeeded",reason="",resolver="git"} 1`) {
+			return errors.New(body)
+		}
+		return nil
+	})
+	until(t, "the Leases to be renewed", func() error {
+		leases, err := kubernetes.NewForConfigOrDie(c.Config()).CoordinationV1().Leases("sluice-system").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, l := range leases.Items {
+			if l.Spec.RenewTime.Sub(l.CreationTimestamp.Time) < 2*time.Second {
+				return errors.New("not yet")
+			}
+		}
+		return nil
+	})
+	for _, p := range processes {
+		p.cancel()
+		if err := <-p.done; err != nil {
+			t.Error(err)
+		}
+		if p.log.Len() > 0 {
+			t.Errorf("it complains: %s", p.log)
+		}
+	}
+	leases, err := kubernetes.NewForConfigOrDie(c.Config()).CoordinationV1().Leases("sluice-system").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(leases.Items) != 0 {
+		t.Errorf("Leases are left: %v %v", leases.Items, err)
+	}
+}

@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRolesAreThoseOfTheTable(t *testing.T) {
+	table := []resolverRole{{name: "git"}, {name: "http"}}
+	for name, test := range map[string]struct {
+		asked, want []string
+	}{
+		"none":    {nil, nil},
+		"unknown": {[]string{"resolution", "resolver-svn"}, nil},
+		"some":    {[]string{"resolver-http", "resolution", "resolver-http"}, []string{"resolver-http", "resolution"}},
+		"all":     {[]string{"all"}, []string{"resolution", "resolver-git", "resolver-http"}},
+	} {
+		got, err := chosenRoles(test.asked, table)
+		if diff := cmp.Diff(test.want, got); diff != "" || (err == nil) != (test.want != nil) {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+}

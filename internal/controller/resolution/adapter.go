@@ -1,0 +1,445 @@
+package resolution
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"sluice.dev/api/resolution"
+	"sluice.dev/api/resolution/v1beta1"
+	informers "sluice.dev/client/informers/resolution/v1beta1"
+	"sluice.dev/client/versioned"
+	"sluice.dev/resolve"
+)
+
+// Resolver is what the adapter needs of a resolver: parameters arrive as the request has them, not yet validated.
+type Resolver interface {
+	Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error)
+}
+
+// shutdownGrace is how long a process that ends still tries to write what it has resolved.
+const shutdownGrace = 5 * time.Second
+
+// Role is the role of sluice serve, and of Members, that runs the resolver of that name.
+func Role(resolver string) string { return "resolver-" + resolver }
+
+// Why work on a request ends early; causes of its context.
+var (
+	errGone     = &resolve.Error{Reason: resolve.ReasonCanceled, Msg: "the request was deleted"}
+	errFinished = &resolve.Error{Reason: resolve.ReasonCanceled, Msg: "the request was finished by another"}
+	errTime     = &resolve.Error{Reason: resolve.ReasonTimedOut, Msg: "the time of the request is up"}
+)
+
+// Adapter has the requests of some resolvers resolved, in one process. All fields but those that say so are required.
+type Adapter struct {
+	Client versioned.Interface
+	Kube   kubernetes.Interface
+	// Resolvers by canonical name.
+	Resolvers map[string]Resolver
+	// Namespace and Account are those of the process's ServiceAccount.
+	Namespace, Account string
+	// Members divides the work; nil: this process has all of it.
+	Members *Members
+	// Slots is how many requests are worked on at once; 0 stands for 512. A namespace has half of them while it is
+	// alone, and less the more namespaces have work.
+	Slots int
+	// MaxData is the limit of content in bytes; 0 stands for [DefaultMaxData].
+	MaxData int
+	// Timeout is the operator's limit.
+	Timeout *Timeout
+	// Identity finds out on whose behalf a request is made; nil leaves it empty.
+	Identity func(ctx context.Context, r *v1beta1.ResolutionRequest) (string, error)
+	Metrics  *Metrics
+	Recorder record.EventRecorder
+	Log      *slog.Logger
+	Clock    clock.Clock
+
+	queue     *queue
+	informers []cache.SharedIndexInformer
+
+	mu      sync.Mutex
+	cancels map[key]context.CancelCauseFunc
+	// settled holds what this process has finished, until the informer brings the finished object: events that are
+	// still on their way would have it resolved once more.
+	settled map[key]bool
+}
+
+// Run works until ctx is done. It returns when all work has ended; requests that were worked on stay unfinished and are
+// taken up by another replica, or after the next start. ready is called when all existing requests have been seen.
+func (a *Adapter) Run(ctx context.Context, ready func()) error {
+	slots := a.Slots
+	if slots == 0 {
+		slots = 512
+	}
+	if a.MaxData == 0 {
+		a.MaxData = DefaultMaxData
+	}
+	a.queue = newQueue(slots)
+	a.cancels, a.settled = map[key]context.CancelCauseFunc{}, map[key]bool{}
+	for _, selector := range a.selectors() {
+		i, err := a.inform(selector)
+		if err != nil {
+			return err
+		}
+		a.informers = append(a.informers, i)
+	}
+	if a.Members != nil {
+		a.Members.OnChange(a.recheck)
+	}
+
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	synced := make([]cache.InformerSynced, 0, len(a.informers))
+	for _, i := range a.informers {
+		wg.Go(func() { i.RunWithContext(ctx) })
+		synced = append(synced, i.HasSynced)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return nil
+	}
+	ready()
+	for range slots {
+		wg.Go(func() {
+			for {
+				k, ok := a.queue.get(ctx)
+				if !ok {
+					return
+				}
+				a.work(ctx, k)
+				a.queue.done(k)
+				// It may have become due again while it ran, after a failed write for example.
+				if r := a.lookup(k); r != nil && ctx.Err() == nil {
+					a.consider(r)
+				}
+			}
+		})
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// selectors returns the label selectors of our requests: a selector cannot say "or", so there is one for the type label
+// and one for requests that have only the older one.
+func (a *Adapter) selectors() []string {
+	var names []string
+	for name := range a.Resolvers {
+		names = append(names, resolution.Names(name)...)
+	}
+	in := "in (" + strings.Join(names, ",") + ")"
+	return []string{
+		resolution.LabelType + " " + in,
+		"!" + resolution.LabelType + "," + resolution.LabelResolver + " " + in,
+	}
+}
+
+func (a *Adapter) inform(selector string) (cache.SharedIndexInformer, error) {
+	i := informers.NewFilteredResolutionRequestInformer(a.Client, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+		o.LabelSelector = selector
+	})
+	if err := i.SetTransform(slim); err != nil {
+		return nil, err
+	}
+	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    a.onObject,
+		UpdateFunc: func(_, o any) { a.onObject(o) },
+		DeleteFunc: a.onDelete,
+	})
+	return i, err
+}
+
+// slim drops from the cache what nobody reads there: the content of requests, above all.
+func slim(o any) (any, error) {
+	r, ok := o.(*v1beta1.ResolutionRequest)
+	if !ok {
+		return o, nil
+	}
+	r.ManagedFields = nil
+	if r.Status.Data != "" {
+		r.Status.Data = "-"
+	}
+	if r.Status.Finished() {
+		r.Spec = v1beta1.ResolutionRequestSpec{}
+	}
+	return r, nil
+}
+
+func keyOf(r *v1beta1.ResolutionRequest) key {
+	return key{namespace: r.Namespace, name: r.Name, uid: r.UID}
+}
+
+func (a *Adapter) onObject(o any) {
+	r, ok := o.(*v1beta1.ResolutionRequest)
+	if !ok {
+		return
+	}
+	switch {
+	case r.DeletionTimestamp != nil:
+		a.stop(keyOf(r), errGone)
+	case r.Status.Finished():
+		a.stop(keyOf(r), errFinished)
+	default:
+		a.consider(r)
+	}
+}
+
+func (a *Adapter) onDelete(o any) {
+	if t, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = t.Obj
+	}
+	if r, ok := o.(*v1beta1.ResolutionRequest); ok {
+		a.stop(keyOf(r), errGone)
+	}
+}
+
+// consider queues a request that is ours to work on. One with data but no condition is the lifecycle controller's: its
+// resolver follows the seed protocol.
+func (a *Adapter) consider(r *v1beta1.ResolutionRequest) {
+	if r.DeletionTimestamp != nil || r.Status.Finished() || r.Status.Data != "" {
+		return
+	}
+	name := resolverOf(r)
+	if _, ok := a.Resolvers[name]; ok && !a.isSettled(keyOf(r)) && a.Members.Owns(Role(name), r.UID) {
+		a.queue.add(keyOf(r))
+	}
+}
+
+func (a *Adapter) isSettled(k key) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.settled[k]
+}
+
+// settle marks a request before its status is written, so that the mark is there before the event, and takes the mark
+// away where nothing was written.
+func (a *Adapter) settle(k key, on bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if on {
+		a.settled[k] = true
+	} else {
+		delete(a.settled, k)
+	}
+}
+
+// resolverOf is the resolver whose informer has brought the request: that of the type label, where the two disagree.
+func resolverOf(r *v1beta1.ResolutionRequest) string {
+	if t := r.Labels[resolution.LabelType]; t != "" {
+		return resolution.Canonical(t)
+	}
+	return resolution.Canonical(r.Labels[resolution.LabelResolver])
+}
+
+// recheck queues what has become ours.
+func (a *Adapter) recheck() {
+	for _, i := range a.informers {
+		for _, o := range i.GetStore().List() {
+			if r, ok := o.(*v1beta1.ResolutionRequest); ok {
+				a.consider(r)
+			}
+		}
+	}
+}
+
+func (a *Adapter) stop(k key, cause error) {
+	a.queue.forget(k)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.settled, k)
+	if cancel := a.cancels[k]; cancel != nil {
+		cancel(cause)
+	}
+}
+
+// lookup returns the request as the cache has it; nil if it is not there or another of that name is.
+func (a *Adapter) lookup(k key) *v1beta1.ResolutionRequest {
+	for _, i := range a.informers {
+		o, ok, err := i.GetStore().GetByKey(k.namespace + "/" + k.name)
+		if r, isRequest := o.(*v1beta1.ResolutionRequest); err == nil && ok && isRequest && r.UID == k.uid {
+			return r
+		}
+	}
+	return nil
+}
+
+func (a *Adapter) work(process context.Context, k key) {
+	r := a.lookup(k)
+	if r == nil || r.DeletionTimestamp != nil || r.Status.Finished() {
+		return
+	}
+	name := resolverOf(r)
+	limit := a.Timeout.Get()
+	start := a.Clock.Now()
+	a.Metrics.observe(name, phaseQueue, start.Sub(r.CreationTimestamp.Time))
+	a.Metrics.inFlight.WithLabelValues(name).Inc()
+	defer a.Metrics.inFlight.WithLabelValues(name).Dec()
+
+	ctx, cancel := context.WithCancelCause(process)
+	defer cancel(nil)
+	a.mu.Lock()
+	a.cancels[k] = cancel
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		delete(a.cancels, k)
+		a.mu.Unlock()
+	}()
+	// An event that came before the registration has not canceled anything.
+	if now := a.lookup(k); now == nil || now.DeletionTimestamp != nil || now.Status.Finished() {
+		return
+	}
+
+	res, err := a.resolve(ctx, r, name, limit)
+	a.Metrics.observe(name, phaseResolve, a.Clock.Since(start))
+	if ctx.Err() != nil {
+		if process.Err() == nil {
+			a.Metrics.requests.WithLabelValues(name, "canceled", string(resolve.ReasonCanceled)).Inc()
+			a.Log.Info("canceled", "namespace", r.Namespace, "name", r.Name, "resolver", name, "cause", context.Cause(ctx))
+		}
+		return
+	}
+	// From here on a cancellation would only hide what came of the write.
+	writing, end := outlive(process, a.Clock, shutdownGrace)
+	defer end()
+	a.finish(writing, k, r, name, start, res, err)
+}
+
+// outlive returns a context that ends some time after its parent.
+func outlive(parent context.Context, c clock.Clock, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
+	stop := context.AfterFunc(parent, func() {
+		select {
+		case <-ctx.Done():
+		case <-c.After(d):
+			cancel()
+		}
+	})
+	return ctx, func() { stop(); cancel() }
+}
+
+// resolve has the request resolved in the time that it has left.
+func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, name string, limit time.Duration) (res *resolve.Resource, err error) {
+	if _, err := resolution.Resolver(r.Labels); err != nil {
+		return nil, resolve.Errorf(resolve.ReasonInvalid, "%w", err)
+	}
+	left := deadline(r, limit).Sub(a.Clock.Now())
+	if left <= 0 {
+		return nil, timedOut(r, limit, "the resolver had no time for it")
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, left, errTime)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			a.Log.Error("a resolver panicked", "resolver", name, "panic", p, "stack", string(debug.Stack()))
+			res, err = nil, resolve.Errorf(resolve.ReasonFailed, "the resolver %s has a defect; its log tells more", name)
+		}
+	}()
+	req := &resolve.Request{
+		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), URL: r.Spec.URL, Params: make(map[string]resolve.Value, len(r.Spec.Params)),
+		Secrets: secrets{kube: a.Kube, namespace: a.Namespace, account: a.Account},
+	}
+	for _, p := range r.Spec.Params {
+		if _, twice := req.Params[p.Name]; twice {
+			return nil, resolve.Errorf(resolve.ReasonInvalid, "the parameter %q stands twice", p.Name)
+		}
+		req.Params[p.Name] = value(p.Value)
+	}
+	if a.Identity != nil {
+		if req.Identity, err = a.Identity(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	res, err = a.Resolvers[name].Resolve(ctx, req)
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), errTime):
+		return nil, timedOut(r, limit, "the resolver was still at work: "+asError(err).Msg)
+	case err != nil:
+		return nil, err
+	case res == nil:
+		return nil, resolve.Errorf(resolve.ReasonFailed, "the resolver %s has a defect: it returned neither content nor an error", name)
+	}
+	if e := checkSize(res, a.MaxData); e != nil {
+		return nil, e
+	}
+	return res, nil
+}
+
+func value(v v1beta1.ParamValue) resolve.Value {
+	switch v.Type {
+	case v1beta1.ParamTypeArray:
+		return resolve.Value{Type: resolve.Array, Array: v.ArrayVal}
+	case v1beta1.ParamTypeObject:
+		return resolve.Value{Type: resolve.Object, Object: v.ObjectVal}
+	case v1beta1.ParamTypeString:
+	}
+	return resolve.Value{Type: resolve.String, String: v.StringVal}
+}
+
+// finish writes what came of the request, and tells about it.
+func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionRequest, name string, start time.Time, res *resolve.Resource, err error) {
+	writing := a.Clock.Now()
+	var s statusFields
+	outcome, reason, size := "succeeded", "", 0
+	if err == nil {
+		s, size = succeeded(res, writing), len(res.Data)
+	} else {
+		e := asError(err)
+		s, outcome, reason = failed(e, writing), "failed", string(e.Reason)
+		if e.Reason == resolve.ReasonTimedOut {
+			outcome = "timed_out"
+		}
+	}
+	w := writer{client: a.Client, metrics: a.Metrics, clock: a.Clock, resolver: name, lookup: func() *v1beta1.ResolutionRequest { return a.lookup(k) }}
+	a.settle(k, true)
+	wrote, werr := w.write(ctx, r, s, "result")
+	if werr != nil && err == nil && !wrote && ctx.Err() == nil {
+		// The API server takes the request's status, but not with this content.
+		e := resolve.Errorf(resolve.ReasonFailed, "the API server refuses to store the content of %d bytes: %w", size, werr)
+		s, outcome, reason, size = failed(e, writing), "failed", string(e.Reason), 0
+		wrote, werr = w.write(ctx, r, s, "result")
+	}
+	if !wrote {
+		a.settle(k, false)
+	}
+	log := a.Log.With("namespace", r.Namespace, "name", r.Name, "resolver", name, "duration", a.Clock.Since(start))
+	switch {
+	case wrote:
+	case ctx.Err() != nil:
+		return
+	case werr != nil:
+		log.Error("cannot write the status of a request; it stays in progress until its time is up", "error", werr)
+		a.Metrics.requests.WithLabelValues(name, "failed", "StatusNotWritten").Inc()
+		// Not at once again: an operator has to act first, and the time-out ends it.
+		a.pause(ctx, 5*time.Second)
+		return
+	default:
+		return
+	}
+	a.Metrics.requests.WithLabelValues(name, outcome, reason).Inc()
+	a.Metrics.bytes.WithLabelValues(name).Add(float64(size))
+	a.Metrics.observe(name, phaseWrite, a.Clock.Since(writing))
+	a.Metrics.observe(name, phaseTotal, a.Clock.Since(r.CreationTimestamp.Time))
+	log.Info(outcome, "reason", reason, "bytes", size)
+	if c := s.Conditions[0]; c.Status == metav1.ConditionFalse {
+		a.Recorder.Event(r, corev1.EventTypeWarning, cmp.Or(reason, c.Reason), fmt.Sprintf("%s: %s", name, c.Message))
+	}
+}
+
+func (a *Adapter) pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-a.Clock.After(d):
+	}
+}

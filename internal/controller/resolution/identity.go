@@ -1,0 +1,66 @@
+package resolution
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/resolve"
+)
+
+// runs are the kinds whose ServiceAccount is known, with its path in the object (Tekton Pipelines, v1).
+var runs = map[schema.GroupKind]struct {
+	resource string
+	path     []string
+}{
+	{Group: "tekton.dev", Kind: "TaskRun"}:     {"taskruns", []string{"spec", "serviceAccountName"}},
+	{Group: "tekton.dev", Kind: "PipelineRun"}: {"pipelineruns", []string{"spec", "taskRunTemplate", "serviceAccountName"}},
+}
+
+// Owner finds out on whose behalf a request is made: the ServiceAccount of the run that controls it, as the API has the
+// run. It is empty where nothing controls the request, or something that has no ServiceAccount.
+type Owner struct{ Dynamic dynamic.Interface }
+
+// Identity is for [Adapter].Identity.
+func (o Owner) Identity(ctx context.Context, r *v1beta1.ResolutionRequest) (string, error) {
+	ref := metav1.GetControllerOf(r)
+	if ref == nil {
+		return "", nil
+	}
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return "", resolve.Errorf(resolve.ReasonInvalid, "the controller of the request has the odd apiVersion %q", ref.APIVersion)
+	}
+	kind, ok := runs[schema.GroupKind{Group: gv.Group, Kind: ref.Kind}]
+	if !ok {
+		return "", nil
+	}
+	// Always v1: older versions have the account elsewhere.
+	gvr := schema.GroupVersionResource{Group: gv.Group, Version: "v1", Resource: kind.resource}
+	run, err := o.Dynamic.Resource(gvr).Namespace(r.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || (err == nil && run.GetUID() != ref.UID):
+		return "", resolve.Errorf(resolve.ReasonDenied, "the %s %q that asks does not exist", ref.Kind, ref.Name)
+	case apierrors.IsForbidden(err):
+		return "", resolve.Errorf(resolve.ReasonDenied, "the resolver may not read %s.%s, so it cannot know who asks", kind.resource, gv.Group)
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case err != nil:
+		e := resolve.Transientf("the %s %q that asks cannot be read now", ref.Kind, ref.Name)
+		e.Err = err
+		return "", e
+	}
+	name, _, err := unstructured.NestedString(run.Object, kind.path...)
+	if err != nil {
+		return "", resolve.Errorf(resolve.ReasonInvalid, "the %s %q has an odd ServiceAccount", ref.Kind, ref.Name)
+	}
+	if name == "" {
+		name = "default"
+	}
+	return serviceAccount(r.Namespace, name), nil
+}

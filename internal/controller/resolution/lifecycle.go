@@ -1,0 +1,235 @@
+package resolution
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"sluice.dev/api/resolution"
+	"sluice.dev/api/resolution/v1beta1"
+	informers "sluice.dev/client/informers/resolution/v1beta1"
+	"sluice.dev/client/versioned"
+	"sluice.dev/resolve"
+)
+
+// LifecycleRole is the role of sluice serve, and of Members, that runs the lifecycle controller.
+const LifecycleRole = "resolution"
+
+const (
+	// progressAfter is how old a request is at least when it is marked as in progress. Creation times are whole
+	// seconds, so this leaves a resolver one second.
+	progressAfter = 2 * time.Second
+	// progressQPS bounds how often that is written, so that a wave of requests costs no wave of writes: those that are
+	// finished before their turn need none.
+	progressQPS = 20
+	// timeoutGrace lets a resolver that stops at the same moment write what it knows.
+	timeoutGrace = 500 * time.Millisecond
+	// lifecycleRetry is how long a request that could not be written is left alone.
+	lifecycleRetry = 5 * time.Second
+)
+
+// DefaultTTL is how long a finished request without an owner stays.
+const DefaultTTL = time.Hour
+
+// Lifecycle cares for all requests: it marks those that wait, ends those whose time is up or that name no resolver,
+// finishes those whose resolver wrote data only, and deletes finished ones that nobody owns after their time to live.
+// All fields but those that say so are required.
+type Lifecycle struct {
+	Client versioned.Interface
+	// Members divides the work; nil: this process has all of it.
+	Members *Members
+	Timeout *Timeout
+	// TTL is the time to live of finished requests without an owner; 0 stands for [DefaultTTL], a negative one keeps them.
+	TTL      time.Duration
+	Metrics  *Metrics
+	Recorder record.EventRecorder
+	Log      *slog.Logger
+	Clock    clock.WithTicker
+
+	informer cache.SharedIndexInformer
+	queue    workqueue.TypedDelayingInterface[key]
+	progress flowcontrol.RateLimiter
+}
+
+// Run works until ctx is done. ready is called when all existing requests have been seen.
+func (l *Lifecycle) Run(ctx context.Context, ready func()) error {
+	if l.TTL == 0 {
+		l.TTL = DefaultTTL
+	}
+	l.progress = flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressQPS)
+	l.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[key]{Clock: l.Clock})
+	l.informer = informers.NewResolutionRequestInformer(l.Client, metav1.NamespaceAll, 0, cache.Indexers{})
+	if err := l.informer.SetTransform(slim); err != nil {
+		return err
+	}
+	add := func(o any) {
+		if r, ok := o.(*v1beta1.ResolutionRequest); ok {
+			l.queue.Add(keyOf(r))
+		}
+	}
+	if _, err := l.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, o any) { add(o) }}); err != nil {
+		return err
+	}
+	if l.Members != nil {
+		l.Members.OnChange(func() {
+			for _, o := range l.informer.GetStore().List() {
+				add(o)
+			}
+		})
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer l.queue.ShutDown()
+	wg.Go(func() { l.informer.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), l.informer.HasSynced) {
+		return nil
+	}
+	ready()
+	for range 8 {
+		wg.Go(func() {
+			for {
+				k, closed := l.queue.Get()
+				if closed {
+					return
+				}
+				if again := l.reconcile(ctx, k); again > 0 {
+					l.queue.AddAfter(k, again)
+				}
+				l.queue.Done(k)
+			}
+		})
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (l *Lifecycle) lookup(k key) *v1beta1.ResolutionRequest {
+	o, ok, err := l.informer.GetStore().GetByKey(k.namespace + "/" + k.name)
+	if r, isRequest := o.(*v1beta1.ResolutionRequest); err == nil && ok && isRequest && r.UID == k.uid {
+		return r
+	}
+	return nil
+}
+
+// reconcile does what is due for one request and returns when to look again, 0 for not before it changes.
+func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
+	r := l.lookup(k)
+	if r == nil || r.DeletionTimestamp != nil || ctx.Err() != nil || !l.Members.Owns(LifecycleRole, r.UID) {
+		return 0
+	}
+	now := l.Clock.Now()
+	if r.Status.Finished() {
+		return l.retire(ctx, r, now)
+	}
+	name, err := resolution.Resolver(r.Labels)
+	if err != nil {
+		return l.end(ctx, r, "none", "refused", failed(resolve.Errorf(resolve.ReasonInvalid, "%w", err), now))
+	}
+	if r.Status.Data != "" {
+		return l.end(ctx, r, name, "finished", statusFields{Conditions: condition(metav1.ConditionTrue, "", "", now)})
+	}
+	limit := l.Timeout.Get()
+	left := deadline(r, limit).Add(timeoutGrace).Sub(now)
+	if left <= 0 {
+		what := fmt.Sprintf("no resolver %q has answered; is it running?", name)
+		return l.end(ctx, r, name, "timed_out", failed(timedOut(r, limit, what), now))
+	}
+	if c := r.Status.Succeeded(); c != nil && r.Status.ObservedGeneration == r.Generation {
+		return left
+	}
+	if young := progressAfter - now.Sub(r.CreationTimestamp.Time); young > 0 {
+		return min(young, left)
+	}
+	if !l.progress.TryAccept() {
+		return min(time.Second, left)
+	}
+	if again := l.write(ctx, r, name, "in_progress", statusFields{
+		Conditions: condition(metav1.ConditionUnknown, resolution.ReasonInProgress, resolution.MessageInProgress, now),
+	}); again > 0 {
+		return min(again, left)
+	}
+	return left
+}
+
+// end writes the last status of a request and tells of a failure.
+func (l *Lifecycle) end(ctx context.Context, r *v1beta1.ResolutionRequest, resolver, what string, s statusFields) time.Duration {
+	w := writer{client: l.Client, metrics: l.Metrics, clock: l.Clock, resolver: resolver, lookup: func() *v1beta1.ResolutionRequest { return l.lookup(keyOf(r)) }}
+	wrote, err := w.write(ctx, r, s, what)
+	if err != nil {
+		return l.trouble(ctx, r, err)
+	}
+	if !wrote {
+		return 0
+	}
+	outcome, reason := "succeeded", ""
+	if c := s.Conditions[0]; c.Status == metav1.ConditionFalse {
+		reason = s.Annotations[resolution.AnnotationReason]
+		if outcome = "failed"; what == "timed_out" {
+			outcome = what
+		}
+		l.Recorder.Event(r, corev1.EventTypeWarning, reason, c.Message)
+	}
+	l.Metrics.requests.WithLabelValues(resolver, outcome, reason).Inc()
+	l.Metrics.observe(resolver, phaseTotal, l.Clock.Since(r.CreationTimestamp.Time))
+	l.Log.Info(outcome, "namespace", r.Namespace, "name", r.Name, "resolver", resolver, "reason", reason)
+	return 0
+}
+
+// write tries one time only: what it writes may be out of date by the next.
+func (l *Lifecycle) write(ctx context.Context, r *v1beta1.ResolutionRequest, resolver, what string, s statusFields) time.Duration {
+	patch, err := patchFor(r, s)
+	if err != nil {
+		return l.trouble(ctx, r, err)
+	}
+	l.Metrics.writes.WithLabelValues(what).Inc()
+	_, err = l.Client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Patch(ctx, r.Name, mergePatch, patch, metav1.PatchOptions{FieldManager: "sluice"}, "status")
+	switch {
+	case err == nil || apierrors.IsNotFound(err):
+		return 0
+	case apierrors.IsConflict(err):
+		l.Metrics.retries.WithLabelValues(resolver, "conflict").Inc()
+		return time.Second
+	}
+	return l.trouble(ctx, r, err)
+}
+
+func (l *Lifecycle) trouble(ctx context.Context, r *v1beta1.ResolutionRequest, err error) time.Duration {
+	if ctx.Err() == nil {
+		l.Log.Error("cannot write the status of a request", "namespace", r.Namespace, "name", r.Name, "error", err)
+	}
+	return lifecycleRetry
+}
+
+// retire deletes a finished request that nobody owns when its time has come.
+func (l *Lifecycle) retire(ctx context.Context, r *v1beta1.ResolutionRequest, now time.Time) time.Duration {
+	if len(r.OwnerReferences) > 0 || l.TTL < 0 {
+		return 0
+	}
+	ended := r.CreationTimestamp.Time
+	if c := r.Status.Succeeded(); c != nil && c.LastTransitionTime.After(ended) {
+		ended = c.LastTransitionTime.Time
+	}
+	if left := ended.Add(l.TTL).Sub(now); left > 0 {
+		return left
+	}
+	l.Metrics.writes.WithLabelValues("deleted").Inc()
+	// The version keeps one that has got an owner meanwhile.
+	err := l.Client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Delete(ctx, r.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion},
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return l.trouble(ctx, r, err)
+	}
+	return 0
+}

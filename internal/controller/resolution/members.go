@@ -1,0 +1,233 @@
+package resolution
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+)
+
+const (
+	memberLabel     = "sluice.dev/member"
+	rolesAnnotation = "sluice.dev/roles"
+	// forgetAfter is how many lease durations after its end a Lease of a process that is gone is deleted.
+	forgetAfter = 40
+)
+
+// Members knows which processes share the work. Each process keeps one Lease; the requests are divided by rendezvous
+// hashing among those whose Lease is renewed. The times in Leases are never compared with the local clock: a process is
+// there while its Lease keeps changing.
+//
+// For a moment two processes may believe that they own the same request. That costs work twice and nothing else.
+type Members struct {
+	Kube      kubernetes.Interface
+	Namespace string
+	// ID names this process; it must be unique, and be good for the name of an object.
+	ID string
+	// Roles are those that this process has.
+	Roles []string
+	// Duration is how long after its last sign of life a process is held for gone; 0 stands for 6 seconds.
+	Duration time.Duration
+	Clock    clock.WithTicker
+	Log      *slog.Logger
+
+	mu       sync.Mutex
+	seen     map[string]*member
+	alive    map[string][]string // IDs by role, sorted
+	onChange []func()
+}
+
+type member struct {
+	roles   []string
+	version string
+	changed time.Time
+	last    time.Duration
+}
+
+func (m *Members) duration() time.Duration {
+	if m.Duration == 0 {
+		return 6 * time.Second
+	}
+	return m.Duration
+}
+
+// OnChange calls f after every change of who is there, from now on.
+func (m *Members) OnChange(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.onChange = append(m.onChange, f)
+}
+
+// Owns tells whether this process is the one to work on the object in that role. A nil Members owns all.
+func (m *Members) Owns(role string, uid types.UID) bool {
+	if m == nil {
+		return true
+	}
+	m.mu.Lock()
+	others := m.alive[role]
+	m.mu.Unlock()
+	return owner(others, m.ID, uid) == m.ID
+}
+
+// owner returns which of the members, and self, has the highest weight for the object.
+func owner(members []string, self string, uid types.UID) string {
+	best, top := self, weight(self, uid)
+	for _, id := range members {
+		if w := weight(id, uid); w > top || (w == top && id > best) {
+			best, top = id, w
+		}
+	}
+	return best
+}
+
+func weight(id string, uid types.UID) uint64 {
+	h := fnv.New64a()
+	// A hash never fails to write.
+	_, _ = fmt.Fprintf(h, "%s/%s", id, uid)
+	// FNV's high bits depend little on the last bytes: mix them (the finaliser of splitmix64).
+	x := h.Sum64()
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9
+	x = (x ^ (x >> 27)) * 0x94d049bb133111eb
+	return x ^ (x >> 31)
+}
+
+// Count is how many processes have the role, this one included.
+func (m *Members) Count(role string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := len(m.alive[role])
+	if !slices.Contains(m.alive[role], m.ID) {
+		n++
+	}
+	return n
+}
+
+// Join makes the Lease and reads those of the others, so that Owns is right from the start.
+func (m *Members) Join(ctx context.Context) error {
+	if err := m.renew(ctx); err != nil {
+		return fmt.Errorf("cannot keep a Lease in namespace %s: %w", m.Namespace, err)
+	}
+	return m.look(ctx)
+}
+
+// Run keeps the Lease until ctx is done, and then deletes it so that the others take over at once.
+func (m *Members) Run(ctx context.Context) {
+	tick := m.Clock.NewTicker(m.duration() / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			m.leave(context.WithoutCancel(ctx))
+			return
+		case <-tick.C():
+		}
+		if err := m.renew(ctx); err != nil && ctx.Err() == nil {
+			m.Log.Warn("cannot renew the Lease of this process", "error", err)
+		}
+		if err := m.look(ctx); err != nil && ctx.Err() == nil {
+			m.Log.Warn("cannot see which other processes are there", "error", err)
+		}
+	}
+}
+
+func (m *Members) leaseName() string { return "sluice-member-" + m.ID }
+
+func (m *Members) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.duration())
+	defer cancel()
+	now := metav1.NewMicroTime(m.Clock.Now())
+	seconds := int32(max(m.duration()/time.Second, 1))
+	leases := m.Kube.CoordinationV1().Leases(m.Namespace)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: m.leaseName(), Labels: map[string]string{memberLabel: "true", "app.kubernetes.io/part-of": "sluice"},
+			Annotations: map[string]string{rolesAnnotation: strings.Join(m.Roles, ",")},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &m.ID, LeaseDurationSeconds: &seconds, RenewTime: &now},
+	}
+	// Nobody else writes it, so there is no version to respect; an update would need one.
+	patch, err := json.Marshal(lease)
+	if err != nil {
+		return err
+	}
+	_, err = leases.Patch(ctx, lease.Name, mergePatch, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
+	}
+	return err
+}
+
+func (m *Members) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, m.duration())
+	defer cancel()
+	if err := m.Kube.CoordinationV1().Leases(m.Namespace).Delete(ctx, m.leaseName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		m.Log.Warn("cannot delete the Lease of this process; the others notice its end later", "error", err)
+	}
+}
+
+// look reads all Leases and tells about changes.
+func (m *Members) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.duration())
+	defer cancel()
+	// From the API server's cache: seeing a Lease a moment later is good enough.
+	list, err := m.Kube.CoordinationV1().Leases(m.Namespace).List(ctx, metav1.ListOptions{LabelSelector: memberLabel + "=true", ResourceVersion: "0"})
+	if err != nil {
+		return err
+	}
+	now := m.Clock.Now()
+	var gone []string
+	m.mu.Lock()
+	seen := map[string]*member{}
+	alive := map[string][]string{}
+	for i := range list.Items {
+		l := &list.Items[i]
+		id := strings.TrimPrefix(l.Name, "sluice-member-")
+		e := m.seen[id]
+		if e == nil || e.version != l.ResourceVersion {
+			e = &member{version: l.ResourceVersion, changed: now, last: m.duration(), roles: strings.Split(l.Annotations[rolesAnnotation], ",")}
+			if s := l.Spec.LeaseDurationSeconds; s != nil && *s > 0 && *s < 3600 {
+				e.last = time.Duration(*s) * time.Second
+			}
+		}
+		seen[id] = e
+		switch age := now.Sub(e.changed); {
+		case id == m.ID || age <= e.last:
+			for _, r := range e.roles {
+				alive[r] = append(alive[r], id)
+			}
+		case age > forgetAfter*e.last:
+			gone = append(gone, l.Name)
+		}
+	}
+	for _, ids := range alive {
+		slices.Sort(ids)
+	}
+	changed := !maps.EqualFunc(alive, m.alive, slices.Equal)
+	m.seen, m.alive = seen, alive
+	tell := slices.Clone(m.onChange)
+	m.mu.Unlock()
+	for _, name := range gone {
+		if err := m.Kube.CoordinationV1().Leases(m.Namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			m.Log.Warn("cannot delete the Lease of a process that is gone", "lease", name, "error", err)
+		}
+	}
+	if changed {
+		for _, f := range tell {
+			f()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+//go:build e2e
+
+package resolution
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/api/resolution"
+	"sluice.dev/api/resolution/v1beta1"
+)
+
+func request(namespace, name, resolver string, params ...v1beta1.Param) *v1beta1.ResolutionRequest {
+	return &v1beta1.ResolutionRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{resolution.LabelType: resolver}},
+		Spec:       v1beta1.ResolutionRequestSpec{Params: params},
+	}
+}
+
+const merge = mergePatch
+
+// grant gives a ServiceAccount of the namespace rights on requests there.
+func (in *installation) grant(t *testing.T, namespace, account string, resources ...string) {
+	t.Helper()
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{resolution.GroupName}, Resources: resources, Verbs: []string{"*"}}}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: rules}
+	if _, err := in.admin.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: account}},
+	}
+	if _, err := in.admin.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestE2EAnAttackerWhoMayEditRequestsChangesNothingThatCounts(t *testing.T) {
+	in := install(t)
+	ns := in.namespace(t)
+	in.grant(t, ns, "attacker", "resolutionrequests")
+	// Even with the right to write the status: only named writers do.
+	in.grant(t, ns, "stronger", "resolutionrequests", "resolutionrequests/status")
+	weak, strong := client(t, in.account(t, ns, "attacker")), client(t, in.account(t, ns, "stronger"))
+	writer := client(t, in.account(t, "sluice-system", "sluice-resolver-git"))
+
+	r := request(
+		ns, "r", "git",
+		v1beta1.Param{Name: "url", Value: v1beta1.StringValue("https://example.test/repo")},
+		v1beta1.Param{Name: "list", Value: v1beta1.ArrayValue("a", "b")},
+		v1beta1.Param{Name: "map", Value: v1beta1.ObjectValue(map[string]string{"k": "v"})},
+	)
+	r.Spec.URL = "https://example.test"
+	if _, err := weak.ResolutionV1beta1().ResolutionRequests(ns).Create(t.Context(), r, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	attacks := []struct{ name, version, subresource, patch string }{
+		{"another param", "v1beta1", "", `{"spec":{"params":[{"name":"url","value":"https://evil.test"}]}}`},
+		{"another array", "v1beta1", "", `{"spec":{"params":[{"name":"url","value":"https://example.test/repo"},{"name":"list","value":["a","c"]},{"name":"map","value":{"k":"v"}}]}}`},
+		{"another object", "v1beta1", "", `{"spec":{"params":[{"name":"url","value":"https://example.test/repo"},{"name":"list","value":["a","b"]},{"name":"map","value":{"k":"w"}}]}}`},
+		{"another url", "v1beta1", "", `{"spec":{"url":"https://evil.test"}}`},
+		{"no spec", "v1beta1", "", `{"spec":null}`},
+		{"another param by v1alpha1", "v1alpha1", "", `{"spec":{"params":{"url":"https://evil.test"}}}`},
+		{"one more param by v1alpha1", "v1alpha1", "", `{"spec":{"params":{"more":"x"}}}`},
+		{"no spec by v1alpha1", "v1alpha1", "", `{"spec":null}`},
+		{"another url by the annotation", "v1alpha1", "", `{"metadata":{"annotations":{"resolution.tekton.dev/v1beta1-spec":"{\"url\":\"https://evil.test\"}"}}}`},
+		{"another array by the annotation", "v1alpha1", "", `{"metadata":{"annotations":{"resolution.tekton.dev/v1beta1-spec":"{\"url\":\"https://example.test\",\"params\":[{\"name\":\"list\",\"value\":[\"x\"]},{\"name\":\"map\",\"value\":{\"k\":\"v\"}}],\"order\":[\"url\",\"list\",\"map\"]}"}}}`},
+		{"no annotation", "v1alpha1", "", `{"metadata":{"annotations":null}}`},
+		{"a broken annotation", "v1alpha1", "", `{"metadata":{"annotations":{"resolution.tekton.dev/v1beta1-spec":"{"}}}`},
+		{"another resolver", "v1beta1", "", `{"metadata":{"labels":{"resolution.tekton.dev/type":"http"}}}`},
+		{"another resolver by v1alpha1", "v1alpha1", "", `{"metadata":{"labels":{"resolution.tekton.dev/type":"http"}}}`},
+		{"another resolver by the older label", "v1beta1", "", `{"metadata":{"labels":{"resolution.tekton.dev/type":null,"resolution.tekton.dev/resolver":"http"}}}`},
+		{"disagreeing labels", "v1beta1", "", `{"metadata":{"labels":{"resolution.tekton.dev/resolver":"http"}}}`},
+		{"no label", "v1beta1", "", `{"metadata":{"labels":null}}`},
+		{"a reserved label", "v1beta1", "", `{"metadata":{"labels":{"resolution.tekton.dev/trusted":"yes"}}}`},
+		{"a controller", "v1beta1", "", `{"metadata":{"ownerReferences":[{"apiVersion":"tekton.dev/v1","kind":"TaskRun","name":"admin","uid":"1","controller":true}]}}`},
+		{"a status", "v1beta1", "status", `{"status":{"data":"ZXZpbA==","conditions":[{"type":"Succeeded","status":"True"}]}}`},
+		{"a status by v1alpha1", "v1alpha1", "status", `{"status":{"data":"ZXZpbA==","conditions":[{"type":"Succeeded","status":"True"}]}}`},
+	}
+	for _, finished := range []bool{false, true} {
+		before, err := weak.ResolutionV1beta1().ResolutionRequests(ns).Get(t.Context(), "r", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range attacks {
+			t.Run(fmt.Sprintf("%s/finished=%v", a.name, finished), func(t *testing.T) {
+				c := weak
+				var sub []string
+				if a.subresource != "" {
+					c, sub = strong, []string{a.subresource}
+				}
+				var err error
+				if a.version == "v1beta1" {
+					_, err = c.ResolutionV1beta1().ResolutionRequests(ns).Patch(t.Context(), "r", merge, []byte(a.patch), metav1.PatchOptions{}, sub...)
+				} else {
+					_, err = c.ResolutionV1alpha1().ResolutionRequests(ns).Patch(t.Context(), "r", merge, []byte(a.patch), metav1.PatchOptions{}, sub...)
+				}
+				if err == nil {
+					t.Error("it was accepted")
+				} else {
+					t.Log(err)
+				}
+				after, err := weak.ResolutionV1beta1().ResolutionRequests(ns).Get(t.Context(), "r", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(before, after); diff != "" {
+					t.Error(diff)
+				}
+			})
+		}
+		// A status in an update of the object itself has no effect at all.
+		for _, patch := range []string{`{"status":{"data":"ZXZpbA=="}}`, `{"status":null}`} {
+			if _, err := weak.ResolutionV1beta1().ResolutionRequests(ns).Patch(t.Context(), "r", merge, []byte(patch), metav1.PatchOptions{}); err != nil {
+				t.Log(err)
+			}
+			if _, err := weak.ResolutionV1alpha1().ResolutionRequests(ns).Patch(t.Context(), "r", merge, []byte(patch), metav1.PatchOptions{}); err != nil {
+				t.Log(err)
+			}
+			after, err := weak.ResolutionV1beta1().ResolutionRequests(ns).Get(t.Context(), "r", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(before.Status, after.Status); diff != "" {
+				t.Error(diff)
+			}
+		}
+		if !finished {
+			status := `{"status":{"data":"dA==","observedGeneration":1,"conditions":[{"type":"Succeeded","status":"True"}]}}`
+			if _, err := writer.ResolutionV1beta1().ResolutionRequests(ns).Patch(t.Context(), "r", merge, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+				t.Fatalf("a named writer: %v", err)
+			}
+		}
+	}
+
+	// Not even a writer changes what has finished, in either version, nor removes it.
+	for _, patch := range []string{
+		`{"status":null}`, `{"status":{"data":"ZXZpbA=="}}`, `{"status":{"conditions":null}}`, `{"status":{"annotations":{"a":"b"}}}`,
+		`{"status":{"conditions":[{"type":"Succeeded","status":"Unknown"}]}}`,
+	} {
+		if _, err := writer.ResolutionV1beta1().ResolutionRequests(ns).Patch(t.Context(), "r", merge, []byte(patch), metav1.PatchOptions{}, "status"); err == nil {
+			t.Errorf("%s was accepted", patch)
+		}
+		if _, err := writer.ResolutionV1alpha1().ResolutionRequests(ns).Patch(t.Context(), "r", merge, []byte(patch), metav1.PatchOptions{}, "status"); err == nil {
+			t.Errorf("%s was accepted by v1alpha1", patch)
+		}
+	}
+	// What is harmless stays possible, through either version.
+	if _, err := weak.ResolutionV1alpha1().ResolutionRequests(ns).Patch(t.Context(), "r", merge, []byte(`{"metadata":{"labels":{"team":"x"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := weak.ResolutionV1beta1().ResolutionRequests(ns).Patch(t.Context(), "r", merge, []byte(`{"metadata":{"labels":{"resolution.tekton.dev/resolver":"git"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Error(err)
+	}
+	got, err := weak.ResolutionV1alpha1().ResolutionRequests(ns).Get(t.Context(), "r", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Status.Data != "dA==" || !got.Status.Finished() || got.Spec.Params["url"] != "https://example.test/repo" {
+		t.Errorf("v1alpha1 reads %+v", got)
+	}
+}
+
+// The rules of the CRD hold without the policies too: here the administrator, whom no policy names, is stopped by them.
+func TestE2ERequestsThatNameNoResolverAreRefused(t *testing.T) {
+	in := install(t)
+	ns := in.namespace(t)
+	c := client(t, in.config)
+	for name, test := range map[string]struct {
+		labels map[string]string
+		ok     bool
+	}{
+		"none":                {nil, false},
+		"disagree":            {map[string]string{resolution.LabelType: "git", resolution.LabelResolver: "http"}, false},
+		"reserved":            {map[string]string{resolution.LabelType: "git", resolution.GroupName + "/other": "x"}, false},
+		"type":                {map[string]string{resolution.LabelType: "git", "team": "x"}, true},
+		"older":               {map[string]string{resolution.LabelResolver: "bundle"}, true},
+		"both, one in aliase": {map[string]string{resolution.LabelType: "bundles", resolution.LabelResolver: "bundle"}, true},
+	} {
+		r := request(ns, "", "")
+		r.GenerateName, r.Labels = "r-", test.labels
+		_, err := c.ResolutionV1beta1().ResolutionRequests(ns).Create(t.Context(), r, metav1.CreateOptions{})
+		if (err == nil) != test.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil && !apierrors.IsInvalid(err) {
+			t.Errorf("%s: the error is of another kind: %v", name, err)
+		}
+	}
+}

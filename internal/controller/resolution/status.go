@@ -1,0 +1,148 @@
+package resolution
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/api/resolution"
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/resolve"
+)
+
+const (
+	// DefaultMaxData is the default of the limit of content, in bytes before base64: etcd takes objects up to 1.5 MiB.
+	DefaultMaxData = 1 << 20
+	// maxAnnotations bounds what a resolver writes into annotations, in bytes.
+	maxAnnotations = 64 << 10
+	maxMessage     = 4 << 10
+)
+
+// statusPatch is a merge patch of a status. UID and resource version make it fail where the object is not the one that
+// was read.
+type statusPatch struct {
+	Metadata struct {
+		UID             types.UID `json:"uid"`
+		ResourceVersion string    `json:"resourceVersion"`
+	} `json:"metadata"`
+	Status statusFields `json:"status"`
+}
+
+type statusFields struct {
+	ObservedGeneration int64               `json:"observedGeneration"`
+	Conditions         []v1beta1.Condition `json:"conditions"`
+	Annotations        map[string]string   `json:"annotations,omitempty"`
+	Data               string              `json:"data,omitempty"`
+	Source             *v1beta1.RefSource  `json:"source,omitempty"`
+	RefSource          *v1beta1.RefSource  `json:"refSource,omitempty"`
+}
+
+// patchFor returns the patch for the object as it was read.
+func patchFor(r *v1beta1.ResolutionRequest, s statusFields) ([]byte, error) {
+	var p statusPatch
+	p.Metadata.UID, p.Metadata.ResourceVersion = r.UID, r.ResourceVersion
+	s.ObservedGeneration = r.Generation
+	p.Status = s
+	return json.Marshal(p)
+}
+
+func condition(status metav1.ConditionStatus, reason, message string, now time.Time) []v1beta1.Condition {
+	return []v1beta1.Condition{{
+		Type: resolution.ConditionSucceeded, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now),
+	}}
+}
+
+// succeeded is the status of a request whose resource was found.
+func succeeded(res *resolve.Resource, now time.Time) statusFields {
+	origin := &v1beta1.RefSource{URI: res.Source.URI, Digest: res.Source.Digest, EntryPoint: res.Source.EntryPoint}
+	return statusFields{
+		Conditions:  condition(metav1.ConditionTrue, "", "", now),
+		Annotations: res.Annotations, Data: base64.StdEncoding.EncodeToString(res.Data), Source: origin, RefSource: origin,
+	}
+}
+
+// failed is the status of a request that failed. The condition has one of the two reasons that Tekton's clients know;
+// the exact one stands before the message, and in an annotation.
+func failed(e *resolve.Error, now time.Time) statusFields {
+	reason, message := resolution.ReasonFailed, clean(e.Msg)
+	switch e.Reason {
+	case resolve.ReasonTimedOut:
+		reason = resolution.ReasonTimedOut
+	case resolve.ReasonFailed, "":
+	default:
+		message = string(e.Reason) + ": " + message
+	}
+	exact := string(e.Reason)
+	if exact == "" {
+		exact = resolution.ReasonFailed
+	}
+	return statusFields{
+		Conditions:  condition(metav1.ConditionFalse, reason, message, now),
+		Annotations: map[string]string{resolution.AnnotationReason: exact},
+	}
+}
+
+// asError takes an error that is no *resolve.Error for a permanent one.
+func asError(err error) *resolve.Error {
+	if e, ok := errors.AsType[*resolve.Error](err); ok {
+		return e
+	}
+	return &resolve.Error{Reason: resolve.ReasonFailed, Msg: err.Error(), Err: err}
+}
+
+// checkSize refuses a resource that does not fit into an object.
+func checkSize(res *resolve.Resource, limit int) *resolve.Error {
+	if len(res.Data) > limit {
+		return resolve.Errorf(resolve.ReasonTooLarge,
+			"the content has %d bytes, over the limit of %d bytes for a ResolutionRequest: split it into smaller files", len(res.Data), limit)
+	}
+	n := 0
+	for k, v := range res.Annotations {
+		n += len(k) + len(v)
+	}
+	if n > maxAnnotations {
+		return resolve.Errorf(resolve.ReasonTooLarge, "the annotations of the content have %d bytes, over the limit of %d", n, maxAnnotations)
+	}
+	return nil
+}
+
+// clean makes one line of bounded length, valid UTF-8, without control characters.
+func clean(s string) string {
+	if len(s) > maxMessage {
+		s = s[:maxMessage] + "..."
+	}
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))), " ")
+}
+
+// deadline is when the time of a request is up: after the operator's limit, or after what its annotation says where that
+// is less.
+func deadline(r *v1beta1.ResolutionRequest, limit time.Duration) time.Time {
+	return r.CreationTimestamp.Add(timeout(r, limit))
+}
+
+func timeout(r *v1beta1.ResolutionRequest, limit time.Duration) time.Duration {
+	own, err := time.ParseDuration(r.Annotations[resolution.AnnotationTimeout])
+	if err != nil || own <= 0 {
+		return limit
+	}
+	return min(own, limit)
+}
+
+func timedOut(r *v1beta1.ResolutionRequest, limit time.Duration, what string) *resolve.Error {
+	return &resolve.Error{
+		Reason: resolve.ReasonTimedOut,
+		Msg:    fmt.Sprintf("not resolved within %s of its creation: %s", timeout(r, limit), what),
+	}
+}

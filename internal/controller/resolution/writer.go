@@ -1,0 +1,87 @@
+package resolution
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/client/versioned"
+)
+
+const (
+	firstWait = 50 * time.Millisecond
+	lastWait  = 5 * time.Second
+
+	mergePatch = types.MergePatchType
+)
+
+// writer writes a status in one patch, and again where that failed for reasons that pass.
+type writer struct {
+	client   versioned.Interface
+	metrics  *Metrics
+	clock    clock.Clock
+	resolver string
+	// lookup returns the request as a cache has it, nil if it is gone.
+	lookup func() *v1beta1.ResolutionRequest
+}
+
+// write writes the status unless the request has been finished or deleted meanwhile, and tells whether it did. It tries
+// for as long as ctx allows and the API server may recover; the error is one that does not pass.
+func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statusFields, what string) (bool, error) {
+	requests := w.client.ResolutionV1beta1().ResolutionRequests(r.Namespace)
+	// The cache may know a newer version by now.
+	if now := w.lookup(); now != nil && now.UID == r.UID {
+		r = now
+	}
+	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+		if r.Status.Finished() || r.DeletionTimestamp != nil {
+			return false, nil
+		}
+		patch, err := patchFor(r, s)
+		if err != nil {
+			return false, err
+		}
+		w.metrics.writes.WithLabelValues(what).Inc()
+		_, err = requests.Patch(ctx, r.Name, mergePatch, patch, metav1.PatchOptions{FieldManager: "sluice"}, "status")
+		cause := "unavailable"
+		switch {
+		case err == nil:
+			return true, nil
+		case apierrors.IsNotFound(err):
+			return false, nil
+		case apierrors.IsConflict(err):
+			cause = "conflict"
+		case permanent(err):
+			return false, err
+		}
+		w.metrics.retries.WithLabelValues(w.resolver, cause).Inc()
+		if cause == "unavailable" {
+			select {
+			case <-ctx.Done():
+				return false, context.Cause(ctx)
+			case <-w.clock.After(wait):
+			}
+		}
+		now, err := requests.Get(ctx, r.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err) || (err == nil && now.UID != r.UID):
+			return false, nil
+		case err == nil:
+			r = now
+		case ctx.Err() != nil:
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// permanent tells that the API server has understood the call and will refuse it again.
+func permanent(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) ||
+		apierrors.IsUnsupportedMediaType(err)
+}
