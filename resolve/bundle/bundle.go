@@ -6,14 +6,14 @@
 // token server only, and over plain HTTP nowhere, unless the operator allows it for that registry. Where a policy of
 // package resolve/verify asks for cosign signatures, they are checked against the digest of the image that was read.
 //
-// It does not decide which addresses may be reached, which is the transport's to say ([WithTransport]), and does not
-// cache: the framework does.
+// Which addresses may be reached package resolve/netguard decides. The package does not cache: the framework does.
 package bundle
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"strings"
@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/netguard"
 	"sluice.dev/resolve/verify"
 )
 
@@ -39,6 +40,7 @@ const (
 const (
 	KeyServiceAccount = "default-service-account"
 	KeyKind           = "default-kind"
+	KeyPlain          = "plain-http-registries"
 )
 
 // Annotations of a layer of a bundle. The status of a request has them under the prefix resolution.tekton.dev/.
@@ -90,8 +92,14 @@ func (l Limits) withDefaults() Limits {
 // Option configures a resolver.
 type Option func(*Resolver)
 
-// WithTransport sets what requests to registries go through. It decides which addresses may be reached, also after a
-// redirect, and which certificates are trusted. Default: a clone of [http.DefaultTransport].
+// WithNetwork sets what the process allows beside the configuration: addresses, proxies, authorities. Default: the zero
+// options, with which only public and private addresses are reached.
+func WithNetwork(o netguard.Options) Option {
+	return func(r *Resolver) { r.guards = netguard.NewPool(o) }
+}
+
+// WithTransport sets what requests to registries go through in place of package resolve/netguard. It decides which
+// addresses may be reached, also after a redirect, and which certificates are trusted.
 func WithTransport(t http.RoundTripper) Option { return func(r *Resolver) { r.transport = t } }
 
 // WithServiceAccounts makes the parameter serviceAccount known. Default: a request that names one fails, and the
@@ -120,7 +128,8 @@ func WithClock(c resolve.Clock) Option { return func(r *Resolver) { r.now = c.No
 
 // Resolver resolves bundles. It is made by [New].
 type Resolver struct {
-	transport http.RoundTripper
+	guards    *netguard.Pool
+	transport http.RoundTripper // nil: that of guards
 	accounts  ServiceAccounts
 	policies  func() *verify.Policies
 	plain     map[string]bool
@@ -133,6 +142,7 @@ var _ resolve.Resolver = (*Resolver)(nil)
 // New returns a resolver of bundles.
 func New(opts ...Option) *Resolver {
 	r := &Resolver{
+		guards:   netguard.NewPool(netguard.Options{}),
 		policies: func() *verify.Policies { return nil },
 		plain:    map[string]bool{},
 		limits:   Limits{}.withDefaults(),
@@ -140,13 +150,13 @@ func New(opts ...Option) *Resolver {
 	for _, o := range opts {
 		o(r)
 	}
-	if r.transport == nil {
-		r.transport = http.DefaultTransport
-		if t, ok := http.DefaultTransport.(*http.Transport); ok {
-			r.transport = t.Clone()
-		}
-	}
 	return r
+}
+
+// Close closes the connections that nobody uses.
+func (r *Resolver) Close() error {
+	r.guards.Close()
+	return nil
 }
 
 // Spec implements [resolve.Resolver].
@@ -156,10 +166,11 @@ func (r *Resolver) Spec() resolve.Spec {
 		Aliases:   []string{"bundle"},
 		Doc:       "Fetches a resource from a Tekton bundle, an OCI image in a registry.",
 		ConfigMap: "bundleresolver-config",
-		Config: []resolve.Key{
+		Config: append([]resolve.Key{
 			{Name: KeyServiceAccount, Default: "default", Check: checkObjectName, Doc: "The ServiceAccount whose imagePullSecrets are used where a request names none."},
 			{Name: KeyKind, Default: "task", Doc: "The kind of the resource where a request names none."},
-		},
+			{Name: KeyPlain, Doc: "Registries, as host or host:port, separated by commas, that are spoken to without TLS where they have none. Credentials for them can be read on the way."},
+		}, netguard.Keys(true)...),
 		Params: []resolve.Param{
 			{
 				Name: ParamBundle, Aliases: []string{"image_url"}, Required: true, MaxLength: 1024, Check: checkReference,
@@ -170,6 +181,13 @@ func (r *Resolver) Spec() resolve.Spec {
 			{Name: ParamSecret, MaxLength: 253, Check: checkObjectName, Doc: "A Secret with the credentials of the registry, of type kubernetes.io/dockerconfigjson, in the namespace of the request. It is used instead of the ServiceAccount's."},
 			{Name: ParamServiceAccount, DefaultKey: KeyServiceAccount, MaxLength: 253, Check: checkObjectName, Doc: "The ServiceAccount in the namespace of the request whose imagePullSecrets are used."},
 			{Name: ParamSigner, Allowed: []string{SignerCosign}, Doc: "With cosign, the bundle must be signed by a key that the operator trusts for it."},
+		},
+		Host: func(r *resolve.Request) string {
+			ref, err := parseReference(r.Get(ParamBundle))
+			if err != nil {
+				return ""
+			}
+			return strings.ToLower(ref.Context().RegistryStr())
 		},
 	}
 }
@@ -221,15 +239,21 @@ func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.
 }
 
 func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
-	ref, err := r.reference(req.Get(ParamBundle))
+	plain := r.plainRegistries(req.Config)
+	ref, err := reference(req.Get(ParamBundle), plain)
 	if err != nil {
 		return nil, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
 	}
+	transport, err := r.transportFor(req.Config)
+	if err != nil {
+		return nil, resolve.Errorf(resolve.ReasonFailed, "the configuration of the resolver bundles is wrong: %w", err)
+	}
+	way := &guard{inner: transport, plain: plain, max: max(r.limits.Manifest, r.limits.Compressed), now: r.now}
 	creds, err := r.credentials(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	im, err := r.open(ctx, ref, creds)
+	im, err := r.open(ctx, ref, creds, way)
 	if err != nil {
 		return nil, creds.explain(err)
 	}
@@ -269,15 +293,40 @@ func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 }
 
 // reference reads the name of the image again, so that the registry library speaks plain HTTP where that is allowed.
-func (r *Resolver) reference(s string) (name.Reference, error) {
+func reference(s string, plain map[string]bool) (name.Reference, error) {
 	ref, err := parseReference(s)
 	if err != nil {
 		return nil, err
 	}
-	if r.plain[strings.ToLower(ref.Context().RegistryStr())] {
+	if plain[strings.ToLower(ref.Context().RegistryStr())] {
 		return parseReference(s, name.Insecure)
 	}
 	return ref, nil
+}
+
+// plainRegistries are those that the process and the configuration allow plain HTTP for.
+func (r *Resolver) plainRegistries(c resolve.Config) map[string]bool {
+	list := strings.FieldsFunc(c[KeyPlain], func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' })
+	if len(list) == 0 {
+		return r.plain
+	}
+	out := maps.Clone(r.plain)
+	for _, h := range list {
+		out[strings.ToLower(h)] = true
+	}
+	return out
+}
+
+// transportFor is the way to registries under a configuration.
+func (r *Resolver) transportFor(c resolve.Config) (http.RoundTripper, error) {
+	if r.transport != nil {
+		return r.transport, nil
+	}
+	g, err := r.guards.Get(c, false)
+	if err != nil {
+		return nil, err
+	}
+	return g.RoundTripper(netguard.ClientOptions{Plain: true}), nil
 }
 
 func failf(format string, args ...any) error {

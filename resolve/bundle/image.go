@@ -35,10 +35,10 @@ type image struct {
 
 // open reads the manifest of an image. Of an index it takes the only image that is no attestation; if there are
 // several, the one for linux/amd64, as clients of Tekton's own resolver get it. An index in an index is refused.
-func (r *Resolver) open(ctx context.Context, ref name.Reference, creds *credentials) (*image, error) {
+func (r *Resolver) open(ctx context.Context, ref name.Reference, creds *credentials, way *guard) (*image, error) {
 	puller, err := remote.NewPuller(
 		remote.WithAuthFromKeychain(creds),
-		remote.WithTransport(&guard{inner: r.transport, plain: r.plain, max: max(r.limits.Manifest, r.limits.Compressed), now: r.now}),
+		remote.WithTransport(way),
 		// The framework retries, within the deadline of the request.
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
 		remote.WithRetryPredicate(func(error) bool { return false }),

@@ -1,0 +1,51 @@
+package bundle
+
+import (
+	"io"
+	"log"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+
+	"sluice.dev/resolve"
+	"sluice.dev/resolve/bundle/bundletest"
+	"sluice.dev/resolve/netguard"
+)
+
+// The resolver's own way to the network, as a process has it.
+func TestLocalRegistriesNeedTheOperatorsConsent(t *testing.T) {
+	s := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer s.Close()
+	host := strings.TrimPrefix(s.URL, "http://")
+	reg, err := bundletest.NewRegistry(host, "team/bundle", s.Client().Transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reg.Push(t.Context(), "v1", bundletest.Task("a", "kind: Task\n")); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(config resolve.Config) error {
+		r := request(ParamBundle, host+"/team/bundle:v1")
+		for k, v := range config {
+			r.Config[k] = v
+		}
+		b := New(WithNetwork(netguard.Options{}))
+		defer b.Close() //nolint:errcheck // it never fails
+		_, err := b.Resolve(t.Context(), r)
+		return err
+	}
+	for name, c := range map[string]resolve.Config{
+		"nothing":        {},
+		"plain http":     {KeyPlain: "other.example.com, " + host},
+		"only addresses": {netguard.KeyAllowed: "127.0.0.1"},
+	} {
+		if e := failure(t, ask(c)); e.Reason != resolve.ReasonForbidden || e.Transient {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+	if err := ask(resolve.Config{KeyPlain: host, netguard.KeyAllowed: "127.0.0.1"}); err != nil {
+		t.Error(err)
+	}
+}
