@@ -259,7 +259,7 @@ func (r *Runner) call(ctx context.Context, f *flight, release func()) (*Resource
 	name := f.spec.Name
 	began := r.opts.Clock.Now()
 	r.opts.Observer.InFlight(name, 1)
-	go func() {
+	r.calls.Go(func() {
 		out, returned := result{}, false
 		defer func() {
 			if !returned {
@@ -271,7 +271,7 @@ func (r *Runner) call(ctx context.Context, f *flight, release func()) (*Resource
 		}()
 		out.res, out.err = f.Resolve(ctx, f.request)
 		returned = true
-	}()
+	})
 	var out result
 	select {
 	case out = <-ch:

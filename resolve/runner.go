@@ -54,6 +54,9 @@ type Options struct {
 	// Verify judges a resource, be it fetched or cached, for one request; nil accepts all. Its error should have the
 	// reason [ReasonVerification].
 	Verify func(ctx context.Context, resolver string, r *Request, res *Resource) error
+	// Epoch names what Verify goes by, and what resolvers go by beside their configuration: what was cached under another
+	// epoch is not used. Nil stands for one that never changes.
+	Epoch func() string
 	// Random gives numbers from 0 up to 1 for the jitter of retries; nil for those of math/rand.
 	Random func() float64
 }
@@ -64,6 +67,8 @@ type Runner struct {
 	opts  Options
 	queue *queue
 	cache *cache
+
+	calls sync.WaitGroup // of resolvers
 
 	mu      sync.Mutex
 	configs map[string]*configured
@@ -87,6 +92,9 @@ func NewRunner(o Options) (*Runner, error) {
 	}
 	if o.Clock == nil {
 		o.Clock = SystemClock()
+	}
+	if o.Epoch == nil {
+		o.Epoch = func() string { return "" }
 	}
 	if o.Random == nil {
 		o.Random = rand.Float64
@@ -153,6 +161,10 @@ func (r *Runner) LimitCache(l CacheLimits) {
 		r.opts.Observer.Cache(name, CacheEvicted)
 	}
 }
+
+// Wait returns when no resolver is at work any more, once the last Resolve has returned: resolvers that were given up may
+// take a while to notice.
+func (r *Runner) Wait() { r.calls.Wait() }
 
 func (r *Runner) configured(res Resolver) *configured {
 	name := res.Spec().Name
@@ -260,7 +272,7 @@ func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resourc
 		scope = NamespaceScope(req)
 	}
 	w := &waiter{
-		configured: c, request: req, mode: mode, key: keyOf(c, scope, req), host: host, tenant: cmp.Or(q.Tenant, q.Namespace),
+		configured: c, request: req, mode: mode, key: keyOf(c, r.opts.Epoch(), scope, req), host: host, tenant: cmp.Or(q.Tenant, q.Namespace),
 	}
 	if !q.Deadline.IsZero() {
 		left := q.Deadline.Sub(r.opts.Clock.Now())
@@ -284,9 +296,9 @@ func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resourc
 }
 
 // keyOf is the same for requests that may share a fetch.
-func keyOf(c *configured, scope string, r *Request) string {
+func keyOf(c *configured, epoch, scope string, r *Request) string {
 	// Marshal writes maps by sorted keys; strings and maps of them always marshal.
-	text, _ := json.Marshal([]any{scope, c.spec.Name, c.generation, r.URL, r.Params}) //nolint:errchkjson // see above
+	text, _ := json.Marshal([]any{epoch, scope, c.spec.Name, c.generation, r.URL, r.Params}) //nolint:errchkjson // see above
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }

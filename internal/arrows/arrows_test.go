@@ -65,6 +65,13 @@ var table = []row{
 	{pkg: "resolve/httpfile", why: "one resolver", may: []string{"resolve", "resolve/netguard"}},
 	{pkg: "resolve/hub", why: "one resolver", may: []string{"resolve", "resolve/netguard"}},
 	{pkg: "resolve/dir", why: "one resolver", may: []string{"internal/limit", "resolve"}},
+	{
+		pkg: "internal/resolvers", why: "which resolvers there are, and what each needs; programs ask it",
+		may: []string{
+			"resolve", "resolve/bundle", "resolve/cluster", "resolve/dir", "resolve/git", "resolve/httpfile", "resolve/hub", "resolve/netguard",
+			"resolve/verify",
+		},
+	},
 	{pkg: "examples/resolver", why: "a resolver as somebody else writes it", may: []string{"resolve", "resolve/netguard"}},
 
 	{pkg: "api/resolution", why: "names that both versions of the API share"},
@@ -88,13 +95,14 @@ var table = []row{
 	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
-			"client", "compat", "config", "internal/cluster", "internal/config", "internal/controller/resolution", "internal/input", "report",
-			"resolve", "resolve/bundle", "resolve/cluster", "resolve/dir", "resolve/git", "resolve/httpfile", "resolve/hub", "resolve/netguard", "resolve/verify",
+			"api/resolution", "api/resolution/v1beta1", "client", "compat", "config", "internal/cluster", "internal/config", "internal/controller/resolution", "internal/input", "report",
+			"internal/resolvers", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},
 	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},
 
 	{pkg: "internal/kube", why: "puts manifests into a cluster, for tests and the demo"},
+	{pkg: "internal/dnstest", why: "a name server, for tests"},
 	{pkg: "internal/schemagen", why: "random schemas know nothing of the prover that they attack"},
 	{pkg: "internal/clustertest/binary", why: "builds the local cluster with nothing but the go command"},
 	{pkg: "internal/clustertest/build", why: "builds the local cluster ahead of the tests", may: []string{"internal/clustertest/binary"}},
@@ -136,7 +144,7 @@ func (r row) allows(pkg string) bool {
 
 // helpers may be imported by the tests of any package.
 var helpers = []string{
-	"api/resolution", "api/resolution/v1beta1", "client", "config", "internal/clustertest", "internal/kube", "internal/schemagen",
+	"api/resolution", "api/resolution/v1beta1", "client", "config", "internal/clustertest", "internal/dnstest", "internal/kube", "internal/schemagen",
 	"resolve/bundle/bundletest", "resolve/resolvetest", "resolve/verify",
 }
 

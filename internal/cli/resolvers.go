@@ -2,49 +2,190 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 
+	"golang.org/x/net/http/httpproxy"
+
+	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/internal/controller/resolution"
+	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/httpfile"
-	"sluice.dev/resolve/hub"
 	"sluice.dev/resolve/netguard"
+	"sluice.dev/resolve/verify"
 )
 
-// resolverRoles is the table of resolvers.
-func resolverRoles() []resolverRole {
-	return []resolverRole{
-		{name: "http", configMap: "http-resolver-config", make: framed(func() resolve.Resolver { return httpfile.New(netguard.Options{}) })},
-		{name: "hub", configMap: "hubresolver-config", make: framed(func() resolve.Resolver { return hub.New(netguard.Options{}) })},
-	}
+// Names of ConfigMaps that no resolver has for itself. The first is Tekton's.
+const (
+	flagsConfigMap        = "resolvers-feature-flags"
+	verificationConfigMap = "resolver-verification-config"
+)
+
+// resolving is the resolvers of a process, in the framework of package resolve.
+type resolving struct {
+	entries []resolvers.Entry
+	runner  *resolve.Runner
+	close   []func() error
+
+	disabled atomic.Pointer[map[string]bool] // by the name of the resolver
+	policies atomic.Pointer[verify.Policies]
 }
 
-// framed runs a resolver in the framework of package resolve.
-func framed(resolver func() resolve.Resolver) func(*process) (resolution.Resolver, func(map[string]string) error, error) {
-	return func(p *process) (resolution.Resolver, func(map[string]string) error, error) {
-		r := resolver()
-		registry, err := resolve.NewRegistry(r)
+// newResolving makes the resolvers of the entries.
+func newResolving(ctx context.Context, entries []resolvers.Entry, lent resolvers.Env, o resolve.Options) (*resolving, error) {
+	r := &resolving{entries: entries}
+	r.disabled.Store(&map[string]bool{})
+	lent.Policies = r.policies.Load
+	var list []resolve.Resolver
+	for _, entry := range entries {
+		resolver, free, err := entry.New(ctx, lent)
 		if err != nil {
-			return nil, nil, err
+			return nil, errors.Join(fmt.Errorf("resolver %s: %w", entry.Name, err), r.Close())
 		}
-		runner, err := resolve.NewRunner(resolve.Options{Resolvers: registry, Limits: resolve.Limits{Content: int64(p.flags.maxData)}})
-		if err != nil {
-			return nil, nil, err
+		if free != nil {
+			r.close = append(r.close, free)
 		}
-		name := r.Spec().Name
-		return framework{runner, name}, func(data map[string]string) error { return runner.Configure(name, data) }, nil
+		list = append(list, resolver)
 	}
+	registry, err := resolve.NewRegistry(list...)
+	if err == nil {
+		o.Resolvers, o.Verify = registry, r.verify
+		o.Epoch = func() string { return r.policies.Load().Digest() }
+		r.runner, err = resolve.NewRunner(o)
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
 }
 
-// framework is a runner as the adapter wants it.
-type framework struct {
-	runner *resolve.Runner
-	name   string
+// Close gives free what the resolvers hold, as soon as none is at work any more. Nobody may wait for a result.
+func (r *resolving) Close() error {
+	if r.runner != nil {
+		r.runner.Wait()
+	}
+	var errs []error
+	for _, free := range slices.Backward(r.close) {
+		errs = append(errs, free())
+	}
+	return errors.Join(errs...)
+}
+
+// configMaps are those that the resolvers read, with what takes their data; nil data stands for a missing one.
+func (r *resolving) configMaps(secrets resolve.Secrets) map[string]func(data map[string]string) error {
+	out := map[string]func(data map[string]string) error{
+		resolve.CacheConfigMap: func(data map[string]string) error {
+			l, err := resolve.ParseCacheLimits(data)
+			if err == nil {
+				r.runner.LimitCache(l)
+			}
+			return err
+		},
+		flagsConfigMap:        r.configureFlags,
+		verificationConfigMap: func(data map[string]string) error { return r.configureVerification(data, secrets) },
+	}
+	for _, e := range r.entries {
+		if e.ConfigMap != "" {
+			out[e.ConfigMap] = func(data map[string]string) error { return r.runner.Configure(e.Name, data) }
+		}
+	}
+	return out
+}
+
+// configureFlags reads which resolvers are switched off, as Tekton has it. Other keys are Tekton's own.
+func (r *resolving) configureFlags(data map[string]string) error {
+	off := map[string]bool{}
+	var errs []error
+	for _, e := range r.entries {
+		v := strings.TrimSpace(data[e.Flag])
+		if e.Flag == "" || v == "" {
+			continue
+		}
+		if err := resolve.CheckBool(v); err != nil {
+			errs = append(errs, fmt.Errorf("key %s: %w", e.Flag, err))
+		}
+		off[e.Name] = v == "false"
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	r.disabled.Store(&off)
+	return nil
+}
+
+// configureVerification reads the operator's policies: policies is a YAML stream of VerificationPolicy, no-match says what
+// becomes of what none of them speaks of.
+func (r *resolving) configureVerification(data map[string]string, secrets resolve.Secrets) error {
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if key != "policies" && key != "no-match" && key != "_example" {
+			return fmt.Errorf("unknown key %q; allowed are policies and no-match", key)
+		}
+	}
+	var list []verify.Policy
+	if text := data["policies"]; strings.TrimSpace(text) != "" {
+		// Policies change seldom; what hangs ends with the client's own time-out.
+		var err error
+		if list, err = verify.Parse(context.Background(), []byte(text), secrets); err != nil {
+			return fmt.Errorf("key policies: %w", err)
+		}
+	}
+	noMatch := verify.NoMatch(strings.TrimSpace(data["no-match"]))
+	if len(list) == 0 && noMatch == "" {
+		r.policies.Store(nil)
+		return nil
+	}
+	p, err := verify.New(list, verify.Options{NoMatch: noMatch})
+	if err != nil {
+		return err
+	}
+	r.policies.Store(p)
+	return nil
+}
+
+// annotationUnverified says in the status of a request what a policy that only warns has found.
+const annotationUnverified = "sluice.dev/verification-warning"
+
+// verify judges a result by the operator's policies.
+func (r *resolving) verify(ctx context.Context, _ string, _ *resolve.Request, res *resolve.Resource) error {
+	warnings, err := verify.Verify(ctx, r.policies.Load(), res)
+	if len(warnings) > 0 {
+		// The resource is this request's own; what is cached stays as it is.
+		res.Annotations = maps.Clone(res.Annotations)
+		if res.Annotations == nil {
+			res.Annotations = map[string]string{}
+		}
+		res.Annotations[annotationUnverified] = strings.Join(warnings, "; ")
+	}
+	return err
+}
+
+// adapters are the resolvers as the adapter wants them, by name.
+func (r *resolving) adapters() map[string]resolution.Resolver {
+	out := map[string]resolution.Resolver{}
+	for _, e := range r.entries {
+		out[e.Name] = framed{r, e.Name}
+	}
+	return out
+}
+
+// framed is one of the resolvers.
+type framed struct {
+	*resolving
+
+	name string
 }
 
 // Resolve implements [resolution.Resolver].
-func (f framework) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
+func (f framed) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
+	if (*f.disabled.Load())[f.name] {
+		return nil, resolve.Errorf(resolve.ReasonForbidden, "the resolver %s is switched off in the ConfigMap %s", f.name, flagsConfigMap)
+	}
 	q := &resolve.Query{
 		Resolver: f.name, Namespace: r.Namespace, Name: r.Name, UID: r.UID, URL: r.URL, Identity: r.Identity, Secrets: r.Secrets,
 	}
@@ -52,4 +193,58 @@ func (f framework) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 		q.Params = append(q.Params, resolve.Given{Name: name, Value: r.Params[name]})
 	}
 	return f.runner.Resolve(ctx, q)
+}
+
+// identity finds out on whose behalf a request is made, for the resolver and configuration that want to know.
+func (r *resolving) identity(owner resolution.Owner) func(context.Context, *v1beta1.ResolutionRequest, string) (string, error) {
+	return func(ctx context.Context, request *v1beta1.ResolutionRequest, resolver string) (string, error) {
+		if resolver != "cluster" || r.runner.Config(resolver)["check-access"] != "true" {
+			return "", nil
+		}
+		return owner.Identity(ctx, request)
+	}
+}
+
+// network is what a process allows its resolvers beside their configuration.
+func network(e *env, clock resolve.Clock) netguard.Options {
+	lookup := func(name string) string {
+		if v := e.getenv(name); v != "" {
+			return v
+		}
+		return e.getenv(strings.ToLower(name))
+	}
+	o := netguard.Options{Clock: clock}
+	proxy := httpproxy.Config{HTTPProxy: lookup("HTTP_PROXY"), HTTPSProxy: lookup("HTTPS_PROXY"), NoProxy: lookup("NO_PROXY")}
+	if proxy.HTTPProxy != "" || proxy.HTTPSProxy != "" {
+		o.Proxy = &proxy
+	}
+	return o
+}
+
+// cacheFolder returns the folder for what can be fetched again, and what removes it where nobody named one.
+func cacheFolder(named string) (string, func() error, error) {
+	if named != "" {
+		return named, func() error { return nil }, nil
+	}
+	dir, err := os.MkdirTemp("", "sluice-")
+	return dir, sync.OnceValue(func() error { return os.RemoveAll(dir) }), err
+}
+
+// roots reads NAME=PATH, or PATH for the directory that is meant where a request names none.
+func roots(dirs []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, d := range dirs {
+		name, path, named := strings.Cut(d, "=")
+		if !named {
+			name, path = "default", d
+		}
+		if name == "" || path == "" {
+			return nil, fmt.Errorf("--dir %q: want PATH or NAME=PATH", d)
+		}
+		if out[name] != "" {
+			return nil, fmt.Errorf("--dir: the directory %q is given twice", name)
+		}
+		out[name] = path
+	}
+	return out, nil
 }

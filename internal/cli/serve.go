@@ -30,19 +30,9 @@ import (
 	"sluice.dev/client/versioned"
 	resolutionscheme "sluice.dev/client/versioned/scheme"
 	"sluice.dev/internal/controller/resolution"
+	"sluice.dev/internal/resolvers"
+	"sluice.dev/resolve"
 )
-
-// resolverRole is a resolver that this build has. It runs in the role resolver-NAME.
-type resolverRole struct {
-	// name is the canonical name.
-	name string
-	// configMap has its configuration; empty: none.
-	configMap string
-	// identity: it wants to know on whose behalf a request is made.
-	identity bool
-	// make returns the resolver, and what takes the data of the ConfigMap (nil where it is missing) or refuses it.
-	make func(p *process) (resolution.Resolver, func(data map[string]string) error, error)
-}
 
 const allRoles = "all"
 
@@ -54,6 +44,8 @@ type serveFlags struct {
 	account, id                string
 	listen, webhookListen      string
 	slots, maxData             int
+	cacheDir                   string
+	dirs                       []string
 	ttl                        time.Duration
 	qps                        float32
 	verbose                    bool
@@ -61,7 +53,7 @@ type serveFlags struct {
 
 func newServe(e *env) *cobra.Command {
 	var f serveFlags
-	table := resolverRoles()
+	table := resolvers.Table()
 	cmd := &cobra.Command{
 		Use:   "serve --roles=ROLE,...",
 		Short: "Run controllers and resolvers in a cluster",
@@ -88,6 +80,8 @@ work on are taken up by another process, or by the next.`,
 	flags.StringVar(&f.webhookListen, "webhook-listen", ":8443", "address of the conversion webhook, in the role resolution")
 	flags.IntVar(&f.slots, "slots", 0, "requests that are worked on at once; default 512")
 	flags.IntVar(&f.maxData, "max-data", resolution.DefaultMaxData, "limit of a request's content, in bytes")
+	flags.StringVar(&f.cacheDir, "cache-dir", "", "folder of this process alone, for mirrors of repositories; default: a temporary one")
+	flags.StringArrayVar(&f.dirs, "dir", nil, "directory of the resolver dir, as PATH or NAME=PATH; may be given several times")
 	flags.DurationVar(&f.ttl, "ttl", resolution.DefaultTTL, "how long finished requests without an owner stay; negative: for ever")
 	flags.Float32Var(&f.qps, "qps", 500, "calls per second to the API server")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log each request")
@@ -95,16 +89,16 @@ work on are taken up by another process, or by the next.`,
 }
 
 // roleNames lists the roles of this build.
-func roleNames(table []resolverRole) []string {
+func roleNames(table []resolvers.Entry) []string {
 	out := []string{resolution.LifecycleRole}
 	for _, r := range table {
-		out = append(out, resolution.Role(r.name))
+		out = append(out, resolution.Role(r.Name))
 	}
 	return out
 }
 
 // chosenRoles judges --roles.
-func chosenRoles(asked []string, table []resolverRole) ([]string, error) {
+func chosenRoles(asked []string, table []resolvers.Entry) ([]string, error) {
 	known := roleNames(table)
 	if len(asked) == 0 {
 		return nil, fmt.Errorf("--roles is required; this build has %s and %s", strings.Join(known, ", "), allRoles)
@@ -177,7 +171,7 @@ func (h *health) missing() []string {
 	})
 }
 
-func serve(ctx context.Context, e *env, f serveFlags, table []resolverRole) error {
+func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) error {
 	roles, err := chosenRoles(f.roles, table)
 	if err != nil {
 		return err
@@ -219,30 +213,10 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolverRole) erro
 		})
 		run("webhook", p.serveWebhook)
 	}
-	resolvers := map[string]resolution.Resolver{}
-	waits := []<-chan struct{}{configured}
-	identity := false
-	for _, r := range table {
-		if !slices.Contains(roles, resolution.Role(r.name)) {
-			continue
-		}
-		resolver, configure, err := r.make(p)
-		if err != nil {
-			return fmt.Errorf("resolver %s: %w", r.name, err)
-		}
-		resolvers[r.name] = resolver
-		identity = identity || r.identity
-		if r.configMap != "" && configure != nil {
-			waits = append(waits, p.watchConfig(ctx, &parts, r.configMap, configure))
-		}
-	}
-	if len(resolvers) > 0 {
-		run("resolvers", func(ctx context.Context, ready func()) error {
-			for _, w := range waits {
-				await(ctx, w)
-			}
-			return p.adapter(resolvers, identity).Run(ctx, ready)
-		})
+	if err := p.startResolvers(ctx, e, table, run, &parts, configured); err != nil {
+		cancel(nil)
+		parts.Wait()
+		return err
 	}
 	// Last, and ended last: the others take over when this process has let go.
 	membership, leave := context.WithCancel(context.WithoutCancel(ctx))
@@ -257,6 +231,53 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolverRole) erro
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
+	return nil
+}
+
+// startResolvers starts those of the table that the process has a role for.
+func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.Entry, run func(string, func(context.Context, func()) error), parts *sync.WaitGroup, configured <-chan struct{}) error {
+	var mine []resolvers.Entry
+	for _, r := range table {
+		if slices.Contains(p.roles, resolution.Role(r.Name)) {
+			mine = append(mine, r)
+		}
+	}
+	if len(mine) == 0 {
+		return nil
+	}
+	directories, err := roots(p.flags.dirs)
+	if err != nil {
+		return err
+	}
+	if len(directories) == 0 {
+		// Without a directory there is nothing to serve; a process that has only this role is told.
+		if mine = slices.DeleteFunc(mine, func(r resolvers.Entry) bool { return r.Name == "dir" && len(p.roles) > 1 }); len(mine) == 1 && mine[0].Name == "dir" {
+			return errors.New("the role resolver-dir needs --dir")
+		}
+	}
+	folder, remove, err := cacheFolder(p.flags.cacheDir)
+	if err != nil {
+		return fmt.Errorf("no folder for mirrors: %w; name one with --cache-dir", err)
+	}
+	credentials := resolution.Credentials{Kube: p.kube, Namespace: p.flags.namespace, Account: p.flags.account}
+	tells := resolve.SystemClock()
+	rs, err := newResolving(ctx, mine, resolvers.Env{
+		Clock: tells, Network: network(e, tells), Cache: folder, Roots: directories, Cluster: p.config, Accounts: credentials,
+	}, resolve.Options{Observer: p.metrics.Observer(p.log), Limits: resolve.Limits{Content: int64(p.flags.maxData)}})
+	if err != nil {
+		return errors.Join(err, remove())
+	}
+	waits := []<-chan struct{}{configured}
+	for name, configure := range rs.configMaps(credentials) {
+		waits = append(waits, p.watchConfig(ctx, parts, name, configure))
+	}
+	run("resolvers", func(ctx context.Context, ready func()) error {
+		for _, w := range waits {
+			await(ctx, w)
+		}
+		err := p.adapter(rs).Run(ctx, ready)
+		return errors.Join(err, rs.Close(), remove())
+	})
 	return nil
 }
 
@@ -308,16 +329,12 @@ func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
 	return p, nil
 }
 
-func (p *process) adapter(resolvers map[string]resolution.Resolver, identity bool) *resolution.Adapter {
-	a := &resolution.Adapter{
-		Client: p.client, Kube: p.kube, Resolvers: resolvers, Namespace: p.flags.namespace, Account: p.flags.account,
+func (p *process) adapter(r *resolving) *resolution.Adapter {
+	return &resolution.Adapter{
+		Client: p.client, Kube: p.kube, Resolvers: r.adapters(), Identity: r.identity(resolution.Owner{Dynamic: p.dynamic}), Namespace: p.flags.namespace, Account: p.flags.account,
 		Members: p.members, Slots: p.flags.slots, MaxData: p.flags.maxData, Timeout: p.timeout,
 		Metrics: p.metrics, Recorder: p.recorder, Log: p.log, Clock: p.clock,
 	}
-	if identity {
-		a.Identity = resolution.Owner{Dynamic: p.dynamic}.Identity
-	}
-	return a
 }
 
 // watchConfig watches a ConfigMap; the channel is closed when it has been read, or cannot be.

@@ -30,6 +30,7 @@ import (
 	"sluice.dev/client/versioned"
 	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/kube"
+	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
 )
 
@@ -94,8 +95,13 @@ func until(t *testing.T, what string, check func() error) {
 
 type echo struct{}
 
+func (echo) Spec() resolve.Spec {
+	return resolve.Spec{Name: "git", Doc: "Gives back what it gets.", Params: []resolve.Param{{Name: "text", Doc: "What to give back."}}}
+}
+
 func (echo) Resolve(_ context.Context, r *resolve.Request) (*resolve.Resource, error) {
-	return &resolve.Resource{Data: []byte(r.Params["text"].String)}, nil
+	data := []byte(r.Get("text"))
+	return &resolve.Resource{Data: data, Source: resolve.Source{URI: "echo:", Digest: resolve.SHA256(data)}}, nil
 }
 
 func TestE2EServeResolvesUnderTheAccountsThatTheManifestsMake(t *testing.T) {
@@ -135,8 +141,8 @@ func TestE2EServeResolvesUnderTheAccountsThatTheManifestsMake(t *testing.T) {
 		}
 	}
 
-	table := []resolverRole{{name: "git", configMap: "git-resolver-config", make: func(*process) (resolution.Resolver, func(map[string]string) error, error) {
-		return echo{}, func(map[string]string) error { return nil }, nil
+	table := []resolvers.Entry{{Name: "git", ConfigMap: "git-resolver-config", New: func(context.Context, resolvers.Env) (resolve.Resolver, func() error, error) {
+		return echo{}, nil, nil
 	}}}
 	type running struct {
 		cancel context.CancelFunc

@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/internal/resolvers"
 )
 
 func TestRolesAreThoseOfTheTable(t *testing.T) {
-	table := []resolverRole{{name: "git"}, {name: "http"}}
+	table := []resolvers.Entry{{Name: "git"}, {Name: "http"}}
 	for name, test := range map[string]struct {
 		asked, want []string
 	}{

@@ -1,7 +1,9 @@
 package git
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"sluice.dev/resolve"
 )
@@ -107,14 +110,14 @@ func TestProxy(t *testing.T) {
 	}))
 	defer proxy.Close()
 	g := newResolver(t, nil)
-	wantData(t, g, ask(nil, "url", "http://git.internal/r.git", "pathInRepo", "task.yaml", ":proxy", proxy.URL), "kind: Task\n")
+	wantData(t, g, ask(nil, "url", "http://git.internal/r.git", "pathInRepo", "task.yaml", ":http-proxy", proxy.URL), "kind: Task\n")
 	if asked.Load() == 0 {
 		t.Error("the proxy was not asked")
 	}
 	before := asked.Load()
 	host, port, _ := net.SplitHostPort(target.Host)
 	_ = host
-	wantData(t, g, ask(nil, "url", "http://git.test:"+port+"/r.git", "pathInRepo", "task.yaml", ":proxy", proxy.URL, ":no-proxy", "git.test"), "kind: Task\n")
+	wantData(t, g, ask(nil, "url", "http://git.test:"+port+"/r.git", "pathInRepo", "task.yaml", ":http-proxy", proxy.URL, ":no-proxy", "git.test"), "kind: Task\n")
 	if asked.Load() != before {
 		t.Error("the proxy was asked for what it is not for")
 	}
@@ -248,8 +251,8 @@ func TestOperatorsTokenStaysAtTheOperatorsServer(t *testing.T) {
 		"another server, own token":       {[]string{"serverURL", thief.URL, "token", "mine"}, resolve.ReasonNotFound},
 		"a named one without a token":     {[]string{":x.server-url", thief.URL, "configKey", "x"}, resolve.ReasonNotFound},
 		"over http":                       {[]string{":server-url", "http://127.0.0.1:1"}, resolve.ReasonForbidden},
-		// Another type's public server is asked without the token; the guard refuses it here.
-		"another type": {[]string{"scmType", "gitlab"}, resolve.ReasonForbidden},
+		// Another type's public server is asked, without the token; here nothing listens where its name leads.
+		"another type": {[]string{"scmType", "gitlab"}, resolve.ReasonUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantReason(t, g, ask(sec, append(base, c.pairs...)...), c.reason)
@@ -258,12 +261,25 @@ func TestOperatorsTokenStaysAtTheOperatorsServer(t *testing.T) {
 	if v := leaked.Load(); v != "" {
 		t.Errorf("the server got %q", v)
 	}
-	// The guard for chosen addresses is the one that is asked.
-	chosen := &loopback{}
-	g = newResolver(t, func(o *Options) { o.RequesterGuard = chosen })
-	wantReason(t, g, ask(sec, append(base, "serverURL", thief.URL, "token", "mine")...), resolve.ReasonNotFound)
-	if chosen.asked.Load() != 1 {
-		t.Errorf("the guard for chosen servers was asked %d times", chosen.asked.Load())
+	// What is private is for servers of the operator only, unless the configuration says otherwise.
+	g = newResolver(t, func(o *Options) { o.Network.AllowPrivate = true })
+	for name, c := range map[string]struct {
+		pairs []string
+		want  resolve.Reason
+	}{
+		"chosen":              {[]string{"serverURL", "https://10.255.255.1:9", "token", "mine"}, resolve.ReasonForbidden},
+		"chosen, allowed":     {[]string{"serverURL", "https://10.255.255.1:9", "token", "mine", ":allow-private-requested-addresses", "true"}, ""},
+		"the operator's":      {[]string{":server-url", "https://10.255.255.1:9"}, ""},
+		"a loopback one":      {[]string{"serverURL", "https://127.0.0.2:9", "token", "mine"}, resolve.ReasonForbidden},
+		"the operator's loop": {[]string{":server-url", "https://127.0.0.2:9"}, resolve.ReasonForbidden},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		_, err := g.Resolve(ctx, ask(sec, append(base, c.pairs...)...))
+		cancel()
+		var e *resolve.Error
+		if refused := errors.As(err, &e) && e.Reason == resolve.ReasonForbidden; refused != (c.want != "") || err == nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

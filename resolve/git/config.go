@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/netguard"
 )
 
 // ConfigMapName is the name of the ConfigMap with the configuration, as in Tekton.
@@ -31,9 +32,6 @@ const (
 	keyAuthSecret      = "auth-secret-name"
 	keyAuthSecretNS    = "auth-secret-namespace"
 	keyKnownHosts      = "known-hosts"
-	keyProxy           = "proxy"
-	keyNoProxy         = "no-proxy"
-	keyCA              = "ca-bundle"
 	keyPlain           = "allow-plain-http-credentials"
 	keyRefTTL          = "ref-ttl"
 	keyPolicy          = "policy"
@@ -87,7 +85,7 @@ func keys() []resolve.Key {
 			return check(v)
 		}
 	}
-	return []resolve.Key{
+	return append([]resolve.Key{
 		{Name: keyTimeout, Default: "1m", Check: checkDuration, Doc: "How long one request may take."},
 		{Name: keyDefaultURL, Doc: "The repository where a request names none."},
 		{Name: keyDefaultRevision, Default: "main", Check: optional(checkRevision), Doc: "The revision where a request names none."},
@@ -101,14 +99,11 @@ func keys() []resolve.Key {
 		{Name: keyAuthSecret, Doc: "The Secret with username and password, a token, or ssh-privatekey and known_hosts, for clones."},
 		{Name: keyAuthSecretNS, Default: "default", Doc: "The namespace of that Secret."},
 		{Name: keyKnownHosts, Doc: "Lines of known_hosts for SSH servers, where a Secret has none."},
-		{Name: keyProxy, Doc: "The proxy for HTTP and HTTPS."},
-		{Name: keyNoProxy, Doc: "Hosts that are reached without it, as in NO_PROXY."},
-		{Name: keyCA, Doc: "Certificates in PEM that are trusted beside the system's."},
 		{Name: keyPlain, Default: "false", Check: checkBool, Doc: "Whether credentials may be sent over http without TLS."},
 		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long a branch or tag is taken to be where it was seen last."},
 		{Name: keyPolicy, Check: optional(checkPolicy), Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
 		{Name: keySigners, Check: optional(checkSigners), Doc: "If set, commits or tags must be signed by one of these: lines of git's allowed_signers file, and OpenPGP keys in armor."},
-	}
+	}, netguard.Keys(true)...)
 }
 
 // settings is the configuration that holds for one request.
@@ -179,8 +174,4 @@ func (s settings) or(key, otherwise string) string {
 		return v
 	}
 	return otherwise
-}
-
-func (s settings) network(guard Guard) network {
-	return network{guard: guard, proxy: s.Config[keyProxy], noProxy: s.Config[keyNoProxy], ca: s.Config[keyCA]}
 }

@@ -364,9 +364,9 @@ func TestRedirects(t *testing.T) {
 
 func TestAddressesThatTheGuardRefusesAreNotDialled(t *testing.T) {
 	s := newServer(t, false)
-	g := newResolver(t, nil)
-	for _, u := range []string{"http://169.254.169.254/x", "https://localhost/x", "ssh://git@10.0.0.1/x", "http://[::1]/x"} {
-		r := ask(secrets{"ns/k": {"ssh-privatekey": []byte("x"), "known_hosts": nil}}, "url", u, "pathInRepo", "x")
+	g := newResolver(t, func(o *Options) { o.Network.Allow, o.Network.Resolver = nil, nil })
+	for _, u := range []string{s.url + "/r.git", "http://169.254.169.254/x", "https://localhost/x", "ssh://git@10.0.0.1/x", "http://[::1]/x"} {
+		r := ask(secrets{"ns/k": {"ssh-privatekey": []byte("x"), "known_hosts": nil}}, "url", u, ":allow-private-addresses", "false", "pathInRepo", "x")
 		if strings.HasPrefix(u, "ssh") {
 			key := newSSHKey(t)
 			r.Params["authSecret"] = resolve.Value{String: "k"}
@@ -377,7 +377,7 @@ func TestAddressesThatTheGuardRefusesAreNotDialled(t *testing.T) {
 	// A proxy is no way around.
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.Errorf("the proxy was asked for %s", r.URL) }))
 	defer proxy.Close()
-	wantReason(t, g, ask(nil, "url", "http://169.254.169.254/x", "pathInRepo", "x", ":proxy", proxy.URL), resolve.ReasonForbidden)
+	wantReason(t, g, ask(nil, "url", "http://169.254.169.254/x", "pathInRepo", "x", ":http-proxy", proxy.URL), resolve.ReasonForbidden)
 	if n := s.requests.Load(); n != 0 {
 		t.Errorf("%d requests", n)
 	}

@@ -4,114 +4,19 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/net/http/httpproxy"
 	"sluice.dev/resolve"
 )
-
-// Guard decides which addresses may be dialled.
-type Guard interface {
-	// Lookup resolves the host and returns the addresses that may be dialled, in the order in which to try them. An
-	// error says that there are none, and why. The addresses are dialled as they are, without another look-up.
-	Lookup(ctx context.Context, host string, port string) (addrs []netip.Addr, err error)
-}
-
-// network is how servers are reached: through which guard, proxy and trust.
-type network struct {
-	guard Guard
-	// proxy and noProxy are as in the environment variables HTTPS_PROXY and NO_PROXY; empty for none.
-	proxy, noProxy string
-	// ca holds certificates in PEM which are trusted beside the system's.
-	ca string
-}
-
-// dial connects to an address that the guard allows.
-func dial(ctx context.Context, guard Guard, address string) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	addrs, err := guard.Lookup(ctx, host, port)
-	if err != nil {
-		return nil, &guardError{err}
-	}
-	d := net.Dialer{Timeout: 15 * time.Second}
-	var last error = &guardError{fmt.Errorf("the name %s has no address", host)}
-	for _, a := range addrs {
-		conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(a.String(), port))
-		if err == nil {
-			return conn, nil
-		}
-		last = err
-	}
-	return nil, last
-}
-
-// guardError wraps what a guard says, so that it is found below the errors of net/http.
-type guardError struct{ err error }
-
-func (e *guardError) Error() string { return e.err.Error() }
-func (e *guardError) Unwrap() error { return e.err }
-
-// transport makes the HTTP transport of a network.
-func (n network) transport() (*http.Transport, error) {
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if n.ca != "" && !pool.AppendCertsFromPEM([]byte(n.ca)) {
-		return nil, errors.New("ca-bundle: has no certificate in PEM")
-	}
-	t := &http.Transport{
-		TLSClientConfig:        &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:    15 * time.Second,
-		ForceAttemptHTTP2:      true,
-		MaxIdleConns:           64,
-		MaxIdleConnsPerHost:    8,
-		IdleConnTimeout:        60 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
-	}
-	proxyHost := ""
-	if n.proxy != "" {
-		u, err := url.Parse(n.proxy)
-		if err != nil || u.Host == "" {
-			return nil, errors.New("proxy: is no address; write http://host:port")
-		}
-		proxyHost = canonicalHost(u)
-		choose := (&httpproxy.Config{HTTPProxy: n.proxy, HTTPSProxy: n.proxy, NoProxy: n.noProxy}).ProxyFunc()
-		t.Proxy = func(r *http.Request) (*url.URL, error) {
-			p, err := choose(r.URL)
-			// A name is the proxy's to resolve; an address is looked at here, or the proxy would be a way around.
-			if p != nil && err == nil {
-				if ip, e := netip.ParseAddr(r.URL.Hostname()); e == nil {
-					if _, err := n.guard.Lookup(r.Context(), ip.String(), portOf(r.URL)); err != nil {
-						return nil, &guardError{err}
-					}
-				}
-			}
-			return p, err
-		}
-	}
-	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if proxyHost != "" && address == proxyHost {
-			return (&net.Dialer{Timeout: 15 * time.Second}).DialContext(ctx, network, address)
-		}
-		return dial(ctx, n.guard, address)
-	}
-	return t, nil
-}
 
 func portOf(u *url.URL) string {
 	if p := u.Port(); p != "" {
@@ -313,7 +218,6 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 func explain(err error, where string) error {
 	var (
 		known  *resolve.Error
-		guard  *guardError
 		status *statusError
 		redir  *errRedirect
 		peer   *remoteError
@@ -331,17 +235,13 @@ func explain(err error, where string) error {
 		return nil
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return err
-	case errors.As(err, &guard) && errors.As(guard.err, &dns), errors.As(err, &dns):
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &dns):
 		if dns.IsNotFound {
 			return wrap(resolve.ReasonNotFound, false, "no such host %s", dns.Name)
 		}
 		return wrap(resolve.ReasonUnavailable, true, "the name %s cannot be looked up now", dns.Name)
-	case errors.As(err, &guard) && errors.As(guard.err, &known):
-		return known
-	case errors.As(err, &guard):
-		return wrap(resolve.ReasonForbidden, false, "%s", guard.Error())
-	case errors.As(err, &known):
-		return known
 	case errors.As(err, &status):
 		switch c := status.code; {
 		case c == http.StatusUnauthorized || c == http.StatusForbidden && status.retryAfter == 0:

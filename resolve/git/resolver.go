@@ -22,10 +22,10 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/netguard"
 )
 
 // Limits bounds what one resolver uses. Zero fields stand for the defaults.
@@ -60,14 +60,12 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Options are what a resolver needs. Dir, Guard and Clock are required.
+// Options are what a resolver needs. Dir and Clock are required.
 type Options struct {
 	// Dir is the folder for mirrors. One process at a time may use it.
 	Dir string
-	// Guard allows the addresses of repositories and of servers that the operator configured.
-	Guard Guard
-	// RequesterGuard allows the addresses of API servers that a requester chose; nil stands for Guard.
-	RequesterGuard Guard
+	// Network is what the process allows beside the configuration: addresses, proxies, authorities.
+	Network netguard.Options
 	// Clock tells the time.
 	Clock resolve.Clock
 	// Git is the git command, at least 2.36; empty for that on the PATH.
@@ -83,19 +81,15 @@ type Resolver struct {
 	store   *store
 	files   *catfiles
 
-	mu         sync.Mutex
-	transports map[string]*http.Transport
+	guards *netguard.Pool
 }
 
 var _ resolve.Resolver = (*Resolver)(nil)
 
 // New makes a resolver. It fails if git is missing or too old, or if another process uses the folder. Close it in the end.
 func New(ctx context.Context, o Options) (*Resolver, error) {
-	if o.Guard == nil || o.Clock == nil || o.Dir == "" {
-		return nil, errors.New("the git resolver needs a folder, a guard and a clock")
-	}
-	if o.RequesterGuard == nil {
-		o.RequesterGuard = o.Guard
+	if o.Clock == nil || o.Dir == "" {
+		return nil, errors.New("the git resolver needs a folder and a clock")
 	}
 	o.Limits = o.Limits.withDefaults()
 	binary, err := findGit(ctx, o.Git)
@@ -107,16 +101,12 @@ func New(ctx context.Context, o Options) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Resolver{options: o, store: s, files: files, transports: map[string]*http.Transport{}}, nil
+	return &Resolver{options: o, store: s, files: files, guards: netguard.NewPool(o.Network)}, nil
 }
 
 // Close ends the processes and connections that wait for more, and gives the folder free. Nothing may be under way.
 func (g *Resolver) Close() error {
-	g.mu.Lock()
-	for _, t := range g.transports {
-		t.CloseIdleConnections()
-	}
-	g.mu.Unlock()
+	g.guards.Close()
 	return g.store.close()
 }
 
@@ -124,7 +114,14 @@ func (g *Resolver) Close() error {
 func (g *Resolver) Spec() resolve.Spec {
 	return resolve.Spec{
 		Name: "git", Doc: "A file, or the YAML files of a directory, from a git repository.",
-		ConfigMap: ConfigMapName, Config: keys(), Params: params(), Validate: validate,
+		ConfigMap: ConfigMapName, Config: keys(), Params: params(), Validate: validate, NamedConfigs: true,
+		Host: func(r *resolve.Request) string {
+			repo, err := parseRepository(orDefault(r.Get("url"), r.Config[keyDefaultURL]))
+			if err != nil {
+				return ""
+			}
+			return hostAndPort(repo)
+		},
 	}
 }
 
@@ -285,9 +282,10 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	if err != nil {
 		return nil, err
 	}
-	net := s.network(g.options.Guard)
-	key := g.store.name(append(cred.identity(), repo.scheme, repo.user, repo.canonical(), repo.path, net.proxy, net.noProxy, net.ca)...)
-	connect := func() (remote, error) { return g.connect(net, repo, cred) }
+	c := s.Config
+	key := g.store.name(append(cred.identity(), repo.scheme, repo.user, repo.canonical(), repo.path,
+		c[netguard.KeyHTTPProxy], c[netguard.KeyHTTPSProxy], c[netguard.KeyNoProxy], c[netguard.KeyCAs])...)
+	connect := func() (remote, error) { return g.connect(s, repo, cred) }
 	path := r.Get("pathInRepo")
 
 	for attempt := 0; ; attempt++ {
@@ -375,42 +373,30 @@ func (g *Resolver) policy(c resolve.Config, s settings) (func(fetched) error, er
 }
 
 // connect makes the way to a repository.
-func (g *Resolver) connect(n network, repo repository, cred credential) (remote, error) {
-	if repo.scheme == "ssh" {
-		return &sshRemote{repo: repo, guard: n.guard, cred: cred.ssh}, nil
-	}
-	t, err := g.transport(n, "clone")
+func (g *Resolver) connect(s settings, repo repository, cred credential) (remote, error) {
+	guard, err := g.guard(s, false)
 	if err != nil {
 		return nil, err
 	}
-	return &httpRemote{
-		client: &http.Client{Transport: t, CheckRedirect: followSafely}, base: repo.base(),
-		authorization: cred.authorization, now: g.options.Clock.Now,
-	}, nil
+	if repo.scheme == "ssh" {
+		return &sshRemote{repo: repo, guard: guard, cred: cred.ssh}, nil
+	}
+	return &httpRemote{client: httpClient(guard), base: repo.base(), authorization: cred.authorization, now: g.options.Clock.Now}, nil
 }
 
-const maxTransports = 64
-
-// transport returns the transport of a network; purpose tells those of different guards apart.
-func (g *Resolver) transport(n network, purpose string) (*http.Transport, error) {
-	key := strings.Join([]string{purpose, n.proxy, n.noProxy, n.ca}, "\x00")
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if t := g.transports[key]; t != nil {
-		return t, nil
-	}
-	t, err := n.transport()
+// guard is the way to the network under a configuration; chosen tells that the requester has chosen the address, against what
+// the operator has.
+func (g *Resolver) guard(s settings, chosen bool) (*netguard.Guard, error) {
+	guard, err := g.guards.Get(s.Config, chosen)
 	if err != nil {
 		return nil, resolve.Errorf(resolve.ReasonFailed, "the configuration of the git resolver is wrong: %w", err)
 	}
-	if len(g.transports) >= maxTransports {
-		for _, old := range g.transports {
-			old.CloseIdleConnections()
-		}
-		clear(g.transports)
-	}
-	g.transports[key] = t
-	return t, nil
+	return guard, nil
+}
+
+// httpClient follows redirects as git does; whether http may be spoken was decided with the credential.
+func httpClient(guard *netguard.Guard) *http.Client {
+	return &http.Client{Transport: guard.RoundTripper(netguard.ClientOptions{Plain: true}), CheckRedirect: followSafely}
 }
 
 // explain makes an error one for the user.

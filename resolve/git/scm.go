@@ -284,10 +284,6 @@ func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*ap
 		return nil, invalid("serverURL", err)
 	}
 	operators := server == own && kind == ownType
-	guard, purpose := g.options.Guard, "api"
-	if !operators && server != p.server {
-		guard, purpose = g.options.RequesterGuard, "chosen"
-	}
 	a := &api{provider: p, server: server, resolver: g}
 	var err error
 	switch {
@@ -304,11 +300,11 @@ func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*ap
 	if a.token != "" && strings.HasPrefix(server, "http:") && s.Config[keyPlain] != "true" {
 		return nil, resolve.Errorf(resolve.ReasonForbidden, "serverURL: a token is not sent over http without TLS; use https")
 	}
-	t, err := g.transport(s.network(guard), purpose)
+	guard, err := g.guard(s, !operators && server != p.server)
 	if err != nil {
 		return nil, err
 	}
-	a.client = &http.Client{Transport: t, CheckRedirect: followSafely}
+	a.client = httpClient(guard)
 	return a, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"sluice.dev/internal/dnstest"
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/netguard"
 )
 
 // systemClock is the real time.
@@ -26,15 +27,9 @@ type systemClock struct{}
 func (systemClock) Now() time.Time                         { return time.Now() }
 func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// loopback allows 127.0.0.1 only, whatever the name.
-type loopback struct{ asked atomic.Int64 }
-
-func (l *loopback) Lookup(_ context.Context, host, _ string) ([]netip.Addr, error) {
-	l.asked.Add(1)
-	if host == "127.0.0.1" || strings.HasSuffix(host, ".test") {
-		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
-	}
-	return nil, fmt.Errorf("the address of %s is not allowed", host)
+// local allows 127.0.0.1 only, which every name stands for.
+func local(t testing.TB) netguard.Options {
+	return netguard.Options{Allow: []string{"127.0.0.1"}, Resolver: dnstest.Resolver(t, "127.0.0.1")}
 }
 
 // secrets are Secrets by namespace/name.
@@ -188,7 +183,7 @@ func (s *gitServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // newResolver makes a resolver that may dial loopback.
 func newResolver(t testing.TB, change func(*Options)) *Resolver {
 	t.Helper()
-	o := Options{Dir: t.TempDir(), Guard: &loopback{}, Clock: systemClock{}}
+	o := Options{Dir: t.TempDir(), Network: local(t), Clock: systemClock{}}
 	if change != nil {
 		change(&o)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/netguard"
 )
 
 // sshCredential is how one logs in by SSH.
@@ -30,7 +31,7 @@ type sshCredential struct {
 // sshRemote runs git-upload-pack through SSH. One connection serves many requests, and is closed when it is idle.
 type sshRemote struct {
 	repo  repository
-	guard Guard
+	guard *netguard.Guard
 	cred  sshCredential
 
 	mu     sync.Mutex
@@ -140,7 +141,7 @@ func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
 	}
 	config.HostKeyCallback = func(_ string, _ net.Addr, key ssh.PublicKey) error { return hosts.check(name, key) }
 
-	conn, err := dial(ctx, s.guard, net.JoinHostPort(s.repo.host, s.repo.port))
+	conn, err := s.guard.DialContext(ctx, "tcp", net.JoinHostPort(s.repo.host, s.repo.port))
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func TestMirrorsSurviveRestartsAndCrashes(t *testing.T) {
 	o := newOrigin(t, s.root, "r.git", someFiles)
 	id := runGit(t, o.dir, nil, "rev-parse", "main")
 	dir := t.TempDir()
-	options := Options{Dir: dir, Guard: &loopback{}, Clock: systemClock{}}
+	options := Options{Dir: dir, Network: local(t), Clock: systemClock{}}
 	open := func() *Resolver {
 		g, err := New(context.Background(), options)
 		if err != nil {

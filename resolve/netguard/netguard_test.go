@@ -2,7 +2,6 @@ package netguard_test
 
 import (
 	"compress/gzip"
-	"context"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -17,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/net/http/httpproxy"
 
+	"sluice.dev/internal/dnstest"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/netguard"
 )
@@ -126,51 +125,12 @@ func TestAllowList(t *testing.T) {
 	}
 }
 
-// dns serves A records: the n-th question gets the n-th address, the last one again.
-func dns(t *testing.T, answers ...string) *net.Resolver {
-	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	go func() {
-		asked := 0
-		buf := make([]byte, 1500)
-		for {
-			n, from, err := conn.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			var m dnsmessage.Message
-			if m.Unpack(buf[:n]) != nil || len(m.Questions) == 0 {
-				continue
-			}
-			m.Response, m.Additionals = true, nil
-			if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
-				a := answers[min(asked, len(answers)-1)]
-				asked++
-				m.Answers = []dnsmessage.Resource{{
-					Header: dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET},
-					Body:   &dnsmessage.AResource{A: netip.MustParseAddr(a).As4()},
-				}}
-			}
-			if out, err := m.Pack(); err == nil {
-				_, _ = conn.WriteTo(out, from)
-			}
-		}
-	}()
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "udp", conn.LocalAddr().String())
-	}}
-}
-
 func TestDNSRebinding(t *testing.T) {
 	var inside atomic.Int32
 	_, addr := serve(t, func(http.ResponseWriter, *http.Request) { inside.Add(1) })
 	_, port, _ := net.SplitHostPort(addr)
 	for _, answers := range [][]string{{"127.0.0.1"}, {"192.0.2.1", "127.0.0.1"}, {"169.254.169.254"}} {
-		g := guard(t, netguard.Options{Resolver: dns(t, answers...)})
+		g := guard(t, netguard.Options{Resolver: dnstest.Resolver(t, answers...)})
 		for range 2 {
 			if _, err := g.Get(t.Context(), netguard.Fetch{URL: "http://rebind.example.com:" + port, Plain: true}); err == nil || err.Reason != resolve.ReasonForbidden {
 				t.Errorf("%v: %v", answers, err)
@@ -179,12 +139,12 @@ func TestDNSRebinding(t *testing.T) {
 			}
 		}
 	}
-	g := guard(t, netguard.Options{Resolver: dns(t, "127.0.0.1"), Allow: []string{"rebind.example.com"}})
+	g := guard(t, netguard.Options{Resolver: dnstest.Resolver(t, "127.0.0.1"), Allow: []string{"rebind.example.com"}})
 	if _, err := g.Get(t.Context(), netguard.Fetch{URL: "http://rebind.example.com:" + port, Plain: true}); err != nil || inside.Load() != 1 {
 		t.Errorf("an allowed name: %v, %d requests", err, inside.Load())
 	}
 	// An allowed name never stands for the metadata service.
-	g = guard(t, netguard.Options{Resolver: dns(t, "169.254.169.254"), Allow: []string{"rebind.example.com"}})
+	g = guard(t, netguard.Options{Resolver: dnstest.Resolver(t, "169.254.169.254"), Allow: []string{"rebind.example.com"}})
 	if _, err := g.Get(t.Context(), netguard.Fetch{URL: "http://rebind.example.com:" + port, Plain: true}); err == nil || err.Reason != resolve.ReasonForbidden {
 		t.Errorf("an allowed name with the metadata address: %v", err)
 	}
@@ -390,7 +350,7 @@ func TestProxy(t *testing.T) {
 		asked.Add(1)
 		_, _ = io.WriteString(w, "by proxy "+r.URL.Host)
 	})
-	g := guard(t, netguard.Options{Proxy: &httpproxy.Config{HTTPProxy: "http://" + proxy}, Resolver: dns(t, "8.8.8.8")})
+	g := guard(t, netguard.Options{Proxy: &httpproxy.Config{HTTPProxy: "http://" + proxy}, Resolver: dnstest.Resolver(t, "8.8.8.8")})
 	if a, err := g.Get(t.Context(), netguard.Fetch{URL: "http://example.com/", Plain: true}); err != nil || string(a.Body) != "by proxy example.com" {
 		t.Errorf("got %v", err)
 	}
@@ -399,7 +359,7 @@ func TestProxy(t *testing.T) {
 			t.Errorf("%s by proxy: %v", target, err)
 		}
 	}
-	inside := guard(t, netguard.Options{Proxy: &httpproxy.Config{HTTPProxy: "http://" + proxy}, Resolver: dns(t, "10.0.0.1")})
+	inside := guard(t, netguard.Options{Proxy: &httpproxy.Config{HTTPProxy: "http://" + proxy}, Resolver: dnstest.Resolver(t, "10.0.0.1")})
 	if _, err := inside.Get(t.Context(), netguard.Fetch{URL: "http://example.com/", Plain: true}); err == nil || err.Reason != resolve.ReasonForbidden {
 		t.Errorf("a name for a private address by proxy: %v", err)
 	}

@@ -60,8 +60,8 @@ type Adapter struct {
 	MaxData int
 	// Timeout is the operator's limit.
 	Timeout *Timeout
-	// Identity finds out on whose behalf a request is made; nil leaves it empty.
-	Identity func(ctx context.Context, r *v1beta1.ResolutionRequest) (string, error)
+	// Identity finds out on whose behalf a request is made, for the resolver of that name; nil leaves it empty.
+	Identity func(ctx context.Context, r *v1beta1.ResolutionRequest, resolver string) (string, error)
 	Metrics  *Metrics
 	Recorder record.EventRecorder
 	Log      *slog.Logger
@@ -348,7 +348,7 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 	}()
 	req := &resolve.Request{
 		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), URL: r.Spec.URL, Params: make(map[string]resolve.Value, len(r.Spec.Params)),
-		Secrets: secrets{kube: a.Kube, namespace: a.Namespace, account: a.Account},
+		Secrets: Credentials{Kube: a.Kube, Namespace: a.Namespace, Account: a.Account},
 	}
 	for _, p := range r.Spec.Params {
 		if _, twice := req.Params[p.Name]; twice {
@@ -357,7 +357,7 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 		req.Params[p.Name] = value(p.Value)
 	}
 	if a.Identity != nil {
-		if req.Identity, err = a.Identity(ctx, r); err != nil {
+		if req.Identity, err = a.Identity(ctx, r, name); err != nil {
 			return nil, err
 		}
 	}

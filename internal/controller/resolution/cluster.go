@@ -12,31 +12,50 @@ import (
 	"sluice.dev/resolve"
 )
 
-// secrets reads Secrets with the rights of the process.
-type secrets struct {
-	kube kubernetes.Interface
-	// account is the process's ServiceAccount, for the message that tells which RoleBinding is missing.
-	namespace, account string
+// Credentials reads Secrets and ServiceAccounts with the rights of the process. It implements [resolve.Secrets].
+type Credentials struct {
+	Kube kubernetes.Interface
+	// Namespace and Account are those of the process's ServiceAccount, for the message that tells which RoleBinding is
+	// missing.
+	Namespace, Account string
 }
 
-// Secret implements resolve.Secrets. Where RBAC refuses, the error gives the command that lets it pass.
-func (s secrets) Secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	secret, err := s.kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case err == nil:
-		return secret.Data, nil
-	case apierrors.IsNotFound(err):
-		return nil, resolve.Errorf(resolve.ReasonNotFound, "there is no Secret %q in namespace %q", name, namespace)
-	case apierrors.IsForbidden(err):
-		return nil, resolve.Errorf(resolve.ReasonDenied,
-			"the resolver may not read Secrets in namespace %q; whoever owns it can allow that with: kubectl create rolebinding %s-credentials --namespace=%s --clusterrole=sluice-resolver-credentials --serviceaccount=%s:%s",
-			namespace, s.account, namespace, s.namespace, s.account)
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+// Secret returns the data of a Secret. Where RBAC refuses, the error gives the command that lets it pass.
+func (c Credentials) Secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	secret, err := c.Kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, c.explain(ctx, err, "Secret", namespace, name)
 	}
-	e := resolve.Transientf("the Secret %q in namespace %q cannot be read now", name, namespace)
+	return secret.Data, nil
+}
+
+// ImagePullSecrets returns the names of the Secrets that a ServiceAccount has for pulling images.
+func (c Credentials) ImagePullSecrets(ctx context.Context, namespace, name string) ([]string, error) {
+	account, err := c.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, c.explain(ctx, err, "ServiceAccount", namespace, name)
+	}
+	out := make([]string, 0, len(account.ImagePullSecrets))
+	for _, s := range account.ImagePullSecrets {
+		out = append(out, s.Name)
+	}
+	return out, nil
+}
+
+func (c Credentials) explain(ctx context.Context, err error, kind, namespace, name string) error {
+	switch {
+	case apierrors.IsNotFound(err):
+		return resolve.Errorf(resolve.ReasonNotFound, "there is no %s %q in namespace %q", kind, name, namespace)
+	case apierrors.IsForbidden(err):
+		return resolve.Errorf(resolve.ReasonDenied,
+			"the resolver may not read %ss in namespace %q; whoever owns it can allow that with: kubectl create rolebinding %s-credentials --namespace=%s --clusterrole=sluice-resolver-credentials --serviceaccount=%s:%s",
+			kind, namespace, c.Account, namespace, c.Namespace, c.Account)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	e := resolve.Transientf("the %s %q in namespace %q cannot be read now", kind, name, namespace)
 	e.Err = err
-	return nil, e
+	return e
 }
 
 // serviceAccount is the user name of a ServiceAccount.

@@ -1,9 +1,12 @@
 package resolution
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"sluice.dev/resolve"
 )
 
 // Metrics are those of the adapters and the lifecycle controller of a process.
@@ -14,6 +17,13 @@ type Metrics struct {
 	inFlight *prometheus.GaugeVec
 	retries  *prometheus.CounterVec
 	writes   *prometheus.CounterVec
+
+	fetches  *prometheus.HistogramVec
+	cache    *prometheus.CounterVec
+	shared   *prometheus.CounterVec
+	fetching *prometheus.GaugeVec
+	fetched  *prometheus.CounterVec
+	again    *prometheus.CounterVec
 }
 
 // Phases of a request, as the label phase has them.
@@ -47,8 +57,53 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "sluice_resolution_writes_total", Help: "Calls to the API server that write, by what they write: result, in_progress, timed_out, refused, finished, deleted.",
 		}, []string{"what"}),
 	}
+	m.registerFetches(reg)
 	reg.MustRegister(m.requests, m.duration, m.bytes, m.inFlight, m.retries, m.writes)
 	return m
+}
+
+// registerFetches makes the metrics of the framework below the adapter, where several requests share one fetch.
+func (m *Metrics) registerFetches(reg prometheus.Registerer) {
+	m.fetches = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "sluice_resolution_fetch_duration_seconds", Help: "Time that fetches took, by phase: queue, fetch, and those of the resolver.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+	}, []string{"resolver", "phase"})
+	m.cache = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sluice_resolution_cache_total", Help: "What happened in the cache: hit, miss, stored, evicted.",
+	}, []string{"resolver", "event"})
+	m.shared = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sluice_resolution_shared_total", Help: "Requests that waited for a fetch which another one had begun.",
+	}, []string{"resolver"})
+	m.fetching = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "sluice_resolution_fetches_in_flight", Help: "Fetches that run now.",
+	}, []string{"resolver"})
+	m.fetched = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sluice_resolution_fetched_bytes_total", Help: "Bytes of content that fetches gave.",
+	}, []string{"resolver"})
+	m.again = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sluice_resolution_fetch_retries_total", Help: "Fetches that were tried again after a transient error, by its reason.",
+	}, []string{"resolver", "reason"})
+	reg.MustRegister(m.fetches, m.cache, m.shared, m.fetching, m.fetched, m.again)
+}
+
+// Observer counts what a runner does. Retries and panics go to the log as well.
+func (m *Metrics) Observer(log *slog.Logger) resolve.Observer {
+	return resolve.Observer{
+		Cache:    func(resolver string, e resolve.CacheEvent) { m.cache.WithLabelValues(resolver, string(e)).Inc() },
+		Shared:   func(resolver string) { m.shared.WithLabelValues(resolver).Inc() },
+		InFlight: func(resolver string, delta int) { m.fetching.WithLabelValues(resolver).Add(float64(delta)) },
+		Phase: func(resolver, phase string, d time.Duration) {
+			m.fetches.WithLabelValues(resolver, phase).Observe(max(d, 0).Seconds())
+		},
+		Bytes: func(resolver string, n int) { m.fetched.WithLabelValues(resolver).Add(float64(n)) },
+		Retried: func(resolver string, err *resolve.Error, wait time.Duration) {
+			m.again.WithLabelValues(resolver, string(err.Reason)).Inc()
+			log.Info("trying again", "resolver", resolver, "wait", wait, "error", err)
+		},
+		Panicked: func(resolver string, value any, stack []byte) {
+			log.Error("a resolver panicked", "resolver", resolver, "panic", value, "stack", string(stack))
+		},
+	}
 }
 
 func (m *Metrics) observe(resolver, phase string, d time.Duration) {

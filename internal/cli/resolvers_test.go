@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/internal/resolvers"
+	"sluice.dev/resolve"
+	"sluice.dev/resolve/verify"
+)
+
+// newTestResolving makes the resolvers of this build that need no cluster, with a directory that has one file.
+func newTestResolving(t *testing.T) *resolving {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "task.yaml"), []byte("kind: Task\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var entries []resolvers.Entry
+	for _, e := range resolvers.Table() {
+		if e.Local {
+			entries = append(entries, e)
+		}
+	}
+	r, err := newResolving(t.Context(), entries, resolvers.Env{
+		Clock: resolve.SystemClock(), Cache: t.TempDir(), Roots: map[string]string{"default": root},
+	}, resolve.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func readFile(ctx context.Context, r *resolving) (*resolve.Resource, error) {
+	return framed{r, "dir"}.Resolve(ctx, &resolve.Request{
+		Namespace: "ns", Params: map[string]resolve.Value{"path": {Type: resolve.String, String: "task.yaml"}},
+	})
+}
+
+func TestEveryResolverHasASoundSpecification(t *testing.T) {
+	// Making them has judged the specifications; what is left is that the table tells the truth.
+	r := newTestResolving(t)
+	for _, e := range r.entries {
+		config := r.runner.Config(e.Name)
+		if config == nil {
+			t.Errorf("%s goes by another name", e.Name)
+		}
+		if _, ok := r.configMaps(nil)[e.ConfigMap]; e.ConfigMap != "" && !ok {
+			t.Errorf("the configuration of %s is not read", e.Name)
+		}
+	}
+}
+
+func TestResolversAreSwitchedOff(t *testing.T) {
+	r := newTestResolving(t)
+	configure := r.configMaps(nil)[flagsConfigMap]
+	if err := configure(map[string]string{"enable-git-resolver": "maybe", "enable-http-resolver": "false"}); err == nil || !strings.Contains(err.Error(), "enable-git-resolver") {
+		t.Errorf("error %v", err)
+	}
+	if (*r.disabled.Load())["http"] {
+		t.Error("a bad configuration has an effect")
+	}
+	if err := configure(map[string]string{"enable-git-resolver": "false", "other": "x"}); err != nil {
+		t.Fatal(err)
+	}
+	var e *resolve.Error
+	if _, err := (framed{r, "git"}).Resolve(t.Context(), &resolve.Request{}); !errors.As(err, &e) || e.Reason != resolve.ReasonForbidden || !strings.Contains(e.Msg, flagsConfigMap) {
+		t.Errorf("error %v", err)
+	}
+	if err := configure(nil); err != nil || (*r.disabled.Load())["git"] {
+		t.Errorf("it stays off: %v", err)
+	}
+}
+
+func TestVerificationIsAppliedToEveryResolver(t *testing.T) {
+	r := newTestResolving(t)
+	if _, err := readFile(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	configure := r.configMaps(nil)[verificationConfigMap]
+	for _, bad := range []map[string]string{{"polices": ""}, {"policies": "kind: Task"}, {"no-match": "sometimes"}} {
+		if configure(bad) == nil || r.policies.Load() != nil {
+			t.Errorf("%v is taken", bad)
+		}
+	}
+	for mode, want := range map[verify.NoMatch]resolve.Reason{verify.NoMatchFail: resolve.ReasonVerification, verify.NoMatchWarn: "", verify.NoMatchIgnore: ""} {
+		if err := configure(map[string]string{"no-match": string(mode)}); err != nil {
+			t.Fatal(err)
+		}
+		res, err := readFile(t.Context(), r)
+		var e *resolve.Error
+		if errors.As(err, &e); (e == nil) != (want == "") || e != nil && e.Reason != want {
+			t.Errorf("%s: %v", mode, err)
+		}
+		if res != nil && (res.Annotations[annotationUnverified] != "") != (mode == verify.NoMatchWarn) {
+			t.Errorf("%s: annotations %v", mode, res.Annotations)
+		}
+	}
+	if err := configure(nil); err != nil || r.policies.Load() != nil {
+		t.Errorf("the policies stay: %v", err)
+	}
+}
+
+func TestDirectories(t *testing.T) {
+	for name, test := range map[string]struct {
+		given []string
+		want  map[string]string
+	}{
+		"none":    {nil, map[string]string{}},
+		"one":     {[]string{"/a"}, map[string]string{"default": "/a"}},
+		"named":   {[]string{"/a", "b=/c=d"}, map[string]string{"default": "/a", "b": "/c=d"}},
+		"twice":   {[]string{"/a", "default=/b"}, nil},
+		"no name": {[]string{"=/a"}, nil},
+		"no path": {[]string{"a="}, nil},
+	} {
+		got, err := roots(test.given)
+		if diff := cmp.Diff(test.want, got); err == nil && diff != "" || (err == nil) != (test.want != nil) {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+}

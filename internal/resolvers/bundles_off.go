@@ -1,0 +1,5 @@
+//go:build no_resolver_bundles
+
+package resolvers
+
+func bundles() []Entry { return nil }

@@ -1,0 +1,26 @@
+//go:build !no_resolver_cluster
+
+package resolvers
+
+import (
+	"context"
+
+	"sluice.dev/resolve"
+	resolvecluster "sluice.dev/resolve/cluster"
+)
+
+func cluster() []Entry {
+	return []Entry{{
+		Name: "cluster", ConfigMap: "cluster-resolver-config", Flag: "enable-cluster-resolver",
+		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
+			if e.Cluster == nil {
+				return nil, nil, resolve.Errorf(resolve.ReasonFailed, "the resolver cluster needs a cluster")
+			}
+			client, err := resolvecluster.NewClient(e.Cluster, e.Clock)
+			if err != nil {
+				return nil, nil, err
+			}
+			return resolvecluster.New(client), nil, nil
+		},
+	}}
+}

@@ -1,0 +1,5 @@
+//go:build no_resolver_cluster
+
+package resolvers
+
+func cluster() []Entry { return nil }

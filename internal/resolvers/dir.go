@@ -1,0 +1,19 @@
+//go:build !no_resolver_dir
+
+package resolvers
+
+import (
+	"context"
+
+	"sluice.dev/resolve"
+	resolvedir "sluice.dev/resolve/dir"
+)
+
+func dir() []Entry {
+	return []Entry{{
+		Name: "dir", Local: true,
+		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
+			return resolvedir.New(e.Roots), nil, nil
+		},
+	}}
+}

@@ -1,0 +1,5 @@
+//go:build no_resolver_dir
+
+package resolvers
+
+func dir() []Entry { return nil }

@@ -1,0 +1,5 @@
+//go:build no_resolver_git
+
+package resolvers
+
+func git() []Entry { return nil }

@@ -1,0 +1,20 @@
+//go:build !no_resolver_http
+
+package resolvers
+
+import (
+	"context"
+
+	"sluice.dev/resolve"
+	"sluice.dev/resolve/httpfile"
+)
+
+func http() []Entry {
+	return []Entry{{
+		Name: "http", ConfigMap: "http-resolver-config", Flag: "enable-http-resolver", Local: true,
+		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
+			r := httpfile.New(e.Network)
+			return r, closer(r.Close), nil
+		},
+	}}
+}

@@ -1,0 +1,5 @@
+//go:build no_resolver_http
+
+package resolvers
+
+func http() []Entry { return nil }

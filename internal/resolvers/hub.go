@@ -1,0 +1,20 @@
+//go:build !no_resolver_hub
+
+package resolvers
+
+import (
+	"context"
+
+	"sluice.dev/resolve"
+	resolvehub "sluice.dev/resolve/hub"
+)
+
+func hub() []Entry {
+	return []Entry{{
+		Name: "hub", ConfigMap: "hubresolver-config", Flag: "enable-hub-resolver", Local: true,
+		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
+			r := resolvehub.New(e.Network)
+			return r, closer(r.Close), nil
+		},
+	}}
+}

@@ -1,0 +1,5 @@
+//go:build no_resolver_hub
+
+package resolvers
+
+func hub() []Entry { return nil }

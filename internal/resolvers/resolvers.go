@@ -1,0 +1,66 @@
+// Package resolvers knows which resolvers this build has, and makes each with what its process lends it. It promises that
+// every one of them reaches the network through package resolve/netguard only. It does not run them: that is for
+// [resolve.Runner].
+//
+// A build tag per resolver leaves its code out: no_resolver_git, no_resolver_bundles, no_resolver_cluster,
+// no_resolver_http, no_resolver_hub, no_resolver_dir.
+package resolvers
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/resolve"
+	"sluice.dev/resolve/netguard"
+	"sluice.dev/resolve/verify"
+)
+
+// Entry is a resolver that this build has.
+type Entry struct {
+	// Name is the canonical name.
+	Name string
+	// ConfigMap has its configuration; empty: none.
+	ConfigMap string
+	// Flag is its key in the ConfigMap resolvers-feature-flags; empty where Tekton has none.
+	Flag string
+	// Local: it is of use without a cluster.
+	Local bool
+	// New makes it. The function that comes with it gives free what it holds, once nothing is under way; it is nil where
+	// there is nothing.
+	New func(ctx context.Context, e Env) (resolve.Resolver, func() error, error)
+}
+
+// Env is what a process lends to its resolvers.
+type Env struct {
+	Clock resolve.Clock
+	// Network is what the process allows beside the configuration of a resolver.
+	Network netguard.Options
+	// Cache is a folder that this process alone uses, for mirrors of repositories.
+	Cache string
+	// Roots are the directories of the resolver dir by their names.
+	Roots map[string]string
+	// Cluster reaches the cluster; nil where there is none.
+	Cluster *rest.Config
+	// Accounts reads the imagePullSecrets of ServiceAccounts, as package resolve/bundle has it; nil where there are none
+	// to be had.
+	Accounts interface {
+		ImagePullSecrets(ctx context.Context, namespace, name string) ([]string, error)
+	}
+	// Policies are those in force; nil stands for none.
+	Policies func() *verify.Policies
+}
+
+// Table lists the resolvers of this build by name.
+func Table() []Entry {
+	return slices.Concat(bundles(), cluster(), dir(), git(), http(), hub())
+}
+
+// closer makes a function that cannot fail one that does not.
+func closer(f func()) func() error {
+	return func() error {
+		f()
+		return nil
+	}
+}
