@@ -53,7 +53,7 @@ cluster: ## build the local cluster's binary (4 to 5 minutes the first time)
 
 .PHONY: generate
 generate: generate-client ## write docs/rules.md, the golden files and the generated clients anew
-	$(GO) test ./compat ./report -update
+	$(GO) test ./compat ./report ./internal/resolvers -update
 
 RESOLUTION := sluice.dev/api/resolution/v1beta1 sluice.dev/api/resolution/v1alpha1
 .PHONY: generate-client

@@ -31,6 +31,8 @@ type Options struct {
 	BesideTekton bool
 	// WideCredentials lets the resolvers read Secrets of all namespaces, as Tekton's do.
 	WideCredentials bool
+	// WideAddresses opens private addresses and plain http to requesters, as Tekton's resolvers have them open.
+	WideAddresses bool
 	// Writers are more users who may write the status of requests, for resolvers that are not part of Sluice; in the form
 	// system:serviceaccount:NAMESPACE:NAME.
 	Writers []string
@@ -55,6 +57,9 @@ func Manifests(o Options) ([]byte, error) {
 	if o.WideCredentials {
 		paths = append(paths, "compat-tekton/30-credentials.yaml")
 	}
+	if o.WideAddresses {
+		paths = append(paths, "compat-tekton/32-addresses.yaml")
+	}
 	for _, p := range paths {
 		if o.BesideTekton && (p == "resolution/10-crd.yaml" || p == "resolution/40-resolution.yaml") {
 			continue
@@ -74,6 +79,9 @@ func Manifests(o Options) ([]byte, error) {
 		}
 		if o.BesideTekton {
 			text = strings.ReplaceAll(text, ownConfig, tektonsConfig)
+			if strings.HasPrefix(p, "compat-tekton/32-") {
+				text = strings.ReplaceAll(text, "namespace: sluice-system\n", "namespace: tekton-pipelines-resolvers\n")
+			}
 		}
 		if o.Image != "" {
 			if strings.ContainsAny(o.Image, " \t\r\n\"'#{}") {

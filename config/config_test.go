@@ -141,3 +141,25 @@ func TestOptionsChangeWhatIsInstalled(t *testing.T) {
 		}
 	}
 }
+
+func TestAddressesAreOpenedWhereTheResolversRead(t *testing.T) {
+	for beside, namespace := range map[bool]string{false: "sluice-system", true: "tekton-pipelines-resolvers"} {
+		got := map[string]map[string]any{}
+		for _, u := range objects(t, config.Options{BesideTekton: beside, WideAddresses: true}) {
+			if u.GetKind() == "ConfigMap" && u.GetNamespace() == namespace {
+				got[u.GetName()], _, _ = unstructured.NestedMap(u.Object, "data")
+			}
+		}
+		want := map[string]map[string]any{
+			"http-resolver-config": {"allow-private-addresses": "true", "allow-plain-http": "true"},
+			"hubresolver-config":   {"allow-private-requested-addresses": "true", "allow-plain-http": "true"},
+			"git-resolver-config":  {"allow-private-requested-addresses": "true", "allow-plain-http-credentials": "true"},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("beside Tekton %v: %s", beside, diff)
+		}
+	}
+	if n := len(names(objects(t, config.Options{}), "ConfigMap")); n != 0 {
+		t.Errorf("%d ConfigMaps without the option", n)
+	}
+}

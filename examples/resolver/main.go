@@ -21,7 +21,7 @@ type wellKnown struct{ guards *netguard.Pool }
 func (wellKnown) Spec() resolve.Spec {
 	return resolve.Spec{
 		Name: "well-known", Doc: "Fetches what a host publishes below /.well-known/tekton.",
-		ConfigMap: "well-known-config", Config: netguard.Keys(false),
+		ConfigMap: "well-known-config", Config: netguard.Keys(false, false),
 		Params: []resolve.Param{
 			{Name: "host", Required: true, MaxLength: 253, Check: plain, Doc: "The host that publishes."},
 			{Name: "name", Required: true, MaxLength: 63, Check: plain, Doc: "The name of the resource."},

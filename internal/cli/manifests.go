@@ -30,5 +30,6 @@ func newManifests(e *env) *cobra.Command {
 	flags.StringSliceVar(&o.Writers, "writer", nil, "one more user who may write the status of requests, in the form system:serviceaccount:NAMESPACE:NAME")
 	flags.BoolVar(&o.BesideTekton, "beside-tekton", false, "beside Tekton Pipelines: its CRD and lifecycle controller stay, its ConfigMaps are read")
 	flags.BoolVar(&o.WideCredentials, "wide-credentials", false, "let resolvers read the Secrets of all namespaces, as Tekton's do")
+	flags.BoolVar(&o.WideAddresses, "wide-addresses", false, "open private addresses and plain http to requesters, as Tekton's resolvers have them open")
 	return cmd
 }

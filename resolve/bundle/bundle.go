@@ -170,7 +170,7 @@ func (r *Resolver) Spec() resolve.Spec {
 			{Name: KeyServiceAccount, Default: "default", Check: checkObjectName, Doc: "The ServiceAccount whose imagePullSecrets are used where a request names none."},
 			{Name: KeyKind, Default: "task", Doc: "The kind of the resource where a request names none."},
 			{Name: KeyPlain, Doc: "Registries, as host or host:port, separated by commas, that are spoken to without TLS where they have none. Credentials for them can be read on the way."},
-		}, netguard.Keys(true)...),
+		}, netguard.Keys(true, false)...),
 		Params: []resolve.Param{
 			{
 				Name: ParamBundle, Aliases: []string{"image_url"}, Required: true, MaxLength: 1024, Check: checkReference,

@@ -103,7 +103,7 @@ func keys() []resolve.Key {
 		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long a branch or tag is taken to be where it was seen last."},
 		{Name: keyPolicy, Check: optional(checkPolicy), Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
 		{Name: keySigners, Check: optional(checkSigners), Doc: "If set, commits or tags must be signed by one of these: lines of git's allowed_signers file, and OpenPGP keys in armor."},
-	}, netguard.Keys(true)...)
+	}, netguard.Keys(true, true)...)
 }
 
 // settings is the configuration that holds for one request.

@@ -42,7 +42,7 @@ func (h *Resolver) Close() { h.guards.Close() }
 func (*Resolver) Spec() resolve.Spec {
 	return resolve.Spec{
 		Name: "http", Doc: "Fetches a file from a web server.", ConfigMap: "http-resolver-config",
-		Config: append(netguard.Keys(false), resolve.Key{
+		Config: append(netguard.Keys(false, false), resolve.Key{
 			Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether http is allowed beside https without a digest.",
 		}),
 		Params: []resolve.Param{

@@ -78,7 +78,7 @@ func (*Resolver) Spec() resolve.Spec {
 			{Name: KeyArtifactURLs, Default: "[https://artifacthub.io]", Check: checkURLs, Doc: "Addresses of Artifact Hubs, a YAML list, tried in order."},
 			{Name: KeyTektonURLs, Default: "[https://api.hub.tekton.dev]", Check: checkURLs, Doc: "Addresses of Tekton Hubs, a YAML list, tried in order."},
 			{Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether addresses may be plain http."},
-		}, netguard.Keys(true)...),
+		}, netguard.Keys(true, true)...),
 		Params: []resolve.Param{
 			{Name: ParamName, Required: true, Check: checkSegment, Doc: "The name of the task or pipeline."},
 			{Name: ParamVersion, Required: true, MaxLength: 256, Check: checkVersion, Doc: "A version, or a constraint such as >= 0.7.0, of which the highest is taken."},

@@ -24,9 +24,9 @@ const (
 	KeyNoProxy    = "no-proxy"
 )
 
-// Keys declares the keys by which an operator configures a guard; private is the default of [KeyPrivate]. Where it is true
-// there is [KeyChosen] as well, for the addresses that requesters give.
-func Keys(private bool) []resolve.Key {
+// Keys declares the keys by which an operator configures a guard; private is the default of [KeyPrivate]. Where chosen is
+// true there is [KeyChosen] as well, for resolvers whose requesters can give an address in place of the operator's.
+func Keys(private, chosen bool) []resolve.Key {
 	keys := []resolve.Key{
 		{
 			Name:  KeyAllowed,
@@ -42,7 +42,7 @@ func Keys(private bool) []resolve.Key {
 		{Name: KeyHTTPSProxy, Check: checkProxy, Doc: "Proxy for https, in place of the environment's HTTPS_PROXY."},
 		{Name: KeyNoProxy, Doc: "Hosts and ranges that no proxy is used for, in place of the environment's NO_PROXY."},
 	}
-	if private {
+	if chosen {
 		keys = append(keys, resolve.Key{
 			Name: KeyChosen, Default: "false", Check: resolve.CheckBool, Doc: "Whether addresses that a request gives may be private.",
 		})

@@ -1,0 +1,64 @@
+package resolvers_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/internal/resolvers"
+	"sluice.dev/resolve"
+)
+
+var update = flag.Bool("update", false, "write docs/resolvers.md anew")
+
+func TestDocumentation(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# Resolvers: parameters and configuration\n\n" +
+		"Written by `go test ./internal/resolvers -update` from what the resolvers declare. [resolution.md](resolution.md) tells how\n" +
+		"to install and use them. Keys are those of a ConfigMap in `--config-namespace`; those of Tekton have its names.\n")
+	for _, e := range resolvers.Table() {
+		r, free, err := e.New(t.Context(), resolvers.Env{
+			Clock: resolve.SystemClock(), Cache: t.TempDir(), Roots: map[string]string{"default": "/"}, Cluster: &rest.Config{Host: "127.0.0.1"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := r.Spec()
+		if spec.Name != e.Name || spec.ConfigMap != e.ConfigMap {
+			t.Errorf("the table has %s and %q, the resolver %s and %q", e.Name, e.ConfigMap, spec.Name, spec.ConfigMap)
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s", spec.Name, spec.Doc)
+		if len(spec.Aliases) > 0 {
+			fmt.Fprintf(&b, " Also known as `%s`.", strings.Join(spec.Aliases, "`, `"))
+		}
+		b.WriteString("\n\n" + spec.Markdown())
+		if free != nil {
+			if err := free(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	fmt.Fprintf(&b, "\n## The cache: %s\n\n| key | default | what it is |\n| --- | --- | --- |\n", resolve.CacheConfigMap)
+	for _, k := range resolve.CacheKeys() {
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", k.Name, k.Default, k.Doc)
+	}
+
+	const file = "../../docs/resolvers.md"
+	if *update {
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil { //nolint:gosec // a document
+			t.Fatal(err)
+		}
+	}
+	now, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(now), b.String()); diff != "" {
+		t.Errorf("%s is not current; write it with: go test ./internal/resolvers -update (-file +now)\n%s", file, diff)
+	}
+}
