@@ -39,7 +39,9 @@ func (g *Guard) Client(o ClientOptions) *http.Client {
 
 // RoundTripper is what [Guard.Client] puts redirects on top of, for whoever follows them by other rules: it judges every
 // request by its URL and address, and bounds how long a body stands still. NoRedirects has no meaning here.
-func (g *Guard) RoundTripper(o ClientOptions) http.RoundTripper { return &roundTripper{g: g, plain: o.Plain} }
+func (g *Guard) RoundTripper(o ClientOptions) http.RoundTripper {
+	return &roundTripper{g: g, plain: o.Plain}
+}
 
 func (g *Guard) redirect(next *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
