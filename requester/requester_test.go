@@ -43,7 +43,8 @@ func TestNamesAreTektons(t *testing.T) {
 		"params backwards": {"", "", v1beta1.ResolutionRequestSpec{Params: backwards}, "-52921b17d3c2930a34419c618d6af0e9"},
 		"all":              {"prefix", "base", v1beta1.ResolutionRequestSpec{Params: params, URL: "https://foo/bar"}, "prefix-ff25bd24688ab610bdc530a5ab3aabbd"},
 		"a long resolver": {
-			"a-resolver-whose-name-is-longer-than-what-fits", "base", v1beta1.ResolutionRequestSpec{Params: params},
+			"a-resolver-whose-name-is-longer-than-what-fits", "base",
+			v1beta1.ResolutionRequestSpec{Params: params},
 			"a-resolver-whose-name-is-longe-ba2f256f318de7f4154da577c283cb9e",
 		},
 	} {
@@ -241,8 +242,8 @@ func TestTheSchemaHasTheFieldsOfRef(t *testing.T) {
 	if len(properties) != kind.NumField() {
 		t.Errorf("%d properties, %d fields", len(properties), kind.NumField())
 	}
-	for i := range kind.NumField() {
-		name, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
+	for field := range kind.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if _, ok := properties[name]; !ok {
 			t.Errorf("no property %q", name)
 		}

@@ -3,6 +3,7 @@ package bundle
 import (
 	"io"
 	"log"
+	"maps"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -28,9 +29,7 @@ func TestLocalRegistriesNeedTheOperatorsConsent(t *testing.T) {
 	}
 	ask := func(config resolve.Config) error {
 		r := request(ParamBundle, host+"/team/bundle:v1")
-		for k, v := range config {
-			r.Config[k] = v
-		}
+		maps.Copy(r.Config, config)
 		b := New(WithNetwork(netguard.Options{}))
 		defer b.Close() //nolint:errcheck // it never fails
 		_, err := b.Resolve(t.Context(), r)

@@ -47,7 +47,7 @@ func TestCredentialsOfTheRequest(t *testing.T) {
 		"nobody": {}, "another": {"authSecret", "login"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := wantReason(t, g, ask(sec, append(base, c...)...), resolve.ReasonDenied)
+			e := failure(t, g, ask(sec, append(base, c...)...), resolve.ReasonDenied)
 			if strings.Contains(e.Msg, "t0k") || strings.Contains(e.Msg, "nope") {
 				t.Errorf("text %q", e.Msg)
 			}
@@ -141,7 +141,7 @@ func scmServer(t *testing.T, answers map[string]string, login string) (*httptest
 			http.NotFound(w, r)
 			return
 		}
-		w.Write([]byte(body))
+		_, _ = w.Write([]byte(body))
 	}))
 	t.Cleanup(s.Close)
 	return s, &n
@@ -290,7 +290,7 @@ func TestProviderLimits(t *testing.T) {
 	g := newResolver(t, func(o *Options) { o.Limits.FileBytes = 1000 })
 	r := ask(nil, ":server-url", s.URL, ":ca-bundle", pemOf(s.Certificate().Raw), "org", "o", "repo", "r", "pathInRepo", "x", "revision", commitID)
 	for _, size := range []int{1001, 1 << 20} {
-		answer = func(w http.ResponseWriter) { w.Write(make([]byte, size)) }
+		answer = func(w http.ResponseWriter) { _, _ = w.Write(make([]byte, size)) }
 		wantReason(t, g, r, resolve.ReasonTooLarge)
 	}
 	answer = func(w http.ResponseWriter) {
@@ -298,10 +298,10 @@ func TestProviderLimits(t *testing.T) {
 		w.Header().Set("X-RateLimit-Reset", "99999999999")
 		w.WriteHeader(http.StatusForbidden)
 	}
-	if e := wantReason(t, g, r, resolve.ReasonUnavailable); !e.Transient || e.RetryAfter == 0 {
+	if e := failure(t, g, r, resolve.ReasonUnavailable); !e.Transient || e.RetryAfter == 0 {
 		t.Errorf("error %+v", e)
 	}
-	answer = func(w http.ResponseWriter) { w.Write([]byte("<html>")) }
+	answer = func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }
 	r.Params["revision"] = resolve.Value{String: "main"}
 	wantReason(t, g, r, resolve.ReasonFailed)
 }

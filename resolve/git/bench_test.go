@@ -29,14 +29,13 @@ func history(t testing.TB, root, name string, commits, files, size int) *origin 
 					fmt.Fprintf(b, "M 100644 inline d%d/e%d/f%d.yaml\ndata 8\nn: %4d\n\n", f%40, f%7, f, f%10000)
 				}
 			}
-			noise.Read(buf)
+			_, _ = noise.Read(buf)
 			fmt.Fprintf(b, "M 100644 inline big/%d\ndata %d\n", c%10, size)
-			b.Write(buf)
+			_, _ = b.Write(buf)
 			fmt.Fprint(b, "\n\n")
 		}
 		fmt.Fprint(b, "done\n")
-		b.Flush()
-		w.Close()
+		_ = w.CloseWithError(b.Flush())
 	}()
 	runGit(t, o.dir, r, "fast-import", "--quiet", "--done")
 	// A pack with bitmaps, as a well-kept server has them.

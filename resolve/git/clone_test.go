@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"path/filepath"
 	"strings"
@@ -116,9 +117,7 @@ func TestPaths(t *testing.T) {
 		"odd/--upload-pack=x.yaml": "odd: 1\n", "deep/a/b/c/d.yaml": "deep: 1\n", "in/x.yaml": "->../in/../dir/c.json",
 		"escape/ok.yaml": "ok: 1\n", "escape/bad.yaml": "->../../x", "dirout": "->..", "long": "->" + strings.Repeat("a/", 3000),
 	}
-	for k, v := range someFiles {
-		files[k] = v
-	}
+	maps.Copy(files, someFiles)
 	newOrigin(t, s.root, "r.git", files)
 	g := newResolver(t, nil)
 	for _, c := range []struct {
@@ -176,16 +175,49 @@ func TestHostileParametersAreRefusedBeforeAnythingIsAsked(t *testing.T) {
 		}}
 	})
 	for _, c := range [][]string{
-		{"revision", "--upload-pack=touch /tmp/x"}, {"revision", "-x"}, {"revision", "main..x"}, {"revision", "main~1"},
-		{"revision", "main:x"}, {"revision", "a\nb"}, {"revision", "a\x00b"}, {"revision", "@{1}"}, {"revision", "a.lock"},
-		{"revision", "^main"}, {"revision", "a b"}, {"revision", strings.Repeat("a", 300)}, {"revision", "*"},
-		{"url", "ext::sh -c id"}, {"url", "file:///etc"}, {"url", "/etc"}, {"url", "./x"}, {"url", "--upload-pack=x"},
-		{"url", "git://127.0.0.1/x"}, {"url", "fd::17"}, {"url", "ssh://-oProxyCommand=id/x"}, {"url", "-oProxyCommand=id@h:x"},
-		{"url", "h:x\nHost: y"}, {"url", "https://u:p@127.0.0.1/x"}, {"url", "https://u@127.0.0.1/x"}, {"url", "https:///x"},
-		{"url", "https://127.0.0.1/"}, {"url", "https://127.0.0.1/x?y=z"}, {"url", "https://127.0.0.1/a/../b"},
-		{"url", "https://127.0.0.1/a/%2e%2e/b"}, {"url", "ssh://h/a'b"}, {"url", "-h:x"}, {"url", "u@h:-x"}, {"url", "c:\\x"},
-		{"url", "https://127.0.0.1/x\x00"}, {"url", "https://127.0.0.1\\@x/y"}, {"gitToken", "../x"}, {"configKey", "a/b"},
-		{"org", "../.."}, {"repo", ".."}, {"repo", "a/b"}, {"scmType", "svn"}, {"serverURL", "file:///x"},
+		{"revision", "--upload-pack=touch /tmp/x"},
+		{"revision", "-x"},
+		{"revision", "main..x"},
+		{"revision", "main~1"},
+		{"revision", "main:x"},
+		{"revision", "a\nb"},
+		{"revision", "a\x00b"},
+		{"revision", "@{1}"},
+		{"revision", "a.lock"},
+		{"revision", "^main"},
+		{"revision", "a b"},
+		{"revision", strings.Repeat("a", 300)},
+		{"revision", "*"},
+		{"url", "ext::sh -c id"},
+		{"url", "file:///etc"},
+		{"url", "/etc"},
+		{"url", "./x"},
+		{"url", "--upload-pack=x"},
+		{"url", "git://127.0.0.1/x"},
+		{"url", "fd::17"},
+		{"url", "ssh://-oProxyCommand=id/x"},
+		{"url", "-oProxyCommand=id@h:x"},
+		{"url", "h:x\nHost: y"},
+		{"url", "https://u:p@127.0.0.1/x"},
+		{"url", "https://u@127.0.0.1/x"},
+		{"url", "https:///x"},
+		{"url", "https://127.0.0.1/"},
+		{"url", "https://127.0.0.1/x?y=z"},
+		{"url", "https://127.0.0.1/a/../b"},
+		{"url", "https://127.0.0.1/a/%2e%2e/b"},
+		{"url", "ssh://h/a'b"},
+		{"url", "-h:x"},
+		{"url", "u@h:-x"},
+		{"url", "c:\\x"},
+		{"url", "https://127.0.0.1/x\x00"},
+		{"url", "https://127.0.0.1\\@x/y"},
+		{"gitToken", "../x"},
+		{"configKey", "a/b"},
+		{"org", "../.."},
+		{"repo", ".."},
+		{"repo", "a/b"},
+		{"scmType", "svn"},
+		{"serverURL", "file:///x"},
 	} {
 		t.Run(c[0]+"="+c[1][:min(len(c[1]), 30)], func(t *testing.T) {
 			pairs := append([]string{"url", s.url + "/r.git", "pathInRepo", "x"}, c...)

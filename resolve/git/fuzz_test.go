@@ -31,8 +31,8 @@ func FuzzProtocol(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		s := session{remote: said{answer}}
-		ctx := context.Background()
-		s.capabilities(ctx, func(name, object string) {
+		ctx := t.Context()
+		_, _ = s.capabilities(ctx, func(name, object string) {
 			if !isObjectID(object) {
 				t.Errorf("ref %q holds %q", name, object)
 			}
@@ -45,7 +45,7 @@ func FuzzProtocol(f *testing.F) {
 				}
 			}
 			var out bytes.Buffer
-			s.fetch(ctx, caps, want{objects: []string{strings.Repeat("1", 40)}, shallow: true}, &out, 100)
+			_ = s.fetch(ctx, caps, want{objects: []string{strings.Repeat("1", 40)}, shallow: true}, &out, 100)
 			if out.Len() > 101 {
 				t.Errorf("%d bytes written", out.Len())
 			}
@@ -76,8 +76,8 @@ func FuzzObjects(f *testing.F) {
 	f.Add([]byte("tree x\ngpgsig -----BEGIN SSH SIGNATURE-----\n x\n -----END SSH SIGNATURE-----\n\nm"))
 	f.Add([]byte("|1|x|y ssh-ed25519 AAAA"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		parseTree(data, 20)
-		parseKnownHosts(data)
+		_, _ = parseTree(data, 20)
+		_, _ = parseKnownHosts(data)
 		payload, signature, err := splitCommit(data)
 		if err == nil {
 			s := signers{}
@@ -87,6 +87,6 @@ func FuzzObjects(f *testing.F) {
 		}
 		splitTag(data)
 		glob(string(data), string(data))
-		ParsePolicy(string(data))
+		_, _ = ParsePolicy(string(data))
 	})
 }

@@ -23,9 +23,9 @@ import (
 
 func TestBadServersGiveTrueReasons(t *testing.T) {
 	reset := func(w http.ResponseWriter, _ *http.Request) bool {
-		c, _, err := w.(http.Hijacker).Hijack()
+		c, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
-			c.Close()
+			_ = c.Close()
 		}
 		return true
 	}
@@ -41,14 +41,14 @@ func TestBadServersGiveTrueReasons(t *testing.T) {
 	answer := func(contentType, body string) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
 			w.Header().Set("Content-Type", contentType)
-			io.WriteString(w, body)
+			_, _ = io.WriteString(w, body)
 			return true
 		}
 	}
 	const advert = "application/x-git-upload-pack-advertisement"
 	endless := func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Content-Type", advert)
-		io.WriteString(w, "001e# service=git-upload-pack\n0000000eversion 2\n")
+		_, _ = io.WriteString(w, "001e# service=git-upload-pack\n0000000eversion 2\n")
 		line := []byte(fmt.Sprintf("%04x%s\n", 1005, strings.Repeat("x", 1000)))
 		for r.Context().Err() == nil {
 			if _, err := w.Write(line); err != nil {
@@ -113,7 +113,7 @@ func TestBadServersGiveTrueReasons(t *testing.T) {
 			newOrigin(t, s.root, "r.git", someFiles)
 			s.set(c.intercept)
 			g := newResolver(t, nil)
-			e := wantReason(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), c.reason)
+			e := failure(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), c.reason)
 			if e.Transient != c.transient || e.RetryAfter != c.after {
 				t.Errorf("transient %v after %s, want %v after %s: %s", e.Transient, e.RetryAfter, c.transient, c.after, e.Msg)
 			}
@@ -144,8 +144,8 @@ func bomb(count uint32) string {
 	}
 	var z bytes.Buffer
 	w := zlib.NewWriter(&z)
-	w.Write(make([]byte, 1<<20))
-	w.Close()
+	_, _ = w.Write(make([]byte, 1<<20))
+	_ = w.Close()
 	b = append(b, z.Bytes()...)
 	sum := sha1.Sum(b)
 	return string(append(b, sum[:]...))
@@ -169,11 +169,11 @@ func hang(n int64, gone *atomic.Int64, arrived chan<- struct{}) func(http.Respon
 		if count.Add(1) < n {
 			return false
 		}
-		io.Copy(io.Discard, r.Body)
+		_, _ = io.Copy(io.Discard, r.Body)
 		if n >= 3 {
 			w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
-			io.WriteString(w, "000dpackfile\n0009\x01PACK")
-			w.(http.Flusher).Flush()
+			_, _ = io.WriteString(w, "000dpackfile\n0009\x01PACK")
+			_ = http.NewResponseController(w).Flush()
 		}
 		arrived <- struct{}{}
 		<-r.Context().Done()
@@ -214,7 +214,7 @@ func TestTimeOutOfTheConfiguration(t *testing.T) {
 	s := newServer(t, false)
 	var gone atomic.Int64
 	s.intercept = hang(1, &gone, make(chan struct{}, 1))
-	e := wantReason(t, newResolver(t, nil), ask(nil, "url", s.url+"/r.git", "pathInRepo", "x", ":fetch-timeout", "50ms"), resolve.ReasonTimedOut)
+	e := failure(t, newResolver(t, nil), ask(nil, "url", s.url+"/r.git", "pathInRepo", "x", ":fetch-timeout", "50ms"), resolve.ReasonTimedOut)
 	if !errors.Is(e, context.DeadlineExceeded) {
 		t.Errorf("cause %v", e.Err)
 	}
@@ -245,7 +245,9 @@ func TestHangingServersDoNotHoldUpOthers(t *testing.T) {
 	}
 	cancel()
 	for range 200 {
-		<-done
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("one that hangs ended with %v", err)
+		}
 	}
 }
 
@@ -392,7 +394,7 @@ func TestFullDisk(t *testing.T) {
 	g := newResolver(t, nil)
 	create := g.store.create
 	g.store.create = func(string) (*os.File, error) { return os.OpenFile("/dev/full", os.O_RDWR, 0) }
-	e := wantReason(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), resolve.ReasonUnavailable)
+	e := failure(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), resolve.ReasonUnavailable)
 	if !e.Transient || !strings.Contains(e.Msg, "disk is full") {
 		t.Errorf("error %+v", e)
 	}

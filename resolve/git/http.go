@@ -109,7 +109,7 @@ func (h *httpRemote) advertise(ctx context.Context) (io.ReadCloser, error) {
 	if end := resp.Request.URL; end.String() != req.URL.String() {
 		p, ok := strings.CutSuffix(end.Path, pathRefs)
 		if !ok {
-			resp.Body.Close()
+			_ = resp.Body.Close()
 			return nil, &errRedirect{"the server redirects to what is no repository"}
 		}
 		h.mu.Lock()
@@ -126,27 +126,27 @@ func (h *httpRemote) advertise(ctx context.Context) (io.ReadCloser, error) {
 func skipService(body io.ReadCloser) (io.ReadCloser, error) {
 	head := make([]byte, 4)
 	if _, err := io.ReadFull(body, head); err != nil {
-		body.Close()
+		_ = body.Close()
 		return nil, noEOF(err)
 	}
 	n, err := strconv.ParseUint(string(head), 16, 16)
 	if err != nil || n > 1000 || (n > 0 && n < 5) {
-		body.Close()
+		_ = body.Close()
 		return nil, errGarbage
 	}
 	line := []byte{}
 	if n > 4 {
 		line = make([]byte, n-4)
 		if _, err := io.ReadFull(body, line); err != nil {
-			body.Close()
+			_ = body.Close()
 			return nil, noEOF(err)
 		}
 	}
-	var rest io.Reader = io.MultiReader(bytes.NewReader(head), bytes.NewReader(line), body)
+	rest := io.MultiReader(bytes.NewReader(head), bytes.NewReader(line), body)
 	if bytes.HasPrefix(line, []byte("# service=")) {
 		flush := make([]byte, 4)
 		if _, err := io.ReadFull(body, flush); err != nil || string(flush) != "0000" {
-			body.Close()
+			_ = body.Close()
 			return nil, errGarbage
 		}
 		rest = body
@@ -187,12 +187,12 @@ func (h *httpRemote) do(req *http.Request, contentType string) (*http.Response, 
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		resp.Body.Close()
+		_ = resp.Body.Close()
 		return nil, &statusError{resp.StatusCode, retryAfter(resp.Header, h.now())}
 	}
 	got, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	if strings.TrimSpace(got) != contentType {
-		resp.Body.Close()
+		_ = resp.Body.Close()
 		return nil, errGarbage
 	}
 	return resp, nil
@@ -279,8 +279,7 @@ func plain(err error) string {
 	if errors.As(err, &op) && op.Err != nil {
 		return op.Err.Error()
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err.Error()
 	}
 	return err.Error()

@@ -120,7 +120,7 @@ func (m *mirror) prepare(format string) error {
 	if err != nil {
 		return diskError(err)
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }()
 	for _, d := range []string{"objects/pack", "refs/heads"} {
 		if err := os.MkdirAll(filepath.Join(tmp, d), 0o700); err != nil {
 			return diskError(err)

@@ -115,7 +115,7 @@ type request struct{ bytes.Buffer }
 
 func (r *request) line(format string, args ...any) {
 	s := fmt.Sprintf(format, args...) + "\n"
-	fmt.Fprintf(r, "%04x%s", len(s)+4, s)
+	_, _ = fmt.Fprintf(r, "%04x%s", len(s)+4, s)
 }
 
 func (r *request) flush() { r.WriteString("0000") }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
 	"sluice.dev/resolve"
 )
 

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,7 +37,7 @@ var (
 
 // command prepares a git command in a repository, with nothing of the environment and no configuration but what is here.
 func command(ctx context.Context, binary, dir string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, binary, args...) //nolint:gosec // the git command that findGit found, see above for the arguments
 	cmd.Dir = dir
 	config := [][2]string{
 		{"core.bigFileThreshold", "1m"},
@@ -81,22 +82,22 @@ func (x *indexer) index(ctx context.Context, dir, pack string) error {
 // complete adds to a thin pack the objects of the repository on which it builds. The pack and its index end in the folder pack of
 // staging.
 func (x *indexer) complete(ctx context.Context, dir, staging, pack string) error {
-	f, err := os.Open(pack)
+	f, err := os.Open(pack) //nolint:gosec // a file that this process has just written
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	env := []string{"GIT_OBJECT_DIRECTORY=" + staging, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
 	return x.run(ctx, dir, f, env, "index-pack", "--threads=1", "--stdin", "--fix-thin")
 }
 
 // unpack writes the objects of a small pack file as loose ones.
 func (x *indexer) unpack(ctx context.Context, dir, pack string) error {
-	f, err := os.Open(pack)
+	f, err := os.Open(pack) //nolint:gosec // a file that this process has just written
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	return x.run(ctx, dir, f, nil, "unpack-objects", "-q")
 }
 
@@ -172,11 +173,11 @@ func (c *catfiles) with(ctx context.Context, dir string, fn func(*catfile) error
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	p, err := c.take(dir)
+	p, err := c.take(ctx, dir)
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { p.cmd.Cancel() })
+	stop := context.AfterFunc(ctx, func() { _ = p.cmd.Cancel() })
 	err = fn(p)
 	c.mu.Lock()
 	c.busy--
@@ -194,11 +195,11 @@ func (c *catfiles) with(ctx context.Context, dir string, fn func(*catfile) error
 	return err
 }
 
-func (c *catfiles) take(dir string) (*catfile, error) {
+func (c *catfiles) take(ctx context.Context, dir string) (*catfile, error) {
 	c.mu.Lock()
-	for i := len(c.idle) - 1; i >= 0; i-- {
-		if p := c.idle[i]; p.dir == dir {
-			c.idle = append(c.idle[:i], c.idle[i+1:]...)
+	for i, p := range slices.Backward(c.idle) {
+		if p.dir == dir {
+			c.idle = slices.Delete(c.idle, i, i+1)
 			c.busy++
 			c.mu.Unlock()
 			return p, nil
@@ -213,7 +214,7 @@ func (c *catfiles) take(dir string) (*catfile, error) {
 	if old != nil {
 		old.stop()
 	}
-	p, err := c.start(dir)
+	p, err := c.start(ctx, dir)
 	if err != nil {
 		c.mu.Lock()
 		c.busy--
@@ -222,8 +223,9 @@ func (c *catfiles) take(dir string) (*catfile, error) {
 	return p, err
 }
 
-func (c *catfiles) start(dir string) (*catfile, error) {
-	cmd := command(context.Background(), c.binary, dir, "cat-file", "--batch-command")
+// start runs a catfile that outlives the request which needs it first.
+func (c *catfiles) start(ctx context.Context, dir string) (*catfile, error) {
+	cmd := command(context.WithoutCancel(ctx), c.binary, dir, "cat-file", "--batch-command")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -258,9 +260,9 @@ func (c *catfiles) forget(dir string) {
 }
 
 func (p *catfile) stop() {
-	p.stdin.Close()
-	p.cmd.Cancel()
-	p.cmd.Wait()
+	_ = p.stdin.Close()
+	_ = p.cmd.Cancel()
+	_ = p.cmd.Wait()
 }
 
 // info asks for the type and size of an object.

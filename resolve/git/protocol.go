@@ -56,7 +56,7 @@ func (s *session) capabilities(ctx context.Context, visit func(name, object stri
 	if err != nil {
 		return caps, err
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	p := newPackets(stream, maxAdvertisement)
 	caps.format = "sha1"
 	kind, first, err := p.line()
@@ -96,7 +96,7 @@ func (s *session) capabilities(ctx context.Context, visit func(name, object stri
 	if !ok {
 		return caps, errGarbage
 	}
-	for _, w := range strings.Fields(words) {
+	for w := range strings.FieldsSeq(words) {
 		name, value, _ := strings.Cut(w, "=")
 		switch name {
 		case "shallow":
@@ -114,7 +114,7 @@ func (s *session) capabilities(ctx context.Context, visit func(name, object stri
 	for n := 0; ; n++ {
 		object, name, ok := strings.Cut(ref, " ")
 		if strings.HasPrefix(ref, "shallow ") {
-			ok, name = true, ""
+			name = ""
 		} else if !ok || !isObjectID(object) {
 			return caps, errGarbage
 		}
@@ -175,7 +175,7 @@ func (s *session) refs(ctx context.Context, caps capabilities, names []string, a
 	if err != nil {
 		return nil, err
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	p := newPackets(stream, maxAdvertisement)
 	for n := 0; ; n++ {
 		kind, l, err := p.line()
@@ -272,7 +272,7 @@ func (s *session) fetch(ctx context.Context, caps capabilities, want want, w io.
 	if err != nil {
 		return err
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	// Progress and framing count as well, so the stream gets some more than the pack.
 	p := newPackets(stream, limit+limit/64+1<<20)
 	if err := toPack(p, caps, want); err != nil {

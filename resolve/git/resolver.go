@@ -242,8 +242,7 @@ func (g *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 }
 
 func invalid(param string, err error) error {
-	var known *resolve.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*resolve.Error](err); ok {
 		return known
 	}
 	return resolve.Errorf(resolve.ReasonInvalid, "%s: %w", param, err)

@@ -325,7 +325,7 @@ func (a *api) get(ctx context.Context, path, accept string, most int64) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		return nil, &statusError{resp.StatusCode, retryAfter(resp.Header, a.resolver.options.Clock.Now())}
 	}

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -187,7 +188,7 @@ func newResolver(t testing.TB, change func(*Options)) *Resolver {
 	if change != nil {
 		change(&o)
 	}
-	g, err := New(context.Background(), o)
+	g, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +220,7 @@ func ask(sec resolve.Secrets, pairs ...string) *resolve.Request {
 // deadline is a context that ends a test that hangs.
 func deadline(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -237,14 +238,20 @@ func wantData(t testing.TB, g *Resolver, r *resolve.Request, want string) *resol
 	return got
 }
 
-// wantReason resolves and compares the reason of the error, and returns it.
-func wantReason(t testing.TB, g *Resolver, r *resolve.Request, want resolve.Reason) *resolve.Error {
+// wantReason resolves and compares the reason of the error.
+func wantReason(t testing.TB, g *Resolver, r *resolve.Request, want resolve.Reason) {
+	t.Helper()
+	_ = failure(t, g, r, want)
+}
+
+// failure resolves, compares the reason of the error, and returns the error.
+func failure(t testing.TB, g *Resolver, r *resolve.Request, want resolve.Reason) *resolve.Error {
 	t.Helper()
 	got, err := g.Resolve(deadline(t), r)
 	if err == nil {
 		t.Fatalf("no error but %q, want reason %s", got.Data, want)
 	}
-	e, ok := err.(*resolve.Error)
+	e, ok := errors.AsType[*resolve.Error](err)
 	if !ok {
 		t.Fatalf("error %T %v, want *resolve.Error with reason %s", err, err, want)
 	}

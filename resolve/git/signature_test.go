@@ -10,6 +10,7 @@ import (
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
+
 	"sluice.dev/resolve"
 )
 
@@ -64,7 +65,9 @@ func TestSignatures(t *testing.T) {
 	if err := entity.Serialize(w); err != nil {
 		t.Fatal(err)
 	}
-	w.Close()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
 	head, body, _ := strings.Cut(unsigned, "\n\n")
 	withPGP := func(body string) []byte {
 		return []byte(head + "\ngpgsig " + strings.ReplaceAll(strings.TrimSpace(sig.String()), "\n", "\n ") + "\n\n" + body)

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
-	"crypto/sha1"
+	"crypto/sha1" //nolint:gosec // known_hosts hides names by HMAC with SHA-1, which needs no collision resistance
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/netguard"
 )
@@ -55,7 +56,7 @@ func (s *sshRemote) close() {
 
 func (s *sshRemote) drop() {
 	if s.client != nil {
-		s.client.Close()
+		_ = s.client.Close()
 		s.client = nil
 	}
 }
@@ -76,7 +77,7 @@ func (s *sshRemote) connect(ctx context.Context) (*ssh.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.client != nil {
-		c.Close()
+		_ = c.Close()
 	} else {
 		s.client = c
 	}
@@ -145,16 +146,15 @@ func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	c, chans, reqs, err := ssh.NewClientConn(conn, s.repo.host, config)
 	if !stop() && ctx.Err() != nil {
-		conn.Close()
+		_ = conn.Close()
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		conn.Close()
-		var host *hostKeyError
-		if errors.As(err, &host) {
+		_ = conn.Close()
+		if host, ok := errors.AsType[*hostKeyError](err); ok {
 			return nil, host
 		}
 		if strings.Contains(err.Error(), "unable to authenticate") {
@@ -187,13 +187,13 @@ func (s *sshRemote) start(ctx context.Context) (*upload, error) {
 			return nil, err
 		}
 		// A request to a server that hangs ends only with its connection.
-		stop := context.AfterFunc(ctx, func() { client.Close() })
+		stop := context.AfterFunc(ctx, func() { _ = client.Close() })
 		u, err := s.open(client)
 		if err == nil {
 			var once sync.Once
 			u.finish = func() {
 				once.Do(func() {
-					u.session.Close()
+					_ = u.session.Close()
 					canceled := !stop()
 					s.unuse(client, canceled)
 				})
@@ -228,7 +228,7 @@ func (s *sshRemote) open(client *ssh.Client) (*upload, error) {
 		}
 	}
 	if err != nil {
-		session.Close()
+		_ = session.Close()
 		return nil, err
 	}
 	return u, nil
@@ -246,8 +246,8 @@ func (s *sshRemote) advertise(ctx context.Context) (io.ReadCloser, error) {
 func (u *upload) checked() (io.ReadCloser, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(u.Reader, first[:]); err != nil {
-		u.session.Wait()
-		u.Close()
+		_ = u.session.Wait()
+		_ = u.Close()
 		if text := u.stderr.Bytes(); len(text) > 0 {
 			if bytes.Contains(bytes.ToLower(text), []byte("not")) && bytes.Contains(bytes.ToLower(text), []byte("repository")) {
 				return nil, &statusError{code: 404}
@@ -273,7 +273,7 @@ func (s *sshRemote) request(ctx context.Context, body []byte, _ bool) (io.ReadCl
 	for {
 		kind, _, err := p.next()
 		if err != nil {
-			u.Close()
+			_ = u.Close()
 			return nil, noEOF(err)
 		}
 		if kind == packetFlush {
@@ -282,10 +282,10 @@ func (s *sshRemote) request(ctx context.Context, body []byte, _ bool) (io.ReadCl
 	}
 	u.Reader = p.r
 	if _, err := u.stdin.Write(body); err != nil {
-		u.Close()
+		_ = u.Close()
 		return nil, err
 	}
-	u.stdin.Close()
+	_ = u.stdin.Close()
 	return u, nil
 }
 

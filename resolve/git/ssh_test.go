@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/ssh"
+
 	"sluice.dev/resolve"
 )
 
@@ -58,7 +59,7 @@ func newSSHServer(t testing.TB, takesEnv bool) *sshServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	t.Cleanup(func() { _ = l.Close() })
 	s.address = l.Addr().String()
 	config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 		if string(key.Marshal()) != string(s.user.signer.PublicKey().Marshal()) {
@@ -81,7 +82,7 @@ func newSSHServer(t testing.TB, takesEnv bool) *sshServer {
 }
 
 func (s *sshServer) serve(conn net.Conn, config *ssh.ServerConfig) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	_, channels, requests, err := ssh.NewServerConn(conn, config)
 	if err != nil {
 		return
@@ -103,12 +104,12 @@ func (s *sshServer) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 		switch {
 		case r.Type == "env" && s.takesEnv:
 			env = append(env, "GIT_PROTOCOL=version=2")
-			r.Reply(true, nil)
+			_ = r.Reply(true, nil)
 		case r.Type == "exec":
-			r.Reply(true, nil)
+			_ = r.Reply(true, nil)
 			line := string(r.Payload[4:])
 			go func() {
-				defer channel.Close()
+				defer func() { _ = channel.Close() }()
 				cmd := exec.Command("git-upload-pack", filepath.Join(s.root, strings.Trim(strings.TrimPrefix(line, "git-upload-pack "), "'")))
 				cmd.Env = append(env, "PATH="+os.Getenv("PATH"))
 				cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
@@ -116,18 +117,18 @@ func (s *sshServer) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 				stdin, err := cmd.StdinPipe()
 				if err == nil {
 					go func() {
-						io.Copy(stdin, channel)
-						stdin.Close()
+						_, _ = io.Copy(stdin, channel)
+						_ = stdin.Close()
 					}()
 					err = cmd.Run()
 				}
 				if err != nil {
 					code = 1
 				}
-				channel.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, uint32(code)))
+				_, _ = channel.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, uint32(code)))
 			}()
 		default:
-			r.Reply(false, nil)
+			_ = r.Reply(false, nil)
 		}
 	}
 }
@@ -190,7 +191,7 @@ func TestSSHTrustsNobodyUnknown(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := s.secret()
 			c.change(m)
-			e := wantReason(t, g, ask(secrets{"ns/key": m}, "url", "ssh://git@"+s.address+"/r.git", "pathInRepo", "task.yaml", "authSecret", "key"), resolve.ReasonDenied)
+			e := failure(t, g, ask(secrets{"ns/key": m}, "url", "ssh://git@"+s.address+"/r.git", "pathInRepo", "task.yaml", "authSecret", "key"), resolve.ReasonDenied)
 			if !strings.Contains(e.Msg, c.text) {
 				t.Errorf("text %q does not say %q", e.Msg, c.text)
 			}

@@ -53,13 +53,13 @@ func openStore(root string, limit int64, files *catfiles, index *indexer) (s *st
 	if err := os.MkdirAll(filepath.Join(root, mirrorsDir), 0o700); err != nil {
 		return nil, fmt.Errorf("the folder for mirrors cannot be made: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(root, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := os.OpenFile(filepath.Join(root, lockFile), os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // a file in the store's folder
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			lock.Close()
+			_ = lock.Close()
 		}
 	}()
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
@@ -68,10 +68,10 @@ func openStore(root string, limit int64, files *catfiles, index *indexer) (s *st
 	s = &store{
 		root: root, limit: limit, lock: lock, files: files, index: index, mirrors: map[string]*mirror{},
 		create: func(name string) (*os.File, error) {
-			return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+			return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // a file in the store's folder
 		},
 	}
-	if s.salt, err = os.ReadFile(filepath.Join(root, saltFile)); err != nil || len(s.salt) != 32 {
+	if s.salt, err = os.ReadFile(filepath.Join(root, saltFile)); err != nil || len(s.salt) != 32 { //nolint:gosec // a file in the store's folder
 		s.salt = make([]byte, 32)
 		if _, err := rand.Read(s.salt); err != nil {
 			return nil, err
@@ -94,7 +94,7 @@ func openStore(root string, limit int64, files *catfiles, index *indexer) (s *st
 func (s *store) recover() error {
 	trash, _ := filepath.Glob(filepath.Join(s.root, trashGlob))
 	for _, t := range trash {
-		os.RemoveAll(t)
+		_ = os.RemoveAll(t)
 	}
 	entries, err := os.ReadDir(filepath.Join(s.root, mirrorsDir))
 	if err != nil {
@@ -107,32 +107,19 @@ func (s *store) recover() error {
 	var all []found
 	for _, e := range entries {
 		dir := filepath.Join(s.root, mirrorsDir, e.Name())
-		format, err := os.ReadFile(filepath.Join(dir, "format"))
-		if err != nil || !e.IsDir() {
-			os.RemoveAll(dir)
+		format, err := os.ReadFile(filepath.Join(dir, "format")) //nolint:gosec // a file in the store's folder
+		if err != nil || !e.IsDir() || len(e.Name()) != hex.EncodedLen(sha256.Size) {
+			_ = os.RemoveAll(dir)
 			continue
 		}
 		m := &mirror{store: s, key: e.Name(), dir: dir, format: string(format)}
-		var used time.Time
-		filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return nil
-			}
-			if strings.HasPrefix(d.Name(), "incoming-") || strings.HasPrefix(d.Name(), "tmp_") {
-				os.RemoveAll(p)
-				if d.IsDir() {
-					return fs.SkipDir
-				}
-				return nil
-			}
-			if info, err := d.Info(); err == nil {
-				m.size += onDisk(info.Size())
-				if info.ModTime().After(used) {
-					used = info.ModTime()
-				}
-			}
-			return nil
-		})
+		used, err := m.sweep()
+		if err != nil {
+			// Nobody knows how large it is, and git would stumble over it as well.
+			s.discard(m)
+			s.remove(m)
+			continue
+		}
 		all = append(all, found{m, used})
 	}
 	slices.SortFunc(all, func(a, b found) int { return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.m.key, b.m.key)) })
@@ -143,6 +130,38 @@ func (s *store) recover() error {
 	}
 	s.evict(s.limit)
 	return nil
+}
+
+// sweep removes what a crash left in the mirror, adds up its size and tells when it was last written.
+func (m *mirror) sweep() (used time.Time, err error) {
+	var left []string
+	err = filepath.WalkDir(m.dir, func(p string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			// A git that outlived the crash still tidies up.
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(d.Name(), "incoming-") || strings.HasPrefix(d.Name(), "tmp_") {
+			left = append(left, p)
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			m.size += onDisk(info.Size())
+			if info.ModTime().After(used) {
+				used = info.ModTime()
+			}
+		}
+		return nil
+	})
+	for _, p := range left {
+		_ = os.RemoveAll(p)
+	}
+	return used, err
 }
 
 // onDisk is about what a file of that size takes.
@@ -164,7 +183,7 @@ func (s *store) close() error {
 func (s *store) name(parts ...string) string {
 	mac := hmac.New(sha256.New, s.salt)
 	for _, p := range parts {
-		fmt.Fprintf(mac, "%d:%s,", len(p), p)
+		mac.Write(fmt.Appendf(nil, "%d:%s,", len(p), p))
 	}
 	return hex.EncodeToString(mac.Sum(nil))
 }
@@ -232,7 +251,7 @@ func (s *store) remove(m *mirror) {
 		m.remote.close()
 	}
 	if m.trash != "" {
-		os.RemoveAll(m.trash)
+		_ = os.RemoveAll(m.trash)
 	}
 }
 
@@ -276,7 +295,7 @@ func (s *store) receive(ctx context.Context, m *mirror, thin bool, fill func(f *
 	if err != nil {
 		return diskError(err)
 	}
-	defer os.RemoveAll(staging)
+	defer func() { _ = os.RemoveAll(staging) }()
 	pack := filepath.Join(staging, "pack-"+rand.Text()+".pack")
 	f, err := s.create(pack)
 	if err != nil {

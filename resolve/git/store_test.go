@@ -2,7 +2,6 @@ package git
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"sluice.dev/resolve"
 )
 
@@ -68,7 +68,7 @@ func TestPolicy(t *testing.T) {
 
 func TestFolderBelongsToOneProcess(t *testing.T) {
 	g := newResolver(t, nil)
-	if _, err := New(context.Background(), g.options); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := New(t.Context(), g.options); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -80,7 +80,7 @@ func TestMirrorsSurviveRestartsAndCrashes(t *testing.T) {
 	dir := t.TempDir()
 	options := Options{Dir: dir, Network: local(t), Clock: systemClock{}}
 	open := func() *Resolver {
-		g, err := New(context.Background(), options)
+		g, err := New(t.Context(), options)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,6 +98,7 @@ func TestMirrorsSurviveRestartsAndCrashes(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "trash-new-1", "HEAD"), "x")
 	write(t, filepath.Join(dir, "mirrors", "half", "HEAD"), "x")
+	write(t, filepath.Join(dir, "mirrors", "foreign", "format"), "sha1")
 	before := s.requests.Load()
 	g = open()
 	wantData(t, g, r, "kind: Task\n")
@@ -109,6 +110,9 @@ func TestMirrorsSurviveRestartsAndCrashes(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "mirrors", "half")); err == nil {
 		t.Error("half a mirror is still there")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "mirrors", "foreign")); err == nil {
+		t.Error("a folder that no mirror is called is still there")
 	}
 	if err := g.Close(); err != nil {
 		t.Fatal(err)
@@ -137,7 +141,44 @@ func TestMirrorsSurviveRestartsAndCrashes(t *testing.T) {
 	}
 	write(t, filepath.Join(mirror, "HEAD"), "")
 	g = open()
-	defer g.Close()
+	defer func() { _ = g.Close() }()
+	wantData(t, g, r, "kind: Task\n")
+}
+
+func TestMirrorThatCannotBeReadIsReplaced(t *testing.T) {
+	s := newServer(t, false)
+	newOrigin(t, s.root, "r.git", someFiles)
+	dir := t.TempDir()
+	options := Options{Dir: dir, Network: local(t), Clock: systemClock{}}
+	g, err := New(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml")
+	wantData(t, g, r, "kind: Task\n")
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// Folders so deep that their names are too long for the system, which stops even root.
+	folder, err := os.OpenRoot(one(t, filepath.Join(dir, "mirrors", "*")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.MkdirAll(strings.Repeat(strings.Repeat("d", 200)+"/", 25)+"end", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	g = newResolver(t, func(o *Options) { o.Dir = dir })
+	if n := len(g.store.mirrors); n != 0 {
+		t.Errorf("%d mirrors are taken for good", n)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left over: %v, %v", left, err)
+	}
 	wantData(t, g, r, "kind: Task\n")
 }
 
@@ -165,7 +206,7 @@ func TestKilledProcess(t *testing.T) {
 	if dir := os.Getenv("SLUICE_TEST_FETCH_DIR"); dir != "" {
 		g := newResolver(t, func(o *Options) { o.Dir = dir })
 		fmt.Println("started")
-		g.Resolve(deadline(t), ask(nil, "url", os.Getenv("SLUICE_TEST_FETCH_URL"), "pathInRepo", "task.yaml"))
+		_, _ = g.Resolve(deadline(t), ask(nil, "url", os.Getenv("SLUICE_TEST_FETCH_URL"), "pathInRepo", "task.yaml"))
 		return
 	}
 	s := newServer(t, false)
@@ -182,8 +223,8 @@ func TestKilledProcess(t *testing.T) {
 			return false
 		}
 		w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
-		w.Write([]byte("000dpackfile\n0009\x01PACK"))
-		w.(http.Flusher).Flush()
+		_, _ = w.Write([]byte("000dpackfile\n0009\x01PACK"))
+		_ = http.NewResponseController(w).Flush()
 		arrived <- struct{}{}
 		<-r.Context().Done()
 		return true
@@ -207,7 +248,7 @@ func TestKilledProcess(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	cmd.Wait()
+	_ = cmd.Wait()
 	g := newResolver(t, func(o *Options) { o.Dir = dir })
 	if l := leftovers(t, g); len(l) > 0 {
 		t.Errorf("left over: %v", l)

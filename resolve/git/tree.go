@@ -274,8 +274,7 @@ func (w *walker) tooLarge(p string, err error) error {
 	if !errors.Is(err, errTooMuch) {
 		return err
 	}
-	var size *sizeError
-	if errors.As(err, &size) {
+	if size, ok := errors.AsType[*sizeError](err); ok {
 		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has %d bytes; at most %d are allowed", p, size.size, w.limits.FileBytes)
 	}
 	return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has more than the %d bytes that are allowed", p, w.limits.FileBytes)

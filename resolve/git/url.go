@@ -90,28 +90,28 @@ func parseSCP(raw string) (repository, error) {
 }
 
 func (r repository) check() (repository, error) {
-	bad := func(what string) (repository, error) {
-		return repository{}, resolve.Errorf(resolve.ReasonInvalid, "url: %q %s", r.raw, what)
+	bad := func(what string) error {
+		return resolve.Errorf(resolve.ReasonInvalid, "url: %q %s", r.raw, what)
 	}
 	if r.host == "" || strings.HasPrefix(r.host, "-") || strings.ContainsAny(r.host, "/%@") {
-		return bad("has no good host name")
+		return repository{}, bad("has no good host name")
 	}
 	if strings.HasPrefix(r.user, "-") || hasControl(r.user) || strings.ContainsAny(r.user, ":@/ ") {
-		return bad("has no good user name")
+		return repository{}, bad("has no good user name")
 	}
 	if hasControl(r.path) || strings.ContainsAny(r.path, "'\\") {
-		return bad("has characters in its path that are not allowed")
+		return repository{}, bad("has characters in its path that are not allowed")
 	}
 	trimmed := strings.Trim(r.path, "/")
 	if trimmed == "" {
-		return bad("names no repository")
+		return repository{}, bad("names no repository")
 	}
 	if strings.HasPrefix(r.path, "-") {
-		return bad("has a path that begins with a dash")
+		return repository{}, bad("has a path that begins with a dash")
 	}
 	for c := range strings.SplitSeq(trimmed, "/") {
 		if c == "." || c == ".." || c == "" {
-			return bad("has empty, . or .. parts in its path")
+			return repository{}, bad("has empty, . or .. parts in its path")
 		}
 	}
 	return r, nil

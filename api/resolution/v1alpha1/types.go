@@ -10,6 +10,8 @@ import (
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+//
+//nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
 type ResolutionRequest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -21,6 +23,8 @@ type ResolutionRequest struct {
 // ResolutionRequestList is a list of requests.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+//
+//nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
 type ResolutionRequestList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`

@@ -6,17 +6,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"encoding/pem"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -201,5 +199,3 @@ func client(t *testing.T, cfg *rest.Config) *versioned.Clientset {
 	}
 	return c
 }
-
-func contains(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }

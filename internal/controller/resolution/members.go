@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -149,7 +150,7 @@ func (m *Members) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.duration())
 	defer cancel()
 	now := metav1.NewMicroTime(m.Clock.Now())
-	seconds := int32(max(m.duration()/time.Second, 1))
+	seconds := int32(min(max(m.duration()/time.Second, 1), math.MaxInt32))
 	leases := m.Kube.CoordinationV1().Leases(m.Namespace)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{

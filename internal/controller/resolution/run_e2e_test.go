@@ -334,8 +334,7 @@ func TestE2EFailuresSayWhy(t *testing.T) {
 		case "largest":
 			return &resolve.Resource{Data: make([]byte, DefaultMaxData)}, nil
 		case "panic":
-			var m map[string]int
-			m["x"] = 1
+			panic("a resolver's mistake")
 		case "secret":
 			_, err := r.Secrets.Secret(ctx, r.Namespace, "token")
 			return nil, err

@@ -72,7 +72,7 @@ func succeeded(res *resolve.Resource, now time.Time) statusFields {
 // the exact one stands before the message, and in an annotation.
 func failed(e *resolve.Error, now time.Time) statusFields {
 	reason, message := resolution.ReasonFailed, clean(e.Msg)
-	switch e.Reason {
+	switch e.Reason { //nolint:exhaustive // the default is for all that Tekton has no reason for
 	case resolve.ReasonTimedOut:
 		reason = resolution.ReasonTimedOut
 	case resolve.ReasonFailed, "":

@@ -30,7 +30,7 @@ import (
 const (
 	crdName = "resolutionrequests.resolution.tekton.dev"
 	// TLSSecret is the Secret that the replicas share.
-	TLSSecret = "sluice-resolution-tls"
+	TLSSecret = "sluice-resolution-tls" //nolint:gosec // the name of a Secret
 	// WebhookService is the Service that the API server calls.
 	WebhookService = "sluice-resolution"
 
