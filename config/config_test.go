@@ -133,7 +133,9 @@ func TestOptionsChangeWhatIsInstalled(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, bad := range []config.Options{
-		{Writers: []string{"admin"}}, {Writers: []string{"system:serviceaccount:a:b', 'system:admin"}}, {Writers: []string{"system:serviceaccount:a:"}},
+		{Writers: []string{"admin"}},
+		{Writers: []string{"system:serviceaccount:a:b', 'system:admin"}},
+		{Writers: []string{"system:serviceaccount:a:"}},
 		{Image: "x\n          privileged: true"},
 	} {
 		if _, err := config.Manifests(bad); err == nil {

@@ -50,7 +50,7 @@ func TestDocumentation(t *testing.T) {
 
 	const file = "../../docs/resolvers.md"
 	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil { //nolint:gosec // a document
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
