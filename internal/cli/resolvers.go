@@ -77,8 +77,9 @@ func (r *resolving) Close() error {
 	return errors.Join(errs...)
 }
 
-// configMaps are those that the resolvers read, with what takes their data; nil data stands for a missing one.
-func (r *resolving) configMaps(secrets resolve.Secrets) map[string]func(data map[string]string) error {
+// configMaps are those that the resolvers read, with what takes their data as long as ctx lives; nil data stands for a
+// missing one.
+func (r *resolving) configMaps(ctx context.Context, secrets resolve.Secrets) map[string]func(data map[string]string) error {
 	out := map[string]func(data map[string]string) error{
 		resolve.CacheConfigMap: func(data map[string]string) error {
 			l, err := resolve.ParseCacheLimits(data)
@@ -88,7 +89,7 @@ func (r *resolving) configMaps(secrets resolve.Secrets) map[string]func(data map
 			return err
 		},
 		flagsConfigMap:        r.configureFlags,
-		verificationConfigMap: func(data map[string]string) error { return r.configureVerification(data, secrets) },
+		verificationConfigMap: func(data map[string]string) error { return r.configureVerification(ctx, data, secrets) },
 	}
 	for _, e := range r.entries {
 		if e.ConfigMap != "" {
@@ -121,7 +122,7 @@ func (r *resolving) configureFlags(data map[string]string) error {
 
 // configureVerification reads the operator's policies: policies is a YAML stream of VerificationPolicy, no-match says what
 // becomes of what none of them speaks of.
-func (r *resolving) configureVerification(data map[string]string, secrets resolve.Secrets) error {
+func (r *resolving) configureVerification(ctx context.Context, data map[string]string, secrets resolve.Secrets) error {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if key != "policies" && key != "no-match" && key != "_example" {
 			return fmt.Errorf("unknown key %q; allowed are policies and no-match", key)
@@ -129,9 +130,8 @@ func (r *resolving) configureVerification(data map[string]string, secrets resolv
 	}
 	var list []verify.Policy
 	if text := data["policies"]; strings.TrimSpace(text) != "" {
-		// Policies change seldom; what hangs ends with the client's own time-out.
 		var err error
-		if list, err = verify.Parse(context.Background(), []byte(text), secrets); err != nil {
+		if list, err = verify.Parse(ctx, []byte(text), secrets); err != nil {
 			return fmt.Errorf("key policies: %w", err)
 		}
 	}

@@ -56,7 +56,7 @@ func TestEveryResolverHasASoundSpecification(t *testing.T) {
 		if config == nil {
 			t.Errorf("%s goes by another name", e.Name)
 		}
-		if _, ok := r.configMaps(nil)[e.ConfigMap]; e.ConfigMap != "" && !ok {
+		if _, ok := r.configMaps(t.Context(), nil)[e.ConfigMap]; e.ConfigMap != "" && !ok {
 			t.Errorf("the configuration of %s is not read", e.Name)
 		}
 	}
@@ -64,7 +64,7 @@ func TestEveryResolverHasASoundSpecification(t *testing.T) {
 
 func TestResolversAreSwitchedOff(t *testing.T) {
 	r := newTestResolving(t)
-	configure := r.configMaps(nil)[flagsConfigMap]
+	configure := r.configMaps(t.Context(), nil)[flagsConfigMap]
 	if err := configure(map[string]string{"enable-git-resolver": "maybe", "enable-http-resolver": "false"}); err == nil || !strings.Contains(err.Error(), "enable-git-resolver") {
 		t.Errorf("error %v", err)
 	}
@@ -88,7 +88,7 @@ func TestVerificationIsAppliedToEveryResolver(t *testing.T) {
 	if _, err := readFile(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	configure := r.configMaps(nil)[verificationConfigMap]
+	configure := r.configMaps(t.Context(), nil)[verificationConfigMap]
 	for _, bad := range []map[string]string{{"polices": ""}, {"policies": "kind: Task"}, {"no-match": "sometimes"}} {
 		if configure(bad) == nil || r.policies.Load() != nil {
 			t.Errorf("%v is taken", bad)

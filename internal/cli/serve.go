@@ -268,7 +268,7 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 		return errors.Join(err, remove())
 	}
 	waits := []<-chan struct{}{configured}
-	for name, configure := range rs.configMaps(credentials) {
+	for name, configure := range rs.configMaps(ctx, credentials) {
 		waits = append(waits, p.watchConfig(ctx, parts, name, configure))
 	}
 	run("resolvers", func(ctx context.Context, ready func()) error {
