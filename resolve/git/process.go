@@ -177,11 +177,20 @@ func (c *catfiles) with(ctx context.Context, dir string, fn func(*catfile) error
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = p.cmd.Cancel() })
+	killed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(killed)
+		_ = p.cmd.Cancel()
+	})
 	err = fn(p)
+	unharmed := stop()
+	if !unharmed {
+		// Once the process has been waited for, its number may be another's.
+		<-killed
+	}
 	c.mu.Lock()
 	c.busy--
-	keep := stop() && (err == nil || errors.Is(err, errMissing) || errors.Is(err, errTooMuch))
+	keep := unharmed && (err == nil || errors.Is(err, errMissing) || errors.Is(err, errTooMuch))
 	if keep {
 		c.idle = append(c.idle, p)
 	}
