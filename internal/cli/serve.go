@@ -17,6 +17,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	"k8s.io/client-go/dynamic"
@@ -25,6 +28,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/tracing"
+	tracingapi "k8s.io/component-base/tracing/api/v1"
 	"k8s.io/utils/clock"
 
 	"sluice.dev/client/versioned"
@@ -49,6 +54,8 @@ type serveFlags struct {
 	ttl                        time.Duration
 	qps                        float32
 	verbose                    bool
+	traceEndpoint              string
+	traceRatio                 float64
 }
 
 func newServe(e *env) *cobra.Command {
@@ -84,6 +91,8 @@ work on are taken up by another process, or by the next.`,
 	flags.StringArrayVar(&f.dirs, "dir", nil, "directory of the resolver dir, as PATH or NAME=PATH; may be given several times")
 	flags.DurationVar(&f.ttl, "ttl", resolution.DefaultTTL, "how long finished requests without an owner stay; negative: for ever")
 	flags.Float32Var(&f.qps, "qps", 500, "calls per second to the API server")
+	flags.StringVar(&f.traceEndpoint, "trace-endpoint", "", "host:port of a collector that takes OpenTelemetry traces over gRPC; default: no traces")
+	flags.Float64Var(&f.traceRatio, "trace-ratio", 1, "part of the requests that are traced, from 0 to 1")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log each request")
 	return cmd
 }
@@ -134,6 +143,7 @@ type process struct {
 	log      *slog.Logger
 	clock    clock.WithTicker
 	timeout  *resolution.Timeout
+	tracer   trace.Tracer
 
 	health health
 }
@@ -180,6 +190,11 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 	if err != nil {
 		return err
 	}
+	endTracing, err := p.startTracing(ctx)
+	if err != nil {
+		return err
+	}
+	defer endTracing()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var parts sync.WaitGroup
@@ -329,11 +344,37 @@ func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
 	return p, nil
 }
 
+// startTracing sends traces to where the flags say; the function sends what is left.
+func (p *process) startTracing(ctx context.Context) (end func(), err error) {
+	if p.flags.traceEndpoint == "" {
+		return func() {}, nil
+	}
+	if p.flags.traceRatio < 0 || p.flags.traceRatio > 1 {
+		return nil, fmt.Errorf("--trace-ratio is %g, want a number from 0 to 1", p.flags.traceRatio)
+	}
+	provider, err := tracing.NewProvider(ctx, &tracingapi.TracingConfiguration{
+		Endpoint: &p.flags.traceEndpoint, SamplingRatePerMillion: new(int32(p.flags.traceRatio * 1e6)),
+	}, nil, []resource.Option{resource.WithAttributes(
+		attribute.String("service.name", "sluice"), attribute.String("service.instance.id", p.members.ID),
+	)})
+	if err != nil {
+		return nil, fmt.Errorf("--trace-endpoint: %w", err)
+	}
+	p.tracer = provider.Tracer("sluice.dev/resolution")
+	return func() {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := provider.Shutdown(grace); err != nil {
+			p.log.Warn("the last traces could not be sent", "error", err)
+		}
+	}, nil
+}
+
 func (p *process) adapter(r *resolving) *resolution.Adapter {
 	return &resolution.Adapter{
 		Client: p.client, Kube: p.kube, Resolvers: r.adapters(), Identity: r.identity(resolution.Owner{Dynamic: p.dynamic}), Namespace: p.flags.namespace, Account: p.flags.account,
 		Members: p.members, Slots: p.flags.slots, MaxData: p.flags.maxData, Timeout: p.timeout,
-		Metrics: p.metrics, Recorder: p.recorder, Log: p.log, Clock: p.clock,
+		Metrics: p.metrics, Recorder: p.recorder, Tracer: p.tracer, Log: p.log, Clock: p.clock,
 	}
 }
 

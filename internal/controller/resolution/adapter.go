@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -64,8 +65,10 @@ type Adapter struct {
 	Identity func(ctx context.Context, r *v1beta1.ResolutionRequest, resolver string) (string, error)
 	Metrics  *Metrics
 	Recorder record.EventRecorder
-	Log      *slog.Logger
-	Clock    clock.Clock
+	// Tracer records a trace of each request; nil records none.
+	Tracer trace.Tracer
+	Log    *slog.Logger
+	Clock  clock.Clock
 
 	queue     *queue
 	informers []cache.SharedIndexInformer
@@ -301,7 +304,11 @@ func (a *Adapter) work(process context.Context, k key) {
 		return
 	}
 
-	res, err := a.resolve(ctx, r, name, limit)
+	ctx, tr := startTrace(ctx, a.Tracer, r, name, start)
+	var res *resolve.Resource
+	var err error
+	defer func() { tr.end(res, err) }()
+	tr.phase(ctx, phaseResolve, func(ctx context.Context) { res, err = a.resolve(ctx, r, name, limit) })
 	a.Metrics.observe(name, phaseResolve, a.Clock.Since(start))
 	if ctx.Err() != nil {
 		if process.Err() == nil {
@@ -313,7 +320,7 @@ func (a *Adapter) work(process context.Context, k key) {
 	// From here on a cancellation would only hide what came of the write.
 	writing, end := outlive(process, a.Clock, shutdownGrace)
 	defer end()
-	a.finish(writing, k, r, name, start, res, err)
+	tr.phase(writing, phaseWrite, func(writing context.Context) { a.finish(writing, k, r, name, start, res, err) })
 }
 
 // outlive returns a context that ends some time after its parent.
