@@ -93,7 +93,7 @@ func (a *Adapter) Run(ctx context.Context, ready func()) error {
 	a.queue = newQueue(slots)
 	a.cancels, a.settled = map[key]context.CancelCauseFunc{}, map[key]bool{}
 	for _, selector := range a.selectors() {
-		i, err := a.inform(selector) //nolint:contextcheck // RunWithContext gives its own to the informer
+		i, err := a.inform(selector)
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func (l *Lifecycle) Run(ctx context.Context, ready func()) error {
 	}
 	l.progress = flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressQPS)
 	l.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[key]{Clock: l.Clock})
-	l.informer = informers.NewResolutionRequestInformer(l.Client, metav1.NamespaceAll, 0, cache.Indexers{}) //nolint:contextcheck // RunWithContext gives its own to the informer
+	l.informer = informers.NewResolutionRequestInformer(l.Client, metav1.NamespaceAll, 0, cache.Indexers{})
 	if err := l.informer.SetTransform(slim); err != nil {
 		return err
 	}
