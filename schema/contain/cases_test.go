@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/schema/contain/internal/logic"
 )
 
 // cases are pairs of schemas of whole objects: a verdict, and an object that shows that it cannot be contained.
@@ -305,6 +307,43 @@ var cases = []struct {
 		new:  `{type: object, properties: {spec: {type: string, x-kubernetes-validations: [{rule: "self.split('/')[1] == 'a' || !(self.split('/')[1] == 'a')"}]}}}`,
 		want: NotContained, escapes: `{"spec": "x"}`,
 	},
+	{
+		name: "an index right behind the last item that a list may have",
+		old:  `{type: object, properties: {spec: {type: array, maxItems: 1, items: {type: integer}}}}`,
+		new:  `{type: object, properties: {spec: {type: array, maxItems: 1, items: {type: integer}, x-kubernetes-validations: [{rule: "!self[?1].hasValue()"}]}}}`,
+		want: Contained,
+	},
+	{
+		name: "a string of the greatest length, and of no other",
+		old:  `{type: object, properties: {spec: {type: string, pattern: "^z{7}$", maxLength: 7}}}`,
+		new:  `{type: object, properties: {spec: {type: string, pattern: "^z{7}$", maxLength: 6}}}`,
+		want: NotContained, escapes: `{"spec": "zzzzzzz"}`,
+	},
+}
+
+// A string that is too long to be written down may exist all the same.
+func TestAutomatonThatGivesUpProvesNothing(t *testing.T) {
+	old := `{type: object, properties: {spec: {type: string, minLength: 2000000}}}`
+	new := `{type: object, properties: {spec: {type: string, minLength: 2000000, pattern: "^b"}}}`
+	r := Decide(t.Context(), side(t, parseSchema(t, old)), side(t, parseSchema(t, new)), Options{Namespaced: true})
+	if r.Verdict == Contained {
+		t.Error("a pattern that most long strings do not match is taken to be matched by all")
+	}
+	if got, none := newLibrary().Members([]string{"^a"}, nil, logic.Length{Min: 1 << 40, Max: 1 << 41}, 1); none || len(got) > 0 {
+		t.Errorf("members %d, none %v", len(got), none)
+	}
+}
+
+func TestStringsOfTheGreatestLengthAreLookedAt(t *testing.T) {
+	for _, length := range []logic.Length{{Min: 7, Max: 7}, {Min: 0, Max: 7}} {
+		got, none := newLibrary().Members([]string{"^z{7}$"}, nil, length, 1)
+		if none || len(got) != 1 || got[0] != "zzzzzzz" {
+			t.Errorf("%+v: members %q, none %v", length, got, none)
+		}
+	}
+	if got, none := newLibrary().Members([]string{"^z{7}$"}, nil, logic.Length{Min: 0, Max: 6}, 1); !none || len(got) > 0 {
+		t.Errorf("of at most 6: members %q, none %v", got, none)
+	}
 }
 
 func TestCasesOfWholeObjects(t *testing.T) {

@@ -108,6 +108,7 @@ var solveCases = []struct {
 	{"a float that is fixed and excluded", And{floats, floatsIn(1.5, 1.5), FloatRange{Lo: 1.5, LoOpen: true, Hi: 2}}, nothing},
 	{"a half-open range of one", And{floats, FloatRange{Lo: 1, LoOpen: true, Hi: 1}}, nothing},
 	{"an exclusive and an inclusive bound", And{floats, floatsIn(1, 2), FloatRange{Lo: 1, LoOpen: true, Hi: 2, HiOpen: true}, Not(FloatRange{Lo: 1, LoOpen: true, Hi: 9})}, nothing},
+	{"the bound itself is in neither of two open ranges", And{floats, floatsIn(1, 1), Or{FloatRange{Lo: 1, LoOpen: true, Hi: 2}, FloatRange{Lo: 0, Hi: 1, HiOpen: true}}}, nothing},
 	{"the bound itself, of an inclusive range", And{floats, floatsIn(1, 2), Not(FloatRange{Lo: 1, LoOpen: true, Hi: 2})}, some},
 	{"below an inclusive minimum", And{floats, floatsIn(1, 9), Not(floatsIn(1, math.Inf(1)))}, nothing},
 	{"above an inclusive maximum", And{floats, floatsIn(1, 9), Not(floatsIn(math.Inf(-1), 9))}, nothing},
