@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -43,10 +44,12 @@ const (
 // ServiceAccount.
 type system struct {
 	bin, dir string
-	cluster  *clustertest.Cluster
-	kube     kubernetes.Interface
-	objects  *kube.Client
-	admin    *http.Client
+	// webhook is where the conversion webhook listens.
+	webhook string
+	cluster *clustertest.Cluster
+	kube    kubernetes.Interface
+	objects *kube.Client
+	admin   *http.Client
 
 	mu    sync.Mutex
 	roles []*role
@@ -87,6 +90,9 @@ func install(ctx context.Context, sluice string, configs map[string]map[string]s
 	if err = errors.Join(errs[:]...); err != nil {
 		return s, err
 	}
+	if s.webhook, err = freeAddress(ctx); err != nil {
+		return s, err
+	}
 	if err = s.applyManifests(ctx); err != nil {
 		return s, err
 	}
@@ -121,10 +127,32 @@ func (s *system) applyManifests(ctx context.Context) error {
 		if u.GetKind() == "Deployment" {
 			continue
 		}
+		if err := s.reroute(u); err != nil {
+			return err
+		}
 		if err := s.objects.ApplyObject(ctx, u, false); err != nil {
 			return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 	}
+}
+
+// reroute makes the API server find the conversion webhook, as a cluster's network would: nothing routes to a Service here.
+func (s *system) reroute(u *unstructured.Unstructured) error {
+	host, port, err := net.SplitHostPort(s.webhook)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(port, 10, 64)
+	if err != nil {
+		return err
+	}
+	switch u.GetKind() {
+	case "Service":
+		return unstructured.SetNestedMap(u.Object, map[string]any{"type": "ExternalName", "externalName": host}, "spec")
+	case "CustomResourceDefinition":
+		return unstructured.SetNestedField(u.Object, n, "spec", "conversion", "webhook", "clientConfig", "service", "port")
+	}
+	return nil
 }
 
 // start starts roles, each a process, and waits until all are ready.
@@ -161,7 +189,7 @@ func (s *system) launch(ctx context.Context, name string) (*role, error) {
 	}
 	r := &role{name: name, listen: address, cache: cache, log: &bytes.Buffer{}, ended: make(chan struct{})}
 	r.cmd = exec.Command(s.bin, "serve", "--roles="+name, "--kubeconfig="+config, "--listen="+address, //nolint:gosec,noctx // the binary that is measured; it is ended by stop
-		"--webhook-listen=127.0.0.1:0", "--cache-dir="+cache)
+		"--webhook-listen="+s.webhook, "--cache-dir="+cache)
 	r.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + s.dir, "POD_NAME=" + filepath.Base(cache)}
 	r.cmd.Env = append(r.cmd.Env, extraEnv()...)
 	r.cmd.Stderr = r.log
