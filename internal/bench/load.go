@@ -116,7 +116,12 @@ var errExpired = errors.New("the watch has expired")
 func (s *system) watch(ctx context.Context, namespace string) (*watcher, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watcher{system: s, namespace: namespace, cancel: cancel, done: make(chan struct{}), waiting: map[string]chan seen{}}
-	version, err := w.list(ctx)
+	var version string
+	// After a change of the CRD the API server says for a moment that it is not ready.
+	err := until(ctx, "requests to be listed", func() (err error) {
+		version, err = w.list(ctx)
+		return err
+	})
 	if err != nil {
 		cancel()
 		return nil, err

@@ -40,6 +40,9 @@ const (
 	endAfter = 20 * time.Second
 )
 
+// errNotYet is for what is waited for.
+var errNotYet = errors.New("not yet")
+
 // system is Sluice as its manifests install it, on a cluster of its own: each role is a process of the binary under its
 // ServiceAccount.
 type system struct {
