@@ -18,7 +18,6 @@ import (
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
-	informers "sluice.dev/client/informers/resolution/v1beta1"
 	"sluice.dev/client/versioned"
 	"sluice.dev/resolve"
 )
@@ -70,8 +69,8 @@ func (l *Lifecycle) Run(ctx context.Context, ready func()) error {
 	}
 	l.progress = flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst)
 	l.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[key]{Clock: l.Clock})
-	l.informer = informers.NewResolutionRequestInformer(l.Client, metav1.NamespaceAll, 0, cache.Indexers{})
-	if err := l.informer.SetTransform(slim); err != nil {
+	var err error
+	if l.informer, err = newInformer(l.Client, ""); err != nil { //nolint:contextcheck // RunWithContext gives its own to the informer
 		return err
 	}
 	add := func(o any) {

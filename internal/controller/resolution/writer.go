@@ -25,7 +25,7 @@ const (
 
 // patchStatus sends a merge patch of a request's status.
 func patchStatus(ctx context.Context, c versioned.Interface, r *v1beta1.ResolutionRequest, patch []byte) error {
-	return c.ResolutionV1beta1().RESTClient().Patch(mergePatch).Namespace(r.Namespace).Resource("resolutionrequests").Name(r.Name).
+	return c.ResolutionV1beta1().RESTClient().Patch(mergePatch).Namespace(r.Namespace).Resource(resource).Name(r.Name).
 		SubResource("status").Param("fieldManager", "sluice").SetHeader("Accept", acceptMetadata).Body(patch).Do(ctx).Error()
 }
 
