@@ -12,11 +12,13 @@ import (
 type Registry struct {
 	names []string
 	by    map[string]Resolver
+	// canonical has the name for each name and alias: a specification is made anew whenever it is asked for.
+	canonical map[string]string
 }
 
 // NewRegistry makes a registry. The error tells of specifications that are not sound, and of names that stand twice.
 func NewRegistry(resolvers ...Resolver) (*Registry, error) {
-	r := &Registry{by: map[string]Resolver{}}
+	r := &Registry{by: map[string]Resolver{}, canonical: map[string]string{}}
 	for _, res := range resolvers {
 		spec := res.Spec()
 		if err := spec.Check(); err != nil {
@@ -26,7 +28,7 @@ func NewRegistry(resolvers ...Resolver) (*Registry, error) {
 			if _, ok := r.by[n]; ok {
 				return nil, fmt.Errorf("two resolvers have the name %s", quote(n))
 			}
-			r.by[n] = res
+			r.by[n], r.canonical[n] = res, spec.Name
 		}
 		r.names = append(r.names, spec.Name)
 	}

@@ -148,11 +148,10 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 
 // Config is the configuration that a resolver has now; nil if there is no such resolver.
 func (r *Runner) Config(name string) Config {
-	res, err := r.opts.Resolvers.Get(name)
-	if err != nil {
+	if _, err := r.opts.Resolvers.Get(name); err != nil {
 		return nil
 	}
-	return maps.Clone(r.configured(res).config)
+	return maps.Clone(r.configured(name).config)
 }
 
 // LimitCache changes the limits of the cache.
@@ -166,11 +165,11 @@ func (r *Runner) LimitCache(l CacheLimits) {
 // take a while to notice.
 func (r *Runner) Wait() { r.calls.Wait() }
 
-func (r *Runner) configured(res Resolver) *configured {
-	name := res.Spec().Name
+// configured finds a resolver that is there by its name or an alias.
+func (r *Runner) configured(name string) *configured {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.configs[name]
+	return r.configs[r.opts.Resolvers.canonical[name]]
 }
 
 // Resolve fetches what a query asks for. It returns when there is a result, when ctx is done or when the query's deadline
@@ -178,15 +177,12 @@ func (r *Runner) configured(res Resolver) *configured {
 func (r *Runner) Resolve(ctx context.Context, q *Query) (*Resource, error) {
 	began := r.opts.Clock.Now()
 	// An unknown name is a client's text, which metrics should not take for a label.
-	name := ""
-	res, err := r.opts.Resolvers.Get(q.Resolver)
-	if err == nil {
-		name = res.Spec().Name
-	}
+	name := r.opts.Resolvers.canonical[q.Resolver]
+	_, err := r.opts.Resolvers.Get(q.Resolver)
 	r.opts.Observer.Started(name, q.Namespace)
 	var out *Resource
 	if err == nil {
-		out, err = r.resolve(ctx, r.configured(res), q)
+		out, err = r.resolve(ctx, r.configured(q.Resolver), q)
 	}
 	var failure *Error
 	var reason Reason
@@ -204,11 +200,10 @@ func (r *Runner) Resolve(ctx context.Context, q *Query) (*Resource, error) {
 // Validate judges a query without fetching: the name of the resolver and the parameters. It returns the request that the
 // resolver would get.
 func (r *Runner) Validate(q *Query) (*Request, error) {
-	res, err := r.opts.Resolvers.Get(q.Resolver)
-	if err != nil {
+	if _, err := r.opts.Resolvers.Get(q.Resolver); err != nil {
 		return nil, err
 	}
-	req, _, err := r.request(r.configured(res), q)
+	req, _, err := r.request(r.configured(q.Resolver), q)
 	return req, err
 }
 

@@ -1,6 +1,6 @@
 // Command bench measures what the project claims, and prints tables with units: how the verdicts stand against real
-// upgrades and against millions of objects, how long a check takes, and how fast stored objects are read. It asserts
-// nothing about time.
+// upgrades and against millions of objects, how long a check takes, how fast stored objects are read, and how fast
+// requests are resolved. It asserts nothing about time.
 //
 // The real upgrades are not part of the repository: SLUICE_CORPUS names a folder with pairs.tsv (id, old file, new file,
 // old release, new release, label). Without it those tables are left out.
@@ -68,6 +68,10 @@ func parts() []part {
 		// Before this process has grown: a child's peak memory counts what its parent had when it was started.
 		{"process", "Speed of `sluice check` as a process", process},
 		{"objects", "Stored objects checked against a real API server", objects},
+		{"resolve", "Throughput: files of one git repository, through the cluster", resolveGit},
+		{"resolvers", "Throughput: bundles, cluster and http, through the cluster", resolveOthers},
+		{"large", "One file of a large repository, cold, through the cluster", resolveLarge},
+		{"isolation", "Two hundred hanging servers of another tenant", isolation},
 		{"corpus", "Truth: real upgrades", corpusTruth},
 		{"generated", "Truth: generated schemas", generatedTruth},
 		{"speed", "Speed of the comparison, in one process", speed},
@@ -117,18 +121,4 @@ func median(d []time.Duration) time.Duration {
 }
 
 // peakMemory returns the peak resident memory of this process in MiB, or 0 where the system does not tell.
-func peakMemory() int {
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			var kb int
-			if _, err := fmt.Sscan(rest, &kb); err == nil {
-				return kb / 1024
-			}
-		}
-	}
-	return 0
-}
+func peakMemory() int { return memoryOf(os.Getpid(), "VmHWM") / 1024 }

@@ -185,36 +185,3 @@ func loadAverage() string {
 	load, _, _ := strings.Cut(string(b), " ")
 	return load
 }
-
-// cpuOfTree returns the processor time that a process and its children have taken; 0 where the system does not tell.
-func cpuOfTree(pid int) time.Duration {
-	const ticksPerSecond = 100 // USER_HZ, the same on all platforms of Linux that Go knows
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	// The name in parentheses may contain anything; utime and stime are the 12th and 13th field after it.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 13 {
-		return 0
-	}
-	var user, system int64
-	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
-		return 0
-	}
-	total := time.Duration(user+system) * time.Second / ticksPerSecond
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, task := range tasks {
-		children, err := os.ReadFile(task)
-		if err != nil {
-			continue
-		}
-		for child := range strings.FieldsSeq(string(children)) {
-			var id int
-			if _, err := fmt.Sscan(child, &id); err == nil {
-				total += cpuOfTree(id)
-			}
-		}
-	}
-	return total
-}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -398,7 +399,7 @@ func (p *process) serveHTTP(ctx context.Context, ready func()) error {
 		}
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
-	return listen(ctx, p.flags.listen, mux, nil, ready)
+	return listen(ctx, p.flags.listen, mux, nil, p.clientErrors(), ready)
 }
 
 // serveWebhook serves the conversion webhook.
@@ -409,11 +410,17 @@ func (p *process) serveWebhook(ctx context.Context, ready func()) error {
 	wg.Go(func() { cert.Run(ctx, ready) })
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /convert", resolution.Convert)
-	return listen(ctx, p.flags.webhookListen, mux, &tls.Config{GetCertificate: cert.Get, MinVersion: tls.VersionTLS12}, func() {})
+	return listen(ctx, p.flags.webhookListen, mux, &tls.Config{GetCertificate: cert.Get, MinVersion: tls.VersionTLS12}, p.clientErrors(), func() {})
+}
+
+// clientErrors is where servers tell of clients that go away or do not trust us, as the API server does until it has been
+// told of a new certificate: nothing that an operator has to know.
+func (p *process) clientErrors() *log.Logger {
+	return slog.NewLogLogger(p.log.Handler(), slog.LevelInfo)
 }
 
 // listen serves until ctx is done, and then lets calls that run end.
-func listen(ctx context.Context, address string, handler http.Handler, secure *tls.Config, ready func()) error {
+func listen(ctx context.Context, address string, handler http.Handler, secure *tls.Config, errs *log.Logger, ready func()) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
@@ -422,7 +429,7 @@ func listen(ctx context.Context, address string, handler http.Handler, secure *t
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: nil}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: errs}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)

@@ -38,6 +38,9 @@ type Rule struct {
 // ParsePolicy reads a policy in YAML. Unknown fields are errors.
 func ParsePolicy(text string) (Policy, error) {
 	var p Policy
+	if strings.TrimSpace(text) == "" {
+		return p, nil
+	}
 	if err := yaml.UnmarshalStrict([]byte(text), &p); err != nil {
 		return p, fmt.Errorf("policy: %w", err)
 	}

@@ -21,7 +21,6 @@ import (
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
-	informers "sluice.dev/client/informers/resolution/v1beta1"
 	"sluice.dev/client/versioned"
 	"sluice.dev/resolve"
 )
@@ -149,13 +148,11 @@ func (a *Adapter) selectors() []string {
 }
 
 func (a *Adapter) inform(selector string) (cache.SharedIndexInformer, error) {
-	i := informers.NewFilteredResolutionRequestInformer(a.Client, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
-		o.LabelSelector = selector
-	})
-	if err := i.SetTransform(slim); err != nil {
+	i, err := newInformer(a.Client, selector)
+	if err != nil {
 		return nil, err
 	}
-	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err = i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    a.onObject,
 		UpdateFunc: func(_, o any) { a.onObject(o) },
 		DeleteFunc: a.onDelete,

@@ -18,7 +18,6 @@ import (
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
-	informers "sluice.dev/client/informers/resolution/v1beta1"
 	"sluice.dev/client/versioned"
 	"sluice.dev/resolve"
 )
@@ -30,9 +29,10 @@ const (
 	// progressAfter is how old a request is at least when it is marked as in progress. Creation times are whole
 	// seconds, so this leaves a resolver one second.
 	progressAfter = 2 * time.Second
-	// progressQPS bounds how often that is written, so that a wave of requests costs no wave of writes: those that are
-	// finished before their turn need none.
-	progressQPS = 20
+	// progressQPS and progressBurst bound how often that is written, so that a wave of requests costs no wave of writes:
+	// those that are finished before their turn need none.
+	progressQPS   = 5
+	progressBurst = 20
 	// timeoutGrace lets a resolver that stops at the same moment write what it knows.
 	timeoutGrace = 500 * time.Millisecond
 	// lifecycleRetry is how long a request that could not be written is left alone.
@@ -67,10 +67,10 @@ func (l *Lifecycle) Run(ctx context.Context, ready func()) error {
 	if l.TTL == 0 {
 		l.TTL = DefaultTTL
 	}
-	l.progress = flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressQPS)
+	l.progress = flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst)
 	l.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[key]{Clock: l.Clock})
-	l.informer = informers.NewResolutionRequestInformer(l.Client, metav1.NamespaceAll, 0, cache.Indexers{})
-	if err := l.informer.SetTransform(slim); err != nil {
+	var err error
+	if l.informer, err = newInformer(l.Client, ""); err != nil { //nolint:contextcheck // RunWithContext gives its own to the informer
 		return err
 	}
 	add := func(o any) {
@@ -193,7 +193,7 @@ func (l *Lifecycle) write(ctx context.Context, r *v1beta1.ResolutionRequest, res
 		return l.trouble(ctx, r, err)
 	}
 	l.Metrics.writes.WithLabelValues(what).Inc()
-	_, err = l.Client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Patch(ctx, r.Name, mergePatch, patch, metav1.PatchOptions{FieldManager: "sluice"}, "status")
+	err = patchStatus(ctx, l.Client, r, patch)
 	switch {
 	case err == nil || apierrors.IsNotFound(err):
 		return 0

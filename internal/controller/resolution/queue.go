@@ -20,8 +20,9 @@ type key struct {
 type queue struct {
 	slots int
 
-	mu   sync.Mutex
-	wake chan struct{}
+	mu sync.Mutex
+	// idle are the workers that wait, each at a channel that takes one key.
+	idle []chan key
 	// turn lists the namespaces that have something waiting, the next one first.
 	turn    []string
 	waiting map[string][]key
@@ -32,7 +33,7 @@ type queue struct {
 
 func newQueue(slots int) *queue {
 	return &queue{
-		slots: max(slots, 2), wake: make(chan struct{}), waiting: map[string][]key{},
+		slots: max(slots, 2), waiting: map[string][]key{},
 		queued: map[key]bool{}, running: map[key]bool{}, held: map[string]int{},
 	}
 }
@@ -49,7 +50,7 @@ func (q *queue) add(k key) {
 		q.turn = append(q.turn, k.namespace)
 	}
 	q.waiting[k.namespace] = append(q.waiting[k.namespace], k)
-	q.signal()
+	q.dispatch()
 }
 
 // forget drops a key that waits; one that runs is not touched.
@@ -62,23 +63,50 @@ func (q *queue) forget(k key) {
 	delete(q.queued, k)
 	q.waiting[k.namespace] = slices.DeleteFunc(q.waiting[k.namespace], func(o key) bool { return o == k })
 	q.tidy(k.namespace)
+	// With a namespace less the shares of the others are larger.
+	q.dispatch()
 }
 
 // get waits for a key; ok is false when ctx is done. The caller calls done with it.
 func (q *queue) get(ctx context.Context) (k key, ok bool) {
-	for {
-		q.mu.Lock()
-		k, ok = q.take()
-		wake := q.wake
+	if ctx.Err() != nil {
+		return key{}, false
+	}
+	q.mu.Lock()
+	if k, ok = q.take(); ok {
 		q.mu.Unlock()
-		if ok {
-			return k, true
+		return k, true
+	}
+	given := make(chan key, 1)
+	q.idle = append(q.idle, given)
+	q.mu.Unlock()
+	select {
+	case k = <-given:
+		return k, true
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	q.idle = slices.DeleteFunc(q.idle, func(c chan key) bool { return c == given })
+	q.mu.Unlock()
+	select {
+	case k = <-given:
+		// It was given away in this moment; the caller sees that ctx is done.
+		return k, true
+	default:
+		return key{}, false
+	}
+}
+
+// dispatch gives keys to workers that wait: to as many as there are keys, the others sleep on.
+func (q *queue) dispatch() {
+	for len(q.idle) > 0 {
+		k, ok := q.take()
+		if !ok {
+			return
 		}
-		select {
-		case <-ctx.Done():
-			return key{}, false
-		case <-wake:
-		}
+		last := len(q.idle) - 1
+		q.idle[last] <- k
+		q.idle = q.idle[:last]
 	}
 }
 
@@ -118,7 +146,7 @@ func (q *queue) done(k key) {
 	if q.held[k.namespace]--; q.held[k.namespace] <= 0 {
 		delete(q.held, k.namespace)
 	}
-	q.signal()
+	q.dispatch()
 }
 
 // tidy removes a namespace in which nothing waits.
@@ -127,11 +155,6 @@ func (q *queue) tidy(ns string) {
 		delete(q.waiting, ns)
 		q.turn = slices.DeleteFunc(q.turn, func(o string) bool { return o == ns })
 	}
-}
-
-func (q *queue) signal() {
-	close(q.wake)
-	q.wake = make(chan struct{})
 }
 
 // depth is how many keys wait, and how many run.

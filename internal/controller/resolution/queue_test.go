@@ -3,6 +3,8 @@ package resolution
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -97,5 +99,92 @@ func TestGetWakesUpForAFreeSlotAndEndsWithItsContext(t *testing.T) {
 	cancel()
 	if _, ok := q.get(ctx); ok {
 		t.Error("got a key of an empty queue")
+	}
+}
+
+func TestEachKeyGoesToOneWorkerThatWaits(t *testing.T) {
+	q := newQueue(64)
+	ctx, cancel := context.WithCancel(t.Context())
+	const keys = 1000
+	got := make(chan key, 2*keys)
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			for {
+				k, ok := q.get(ctx)
+				if !ok {
+					return
+				}
+				got <- k
+				q.done(k)
+			}
+		})
+	}
+	want := map[key]int{}
+	for i := range keys {
+		k := named(fmt.Sprint("n", i%3), i)
+		want[k] = 1
+		q.add(k)
+	}
+	seen := map[key]int{}
+	for range keys {
+		seen[<-got]++
+	}
+	cancel()
+	wg.Wait()
+	close(got)
+	for k := range got {
+		seen[k]++
+	}
+	if diff := cmp.Diff(want, seen, cmp.AllowUnexported(key{})); diff != "" {
+		t.Error(diff)
+	}
+	if waiting, running := q.depth(); waiting != 0 || running != 0 || len(q.idle) != 0 {
+		t.Errorf("left: %d waiting, %d running, %d workers", waiting, running, len(q.idle))
+	}
+}
+
+func TestAWorkerThatLeavesTakesNoKeyAlong(t *testing.T) {
+	q := newQueue(4)
+	gone, leave := context.WithCancel(t.Context())
+	left := make(chan bool)
+	go func() {
+		_, ok := q.get(gone)
+		left <- ok
+	}()
+	for idle := 0; idle == 0; runtime.Gosched() {
+		q.mu.Lock()
+		idle = len(q.idle)
+		q.mu.Unlock()
+	}
+	leave()
+	if <-left {
+		t.Fatal("it has got a key where there is none")
+	}
+	q.add(named("a", 1))
+	if k, ok := q.get(t.Context()); !ok || k != named("a", 1) {
+		t.Errorf("got %v, %v", k, ok)
+	}
+}
+
+func TestSharesGrowWhenANamespaceGivesUp(t *testing.T) {
+	q := newQueue(4)
+	// Two namespaces have work, so each has a share of one.
+	q.add(named("a", 0))
+	q.add(named("a", 1))
+	q.add(named("b", 0))
+	for _, want := range []key{named("a", 0), named("b", 0)} {
+		if k, ok := q.get(t.Context()); !ok || k != want {
+			t.Fatalf("got %v, %v, want %v", k, ok, want)
+		}
+	}
+	got := make(chan key)
+	go func() {
+		k, _ := q.get(t.Context())
+		got <- k
+	}()
+	q.done(named("b", 0))
+	if k := <-got; k != named("a", 1) {
+		t.Errorf("got %v", k)
 	}
 }

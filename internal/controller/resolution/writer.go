@@ -18,7 +18,16 @@ const (
 	lastWait  = 5 * time.Second
 
 	mergePatch = types.MergePatchType
+
+	// acceptMetadata asks for no more than the metadata in answers to writes: the content has just been sent.
+	acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 )
+
+// patchStatus sends a merge patch of a request's status.
+func patchStatus(ctx context.Context, c versioned.Interface, r *v1beta1.ResolutionRequest, patch []byte) error {
+	return c.ResolutionV1beta1().RESTClient().Patch(mergePatch).Namespace(r.Namespace).Resource(resource).Name(r.Name).
+		SubResource("status").Param("fieldManager", "sluice").SetHeader("Accept", acceptMetadata).Body(patch).Do(ctx).Error()
+}
 
 // writer writes a status in one patch, and again where that failed for reasons that pass.
 type writer struct {
@@ -47,7 +56,7 @@ func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statu
 			return false, err
 		}
 		w.metrics.writes.WithLabelValues(what).Inc()
-		_, err = requests.Patch(ctx, r.Name, mergePatch, patch, metav1.PatchOptions{FieldManager: "sluice"}, "status")
+		err = patchStatus(ctx, w.client, r, patch)
 		cause := "unavailable"
 		switch {
 		case err == nil:
@@ -66,6 +75,11 @@ func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statu
 				return false, context.Cause(ctx)
 			case <-w.clock.After(wait):
 			}
+		}
+		if now := w.lookup(); cause == "conflict" && now != nil && now.UID == r.UID && now.ResourceVersion != r.ResourceVersion {
+			// The watch was as fast as the answer.
+			r = now
+			continue
 		}
 		now, err := requests.Get(ctx, r.Name, metav1.GetOptions{})
 		switch {

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/cgi"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// repositoryFiles and fileSize make a tree of about 13 MB.
+	repositoryFiles = 1865
+	fileSize        = 7000
+	// resolvedFiles is how many of the files are asked for.
+	resolvedFiles = 50
+	// importTimeout bounds the making of a repository.
+	importTimeout = 5 * time.Minute
+	// largeBlob is the size of each blob of a long history.
+	largeBlob = 1 << 20
+)
+
+// filePath is where the i-th file of a repository is.
+func filePath(i int) string { return fmt.Sprintf("catalog/d%02d/e%d/task-%04d.yaml", i%40, i%7, i) }
+
+// fileText is a Task of about that size, of words that compress as texts do.
+func fileText(i int) []byte {
+	words := strings.Fields("clone build push scan image commit workspace secret step script volume mount cache branch digest " +
+		"registry the a of with from into and when result param default description container timeout retries runAfter")
+	noise := rand.New(rand.NewPCG(uint64(i), 1)) //nolint:gosec // the same files each time
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "apiVersion: tekton.dev/v1\nkind: Task\nmetadata:\n  name: task-%04d\nspec:\n  steps:\n  - name: run\n    image: registry.example.com/builder:%d\n    script: |\n", i, i)
+	for b.Len() < fileSize {
+		b.WriteString("      ")
+		for range 12 {
+			b.WriteString(words[noise.IntN(len(words))] + " ")
+		}
+		b.WriteString("\n")
+	}
+	return b.Bytes()
+}
+
+// makeRepository makes a bare repository with the files on the branch main, and so many more commits that replace a blob of
+// noise each.
+func makeRepository(ctx context.Context, dir string, commits int) error {
+	ctx, cancel := context.WithTimeout(ctx, importTimeout)
+	defer cancel()
+	if _, err := runGit(ctx, "", nil, "init", "-q", "--bare", "-b", "main", dir); err != nil {
+		return err
+	}
+	r, w := io.Pipe()
+	go func() { _ = w.CloseWithError(writeHistory(w, commits)) }()
+	defer r.Close() //nolint:errcheck // it ends the writer where git has ended before
+	_, err := runGit(ctx, dir, r, "-c", "core.compression=0", "-c", "pack.compression=0", "fast-import", "--quiet", "--done")
+	return err
+}
+
+func writeHistory(w io.Writer, commits int) error {
+	b := bufio.NewWriterSize(w, 1<<20)
+	fmt.Fprint(b, "commit refs/heads/main\ncommitter c <c@example.com> 1700000000 +0000\ndata 1\nm\n")
+	for i := range repositoryFiles {
+		text := fileText(i)
+		fmt.Fprintf(b, "M 100644 inline %s\ndata %d\n%s\n", filePath(i), len(text), text)
+	}
+	noise := rand.NewChaCha8([32]byte{1})
+	blob := make([]byte, largeBlob)
+	for c := range commits {
+		// Noise never fails to be read.
+		_, _ = noise.Read(blob)
+		fmt.Fprintf(b, "commit refs/heads/main\ncommitter c <c@example.com> %d +0000\ndata 1\nm\nM 100644 inline big/%d\ndata %d\n", 1700000001+c, c%10, len(blob))
+		_, _ = b.Write(blob) // an error stays until Flush
+		fmt.Fprint(b, "\n")
+	}
+	fmt.Fprint(b, "done\n")
+	return b.Flush()
+}
+
+// runGit runs git without the settings of whoever measures.
+func runGit(ctx context.Context, dir string, stdin io.Reader, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // called with constants and folders of the bench
+	cmd.Dir, cmd.Stdin = dir, stdin
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(out))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// server is an HTTP server on loopback. It counts what it is asked and what it sends.
+type server struct {
+	*http.Server
+
+	host            string
+	requests, bytes atomic.Int64
+}
+
+func serveOn(ctx context.Context, h http.Handler) (*server, error) {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{host: l.Addr().String()}
+	s.Server = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.requests.Add(1)
+		h.ServeHTTP(&counted{w, &s.bytes}, r)
+	})}
+	go func() {
+		// It ends when it is closed.
+		_ = s.Serve(l)
+	}()
+	return s, nil
+}
+
+func (s *server) url(path string) string { return "http://" + s.host + path }
+
+type counted struct {
+	http.ResponseWriter
+
+	n *atomic.Int64
+}
+
+// Write implements [http.ResponseWriter].
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// Unwrap is for [http.ResponseController].
+func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// gitServer serves the repositories below a folder as git's own http-backend does it.
+func gitServer(ctx context.Context, root string, filter bool) (*server, error) {
+	path, err := runGit(ctx, "", nil, "--exec-path")
+	if err != nil {
+		return nil, err
+	}
+	return serveOn(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := cgi.Handler{
+			Path: filepath.Join(path, "git-http-backend"), Stderr: io.Discard,
+			Env: []string{
+				"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+				"GIT_PROTOCOL=" + r.Header.Get("Git-Protocol"), "GIT_CONFIG_COUNT=2",
+				"GIT_CONFIG_KEY_0=uploadpack.allowFilter", fmt.Sprintf("GIT_CONFIG_VALUE_0=%t", filter),
+				"GIT_CONFIG_KEY_1=uploadpack.allowAnySHA1InWant", "GIT_CONFIG_VALUE_1=true",
+			},
+		}
+		h.ServeHTTP(w, r)
+	}))
+}

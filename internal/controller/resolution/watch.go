@@ -1,0 +1,124 @@
+package resolution
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/client/versioned"
+	"sluice.dev/client/versioned/scheme"
+)
+
+const resource = "resolutionrequests"
+
+// maxEvent bounds one event of a watch, in bytes: etcd takes objects up to 1.5 MiB, and this is ten times as much.
+const maxEvent = 16 << 20
+
+// newInformer watches requests of all namespaces that the label selector chooses; the empty one chooses all. Its cache has
+// them as slim leaves them.
+//
+// It is the generated informer but for how events are read. Each finished request comes with its content, which nobody here
+// looks at; client-go goes seven times through the bytes of an event, and this twice.
+func newInformer(client versioned.Interface, selector string) (cache.SharedIndexInformer, error) {
+	requests := client.ResolutionV1beta1().ResolutionRequests(metav1.NamespaceAll)
+	i := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = selector
+			return requests.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector, o.Watch = selector, true
+			return watchRequests(ctx, client.ResolutionV1beta1().RESTClient(), o)
+		},
+	}, client), &v1beta1.ResolutionRequest{}, 0, cache.Indexers{})
+	return i, i.SetTransform(slim)
+}
+
+func watchRequests(ctx context.Context, client rest.Interface, o metav1.ListOptions) (watch.Interface, error) {
+	stream, err := client.Get().Resource(resource).VersionedParams(&o, scheme.ParameterCodec).Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return watch.NewStreamWatcher(newEvents(stream), reporter{}), nil
+}
+
+// events reads the events of a watch. The API server writes each on a line of its own
+// (k8s.io/apimachinery/pkg/runtime/serializer/json), as the official clients in other languages rely on too.
+type events struct {
+	stream io.ReadCloser
+	lines  *bufio.Scanner
+}
+
+func newEvents(stream io.ReadCloser) *events {
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(nil, maxEvent)
+	lines.Split(wholeLines)
+	return &events{stream, lines}
+}
+
+// wholeLines is [bufio.ScanLines] but for what stands after the last line break, which is the beginning of an event that
+// was cut off.
+func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
+	n := bytes.IndexByte(data, '\n')
+	if n < 0 && atEOF && len(data) > 0 {
+		return 0, nil, io.ErrUnexpectedEOF
+	}
+	if n < 0 {
+		return 0, nil, nil
+	}
+	return n + 1, data[:n], nil
+}
+
+// Decode implements [watch.Decoder].
+func (e *events) Decode() (watch.EventType, runtime.Object, error) {
+	if !e.lines.Scan() {
+		return "", nil, cmp.Or(e.lines.Err(), io.EOF)
+	}
+	line := e.lines.Bytes()
+	var event struct {
+		Type   watch.EventType           `json:"type"`
+		Object v1beta1.ResolutionRequest `json:"object"`
+	}
+	err := utiljson.Unmarshal(line, &event)
+	switch {
+	case event.Type == watch.Error:
+		// Its object is a Status, which does not fit.
+		var failure struct {
+			Object metav1.Status `json:"object"`
+		}
+		if err := utiljson.Unmarshal(line, &failure); err != nil {
+			return "", nil, err
+		}
+		return watch.Error, &failure.Object, nil
+	case err != nil:
+		return "", nil, err
+	}
+	switch event.Type { //nolint:exhaustive // errors have been dealt with
+	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
+		return event.Type, &event.Object, nil
+	}
+	return "", nil, fmt.Errorf("an event of the unknown type %q", event.Type)
+}
+
+// Close implements [watch.Decoder].
+func (e *events) Close() { _ = e.stream.Close() }
+
+// reporter tells of events that cannot be read, as client-go does it.
+type reporter struct{}
+
+// AsObject implements [watch.Reporter].
+func (reporter) AsObject(err error) runtime.Object {
+	return &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: err.Error()}
+}
