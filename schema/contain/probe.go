@@ -72,7 +72,7 @@ func about(p place, names []string) []logic.Formula {
 
 // states are objects whose values at the path of a transition rule differ.
 func (s *search) states(p *pending) []any {
-	here := s.old.accepts(p.old)
+	here := logic.And{s.old.accepts(p.old), s.old.written(p.old)}
 	locals := s.solver.Solve(transitionModels, here).Models
 	s.steps += s.solver.Steps()
 	for _, f := range append(s.probes(p), s.variety(p.old, 2)...) {
@@ -89,7 +89,7 @@ func (s *search) states(p *pending) []any {
 		out = append(out, s.few(1, s.formulas(p, logic.Enum{Values: []any{v}})...)...)
 	}
 	// The value may also be missing from one side of an update.
-	return append(out, s.solver.Solve(1, s.old.accepts(s.oldRoot), s.envelope()).Models...)
+	return append(out, s.solver.Solve(1, s.old.accepts(s.oldRoot), s.envelope(), s.old.written(s.oldRoot)).Models...)
 }
 
 // few returns up to n models that a small budget finds.
@@ -135,7 +135,7 @@ func (s *search) variety(p place, depth int) []logic.Formula {
 // values are two values of the place, and what variety says of them.
 func (s *search) values(p place, depth int) []logic.Formula {
 	var out []logic.Formula
-	for _, v := range s.few(4, s.old.accepts(p)) {
+	for _, v := range s.few(4, s.old.accepts(p), s.old.written(p)) {
 		out = append(out, logic.Enum{Values: []any{v}})
 	}
 	return append(out[:min(len(out), 2)], s.variety(p, depth-1)...)

@@ -72,16 +72,26 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 		p.reason = tooMuch
 		return true
 	}
-	r := s.find(p)
+	r := s.findAll(p)
 	if r.None && p.whole != nil { // what the walk passed over has to be proven too
-		p.local, p.whole = p.whole, nil
-		r = s.find(p)
+		p.local, p.whole, p.gap.FloatsAlone = p.whole, nil, false
+		r = s.findAll(p)
 	}
 	p.models, p.reason = r.Models, r.Reason
 	if p.gap.Harm == RefusedTransition && len(r.Models) > 0 {
 		p.models = s.states(p)
 	}
 	return !r.None
+}
+
+// findAll looks for candidates among the values that are written by nearly everybody, and only then among all.
+func (s *search) findAll(p *pending) logic.Result {
+	r := s.find(p)
+	if r.None && s.old.hasNumbers(s.oldRoot.node, 0) {
+		p.gap.FloatsAlone = true
+		r = s.find(p)
+	}
+	return r
 }
 
 // find looks for candidates, or a proof that there are none.
@@ -98,7 +108,11 @@ func (s *search) find(p *pending) logic.Result {
 }
 
 func (s *search) formulas(p *pending, more ...logic.Formula) []logic.Formula {
-	return []logic.Formula{s.old.accepts(s.oldRoot), s.envelope(), at(p.path, append(logic.And{p.local}, more...))}
+	fs := []logic.Formula{s.old.accepts(s.oldRoot), s.envelope(), at(p.path, append(logic.And{p.local}, more...))}
+	if !p.gap.FloatsAlone {
+		fs = append(fs, s.old.written(s.oldRoot))
+	}
+	return fs
 }
 
 // batch returns the candidates of a round: the simplest, then the other first ones, then more.
@@ -374,6 +388,7 @@ func (c *confirmer) confirm(ctx context.Context, x *suspect, obj map[string]any)
 
 // fate finds out what becomes of the object once it is stored.
 func (c *confirmer) fate(ctx context.Context, x *suspect, w *Witness, stored map[string]any) string {
+	stored, _ = asStored(stored).(map[string]any)
 	again, err := c.new.Create(ctx, stored)
 	if err != nil {
 		return err.Error()
