@@ -69,7 +69,7 @@ func Rules() []Rule {
 		scaleSubresourceChanged,
 		selectableFieldRemoved,
 
-		integralFloatRefused,
+		oddValueRefused,
 		preserveUnknownRemoved,
 		additionalPropertiesNarrowed,
 		propertyRemoved,

@@ -74,7 +74,7 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 	}
 	r := s.findAll(p)
 	if r.None && p.whole != nil { // what the walk passed over has to be proven too
-		p.local, p.whole, p.gap.FloatsAlone = p.whole, nil, false
+		p.local, p.whole, p.gap.OddAlone = p.whole, nil, false
 		r = s.findAll(p)
 	}
 	p.models, p.reason = r.Models, r.Reason
@@ -87,8 +87,8 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 // findAll looks for candidates among the values that are written by nearly everybody, and only then among all.
 func (s *search) findAll(p *pending) logic.Result {
 	r := s.find(p)
-	if r.None && s.old.hasNumbers(s.oldRoot.node, 0) {
-		p.gap.FloatsAlone = true
+	if r.None && s.old.hasOdd(s.oldRoot.node, 0) {
+		p.gap.OddAlone = true
 		r = s.find(p)
 	}
 	return r
@@ -109,7 +109,7 @@ func (s *search) find(p *pending) logic.Result {
 
 func (s *search) formulas(p *pending, more ...logic.Formula) []logic.Formula {
 	fs := []logic.Formula{s.old.accepts(s.oldRoot), s.envelope(), at(p.path, append(logic.And{p.local}, more...))}
-	if !p.gap.FloatsAlone {
+	if !p.gap.OddAlone {
 		fs = append(fs, s.old.written(s.oldRoot))
 	}
 	return fs
@@ -147,10 +147,20 @@ func (s *search) batch(p *pending, round int) []any {
 func (s *search) probed(p *pending) []any {
 	var out []any
 	most := s.steps + s.solver.Budget
-	for _, f := range s.probes(p) {
+	for _, f := range alternate(s.hinted(p), s.probes(p)) {
 		if out = append(out, s.few(2, s.formulas(p, f)...)...); s.steps > most {
 			break
 		}
+	}
+	return out
+}
+
+// alternate takes from both in turns.
+func alternate(a, b []logic.Formula) []logic.Formula {
+	out := make([]logic.Formula, 0, len(a)+len(b))
+	for i := range max(len(a), len(b)) {
+		out = append(out, a[min(i, len(a)):min(i+1, len(a))]...)
+		out = append(out, b[min(i, len(b)):min(i+1, len(b))]...)
 	}
 	return out
 }

@@ -13,9 +13,10 @@ type writtenKey struct{ place placeKey }
 // written is true of the values at p as storage and nearly all clients write them: an integer without a fraction. Go's
 // encoding/json writes the float64 1.0 as 1, which is read as an int64 (k8s.io/apimachinery/pkg/util/json), so that
 // no stored object holds 1.0 and nothing that kubectl sends does.
+// Nor is there a list in place of a string that has a format: see [ListsLetThrough].
 // It only narrows where candidates are looked for first: a proof has to hold for all values.
 func (t *translator) written(p place) logic.Formula {
-	if p.kind != declared || !t.hasNumbers(p.node, 0) {
+	if p.kind != declared || !t.hasOdd(p.node, 0) {
 		return logic.True
 	}
 	return logic.Lazy{ID: writtenKey{p.key()}, Make: func() logic.Formula {
@@ -25,10 +26,13 @@ func (t *translator) written(p place) logic.Formula {
 		} else if kinds&logic.Float != 0 {
 			out = append(out, logic.Integral{Neg: true, Exact: true})
 		}
+		if t.letsListsThrough(p) {
+			out = append(out, logic.Kinds(logic.AnyKind&^logic.Array))
+		}
 		var names []string
 		for _, c := range n.Properties {
 			names = append(names, c.Name)
-			if child := p.child(c.Name); child.kind == declared && t.hasNumbers(child.node, 0) {
+			if child := p.child(c.Name); child.kind == declared && t.hasOdd(child.node, 0) {
 				out = append(out, logic.Prop{Name: c.Name, F: t.written(child)})
 			}
 		}
@@ -45,20 +49,20 @@ func (t *translator) written(p place) logic.Formula {
 	}}
 }
 
-// hasNumbers tells whether a value of the node, or a part of it that the schema describes, may be a number.
-func (t *translator) hasNumbers(n *schema.Node, depth int) bool {
+// hasOdd tells whether written says anything of the node, or of a part of it.
+func (t *translator) hasOdd(n *schema.Node, depth int) bool {
 	if n == nil || depth > schema.MaxDepth {
 		return false
 	}
-	if has, ok := t.numeric[n]; ok {
+	if has, ok := t.odd[n]; ok {
 		return has
 	}
 	kinds, _ := typeKinds(n)
-	has := kinds&logic.Float != 0 || t.hasNumbers(n.Items, depth+1) || t.hasNumbers(n.Additional, depth+1)
+	has := kinds&logic.Float != 0 || t.letsListsThrough(place{node: n}) || t.hasOdd(n.Items, depth+1) || t.hasOdd(n.Additional, depth+1)
 	for i := 0; i < len(n.Properties) && !has; i++ {
-		has = t.hasNumbers(n.Properties[i].Node, depth+1)
+		has = t.hasOdd(n.Properties[i].Node, depth+1)
 	}
-	t.numeric[n] = has
+	t.odd[n] = has
 	return has
 }
 

@@ -9,10 +9,10 @@ import (
 // Storage and clients write 1.0 as 1. What refuses such numbers alone is told apart, and hides nothing else.
 func TestNumbersThatNobodyWrites(t *testing.T) {
 	for _, c := range []struct {
-		name        string
-		old, new    string
-		floatsAlone bool
-		witness     Witness // its flags
+		name     string
+		old, new string
+		oddAlone bool
+		witness  Witness // its flags
 	}{
 		{
 			"a rule says what the schema says",
@@ -36,6 +36,16 @@ func TestNumbersThatNobodyWrites(t *testing.T) {
 			false, Witness{Ratcheted: true},
 		},
 		{
+			"a rule about strings of a format, which all of them satisfy",
+			"type: string, format: ipv4", "type: string, format: ipv4, x-kubernetes-validations: [{rule: size(self) >= 0}]",
+			true, Witness{Stuck: true},
+		},
+		{
+			"a rule about strings of a format, which some do not satisfy",
+			"type: string, format: ipv4", "type: string, format: ipv4, x-kubernetes-validations: [{rule: '!ip(self).isLoopback()'}]",
+			false, Witness{Ratcheted: true},
+		},
+		{
 			"a number becomes an integer",
 			"type: number", "type: integer", false, Witness{Ratcheted: true},
 		},
@@ -52,8 +62,8 @@ func TestNumbersThatNobodyWrites(t *testing.T) {
 				t.Fatalf("verdict %v, gaps %v", r.Verdict, told(r.Gaps))
 			}
 			g, w := r.Gaps[0], r.Gaps[0].Witness
-			if g.FloatsAlone != c.floatsAlone {
-				t.Errorf("floats alone: %v, want %v: %v", g.FloatsAlone, c.floatsAlone, w.Object)
+			if g.OddAlone != c.oddAlone {
+				t.Errorf("odd values alone: %v, want %v: %v", g.OddAlone, c.oddAlone, w.Object)
 			}
 			if w.WritersOnly != c.witness.WritersOnly || w.Ratcheted != c.witness.Ratcheted || w.Stuck != c.witness.Stuck {
 				t.Errorf("writers only %v, ratcheted %v, stuck %v", w.WritersOnly, w.Ratcheted, w.Stuck)
@@ -67,7 +77,7 @@ func TestIntOrStringSpeltOut(t *testing.T) {
 	old := parseSchema(t, `{type: object, properties: {spec: {x-kubernetes-int-or-string: true}}}`)
 	new := parseSchema(t, `{type: object, properties: {spec: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}}}`)
 	r := Decide(t.Context(), side(t, old), side(t, new), Options{})
-	if len(r.Gaps) != 1 || !r.Gaps[0].FloatsAlone {
+	if len(r.Gaps) != 1 || !r.Gaps[0].OddAlone {
 		t.Errorf("verdict %v, gaps %v", r.Verdict, told(r.Gaps))
 	}
 }
@@ -86,5 +96,31 @@ func TestTransitionRuleThatUnchangedObjectsBreak(t *testing.T) {
 	}
 	if got, err := v.TouchUpdate(t.Context(), r.Gaps[0].Witness.Object, true); err != nil || !got.Refused() {
 		t.Errorf("an update of nothing but a label is accepted (%v)", err)
+	}
+}
+
+// The constants of a rule that has no exact translation lead to what it refuses.
+func TestConstantsOfRulesAreTried(t *testing.T) {
+	for _, c := range []struct{ schema, rule string }{
+		{"type: array, maxItems: 5, items: {type: integer}", "self.sum() <= 100"},
+		{"type: array, maxItems: 5, items: {type: integer}", "self.isSorted()"},
+		{"type: string, maxLength: 20", "self.find('[0-9]+') != '42'"},
+		{"type: string, maxLength: 20", "self.replace('a', 'b') != 'bbb'"},
+		{"type: string, maxLength: 20", "!self.lowerAscii().matches('^v[0-9]+$')"},
+		{"type: integer, minimum: 0", "self % 1024 != 512"},
+		{"type: object, required: [a, b], properties: {a: {type: integer, minimum: 0}, b: {type: integer, minimum: 0}}", "self.a * self.b <= 1000"},
+		{"type: object, required: [a, b], properties: {a: {type: string, maxLength: 60}, b: {type: string, maxLength: 60}}", "self.a.size() + self.b.size() <= 63"},
+		{"type: object, maxProperties: 5, additionalProperties: {type: string, maxLength: 9}", "self.all(k, k.startsWith('x-') || self[k].lowerAscii() != 'on')"},
+		{"type: string, format: date-time", "self.getFullYear() < 2030"},
+		{"type: string, format: ipv4", "!ip(self).isLoopback()"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			old := parseSchema(t, "{type: object, properties: {spec: {"+c.schema+"}}}")
+			new := parseSchema(t, "{type: object, properties: {spec: {"+c.schema+`, x-kubernetes-validations: [{rule: "`+c.rule+`"}]}}}`)
+			r := Decide(t.Context(), side(t, old), side(t, new), Options{Namespaced: true})
+			if r.Verdict != NotContained || len(r.Gaps) != 1 || r.Gaps[0].OddAlone {
+				t.Errorf("verdict %v, gaps %v", r.Verdict, told(r.Gaps))
+			}
+		})
 	}
 }
