@@ -72,10 +72,10 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 		p.reason = tooMuch
 		return true
 	}
-	r := s.findAll(p)
+	r := s.find(p)
 	if r.None && p.whole != nil { // what the walk passed over has to be proven too
 		p.local, p.whole, p.gap.OddAlone = p.whole, nil, false
-		r = s.findAll(p)
+		r = s.find(p)
 	}
 	p.models, p.reason = r.Models, r.Reason
 	if p.gap.Harm == RefusedTransition && len(r.Models) > 0 {
@@ -84,26 +84,35 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 	return !r.None
 }
 
-// findAll looks for candidates among the values that are written by nearly everybody, and only then among all.
-func (s *search) findAll(p *pending) logic.Result {
-	r := s.find(p)
-	if r.None && s.old.hasOdd(s.oldRoot.node, 0) {
-		p.gap.OddAlone = true
-		r = s.find(p)
+// find looks for candidates, or a proof that there are none: first among the simple objects and the values as nearly
+// everybody writes them, then among all.
+func (s *search) find(p *pending) logic.Result {
+	r := s.solveFor(p, s.envelope())
+	if !r.None {
+		return r
 	}
-	return r
+	p.gap.OddAlone = true // those that are left may be odd, or have more in their metadata
+	all := s.solveFor(p, s.anyEnvelope())
+	p.gap.OddAlone = false
+	if all.None || !s.old.hasOdd(s.oldRoot.node, 0) {
+		return all
+	}
+	if r = s.solveFor(p, s.anyEnvelope()); !r.None {
+		return r
+	}
+	p.gap.OddAlone = true
+	if r = s.solveFor(p, s.envelope()); !r.None {
+		return r
+	}
+	return all
 }
 
-// find looks for candidates, or a proof that there are none.
-func (s *search) find(p *pending) logic.Result {
+// solveFor looks for candidates in an envelope.
+func (s *search) solveFor(p *pending, envelope logic.Formula) logic.Result {
 	fs := s.formulas(p)
+	fs[1] = envelope
 	r := s.solver.Solve(firstModels, fs...)
 	s.steps += s.solver.Steps()
-	if r.None { // of the simple objects; others may have more in their metadata
-		fs[1] = s.anyEnvelope()
-		r = s.solver.Solve(firstModels, fs...)
-		s.steps += s.solver.Steps()
-	}
 	return r
 }
 
