@@ -17,41 +17,49 @@ func TestNumbersThatNobodyWrites(t *testing.T) {
 		{
 			"a rule says what the schema says",
 			"type: integer, maximum: 5", "type: integer, maximum: 5, x-kubernetes-validations: [{rule: self <= 5}]",
-			true, Witness{WritersOnly: true},
+			true,
+			Witness{WritersOnly: true},
 		},
 		{
 			"a rule that is always true",
 			"type: integer", "type: integer, x-kubernetes-validations: [{rule: self < 5 || self >= 5}]",
-			true, Witness{WritersOnly: true},
+			true,
+			Witness{WritersOnly: true},
 		},
 		{
 			"a rule that integers break",
 			"type: integer", "type: integer, x-kubernetes-validations: [{rule: self <= 5}]",
-			false, Witness{Ratcheted: true},
+			false,
+			Witness{Ratcheted: true},
 		},
 		{
 			"a rule over two integers that the bounds of one leave open",
 			"type: object, required: [a, b], properties: {a: {type: integer}, b: {type: integer}}",
 			"type: object, required: [a, b], properties: {a: {type: integer}, b: {type: integer}}, x-kubernetes-validations: [{rule: self.a <= self.b}]",
-			false, Witness{Ratcheted: true},
+			false,
+			Witness{Ratcheted: true},
 		},
 		{
 			"a rule about strings of a format, which all of them satisfy",
 			"type: string, format: ipv4", "type: string, format: ipv4, x-kubernetes-validations: [{rule: size(self) >= 0}]",
-			true, Witness{Stuck: true},
+			true,
+			Witness{Stuck: true},
 		},
 		{
 			"a rule about strings of a format, which some do not satisfy",
 			"type: string, format: ipv4", "type: string, format: ipv4, x-kubernetes-validations: [{rule: '!ip(self).isLoopback()'}]",
-			false, Witness{Ratcheted: true},
+			false,
+			Witness{Ratcheted: true},
 		},
 		{
 			"a number becomes an integer",
-			"type: number", "type: integer", false, Witness{Ratcheted: true},
+			"type: number", "type: integer", false,
+			Witness{Ratcheted: true},
 		},
 		{
 			"a number gets a bound that a whole number breaks",
-			"type: number", "type: number, maximum: 5", false, Witness{Ratcheted: true},
+			"type: number", "type: number, maximum: 5", false,
+			Witness{Ratcheted: true},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
