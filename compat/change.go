@@ -137,7 +137,9 @@ func level(g *contain.Gap) report.Level {
 		}
 		return report.MeaningChanged
 	case contain.RefusedTransition:
-		return report.WritersRefused
+		if g.Witness == nil || !g.Witness.Stuck {
+			return report.WritersRefused
+		}
 	case contain.Refused:
 		switch w := g.Witness; {
 		case w == nil || w.Stuck:

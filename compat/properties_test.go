@@ -152,7 +152,7 @@ func TestWitnessesHold(t *testing.T) {
 			continue
 		}
 		for _, f := range check(t, old, new).Findings {
-			if f.Witness != nil {
+			if f.Witness != nil && f.Rule != oddValueRefused.ID { // YAML is read as 1 where the witness has 1.0: that is the point
 				t.Run(r.ID+"/"+f.Rule, func(t *testing.T) { requireWitness(t, old, new, f) })
 			}
 		}

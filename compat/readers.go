@@ -28,7 +28,7 @@ func widenings(old, new *schema.Node) []widening {
 	for t := range twins(old, new) {
 		o, n := t.old, t.new
 		if len(o.Enum) > 0 && len(n.Enum) == 0 {
-			out = append(out, widening{t, "enum-removed", "enum", "any value is allowed, no longer only " + list(o.Enum), o.Enum, nil})
+			out = append(out, widening{t, "enum-removed", "enum", "the enum is gone, which allowed only " + list(o.Enum), o.Enum, nil})
 		} else if added := minus(n.Enum, o.Enum); len(o.Enum) > 0 && len(added) > 0 {
 			out = append(out, widening{t, "enum-value-added", "enum", plural(len(added), "value") + " " + list(added) + " added to the enum", o.Enum, n.Enum})
 		}

@@ -69,6 +69,7 @@ func Rules() []Rule {
 		scaleSubresourceChanged,
 		selectableFieldRemoved,
 
+		oddValueRefused,
 		preserveUnknownRemoved,
 		additionalPropertiesNarrowed,
 		propertyRemoved,

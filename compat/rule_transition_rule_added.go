@@ -6,11 +6,14 @@ import (
 )
 
 var transitionRuleAdded = Rule{
-	ID:    "transition-rule-added",
-	Level: report.WritersRefused,
-	Title: "A validation rule restricts updates that were allowed",
+	ID:     "transition-rule-added",
+	Level:  report.WritersRefused,
+	Varies: true,
+	Title:  "A validation rule restricts updates that were allowed",
 	Why: `A rule that names oldSelf compares an object with what is stored: a field may no longer change, or only in one direction. Stored objects are ` +
-		`as good as before, but clients that make such an update are refused. The witness is a pair: the stored object, and the update.`,
+		`as good as before, but clients that make such an update are refused. The witness is a pair: the stored object, and the update.
+
+A rule that an unchanged value does not satisfy, such as self > oldSelf, refuses every update: then the object is stuck, and the witness is the object alone.`,
 	Help: `Make sure that no client changes the field: controllers, autoscalers, and people with kubectl. Say in the rule's message what to do instead.`,
 	Unsafe: Example{
 		Old: `

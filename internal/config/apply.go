@@ -109,7 +109,7 @@ type suppression struct {
 	pos     report.Position
 }
 
-// matcher is a pattern as the user wrote it. The empty one matches everything.
+// matcher is a pattern as the user wrote it. The empty one and a lone star match everything, names with dots included.
 type matcher struct {
 	text string
 	pattern
@@ -120,7 +120,9 @@ func newMatcher(text, separators string) matcher {
 	return matcher{text: text, pattern: compile(text), separators: separators}
 }
 
-func (m matcher) matches(s string) bool { return m.text == "" || m.match(s, m.separators) }
+func (m matcher) matches(s string) bool {
+	return m.text == "" || m.text == "*" || m.match(s, m.separators)
+}
 
 // String names what s accepts, for messages.
 func (s suppression) String() string {

@@ -106,6 +106,7 @@ func TestSuppressionsMatch(t *testing.T) {
 		{"crd: '**.example.com'", true},
 		{"crd: 'wid*.apps.*.com'", true},
 		{"crd: '**'", true},
+		{"crd: '*'", true},
 		{"crd: '**'\n  version: v1", true},
 		{"crd: '**'\n  version: v2", false},
 		{"crd: '**'\n  version: 'v*'", true},

@@ -123,7 +123,7 @@ func (r *reader) open(ctx context.Context, name, full string, info fs.FileInfo) 
 			return err
 		}
 	}
-	f, err := os.Open(full) //nolint:gosec // reading the file that the user names is what this is for
+	f, err := openFile(ctx, full)
 	if err != nil {
 		return fileError(name, err, "cannot be read: %v", reason(err))
 	}
@@ -133,6 +133,26 @@ func (r *reader) open(ctx context.Context, name, full string, info fs.FileInfo) 
 	}
 	data, err := limit.ReadSized(&contextReader{ctx: ctx, r: f}, info.Size(), r.allowed())
 	return r.decode(ctx, name, data, err)
+}
+
+// openFile opens a file to read, and stops waiting when the context is done: a named pipe does not open before somebody
+// writes to it.
+func openFile(ctx context.Context, path string) (*os.File, error) {
+	type opened struct {
+		f   *os.File
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		f, err := os.Open(path) //nolint:gosec // reading the file that the user names is what this is for
+		done <- opened{f, err}
+	}()
+	select {
+	case o := <-done:
+		return o.f, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // reason is what the system says is wrong, without the operation and the path, which the reader knows.

@@ -109,7 +109,7 @@ var logicFaults = []fault{
 		broken: "the integers that were tried are taken for all there are",
 	},
 	{
-		file: "schema/contain/internal/logic/numbers.go", old: `if exact && math.Ceil(r.Lo) > math.Floor(r.Hi) {`, new: `if integral && math.Ceil(r.Lo) > math.Floor(r.Hi) {`,
+		file: "schema/contain/internal/logic/numbers.go", old: `if exact && (math.Ceil(r.Lo) >`, new: `if integral && (math.Ceil(r.Lo) >`,
 		broken: "that almost integral numbers count as integral is forgotten",
 	},
 	{
@@ -117,6 +117,14 @@ var logicFaults = []fault{
 		return nil, false`, new: `s.fail("no integral number found")
 		return nil, true`,
 		broken: "integral numbers are taken for the only ones that count as integral",
+	},
+	{
+		file: "schema/contain/internal/logic/numbers.go", old: `m.N%no.N == 0`, new: `no.N%m.N == 0`,
+		broken: "multiples of 2 are taken for multiples of 4",
+	},
+	{
+		file: "schema/contain/internal/logic/object.go", old: `_, none = s.solve(allowed, 1, 1)`, new: `_ = allowed`,
+		broken: "that all keys are in use is taken for a proof",
 	},
 	{
 		file: "schema/contain/internal/logic/array.go", old: `complete = hi == 1 //`, new: `complete = true //`,

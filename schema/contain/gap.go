@@ -118,6 +118,10 @@ type Gap struct {
 	Before, After any
 	// Rule is the index of the validation rule in the new node, -1 for other keywords.
 	Rule int
+	// OddAlone is true where it is proven that only odd values are in trouble: numbers that storage and nearly all clients
+	// write otherwise (1.0 for an integer, or, where int-or-string is declared, an integer with a fraction of less than a
+	// billionth of it, which the API server overlooks), and lists in place of strings that have a format ([ListsLetThrough]).
+	OddAlone bool
 	// Witness is set for NotContained.
 	Witness *Witness
 }

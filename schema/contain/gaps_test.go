@@ -42,6 +42,44 @@ func TestGaps(t *testing.T) {
 			[]string{".spec.a default redefaulted not contained"},
 		},
 		{
+			"a default spells out what is filled in below it",
+			"type: object, properties: {a: {type: object, default: {}, properties: {x: {type: integer, default: 1}}}}",
+			"type: object, properties: {a: {type: object, default: {x: 1}, properties: {x: {type: integer, default: 1}}}}",
+			[]string{},
+		},
+		{
+			"a pattern allows the values of an enum alone",
+			`type: string, pattern: "^(foo|bar)$"`, "type: string, enum: [bar, foo]",
+			[]string{},
+		},
+		{
+			"a pattern allows one value more than an enum",
+			`type: string, pattern: "^(foo|bar|b)$"`, "type: string, enum: [bar, foo]",
+			[]string{".spec enum refused not contained"},
+		},
+		{
+			"every integer is a multiple of 1",
+			"type: integer", "type: integer, multipleOf: 1",
+			[]string{},
+		},
+		{
+			"an update rule is loosened",
+			"type: string, x-kubernetes-validations: [{rule: self == oldSelf}]", "type: string, x-kubernetes-validations: [{rule: \"oldSelf == '' || oldSelf == self\"}]",
+			[]string{},
+		},
+		{
+			"an update rule is loosened for a field of another type",
+			"type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: self.a == oldSelf.a}]",
+			"type: object, properties: {a: {type: string, nullable: true}}, x-kubernetes-validations: [{rule: self.a == oldSelf.a || oldSelf.a == 'x'}]",
+			[]string{".spec x-kubernetes-validations self.a == oldSelf.a || oldSelf.a == 'x' refused transition unknown"},
+		},
+		{
+			"a comparison of two fields is loosened",
+			"type: object, required: [a, b], properties: {a: {type: integer}, b: {type: integer}}, x-kubernetes-validations: [{rule: self.a < self.b}]",
+			"type: object, required: [a, b], properties: {a: {type: integer}, b: {type: integer}}, x-kubernetes-validations: [{rule: self.b >= self.a}]",
+			[]string{},
+		},
+		{
 			"a default is added",
 			"type: object, properties: {a: {type: string}}", "type: object, properties: {a: {type: string, default: x}}",
 			[]string{".spec.a default redefaulted not contained"},

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"sluice.dev/schema/contain/internal/celrule"
 	"sluice.dev/schema/contain/internal/logic"
 )
 
@@ -36,12 +37,77 @@ func (s *search) probes(p *pending) []logic.Formula {
 		two, three := logic.NumItems{Min: 2, Max: 2}, logic.NumItems{Min: 3, Max: 3}
 		equal := logic.Unique{Neg: true}
 		out = append(out, logic.And{two, equal}, two, logic.And{three, equal})
+		switch item.node.Type { // out of order
+		case "integer", "number":
+			out = append(out, logic.Enum{Values: []any{[]any{int64(2), int64(1)}}})
+		case "string":
+			out = append(out, logic.Enum{Values: []any{[]any{"b", "a"}}})
+		}
 		for _, f := range about(item, names) {
 			out = append(out, logic.And{two, equal, logic.Items{F: f}}, logic.And{two, logic.Items{F: f}},
 				logic.And{two, logic.SomeItem{F: f}, logic.SomeItem{F: logic.Not(f)}})
 		}
 	}
 	return out[:min(len(out), maxProbes)]
+}
+
+// maxHinted bounds the special cases that a rule's constants suggest.
+const maxHinted = 80
+
+// hinted are special cases that the constants of a rule suggest: a place that it speaks of has one of the constants, or a
+// neighbour of it, or so many items. Those of different places come in turns; then all places have one at once.
+func (s *search) hinted(p *pending) []logic.Formula {
+	parsed, err := s.opts.library().parse(p.rule)
+	if err != nil || p.old.kind != declared {
+		return nil
+	}
+	hints := celrule.Hints(parsed, celrule.Scope{Spine: p.old.node, Root: p.old.hasMeta(), Checker: s.opts.strings()})
+	var cases [][]logic.Formula // of each place
+	most := 0
+	for _, h := range hints {
+		var fs []logic.Formula
+		for _, n := range h.Sizes {
+			fs = append(fs, inside(h.Path, logic.And{logic.NumItems{Min: n, Max: n}, logic.NumProps{Min: n, Max: n}}))
+		}
+		for _, v := range h.Values {
+			fs = append(fs, inside(h.Path, logic.Enum{Values: []any{v}}))
+		}
+		cases = append(cases, fs)
+		most = max(most, len(fs))
+	}
+	var out []logic.Formula
+	for i := range most {
+		var all logic.And
+		for _, fs := range cases {
+			if i < len(fs) {
+				out = append(out, fs[i])
+			}
+			if len(fs) > 0 {
+				all = append(all, fs[i%len(fs)])
+			}
+		}
+		if len(all) > 1 {
+			out = append(out, all)
+		}
+	}
+	return out[:min(len(out), maxHinted)]
+}
+
+// inside is true of values that have something as f says at the path of a hint.
+func inside(path []string, f logic.Formula) logic.Formula {
+	for _, name := range slices.Backward(path) {
+		switch name {
+		case celrule.Items:
+			f = logic.And{logic.Kinds(logic.Array), logic.NumItems{Min: 1, Max: logic.Unbounded}, logic.Items{F: f}}
+		case celrule.Values:
+			f = logic.And{logic.Kinds(logic.Object), logic.SomeRest{F: f}}
+		case celrule.Keys:
+			f = logic.And{logic.Kinds(logic.Object), logic.SomeKey{F: f}}
+		default:
+			f = logic.And{logic.Kinds(logic.Object), logic.Has{Name: name}, logic.Prop{Name: name, F: f}}
+		}
+	}
+	return f
 }
 
 // about says something about each field of the place that is mentioned, one at a time and all together.
@@ -72,10 +138,10 @@ func about(p place, names []string) []logic.Formula {
 
 // states are objects whose values at the path of a transition rule differ.
 func (s *search) states(p *pending) []any {
-	here := s.old.accepts(p.old)
+	here := logic.And{s.old.accepts(p.old), s.old.written(p.old)}
 	locals := s.solver.Solve(transitionModels, here).Models
 	s.steps += s.solver.Steps()
-	for _, f := range append(s.probes(p), s.variety(p.old, 2)...) {
+	for _, f := range slices.Concat(s.probes(p), s.variety(p.old, 2), s.hinted(p)) {
 		locals = append(locals, s.few(2, here, f)...)
 	}
 	var out []any
@@ -89,7 +155,7 @@ func (s *search) states(p *pending) []any {
 		out = append(out, s.few(1, s.formulas(p, logic.Enum{Values: []any{v}})...)...)
 	}
 	// The value may also be missing from one side of an update.
-	return append(out, s.solver.Solve(1, s.old.accepts(s.oldRoot), s.envelope()).Models...)
+	return append(out, s.solver.Solve(1, s.old.accepts(s.oldRoot), s.envelope(), s.old.written(s.oldRoot)).Models...)
 }
 
 // few returns up to n models that a small budget finds.
@@ -135,7 +201,7 @@ func (s *search) variety(p place, depth int) []logic.Formula {
 // values are two values of the place, and what variety says of them.
 func (s *search) values(p place, depth int) []logic.Formula {
 	var out []logic.Formula
-	for _, v := range s.few(4, s.old.accepts(p)) {
+	for _, v := range s.few(4, s.old.accepts(p), s.old.written(p)) {
 		out = append(out, logic.Enum{Values: []any{v}})
 	}
 	return append(out[:min(len(out), 2)], s.variety(p, depth-1)...)

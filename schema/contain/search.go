@@ -74,7 +74,7 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 	}
 	r := s.find(p)
 	if r.None && p.whole != nil { // what the walk passed over has to be proven too
-		p.local, p.whole = p.whole, nil
+		p.local, p.whole, p.gap.OddAlone = p.whole, nil, false
 		r = s.find(p)
 	}
 	p.models, p.reason = r.Models, r.Reason
@@ -84,21 +84,44 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 	return !r.None
 }
 
-// find looks for candidates, or a proof that there are none.
+// find looks for candidates, or a proof that there are none: first among the simple objects and the values as nearly
+// everybody writes them, then among all.
 func (s *search) find(p *pending) logic.Result {
+	r := s.solveFor(p, s.envelope())
+	if !r.None {
+		return r
+	}
+	p.gap.OddAlone = true // those that are left may be odd, or have more in their metadata
+	all := s.solveFor(p, s.anyEnvelope())
+	p.gap.OddAlone = false
+	if all.None || !s.old.hasOdd(s.oldRoot.node, 0) {
+		return all
+	}
+	if r = s.solveFor(p, s.anyEnvelope()); !r.None {
+		return r
+	}
+	p.gap.OddAlone = true
+	if r = s.solveFor(p, s.envelope()); !r.None {
+		return r
+	}
+	return all
+}
+
+// solveFor looks for candidates in an envelope.
+func (s *search) solveFor(p *pending, envelope logic.Formula) logic.Result {
 	fs := s.formulas(p)
+	fs[1] = envelope
 	r := s.solver.Solve(firstModels, fs...)
 	s.steps += s.solver.Steps()
-	if r.None { // of the simple objects; others may have more in their metadata
-		fs[1] = s.anyEnvelope()
-		r = s.solver.Solve(firstModels, fs...)
-		s.steps += s.solver.Steps()
-	}
 	return r
 }
 
 func (s *search) formulas(p *pending, more ...logic.Formula) []logic.Formula {
-	return []logic.Formula{s.old.accepts(s.oldRoot), s.envelope(), at(p.path, append(logic.And{p.local}, more...))}
+	fs := []logic.Formula{s.old.accepts(s.oldRoot), s.envelope(), at(p.path, append(logic.And{p.local}, more...))}
+	if !p.gap.OddAlone {
+		fs = append(fs, s.old.written(s.oldRoot))
+	}
+	return fs
 }
 
 // batch returns the candidates of a round: the simplest, then the other first ones, then more.
@@ -133,10 +156,20 @@ func (s *search) batch(p *pending, round int) []any {
 func (s *search) probed(p *pending) []any {
 	var out []any
 	most := s.steps + s.solver.Budget
-	for _, f := range s.probes(p) {
+	for _, f := range alternate(s.hinted(p), s.probes(p)) {
 		if out = append(out, s.few(2, s.formulas(p, f)...)...); s.steps > most {
 			break
 		}
+	}
+	return out
+}
+
+// alternate takes from both in turns.
+func alternate(a, b []logic.Formula) []logic.Formula {
+	out := make([]logic.Formula, 0, len(a)+len(b))
+	for i := range max(len(a), len(b)) {
+		out = append(out, a[min(i, len(a)):min(i+1, len(a))]...)
+		out = append(out, b[min(i, len(b)):min(i+1, len(b))]...)
 	}
 	return out
 }
@@ -374,6 +407,7 @@ func (c *confirmer) confirm(ctx context.Context, x *suspect, obj map[string]any)
 
 // fate finds out what becomes of the object once it is stored.
 func (c *confirmer) fate(ctx context.Context, x *suspect, w *Witness, stored map[string]any) string {
+	stored, _ = asStored(stored).(map[string]any)
 	again, err := c.new.Create(ctx, stored)
 	if err != nil {
 		return err.Error()

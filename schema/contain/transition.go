@@ -10,17 +10,51 @@ import (
 // states. Every pair of the states is tried.
 func (c *confirmer) confirmTransitions(ctx context.Context, p *pending, states []map[string]any) {
 	p.reason = "no update was found that the rule refuses"
+	for _, state := range states {
+		if ctx.Err() != nil {
+			return
+		}
+		if w := c.confirmStuck(ctx, &p.gap, state); w != nil {
+			p.confirmed(w)
+			return
+		}
+	}
 	for _, before := range states {
 		for _, after := range states {
 			if ctx.Err() != nil {
 				return
 			}
 			if w := c.confirmTransition(ctx, &p.gap, before, after); w != nil {
-				p.gap.Verdict, p.gap.Witness, p.done = NotContained, w, true
+				p.confirmed(w)
 				return
 			}
 		}
 	}
+}
+
+// confirmStuck looks whether the rule refuses even an update that leaves the object as it is, such as self > oldSelf does.
+func (c *confirmer) confirmStuck(ctx context.Context, g *Gap, obj map[string]any) *Witness {
+	before, err := c.old.Create(ctx, obj)
+	if err != nil || before.Refused() || !accepted(ctx, c.new, obj) {
+		return nil
+	}
+	stored, _ := asStored(before.Stored).(map[string]any)
+	if r, err := c.old.TouchUpdate(ctx, stored, c.old.Ratchets()); err != nil || r.Refused() {
+		return nil
+	}
+	r, err := c.new.TouchUpdate(ctx, stored, c.new.Ratchets())
+	if err != nil || !r.Refused() {
+		return nil
+	}
+	w := &Witness{Object: obj, Stuck: true}
+	for _, e := range r.Errors {
+		w.StuckErrors = append(w.StuckErrors, e.Error())
+	}
+	if !blames(g, w.StuckErrors) {
+		return nil
+	}
+	w.Errors = w.StuckErrors
+	return w
 }
 
 func (c *confirmer) confirmTransition(ctx context.Context, g *Gap, before, after map[string]any) *Witness {

@@ -29,10 +29,11 @@ type translator struct {
 	cache map[placeKey]logic.Formula
 	// branches caches the branches of junctors.
 	branches map[nestedKey]logic.Formula
+	odd      map[*schema.Node]bool // what hasOdd has found
 }
 
 func newTranslator(o *Options) *translator {
-	return &translator{opts: o, cache: map[placeKey]logic.Formula{}, branches: map[nestedKey]logic.Formula{}}
+	return &translator{opts: o, cache: map[placeKey]logic.Formula{}, branches: map[nestedKey]logic.Formula{}, odd: map[*schema.Node]bool{}}
 }
 
 // accepts is true of the raw values that are accepted at p and not changed by pruning.

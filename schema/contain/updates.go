@@ -8,8 +8,8 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// compareTransitions looks at the rules of the new node that restrict updates. One that the old node has too, over fields
-// of the same types, restricts nothing new, unless updates correlate the values above in another way.
+// compareTransitions looks at the rules of the new node that restrict updates. One that the old node has too, or that its
+// rules imply by their form, over fields of the same types, restricts nothing new, unless updates correlate the values above in another way.
 func (w *walker) compareTransitions(o, n place) {
 	if n.dark {
 		return
@@ -31,19 +31,34 @@ func (w *walker) compareTransitions(o, n place) {
 	}
 }
 
+// sameTransition tells whether the old node's rules say as much about updates.
 func (w *walker) sameTransition(o, n place, r *schema.Rule, parsed *celrule.Rule) bool {
-	if o.kind != declared || o.dark || w.moved > 0 {
+	return w.moved == 0 && w.impliedByForm(o, n, r, parsed)
+}
+
+// impliedByForm tells whether the rules of the old node, read as they stand, imply the rule of the new one, and see the
+// same values.
+func (w *walker) impliedByForm(o, n place, r *schema.Rule, parsed *celrule.Rule) bool {
+	if o.kind != declared || o.dark {
 		return false
 	}
+	var olds []*celrule.Rule
 	for i := range o.node.Rules {
 		q := &o.node.Rules[i]
 		other, err := w.opts.library().parse(q.Rule)
-		if err == nil && optional(q) == optional(r) && other.Canonical() == parsed.Canonical() &&
-			sameTypes(o.node, n.node, parsed.Names(), 0) {
+		if err != nil || optional(q) != optional(r) || other.UsesOldSelf() && !parsed.UsesOldSelf() && !optional(r) {
+			continue // not evaluated when the new rule is
+		}
+		if other.Canonical() == parsed.Canonical() && sameTypes(o.node, n.node, parsed.Names(), 0) {
 			return true
 		}
+		olds = append(olds, other)
 	}
-	return false
+	switch o.node.Type {
+	case "string", "integer", "number", "boolean":
+		return parsed.ImpliedBy(olds, true) && sameTypes(o.node, n.node, parsed.Names(), 0)
+	}
+	return len(olds) > 0 && parsed.ImpliedBy(olds, false) && sameTypes(o.node, n.node, parsed.Names(), 0)
 }
 
 // sameTypes tells whether the fields with the given names have the same types, formats, topology and defaults on both

@@ -203,7 +203,7 @@ func (w *walker) compareDefaults(o, n place) {
 func (w *walker) comparePieces(o, n place) {
 	for _, x := range w.new.pieces(n) {
 		goal := logic.Not(x.formula)
-		if w.proved(o, goal) {
+		if w.proved(o, goal) || x.rule != nil && w.impliedPiece(o, n, x.rule) {
 			continue
 		}
 		g := Gap{Keyword: x.keyword, Detail: x.detail, Harm: Refused, After: x.before, Before: w.counterpart(o, x), Rule: -1}
@@ -213,6 +213,12 @@ func (w *walker) comparePieces(o, n place) {
 		w.suspect(o, n, g, goal)
 	}
 	w.compareTransitions(o, n)
+}
+
+// impliedPiece tells whether the old rules imply a new one on creation.
+func (w *walker) impliedPiece(o, n place, r *schema.Rule) bool {
+	parsed, err := w.opts.library().parse(r.Rule)
+	return err == nil && w.impliedByForm(o, n, r, parsed)
 }
 
 // counterpart returns the value of the same keyword in the old node.
@@ -263,5 +269,7 @@ func (w *walker) compareChildren(o, n place) {
 }
 
 func sameDefault(o, n *schema.Node) bool {
-	return o.HasDefault == n.HasDefault && reflect.DeepEqual(o.Default, n.Default)
+	return o.HasDefault == n.HasDefault && (reflect.DeepEqual(o.Default, n.Default) ||
+		// What is filled in below the default itself counts: {} is {a: 1} where a has the default 1.
+		reflect.DeepEqual(schema.WithDefaults(o, o.Default), schema.WithDefaults(n, n.Default)))
 }

@@ -210,6 +210,17 @@ var samples = map[string][]any{
 	"double":    {"0", "1.5", "x"},
 	"validate":  {"a", "A", "-", ""},
 	"split":     {"a", ""},
+
+	"isLoopback":           {"127.0.0.1", "::1"},
+	"isUnspecified":        {"0.0.0.0", "::"},
+	"isLinkLocalUnicast":   {"169.254.0.1", "fe80::1"},
+	"isLinkLocalMulticast": {"224.0.0.1", "ff02::1"},
+	"isGlobalUnicast":      {"127.0.0.1", "::1"},
+	"getFullYear":          {"0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"},
+	"getMonth":             {"2020-01-01T00:00:00Z", "2020-12-31T23:59:59Z"},
+	"getDayOfMonth":        {"2020-01-01T00:00:00Z", "2020-12-31T23:59:59Z"},
+	"getDayOfWeek":         {"2023-01-01T00:00:00Z", "2023-01-07T00:00:00Z"},
+	"getHours":             {"2020-01-01T00:00:00Z", "2020-12-31T23:59:59Z"},
 }
 
 // add notes a constant at a place, in the type of the place, and its neighbours.
@@ -259,7 +270,7 @@ func (h *hinter) add(at *hintAt, c any) {
 		}
 	case n.Type == "string" || n.IntOrString:
 		if isInt {
-			for _, v := range near {
+			for _, v := range append(near, i/2+1) { // half of it, for lengths that are added
 				x.value(strconv.FormatInt(v, 10))
 				if v >= 0 && v < 1_000 {
 					x.value(strings.Repeat("a", int(v)))

@@ -123,6 +123,9 @@ func (t *translator) load(at place, n *schema.Node) (value, error) {
 		}
 		return out.add(there, refV{r}), nil
 	case "string":
+		if n.Format != "" { // where it is checked, validation lets a list through, which is an error in CEL
+			there = kind(logic.String)
+		}
 		if typ := typed(n); typ == durationType {
 			d := newNum(durationIn{ref: r, t: t, formatted: true})
 			d.typ = typ

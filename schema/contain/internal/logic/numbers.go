@@ -9,6 +9,11 @@ const fewInts = 4096
 
 func (s *Solver) solveInt(st *state, want int) ([]any, bool) {
 	lo, hi := st.ints.Lo, st.ints.Hi
+	for _, no := range st.intMults {
+		if no.Neg && (no.N == 1 || slices.ContainsFunc(st.intMults, func(m IntMultiple) bool { return !m.Neg && m.N%no.N == 0 })) {
+			return nil, true // what m divides, its divisors divide
+		}
+	}
 	if size := uint64(hi) - uint64(lo); size < fewInts { //nolint:gosec // two's complement makes the difference right
 		var all []any
 		for i := lo; ; i++ {
@@ -104,7 +109,7 @@ func (s *Solver) solveFloat(st *state, want int) ([]any, bool) {
 	if len(out) > 0 {
 		return out, false
 	}
-	if exact && math.Ceil(r.Lo) > math.Floor(r.Hi) {
+	if exact && (math.Ceil(r.Lo) > math.Floor(r.Hi) || slices.Contains(st.floatMult, FloatMultiple{F: 1, Neg: true})) {
 		return nil, true
 	}
 	if r.Lo == r.Hi { // the only value there is has been tried

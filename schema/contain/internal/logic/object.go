@@ -238,10 +238,14 @@ func (s *Solver) freshKeys(st *state, except []string, taken map[string][]Formul
 	if f != nil {
 		fs = append(fs, f)
 	}
+	allowed := fs
 	for _, n := range slices.Sorted(maps.Keys(used)) {
-		fs = append(fs, Enum{Values: []any{n}, Neg: true})
+		fs = append(slices.Clip(fs), Enum{Values: []any{n}, Neg: true})
 	}
 	found, none := s.solve(fs, n, 1)
+	if none && len(used) > 0 { // that all keys are in use is a choice, and no proof
+		_, none = s.solve(allowed, 1, 1)
+	}
 	var out []string
 	for _, v := range found {
 		if name, ok := v.(string); ok {

@@ -1,5 +1,11 @@
 package logic
 
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
 func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 	var match, avoid []string
 	for _, p := range st.patterns {
@@ -36,11 +42,39 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 		found = append(found, notOfAnyFormat...)
 	}
 	out := s.keep(st, values(found), want)
+	if words := excludedWords(st.enums); len(out) == 0 && words != "" {
+		if found, none = s.Strings.Members(match, append(avoid, words), st.length, want); none {
+			return nil, true
+		}
+		out = s.keep(st, values(found), want)
+	}
 	if len(out) == 0 {
 		s.fail("no string found for the patterns and formats")
 	}
 	return out, false
 }
+
+// excludedWords is an expression for the strings that the enums exclude, "" where there are none or too many. No other
+// value equals a string.
+func excludedWords(enums []Enum) string {
+	var words []string
+	size := 0
+	for _, e := range enums {
+		for _, v := range e.Values {
+			if w, ok := v.(string); ok && e.Neg && utf8.ValidString(w) {
+				words = append(words, regexp.QuoteMeta(w))
+				size += len(w)
+			}
+		}
+	}
+	if len(words) == 0 || size > maxExcluded {
+		return ""
+	}
+	return `\A(?:` + strings.Join(words, "|") + `)\z`
+}
+
+// maxExcluded bounds the length of what is excluded in one expression.
+const maxExcluded = 4096
 
 // notOfAnyFormat are strings that few formats take, for values that must not be of a format.
 var notOfAnyFormat = []string{"a", "-", "!", "not valid", "é", "a b", "0"}

@@ -1,0 +1,127 @@
+package celrule
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/operators"
+)
+
+// ImpliedBy tells whether the rule evaluates to true wherever all of olds do, as far as their form shows it, on values of
+// the same types. False means nothing. It serves rules that have no translation, those about updates above all.
+//
+// An old rule that is true makes each of its conjuncts true, and of the disjuncts of a conjunct at least one. A disjunct
+// that is true makes the new rule's disjunction true, whatever becomes of the other operands, because in CEL a deciding
+// operand wins over an error. Besides, a < b implies a <= b and a != b, because a comparison that is true was no error.
+// Where scalar says that self is a scalar of one type, and dyn() does not occur, a == b implies a <= b and b == a. (For
+// lists it does not: a set is equal to lists that are not equal to it, and not all values can be compared.)
+func (r *Rule) ImpliedBy(olds []*Rule, scalar bool) bool {
+	scalar = scalar && !usesDyn(r.root)
+	var facts [][]atom
+	for _, o := range olds {
+		scalar = scalar && !usesDyn(o.root)
+		for _, c := range parts(signed{o.root, false}, operators.LogicalAnd, operators.LogicalOr, nil) {
+			facts = append(facts, atoms(parts(c, operators.LogicalOr, operators.LogicalAnd, nil)))
+		}
+	}
+	return follows(signed{r.root, false}, facts, scalar)
+}
+
+// signed is an expression, or its negation.
+type signed struct {
+	e   *expr
+	neg bool
+}
+
+// parts are the operands of a chain of the operator, which negation turns into a chain of dual. Negations are pushed down.
+func parts(s signed, op, dual string, out []signed) []signed {
+	for s.e.kind == call && s.e.name == operators.LogicalNot {
+		s = signed{s.e.args[0], !s.neg}
+	}
+	if s.e.kind != call || s.e.name != op && s.e.name != dual || (s.e.name == op) == s.neg {
+		return append(out, s)
+	}
+	for _, a := range s.e.args {
+		out = parts(signed{a, s.neg}, op, dual, out)
+	}
+	return out
+}
+
+// follows tells whether s is true wherever each of the facts has a true disjunct.
+func follows(s signed, facts [][]atom, scalar bool) bool {
+	if cs := parts(s, operators.LogicalAnd, operators.LogicalOr, nil); len(cs) > 1 {
+		return !slices.ContainsFunc(cs, func(c signed) bool { return !follows(c, facts, scalar) })
+	}
+	ds := parts(s, operators.LogicalOr, operators.LogicalAnd, nil)
+	if len(ds) > 1 && slices.ContainsFunc(ds, func(d signed) bool { return follows(d, facts, scalar) }) {
+		return true
+	}
+	goals := atoms(ds)
+	return slices.ContainsFunc(facts, func(fact []atom) bool {
+		return !slices.ContainsFunc(fact, func(a atom) bool {
+			return !slices.ContainsFunc(goals, func(g atom) bool { return a.implies(g, scalar) })
+		})
+	})
+}
+
+// atom is a part that is looked at no further, in its normal form.
+type atom struct {
+	text string
+	// op is <, <=, == or != for a comparison of the texts a and b.
+	op, a, b string
+}
+
+func atoms(ss []signed) []atom {
+	out := make([]atom, len(ss))
+	for i, s := range ss {
+		p := &printer{dyn: usesDyn(s.e)}
+		out[i].text = p.boolean(s.e, s.neg)
+		if s.e.kind != call || len(s.e.args) != 2 {
+			continue
+		}
+		op, swap := "", false
+		switch s.e.name {
+		case operators.Less:
+			op, swap = "<", s.neg
+		case operators.GreaterEquals:
+			op, swap = "<=", !s.neg
+		case operators.Greater:
+			op, swap = "<", !s.neg
+		case operators.LessEquals:
+			op, swap = "<=", s.neg
+		case operators.Equals:
+			op = "=="
+		case operators.NotEquals:
+			op = "!="
+		default:
+			continue
+		}
+		if s.neg {
+			op = map[string]string{"<": "<=", "<=": "<", "==": "", "!=": ""}[op] // a == b may be an error where a != b is none
+		}
+		out[i].op, out[i].a, out[i].b = op, p.value(s.e.args[0]), p.value(s.e.args[1])
+		if swap {
+			out[i].a, out[i].b = out[i].b, out[i].a
+		}
+	}
+	return out
+}
+
+// implies tells whether b is true wherever a is.
+func (a atom) implies(b atom, scalar bool) bool {
+	if a.text == b.text {
+		return true
+	}
+	along, across := a.a == b.a && a.b == b.b, a.a == b.b && a.b == b.a
+	switch {
+	case a.op == "<" && b.op == "<=":
+		return along
+	case a.op == "<" && b.op == "!=":
+		return along || scalar && across
+	case a.op == "==" && (b.op == "<=" || b.op == "=="):
+		return scalar && (along || across) && !strings.Contains(a.text, "null")
+	case a.op == "!=" && b.op == "!=":
+		return scalar && across
+	}
+	return false
+}

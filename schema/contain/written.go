@@ -1,0 +1,90 @@
+package contain
+
+import (
+	"math"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// writtenKey identifies what written says of a place.
+type writtenKey struct{ place placeKey }
+
+// written is true of the values at p as storage and nearly all clients write them: an integer without a fraction. Go's
+// encoding/json writes the float64 1.0 as 1, which is read as an int64 (k8s.io/apimachinery/pkg/util/json), so that
+// no stored object holds 1.0 and nothing that kubectl sends does.
+// Nor is there a list in place of a string that has a format: see [ListsLetThrough].
+// It only narrows where candidates are looked for first: a proof has to hold for all values.
+func (t *translator) written(p place) logic.Formula {
+	if p.kind != declared || !t.hasOdd(p.node, 0) {
+		return logic.True
+	}
+	return logic.Lazy{ID: writtenKey{p.key()}, Make: func() logic.Formula {
+		n, out := p.node, logic.And{}
+		if kinds, integral := typeKinds(n); integral {
+			out = append(out, logic.Kinds(logic.AnyKind&^logic.Float))
+		} else if kinds&logic.Float != 0 {
+			out = append(out, logic.Integral{Neg: true, Exact: true})
+		}
+		if t.letsListsThrough(p) {
+			out = append(out, logic.Kinds(logic.AnyKind&^logic.Array))
+		}
+		var names []string
+		for _, c := range n.Properties {
+			names = append(names, c.Name)
+			if child := p.child(c.Name); child.kind == declared && t.hasOdd(child.node, 0) {
+				out = append(out, logic.Prop{Name: c.Name, F: t.written(child)})
+			}
+		}
+		if p.hasMeta() {
+			names = append(names, metaFields...)
+		}
+		if rest := p.rest(); rest.kind == declared {
+			out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.written(rest)})
+		}
+		if item := p.item(); item.kind == declared {
+			out = append(out, logic.Items{F: t.written(item)})
+		}
+		return out
+	}}
+}
+
+// hasOdd tells whether written says anything of the node, or of a part of it.
+func (t *translator) hasOdd(n *schema.Node, depth int) bool {
+	if n == nil || depth > schema.MaxDepth {
+		return false
+	}
+	if has, ok := t.odd[n]; ok {
+		return has
+	}
+	kinds, _ := typeKinds(n)
+	has := kinds&logic.Float != 0 || t.letsListsThrough(place{node: n}) || t.hasOdd(n.Items, depth+1) || t.hasOdd(n.Additional, depth+1)
+	for i := 0; i < len(n.Properties) && !has; i++ {
+		has = t.hasOdd(n.Properties[i].Node, depth+1)
+	}
+	t.odd[n] = has
+	return has
+}
+
+// asStored returns the value as it is read back from storage: see written. It changes nothing in v.
+func asStored(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, x := range v {
+			out[k] = asStored(x)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = asStored(x)
+		}
+		return out
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1<<63 {
+			return int64(v)
+		}
+	}
+	return v
+}
