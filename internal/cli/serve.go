@@ -213,6 +213,8 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: p.kube.CoreV1().Events("")})
 	p.recorder = broadcaster.NewRecorder(resolutionscheme.Scheme, corev1.EventSource{Component: "sluice"})
 
+	// Not ready before every part is known to be awaited.
+	started := p.health.part("start")
 	run("http", p.serveHTTP)
 	if err := p.members.Join(ctx); err != nil {
 		return fmt.Errorf("no access to the cluster: %w", err)
@@ -234,6 +236,7 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 		parts.Wait()
 		return err
 	}
+	started()
 	// Last, and ended last: the others take over when this process has let go.
 	membership, leave := context.WithCancel(context.WithoutCancel(ctx))
 	defer leave()
