@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"sluice.dev/internal/limit"
 )
 
 const (
@@ -71,7 +72,7 @@ func (s *system) call(ctx context.Context, method, url string, body []byte) (int
 		return 0, "", err
 	}
 	defer response.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	text, err := limit.ReadAll(response.Body, 1<<20)
 	return response.StatusCode, string(text), err
 }
 

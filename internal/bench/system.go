@@ -30,6 +30,7 @@ import (
 
 	"sluice.dev/internal/clustertest"
 	"sluice.dev/internal/kube"
+	"sluice.dev/internal/limit"
 )
 
 const (
@@ -191,7 +192,7 @@ func (s *system) launch(ctx context.Context, name string) (*role, error) {
 		return nil, err
 	}
 	r := &role{name: name, listen: address, cache: cache, log: &bytes.Buffer{}, ended: make(chan struct{})}
-	r.cmd = exec.Command(s.bin, "serve", "--roles="+name, "--kubeconfig="+config, "--listen="+address, //nolint:gosec,noctx // the binary that is measured; it is ended by stop
+	r.cmd = exec.Command(s.bin, "serve", "--roles="+name, "--kubeconfig="+config, "--listen="+address, //nolint:noctx // the binary that is measured; it is ended by stop
 		"--webhook-listen="+s.webhook, "--cache-dir="+cache)
 	r.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + s.dir, "POD_NAME=" + filepath.Base(cache)}
 	r.cmd.Env = append(r.cmd.Env, extraEnv()...)
@@ -373,6 +374,6 @@ func fetch(ctx context.Context, client *http.Client, url string) (int, []byte, e
 		return 0, nil, err
 	}
 	defer response.Body.Close() //nolint:errcheck // it was only read
-	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<20))
+	body, err := limit.ReadAll(response.Body, 64<<20)
 	return response.StatusCode, body, err
 }

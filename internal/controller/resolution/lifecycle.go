@@ -70,7 +70,7 @@ func (l *Lifecycle) Run(ctx context.Context, ready func()) error {
 	l.progress = flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst)
 	l.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[key]{Clock: l.Clock})
 	var err error
-	if l.informer, err = newInformer(l.Client, ""); err != nil { //nolint:contextcheck // RunWithContext gives its own to the informer
+	if l.informer, err = newInformer(l.Client, ""); err != nil {
 		return err
 	}
 	add := func(o any) {

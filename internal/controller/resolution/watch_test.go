@@ -31,11 +31,13 @@ func TestEventsOfAWatch(t *testing.T) {
 		{"a bookmark has no more than metadata", `{"type":"BOOKMARK","object":{"metadata":{"name":"b"}}}` + "\n", []event{{typ: "BOOKMARK", name: "b"}}, io.EOF},
 		{
 			"an error brings its status", `{"type":"ERROR","object":{"kind":"Status","metadata":{},"status":"Failure","reason":"Expired","code":410}}` + "\n",
-			[]event{{typ: "ERROR", code: 410}}, io.EOF,
+			[]event{{typ: "ERROR", code: 410}},
+			io.EOF,
 		},
 		{
 			"the order of the keys does not matter", `{"object":{"status":"Failure","code":410},"type":"ERROR"}` + "\n",
-			[]event{{typ: "ERROR", code: 410}}, io.EOF,
+			[]event{{typ: "ERROR", code: 410}},
+			io.EOF,
 		},
 		{"keys in another case are others", `{"type":"ADDED","object":{"metadata":{"name":"a"},"Status":{"data":"eA=="}}}` + "\n", []event{{typ: "ADDED", name: "a"}}, io.EOF},
 		{"an event that is cut off is no event", added + added[:50], []event{{typ: "ADDED", name: "a", param: "u", data: "eA=="}}, io.ErrUnexpectedEOF},
