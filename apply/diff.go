@@ -230,4 +230,3 @@ func hideValues(obj, other map[string]any, side string) map[string]any {
 	}
 	return out
 }
-

@@ -158,15 +158,9 @@ var ErrNoApp = errors.New("there is no such app")
 
 // PlanDeletion reads what an app has in the cluster. The error wraps [ErrNoApp] where there is no inventory.
 func (a *Applier) PlanDeletion(ctx context.Context, namespace, app string, allowDeleteCRDs bool) (*Deletion, error) {
-	if err := CheckApp(app); err != nil {
-		return nil, err
-	}
-	v, err := a.client.loadInventory(ctx, namespace, app)
+	v, err := a.App(ctx, namespace, app)
 	if err != nil {
 		return nil, err
-	}
-	if v.resourceVersion == "" {
-		return nil, fmt.Errorf("%w: %s in namespace %s; sluice ls lists them", ErrNoApp, app, namespace)
 	}
 	p := &Plan{inventory: v, request: Request{App: app, AppNamespace: namespace, Prune: true}}
 	if err := a.removals(ctx, p); err != nil {
@@ -243,4 +237,19 @@ func (r Removal) MarshalJSON() ([]byte, error) {
 		Action Action `json:"action"`
 		Reason string `json:"reason,omitempty"`
 	}{r.ID, r.Action, r.Reason})
+}
+
+// App reads the inventory of an app. The error wraps [ErrNoApp] where there is none.
+func (a *Applier) App(ctx context.Context, namespace, app string) (*Inventory, error) {
+	if err := CheckApp(app); err != nil {
+		return nil, err
+	}
+	v, err := a.client.loadInventory(ctx, namespace, app)
+	if err != nil {
+		return nil, err
+	}
+	if v.resourceVersion == "" {
+		return nil, fmt.Errorf("%w: %s in namespace %s; sluice ls lists them", ErrNoApp, app, namespace)
+	}
+	return v, nil
 }

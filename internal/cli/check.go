@@ -134,7 +134,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	if !slices.Contains(formatNames(), c.flags.output) {
 		return report.Print(c.out, c.flags.output, &report.Report{}, report.Options{})
 	}
-	color, err := c.wantsColor()
+	color, err := c.wantsColor(c.flags.color)
 	if err != nil {
 		return err
 	}
@@ -178,16 +178,17 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-func (c *checker) wantsColor() (bool, error) {
-	switch c.flags.color {
+// wantsColor reads --color.
+func (e *env) wantsColor(flag string) (bool, error) {
+	switch flag {
 	case "auto":
-		return c.outTTY && c.getenv("NO_COLOR") == "" && c.getenv("TERM") != "dumb", nil
+		return e.outTTY && e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb", nil
 	case "always":
 		return true, nil
 	case "never":
 		return false, nil
 	}
-	return false, fmt.Errorf("--color %q: it is auto, always or never", c.flags.color)
+	return false, fmt.Errorf("--color %q: it is auto, always or never", flag)
 }
 
 func (c *checker) configure() (*config.Config, error) {
@@ -407,14 +408,6 @@ func (c *checker) locate(r *report.Report) {
 			f.Position = &pos
 		}
 	}
-}
-
-func ruleIDs() []string {
-	var out []string
-	for _, r := range crdcheck.Rules() {
-		out = append(out, r.ID)
-	}
-	return out
 }
 
 func ruleDoc(id string) (report.RuleDoc, bool) {
