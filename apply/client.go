@@ -116,7 +116,11 @@ func (c *client) once(ctx context.Context, r request) ([]byte, error) {
 	if r.verb != http.MethodGet && r.query.Get("dryRun") == "" {
 		c.writes.Add(1)
 	}
-	return req.Do(ctx).Raw()
+	res := req.Do(ctx)
+	if err := res.Error(); err != nil { // unlike that of Raw it has what the server says
+		return nil, err
+	}
+	return res.Raw()
 }
 
 // transient tells whether the same request may succeed in a moment.
