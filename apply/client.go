@@ -118,9 +118,20 @@ func (c *client) once(ctx context.Context, r request) ([]byte, error) {
 	}
 	res := req.Do(ctx)
 	if err := res.Error(); err != nil { // unlike that of Raw it has what the server says
-		return nil, err
+		return nil, noAccess(err)
 	}
 	return res.Raw()
+}
+
+// noAccess marks errors that mean: the cluster cannot be reached, or does not let us in.
+func noAccess(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("%w: %w", cluster.ErrNoAccess, e.Err)
+	}
+	if apierrors.IsUnauthorized(err) {
+		return fmt.Errorf("%w: the credentials are not accepted", cluster.ErrNoAccess)
+	}
+	return err
 }
 
 // transient tells whether the same request may succeed in a moment.
@@ -151,8 +162,8 @@ func (c *client) get(ctx context.Context, path string) (map[string]any, error) {
 }
 
 // patch applies an object by server-side apply and gives it as it is then.
-func (c *client) patch(ctx context.Context, path string, body []byte, manager string, dryRun, force bool) (map[string]any, error) {
-	q := url.Values{"fieldManager": {manager}, "fieldValidation": {"Strict"}}
+func (c *client) patch(ctx context.Context, path string, body []byte, dryRun, force bool) (map[string]any, error) {
+	q := url.Values{"fieldManager": {Manager}, "fieldValidation": {"Strict"}}
 	if force {
 		q.Set("force", "true")
 	}
@@ -166,8 +177,8 @@ func (c *client) patch(ctx context.Context, path string, body []byte, manager st
 	return decode(b)
 }
 
-// remove deletes an object, if it is still the one with that UID. It returns false where it was gone already.
-func (c *client) remove(ctx context.Context, path, uid string, dryRun bool) (bool, error) {
+// remove deletes an object, if it is still the one with that UID. That it is gone already is no error.
+func (c *client) remove(ctx context.Context, path, uid string, dryRun bool) error {
 	policy := metav1.DeletePropagationBackground
 	o := metav1.DeleteOptions{PropagationPolicy: &policy}
 	o.Kind, o.APIVersion = "DeleteOptions", "v1"
@@ -182,13 +193,13 @@ func (c *client) remove(ctx context.Context, path, uid string, dryRun bool) (boo
 	}
 	body, err := json.Marshal(o)
 	if err != nil {
-		return false, err
+		return err
 	}
 	_, err = c.do(ctx, request{verb: http.MethodDelete, path: path, query: q, body: body})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) && uid != "" {
-		return false, nil // gone, or another one of that name
+		return nil // gone, or another one of that name
 	}
-	return err == nil, err
+	return err
 }
 
 // sleep waits, no longer than ctx.

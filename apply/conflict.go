@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,7 +42,7 @@ func (e *ConflictError) Error() string {
 
 // ownerPattern finds the manager in the server's words: conflict with "kubectl" using apps/v1
 // (apimachinery/pkg/util/managedfields/internal/conflict.go).
-var ownerPattern = regexp.MustCompile(`\Aconflict with (".*")`)
+var ownerPattern = regexp.MustCompile(`\Aconflict with ("(?:[^"\\]|\\.)*")`)
 
 // conflictsOf gives the conflicts that the server's answer tells of; nil where it is about something else.
 func conflictsOf(it *Item, err error) []Conflict {
@@ -56,7 +57,9 @@ func conflictsOf(it *Item, err error) []Conflict {
 		}
 		owner := c.Message
 		if m := ownerPattern.FindStringSubmatch(c.Message); m != nil {
-			owner = strings.Trim(m[1], `"`) + strings.TrimPrefix(c.Message, m[0])
+			if name, err := strconv.Unquote(m[1]); err == nil {
+				owner = name + strings.TrimPrefix(c.Message, m[0])
+			}
 		}
 		out = append(out, Conflict{ID: it.ID, File: it.File, Line: it.Line, Field: c.Field, Owner: owner})
 	}

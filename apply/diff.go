@@ -45,7 +45,7 @@ func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference,
 	a.events.tell(Event{Phase: "trying", Total: len(todo)})
 	found := make([]*Difference, len(todo))
 	conflicts := make([][]Conflict, len(todo))
-	errs := make([]error, len(todo))
+	failures := make([]error, len(todo))
 	err := each(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
 		it := todo[i]
 		d, err := a.try(ctx, p, it, o)
@@ -53,7 +53,7 @@ func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference,
 			return context.Cause(ctx)
 		}
 		if conflicts[i] = conflictsOf(it, err); conflicts[i] == nil && err != nil {
-			errs[i] = it.fail(err)
+			failures[i] = it.fail(err)
 		}
 		if err == nil && d == nil {
 			it.Action = Unchanged
@@ -64,10 +64,11 @@ func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference,
 	if err != nil {
 		return nil, err
 	}
+	var conflict error
 	if all := slices.Concat(conflicts...); len(all) > 0 {
-		errs = append(errs, &ConflictError{all})
+		conflict = &ConflictError{all}
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(errors.Join(failures...), conflict); err != nil {
 		return nil, err
 	}
 	var out []Difference
@@ -97,7 +98,7 @@ func (a *Applier) try(ctx context.Context, p *Plan, it *Item, o TryOptions) (*Di
 	case it.live != nil && it.live.terminating:
 		d.Note = "it is being deleted; the server was not asked"
 	default:
-		after, err = a.client.patch(ctx, path, it.json, Manager, true, p.request.Force)
+		after, err = a.client.patch(ctx, path, it.json, true, p.request.Force)
 		if apierrors.IsNotFound(err) && p.brings(it.Namespace) {
 			d.Note = "its namespace does not exist yet, so the server was not asked"
 		} else if err != nil {

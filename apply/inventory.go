@@ -125,7 +125,7 @@ func (v *Inventory) entry(id ID) *Entry {
 	if v == nil {
 		return nil
 	}
-	i, ok := slices.BinarySearchFunc(v.Objects, id, func(e Entry, id ID) int { return e.ID.Compare(id) })
+	i, ok := slices.BinarySearchFunc(v.Objects, id, func(e Entry, id ID) int { return e.Compare(id) })
 	if !ok {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (v *Inventory) owner() string { return v.Namespace + "/" + v.App }
 
 // sortEntries sorts entries and drops those that stand twice: the first stays.
 func sortEntries(list []Entry) []Entry {
-	slices.SortStableFunc(list, func(a, b Entry) int { return a.ID.Compare(b.ID) })
+	slices.SortStableFunc(list, func(a, b Entry) int { return a.Compare(b.ID) })
 	return slices.CompactFunc(list, func(a, b Entry) bool { return a.ID == b.ID })
 }
 
@@ -214,7 +214,7 @@ func (v *Inventory) same(text []byte) bool {
 }
 
 // saveInventory writes the inventory, unless somebody else has written it since it was read.
-func (c *client) saveInventory(ctx context.Context, v *Inventory, manager string) error {
+func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
 	cm := map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{
@@ -240,7 +240,7 @@ func (c *client) saveInventory(ctx context.Context, v *Inventory, manager string
 		}
 		cm["binaryData"] = map[string]any{packedKey: packed}
 	}
-	r := request{verb: http.MethodPost, path: listPath("", "v1", "configmaps", v.Namespace), query: url.Values{"fieldManager": {manager}}}
+	r := request{verb: http.MethodPost, path: listPath("", "v1", "configmaps", v.Namespace), query: url.Values{"fieldManager": {Manager}}}
 	if v.resourceVersion != "" {
 		r.verb, r.path = http.MethodPut, inventoryPath(v.Namespace, v.App)
 		cm["metadata"].(map[string]any)["resourceVersion"] = v.resourceVersion //nolint:errcheck,forcetypeassert // made above

@@ -50,7 +50,7 @@ func healthOf(obj map[string]any) health {
 }
 
 // observe reads what is to be known of an object. want may be nil.
-func observe(obj map[string]any, manager string, want *Object, record *Entry) (*live, error) {
+func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	l := &live{health: healthOf(obj)}
 	meta, _ := obj["metadata"].(map[string]any)
 	l.uid, _ = meta["uid"].(string)
@@ -58,10 +58,10 @@ func observe(obj map[string]any, manager string, want *Object, record *Entry) (*
 	l.owner, _ = annotations[AnnotationApp].(string)
 	_, l.terminating = meta["deletionTimestamp"]
 	entries := managers(obj)
-	mine := own(entries, manager)
+	mine := own(entries, Manager)
 	l.own = mine.digest()
 	for _, e := range entries {
-		if e.subresource == "" && (e.manager != manager || e.operation != "Apply") {
+		if e.subresource == "" && (e.manager != Manager || e.operation != "Apply") {
 			l.shared = true
 		}
 	}

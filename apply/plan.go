@@ -179,9 +179,7 @@ func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 	if err := a.items(ctx, p); err != nil {
 		return nil, err
 	}
-	if err := a.removals(ctx, p); err != nil {
-		return nil, err
-	}
+	p.findRemovals()
 	if err := a.look(ctx, p); err != nil {
 		return nil, err
 	}
@@ -255,10 +253,10 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// removals makes the removals of a plan, in the order in which they are deleted.
-func (a *Applier) removals(_ context.Context, p *Plan) error {
+// findRemovals makes the removals of a plan, in the order in which they are deleted.
+func (p *Plan) findRemovals() {
 	if p.inventory == nil {
-		return nil
+		return
 	}
 	wanted := map[ID]bool{}
 	for i := range p.Items {
@@ -270,7 +268,6 @@ func (a *Applier) removals(_ context.Context, p *Plan) error {
 		}
 	}
 	sortRemovals(p.Removals)
-	return nil
 }
 
 // sortRemovals orders backwards by stage: admission configuration first, so that it judges no deletion of what it needs, and
@@ -283,7 +280,7 @@ func sortRemovals(list []Removal) {
 		return 0
 	}
 	slices.SortStableFunc(list, func(x, y Removal) int {
-		return cmp.Or(cmp.Compare(y.Stage, x.Stage), cmp.Compare(rank(&x), rank(&y)), x.ID.Compare(y.ID))
+		return cmp.Or(cmp.Compare(y.Stage, x.Stage), cmp.Compare(rank(&x), rank(&y)), x.Compare(y.ID))
 	})
 }
 
@@ -329,7 +326,7 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 			return a.compare(p, it, obj)
 		}
 		r := gone[at][name]
-		l, err := observe(obj, Manager, nil, nil)
+		l, err := observe(obj, nil, nil)
 		if err != nil {
 			return err
 		}
@@ -350,7 +347,7 @@ func ownerWords(owner string) string {
 
 // compare decides about an item that exists.
 func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
-	l, err := observe(obj, Manager, &it.Object, p.inventory.entry(it.ID))
+	l, err := observe(obj, &it.Object, p.inventory.entry(it.ID))
 	if err != nil {
 		return err
 	}

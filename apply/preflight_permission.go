@@ -208,14 +208,14 @@ func (a *Applier) escalations(ctx context.Context, p *Plan) ([]report.Finding, e
 	found := make([]*report.Finding, len(items))
 	err := each(ctx, len(items), cap(a.client.slots), func(ctx context.Context, i int) error {
 		it := items[i]
-		_, err := a.client.patch(ctx, it.mapping.path(&it.Object), it.json, Manager, true, p.request.Force)
+		_, err := a.client.patch(ctx, it.mapping.path(&it.Object), it.json, true, p.request.Force)
 		if !apierrors.IsForbidden(err) || apierrors.HasStatusCause(err, "NamespaceTerminating") {
 			return ctx.Err() // other errors are for the apply itself to tell; its namespace may not be there yet
 		}
 		s := access{group: it.Group, resource: it.mapping.resource}
 		f := report.Finding{
 			Rule: crdcheck.RulePermission, Outcome: report.Violation, Severity: report.Fail, CRD: s.subject(),
-			Message: "this user may not apply " + it.ID.String(), After: err.Error(),
+			Message: "this user may not apply " + it.String(), After: err.Error(),
 		}
 		if it.File != "" {
 			f.Position = &report.Position{File: it.File, Line: it.Line}

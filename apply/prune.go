@@ -58,7 +58,7 @@ func (a *Applier) remove(ctx context.Context, list []Removal, allowCRDs, dryRun 
 					return nil
 				}
 			}
-			if _, err := a.client.remove(ctx, r.path(), r.live.uid, dryRun); err != nil {
+			if err := a.client.remove(ctx, r.path(), r.live.uid, dryRun); err != nil {
 				return &Error{ID: r.ID, Err: err}
 			}
 			a.events.tell(Event{ID: r.ID, Did: "deleted", Done: int(done.Add(1)), Total: total})
@@ -102,7 +102,7 @@ func (a *Applier) awaitGone(ctx context.Context, group []Removal) error {
 		still := map[place]map[string]string{}
 		example = ""
 		err := a.client.read(ctx, wanted, func(at place, name string, obj map[string]any) error {
-			l, err := observe(obj, Manager, nil, nil)
+			l, err := observe(obj, nil, nil)
 			if err != nil || l.uid != left[at][name] {
 				return err
 			}
@@ -163,9 +163,7 @@ func (a *Applier) PlanDeletion(ctx context.Context, namespace, app string, allow
 		return nil, err
 	}
 	p := &Plan{inventory: v, request: Request{App: app, AppNamespace: namespace, Prune: true}}
-	if err := a.removals(ctx, p); err != nil {
-		return nil, err
-	}
+	p.findRemovals()
 	if err := a.look(ctx, p); err != nil {
 		return nil, err
 	}
@@ -177,7 +175,7 @@ func (a *Applier) PlanDeletion(ctx context.Context, namespace, app string, allow
 func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 	v := *d.inventory
 	v.State, v.Started, v.Finished = Deleting, stamp(a.opts.Now()), nil
-	if err := a.client.saveInventory(ctx, &v, Manager); err != nil {
+	if err := a.client.saveInventory(ctx, &v); err != nil {
 		return err
 	}
 	if err := a.remove(ctx, d.Removals, d.allowCRDs, false); err != nil {
@@ -192,11 +190,10 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 	d.inventory = &v
 	if len(v.Objects) == 0 {
 		// Where its namespace was among the objects it is gone already.
-		_, err := a.client.remove(ctx, inventoryPath(v.Namespace, v.App), "", false)
-		return err
+		return a.client.remove(ctx, inventoryPath(v.Namespace, v.App), "", false)
 	}
 	v.Objects, v.Finished = sortEntries(v.Objects), stamp(a.opts.Now())
-	return a.client.saveInventory(ctx, &v, Manager)
+	return a.client.saveInventory(ctx, &v)
 }
 
 // Status tells how each object of an inventory is, in its order. What does not exist has the status NotFound.

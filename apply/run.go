@@ -55,7 +55,7 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 		return nil
 	}
 	next.resourceVersion, next.Started, next.Finished = p.inventory.resourceVersion, p.inventory.Started, stamp(a.opts.Now())
-	if err := a.client.saveInventory(ctx, next, Manager); err != nil {
+	if err := a.client.saveInventory(ctx, next); err != nil {
 		return err
 	}
 	p.inventory = next
@@ -114,7 +114,7 @@ func (a *Applier) begin(ctx context.Context, p *Plan) error {
 		v.Objects = append(v.Objects, Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource})
 	}
 	v.Objects = sortEntries(v.Objects)
-	err := a.client.saveInventory(ctx, &v, Manager)
+	err := a.client.saveInventory(ctx, &v)
 	if apierrors.IsNotFound(err) {
 		// The namespace of the inventory comes with the source. It is the one object that is written before the inventory.
 		i := slices.IndexFunc(p.Items, func(i Item) bool { return i.Group == "" && i.Kind == "Namespace" && i.Name == v.Namespace })
@@ -124,7 +124,7 @@ func (a *Applier) begin(ctx context.Context, p *Plan) error {
 		if err := a.write(ctx, p, &p.Items[i]); err != nil {
 			return err
 		}
-		err = a.client.saveInventory(ctx, &v, Manager)
+		err = a.client.saveInventory(ctx, &v)
 	}
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (a *Applier) conflicts(ctx context.Context, p *Plan) error {
 	errs := make([]error, len(doubtful))
 	err := each(ctx, len(doubtful), cap(a.client.slots), func(ctx context.Context, i int) error {
 		it := doubtful[i]
-		_, err := a.client.patch(ctx, it.mapping.path(&it.Object), it.json, Manager, true, false)
+		_, err := a.client.patch(ctx, it.mapping.path(&it.Object), it.json, true, false)
 		if found[i] = conflictsOf(it, err); found[i] == nil && refused(err) {
 			errs[i] = it.fail(err)
 		}
@@ -244,9 +244,9 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 	}
 	deadline := a.opts.Now().Add(settle)
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		obj, err := a.client.patch(ctx, path, it.json, Manager, false, p.request.Force)
+		obj, err := a.client.patch(ctx, path, it.json, false, p.request.Force)
 		if err == nil {
-			l, err := observe(obj, Manager, nil, nil)
+			l, err := observe(obj, nil, nil)
 			if err != nil {
 				return err
 			}

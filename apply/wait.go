@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -94,7 +95,7 @@ func (a *Applier) establishing(ctx context.Context, name string) (string, error)
 			continue
 		}
 		if _, err := a.client.reads.Any(ctx, listPath(crd.Spec.Group, v.Name, crd.Spec.Names.Plural, "")); err != nil {
-			return "its version " + v.Name + " is not served: " + err.Error(), nil
+			return "its version " + v.Name + " is not served: " + err.Error(), nil //nolint:nilerr // not served yet: ask again
 		}
 	}
 	return "", nil
@@ -119,15 +120,11 @@ type NotReady struct {
 // Error implements error: the first few objects.
 func (e *NotReadyError) Error() string {
 	const most = 3
-	text := fmt.Sprintf("%d objects are not ready", len(e.Objects))
-	for i, o := range e.Objects[:min(len(e.Objects), most)] {
-		sep := "; "
-		if i == 0 {
-			sep = ": "
-		}
-		text += fmt.Sprintf("%s%s is %s (%s)", sep, o.ID, o.Status, o.Message)
+	var parts []string
+	for _, o := range e.Objects[:min(len(e.Objects), most)] {
+		parts = append(parts, fmt.Sprintf("%s is %s (%s)", o.ID, o.Status, o.Message))
 	}
-	return text
+	return fmt.Sprintf("%d objects are not ready: %s", len(e.Objects), strings.Join(parts, "; "))
 }
 
 // Unwrap returns e.Err.
@@ -211,7 +208,7 @@ func (a *Applier) gone(ctx context.Context, path, uid string) error {
 		if err != nil || obj == nil {
 			return err == nil, err
 		}
-		l, err := observe(obj, Manager, nil, nil)
+		l, err := observe(obj, nil, nil)
 		return err == nil && uid != "" && l.uid != uid, err
 	})
 }

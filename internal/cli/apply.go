@@ -232,6 +232,9 @@ func (d *deliverer) checkFlags() error {
 	if f.timeout <= 0 {
 		return errors.New("--timeout must be more than 0")
 	}
+	if f.app != "" {
+		return apply.CheckApp(f.app)
+	}
 	return nil
 }
 
@@ -398,7 +401,6 @@ func (d *deliverer) finish(ctx context.Context, err error) error {
 	d.told.done()
 	r := &d.result
 	var conflict *apply.ConflictError
-	var unready *apply.NotReadyError
 	changed := false
 	if d.plan != nil {
 		changed = d.applier.Writes() > 0
@@ -430,7 +432,7 @@ func (d *deliverer) finish(ctx context.Context, err error) error {
 		err = errBlocked
 	default:
 		r.Outcome, r.Error = outcomeFailed, oneLine(err)
-		if errors.As(err, &unready) {
+		if unready, ok := errors.AsType[*apply.NotReadyError](err); ok {
 			r.NotReady = unready.Objects
 		}
 		if d.applier.Writes() > 0 && ctx.Err() != nil {

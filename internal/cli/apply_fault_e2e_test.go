@@ -51,7 +51,7 @@ func (w *world) between() *between {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	target, err := url.Parse(w.Cluster.Server)
+	target, err := url.Parse(w.Server)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -276,6 +276,9 @@ func (r *fetcher) resolve(ctx context.Context, name string, q *resolve.Query) er
 	bar.set(0)
 	res, err := r.resolving.runner.Resolve(ctx, q)
 	bar.done()
+	if e, ok := errors.AsType[*resolve.Error](err); ok && e.Reason == resolve.ReasonForbidden {
+		return fmt.Errorf("%s: %w (here --allow-address and --allow-plain-http say what else is allowed)", name, err)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
