@@ -3,6 +3,7 @@ package apply
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -142,7 +143,35 @@ func NewObject(file string, line int, manifest []byte) (Object, error) {
 	if o.isCRD() || !strings.Contains(o.Group, ".") || strings.HasSuffix(o.Group, ".k8s.io") {
 		delete(content, "status")
 	}
+	if o.isSecret() {
+		if err := stringData(content); err != nil {
+			return fail("%w", err)
+		}
+	}
 	return o, o.set(content)
+}
+
+// stringData puts what is in stringData of a Secret into data, as the server does. What is written through stringData nobody
+// owns, so that it could neither be compared nor be taken away again.
+func stringData(content map[string]any) error {
+	plain, ok := content["stringData"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	data, _ := content["data"].(map[string]any)
+	if data == nil {
+		data = map[string]any{}
+	}
+	for k, v := range plain {
+		text, ok := v.(string)
+		if !ok {
+			return fmt.Errorf("stringData.%s is no text", k)
+		}
+		data[k] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	delete(content, "stringData")
+	content["data"] = data
+	return nil
 }
 
 // set takes over content.

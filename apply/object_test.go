@@ -26,6 +26,10 @@ func TestNewObjectLeavesOutWhatOnlyServersWrite(t *testing.T) {
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"}}`, "Deployment.apps a",
 		},
 		{
+			"texts of a Secret", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"x":"eA==","y":"eQ=="},"stringData":{"x":"z"}}`,
+			`{"apiVersion":"v1","data":{"x":"eg==","y":"eQ=="},"kind":"Secret","metadata":{"name":"a"}}`, "Secret a",
+		},
+		{
 			"status of others may be theirs", `{"apiVersion":"example.com/v1","kind":"X","metadata":{"name":"a"},"status":{"a":1}}`,
 			`{"apiVersion":"example.com/v1","kind":"X","metadata":{"name":"a"},"status":{"a":1}}`, "X.example.com a",
 		},
@@ -55,6 +59,7 @@ func TestNewObjectRefuses(t *testing.T) {
 		"a generated name":      `{"apiVersion":"v1","kind":"X","metadata":{"generateName":"a-"}}`,
 		"a name that is a path": `{"apiVersion":"v1","kind":"X","metadata":{"name":"../../secrets/a"}}`,
 		"a name of dots":        `{"apiVersion":"v1","kind":"X","metadata":{"name":".."}}`,
+		"a number in a Secret":  `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":{"x":7}}`,
 		"a number for a name":   `{"apiVersion":"v1","kind":"X","metadata":{"name":7}}`,
 	} {
 		_, err := NewObject("f", 3, []byte(manifest))

@@ -271,6 +271,34 @@ func TestE2EApplyIsKilledAtTenPointsAndGoesOn(t *testing.T) {
 	w.t = t
 }
 
+func TestE2EADeletionIsKilledAndGoesOn(t *testing.T) {
+	w := newWorld(t)
+	b := w.between()
+	s := w.story()
+	for i, at := range []int64{1, 2, 9, 15} {
+		w.run(ExitOK, "apply", "--app", "x", "-f", s.first)
+		f := &fault{at: at, after: i%2 == 0, strike: func(p *os.Process) {
+			if err := p.Kill(); err != nil {
+				t.Error(err)
+			}
+		}}
+		state, out := b.sluice(w, f, "delete", "x", "--allow-delete-crds")
+		if status, ok := state.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+			t.Fatalf("it was not killed at write %d, but ended with %s after %d:\n%s", at, state, b.writes.Load(), out)
+		}
+		w.recorded("x", s.group)
+		if state, out := b.sluice(w, nil, "delete", "x", "--allow-delete-crds"); state.ExitCode() != ExitOK {
+			t.Fatalf("the same command again: %s\n%s", state, out)
+		}
+		if left := w.marked("x", s.group); len(left) > 0 {
+			t.Errorf("there is still %v", left)
+		}
+		if objects, state := w.inventory("x"); state != "" {
+			t.Errorf("the inventory is still there: %s %v", state, objects)
+		}
+	}
+}
+
 func TestE2EApplyIsInterruptedOrCutOffAndGoesOn(t *testing.T) {
 	w := newWorld(t)
 	b := w.between()
