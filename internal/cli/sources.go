@@ -34,7 +34,7 @@ type sourceFlags struct {
 
 // sourceHelp is told by every command that has sources.
 const sourceHelp = `A source is a file, a directory, - (standard input), git:REV[:PATH] in the current repository,
-git+https://HOST/REPO//PATH?ref=REV (also git+ssh and git+file; a directory means the files in it), oci://REGISTRY/REPO:TAG
+git+https://HOST/REPO//PATH?ref=REV (also git+ssh and git+file), oci://REGISTRY/REPO:TAG
 (Tekton bundles, Flux's artifacts, tars), http(s)://..., or a file with a ResolutionRequest, which is resolved here.
 Output of Kustomize or Helm comes through -f -.`
 
@@ -244,7 +244,7 @@ func (r *fetcher) git(ctx context.Context, name, scheme, rest string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", redact(name), err)
 	}
-	params := map[string]string{"url": scheme + "://" + repo, "pathInRepo": path, "revision": ref}
+	params := map[string]string{"url": scheme + "://" + repo, "pathInRepo": path, "revision": ref, "recursive": "true"}
 	if path == "" {
 		params["pathInRepo"] = "."
 	}

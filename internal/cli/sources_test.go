@@ -89,6 +89,8 @@ func (p *places) repository(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	p.write(t, "repo.git/deploy/a.yaml", cm("git"))
+	p.write(t, "repo.git/deploy/deep/down/b.yaml", cm("git-below"))
+	p.write(t, "repo.git/deploy/.hidden/c.yaml", cm("git-hidden"))
 	git("init", "-q", "-b", "main")
 	git("add", ".")
 	git("commit", "-qm", "one")
@@ -145,11 +147,11 @@ spec:
 		{"-", []string{"stdin"}, nil},
 		{p.web + "/web.yaml", []string{"web"}, resolve.SHA256([]byte(cm("web")))},
 		{"oci://" + p.registry + "/team/app:v1", []string{"oci-a", "oci-b"}, nil},
-		{"git+http://" + p.repo + "/repo.git//deploy?ref=v1", []string{"git"}, commit},
+		{"git+http://" + p.repo + "/repo.git//deploy?ref=v1", []string{"git", "git-below"}, commit},
 		{"git+http://" + p.repo + "/repo.git//deploy/a.yaml?ref=" + p.commit, []string{"git"}, commit},
-		{"git+http://" + p.repo + "/repo.git//deploy", []string{"git-later"}, nil},
-		{"git+file://" + p.dir + "/repo.git//deploy?ref=v1", []string{"git"}, commit},
-		{"git+file://" + p.dir + "/repo.git", []string{"git-later"}, nil},
+		{"git+http://" + p.repo + "/repo.git//deploy", []string{"git-later", "git-below"}, nil},
+		{"git+file://" + p.dir + "/repo.git//deploy?ref=v1", []string{"git", "git-below"}, commit},
+		{"git+file://" + p.dir + "/repo.git", []string{"git-later", "git-below"}, nil},
 		{"request.yaml", []string{"git"}, commit},
 		{"both.yaml", []string{"beside", "git"}, nil},
 	} {
