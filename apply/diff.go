@@ -36,6 +36,9 @@ type TryOptions struct {
 // nothing are left out, and become Unchanged in the plan. Objects of a kind or in a namespace that only comes with the source
 // cannot be tried; their difference says so.
 func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference, error) {
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
 	var todo []*Item
 	for i := range p.Items {
 		if it := &p.Items[i]; it.Action != Unchanged {

@@ -97,7 +97,9 @@ var errEnough = errors.New("enough")
 
 // read reads the objects of each place by their names and calls take with each that exists, not concurrently for one place.
 // It costs a list for a place with several names. Where most of what is there is nobody's concern, the rest is read one by one.
-func (c *client) read(ctx context.Context, wanted map[place][]string, take func(p place, name string, obj map[string]any) error) error {
+//
+// What may not be read goes to forbidden, with the error; where forbidden is nil it is an error of read.
+func (c *client) read(ctx context.Context, wanted map[place][]string, take func(p place, name string, obj map[string]any) error, forbidden func(p place, name string, err error)) error {
 	places := make([]place, 0, len(wanted))
 	for p := range wanted {
 		places = append(places, p)
@@ -126,11 +128,15 @@ func (c *client) read(ctx context.Context, wanted map[place][]string, take func(
 		var mu sync.Mutex
 		return each(ctx, len(names), cap(c.slots), func(ctx context.Context, i int) error {
 			obj, err := c.get(ctx, p.path()+"/"+names[i])
+			mu.Lock()
+			defer mu.Unlock()
+			if apierrors.IsForbidden(err) && forbidden != nil {
+				forbidden(p, names[i], err)
+				return nil
+			}
 			if err != nil || obj == nil {
 				return explainRead(p, err)
 			}
-			mu.Lock()
-			defer mu.Unlock()
 			return take(p, names[i], obj)
 		})
 	})

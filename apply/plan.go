@@ -109,6 +109,7 @@ type Item struct {
 	mapping mapping
 	live    *live
 	owned   string // digest of our entry once applied
+	unread  error  // why nothing is known of it in the cluster
 }
 
 // Removal is an object of the inventory that is no longer in the source.
@@ -119,7 +120,8 @@ type Removal struct {
 	// Reason says why it is kept or forgotten.
 	Reason string
 
-	live *live
+	live   *live
+	unread error
 }
 
 // Plan is what an apply will do. It is made by [Applier.Plan].
@@ -150,6 +152,19 @@ func (p *Plan) Count(a Action) int {
 	return n
 }
 
+// Err tells of objects that this user may not read; nothing can be said of them, and the plan cannot be applied. The preflight
+// PermissionValidation tells of them too.
+func (p *Plan) Err() error {
+	var errs []error
+	for i := range p.Items {
+		errs = append(errs, p.Items[i].unread)
+	}
+	for i := range p.Removals {
+		errs = append(errs, p.Removals[i].unread)
+	}
+	return errors.Join(errs...)
+}
+
 // Orphans says how many objects of the app are no longer in the source and stay, because nobody asked to prune.
 func (p *Plan) Orphans() int {
 	if p.request.Prune {
@@ -158,7 +173,8 @@ func (p *Plan) Orphans() int {
 	return len(p.Removals)
 }
 
-// Plan compares the request with the cluster. It only reads. Errors in objects are of type [*Error], joined.
+// Plan compares the request with the cluster. It only reads. Errors in objects are of type [*Error], joined. What this user may not
+// read, [Plan.Err] tells.
 func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 	if r.Prune && r.App == "" {
 		return nil, errors.New("pruning needs the name of an app, whose inventory says what was applied before")
@@ -321,7 +337,7 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 			wanted[at] = append(wanted[at], r.Name)
 		}
 	}
-	return a.client.read(ctx, wanted, func(at place, name string, obj map[string]any) error {
+	take := func(at place, name string, obj map[string]any) error {
 		if it := items[at][name]; it != nil {
 			return a.compare(p, it, obj)
 		}
@@ -335,6 +351,13 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 			r.Action, r.Reason = Forget, "it is marked as "+ownerWords(l.owner)
 		}
 		return nil
+	}
+	return a.client.read(ctx, wanted, take, func(at place, name string, err error) {
+		if it := items[at][name]; it != nil {
+			it.unread = it.fail(err)
+			return
+		}
+		gone[at][name].unread = &Error{ID: gone[at][name].ID, Err: err}
 	})
 }
 

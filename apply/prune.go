@@ -114,7 +114,7 @@ func (a *Applier) awaitGone(ctx context.Context, group []Removal) error {
 			still[at][name] = l.uid
 			example = at.path() + "/" + name
 			return nil
-		})
+		}, nil)
 		if err == nil {
 			left = still
 		}
@@ -173,6 +173,11 @@ func (a *Applier) PlanDeletion(ctx context.Context, namespace, app string, allow
 // Delete does what the deletion says. CRDs that have stored objects stay, unless deleting them is allowed; then the inventory
 // stays as well, with what was kept. It can be interrupted and done again.
 func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
+	for i := range d.Removals {
+		if err := d.Removals[i].unread; err != nil {
+			return err
+		}
+	}
 	v := *d.inventory
 	v.State, v.Started, v.Finished = Deleting, stamp(a.opts.Now()), nil
 	if err := a.client.saveInventory(ctx, &v); err != nil {
@@ -223,7 +228,7 @@ func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) 
 		i := by[at][name]
 		out[i].Status, out[i].Message = string(h.status), h.message
 		return nil
-	})
+	}, nil)
 	return out, err
 }
 

@@ -18,6 +18,9 @@ import (
 // others own; they are looked for before anything is changed. When ctx ends, or the process dies, what was done stays; the
 // inventory says so, and the next Plan and Apply of the same request go on. Errors of objects are of type [*Error], joined.
 func (a *Applier) Apply(ctx context.Context, p *Plan) error {
+	if err := p.Err(); err != nil {
+		return err
+	}
 	if err := a.conflicts(ctx, p); err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func (a *Applier) refresh(ctx context.Context, items []*Item) error {
 	return a.client.read(ctx, wanted, func(at place, name string, obj map[string]any) error {
 		by[at][name].live.health = healthOf(obj)
 		return nil
-	})
+	}, nil)
 }
 
 // gone waits until an object does not exist any more, or another one has its name.

@@ -274,6 +274,9 @@ func (d *deliverer) deliver(ctx context.Context, cfg *config.Config) error {
 		fmt.Fprintln(d.err, "sluice: blocked by the preflights; nothing was changed")
 		return errBlocked
 	}
+	if err := d.plan.Err(); err != nil {
+		return err
+	}
 	d.showRemovals()
 	switch f.dryRun {
 	case dryRunClient:

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -376,7 +377,6 @@ func TestE2EPermissionsAreAskedForBeforeTheFirstWrite(t *testing.T) {
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "deployer"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "update", "patch"}},
 		{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"roles"}, Verbs: []string{"get", "list", "create", "patch"}},
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list"}},
 	}}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "deployer"}, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "deployer"},
@@ -403,10 +403,14 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [delete]}]
 	if code != ExitFindings {
 		t.Fatalf("exit code %d\n%s%s", code, out, errs)
 	}
-	for _, want := range []string{"may not create secrets in namespace " + w.namespace, "may not patch secrets s", "may not apply Role.rbac.authorization.k8s.io " + w.namespace + "/more"} {
+	for _, want := range []string{"may not create secrets in namespace " + w.namespace, "may not patch secrets s", "may not get secrets s", "may not apply Role.rbac.authorization.k8s.io " + w.namespace + "/more"} {
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
 			t.Errorf("the report does not say %q:\n%s", want, out)
 		}
+	}
+	// Without the preflight what may not be read is an error, before anything is written.
+	if code, out, errs := sluice(t, "apply", "--kubeconfig", kubeconfig, "-n", w.namespace, "--app", "x", "-f", f); code != ExitFailed || !strings.Contains(errs, "Secret "+w.namespace+"/s") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 	if strings.Contains(out, "may not create configmaps") {
 		t.Errorf("the report says too much:\n%s", out)
@@ -552,5 +556,30 @@ func TestE2EWhatIsBeingDeletedIsWaitedFor(t *testing.T) {
 	w.apply(ExitOK, "-f", f)
 	if cm, err := maps.Get(ctx, "a", metav1.GetOptions{}); err != nil || cm.UID == old.UID || cm.Annotations["sluice.dev/app"] != "" {
 		t.Errorf("%v, %v", cm, err)
+	}
+}
+
+func TestE2ETwoAppliesOfOneAppAtOnce(t *testing.T) {
+	w := newWorld(t)
+	var text [2]string
+	for i := range 40 {
+		text[0] += configMap(fmt.Sprintf("both-%d", i), "from", "one")
+		text[1] += configMap(fmt.Sprintf("both-%d", i), "from", "two") + configMap(fmt.Sprintf("second-%d", i))
+	}
+	files := []string{w.file("one.yaml", text[0]), w.file("two.yaml", text[1])}
+	var wg sync.WaitGroup
+	for _, f := range files {
+		wg.Go(func() {
+			code, out, errs := sluice(t, "apply", "--kubeconfig", w.Kubeconfig, "-n", w.namespace, "--app", "x", "-f", f)
+			if code != ExitOK && (code != ExitFailed || !strings.Contains(errs, "run this one again")) {
+				t.Errorf("exit code %d\n%s%s", code, out, errs)
+			}
+		})
+	}
+	wg.Wait()
+	w.apply(ExitOK, "--app", "x", "-f", files[0], "--prune")
+	objects, state := w.inventory("x")
+	if len(objects) != 40 || state != "applied" || len(w.versions()) != 41 {
+		t.Errorf("%s: %d objects of %d", state, len(objects), len(w.versions()))
 	}
 }
