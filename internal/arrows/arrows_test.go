@@ -93,9 +93,17 @@ var table = []row{
 		may: []string{"schema/upstream"},
 	},
 	{
+		pkg: "internal/crdcheck", why: "what a new CRD does to a cluster, for whoever is about to change one",
+		may: []string{"compat", "internal/cluster", "report"},
+	},
+	{
+		pkg: "apply", why: "brings objects into a cluster; where they come from and how it is told is not its business",
+		may: []string{"compat", "internal/cluster", "internal/crdcheck", "internal/limit", "report"},
+	},
+	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
-			"api/resolution", "api/resolution/v1beta1", "client", "compat", "config", "internal/cluster", "internal/config", "internal/controller/resolution", "internal/input", "report",
+			"api/resolution", "api/resolution/v1beta1", "apply", "client", "compat", "config", "internal/cluster", "internal/config", "internal/crdcheck", "internal/controller/resolution", "internal/input", "report",
 			"internal/resolvers", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},

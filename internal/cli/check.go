@@ -6,20 +6,17 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	kubeversion "k8s.io/component-base/version"
 
-	"sluice.dev/compat"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/config"
+	"sluice.dev/internal/crdcheck"
 	"sluice.dev/internal/input"
 	"sluice.dev/report"
 )
@@ -137,7 +134,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	if !slices.Contains(formatNames(), c.flags.output) {
 		return report.Print(c.out, c.flags.output, &report.Report{}, report.Options{})
 	}
-	color, err := c.wantsColor()
+	color, err := c.wantsColor(c.flags.color)
 	if err != nil {
 		return err
 	}
@@ -181,16 +178,17 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-func (c *checker) wantsColor() (bool, error) {
-	switch c.flags.color {
+// wantsColor reads --color.
+func (e *env) wantsColor(flag string) (bool, error) {
+	switch flag {
 	case "auto":
-		return c.outTTY && c.getenv("NO_COLOR") == "" && c.getenv("TERM") != "dumb", nil
+		return e.outTTY && e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb", nil
 	case "always":
 		return true, nil
 	case "never":
 		return false, nil
 	}
-	return false, fmt.Errorf("--color %q: it is auto, always or never", c.flags.color)
+	return false, fmt.Errorf("--color %q: it is auto, always or never", flag)
 }
 
 func (c *checker) configure() (*config.Config, error) {
@@ -380,30 +378,13 @@ func (c *checker) skipped() map[string]int {
 
 // compare checks the pairs on all processors.
 func (c *checker) compare(ctx context.Context, pairs []pair) ([]report.CRD, error) {
-	out := make([]report.CRD, len(pairs))
-	errs := make([]error, len(pairs))
+	list := make([]crdcheck.Pair, len(pairs))
+	for i, p := range pairs {
+		list[i] = crdcheck.Pair{Old: p.old, New: p.next}
+	}
 	bar := c.progress("checking CRDs", int64(len(pairs)))
 	defer bar.done()
-	var next, finished atomic.Int64
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(pairs)) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(pairs) || ctx.Err() != nil {
-					return
-				}
-				p := pairs[i]
-				out[i], errs[i] = compat.Check(ctx, p.old, p.next, compat.Options{KubeVersion: c.kube})
-				bar.set(finished.Add(1))
-			}
-		})
-	}
-	wg.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return out, errors.Join(errs...)
+	return crdcheck.Compare(ctx, list, c.kube, bar.set)
 }
 
 // locate fills in where findings stand in the files.
@@ -429,16 +410,8 @@ func (c *checker) locate(r *report.Report) {
 	}
 }
 
-func ruleIDs() []string {
-	var out []string
-	for _, r := range allRules() {
-		out = append(out, r.ID)
-	}
-	return out
-}
-
 func ruleDoc(id string) (report.RuleDoc, bool) {
-	r, ok := lookup(id)
+	r, ok := crdcheck.Lookup(id)
 	if !ok {
 		return report.RuleDoc{}, false
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sluice.dev/compat"
+	"sluice.dev/internal/crdcheck"
 	"sluice.dev/report"
 )
 
@@ -41,7 +42,7 @@ func newRules(e *env) *cobra.Command {
 			case "":
 				return printRules(e)
 			case "name":
-				for _, r := range allRules() {
+				for _, r := range crdcheck.Rules() {
 					if _, err := fmt.Fprintln(e.out, r.ID); err != nil {
 						return err
 					}
@@ -49,7 +50,7 @@ func newRules(e *env) *cobra.Command {
 				return nil
 			case "json":
 				l := ruleList{APIVersion: report.APIVersion, Kind: "RuleList"}
-				for _, r := range allRules() {
+				for _, r := range crdcheck.Rules() {
 					d, _ := r.Level.Default()
 					l.Rules = append(l.Rules, ruleJSON{r.ID, r.Title, r.Level, d, r.Varies, r.Why, r.Help})
 				}
@@ -68,7 +69,7 @@ func newRules(e *env) *cobra.Command {
 func printRules(e *env) error {
 	w := tabwriter.NewWriter(e.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "RULE\tLEVEL\tDEFAULT\tREPORTS")
-	for _, r := range allRules() {
+	for _, r := range crdcheck.Rules() {
 		level, def := string(r.Level), "note"
 		if s, ok := r.Level.Default(); ok {
 			def = string(s)
@@ -97,7 +98,7 @@ func newExplain(e *env) *cobra.Command {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
 			var out []string
-			for _, r := range allRules() {
+			for _, r := range crdcheck.Rules() {
 				out = append(out, r.ID+"\t"+r.Title)
 			}
 			return out, cobra.ShellCompDirectiveNoFileComp
@@ -109,7 +110,7 @@ func newExplain(e *env) *cobra.Command {
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			r, ok := lookup(args[0])
+			r, ok := crdcheck.Lookup(args[0])
 			if !ok {
 				return fmt.Errorf("there is no rule %q; sluice rules lists them", args[0])
 			}

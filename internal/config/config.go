@@ -64,6 +64,9 @@ type Options struct {
 	Mode, FailMode string
 	// Rules are the IDs of the rules that exist.
 	Rules []string
+	// Preflights come from the command line and win over what the files name; nil means not given, an empty list that none
+	// runs.
+	Preflights []string
 }
 
 // maxFile is the size that a configuration file may have.
@@ -111,6 +114,14 @@ func Load(o Options) (*Config, []string, error) {
 	}
 	if o.FailMode != "" && p.oneOf(report.Position{}, "--fail-mode", o.FailMode, failModes) {
 		p.config.failMode = value{text: o.FailMode}
+	}
+	if o.Preflights != nil {
+		p.config.enabled, p.config.hasRules = map[string]value{}, true
+		for _, name := range o.Preflights {
+			if p.runs(report.Position{}, "--preflight", name) {
+				p.config.enabled[name] = value{text: name}
+			}
+		}
 	}
 	return p.result()
 }
@@ -175,11 +186,11 @@ func (c *Config) FailMode() string {
 // KubeVersion returns the configured Kubernetes version, for example 1.29 or v1.29.3; empty if there is none.
 func (c *Config) KubeVersion() string { return c.kubeVersion.text }
 
-// Enabled tells whether the preflight of that name runs: all do where no file has preflightRules, else those that are
-// named.
+// Enabled tells whether the preflight of that name runs: where anybody names preflights, those that are named, and
+// CRDUpgradeSafety alone where nobody does.
 func (c *Config) Enabled(name string) bool {
 	if !c.hasRules {
-		return true
+		return preflights[name].standard
 	}
 	_, ok := c.enabled[name]
 	return ok

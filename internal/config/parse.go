@@ -23,12 +23,16 @@ const (
 	kindConfig  = "Config"
 )
 
-// crdRule is the preflight that this build runs.
+// crdRule is the preflight whose config has sluice's own keys.
 const crdRule = "CRDUpgradeSafety"
 
 var (
-	// preflights are the names of preflight rules, and whether this build runs each.
-	preflights = map[string]bool{crdRule: true, "PermissionValidation": false, "FeatureGates": false}
+	// preflights are the names of preflight rules.
+	preflights = map[string]preflight{
+		crdRule:                {runs: true, standard: true},
+		"PermissionValidation": {runs: true},
+		"FeatureGates":         {},
+	}
 	// kappKeys are the keys of kapp's file that mean nothing to a check (carvel-dev/kapp pkg/kapp/config/config.go).
 	kappKeys = []string{
 		"minimumRequiredVersion", "rebaseRules", "waitRules", "ownershipLabelRules", "labelScopingRules", "templateRules",
@@ -38,6 +42,23 @@ var (
 	// headKeys begin every document.
 	headKeys = []string{"apiVersion", "kind", "metadata"}
 )
+
+// preflight is what is known of a preflight rule.
+type preflight struct {
+	// runs: this build runs it. standard: it runs where nobody names any.
+	runs, standard bool
+}
+
+// Preflights gives the names of the preflight rules that this build runs, sorted.
+func Preflights() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(preflights)) {
+		if preflights[name].runs {
+			out = append(out, name)
+		}
+	}
+	return out
+}
 
 // parser collects settings and all that is wrong with them.
 type parser struct {
@@ -252,7 +273,6 @@ func (p *parser) kapp(fields []field) {
 func (p *parser) preflightRules(list field) {
 	items := p.items(list, "rules, each with a name")
 	p.config.hasRules = true
-	names := slices.Sorted(maps.Keys(preflights))
 	here := map[string]int{}
 	for _, item := range items {
 		fields, ok := p.fields(item, "a preflight rule")
@@ -271,15 +291,11 @@ func (p *parser) preflightRules(list field) {
 			}
 		}
 		if name == nil {
-			p.fail(item, "a preflight rule without a name; the names are %s", strings.Join(names, ", "))
+			p.fail(item, "a preflight rule without a name; the names are %s", strings.Join(slices.Sorted(maps.Keys(preflights)), ", "))
 			continue
 		}
 		id, ok := p.text(*name)
-		if !ok || !p.oneOf(p.at(name.value), "preflight rule", id, names) {
-			continue
-		}
-		if !preflights[id] {
-			p.fail(name.value, "the preflight rule %s is known, but this build does not run it yet; it runs %s", id, crdRule)
+		if !ok || !p.runs(p.at(name.value), "preflight rule", id) {
 			continue
 		}
 		if line, twice := here[id]; twice {
@@ -289,9 +305,25 @@ func (p *parser) preflightRules(list field) {
 		here[id] = name.value.Line
 		p.config.enabled[id] = value{id, p.at(name.value)}
 		if config != nil && config.value.Tag != "!!null" {
-			if keys, ok := p.fields(config.value, "config of "+id); ok {
+			keys, ok := p.fields(config.value, "config of "+id)
+			switch {
+			case ok && id == crdRule:
 				p.own(keys)
+			case ok && len(keys) > 0:
+				p.fail(keys[0].key, "unknown key %q; the rule %s has nothing to configure", keys[0].name, id)
 			}
 		}
 	}
+}
+
+// runs tells whether this build runs the preflight rule of that name; otherwise it says so. what is what names it.
+func (p *parser) runs(pos report.Position, what, id string) bool {
+	if !p.oneOf(pos, what, id, slices.Sorted(maps.Keys(preflights))) {
+		return false
+	}
+	if !preflights[id].runs {
+		p.failAt(pos, "the preflight rule %s is known, but this build does not run it yet; it runs %s", id, strings.Join(Preflights(), ", "))
+		return false
+	}
+	return true
 }

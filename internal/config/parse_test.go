@@ -133,7 +133,7 @@ func TestParseRefuses(t *testing.T) {
 			{7, []string{`"pattern-change"`, `"pattern-changed"?`, "sluice rules"}},
 			{8, []string{`"yes"`, "fail, warn, off"}},
 		}},
-		{"preflight rules", kappHead + "preflightRules:\n- name: CRDUpgradeSafty\n- name: PermissionValidation\n- name: FeatureGates\n- config: {}\n- x\n- name: CRDUpgradeSafety\n  conf: {}\n- name: CRDUpgradeSafety\n- name: []\n", []mistake{
+		{"preflight rules", kappHead + "preflightRules:\n- name: CRDUpgradeSafty\n- name: FeatureGates\n- name: FeatureGates\n- config: {}\n- x\n- name: CRDUpgradeSafety\n  conf: {}\n- name: CRDUpgradeSafety\n- name: []\n", []mistake{
 			{4, []string{`"CRDUpgradeSafty"`, `"CRDUpgradeSafety"?`, "FeatureGates, PermissionValidation"}},
 			{5, []string{"PermissionValidation", "does not run it yet"}},
 			{6, []string{"FeatureGates", "does not run it yet"}},
@@ -145,6 +145,7 @@ func TestParseRefuses(t *testing.T) {
 		}},
 		{"preflight rules that are none", kappHead + "preflightRules: CRDUpgradeSafety\n", []mistake{{3, []string{"list"}}}},
 		{"a configuration that is none", kappHead + "preflightRules:\n- name: CRDUpgradeSafety\n  config: warn\n", []mistake{{5, []string{"config of CRDUpgradeSafety", "object"}}}},
+		{"a rule without configuration", kappHead + "preflightRules:\n- name: PermissionValidation\n  config:\n    mode: warn\n", []mistake{{6, []string{`"mode"`, "nothing to configure"}}}},
 		{"keys under config", kappHead + "preflightRules:\n- name: CRDUpgradeSafety\n  config:\n    mod: warn\n    kind: x\n", []mistake{{6, []string{`"mode"?`}}, {7, []string{`"kind"`}}}},
 		{"suppressions", ownHead + "suppressions:\n- reason: x\n- rule: property-removed\n- rule: property-remove\n  reason: x\n- rule: 'x*'\n  reason: x\n- crd: a\n  reason: x\n  expires: 31.1.2027\n" +
 			"- crd: a\n  reason: ' '\n- crd: a\n  reasn: x\n- x\n- crd: [a]\n  reason: x\n- crd: a\n  reason: x\n  expires: 2027-02-30\n", []mistake{
@@ -250,6 +251,30 @@ func TestLoad(t *testing.T) {
 		got, _, err := Load(Options{Files: []string{a, b}, Mode: "error", FailMode: "closed"})
 		if err != nil || got.Mode() != ModeError || got.FailMode() != FailClosed {
 			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+	t.Run("preflights on the command line win over files", func(t *testing.T) {
+		for _, c := range []struct {
+			names      []string
+			crd, right bool
+		}{
+			{nil, true, false},
+			{[]string{}, false, false},
+			{[]string{"PermissionValidation"}, false, true},
+			{[]string{"PermissionValidation", "CRDUpgradeSafety"}, true, true},
+		} {
+			got, _, err := Load(Options{Files: []string{b}, Preflights: c.names})
+			if err != nil || got.Enabled("CRDUpgradeSafety") != c.crd || got.Enabled("PermissionValidation") != c.right {
+				t.Errorf("%v: %v", c.names, err)
+			}
+		}
+		_, _, err := Load(Options{Preflights: []string{"CRDUpgradeSafty", "FeatureGates"}})
+		expect(t, err, "", []mistake{{0, []string{"--preflight", `"CRDUpgradeSafety"?`}}, {0, []string{"FeatureGates", "does not run it yet"}}})
+	})
+	t.Run("the standard preflights", func(t *testing.T) {
+		got, _, err := Load(Options{})
+		if err != nil || !got.Enabled("CRDUpgradeSafety") || got.Enabled("PermissionValidation") || got.Enabled("FeatureGates") {
+			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("files that contradict each other", func(t *testing.T) {

@@ -15,7 +15,17 @@ import (
 // Decode decodes the documents in data, which came from file, into a set that has the file's name as its own. Its errors
 // are of type [*Error], or the context's. The set is returned with [ErrNoCRD] as well.
 func Decode(ctx context.Context, file string, data []byte) (*Set, error) {
+	return decode(ctx, newLoader(file), file, data)
+}
+
+// DecodeObjects is [Decode] for objects of all kinds, which it leaves in Set.Objects beside the definitions.
+func DecodeObjects(ctx context.Context, file string, data []byte) (*Set, error) {
 	l := newLoader(file)
+	l.objects = true
+	return decode(ctx, l, file, data)
+}
+
+func decode(ctx context.Context, l *loader, file string, data []byte) (*Set, error) {
 	if err := l.file(ctx, file, data); err != nil {
 		return nil, err
 	}
@@ -27,6 +37,8 @@ type loader struct {
 	set *Set
 	// byName has the index of each definition in set.Documents.
 	byName map[string]int
+	// objects tells that all objects are wanted.
+	objects bool
 }
 
 func newLoader(name string) *loader {
@@ -35,7 +47,7 @@ func newLoader(name string) *loader {
 
 // finish gives the set, and an error if it is empty.
 func (l *loader) finish() (*Set, error) {
-	if len(l.set.Documents) > 0 {
+	if len(l.set.Documents) > 0 || l.objects {
 		return l.set, nil
 	}
 	if l.set.Files == 0 {
@@ -173,6 +185,9 @@ func (l *loader) object(d *document, n int32, kind string, depth int) error {
 	if k := d.t.nodes[n].kind; k == kindNull {
 		return nil
 	} else if k != kindMap {
+		if l.objects {
+			return &Error{Position: d.place(n), Msg: "is " + k.words() + "; a Kubernetes object is wanted"}
+		}
 		l.set.Skipped[NoObject]++
 		return nil
 	}
@@ -181,16 +196,33 @@ func (l *loader) object(d *document, n int32, kind string, depth int) error {
 	}
 	items := d.t.child(n, "items")
 	switch {
+	case kind == "" && l.objects:
+		return &Error{Position: d.place(n), Msg: "an object without a kind"}
 	case kind == "":
 		l.set.Skipped[NoKind]++
 	case kind == crdKind:
-		return l.definition(d, n)
+		if err := l.definition(d, n); err != nil {
+			return err
+		}
+		l.keep(d, n)
 	case strings.HasSuffix(kind, "List") && items != none && d.t.nodes[items].kind == kindList:
 		return l.list(d, items, strings.TrimSuffix(kind, "List"), depth)
+	case l.objects:
+		l.keep(d, n)
 	default:
 		l.set.Skipped[kind]++
 	}
 	return nil
+}
+
+// keep adds an object to those of all kinds, if they are wanted.
+func (l *loader) keep(d *document, n int32) {
+	if !l.objects {
+		return
+	}
+	r := renderer{t: d.t}
+	r.value(n)
+	l.set.Objects = append(l.set.Objects, Object{File: d.file, Line: d.place(n).Line, JSON: r.out})
 }
 
 func (l *loader) list(d *document, items int32, kind string, depth int) error {

@@ -98,6 +98,15 @@ func (g *gitRepo) tree(ctx context.Context, rev string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
+// commit gives the name of the commit of a revision; empty where the revision is a tree.
+func (g *gitRepo) commit(ctx context.Context, rev string) (string, error) {
+	out, err := g.run(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
+	if err != nil {
+		return "", ctx.Err()
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
 // gitEntry is one entry of a tree.
 type gitEntry struct {
 	mode, object string

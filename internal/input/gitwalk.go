@@ -36,6 +36,11 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 	if err != nil {
 		return err
 	}
+	if r.objects {
+		if r.set.Commit, err = g.commit(ctx, src.Rev); err != nil {
+			return err
+		}
+	}
 	paths := src.Paths
 	if len(paths) == 0 {
 		paths = []string{""}

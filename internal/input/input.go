@@ -99,6 +99,15 @@ type Document struct {
 	Positions *Positions
 }
 
+// Object is an object of any kind and where it stands.
+type Object struct {
+	// File and Line are those of [Document].
+	File string
+	Line int
+	// JSON is the object as compact JSON with sorted keys. It has a kind.
+	JSON []byte
+}
+
 // Warning is something that the API server would warn about, or that a reader should know.
 type Warning struct {
 	Position report.Position
@@ -118,6 +127,11 @@ type Set struct {
 	// Skipped counts the documents of other kinds, by kind. Objects without a kind are counted under [NoKind], documents
 	// that are no objects under [NoObject].
 	Skipped map[string]int
+	// Objects are all objects, definitions included, in the order of the files' paths and of the text; lists are taken
+	// apart. It is nil unless [Options.Objects] asks for them, and then nothing is skipped.
+	Objects []Object
+	// Commit is the commit of a git revision that was read with [Options.Objects]; empty for other sources.
+	Commit string
 	// Warnings are in the order of the documents.
 	Warnings []Warning
 	// Files is how many files were read.

@@ -13,6 +13,7 @@ import (
 // so that the caller can tell what was skipped.
 func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 	r := &reader{loader: newLoader(src.String()), opts: opts.withDefaults()}
+	r.objects = opts.Objects
 	var err error
 	switch src.Kind {
 	case Stdin:

@@ -108,6 +108,9 @@ type Options struct {
 	Stdin io.Reader
 	// MaxFileBytes and MaxTotalBytes bound one file and all files of the source; 0 is the default.
 	MaxFileBytes, MaxTotalBytes int64
+	// Objects asks for all objects, not only for definitions. What is no object, or has no kind, is then an error; that
+	// there is no definition is none.
+	Objects bool
 }
 
 func (o Options) withDefaults() Options {

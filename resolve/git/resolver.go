@@ -130,6 +130,7 @@ func params() []resolve.Param {
 		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: checkURL, Doc: "The repository: https://, http://, ssh:// or user@host:path."},
 		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: checkRevision, Doc: "A branch, a tag, or a commit by its full or shortened name."},
 		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: checkPath, Doc: "The file, or a directory of which all YAML and JSON files are taken."},
+		{Name: "recursive", Default: "false", Allowed: []string{"true", "false"}, Doc: "Of a directory, whether the files in the directories below it are taken as well; those whose names begin with a dot are not. Not for repo."},
 		{Name: "gitToken", MaxLength: 253, Check: checkName, Doc: "The Secret in the request's namespace with a token for the repository."},
 		{Name: "gitTokenKey", Default: "token", MaxLength: 253, Check: checkName, Doc: "The key in that Secret."},
 		{Name: "authSecret", MaxLength: 253, Check: checkName, Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey and known_hosts."},
@@ -286,9 +287,10 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 		c[netguard.KeyHTTPProxy], c[netguard.KeyHTTPSProxy], c[netguard.KeyNoProxy], c[netguard.KeyCAs])...)
 	connect := func() (remote, error) { return g.connect(s, repo, cred) }
 	path := r.Get("pathInRepo")
+	below := r.Get("recursive") == "true"
 
 	for attempt := 0; ; attempt++ {
-		data, c, err := g.read(ctx, key, connect, s, revision, path, f, allowed)
+		data, c, err := g.read(ctx, key, connect, s, revision, path, below, f, allowed)
 		if (errors.Is(err, errCorrupt) || errors.Is(err, errMissing)) && attempt == 0 && ctx.Err() == nil {
 			// Whatever is wrong with the mirror, a new one has not got it.
 			continue
@@ -301,7 +303,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 }
 
 // read reads from the mirror of that key.
-func (g *Resolver) read(ctx context.Context, key string, connect func() (remote, error), s settings, revision, path string, f fetched, allowed func(fetched) error) (data []byte, c commit, err error) {
+func (g *Resolver) read(ctx context.Context, key string, connect func() (remote, error), s settings, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, err error) {
 	m, err := g.store.acquire(key, connect)
 	if err != nil {
 		return nil, c, err
@@ -327,7 +329,7 @@ func (g *Resolver) read(ctx context.Context, key string, connect func() (remote,
 	if err := checkSignature(s.Config[keySigners], c, g.options.Clock.Now); err != nil {
 		return nil, c, err
 	}
-	w := &walker{mirror: m, commit: c, limits: limits}
+	w := &walker{mirror: m, commit: c, limits: limits, below: below}
 	data, err = w.read(ctx, path, func(path string) error {
 		f := f
 		f.path = path

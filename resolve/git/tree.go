@@ -60,6 +60,8 @@ type walker struct {
 	mirror *mirror
 	commit commit
 	limits Limits
+	// below takes the files in the directories below a directory as well.
+	below bool
 	// trees are those that were read, by object name.
 	trees map[string][]entry
 }
@@ -209,40 +211,80 @@ func (w *walker) read(ctx context.Context, p string, allowed func(path string) e
 		data, err := w.blob(ctx, f.id, w.limits.FileBytes)
 		return data, w.tooLarge(p, err)
 	}
-	entries, err := w.tree(ctx, f.id)
-	if err != nil {
+	c := &collector{walker: w, asked: p, allowed: allowed}
+	if err := c.collect(ctx, f, ""); err != nil {
 		return nil, err
 	}
-	var files []file
-	for _, e := range entries {
-		switch path.Ext(e.name) {
-		case ".yaml", ".yml", ".json":
-		default:
-			continue
-		}
-		if e.mode == modeTree || e.mode == modeSubmodule {
-			continue
-		}
-		found, err := w.find(ctx, path.Join(f.path, e.name))
-		if err != nil {
-			return nil, err
-		}
-		if found.mode == modeTree {
-			continue
-		}
-		if err := allowed(found.path); err != nil {
-			return nil, err
-		}
-		found.name = e.name
-		if files = append(files, found); len(files) > w.limits.DirectoryFiles {
-			return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d files", p, w.limits.DirectoryFiles)
-		}
-	}
+	files := c.files
 	if len(files) == 0 {
 		return nil, resolve.Errorf(resolve.ReasonNotFound, "pathInRepo: %q is a directory without .yaml, .yml or .json files", p)
 	}
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	return w.stream(ctx, p, files)
+}
+
+// collector gathers the files of a directory.
+type collector struct {
+	*walker
+
+	// asked is the path that was asked for.
+	asked   string
+	allowed func(path string) error
+	files   []file
+	// looked is how many entries were looked at.
+	looked int
+}
+
+// maxLooked bounds the entries of all directories below one.
+const maxLooked = 100_000
+
+// collect gathers the files of the directory f, whose path below the one that was asked for is prefix. Directories are entered,
+// links to directories are not.
+func (c *collector) collect(ctx context.Context, f file, prefix string) error {
+	if strings.Count(prefix, "/") > maxComponents {
+		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has directories nested deeper than %d", c.asked, maxComponents)
+	}
+	entries, err := c.tree(ctx, f.id)
+	if err != nil {
+		return err
+	}
+	if c.looked += len(entries); c.looked > maxLooked {
+		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d entries", c.asked, maxLooked)
+	}
+	for _, e := range entries {
+		at := path.Join(f.path, e.name)
+		if e.mode == modeTree {
+			if c.below && !strings.HasPrefix(e.name, ".") {
+				if err := c.collect(ctx, file{e, at}, prefix+e.name+"/"); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		switch path.Ext(e.name) {
+		case ".yaml", ".yml", ".json":
+		default:
+			continue
+		}
+		if e.mode == modeSubmodule || c.below && strings.HasPrefix(e.name, ".") {
+			continue
+		}
+		found, err := c.find(ctx, at)
+		if err != nil {
+			return err
+		}
+		if found.mode == modeTree {
+			continue
+		}
+		if err := c.allowed(found.path); err != nil {
+			return err
+		}
+		found.name = prefix + e.name
+		if c.files = append(c.files, found); len(c.files) > c.limits.DirectoryFiles {
+			return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d files", c.asked, c.limits.DirectoryFiles)
+		}
+	}
+	return nil
 }
 
 func (w *walker) stream(ctx context.Context, p string, files []file) ([]byte, error) {

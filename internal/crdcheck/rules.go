@@ -1,4 +1,8 @@
-package cli
+// Package crdcheck judges CRDs that are about to replace those of a cluster: the comparison of package compat, and the stored
+// objects that package cluster reads, in one result. Commands, preflights and webhooks share it.
+//
+// It decides nothing of its own but which rule a count of stored objects belongs to. Configuration is for the caller.
+package crdcheck
 
 import (
 	"slices"
@@ -7,14 +11,14 @@ import (
 	"sluice.dev/report"
 )
 
-// allRules are the rules about CRDs and those about what a cluster has stored.
-func allRules() []compat.Rule {
+// Rules are the rules about CRDs and those about what a cluster has stored.
+func Rules() []compat.Rule {
 	return append(compat.Rules(), objectRules()...)
 }
 
-// lookup finds a rule by its ID.
-func lookup(id string) (compat.Rule, bool) {
-	rules := allRules()
+// Lookup finds a rule by its ID.
+func Lookup(id string) (compat.Rule, bool) {
+	rules := Rules()
 	i := slices.IndexFunc(rules, func(r compat.Rule) bool { return r.ID == id })
 	if i < 0 {
 		return compat.Rule{}, false
@@ -57,6 +61,13 @@ of its status too, removes them for good.`,
 run here, or not at all.`,
 			Help: "Check the schemas of each version with sluice check OLD NEW, and try the webhook on a copy of the objects.",
 		},
+		{
+			ID:    RulePermission,
+			Title: "a permission is missing for what is to be applied",
+			Why: `The API server was asked, before the first write, whether this user may do all that the apply needs. Some of it they may
+not: the apply would have stopped half-way.`,
+			Help: "Have the permission granted that the finding names, or apply as somebody who has it.",
+		},
 	}
 }
 
@@ -66,4 +77,6 @@ const (
 	ruleObjectsRatcheted = "stored-objects-ratcheted"
 	ruleObjectsPruned    = "stored-objects-pruned"
 	ruleObjectsUnread    = "stored-objects-unread"
+	// RulePermission is what the preflight PermissionValidation finds.
+	RulePermission = "permission-missing"
 )

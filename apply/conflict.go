@@ -1,0 +1,67 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Conflict is a field that another manager owns and that would change.
+type Conflict struct {
+	ID ID `json:"object"`
+	// File and Line are where the object stands in the source.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	// Field is its path, such as .spec.replicas. Owner is the manager, as the server names it.
+	Field string `json:"field"`
+	Owner string `json:"owner"`
+}
+
+// ConflictError tells of all conflicts of an apply. Where it is returned nothing was changed, unless somebody took a field
+// while the apply ran.
+type ConflictError struct{ Conflicts []Conflict }
+
+// Error implements error: the first few conflicts.
+func (e *ConflictError) Error() string {
+	const most = 3
+	var parts []string
+	for _, c := range e.Conflicts[:min(len(e.Conflicts), most)] {
+		parts = append(parts, fmt.Sprintf("%s: %s is owned by %s", c.ID, c.Field, c.Owner))
+	}
+	more := ""
+	if n := len(e.Conflicts) - most; n > 0 {
+		more = fmt.Sprintf("; and %d more", n)
+	}
+	return fmt.Sprintf("%d fields are owned by others: %s%s; --force-conflicts takes them over", len(e.Conflicts), strings.Join(parts, "; "), more)
+}
+
+// ownerPattern finds the manager in the server's words: conflict with "kubectl" using apps/v1
+// (apimachinery/pkg/util/managedfields/internal/conflict.go).
+var ownerPattern = regexp.MustCompile(`\Aconflict with ("(?:[^"\\]|\\.)*")`)
+
+// conflictsOf gives the conflicts that the server's answer tells of; nil where it is about something else.
+func conflictsOf(it *Item, err error) []Conflict {
+	var status apierrors.APIStatus
+	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var out []Conflict
+	for _, c := range status.Status().Details.Causes {
+		if c.Type != metav1.CauseTypeFieldManagerConflict {
+			continue
+		}
+		owner := c.Message
+		if m := ownerPattern.FindStringSubmatch(c.Message); m != nil {
+			if name, err := strconv.Unquote(m[1]); err == nil {
+				owner = name + strings.TrimPrefix(c.Message, m[0])
+			}
+		}
+		out = append(out, Conflict{ID: it.ID, File: it.File, Line: it.Line, Field: c.Field, Owner: owner})
+	}
+	return out
+}

@@ -1,0 +1,314 @@
+package apply
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/internal/limit"
+)
+
+// Names in the cluster.
+const (
+	// AnnotationApp on an object says which app it belongs to, as NAMESPACE/NAME. What does not have it, the app neither
+	// prunes nor deletes.
+	AnnotationApp = "sluice.dev/app"
+	// LabelInventory marks the ConfigMaps that hold inventories; its value is app.
+	LabelInventory = "sluice.dev/inventory"
+
+	inventoryPrefix = "sluice-app-"
+	inventoryKey    = "inventory.json"
+	packedKey       = "inventory.json.gz"
+)
+
+// State says how far an app is.
+type State string
+
+// The states of an app.
+const (
+	// Applying: an apply has begun and not ended in order. The same command goes on.
+	Applying State = "applying"
+	// Applied: the last apply ended in order.
+	Applied State = "applied"
+	// Deleting: a deletion has begun.
+	Deleting State = "deleting"
+)
+
+// Source is where objects came from.
+type Source struct {
+	// Name is the source as it was given.
+	Name string `json:"name"`
+	// URI, Digest (by algorithm: sha1 for a commit, sha256 for content) and EntryPoint say what was resolved.
+	URI        string            `json:"uri,omitempty"`
+	Digest     map[string]string `json:"digest,omitempty"`
+	EntryPoint string            `json:"entryPoint,omitempty"`
+}
+
+// Entry is one object of an inventory.
+type Entry struct {
+	ID
+	Version string `json:"version"`
+	// Resource is the plural name.
+	Resource string `json:"resource"`
+	// Manifest identifies what was applied, and Owned our entry in managedFields as it was then. Both are empty for what was
+	// not applied in order yet, and for Secrets, of which a digest could tell something.
+	Manifest string `json:"manifest,omitempty"`
+	Owned    string `json:"owned,omitempty"`
+}
+
+func (e *Entry) path() string {
+	return listPath(e.Group, e.Version, e.Resource, e.Namespace) + "/" + e.Name
+}
+
+// Inventory is what an app may have in the cluster.
+type Inventory struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// App and Namespace name the app.
+	App       string `json:"app"`
+	Namespace string `json:"namespace"`
+	State     State  `json:"state"`
+	// Sources are those of the last apply that ended in order; while one goes on, Next has its sources.
+	Sources []Source `json:"sources,omitempty"`
+	Next    []Source `json:"next,omitempty"`
+	// Started is when the last apply or deletion that had something to do began, Finished when it ended.
+	Started  *metav1.Time `json:"started,omitempty"`
+	Finished *metav1.Time `json:"finished,omitempty"`
+	// Objects are sorted by ID.
+	Objects []Entry `json:"objects"`
+
+	// resourceVersion is that of the ConfigMap; empty where there is none yet.
+	resourceVersion string
+}
+
+const (
+	inventoryVersion = "sluice.dev/v1alpha1"
+	inventoryKind    = "Inventory"
+	// maxPlain is up to which size an inventory is readable in the ConfigMap; above it is packed.
+	maxPlain = 400 << 10
+	// maxInventory bounds an inventory in memory.
+	maxInventory = 64 << 20
+	// maxPacked is what a ConfigMap takes, less what else is in it.
+	maxPacked = 950 << 10
+)
+
+var appName = regexp.MustCompile(`\A[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?\z`)
+
+// CheckApp judges the name of an app: lower case letters, digits, dashes and dots, at most 200.
+func CheckApp(name string) error {
+	if !appName.MatchString(name) || strings.Contains(name, "..") {
+		return fmt.Errorf("%q is no name for an app: lower case letters, digits, - and . are allowed, 200 at most", name)
+	}
+	return nil
+}
+
+func inventoryPath(namespace, app string) string {
+	return listPath("", "v1", "configmaps", namespace) + "/" + inventoryPrefix + app
+}
+
+// entry finds an object; nil where it is not in the inventory. It may be called on nil.
+func (v *Inventory) entry(id ID) *Entry {
+	if v == nil {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(v.Objects, id, func(e Entry, id ID) int { return e.Compare(id) })
+	if !ok {
+		return nil
+	}
+	return &v.Objects[i]
+}
+
+// owner is the value of [AnnotationApp].
+func (v *Inventory) owner() string { return v.Namespace + "/" + v.App }
+
+// sortEntries sorts entries and drops those that stand twice: the first stays.
+func sortEntries(list []Entry) []Entry {
+	slices.SortStableFunc(list, func(a, b Entry) int { return a.Compare(b.ID) })
+	return slices.CompactFunc(list, func(a, b Entry) bool { return a.ID == b.ID })
+}
+
+// loadInventory reads the inventory of an app. Where there is none yet it is empty.
+func (c *client) loadInventory(ctx context.Context, namespace, app string) (*Inventory, error) {
+	b, err := c.do(ctx, request{verb: http.MethodGet, path: inventoryPath(namespace, app)})
+	if apierrors.IsNotFound(err) {
+		return &Inventory{APIVersion: inventoryVersion, Kind: inventoryKind, App: app, Namespace: namespace}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("inventory of app %s: %w", app, err)
+	}
+	var cm corev1.ConfigMap
+	if err := json.Unmarshal(b, &cm); err != nil {
+		return nil, fmt.Errorf("inventory of app %s: %w", app, err)
+	}
+	v, err := unpack(&cm)
+	if err != nil {
+		return nil, err
+	}
+	if v.App != app || v.Namespace != namespace {
+		return nil, fmt.Errorf("ConfigMap %s/%s holds the inventory of %s: it was copied or changed by hand", namespace, cm.Name, v.owner())
+	}
+	return v, nil
+}
+
+// errInventory says that a ConfigMap holds no inventory that can be read.
+var errInventory = errors.New("the inventory cannot be read")
+
+func unpack(cm *corev1.ConfigMap) (*Inventory, error) {
+	fail := func(err error) (*Inventory, error) {
+		return nil, fmt.Errorf("ConfigMap %s/%s: %w: %w", cm.Namespace, cm.Name, errInventory, err)
+	}
+	text := []byte(cm.Data[inventoryKey])
+	if packed := cm.BinaryData[packedKey]; len(packed) > 0 {
+		r, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			return fail(err)
+		}
+		if text, err = limit.ReadAll(r, maxInventory); err != nil {
+			return fail(err)
+		}
+	}
+	v := &Inventory{}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fail(err)
+	}
+	if v.APIVersion != inventoryVersion || v.Kind != inventoryKind {
+		return fail(fmt.Errorf("it is %q %q, and this program knows %s %s", v.APIVersion, v.Kind, inventoryVersion, inventoryKind))
+	}
+	for _, e := range v.Objects {
+		// These become parts of a path.
+		for _, s := range []string{e.Group, e.Version, e.Resource, e.Namespace, e.Name} {
+			if strings.ContainsAny(s, "/%?#") || s == "." || s == ".." {
+				return fail(fmt.Errorf("it has an object with the name %q", s))
+			}
+		}
+		if e.Version == "" || e.Resource == "" || e.Name == "" || e.Kind == "" {
+			return fail(errors.New("it has an object without a kind or a name"))
+		}
+	}
+	v.Objects = sortEntries(v.Objects)
+	v.resourceVersion = cm.ResourceVersion
+	return v, nil
+}
+
+// ErrConcurrent says that somebody else changed the inventory of the app meanwhile.
+var ErrConcurrent = errors.New("another apply or deletion of the app runs, or ran meanwhile; run this one again")
+
+// same tells whether text is the inventory.
+func (v *Inventory) same(text []byte) bool {
+	mine, err := json.Marshal(v)
+	return err == nil && bytes.Equal(mine, text)
+}
+
+// saveInventory writes the inventory, unless somebody else has written it since it was read.
+func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
+	cm := map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{
+			"name": inventoryPrefix + v.App, "namespace": v.Namespace, "labels": map[string]any{LabelInventory: "app"},
+		},
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if len(text) <= maxPlain {
+		cm["data"] = map[string]any{inventoryKey: string(text)}
+	} else {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, err := w.Write(text)
+		if err = errors.Join(err, w.Close()); err != nil {
+			return err
+		}
+		packed := base64.StdEncoding.EncodeToString(b.Bytes())
+		if len(packed) > maxPacked {
+			return fmt.Errorf("app %s has %d objects, more than an inventory holds: divide it into several apps", v.App, len(v.Objects))
+		}
+		cm["binaryData"] = map[string]any{packedKey: packed}
+	}
+	r := request{verb: http.MethodPost, path: listPath("", "v1", "configmaps", v.Namespace), query: url.Values{"fieldManager": {Manager}}}
+	if v.resourceVersion != "" {
+		r.verb, r.path = http.MethodPut, inventoryPath(v.Namespace, v.App)
+		cm["metadata"].(map[string]any)["resourceVersion"] = v.resourceVersion //nolint:errcheck,forcetypeassert // made above
+	}
+	if r.body, err = json.Marshal(cm); err != nil {
+		return err
+	}
+	b, err := c.do(ctx, r)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || v.resourceVersion != "" && apierrors.IsNotFound(err) {
+		// Perhaps it was this very request, of which the first answer was lost.
+		now, again := c.loadInventory(ctx, v.Namespace, v.App)
+		if again == nil && now.same(text) {
+			v.resourceVersion = now.resourceVersion
+			return nil
+		}
+		return fmt.Errorf("app %s: %w", v.App, ErrConcurrent)
+	}
+	if err != nil {
+		return fmt.Errorf("inventory of app %s: %w", v.App, err)
+	}
+	var saved struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(b, &saved); err != nil {
+		return fmt.Errorf("inventory of app %s: %w", v.App, err)
+	}
+	v.resourceVersion = saved.Metadata.ResourceVersion
+	return nil
+}
+
+// Apps lists the inventories in a namespace, or in all where it is empty, by namespace and name. An inventory that cannot be
+// read is an error, beside which the others are returned.
+func (a *Applier) Apps(ctx context.Context, namespace string) ([]*Inventory, error) {
+	var out []*Inventory
+	var errs []error
+	token := ""
+	for {
+		q := url.Values{"labelSelector": {LabelInventory + "=app"}, "limit": {"100"}}
+		if token != "" {
+			q.Set("continue", token)
+		}
+		b, err := a.client.do(ctx, request{verb: http.MethodGet, path: listPath("", "v1", "configmaps", namespace), query: q})
+		if err != nil {
+			return nil, fmt.Errorf("inventories: %w", err)
+		}
+		var list corev1.ConfigMapList
+		if err := json.Unmarshal(b, &list); err != nil {
+			return nil, fmt.Errorf("inventories: %w", err)
+		}
+		for i := range list.Items {
+			v, err := unpack(&list.Items[i])
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			out = append(out, v)
+		}
+		if token = list.Continue; token == "" {
+			break
+		}
+	}
+	slices.SortFunc(out, func(a, b *Inventory) int { return strings.Compare(a.owner(), b.owner()) })
+	return out, errors.Join(errs...)
+}
+
+func stamp(t time.Time) *metav1.Time {
+	m := metav1.NewTime(t.UTC().Truncate(time.Second))
+	return &m
+}

@@ -1,0 +1,199 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ErrNoKind says that the cluster does not know a kind, and that the source does not define it.
+var ErrNoKind = errors.New("the cluster does not serve this kind")
+
+// mapping is how the objects of a kind are reached.
+type mapping struct {
+	resource   string
+	namespaced bool
+	// pending: the cluster does not serve it yet; a CRD of the source does.
+	pending bool
+}
+
+// path is that of the object.
+func (m mapping) path(o *Object) string {
+	return listPath(o.Group, o.Version, m.resource, o.Namespace) + "/" + o.Name
+}
+
+// mapper asks the server for the resources of kinds, a group and version at a time and each once.
+type mapper struct {
+	client *client
+
+	mu    sync.Mutex
+	known map[schema.GroupVersion]map[string]mapping
+}
+
+func newMapper(c *client) *mapper {
+	return &mapper{client: c, known: map[schema.GroupVersion]map[string]mapping{}}
+}
+
+// load asks for all of the versions, side by side.
+func (m *mapper) load(ctx context.Context, versions []schema.GroupVersion) error {
+	return each(ctx, len(versions), cap(m.client.slots), func(ctx context.Context, i int) error {
+		_, err := m.resources(ctx, versions[i])
+		return err
+	})
+}
+
+// forget makes the next question about a group go to the server.
+func (m *mapper) forget(group string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for gv := range m.known {
+		if gv.Group == group {
+			delete(m.known, gv)
+		}
+	}
+}
+
+// resources gives the kinds of a group and version; none where the server does not know it.
+func (m *mapper) resources(ctx context.Context, gv schema.GroupVersion) (map[string]mapping, error) {
+	m.mu.Lock()
+	found, ok := m.known[gv]
+	m.mu.Unlock()
+	if ok {
+		return found, nil
+	}
+	path := strings.TrimSuffix(listPath(gv.Group, gv.Version, "", ""), "/")
+	b, err := m.client.do(ctx, request{verb: http.MethodGet, path: path})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("what the cluster serves in %s: %w", gv, err)
+	}
+	found = map[string]mapping{}
+	if err == nil {
+		var list metav1.APIResourceList
+		if err := json.Unmarshal(b, &list); err != nil {
+			return nil, fmt.Errorf("what the cluster serves in %s: %w", gv, err)
+		}
+		for _, r := range list.APIResources {
+			if !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "get") {
+				found[r.Kind] = mapping{resource: r.Name, namespaced: r.Namespaced}
+			}
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known[gv] = found
+	return found, nil
+}
+
+// find gives the mapping of a kind. defined are the kinds that CRDs of the source define. The error wraps [ErrNoKind] where
+// nobody knows the kind.
+func (m *mapper) find(ctx context.Context, gvk schema.GroupVersionKind, defined map[schema.GroupVersionKind]mapping) (mapping, error) {
+	found, err := m.resources(ctx, gvk.GroupVersion())
+	if err != nil {
+		return mapping{}, err
+	}
+	if r, ok := found[gvk.Kind]; ok {
+		return r, nil
+	}
+	if r, ok := defined[gvk]; ok {
+		return r, nil
+	}
+	return mapping{}, fmt.Errorf("%w: %s of %s", ErrNoKind, gvk.Kind, gvk.GroupVersion())
+}
+
+// definedBy gives the kinds that the CRDs among the objects define, and the CRDs by their names.
+func definedBy(objects []Object) (map[schema.GroupVersionKind]mapping, map[string]*apiextensionsv1.CustomResourceDefinition, error) {
+	kinds := map[schema.GroupVersionKind]mapping{}
+	crds := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for i := range objects {
+		o := &objects[i]
+		if !o.isCRD() {
+			continue
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := json.Unmarshal(o.json, crd); err != nil {
+			return nil, nil, &Error{File: o.File, Line: o.Line, ID: o.ID, Err: err}
+		}
+		crds[o.Name] = crd
+		for _, v := range crd.Spec.Versions {
+			if v.Served {
+				gvk := schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}
+				kinds[gvk] = mapping{resource: crd.Spec.Names.Plural, namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, pending: true}
+			}
+		}
+	}
+	return kinds, crds, nil
+}
+
+// each calls f for 0..n-1, on so many goroutines at once, until one fails or ctx is done. It returns the error of the lowest
+// number that failed.
+func each(ctx context.Context, n, at int, f func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	errs := make([]error, n)
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(n, max(at, 1)) {
+		workers.Go(func() {
+			for i := range next {
+				if errs[i] = f(ctx, i); errs[i] != nil {
+					cancel(errs[i])
+				}
+			}
+		})
+	}
+feed:
+	for i := range n {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+			break feed
+		}
+	}
+	close(next)
+	workers.Wait()
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// versions gives the versions of a group that the server serves, the preferred one first; none for the core group, which has
+// one only.
+func (m *mapper) versions(ctx context.Context, group string) ([]string, error) {
+	if group == "" {
+		return nil, nil
+	}
+	b, err := m.client.do(ctx, request{verb: http.MethodGet, path: "/apis/" + group})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("versions of %s: %w", group, err)
+	}
+	var list metav1.APIGroup
+	if err := json.Unmarshal(b, &list); err != nil {
+		return nil, fmt.Errorf("versions of %s: %w", group, err)
+	}
+	out := []string{list.PreferredVersion.Version}
+	for _, v := range list.Versions {
+		if v.Version != list.PreferredVersion.Version {
+			out = append(out, v.Version)
+		}
+	}
+	return out, nil
+}

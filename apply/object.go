@@ -1,0 +1,255 @@
+package apply
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+)
+
+// ID identifies an object in a cluster. Two API versions of an object have the same ID.
+type ID struct {
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// String gives KIND[.GROUP] [NAMESPACE/]NAME.
+func (i ID) String() string {
+	kind, name := i.Kind, i.Name
+	if i.Group != "" {
+		kind += "." + i.Group
+	}
+	if i.Namespace != "" {
+		name = i.Namespace + "/" + name
+	}
+	return kind + " " + name
+}
+
+// Compare orders IDs by group, kind, namespace and name.
+func (i ID) Compare(o ID) int {
+	return cmp.Or(
+		cmp.Compare(i.Group, o.Group), cmp.Compare(i.Kind, o.Kind), cmp.Compare(i.Namespace, o.Namespace), cmp.Compare(i.Name, o.Name),
+	)
+}
+
+// Object is an object as it is to be.
+type Object struct {
+	ID
+	// Version is the API version without its group.
+	Version string
+	// File and Line are where it stands; Line counts from 1, 0 is unknown.
+	File string
+	Line int
+
+	// json is what is sent: the manifest without what only a server writes.
+	json []byte
+}
+
+// GVK gives group, version and kind.
+func (o *Object) GVK() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: o.Group, Version: o.Version, Kind: o.Kind}
+}
+
+// isCRD tells whether the object is a CustomResourceDefinition.
+func (i ID) isCRD() bool {
+	return i.Group == "apiextensions.k8s.io" && i.Kind == "CustomResourceDefinition"
+}
+
+// isSecret tells whether the object is a Secret, of which nothing is recorded or shown.
+func (i ID) isSecret() bool { return i.Group == "" && i.Kind == "Secret" }
+
+// Error is what is wrong with one object.
+type Error struct {
+	// File and Line are where the object stands in the source; File may be empty, Line 0.
+	File string
+	Line int
+	// ID may be the zero value where the object has none.
+	ID  ID
+	Err error
+}
+
+// Error implements error: FILE:LINE: OBJECT: what is wrong.
+func (e *Error) Error() string {
+	var b strings.Builder
+	switch {
+	case e.File != "" && e.Line > 0:
+		fmt.Fprintf(&b, "%s:%d: ", e.File, e.Line)
+	case e.File != "":
+		fmt.Fprintf(&b, "%s: ", e.File)
+	}
+	if e.ID != (ID{}) {
+		fmt.Fprintf(&b, "%s: ", e.ID)
+	}
+	return b.String() + e.Err.Error()
+}
+
+// Unwrap returns e.Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// serverFields are fields of metadata that only the server writes. managedFields would make it refuse an apply, uid and
+// resourceVersion would tie it to one object.
+var serverFields = []string{"managedFields", "resourceVersion", "uid", "generation", "selfLink", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}
+
+// NewObject reads a manifest: an object in JSON. What only a server writes is left out, so that what kubectl get printed can
+// be applied. The error is of type [*Error].
+func NewObject(file string, line int, manifest []byte) (Object, error) {
+	o := Object{File: file, Line: line}
+	fail := func(format string, args ...any) (Object, error) {
+		return o, &Error{File: file, Line: line, ID: o.ID, Err: fmt.Errorf(format, args...)}
+	}
+	content, err := decode(manifest)
+	if err != nil {
+		return fail("is no object in JSON: %w", err)
+	}
+	version, _ := content["apiVersion"].(string)
+	kind, _ := content["kind"].(string)
+	if version == "" || kind == "" {
+		return fail("an object without apiVersion or kind")
+	}
+	gv, err := schema.ParseGroupVersion(version)
+	if err != nil || gv.Version == "" {
+		return fail("apiVersion %q is not GROUP/VERSION", version)
+	}
+	o.Kind, o.Group, o.Version = kind, gv.Group, gv.Version
+	meta, ok := content["metadata"].(map[string]any)
+	if !ok {
+		return fail("has no metadata")
+	}
+	o.Name, _ = meta["name"].(string)
+	o.Namespace, _ = meta["namespace"].(string)
+	if o.Name == "" {
+		if prefix, _ := meta["generateName"].(string); prefix != "" {
+			return fail("has generateName: each apply would make another one; give it a name")
+		}
+		return fail("has no metadata.name")
+	}
+	if strings.ContainsAny(o.Name+o.Namespace, "/%") || o.Name == "." || o.Name == ".." {
+		return fail("its name is none that Kubernetes allows")
+	}
+	for _, f := range serverFields {
+		delete(meta, f)
+	}
+	delete(meta, "generateName")
+	if o.isCRD() || !strings.Contains(o.Group, ".") || strings.HasSuffix(o.Group, ".k8s.io") {
+		delete(content, "status")
+	}
+	if o.isSecret() {
+		if err := stringData(content); err != nil {
+			return fail("%w", err)
+		}
+	}
+	return o, o.set(content)
+}
+
+// stringData puts what is in stringData of a Secret into data, as the server does. What is written through stringData nobody
+// owns, so that it could neither be compared nor be taken away again.
+func stringData(content map[string]any) error {
+	plain, ok := content["stringData"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	data, _ := content["data"].(map[string]any)
+	if data == nil {
+		data = map[string]any{}
+	}
+	for k, v := range plain {
+		text, ok := v.(string)
+		if !ok {
+			return fmt.Errorf("stringData.%s is no text", k)
+		}
+		data[k] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	delete(content, "stringData")
+	content["data"] = data
+	return nil
+}
+
+// set takes over content.
+func (o *Object) set(content map[string]any) error {
+	b, err := json.Marshal(content)
+	if err != nil {
+		return &Error{File: o.File, Line: o.Line, ID: o.ID, Err: err}
+	}
+	o.json = b
+	return nil
+}
+
+// content decodes what is sent.
+func (o *Object) content() (map[string]any, error) { return decode(o.json) }
+
+// edit changes namespace and annotations of what is sent.
+func (o *Object) edit(namespace string, annotations map[string]string) error {
+	content, err := o.content()
+	if err != nil {
+		return err
+	}
+	meta, ok := content["metadata"].(map[string]any)
+	if !ok {
+		return errors.New("has no metadata")
+	}
+	if o.Namespace = namespace; namespace != "" {
+		meta["namespace"] = namespace
+	} else {
+		delete(meta, "namespace")
+	}
+	if len(annotations) > 0 {
+		have, _ := meta["annotations"].(map[string]any)
+		if have == nil {
+			have = map[string]any{}
+		}
+		for k, v := range annotations {
+			have[k] = v
+		}
+		meta["annotations"] = have
+	}
+	return o.set(content)
+}
+
+// digest identifies what is sent.
+func (o *Object) digest() string { return digest(o.json) }
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// decode reads an object in JSON as Kubernetes does: whole numbers are int64.
+func decode(b []byte) (map[string]any, error) {
+	var v map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(b, &v); err != nil {
+		return nil, err
+	}
+	if v == nil {
+		return nil, errors.New("null")
+	}
+	return v, nil
+}
+
+// Unique gives the objects without those that stand twice alike. The same object with different content is an error.
+func Unique(objects []Object) ([]Object, error) {
+	var out []Object
+	var errs []error
+	seen := map[ID]int{}
+	for _, o := range objects {
+		i, twice := seen[o.ID]
+		if !twice {
+			seen[o.ID] = len(out)
+			out = append(out, o)
+			continue
+		}
+		if first := &out[i]; first.Version != o.Version || !reflect.DeepEqual(first.json, o.json) {
+			errs = append(errs, &Error{File: o.File, Line: o.Line, ID: o.ID, Err: fmt.Errorf("stands with other content at %s:%d already", first.File, first.Line)})
+		}
+	}
+	return out, errors.Join(errs...)
+}

@@ -1,0 +1,249 @@
+package apply
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// managedEntry is what the server notes about a field manager (metav1.ManagedFieldsEntry).
+type managedEntry struct {
+	manager, operation, subresource, apiVersion, time string
+	fields                                            map[string]any
+}
+
+// managers reads the managedFields of an object.
+func managers(obj map[string]any) []managedEntry {
+	meta, _ := obj["metadata"].(map[string]any)
+	list, _ := meta["managedFields"].([]any)
+	var out []managedEntry
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		var e managedEntry
+		e.manager, _ = m["manager"].(string)
+		e.operation, _ = m["operation"].(string)
+		e.subresource, _ = m["subresource"].(string)
+		e.apiVersion, _ = m["apiVersion"].(string)
+		e.time, _ = m["time"].(string)
+		e.fields, _ = m["fieldsV1"].(map[string]any)
+		out = append(out, e)
+	}
+	return out
+}
+
+// own finds the entry of the manager's applies; nil where there is none.
+func own(entries []managedEntry, manager string) *managedEntry {
+	for i := range entries {
+		if e := &entries[i]; e.manager == manager && e.operation == "Apply" && e.subresource == "" {
+			return e
+		}
+	}
+	return nil
+}
+
+// digest identifies the entry: it changes whenever somebody takes a field of it, or it is applied anew with an effect.
+func (e *managedEntry) digest() string {
+	if e == nil {
+		return ""
+	}
+	b, err := json.Marshal([]any{e.apiVersion, e.time, e.fields})
+	if err != nil {
+		return ""
+	}
+	return digest(b)
+}
+
+// applied tells whether want is what the live object has of the entry's manager already, so that applying it would change
+// nothing. It compares by the fields that the entry owns: a field that somebody else has changed is no longer among them
+// (structured-merge-diff takes it away from all others). False means only that it cannot be told from here: where the server
+// writes a value in another way, a quantity for instance, it has to be asked.
+func (e *managedEntry) applied(want, live map[string]any) bool {
+	if e == nil {
+		return false
+	}
+	if version, _ := want["apiVersion"].(string); version != e.apiVersion {
+		return false
+	}
+	return sameFields(e.fields, withoutHead(want), live)
+}
+
+// withoutHead leaves out what identifies an object, which nobody owns.
+func withoutHead(obj map[string]any) map[string]any {
+	out := map[string]any{}
+	for k, v := range obj {
+		switch k {
+		case "apiVersion", "kind":
+		case "metadata":
+			meta := map[string]any{}
+			m, _ := v.(map[string]any)
+			for k, v := range m {
+				if k != "name" && k != "namespace" {
+					meta[k] = v
+				}
+			}
+			if len(meta) > 0 {
+				out[k] = meta
+			}
+		default:
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// sameFields compares objects: every field of want is owned and has the value that it has in live, and no other is owned.
+func sameFields(fields, want, live map[string]any) bool {
+	for key := range fields {
+		name, ok := strings.CutPrefix(key, "f:")
+		if _, wanted := want[name]; ok && !wanted || !ok && key != "." {
+			return false
+		}
+	}
+	for name, w := range want {
+		f, owned := fields["f:"+name].(map[string]any)
+		l, there := live[name]
+		if !owned || !there {
+			if w == nil && !there && !owned {
+				continue
+			}
+			return false
+		}
+		if !sameValue(f, w, l) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameValue compares a value that is owned as fields say; no fields mean that it is owned as a whole.
+func sameValue(fields map[string]any, want, live any) bool {
+	if len(fields) == 0 {
+		return equal(want, live)
+	}
+	switch w := want.(type) {
+	case map[string]any:
+		l, ok := live.(map[string]any)
+		return ok && sameFields(fields, w, l)
+	case []any:
+		l, ok := live.([]any)
+		return ok && sameItems(fields, w, l)
+	}
+	return false
+}
+
+// sameItems compares lists whose items are owned one by one: by their keys, or as values of a set. Items of others may stand
+// between them, but the order is the same.
+func sameItems(fields map[string]any, want, live []any) bool {
+	owned := len(fields)
+	if _, self := fields["."]; self {
+		owned--
+	}
+	if owned != len(want) {
+		return false
+	}
+	at := 0
+	for _, w := range want {
+		key, f := fieldsOfItem(fields, w)
+		if f == nil {
+			return false
+		}
+		for at < len(live) && !isItem(key, live[at], true) {
+			at++
+		}
+		if at == len(live) || !sameValue(f, w, live[at]) {
+			return false
+		}
+		at++
+	}
+	return true
+}
+
+// fieldsOfItem finds what is owned of an item. Keys that the item leaves out have defaults, which match; where that leaves
+// several, none is found.
+func fieldsOfItem(fields map[string]any, item any) (key string, owned map[string]any) {
+	for k, f := range fields {
+		if k == "." || !isItem(k, item, false) {
+			continue
+		}
+		if owned != nil {
+			return "", nil
+		}
+		key = k
+		if owned, _ = f.(map[string]any); owned == nil {
+			return "", nil
+		}
+	}
+	return key, owned
+}
+
+// isItem tells whether the key of an owned item is that of item. A whole item has all keys.
+func isItem(key string, item any, whole bool) bool {
+	kind, text, _ := strings.Cut(key, ":")
+	var v any
+	switch kind {
+	case "v":
+		return json.Unmarshal([]byte(text), &v) == nil && equal(v, item)
+	case "k":
+		m, ok := item.(map[string]any)
+		if !ok || json.Unmarshal([]byte(text), &v) != nil {
+			return false
+		}
+		keys, _ := v.(map[string]any)
+		for name, value := range keys {
+			have, there := m[name]
+			if there && !equal(value, have) || !there && whole {
+				return false
+			}
+		}
+		return len(keys) > 0
+	}
+	return false
+}
+
+// equal compares JSON values; numbers by what they are worth.
+func equal(a, b any) bool {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for k, v := range x {
+			w, there := y[k]
+			if !there || !equal(v, w) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for i := range x {
+			if !equal(x[i], y[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
+	if reflect.TypeOf(a) == reflect.TypeOf(b) {
+		return false
+	}
+	x, isNumber := number(a)
+	y, both := number(b)
+	return isNumber && both && x == y
+}
+
+func number(v any) (float64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}

@@ -1,0 +1,436 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/internal/cluster"
+)
+
+// Manager is the field manager of all that is applied.
+const Manager = "sluice"
+
+// Options are those of an [Applier].
+type Options struct {
+	// Namespace is where objects go whose kind has namespaces and that name none; required.
+	Namespace string
+	// Now tells the time for inventories; required.
+	Now func() time.Time
+	// Concurrent is how many requests are under way at once; 0 stands for 12.
+	Concurrent int
+	// Observe, where not nil, is told what happens. Calls are one after the other.
+	Observe func(Event)
+}
+
+// defaultConcurrent keeps a small API server busy without a queue in front of it.
+const defaultConcurrent = 12
+
+// Applier brings objects into one cluster. It may be used concurrently, but for one app at a time.
+type Applier struct {
+	client *client
+	mapper *mapper
+	opts   Options
+	events events
+}
+
+// New makes an applier. The configuration is copied; its rate limits are not used. The cluster is not contacted.
+func New(config *rest.Config, o Options) (*Applier, error) {
+	if o.Now == nil || o.Namespace == "" {
+		return nil, errors.New("an applier needs a namespace and a clock")
+	}
+	c, err := newClient(config, cmp.Or(o.Concurrent, defaultConcurrent))
+	if err != nil {
+		return nil, err
+	}
+	return &Applier{client: c, mapper: newMapper(c), opts: o, events: events{observe: o.Observe}}, nil
+}
+
+// Cluster is the connection that the applier reads by.
+func (a *Applier) Cluster() *cluster.Cluster { return a.client.reads }
+
+// Writes is how many requests have been made that change something.
+func (a *Applier) Writes() int64 { return a.client.writes.Load() }
+
+// Request is what is to be in the cluster.
+type Request struct {
+	// Objects are those of the source, in any order.
+	Objects []Object
+	// App is under which name they are recorded; empty records nothing.
+	App string
+	// AppNamespace is where the inventory is; empty stands for the applier's namespace.
+	AppNamespace string
+	// Sources are recorded in the inventory.
+	Sources []Source
+	// Prune deletes what the inventory has and Objects has not. It needs App.
+	Prune bool
+	// AllowDeleteCRDs lets Prune delete CRDs that have stored objects, and these with them.
+	AllowDeleteCRDs bool
+	// Force takes fields from other managers, and objects from other apps.
+	Force bool
+	// Wait waits until all is ready, as kstatus tells. CRDs are waited for in any case.
+	Wait bool
+}
+
+// Action is what becomes of an object.
+type Action string
+
+// The actions.
+const (
+	// Create: it does not exist yet.
+	Create Action = "create"
+	// Update: it differs, or it cannot be told from here whether it does.
+	Update Action = "update"
+	// Unchanged: nothing is to be done.
+	Unchanged Action = "unchanged"
+	// Delete: it is no longer in the source and will be deleted.
+	Delete Action = "delete"
+	// Keep: it is no longer in the source, but is not deleted; a reason says why.
+	Keep Action = "keep"
+	// Forget: it is no longer in the source, and does not exist any more or belongs to somebody else now.
+	Forget Action = "forget"
+)
+
+// Item is an object and what becomes of it.
+type Item struct {
+	Object
+	Stage  Stage
+	Action Action
+	// Reason says why an item is kept or forgotten.
+	Reason string
+
+	mapping mapping
+	live    *live
+	owned   string // digest of our entry once applied
+	unread  error  // why nothing is known of it in the cluster
+}
+
+// Removal is an object of the inventory that is no longer in the source.
+type Removal struct {
+	Entry
+	Stage  Stage
+	Action Action
+	// Reason says why it is kept or forgotten.
+	Reason string
+
+	live   *live
+	unread error
+}
+
+// Plan is what an apply will do. It is made by [Applier.Plan].
+type Plan struct {
+	// Items are the objects of the source by stage, and within a stage in the source's order.
+	Items []Item
+	// Removals are in the order in which they are deleted. Without Request.Prune their action is Keep.
+	Removals []Removal
+
+	request   Request
+	crds      map[string]*apiextensionsv1.CustomResourceDefinition
+	inventory *Inventory // nil without an app
+}
+
+// Count says how many items have the action.
+func (p *Plan) Count(a Action) int {
+	n := 0
+	for i := range p.Items {
+		if p.Items[i].Action == a {
+			n++
+		}
+	}
+	for i := range p.Removals {
+		if p.Removals[i].Action == a {
+			n++
+		}
+	}
+	return n
+}
+
+// Err tells of objects that this user may not read; nothing can be said of them, and the plan cannot be applied. The preflight
+// PermissionValidation tells of them too.
+func (p *Plan) Err() error {
+	var errs []error
+	for i := range p.Items {
+		errs = append(errs, p.Items[i].unread)
+	}
+	for i := range p.Removals {
+		errs = append(errs, p.Removals[i].unread)
+	}
+	return errors.Join(errs...)
+}
+
+// Orphans says how many objects of the app are no longer in the source and stay, because nobody asked to prune.
+func (p *Plan) Orphans() int {
+	if p.request.Prune {
+		return 0
+	}
+	return len(p.Removals)
+}
+
+// Plan compares the request with the cluster. It only reads. Errors in objects are of type [*Error], joined. What this user may not
+// read, [Plan.Err] tells.
+func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
+	if r.Prune && r.App == "" {
+		return nil, errors.New("pruning needs the name of an app, whose inventory says what was applied before")
+	}
+	if r.App != "" {
+		if err := CheckApp(r.App); err != nil {
+			return nil, err
+		}
+	}
+	r.AppNamespace = cmp.Or(r.AppNamespace, a.opts.Namespace)
+	p := &Plan{request: r}
+	if r.App != "" {
+		var err error
+		if p.inventory, err = a.client.loadInventory(ctx, r.AppNamespace, r.App); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.items(ctx, p); err != nil {
+		return nil, err
+	}
+	p.findRemovals()
+	if err := a.look(ctx, p); err != nil {
+		return nil, err
+	}
+	return p, a.checkOwners(p)
+}
+
+// items makes the items of a plan, without what is in the cluster.
+func (a *Applier) items(ctx context.Context, p *Plan) error {
+	objects, err := Unique(p.request.Objects)
+	if err != nil {
+		return err
+	}
+	defined, crds, err := definedBy(objects)
+	if err != nil {
+		return err
+	}
+	p.crds = crds
+	versions := map[schema.GroupVersion]bool{}
+	var list []schema.GroupVersion
+	for i := range objects {
+		if gv := objects[i].GVK().GroupVersion(); !versions[gv] {
+			versions[gv] = true
+			list = append(list, gv)
+		}
+	}
+	if err := a.mapper.load(ctx, list); err != nil {
+		return err
+	}
+	var annotations map[string]string
+	if p.inventory != nil {
+		annotations = map[string]string{AnnotationApp: p.inventory.owner()}
+	}
+	var errs []error
+	for i := range objects {
+		o := &objects[i]
+		m, err := a.mapper.find(ctx, o.GVK(), defined)
+		if errors.Is(err, ErrNoKind) {
+			errs = append(errs, &Error{File: o.File, Line: o.Line, ID: o.ID, Err: fmt.Errorf("%w, and the source has no CRD for it", err)})
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		namespace := ""
+		if m.namespaced {
+			namespace = cmp.Or(o.Namespace, a.opts.Namespace)
+		}
+		if err := o.edit(namespace, annotations); err != nil {
+			return err
+		}
+		p.Items = append(p.Items, Item{Object: *o, Stage: stageOf(o.ID), Action: Create, mapping: m})
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	// With their namespaces filled in, two may have become one.
+	for i := range p.Items {
+		objects[i] = p.Items[i].Object
+	}
+	if left, err := Unique(objects); err != nil {
+		return err
+	} else if len(left) < len(p.Items) {
+		seen := map[ID]bool{}
+		p.Items = slices.DeleteFunc(p.Items, func(i Item) bool {
+			twice := seen[i.ID]
+			seen[i.ID] = true
+			return twice
+		})
+	}
+	slices.SortStableFunc(p.Items, func(a, b Item) int { return cmp.Compare(a.Stage, b.Stage) })
+	return nil
+}
+
+// findRemovals makes the removals of a plan, in the order in which they are deleted.
+func (p *Plan) findRemovals() {
+	if p.inventory == nil {
+		return
+	}
+	wanted := map[ID]bool{}
+	for i := range p.Items {
+		wanted[p.Items[i].ID] = true
+	}
+	for _, e := range p.inventory.Objects {
+		if !wanted[e.ID] {
+			p.Removals = append(p.Removals, Removal{Entry: e, Stage: stageOf(e.ID), Action: Keep, Reason: "nobody asked to prune"})
+		}
+	}
+	sortRemovals(p.Removals)
+}
+
+// sortRemovals orders backwards by stage: admission configuration first, so that it judges no deletion of what it needs, and
+// definitions last, CRDs before namespaces.
+func sortRemovals(list []Removal) {
+	rank := func(r *Removal) int {
+		if r.Kind == "Namespace" && r.Group == "" {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(list, func(x, y Removal) int {
+		return cmp.Or(cmp.Compare(y.Stage, x.Stage), cmp.Compare(rank(&x), rank(&y)), x.Compare(y.ID))
+	})
+}
+
+// look reads from the cluster what the plan is about, and decides.
+func (a *Applier) look(ctx context.Context, p *Plan) error {
+	wanted := map[place][]string{}
+	items := map[place]map[string]*Item{}
+	for i := range p.Items {
+		it := &p.Items[i]
+		if it.mapping.pending {
+			continue
+		}
+		at := place{it.Group, it.Version, it.mapping.resource, it.Namespace}
+		if items[at] == nil {
+			items[at] = map[string]*Item{}
+		}
+		items[at][it.Name] = it
+		wanted[at] = append(wanted[at], it.Name)
+	}
+	gone := map[place]map[string]*Removal{}
+	if p.request.Prune {
+		for i := range p.Removals {
+			r := &p.Removals[i]
+			m, known, err := a.locate(ctx, &r.Entry)
+			if err != nil {
+				return err
+			}
+			if r.Action = Forget; !known {
+				r.Reason = "the cluster does not serve its kind any more"
+				continue
+			}
+			r.Reason = "it does not exist any more"
+			at := place{m.Group, m.Version, m.Resource, m.Namespace}
+			if gone[at] == nil {
+				gone[at] = map[string]*Removal{}
+			}
+			gone[at][r.Name] = r
+			wanted[at] = append(wanted[at], r.Name)
+		}
+	}
+	take := func(at place, name string, obj map[string]any) error {
+		if it := items[at][name]; it != nil {
+			return a.compare(p, it, obj)
+		}
+		r := gone[at][name]
+		l, err := observe(obj, nil, nil)
+		if err != nil {
+			return err
+		}
+		r.live, r.Action, r.Reason = l, Delete, ""
+		if l.owner != p.inventory.owner() {
+			r.Action, r.Reason = Forget, "it is marked as "+ownerWords(l.owner)
+		}
+		return nil
+	}
+	return a.client.read(ctx, wanted, take, func(at place, name string, err error) {
+		if it := items[at][name]; it != nil {
+			it.unread = it.fail(err)
+			return
+		}
+		gone[at][name].unread = &Error{ID: gone[at][name].ID, Err: err}
+	})
+}
+
+func ownerWords(owner string) string {
+	if owner == "" {
+		return "nobody's"
+	}
+	return "that of app " + owner
+}
+
+// compare decides about an item that exists.
+func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
+	l, err := observe(obj, &it.Object, p.inventory.entry(it.ID))
+	if err != nil {
+		return err
+	}
+	it.live, it.owned = l, l.own
+	it.Action = Update
+	if l.applied {
+		it.Action = Unchanged
+	}
+	return nil
+}
+
+// locate finds out how an object of the inventory is reached now: its version may not be served any more. known is false where
+// the kind is not.
+func (a *Applier) locate(ctx context.Context, e *Entry) (now Entry, known bool, err error) {
+	now = *e
+	gvk := schema.GroupVersionKind{Group: e.Group, Version: e.Version, Kind: e.Kind}
+	m, err := a.mapper.find(ctx, gvk, nil)
+	if err == nil {
+		now.Resource = m.resource
+		return now, true, nil
+	}
+	if !errors.Is(err, ErrNoKind) {
+		return now, false, err
+	}
+	versions, err := a.mapper.versions(ctx, e.Group)
+	if err != nil {
+		return now, false, err
+	}
+	for _, v := range versions {
+		gvk.Version = v
+		if m, err = a.mapper.find(ctx, gvk, nil); err == nil {
+			now.Version, now.Resource = v, m.resource
+			e.Version, e.Resource = v, m.resource
+			return now, true, nil
+		}
+	}
+	return now, false, nil
+}
+
+// checkOwners refuses to take objects from other apps.
+func (a *Applier) checkOwners(p *Plan) error {
+	if p.request.Force {
+		return nil
+	}
+	var errs []error
+	for i := range p.Items {
+		it := &p.Items[i]
+		if it.live == nil || it.live.owner == "" || p.inventory != nil && it.live.owner == p.inventory.owner() {
+			continue
+		}
+		if p.inventory == nil && it.Action == Unchanged {
+			continue
+		}
+		errs = append(errs, &Error{
+			File: it.File, Line: it.Line, ID: it.ID,
+			Err: fmt.Errorf("%w %s; --force-conflicts takes it over", ErrOtherApp, it.live.owner),
+		})
+	}
+	return errors.Join(errs...)
+}
+
+// ErrOtherApp says that an object belongs to another app.
+var ErrOtherApp = errors.New("belongs to the app")

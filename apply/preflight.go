@@ -1,0 +1,144 @@
+package apply
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	kubeversion "k8s.io/component-base/version"
+
+	"sluice.dev/report"
+)
+
+// Preflight is a check of a plan before anything is changed. It finds; it does not change anything, and it does not decide what
+// fails: findings have the severities of their levels.
+type Preflight struct {
+	// Name is what a user asks for. The names are kapp's where kapp has the check.
+	Name string
+	// Doc says in one sentence what it looks for.
+	Doc string
+	// Run gives the findings by CRD, or by resource where they are about others. An error means that it could not be told.
+	Run func(ctx context.Context, p *PreflightInput) ([]report.CRD, error)
+}
+
+// PreflightInput is what a preflight looks at.
+type PreflightInput struct {
+	Applier *Applier
+	Plan    *Plan
+	// KubeVersion is the version whose rules hold; that of the cluster.
+	KubeVersion *version.Version
+	// Progress is told how far it is: Event.Phase, Done and Total.
+	Progress func(Event)
+}
+
+// The names of preflights.
+const (
+	CRDUpgradeSafety     = "CRDUpgradeSafety"
+	PermissionValidation = "PermissionValidation"
+)
+
+// Preflights lists the preflights that this build has, in the order in which they run. To add one, write one file and add one
+// line here.
+func Preflights() []Preflight {
+	return []Preflight{
+		{CRDUpgradeSafety, "no stored object, writer or reader of a CRD is harmed by its upgrade", crdUpgradeSafety},
+		{PermissionValidation, "this user may do all that the apply needs", permissionValidation},
+	}
+}
+
+// PreflightOptions say which preflights run.
+type PreflightOptions struct {
+	// Enabled tells by name; nil enables CRDUpgradeSafety only.
+	Enabled func(name string) bool
+	// KubeVersion is the version whose rules hold; nil for the cluster's.
+	KubeVersion *version.Version
+}
+
+// Preflight runs the preflights on a plan, all of them whatever the others find. What fails, the caller decides by the
+// severities of the findings and its configuration. An error, of type [*PreflightError], means that one could not be run;
+// nothing may be applied then.
+func (a *Applier) Preflight(ctx context.Context, p *Plan, o PreflightOptions) (*PreflightResult, error) {
+	enabled := o.Enabled
+	if enabled == nil {
+		enabled = func(name string) bool { return name == CRDUpgradeSafety }
+	}
+	out := &PreflightResult{Found: map[string][]report.CRD{}, KubeVersion: o.KubeVersion}
+	for _, f := range Preflights() {
+		if enabled(f.Name) {
+			out.Ran = append(out.Ran, f.Name)
+		}
+	}
+	if len(out.Ran) == 0 {
+		return out, nil
+	}
+	if out.KubeVersion == nil && len(p.crds) > 0 {
+		v, err := a.client.reads.Version(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out.KubeVersion = v
+	}
+	if out.KubeVersion == nil {
+		out.KubeVersion = version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
+	}
+	in := &PreflightInput{Applier: a, Plan: p, KubeVersion: out.KubeVersion, Progress: a.events.tell}
+	for _, f := range Preflights() {
+		if !enabled(f.Name) {
+			continue
+		}
+		found, err := f.Run(ctx, in)
+		if err != nil {
+			return nil, &PreflightError{f.Name, err}
+		}
+		out.Found[f.Name] = found
+	}
+	return out, nil
+}
+
+// PreflightResult is what the preflights found.
+type PreflightResult struct {
+	// Ran are the names of those that ran, in order.
+	Ran []string
+	// Found has the findings by name of the preflight.
+	Found map[string][]report.CRD
+	// KubeVersion is the version whose rules held; nil where none ran.
+	KubeVersion *version.Version
+}
+
+// PreflightError says that a preflight could not be run.
+type PreflightError struct {
+	Name string
+	Err  error
+}
+
+// Error implements error.
+func (e *PreflightError) Error() string { return "preflight " + e.Name + ": " + e.Err.Error() }
+
+// Unwrap returns e.Err.
+func (e *PreflightError) Unwrap() error { return e.Err }
+
+// newCRDs gives the CRDs of the plan that are not in the cluster as they are to be, with what the cluster has of them.
+func (p *PreflightInput) newCRDs(ctx context.Context) (names []string, old map[string]*apiextensionsv1.CustomResourceDefinition, err error) {
+	for i := range p.Plan.Items {
+		if it := &p.Plan.Items[i]; it.isCRD() && it.Action != Unchanged {
+			names = append(names, it.Name)
+		}
+	}
+	slices.Sort(names)
+	old = map[string]*apiextensionsv1.CustomResourceDefinition{}
+	var mu sync.Mutex
+	c := p.Applier.client
+	err = each(ctx, len(names), cap(c.slots), func(ctx context.Context, i int) error {
+		crd, err := c.reads.CRD(ctx, names[i])
+		if err != nil || crd == nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		old[names[i]] = crd
+		return nil
+	})
+	return names, old, err
+}

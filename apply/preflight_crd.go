@@ -1,0 +1,52 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	"sluice.dev/internal/cluster"
+	"sluice.dev/internal/crdcheck"
+	"sluice.dev/report"
+)
+
+// crdUpgradeSafety compares the CRDs of the plan with those of the cluster, stored versions included, and reads the objects
+// that are stored under each.
+func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, error) {
+	names, old, err := p.newCRDs(ctx)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	pairs := make([]crdcheck.Pair, len(names))
+	for i, n := range names {
+		pairs[i] = crdcheck.Pair{Old: old[n], New: p.Plan.crds[n]}
+	}
+	p.Progress(Event{Phase: "checking CRDs", Total: len(names)})
+	out, err := crdcheck.Compare(ctx, pairs, p.KubeVersion, func(n int64) { p.Progress(Event{Done: int(n), Total: len(names)}) })
+	if err != nil {
+		return nil, err
+	}
+	for i, pair := range pairs {
+		if pair.Old == nil || out[i].Unchanged {
+			continue
+		}
+		p.Progress(Event{Phase: "reading objects of " + names[i]})
+		s, err := p.Applier.client.reads.Scan(ctx, pair.Old, pair.New, cluster.ScanOptions{
+			KubeVersion: p.KubeVersion,
+			Progress: func(checked, remaining int64) {
+				total := int64(0)
+				if remaining >= 0 {
+					total = checked + remaining
+				}
+				p.Progress(Event{Done: int(checked), Total: int(total)})
+			},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("objects of %s: %w", names[i], err)
+		}
+		if s.Renewed > 0 {
+			p.Progress(Event{Note: "the listing of " + names[i] + " took longer than the server keeps its state: of what was written meanwhile, some may not have been checked"})
+		}
+		crdcheck.Tell(&out[i], s)
+	}
+	return out, nil
+}

@@ -1,0 +1,233 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"sluice.dev/internal/crdcheck"
+	"sluice.dev/report"
+)
+
+// access is something that an apply does: to one object where name is set, else to any of a resource in a namespace.
+type access struct{ verb, group, resource, namespace, name string }
+
+func (a access) compare(b access) int {
+	return cmp.Or(
+		cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.verb, b.verb),
+		cmp.Compare(a.name, b.name),
+	)
+}
+
+// subject names the resource, as the name of a CRD does.
+func (a access) subject() string {
+	if a.group == "" {
+		return a.resource
+	}
+	return a.resource + "." + a.group
+}
+
+func (a access) where() string {
+	if a.namespace == "" {
+		return "in the cluster"
+	}
+	return "in namespace " + a.namespace
+}
+
+// permissionValidation asks the API server whether this user may do all that the plan does. What may be done to all objects of
+// a resource in a namespace is asked once; only where that is refused the objects are asked about one by one. RBAC objects are
+// tried by a dry run as well, because to grant a right one needs more than to write the grant.
+func permissionValidation(ctx context.Context, p *PreflightInput) ([]report.CRD, error) {
+	wanted := p.Plan.accesses()
+	whole := map[access][]access{}
+	var questions []access
+	for _, w := range wanted {
+		q := w
+		q.name = ""
+		if whole[q] == nil {
+			questions = append(questions, q)
+		}
+		whole[q] = append(whole[q], w)
+	}
+	p.Progress(Event{Phase: "asking for permissions", Total: len(questions)})
+	refused := make([][]denied, len(questions))
+	c := p.Applier.client
+	err := each(ctx, len(questions), cap(c.slots), func(ctx context.Context, i int) error {
+		q := questions[i]
+		no, err := c.review(ctx, q)
+		if err != nil || no == nil {
+			return err
+		}
+		if q.verb == "list" || q.verb == "create" { // these rights cannot be given for single names
+			refused[i] = []denied{*no}
+			return nil
+		}
+		for _, one := range whole[q] {
+			no, err := c.review(ctx, one)
+			if err != nil {
+				return err
+			}
+			if no != nil {
+				refused[i] = append(refused[i], *no)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	by := map[string][]report.Finding{}
+	for _, list := range refused {
+		if len(list) > 0 {
+			f := finding(list)
+			by[f.CRD] = append(by[f.CRD], f)
+		}
+	}
+	escalations, err := p.Applier.escalations(ctx, p.Plan)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range escalations {
+		by[f.CRD] = append(by[f.CRD], f)
+	}
+	var out []report.CRD
+	for name, findings := range by {
+		out = append(out, report.CRD{Name: name, Verdict: report.Unsafe, Findings: findings})
+	}
+	slices.SortFunc(out, func(a, b report.CRD) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// accesses lists what an apply of the plan does, its inventory included.
+func (p *Plan) accesses() []access {
+	var out []access
+	for i := range p.Items {
+		it := &p.Items[i]
+		a := access{group: it.Group, resource: it.mapping.resource, namespace: it.Namespace, name: it.Name}
+		verbs := []string{"get"}
+		switch it.Action {
+		case Create:
+			verbs = append(verbs, "create", "patch")
+		case Update:
+			verbs = append(verbs, "patch")
+		case Unchanged, Delete, Keep, Forget:
+		}
+		for _, v := range verbs {
+			a.verb = v
+			out = append(out, a)
+		}
+	}
+	for i := range p.Removals {
+		if r := &p.Removals[i]; r.Action == Delete {
+			out = append(out, access{"delete", r.Group, r.Resource, r.Namespace, r.Name})
+		}
+	}
+	if v := p.inventory; v != nil && p.pending(p.result(Applied)) {
+		verb := "update"
+		if v.resourceVersion == "" {
+			verb = "create"
+		}
+		out = append(out, access{verb, "", "configmaps", v.Namespace, inventoryPrefix + v.App})
+	}
+	slices.SortFunc(out, access.compare)
+	return slices.Compact(out)
+}
+
+// denied is an access that is refused.
+type denied struct {
+	access
+	reason string
+}
+
+// review asks about one access; nil means that it is allowed.
+func (c *client) review(ctx context.Context, a access) (*denied, error) {
+	ask := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: a.verb, Group: a.group, Resource: a.resource, Namespace: a.namespace, Name: a.name,
+		},
+	}}
+	ask.APIVersion, ask.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
+	body, err := json.Marshal(ask)
+	if err != nil {
+		return nil, err
+	}
+	// It is a POST that stores nothing.
+	b, err := c.do(ctx, request{verb: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body: body})
+	if err != nil {
+		return nil, fmt.Errorf("asking whether %s of %s is allowed: %w", a.verb, a.subject(), err)
+	}
+	c.writes.Add(-1)
+	var answer authorizationv1.SelfSubjectAccessReview
+	if err := json.Unmarshal(b, &answer); err != nil {
+		return nil, err
+	}
+	if answer.Status.Allowed {
+		return nil, nil
+	}
+	return &denied{a, answer.Status.Reason}, nil
+}
+
+// finding tells of accesses to one resource in one namespace that are refused.
+func finding(list []denied) report.Finding {
+	first := list[0]
+	var names []string
+	for _, d := range list {
+		if d.name != "" {
+			names = append(names, d.name)
+		}
+	}
+	what := first.subject()
+	const most = 5
+	if len(names) > most {
+		what += fmt.Sprintf(" %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	} else if len(names) > 0 {
+		what += " " + strings.Join(names, ", ")
+	}
+	return report.Finding{
+		Rule: crdcheck.RulePermission, Outcome: report.Violation, Severity: report.Fail, CRD: first.subject(),
+		Message: fmt.Sprintf("this user may not %s %s %s", first.verb, what, first.where()),
+		After:   first.reason,
+	}
+}
+
+// escalations tries RBAC objects by a dry run.
+func (a *Applier) escalations(ctx context.Context, p *Plan) ([]report.Finding, error) {
+	var items []*Item
+	for i := range p.Items {
+		if it := &p.Items[i]; it.Group == "rbac.authorization.k8s.io" && it.Action != Unchanged {
+			items = append(items, it)
+		}
+	}
+	found := make([]*report.Finding, len(items))
+	err := each(ctx, len(items), cap(a.client.slots), func(ctx context.Context, i int) error {
+		it := items[i]
+		_, err := a.client.patch(ctx, it.mapping.path(&it.Object), it.json, true, p.request.Force)
+		if !apierrors.IsForbidden(err) || apierrors.HasStatusCause(err, "NamespaceTerminating") {
+			return ctx.Err() // other errors are for the apply itself to tell; its namespace may not be there yet
+		}
+		s := access{group: it.Group, resource: it.mapping.resource}
+		f := report.Finding{
+			Rule: crdcheck.RulePermission, Outcome: report.Violation, Severity: report.Fail, CRD: s.subject(),
+			Message: "this user may not apply " + it.String(), After: err.Error(),
+		}
+		if it.File != "" {
+			f.Position = &report.Position{File: it.File, Line: it.Line}
+		}
+		found[i] = &f
+		return nil
+	})
+	var out []report.Finding
+	for _, f := range found {
+		if f != nil {
+			out = append(out, *f)
+		}
+	}
+	return out, err
+}

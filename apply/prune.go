@@ -1,0 +1,257 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// prune deletes what the plan says, stage by stage, and waits until it is gone.
+func (a *Applier) prune(ctx context.Context, p *Plan) error {
+	if !p.request.Prune {
+		return nil
+	}
+	return a.remove(ctx, p.Removals, p.request.AllowDeleteCRDs, false)
+}
+
+// remove deletes those of the list whose action is Delete, in its order: what is of one stage at once, CRDs before namespaces.
+// A CRD that has stored objects by then stays, unless deleting it is allowed; its action becomes Keep.
+func (a *Applier) remove(ctx context.Context, list []Removal, allowCRDs, dryRun bool) error {
+	total := 0
+	for i := range list {
+		if list[i].Action == Delete {
+			total++
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	a.events.tell(Event{Phase: "deleting what is no longer in the source", Total: total})
+	var done atomic.Int64
+	for from := 0; from < len(list); {
+		to := from + 1
+		for to < len(list) && list[to].Stage == list[from].Stage && isNamespace(list[to].ID) == isNamespace(list[from].ID) {
+			to++
+		}
+		group := list[from:to]
+		from = to
+		err := each(ctx, len(group), cap(a.client.slots), func(ctx context.Context, i int) error {
+			r := &group[i]
+			if r.Action != Delete {
+				return nil
+			}
+			if r.isCRD() && !allowCRDs {
+				stored, err := a.stored(ctx, r.Name)
+				if err != nil {
+					return &Error{ID: r.ID, Err: err}
+				}
+				if stored {
+					r.Action, r.Reason = Keep, "it has stored objects; --allow-delete-crds deletes it and them"
+					a.events.tell(Event{ID: r.ID, Did: "kept", Note: r.Reason})
+					return nil
+				}
+			}
+			if err := a.client.remove(ctx, r.path(), r.live.uid, dryRun); err != nil {
+				return &Error{ID: r.ID, Err: err}
+			}
+			a.events.tell(Event{ID: r.ID, Did: "deleted", Done: int(done.Add(1)), Total: total})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if dryRun {
+			continue
+		}
+		if err := a.awaitGone(ctx, group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isNamespace(id ID) bool { return id.Group == "" && id.Kind == "Namespace" }
+
+// awaitGone waits until what was deleted is gone; what follows may need it gone, and an inventory that forgets something that
+// still exists would be wrong.
+func (a *Applier) awaitGone(ctx context.Context, group []Removal) error {
+	left := map[place]map[string]string{} // UIDs by name
+	for i := range group {
+		if r := &group[i]; r.Action == Delete {
+			at := place{r.Group, r.Version, r.Resource, r.Namespace}
+			if left[at] == nil {
+				left[at] = map[string]string{}
+			}
+			left[at][r.Name] = r.live.uid
+		}
+	}
+	var example string
+	err := poll(ctx, func() (bool, error) {
+		wanted := map[place][]string{}
+		for at, names := range left {
+			wanted[at] = slices.Sorted(maps.Keys(names))
+		}
+		var mu sync.Mutex
+		still := map[place]map[string]string{}
+		example = ""
+		err := a.client.read(ctx, wanted, func(at place, name string, obj map[string]any) error {
+			l, err := observe(obj, nil, nil)
+			if err != nil || l.uid != left[at][name] {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if still[at] == nil {
+				still[at] = map[string]string{}
+			}
+			still[at][name] = l.uid
+			example = at.path() + "/" + name
+			return nil
+		}, nil)
+		if err == nil {
+			left = still
+		}
+		return len(still) == 0, err
+	})
+	if err != nil && ctx.Err() != nil && example != "" {
+		return fmt.Errorf("%s is deleted but not gone yet, a finalizer may wait for something: %w", example, err)
+	}
+	return err
+}
+
+// stored tells whether a CRD has stored objects. Where it serves no version that cannot be known, and counts as yes.
+func (a *Applier) stored(ctx context.Context, name string) (bool, error) {
+	crd, err := a.client.reads.CRD(ctx, name)
+	if err != nil || crd == nil {
+		return false, err
+	}
+	return a.hasObjects(ctx, crd)
+}
+
+func (a *Applier) hasObjects(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
+	for _, v := range crd.Spec.Versions {
+		if v.Served {
+			return a.client.reads.Any(ctx, listPath(crd.Spec.Group, v.Name, crd.Spec.Names.Plural, ""))
+		}
+	}
+	return true, nil
+}
+
+// Deletion is what the deletion of an app will do. It is made by [Applier.PlanDeletion].
+type Deletion struct {
+	// Removals are in the order in which they are deleted.
+	Removals []Removal
+
+	inventory *Inventory
+	allowCRDs bool
+}
+
+// ErrNoApp says that there is no inventory of that name.
+var ErrNoApp = errors.New("there is no such app")
+
+// PlanDeletion reads what an app has in the cluster. The error wraps [ErrNoApp] where there is no inventory.
+func (a *Applier) PlanDeletion(ctx context.Context, namespace, app string, allowDeleteCRDs bool) (*Deletion, error) {
+	v, err := a.App(ctx, namespace, app)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{inventory: v, request: Request{App: app, AppNamespace: namespace, Prune: true}}
+	p.findRemovals()
+	if err := a.look(ctx, p); err != nil {
+		return nil, err
+	}
+	return &Deletion{Removals: p.Removals, inventory: v, allowCRDs: allowDeleteCRDs}, nil
+}
+
+// Delete does what the deletion says. CRDs that have stored objects stay, unless deleting them is allowed; then the inventory
+// stays as well, with what was kept. It can be interrupted and done again.
+func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
+	for i := range d.Removals {
+		if err := d.Removals[i].unread; err != nil {
+			return err
+		}
+	}
+	v := *d.inventory
+	v.State, v.Started, v.Finished = Deleting, stamp(a.opts.Now()), nil
+	if err := a.client.saveInventory(ctx, &v); err != nil {
+		return err
+	}
+	if err := a.remove(ctx, d.Removals, d.allowCRDs, false); err != nil {
+		return err
+	}
+	v.Objects = nil
+	for i := range d.Removals {
+		if d.Removals[i].Action == Keep {
+			v.Objects = append(v.Objects, d.Removals[i].Entry)
+		}
+	}
+	d.inventory = &v
+	if len(v.Objects) == 0 {
+		// Where its namespace was among the objects it is gone already.
+		return a.client.remove(ctx, inventoryPath(v.Namespace, v.App), "", false)
+	}
+	v.Objects, v.Finished = sortEntries(v.Objects), stamp(a.opts.Now())
+	return a.client.saveInventory(ctx, &v)
+}
+
+// Status tells how each object of an inventory is, in its order. What does not exist has the status NotFound.
+func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) {
+	out := make([]NotReady, len(v.Objects))
+	wanted := map[place][]string{}
+	by := map[place]map[string]int{}
+	for i := range v.Objects {
+		e := v.Objects[i]
+		out[i] = NotReady{ID: e.ID, Status: "NotFound"}
+		now, known, err := a.locate(ctx, &e)
+		if err != nil {
+			return nil, err
+		}
+		if !known {
+			continue
+		}
+		at := place{now.Group, now.Version, now.Resource, now.Namespace}
+		if by[at] == nil {
+			by[at] = map[string]int{}
+		}
+		by[at][e.Name] = i
+		wanted[at] = append(wanted[at], e.Name)
+	}
+	err := a.client.read(ctx, wanted, func(at place, name string, obj map[string]any) error {
+		h := healthOf(obj)
+		i := by[at][name]
+		out[i].Status, out[i].Message = string(h.status), h.message
+		return nil
+	}, nil)
+	return out, err
+}
+
+// MarshalJSON leaves out what only the program needs.
+func (r Removal) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		ID
+		Action Action `json:"action"`
+		Reason string `json:"reason,omitempty"`
+	}{r.ID, r.Action, r.Reason})
+}
+
+// App reads the inventory of an app. The error wraps [ErrNoApp] where there is none.
+func (a *Applier) App(ctx context.Context, namespace, app string) (*Inventory, error) {
+	if err := CheckApp(app); err != nil {
+		return nil, err
+	}
+	v, err := a.client.loadInventory(ctx, namespace, app)
+	if err != nil {
+		return nil, err
+	}
+	if v.resourceVersion == "" {
+		return nil, fmt.Errorf("%w: %s in namespace %s; sluice ls lists them", ErrNoApp, app, namespace)
+	}
+	return v, nil
+}

@@ -1,0 +1,285 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Apply does what the plan says. The caller has run the preflights. An error of type [*ConflictError] tells of fields that
+// others own; they are looked for before anything is changed. When ctx ends, or the process dies, what was done stays; the
+// inventory says so, and the next Plan and Apply of the same request go on. Errors of objects are of type [*Error], joined.
+func (a *Applier) Apply(ctx context.Context, p *Plan) error {
+	if err := p.Err(); err != nil {
+		return err
+	}
+	if err := a.conflicts(ctx, p); err != nil {
+		return err
+	}
+	next := p.result(Applied)
+	begun := p.inventory == nil || !p.pending(next)
+	if !begun {
+		if err := a.begin(ctx, p); err != nil {
+			return err
+		}
+	}
+	for s := range stages {
+		if err := a.stage(ctx, p, s); err != nil {
+			return err
+		}
+		// What judges requests is not let loose before what it needs is there.
+		if p.request.Wait && s == StageObjects && p.has(StageAdmission) {
+			if err := a.wait(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+	if p.request.Wait {
+		if err := a.wait(ctx, p); err != nil {
+			return err
+		}
+	}
+	if err := a.prune(ctx, p); err != nil {
+		return err
+	}
+	if p.inventory == nil {
+		return nil
+	}
+	next = p.result(Applied)
+	if !p.pending(next) {
+		return nil
+	}
+	next.resourceVersion, next.Started, next.Finished = p.inventory.resourceVersion, p.inventory.Started, stamp(a.opts.Now())
+	if err := a.client.saveInventory(ctx, next); err != nil {
+		return err
+	}
+	p.inventory = next
+	return nil
+}
+
+// has tells whether a stage has something to write.
+func (p *Plan) has(s Stage) bool {
+	return slices.ContainsFunc(p.Items, func(i Item) bool { return i.Stage == s && i.Action != Unchanged })
+}
+
+// result is the inventory as it is to be after the apply.
+func (p *Plan) result(s State) *Inventory {
+	if p.inventory == nil {
+		return nil
+	}
+	v := &Inventory{
+		APIVersion: inventoryVersion, Kind: inventoryKind, App: p.inventory.App, Namespace: p.inventory.Namespace, State: s,
+		Sources: p.request.Sources,
+	}
+	for i := range p.Items {
+		it := &p.Items[i]
+		e := Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource}
+		if it.owned != "" && !it.isSecret() {
+			e.Manifest, e.Owned = it.digest(), it.owned
+		}
+		v.Objects = append(v.Objects, e)
+	}
+	for i := range p.Removals {
+		if r := &p.Removals[i]; r.Action == Keep {
+			v.Objects = append(v.Objects, r.Entry)
+		}
+	}
+	v.Objects = sortEntries(v.Objects)
+	return v
+}
+
+// pending tells whether there is anything to write: in the cluster, or in the inventory.
+func (p *Plan) pending(next *Inventory) bool {
+	have := p.inventory
+	if have.State != Applied || have.resourceVersion == "" || p.Count(Unchanged) < len(p.Items) || p.Count(Delete) > 0 {
+		return true
+	}
+	return !slices.Equal(have.Objects, next.Objects) || !slices.EqualFunc(have.Sources, next.Sources, func(a, b Source) bool {
+		return a.Name == b.Name && a.URI == b.URI && a.EntryPoint == b.EntryPoint && fmt.Sprint(a.Digest) == fmt.Sprint(b.Digest)
+	})
+}
+
+// begin records, before the first write, all that may exist from now on.
+func (a *Applier) begin(ctx context.Context, p *Plan) error {
+	v := *p.inventory
+	v.State, v.Next, v.Started, v.Finished = Applying, p.request.Sources, stamp(a.opts.Now()), nil
+	v.Objects = slices.Clone(v.Objects)
+	for i := range p.Items {
+		it := &p.Items[i]
+		v.Objects = append(v.Objects, Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource})
+	}
+	v.Objects = sortEntries(v.Objects)
+	err := a.client.saveInventory(ctx, &v)
+	if apierrors.IsNotFound(err) {
+		// The namespace of the inventory comes with the source. It is the one object that is written before the inventory.
+		i := slices.IndexFunc(p.Items, func(i Item) bool { return i.Group == "" && i.Kind == "Namespace" && i.Name == v.Namespace })
+		if i < 0 {
+			return fmt.Errorf("the inventory of app %s is to be in namespace %s, which does not exist and is not in the source", v.App, v.Namespace)
+		}
+		if err := a.write(ctx, p, &p.Items[i]); err != nil {
+			return err
+		}
+		err = a.client.saveInventory(ctx, &v)
+	}
+	if err != nil {
+		return err
+	}
+	p.inventory = &v
+	return nil
+}
+
+// conflicts asks the server, by a dry run, about what exists and has other owners. What does not exist, or is ours alone,
+// cannot be in conflict.
+func (a *Applier) conflicts(ctx context.Context, p *Plan) error {
+	if p.request.Force {
+		return nil
+	}
+	var doubtful []*Item
+	for i := range p.Items {
+		if it := &p.Items[i]; it.Action == Update && it.live.shared && !it.live.terminating {
+			doubtful = append(doubtful, it)
+		}
+	}
+	found := make([][]Conflict, len(doubtful))
+	errs := make([]error, len(doubtful))
+	err := each(ctx, len(doubtful), cap(a.client.slots), func(ctx context.Context, i int) error {
+		it := doubtful[i]
+		_, err := a.client.patch(ctx, it.mapping.path(&it.Object), it.json, true, false)
+		if found[i] = conflictsOf(it, err); found[i] == nil && refused(err) {
+			errs[i] = it.fail(err)
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	if all := slices.Concat(found...); len(all) > 0 {
+		return &ConflictError{all}
+	}
+	return errors.Join(errs...)
+}
+
+// refused tells whether the server will not take the object however often it is asked. A CRD that is updated before may
+// change that for Invalid and BadRequest, so those are not among it.
+func refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err)
+}
+
+func (i *Item) fail(err error) error {
+	return &Error{File: i.File, Line: i.Line, ID: i.ID, Err: err}
+}
+
+// stage applies the objects of a stage. One that fails does not stop the others of its stage, only the stages after it.
+func (a *Applier) stage(ctx context.Context, p *Plan, s Stage) error {
+	var todo []*Item
+	for i := range p.Items {
+		if it := &p.Items[i]; it.Stage == s && it.Action != Unchanged {
+			todo = append(todo, it)
+		}
+	}
+	if len(todo) == 0 {
+		return nil
+	}
+	phase := "applying " + s.String()
+	a.events.tell(Event{Phase: phase, Total: len(todo)})
+	var done atomic.Int64
+	var mu sync.Mutex
+	var conflicts []Conflict
+	var errs []error
+	err := each(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
+		it := todo[i]
+		if err := a.write(ctx, p, it); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if c := conflictsOf(it, err); c != nil {
+				conflicts = append(conflicts, c...)
+			} else {
+				errs = append(errs, it.fail(err))
+			}
+			return nil
+		}
+		did := "updated"
+		if it.Action == Create {
+			did = "created"
+		}
+		a.events.tell(Event{ID: it.ID, Did: did, Done: int(done.Add(1)), Total: len(todo)})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(conflicts) > 0 {
+		errs = append(errs, &ConflictError{conflicts})
+	}
+	if len(errs) > 0 {
+		slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+		return errors.Join(errs...)
+	}
+	if s == StageDefinitions {
+		return a.served(ctx, p)
+	}
+	return nil
+}
+
+// settle is how long the server is given to take up a CRD that was changed a moment ago: until then it may refuse what the
+// new one accepts.
+const settle = 10 * time.Second
+
+// write applies one object.
+func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
+	path := it.mapping.path(&it.Object)
+	if it.live != nil && it.live.terminating {
+		a.events.tell(Event{ID: it.ID, Note: "waiting until the one that is being deleted is gone"})
+		if err := a.gone(ctx, path, it.live.uid); err != nil {
+			return err
+		}
+	}
+	deadline := a.opts.Now().Add(settle)
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		obj, err := a.client.patch(ctx, path, it.json, false, p.request.Force)
+		if err == nil {
+			l, err := observe(obj, nil, nil)
+			if err != nil {
+				return err
+			}
+			it.live, it.owned = l, l.own
+			return nil
+		}
+		if !p.unsettled(it, err) || a.opts.Now().After(deadline) {
+			return err
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// unsettled tells whether an error may pass because the kind's CRD, or its namespace, was written a moment ago.
+func (p *Plan) unsettled(it *Item, err error) bool {
+	if apierrors.HasStatusCause(err, metav1.CauseType("NamespaceTerminating")) {
+		return false
+	}
+	if !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+		return false
+	}
+	return slices.ContainsFunc(p.Items, func(d Item) bool {
+		if d.Action == Unchanged || d.Stage != StageDefinitions {
+			return false
+		}
+		if d.isCRD() {
+			return d.Name == it.mapping.resource+"."+it.Group
+		}
+		return apierrors.IsNotFound(err) && d.Name == it.Namespace
+	})
+}

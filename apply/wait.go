@@ -1,0 +1,214 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Pauses between looks at what is waited for.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+// poll calls done until it is true, with pauses that grow, no longer than ctx. A connection that is lost meanwhile may come
+// back.
+func poll(ctx context.Context, done func() (bool, error)) error {
+	for pause := firstPause; ; pause = min(pause*3/2, lastPause) {
+		ok, err := done()
+		if err != nil && !transient(err) || err == nil && ok {
+			return err
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// served waits until every CRD of the plan that was written is established and its versions can be listed.
+func (a *Applier) served(ctx context.Context, p *Plan) error {
+	var todo []*Item
+	for i := range p.Items {
+		if it := &p.Items[i]; it.isCRD() && it.Action != Unchanged {
+			todo = append(todo, it)
+		}
+	}
+	if len(todo) == 0 {
+		return nil
+	}
+	a.events.tell(Event{Phase: "waiting until definitions are served", Total: len(todo)})
+	err := each(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
+		it := todo[i]
+		why := ""
+		err := poll(ctx, func() (bool, error) {
+			var err error
+			why, err = a.establishing(ctx, it.Name)
+			return why == "" && err == nil, err
+		})
+		if err != nil && why != "" {
+			err = fmt.Errorf("%w: %s", err, why)
+		}
+		if err != nil {
+			return it.fail(err)
+		}
+		return nil
+	})
+	for _, it := range todo {
+		a.mapper.forget(p.crds[it.Name].Spec.Group)
+	}
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+// establishing says what a CRD still lacks; nothing where it is served.
+func (a *Applier) establishing(ctx context.Context, name string) (string, error) {
+	crd, err := a.client.reads.CRD(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if crd == nil {
+		return "", errors.New("was deleted while it was waited for")
+	}
+	established := false
+	for _, c := range crd.Status.Conditions {
+		switch {
+		case c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse:
+			return "", fmt.Errorf("the cluster does not accept its names: %s", c.Message)
+		case c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue:
+			established = true
+		}
+	}
+	if !established {
+		return "the CRD is not established", nil
+	}
+	for _, v := range crd.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		if _, err := a.client.reads.Any(ctx, listPath(crd.Spec.Group, v.Name, crd.Spec.Names.Plural, "")); err != nil {
+			return "its version " + v.Name + " is not served: " + err.Error(), nil //nolint:nilerr // not served yet: ask again
+		}
+	}
+	return "", nil
+}
+
+// NotReadyError says that objects were applied and are not ready: in time, or ever.
+type NotReadyError struct {
+	// Objects are those that are not ready, with what kstatus says of each.
+	Objects []NotReady
+	// Err is why nobody waits any longer: the context's error, or nil where an object has failed.
+	Err error
+}
+
+// NotReady is an object that is not ready.
+type NotReady struct {
+	ID     ID     `json:"object"`
+	Status string `json:"status"`
+	// Message is one sentence for people.
+	Message string `json:"message,omitempty"`
+}
+
+// Error implements error: the first few objects.
+func (e *NotReadyError) Error() string {
+	const most = 3
+	var parts []string
+	for _, o := range e.Objects[:min(len(e.Objects), most)] {
+		parts = append(parts, fmt.Sprintf("%s is %s (%s)", o.ID, o.Status, o.Message))
+	}
+	return fmt.Sprintf("%d objects are not ready: %s", len(e.Objects), strings.Join(parts, "; "))
+}
+
+// Unwrap returns e.Err.
+func (e *NotReadyError) Unwrap() error { return e.Err }
+
+// wait waits until all that has been applied is ready. It reads what is not, a list per kind and namespace.
+func (a *Applier) wait(ctx context.Context, p *Plan) error {
+	var waiting []*Item
+	total := 0
+	for i := range p.Items {
+		if it := &p.Items[i]; it.live != nil { // what is of a later stage is not there yet
+			total++
+			if !it.live.health.ready() {
+				waiting = append(waiting, it)
+			}
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	a.events.tell(Event{Phase: "waiting until all is ready", Done: total - len(waiting), Total: total})
+	notReady := func(err error) error {
+		e := &NotReadyError{Err: err}
+		for _, it := range waiting {
+			h := it.live.health
+			if err == nil && h.status != status.FailedStatus {
+				continue
+			}
+			e.Objects = append(e.Objects, NotReady{it.ID, string(h.status), h.message})
+		}
+		return e
+	}
+	err := poll(ctx, func() (bool, error) {
+		if err := a.refresh(ctx, waiting); err != nil {
+			return false, err
+		}
+		failed := slices.ContainsFunc(waiting, func(it *Item) bool { return it.live.health.status == status.FailedStatus })
+		if failed {
+			return false, notReady(nil)
+		}
+		before := len(waiting)
+		waiting = slices.DeleteFunc(waiting, func(it *Item) bool { return it.live.health.ready() })
+		if len(waiting) < before {
+			ev := Event{Done: total - len(waiting), Total: total}
+			if len(waiting) > 0 {
+				ev.Note = fmt.Sprintf("waiting for %s: %s", waiting[0].ID, waiting[0].live.health.message)
+			}
+			a.events.tell(ev)
+		}
+		return len(waiting) == 0, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return notReady(context.Cause(ctx))
+	}
+	return err
+}
+
+// refresh reads the state of items anew.
+func (a *Applier) refresh(ctx context.Context, items []*Item) error {
+	wanted := map[place][]string{}
+	by := map[place]map[string]*Item{}
+	for _, it := range items {
+		at := place{it.Group, it.Version, it.mapping.resource, it.Namespace}
+		if by[at] == nil {
+			by[at] = map[string]*Item{}
+		}
+		by[at][it.Name] = it
+		wanted[at] = append(wanted[at], it.Name)
+		it.live.health = health{status.NotFoundStatus, "it was deleted"}
+	}
+	return a.client.read(ctx, wanted, func(at place, name string, obj map[string]any) error {
+		by[at][name].live.health = healthOf(obj)
+		return nil
+	}, nil)
+}
+
+// gone waits until an object does not exist any more, or another one has its name.
+func (a *Applier) gone(ctx context.Context, path, uid string) error {
+	return poll(ctx, func() (bool, error) {
+		obj, err := a.client.get(ctx, path)
+		if err != nil || obj == nil {
+			return err == nil, err
+		}
+		l, err := observe(obj, nil, nil)
+		return err == nil && uid != "" && l.uid != uid, err
+	})
+}

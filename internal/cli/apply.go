@@ -1,0 +1,560 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/apply"
+	"sluice.dev/internal/config"
+	"sluice.dev/internal/crdcheck"
+	"sluice.dev/report"
+)
+
+// What --dry-run takes.
+const (
+	dryRunNone   = "none"
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+// applyGCPercent takes the place of [GCPercent] during an apply.
+const applyGCPercent = 100
+
+type applyFlags struct {
+	sourceFlags
+	clusterFlags
+
+	app             string
+	prune           bool
+	allowDeleteCRDs bool
+	force           bool
+	wait            bool
+	timeout         time.Duration
+	dryRun          string
+	configs         []string
+	preflights      []string
+	mode, failMode  string
+	output, report  string
+	verbose         bool
+}
+
+func newApply(e *env) *cobra.Command {
+	f := &applyFlags{}
+	cmd := &cobra.Command{
+		Use:   "apply -f SOURCE...",
+		Short: "Deliver objects to a cluster, checked before anything is changed",
+		Long: `Apply brings objects from any source into a cluster by server-side apply. Namespaces and CRDs come first and are
+served before the rest, admission configuration comes last. Before anything is changed preflights run: an upgrade of a
+CRD that harms stored objects, writers or readers is not applied.
+
+` + sourceHelp + `
+
+With --app the objects are recorded in the cluster under that name, so that sluice ls shows them, --prune deletes what is
+no longer in the source, and an apply that was interrupted is gone on with by the same command.
+
+Exit codes: 0 applied, or nothing to do; 1 blocked by a preflight, by fields that others own, or by stored objects of a
+CRD that was to be deleted; 2 could not do it.`,
+		Example: `  sluice apply --app shop -f config/
+  sluice apply --app shop -f git+https://example.com/shop.git//deploy?ref=v1.2.0 --prune
+  sluice apply --app operator -f oci://registry.example.com/operator/manifests:v2
+  kustomize build . | sluice apply --app shop -f - --dry-run=server`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("preflight") {
+				f.preflights = nil
+			} else if f.preflights == nil {
+				f.preflights = []string{}
+			}
+			return (&deliverer{env: e, flags: f}).run(cmd.Context())
+		},
+	}
+	f.sourceFlags.add(cmd)
+	f.clusterFlags.add(cmd)
+	fs := cmd.Flags()
+	fs.StringVarP(&f.app, "app", "a", "", "name under which the objects are recorded in the cluster")
+	fs.BoolVar(&f.prune, "prune", false, "delete what the app has in the cluster and the source no longer has")
+	fs.BoolVar(&f.allowDeleteCRDs, "allow-delete-crds", false, "let --prune delete CRDs with stored objects, and the objects with them")
+	fs.BoolVar(&f.force, "force-conflicts", false, "take over fields that others own, and objects of other apps")
+	fs.BoolVar(&f.wait, "wait", true, "wait until all is ready")
+	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
+	fs.StringVar(&f.dryRun, "dry-run", dryRunNone, "client: tell what differs, without writing; server: have the server try it as well")
+	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file, kapp's or sluice's own (may be repeated)")
+	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas, in place of those in the configuration: "+strings.Join(config.Preflights(), ", ")+`; "" for none`)
+	fs.StringVar(&f.mode, "mode", "", "of CRDUpgradeSafety; error: findings block; warn: they are told (default from the configuration, else error)")
+	fs.StringVar(&f.failMode, "fail-mode", "", "of CRDUpgradeSafety; closed: what is undecided blocks; open: it is told (default from the configuration, else closed)")
+	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	fs.StringVar(&f.report, "report", "", "print what the preflights found in this format: "+strings.Join(formatNames(), ", "))
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell what is unchanged, and everything that the preflights found")
+	complete(cmd, "dry-run", dryRunNone, dryRunClient, dryRunServer)
+	complete(cmd, "preflight", config.Preflights()...)
+	complete(cmd, "mode", "error", "warn")
+	complete(cmd, "fail-mode", "closed", "open")
+	complete(cmd, "output", "text", "json")
+	complete(cmd, "report", formatNames()...)
+	return cmd
+}
+
+// checkOutput judges -o of a command that has text and json.
+func checkOutput(o string) error {
+	if o != "text" && o != "json" {
+		return fmt.Errorf("unknown output format %q: the formats are text, json", o)
+	}
+	return nil
+}
+
+// deliverer is one run of the command.
+type deliverer struct {
+	*env
+
+	flags   *applyFlags
+	applier *apply.Applier
+	loaded  *loaded
+	plan    *apply.Plan
+	told    *teller
+	result  applyResult
+}
+
+// applyResult is the outcome for programs.
+type applyResult struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	App        string           `json:"app,omitempty"`
+	Namespace  string           `json:"namespace"`
+	DryRun     string           `json:"dryRun,omitempty"`
+	Outcome    string           `json:"outcome"`
+	Error      string           `json:"error,omitempty"`
+	Sources    []apply.Source   `json:"sources"`
+	Ran        []string         `json:"preflights"`
+	Report     json.RawMessage  `json:"report,omitempty"`
+	Conflicts  []apply.Conflict `json:"conflicts,omitempty"`
+	NotReady   []apply.NotReady `json:"notReady,omitempty"`
+	Objects    []objectResult   `json:"objects"`
+	Summary    map[string]int   `json:"summary"`
+}
+
+type objectResult struct {
+	apply.ID
+
+	Action apply.Action `json:"action"`
+	Reason string       `json:"reason,omitempty"`
+}
+
+// Outcomes of an apply.
+const (
+	outcomeApplied   = "applied"
+	outcomeUnchanged = "unchanged"
+	outcomeTried     = "tried"
+	outcomeBlocked   = "blocked"
+	outcomeFailed    = "failed"
+)
+
+func (d *deliverer) run(ctx context.Context) error {
+	f := d.flags
+	if err := d.checkFlags(); err != nil {
+		return err
+	}
+	cfg, notes, err := config.Load(config.Options{
+		Files: f.configs, Mode: f.mode, FailMode: f.failMode, Rules: ruleIDs(), Preflights: f.preflights,
+	})
+	if err != nil {
+		return err
+	}
+	if f.verbose {
+		for _, n := range notes {
+			fmt.Fprintln(d.err, "note:", n)
+		}
+	}
+	rest, namespace, err := f.connect()
+	if err != nil {
+		return err
+	}
+	if d.getenv("GOGC") == "" {
+		// An apply waits for the server far more than it computes: memory is worth more here.
+		defer debug.SetGCPercent(debug.SetGCPercent(applyGCPercent))
+	}
+	if d.loaded, err = d.load(ctx, &f.sourceFlags, rest); err != nil {
+		return err
+	}
+	lines := d.out
+	if f.output == "json" || f.report != "" && f.report != "text" {
+		lines = d.err // standard output is for the document
+	}
+	d.told = &teller{env: d.env, lines: lines, quiet: f.output == "json"}
+	d.result = applyResult{
+		APIVersion: report.APIVersion, Kind: "ApplyResult", App: f.app, Namespace: namespace, DryRun: f.dryRun, Sources: d.loaded.sources,
+		Ran: []string{}, Objects: []objectResult{}, Summary: map[string]int{},
+	}
+	if f.dryRun == dryRunNone {
+		d.result.DryRun = ""
+	}
+	for _, s := range d.loaded.sources {
+		d.told.line("source %s", sourceLine(s))
+	}
+	if d.applier, err = apply.New(rest, apply.Options{Namespace: namespace, Now: d.now, Observe: d.told.event}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
+	defer cancel()
+	return d.finish(ctx, d.deliver(ctx, cfg))
+}
+
+func (d *deliverer) checkFlags() error {
+	f := d.flags
+	if err := checkOutput(f.output); err != nil {
+		return err
+	}
+	if f.report != "" && !slices.Contains(formatNames(), f.report) {
+		return report.Print(d.out, f.report, &report.Report{}, report.Options{})
+	}
+	if f.report != "" && f.output == "json" {
+		return errors.New("-o json holds what the preflights found already: leave --report out")
+	}
+	if !slices.Contains([]string{dryRunNone, dryRunClient, dryRunServer}, f.dryRun) {
+		return fmt.Errorf("--dry-run %q: it is none, client or server", f.dryRun)
+	}
+	if f.prune && f.app == "" {
+		return errors.New("--prune needs --app: the inventory of an app says what was applied before")
+	}
+	if f.allowDeleteCRDs && !f.prune {
+		return errors.New("--allow-delete-crds is for --prune")
+	}
+	if f.timeout <= 0 {
+		return errors.New("--timeout must be more than 0")
+	}
+	if f.app != "" {
+		return apply.CheckApp(f.app)
+	}
+	return nil
+}
+
+// sourceLine tells what was resolved.
+func sourceLine(s apply.Source) string {
+	for _, alg := range []string{"sha1", "sha256"} {
+		switch digest := s.Digest[alg]; {
+		case digest == "":
+		case alg == "sha1":
+			return s.Name + " commit " + digest
+		default:
+			return s.Name + " " + alg + ":" + digest
+		}
+	}
+	return s.Name
+}
+
+// errBlocked ends a command that did not do all it was asked to, for the sake of something.
+var errBlocked = errFindings
+
+// deliver plans, checks and applies.
+func (d *deliverer) deliver(ctx context.Context, cfg *config.Config) error {
+	f := d.flags
+	var err error
+	d.plan, err = d.applier.Plan(ctx, apply.Request{
+		Objects: d.loaded.objects, App: f.app, Sources: d.loaded.sources, Prune: f.prune, AllowDeleteCRDs: f.allowDeleteCRDs,
+		Force: f.force, Wait: f.wait,
+	})
+	if err != nil {
+		return err
+	}
+	blocked, err := d.preflight(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if blocked {
+		fmt.Fprintln(d.err, "sluice: blocked by the preflights; nothing was changed")
+		return errBlocked
+	}
+	if err := d.plan.Err(); err != nil {
+		return err
+	}
+	d.showRemovals()
+	switch f.dryRun {
+	case dryRunClient:
+		d.showPlan()
+		return nil
+	case dryRunServer:
+		_, err := d.applier.Try(ctx, d.plan, apply.TryOptions{})
+		if err == nil {
+			d.showPlan()
+		}
+		return err
+	}
+	if err := d.applier.Apply(ctx, d.plan); err != nil {
+		return err
+	}
+	for i := range d.plan.Removals {
+		if r := &d.plan.Removals[i]; f.prune && r.Action == apply.Keep {
+			return errBlocked
+		}
+	}
+	return nil
+}
+
+// preflight runs the preflights and tells what they found. It returns whether that blocks.
+func (d *deliverer) preflight(ctx context.Context, cfg *config.Config) (bool, error) {
+	ran, err := d.applier.Preflight(ctx, d.plan, apply.PreflightOptions{Enabled: cfg.Enabled})
+	d.told.done()
+	if err != nil {
+		return false, err
+	}
+	d.result.Ran = append(d.result.Ran, ran.Ran...)
+	var names []string
+	for _, s := range d.loaded.sources {
+		names = append(names, s.Name)
+	}
+	r := &report.Report{
+		Old: "cluster " + d.applier.Cluster().Host(), New: strings.Join(names, ", "), Mode: cfg.Mode(), FailMode: cfg.FailMode(),
+		CRDs: ran.Found[apply.CRDUpgradeSafety],
+	}
+	if ran.KubeVersion != nil {
+		r.KubeVersion = ran.KubeVersion.String()
+	}
+	cfg.Apply(r, d.now()) // mode and suppressions are those of CRDUpgradeSafety
+	r.CRDs = append(r.CRDs, ran.Found[apply.PermissionValidation]...)
+	r.Sort()
+	d.locate(r)
+	o := report.Options{Verbose: d.flags.verbose, Version: sluiceVersion, Rules: ruleDoc}
+	if d.outTTY {
+		o.Width = d.width
+	}
+	if wd, err := os.Getwd(); err == nil {
+		o.Root = wd
+	}
+	o.Color = d.outTTY && d.getenv("NO_COLOR") == "" && d.getenv("TERM") != "dumb"
+	s := r.Summary()
+	switch {
+	case d.flags.output == "json":
+		var b bytes.Buffer
+		if err := report.Print(&b, "json", r, o); err != nil {
+			return false, err
+		}
+		d.result.Report = bytes.TrimSpace(b.Bytes())
+	case d.flags.report != "":
+		err = report.Print(d.out, d.flags.report, r, o)
+	case s.Fail+s.Warn+s.Notes > 0:
+		err = report.Print(d.out, "text", r, o)
+	}
+	return r.Failing() > 0, err
+}
+
+// locate fills in where findings stand in the sources.
+func (d *deliverer) locate(r *report.Report) {
+	for i := range r.CRDs {
+		for j := range r.CRDs[i].Findings {
+			f := &r.CRDs[i].Findings[j]
+			doc, ok := d.loaded.crds[f.CRD]
+			if !ok || f.Position != nil || f.InOld || doc.Positions == nil {
+				continue
+			}
+			pos, _ := doc.Positions.Find(f.SchemaPath...)
+			f.Position = &pos
+		}
+	}
+}
+
+// showRemovals tells what will be deleted, before it is.
+func (d *deliverer) showRemovals() {
+	if n := d.plan.Orphans(); n > 0 {
+		fmt.Fprintf(d.err, "note: %d objects of app %s are no longer in the source; --prune deletes them\n", n, d.flags.app)
+	}
+	if !d.flags.prune {
+		return
+	}
+	for i := range d.plan.Removals {
+		switch r := &d.plan.Removals[i]; r.Action {
+		case apply.Delete:
+			d.told.line("will be deleted: %s", r.ID)
+		case apply.Forget:
+			if d.flags.verbose {
+				d.told.line("will be forgotten: %s: %s", r.ID, r.Reason)
+			}
+		case apply.Create, apply.Update, apply.Unchanged, apply.Keep:
+		}
+	}
+}
+
+// showPlan tells what a dry run found.
+func (d *deliverer) showPlan() {
+	for i := range d.plan.Items {
+		if it := &d.plan.Items[i]; it.Action != apply.Unchanged || d.flags.verbose {
+			d.told.line("would %s %s", verb(it.Action), it.ID)
+		}
+	}
+}
+
+func verb(a apply.Action) string {
+	if a == apply.Unchanged {
+		return "leave unchanged"
+	}
+	return string(a)
+}
+
+// finish tells the outcome.
+func (d *deliverer) finish(ctx context.Context, err error) error {
+	d.told.done()
+	r := &d.result
+	var conflict *apply.ConflictError
+	changed := false
+	if d.plan != nil {
+		changed = d.applier.Writes() > 0
+		for i := range d.plan.Items {
+			it := &d.plan.Items[i]
+			r.Objects = append(r.Objects, objectResult{it.ID, it.Action, it.Reason})
+			r.Summary[string(it.Action)]++
+		}
+		if d.flags.prune {
+			for i := range d.plan.Removals {
+				it := &d.plan.Removals[i]
+				r.Objects = append(r.Objects, objectResult{it.ID, it.Action, it.Reason})
+				r.Summary[string(it.Action)]++
+			}
+		}
+	}
+	switch {
+	case err == nil && d.flags.dryRun != dryRunNone:
+		r.Outcome = outcomeTried
+	case err == nil && !changed:
+		r.Outcome = outcomeUnchanged
+	case err == nil:
+		r.Outcome = outcomeApplied
+	case errors.Is(err, errBlocked):
+		r.Outcome = outcomeBlocked
+	case errors.As(err, &conflict):
+		r.Outcome, r.Conflicts, r.Error = outcomeBlocked, conflict.Conflicts, err.Error()
+		d.showConflicts(conflict)
+		err = errBlocked
+	default:
+		r.Outcome, r.Error = outcomeFailed, oneLine(err)
+		if unready, ok := errors.AsType[*apply.NotReadyError](err); ok {
+			r.NotReady = unready.Objects
+		}
+		if d.applier.Writes() > 0 && ctx.Err() != nil {
+			fmt.Fprintln(d.err, "note: what was done so far stays; the same command goes on")
+		}
+	}
+	if d.flags.output == "json" {
+		enc := json.NewEncoder(d.out)
+		enc.SetIndent("", "  ")
+		return errors.Join(err, enc.Encode(r))
+	}
+	if err == nil || errors.Is(err, errBlocked) && changed {
+		d.told.line("%s", d.summary())
+	}
+	return err
+}
+
+// showConflicts tells each field with its owner.
+func (d *deliverer) showConflicts(e *apply.ConflictError) {
+	if d.flags.output == "json" {
+		return
+	}
+	for _, c := range e.Conflicts {
+		at := ""
+		if c.File != "" {
+			at = fmt.Sprintf("%s:%d: ", c.File, c.Line)
+		}
+		fmt.Fprintf(d.told.lines, "conflict: %s%s: %s is owned by %s\n", at, c.ID, c.Field, c.Owner)
+	}
+	fmt.Fprintf(d.err, "sluice: %d fields are owned by others; --force-conflicts takes them over\n", len(e.Conflicts))
+}
+
+// summary counts what was done.
+func (d *deliverer) summary() string {
+	var parts []string
+	words := map[apply.Action]string{
+		apply.Create: "created", apply.Update: "updated", apply.Unchanged: "unchanged", apply.Delete: "deleted", apply.Keep: "kept", apply.Forget: "forgotten",
+	}
+	for _, a := range []apply.Action{apply.Create, apply.Update, apply.Unchanged, apply.Delete, apply.Keep, apply.Forget} {
+		if n := d.result.Summary[string(a)]; n > 0 {
+			word := words[a]
+			if d.flags.dryRun != dryRunNone && a != apply.Unchanged {
+				word = "to be " + word
+			}
+			parts = append(parts, fmt.Sprintf("%d %s", n, word))
+		}
+	}
+	head := "done"
+	if d.flags.app != "" {
+		head = "app " + d.flags.app
+	}
+	if d.flags.dryRun != dryRunNone {
+		head += " (dry run)"
+	}
+	return head + ": " + strings.Join(parts, ", ")
+}
+
+func ruleIDs() []string {
+	var out []string
+	for _, r := range crdcheck.Rules() {
+		out = append(out, r.ID)
+	}
+	return out
+}
+
+// teller tells what happens: on a terminal a bar, elsewhere lines.
+type teller struct {
+	*env
+
+	// lines takes what was done, one line each.
+	lines io.Writer
+	// quiet: a document tells all in the end.
+	quiet bool
+	bar   *progress
+	phase string
+}
+
+func (t *teller) line(format string, args ...any) {
+	t.done()
+	if !t.quiet {
+		fmt.Fprintf(t.lines, format+"\n", args...)
+	}
+}
+
+// event takes what an applier tells.
+func (t *teller) event(ev apply.Event) {
+	if ev.Phase != "" {
+		t.done()
+		t.phase = ev.Phase
+		if !t.errTTY && !t.quiet {
+			fmt.Fprintln(t.err, phaseLine(ev))
+		}
+		t.bar = t.progress(ev.Phase, int64(ev.Total))
+	}
+	switch {
+	case ev.Did != "" && ev.Note != "":
+		t.line("%s %s: %s", ev.Did, ev.ID, ev.Note)
+	case ev.Did != "":
+		t.line("%s %s", ev.Did, ev.ID)
+	case ev.Note != "" && !t.errTTY && !t.quiet:
+		fmt.Fprintln(t.err, ev.Note)
+	}
+	if t.bar == nil {
+		t.bar = t.progress(t.phase, int64(ev.Total))
+	}
+	t.bar.setOf(int64(ev.Done), int64(ev.Total))
+}
+
+func phaseLine(ev apply.Event) string {
+	if ev.Total > 0 {
+		return fmt.Sprintf("%s: %d", ev.Phase, ev.Total-ev.Done)
+	}
+	return ev.Phase
+}
+
+// done wipes the bar.
+func (t *teller) done() {
+	if t.bar != nil {
+		t.bar.done()
+		t.bar = nil
+	}
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/apply"
+	"sluice.dev/report"
+)
+
+type deleteFlags struct {
+	clusterFlags
+
+	allowDeleteCRDs bool
+	dryRun          bool
+	timeout         time.Duration
+	output          string
+}
+
+func newDelete(e *env) *cobra.Command {
+	f := &deleteFlags{}
+	cmd := &cobra.Command{
+		Use:   "delete APP",
+		Short: "Delete an app: all objects of its inventory, and the inventory",
+		Long: `Delete deletes the objects of an app, in the opposite order of an apply, and waits until they are gone. Objects that another
+app has taken over stay. So do CRDs with stored objects, unless --allow-delete-crds; then the app stays with them.
+
+Exit codes: 0 deleted, 1 something was kept, 2 could not do it. When it is interrupted the same command goes on.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), e, f, args[0]) },
+	}
+	f.add(cmd)
+	fs := cmd.Flags()
+	fs.BoolVar(&f.allowDeleteCRDs, "allow-delete-crds", false, "delete CRDs with stored objects, and the objects with them")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "tell what would be deleted, and delete nothing")
+	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
+	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	complete(cmd, "output", "text", "json")
+	return cmd
+}
+
+// deleteResult is the outcome for programs.
+type deleteResult struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	App        string         `json:"app"`
+	Namespace  string         `json:"namespace"`
+	DryRun     bool           `json:"dryRun,omitempty"`
+	Outcome    string         `json:"outcome"`
+	Error      string         `json:"error,omitempty"`
+	Objects    []objectResult `json:"objects"`
+}
+
+func runDelete(ctx context.Context, e *env, f *deleteFlags, app string) error {
+	if err := checkOutput(f.output); err != nil {
+		return err
+	}
+	rest, namespace, err := f.connect()
+	if err != nil {
+		return err
+	}
+	told := &teller{env: e, lines: e.out, quiet: f.output == "json"}
+	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.now, Observe: told.event})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
+	defer cancel()
+	plan, err := applier.PlanDeletion(ctx, namespace, app, f.allowDeleteCRDs)
+	if err != nil {
+		return err
+	}
+	for i := range plan.Removals {
+		if r := &plan.Removals[i]; r.Action == apply.Delete {
+			told.line("will be deleted: %s", r.ID)
+		}
+	}
+	result := deleteResult{
+		APIVersion: report.APIVersion, Kind: "DeleteResult", App: app, Namespace: namespace, DryRun: f.dryRun, Outcome: outcomeTried, Objects: []objectResult{},
+	}
+	if !f.dryRun {
+		err = applier.Delete(ctx, plan)
+		result.Outcome = "deleted"
+	}
+	told.done()
+	deleted, kept := 0, 0
+	for i := range plan.Removals {
+		r := &plan.Removals[i]
+		result.Objects = append(result.Objects, objectResult{r.ID, r.Action, r.Reason})
+		switch r.Action {
+		case apply.Delete:
+			deleted++
+		case apply.Keep:
+			kept++
+		case apply.Forget:
+			told.line("left alone: %s: %s", r.ID, r.Reason)
+		case apply.Create, apply.Update, apply.Unchanged:
+		}
+	}
+	switch {
+	case err != nil:
+		result.Outcome, result.Error = outcomeFailed, oneLine(err)
+		if ctx.Err() != nil {
+			fmt.Fprintln(e.err, "note: what was done so far stays; the same command goes on")
+		}
+	case kept > 0:
+		result.Outcome, err = outcomeBlocked, errBlocked
+	}
+	if f.output == "json" {
+		return errors.Join(err, encode(e.out, result))
+	}
+	if err == nil || errors.Is(err, errBlocked) {
+		word := "deleted"
+		if f.dryRun {
+			word = "to be deleted"
+		}
+		told.line("app %s: %d %s, %d kept", app, deleted, word, kept)
+	}
+	return err
+}

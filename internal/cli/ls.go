@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/apply"
+	"sluice.dev/report"
+)
+
+type lsFlags struct {
+	clusterFlags
+
+	all    bool
+	output string
+}
+
+func newLs(e *env) *cobra.Command {
+	f := &lsFlags{}
+	cmd := &cobra.Command{
+		Use:   "ls [APP]",
+		Short: "List the apps in a cluster, or the objects of one",
+		Long: `Ls lists the apps that sluice apply --app has recorded: how far each is, how many objects it has, and where it came from.
+With the name of an app it lists its objects, each with its state.`,
+		Example: `  sluice ls -A
+  sluice ls shop -n default`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(f.output); err != nil {
+				return err
+			}
+			rest, namespace, err := f.connect()
+			if err != nil {
+				return err
+			}
+			applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.now})
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return listObjects(cmd.Context(), e, f, applier, namespace, args[0])
+			}
+			if f.all {
+				namespace = ""
+			}
+			return listApps(cmd.Context(), e, f, applier, namespace)
+		},
+	}
+	f.add(cmd)
+	fs := cmd.Flags()
+	fs.BoolVarP(&f.all, "all-namespaces", "A", false, "list apps of all namespaces")
+	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	complete(cmd, "output", "text", "json")
+	return cmd
+}
+
+// appList is the apps for programs.
+type appList struct {
+	APIVersion string             `json:"apiVersion"`
+	Kind       string             `json:"kind"`
+	Apps       []*apply.Inventory `json:"apps"`
+}
+
+func listApps(ctx context.Context, e *env, f *lsFlags, a *apply.Applier, namespace string) error {
+	apps, err := a.Apps(ctx, namespace)
+	if err != nil && apps == nil {
+		return err
+	}
+	if f.output == "json" {
+		if apps == nil {
+			apps = []*apply.Inventory{}
+		}
+		return errors.Join(err, encode(e.out, appList{report.APIVersion, "AppList", apps}))
+	}
+	if len(apps) == 0 && err == nil {
+		fmt.Fprintln(e.err, "no app")
+		return nil
+	}
+	w := tabwriter.NewWriter(e.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "NAMESPACE\tAPP\tSTATE\tOBJECTS\tSINCE\tSOURCE")
+	for _, v := range apps {
+		at := v.Finished
+		if at == nil {
+			at = v.Started
+		}
+		since := "-"
+		if at != nil {
+			since = at.UTC().Format(time.RFC3339)
+		}
+		source := "-"
+		list := v.Sources
+		if len(list) == 0 {
+			list = v.Next
+		}
+		if len(list) > 0 {
+			source = sourceLine(list[0])
+		}
+		if len(list) > 1 {
+			source += fmt.Sprintf(" and %d more", len(list)-1)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", v.Namespace, v.App, v.State, len(v.Objects), since, source)
+	}
+	return errors.Join(err, w.Flush())
+}
+
+// objectList is the objects of an app for programs.
+type objectList struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	App        *apply.Inventory `json:"app"`
+	Objects    []apply.NotReady `json:"objects"`
+}
+
+func listObjects(ctx context.Context, e *env, f *lsFlags, a *apply.Applier, namespace, app string) error {
+	v, err := a.App(ctx, namespace, app)
+	if err != nil {
+		return err
+	}
+	states, err := a.Status(ctx, v)
+	if err != nil {
+		return err
+	}
+	if f.output == "json" {
+		return encode(e.out, objectList{report.APIVersion, "App", v, states})
+	}
+	for _, s := range v.Sources {
+		fmt.Fprintf(e.out, "source %s\n", sourceLine(s))
+	}
+	if v.State != apply.Applied {
+		fmt.Fprintf(e.out, "%s: the last run has not ended in order; some of these may not exist\n", v.State)
+	}
+	w := tabwriter.NewWriter(e.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "NAMESPACE\tKIND\tNAME\tSTATE\tMESSAGE")
+	for _, s := range states {
+		kind := s.ID.Kind
+		if s.ID.Group != "" {
+			kind += "." + s.ID.Group
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", dash(s.ID.Namespace), kind, s.ID.Name, s.Status, s.Message)
+	}
+	return w.Flush()
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func encode(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

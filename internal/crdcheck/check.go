@@ -1,0 +1,104 @@
+package crdcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"sluice.dev/compat"
+	"sluice.dev/internal/cluster"
+	"sluice.dev/report"
+)
+
+// Pair is a CRD as it is and as it is to be; either may be nil.
+type Pair struct {
+	Old, New *apiextensionsv1.CustomResourceDefinition
+}
+
+// Compare compares the pairs on all processors, without objects. done, where not nil, is called with the number of pairs
+// that are finished; calls may be concurrent. Results are in the order of the pairs.
+func Compare(ctx context.Context, pairs []Pair, kube *version.Version, done func(int64)) ([]report.CRD, error) {
+	out := make([]report.CRD, len(pairs))
+	errs := make([]error, len(pairs))
+	var next, finished atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(pairs)) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(pairs) || ctx.Err() != nil {
+					return
+				}
+				out[i], errs[i] = compat.Check(ctx, pairs[i].Old, pairs[i].New, compat.Options{KubeVersion: kube})
+				if done != nil {
+					done(finished.Add(1))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return out, errors.Join(errs...)
+}
+
+// maxExamples is how many objects are named in a finding.
+const maxExamples = 10
+
+// Tell adds what a scan found to the result of the CRD, and its counts to the findings that it bears out.
+func Tell(out *report.CRD, s cluster.Scan) {
+	if s.Note != "" {
+		out.Findings = append(out.Findings, report.Finding{
+			Rule: ruleObjectsUnread, Outcome: report.Undecided, Severity: report.Fail, CRD: out.Name, Version: s.Version,
+			Message: "the stored objects could not be judged", Reason: s.Note,
+		})
+		return
+	}
+	out.Objects = &report.ObjectScan{
+		Version: s.Version, Checked: s.Checked, Refused: max(s.Refused, s.Strict), Pruned: s.Dropped, Changed: s.Defaulted,
+	}
+	add := func(rule string, level report.Level, n int64, message string, has func(cluster.Fate) (bool, string)) {
+		if n == 0 {
+			return
+		}
+		f := report.Finding{
+			Rule: rule, Level: level, Outcome: report.Violation, CRD: out.Name, Version: s.Target,
+			Objects: &report.Objects{Checked: s.Checked, Affected: n},
+		}
+		f.Severity, _ = level.Default()
+		why := ""
+		for _, fate := range s.Fates {
+			ok, text := has(fate)
+			if ok && why == "" {
+				why = text
+			}
+			if ok && len(f.Objects.Examples) < maxExamples {
+				f.Objects.Examples = append(f.Objects.Examples, fate.Name)
+			}
+		}
+		f.Message = fmt.Sprintf("%d of %d stored objects %s", n, s.Checked, message)
+		f.After = why
+		out.Findings = append(out.Findings, f)
+		if s, _ := level.Default(); s == report.Fail {
+			out.Verdict = report.Unsafe
+		}
+	}
+	add(ruleObjectsRefused, report.ObjectsStuck, s.Refused, "would be refused by any update", func(f cluster.Fate) (bool, string) {
+		return len(f.Refused) > 0, strings.Join(f.Refused, "; ")
+	})
+	add(ruleObjectsRatcheted, report.ObjectsRatcheted, s.Strict-min(s.Refused, s.Strict),
+		"would be refused by an update that touches the field", func(f cluster.Fate) (bool, string) {
+			return len(f.Strict) > 0 && len(f.Refused) == 0, strings.Join(f.Strict, "; ")
+		})
+	add(ruleObjectsPruned, report.DataLost, s.Dropped, "would lose data", func(f cluster.Fate) (bool, string) {
+		return len(f.Dropped) > 0, "loses " + strings.Join(f.Dropped, ", ")
+	})
+}

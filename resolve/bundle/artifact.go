@@ -1,0 +1,250 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"sluice.dev/internal/limit"
+	"sluice.dev/resolve"
+)
+
+// ArtifactName is the name of the resolver [Artifact].
+const ArtifactName = "oci"
+
+// Bounds of artifacts beside those of [Limits].
+const (
+	maxArtifactLayer  = 64 << 20
+	maxArtifactLayers = 100
+	maxArtifactFiles  = 10_000
+)
+
+// fluxLayer is the layer type of Flux's artifacts (fluxcd/pkg/oci).
+const fluxLayer = "application/vnd.cncf.flux.content.v1.tar+gzip"
+
+// Artifact fetches all of an OCI artifact: the resources of a Tekton bundle, or the YAML and JSON files of an image whose layers
+// are tars, as Flux and others push them. It is a [resolve.Resolver] for a command line, whose user has chosen the artifact; as a
+// resolver of requests a whole artifact would be more than a request can hold.
+type Artifact struct{ resolver *Resolver }
+
+var _ resolve.Resolver = (*Artifact)(nil)
+
+// NewArtifact returns such a resolver; the options are those of [New].
+func NewArtifact(opts ...Option) *Artifact {
+	r := New(opts...)
+	r.limits = Limits{Compressed: maxArtifactLayer, Content: maxArtifactLayer, Layers: maxArtifactLayers}.withDefaults()
+	return &Artifact{r}
+}
+
+// Close closes the connections that nobody uses.
+func (a *Artifact) Close() error { return a.resolver.Close() }
+
+// Spec implements [resolve.Resolver].
+func (a *Artifact) Spec() resolve.Spec {
+	s := a.resolver.Spec()
+	s.Name, s.Aliases, s.Doc = ArtifactName, nil, "Fetches all resources of an OCI artifact."
+	s.Params = slices.DeleteFunc(slices.Clone(s.Params), func(p resolve.Param) bool { return p.Name == ParamName || p.Name == ParamKind })
+	return s
+}
+
+// Resolve implements [resolve.Resolver]. The data is a stream of YAML documents: layers in the order of the manifest, files in
+// the order of their paths.
+func (a *Artifact) Resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	res, err := a.resolve(ctx, req)
+	if err != nil {
+		return nil, classify(ctx, "artifact "+req.Get(ParamBundle), err)
+	}
+	return res, nil
+}
+
+func (a *Artifact) resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
+	r := a.resolver
+	plain := r.plainRegistries(req.Config)
+	ref, err := reference(req.Get(ParamBundle), plain)
+	if err != nil {
+		return nil, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
+	}
+	transport, err := r.transportFor(req.Config)
+	if err != nil {
+		return nil, resolve.Errorf(resolve.ReasonFailed, "the configuration is wrong: %w", err)
+	}
+	way := &guard{inner: transport, plain: plain, max: max(r.limits.Manifest, r.limits.Compressed), now: r.now}
+	creds, err := r.credentials(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	im, err := r.open(ctx, ref, creds, way)
+	if err != nil {
+		return nil, creds.explain(err)
+	}
+	signers, err := r.signers(ctx, im, req.Get(ParamSigner) != "")
+	if err != nil {
+		return nil, err
+	}
+	data, err := im.all(ctx, req.Limit())
+	if err != nil {
+		return nil, err
+	}
+	_, pinned := ref.(name.Digest)
+	return &resolve.Resource{
+		Data:        data,
+		Annotations: map[string]string{resolve.AnnotationContentType: resolve.ContentTypeYAML, "digest": im.digest.String()},
+		Source:      resolve.Source{URI: ref.Context().Name(), Digest: map[string]string{im.digest.Algorithm: im.digest.Hex}},
+		Signers:     signers,
+		Immutable:   pinned,
+	}, nil
+}
+
+// all reads every resource of the image, maxSize bytes at most.
+func (im *image) all(ctx context.Context, maxSize int64) ([]byte, error) {
+	if n := len(im.manifest.Layers); n > im.limits.Layers {
+		return nil, tooLargef("it has %d layers; at most %d are allowed", n, im.limits.Layers)
+	}
+	out := &stream{max: maxSize}
+	for i, l := range im.manifest.Layers {
+		if !artifactLayer(l) {
+			return nil, failf("layer %d is of the type %s, which is not supported", i, clean(string(l.MediaType)))
+		}
+		blob, err := im.fetchBlob(ctx, l, im.limits.Compressed)
+		if err != nil {
+			return nil, err
+		}
+		if err := out.layer(blob); err != nil {
+			return nil, err
+		}
+	}
+	if out.buf.Len() == 0 {
+		return nil, resolve.Errorf(resolve.ReasonNotFound, "it has no .yaml, .yml or .json file")
+	}
+	return out.buf.Bytes(), nil
+}
+
+func artifactLayer(l v1.Descriptor) bool {
+	return knownLayer(l.MediaType) || l.MediaType == types.MediaType(fluxLayer) ||
+		!l.MediaType.IsLayer() && (strings.HasSuffix(string(l.MediaType), ".tar+gzip") || strings.HasSuffix(string(l.MediaType), ".tar"))
+}
+
+// stream puts documents together.
+type stream struct {
+	buf   bytes.Buffer
+	max   int64
+	files int
+}
+
+func (s *stream) add(data []byte) error {
+	if int64(s.buf.Len()+len(data)) > s.max {
+		return tooLargef("its content has more than the %d bytes that are allowed", s.max)
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil
+	}
+	if s.buf.Len() > 0 && !bytes.HasPrefix(data, []byte("---")) {
+		s.buf.WriteString("---\n")
+	}
+	s.buf.Write(data)
+	if data[len(data)-1] != '\n' {
+		s.buf.WriteByte('\n')
+	}
+	return nil
+}
+
+// layer adds what is in a layer: gzip or not, a tar or one text.
+func (s *stream) layer(blob []byte) error {
+	plain := blob
+	if bytes.HasPrefix(blob, []byte{0x1f, 0x8b}) {
+		zr, err := gzip.NewReader(bytes.NewReader(blob))
+		if err == nil {
+			plain, err = limit.ReadAll(zr, 2*s.max+tarExtra)
+		}
+		if errors.Is(err, limit.ErrTooLarge) {
+			return tooLargef("a layer inflates to more than the %d bytes that are allowed", s.max)
+		}
+		if err != nil {
+			return failf("a layer is broken: its compression cannot be read")
+		}
+	}
+	isTar := len(plain) >= tarBlock && (bytes.Equal(plain[257:262], []byte("ustar")) || bytes.IndexByte(plain[:tarBlock], 0) >= 0)
+	if !isTar {
+		return s.add(plain)
+	}
+	files, bare, err := s.untar(plain)
+	if err != nil {
+		return err
+	}
+	names := make([]string, 0, len(files))
+	for n := range files {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	if len(names) == 0 && len(bare) == 1 {
+		return s.add(bare[0]) // a Tekton bundle names its file after the resource
+	}
+	for _, n := range names {
+		if err := s.add(files[n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// untar reads the YAML and JSON files of a tar by their paths, and beside them files without an extension.
+func (s *stream) untar(b []byte) (files map[string][]byte, bare [][]byte, err error) {
+	files = map[string][]byte{}
+	tr := tar.NewReader(bytes.NewReader(b))
+	for {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return files, bare, nil
+		}
+		if err != nil {
+			return nil, nil, failf("a layer is broken: it is no tar that can be read")
+		}
+		if s.files++; s.files > maxArtifactFiles {
+			return nil, nil, tooLargef("it has more than %d files", maxArtifactFiles)
+		}
+		p := path.Clean("/" + h.Name)
+		hidden := strings.Contains(p, "/.")
+		var wanted bool
+		switch path.Ext(p) {
+		case ".yaml", ".yml", ".json":
+			wanted = !hidden
+		}
+		switch h.Typeflag {
+		case tar.TypeReg:
+		case tar.TypeSymlink, tar.TypeLink:
+			if wanted {
+				return nil, nil, failf("%s is a link, which is not followed", clean(p))
+			}
+			continue
+		default:
+			continue
+		}
+		if !wanted && (path.Ext(p) != "" || hidden || len(bare) > 1) {
+			continue
+		}
+		data, err := limit.ReadAll(tr, s.max)
+		if errors.Is(err, limit.ErrTooLarge) {
+			return nil, nil, tooLargef("%s has more than the %d bytes that are allowed", clean(p), s.max)
+		}
+		if err != nil || int64(len(data)) != h.Size {
+			return nil, nil, failf("a layer is broken: its tar ends early")
+		}
+		if wanted {
+			files[p] = data
+		} else {
+			bare = append(bare, data)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package bundle
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/resolve"
+	"sluice.dev/resolve/bundle/bundletest"
+)
+
+func TestArtifactsGiveAllTheirResources(t *testing.T) {
+	file := func(name, text string) bundletest.File { return bundletest.File{Name: name, Data: []byte(text)} }
+	plain := map[string]string{}
+	long := strings.Repeat("# a comment that fills a layer\n", 40)
+	for _, tt := range []struct {
+		name   string
+		layers []bundletest.Layer
+		want   string
+	}{
+		{"a Tekton bundle", []bundletest.Layer{bundletest.Task("a", yamlA), bundletest.Task("b", yamlB)}, yamlA + "---\n" + yamlB},
+		{
+			"Flux's artifact",
+			[]bundletest.Layer{{
+				MediaType: fluxLayer, Annotations: plain,
+				Blob: bundletest.Gzip(bundletest.Tar(file("./z/b.yml", yamlB), file("README.md", "words"), file("a.yaml", "---\n"+yamlA), file(".hidden.yaml", "x"), file("LICENSE", "x"))),
+			}},
+			"---\n" + yamlA + "---\n" + yamlB,
+		},
+		{"a tar", []bundletest.Layer{{Annotations: plain, Blob: bundletest.Tar(file("x.json", `{"a":1}`))}}, "{\"a\":1}\n"},
+		{"a text", []bundletest.Layer{{Annotations: plain, MediaType: "application/yaml", Blob: []byte(long + yamlA)}}, long + yamlA},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			digest := f.push(tt.layers...)
+			got, err := NewArtifact(WithTransport(f.transport)).Resolve(t.Context(), request())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, string(got.Data)); diff != "" {
+				t.Error(diff)
+			}
+			if "sha256:"+got.Source.Digest["sha256"] != digest || got.Immutable {
+				t.Errorf("source %+v", got.Source)
+			}
+		})
+	}
+}
+
+func TestArtifactsThatAreRefused(t *testing.T) {
+	plain := map[string]string{}
+	tarOf := func(name, text string) []byte {
+		return bundletest.Tar(bundletest.File{Name: name, Data: []byte(text)})
+	}
+	for _, tt := range []struct {
+		name   string
+		layer  bundletest.Layer
+		reason resolve.Reason
+	}{
+		{"nothing in it", bundletest.Layer{Annotations: plain, Blob: bundletest.Gzip(tarOf("README.md", "x"))}, resolve.ReasonNotFound},
+		{"too much in it", bundletest.Layer{Annotations: plain, Blob: bundletest.Gzip(tarOf("a.yaml", strings.Repeat("#", 2000)))}, resolve.ReasonTooLarge},
+		{"a bomb", bundletest.Layer{Annotations: plain, Blob: bundletest.Gzip(tarOf("a.txt", strings.Repeat("#", 200_000)))}, resolve.ReasonTooLarge},
+		{"half a tar", bundletest.Layer{Annotations: plain, Blob: tarOf("a.yaml", strings.Repeat("#", 900))[:1000]}, resolve.ReasonFailed},
+		{"broken compression", bundletest.Layer{Annotations: plain, Blob: bundletest.Gzip(tarOf("a.yaml", yamlA))[:40]}, resolve.ReasonFailed},
+		{"an unknown type", bundletest.Layer{Annotations: plain, MediaType: "application/vnd.oci.image.layer.v1.tar+zstd", Blob: []byte("x")}, resolve.ReasonFailed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			f.push(tt.layer)
+			req := request()
+			req.MaxBytes = 1000
+			got, err := NewArtifact(WithTransport(f.transport)).Resolve(t.Context(), req)
+			var e *resolve.Error
+			if !errors.As(err, &e) || e.Reason != tt.reason {
+				t.Errorf("got %v, error %v, want %s", got, err, tt.reason)
+			}
+		})
+	}
+}
