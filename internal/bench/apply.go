@@ -79,7 +79,7 @@ func applied(ctx context.Context, c *config) error {
 	return nil
 }
 
-func applyRow(name string, runs []objectRun, counted *counters) []string {
+func applyRow(name string, runs []objectRun, counted *tally) []string {
 	var wall, cpu, server []time.Duration
 	var memory int64
 	for _, r := range runs {
@@ -96,10 +96,10 @@ func applyRow(name string, runs []objectRun, counted *counters) []string {
 	}
 }
 
-type counters struct{ reads, writes atomic.Int64 }
+type tally struct{ reads, writes atomic.Int64 }
 
 // counting makes a proxy to the API server that counts, and a kubeconfig for it.
-func counting(cluster *clustertest.Cluster, dir string) (*httptest.Server, *counters, error) {
+func counting(cluster *clustertest.Cluster, dir string) (*httptest.Server, *tally, error) {
 	transport, err := rest.TransportFor(cluster.Config())
 	if err != nil {
 		return nil, nil, err
@@ -110,7 +110,7 @@ func counting(cluster *clustertest.Cluster, dir string) (*httptest.Server, *coun
 	}
 	forward := httputil.NewSingleHostReverseProxy(target)
 	forward.Transport = transport
-	counted := &counters{}
+	counted := &tally{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			counted.reads.Add(1)
