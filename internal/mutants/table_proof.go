@@ -114,7 +114,7 @@ var proofFaults = []fault{
 		file: "schema/contain/transition.go", old: `err != nil || r.Refused() {
 		return nil
 	}
-	r, err := judge`, new: `err != nil {
+	r, err := judge`, new: `err != nil && r.Refused() {
 		return nil
 	}
 	r, err := judge`,
