@@ -127,7 +127,7 @@ func (r *Requester) Submit(ctx context.Context, owner Owner, resolver string, sp
 			return nil, err
 		}
 	}
-	return outcome(found)
+	return Outcome(found)
 }
 
 func (r *Requester) get(ctx context.Context, namespace, name string) (*v1beta1.ResolutionRequest, error) {
@@ -211,7 +211,9 @@ func (r *Requester) join(ctx context.Context, found *v1beta1.ResolutionRequest, 
 	return err
 }
 
-func outcome(r *v1beta1.ResolutionRequest) (*Resource, error) {
+// Outcome returns what has become of a request, as Submit does for the request of an owner: the resource,
+// [ErrInProgress], a *[FailedError] or a *[DataError].
+func Outcome(r *v1beta1.ResolutionRequest) (*Resource, error) {
 	c := r.Status.Succeeded()
 	if c == nil || !r.Status.Finished() {
 		return nil, ErrInProgress

@@ -103,9 +103,9 @@ var table = []row{
 	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
-			"api/resolution", "api/resolution/v1beta1", "apply", "client", "compat", "config", "internal/cluster", "internal/config",
-			"internal/controller/resolution", "internal/crdcheck", "internal/input", "internal/limit", "internal/nearest", "internal/resolvers", "report",
-			"resolve", "resolve/netguard", "resolve/verify",
+			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "apply", "client", "compat", "config", "internal/cluster",
+			"internal/config", "internal/controller/resolution", "internal/crdcheck", "internal/input", "internal/limit", "internal/nearest",
+			"internal/resolvers", "report", "requester", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},
 	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},

@@ -31,7 +31,7 @@ type resolveFlags struct {
 	output    string
 	timeout   time.Duration
 
-	kubeconfig, context string
+	clusterFlags
 }
 
 // Forms of output of sluice resolve.
@@ -41,17 +41,24 @@ const outputContent = "content"
 
 func newResolve(e *env) *cobra.Command {
 	table := resolvers.Table()
+	var f requestFlags
 	cmd := &cobra.Command{
-		Use:   "resolve RESOLVER --param NAME=VALUE ...",
+		Use:   "resolve RESOLVER --param NAME=VALUE ... | resolve -f REQUEST",
 		Short: "Fetch a resource that lives in git, an OCI registry, a hub, a web server or a cluster",
 		Long: `Fetch a resource that lives elsewhere, and print it.
 
-With the name of a resolver it is fetched by this process, as the resolvers in a cluster do it, without a cluster.
+With the name of a resolver it is fetched by this process, as the resolvers in a cluster do it, without a cluster. With -f
+a ResolutionRequest is made in the cluster, of v1beta1 or v1alpha1, and deleted when it has ended.
 
 Exit codes: 0 it is printed, 1 it is not signed as the policies want it, 2 it could not be fetched.`,
 		Example: `  sluice resolve git --param url=https://git.example.com/team/catalog.git --param pathInRepo=tasks/build.yaml
-  sluice resolve git --help`,
+  sluice resolve git --help
+  sluice resolve -f request.yaml
+  sluice resolve ls --all-namespaces --watch`,
 		Args: func(_ *cobra.Command, args []string) error {
+			if f.file != "" && len(args) == 0 {
+				return nil
+			}
 			names := make([]string, 0, len(table))
 			for _, r := range table {
 				names = append(names, r.Name)
@@ -59,10 +66,19 @@ Exit codes: 0 it is printed, 1 it is not signed as the policies want it, 2 it co
 			if len(args) > 0 {
 				return fmt.Errorf("there is no resolver %q%s; this build has %s", args[0], nearest.Hint(args[0], names), strings.Join(names, ", "))
 			}
-			return fmt.Errorf("which resolver? this build has %s", strings.Join(names, ", "))
+			return fmt.Errorf("which resolver? this build has %s; or give a request with -f", strings.Join(names, ", "))
 		},
-		RunE: func(*cobra.Command, []string) error { return nil },
+		RunE: func(cmd *cobra.Command, _ []string) error { return resolveRequests(cmd.Context(), e, f) },
 	}
+	fs := cmd.Flags()
+	fs.StringVarP(&f.file, "filename", "f", "", "file with ResolutionRequests to make in the cluster; - is standard input")
+	fs.StringVarP(&f.namespace, "namespace", "n", "", "namespace of requests that have none (default: the kubeconfig's)")
+	fs.BoolVar(&f.keep, "keep", false, "leave the requests in the cluster")
+	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to wait in all")
+	fs.StringVarP(&f.output, "output", "o", outputContent, "format: "+strings.Join(resolveFormats, ", "))
+	f.addCluster(fs)
+	complete(cmd, "output", resolveFormats...)
+	cmd.AddCommand(newResolveList(e))
 	for _, entry := range table {
 		cmd.AddCommand(newResolveWith(e, entry, table))
 	}
@@ -101,8 +117,7 @@ func newResolveWith(e *env, entry resolvers.Entry, table []resolvers.Entry) *cob
 		fs.StringArrayVar(&f.dirs, "dir", []string{"."}, "directory as PATH or NAME=PATH (may be repeated)")
 	}
 	if !entry.Local {
-		fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
-		fs.StringVar(&f.context, "context", "", "context of the kubeconfig")
+		f.addCluster(fs)
 	}
 	complete(cmd, "output", resolveFormats...)
 	complete(cmd, "verify-no-match", "ignore", "warn", "fail")

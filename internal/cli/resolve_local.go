@@ -16,7 +16,6 @@ import (
 	"syscall"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/internal/controller/resolution"
@@ -116,11 +115,8 @@ func (l *local) make(ctx context.Context, name string) (*resolving, error) {
 		l.free = append(l.free, free)
 	}
 	if !entry.Local {
-		rules := clientcmd.NewDefaultClientConfigLoadingRules()
-		rules.ExplicitPath = l.flags.kubeconfig
-		lent.Cluster, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: l.flags.context}).ClientConfig()
-		if err != nil {
-			return nil, fmt.Errorf("no access to the cluster: %w", err)
+		if lent.Cluster, _, err = l.flags.connect(); err != nil {
+			return nil, err
 		}
 	}
 	r, err := newResolving(ctx, []resolvers.Entry{entry}, lent, resolve.Options{})

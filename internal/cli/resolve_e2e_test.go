@@ -1,0 +1,142 @@
+//go:build e2e
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/client/versioned"
+)
+
+// safeBuffer is written to and read at once.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func TestE2EResolveThroughTheCluster(t *testing.T) {
+	c := shared.Get(t)
+	manifests(t, c)
+	processes := []running{begin(t, c, "resolution", echoes(), nil), begin(t, c, "resolver-git", echoes(), nil)}
+	requests := versioned.NewForConfigOrDie(c.Config()).ResolutionV1beta1().ResolutionRequests("default")
+	gone := func(name string) bool {
+		_, err := requests.Get(t.Context(), name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	}
+
+	// A watch sees what follows.
+	watching, stopWatching := context.WithCancel(t.Context())
+	seen := &safeBuffer{}
+	watched := make(chan int, 1)
+	e := &env{in: strings.NewReader(""), out: seen, err: seen, now: time.Now, getenv: func(string) string { return "" }}
+	go func() {
+		watched <- run(watching, []string{"resolve", "ls", "-w", "-n", "default", "--kubeconfig", c.Kubeconfig}, e)
+	}()
+	until(t, "the watch to begin", func() error {
+		if !strings.HasPrefix(seen.String(), "NAME") {
+			return errors.New(seen.String())
+		}
+		return nil
+	})
+
+	dir := t.TempDir()
+	beta := write(t, dir, "beta.yaml", `{apiVersion: resolution.tekton.dev/v1beta1, kind: ResolutionRequest,
+  metadata: {name: cli-beta, labels: {resolution.tekton.dev/type: git}}, spec: {params: [{name: text, value: "kind: Task\n"}]}}`)
+	code, out, errs := sluice(t, "resolve", "--kubeconfig", c.Kubeconfig, "-f", beta)
+	if code != ExitOK || out != "kind: Task\n" || !gone("cli-beta") {
+		t.Errorf("exit code %d, %q, %q, gone %v", code, out, errs, gone("cli-beta"))
+	}
+	alpha := write(t, dir, "alpha.yaml", `{apiVersion: resolution.tekton.dev/v1alpha1, kind: ResolutionRequest,
+  metadata: {name: cli-alpha, namespace: default, labels: {resolution.tekton.dev/resolver: git}}, spec: {params: {text: alpha}}}`)
+	code, out, errs = sluice(t, "resolve", "--kubeconfig", c.Kubeconfig, "-f", alpha, "--keep", "-o", "json")
+	var list resolvedList
+	if err := json.Unmarshal([]byte(out), &list); err != nil || code != ExitOK || len(list.Items) != 1 {
+		t.Fatalf("exit code %d, %q, %q, %v", code, out, errs, err)
+	}
+	if i := list.Items[0]; i.Content != "alpha" || i.Request != "default/cli-alpha" || i.Resolver != "git" || i.RefSource.URI != "echo:" || gone("cli-alpha") {
+		t.Errorf("item %+v", i)
+	}
+	// A request that is there already, one that fails, and one that nobody answers.
+	if code, _, errs = sluice(t, "resolve", "--kubeconfig", c.Kubeconfig, "-f", alpha); code != ExitFailed || !strings.Contains(errs, "already exists") || gone("cli-alpha") {
+		t.Errorf("exit code %d, %q", code, errs)
+	}
+	bad := write(t, dir, "bad.yaml", strings.NewReplacer("cli-beta", "cli-bad", "name: text", "name: txt").Replace(string(mustRead(t, beta))))
+	if code, out, errs = sluice(t, "resolve", "--kubeconfig", c.Kubeconfig, "-f", bad); code != ExitFailed || out != "" || !strings.Contains(errs, `default/cli-bad: ResolutionFailed: InvalidParams: unknown parameter "txt"`) || !gone("cli-bad") {
+		t.Errorf("exit code %d, %q, %q", code, out, errs)
+	}
+	nobody := write(t, dir, "nobody.yaml", strings.NewReplacer("cli-beta", "cli-nobody", "type: git", "type: nobody").Replace(string(mustRead(t, beta))))
+	if code, _, errs = sluice(t, "resolve", "--kubeconfig", c.Kubeconfig, "-f", nobody, "--timeout", "1s"); code != ExitFailed || !strings.Contains(errs, "--timeout") || !gone("cli-nobody") {
+		t.Errorf("exit code %d, %q", code, errs)
+	}
+
+	code, out, errs = sluice(t, "resolve", "ls", "--kubeconfig", c.Kubeconfig, "-A", "-o", "json", "-l", "resolution.tekton.dev/resolver=git")
+	var summaries struct{ Items []summary }
+	if err := json.Unmarshal([]byte(out), &summaries); err != nil || code != ExitOK || len(summaries.Items) != 1 {
+		t.Fatalf("exit code %d, %q, %q, %v", code, out, errs, err)
+	}
+	if s := summaries.Items[0]; s.Name != "cli-alpha" || s.Resolver != "git" || s.Phase != phaseSucceeded || s.Bytes != 5 || s.Seconds == nil {
+		t.Errorf("summary %+v", s)
+	}
+	if code, out, errs = sluice(t, "resolve", "ls", "--kubeconfig", c.Kubeconfig, "-n", "kube-public"); code != ExitOK || out != "" || errs != "no requests\n" {
+		t.Errorf("exit code %d, %q, %q", code, out, errs)
+	}
+	until(t, "the watch to tell of it", func() error {
+		for _, want := range []string{"cli-beta", "Deleted", "cli-alpha", "InvalidParams"} {
+			if !strings.Contains(seen.String(), want) {
+				return errors.New(seen.String())
+			}
+		}
+		return nil
+	})
+	stopWatching()
+	if code := <-watched; code != ExitOK {
+		t.Errorf("the watch ends with exit code %d: %s", code, seen)
+	}
+	if err := requests.Delete(t.Context(), "cli-alpha", metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+	for _, p := range processes {
+		if err := p.stop(); err != nil || p.log.Len() > 0 {
+			t.Errorf("%v %s", err, p.log)
+		}
+	}
+}
+
+func TestE2EResolveWithoutACluster(t *testing.T) {
+	code, _, errs := sluice(t, "resolve", "ls", "--kubeconfig", filepath.Join(t.TempDir(), "none"))
+	if code != ExitFailed || !strings.Contains(errs, "no access to the cluster") || strings.Count(errs, "\n") != 1 {
+		t.Errorf("exit code %d, %q", code, errs)
+	}
+}
+
+func mustRead(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := readFileBounded(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
