@@ -3,6 +3,7 @@ package requester
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -21,13 +22,40 @@ import (
 //	ref:
 //	  resolver: git
 //	  resource: {url: https://example.com/repo}
+//
+// [Schema] is its part of a CRD; controller-gen makes the same of the markers, so that either way will do.
+//
+// +kubebuilder:object:generate=false
 type Ref struct {
 	// Resolver is the name of the resolver; empty where the reference is to something local.
 	Resolver string `json:"resolver,omitempty"`
 	// Params are its parameters, each name once.
+	// +listType=map
+	// +listMapKey=name
 	Params []v1beta1.Param `json:"params,omitempty"`
 	// Resource is the older form of Params, with values that are strings.
 	Resource map[string]string `json:"resource,omitempty"`
+}
+
+// DeepCopyInto copies the reference for the code that deepcopy-gen and controller-gen make of a kind that has one.
+func (r *Ref) DeepCopyInto(out *Ref) {
+	*out = Ref{Resolver: r.Resolver, Resource: maps.Clone(r.Resource)}
+	if r.Params != nil {
+		out.Params = make([]v1beta1.Param, len(r.Params))
+		for i := range r.Params {
+			r.Params[i].DeepCopyInto(&out.Params[i])
+		}
+	}
+}
+
+// DeepCopy returns a copy that shares no memory with the reference; nil for nil.
+func (r *Ref) DeepCopy() *Ref {
+	if r == nil {
+		return nil
+	}
+	out := &Ref{}
+	r.DeepCopyInto(out)
+	return out
 }
 
 // Spec returns what the request for the reference asks for. A reference with both forms of parameters, with a name

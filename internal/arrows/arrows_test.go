@@ -84,6 +84,10 @@ var table = []row{
 		may: []string{"api/resolution", "api/resolution/v1beta1", "client"},
 	},
 	{
+		pkg: "requester/refs", why: "references inside a resource; who fetches what they refer to is not its business",
+		may: []string{"api/resolution", "api/resolution/v1beta1", "requester"},
+	},
+	{
 		pkg: "internal/controller/resolution", why: "brings requests of the API to resolvers, and answers back; it knows no resolver by name",
 		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "resolve"},
 	},
@@ -105,7 +109,7 @@ var table = []row{
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "apply", "client", "compat", "config", "internal/cluster",
 			"internal/config", "internal/controller/resolution", "internal/crdcheck", "internal/input", "internal/limit", "internal/nearest",
-			"internal/resolvers", "report", "requester", "resolve", "resolve/netguard", "resolve/verify",
+			"internal/resolvers", "report", "requester", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},
 	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},

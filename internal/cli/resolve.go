@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/internal/nearest"
 	"sluice.dev/internal/resolvers"
+	"sluice.dev/requester/refs"
 	"sluice.dev/resolve"
 )
 
@@ -30,6 +31,11 @@ type resolveFlags struct {
 	cacheDir  string
 	output    string
 	timeout   time.Duration
+
+	recursive bool
+	pin       bool
+	remotes   []string
+	limits    refs.Limits
 
 	clusterFlags
 }
@@ -113,6 +119,11 @@ func newResolveWith(e *env, entry resolvers.Entry, table []resolvers.Entry) *cob
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder for mirrors of repositories (default: sluice/resolve in the user's cache directory)")
 	fs.StringVarP(&f.output, "output", "o", outputContent, "format: "+strings.Join(resolveFormats, ", "))
 	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long it may take in all")
+	fs.BoolVarP(&f.recursive, "recursive", "r", false, "bring what the resource refers to as well, at the same commit where it is in the same repository")
+	fs.BoolVar(&f.pin, "pin", false, "print references to the same repository or image as such to the commit or digest that was fetched")
+	fs.StringArrayVar(&f.remotes, "default-remote", nil, "where things are that references name without a resolver, as KIND=RESOLVER,NAME=VALUE,... with {name} in the values (may be repeated)")
+	fs.IntVar(&f.limits.Resources, "max-resources", refs.DefaultMaxResources, "how many resources --recursive may fetch")
+	fs.IntVar(&f.limits.Depth, "max-depth", refs.DefaultMaxDepth, "how many references may lead to a resource")
 	if entry.Name == "dir" {
 		fs.StringArrayVar(&f.dirs, "dir", []string{"."}, "directory as PATH or NAME=PATH (may be repeated)")
 	}
@@ -231,6 +242,13 @@ func resolveLocally(ctx context.Context, e *env, f resolveFlags, entry resolvers
 	if err != nil {
 		return err
 	}
+	remotes, err := parseRemotes(f.remotes)
+	if err != nil {
+		return err
+	}
+	if f.limits.Resources < 1 || f.limits.Depth < 1 {
+		return errors.New("--max-resources and --max-depth are 1 at least")
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("it took longer than %s (--timeout)", f.timeout))
 	defer cancel()
 	l, err := newLocal(e, f, entry, table)
@@ -243,5 +261,18 @@ func resolveLocally(ctx context.Context, e *env, f resolveFlags, entry resolvers
 		return e.failure(err)
 	}
 	e.warn(entry.Name, res)
-	return e.printResolved(f.output, []resolved{{Resolver: entry.Name, Params: params(given), Resource: res}})
+	list := []resolved{{Resolver: entry.Name, Params: asParams(given), Resource: res}}
+	if f.recursive {
+		more, err := l.collect(ctx, list[0], remotes)
+		if err != nil {
+			return e.failure(err)
+		}
+		list = append(list, more...)
+	}
+	if f.pin {
+		if err := pin(list, remotes); err != nil {
+			return err
+		}
+	}
+	return e.printResolved(f.output, list)
 }

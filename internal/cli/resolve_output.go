@@ -27,7 +27,9 @@ const (
 // resolved is a resource with what was asked for.
 type resolved struct {
 	// Request is NAMESPACE/NAME of the request in a cluster, empty where there was none.
-	Request  string
+	Request string
+	// From is where the reference stands that led to it, in another resource; empty for what was asked for.
+	From     string
 	Resolver string
 	Params   []v1beta1.Param
 	*resolve.Resource
@@ -40,7 +42,9 @@ type resolvedList struct {
 }
 
 type resolvedItem struct {
-	Request  string          `json:"request,omitempty"`
+	Request string `json:"request,omitempty"`
+	// From is the path of the reference that led to it.
+	From     string          `json:"from,omitempty"`
 	Resolver string          `json:"resolver"`
 	Params   []v1beta1.Param `json:"params,omitempty"`
 	// Resources are the documents of the content, where all of it is YAML.
@@ -108,8 +112,8 @@ func marshal(format string, doc any) ([]byte, error) {
 
 func (r resolved) item() resolvedItem {
 	out := resolvedItem{
-		Request: r.Request, Resolver: r.Resolver, Params: r.Params, Annotations: r.Annotations, Immutable: r.Immutable,
-		RefSource: &v1beta1.RefSource{URI: r.Source.URI, Digest: r.Source.Digest, EntryPoint: r.Source.EntryPoint},
+		Request: r.Request, From: r.From, Resolver: r.Resolver, Params: r.Params, Annotations: r.Annotations, Immutable: r.Immutable,
+		RefSource: refSource(r.Resource),
 	}
 	if utf8.Valid(r.Data) {
 		out.Content = string(r.Data)

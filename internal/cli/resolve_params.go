@@ -73,8 +73,8 @@ func addValue(v *resolve.Value, t resolve.Type, text string) error {
 	return nil
 }
 
-// params gives parameters in the form of a request.
-func params(given []resolve.Given) []v1beta1.Param {
+// asParams gives parameters in the form of a request.
+func asParams(given []resolve.Given) []v1beta1.Param {
 	out := make([]v1beta1.Param, 0, len(given))
 	for _, g := range given {
 		p := v1beta1.Param{Name: g.Name, Value: v1beta1.StringValue(g.Value.String)}

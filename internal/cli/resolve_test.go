@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -174,5 +175,49 @@ func TestRunsAtOnceEachHaveAFolder(t *testing.T) {
 	}
 	if mirrors, err := filepath.Glob(filepath.Join(cache, "slot-0", "mirrors", "*")); err != nil || len(mirrors) != 1 {
 		t.Errorf("mirrors that stay: %v %v", mirrors, err)
+	}
+}
+
+func TestRecursionBringsTheNeighboursAtTheSameCommit(t *testing.T) {
+	const pipeline = `kind: Pipeline
+spec:
+  tasks:
+  - taskRef: {resolver: git, params: [{name: pathInRepo, value: ./task.yaml}]}
+  - taskRef: {name: named}
+  - taskRef: {resolver: git, params: [{name: pathInRepo, value: $(params.x)}]}
+`
+	url, commit := gitRepository(t, map[string]string{
+		"ci/pipeline.yaml": pipeline, "ci/task.yaml": "kind: Task\nspec: {steps: [{ref: {resolver: git, resource: {path: step.yaml}}}]}\n",
+		"step.yaml": "kind: StepAction\n", "tasks/named.yaml": "kind: Named",
+		"loop.yaml": "kind: Pipeline\nspec: {tasks: [{pipelineRef: {resolver: git, params: [{name: pathInRepo, value: loop.yaml}]}}]}\n",
+	})
+	args := []string{"git", "-p", "url=" + url, "--allow-address", "127.0.0.1", "--cache-dir", t.TempDir(), "--recursive"}
+	code, out, errs := runResolve(t, append(args, "-p", "pathInRepo=ci/pipeline.yaml", "--default-remote", "task=git,pathInRepo=tasks/{name}.yaml")...)
+	want := pipeline + "---\nkind: Task\nspec: {steps: [{ref: {resolver: git, resource: {path: step.yaml}}}]}\n---\nkind: StepAction\n---\nkind: Named"
+	if diff := cmp.Diff(want, out); code != ExitOK || diff != "" || !strings.Contains(errs, "note: spec.tasks[2].taskRef is not followed") {
+		t.Errorf("exit code %d, %s, %s", code, diff, errs)
+	}
+	code, out, errs = runResolve(t, append(args, "-p", "pathInRepo=ci/pipeline.yaml", "--pin", "-o", "json")...)
+	var list resolvedList
+	if err := json.Unmarshal([]byte(out), &list); err != nil || code != ExitOK || len(list.Items) != 3 {
+		t.Fatalf("exit code %d, %v, %s, %s", code, err, out, errs)
+	}
+	for i, from := range []string{"", "spec.tasks[0].taskRef", "spec.steps[0].ref"} {
+		item := list.Items[i]
+		if item.From != from || item.RefSource.Digest["sha1"] != commit || i < 2 && !strings.Contains(item.Content, commit) {
+			t.Errorf("item %d: %+v", i, item)
+		}
+	}
+	for name, more := range map[string][]string{
+		"it refers to itself: the resource -> spec.tasks[0].pipelineRef": {"-p", "pathInRepo=loop.yaml"},
+		"more than 1 resources":    {"-p", "pathInRepo=ci/pipeline.yaml", "--max-resources", "1"},
+		"more than 1 references":   {"-p", "pathInRepo=ci/pipeline.yaml", "--max-depth", "1"},
+		"are 1 at least":           {"-p", "pathInRepo=ci/pipeline.yaml", "--max-depth", "0"},
+		"want KIND=RESOLVER":       {"-p", "pathInRepo=ci/pipeline.yaml", "--default-remote", "task"},
+		"NotFound: spec.tasks[1].": {"-p", "pathInRepo=ci/pipeline.yaml", "--default-remote", "*=git,pathInRepo=none"},
+	} {
+		if code, out, errs := runResolve(t, append(args, more...)...); code != ExitFailed || out != "" || !strings.Contains(errs, name) {
+			t.Errorf("%s: exit code %d, %q, %q", name, code, out, errs)
+		}
 	}
 }

@@ -41,7 +41,10 @@ type ResolutionRequestSpec struct {
 
 // Param is a parameter.
 type Param struct {
-	Name  string     `json:"name"`
+	Name string `json:"name"`
+	// Value is a string, an array of strings or an object of strings.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Value ParamValue `json:"value"`
 }
 
