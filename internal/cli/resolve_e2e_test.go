@@ -5,16 +5,23 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"sluice.dev/client/versioned"
 )
@@ -123,6 +130,76 @@ func TestE2EResolveThroughTheCluster(t *testing.T) {
 			t.Errorf("%v %s", err, p.log)
 		}
 	}
+}
+
+func TestE2EAResolverPublishesTheSchemaOfItsParameters(t *testing.T) {
+	c := shared.Get(t)
+	manifests(t, c)
+	p := begin(t, c, "resolver-git", echoes(), nil)
+	maps := kubernetes.NewForConfigOrDie(c.Config()).CoreV1().ConfigMaps("sluice-system")
+	want, err := echo{}.Spec().Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var uid types.UID
+	published := func() error {
+		m, err := maps.Get(t.Context(), "resolver-schema-git", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if m.Data["schema.json"] != string(want) || len(m.Data) != 1 || m.UID == uid {
+			return fmt.Errorf("%s %v", m.UID, m.Data)
+		}
+		uid = m.UID
+		return nil
+	}
+	until(t, "the schema", published)
+	if err := maps.Delete(t.Context(), "resolver-schema-git", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it to come back", published)
+	edit := []byte(`{"data":{"schema.json":"{}"}}`)
+	if _, err := maps.Patch(t.Context(), "resolver-schema-git", types.MergePatchType, edit, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	uid = ""
+	until(t, "an edit to be undone", published)
+
+	// What a process of another version has written stays as long as this one runs.
+	sum := sha256.Sum256([]byte("{}"))
+	other := fmt.Appendf(nil, `{"metadata":{"annotations":{"sluice.dev/schema-digest":"sha256:%x"}},"data":{"schema.json":"{}"}}`, sum)
+	if _, err := maps.Patch(t.Context(), "resolver-schema-git", types.MergePatchType, other, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.stop(); err != nil || p.log.Len() > 0 {
+		t.Errorf("%v %s", err, p.log)
+	}
+	if m, err := maps.Get(t.Context(), "resolver-schema-git", metav1.GetOptions{}); err != nil || m.Data["schema.json"] != "{}" {
+		t.Errorf("%v %v", m, err)
+	}
+	p = begin(t, c, "resolver-git", echoes(), nil)
+	uid = ""
+	until(t, "the next process to write its own", published)
+	if err := p.stop(); err != nil {
+		t.Error(err)
+	}
+
+	// Its account may do this to no other ConfigMap.
+	asResolver := kubernetes.NewForConfigOrDie(impersonate(c.Config(), "sluice-resolver-git")).CoreV1().ConfigMaps("sluice-system")
+	_, err = asResolver.Apply(t.Context(), corev1apply.ConfigMap("git-resolver-config", "sluice-system"), metav1.ApplyOptions{FieldManager: "test"})
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("another ConfigMap: %v", err)
+	}
+	if _, err = asResolver.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "more"}}, metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("a new ConfigMap: %v", err)
+	}
+}
+
+// impersonate acts as a ServiceAccount of sluice-system.
+func impersonate(cfg *rest.Config, account string) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Impersonate.UserName = "system:serviceaccount:sluice-system:" + account
+	return cfg
 }
 
 func TestE2EResolveWithoutACluster(t *testing.T) {

@@ -290,6 +290,9 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 	for name, configure := range rs.configMaps(ctx, credentials) {
 		waits = append(waits, p.watchConfig(ctx, parts, name, configure))
 	}
+	if err := p.publishSchemas(ctx, rs.specs, parts); err != nil {
+		return errors.Join(err, rs.Close(), remove())
+	}
 	run("resolvers", func(ctx context.Context, ready func()) error {
 		for _, w := range waits {
 			await(ctx, w)
@@ -297,6 +300,21 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 		err := p.adapter(rs).Run(ctx, ready)
 		return errors.Join(err, rs.Close(), remove())
 	})
+	return nil
+}
+
+// publishSchemas tells those who make requests which parameters there are. Nothing waits for it.
+func (p *process) publishSchemas(ctx context.Context, specs []resolve.Spec, parts *sync.WaitGroup) error {
+	for _, spec := range specs {
+		schema, err := spec.Schema()
+		if err != nil {
+			return err
+		}
+		publisher := &resolution.SchemaPublisher{
+			Kube: p.kube, Namespace: p.flags.namespace, Resolver: spec.Name, Schema: schema, Log: p.log, Clock: p.clock,
+		}
+		parts.Go(func() { publisher.Run(ctx) })
+	}
 	return nil
 }
 
