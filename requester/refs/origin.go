@@ -55,18 +55,12 @@ func Templates(by map[string]requester.Ref) Remotes {
 	}
 }
 
-// parameters are those of both syntaxes.
+// parameters are those of both syntaxes; of a reference that makes no sense, as its resolver will say, the newer ones.
 func parameters(r requester.Ref) []v1beta1.Param {
-	out := slices.Clone(r.Params)
-	names := make([]string, 0, len(r.Resource))
-	for name := range r.Resource {
-		names = append(names, name)
+	if out, err := r.Parameters(); err == nil {
+		return out
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		out = append(out, v1beta1.Param{Name: name, Value: v1beta1.StringValue(r.Resource[name])})
-	}
-	return out
+	return slices.Clone(r.Params)
 }
 
 // params are parameters of a reference, in their order.
@@ -136,13 +130,14 @@ func (o Origin) Effective(f Found, remotes Remotes) (requester.Ref, bool) {
 func (o Origin) pinGit(p params) params {
 	own := params(parameters(o.Ref))
 	commit := cmp.Or(o.Source.Digest["sha1"], o.Source.Digest["sha256"])
-	if commit == "" {
+	repository, ok := strings.CutPrefix(o.Source.URI, "git+")
+	if !ok || commit == "" {
 		return p
 	}
 	place := p.get("url", "repository_url")
 	switch {
 	case place != "":
-		if !sameRepository(place, cmp.Or(own.get(gitURL...), strings.TrimPrefix(o.Source.URI, "git+"))) {
+		if !sameRepository(place, cmp.Or(own.get(gitURL...), repository)) {
 			return p
 		}
 	case p.get("repo") != "":
@@ -153,7 +148,7 @@ func (o Origin) pinGit(p params) params {
 		p = inherit(p, own, gitPlace)
 		if own.get("url", "repository_url", "repo") == "" {
 			// The origin came from the operator's default.
-			p = p.set(strings.TrimPrefix(o.Source.URI, "git+"), gitURL...)
+			p = p.set(repository, gitURL...)
 		}
 		if file := p.get(gitPath...); strings.HasPrefix(file, "./") || strings.HasPrefix(file, "../") {
 			// What leads out of the repository is left for the resolver to refuse.
@@ -220,7 +215,7 @@ func Rewrite(data []byte, o Origin, remotes Remotes) ([]byte, error) {
 	changed := false
 	for _, f := range found {
 		ref, ok := o.Effective(f, remotes)
-		if !ok || f.Variable || equal(ref, f.Ref) {
+		if !ok || f.Variable || !f.older && equal(ref, f.Ref) {
 			continue
 		}
 		if err := replace(f.node, ref); err != nil {
@@ -243,9 +238,9 @@ func Rewrite(data []byte, o Origin, remotes Remotes) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// equal compares references in whatever syntax.
+// equal compares references.
 func equal(a, b requester.Ref) bool {
-	return a.Resolver == b.Resolver && len(b.Resource) == 0 && slices.EqualFunc(a.Params, b.Params, func(p, q v1beta1.Param) bool {
+	return a.Resolver == b.Resolver && slices.EqualFunc(a.Params, b.Params, func(p, q v1beta1.Param) bool {
 		return p.Name == q.Name && p.Value.StringVal == q.Value.StringVal && p.Value.Type == q.Value.Type &&
 			slices.Equal(p.Value.ArrayVal, q.Value.ArrayVal) && len(p.Value.ObjectVal) == len(q.Value.ObjectVal)
 	})

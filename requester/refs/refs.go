@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -50,6 +51,8 @@ type Found struct {
 	Variable bool
 
 	node *yaml.Node
+	// older: its parameters stand under resource.
+	older bool
 }
 
 // Find lists the references in a stream of YAML (or JSON) objects, in their order: whatever has a resolver with params, or
@@ -191,6 +194,7 @@ func reference(n *yaml.Node, path []string) (Found, bool) {
 	switch {
 	case f.Resolver != "" && (has || isRef):
 		out.Ref, ok = f.ref()
+		out.older = f.Resource.Kind != 0
 	case f.Resolver != "" || !isRef:
 	case f.Bundle != "":
 		out.Ref, ok = requester.Ref{Resolver: "bundles", Params: []v1beta1.Param{
@@ -223,8 +227,12 @@ func (f fields) ref() (requester.Ref, bool) {
 		}
 		params = append(params, older...)
 	case yaml.MappingNode:
-		if f.Resource.Decode(&r.Resource) != nil {
+		var older map[string]yaml.Node
+		if f.Resource.Decode(&older) != nil {
 			return r, false
+		}
+		for _, name := range slices.Sorted(maps.Keys(older)) {
+			params = append(params, param{Name: name, Value: older[name]})
 		}
 	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode: // as if it were not there
 	}
@@ -256,11 +264,6 @@ func value(n yaml.Node) (v1beta1.ParamValue, bool) {
 }
 
 func variable(r requester.Ref) bool {
-	for _, v := range r.Resource {
-		if strings.Contains(v, "$(") {
-			return true
-		}
-	}
 	for _, p := range r.Params {
 		texts := append([]string{p.Value.StringVal}, p.Value.ArrayVal...)
 		for _, v := range p.Value.ObjectVal {

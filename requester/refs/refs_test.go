@@ -68,7 +68,7 @@ func TestReferencesOfEverySyntaxAreFound(t *testing.T) {
 	many.Params = append(many.Params, v1beta1.Param{Name: "many", Value: v1beta1.ArrayValue("a", "b")})
 	want := []refs.Found{
 		{Path: "spec.tasks[0].taskRef", Line: 10, Kind: "task", Ref: ref("git", "pathInRepo", "./task.yaml")},
-		{Path: "spec.tasks[1].taskRef", Line: 14, Kind: "task", Ref: requester.Ref{Resolver: "git", Resource: map[string]string{"repository_url": "https://git.test/r", "branch": "v1", "path": "b.yaml"}}},
+		{Path: "spec.tasks[1].taskRef", Line: 14, Kind: "task", Ref: ref("git", "branch", "v1", "path", "b.yaml", "repository_url", "https://git.test/r")},
 		{Path: "spec.tasks[2].taskRef", Line: 16, Kind: "task", Ref: ref("git", "url", "https://git.test/other")},
 		{Path: "spec.tasks[3].taskRef", Line: 18, Kind: "task", Ref: ref("bundles", "bundle", "reg.test/b:1", "name", "build", "kind", "task")},
 		{Path: "spec.tasks[4].taskRef", Line: 20, Kind: "task", Name: "here"},
@@ -119,6 +119,7 @@ func TestWhatAReferenceMeansWhereItStands(t *testing.T) {
 		"other by the API":   {api, refs.Found{Ref: ref("git", "org", "o", "repo", "s", "pathInRepo", "t")}, ref("git", "org", "o", "repo", "s", "pathInRepo", "t")},
 		"operator's default": {byDefault, refs.Found{Ref: ref("git", "pathInRepo", "t")}, ref("git", "pathInRepo", "t", "url", "https://git.test/r.git", "revision", "c0ffee")},
 		"unknown source":     {refs.Origin{Ref: git.Ref}, refs.Found{Ref: ref("git", "pathInRepo", "t")}, ref("git", "pathInRepo", "t")},
+		"not from git":       {refs.Origin{Ref: git.Ref, Source: &v1beta1.RefSource{URI: "echo:", Digest: git.Source.Digest}}, refs.Found{Ref: ref("git", "pathInRepo", "t")}, ref("git", "pathInRepo", "t")},
 		"image":              {bundle, refs.Found{Ref: ref("bundles", "bundle", "reg.test/b:1", "name", "t")}, ref("bundles", "bundle", "reg.test/b@sha256:ab", "name", "t")},
 		"same image":         {bundle, refs.Found{Ref: ref("bundles", "name", "t")}, ref("bundles", "name", "t", "bundle", "reg.test/b@sha256:ab", "secret", "s")},
 		"another tag":        {bundle, refs.Found{Ref: ref("bundles", "bundle", "reg.test/b:2")}, ref("bundles", "bundle", "reg.test/b:2")},
