@@ -122,13 +122,27 @@ func (r *Requester) Submit(ctx context.Context, owner Owner, resolver string, sp
 	if err := r.check(found, owner, resolver, spec); err != nil {
 		return nil, err
 	}
-	if r.Shared && !owns(found, owner.Reference.UID) {
-		if err := r.join(ctx, found, owner); err != nil {
+	for tries := 0; r.Shared && !owns(found, owner.Reference.UID); tries++ {
+		err := r.join(ctx, found, owner)
+		if err == nil {
+			break
+		}
+		if !apierrors.IsConflict(err) || tries == maxJoins {
+			return nil, err
+		}
+		// The cache is behind, or another owner was faster.
+		if found, err = requests.Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return nil, err
+		}
+		if err := r.check(found, owner, resolver, spec); err != nil {
 			return nil, err
 		}
 	}
 	return Outcome(found)
 }
+
+// maxJoins is how often joining a shared request is tried again.
+const maxJoins = 10
 
 func (r *Requester) get(ctx context.Context, namespace, name string) (*v1beta1.ResolutionRequest, error) {
 	if r.Lister != nil {
