@@ -12,7 +12,6 @@ import (
 
 	"sluice.dev/internal/nearest"
 	"sluice.dev/internal/resolvers"
-	"sluice.dev/requester/refs"
 	"sluice.dev/resolve"
 )
 
@@ -32,11 +31,7 @@ type resolveFlags struct {
 	output    string
 	timeout   time.Duration
 
-	recursive bool
-	pin       bool
-	remotes   []string
-	limits    refs.Limits
-
+	followFlags
 	clusterFlags
 }
 
@@ -82,6 +77,7 @@ Exit codes: 0 it is printed, 1 it is not signed as the policies want it, 2 it co
 	fs.BoolVar(&f.keep, "keep", false, "leave the requests in the cluster")
 	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to wait in all")
 	fs.StringVarP(&f.output, "output", "o", outputContent, "format: "+strings.Join(resolveFormats, ", "))
+	f.addFollow(fs)
 	f.addCluster(fs)
 	complete(cmd, "output", resolveFormats...)
 	cmd.AddCommand(newResolveList(e))
@@ -119,11 +115,7 @@ func newResolveWith(e *env, entry resolvers.Entry, table []resolvers.Entry) *cob
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder for mirrors of repositories (default: sluice/resolve in the user's cache directory)")
 	fs.StringVarP(&f.output, "output", "o", outputContent, "format: "+strings.Join(resolveFormats, ", "))
 	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long it may take in all")
-	fs.BoolVarP(&f.recursive, "recursive", "r", false, "bring what the resource refers to as well, at the same commit where it is in the same repository")
-	fs.BoolVar(&f.pin, "pin", false, "print references to the same repository or image as such to the commit or digest that was fetched")
-	fs.StringArrayVar(&f.remotes, "default-remote", nil, "where things are that references name without a resolver, as KIND=RESOLVER,NAME=VALUE,... with {name} in the values (may be repeated)")
-	fs.IntVar(&f.limits.Resources, "max-resources", refs.DefaultMaxResources, "how many resources --recursive may fetch")
-	fs.IntVar(&f.limits.Depth, "max-depth", refs.DefaultMaxDepth, "how many references may lead to a resource")
+	f.addFollow(fs)
 	if entry.Name == "dir" {
 		fs.StringArrayVar(&f.dirs, "dir", []string{"."}, "directory as PATH or NAME=PATH (may be repeated)")
 	}
@@ -242,12 +234,9 @@ func resolveLocally(ctx context.Context, e *env, f resolveFlags, entry resolvers
 	if err != nil {
 		return err
 	}
-	remotes, err := parseRemotes(f.remotes)
+	follow, err := f.follow()
 	if err != nil {
 		return err
-	}
-	if f.limits.Resources < 1 || f.limits.Depth < 1 {
-		return errors.New("--max-resources and --max-depth are 1 at least")
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("it took longer than %s (--timeout)", f.timeout))
 	defer cancel()
@@ -261,18 +250,9 @@ func resolveLocally(ctx context.Context, e *env, f resolveFlags, entry resolvers
 		return e.failure(err)
 	}
 	e.warn(entry.Name, res)
-	list := []resolved{{Resolver: entry.Name, Params: asParams(given), Resource: res}}
-	if f.recursive {
-		more, err := l.collect(ctx, list[0], remotes)
-		if err != nil {
-			return e.failure(err)
-		}
-		list = append(list, more...)
-	}
-	if f.pin {
-		if err := pin(list, remotes); err != nil {
-			return err
-		}
+	list, err := follow.all(ctx, e, resolved{Resolver: entry.Name, Params: asParams(given), Resource: res}, l.fetchRef)
+	if err != nil {
+		return e.failure(err)
 	}
 	return e.printResolved(f.output, list)
 }

@@ -99,6 +99,21 @@ func TestE2EResolveThroughTheCluster(t *testing.T) {
 		t.Errorf("exit code %d, %q", code, errs)
 	}
 
+	// What it refers to, each by a request of its own.
+	pipeline := "spec: {tasks: [{taskRef: {resolver: git, resource: {text: one}}}, {taskRef: {name: two}}]}\n"
+	tree := write(t, dir, "tree.yaml", strings.NewReplacer("cli-beta", "cli-tree", `"kind: Task\n"`, fmt.Sprintf("%q", pipeline)).Replace(string(mustRead(t, beta))))
+	code, out, errs = sluice(t, "resolve", "--kubeconfig", c.Kubeconfig, "-f", tree, "-n", "default", "--recursive", "--default-remote", "task=git,text={name}")
+	if code != ExitOK || out != pipeline+"---\none\n---\ntwo" || !gone("cli-tree") {
+		t.Errorf("exit code %d, %q, %q", code, out, errs)
+	}
+	wrong := write(t, dir, "wrong.yaml", strings.ReplaceAll(string(mustRead(t, tree)), "text: one", "txt: one"))
+	if code, out, errs = sluice(t, "resolve", "--kubeconfig", c.Kubeconfig, "-f", wrong, "-r"); code != ExitFailed || out != "" || !strings.Contains(errs, "default/cli-tree: spec.tasks[0].taskRef: ResolutionFailed: InvalidParams") {
+		t.Errorf("exit code %d, %q, %q", code, out, errs)
+	}
+	if all, err := requests.List(t.Context(), metav1.ListOptions{}); err != nil || len(all.Items) != 1 {
+		t.Errorf("%d requests are left, %v", len(all.Items), err)
+	}
+
 	code, out, errs = sluice(t, "resolve", "ls", "--kubeconfig", c.Kubeconfig, "-A", "-o", "json", "-l", "resolution.tekton.dev/resolver=git")
 	var summaries struct{ Items []summary }
 	if err := json.Unmarshal([]byte(out), &summaries); err != nil || code != ExitOK || len(summaries.Items) != 1 {

@@ -2,8 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/spf13/pflag"
 
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/requester"
@@ -40,53 +43,104 @@ func parseRemotes(given []string) (refs.Remotes, error) {
 	return refs.Templates(by), nil
 }
 
-// collect fetches what a resource refers to.
-func (l *local) collect(ctx context.Context, root resolved, remotes refs.Remotes) ([]resolved, error) {
-	bar := l.progress("resources", 0)
-	defer bar.done()
-	fetched := map[*requester.Resource]*resolve.Resource{}
-	list, skipped, err := refs.Collect(ctx, root.origin(), root.Data, remotes, l.flags.limits,
-		func(ctx context.Context, ref requester.Ref) (*requester.Resource, error) {
-			spec, err := ref.Spec()
-			if err != nil {
-				return nil, err
-			}
-			res, err := l.fetch(ctx, ref.Resolver, given(spec.Params))
-			if err != nil {
-				return nil, err
-			}
-			l.warn(ref.Resolver, res)
-			out := &requester.Resource{Data: res.Data, Annotations: res.Annotations, Source: refSource(res)}
-			fetched[out] = res
-			bar.set(int64(len(fetched)))
-			return out, nil
-		})
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range skipped {
-		fmt.Fprintf(l.err, "note: %s is not followed: it has variables, which only a run knows\n", f.Path)
-	}
-	out := make([]resolved, 0, len(list))
-	for _, c := range list {
-		out = append(out, resolved{From: c.Found.Path, Resolver: c.Ref.Resolver, Params: c.Ref.Params, Resource: fetched[c.Resource]})
-	}
-	return out, nil
+// followFlags say what becomes of references inside of what is fetched.
+type followFlags struct {
+	recursive, pin bool
+	remotes        []string
+	limits         refs.Limits
 }
 
-// pin rewrites the references inside of resources.
-func pin(list []resolved, remotes refs.Remotes) error {
-	for i, r := range list {
-		data, err := refs.Rewrite(r.Data, r.origin(), remotes)
+func (f *followFlags) addFollow(fs *pflag.FlagSet) {
+	fs.BoolVarP(&f.recursive, "recursive", "r", false, "bring what the resource refers to as well, at the same commit where it is in the same repository")
+	fs.BoolVar(&f.pin, "pin", false, "print references to the same repository or image as such to the commit or digest that was fetched")
+	fs.StringArrayVar(&f.remotes, "default-remote", nil, "where things are that references name without a resolver, as KIND=RESOLVER,NAME=VALUE,... with {name} in the values (may be repeated)")
+	fs.IntVar(&f.limits.Resources, "max-resources", refs.DefaultMaxResources, "how many resources --recursive may fetch")
+	fs.IntVar(&f.limits.Depth, "max-depth", refs.DefaultMaxDepth, "how many references may lead to a resource")
+}
+
+// follower follows references, by whichever way they are fetched.
+type follower struct {
+	followFlags
+
+	where refs.Remotes
+}
+
+func (f followFlags) follow() (follower, error) {
+	if f.limits.Resources < 1 || f.limits.Depth < 1 {
+		return follower{}, errors.New("--max-resources and --max-depth are 1 at least")
+	}
+	where, err := parseRemotes(f.remotes)
+	return follower{f, where}, err
+}
+
+// all returns a resource with what it refers to, if that is wanted.
+func (f follower) all(ctx context.Context, e *env, root resolved, fetch func(context.Context, requester.Ref) (resolved, error)) ([]resolved, error) {
+	list := []resolved{root}
+	if f.recursive {
+		more, err := f.collect(ctx, e, root, fetch)
 		if err != nil {
-			return fmt.Errorf("references cannot be rewritten: %w", err)
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	if !f.pin {
+		return list, nil
+	}
+	for i, r := range list {
+		data, err := refs.Rewrite(r.Data, r.origin(), f.where)
+		if err != nil {
+			return nil, fmt.Errorf("references cannot be rewritten: %w", err)
 		}
 		// What was fetched may be in a cache too.
 		res := *r.Resource
 		res.Data = data
 		list[i].Resource = &res
 	}
-	return nil
+	return list, nil
+}
+
+// collect fetches what a resource refers to.
+func (f follower) collect(ctx context.Context, e *env, root resolved, fetch func(context.Context, requester.Ref) (resolved, error)) ([]resolved, error) {
+	bar := e.progress("resources", 0)
+	defer bar.done()
+	fetched := map[*requester.Resource]resolved{}
+	list, skipped, err := refs.Collect(ctx, root.origin(), root.Data, f.where, f.limits, func(ctx context.Context, ref requester.Ref) (*requester.Resource, error) {
+		r, err := fetch(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		out := &requester.Resource{Data: r.Data, Annotations: r.Annotations, Source: refSource(r.Resource)}
+		fetched[out] = r
+		bar.set(int64(len(fetched)))
+		return out, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range skipped {
+		fmt.Fprintf(e.err, "note: %s is not followed: it has variables, which only a run knows\n", f.Path)
+	}
+	out := make([]resolved, 0, len(list))
+	for _, c := range list {
+		r := fetched[c.Resource]
+		r.From = c.Found.Path
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// fetchRef fetches what a reference says.
+func (l *local) fetchRef(ctx context.Context, ref requester.Ref) (resolved, error) {
+	spec, err := ref.Spec()
+	if err != nil {
+		return resolved{}, err
+	}
+	res, err := l.fetch(ctx, ref.Resolver, given(spec.Params))
+	if err != nil {
+		return resolved{}, err
+	}
+	l.warn(ref.Resolver, res)
+	return resolved{Resolver: ref.Resolver, Params: spec.Params, Resource: res}, nil
 }
 
 func (r resolved) origin() refs.Origin {

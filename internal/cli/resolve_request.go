@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,11 +32,15 @@ type requestFlags struct {
 	timeout time.Duration
 	output  string
 
+	followFlags
 	clusterFlags
 }
 
 // maxRequests is how many requests a file may have.
 const maxRequests = 1000
+
+// generatedName begins the names of requests that have none.
+const generatedName = "sluice-"
 
 // cleanupTime is how long a run that was interrupted still tries to delete its requests.
 const cleanupTime = 5 * time.Second
@@ -53,6 +58,10 @@ func resolveRequests(ctx context.Context, e *env, f requestFlags) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.file, err)
 	}
+	follow, err := f.follow()
+	if err != nil {
+		return err
+	}
 	config, namespace, err := f.connect()
 	if err != nil {
 		return err
@@ -63,29 +72,66 @@ func resolveRequests(ctx context.Context, e *env, f requestFlags) (err error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("not finished after %s (--timeout)", f.timeout))
 	defer cancel()
-	made := make([]*v1beta1.ResolutionRequest, 0, len(list))
+	a := asker{env: e, client: client}
 	defer func() {
 		if !f.keep {
-			err = errors.Join(err, remove(ctx, client, made))
+			err = errors.Join(err, a.remove(ctx))
 		}
 	}()
 	for _, r := range list {
 		r.Namespace = cmp.Or(r.Namespace, namespace)
-		got, err := client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Create(ctx, r, metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("cannot make the request: %w", err)
+		if _, err := a.make(ctx, r); err != nil {
+			return err
 		}
-		made = append(made, got)
 	}
 	var out []resolved
-	for _, r := range made {
-		res, err := e.await(ctx, client, r)
+	for _, r := range slices.Clone(a.made) {
+		res, err := a.await(ctx, r)
 		if err != nil {
 			return e.requestFailure(r, err)
 		}
-		out = append(out, res)
+		more, err := follow.all(ctx, e, res, func(ctx context.Context, ref requester.Ref) (resolved, error) {
+			return a.fetchRef(ctx, r.Namespace, ref)
+		})
+		if err != nil {
+			return e.requestFailure(r, err)
+		}
+		out = append(out, more...)
 	}
 	return e.printResolved(f.output, out)
+}
+
+// asker makes requests in a cluster.
+type asker struct {
+	*env
+
+	client versioned.Interface
+	made   []*v1beta1.ResolutionRequest
+}
+
+func (a *asker) make(ctx context.Context, r *v1beta1.ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
+	got, err := a.client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Create(ctx, r, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the request: %w", err)
+	}
+	a.made = append(a.made, got)
+	return got, nil
+}
+
+// fetchRef has a reference resolved in a namespace.
+func (a *asker) fetchRef(ctx context.Context, namespace string, ref requester.Ref) (resolved, error) {
+	spec, err := ref.Spec()
+	if err != nil {
+		return resolved{}, err
+	}
+	r, err := a.make(ctx, &v1beta1.ResolutionRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: generatedName, Labels: map[string]string{resolution.LabelType: ref.Resolver}},
+		Spec:       spec,
+	})
+	if err != nil {
+		return resolved{}, err
+	}
+	return a.await(ctx, r)
 }
 
 // readInput reads a file, or standard input for -.
@@ -119,7 +165,7 @@ func parseRequests(text []byte) ([]*v1beta1.ResolutionRequest, error) {
 			return nil, fmt.Errorf("document %d: %w", i+1, err)
 		}
 		if r.Name == "" && r.GenerateName == "" {
-			r.GenerateName = "sluice-"
+			r.GenerateName = generatedName
 		}
 		// What the API server sets, and a status, are those of another request.
 		r.UID, r.ResourceVersion, r.ManagedFields, r.Status = "", "", nil, v1beta1.ResolutionRequestStatus{}
@@ -149,14 +195,14 @@ func parseRequest(doc []byte) (*v1beta1.ResolutionRequest, error) {
 }
 
 // await waits until a request has ended.
-func (e *env) await(ctx context.Context, client versioned.Interface, r *v1beta1.ResolutionRequest) (resolved, error) {
+func (a *asker) await(ctx context.Context, r *v1beta1.ResolutionRequest) (resolved, error) {
 	resolver, err := resolution.Resolver(r.Labels)
 	if err != nil {
 		return resolved{}, err
 	}
-	stop := e.showWaiting(ctx, fmt.Sprintf("waiting for the resolver %s, seconds", resolver))
+	stop := a.showWaiting(ctx, fmt.Sprintf("waiting for the resolver %s, seconds", resolver))
 	defer stop()
-	ended, err := awaitEnd(ctx, client, r)
+	ended, err := awaitEnd(ctx, a.client, r)
 	if err != nil {
 		return resolved{}, err
 	}
@@ -168,7 +214,7 @@ func (e *env) await(ctx context.Context, client versioned.Interface, r *v1beta1.
 	if s := res.Source; s != nil {
 		out.Source = resolve.Source{URI: s.URI, Digest: s.Digest, EntryPoint: s.EntryPoint}
 	}
-	e.warn(r.Namespace+"/"+r.Name, out)
+	a.warn(r.Namespace+"/"+r.Name, out)
 	return resolved{Request: r.Namespace + "/" + r.Name, Resolver: resolver, Params: r.Spec.Params, Resource: out}, nil
 }
 
@@ -245,12 +291,12 @@ func (e *env) requestFailure(r *v1beta1.ResolutionRequest, err error) error {
 }
 
 // remove deletes the requests, also after an interrupt.
-func remove(ctx context.Context, client versioned.Interface, made []*v1beta1.ResolutionRequest) error {
+func (a *asker) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	var errs []error
-	for _, r := range made {
-		err := client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Delete(ctx, r.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.UID}})
+	for _, r := range a.made {
+		err := a.client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Delete(ctx, r.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.UID}})
 		if err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("%s/%s is left in the cluster: %w", r.Namespace, r.Name, err))
 		}
