@@ -78,6 +78,7 @@ Exit codes: 0 it is printed, 1 it is not signed as the policies want it, 2 it co
 	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to wait in all")
 	fs.StringVarP(&f.output, "output", "o", outputContent, "format: "+strings.Join(resolveFormats, ", "))
 	f.addFollow(fs)
+	f.addStore(fs, "repository in an OCI registry, REGISTRY/PATH, where the cluster's resolvers put content that is too large for a request")
 	f.addCluster(fs)
 	complete(cmd, "output", resolveFormats...)
 	cmd.AddCommand(newResolveList(e))

@@ -92,7 +92,7 @@ type summary struct {
 func summarize(r *v1beta1.ResolutionRequest) summary {
 	out := summary{
 		Namespace: r.Namespace, Name: r.Name, Phase: phasePending, Created: r.CreationTimestamp, RefSource: r.Status.Origin(),
-		Cache: r.Status.Annotations[resolve.AnnotationCacheOperation], Bytes: contentSize(r.Status.Data),
+		Cache: r.Status.Annotations[resolve.AnnotationCacheOperation], Bytes: contentSize(&r.Status),
 	}
 	if out.Resolver = cmp.Or(r.Labels[resolution.LabelType], r.Labels[resolution.LabelResolver]); out.Resolver != "" {
 		out.Resolver = resolution.Canonical(out.Resolver)
@@ -123,9 +123,12 @@ func summarize(r *v1beta1.ResolutionRequest) summary {
 	return out
 }
 
-// contentSize is the number of bytes that base64 text stands for.
-func contentSize(text string) int {
-	return base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(text, "=")))
+// contentSize is the number of bytes of the content, wherever it is.
+func contentSize(s *v1beta1.ResolutionRequestStatus) int {
+	if s.DataDigest != "" {
+		return int(s.DataSize)
+	}
+	return base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(s.Data, "=")))
 }
 
 func listRequests(ctx context.Context, e *env, f listFlags) error {

@@ -33,6 +33,7 @@ type requestFlags struct {
 	output  string
 
 	followFlags
+	storeFlags
 	clusterFlags
 }
 
@@ -73,6 +74,11 @@ func resolveRequests(ctx context.Context, e *env, f requestFlags) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("not finished after %s (--timeout)", f.timeout))
 	defer cancel()
 	a := asker{env: e, client: client}
+	if f.store != "" {
+		if a.outcomes.Store, err = f.open(); err != nil {
+			return err
+		}
+	}
 	defer func() {
 		if !f.keep {
 			err = errors.Join(err, a.remove(ctx))
@@ -106,7 +112,9 @@ type asker struct {
 	*env
 
 	client versioned.Interface
-	made   []*v1beta1.ResolutionRequest
+	// outcomes reads what has become of requests.
+	outcomes requester.Requester
+	made     []*v1beta1.ResolutionRequest
 }
 
 func (a *asker) make(ctx context.Context, r *v1beta1.ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
@@ -206,7 +214,7 @@ func (a *asker) await(ctx context.Context, r *v1beta1.ResolutionRequest) (resolv
 	if err != nil {
 		return resolved{}, err
 	}
-	res, err := requester.Outcome(ended)
+	res, err := a.outcomes.Outcome(ctx, ended)
 	if err != nil {
 		return resolved{}, err
 	}
