@@ -1,6 +1,8 @@
 package requester
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -16,47 +18,113 @@ import (
 //	  params:
 //	  - {name: url, value: https://example.com/repo}
 //
-// The older syntax of TEP-0060, in which a map stood in place of the list, is read as well:
+// The older syntax of TEP-0060 and of early releases of Tekton, in which a map or the list stood under resource, is read
+// as well:
 //
 //	ref:
 //	  resolver: git
 //	  resource: {url: https://example.com/repo}
+//
+// [Schema] is its part of a CRD; controller-gen makes the same of the markers, so that either way will do.
+//
+// +kubebuilder:object:generate=false
 type Ref struct {
 	// Resolver is the name of the resolver; empty where the reference is to something local.
 	Resolver string `json:"resolver,omitempty"`
 	// Params are its parameters, each name once.
+	// +listType=map
+	// +listMapKey=name
 	Params []v1beta1.Param `json:"params,omitempty"`
-	// Resource is the older form of Params, with values that are strings.
-	Resource map[string]string `json:"resource,omitempty"`
+	// Resource is the older form of Params: their values by name, or their list. Whatever else stands there can be read,
+	// so that one bad object does not hide all others, and is an error of [Ref.Parameters].
+	Resource *apiextensionsv1.JSON `json:"resource,omitempty"`
 }
 
-// Spec returns what the request for the reference asks for. A reference with both forms of parameters, with a name
-// twice, or without a resolver is an error.
-func (r Ref) Spec() (v1beta1.ResolutionRequestSpec, error) {
-	var spec v1beta1.ResolutionRequestSpec
-	if r.Resolver == "" {
-		return spec, errors.New("the reference names no resolver")
+// DeepCopyInto copies the reference for the code that deepcopy-gen and controller-gen make of a kind that has one.
+func (r *Ref) DeepCopyInto(out *Ref) {
+	*out = Ref{Resolver: r.Resolver, Resource: r.Resource.DeepCopy()}
+	if r.Params != nil {
+		out.Params = make([]v1beta1.Param, len(r.Params))
+		for i := range r.Params {
+			r.Params[i].DeepCopyInto(&out.Params[i])
+		}
 	}
-	if len(r.Params) > 0 && len(r.Resource) > 0 {
-		return spec, errors.New("the reference has both params and resource: move what is in resource to params")
+}
+
+// DeepCopy returns a copy that shares no memory with the reference; nil for nil.
+func (r *Ref) DeepCopy() *Ref {
+	if r == nil {
+		return nil
 	}
+	out := &Ref{}
+	r.DeepCopyInto(out)
+	return out
+}
+
+// Parameters returns the parameters of either form, those of a map by name. Both forms at once, a name twice and no name
+// are errors.
+func (r Ref) Parameters() ([]v1beta1.Param, error) {
+	older, err := r.older()
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Params) > 0 && len(older) > 0 {
+		return nil, errors.New("the reference has both params and resource: move what is in resource to params")
+	}
+	var out []v1beta1.Param
 	seen := map[string]bool{}
-	for _, p := range r.Params {
-		if seen[p.Name] {
-			return spec, fmt.Errorf("the reference has the parameter %q twice", p.Name)
+	for _, p := range append(older, r.Params...) {
+		switch {
+		case p.Name == "":
+			return nil, errors.New("the reference has a parameter without a name")
+		case seen[p.Name]:
+			return nil, fmt.Errorf("the reference has the parameter %q twice", p.Name)
 		}
 		seen[p.Name] = true
-		spec.Params = append(spec.Params, *p.DeepCopy())
+		out = append(out, *p.DeepCopy())
 	}
-	for _, name := range sortedKeys(r.Resource) {
-		spec.Params = append(spec.Params, v1beta1.Param{Name: name, Value: v1beta1.StringValue(r.Resource[name])})
+	return out, nil
+}
+
+// older reads Resource.
+func (r Ref) older() ([]v1beta1.Param, error) {
+	if r.Resource == nil {
+		return nil, nil
 	}
-	return spec, nil
+	text := bytes.TrimSpace(r.Resource.Raw)
+	var out []v1beta1.Param
+	var err error
+	switch {
+	case len(text) == 0 || bytes.Equal(text, []byte("null")):
+	case text[0] == '[':
+		err = json.Unmarshal(text, &out)
+	case text[0] == '{':
+		var values map[string]v1beta1.ParamValue
+		err = json.Unmarshal(text, &values)
+		for _, name := range sortedKeys(values) {
+			out = append(out, v1beta1.Param{Name: name, Value: values[name]})
+		}
+	default:
+		err = errors.New("it is neither")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("resource of the reference wants values by name, or a list of name and value: %w", err)
+	}
+	return out, nil
+}
+
+// Spec returns what the request for the reference asks for. A reference without a resolver is an error, as are those of
+// [Ref.Parameters].
+func (r Ref) Spec() (v1beta1.ResolutionRequestSpec, error) {
+	if r.Resolver == "" {
+		return v1beta1.ResolutionRequestSpec{}, errors.New("the reference names no resolver")
+	}
+	list, err := r.Parameters()
+	return v1beta1.ResolutionRequestSpec{Params: list}, err
 }
 
 // Schema returns the structural schema of [Ref] for a CRD. Each call returns one of its own.
 func Schema() apiextensionsv1.JSONSchemaProps {
-	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	name := apiextensionsv1.JSONSchemaProps{Type: "string", MinLength: new(int64(1))}
 	mapList := "map"
 	return apiextensionsv1.JSONSchemaProps{
@@ -75,10 +143,7 @@ func Schema() apiextensionsv1.JSONSchemaProps {
 					},
 				}},
 			},
-			"resource": {
-				Type: "object", Description: "Older form of params.",
-				AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &text},
-			},
+			"resource": {Description: "Older form of params: values by name, or their list.", XPreserveUnknownFields: new(true)},
 		},
 	}
 }

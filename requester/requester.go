@@ -87,10 +87,14 @@ type Requester struct {
 	// owners, none of them its controller, so the resolver does not know on whose behalf it works, and the request goes
 	// when the last of them has gone. Otherwise a request is that of one owner, which controls it.
 	Shared bool
+	// Store reads content that is too large for a request; nil: such content is a *[DataError].
+	Store Store
+	// MaxBytes is how much content is taken that is compressed or in the store; 0 stands for [DefaultMaxBytes].
+	MaxBytes int64
 }
 
 // Submit asks for what the spec says, as the owner. It returns the resource, or [ErrInProgress] until the request has
-// ended, or a *[FailedError], *[ConflictError] or *[DataError], or the API server's error.
+// ended, or a *[FailedError], *[ConflictError] or *[DataError], or an error of the API server or the store.
 func (r *Requester) Submit(ctx context.Context, owner Owner, resolver string, spec v1beta1.ResolutionRequestSpec) (*Resource, error) {
 	if owner.Namespace == "" || owner.Reference.UID == "" {
 		return nil, errors.New("the owner of a request needs a namespace and a UID")
@@ -122,13 +126,27 @@ func (r *Requester) Submit(ctx context.Context, owner Owner, resolver string, sp
 	if err := r.check(found, owner, resolver, spec); err != nil {
 		return nil, err
 	}
-	if r.Shared && !owns(found, owner.Reference.UID) {
-		if err := r.join(ctx, found, owner); err != nil {
+	for tries := 0; r.Shared && !owns(found, owner.Reference.UID); tries++ {
+		err := r.join(ctx, found, owner)
+		if err == nil {
+			break
+		}
+		if !apierrors.IsConflict(err) || tries == maxJoins {
+			return nil, err
+		}
+		// The cache is behind, or another owner was faster.
+		if found, err = requests.Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return nil, err
+		}
+		if err := r.check(found, owner, resolver, spec); err != nil {
 			return nil, err
 		}
 	}
-	return outcome(found)
+	return r.Outcome(ctx, found)
 }
+
+// maxJoins is how often joining a shared request is tried again.
+const maxJoins = 10
 
 func (r *Requester) get(ctx context.Context, namespace, name string) (*v1beta1.ResolutionRequest, error) {
 	if r.Lister != nil {
@@ -211,18 +229,21 @@ func (r *Requester) join(ctx context.Context, found *v1beta1.ResolutionRequest, 
 	return err
 }
 
-func outcome(r *v1beta1.ResolutionRequest) (*Resource, error) {
-	c := r.Status.Succeeded()
-	if c == nil || !r.Status.Finished() {
+// Outcome returns what has become of a request, as Submit does for the request of an owner: the resource,
+// [ErrInProgress], a *[FailedError] or a *[DataError], or another error where the store cannot be read for now. It needs
+// neither Client nor Lister.
+func (r *Requester) Outcome(ctx context.Context, q *v1beta1.ResolutionRequest) (*Resource, error) {
+	c := q.Status.Succeeded()
+	if c == nil || !q.Status.Finished() {
 		return nil, ErrInProgress
 	}
 	if c.Status == metav1.ConditionFalse {
 		return nil, &FailedError{
-			Namespace: r.Namespace, Name: r.Name, Reason: c.Reason, Message: c.Message,
-			Exact: r.Status.Annotations[resolution.AnnotationReason],
+			Namespace: q.Namespace, Name: q.Name, Reason: c.Reason, Message: c.Message,
+			Exact: q.Status.Annotations[resolution.AnnotationReason],
 		}
 	}
-	return read(r)
+	return r.read(ctx, q)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

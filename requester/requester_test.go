@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -221,9 +222,17 @@ func TestRefReadsBothForms(t *testing.T) {
 		ok   bool
 	}{
 		"params":      {requester.Ref{Resolver: "git", Params: spec("u").Params}, spec("u"), true},
-		"resource":    {requester.Ref{Resolver: "git", Resource: map[string]string{"url": "u"}}, spec("u"), true},
-		"both":        {requester.Ref{Resolver: "git", Resource: map[string]string{"url": "u"}, Params: spec("u").Params}, v1beta1.ResolutionRequestSpec{}, false},
+		"resource":    {older(`{"url": "u"}`), spec("u"), true},
+		"list":        {older(` [{"name": "url", "value": "u"}]`), spec("u"), true},
+		"null":        {older(`null`), v1beta1.ResolutionRequestSpec{}, true},
+		"empty":       {older(``), v1beta1.ResolutionRequestSpec{}, true},
+		"by name":     {older(`{"b": ["x"], "a": {"k": "v"}}`), v1beta1.ResolutionRequestSpec{Params: []v1beta1.Param{{Name: "a", Value: v1beta1.ObjectValue(map[string]string{"k": "v"})}, {Name: "b", Value: v1beta1.ArrayValue("x")}}}, true},
+		"text":        {older(`"u"`), v1beta1.ResolutionRequestSpec{}, false},
+		"no params":   {older(`["u"]`), v1beta1.ResolutionRequestSpec{}, false},
+		"broken":      {older(`{`), v1beta1.ResolutionRequestSpec{}, false},
+		"both":        {requester.Ref{Resolver: "git", Resource: older(`{"url": "u"}`).Resource, Params: spec("u").Params}, v1beta1.ResolutionRequestSpec{}, false},
 		"twice":       {requester.Ref{Resolver: "git", Params: append(spec("u").Params, spec("v").Params...)}, v1beta1.ResolutionRequestSpec{}, false},
+		"no name":     {requester.Ref{Resolver: "git", Params: []v1beta1.Param{{}}}, v1beta1.ResolutionRequestSpec{}, false},
 		"no resolver": {requester.Ref{Params: spec("u").Params}, v1beta1.ResolutionRequestSpec{}, false},
 	} {
 		got, err := test.ref.Spec()
@@ -234,6 +243,10 @@ func TestRefReadsBothForms(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
+}
+
+func older(text string) requester.Ref {
+	return requester.Ref{Resolver: "git", Resource: &apiextensionsv1.JSON{Raw: []byte(text)}}
 }
 
 func TestTheSchemaHasTheFieldsOfRef(t *testing.T) {

@@ -1,16 +1,22 @@
 package requester
 
 import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"maps"
 	"strings"
 
 	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/internal/limit"
 )
 
 // Resource is what a request has brought.
@@ -45,10 +51,23 @@ func dataHasDigest(uri string) bool {
 		strings.HasPrefix(uri, "/api/") || strings.HasPrefix(uri, "/apis/") || strings.HasPrefix(uri, "file:")
 }
 
-func read(r *v1beta1.ResolutionRequest) (*Resource, error) {
-	data, err := base64.StdEncoding.DecodeString(r.Status.Data)
+// Store reads content that is kept outside of requests, which package requester/contentstore does. Its errors should tell
+// what was wrong; what it returns is compared with digest and size here as well.
+type Store interface {
+	Get(ctx context.Context, ref, digest string, size int64) ([]byte, error)
+}
+
+// DefaultMaxBytes is how much content is read by default.
+const DefaultMaxBytes = 16 << 20
+
+// read returns what a request that has succeeded has brought.
+func (q *Requester) read(ctx context.Context, r *v1beta1.ResolutionRequest) (*Resource, error) {
+	data, wrong, err := q.content(ctx, &r.Status)
 	if err != nil {
-		return nil, &DataError{Namespace: r.Namespace, Name: r.Name, Message: "it is not base64: " + err.Error()}
+		return nil, fmt.Errorf("the content of ResolutionRequest %s/%s cannot be read: %w", r.Namespace, r.Name, err)
+	}
+	if wrong != "" {
+		return nil, &DataError{Namespace: r.Namespace, Name: r.Name, Message: wrong}
 	}
 	out := &Resource{Data: data, Annotations: maps.Clone(r.Status.Annotations), Source: r.Status.Origin().DeepCopy()}
 	if out.Source == nil || !dataHasDigest(out.Source.URI) {
@@ -68,4 +87,62 @@ func read(r *v1beta1.ResolutionRequest) (*Resource, error) {
 		out.DigestVerified = true
 	}
 	return out, nil
+}
+
+// content returns the content, wherever and however it is kept. Wrong says why it is not what the status says, so that
+// reading it again does not help; err, why it cannot be read for now.
+func (q *Requester) content(ctx context.Context, s *v1beta1.ResolutionRequestStatus) (data []byte, wrong string, err error) {
+	most := cmp.Or(q.MaxBytes, DefaultMaxBytes)
+	kept := s.DataRef != "" || s.DataEncoding != ""
+	switch {
+	case kept && (s.DataSize < 0 || s.DataDigest == ""):
+		return nil, fmt.Sprintf("it has the size %d and the digest %.100q", s.DataSize, s.DataDigest), nil
+	case kept && s.DataSize > most:
+		return nil, fmt.Sprintf("it has %d bytes, over the limit of %d bytes", s.DataSize, most), nil
+	case s.DataRef != "" && (s.Data != "" || s.DataEncoding != ""):
+		return nil, "it is in a store and in the request", nil
+	case s.DataRef != "" && q.Store == nil:
+		return nil, fmt.Sprintf("it is in a store, %.300q, which this client has not been told to read", s.DataRef), nil
+	case s.DataRef != "":
+		if data, err = q.Store.Get(ctx, s.DataRef, s.DataDigest, s.DataSize); err != nil {
+			return nil, "", err
+		}
+	default:
+		if data, err = base64.StdEncoding.DecodeString(s.Data); err != nil {
+			return nil, "it is not base64: " + err.Error(), nil //nolint:nilerr // it is told
+		}
+		switch s.DataEncoding {
+		case "":
+		case v1beta1.EncodingGzip:
+			if data, wrong = unzip(data, s.DataSize); wrong != "" {
+				return nil, wrong, nil
+			}
+		default:
+			return nil, fmt.Sprintf("its encoding is %.100q, which this client does not know", s.DataEncoding), nil
+		}
+	}
+	if kept && int64(len(data)) != s.DataSize {
+		return nil, fmt.Sprintf("it has %d bytes, not %d", len(data), s.DataSize), nil
+	}
+	if s.DataDigest != "" {
+		if sum := sha256.Sum256(data); s.DataDigest != "sha256:"+hex.EncodeToString(sum[:]) {
+			return nil, fmt.Sprintf("its digest is sha256:%x, not %.100q", sum, s.DataDigest), nil
+		}
+	}
+	return data, "", nil
+}
+
+// unzip inflates to no more than size bytes.
+func unzip(packed []byte, size int64) (data []byte, wrong string) {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err == nil {
+		data, err = limit.ReadAll(z, size)
+	}
+	switch {
+	case errors.Is(err, limit.ErrTooLarge):
+		return nil, fmt.Sprintf("it inflates to more than the %d bytes that it should have", size)
+	case err != nil:
+		return nil, "it is not gzip: " + err.Error()
+	}
+	return data, ""
 }

@@ -59,7 +59,7 @@ func (s Spec) Parse(given []Given, c Config) (map[string]Value, CacheMode, error
 	if len(given) > maxGiven {
 		return nil, "", Errorf(ReasonInvalid, "%d parameters were given, at most %d are allowed", len(given), maxGiven)
 	}
-	declared := append(slices.Clone(s.Params), cacheParam)
+	declared := s.Parameters()
 	by, names := map[string]int{}, []string{}
 	for i, d := range declared {
 		for _, n := range append([]string{d.Name}, d.Aliases...) {

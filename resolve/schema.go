@@ -37,7 +37,7 @@ func (s Spec) Schema() ([]byte, error) {
 		Additional  bool                `json:"additionalProperties"`
 	}
 	out := object{Type: Object, Description: s.Doc, Properties: map[string]property{}}
-	for _, d := range append(append([]Param(nil), s.Params...), cacheParam) {
+	for _, d := range s.Parameters() {
 		p := property{Type: d.typ(), Description: d.describe()}
 		value := property{Type: String, Enum: d.Allowed, MaxLength: d.maxLength()}
 		switch d.typ() {
@@ -81,7 +81,7 @@ func (s Spec) Markdown() string {
 	var b strings.Builder
 	cell := strings.NewReplacer("|", `\|`, "\n", " ").Replace
 	b.WriteString("| parameter | type | default | what it is |\n| --- | --- | --- | --- |\n")
-	for _, d := range append(append([]Param(nil), s.Params...), cacheParam) {
+	for _, d := range s.Parameters() {
 		name := "`" + strings.Join(append([]string{d.Name}, d.Aliases...), "`, `") + "`"
 		standard := ""
 		switch {

@@ -14,6 +14,9 @@ var (
 	paramName = regexp.MustCompile(`^[A-Za-z0-9]([-._A-Za-z0-9]{0,251}[A-Za-z0-9])?$`)
 )
 
+// Parameters lists the parameters that a request may have: those that are declared, in their order, and then [ParamCache].
+func (s Spec) Parameters() []Param { return append(slices.Clone(s.Params), cacheParam) }
+
 // Check tells what is wrong with a specification, all at once; nil if nothing is. [NewRegistry] does it.
 func (s Spec) Check() error {
 	var p problems

@@ -81,7 +81,12 @@ var table = []row{
 	{pkg: "config", why: "manifests, as files"},
 	{
 		pkg: "requester", why: "asks for a resource through the API; how it is found is not its business",
-		may: []string{"api/resolution", "api/resolution/v1beta1", "client"},
+		may: []string{"api/resolution", "api/resolution/v1beta1", "client", "internal/limit"},
+	},
+	{pkg: "requester/contentstore", why: "content in a registry; whose it is and what it is for is not its business", may: []string{"internal/limit"}},
+	{
+		pkg: "requester/refs", why: "references inside a resource; who fetches what they refer to is not its business",
+		may: []string{"api/resolution", "api/resolution/v1beta1", "requester"},
 	},
 	{
 		pkg: "internal/controller/resolution", why: "brings requests of the API to resolvers, and answers back; it knows no resolver by name",
@@ -103,8 +108,9 @@ var table = []row{
 	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
-			"api/resolution", "api/resolution/v1beta1", "apply", "client", "compat", "config", "internal/cluster", "internal/config", "internal/crdcheck", "internal/controller/resolution", "internal/input", "report",
-			"internal/resolvers", "resolve", "resolve/netguard", "resolve/verify",
+			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "apply", "client", "compat", "config", "internal/cluster",
+			"internal/config", "internal/controller/resolution", "internal/crdcheck", "internal/input", "internal/limit", "internal/nearest",
+			"internal/resolvers", "report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},
 	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},

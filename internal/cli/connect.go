@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -15,9 +16,14 @@ type clusterFlags struct{ kubeconfig, context, namespace string }
 
 func (f *clusterFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
+	f.addCluster(fs)
+	fs.StringVarP(&f.namespace, "namespace", "n", "", "namespace of objects that name none, and of the app (default: the context's)")
+}
+
+// addCluster adds the flags that say which cluster, for commands with a flag of their own for the namespace.
+func (f *clusterFlags) addCluster(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
 	fs.StringVar(&f.context, "context", "", "context of the kubeconfig")
-	fs.StringVarP(&f.namespace, "namespace", "n", "", "namespace of objects that name none, and of the app (default: the context's)")
 }
 
 // connect reads the configuration; it does not contact the cluster. The namespace is never empty.

@@ -31,6 +31,7 @@ const (
 type resolving struct {
 	entries []resolvers.Entry
 	runner  *resolve.Runner
+	specs   []resolve.Spec
 	close   []func() error
 
 	disabled atomic.Pointer[map[string]bool] // by the name of the resolver
@@ -52,6 +53,7 @@ func newResolving(ctx context.Context, entries []resolvers.Entry, lent resolvers
 			r.close = append(r.close, free)
 		}
 		list = append(list, resolver)
+		r.specs = append(r.specs, resolver.Spec())
 	}
 	registry, err := resolve.NewRegistry(list...)
 	if err == nil {

@@ -49,7 +49,8 @@ type serveFlags struct {
 	namespace, configNamespace string
 	account, id                string
 	listen, webhookListen      string
-	slots, maxData             int
+	slots, maxData, maxContent int
+	compress                   bool
 	cacheDir                   string
 	dirs                       []string
 	ttl                        time.Duration
@@ -57,6 +58,8 @@ type serveFlags struct {
 	verbose                    bool
 	traceEndpoint              string
 	traceRatio                 float64
+
+	storeFlags
 }
 
 func newServe(e *env) *cobra.Command {
@@ -87,7 +90,10 @@ work on are taken up by another process, or by the next.`,
 	flags.StringVar(&f.listen, "listen", ":8080", "address for health and metrics")
 	flags.StringVar(&f.webhookListen, "webhook-listen", ":8443", "address of the conversion webhook, in the role resolution")
 	flags.IntVar(&f.slots, "slots", 0, "requests that are worked on at once; default 512")
-	flags.IntVar(&f.maxData, "max-data", resolution.DefaultMaxData, "limit of a request's content, in bytes")
+	flags.IntVar(&f.maxData, "max-data", resolution.DefaultMaxData, "limit of the content in a request, in bytes")
+	flags.BoolVar(&f.compress, "compress", false, "compress content over --max-data, for clients that know of it")
+	f.addStore(flags, "repository in an OCI registry, REGISTRY/PATH, for content that is over --max-data all the same, for clients that know of it")
+	flags.IntVar(&f.maxContent, "max-content", resolution.DefaultMaxContent, "limit of content that is compressed or stored, in bytes")
 	flags.StringVar(&f.cacheDir, "cache-dir", "", "folder of this process alone, for mirrors of repositories; default: a temporary one")
 	flags.StringArrayVar(&f.dirs, "dir", nil, "directory of the resolver dir, as PATH or NAME=PATH; may be given several times")
 	flags.DurationVar(&f.ttl, "ttl", resolution.DefaultTTL, "how long finished requests without an owner stay; negative: for ever")
@@ -96,6 +102,14 @@ work on are taken up by another process, or by the next.`,
 	flags.Float64Var(&f.traceRatio, "trace-ratio", 1, "part of the requests that are traced, from 0 to 1")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log each request")
 	return cmd
+}
+
+// contentLimit is how many bytes content may have, wherever it is kept.
+func (f *serveFlags) contentLimit() int {
+	if f.compress || f.store != "" {
+		return max(f.maxData, f.maxContent)
+	}
+	return f.maxData
 }
 
 // roleNames lists the roles of this build.
@@ -282,7 +296,7 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 	tells := resolve.SystemClock()
 	rs, err := newResolving(ctx, mine, resolvers.Env{
 		Clock: tells, Network: network(e, tells), Cache: folder, Roots: directories, Cluster: p.config, Accounts: credentials,
-	}, resolve.Options{Observer: p.metrics.Observer(p.log), Limits: resolve.Limits{Content: int64(p.flags.maxData)}})
+	}, resolve.Options{Observer: p.metrics.Observer(p.log), Limits: resolve.Limits{Content: int64(p.flags.contentLimit())}})
 	if err != nil {
 		return errors.Join(err, remove())
 	}
@@ -290,13 +304,37 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 	for name, configure := range rs.configMaps(ctx, credentials) {
 		waits = append(waits, p.watchConfig(ctx, parts, name, configure))
 	}
+	if err := p.publishSchemas(ctx, rs.specs, parts); err != nil {
+		return errors.Join(err, rs.Close(), remove())
+	}
+	adapter := p.adapter(rs)
+	if p.flags.store != "" {
+		if adapter.Store, err = p.flags.open(); err != nil {
+			return errors.Join(err, rs.Close(), remove())
+		}
+	}
 	run("resolvers", func(ctx context.Context, ready func()) error {
 		for _, w := range waits {
 			await(ctx, w)
 		}
-		err := p.adapter(rs).Run(ctx, ready)
+		err := adapter.Run(ctx, ready)
 		return errors.Join(err, rs.Close(), remove())
 	})
+	return nil
+}
+
+// publishSchemas tells those who make requests which parameters there are. Nothing waits for it.
+func (p *process) publishSchemas(ctx context.Context, specs []resolve.Spec, parts *sync.WaitGroup) error {
+	for _, spec := range specs {
+		schema, err := spec.Schema()
+		if err != nil {
+			return err
+		}
+		publisher := &resolution.SchemaPublisher{
+			Kube: p.kube, Namespace: p.flags.namespace, Resolver: spec.Name, Schema: schema, Log: p.log, Clock: p.clock,
+		}
+		parts.Go(func() { publisher.Run(ctx) })
+	}
 	return nil
 }
 
@@ -377,7 +415,7 @@ func (p *process) startTracing(ctx context.Context) (end func(), err error) {
 func (p *process) adapter(r *resolving) *resolution.Adapter {
 	return &resolution.Adapter{
 		Client: p.client, Kube: p.kube, Resolvers: r.adapters(), Identity: r.identity(resolution.Owner{Dynamic: p.dynamic}), Namespace: p.flags.namespace, Account: p.flags.account,
-		Members: p.members, Slots: p.flags.slots, MaxData: p.flags.maxData, Timeout: p.timeout,
+		Members: p.members, Slots: p.flags.slots, MaxData: p.flags.maxData, MaxContent: p.flags.contentLimit(), Compress: p.flags.compress, Timeout: p.timeout,
 		Metrics: p.metrics, Recorder: p.recorder, Tracer: p.tracer, Log: p.log, Clock: p.clock,
 	}
 }

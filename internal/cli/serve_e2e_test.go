@@ -28,6 +28,7 @@ import (
 	resolutionapi "sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
+	"sluice.dev/internal/clustertest"
 	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/kube"
 	"sluice.dev/internal/resolvers"
@@ -104,8 +105,9 @@ func (echo) Resolve(_ context.Context, r *resolve.Request) (*resolve.Resource, e
 	return &resolve.Resource{Data: data, Source: resolve.Source{URI: "echo:", Digest: resolve.SHA256(data)}}, nil
 }
 
-func TestE2EServeResolvesUnderTheAccountsThatTheManifestsMake(t *testing.T) {
-	c := shared.Get(t)
+// manifests applies what sluice manifests prints.
+func manifests(t *testing.T, c *clustertest.Cluster) {
+	t.Helper()
 	k, err := kube.New(c.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -118,58 +120,66 @@ func TestE2EServeResolvesUnderTheAccountsThatTheManifestsMake(t *testing.T) {
 	for {
 		u := &unstructured.Unstructured{}
 		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
-			break
+			return
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if u.GetKind() == "Deployment" {
-			// The API server judges it; nothing would run it here.
-			if err := k.ApplyObject(t.Context(), u, true); err != nil {
-				t.Errorf("%s: %v", u.GetName(), err)
-			}
-			continue
-		}
-		if u.GetKind() == "CustomResourceDefinition" {
-			// Nothing routes to a Service here, and waiting until v1alpha1 can be listed needs no conversion yet.
-			if err := k.ApplyObject(t.Context(), u, false); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		if err := k.ApplyObject(t.Context(), u, false); err != nil {
-			t.Fatal(err)
+		// The API server judges Deployments; nothing would run them here.
+		if err := k.ApplyObject(t.Context(), u, u.GetKind() == "Deployment"); err != nil {
+			t.Fatalf("%s %s: %v", u.GetKind(), u.GetName(), err)
 		}
 	}
+}
 
-	table := []resolvers.Entry{{Name: "git", ConfigMap: "git-resolver-config", New: func(context.Context, resolvers.Env) (resolve.Resolver, func() error, error) {
+// running is a process that runs in the test.
+type running struct {
+	cancel context.CancelFunc
+	done   chan error
+	listen string
+	log    *bytes.Buffer
+}
+
+// stop ends it in order and returns its error.
+func (r running) stop() error {
+	r.cancel()
+	return <-r.done
+}
+
+// begin starts a process with one role under the ServiceAccount that the manifests make for it, and waits until it is
+// ready. It has to be stopped.
+func begin(t *testing.T, c *clustertest.Cluster, role string, table []resolvers.Entry, change func(*serveFlags)) running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	r := running{cancel: cancel, done: make(chan error, 1), listen: freeAddress(t), log: &bytes.Buffer{}}
+	f := serveFlags{
+		roles: []string{role}, kubeconfig: kubeconfigFor(t, c.Config(), "sluice-"+role), namespace: "sluice-system", configNamespace: "sluice-system",
+		listen: r.listen, webhookListen: "127.0.0.1:0", qps: 500, id: role, maxData: resolution.DefaultMaxData,
+	}
+	if change != nil {
+		change(&f)
+	}
+	e := &env{out: io.Discard, err: r.log, now: time.Now, getenv: func(string) string { return "" }}
+	go func() { r.done <- serve(ctx, e, f, table) }()
+	until(t, role+" to be ready", func() error {
+		if code, body := get(t, "http://"+r.listen+"/readyz"); code != http.StatusOK {
+			return errors.New(body)
+		}
+		return nil
+	})
+	return r
+}
+
+// echoes has one resolver, which gives back what it gets.
+func echoes() []resolvers.Entry {
+	return []resolvers.Entry{{Name: "git", ConfigMap: "git-resolver-config", Spec: echo{}.Spec, New: func(context.Context, resolvers.Env) (resolve.Resolver, func() error, error) {
 		return echo{}, nil, nil
 	}}}
-	type running struct {
-		cancel context.CancelFunc
-		done   chan error
-		listen string
-		log    *bytes.Buffer
-	}
-	begin := func(role, account string) running {
-		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-		r := running{cancel: cancel, done: make(chan error, 1), listen: freeAddress(t), log: &bytes.Buffer{}}
-		f := serveFlags{
-			roles: []string{role}, kubeconfig: kubeconfigFor(t, c.Config(), account), namespace: "sluice-system", configNamespace: "sluice-system",
-			listen: r.listen, webhookListen: "127.0.0.1:0", qps: 500, id: role, maxData: resolution.DefaultMaxData,
-		}
-		e := &env{out: io.Discard, err: r.log, now: time.Now, getenv: func(string) string { return "" }}
-		go func() { r.done <- serve(ctx, e, f, table) }()
-		return r
-	}
-	processes := []running{begin("resolution", "sluice-resolution"), begin("resolver-git", "sluice-resolver-git")}
-	for _, p := range processes {
-		until(t, "it to be ready", func() error {
-			if code, body := get(t, "http://"+p.listen+"/readyz"); code != http.StatusOK {
-				return errors.New(body)
-			}
-			return nil
-		})
-	}
+}
+
+func TestE2EServeResolvesUnderTheAccountsThatTheManifestsMake(t *testing.T) {
+	c := shared.Get(t)
+	manifests(t, c)
+	processes := []running{begin(t, c, "resolution", echoes(), nil), begin(t, c, "resolver-git", echoes(), nil)}
 
 	crds := apiextensions.NewForConfigOrDie(c.Config())
 	crd, err := crds.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), "resolutionrequests.resolution.tekton.dev", metav1.GetOptions{})
@@ -217,8 +227,7 @@ func TestE2EServeResolvesUnderTheAccountsThatTheManifestsMake(t *testing.T) {
 		return nil
 	})
 	for _, p := range processes {
-		p.cancel()
-		if err := <-p.done; err != nil {
+		if err := p.stop(); err != nil {
 			t.Error(err)
 		}
 		if p.log.Len() > 0 {

@@ -12,6 +12,7 @@ import (
 func cluster() []Entry {
 	return []Entry{{
 		Name: "cluster", ConfigMap: "cluster-resolver-config", Flag: "enable-cluster-resolver",
+		Spec: resolvecluster.New(nil).Spec,
 		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
 			if e.Cluster == nil {
 				return nil, nil, resolve.Errorf(resolve.ReasonFailed, "the resolver cluster needs a cluster")

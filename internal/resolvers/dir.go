@@ -12,6 +12,7 @@ import (
 func dir() []Entry {
 	return []Entry{{
 		Name: "dir", Local: true,
+		Spec: resolvedir.New(map[string]string{resolvedir.DefaultDirectory: "."}).Spec,
 		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
 			return resolvedir.New(e.Roots), nil, nil
 		},

@@ -32,6 +32,9 @@ func TestDocumentation(t *testing.T) {
 		if spec.Name != e.Name || spec.ConfigMap != e.ConfigMap {
 			t.Errorf("the table has %s and %q, the resolver %s and %q", e.Name, e.ConfigMap, spec.Name, spec.ConfigMap)
 		}
+		if unmade := e.Spec(); unmade.Check() != nil || unmade.Markdown() != spec.Markdown() {
+			t.Errorf("%s is described otherwise before it is made", e.Name)
+		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s", spec.Name, spec.Doc)
 		if len(spec.Aliases) > 0 {
 			fmt.Fprintf(&b, " Also known as `%s`.", strings.Join(spec.Aliases, "`, `"))

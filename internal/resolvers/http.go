@@ -7,11 +7,13 @@ import (
 
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/httpfile"
+	"sluice.dev/resolve/netguard"
 )
 
 func http() []Entry {
 	return []Entry{{
 		Name: "http", ConfigMap: "http-resolver-config", Flag: "enable-http-resolver", Local: true,
+		Spec: httpfile.New(netguard.Options{}).Spec,
 		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
 			r := httpfile.New(e.Network)
 			return r, closer(r.Close), nil

@@ -7,11 +7,13 @@ import (
 
 	"sluice.dev/resolve"
 	resolvehub "sluice.dev/resolve/hub"
+	"sluice.dev/resolve/netguard"
 )
 
 func hub() []Entry {
 	return []Entry{{
 		Name: "hub", ConfigMap: "hubresolver-config", Flag: "enable-hub-resolver", Local: true,
+		Spec: resolvehub.New(netguard.Options{}).Spec,
 		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
 			r := resolvehub.New(e.Network)
 			return r, closer(r.Close), nil

@@ -27,6 +27,9 @@ type Entry struct {
 	Flag string
 	// Local: it is of use without a cluster.
 	Local bool
+	// Spec describes it without making it, so that nothing has to be installed for help; the resolver dir has one
+	// directory there, default.
+	Spec func() resolve.Spec
 	// New makes it. The function that comes with it gives free what it holds, once nothing is under way; it is nil where
 	// there is nothing.
 	New func(ctx context.Context, e Env) (resolve.Resolver, func() error, error)

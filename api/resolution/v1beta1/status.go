@@ -29,3 +29,6 @@ func (s *ResolutionRequestStatus) Origin() *RefSource {
 	}
 	return s.Source
 }
+
+// HasContent tells that content is there, in the request or in a store.
+func (s *ResolutionRequestStatus) HasContent() bool { return s.Data != "" || s.DataRef != "" }

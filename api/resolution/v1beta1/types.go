@@ -41,7 +41,10 @@ type ResolutionRequestSpec struct {
 
 // Param is a parameter.
 type Param struct {
-	Name  string     `json:"name"`
+	Name string `json:"name"`
+	// Value is a string, an array of strings or an object of strings.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Value ParamValue `json:"value"`
 }
 
@@ -55,11 +58,23 @@ type ResolutionRequestStatus struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Data is the content in base64 (RFC 4648, standard, padded); empty until it is there.
 	Data string `json:"data"`
+	// DataEncoding says what was done to the content before base64: gzip, or nothing where it is empty.
+	DataEncoding string `json:"dataEncoding,omitempty"`
+	// DataRef is where the content is that is too large for Data: in an OCI registry, REPOSITORY@sha256:DIGITS. Data is
+	// empty then.
+	DataRef string `json:"dataRef,omitempty"`
+	// DataDigest is the digest of the content itself, sha256:DIGITS, and DataSize its size in bytes; both are there where
+	// DataEncoding or DataRef is.
+	DataDigest string `json:"dataDigest,omitempty"`
+	DataSize   int64  `json:"dataSize,omitempty"`
 	// Source equals RefSource, for older clients.
 	Source *RefSource `json:"source"`
 	// RefSource says where the content came from; nil if that is not known.
 	RefSource *RefSource `json:"refSource"`
 }
+
+// EncodingGzip is the DataEncoding of content that was compressed (RFC 1952).
+const EncodingGzip = "gzip"
 
 // RefSource is the origin of a resource (SLSA provenance).
 type RefSource struct {

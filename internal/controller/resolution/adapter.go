@@ -33,6 +33,9 @@ type Resolver interface {
 // shutdownGrace is how long a process that ends still tries to write what it has resolved.
 const shutdownGrace = 5 * time.Second
 
+// largeAtOnce is how many contents over the limit are compressed or stored at once.
+const largeAtOnce = 4
+
 // Role is the role of sluice serve, and of Members, that runs the resolver of that name.
 func Role(resolver string) string { return "resolver-" + resolver }
 
@@ -58,6 +61,12 @@ type Adapter struct {
 	Slots int
 	// MaxData is the limit of content in bytes; 0 stands for [DefaultMaxData].
 	MaxData int
+	// Compress and Store are for content over MaxData: it is compressed if it fits then, or else put into the store. Without
+	// them, and where the API has no fields for it, the request fails. MaxContent is the limit of such content in bytes; 0
+	// stands for [DefaultMaxContent].
+	Compress   bool
+	Store      Store
+	MaxContent int
 	// Timeout is the operator's limit.
 	Timeout *Timeout
 	// Identity finds out on whose behalf a request is made, for the resolver of that name; nil leaves it empty.
@@ -69,6 +78,7 @@ type Adapter struct {
 	Log    *slog.Logger
 	Clock  clock.Clock
 
+	placer    placer
 	queue     *queue
 	informers []cache.SharedIndexInformer
 
@@ -88,6 +98,10 @@ func (a *Adapter) Run(ctx context.Context, ready func()) error {
 	}
 	if a.MaxData == 0 {
 		a.MaxData = DefaultMaxData
+	}
+	a.placer = placer{
+		limit: a.MaxData, most: cmp.Or(a.MaxContent, DefaultMaxContent), compress: a.Compress, store: a.Store,
+		support: &support{ask: func() (bool, error) { return hasFields(a.Kube.Discovery()) }, clock: a.Clock}, turn: make(chan struct{}, largeAtOnce),
 	}
 	a.queue = newQueue(slots)
 	a.cancels, a.settled = map[key]context.CancelCauseFunc{}, map[key]bool{}
@@ -207,7 +221,7 @@ func (a *Adapter) onDelete(o any) {
 // consider queues a request that is ours to work on. One with data but no condition is the lifecycle controller's: its
 // resolver follows the seed protocol.
 func (a *Adapter) consider(r *v1beta1.ResolutionRequest) {
-	if r.DeletionTimestamp != nil || r.Status.Finished() || r.Status.Data != "" {
+	if r.DeletionTimestamp != nil || r.Status.Finished() || r.Status.HasContent() {
 		return
 	}
 	name := resolverOf(r)
@@ -303,9 +317,10 @@ func (a *Adapter) work(process context.Context, k key) {
 
 	ctx, tr := startTrace(ctx, a.Tracer, r, name, start)
 	var res *resolve.Resource
+	var where kept
 	var err error
 	defer func() { tr.end(res, err) }()
-	tr.phase(ctx, phaseResolve, func(ctx context.Context) { res, err = a.resolve(ctx, r, name, limit) })
+	tr.phase(ctx, phaseResolve, func(ctx context.Context) { res, where, err = a.resolve(ctx, r, name, limit) })
 	a.Metrics.observe(name, phaseResolve, a.Clock.Since(start))
 	if ctx.Err() != nil {
 		if process.Err() == nil {
@@ -317,7 +332,7 @@ func (a *Adapter) work(process context.Context, k key) {
 	// From here on a cancellation would only hide what came of the write.
 	writing, end := outlive(process, a.Clock, shutdownGrace)
 	defer end()
-	tr.phase(writing, phaseWrite, func(writing context.Context) { a.finish(writing, k, r, name, start, res, err) })
+	tr.phase(writing, phaseWrite, func(writing context.Context) { a.finish(writing, k, r, name, start, res, where, err) })
 }
 
 // outlive returns a context that ends some time after its parent.
@@ -333,21 +348,21 @@ func outlive(parent context.Context, c clock.Clock, d time.Duration) (context.Co
 	return ctx, func() { stop(); cancel() }
 }
 
-// resolve has the request resolved in the time that it has left.
-func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, name string, limit time.Duration) (res *resolve.Resource, err error) {
+// resolve has the request resolved, and a place found for what was resolved, in the time that it has left.
+func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, name string, limit time.Duration) (res *resolve.Resource, where kept, err error) {
 	if _, err := resolution.Resolver(r.Labels); err != nil {
-		return nil, resolve.Errorf(resolve.ReasonInvalid, "%w", err)
+		return nil, kept{}, resolve.Errorf(resolve.ReasonInvalid, "%w", err)
 	}
 	left := deadline(r, limit).Sub(a.Clock.Now())
 	if left <= 0 {
-		return nil, timedOut(r, limit, "the resolver had no time for it")
+		return nil, kept{}, timedOut(r, limit, "the resolver had no time for it")
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, left, errTime)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
 			a.Log.Error("a resolver panicked", "resolver", name, "panic", p, "stack", string(debug.Stack()))
-			res, err = nil, resolve.Errorf(resolve.ReasonFailed, "the resolver %s has a defect; its log tells more", name)
+			res, where, err = nil, kept{}, resolve.Errorf(resolve.ReasonFailed, "the resolver %s has a defect; its log tells more", name)
 		}
 	}()
 	req := &resolve.Request{
@@ -356,28 +371,32 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 	}
 	for _, p := range r.Spec.Params {
 		if _, twice := req.Params[p.Name]; twice {
-			return nil, resolve.Errorf(resolve.ReasonInvalid, "the parameter %q stands twice", p.Name)
+			return nil, kept{}, resolve.Errorf(resolve.ReasonInvalid, "the parameter %q stands twice", p.Name)
 		}
 		req.Params[p.Name] = value(p.Value)
 	}
 	if a.Identity != nil {
 		if req.Identity, err = a.Identity(ctx, r, name); err != nil {
-			return nil, err
+			return nil, kept{}, err
 		}
 	}
 	res, err = a.Resolvers[name].Resolve(ctx, req)
+	if err == nil && res == nil {
+		return nil, kept{}, resolve.Errorf(resolve.ReasonFailed, "the resolver %s has a defect: it returned neither content nor an error", name)
+	}
+	if err == nil {
+		if e := checkAnnotations(res); e != nil {
+			return nil, kept{}, e
+		}
+		where, err = a.placer.place(ctx, res.Data)
+	}
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), errTime):
-		return nil, timedOut(r, limit, "the resolver was still at work: "+asError(err).Msg)
+		return nil, kept{}, timedOut(r, limit, "the resolver was still at work: "+asError(err).Msg)
 	case err != nil:
-		return nil, err
-	case res == nil:
-		return nil, resolve.Errorf(resolve.ReasonFailed, "the resolver %s has a defect: it returned neither content nor an error", name)
+		return nil, kept{}, err
 	}
-	if e := checkSize(res, a.MaxData); e != nil {
-		return nil, e
-	}
-	return res, nil
+	return res, where, nil
 }
 
 func value(v v1beta1.ParamValue) resolve.Value {
@@ -392,12 +411,12 @@ func value(v v1beta1.ParamValue) resolve.Value {
 }
 
 // finish writes what came of the request, and tells about it.
-func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionRequest, name string, start time.Time, res *resolve.Resource, err error) {
+func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionRequest, name string, start time.Time, res *resolve.Resource, where kept, err error) {
 	writing := a.Clock.Now()
 	var s statusFields
 	outcome, reason, size := "succeeded", "", 0
 	if err == nil {
-		s, size = succeeded(res, writing), len(res.Data)
+		s, size = succeeded(res, where, writing), len(res.Data)
 	} else {
 		e := asError(err)
 		s, outcome, reason = failed(e, writing), "failed", string(e.Reason)

@@ -136,7 +136,7 @@ func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
 	if err != nil {
 		return l.end(ctx, r, "none", "refused", failed(resolve.Errorf(resolve.ReasonInvalid, "%w", err), now))
 	}
-	if r.Status.Data != "" {
+	if r.Status.HasContent() {
 		return l.end(ctx, r, name, "finished", statusFields{Conditions: condition(metav1.ConditionTrue, "", "", now)})
 	}
 	limit := l.Timeout.Get()

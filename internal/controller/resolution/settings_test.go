@@ -50,7 +50,7 @@ func TestMessagesAreOneBoundedLine(t *testing.T) {
 
 func TestAnnotationsAreBounded(t *testing.T) {
 	res := &resolve.Resource{Annotations: map[string]string{"a": strings.Repeat("x", maxAnnotations)}}
-	if e := checkSize(res, 10); e == nil || e.Reason != resolve.ReasonTooLarge {
+	if e := checkAnnotations(res); e == nil || e.Reason != resolve.ReasonTooLarge {
 		t.Errorf("%v", e)
 	}
 }

@@ -1,7 +1,6 @@
 package resolution
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,6 +39,10 @@ type statusFields struct {
 	Conditions         []v1beta1.Condition `json:"conditions"`
 	Annotations        map[string]string   `json:"annotations,omitempty"`
 	Data               string              `json:"data,omitempty"`
+	DataEncoding       string              `json:"dataEncoding,omitempty"`
+	DataRef            string              `json:"dataRef,omitempty"`
+	DataDigest         string              `json:"dataDigest,omitempty"`
+	DataSize           int64               `json:"dataSize,omitempty"`
 	Source             *v1beta1.RefSource  `json:"source,omitempty"`
 	RefSource          *v1beta1.RefSource  `json:"refSource,omitempty"`
 }
@@ -59,13 +62,18 @@ func condition(status metav1.ConditionStatus, reason, message string, now time.T
 	}}
 }
 
-// succeeded is the status of a request whose resource was found.
-func succeeded(res *resolve.Resource, now time.Time) statusFields {
+// succeeded is the status of a request whose resource was found, and is kept so.
+func succeeded(res *resolve.Resource, k kept, now time.Time) statusFields {
 	origin := &v1beta1.RefSource{URI: res.Source.URI, Digest: res.Source.Digest, EntryPoint: res.Source.EntryPoint}
-	return statusFields{
+	s := statusFields{
 		Conditions:  condition(metav1.ConditionTrue, "", "", now),
-		Annotations: res.Annotations, Data: base64.StdEncoding.EncodeToString(res.Data), Source: origin, RefSource: origin,
+		Annotations: res.Annotations, Data: k.data, DataEncoding: k.encoding, DataRef: k.ref, DataDigest: k.digest,
+		Source: origin, RefSource: origin,
 	}
+	if k.digest != "" {
+		s.DataSize = int64(len(res.Data))
+	}
+	return s
 }
 
 // failed is the status of a request that failed. The condition has one of the two reasons that Tekton's clients know;
@@ -97,12 +105,8 @@ func asError(err error) *resolve.Error {
 	return &resolve.Error{Reason: resolve.ReasonFailed, Msg: err.Error(), Err: err}
 }
 
-// checkSize refuses a resource that does not fit into an object.
-func checkSize(res *resolve.Resource, limit int) *resolve.Error {
-	if len(res.Data) > limit {
-		return resolve.Errorf(resolve.ReasonTooLarge,
-			"the content has %d bytes, over the limit of %d bytes for a ResolutionRequest: split it into smaller files", len(res.Data), limit)
-	}
+// checkAnnotations refuses annotations that do not fit into an object.
+func checkAnnotations(res *resolve.Resource) *resolve.Error {
 	n := 0
 	for k, v := range res.Annotations {
 		n += len(k) + len(v)

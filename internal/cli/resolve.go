@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/resolvers"
+	"sluice.dev/resolve"
+)
+
+// resolveFlags are those of sluice resolve RESOLVER.
+type resolveFlags struct {
+	params    []string
+	configs   []string
+	settings  []string
+	namespace string
+	secrets   []string
+	secretDir string
+	addresses []string
+	policies  string
+	noMatch   string
+	dirs      []string
+	cacheDir  string
+	output    string
+	timeout   time.Duration
+
+	followFlags
+	clusterFlags
+}
+
+// Forms of output of sluice resolve.
+var resolveFormats = []string{outputContent, "json", "yaml", "name"}
+
+const outputContent = "content"
+
+func newResolve(e *env) *cobra.Command {
+	table := resolvers.Table()
+	var f requestFlags
+	cmd := &cobra.Command{
+		Use:   "resolve RESOLVER --param NAME=VALUE ... | resolve -f REQUEST",
+		Short: "Fetch a resource that lives in git, an OCI registry, a hub, a web server or a cluster",
+		Long: `Fetch a resource that lives elsewhere, and print it.
+
+With the name of a resolver it is fetched by this process, as the resolvers in a cluster do it, without a cluster. With -f
+a ResolutionRequest is made in the cluster, of v1beta1 or v1alpha1, and deleted when it has ended.
+
+Exit codes: 0 it is printed, 1 it is not signed as the policies want it, 2 it could not be fetched.`,
+		Example: `  sluice resolve git --param url=https://git.example.com/team/catalog.git --param pathInRepo=tasks/build.yaml
+  sluice resolve git --help
+  sluice resolve -f request.yaml
+  sluice resolve ls --all-namespaces --watch`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if f.file != "" && len(args) == 0 {
+				return nil
+			}
+			names := make([]string, 0, len(table))
+			for _, r := range table {
+				names = append(names, r.Name)
+			}
+			if len(args) > 0 {
+				return fmt.Errorf("there is no resolver %q%s; this build has %s", args[0], nearest.Hint(args[0], names), strings.Join(names, ", "))
+			}
+			return fmt.Errorf("which resolver? this build has %s; or give a request with -f", strings.Join(names, ", "))
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return resolveRequests(cmd.Context(), e, f) },
+	}
+	fs := cmd.Flags()
+	fs.StringVarP(&f.file, "filename", "f", "", "file with ResolutionRequests to make in the cluster; - is standard input")
+	fs.StringVarP(&f.namespace, "namespace", "n", "", "namespace of requests that have none (default: the kubeconfig's)")
+	fs.BoolVar(&f.keep, "keep", false, "leave the requests in the cluster")
+	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to wait in all")
+	fs.StringVarP(&f.output, "output", "o", outputContent, "format: "+strings.Join(resolveFormats, ", "))
+	f.addFollow(fs)
+	f.addStore(fs, "repository in an OCI registry, REGISTRY/PATH, where the cluster's resolvers put content that is too large for a request")
+	f.addCluster(fs)
+	complete(cmd, "output", resolveFormats...)
+	cmd.AddCommand(newResolveList(e))
+	for _, entry := range table {
+		cmd.AddCommand(newResolveWith(e, entry, table))
+	}
+	return cmd
+}
+
+// newResolveWith is the command of one resolver. What it says of itself comes from the resolver's specification.
+func newResolveWith(e *env, entry resolvers.Entry, table []resolvers.Entry) *cobra.Command {
+	var f resolveFlags
+	spec := entry.Spec()
+	cmd := &cobra.Command{
+		Use:               entry.Name + " --param NAME=VALUE ...",
+		Aliases:           spec.Aliases,
+		Short:             spec.Doc,
+		Long:              helpOf(spec),
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return resolveLocally(cmd.Context(), e, f, entry, table)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringArrayVarP(&f.params, "param", "p", nil, "parameter as NAME=VALUE (may be repeated); an array is JSON or given item by item, an object is JSON or given as NAME=KEY=VALUE")
+	fs.StringArrayVar(&f.configs, "config", nil, "file with the resolver's configuration: ConfigMaps as in a cluster, or their plain keys (may be repeated)")
+	fs.StringArrayVar(&f.settings, "set", nil, "a key of the configuration as KEY=VALUE (may be repeated)")
+	fs.StringVarP(&f.namespace, "namespace", "n", "default", "namespace that the request is taken to be in")
+	fs.StringArrayVar(&f.secrets, "secret", nil, "a Secret as NAME=PATH, a manifest or a directory with a file for each key, or one key of it as NAME:KEY=FILE (may be repeated)")
+	fs.StringVar(&f.secretDir, "secret-dir", "", "directory with a Secret in each directory below it")
+	fs.StringArrayVar(&f.addresses, "allow-address", nil, "host, host:port, *.domain, address or range that may be spoken to although it is local or private (may be repeated)")
+	fs.StringVar(&f.policies, "verify-policies", "", "file with VerificationPolicies that the resource has to satisfy")
+	fs.StringVar(&f.noMatch, "verify-no-match", "", "what becomes of a resource that no policy speaks of: ignore, warn or fail (default ignore)")
+	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder for mirrors of repositories (default: sluice/resolve in the user's cache directory)")
+	fs.StringVarP(&f.output, "output", "o", outputContent, "format: "+strings.Join(resolveFormats, ", "))
+	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long it may take in all")
+	f.addFollow(fs)
+	if entry.Name == "dir" {
+		fs.StringArrayVar(&f.dirs, "dir", []string{"."}, "directory as PATH or NAME=PATH (may be repeated)")
+	}
+	if !entry.Local {
+		f.addCluster(fs)
+	}
+	complete(cmd, "output", resolveFormats...)
+	complete(cmd, "verify-no-match", "ignore", "warn", "fail")
+	completeWith(cmd, "param", func(typed string) ([]string, cobra.ShellCompDirective) { return completeParam(spec, typed) })
+	completeWith(cmd, "set", func(string) ([]string, cobra.ShellCompDirective) { return completeKey(spec) })
+	return cmd
+}
+
+// completeWith completes the values of a flag by a function of what is typed.
+func completeWith(cmd *cobra.Command, flag string, values func(typed string) ([]string, cobra.ShellCompDirective)) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return values(typed)
+	})
+	if err != nil { // the flag does not exist: a mistake in this package
+		cmd.PrintErrln(err)
+	}
+}
+
+func completeParam(spec resolve.Spec, typed string) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	name, _, valued := strings.Cut(typed, "=")
+	for _, p := range spec.Parameters() {
+		if !valued {
+			out = append(out, p.Name+"=\t"+p.Doc)
+			continue
+		}
+		if p.Name == name {
+			for _, v := range p.Allowed {
+				out = append(out, name+"="+v)
+			}
+		}
+	}
+	if valued {
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+func completeKey(spec resolve.Spec) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	for _, k := range spec.Keys() {
+		out = append(out, k.Name+"=\t"+k.Doc)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// helpOf describes a resolver from what it declares.
+func helpOf(spec resolve.Spec) string {
+	var b strings.Builder
+	b.WriteString(spec.Doc)
+	if len(spec.Aliases) > 0 {
+		fmt.Fprintf(&b, " Also known as %s.", strings.Join(spec.Aliases, ", "))
+	}
+	b.WriteString("\n\nParameters:\n")
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, p := range spec.Parameters() {
+		kind := string(p.Type)
+		if kind == "" {
+			kind = string(resolve.String)
+		}
+		standard := p.Default
+		switch {
+		case p.DefaultKey != "":
+			standard = "key " + p.DefaultKey
+		case p.Required:
+			standard = "required"
+		case standard == "":
+			standard = "-"
+		}
+		doc := p.Doc
+		if len(p.Allowed) > 0 {
+			doc += " One of " + strings.Join(p.Allowed, ", ") + "."
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", strings.Join(append([]string{p.Name}, p.Aliases...), ", "), kind, standard, doc)
+	}
+	// Writing to memory does not fail.
+	_ = w.Flush()
+	if spec.ConfigMap == "" {
+		return b.String()
+	}
+	fmt.Fprintf(&b, "\nConfiguration (--set KEY=VALUE, or --config with the ConfigMap %s):\n", spec.ConfigMap)
+	for _, k := range spec.Keys() {
+		standard := k.Default
+		if standard == "" {
+			standard = "-"
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", k.Name, standard, k.Doc)
+	}
+	_ = w.Flush()
+	return b.String()
+}
+
+// failure is the error that a command ends with for one of a resolver: where policies refuse what was fetched, that is a
+// finding and not a failure.
+func (e *env) failure(err error) error {
+	if r, ok := errors.AsType[*resolve.Error](err); ok && r.Reason == resolve.ReasonVerification {
+		fmt.Fprintf(e.err, "sluice: %s: %s\n", r.Reason, oneLine(r))
+		return errFindings
+	} else if ok && r.Reason != resolve.ReasonFailed && r.Reason != "" {
+		return fmt.Errorf("%s: %w", r.Reason, err)
+	}
+	return err
+}
+
+// resolveLocally runs a resolver in this process.
+func resolveLocally(ctx context.Context, e *env, f resolveFlags, entry resolvers.Entry, table []resolvers.Entry) (err error) {
+	if err := checkFormat(f.output); err != nil {
+		return err
+	}
+	given, err := parseParams(entry.Spec(), f.params)
+	if err != nil {
+		return err
+	}
+	follow, err := f.follow()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("it took longer than %s (--timeout)", f.timeout))
+	defer cancel()
+	l, err := newLocal(e, f, entry, table)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	res, err := l.fetch(ctx, entry.Name, given)
+	if err != nil {
+		return e.failure(err)
+	}
+	e.warn(entry.Name, res)
+	list, err := follow.all(ctx, e, resolved{Resolver: entry.Name, Params: asParams(given), Resource: res}, l.fetchRef)
+	if err != nil {
+		return e.failure(err)
+	}
+	return e.printResolved(f.output, list)
+}

@@ -1,0 +1,151 @@
+package resolution
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"sluice.dev/resolve"
+)
+
+// memory is a store that keeps what it gets.
+type memory struct {
+	got [][]byte
+	err error
+}
+
+func (m *memory) Put(_ context.Context, data []byte) (string, error) {
+	m.got = append(m.got, data)
+	return "reg.test/c@sha256:00", m.err
+}
+
+func random(n int) []byte {
+	out := make([]byte, n)
+	r := rand.NewChaCha8([32]byte{})
+	_, _ = r.Read(out) // it never fails
+	return out
+}
+
+func TestContentGoesWhereItFits(t *testing.T) {
+	text := bytes.Repeat([]byte("kind: Task\n"), 1000)
+	for name, test := range map[string]struct {
+		data     []byte
+		compress bool
+		store    *memory
+		support  bool
+		where    string
+		reason   resolve.Reason
+		words    []string
+	}{
+		"small":                 {text[:100], true, &memory{}, false, "inline", "", nil},
+		"neither":               {text, false, nil, true, "", resolve.ReasonTooLarge, []string{"11000 bytes", "limit of 1000 bytes"}},
+		"compressed":            {text, true, &memory{}, true, "gzip", "", nil},
+		"stored":                {text, false, &memory{}, true, "store", "", nil},
+		"compressed and stored": {random(11000), true, &memory{}, true, "store", "", nil},
+		"compressed in vain":    {random(11000), true, nil, true, "", resolve.ReasonTooLarge, []string{"11000 bytes", "when compressed", "limit of 1000 bytes"}},
+		"too large":             {random(20001), true, &memory{}, true, "", resolve.ReasonTooLarge, []string{"20001 bytes", "limit of 20000 bytes"}},
+		"an older API":          {text, true, &memory{}, false, "", resolve.ReasonTooLarge, []string{"11000 bytes", "limit of 1000 bytes", "no field"}},
+		"a store that fails":    {text, false, &memory{err: errors.New("no room")}, true, "", resolve.ReasonUnavailable, []string{"11000 bytes", "no room"}},
+	} {
+		p := &placer{
+			limit: 1000, most: 20000, compress: test.compress, turn: make(chan struct{}, 1),
+			support: &support{ask: func() (bool, error) { return test.support, nil }, clock: clocktesting.NewFakeClock(time.Unix(0, 0))},
+		}
+		if test.store != nil {
+			p.store = test.store
+		}
+		got, err := p.place(t.Context(), test.data)
+		if e, _ := errors.AsType[*resolve.Error](err); (err != nil) != (test.reason != "") || e != nil && e.Reason != test.reason {
+			t.Errorf("%s: error %v, want reason %q", name, err, test.reason)
+			continue
+		}
+		for _, w := range test.words {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: no %q in %v", name, w, err)
+			}
+		}
+		where := ""
+		switch {
+		case got.ref != "" && got.data == "" && got.encoding == "" && bytes.Equal(test.store.got[0], test.data) && got.digest == schemaDigest(test.data):
+			where = "store"
+		case got.encoding == "gzip" && got.digest == schemaDigest(test.data) && bytes.Equal(inflate(t, got.data), test.data):
+			where = "gzip"
+		case got.data == base64.StdEncoding.EncodeToString(test.data) && got == (kept{data: got.data}):
+			where = "inline"
+		}
+		if where != test.where {
+			t.Errorf("%s: %+v, want it %q", name, got, test.where)
+		}
+	}
+}
+
+func inflate(t *testing.T, text string) []byte {
+	t.Helper()
+	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(io.LimitReader(z, 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestWhetherTheAPIHasTheFieldsIsAskedForAsLongAsItTakes(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	answers := []any{errors.New("down"), errors.New("down"), false, true}
+	asked := 0
+	s := &support{clock: clock, ask: func() (bool, error) {
+		a := answers[asked]
+		asked++
+		if err, ok := a.(error); ok {
+			return false, err
+		}
+		return a == true, nil
+	}}
+	done := make(chan bool)
+	go func() {
+		yes, err := s.find(t.Context())
+		done <- yes || err != nil
+	}()
+	for waiting := true; waiting; {
+		select {
+		case wrong := <-done:
+			waiting = false
+			if wrong || asked != 3 {
+				t.Errorf("asked %d times, wrong %v", asked, wrong)
+			}
+		default:
+			if clock.HasWaiters() {
+				clock.Step(askRetry)
+			}
+		}
+	}
+	// A no holds for a while, a yes for good.
+	for _, step := range []struct {
+		after time.Duration
+		yes   bool
+		asked int
+	}{{0, false, 3}, {askAgain - 1, false, 3}, {1, true, 4}, {time.Hour, true, 4}} {
+		clock.Step(step.after)
+		if yes, err := s.find(t.Context()); err != nil || yes != step.yes || asked != step.asked {
+			t.Errorf("%+v: %v %v, asked %d times", step, yes, err, asked)
+		}
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	down := &support{clock: clock, ask: func() (bool, error) { return false, errors.New("down") }}
+	if _, err := down.find(canceled); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,147 @@
+package refs
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sluice.dev/api/resolution"
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/requester"
+)
+
+// Defaults of [Limits].
+const (
+	DefaultMaxResources = 100
+	DefaultMaxDepth     = 8
+)
+
+// Errors of [Collect].
+var (
+	// ErrCycle says that a resource refers to itself, directly or through others.
+	ErrCycle = errors.New("it refers to itself")
+	// ErrTooMany says that there is more to fetch than allowed.
+	ErrTooMany = errors.New("too much is referred to")
+)
+
+// Limits bound what is collected. 0 stands for the default.
+type Limits struct {
+	// Resources is how many are fetched in all, Depth how many references lead to one.
+	Resources, Depth int
+}
+
+// Collected is a resource that a reference has led to.
+type Collected struct {
+	// Ref is what it was asked for by; Found is the reference, in the resource of the index From in the list, the root
+	// being -1.
+	Ref   requester.Ref
+	Found Found
+	From  int
+	*requester.Resource
+}
+
+// Collect fetches what the root refers to, and what that refers to, each thing once, in the order of the references. Those
+// that cannot be followed, because they have variables, are listed in skipped; local ones are not told of. What refers to
+// itself is an error that wraps [ErrCycle], and what is over a limit one that wraps [ErrTooMany]. A resource that is no
+// YAML refers to nothing.
+func Collect(ctx context.Context, root Origin, data []byte, remotes Remotes, limits Limits, fetch func(ctx context.Context, ref requester.Ref) (*requester.Resource, error)) (list []Collected, skipped []Found, err error) {
+	c := collector{
+		remotes: remotes, fetch: fetch, seen: map[string]int{},
+		limits: Limits{Resources: cmp.Or(limits.Resources, DefaultMaxResources), Depth: cmp.Or(limits.Depth, DefaultMaxDepth)},
+	}
+	err = c.follow(ctx, -1, root, data, []step{{identity(root, data), "the resource"}})
+	return c.list, c.skipped, err
+}
+
+type collector struct {
+	remotes Remotes
+	fetch   func(ctx context.Context, ref requester.Ref) (*requester.Resource, error)
+	limits  Limits
+	seen    map[string]int // by reference: the index in list
+	list    []Collected
+	skipped []Found
+}
+
+// step is a resource on the way from the root.
+type step struct{ identity, path string }
+
+// follow fetches what one resource refers to; trail leads to it.
+func (c *collector) follow(ctx context.Context, from int, o Origin, data []byte, trail []step) error {
+	found, err := Find(data)
+	if err != nil {
+		return nil //nolint:nilerr // what is no YAML refers to nothing
+	}
+	for _, f := range found {
+		if f.Variable {
+			c.skipped = append(c.skipped, f)
+			continue
+		}
+		ref, ok := o.Effective(f, c.remotes)
+		if !ok {
+			continue
+		}
+		key, err := keyOf(ref)
+		if err != nil {
+			return err
+		}
+		at, known := c.seen[key]
+		if !known {
+			if len(trail) > c.limits.Depth {
+				return fmt.Errorf("%s: %w: more than %d references deep", f.Path, ErrTooMany, c.limits.Depth)
+			}
+			if len(c.list) == c.limits.Resources {
+				return fmt.Errorf("%s: %w: more than %d resources", f.Path, ErrTooMany, c.limits.Resources)
+			}
+			res, err := c.fetch(ctx, ref)
+			if err != nil {
+				return fmt.Errorf("%s: %w", f.Path, err)
+			}
+			at = len(c.list)
+			c.seen[key] = at
+			c.list = append(c.list, Collected{Ref: ref, Found: f, From: from, Resource: res})
+		}
+		next := Origin{Ref: ref, Source: c.list[at].Source}
+		id := identity(next, c.list[at].Data)
+		if i := slices.IndexFunc(trail, func(s step) bool { return s.identity == id }); i >= 0 {
+			way := []string{trail[i].path}
+			for _, s := range trail[i+1:] {
+				way = append(way, s.path)
+			}
+			return fmt.Errorf("%w: %s", ErrCycle, strings.Join(append(way, f.Path), " -> "))
+		}
+		if known {
+			continue
+		}
+		if err := c.follow(ctx, at, next, c.list[at].Data, append(slices.Clip(trail), step{id, f.Path})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyOf is the same for references that mean the same.
+func keyOf(r requester.Ref) (string, error) {
+	list := parameters(r)
+	slices.SortStableFunc(list, func(a, b v1beta1.Param) int { return cmp.Compare(a.Name, b.Name) })
+	text, err := json.Marshal(list)
+	return resolution.Canonical(r.Resolver) + string(text), err
+}
+
+// identity is the same for resources that are the same, however they were asked for.
+func identity(o Origin, data []byte) string {
+	s := o.Source
+	if s == nil {
+		s = &v1beta1.RefSource{}
+	}
+	// A digest may be that of many: a commit, an image.
+	text, err := json.Marshal([]any{s.URI, s.Digest, s.EntryPoint, sha256.Sum256(data)})
+	if err != nil {
+		return string(data)
+	}
+	return string(text)
+}

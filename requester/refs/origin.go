@@ -1,0 +1,303 @@
+package refs
+
+import (
+	"bytes"
+	"cmp"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+
+	"sluice.dev/api/resolution"
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/requester"
+)
+
+// Origin is where a resource was fetched from.
+type Origin struct {
+	// Ref is what it was asked for by.
+	Ref requester.Ref
+	// Source is what the resolver says of it; nil where that is not known, and then nothing is pinned.
+	Source *v1beta1.RefSource
+}
+
+// Remotes says where things are that references name without a resolver; false leaves them alone. The kind is in lower
+// case.
+type Remotes func(kind, name string) (requester.Ref, bool)
+
+// Templates are default remotes: references by kind, or by "" for all other kinds, in whose parameters {name} and {kind}
+// stand for those of the reference.
+func Templates(by map[string]requester.Ref) Remotes {
+	return func(kind, name string) (requester.Ref, bool) {
+		t, ok := by[kind]
+		if !ok {
+			t, ok = by[""]
+		}
+		if !ok {
+			return requester.Ref{}, false
+		}
+		fill := strings.NewReplacer("{name}", name, "{kind}", kind).Replace
+		out := requester.Ref{Resolver: t.Resolver}
+		for _, p := range parameters(t) {
+			p = *p.DeepCopy()
+			p.Value.StringVal = fill(p.Value.StringVal)
+			for i := range p.Value.ArrayVal {
+				p.Value.ArrayVal[i] = fill(p.Value.ArrayVal[i])
+			}
+			for k := range p.Value.ObjectVal {
+				p.Value.ObjectVal[k] = fill(p.Value.ObjectVal[k])
+			}
+			out.Params = append(out.Params, p)
+		}
+		return out, true
+	}
+}
+
+// parameters are those of both syntaxes; of a reference that makes no sense, as its resolver will say, the newer ones.
+func parameters(r requester.Ref) []v1beta1.Param {
+	if out, err := r.Parameters(); err == nil {
+		return out
+	}
+	return slices.Clone(r.Params)
+}
+
+// params are parameters of a reference, in their order.
+type params []v1beta1.Param
+
+// get returns the string of the first of the names that is there and not empty.
+func (p params) get(names ...string) string {
+	for _, q := range p {
+		if slices.Contains(names, q.Name) && q.Value.StringVal != "" {
+			return q.Value.StringVal
+		}
+	}
+	return ""
+}
+
+// set replaces a parameter, under whichever of the names it stands, by one with the first.
+func (p params) set(text string, names ...string) params {
+	value := v1beta1.Param{Name: names[0], Value: v1beta1.StringValue(text)}
+	at := slices.IndexFunc(p, func(q v1beta1.Param) bool { return slices.Contains(names, q.Name) })
+	p = slices.DeleteFunc(slices.Clone(p), func(q v1beta1.Param) bool { return slices.Contains(names, q.Name) })
+	if at < 0 {
+		return append(p, value)
+	}
+	return slices.Insert(p, min(at, len(p)), value)
+}
+
+// Names of parameters with what TEP-0060 calls them.
+var (
+	gitURL      = []string{"url", "repository_url"}
+	gitRevision = []string{"revision", "branch", "commit"}
+	gitPath     = []string{"pathInRepo", "path"}
+	image       = []string{"bundle", "image_url"}
+
+	// gitPlace and imagePlace say where a repository or an image is and how to get in; a reference without a place has
+	// those of its origin.
+	gitPlace   = []string{"url", "repository_url", "org", "repo", "scmType", "serverURL", "configKey", "gitToken", "gitTokenKey", "authSecret", "token", "tokenKey"}
+	imagePlace = []string{"bundle", "image_url", "secret", "serviceAccount", "signer"}
+)
+
+// Effective says what a reference means inside a resource of this origin: a reference that names no resolver by its
+// default remote, one to the origin's own repository or image at the commit or digest that was fetched. False: it
+// means something local, which no resolver fetches.
+func (o Origin) Effective(f Found, remotes Remotes) (requester.Ref, bool) {
+	ref := f.Ref
+	if ref.Resolver == "" {
+		if f.Name == "" || remotes == nil {
+			return requester.Ref{}, false
+		}
+		var ok bool
+		if ref, ok = remotes(f.Kind, f.Name); !ok {
+			return requester.Ref{}, false
+		}
+	}
+	ref = requester.Ref{Resolver: ref.Resolver, Params: parameters(ref)}
+	if o.Source == nil || resolution.Canonical(ref.Resolver) != resolution.Canonical(o.Ref.Resolver) {
+		return ref, true
+	}
+	switch resolution.Canonical(ref.Resolver) {
+	case "git":
+		ref.Params = o.pinGit(ref.Params)
+	case "bundles":
+		ref.Params = o.pinImage(ref.Params)
+	}
+	return ref, true
+}
+
+func (o Origin) pinGit(p params) params {
+	own := params(parameters(o.Ref))
+	commit := cmp.Or(o.Source.Digest["sha1"], o.Source.Digest["sha256"])
+	repository, ok := strings.CutPrefix(o.Source.URI, "git+")
+	if !ok || commit == "" {
+		return p
+	}
+	place := p.get("url", "repository_url")
+	switch {
+	case place != "":
+		if !sameRepository(place, cmp.Or(own.get(gitURL...), repository)) {
+			return p
+		}
+	case p.get("repo") != "":
+		if p.get("repo") != own.get("repo") || p.get("org") != own.get("org") || p.get("serverURL") != own.get("serverURL") || p.get("configKey") != own.get("configKey") {
+			return p
+		}
+	default:
+		p = inherit(p, own, gitPlace)
+		if own.get("url", "repository_url", "repo") == "" {
+			// The origin came from the operator's default.
+			p = p.set(repository, gitURL...)
+		}
+		if file := p.get(gitPath...); strings.HasPrefix(file, "./") || strings.HasPrefix(file, "../") {
+			// What leads out of the repository is left for the resolver to refuse.
+			if joined := path.Join(path.Dir(strings.TrimLeft(o.Source.EntryPoint, "/")), file); joined != ".." && !strings.HasPrefix(joined, "../") {
+				p = p.set(joined, gitPath...)
+			}
+		}
+	}
+	if revision := p.get(gitRevision...); revision == "" || revision == own.get(gitRevision...) {
+		p = p.set(commit, gitRevision...)
+	}
+	return p
+}
+
+func (o Origin) pinImage(p params) params {
+	own := params(parameters(o.Ref))
+	digest := o.Source.Digest["sha256"]
+	if digest == "" || o.Source.URI == "" {
+		return p
+	}
+	if p.get(image...) == "" {
+		p = inherit(p, own, imagePlace)
+	} else if p.get(image...) != own.get(image...) {
+		return p
+	}
+	return p.set(o.Source.URI+"@sha256:"+digest, image...)
+}
+
+// inherit adds what the origin was asked for by and the reference does not say itself.
+func inherit(p, own params, names []string) params {
+	out := slices.Clone(p)
+	for _, q := range own {
+		if slices.Contains(names, q.Name) && p.get(q.Name) == "" {
+			out = append(out, *q.DeepCopy())
+		}
+	}
+	return out
+}
+
+// sameRepository compares addresses without regard to user, .git and the case of the host.
+func sameRepository(a, b string) bool {
+	plain := func(s string) string {
+		u, err := url.Parse(s)
+		if err != nil || u.Host == "" {
+			return strings.TrimSuffix(strings.TrimRight(s, "/"), ".git")
+		}
+		return strings.ToLower(u.Scheme+"://"+u.Host) + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), ".git")
+	}
+	return plain(a) == plain(b)
+}
+
+// Rewrite returns the resource with its references as [Origin.Effective] has them; comments and all else stay, the
+// indentation may change. References with variables are left alone. If there is nothing to rewrite the result is data
+// itself.
+func Rewrite(data []byte, o Origin, remotes Remotes) ([]byte, error) {
+	docs, err := parse(data)
+	if err != nil {
+		return nil, err
+	}
+	found, err := find(docs)
+	if err != nil {
+		return nil, err
+	}
+	changed := false
+	for _, f := range found {
+		ref, ok := o.Effective(f, remotes)
+		if !ok || f.Variable || !f.older && equal(ref, f.Ref) {
+			continue
+		}
+		if err := replace(f.node, ref); err != nil {
+			return nil, err
+		}
+		changed = true
+	}
+	if !changed {
+		return data, nil
+	}
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	for _, doc := range docs {
+		if err := enc.Encode(doc); err != nil {
+			return nil, err
+		}
+	}
+	err = enc.Close()
+	return out.Bytes(), err
+}
+
+// equal compares references.
+func equal(a, b requester.Ref) bool {
+	return a.Resolver == b.Resolver && slices.EqualFunc(a.Params, b.Params, func(p, q v1beta1.Param) bool {
+		return p.Name == q.Name && p.Value.StringVal == q.Value.StringVal && p.Value.Type == q.Value.Type &&
+			slices.Equal(p.Value.ArrayVal, q.Value.ArrayVal) && len(p.Value.ObjectVal) == len(q.Value.ObjectVal)
+	})
+}
+
+// replace puts a reference into a mapping: what else stands there stays.
+func replace(n *yaml.Node, ref requester.Ref) error {
+	if hasMerge(n) {
+		// What is merged in cannot be taken out of it.
+		var all map[string]any
+		flat := yaml.Node{}
+		if err := n.Decode(&all); err != nil {
+			return err
+		}
+		if err := flat.Encode(all); err != nil {
+			return err
+		}
+		n.Content = flat.Content
+	}
+	var content []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if !slices.Contains([]string{"name", "bundle", "resource", "resolver", "params"}, n.Content[i].Value) {
+			content = append(content, n.Content[i], n.Content[i+1])
+		}
+	}
+	type entry struct {
+		Name  string `yaml:"name"`
+		Value any    `yaml:"value"`
+	}
+	list := make([]entry, 0, len(ref.Params))
+	for _, p := range ref.Params {
+		var v any = p.Value.StringVal
+		switch p.Value.Type {
+		case v1beta1.ParamTypeArray:
+			v = p.Value.ArrayVal
+		case v1beta1.ParamTypeObject:
+			v = p.Value.ObjectVal
+		case v1beta1.ParamTypeString:
+		}
+		list = append(list, entry{p.Name, v})
+	}
+	var added yaml.Node
+	if err := added.Encode(struct {
+		Resolver string  `yaml:"resolver"`
+		Params   []entry `yaml:"params"`
+	}{ref.Resolver, list}); err != nil {
+		return err
+	}
+	n.Content = append(content, added.Content...)
+	return nil
+}
+
+func hasMerge(n *yaml.Node) bool {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == "<<" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,277 @@
+// Package refs finds references to resources that live elsewhere inside a resource, says what they mean where the
+// resource itself was fetched, rewrites them, and collects what they refer to.
+//
+// A resource in git that refers to its neighbours means those of its own commit: references to the same repository
+// without a revision, or with the one that the resource was asked for by, become references to the commit that was
+// fetched; those without a repository mean the same one. Bundles are treated alike, by digest. A reference that names
+// another revision, repository or resolver stays as it is.
+//
+// It promises bounds: on depth, on the number of references and on what is collected; content may be hostile. It does
+// not fetch, and does not decide who may read what: those who are asked to fetch do. A rewritten resource is not what was
+// signed: verify before.
+package refs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/requester"
+)
+
+const (
+	// maxFound is how many references a resource may have.
+	maxFound = 1000
+	// maxDepth is how deep objects may be nested.
+	maxDepth = 200
+)
+
+// Found is a reference inside a resource.
+type Found struct {
+	// Document is the number of the YAML document, from 0; Path is where the reference stands in it, such as
+	// spec.tasks[2].taskRef; Line is its line, from 1.
+	Document int
+	Path     string
+	Line     int
+	// Kind is what it refers to, in lower case: task, pipeline, stepaction; empty where that is not said.
+	Kind string
+	// Name is that of a reference which names no resolver, to something in the same namespace; else it is empty.
+	Name string
+	// Ref is the reference; its resolver is empty where Name is not.
+	Ref requester.Ref
+	// Variable: it has variables, $(params.x), so that what it means is known only in a run.
+	Variable bool
+
+	node *yaml.Node
+	// older: its parameters stand under resource.
+	older bool
+}
+
+// Find lists the references in a stream of YAML (or JSON) objects, in their order: whatever has a resolver with params, or
+// with resource as older syntax has it, wherever it stands; and taskRef, pipelineRef and the ref of a step with a bundle
+// or a name. What is no YAML is an error.
+func Find(data []byte) ([]Found, error) {
+	docs, err := parse(data)
+	if err != nil {
+		return nil, err
+	}
+	return find(docs)
+}
+
+// parse reads all documents.
+func parse(data []byte) (docs []*yaml.Node, err error) {
+	// The library has been known to panic.
+	defer func() {
+		if r := recover(); r != nil {
+			docs, err = nil, fmt.Errorf("the YAML library cannot cope with it: %v", r)
+		}
+	}()
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		doc := &yaml.Node{}
+		if err := dec.Decode(doc); errors.Is(err, io.EOF) {
+			return docs, nil
+		} else if err != nil {
+			return nil, err
+		}
+		docs = append(docs, doc)
+	}
+}
+
+func find(docs []*yaml.Node) ([]Found, error) {
+	w := walker{aliased: map[*yaml.Node]bool{}}
+	for i, doc := range docs {
+		w.document = i
+		if err := w.walk(doc, nil, 0); err != nil {
+			return nil, err
+		}
+	}
+	return w.found, nil
+}
+
+type walker struct {
+	document int
+	found    []Found
+	// aliased are the anchors that were walked already: each is looked at once, however often it is used.
+	aliased map[*yaml.Node]bool
+}
+
+func (w *walker) walk(n *yaml.Node, path []string, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("it is nested more than %d deep", maxDepth)
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		for _, c := range n.Content {
+			if err := w.walk(c, path, depth+1); err != nil {
+				return err
+			}
+		}
+	case yaml.AliasNode:
+		if n.Alias == nil || w.aliased[n.Alias] {
+			return nil
+		}
+		w.aliased[n.Alias] = true
+		return w.walk(n.Alias, path, depth+1)
+	case yaml.SequenceNode:
+		for i, c := range n.Content {
+			if err := w.walk(c, append(slices.Clip(path), fmt.Sprintf("[%d]", i)), depth+1); err != nil {
+				return err
+			}
+		}
+	case yaml.MappingNode:
+		if n.Anchor != "" {
+			w.aliased[n] = true
+		}
+		if f, ok := reference(n, path); ok {
+			if len(w.found) == maxFound {
+				return fmt.Errorf("it has more than %d references", maxFound)
+			}
+			f.Document, f.Path, f.Line, f.node = w.document, join(path), n.Line, n
+			w.found = append(w.found, f)
+			return nil
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if err := w.walk(n.Content[i+1], append(slices.Clip(path), n.Content[i].Value), depth+1); err != nil {
+				return err
+			}
+		}
+	case yaml.ScalarNode:
+	}
+	return nil
+}
+
+func join(path []string) string {
+	return strings.ReplaceAll(strings.Join(path, "."), ".[", "[")
+}
+
+// fields are those of a mapping that a reference can have.
+type fields struct {
+	Name, Kind, Bundle, Resolver string
+	APIVersion                   string `yaml:"apiVersion"`
+	Params                       []param
+	Resource                     yaml.Node
+}
+
+type param struct {
+	Name  string
+	Value yaml.Node
+}
+
+// reference reads a mapping that may be a reference.
+func reference(n *yaml.Node, path []string) (Found, bool) {
+	var last, before string
+	if len(path) > 0 {
+		last = path[len(path)-1]
+	}
+	if len(path) > 2 {
+		before = path[len(path)-3]
+	}
+	kinds := map[string]string{"taskRef": "task", "pipelineRef": "pipeline"}
+	usual, isRef := kinds[last]
+	if last == "ref" && before == "steps" {
+		usual, isRef = "stepaction", true
+	}
+	var f fields
+	// What does not decode is none: params may stand for anything elsewhere.
+	if err := n.Decode(&f); err != nil {
+		return Found{}, false
+	}
+	has := f.Params != nil || f.Resource.Kind != 0
+	out := Found{Kind: strings.ToLower(f.Kind)}
+	if out.Kind == "" {
+		out.Kind = usual
+	}
+	ok := false
+	switch {
+	case f.Resolver != "" && (has || isRef):
+		out.Ref, ok = f.ref()
+		out.older = f.Resource.Kind != 0
+	case f.Resolver != "" || !isRef:
+	case f.Bundle != "":
+		out.Ref, ok = requester.Ref{Resolver: "bundles", Params: []v1beta1.Param{
+			{Name: "bundle", Value: v1beta1.StringValue(f.Bundle)},
+			{Name: "name", Value: v1beta1.StringValue(f.Name)},
+			{Name: "kind", Value: v1beta1.StringValue(out.Kind)},
+		}}, true
+	case f.Name != "" && known(f.APIVersion):
+		out.Name, ok = f.Name, true
+	}
+	out.Variable = strings.Contains(f.Name, "$(") || variable(out.Ref)
+	return out, ok
+}
+
+// known tells that a local reference is to a kind of Tekton's own, not to a custom task.
+func known(apiVersion string) bool {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	return apiVersion == "" || err == nil && gv.Group == "tekton.dev"
+}
+
+// ref reads both syntaxes of parameters.
+func (f fields) ref() (requester.Ref, bool) {
+	r := requester.Ref{Resolver: f.Resolver}
+	params := f.Params
+	switch f.Resource.Kind {
+	case yaml.SequenceNode:
+		var older []param
+		if f.Resource.Decode(&older) != nil {
+			return r, false
+		}
+		params = append(params, older...)
+	case yaml.MappingNode:
+		var older map[string]yaml.Node
+		if f.Resource.Decode(&older) != nil {
+			return r, false
+		}
+		for _, name := range slices.Sorted(maps.Keys(older)) {
+			params = append(params, param{Name: name, Value: older[name]})
+		}
+	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode: // as if it were not there
+	}
+	for _, p := range params {
+		v, ok := value(p.Value)
+		if !ok {
+			return r, false
+		}
+		r.Params = append(r.Params, v1beta1.Param{Name: p.Name, Value: v})
+	}
+	return r, true
+}
+
+func value(n yaml.Node) (v1beta1.ParamValue, bool) {
+	switch n.Kind {
+	case yaml.SequenceNode:
+		var list []string
+		err := n.Decode(&list)
+		return v1beta1.ArrayValue(list...), err == nil
+	case yaml.MappingNode:
+		var object map[string]string
+		err := n.Decode(&object)
+		return v1beta1.ObjectValue(object), err == nil
+	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode:
+	}
+	var text string
+	err := n.Decode(&text)
+	return v1beta1.StringValue(text), err == nil
+}
+
+func variable(r requester.Ref) bool {
+	for _, p := range r.Params {
+		texts := append([]string{p.Value.StringVal}, p.Value.ArrayVal...)
+		for _, v := range p.Value.ObjectVal {
+			texts = append(texts, v)
+		}
+		if strings.Contains(strings.Join(texts, "\n"), "$(") {
+			return true
+		}
+	}
+	return strings.Contains(r.Resolver, "$(")
+}
