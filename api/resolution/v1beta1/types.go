@@ -9,8 +9,6 @@ import (
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-//
-//nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
 type ResolutionRequest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -22,8 +20,6 @@ type ResolutionRequest struct {
 // ResolutionRequestList is a list of requests.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-//
-//nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
 type ResolutionRequestList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -87,8 +83,6 @@ type RefSource struct {
 }
 
 // Condition is one aspect of a status, in the form of knative.dev/pkg/apis.Condition.
-//
-//nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
 type Condition struct {
 	Type   string                 `json:"type"`
 	Status metav1.ConditionStatus `json:"status"`
