@@ -84,7 +84,8 @@ func (v *ParamValue) UnmarshalJSON(data []byte) error {
 	if !json.Valid(data) {
 		return errors.New("a parameter's value is not JSON")
 	}
-	v.StringVal = string(data)
+	// As encoding/json reads text that is no UTF-8 elsewhere.
+	v.StringVal = string(bytes.ToValidUTF8(data, []byte("\uFFFD")))
 	return nil
 }
 
