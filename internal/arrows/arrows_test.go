@@ -123,6 +123,10 @@ var table = []row{
 	{pkg: "internal/clustertest/build", why: "builds the local cluster ahead of the tests", may: []string{"internal/clustertest/binary"}},
 	{pkg: "internal/clustertest", why: "starts the local cluster for a test, whatever it tests", may: []string{"internal/clustertest/binary"}},
 	{
+		pkg: "internal/e2e", why: "tests resolution as its users run it: processes, each with its rights, and a real API server",
+		may: []string{"internal/cli", "requester", "resolve"},
+	},
+	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",
 		may: []string{"internal/clustertest/binary", "internal/kube"},
 	},

@@ -2,6 +2,7 @@ package gittest
 
 import (
 	"io"
+	"log"
 	"net/http"
 	"net/http/cgi" //nolint:gosec // a server of tests, and Go is newer than the fault
 	"net/http/httptest"
@@ -95,7 +96,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := cgi.Handler{
 		Path: "/usr/bin/env", Args: []string{"git", "http-backend"},
 		Env:    []string{"GIT_PROJECT_ROOT=" + s.Root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"},
-		Stderr: io.Discard,
+		Stderr: io.Discard, Logger: log.New(io.Discard, "", 0),
 	}
 	if v := r.Header.Get("Git-Protocol"); v != "" && !s.Version0 {
 		h.Env = append(h.Env, "GIT_PROTOCOL="+v)
