@@ -160,8 +160,8 @@ type process struct {
 type option func(*options)
 
 type options struct {
-	id, cache  string
-	wrap, args []string
+	id, cache string
+	wrap      []string
 }
 
 // named gives the process the name of its Pod, and a cache folder that outlives it, as a restarted container has them.
@@ -169,9 +169,6 @@ func named(id, cache string) option { return func(o *options) { o.id, o.cache = 
 
 // wrapped starts the process by another command.
 func wrapped(command ...string) option { return func(o *options) { o.wrap = command } }
-
-// flags adds flags.
-func flags(args ...string) option { return func(o *options) { o.args = args } }
 
 // start starts the process of a role under its ServiceAccount and waits until it is ready. It ends with the test.
 func (s *system) start(t *testing.T, role string, opts ...option) *process {
@@ -191,10 +188,9 @@ func (s *system) start(t *testing.T, role string, opts ...option) *process {
 		t.Fatal(err)
 	}
 	p := &process{role: role, id: o.id, listen: listen, cache: o.cache, log: &bytes.Buffer{}, ended: make(chan struct{})}
-	args := slices.Concat(o.wrap, []string{
-		os.Args[0], "serve", "--roles=" + role, "--kubeconfig=" + s.kubeconfig(t, systemNamespace, "sluice-"+role), "--listen=" + listen,
-		"--webhook-listen=" + s.webhook, "--cache-dir=" + o.cache, "--config-namespace=" + s.configNamespace,
-	}, o.args)
+	args := append(slices.Clip(o.wrap),
+		os.Args[0], "serve", "--roles="+role, "--kubeconfig="+s.kubeconfig(t, systemNamespace, "sluice-"+role), "--listen="+listen,
+		"--webhook-listen="+s.webhook, "--cache-dir="+o.cache, "--config-namespace="+s.configNamespace)
 	p.cmd = exec.Command(args[0], args[1:]...)
 	p.cmd.Env = []string{asSluice + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "POD_NAME=" + o.id}
 	p.cmd.Stderr = p.log
@@ -318,7 +314,8 @@ func (s *system) configure(t *testing.T, name string, data map[string]string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := maps.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil {
+		err := maps.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
 			t.Error(err)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -71,7 +72,7 @@ func (s *system) apply(t *testing.T, text string) {
 	dec := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
 	for {
 		u := &unstructured.Unstructured{}
-		if err := dec.Decode(&u.Object); err == io.EOF {
+		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
 			return
 		} else if err != nil {
 			t.Fatal(err)
