@@ -155,24 +155,29 @@ spec:
 	}{
 		{
 			"get-task-from-bundle-12345", "bundle", "image_url: " + reg + "/" + path + ":0.1\nname: golang-fuzz", taskText,
-			map[string]string{"digest": digests[path], "content-type": "application/x-yaml"}, "",
+			map[string]string{"digest": digests[path], "content-type": "application/x-yaml"},
+			"",
 		},
 		{
 			"get-signed-task-from-bundle", "bundle", "image_url: " + reg + "/" + path + "-signed:0.1\nname: golang-fuzz\nsigner: cosign", taskText,
-			map[string]string{"digest": digests[path+"-signed"]}, "",
+			map[string]string{"digest": digests[path+"-signed"]},
+			"",
 		},
 		{"get-unsigned-task-from-bundle", "bundle", "image_url: " + reg + "/" + path + ":0.1\nname: golang-fuzz\nsigner: cosign", "", nil, "VerificationFailed"},
 		{
 			"get-task-from-git-12345", "git", "repository_url: " + repos.URL + "/catalog.git\nbranch: main\npath: /task/golang-fuzz/0.1/golang-fuzz.yaml", taskText,
-			map[string]string{"content-type": "application/x-yaml"}, "",
+			map[string]string{"content-type": "application/x-yaml"},
+			"",
 		},
 		{
 			"get-pipeline-from-git-12345", "git", "repository_url: " + repos.URL + "/experimental.git\ncommit: " + commit + "\npath: /remote-resolution/pipeline.yaml", tepPipeline,
-			map[string]string{"commit": commit, "content-type": "application/x-yaml"}, "",
+			map[string]string{"commit": commit, "content-type": "application/x-yaml"},
+			"",
 		},
 		{
 			"get-pipeline-from-branch", "git", "repository_url: " + repos.URL + "/experimental.git\nbranch: remote-resolution\npath: /remote-resolution/pipeline.yaml", tepPipeline,
-			map[string]string{"commit": commit, "content-type": "application/x-yaml"}, "",
+			map[string]string{"commit": commit, "content-type": "application/x-yaml"},
+			"",
 		},
 		{
 			"get-invalid-pipeline-from-git", "git", "repository_url: " + repos.URL + "/experimental.git\nbranch: remote-resolution\npath: /remote-resolution/invalid-pipeline.yaml",
