@@ -124,7 +124,7 @@ var table = []row{
 	{pkg: "internal/clustertest", why: "starts the local cluster for a test, whatever it tests", may: []string{"internal/clustertest/binary"}},
 	{
 		pkg: "internal/e2e", why: "tests resolution as its users run it: processes, each with its rights, and a real API server",
-		may: []string{"internal/cli", "internal/controller/resolution", "requester"},
+		may: []string{"api/resolution/v1alpha1", "internal/cli", "internal/controller/resolution", "requester"},
 	},
 	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",
