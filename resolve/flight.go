@@ -316,7 +316,7 @@ func checkResource(name string, res *Resource, limit int64) error {
 	if res.Source.URI == "" || len(res.Source.URI) > maxURI || len(res.Source.EntryPoint) > maxURI {
 		return bad("its source has no URI, or one that is too long")
 	}
-	if userInfo.MatchString(res.Source.URI) {
+	if userInfo.MatchString(res.Source.URI) && !sshUser.MatchString(res.Source.URI) {
 		return bad("its source has a user name or password in it")
 	}
 	if len(res.Source.Digest) == 0 {

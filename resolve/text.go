@@ -15,6 +15,9 @@ const maxMessage = 4096
 // userInfo is the part of a URL that can hold a password.
 var userInfo = regexp.MustCompile(`://[^/?#\s"'@]*@`)
 
+// sshUser: an address of SSH has the name of a user, which says nothing without a key.
+var sshUser = regexp.MustCompile(`^(git\+)?ssh://[A-Za-z0-9._-]+@[^@]*$`)
+
 // oneLine makes a text fit for a message: one line of printable characters, of bounded length, without the user
 // information of URLs.
 func oneLine(s string) string {

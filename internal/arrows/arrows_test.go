@@ -58,6 +58,7 @@ var table = []row{
 	{pkg: "resolve/resolvetest", why: "what every resolver must hold, whoever wrote it", may: []string{"resolve"}},
 	{pkg: "resolve/netguard", why: "which addresses may be spoken to, for every resolver", may: []string{"internal/limit", "resolve"}},
 	{pkg: "resolve/verify", why: "signatures of what was resolved, by whichever resolver", may: []string{"resolve"}},
+	{pkg: "resolve/git/gittest", why: "repositories and servers of git, for tests", may: []string{"internal/limit"}},
 	{pkg: "resolve/git", why: "one resolver", may: []string{"internal/limit", "resolve", "resolve/netguard"}},
 	{pkg: "resolve/bundle/bundletest", why: "a registry and the bundles in it, for tests"},
 	{pkg: "resolve/bundle", why: "one resolver", may: []string{"internal/limit", "resolve", "resolve/netguard", "resolve/verify"}},
@@ -122,6 +123,10 @@ var table = []row{
 	{pkg: "internal/clustertest/build", why: "builds the local cluster ahead of the tests", may: []string{"internal/clustertest/binary"}},
 	{pkg: "internal/clustertest", why: "starts the local cluster for a test, whatever it tests", may: []string{"internal/clustertest/binary"}},
 	{
+		pkg: "internal/e2e", why: "tests resolution as its users run it: processes, each with its rights, and a real API server",
+		may: []string{"api/resolution/v1alpha1", "internal/cli", "internal/controller/resolution", "requester"},
+	},
+	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",
 		may: []string{"internal/clustertest/binary", "internal/kube"},
 	},
@@ -159,7 +164,7 @@ func (r row) allows(pkg string) bool {
 // helpers may be imported by the tests of any package.
 var helpers = []string{
 	"api/resolution", "api/resolution/v1beta1", "client", "config", "internal/clustertest", "internal/dnstest", "internal/kube", "internal/schemagen",
-	"resolve/bundle/bundletest", "resolve/resolvetest", "resolve/verify",
+	"resolve/bundle/bundletest", "resolve/git/gittest", "resolve/resolvetest", "resolve/verify",
 }
 
 // impure are packages, with all below them, that a pure package does not import outside its tests.

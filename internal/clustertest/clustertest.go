@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -109,12 +110,47 @@ func (c *Cluster) PID() int {
 // break, as they do when a real API server restarts. It fails the test when either cannot be done.
 func (c *Cluster) Restart(t testing.TB) {
 	t.Helper()
+	c.again(t, (*process).stop)
+}
+
+// Crash kills all of the cluster at once and starts it again, otherwise as Restart does. It is faster: a server that is
+// stopped in order gives those who watch some seconds to go.
+func (c *Cluster) Crash(t testing.TB) {
+	t.Helper()
+	c.again(t, func(p *process) error { return errors.Join(p.kill(), c.awaitSilence(t.Context())) })
+}
+
+// awaitSilence waits until nobody listens at the API server's port: the kernel ends the parts of a cluster that was killed, but
+// not before the kill returns.
+func (c *Cluster) awaitSilence(ctx context.Context) error {
+	server, err := url.Parse(c.Server)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	for tick := time.NewTicker(5 * time.Millisecond); ; {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", server.Host)
+		if err == nil {
+			tick.Stop()
+			return l.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s is still taken: %w", server.Host, err)
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *Cluster) again(t testing.TB, end func(*process) error) {
+	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.process == nil {
 		t.Fatal("clustertest: Restart after Stop")
 	}
-	err := c.process.stop()
+	err := end(c.process)
 	c.process = nil
 	if err == nil {
 		err = c.launch(t.Context())

@@ -92,16 +92,19 @@ func TestE2ERestartKeepsDataAndPort(t *testing.T) {
 	if _, err := before.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c.Restart(t)
-	if c.Server != server || c.PID() == pid {
-		t.Errorf("server %s and process %d before, %s and %d after", server, pid, c.Server, c.PID())
-	}
-	// A client from before the restart finds its way too, if not with its first request.
-	for _, client := range []*kubernetes.Clientset{before, client(t, c)} {
-		eventually(t, func(ctx context.Context) error {
-			_, err := client.CoreV1().Namespaces().Get(ctx, "kept", metav1.GetOptions{})
-			return err
-		})
+	for _, again := range []func(testing.TB){c.Restart, c.Crash} {
+		again(t)
+		if c.Server != server || c.PID() == pid {
+			t.Errorf("server %s and process %d before, %s and %d after", server, pid, c.Server, c.PID())
+		}
+		pid = c.PID()
+		// A client from before the restart finds its way too, if not with its first request.
+		for _, client := range []*kubernetes.Clientset{before, client(t, c)} {
+			eventually(t, func(ctx context.Context) error {
+				_, err := client.CoreV1().Namespaces().Get(ctx, "kept", metav1.GetOptions{})
+				return err
+			})
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"sluice.dev/internal/limit"
+	"sluice.dev/resolve"
 )
 
 // tarBlock is the size of a tar header. A stream that is not one more than that above the limit cannot hold more
@@ -17,7 +18,7 @@ const (
 	tarExtra = 64 << 10
 )
 
-// content returns the resource in a layer: gzip or not, a tar with one file or the raw bytes. At most maxSize bytes of
+// content returns the resource in a layer: gzip or not, a tar with one file or the raw bytes, and in it one document. At most maxSize bytes of
 // content are held, whatever the layer says about its size or inflates to.
 func content(blob []byte, maxSize int64) ([]byte, error) {
 	plain := blob
@@ -46,6 +47,9 @@ func content(blob []byte, maxSize int64) ([]byte, error) {
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, failf("the layer is empty")
+	}
+	if resolve.SeveralDocuments(data) {
+		return nil, failf("the layer holds several YAML documents; one resource is wanted")
 	}
 	return data, nil
 }

@@ -110,6 +110,8 @@ func TestHostileBundlesAreRefused(t *testing.T) {
 		{"a tar that ends early", []bundletest.Layer{layer(bundletest.Gzip(header(t, tar.Header{Name: "a", Size: 1000})))}, resolve.ReasonFailed},
 		{"an empty tar", []bundletest.Layer{layer(bundletest.Tar())}, resolve.ReasonFailed},
 		{"a tar with two files", []bundletest.Layer{layer(bundletest.Tar(file, bundletest.File{Name: "secret", Data: []byte("kind: Secret\n")}))}, resolve.ReasonFailed},
+		{"two documents", []bundletest.Layer{layer([]byte(yamlA + "\n---\nkind: Secret\n"))}, resolve.ReasonFailed},
+		{"two documents in a tar", []bundletest.Layer{bundletest.Task("a", yamlA+"\n---\nkind: Secret\n")}, resolve.ReasonFailed},
 		{"a tar with a link", []bundletest.Layer{layer(append(header(t, tar.Header{Name: "a", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}), make([]byte, 1024)...))}, resolve.ReasonFailed},
 		{"a tar with a device", []bundletest.Layer{layer(append(header(t, tar.Header{Name: "a", Typeflag: tar.TypeBlock}), make([]byte, 1024)...))}, resolve.ReasonFailed},
 		{"a broken gzip", []bundletest.Layer{layer(bundletest.Gzip([]byte(yamlA))[:20])}, resolve.ReasonFailed},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/git/gittest"
 )
 
 // demand lets only those in who have the password.
@@ -30,15 +31,15 @@ func demand(user, password string) func(http.ResponseWriter, *http.Request) bool
 }
 
 func TestCredentialsOfTheRequest(t *testing.T) {
-	s := newServer(t, true)
-	newOrigin(t, s.root, "r.git", someFiles)
+	s := gittest.NewServer(t, true)
+	gittest.NewOrigin(t, s.Root, "r.git", someFiles)
 	sec := secrets{
 		"ns/tok": {"token": []byte("t0k\n"), "other": []byte("nope"), "lines": []byte("a\nb")}, "ns/login": {"username": []byte("joe"), "password": []byte("pw")},
 		"other/tok": {"token": []byte("t0k")}, "ns/empty": {},
 	}
 	g := newResolver(t, nil)
-	base := []string{"url", s.url + "/r.git", "pathInRepo", "task.yaml", ":ca-bundle", s.ca}
-	s.intercept = demand("git", "t0k")
+	base := []string{"url", s.URL + "/r.git", "pathInRepo", "task.yaml", ":ca-bundle", s.CA}
+	s.Set(demand("git", "t0k"))
 	wantData(t, g, ask(sec, append(base, "gitToken", "tok")...), "kind: Task\n")
 	for name, c := range map[string][]string{
 		"another key": {"gitToken", "tok", "gitTokenKey", "other"}, "no such key": {"gitToken", "tok", "gitTokenKey", "none"},
@@ -56,41 +57,41 @@ func TestCredentialsOfTheRequest(t *testing.T) {
 	// The commit that is in the mirror needs the credential as well.
 	id := wantData(t, g, ask(sec, append(base, "gitToken", "tok")...), "kind: Task\n").Source.Digest["sha1"]
 	wantReason(t, g, ask(sec, append(base, "revision", id)...), resolve.ReasonDenied)
-	s.intercept = demand("joe", "pw")
+	s.Set(demand("joe", "pw"))
 	wantData(t, g, ask(sec, append(base, "authSecret", "login", "revision", id)...), "kind: Task\n")
 	// Nothing is said over http.
-	plain := newServer(t, false)
-	wantReason(t, g, ask(sec, "url", plain.url+"/r.git", "pathInRepo", "x", "gitToken", "tok"), resolve.ReasonForbidden)
-	if plain.requests.Load() != 0 {
+	plain := gittest.NewServer(t, false)
+	wantReason(t, g, ask(sec, "url", plain.URL+"/r.git", "pathInRepo", "x", "gitToken", "tok"), resolve.ReasonForbidden)
+	if plain.Requests.Load() != 0 {
 		t.Error("the server was asked")
 	}
 	// A certificate that nobody vouches for.
-	wantReason(t, g, ask(sec, "url", s.url+"/r.git", "pathInRepo", "x", "gitToken", "tok"), resolve.ReasonFailed)
+	wantReason(t, g, ask(sec, "url", s.URL+"/r.git", "pathInRepo", "x", "gitToken", "tok"), resolve.ReasonFailed)
 }
 
 func TestCredentialsOfTheOperatorGoToTheirHostsOnly(t *testing.T) {
-	mine, other := newServer(t, true), newServer(t, true)
-	newOrigin(t, mine.root, "r.git", someFiles)
-	newOrigin(t, other.root, "r.git", someFiles)
-	mine.intercept = demand("ops", "pw")
+	mine, other := gittest.NewServer(t, true), gittest.NewServer(t, true)
+	gittest.NewOrigin(t, mine.Root, "r.git", someFiles)
+	gittest.NewOrigin(t, other.Root, "r.git", someFiles)
+	mine.Set(demand("ops", "pw"))
 	var leaked atomic.Bool
-	other.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	other.Set(func(_ http.ResponseWriter, r *http.Request) bool {
 		leaked.Store(leaked.Load() || r.Header.Get("Authorization") != "")
 		return false
-	}
-	u, _ := url.Parse(mine.url)
+	})
+	u, _ := url.Parse(mine.URL)
 	sec := secrets{"ops/login": {"username": []byte("ops"), "password": []byte("pw")}}
 	for _, prefix := range []string{":", ":named."} {
 		config := []string{
-			":ca-bundle", mine.ca + other.ca, prefix + "hosts", "example.com, " + u.Host, prefix + "auth-secret-name", "login",
+			":ca-bundle", mine.CA + other.CA, prefix + "hosts", "example.com, " + u.Host, prefix + "auth-secret-name", "login",
 			prefix + "auth-secret-namespace", "ops", "pathInRepo", "task.yaml",
 		}
 		g := newResolver(t, nil)
-		wantData(t, g, ask(sec, append(config, "url", mine.url+"/r.git")...), "kind: Task\n")
-		wantData(t, g, ask(sec, append(config, "url", other.url+"/r.git")...), "kind: Task\n")
+		wantData(t, g, ask(sec, append(config, "url", mine.URL+"/r.git")...), "kind: Task\n")
+		wantData(t, g, ask(sec, append(config, "url", other.URL+"/r.git")...), "kind: Task\n")
 		if prefix != ":" {
-			wantReason(t, g, ask(sec, append(config, "url", other.url+"/r.git", "configKey", "named")...), resolve.ReasonForbidden)
-			wantReason(t, g, ask(sec, append(config, "url", mine.url+"/r.git", "configKey", "none")...), resolve.ReasonInvalid)
+			wantReason(t, g, ask(sec, append(config, "url", other.URL+"/r.git", "configKey", "named")...), resolve.ReasonForbidden)
+			wantReason(t, g, ask(sec, append(config, "url", mine.URL+"/r.git", "configKey", "none")...), resolve.ReasonInvalid)
 		}
 	}
 	if leaked.Load() {
@@ -99,9 +100,9 @@ func TestCredentialsOfTheOperatorGoToTheirHostsOnly(t *testing.T) {
 }
 
 func TestProxy(t *testing.T) {
-	s := newServer(t, false)
-	newOrigin(t, s.root, "r.git", someFiles)
-	target, _ := url.Parse(s.url)
+	s := gittest.NewServer(t, false)
+	gittest.NewOrigin(t, s.Root, "r.git", someFiles)
+	target, _ := url.Parse(s.URL)
 	var asked atomic.Int64
 	reverse := httputil.NewSingleHostReverseProxy(target)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -179,7 +180,7 @@ func TestProviders(t *testing.T) {
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			server, n := scmServer(t, c.answers, c.login)
-			ca := pemOf(server.Certificate().Raw)
+			ca := gittest.PEM(server.Certificate().Raw)
 			sec := secrets{"ns/mine": {"token": []byte(c.token)}, "ops/op": {"token": []byte(c.token)}}
 			g := newResolver(t, nil)
 			want := func(r *resolve.Request) {
@@ -237,7 +238,7 @@ func TestOperatorsTokenStaysAtTheOperatorsServer(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 	}))
 	defer thief.Close()
-	ca := pemOf(thief.Certificate().Raw)
+	ca := gittest.PEM(thief.Certificate().Raw)
 	sec := secrets{"default/op": {"token": []byte("op3rator")}, "ns/mine": {"token": []byte("mine")}}
 	g := newResolver(t, nil)
 	base := []string{":api-token-secret-name", "op", ":ca-bundle", ca, "org", "o", "repo", "r", "pathInRepo", "x"}
@@ -288,7 +289,7 @@ func TestProviderLimits(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w) }))
 	defer s.Close()
 	g := newResolver(t, func(o *Options) { o.Limits.FileBytes = 1000 })
-	r := ask(nil, ":server-url", s.URL, ":ca-bundle", pemOf(s.Certificate().Raw), "org", "o", "repo", "r", "pathInRepo", "x", "revision", commitID)
+	r := ask(nil, ":server-url", s.URL, ":ca-bundle", gittest.PEM(s.Certificate().Raw), "org", "o", "repo", "r", "pathInRepo", "x", "revision", commitID)
 	for _, size := range []int{1001, 1 << 20} {
 		answer = func(w http.ResponseWriter) { _, _ = w.Write(make([]byte, size)) }
 		wantReason(t, g, r, resolve.ReasonTooLarge)

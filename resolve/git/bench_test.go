@@ -10,12 +10,14 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"sluice.dev/resolve/git/gittest"
 )
 
 // history makes a repository with so many commits, each of which replaces files with noise, so that packs do not compress it.
-func history(t testing.TB, root, name string, commits, files, size int) *origin {
+func history(t testing.TB, root, name string, commits, files, size int) *gittest.Origin {
 	t.Helper()
-	o := newOrigin(t, root, name, map[string]string{"task.yaml": "kind: Task\n"})
+	o := gittest.NewOrigin(t, root, name, map[string]string{"task.yaml": "kind: Task\n"})
 	r, w := io.Pipe()
 	go func() {
 		b := bufio.NewWriterSize(w, 1<<20)
@@ -37,24 +39,24 @@ func history(t testing.TB, root, name string, commits, files, size int) *origin 
 		fmt.Fprint(b, "done\n")
 		_ = w.CloseWithError(b.Flush())
 	}()
-	runGit(t, o.dir, r, "fast-import", "--quiet", "--done")
+	gittest.Run(t, o.Dir, r, "fast-import", "--quiet", "--done")
 	// A pack with bitmaps, as a well-kept server has them.
-	runGit(t, o.dir, nil, "repack", "-adbq", "--window=0")
+	gittest.Run(t, o.Dir, nil, "repack", "-adbq", "--window=0")
 	return o
 }
 
 func TestBytesFromLongHistory(t *testing.T) {
-	s := newServer(t, false)
-	o := history(t, s.root, "r.git", 200, 500, 100<<10)
+	s := gittest.NewServer(t, false)
+	o := history(t, s.Root, "r.git", 200, 500, 100<<10)
 	for _, c := range []struct {
 		filter string
 		most   int64
 	}{{"true", 100 << 10}, {"false", 2 << 20}} {
-		runGit(t, o.dir, nil, "config", "uploadpack.allowFilter", c.filter)
+		gittest.Run(t, o.Dir, nil, "config", "uploadpack.allowFilter", c.filter)
 		g := newResolver(t, nil)
-		before := s.bytes.Load()
-		wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
-		if n := s.bytes.Load() - before; n > c.most {
+		before := s.Bytes.Load()
+		wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
+		if n := s.Bytes.Load() - before; n > c.most {
 			t.Errorf("filter %s: %d bytes of 20 MB, want at most %d", c.filter, n, c.most)
 		}
 	}
@@ -66,18 +68,18 @@ func BenchmarkResolve(b *testing.B) {
 	if n, err := strconv.Atoi(os.Getenv("SLUICE_BENCH_MIB")); err == nil {
 		mib = n
 	}
-	s := newServer(b, false)
-	o := history(b, s.root, "r.git", mib, 1865, 1<<20)
-	id := runGit(b, o.dir, nil, "rev-parse", "main")
-	url := s.url + "/r.git"
+	s := gittest.NewServer(b, false)
+	o := history(b, s.Root, "r.git", mib, 1865, 1<<20)
+	id := gittest.Run(b, o.Dir, nil, "rev-parse", "main")
+	url := s.URL + "/r.git"
 	run := func(name string, filter bool, each func(b *testing.B)) {
 		b.Run(name, func(b *testing.B) {
-			runGit(b, o.dir, nil, "config", "uploadpack.allowFilter", strconv.FormatBool(filter))
-			bytes, requests := s.bytes.Load(), s.requests.Load()
+			gittest.Run(b, o.Dir, nil, "config", "uploadpack.allowFilter", strconv.FormatBool(filter))
+			bytes, requests := s.Bytes.Load(), s.Requests.Load()
 			b.ResetTimer()
 			each(b)
-			b.ReportMetric(float64(s.bytes.Load()-bytes)/float64(b.N), "bytes/op")
-			b.ReportMetric(float64(s.requests.Load()-requests)/float64(b.N), "requests/op")
+			b.ReportMetric(float64(s.Bytes.Load()-bytes)/float64(b.N), "bytes/op")
+			b.ReportMetric(float64(s.Requests.Load()-requests)/float64(b.N), "requests/op")
 		})
 	}
 	cold := func(b *testing.B) {
@@ -110,7 +112,7 @@ func BenchmarkResolve(b *testing.B) {
 		for n := 0; b.Loop(); n++ {
 			b.StopTimer()
 			text := fmt.Sprintf("n: %d\n", n)
-			o.commit("main", map[string]string{"moving.yaml": text})
+			o.Commit("main", map[string]string{"moving.yaml": text})
 			b.StartTimer()
 			wantData(b, g, r, text)
 		}

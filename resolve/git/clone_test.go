@@ -2,7 +2,6 @@ package git
 
 import (
 	"context"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,11 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/git/gittest"
 )
-
-func pemOf(der []byte) string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-}
 
 var someFiles = map[string]string{
 	"task.yaml":      "kind: Task\n",
@@ -37,17 +33,17 @@ func TestRevisionsAreFoundInEveryProtocol(t *testing.T) {
 	for _, version0 := range []bool{false, true} {
 		for _, filter := range []string{"true", "false"} {
 			t.Run(fmt.Sprintf("version0=%v,filter=%s", version0, filter), func(t *testing.T) {
-				s := newServer(t, false)
-				s.version0 = version0
-				o := newOrigin(t, s.root, "r.git", someFiles)
-				runGit(t, o.dir, nil, "config", "uploadpack.allowFilter", filter)
-				runGit(t, o.dir, nil, "config", "uploadpack.allowAnySHA1InWant", filter)
-				first := runGit(t, o.dir, nil, "rev-parse", "main")
-				runGit(t, o.dir, nil, "tag", "light", "main")
-				runGit(t, o.dir, nil, "tag", "-a", "-m", "x", "v1.0", "main")
-				second := o.commit("main", map[string]string{"task.yaml": "kind: Task2\n"})
-				third := o.commit("feature/x", map[string]string{"task.yaml": "kind: Task3\n"})
-				runGit(t, o.dir, nil, "update-ref", "refs/pull/7/head", third)
+				s := gittest.NewServer(t, false)
+				s.Version0 = version0
+				o := gittest.NewOrigin(t, s.Root, "r.git", someFiles)
+				gittest.Run(t, o.Dir, nil, "config", "uploadpack.allowFilter", filter)
+				gittest.Run(t, o.Dir, nil, "config", "uploadpack.allowAnySHA1InWant", filter)
+				first := gittest.Run(t, o.Dir, nil, "rev-parse", "main")
+				gittest.Run(t, o.Dir, nil, "tag", "light", "main")
+				gittest.Run(t, o.Dir, nil, "tag", "-a", "-m", "x", "v1.0", "main")
+				second := o.Commit("main", map[string]string{"task.yaml": "kind: Task2\n"})
+				third := o.Commit("feature/x", map[string]string{"task.yaml": "kind: Task3\n"})
+				gittest.Run(t, o.Dir, nil, "update-ref", "refs/pull/7/head", third)
 				for _, c := range []struct{ revision, data, commit string }{
 					{"", "kind: Task2\n", second},
 					{"main", "kind: Task2\n", second},
@@ -65,7 +61,7 @@ func TestRevisionsAreFoundInEveryProtocol(t *testing.T) {
 				} {
 					t.Run("revision="+c.revision, func(t *testing.T) {
 						g := newResolver(t, nil)
-						got := wantData(t, g, ask(nil, "url", s.url+"/r.git", "revision", c.revision, "pathInRepo", "task.yaml"), c.data)
+						got := wantData(t, g, ask(nil, "url", s.URL+"/r.git", "revision", c.revision, "pathInRepo", "task.yaml"), c.data)
 						if id := got.Source.Digest["sha1"]; id != c.commit {
 							t.Errorf("commit is %s, want %s", id, c.commit)
 						}
@@ -79,7 +75,7 @@ func TestRevisionsAreFoundInEveryProtocol(t *testing.T) {
 				}
 				g := newResolver(t, nil)
 				for _, missing := range []string{"nothing", "refs/heads/nothing", strings.Repeat("0", 40), "abcdef12"} {
-					wantReason(t, g, ask(nil, "url", s.url+"/r.git", "revision", missing, "pathInRepo", "task.yaml"), resolve.ReasonNotFound)
+					wantReason(t, g, ask(nil, "url", s.URL+"/r.git", "revision", missing, "pathInRepo", "task.yaml"), resolve.ReasonNotFound)
 				}
 			})
 		}
@@ -87,10 +83,10 @@ func TestRevisionsAreFoundInEveryProtocol(t *testing.T) {
 }
 
 func TestResultIsDescribedAsTektonDoes(t *testing.T) {
-	s := newServer(t, false)
-	o := newOrigin(t, s.root, "r.git", someFiles)
-	id := runGit(t, o.dir, nil, "rev-parse", "main")
-	url := s.url + "/r.git"
+	s := gittest.NewServer(t, false)
+	o := gittest.NewOrigin(t, s.Root, "r.git", someFiles)
+	id := gittest.Run(t, o.Dir, nil, "rev-parse", "main")
+	url := s.URL + "/r.git"
 	got := wantData(t, newResolver(t, nil), ask(nil, "url", url, "pathInRepo", "/task.yaml"), "kind: Task\n")
 	want := &resolve.Resource{
 		Data: []byte("kind: Task\n"),
@@ -110,7 +106,7 @@ func TestResultIsDescribedAsTektonDoes(t *testing.T) {
 }
 
 func TestPaths(t *testing.T) {
-	s := newServer(t, false)
+	s := gittest.NewServer(t, false)
 	files := map[string]string{
 		"link.yaml": "->dir/b.yaml", "dir/up.yaml": "->../task.yaml", "linkdir": "->dir", "out.yaml": "->../../etc/passwd",
 		"abs.yaml": "->/etc/passwd", "loop1": "->loop2", "loop2": "->loop1", "sub": "@" + strings.Repeat("1", 40),
@@ -118,7 +114,7 @@ func TestPaths(t *testing.T) {
 		"escape/ok.yaml": "ok: 1\n", "escape/bad.yaml": "->../../x", "dirout": "->..", "long": "->" + strings.Repeat("a/", 3000),
 	}
 	maps.Copy(files, someFiles)
-	newOrigin(t, s.root, "r.git", files)
+	gittest.NewOrigin(t, s.Root, "r.git", files)
 	g := newResolver(t, nil)
 	for _, c := range []struct {
 		path, data string
@@ -155,7 +151,7 @@ func TestPaths(t *testing.T) {
 		{path: "sub/x.yaml", reason: resolve.ReasonForbidden},
 	} {
 		t.Run(c.path[:min(len(c.path), 40)], func(t *testing.T) {
-			r := ask(nil, "url", s.url+"/r.git", "pathInRepo", c.path)
+			r := ask(nil, "url", s.URL+"/r.git", "pathInRepo", c.path)
 			if c.reason != "" {
 				wantReason(t, g, r, c.reason)
 				return
@@ -166,7 +162,7 @@ func TestPaths(t *testing.T) {
 }
 
 func TestHostileParametersAreRefusedBeforeAnythingIsAsked(t *testing.T) {
-	s := newServer(t, false)
+	s := gittest.NewServer(t, false)
 	var asked atomic.Int64
 	g := newResolver(t, func(o *Options) {
 		o.Network.Resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
@@ -220,79 +216,79 @@ func TestHostileParametersAreRefusedBeforeAnythingIsAsked(t *testing.T) {
 		{"serverURL", "file:///x"},
 	} {
 		t.Run(c[0]+"="+c[1][:min(len(c[1]), 30)], func(t *testing.T) {
-			pairs := append([]string{"url", s.url + "/r.git", "pathInRepo", "x"}, c...)
+			pairs := append([]string{"url", s.URL + "/r.git", "pathInRepo", "x"}, c...)
 			if c[0] == "org" || c[0] == "repo" || c[0] == "scmType" || c[0] == "serverURL" {
 				pairs = append([]string{"org", "o", "repo", "r", "pathInRepo", "x"}, c...)
 			}
 			wantReason(t, g, ask(nil, pairs...), resolve.ReasonInvalid)
 		})
 	}
-	if n := s.requests.Load() + asked.Load(); n != 0 {
+	if n := s.Requests.Load() + asked.Load(); n != 0 {
 		t.Errorf("%d questions were asked", n)
 	}
 }
 
 func TestOneFetchServesFiftyRequests(t *testing.T) {
-	s := newServer(t, false)
-	newOrigin(t, s.root, "r.git", someFiles)
+	s := gittest.NewServer(t, false)
+	gittest.NewOrigin(t, s.Root, "r.git", someFiles)
 	g := newResolver(t, nil)
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml", ":ref-ttl", "1h"), "kind: Task\n")
+			wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml", ":ref-ttl", "1h"), "kind: Task\n")
 		})
 	}
 	wg.Wait()
 	// One for the commit with its trees, one for the blob.
-	if l, f := s.lookups.Load(), s.fetches.Load(); l != 1 || f != 2 {
+	if l, f := s.Lookups.Load(), s.Fetches.Load(); l != 1 || f != 2 {
 		t.Errorf("%d look-ups and %d fetches, want 1 and 2", l, f)
 	}
-	before := s.requests.Load()
-	id := runGit(t, filepath.Join(s.root, "r.git"), nil, "rev-parse", "main")
-	wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml", "revision", id), "kind: Task\n")
-	if n := s.requests.Load() - before; n != 0 {
+	before := s.Requests.Load()
+	id := gittest.Run(t, filepath.Join(s.Root, "r.git"), nil, "rev-parse", "main")
+	wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml", "revision", id), "kind: Task\n")
+	if n := s.Requests.Load() - before; n != 0 {
 		t.Errorf("a commit that is there took %d requests", n)
 	}
 }
 
 func TestFiftyFilesTakeFewFetches(t *testing.T) {
-	s := newServer(t, false)
+	s := gittest.NewServer(t, false)
 	files := map[string]string{}
 	for i := range 50 {
 		files[fmt.Sprintf("f%d.yaml", i)] = fmt.Sprintf("n: %d\n", i)
 	}
-	newOrigin(t, s.root, "r.git", files)
+	gittest.NewOrigin(t, s.Root, "r.git", files)
 	g := newResolver(t, nil)
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
-			wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", fmt.Sprintf("f%d.yaml", i), ":ref-ttl", "1h"), fmt.Sprintf("n: %d\n", i))
+			wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", fmt.Sprintf("f%d.yaml", i), ":ref-ttl", "1h"), fmt.Sprintf("n: %d\n", i))
 		})
 	}
 	wg.Wait()
-	if f := s.fetches.Load(); f > 25 {
+	if f := s.Fetches.Load(); f > 25 {
 		t.Errorf("%d fetches", f)
 	}
 }
 
 func TestMovedBranchIsFetchedAgainAndAnUnmovedOneIsNot(t *testing.T) {
-	s := newServer(t, false)
-	o := newOrigin(t, s.root, "r.git", someFiles)
+	s := gittest.NewServer(t, false)
+	o := gittest.NewOrigin(t, s.Root, "r.git", someFiles)
 	clock := &handClock{now: time.Unix(1, 0)}
 	g := newResolver(t, func(o *Options) { o.Clock = clock })
-	r := ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml", ":ref-ttl", "5s")
+	r := ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml", ":ref-ttl", "5s")
 	wantData(t, g, r, "kind: Task\n")
 	wantData(t, g, r, "kind: Task\n")
-	if l := s.lookups.Load(); l != 1 {
+	if l := s.Lookups.Load(); l != 1 {
 		t.Errorf("%d look-ups within the time, want 1", l)
 	}
 	clock.add(6 * time.Second)
-	fetches := s.fetches.Load()
+	fetches := s.Fetches.Load()
 	wantData(t, g, r, "kind: Task\n")
-	if l, f := s.lookups.Load(), s.fetches.Load(); l != 2 || f != fetches {
+	if l, f := s.Lookups.Load(), s.Fetches.Load(); l != 2 || f != fetches {
 		t.Errorf("%d look-ups and %d new fetches, want 2 and 0", l, f-fetches)
 	}
-	o.commit("main", map[string]string{"task.yaml": "moved: 1\n"})
+	o.Commit("main", map[string]string{"task.yaml": "moved: 1\n"})
 	wantData(t, g, r, "kind: Task\n")
 	clock.add(6 * time.Second)
 	wantData(t, g, r, "moved: 1\n")
@@ -322,28 +318,28 @@ func TestMovedBranchBringsOnlyWhatIsNew(t *testing.T) {
 	for _, changed := range []int{1, 300} {
 		for _, filter := range []string{"true", "false"} {
 			t.Run(fmt.Sprintf("%d files, filter %s", changed, filter), func(t *testing.T) {
-				s := newServer(t, false)
+				s := gittest.NewServer(t, false)
 				files := map[string]string{}
 				for i := range 3000 {
 					files[fmt.Sprintf("d%d/f%d.yaml", i%300, i)] = fmt.Sprintf("n: %d\n", i)
 				}
-				o := newOrigin(t, s.root, "r.git", files)
-				runGit(t, o.dir, nil, "config", "uploadpack.allowFilter", filter)
+				o := gittest.NewOrigin(t, s.Root, "r.git", files)
+				gittest.Run(t, o.Dir, nil, "config", "uploadpack.allowFilter", filter)
 				g := newResolver(t, nil)
-				r := ask(nil, "url", s.url+"/r.git", "pathInRepo", "d7/f7.yaml", ":ref-ttl", "0s")
+				r := ask(nil, "url", s.URL+"/r.git", "pathInRepo", "d7/f7.yaml", ":ref-ttl", "0s")
 				wantData(t, g, r, "n: 7\n")
-				whole := s.bytes.Load()
+				whole := s.Bytes.Load()
 				more := map[string]string{}
 				for i := range changed {
 					more[fmt.Sprintf("d%d/f%d.yaml", (i+7)%300, i+7)] = "moved\n"
 				}
-				o.commit("main", more)
+				o.Commit("main", more)
 				wantData(t, g, r, "moved\n")
-				part := s.bytes.Load() - whole
+				part := s.Bytes.Load() - whole
 				if part > whole*3/4 || changed == 1 && part > 8<<10 {
 					t.Errorf("%d bytes, the whole had %d", part, whole)
 				}
-				wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "d299/f299.yaml", ":ref-ttl", "0s"), more["d299/f299.yaml"]+map[bool]string{true: "n: 299\n"}[changed == 1])
+				wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "d299/f299.yaml", ":ref-ttl", "0s"), more["d299/f299.yaml"]+map[bool]string{true: "n: 299\n"}[changed == 1])
 			})
 		}
 	}

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -48,6 +49,20 @@ func checkDuration(v string) error {
 		return fmt.Errorf("%q is no duration such as 30s", v)
 	}
 	return nil
+}
+
+// unnamed leaves the name of the parameter out of a text that begins with it: who judges parameters puts it before.
+func unnamed(check func(string) error) func(string) error {
+	return func(v string) error {
+		err := check(v)
+		if err == nil {
+			return nil
+		}
+		if name, rest, ok := strings.Cut(err.Error(), ": "); ok && !strings.ContainsAny(name, " \"") {
+			return errors.New(rest)
+		}
+		return err
+	}
 }
 
 func checkBool(v string) error {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/git/gittest"
 )
 
 func TestBadServersGiveTrueReasons(t *testing.T) {
@@ -109,11 +110,11 @@ func TestBadServersGiveTrueReasons(t *testing.T) {
 		{"an unknown band", later(3, answer(result, packet("packfile\n")+packet("\x09x")+"0000")), resolve.ReasonFailed, false, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newServer(t, false)
-			newOrigin(t, s.root, "r.git", someFiles)
-			s.set(c.intercept)
+			s := gittest.NewServer(t, false)
+			gittest.NewOrigin(t, s.Root, "r.git", someFiles)
+			s.Set(c.intercept)
 			g := newResolver(t, nil)
-			e := failure(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), c.reason)
+			e := failure(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml"), c.reason)
 			if e.Transient != c.transient || e.RetryAfter != c.after {
 				t.Errorf("transient %v after %s, want %v after %s: %s", e.Transient, e.RetryAfter, c.transient, c.after, e.Msg)
 			}
@@ -123,8 +124,8 @@ func TestBadServersGiveTrueReasons(t *testing.T) {
 			if l := leftovers(t, g); len(l) > 0 {
 				t.Errorf("left over: %v", l)
 			}
-			s.set(nil)
-			wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
+			s.Set(nil)
+			wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
 		})
 	}
 }
@@ -152,10 +153,10 @@ func bomb(count uint32) string {
 }
 
 func TestAddressesThatAreNoneLeaveNothingInMemory(t *testing.T) {
-	s := newServer(t, false)
+	s := gittest.NewServer(t, false)
 	g := newResolver(t, nil)
 	for i := range 20 {
-		wantReason(t, g, ask(nil, "url", fmt.Sprintf("%s/none%d.git", s.url, i), "pathInRepo", "x"), resolve.ReasonNotFound)
+		wantReason(t, g, ask(nil, "url", fmt.Sprintf("%s/none%d.git", s.URL, i), "pathInRepo", "x"), resolve.ReasonNotFound)
 	}
 	if n := len(g.store.mirrors); n != 0 {
 		t.Errorf("%d mirrors", n)
@@ -185,16 +186,16 @@ func hang(n int64, gone *atomic.Int64, arrived chan<- struct{}) func(http.Respon
 func TestCanceledRequestLeavesNothing(t *testing.T) {
 	for n := int64(1); n <= 4; n++ {
 		t.Run(fmt.Sprintf("hangs at request %d", n), func(t *testing.T) {
-			s := newServer(t, false)
-			newOrigin(t, s.root, "r.git", someFiles)
+			s := gittest.NewServer(t, false)
+			gittest.NewOrigin(t, s.Root, "r.git", someFiles)
 			var gone atomic.Int64
 			arrived := make(chan struct{}, 10)
-			s.intercept = hang(n, &gone, arrived)
+			s.Set(hang(n, &gone, arrived))
 			g := newResolver(t, nil)
 			ctx, cancel := context.WithCancel(deadline(t))
 			done := make(chan error, 1)
 			go func() {
-				_, err := g.Resolve(ctx, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"))
+				_, err := g.Resolve(ctx, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml"))
 				done <- err
 			}()
 			<-arrived
@@ -211,35 +212,35 @@ func TestCanceledRequestLeavesNothing(t *testing.T) {
 }
 
 func TestTimeOutOfTheConfiguration(t *testing.T) {
-	s := newServer(t, false)
+	s := gittest.NewServer(t, false)
 	var gone atomic.Int64
-	s.intercept = hang(1, &gone, make(chan struct{}, 1))
-	e := failure(t, newResolver(t, nil), ask(nil, "url", s.url+"/r.git", "pathInRepo", "x", ":fetch-timeout", "50ms"), resolve.ReasonTimedOut)
+	s.Set(hang(1, &gone, make(chan struct{}, 1)))
+	e := failure(t, newResolver(t, nil), ask(nil, "url", s.URL+"/r.git", "pathInRepo", "x", ":fetch-timeout", "50ms"), resolve.ReasonTimedOut)
 	if !errors.Is(e, context.DeadlineExceeded) {
 		t.Errorf("cause %v", e.Err)
 	}
 }
 
 func TestHangingServersDoNotHoldUpOthers(t *testing.T) {
-	bad, good := newServer(t, false), newServer(t, false)
-	newOrigin(t, good.root, "r.git", someFiles)
-	newOrigin(t, bad.root, "r.git", someFiles)
+	bad, good := gittest.NewServer(t, false), gittest.NewServer(t, false)
+	gittest.NewOrigin(t, good.Root, "r.git", someFiles)
+	gittest.NewOrigin(t, bad.Root, "r.git", someFiles)
 	var gone atomic.Int64
 	arrived := make(chan struct{}, 500)
-	bad.intercept = hang(1, &gone, arrived)
+	bad.Set(hang(1, &gone, arrived))
 	g := newResolver(t, nil)
 	ctx, cancel := context.WithCancel(deadline(t))
 	done := make(chan error, 200)
 	for i := range 200 {
 		go func() {
-			_, err := g.Resolve(ctx, ask(nil, "url", fmt.Sprintf("%s/r%d.git", bad.url, i), "pathInRepo", "x"))
+			_, err := g.Resolve(ctx, ask(nil, "url", fmt.Sprintf("%s/r%d.git", bad.URL, i), "pathInRepo", "x"))
 			done <- err
 		}()
 	}
 	for range 200 {
 		<-arrived
 	}
-	wantData(t, g, ask(nil, "url", good.url+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
+	wantData(t, g, ask(nil, "url", good.URL+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
 	if n := gone.Load(); n != 0 {
 		t.Errorf("%d of the hanging ones have ended", n)
 	}
@@ -252,20 +253,20 @@ func TestHangingServersDoNotHoldUpOthers(t *testing.T) {
 }
 
 func TestWaitersOfACanceledRequestAreServed(t *testing.T) {
-	s := newServer(t, false)
-	newOrigin(t, s.root, "r.git", someFiles)
+	s := gittest.NewServer(t, false)
+	gittest.NewOrigin(t, s.Root, "r.git", someFiles)
 	release, arrived := make(chan struct{}), make(chan struct{}, 1)
 	var once atomic.Bool
-	s.intercept = func(http.ResponseWriter, *http.Request) bool {
+	s.Set(func(http.ResponseWriter, *http.Request) bool {
 		if once.CompareAndSwap(false, true) {
 			arrived <- struct{}{}
 			<-release
 		}
 		return false
-	}
+	})
 	g := newResolver(t, nil)
 	first, cancel := context.WithCancel(deadline(t))
-	r := ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml")
+	r := ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml")
 	done := make(chan error, 1)
 	go func() {
 		_, err := g.Resolve(first, r)
@@ -302,77 +303,77 @@ func TestWaitersOfACanceledRequestAreServed(t *testing.T) {
 }
 
 func TestLargeContentIsRefused(t *testing.T) {
-	s := newServer(t, false)
+	s := gittest.NewServer(t, false)
 	random := strings.Builder{}
 	for i := range 40_000 {
 		fmt.Fprintf(&random, "%x", uint64(i)*0x9E3779B97F4A7C15)
 	}
-	newOrigin(t, s.root, "r.git", map[string]string{
+	gittest.NewOrigin(t, s.Root, "r.git", map[string]string{
 		"zeros.yaml": strings.Repeat("0", 3<<20), "random.yaml": random.String(), "small.yaml": "a: 1\n",
 		"many/a.yaml": strings.Repeat("a", 60<<10), "many/b.yaml": strings.Repeat("b", 60<<10),
 	})
 	for _, filter := range []string{"true", "false"} {
-		runGit(t, filepath.Join(s.root, "r.git"), nil, "config", "uploadpack.allowFilter", filter)
+		gittest.Run(t, filepath.Join(s.Root, "r.git"), nil, "config", "uploadpack.allowFilter", filter)
 		g := newResolver(t, func(o *Options) { o.Limits.FileBytes = 100 << 10 })
 		for _, p := range []string{"zeros.yaml", "random.yaml", "many"} {
-			wantReason(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", p), resolve.ReasonTooLarge)
+			wantReason(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", p), resolve.ReasonTooLarge)
 		}
-		wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "small.yaml"), "a: 1\n")
+		wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "small.yaml"), "a: 1\n")
 		if l := leftovers(t, g); len(l) > 0 {
 			t.Errorf("left over: %v", l)
 		}
 	}
 	g := newResolver(t, func(o *Options) { o.Limits.PackBytes = 20 << 10 })
-	wantReason(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "small.yaml"), resolve.ReasonTooLarge)
+	wantReason(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "small.yaml"), resolve.ReasonTooLarge)
 }
 
 func TestRedirects(t *testing.T) {
-	home, other := newServer(t, true), newServer(t, true)
-	newOrigin(t, other.root, "r.git", someFiles)
-	newOrigin(t, home.root, "new.git", someFiles)
+	home, other := gittest.NewServer(t, true), gittest.NewServer(t, true)
+	gittest.NewOrigin(t, other.Root, "r.git", someFiles)
+	gittest.NewOrigin(t, home.Root, "new.git", someFiles)
 	var seen atomic.Value
 	var at atomic.Int64
-	other.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	other.Set(func(_ http.ResponseWriter, r *http.Request) bool {
 		at.Add(1)
 		if a := r.Header.Get("Authorization"); a != "" {
 			seen.Store(a)
 		}
 		return false
-	}
+	})
 	var to string
-	home.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+	home.Set(func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasPrefix(r.URL.Path, "/r.git") {
 			return false
 		}
 		http.Redirect(w, r, to+strings.TrimPrefix(r.URL.Path, "/r.git")+"?"+r.URL.RawQuery, http.StatusMovedPermanently)
 		return true
-	}
+	})
 	sec := secrets{"ns/tok": {"token": []byte("s3cret")}}
 	request := func() *resolve.Request {
-		return ask(sec, "url", home.url+"/r.git", "pathInRepo", "task.yaml", "gitToken", "tok", ":ca-bundle", home.ca)
+		return ask(sec, "url", home.URL+"/r.git", "pathInRepo", "task.yaml", "gitToken", "tok", ":ca-bundle", home.CA)
 	}
-	to = other.url + "/r.git"
+	to = other.URL + "/r.git"
 	wantData(t, newResolver(t, nil), request(), "kind: Task\n")
 	if v := seen.Load(); v != nil || at.Load() == 0 {
 		t.Errorf("the other host was asked %d times and got the credential %v", at.Load(), v)
 	}
-	to = home.url + "/new.git"
+	to = home.URL + "/new.git"
 	wantData(t, newResolver(t, nil), request(), "kind: Task\n")
-	for _, bad := range []string{"http://127.0.0.1:1/x", "file:///etc", "https://169.254.169.254/x", home.url + "/r.git", "https://u:p@127.0.0.1:1/x"} {
+	for _, bad := range []string{"http://127.0.0.1:1/x", "file:///etc", "https://169.254.169.254/x", home.URL + "/r.git", "https://u:p@127.0.0.1:1/x"} {
 		to = bad
 		wantReason(t, newResolver(t, nil), request(), resolve.ReasonForbidden)
 	}
 }
 
 func TestAddressesThatTheGuardRefusesAreNotDialled(t *testing.T) {
-	s := newServer(t, false)
+	s := gittest.NewServer(t, false)
 	g := newResolver(t, func(o *Options) { o.Network.Allow, o.Network.Resolver = nil, nil })
-	for _, u := range []string{s.url + "/r.git", "http://169.254.169.254/x", "https://localhost/x", "ssh://git@10.0.0.1/x", "http://[::1]/x"} {
+	for _, u := range []string{s.URL + "/r.git", "http://169.254.169.254/x", "https://localhost/x", "ssh://git@10.0.0.1/x", "http://[::1]/x"} {
 		r := ask(secrets{"ns/k": {"ssh-privatekey": []byte("x"), "known_hosts": nil}}, "url", u, ":allow-private-addresses", "false", "pathInRepo", "x")
 		if strings.HasPrefix(u, "ssh") {
-			key := newSSHKey(t)
+			key := gittest.NewSSHKey(t)
 			r.Params["authSecret"] = resolve.Value{String: "k"}
-			r.Secrets = secrets{"ns/k": {"ssh-privatekey": key.pem, "known_hosts": []byte("10.0.0.1 " + key.public)}}
+			r.Secrets = secrets{"ns/k": {"ssh-privatekey": key.PEM, "known_hosts": []byte("10.0.0.1 " + key.Public)}}
 		}
 		wantReason(t, g, r, resolve.ReasonForbidden)
 	}
@@ -380,7 +381,7 @@ func TestAddressesThatTheGuardRefusesAreNotDialled(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.Errorf("the proxy was asked for %s", r.URL) }))
 	defer proxy.Close()
 	wantReason(t, g, ask(nil, "url", "http://169.254.169.254/x", "pathInRepo", "x", ":http-proxy", proxy.URL), resolve.ReasonForbidden)
-	if n := s.requests.Load(); n != 0 {
+	if n := s.Requests.Load(); n != 0 {
 		t.Errorf("%d requests", n)
 	}
 }
@@ -389,17 +390,17 @@ func TestFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("there is no /dev/full")
 	}
-	s := newServer(t, false)
-	newOrigin(t, s.root, "r.git", someFiles)
+	s := gittest.NewServer(t, false)
+	gittest.NewOrigin(t, s.Root, "r.git", someFiles)
 	g := newResolver(t, nil)
 	create := g.store.create
 	g.store.create = func(string) (*os.File, error) { return os.OpenFile("/dev/full", os.O_RDWR, 0) }
-	e := failure(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), resolve.ReasonUnavailable)
+	e := failure(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml"), resolve.ReasonUnavailable)
 	if !e.Transient || !strings.Contains(e.Msg, "disk is full") {
 		t.Errorf("error %+v", e)
 	}
 	g.store.create = create
-	wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
+	wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
 	if l := leftovers(t, g); len(l) > 0 {
 		t.Errorf("left over: %v", l)
 	}

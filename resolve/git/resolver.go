@@ -127,20 +127,20 @@ func (g *Resolver) Spec() resolve.Spec {
 
 func params() []resolve.Param {
 	return []resolve.Param{
-		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: checkURL, Doc: "The repository: https://, http://, ssh:// or user@host:path."},
-		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: checkRevision, Doc: "A branch, a tag, or a commit by its full or shortened name."},
-		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: checkPath, Doc: "The file, or a directory of which all YAML and JSON files are taken."},
+		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: unnamed(checkURL), Doc: "The repository: https://, http://, ssh:// or user@host:path."},
+		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: unnamed(checkRevision), Doc: "A branch, a tag, or a commit by its full or shortened name."},
+		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: unnamed(checkPath), Doc: "The file, or a directory of which all YAML and JSON files are taken."},
 		{Name: "recursive", Default: "false", Allowed: []string{"true", "false"}, Doc: "Of a directory, whether the files in the directories below it are taken as well; those whose names begin with a dot are not. Not for repo."},
-		{Name: "gitToken", MaxLength: 253, Check: checkName, Doc: "The Secret in the request's namespace with a token for the repository."},
-		{Name: "gitTokenKey", Default: "token", MaxLength: 253, Check: checkName, Doc: "The key in that Secret."},
-		{Name: "authSecret", MaxLength: 253, Check: checkName, Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey and known_hosts."},
-		{Name: "org", MaxLength: 255, Check: checkOrg, Doc: "The organization, user, group or project, for the API of a provider."},
-		{Name: "repo", MaxLength: 255, Check: checkRepo, Doc: "The repository's name; with it the API of a provider is used and not git's protocol."},
-		{Name: "token", MaxLength: 253, Check: checkName, Doc: "The Secret in the request's namespace with a token for the API."},
-		{Name: "tokenKey", Default: "token", MaxLength: 253, Check: checkName, Doc: "The key in that Secret."},
-		{Name: "scmType", MaxLength: 63, Check: checkSCMType, Doc: "The provider: github, gitlab, gitea, bitbucketserver or bitbucketcloud."},
-		{Name: "serverURL", MaxLength: 2048, Check: checkServerURL, Doc: "The provider's server; needs token unless it is the operator's own."},
-		{Name: "configKey", MaxLength: 253, Check: checkName, Doc: "The named configuration to use."},
+		{Name: "gitToken", MaxLength: 253, Check: unnamed(checkName), Doc: "The Secret in the request's namespace with a token for the repository."},
+		{Name: "gitTokenKey", Default: "token", MaxLength: 253, Check: unnamed(checkName), Doc: "The key in that Secret."},
+		{Name: "authSecret", MaxLength: 253, Check: unnamed(checkName), Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey and known_hosts."},
+		{Name: "org", MaxLength: 255, Check: unnamed(checkOrg), Doc: "The organization, user, group or project, for the API of a provider."},
+		{Name: "repo", MaxLength: 255, Check: unnamed(checkRepo), Doc: "The repository's name; with it the API of a provider is used and not git's protocol."},
+		{Name: "token", MaxLength: 253, Check: unnamed(checkName), Doc: "The Secret in the request's namespace with a token for the API."},
+		{Name: "tokenKey", Default: "token", MaxLength: 253, Check: unnamed(checkName), Doc: "The key in that Secret."},
+		{Name: "scmType", MaxLength: 63, Check: unnamed(checkSCMType), Doc: "The provider: github, gitlab, gitea, bitbucketserver or bitbucketcloud."},
+		{Name: "serverURL", MaxLength: 2048, Check: unnamed(checkServerURL), Doc: "The provider's server; needs token unless it is the operator's own."},
+		{Name: "configKey", MaxLength: 253, Check: unnamed(checkName), Doc: "The named configuration to use."},
 	}
 }
 

@@ -12,48 +12,49 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
 
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/git/gittest"
 )
 
 func TestSignatures(t *testing.T) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("git signs with ssh-keygen, which is not there")
 	}
-	s := newServer(t, false)
-	o := newOrigin(t, s.root, "r.git", someFiles)
-	good, bad := newSSHKey(t), newSSHKey(t)
+	s := gittest.NewServer(t, false)
+	o := gittest.NewOrigin(t, s.Root, "r.git", someFiles)
+	good, bad := gittest.NewSSHKey(t), gittest.NewSSHKey(t)
 	keys := t.TempDir()
-	for name, k := range map[string]sshKey{"good": good, "bad": bad} {
-		if err := os.WriteFile(filepath.Join(keys, name), k.pem, 0o600); err != nil {
+	for name, k := range map[string]gittest.SSHKey{"good": good, "bad": bad} {
+		if err := os.WriteFile(filepath.Join(keys, name), k.PEM, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(keys, name+".pub"), []byte(k.public+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(keys, name+".pub"), []byte(k.Public+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	sign := func(key string, args ...string) string {
-		return runGit(t, o.dir, nil, append([]string{"-c", "gpg.format=ssh", "-c", "user.signingkey=" + filepath.Join(keys, key)}, args...)...)
+		return gittest.Run(t, o.Dir, nil, append([]string{"-c", "gpg.format=ssh", "-c", "user.signingkey=" + filepath.Join(keys, key)}, args...)...)
 	}
-	tree := runGit(t, o.dir, nil, "rev-parse", "main^{tree}")
-	branch := func(name, commit string) { runGit(t, o.dir, nil, "update-ref", "refs/heads/"+name, commit) }
+	tree := gittest.Run(t, o.Dir, nil, "rev-parse", "main^{tree}")
+	branch := func(name, commit string) { gittest.Run(t, o.Dir, nil, "update-ref", "refs/heads/"+name, commit) }
 	signed := sign("good", "commit-tree", "-S", "-m", "signed", tree)
 	branch("signed", signed)
 	branch("stranger", sign("bad", "commit-tree", "-S", "-m", "signed", tree))
 	sign("good", "tag", "-s", "-m", "x", "signed-tag", "main")
 	sign("bad", "tag", "-s", "-m", "x", "strangers-tag", "main")
 	write := func(name string, object []byte) {
-		branch(name, runGit(t, o.dir, bytes.NewReader(object), "hash-object", "-t", "commit", "-w", "--stdin"))
+		branch(name, gittest.Run(t, o.Dir, bytes.NewReader(object), "hash-object", "-t", "commit", "-w", "--stdin"))
 	}
-	raw := []byte(runGit(t, o.dir, nil, "cat-file", "commit", signed) + "\n")
+	raw := []byte(gittest.Run(t, o.Dir, nil, "cat-file", "commit", signed) + "\n")
 	write("changed", bytes.Replace(raw, []byte("\n\nsigned"), []byte("\n\nforged"), 1))
 	twice := bytes.Replace(raw, []byte("gpgsig "), []byte("gpgsig -----BEGIN SSH SIGNATURE-----\n x\ngpgsig "), 1)
 	write("twice", twice)
-	write("in-the-message", append([]byte(runGit(t, o.dir, nil, "cat-file", "commit", "main")+"\n\n"), raw...))
+	write("in-the-message", append([]byte(gittest.Run(t, o.Dir, nil, "cat-file", "commit", "main")+"\n\n"), raw...))
 
 	entity, err := openpgp.NewEntity("joe", "", "joe@example.com", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unsigned := runGit(t, o.dir, nil, "cat-file", "commit", "main") + "\n"
+	unsigned := gittest.Run(t, o.Dir, nil, "cat-file", "commit", "main") + "\n"
 	var sig, public bytes.Buffer
 	if err := openpgp.ArmoredDetachSign(&sig, entity, strings.NewReader(unsigned), nil); err != nil {
 		t.Fatal(err)
@@ -75,7 +76,7 @@ func TestSignatures(t *testing.T) {
 	write("pgp", withPGP(body))
 	write("pgp-changed", withPGP(body+"more\n"))
 
-	allowed := "# who may\njoe@example.com " + good.public + "\n"
+	allowed := "# who may\njoe@example.com " + good.Public + "\n"
 	pgp := public.String()
 	for _, c := range []struct {
 		revision, signers string
@@ -83,9 +84,9 @@ func TestSignatures(t *testing.T) {
 	}{
 		{"signed", allowed, true},
 		{signed, allowed, true},
-		{"signed", "* namespaces=\"git\" " + good.public, true},
-		{"signed", "* namespaces=\"file\" " + good.public, false},
-		{"signed", "* cert-authority " + good.public, false},
+		{"signed", "* namespaces=\"git\" " + good.Public, true},
+		{"signed", "* namespaces=\"file\" " + good.Public, false},
+		{"signed", "* cert-authority " + good.Public, false},
 		{"signed", pgp + allowed, true},
 		{"signed", pgp, false},
 		{"signed", "what is this", false},
@@ -102,7 +103,7 @@ func TestSignatures(t *testing.T) {
 		{"pgp-changed", pgp, false},
 	} {
 		t.Run(c.revision, func(t *testing.T) {
-			r := ask(nil, "url", s.url+"/r.git", "revision", c.revision, "pathInRepo", "task.yaml", ":allowed-signers", c.signers)
+			r := ask(nil, "url", s.URL+"/r.git", "revision", c.revision, "pathInRepo", "task.yaml", ":allowed-signers", c.signers)
 			if c.ok {
 				wantData(t, newResolver(t, nil), r, "kind: Task\n")
 				return

@@ -14,15 +14,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/git/gittest"
 )
 
 func TestPolicy(t *testing.T) {
-	s := newServer(t, false)
-	o := newOrigin(t, s.root, "team/r.git", map[string]string{"task.yaml": "kind: Task\n", "secret/x.yaml": "x\n", "link.yaml": "->secret/x.yaml"})
-	newOrigin(t, s.root, "other.git", someFiles)
-	id := o.commit("main", map[string]string{"y": "y"})
-	o.commit("dev", map[string]string{"task.yaml": "dev\n"})
-	host := strings.TrimPrefix(s.url, "http://")
+	s := gittest.NewServer(t, false)
+	o := gittest.NewOrigin(t, s.Root, "team/r.git", map[string]string{"task.yaml": "kind: Task\n", "secret/x.yaml": "x\n", "link.yaml": "->secret/x.yaml"})
+	gittest.NewOrigin(t, s.Root, "other.git", someFiles)
+	id := o.Commit("main", map[string]string{"y": "y"})
+	o.Commit("dev", map[string]string{"task.yaml": "dev\n"})
+	host := strings.TrimPrefix(s.URL, "http://")
 	const allowed = ""
 	for _, c := range []struct {
 		name, policy, url, revision, path string
@@ -54,7 +55,7 @@ func TestPolicy(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := newResolver(t, nil)
-			r := ask(nil, "url", s.url+"/"+c.url, "revision", c.revision, "pathInRepo", c.path, ":policy", strings.ReplaceAll(c.policy, "HOST", host))
+			r := ask(nil, "url", s.URL+"/"+c.url, "revision", c.revision, "pathInRepo", c.path, ":policy", strings.ReplaceAll(c.policy, "HOST", host))
 			if c.reason != allowed {
 				wantReason(t, g, r, c.reason)
 				return
@@ -74,9 +75,9 @@ func TestFolderBelongsToOneProcess(t *testing.T) {
 }
 
 func TestMirrorsSurviveRestartsAndCrashes(t *testing.T) {
-	s := newServer(t, false)
-	o := newOrigin(t, s.root, "r.git", someFiles)
-	id := runGit(t, o.dir, nil, "rev-parse", "main")
+	s := gittest.NewServer(t, false)
+	o := gittest.NewOrigin(t, s.Root, "r.git", someFiles)
+	id := gittest.Run(t, o.Dir, nil, "rev-parse", "main")
 	dir := t.TempDir()
 	options := Options{Dir: dir, Network: local(t), Clock: systemClock{}}
 	open := func() *Resolver {
@@ -86,7 +87,7 @@ func TestMirrorsSurviveRestartsAndCrashes(t *testing.T) {
 		}
 		return g
 	}
-	r := ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml", "revision", id)
+	r := ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml", "revision", id)
 	g := open()
 	wantData(t, g, r, "kind: Task\n")
 	if err := g.Close(); err != nil {
@@ -99,10 +100,10 @@ func TestMirrorsSurviveRestartsAndCrashes(t *testing.T) {
 	write(t, filepath.Join(dir, "trash-new-1", "HEAD"), "x")
 	write(t, filepath.Join(dir, "mirrors", "half", "HEAD"), "x")
 	write(t, filepath.Join(dir, "mirrors", "foreign", "format"), "sha1")
-	before := s.requests.Load()
+	before := s.Requests.Load()
 	g = open()
 	wantData(t, g, r, "kind: Task\n")
-	if n := s.requests.Load() - before; n != 0 {
+	if n := s.Requests.Load() - before; n != 0 {
 		t.Errorf("%d requests for what is in the mirror", n)
 	}
 	if l := leftovers(t, g); len(l) > 0 {
@@ -146,15 +147,15 @@ func TestMirrorsSurviveRestartsAndCrashes(t *testing.T) {
 }
 
 func TestMirrorThatCannotBeReadIsReplaced(t *testing.T) {
-	s := newServer(t, false)
-	newOrigin(t, s.root, "r.git", someFiles)
+	s := gittest.NewServer(t, false)
+	gittest.NewOrigin(t, s.Root, "r.git", someFiles)
 	dir := t.TempDir()
 	options := Options{Dir: dir, Network: local(t), Clock: systemClock{}}
 	g, err := New(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml")
+	r := ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml")
 	wantData(t, g, r, "kind: Task\n")
 	if err := g.Close(); err != nil {
 		t.Fatal(err)
@@ -209,12 +210,12 @@ func TestKilledProcess(t *testing.T) {
 		_, _ = g.Resolve(deadline(t), ask(nil, "url", os.Getenv("SLUICE_TEST_FETCH_URL"), "pathInRepo", "task.yaml"))
 		return
 	}
-	s := newServer(t, false)
-	newOrigin(t, s.root, "r.git", someFiles)
+	s := gittest.NewServer(t, false)
+	gittest.NewOrigin(t, s.Root, "r.git", someFiles)
 	arrived := make(chan struct{}, 1)
 	var mu sync.Mutex
 	requests := 0
-	s.set(func(w http.ResponseWriter, r *http.Request) bool {
+	s.Set(func(w http.ResponseWriter, r *http.Request) bool {
 		mu.Lock()
 		requests++
 		n := requests
@@ -231,7 +232,7 @@ func TestKilledProcess(t *testing.T) {
 	})
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledProcess$")
-	cmd.Env = append(os.Environ(), "SLUICE_TEST_FETCH_DIR="+dir, "SLUICE_TEST_FETCH_URL="+s.url+"/r.git")
+	cmd.Env = append(os.Environ(), "SLUICE_TEST_FETCH_DIR="+dir, "SLUICE_TEST_FETCH_URL="+s.URL+"/r.git")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -253,22 +254,22 @@ func TestKilledProcess(t *testing.T) {
 	if l := leftovers(t, g); len(l) > 0 {
 		t.Errorf("left over: %v", l)
 	}
-	wantData(t, g, ask(nil, "url", s.url+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
+	wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
 }
 
 func TestMirrorsAreEvictedByUse(t *testing.T) {
-	s := newServer(t, false)
+	s := gittest.NewServer(t, false)
 	var ids []string
 	for i := range 4 {
-		o := newOrigin(t, s.root, fmt.Sprintf("r%d.git", i), map[string]string{"task.yaml": fmt.Sprintf("n: %d\n", i)})
-		ids = append(ids, runGit(t, o.dir, nil, "rev-parse", "main"))
+		o := gittest.NewOrigin(t, s.Root, fmt.Sprintf("r%d.git", i), map[string]string{"task.yaml": fmt.Sprintf("n: %d\n", i)})
+		ids = append(ids, gittest.Run(t, o.Dir, nil, "rev-parse", "main"))
 	}
 	g := newResolver(t, nil)
 	get := func(i int) int64 {
 		t.Helper()
-		before := s.requests.Load()
-		wantData(t, g, ask(nil, "url", fmt.Sprintf("%s/r%d.git", s.url, i), "pathInRepo", "task.yaml", "revision", ids[i]), fmt.Sprintf("n: %d\n", i))
-		return s.requests.Load() - before
+		before := s.Requests.Load()
+		wantData(t, g, ask(nil, "url", fmt.Sprintf("%s/r%d.git", s.URL, i), "pathInRepo", "task.yaml", "revision", ids[i]), fmt.Sprintf("n: %d\n", i))
+		return s.Requests.Load() - before
 	}
 	get(0)
 	var each int64
@@ -293,15 +294,15 @@ func TestMirrorsAreEvictedByUse(t *testing.T) {
 }
 
 func TestManyRepositoriesAtOnceWithFewProcesses(t *testing.T) {
-	s := newServer(t, false)
+	s := gittest.NewServer(t, false)
 	for i := range 6 {
-		newOrigin(t, s.root, fmt.Sprintf("r%d.git", i), map[string]string{"task.yaml": fmt.Sprintf("n: %d\n", i)})
+		gittest.NewOrigin(t, s.Root, fmt.Sprintf("r%d.git", i), map[string]string{"task.yaml": fmt.Sprintf("n: %d\n", i)})
 	}
 	g := newResolver(t, func(o *Options) { o.Limits.Processes, o.Limits.CacheBytes = 2, 1 })
 	var wg sync.WaitGroup
 	for i := range 60 {
 		wg.Go(func() {
-			wantData(t, g, ask(nil, "url", fmt.Sprintf("%s/r%d.git", s.url, i%6), "pathInRepo", "task.yaml"), fmt.Sprintf("n: %d\n", i%6))
+			wantData(t, g, ask(nil, "url", fmt.Sprintf("%s/r%d.git", s.URL, i%6), "pathInRepo", "task.yaml"), fmt.Sprintf("n: %d\n", i%6))
 		})
 	}
 	wg.Wait()
@@ -314,16 +315,16 @@ func TestManyRepositoriesAtOnceWithFewProcesses(t *testing.T) {
 }
 
 func TestSHA256Repository(t *testing.T) {
-	s := newServer(t, false)
-	o := &origin{t, filepath.Join(s.root, "r.git"), "r.git"}
-	runGit(t, s.root, nil, "init", "-q", "--bare", "--object-format=sha256", "-b", "main", o.dir)
-	runGit(t, o.dir, nil, "config", "uploadpack.allowFilter", "true")
-	id := o.commit("main", someFiles)
-	got := wantData(t, newResolver(t, nil), ask(nil, "url", s.url+"/r.git", "pathInRepo", "dir/b.yaml"), "b: 1")
+	s := gittest.NewServer(t, false)
+	o := gittest.At(t, filepath.Join(s.Root, "r.git"))
+	gittest.Run(t, s.Root, nil, "init", "-q", "--bare", "--object-format=sha256", "-b", "main", o.Dir)
+	gittest.Run(t, o.Dir, nil, "config", "uploadpack.allowFilter", "true")
+	id := o.Commit("main", someFiles)
+	got := wantData(t, newResolver(t, nil), ask(nil, "url", s.URL+"/r.git", "pathInRepo", "dir/b.yaml"), "b: 1")
 	if d := cmp.Diff(map[string]string{"sha256": id}, got.Source.Digest); d != "" {
 		t.Error(d)
 	}
-	got = wantData(t, newResolver(t, nil), ask(nil, "url", s.url+"/r.git", "pathInRepo", "dir/b.yaml", "revision", id), "b: 1")
+	got = wantData(t, newResolver(t, nil), ask(nil, "url", s.URL+"/r.git", "pathInRepo", "dir/b.yaml", "revision", id), "b: 1")
 	if !got.Immutable {
 		t.Error("not immutable")
 	}

@@ -83,7 +83,7 @@ func parseSCP(raw string) (repository, error) {
 	}
 	if !ok || strings.Contains(head, "/") || host == "" || (hasUser && user == "") {
 		return repository{}, resolve.Errorf(resolve.ReasonInvalid,
-			"url: %q is a local path or no address; use https://host/path, ssh://user@host/path or user@host:path", raw)
+			"url: %q is a local path or no address; use https://host/path, ssh://host/path or user@host:path", raw)
 	}
 	r := repository{raw: raw, scheme: "ssh", user: user, host: strings.ToLower(host), port: "22", path: p}
 	return r.check()

@@ -259,6 +259,9 @@ func (s source) resolve(ctx context.Context) (*resolve.Resource, *resolve.Error)
 	if text == "" {
 		return nil, resolve.Errorf(resolve.ReasonNotFound, "the hub's answer for %s %s has no content", r.Get(ParamKind), r.Get(ParamName))
 	}
+	if resolve.SeveralDocuments([]byte(text)) {
+		return nil, resolve.Errorf(resolve.ReasonFailed, "the hub's content for %s %s holds several YAML documents; one resource is wanted", r.Get(ParamKind), r.Get(ParamName))
+	}
 	return &resolve.Resource{
 		Data:        []byte(text),
 		Annotations: map[string]string{resolve.AnnotationContentType: resolve.ContentTypeYAML},

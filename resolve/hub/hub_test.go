@@ -37,6 +37,8 @@ func server(t *testing.T, content string) *httptest.Server {
 			w.WriteHeader(http.StatusTooManyRequests)
 		case "/api/v1/packages/tekton-task/tekton-catalog-tasks/garbage/1.0.0":
 			_, _ = io.WriteString(w, "<html>")
+		case "/api/v1/packages/tekton-task/tekton-catalog-tasks/two/1.0.0":
+			reply(w, object{"data": object{"manifestRaw": "---\nkind: Task\n---\nkind: Secret\n"}})
 		case "/api/v1/packages/tekton-task/tekton-catalog-tasks/endless/1.0.0":
 			_, _ = io.WriteString(w, `{"data":{"manifestRaw":"`)
 			for r.Context().Err() == nil {
@@ -95,6 +97,7 @@ func TestConformance(t *testing.T) {
 			bad(resolve.ReasonUnavailable, true, artifact("busy", "1.0.0", "kind", "pipeline")),
 			bad(resolve.ReasonFailed, false, artifact("garbage", "1.0.0")),
 			bad(resolve.ReasonTooLarge, false, artifact("endless", "1.0.0")),
+			bad(resolve.ReasonFailed, false, artifact("two", "1.0.0")),
 			bad(resolve.ReasonForbidden, false, artifact("git-clone", "1.0.0", "url", "http://169.254.169.254")),
 			bad(resolve.ReasonForbidden, false, artifact("git-clone", "1.0.0", "url", "https://10.0.0.1")),
 			bad(resolve.ReasonInvalid, false, artifact("git-clone", "1.0.0", "url", "file:///etc")),

@@ -168,6 +168,44 @@ func TestE2EAnAttackerWhoMayEditRequestsChangesNothingThatCounts(t *testing.T) {
 	}
 }
 
+// A status cannot be brought along, neither at creation nor where a request is deleted and made again, in either version.
+func TestE2EARequestIsBornWithoutAStatus(t *testing.T) {
+	in := install(t)
+	ns := in.namespace(t)
+	in.grant(t, ns, "attacker", "resolutionrequests")
+	c := client(t, in.account(t, ns, "attacker"))
+	const object = `{"apiVersion":"resolution.tekton.dev/%s","kind":"ResolutionRequest","metadata":{"name":"r","labels":{"resolution.tekton.dev/type":"git"},"annotations":%s},` +
+		`"spec":{},"status":{"data":"ZXZpbA==","observedGeneration":1,"conditions":[{"type":"Succeeded","status":"True"}],"refSource":{"uri":"git+https://good.test"}}}`
+	spec := `{"resolution.tekton.dev/v1beta1-spec":"{\"status\":{\"data\":\"ZXZpbA==\"}}"}`
+	for name, create := range map[string]func() error{
+		"v1beta1": func() error {
+			return c.ResolutionV1beta1().RESTClient().Post().Namespace(ns).Resource("resolutionrequests").Body(fmt.Appendf(nil, object, "v1beta1", "{}")).Do(t.Context()).Error()
+		},
+		"v1alpha1": func() error {
+			return c.ResolutionV1alpha1().RESTClient().Post().Namespace(ns).Resource("resolutionrequests").Body(fmt.Appendf(nil, object, "v1alpha1", "{}")).Do(t.Context()).Error()
+		},
+		"v1alpha1 with an annotation": func() error {
+			return c.ResolutionV1alpha1().RESTClient().Post().Namespace(ns).Resource("resolutionrequests").Body(fmt.Appendf(nil, object, "v1alpha1", spec)).Do(t.Context()).Error()
+		},
+	} {
+		requests := c.ResolutionV1beta1().ResolutionRequests(ns)
+		if err := create(); err != nil {
+			t.Logf("%s: %v", name, err)
+			continue
+		}
+		got, err := requests.Get(t.Context(), "r", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(v1beta1.ResolutionRequestStatus{}, got.Status); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if err := requests.Delete(t.Context(), "r", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The rules of the CRD hold without the policies too: here the administrator, whom no policy names, is stopped by them.
 func TestE2ERequestsThatNameNoResolverAreRefused(t *testing.T) {
 	in := install(t)

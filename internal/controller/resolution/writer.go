@@ -16,6 +16,9 @@ import (
 const (
 	firstWait = 50 * time.Millisecond
 	lastWait  = 5 * time.Second
+	// disbelief is for how long a refusal is not believed: an API server that has just started refuses everybody until it
+	// has read its roles.
+	disbelief = 15 * time.Second
 
 	mergePatch = types.MergePatchType
 
@@ -47,6 +50,7 @@ func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statu
 	if now := w.lookup(); now != nil && now.UID == r.UID {
 		r = now
 	}
+	var refused time.Time
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
 		if r.Status.Finished() || r.DeletionTimestamp != nil {
 			return false, nil
@@ -65,11 +69,17 @@ func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statu
 			return false, nil
 		case apierrors.IsConflict(err):
 			cause = "conflict"
+		case apierrors.IsForbidden(err) && refused.IsZero():
+			cause, refused = "forbidden", w.clock.Now()
+		case apierrors.IsForbidden(err) && w.clock.Since(refused) < disbelief:
+			cause = "forbidden"
 		case permanent(err):
 			return false, err
+		default:
+			refused = time.Time{}
 		}
 		w.metrics.retries.WithLabelValues(w.resolver, cause).Inc()
-		if cause == "unavailable" {
+		if cause != "conflict" {
 			select {
 			case <-ctx.Done():
 				return false, context.Cause(ctx)

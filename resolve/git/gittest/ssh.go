@@ -1,0 +1,152 @@
+package gittest
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/pem"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// SSHKey is a key pair.
+type SSHKey struct {
+	Signer ssh.Signer
+	// PEM is the private key as a file has it, Public a line of known_hosts or authorized_keys without what stands
+	// before and after the key.
+	PEM    []byte
+	Public string
+}
+
+// NewSSHKey makes a key.
+func NewSSHKey(t testing.TB) SSHKey {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return SSHKey{signer, pem.EncodeToMemory(block), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))}
+}
+
+// SSHServer serves the repositories below a folder by SSH.
+type SSHServer struct {
+	// Root is the folder, Address host:port.
+	Root, Address string
+	// Host is the key of the server, User the one that it lets in.
+	Host, User SSHKey
+	// Connections counts those that were accepted, Sessions those that were let in.
+	Connections, Sessions atomic.Int64
+
+	takesEnv bool
+}
+
+// NewSSHServer starts a server that ends with the test. Without takesEnv it does not take the variable that asks for
+// version 2 of the protocol.
+func NewSSHServer(t testing.TB, takesEnv bool) *SSHServer {
+	t.Helper()
+	s := &SSHServer{Root: t.TempDir(), Host: NewSSHKey(t), User: NewSSHKey(t), takesEnv: takesEnv}
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it ends with the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	s.Address = l.Addr().String()
+	config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+		if string(key.Marshal()) != string(s.User.Signer.PublicKey().Marshal()) {
+			return nil, os.ErrPermission
+		}
+		return &ssh.Permissions{}, nil
+	}}
+	config.AddHostKey(s.Host.Signer)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.Connections.Add(1)
+			go s.serve(conn, config)
+		}
+	}()
+	return s
+}
+
+func (s *SSHServer) serve(conn net.Conn, config *ssh.ServerConfig) {
+	defer func() { _ = conn.Close() }()
+	_, channels, requests, err := ssh.NewServerConn(conn, config)
+	if err != nil {
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	for c := range channels {
+		channel, requests, err := c.Accept()
+		if err != nil {
+			return
+		}
+		s.Sessions.Add(1)
+		go s.session(channel, requests)
+	}
+}
+
+func (s *SSHServer) session(channel ssh.Channel, requests <-chan *ssh.Request) {
+	var env []string
+	for r := range requests {
+		switch {
+		case r.Type == "env" && s.takesEnv:
+			env = append(env, "GIT_PROTOCOL=version=2")
+			_ = r.Reply(true, nil)
+		case r.Type == "exec":
+			_ = r.Reply(true, nil)
+			go s.upload(channel, string(r.Payload[4:]), env)
+		default:
+			_ = r.Reply(false, nil)
+		}
+	}
+}
+
+// upload runs git-upload-pack as the command line asks.
+func (s *SSHServer) upload(channel ssh.Channel, line string, env []string) {
+	defer func() { _ = channel.Close() }()
+	repository := strings.Trim(strings.TrimPrefix(line, "git-upload-pack "), "'")
+	cmd := exec.Command("git-upload-pack", filepath.Join(s.Root, repository)) //nolint:gosec,noctx // a test's own folder
+	cmd.Env = append(env, "PATH="+os.Getenv("PATH"))
+	cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
+	stdin, err := cmd.StdinPipe()
+	if err == nil {
+		go func() {
+			_, _ = io.Copy(stdin, channel)
+			_ = stdin.Close()
+		}()
+		err = cmd.Run()
+	}
+	code := uint32(0)
+	if err != nil {
+		code = 1
+	}
+	_, _ = channel.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, code))
+}
+
+// Secret is the data of a Secret that opens the server.
+func (s *SSHServer) Secret() map[string][]byte {
+	host, port, err := net.SplitHostPort(s.Address)
+	if err != nil {
+		return nil
+	}
+	return map[string][]byte{"ssh-privatekey": s.User.PEM, "known_hosts": []byte("# hosts\n[" + host + "]:" + port + " " + s.Host.Public + "\n")}
+}
