@@ -445,7 +445,7 @@ func (p *process) serveHTTP(ctx context.Context, ready func()) error {
 
 // serveWebhook serves the conversion webhook.
 func (p *process) serveWebhook(ctx context.Context, ready func()) error {
-	cert := &resolution.Certificate{Kube: p.kube, CRDs: p.crds, Namespace: p.flags.namespace, Clock: p.clock, Log: p.log}
+	cert := resolution.NewCertificate(p.kube, p.crds, p.flags.namespace, p.clock, p.log)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { cert.Run(ctx, ready) })
