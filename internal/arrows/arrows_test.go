@@ -107,11 +107,15 @@ var table = []row{
 		may: []string{"compat", "internal/cluster", "internal/crdcheck", "internal/limit", "report"},
 	},
 	{
+		pkg: "internal/controller/guard", why: "judges changes of CRDs at admission; what is harmful is for compat to say",
+		may: []string{"compat", "internal/config", "internal/limit", "report"},
+	},
+	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "apply", "client", "compat", "config", "internal/cluster",
-			"internal/config", "internal/controller/resolution", "internal/crdcheck", "internal/input", "internal/limit", "internal/nearest",
-			"internal/resolvers", "report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
+			"internal/config", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck", "internal/input", "internal/limit", "internal/nearest",
+			"internal/resolvers", "internal/servingcert", "report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},
 	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},
