@@ -31,8 +31,9 @@ import (
 )
 
 const (
-	// Life is how long a certificate is valid, RenewBefore how long before its end it is replaced.
-	Life        = 365 * 24 * time.Hour
+	// Life is how long a certificate is valid.
+	Life = 365 * 24 * time.Hour
+	// RenewBefore is how long before its end a certificate is replaced.
 	RenewBefore = 60 * 24 * time.Hour
 
 	lookAgain = 10 * time.Minute

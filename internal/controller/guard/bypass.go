@@ -16,7 +16,7 @@ import (
 const (
 	annotation = "sluice.dev/allow-unsafe-upgrade"
 	// The virtual resource that the permission is about.
-	bypassVerb, bypassGroup, bypassResource = "bypass", "sluice.dev", "crdupgrades"
+	bypassVerb, bypassGroup, bypassResource = "bypass", "sluice.dev", "crdupgrades" //nolint:gosec // names of RBAC, no credentials
 
 	// EventBypassed is the reason of the event that records a change which was let through.
 	EventBypassed = "UnsafeUpgradeAllowed"

@@ -75,6 +75,8 @@ func (g *Guard) Review(ctx context.Context, req *admissionv1.AdmissionRequest) (
 		if c, err = g.removal(ctx, req); c == nil && err == nil {
 			return allow()
 		}
+	case admissionv1.Create, admissionv1.Connect:
+		return allow()
 	default:
 		return allow()
 	}
@@ -128,7 +130,8 @@ const ruleChanged = "schema-changed"
 
 func (g *Guard) compare(ctx context.Context, old, next *apiextensionsv1.CustomResourceDefinition) *change {
 	c := &change{crd: next, digest: func() (string, error) { return compat.SpecDigest(next) }}
-	result, err := report.CRD{Name: next.Name}, error(nil)
+	result := report.CRD{Name: next.Name}
+	var err error
 	ctx, cancel := shorter(ctx, g.Clock)
 	defer cancel()
 	select {
