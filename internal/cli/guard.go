@@ -38,6 +38,8 @@ const (
 	// configuration as well, and until the bundle is back changes are refused.
 	certificateLook = 10 * time.Second
 	versionLook     = 10 * time.Minute
+	// guardRequests is how many requests of up to 8 MB are in memory at once.
+	guardRequests = 16
 )
 
 // serveGuard serves the admission webhook of the role crd-guard.
@@ -50,7 +52,7 @@ func (p *process) serveGuard(ctx context.Context, ready func()) error {
 	g := &guard.Guard{
 		Settings: &guard.Settings{Rules: ruleIDs()}, Objects: guard.Objects{Client: objects}, Kube: p.kube,
 		Metrics: guard.NewMetrics(p.registry), Recorder: p.recorder, Clock: p.clock, Log: p.log,
-		Slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
+		Requests: make(chan struct{}, guardRequests), Slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()

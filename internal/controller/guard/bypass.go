@@ -35,9 +35,12 @@ type bypass struct {
 
 // bypass judges the annotation and the permission of who asks.
 func (g *Guard) bypass(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) bypass {
-	digest, err := c.digest()
+	digest, err := c.digest(ctx)
 	if err != nil {
-		return bypass{problem: "the spec has no digest: " + err.Error()}
+		if _, asked := c.crd.Annotations[annotation]; asked {
+			return bypass{problem: fmt.Sprintf("whether the annotation %s is for this change could not be seen: %v", annotation, err)}
+		}
+		return bypass{}
 	}
 	b := bypass{digest: digest}
 	value, ok := c.crd.Annotations[annotation]

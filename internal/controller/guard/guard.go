@@ -2,12 +2,9 @@ package guard
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -34,7 +31,10 @@ type Guard struct {
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
 	Log      *slog.Logger
-	// Slots has room for as many values as changes are judged at once. Those that find no room in time are undecided.
+	// Requests has room for as many values as requests are read at once; the others wait, and are failed when their time is
+	// over.
+	Requests chan struct{}
+	// Slots has room for as many values as changes are compared at once. Those that find no room in time are undecided.
 	Slots chan struct{}
 }
 
@@ -84,88 +84,31 @@ func (g *Guard) Review(ctx context.Context, req *admissionv1.AdmissionRequest) (
 		outcome = outcomeError
 		return refuse(req.Name, err.Error(), nil)
 	}
+	defer c.done()
 	outcome, resp = g.answer(ctx, req, c)
 	return resp
 }
 
 // change is a change of a CRD and what is to be said of it.
 type change struct {
-	// crd carries the annotation: the new CRD, or the one that is deleted.
+	// crd carries the annotation: the new CRD, or the one that is deleted. It has no schemas.
 	crd *apiextensionsv1.CustomResourceDefinition
 	// removed is set where it is deleted.
 	removed bool
 	crds    []report.CRD
 	// digest is what the annotation has to name.
-	digest func() (string, error)
+	digest func(context.Context) (string, error)
 	// objects are what is stored; nil where nobody has asked yet.
 	objects *stored
-}
-
-// update judges an update; nil stands for one that needs no judging.
-func (g *Guard) update(ctx context.Context, req *admissionv1.AdmissionRequest) (*change, error) {
-	oldSpec, err := specOf(req.OldObject.Raw)
-	if err != nil {
-		return nil, err
-	}
-	newSpec, err := specOf(req.Object.Raw)
-	if err != nil {
-		return nil, err
-	}
-	if leftAlone(oldSpec, newSpec) {
-		return nil, nil
-	}
-	var old, next apiextensionsv1.CustomResourceDefinition
-	if err := errors.Join(json.Unmarshal(req.OldObject.Raw, &old), json.Unmarshal(req.Object.Raw, &next)); err != nil {
-		return nil, fmt.Errorf("the object cannot be read: %w", err)
-	}
-	return g.compare(ctx, &old, &next), nil
-}
-
-// undecided is a finding of the guard's own.
-func undecided(rule, crd, message, reason string) report.Finding {
-	return report.Finding{Rule: rule, Outcome: report.Undecided, Severity: report.Fail, CRD: crd, Message: message, Reason: reason}
-}
-
-const ruleChanged = "schema-changed"
-
-func (g *Guard) compare(ctx context.Context, old, next *apiextensionsv1.CustomResourceDefinition) *change {
-	c := &change{crd: next, digest: func() (string, error) { return compat.SpecDigest(next) }}
-	result := report.CRD{Name: next.Name}
-	var err error
-	ctx, cancel := shorter(ctx, g.Clock)
-	defer cancel()
-	select {
-	case g.Slots <- struct{}{}:
-		defer func() { <-g.Slots }()
-		// The live object comes with the request, and with it the versions that objects are stored in.
-		result, err = compat.Check(ctx, old, next, compat.Options{KubeVersion: g.Settings.kubeVersion()})
-	case <-ctx.Done():
-		err = errors.New("the guard is busy with other changes; try again")
-	}
-	switch {
-	case err != nil:
-		result.Findings = append(result.Findings, undecided(ruleChanged, next.Name, "the change could not be compared", err.Error()))
-	case result.Unchanged && len(result.Findings) == 0 && sameSpecs(old, next):
-		// The API server sees a difference and this program none: a field that it does not know.
-		result.Findings = append(result.Findings, undecided(ruleChanged, next.Name,
-			"the spec has a field that this version of sluice does not know, and it changed", "a newer version of sluice may know it"))
-	}
-	c.crds = []report.CRD{result}
-	return c
-}
-
-// sameSpecs tells whether nothing that this program knows of differs.
-func sameSpecs(old, next *apiextensionsv1.CustomResourceDefinition) bool {
-	a, errA := json.Marshal(&old.Spec)
-	b, errB := json.Marshal(&next.Spec)
-	return errA == nil && errB == nil && string(a) == string(b)
+	// done gives back what judging took.
+	done func()
 }
 
 // removal judges a deletion; nil stands for one that deletes nothing but the CRD, or has begun before.
 func (g *Guard) removal(ctx context.Context, req *admissionv1.AdmissionRequest) (*change, error) {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := json.Unmarshal(req.OldObject.Raw, crd); err != nil {
-		return nil, fmt.Errorf("the object cannot be read: %w", err)
+	crd, err := headOf(req.OldObject.Raw)
+	if err != nil {
+		return nil, err
 	}
 	if crd.DeletionTimestamp != nil {
 		return nil, nil
@@ -190,15 +133,7 @@ func (g *Guard) removal(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	}
 	return &change{
 		crd: crd, removed: true, crds: []report.CRD{{Name: crd.Name, Findings: []report.Finding{finding}}}, objects: &s,
-		digest: func() (string, error) { return compat.RemovalDigest(crd), nil },
+		digest: func(context.Context) (string, error) { return compat.RemovalDigest(crd), nil },
+		done:   func() {},
 	}, nil
-}
-
-// shorter leaves some of the time for what comes after.
-func shorter(ctx context.Context, c clock.PassiveClock) (context.Context, context.CancelFunc) {
-	end, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, max(end.Sub(c.Now())*7/10, time.Millisecond))
 }

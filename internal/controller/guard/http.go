@@ -17,8 +17,8 @@ const (
 	// Path is where the API server posts its requests.
 	Path = "/validate-crds"
 
-	// maxReview is more than two CRDs of the size that the API server takes (3 MB) can have in JSON.
-	maxReview = 16 << 20
+	// maxReview is more than two CRDs of the size that the API server takes (3 MB) have in JSON.
+	maxReview = 8 << 20
 	// maxTime is the longest that an API server waits for a webhook, and defaultTime what it waits unless told otherwise.
 	maxTime, defaultTime = 30 * time.Second, 10 * time.Second
 )
@@ -27,6 +27,17 @@ const (
 func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), allowed(r.URL.Query().Get("timeout")))
 	defer cancel()
+	if end, ok := ctx.Deadline(); ok {
+		// Where it is not supported the server's own bounds hold.
+		_ = http.NewResponseController(w).SetReadDeadline(end)
+	}
+	select {
+	case g.Requests <- struct{}{}:
+		defer func() { <-g.Requests }()
+	case <-ctx.Done():
+		http.Error(w, "the guard is busy with other changes; try again", http.StatusServiceUnavailable)
+		return
+	}
 	body, err := limit.ReadSized(r.Body, r.ContentLength, maxReview)
 	if err != nil {
 		status := http.StatusBadRequest
