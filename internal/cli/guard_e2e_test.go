@@ -113,6 +113,8 @@ func (g *guarded) byURL(t *testing.T, u *unstructured.Unstructured) {
 	for i := range hooks {
 		hook := hooks[i].(map[string]any) //nolint:errcheck,forcetypeassert // a test
 		hook["clientConfig"] = map[string]any{"url": "https://" + g.address + guard.Path}
+		// A busy machine is no failure.
+		hook["timeoutSeconds"] = int64(30)
 	}
 	if err := unstructured.SetNestedSlice(u.Object, hooks, "webhooks"); err != nil {
 		t.Fatal(err)
@@ -295,6 +297,9 @@ func TestE2EGuard(t *testing.T) {
 		test func(*guarded, *testing.T)
 	}{
 		{"refuses an unsafe update, whoever sends it", (*guarded).refusesUnsafeUpdates},
+		{"stops every client in the same way", (*guarded).stopsEveryClient},
+		{"judges big CRDs", (*guarded).judgesBigCRDs},
+		{"survives nonsense", (*guarded).survivesNonsense},
 		{"passes what leaves the spec alone", (*guarded).passesWhatLeavesTheSpecAlone},
 		{"lets one change through, by annotation and permission", (*guarded).isBypassed},
 		{"follows the fail mode where nothing is decided", (*guarded).followsTheConfiguration},

@@ -276,6 +276,7 @@ func (g *guarded) locksNobodyOut(t *testing.T) {
 	}
 	for name, patch := range map[string]string{
 		databasesCRD:            `{"metadata":{"labels":{"team":"b"}}}`,
+		bigCRDName:              `{"metadata":{"labels":{"team":"d"}}}`,
 		"convs.guarded.example": `{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":null}}}}}`,
 	} {
 		if _, err := crds.Patch(t.Context(), name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}); err != nil {

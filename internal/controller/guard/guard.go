@@ -113,7 +113,7 @@ func (g *Guard) removal(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if crd.DeletionTimestamp != nil {
 		return nil, nil
 	}
-	short, cancel := shorter(ctx, g.Clock)
+	short, cancel := shorter(ctx, g.Clock, waitShare)
 	defer cancel()
 	s, err := g.Objects.count(short, crd)
 	finding := report.Finding{

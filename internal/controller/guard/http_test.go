@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
@@ -128,6 +130,26 @@ func TestAChangeThatFindsNoRoomIsUndecided(t *testing.T) {
 			t.Error("it gives back what it did not have")
 		}
 	}
+}
+
+func TestAComparisonThatTakesTooLongIsUndecidedInTime(t *testing.T) {
+	w := newWorld(t)
+	w.stores(0)
+	big := func(longest int64) *apiextensionsv1.CustomResourceDefinition {
+		crd := live(t, "v1.yaml")
+		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		for i := range 300 {
+			spec.Properties[fmt.Sprintf("part%d", i)] = apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: &longest}
+		}
+		return crd
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	answer := w.Review(ctx, updateOf(t, big(200), big(100)))
+	if _, text := said(answer); answer.Allowed || !strings.Contains(text, "undecided, ") {
+		t.Error(text)
+	}
+	w.waitForSlots(t)
 }
 
 func TestAComparisonWithoutEndIsLeftAloneAndAPanicIsAnError(t *testing.T) {

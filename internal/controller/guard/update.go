@@ -67,8 +67,10 @@ func (c *change) undecided(why error) {
 // compare decodes and compares when there is room. The room is given back when the comparison has ended and the change is
 // done with, whichever is later: a comparison that does not hear of the end of its time keeps it.
 func (g *Guard) compare(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) (report.CRD, error) {
-	ctx, cancel := shorter(ctx, g.Clock)
+	compareCtx, cancel := shorter(ctx, g.Clock, compareShare)
 	defer cancel()
+	ctx, cancelWait := shorter(ctx, g.Clock, waitShare)
+	defer cancelWait()
 	select {
 	case g.Slots <- struct{}{}:
 	case <-ctx.Done():
@@ -93,7 +95,7 @@ func (g *Guard) compare(ctx context.Context, req *admissionv1.AdmissionRequest, 
 	return within(ctx, g, func() (report.CRD, error) {
 		defer close(compared)
 		// The live object comes with the request, and with it the versions that objects are stored in.
-		result, err := compat.Check(ctx, &old, &next, compat.Options{KubeVersion: g.Settings.kubeVersion()})
+		result, err := compat.Check(compareCtx, &old, &next, compat.Options{KubeVersion: g.Settings.kubeVersion()})
 		if err == nil && result.Unchanged && len(result.Findings) == 0 && sameSpecs(&old, &next) {
 			// The API server sees a difference and this program none: a field that it does not know.
 			result.Findings = append(result.Findings, undecided(ruleChanged, next.Name,
@@ -142,11 +144,20 @@ func sameSpecs(old, next *apiextensionsv1.CustomResourceDefinition) bool {
 	return errA == nil && errB == nil && string(a) == string(b)
 }
 
+// Parts of the time, in percent.
+const (
+	// waitShare is what judging may take; the rest is for what comes after.
+	waitShare = 75
+	// compareShare is what a comparison is told that it may take. It then says what it has found out, which takes some time
+	// too, and is worth more than that there was not enough of it.
+	compareShare = 35
+)
+
 // shorter leaves some of the time for what comes after.
-func shorter(ctx context.Context, c clock.PassiveClock) (context.Context, context.CancelFunc) {
+func shorter(ctx context.Context, c clock.PassiveClock, percent time.Duration) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, max(end.Sub(c.Now())*7/10, time.Millisecond))
+	return context.WithTimeout(ctx, max(end.Sub(c.Now())*percent/100, time.Millisecond))
 }
