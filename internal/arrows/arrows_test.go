@@ -132,7 +132,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/bench", why: "measures the parts one by one and the command as a whole",
-		may: []string{"compat", "internal/cli", "internal/clustertest", "internal/clustertest/binary", "internal/input", "internal/kube", "internal/limit", "internal/schemagen", "report", "resolve/bundle/bundletest", "schema/contain", "schema/upstream"},
+		may: []string{"compat", "internal/cli", "internal/clustertest", "internal/clustertest/binary", "internal/controller/guard", "internal/input", "internal/kube", "internal/limit", "internal/schemagen", "report", "resolve/bundle/bundletest", "schema/contain", "schema/upstream"},
 	},
 }
 
