@@ -18,6 +18,7 @@ const (
 	ownWebhookRules   = "  # Its certificate, told to the API server.\n  - apiGroups: [admissionregistration.k8s.io]\n    resources: [validatingwebhookconfigurations]\n    resourceNames: [sluice-crd-guard]\n    verbs: [get, patch]\n"
 	guardMount        = "          volumeMounts:\n            - {name: certificate, mountPath: /var/run/sluice-crd-guard, readOnly: true}\n      volumes:\n        - {name: certificate, secret: {secretName: sluice-crd-guard-tls}}\n"
 	guardCertDir      = "            - --guard-cert-dir=/var/run/sluice-crd-guard\n"
+	ownGroups         = "['sluice.dev', 'resolution.tekton.dev']"
 	guardInjectedFrom = "  annotations: {cert-manager.io/inject-ca-from: sluice-system/sluice-crd-guard}\n"
 )
 
@@ -49,6 +50,11 @@ func guard(o Options) (string, error) {
 			}
 			text = strings.Replace(text, change.at, change.to, 1)
 		}
+		// The guard would wait for a certificate that waits for a change of them.
+		if strings.Count(text, ownGroups) != 2 {
+			return "", errors.New("the manifests of the guard have no place for cert-manager's CRDs")
+		}
+		text = strings.ReplaceAll(text, ownGroups, "['sluice.dev', 'resolution.tekton.dev', 'cert-manager.io', 'acme.cert-manager.io']")
 	}
 	if len(o.GuardReads) == 0 {
 		return text, nil
