@@ -147,10 +147,10 @@ func sameSpecs(old, next *apiextensionsv1.CustomResourceDefinition) bool {
 // Parts of the time, in percent.
 const (
 	// waitShare is what judging may take; the rest is for what comes after.
-	waitShare = 75
+	waitShare = 85
 	// compareShare is what a comparison is told that it may take. It then says what it has found out, which takes some time
 	// too, and is worth more than that there was not enough of it.
-	compareShare = 35
+	compareShare = 60
 )
 
 // shorter leaves some of the time for what comes after.
