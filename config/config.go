@@ -8,10 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 )
 
-//go:embed resolution/*.yaml compat-tekton/*.yaml
+//go:embed resolution/*.yaml compat-tekton/*.yaml guard/*.yaml
 var files embed.FS
 
 // TektonWriter is the user that writes the status of requests where Tekton Pipelines runs.
@@ -38,13 +39,26 @@ type Options struct {
 	Writers []string
 	// Image is the container image; empty stands for sluice.
 	Image string
-	// Roles lists the roles of sluice serve to install; nil stands for all.
+	// Roles lists the roles of sluice serve to install; nil stands for all but the guard of CRDs ([GuardRole]), which acts on
+	// everybody's requests and is installed only where it is named, or "all" is.
 	Roles []string
+	// GuardCertManager leaves the certificate of the guard to cert-manager.
+	GuardCertManager bool
+	// GuardReads are API groups whose objects the guard may list, to see whether there are any when a CRD is deleted.
+	GuardReads []string
 }
 
 // Manifests returns a YAML stream of what the options ask for, in the order in which it can be applied.
 func Manifests(o Options) ([]byte, error) {
 	var out bytes.Buffer
+	if slices.Equal(o.Roles, []string{GuardRole}) {
+		namespace, err := files.ReadFile("resolution/00-namespace.yaml")
+		if err != nil {
+			return nil, err
+		}
+		out.Write(namespace)
+		return finish(&out, o)
+	}
 	paths, err := fs.Glob(files, "resolution/*.yaml")
 	if err != nil {
 		return nil, err
@@ -83,18 +97,31 @@ func Manifests(o Options) ([]byte, error) {
 				text = strings.ReplaceAll(text, "namespace: sluice-system\n", "namespace: tekton-pipelines-resolvers\n")
 			}
 		}
-		if o.Image != "" {
-			if strings.ContainsAny(o.Image, " \t\r\n\"'#{}") {
-				return nil, fmt.Errorf("%q is no name of an image", o.Image)
-			}
-			text = strings.ReplaceAll(text, placeOfImage, "image: "+o.Image+"\n")
-		}
 		if out.Len() > 0 {
 			out.WriteString("---\n")
 		}
 		out.WriteString(text)
 	}
-	return out.Bytes(), nil
+	return finish(&out, o)
+}
+
+// finish adds the guard, if it is asked for, and fills in what holds for all files.
+func finish(out *bytes.Buffer, o Options) ([]byte, error) {
+	if contains(o.Roles, GuardRole) {
+		text, err := guard(o)
+		if err != nil {
+			return nil, err
+		}
+		out.WriteString("---\n" + text)
+	}
+	text := out.String()
+	if o.Image != "" {
+		if strings.ContainsAny(o.Image, " \t\r\n\"'#{}") {
+			return nil, fmt.Errorf("%q is no name of an image", o.Image)
+		}
+		text = strings.ReplaceAll(text, placeOfImage, "image: "+o.Image+"\n")
+	}
+	return []byte(text), nil
 }
 
 // roleOf returns the role that a file installs, if it installs one.

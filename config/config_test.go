@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -163,5 +164,104 @@ func TestAddressesAreOpenedWhereTheResolversRead(t *testing.T) {
 	}
 	if n := len(names(objects(t, config.Options{}), "ConfigMap")); n != 0 {
 		t.Errorf("%d ConfigMaps without the option", n)
+	}
+}
+
+func TestTheGuardIsInstalledOnlyWhereItIsNamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		roles []string
+		there bool
+	}{"all but it": {nil, false}, "another": {[]string{"resolver-git"}, false}, "it": {[]string{config.GuardRole}, true}, "all": {[]string{"all"}, true}} {
+		if got := slices.Contains(names(objects(t, config.Options{Roles: test.roles}), "ValidatingWebhookConfiguration"), "sluice-crd-guard"); got != test.there {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	alone := objects(t, config.Options{Roles: []string{config.GuardRole}})
+	if diff := cmp.Diff([]string{"sluice-crd-guard"}, names(alone, "Deployment")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"sluice-system"}, names(alone, "Namespace")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheGuardWaitsOnlyForWhatIsNotItsOwn(t *testing.T) {
+	for certManager, groups := range map[bool]int{false: 2, true: 4} {
+		for _, u := range objects(t, config.Options{Roles: []string{config.GuardRole}, GuardCertManager: certManager}) {
+			if u.GetKind() != "ValidatingWebhookConfiguration" {
+				continue
+			}
+			var c admissionregistrationv1.ValidatingWebhookConfiguration
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &c); err != nil {
+				t.Fatal(err)
+			}
+			if len(c.Webhooks) != 2 || *c.Webhooks[0].FailurePolicy != admissionregistrationv1.Fail || *c.Webhooks[0].TimeoutSeconds != 10 ||
+				*c.Webhooks[1].FailurePolicy != admissionregistrationv1.Ignore {
+				t.Fatalf("%+v", c.Webhooks)
+			}
+			for i, hook := range c.Webhooks {
+				if hook.NamespaceSelector != nil || hook.ObjectSelector != nil {
+					t.Errorf("%s has a selector", hook.Name)
+				}
+				own := hook.MatchConditions[0].Expression
+				if n := strings.Count(own, "'") / 2; n != groups || strings.HasPrefix(own, "!") != (i == 0) {
+					t.Errorf("%s, with cert-manager %v: %s", hook.Name, certManager, own)
+				}
+			}
+			if from := c.Annotations["cert-manager.io/inject-ca-from"]; (from == "sluice-system/sluice-crd-guard") != certManager {
+				t.Errorf("injected from %q", from)
+			}
+		}
+	}
+}
+
+func TestCertManagerKeepsTheCertificateWhereItIsAskedTo(t *testing.T) {
+	own, err := config.Manifests(config.Options{Roles: []string{config.GuardRole}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := config.Manifests(config.Options{Roles: []string{config.GuardRole}, GuardCertManager: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, withCertManager := range map[string]bool{
+		"kind: Certificate\n": true, "--guard-cert-dir=/var/run/sluice-crd-guard": true, "secretName: sluice-crd-guard-tls": true,
+		"resourceNames: [sluice-crd-guard-tls]": false, "resources: [validatingwebhookconfigurations]": false,
+	} {
+		if bytes.Contains(own, []byte(text)) == withCertManager || bytes.Contains(theirs, []byte(text)) != withCertManager {
+			t.Errorf("%q is there with cert-manager: %v, without: %v", text, bytes.Contains(theirs, []byte(text)), bytes.Contains(own, []byte(text)))
+		}
+	}
+}
+
+func TestTheGuardListsObjectsOfNamedGroupsOnly(t *testing.T) {
+	role := func(o config.Options) (groups []string) {
+		for _, u := range objects(t, o) {
+			if u.GetKind() != "ClusterRole" || u.GetName() != "sluice-crd-guard-objects" {
+				continue
+			}
+			var r rbacv1.ClusterRole
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &r); err != nil {
+				t.Fatal(err)
+			}
+			for _, rule := range r.Rules {
+				if diff := cmp.Diff([]string{"list"}, rule.Verbs); diff != "" {
+					t.Error(diff)
+				}
+				groups = append(groups, rule.APIGroups...)
+			}
+		}
+		return groups
+	}
+	if got := role(config.Options{Roles: []string{config.GuardRole}}); got != nil {
+		t.Errorf("unasked: %v", got)
+	}
+	if diff := cmp.Diff([]string{"example.com", "b.example.com"}, role(config.Options{Roles: []string{config.GuardRole}, GuardReads: []string{"example.com", "b.example.com"}})); diff != "" {
+		t.Error(diff)
+	}
+	for _, bad := range []string{"", "*", "apps", "a.b], verbs: ['*'", "A.example.com"} {
+		if _, err := config.Manifests(config.Options{Roles: []string{config.GuardRole}, GuardReads: []string{bad}}); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
 	}
 }

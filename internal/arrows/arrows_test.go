@@ -80,6 +80,7 @@ var table = []row{
 	{pkg: "api/resolution/v1alpha1", why: "the older API; it is converted, never stored", may: []string{"api/resolution", "api/resolution/v1beta1"}},
 	{pkg: "client", tree: true, why: "generated clients", may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1"}},
 	{pkg: "config", why: "manifests, as files"},
+	{pkg: "internal/servingcert", why: "the certificate of a webhook, whichever it is"},
 	{
 		pkg: "requester", why: "asks for a resource through the API; how it is found is not its business",
 		may: []string{"api/resolution", "api/resolution/v1beta1", "client", "internal/limit"},
@@ -91,7 +92,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/controller/resolution", why: "brings requests of the API to resolvers, and answers back; it knows no resolver by name",
-		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "resolve"},
+		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/servingcert", "resolve"},
 	},
 
 	{
@@ -107,11 +108,15 @@ var table = []row{
 		may: []string{"compat", "internal/cluster", "internal/crdcheck", "internal/limit", "report"},
 	},
 	{
+		pkg: "internal/controller/guard", why: "judges changes of CRDs at admission; what is harmful is for compat to say",
+		may: []string{"compat", "internal/config", "internal/limit", "report"},
+	},
+	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "apply", "client", "compat", "config", "internal/cluster",
-			"internal/config", "internal/controller/resolution", "internal/crdcheck", "internal/input", "internal/limit", "internal/nearest",
-			"internal/resolvers", "report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
+			"internal/config", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck", "internal/input", "internal/limit", "internal/nearest",
+			"internal/resolvers", "internal/servingcert", "report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},
 	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},
@@ -132,7 +137,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/bench", why: "measures the parts one by one and the command as a whole",
-		may: []string{"compat", "internal/cli", "internal/clustertest", "internal/clustertest/binary", "internal/input", "internal/kube", "internal/limit", "internal/schemagen", "report", "resolve/bundle/bundletest", "schema/contain", "schema/upstream"},
+		may: []string{"compat", "internal/cli", "internal/clustertest", "internal/clustertest/binary", "internal/controller/guard", "internal/input", "internal/kube", "internal/limit", "internal/schemagen", "report", "resolve/bundle/bundletest", "schema/contain", "schema/upstream"},
 	},
 }
 

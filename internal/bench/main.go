@@ -73,6 +73,7 @@ func parts() []part {
 		{"resolvers", "Throughput: bundles, cluster and http, through the cluster", resolveOthers},
 		{"large", "One file of a large repository, cold, through the cluster", resolveLarge},
 		{"isolation", "Two hundred hanging servers of another tenant", isolation},
+		{"guard", "Changes of a CRD of one megabyte, judged at admission", guardLatency},
 		{"corpus", "Truth: real upgrades", corpusTruth},
 		{"generated", "Truth: generated schemas", generatedTruth},
 		{"speed", "Speed of the comparison, in one process", speed},

@@ -29,6 +29,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"sluice.dev/internal/clustertest"
+	"sluice.dev/internal/controller/guard"
 	"sluice.dev/internal/kube"
 	"sluice.dev/internal/limit"
 )
@@ -50,6 +51,8 @@ type system struct {
 	bin, dir string
 	// webhook is where the conversion webhook listens.
 	webhook string
+	// guard is where the admission webhook for CRDs listens.
+	guard   string
 	cluster *clustertest.Cluster
 	kube    kubernetes.Interface
 	objects *kube.Client
@@ -69,8 +72,8 @@ type role struct {
 
 func (r *role) pid() int { return r.cmd.Process.Pid }
 
-// install starts a cluster and puts the manifests and the configuration of the resolvers, by ConfigMap, into it.
-func install(ctx context.Context, sluice string, configs map[string]map[string]string) (s *system, err error) {
+// installRoles starts a cluster and puts the manifests of some roles into it; of all that stand for themselves if none are named.
+func installRoles(ctx context.Context, sluice string, options []string) (s *system, err error) {
 	s = &system{}
 	defer func() {
 		if err != nil {
@@ -97,9 +100,22 @@ func install(ctx context.Context, sluice string, configs map[string]map[string]s
 	if s.webhook, err = freeAddress(ctx); err != nil {
 		return s, err
 	}
-	if err = s.applyManifests(ctx); err != nil {
+	if s.guard, err = freeAddress(ctx); err != nil {
 		return s, err
 	}
+	return s, s.applyManifests(ctx, options)
+}
+
+// install starts a cluster and puts the manifests and the configuration of the resolvers, by ConfigMap, into it.
+func install(ctx context.Context, sluice string, configs map[string]map[string]string) (s *system, err error) {
+	if s, err = installRoles(ctx, sluice, nil); err != nil {
+		return s, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
 	for name, data := range configs {
 		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: systemNamespace}, Data: data}
 		if _, err = s.kube.CoreV1().ConfigMaps(systemNamespace).Create(ctx, m, metav1.CreateOptions{}); err != nil {
@@ -115,8 +131,8 @@ func install(ctx context.Context, sluice string, configs map[string]map[string]s
 }
 
 // applyManifests applies what sluice manifests prints. Nothing here runs Deployments.
-func (s *system) applyManifests(ctx context.Context) error {
-	out, err := exec.CommandContext(ctx, s.bin, "manifests").Output()
+func (s *system) applyManifests(ctx context.Context, options []string) error {
+	out, err := exec.CommandContext(ctx, s.bin, append([]string{"manifests"}, options...)...).Output()
 	if err != nil {
 		return fmt.Errorf("%s manifests: %w (make build)", s.bin, err)
 	}
@@ -140,7 +156,7 @@ func (s *system) applyManifests(ctx context.Context) error {
 	}
 }
 
-// reroute makes the API server find the conversion webhook, as a cluster's network would: nothing routes to a Service here.
+// reroute makes the API server find the webhooks, as a cluster's network would: nothing routes to a Service here.
 func (s *system) reroute(u *unstructured.Unstructured) error {
 	host, port, err := net.SplitHostPort(s.webhook)
 	if err != nil {
@@ -153,6 +169,19 @@ func (s *system) reroute(u *unstructured.Unstructured) error {
 	switch u.GetKind() {
 	case "Service":
 		return unstructured.SetNestedMap(u.Object, map[string]any{"type": "ExternalName", "externalName": host}, "spec")
+	case "ValidatingWebhookConfiguration":
+		hooks, _, err := unstructured.NestedSlice(u.Object, "webhooks")
+		if err != nil {
+			return err
+		}
+		for _, h := range hooks {
+			if hook, ok := h.(map[string]any); ok {
+				hook["clientConfig"] = map[string]any{"url": "https://" + s.guard + guard.Path}
+				// What takes long on a busy machine is to be measured, not cut off.
+				hook["timeoutSeconds"] = int64(30)
+			}
+		}
+		return unstructured.SetNestedSlice(u.Object, hooks, "webhooks")
 	case "CustomResourceDefinition":
 		return unstructured.SetNestedField(u.Object, n, "spec", "conversion", "webhook", "clientConfig", "service", "port")
 	}
@@ -194,6 +223,9 @@ func (s *system) launch(ctx context.Context, name string) (*role, error) {
 	r := &role{name: name, listen: address, cache: cache, log: &bytes.Buffer{}, ended: make(chan struct{})}
 	r.cmd = exec.Command(s.bin, "serve", "--roles="+name, "--kubeconfig="+config, "--listen="+address, //nolint:noctx // the binary that is measured; it is ended by stop
 		"--webhook-listen="+s.webhook, "--cache-dir="+cache)
+	if name == guard.Role {
+		r.cmd.Args = append(r.cmd.Args, "--guard-listen="+s.guard, "--guard-host=127.0.0.1")
+	}
 	r.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + s.dir, "POD_NAME=" + filepath.Base(cache)}
 	r.cmd.Env = append(r.cmd.Env, extraEnv()...)
 	r.cmd.Stderr = r.log

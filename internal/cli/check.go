@@ -32,6 +32,7 @@ type checkFlags struct {
 	kubeVersion string
 	objects     bool
 	noObjects   bool // --objects=false
+	digest      bool
 	kubeconfig  string
 	context     string
 }
@@ -69,6 +70,9 @@ Exit codes: 0 nothing to object, 1 findings at a failing level, 2 could not do i
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.digest {
+				return printDigests(cmd.Context(), e, args)
+			}
 			f.noObjects = cmd.Flags().Changed("objects") && !f.objects
 			return (&checker{env: e, flags: f}).run(cmd.Context(), args)
 		},
@@ -83,6 +87,7 @@ Exit codes: 0 nothing to object, 1 findings at a failing level, 2 could not do i
 	fs.StringVar(&f.failMode, "fail-mode", "", "closed: what is undecided fails; open: it is told only (default from the configuration, else closed)")
 	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules hold, such as 1.29 (default: the cluster's, else "+kubeversion.DefaultKubeBinaryVersion+")")
 	fs.BoolVar(&f.objects, "objects", false, "read the stored objects of the cluster too (on where OLD is the cluster; --objects=false turns it off)")
+	fs.BoolVar(&f.digest, "print-hash", false, "compare nothing: print the SHA-256 of the spec of each CRD in NEW, as the annotation that bypasses the guard names it")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
 	fs.StringVar(&f.context, "context", "", "context of the kubeconfig")
 	complete(cmd, "output", formatNames()...)

@@ -35,6 +35,7 @@ import (
 
 	"sluice.dev/client/versioned"
 	resolutionscheme "sluice.dev/client/versioned/scheme"
+	"sluice.dev/internal/controller/guard"
 	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
@@ -58,6 +59,7 @@ type serveFlags struct {
 	verbose                    bool
 	traceEndpoint              string
 	traceRatio                 float64
+	guard                      guardFlags
 
 	storeFlags
 }
@@ -101,6 +103,7 @@ work on are taken up by another process, or by the next.`,
 	flags.StringVar(&f.traceEndpoint, "trace-endpoint", "", "host:port of a collector that takes OpenTelemetry traces over gRPC; default: no traces")
 	flags.Float64Var(&f.traceRatio, "trace-ratio", 1, "part of the requests that are traced, from 0 to 1")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log each request")
+	f.guard.add(flags)
 	return cmd
 }
 
@@ -114,7 +117,7 @@ func (f *serveFlags) contentLimit() int {
 
 // roleNames lists the roles of this build.
 func roleNames(table []resolvers.Entry) []string {
-	out := []string{resolution.LifecycleRole}
+	out := []string{resolution.LifecycleRole, guard.Role}
 	for _, r := range table {
 		out = append(out, resolution.Role(r.Name))
 	}
@@ -244,6 +247,9 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 			return l.Run(ctx, ready)
 		})
 		run("webhook", p.serveWebhook)
+	}
+	if slices.Contains(roles, guard.Role) {
+		run(guard.Role, p.serveGuard)
 	}
 	if err := p.startResolvers(ctx, e, table, run, &parts, configured); err != nil {
 		cancel(nil)
@@ -445,7 +451,7 @@ func (p *process) serveHTTP(ctx context.Context, ready func()) error {
 
 // serveWebhook serves the conversion webhook.
 func (p *process) serveWebhook(ctx context.Context, ready func()) error {
-	cert := &resolution.Certificate{Kube: p.kube, CRDs: p.crds, Namespace: p.flags.namespace, Clock: p.clock, Log: p.log}
+	cert := resolution.NewCertificate(p.kube, p.crds, p.flags.namespace, p.clock, p.log)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { cert.Run(ctx, ready) })

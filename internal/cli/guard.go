@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/metadata"
+
+	"sluice.dev/internal/controller/guard"
+	"sluice.dev/internal/servingcert"
+)
+
+// guardFlags are those of the role crd-guard.
+type guardFlags struct {
+	listen  string
+	configs []string
+	certDir string
+	hosts   []string
+}
+
+func (f *guardFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.listen, "guard-listen", ":9443", "address of the admission webhook, in the role crd-guard")
+	flags.StringArrayVar(&f.configs, "guard-config", nil, "configuration file of the guard, as check -c reads it (may be repeated); default: the ConfigMap "+guard.ConfigMap)
+	flags.StringVar(&f.certDir, "guard-cert-dir", "", "folder with tls.crt and tls.key that others keep, cert-manager for example; default: the guard makes and renews its certificate")
+	flags.StringSliceVar(&f.hosts, "guard-host", nil, "one more DNS name or IP address that the guard's own certificate is for, where the API server does not call a Service")
+}
+
+const (
+	// certificateLook is how often the guard looks whether the API server still knows its certificate: others write the
+	// configuration as well, and until the bundle is back changes are refused.
+	certificateLook = 10 * time.Second
+	versionLook     = 10 * time.Minute
+	// guardRequests is how many requests of up to 8 MB are in memory at once.
+	guardRequests = 16
+)
+
+// serveGuard serves the admission webhook of the role crd-guard.
+func (p *process) serveGuard(ctx context.Context, ready func()) error {
+	f := p.flags.guard
+	objects, err := metadata.NewForConfig(p.config)
+	if err != nil {
+		return err
+	}
+	g := &guard.Guard{
+		Settings: &guard.Settings{Rules: ruleIDs()}, Objects: guard.Objects{Client: objects}, Kube: p.kube,
+		Metrics: guard.NewMetrics(p.registry), Recorder: p.recorder, Clock: p.clock, Log: p.log,
+		Requests: make(chan struct{}, guardRequests), Slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if len(f.configs) > 0 {
+		if err := g.Settings.Load(f.configs); err != nil {
+			return err
+		}
+	} else {
+		// Until it is read nothing is judged by it.
+		await(ctx, p.watchConfig(ctx, &wg, guard.ConfigMap, g.Settings.Configure))
+	}
+	wg.Go(func() { p.followServerVersion(ctx, g.Settings) })
+
+	secure := &tls.Config{MinVersion: tls.VersionTLS12}
+	// certain is closed when there is a certificate and the API server knows it.
+	certain := make(chan struct{})
+	if f.certDir != "" {
+		files := &servingcert.Files{Dir: f.certDir, Log: p.log}
+		if _, err := files.Get(nil); err != nil {
+			return fmt.Errorf("--guard-cert-dir: %w", err)
+		}
+		secure.GetCertificate = files.Get
+		close(certain)
+	} else {
+		cert := &servingcert.Certificate{
+			Kube: p.kube, Namespace: p.flags.namespace, Secret: guard.TLSSecret,
+			Hosts: append([]string{fmt.Sprintf("%s.%s.svc", guard.Service, p.flags.namespace)}, f.hosts...),
+			Every: certificateLook, Clock: p.clock, Log: p.log,
+			Tell: func(ctx context.Context, bundle []byte) error { return guard.TellConfiguration(ctx, p.kube, bundle) },
+		}
+		secure.GetCertificate = cert.Get
+		wg.Go(func() { cert.Run(ctx, sync.OnceFunc(func() { close(certain) })) })
+	}
+	mux := http.NewServeMux()
+	mux.Handle("POST "+guard.Path, g)
+	return listen(ctx, f.listen, mux, secure, p.clientErrors(), func() {
+		wg.Go(func() {
+			await(ctx, certain)
+			ready()
+		})
+	})
+}
+
+// followServerVersion keeps the version whose rules hold.
+func (p *process) followServerVersion(ctx context.Context, s *guard.Settings) {
+	for {
+		wait := versionLook
+		info, err := p.kube.Discovery().ServerVersion()
+		if err == nil {
+			var v *version.Version
+			if v, err = version.ParseGeneric(info.Major + "." + strings.TrimRight(info.Minor, "+")); err == nil {
+				s.UseServerVersion(v)
+			}
+		}
+		if err != nil {
+			wait = certificateLook
+			p.log.Warn("the version of the API server is not known; that of the linked libraries holds", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.clock.After(wait):
+		}
+	}
+}

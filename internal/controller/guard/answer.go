@@ -1,0 +1,93 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/internal/config"
+	"sluice.dev/report"
+)
+
+// Keys of audit annotations; the API server puts the webhook's name before them.
+const (
+	auditOutcome  = "outcome"
+	auditFindings = "findings"
+	auditBypass   = "bypass"
+)
+
+// countTime bounds the question how many objects a refusal is about.
+const countTime = time.Second
+
+func allow() *admissionv1.AdmissionResponse { return &admissionv1.AdmissionResponse{Allowed: true} }
+
+// refuse answers that a change is refused, in these words.
+func refuse(name, message string, causes []metav1.StatusCause) *admissionv1.AdmissionResponse {
+	return &admissionv1.AdmissionResponse{Result: &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
+		Details: &metav1.StatusDetails{Name: name, Group: "apiextensions.k8s.io", Kind: crdResource, Causes: causes},
+	}}
+}
+
+// answer applies the configuration to what was found and answers.
+func (g *Guard) answer(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) (outcome string, resp *admissionv1.AdmissionResponse) {
+	cfg := g.Settings.config()
+	r := &report.Report{CRDs: c.crds, Mode: cfg.Mode(), FailMode: cfg.FailMode()}
+	cfg.Apply(r, g.Clock.Now())
+	for i := range r.CRDs {
+		for j := range r.CRDs[i].Findings {
+			// What it no longer accepts is refused by itself; that its date has passed is no harm that the change does.
+			if f := &r.CRDs[i].Findings[j]; f.Rule == config.RuleExpired && f.Severity == report.Fail {
+				f.Severity = report.Warn
+			}
+		}
+	}
+	r.Sort()
+	var failing, warning []report.Finding
+	for _, f := range r.CRDs[0].Findings {
+		switch {
+		case f.Severity == report.Fail:
+			failing = append(failing, f)
+		case f.Severity == report.Warn && f.Outcome != report.Note:
+			warning = append(warning, f)
+		}
+	}
+	audit := map[string]string{auditFindings: strconv.Itoa(len(failing) + len(warning))}
+	var b bypass
+	if len(failing) > 0 {
+		b = g.bypass(ctx, req, c)
+	}
+	switch {
+	case len(failing) == 0 && len(warning) == 0:
+		outcome, resp = outcomeSafe, allow()
+	case len(failing) == 0:
+		outcome, resp = outcomeWarned, allow()
+		resp.Warnings = warnings(warning)
+	case b.granted:
+		outcome, resp = outcomeBypassed, allow()
+		resp.Warnings = warnings(append([]report.Finding{{Message: "let through by " + annotation, Outcome: report.Note}}, append(failing, warning...)...))
+		audit[auditBypass] = fmt.Sprintf("%s: %s", b.digest, b.reason)
+		g.record(req, c, b, failing)
+	default:
+		outcome = outcomeRefused
+		if c.objects == nil {
+			short, cancel := context.WithTimeout(ctx, countTime)
+			// The refusal stands without it.
+			if s, err := g.Objects.count(short, c.crd); err == nil {
+				c.objects = &s
+			}
+			cancel()
+		}
+		resp = refuse(c.crd.Name, refusal(c, b, failing), causes(failing))
+		resp.Warnings = warnings(warning)
+		g.Log.Info("refused", "crd", c.crd.Name, "operation", req.Operation, "user", req.UserInfo.Username, "findings", len(failing), "worst", failing[0].Message)
+	}
+	audit[auditOutcome] = outcome
+	resp.AuditAnnotations = audit
+	return outcome, resp
+}

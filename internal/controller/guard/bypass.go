@@ -1,0 +1,93 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/report"
+)
+
+const (
+	annotation = "sluice.dev/allow-unsafe-upgrade"
+	// The virtual resource that the permission is about.
+	bypassVerb, bypassGroup, bypassResource = "bypass", "sluice.dev", "crdupgrades" //nolint:gosec // names of RBAC, no credentials
+
+	// EventBypassed is the reason of the event that records a change which was let through.
+	EventBypassed = "UnsafeUpgradeAllowed"
+
+	maxReason = 500
+)
+
+// bypass is what became of the way around.
+type bypass struct {
+	granted bool
+	// digest is what the annotation has to name; empty where there is none.
+	digest, reason string
+	// problem says why it was not granted although the annotation is there.
+	problem string
+}
+
+// bypass judges the annotation and the permission of who asks.
+func (g *Guard) bypass(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) bypass {
+	digest, err := c.digest(ctx)
+	if err != nil {
+		if _, asked := c.crd.Annotations[annotation]; asked {
+			return bypass{problem: fmt.Sprintf("whether the annotation %s is for this change could not be seen: %v", annotation, err)}
+		}
+		return bypass{}
+	}
+	b := bypass{digest: digest}
+	value, ok := c.crd.Annotations[annotation]
+	if !ok {
+		return b
+	}
+	named, reason, _ := strings.Cut(value, ":")
+	b.reason = clip(clean(strings.TrimSpace(reason)), maxReason)
+	switch named = strings.TrimSpace(named); {
+	case named != digest:
+		b.problem = fmt.Sprintf("the annotation %s is for another change (%s)", annotation, clip(clean(named), 64))
+		return b
+	case b.reason == "":
+		b.problem = fmt.Sprintf("the annotation %s gives no reason after the digest", annotation)
+		return b
+	}
+	extra := map[string]authorizationv1.ExtraValue{}
+	for k, v := range req.UserInfo.Extra {
+		extra[k] = authorizationv1.ExtraValue(v)
+	}
+	review, err := g.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: req.UserInfo.Username, UID: req.UserInfo.UID, Groups: req.UserInfo.Groups, Extra: extra,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: bypassVerb, Group: bypassGroup, Resource: bypassResource, Name: c.crd.Name},
+		},
+	}, metav1.CreateOptions{})
+	switch {
+	case err != nil:
+		b.problem = "whether the user may bypass the guard could not be asked: " + err.Error()
+	case !review.Status.Allowed || review.Status.Denied:
+		b.problem = fmt.Sprintf("the annotation %s is right, but %s may not %s %s.%s", annotation, clip(clean(req.UserInfo.Username), 100), bypassVerb, bypassResource, bypassGroup)
+	default:
+		b.granted = true
+	}
+	return b
+}
+
+// record records a change that was let through; one that is only tried out is none.
+func (g *Guard) record(req *admissionv1.AdmissionRequest, c *change, b bypass, failing []report.Finding) {
+	if req.DryRun != nil && *req.DryRun {
+		return
+	}
+	g.Metrics.bypassed(string(req.Operation))
+	g.Log.Warn("an unsafe change was let through", "crd", c.crd.Name, "operation", req.Operation, "user", req.UserInfo.Username,
+		"reason", b.reason, "digest", b.digest, "findings", len(failing), "worst", failing[0].Message)
+	g.Recorder.Event(&corev1.ObjectReference{
+		APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: c.crd.Name, UID: c.crd.UID,
+	}, corev1.EventTypeWarning, EventBypassed, clip(fmt.Sprintf("%s of the CRD by %s let through although %s (worst: %s). Reason given: %s",
+		operation(c), clip(clean(req.UserInfo.Username), 150), counted(failing), clip(clean(failing[0].Message), 200), b.reason), maxEvent))
+}

@@ -1,0 +1,139 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"sluice.dev/compat"
+	"sluice.dev/report"
+)
+
+// Role is the role of sluice serve.
+const Role = "crd-guard"
+
+const crdResource = "customresourcedefinitions"
+
+// Guard answers the API server. All fields are needed.
+type Guard struct {
+	Settings *Settings
+	Objects  Objects
+	// Kube is asked who may bypass the guard.
+	Kube     kubernetes.Interface
+	Metrics  *Metrics
+	Recorder record.EventRecorder
+	Clock    clock.PassiveClock
+	Log      *slog.Logger
+	// Requests has room for as many values as requests are read at once; the others wait, and are failed when their time is
+	// over.
+	Requests chan struct{}
+	// Slots has room for as many values as changes are compared at once. Those that find no room in time are undecided.
+	Slots chan struct{}
+}
+
+// Outcomes of a request, as the metrics and the audit annotation have them.
+const (
+	outcomeUntouched = "untouched" // the spec is left alone, or it is no change that the guard judges
+	outcomeSafe      = "safe"
+	outcomeWarned    = "warned"
+	outcomeRefused   = "refused"
+	outcomeBypassed  = "bypassed"
+	outcomeError     = "error" // the request makes no sense
+)
+
+// Review answers one request. It never fails: what cannot be decided follows the fail mode, and what cannot be read is
+// refused.
+func (g *Guard) Review(ctx context.Context, req *admissionv1.AdmissionRequest) (resp *admissionv1.AdmissionResponse) {
+	start := g.Clock.Now()
+	outcome := outcomeUntouched
+	defer func() {
+		if r := recover(); r != nil {
+			g.Log.Error("a review panicked", "crd", req.Name, "panic", r, "stack", string(debug.Stack()))
+			outcome, resp = outcomeError, refuse(req.Name, "the guard failed: this is a mistake in it, and its log has more", nil)
+		}
+		resp.UID = req.UID
+		g.Metrics.observe(string(req.Operation), outcome, g.Clock.Now().Sub(start))
+	}()
+	if req.Resource.Resource != crdResource || req.Resource.Group != apiextensionsv1.GroupName || req.SubResource != "" {
+		return allow()
+	}
+	var c *change
+	var err error
+	switch req.Operation {
+	case admissionv1.Update:
+		if c, err = g.update(ctx, req); c == nil && err == nil {
+			return allow()
+		}
+	case admissionv1.Delete:
+		if c, err = g.removal(ctx, req); c == nil && err == nil {
+			return allow()
+		}
+	case admissionv1.Create, admissionv1.Connect:
+		return allow()
+	default:
+		return allow()
+	}
+	if err != nil {
+		outcome = outcomeError
+		return refuse(req.Name, err.Error(), nil)
+	}
+	defer c.done()
+	outcome, resp = g.answer(ctx, req, c)
+	return resp
+}
+
+// change is a change of a CRD and what is to be said of it.
+type change struct {
+	// crd carries the annotation: the new CRD, or the one that is deleted. It has no schemas.
+	crd *apiextensionsv1.CustomResourceDefinition
+	// removed is set where it is deleted.
+	removed bool
+	crds    []report.CRD
+	// digest is what the annotation has to name.
+	digest func(context.Context) (string, error)
+	// objects are what is stored; nil where nobody has asked yet.
+	objects *stored
+	// done gives back what judging took.
+	done func()
+}
+
+// removal judges a deletion; nil stands for one that deletes nothing but the CRD, or has begun before.
+func (g *Guard) removal(ctx context.Context, req *admissionv1.AdmissionRequest) (*change, error) {
+	crd, err := headOf(req.OldObject.Raw)
+	if err != nil {
+		return nil, err
+	}
+	if crd.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	short, cancel := shorter(ctx, g.Clock, waitShare)
+	defer cancel()
+	s, err := g.Objects.count(short, crd)
+	finding := report.Finding{
+		Rule: "crd-removed", Level: report.DataLost, Outcome: report.Violation, Severity: report.Fail, CRD: crd.Name,
+		Message: s.String() + ", and would be deleted with the CRD",
+	}
+	var why unread
+	switch {
+	case errors.As(err, &why):
+		finding = undecided("crd-removed", crd.Name, "objects that are stored would be deleted with the CRD; whether there are any could not be seen", why.text)
+	case err != nil:
+		return nil, err
+	case s.count == 0:
+		return nil, nil
+	case s.exact:
+		finding.Objects = &report.Objects{Checked: s.count, Affected: s.count, Examples: []string{s.example}}
+	}
+	return &change{
+		crd: crd, removed: true, crds: []report.CRD{{Name: crd.Name, Findings: []report.Finding{finding}}}, objects: &s,
+		digest: func(context.Context) (string, error) { return compat.RemovalDigest(crd), nil },
+		done:   func() {},
+	}, nil
+}

@@ -1,0 +1,207 @@
+package guard
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/report"
+)
+
+// The API server cuts warnings at 256 characters once they have more than 4096 in all (pkg/endpoints/filters/warning.go). It
+// passes a refusal on as it is, but those who get it put it into conditions (32 kB) and events (1 kB), whose beginning should
+// say what counts.
+const (
+	maxMessage  = 4000 // bytes of a refusal, findings and the rest
+	maxFindings = 2800 // bytes of the findings in it
+	maxText     = 300
+	maxWitness  = 700
+	maxWarning  = 250 // characters
+	maxWarnings = 12
+	maxCauses   = 10
+	maxEvent    = 1000
+)
+
+func operation(c *change) string {
+	if c.removed {
+		return "deletion"
+	}
+	return "update"
+}
+
+func counted(failing []report.Finding) string {
+	if len(failing) == 1 {
+		return "1 finding fails"
+	}
+	return fmt.Sprintf("%d findings fail", len(failing))
+}
+
+// refusal is the message of a refusal: the worst findings, how many more there are, how to see them all, and the way around.
+func refusal(c *change, b bypass, failing []report.Finding) string {
+	var out strings.Builder
+	unsafe := false
+	for i := range failing {
+		unsafe = unsafe || failing[i].Outcome == report.Violation
+	}
+	verdict := "cannot be shown to be safe"
+	if unsafe {
+		verdict = "is unsafe"
+	}
+	fmt.Fprintf(&out, "this %s of %s %s: %s", operation(c), c.crd.Name, verdict, counted(failing))
+	if c.objects != nil && c.objects.count > 0 {
+		out.WriteString(", " + c.objects.String())
+	}
+	told := 0
+	for i := range failing {
+		text := "\n" + describe(&failing[i])
+		if told > 0 && out.Len()+len(text) > maxFindings {
+			break
+		}
+		out.WriteString(clip(text, maxFindings))
+		told++
+	}
+	if n := len(failing) - told; n > 0 {
+		fmt.Fprintf(&out, "\nand %d more", n)
+	}
+	if !c.removed {
+		out.WriteString("\nsee all, and the stored objects that are affected, with: sluice check NEW.yaml")
+	}
+	if b.problem != "" {
+		out.WriteString("\n" + clip(clean(b.problem), maxText))
+	}
+	if b.digest != "" {
+		fmt.Fprintf(&out, "\na user who may %s %s.%s lets this one change through with the annotation %s: \"%s: REASON\"", bypassVerb, bypassResource, bypassGroup, annotation, b.digest)
+		if c.removed {
+			out.WriteString(" on the CRD")
+		}
+	}
+	return clip(out.String(), maxMessage)
+}
+
+// describe tells one finding in a few lines.
+func describe(f *report.Finding) string {
+	var out strings.Builder
+	level := string(f.Level)
+	if f.Outcome == report.Undecided {
+		level = "undecided"
+	}
+	fmt.Fprintf(&out, "- %s, %s", level, f.Rule)
+	if where := strings.TrimSpace(f.Version + " " + f.Path); where != "" {
+		out.WriteString(", " + clip(clean(where), maxText))
+	}
+	out.WriteString(": " + clip(clean(f.Message), maxText))
+	if f.Reason != "" {
+		out.WriteString("\n  why: " + clip(clean(f.Reason), 2*maxText))
+	}
+	if f.Witness != nil {
+		if old := compact(f.Witness.Old); old != "" {
+			out.WriteString("\n  stored: " + clip(old, maxWitness))
+		}
+		object := "accepted until now"
+		if f.Witness.Old != "" {
+			object = "its update"
+		}
+		if f.Witness.Reversed {
+			object = "accepted from now on"
+		}
+		fmt.Fprintf(&out, "\n  %s: %s", object, clip(compact(f.Witness.Object), maxWitness))
+		if f.Witness.Effect != "" {
+			out.WriteString("\n  effect: " + clip(clean(f.Witness.Effect), maxText))
+		}
+	}
+	if f.Objects != nil && len(f.Objects.Examples) > 0 {
+		out.WriteString("\n  for example " + clip(clean(f.Objects.Examples[0]), maxText))
+	}
+	return out.String()
+}
+
+// compact writes an object that is YAML as JSON in one line.
+func compact(text string) string {
+	if text == "" {
+		return ""
+	}
+	var v any
+	if err := yaml.Unmarshal([]byte(text), &v); err == nil {
+		var out strings.Builder
+		e := json.NewEncoder(&out)
+		e.SetEscapeHTML(false)
+		if e.Encode(v) == nil {
+			text = out.String()
+		}
+	}
+	return clean(text)
+}
+
+// warnings are the findings as admission warnings, the worst first; no more than the API server passes on.
+func warnings(findings []report.Finding) []string {
+	var out []string
+	for i := range findings {
+		if len(out) == maxWarnings {
+			return append(out, fmt.Sprintf("and %d more; see all with: sluice check NEW.yaml", len(findings)-i))
+		}
+		f := &findings[i]
+		text := f.Message
+		if f.Reason != "" {
+			text += ": " + f.Reason
+		}
+		if where := strings.TrimSpace(f.Version + " " + f.Path); where != "" {
+			text = where + ": " + text
+		}
+		if f.Rule != "" {
+			text = f.Rule + ": " + text
+		}
+		out = append(out, clipRunes("sluice: "+clean(text), maxWarning))
+	}
+	return out
+}
+
+// causes are the findings for programs.
+func causes(failing []report.Finding) []metav1.StatusCause {
+	var out []metav1.StatusCause
+	for i := range failing[:min(len(failing), maxCauses)] {
+		f := &failing[i]
+		out = append(out, metav1.StatusCause{
+			Type: metav1.CauseType(f.Rule), Field: clip(clean(strings.TrimSpace(f.Version+" "+f.Path)), maxText), Message: clip(clean(f.Message), maxText),
+		})
+	}
+	return out
+}
+
+// clean makes one line of printable characters.
+func clean(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return -1
+	}, strings.ToValidUTF8(s, "")))
+}
+
+// clip cuts s to n bytes, between characters.
+func clip(s string, n int) string {
+	const dots = "…"
+	if len(s) <= n {
+		return s
+	}
+	end := n - len(dots)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + dots
+}
+
+// clipRunes cuts s to n characters.
+func clipRunes(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n-1]) + "…"
+}

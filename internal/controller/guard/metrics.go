@@ -1,0 +1,49 @@
+package guard
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics are those of the guard.
+type Metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	bypasses *prometheus.CounterVec
+}
+
+// NewMetrics makes the metrics and registers them.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_crd_guard_requests_total", Help: "Changes of CRDs that were judged, by operation and by outcome: untouched, safe, warned, refused, bypassed, error.",
+		}, []string{"operation", "outcome"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "sluice_crd_guard_duration_seconds", Help: "Time that judging took, by outcome.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}, []string{"outcome"}),
+		bypasses: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_crd_guard_bypasses_total", Help: "Unsafe changes that were let through by annotation and permission.",
+		}, []string{"operation"}),
+	}
+	reg.MustRegister(m.requests, m.duration, m.bypasses)
+	return m
+}
+
+func (m *Metrics) observe(operation, outcome string, d time.Duration) {
+	m.requests.WithLabelValues(known(operation), outcome).Inc()
+	m.duration.WithLabelValues(outcome).Observe(max(d, 0).Seconds())
+}
+
+func (m *Metrics) bypassed(operation string) { m.bypasses.WithLabelValues(known(operation)).Inc() }
+
+// known keeps what callers make up out of the labels.
+func known(operation string) string {
+	switch operation {
+	case "UPDATE", "DELETE":
+		return strings.ToLower(operation)
+	}
+	return "other"
+}

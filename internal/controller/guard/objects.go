@@ -1,0 +1,102 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/metadata"
+)
+
+// servedAfter is how long after it was established the API server may take to serve a CRD.
+const servedAfter = 2 * time.Second
+
+// Objects asks the cluster whether objects of a CRD are stored. It reads the metadata of one object at most.
+type Objects struct{ Client metadata.Interface }
+
+// stored says how many objects there are: none, or at least one; exact says that the count is no lower bound.
+type stored struct {
+	count int64
+	exact bool
+	// example is one of them, as namespace/name or name.
+	example string
+}
+
+// unread is the reason why the objects could not be counted.
+type unread struct{ text string }
+
+func (u unread) Error() string { return u.text }
+
+// count asks. An error of type unread says why there is no answer and what to do.
+func (o Objects) count(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) (stored, error) {
+	if !established(live) {
+		// It has never been served, so nobody can have stored anything.
+		return stored{exact: true}, nil
+	}
+	version := ""
+	for _, v := range live.Spec.Versions {
+		if v.Served && (v.Storage || version == "") {
+			version = v.Name
+		}
+	}
+	if version == "" {
+		return stored{}, unread{"the CRD serves no version, so its objects cannot be counted; serve one again, or see how many there are in a backup"}
+	}
+	resource := schema.GroupVersionResource{Group: live.Spec.Group, Version: version, Resource: live.Spec.Names.Plural}
+	list, err := o.list(ctx, resource)
+	switch {
+	case apierrors.IsForbidden(err):
+		return stored{}, unread{fmt.Sprintf("the guard may not list %[1]s.%[2]s; allow it with: kubectl create clusterrole sluice-crd-guard-%[1]s.%[2]s --verb=list --resource=%[1]s.%[2]s && "+
+			"kubectl create clusterrolebinding sluice-crd-guard-%[1]s.%[2]s --clusterrole=sluice-crd-guard-%[1]s.%[2]s --serviceaccount=sluice-system:sluice-crd-guard", resource.Resource, resource.Group)}
+	case err != nil && ctx.Err() != nil:
+		return stored{}, unread{"counting the stored objects took too long"}
+	case err != nil:
+		return stored{}, unread{"the stored objects cannot be listed: " + err.Error()}
+	case len(list.Items) == 0:
+		return stored{exact: true}, nil
+	}
+	s := stored{count: int64(len(list.Items)), exact: list.Continue == "", example: list.Items[0].Name}
+	if ns := list.Items[0].Namespace; ns != "" {
+		s.example = ns + "/" + s.example
+	}
+	if rest := list.RemainingItemCount; rest != nil {
+		s.count, s.exact = s.count+*rest, true
+	}
+	return s, nil
+}
+
+// list lists one object. A CRD that was made a moment ago may not be served yet although it says so.
+func (o Objects) list(ctx context.Context, resource schema.GroupVersionResource) (list *metav1.PartialObjectMetadataList, err error) {
+	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedAfter, true, func(ctx context.Context) (bool, error) {
+		list, err = o.Client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+		return !apierrors.IsNotFound(err), nil
+	})
+	return list, err
+}
+
+// established tells whether the CRD was ever served: controllers do not take the condition back (naming_controller.go and
+// establishing_controller.go of apiextensions-apiserver).
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, c := range crd.Status.Conditions {
+		if c.Type == apiextensionsv1.Established {
+			return c.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// String says how many there are.
+func (s stored) String() string {
+	switch {
+	case s.count == 1 && s.exact:
+		return "1 object is stored"
+	case s.exact:
+		return fmt.Sprintf("%d objects are stored", s.count)
+	}
+	return "objects are stored"
+}

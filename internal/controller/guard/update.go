@@ -1,0 +1,163 @@
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/clock"
+
+	"sluice.dev/compat"
+	"sluice.dev/report"
+)
+
+const ruleChanged = "schema-changed"
+
+var (
+	errBusy = errors.New("the guard is busy with other changes; try again")
+	errSlow = errors.New("there was not enough time; the webhook's timeoutSeconds may go up to 30")
+)
+
+// update judges an update; nil stands for one that needs no judging.
+func (g *Guard) update(ctx context.Context, req *admissionv1.AdmissionRequest) (*change, error) {
+	oldSpec, err := specOf(req.OldObject.Raw)
+	if err != nil {
+		return nil, err
+	}
+	newSpec, err := specOf(req.Object.Raw)
+	if err != nil {
+		return nil, err
+	}
+	if leftAlone(oldSpec, newSpec) {
+		return nil, nil
+	}
+	head, err := headOf(req.Object.Raw)
+	if err != nil {
+		return nil, err
+	}
+	c := &change{crd: head, done: func() {}}
+	if max(objectsIn(oldSpec), objectsIn(newSpec)) > maxObjects {
+		err = fmt.Errorf("it is made of more than %d JSON objects", maxObjects)
+		c.undecided(err)
+		return c, nil
+	}
+	result, err := g.compare(ctx, req, c)
+	if err != nil {
+		c.undecided(err)
+		return c, nil
+	}
+	c.crds = []report.CRD{result}
+	return c, nil
+}
+
+// undecided says that an update could not be compared, and why.
+func (c *change) undecided(why error) {
+	f := undecided(ruleChanged, c.crd.Name, "the change could not be compared", why.Error())
+	c.crds = []report.CRD{{Name: c.crd.Name, Findings: []report.Finding{f}}}
+	if c.digest == nil {
+		c.digest = func(context.Context) (string, error) { return "", why }
+	}
+}
+
+// compare decodes and compares when there is room. The room is given back when the comparison has ended and the change is
+// done with, whichever is later: a comparison that does not hear of the end of its time keeps it.
+func (g *Guard) compare(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) (report.CRD, error) {
+	compareCtx, cancel := shorter(ctx, g.Clock, compareShare)
+	defer cancel()
+	ctx, cancelWait := shorter(ctx, g.Clock, waitShare)
+	defer cancelWait()
+	select {
+	case g.Slots <- struct{}{}:
+	case <-ctx.Done():
+		return report.CRD{}, errBusy
+	}
+	compared, answered := make(chan struct{}), make(chan struct{})
+	c.done = func() { close(answered) }
+	go func() {
+		<-compared
+		<-answered
+		<-g.Slots
+	}()
+
+	var old, next apiextensionsv1.CustomResourceDefinition
+	if err := errors.Join(json.Unmarshal(req.OldObject.Raw, &old), json.Unmarshal(req.Object.Raw, &next)); err != nil {
+		close(compared)
+		return report.CRD{}, fmt.Errorf("the CRD cannot be read: %w", err)
+	}
+	c.digest = func(ctx context.Context) (string, error) {
+		return within(ctx, g, func() (string, error) { return compat.SpecDigest(&next) })
+	}
+	return within(ctx, g, func() (report.CRD, error) {
+		defer close(compared)
+		// The live object comes with the request, and with it the versions that objects are stored in.
+		result, err := compat.Check(compareCtx, &old, &next, compat.Options{KubeVersion: g.Settings.kubeVersion()})
+		if err == nil && result.Unchanged && len(result.Findings) == 0 && sameSpecs(&old, &next) {
+			// The API server sees a difference and this program none: a field that it does not know.
+			result.Findings = append(result.Findings, undecided(ruleChanged, next.Name,
+				"the spec has a field that this version of sluice does not know, and it changed", "a newer version of sluice may know it"))
+		}
+		return result, err
+	})
+}
+
+// within calls f and waits for it no longer than ctx says; a panic in f is an error.
+func within[T any](ctx context.Context, g *Guard, f func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() {
+			if r := recover(); r != nil {
+				g.Log.Error("a comparison panicked", "panic", r, "stack", string(debug.Stack()))
+				o.err = errors.New("the guard failed: this is a mistake in it, and its log has more")
+			}
+			ended <- o
+		}()
+		o.value, o.err = f()
+	}()
+	select {
+	case o := <-ended:
+		return o.value, o.err
+	case <-ctx.Done():
+		var none T
+		return none, errSlow
+	}
+}
+
+// undecided is a finding of the guard's own.
+func undecided(rule, crd, message, reason string) report.Finding {
+	return report.Finding{Rule: rule, Outcome: report.Undecided, Severity: report.Fail, CRD: crd, Message: message, Reason: reason}
+}
+
+// sameSpecs tells whether nothing that this program knows of differs.
+func sameSpecs(old, next *apiextensionsv1.CustomResourceDefinition) bool {
+	a, errA := json.Marshal(&old.Spec)
+	b, errB := json.Marshal(&next.Spec)
+	return errA == nil && errB == nil && string(a) == string(b)
+}
+
+// Parts of the time, in percent.
+const (
+	// waitShare is what judging may take; the rest is for what comes after.
+	waitShare = 85
+	// compareShare is what a comparison is told that it may take. It then says what it has found out, which takes some time
+	// too, and is worth more than that there was not enough of it.
+	compareShare = 60
+)
+
+// shorter leaves some of the time for what comes after.
+func shorter(ctx context.Context, c clock.PassiveClock, percent time.Duration) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, max(end.Sub(c.Now())*percent/100, time.Millisecond))
+}

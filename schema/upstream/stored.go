@@ -1,0 +1,31 @@
+package upstream
+
+import (
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// StoredSpec returns the spec of crd as the API server hands it out once it has taken it: with its defaults filled in, and in
+// the form that values and empty lists have after they went through the API server's internal type. It does not validate.
+// crd is not changed; the result shares nothing with it.
+func StoredSpec(crd *apiextensionsv1.CustomResourceDefinition) (spec *apiextensionsv1.CustomResourceDefinitionSpec, err error) {
+	defer recovered(&err)
+	if err := checkSchemas(crd); err != nil {
+		return nil, err
+	}
+	internal, err := internalCRD(crd.DeepCopy())
+	if err != nil {
+		return nil, err
+	}
+	var out apiextensionsv1.CustomResourceDefinitionSpec
+	if err := convertSpec(&internal.Spec, &out); err != nil {
+		return nil, fmt.Errorf("CRD %s: %w", crd.Name, err)
+	}
+	return &out, nil
+}
+
+func convertSpec(in *apiextensions.CustomResourceDefinitionSpec, out *apiextensionsv1.CustomResourceDefinitionSpec) error {
+	return apiextensionsv1.Convert_apiextensions_CustomResourceDefinitionSpec_To_v1_CustomResourceDefinitionSpec(in, out, nil)
+}
