@@ -29,11 +29,12 @@ type translator struct {
 	cache map[placeKey]logic.Formula
 	// branches caches the branches of junctors.
 	branches map[nestedKey]logic.Formula
-	odd      map[*schema.Node]bool // what hasOdd has found
+	odd      map[*schema.Node]bool      // what hasOdd has found
+	writes   map[placeKey]logic.Formula // what written has made
 }
 
 func newTranslator(o *Options) *translator {
-	return &translator{opts: o, cache: map[placeKey]logic.Formula{}, branches: map[nestedKey]logic.Formula{}, odd: map[*schema.Node]bool{}}
+	return &translator{opts: o, cache: map[placeKey]logic.Formula{}, branches: map[nestedKey]logic.Formula{}, odd: map[*schema.Node]bool{}, writes: map[placeKey]logic.Formula{}}
 }
 
 // accepts is true of the raw values that are accepted at p and not changed by pruning.

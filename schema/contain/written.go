@@ -19,7 +19,12 @@ func (t *translator) written(p place) logic.Formula {
 	if p.kind != declared || !t.hasOdd(p.node, 0) {
 		return logic.True
 	}
-	return logic.Lazy{ID: writtenKey{p.key()}, Make: func() logic.Formula {
+	// Candidates are many, and each is held against the formula.
+	key := p.key()
+	return logic.Lazy{ID: writtenKey{key}, Make: func() logic.Formula {
+		if f, ok := t.writes[key]; ok {
+			return f
+		}
 		n, out := p.node, logic.And{}
 		if kinds, integral := typeKinds(n); integral {
 			out = append(out, logic.Kinds(logic.AnyKind&^logic.Float))
@@ -45,6 +50,7 @@ func (t *translator) written(p place) logic.Formula {
 		if item := p.item(); item.kind == declared {
 			out = append(out, logic.Items{F: t.written(item)})
 		}
+		t.writes[key] = out
 		return out
 	}}
 }
