@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-//go:embed resolution/*.yaml compat-tekton/*.yaml
+//go:embed resolution/*.yaml features/*.yaml compat-tekton/*.yaml
 var files embed.FS
 
 // TektonWriter is the user that writes the status of requests where Tekton Pipelines runs.
@@ -45,9 +45,13 @@ type Options struct {
 // Manifests returns a YAML stream of what the options ask for, in the order in which it can be applied.
 func Manifests(o Options) ([]byte, error) {
 	var out bytes.Buffer
-	paths, err := fs.Glob(files, "resolution/*.yaml")
-	if err != nil {
-		return nil, err
+	var paths []string
+	for _, part := range []string{"resolution", "features"} {
+		in, err := fs.Glob(files, part+"/*.yaml")
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, in...)
 	}
 	writers := o.Writers
 	if o.BesideTekton {
@@ -99,7 +103,7 @@ func Manifests(o Options) ([]byte, error) {
 
 // roleOf returns the role that a file installs, if it installs one.
 func roleOf(path string) (string, bool) {
-	name := strings.TrimSuffix(strings.TrimPrefix(path, "resolution/"), ".yaml")
+	name := strings.TrimSuffix(path[strings.LastIndex(path, "/")+1:], ".yaml")
 	if r, ok := strings.CutPrefix(name, "40-"); ok {
 		return r, true
 	}

@@ -161,8 +161,8 @@ func Define(c *v1alpha1.Component, features []v1alpha1.Feature, o Options) (*Mod
 // Bounds of definitions.
 const (
 	maxFeatures = 5000
-	maxParts    = 1000
-	maxValues   = 1000
+	maxParts    = 200
+	maxValues   = 200
 	maxPattern  = 1000
 )
 

@@ -154,8 +154,8 @@ func isPure(imp string) bool {
 
 // helpers may be imported by the tests of any package.
 var helpers = []string{
-	"api/resolution", "api/resolution/v1beta1", "client", "config", "internal/clustertest", "internal/dnstest", "internal/kube", "internal/schemagen",
-	"resolve/bundle/bundletest", "resolve/resolvetest", "resolve/verify",
+	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "internal/clustertest", "internal/dnstest", "internal/kube", "internal/schemagen",
+	"resolve/bundle/bundletest", "resolve/resolvetest", "resolve/verify", "schema/upstream",
 }
 
 // impure are packages, with all below them, that a pure package does not import outside its tests.
