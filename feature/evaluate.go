@@ -102,7 +102,7 @@ type walker struct {
 	dropping  bool
 	trail     []place // where it stands
 	old       *stored
-	optedIn   map[*State]bool // what the request has been asked
+	question  *question
 }
 
 // place is one step of the way through an object.
@@ -168,23 +168,24 @@ func (n *node) children(v any) func(yield func(child, *node) bool) {
 
 // allows tells whether a use is allowed: to those who opted in, or because the stored object has it.
 func (w *walker) allows(g *gate, v any) bool {
-	if w.request.OptedIn != nil {
-		open, asked := w.optedIn[g.state]
-		if !asked {
-			if w.optedIn == nil {
-				w.optedIn = map[*State]bool{}
-			}
-			open = w.evaluator.states.openFor(g.state, g.lifted, w.request.OptedIn, nil)
-			w.optedIn[g.state] = open
-		}
-		if open {
-			return true
-		}
+	if w.optedIn(g) {
+		return true
 	}
 	if w.request.Old == nil {
 		return false
 	}
 	return w.stored().has(g, w.trail, v)
+}
+
+// optedIn tells whether the gate is open to those who opted in.
+func (w *walker) optedIn(g *gate) bool {
+	if w.request.OptedIn == nil {
+		return false
+	}
+	if w.question == nil {
+		w.question = &question{states: w.evaluator.states, lifted: g.lifted, optedIn: w.request.OptedIn}
+	}
+	return w.question.open(g.state)
 }
 
 func (w *walker) stored() *stored {
@@ -230,10 +231,9 @@ func (w *walker) version(p *program) {
 				continue
 			}
 		}
-		if w.request.OptedIn != nil && w.evaluator.states.openFor(g.state, g.lifted, w.request.OptedIn, nil) {
-			continue
+		if !w.optedIn(g) {
+			w.record(g, nil)
 		}
-		w.record(g, nil)
 	}
 }
 

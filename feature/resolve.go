@@ -88,41 +88,51 @@ func (st *States) State(gate string) (s State, ok bool) {
 // OpenFor tells whether a feature is open for a resource and somebody who opted in to some features; optedIn may be nil.
 // An unknown gate is closed.
 func (st *States) OpenFor(gate, group, resource string, optedIn func(gate string) bool) bool {
-	return st.openFor(st.byGate[gate], st.model.Lifted(group, resource), optedIn, nil)
+	q := &question{states: st, lifted: st.model.Lifted(group, resource), optedIn: optedIn}
+	return q.open(st.byGate[gate])
 }
 
-// openFor keeps its answers about required features in known, so that each is asked once.
-func (st *States) openFor(s *State, lifted bool, optedIn func(string) bool, known map[*State]bool) bool {
+// question asks what is open for one user, namespace and resource. It asks each thing once.
+type question struct {
+	states  *States
+	lifted  bool
+	optedIn func(gate string) bool
+	known   map[*State]bool
+}
+
+func (q *question) open(s *State) bool {
 	switch {
 	case s == nil:
 		return false
-	case lifted && s.Lifted, !lifted && s.Open:
+	case q.lifted && s.Lifted, !q.lifted && s.Open:
 		return true
-	case optedIn == nil || s.Feature.Locked || s.Feature.capped() || !s.processes:
+	case q.optedIn == nil:
+		return false
+	}
+	open, known := q.known[s]
+	if !known {
+		open = q.byOptIn(s)
+		if q.known == nil {
+			q.known = map[*State]bool{}
+		}
+		q.known[s] = open
+	}
+	return open
+}
+
+func (q *question) byOptIn(s *State) bool {
+	f := s.Feature
+	if f.Locked || f.capped() || !s.processes {
 		return false
 	}
 	own := s.own
-	if lifted {
+	if q.lifted {
 		own = s.ownLifted
 	}
-	if !own && (!s.Feature.CanOptIn() || !optedIn(s.Feature.Spec.Gate)) {
+	if !own && (!f.CanOptIn() || !q.optedIn(f.Spec.Gate)) {
 		return false
 	}
-	if known == nil && len(s.Feature.Spec.Requires) > 0 {
-		known = map[*State]bool{}
-	}
-	for _, gate := range s.Feature.Spec.Requires {
-		r := st.byGate[gate]
-		open, asked := known[r]
-		if !asked {
-			open = st.openFor(r, lifted, optedIn, known)
-			known[r] = open
-		}
-		if !open {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.Spec.Requires, func(gate string) bool { return !q.open(q.states.byGate[gate]) })
 }
 
 // Resolve says of each feature whether it is open. Nil settings say nothing.
