@@ -51,7 +51,10 @@ func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool)
 	if p.Pattern != "" {
 		narrowed++
 		re, good := d.pattern(gate, where+".pattern", p.Pattern)
-		t.Pattern, ok = re, ok && good
+		if good {
+			t.Pattern, t.pattern = re, newPattern(re)
+		}
+		ok = ok && good
 	}
 	if p.Match != nil {
 		narrowed++
@@ -95,7 +98,9 @@ func (d *definer) match(gate, where string, match []v1alpha1.Match) []Condition 
 			c.Values = d.values(gate, at+".values", m.Values)
 		}
 		if m.Pattern != "" {
-			c.Pattern, _ = d.pattern(gate, at+".pattern", m.Pattern)
+			if re, good := d.pattern(gate, at+".pattern", m.Pattern); good {
+				c.Pattern, c.pattern = re, newPattern(re)
+			}
 		}
 		if m.Values != nil && m.Pattern != "" {
 			d.err(CodePart, gate, at, "only one of values and pattern can be given")

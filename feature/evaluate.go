@@ -3,6 +3,7 @@ package feature
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"sluice.dev/api/v1alpha1"
 )
@@ -141,9 +142,9 @@ func (n *node) children(v any) func(yield func(child, *node) bool) {
 	return func(yield func(child, *node) bool) {
 		switch v := v.(type) {
 		case map[string]any:
-			for i := range n.edges {
-				e := &n.edges[i]
-				if x, ok := v[e.name]; ok && !yield(child{place{name: e.name}, x}, e.to) {
+			var room [16]edge
+			for _, e := range n.present(v, room[:0]) {
+				if !yield(child{place{name: e.name}, v[e.name]}, e.to) {
 					return
 				}
 			}
@@ -164,6 +165,25 @@ func (n *node) children(v any) func(yield func(child, *node) bool) {
 			}
 		}
 	}
+}
+
+// present returns the edges to fields that an object has, in order, in room if there is enough of it.
+func (n *node) present(v map[string]any, room []edge) []edge {
+	if len(v) < len(n.edges) {
+		for name := range v {
+			if to := n.index[name]; to != nil {
+				room = append(room, edge{name, to})
+			}
+		}
+		slices.SortFunc(room, func(a, b edge) int { return strings.Compare(a.name, b.name) })
+		return room
+	}
+	for i := range n.edges {
+		if _, ok := v[n.edges[i].name]; ok {
+			room = append(room, n.edges[i])
+		}
+	}
+	return room
 }
 
 // allows tells whether a use is allowed: to those who opted in, or because the stored object has it.

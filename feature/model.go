@@ -96,6 +96,8 @@ type Target struct {
 	Match []Condition
 	// Schema is that of the values; nil if it is not known.
 	Schema *schema.Node
+
+	pattern *pattern
 }
 
 // Condition holds for an object in which the path leads to a value that is not null and is one of the values, or matches the
@@ -105,6 +107,8 @@ type Condition struct {
 	Path    Path
 	Values  []string
 	Pattern *regexp.Regexp
+
+	pattern *pattern
 }
 
 // Component returns the name of the component.

@@ -36,7 +36,7 @@ func (s *stored) has(g *gate, trail []place, v any) bool {
 		found = g.ratchets(old, v)
 		return !found
 	}, func(list []any, rest Path) {
-		found = s.usesOf(list, g, rest).allow(g, v)
+		found = found || s.usesOf(list, g, rest).allow(g, v)
 	})
 	return found
 }

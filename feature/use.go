@@ -12,7 +12,7 @@ func (t *Target) uses(v any) bool {
 	}
 	switch {
 	case t.Values != nil || t.Pattern != nil:
-		return scalarIs(v, t.Values, t.Pattern)
+		return scalarIs(v, t.Values, t.pattern)
 	case t.Match != nil:
 		for i := range t.Match {
 			if !t.Match[i].holds(v) {
@@ -72,17 +72,17 @@ func (c *Condition) holds(v any) bool {
 	if c.Values == nil && c.Pattern == nil {
 		return v != nil
 	}
-	return scalarIs(v, c.Values, c.Pattern)
+	return scalarIs(v, c.Values, c.pattern)
 }
 
 // scalarIs tells whether v is one of the values, or a string that has the pattern in it.
-func scalarIs(v any, values []string, pattern interface{ MatchString(string) bool }) bool {
+func scalarIs(v any, values []string, p *pattern) bool {
 	if values != nil {
 		s, ok := scalar(v)
 		return ok && slices.Contains(values, s)
 	}
 	s, ok := v.(string)
-	return ok && pattern.MatchString(s)
+	return ok && p.in(s)
 }
 
 // scalar returns a string as it is, and the JSON text of a number or boolean.
