@@ -68,7 +68,10 @@ func ofType(path string, t reflect.Type) []string {
 	case t == reflect.TypeFor[metav1.ObjectMeta]():
 		return []string{path + " object"}
 	}
-	switch t.Kind() {
+	if name, ok := scalars[t.Kind()]; ok {
+		return []string{path + " " + name}
+	}
+	switch t.Kind() { //nolint:exhaustive // what is left has no place in the API
 	case reflect.Pointer:
 		return ofType(path, t.Elem())
 	case reflect.Slice:
@@ -85,15 +88,11 @@ func ofType(path string, t reflect.Type) []string {
 		}
 		slices.Sort(out)
 		return out
-	case reflect.Int32, reflect.Int64:
-		return []string{path + " integer"}
-	case reflect.Bool:
-		return []string{path + " boolean"}
-	case reflect.String:
-		return []string{path + " string"}
 	}
 	return []string{fmt.Sprintf("%s has type %s", path, t)}
 }
+
+var scalars = map[reflect.Kind]string{reflect.Int32: "integer", reflect.Int64: "integer", reflect.Bool: "boolean", reflect.String: "string"}
 
 func ofSchema(path string, s *apiextensionsv1.JSONSchemaProps) []string {
 	out := []string{path + " " + s.Type}

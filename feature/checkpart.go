@@ -182,6 +182,7 @@ func (d *definer) checkTarget(f *Feature, t *Target, root *schema.Node, where st
 	}
 	d.checkParents(f, t, root, where)
 	d.checkDefaults(f, t, root, where)
+	d.checkLoss(f, t, root, where)
 	d.checkUnknown(f, t, where)
 }
 

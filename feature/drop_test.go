@@ -1,6 +1,7 @@
 package feature_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,12 +190,7 @@ func TestOptIn(t *testing.T) {
 					t.Errorf("asked of %s twice", gate)
 				}
 				asked[gate] = true
-				for _, g := range tt.optedIn {
-					if g == gate {
-						return true
-					}
-				}
-				return false
+				return slices.Contains(tt.optedIn, gate)
 			}
 			var got []string
 			for _, v := range m.Resolve(s, feature.Runtime{}).Compile().Evaluate(r).Rejected.List {

@@ -2,6 +2,7 @@ package feature_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -271,10 +272,7 @@ func TestTektonSettings(t *testing.T) {
 		t.Errorf("level %s, %v", level, set)
 	}
 	for key := range settings {
-		bad := map[string]string{}
-		for k, v := range settings {
-			bad[k] = v
-		}
+		bad := maps.Clone(settings)
 		bad[key] = "no such value!"
 		_, findings := m.ParseSettings(bad)
 		free := key == "_example" || key == "disable-inline-spec"
