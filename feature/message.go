@@ -44,11 +44,11 @@ func (v *Violation) What() string {
 	case v.Target.Match != nil:
 		subject = "such an entry is "
 	}
-	return fmt.Sprintf("%s%s; needs feature %q of component %q: %s", subject, f.stageName(), f.Spec.Gate, f.Spec.Component, v.State.Fix)
+	return fmt.Sprintf("%s%s; needs feature %q of component %q: %s", subject, f.StageName(), f.Spec.Gate, f.Spec.Component, v.State.Fix)
 }
 
-// stageName names the stage in messages.
-func (f *Feature) stageName() string {
+// StageName names the stage as messages do: in small letters, or not there yet.
+func (f *Feature) StageName() string {
 	if f.Entry < 0 {
 		return "not there yet"
 	}

@@ -2,6 +2,7 @@ package feature
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -122,6 +123,10 @@ func (m *Model) Features() []*Feature { return slices.Clone(m.features) }
 
 // Feature returns the feature of a gate, or nil.
 func (m *Model) Feature(gate string) *Feature { return m.byGate[gate] }
+
+// LeftOut returns the gates and keys of features that were left out because of errors, sorted: settings that name them are
+// not unknown.
+func (m *Model) LeftOut() []string { return slices.Sorted(maps.Keys(m.left)) }
 
 // Lifted tells whether level stable opens the beta parts of a resource, because its highest stage is Beta.
 func (m *Model) Lifted(group, resource string) bool { return m.lifted[groupResource{group, resource}] }

@@ -135,6 +135,23 @@ func (q *question) byOptIn(s *State) bool {
 	return !slices.ContainsFunc(f.Spec.Requires, func(gate string) bool { return !q.open(q.states.byGate[gate]) })
 }
 
+// Alone tells whether the settings open the feature, whatever it requires and processes report; lifted asks for resources
+// whose highest stage is Beta. A feature is open if it is open alone, [State.Reported], and all that it requires is open;
+// one that is locked or beyond maxLevel is what it is alone.
+func (s *State) Alone(lifted bool) bool {
+	if lifted {
+		return s.ownLifted
+	}
+	return s.own
+}
+
+// Reported tells whether all processes that the feature needs report it as on.
+func (s *State) Reported() bool { return s.processes }
+
+// Free tells whether settings, requirements and opting in have a say: the feature is neither locked nor beyond maxLevel
+// nor yet to come.
+func (f *Feature) Free() bool { return f.Entry >= 0 && !f.Locked && !f.capped() }
+
 // Resolve says of each feature whether it is open. Nil settings say nothing.
 func (m *Model) Resolve(s *Settings, rt Runtime) *States {
 	st := &States{model: m, level: m.component.DefaultLevel, byGate: make(map[string]*State, len(m.features))}
