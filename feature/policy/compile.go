@@ -36,7 +36,8 @@ const Newest = "1.37"
 // Versions that bring what policies need.
 const (
 	validatingSince = 30 // ValidatingAdmissionPolicy v1
-	listsSince      = 35 // comprehensions with an index (1.32), and sort and flatten (1.34), in the version before
+	listsSince      = 33 // comprehensions with an index, which came with the version before
+	nestedSince     = 35 // flatten, which came with the version before
 	mutatingSince   = 36 // MutatingAdmissionPolicy v1
 	newestMinor     = 37
 )

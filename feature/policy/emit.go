@@ -54,6 +54,9 @@ func (c *compiler) draft(g *group) *draft {
 		uses := d.add(fmt.Sprintf("b%d", i), places)
 		d.uses = append(d.uses, uses)
 		none := uses + " == ''"
+		if more := w.unindexed(); more != "" && !g.whole {
+			none = "(" + none + " || " + more + ")"
+		}
 		// The cheaper question first.
 		valid := func(ask bool) string {
 			switch open := gs.isOpen(gate, ask); {

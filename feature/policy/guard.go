@@ -171,7 +171,7 @@ func (c *compiler) problems(e *emitter) []string {
 		gateNames = append(gateNames, f.Spec.Gate)
 	}
 	keys = append(keys, m.LeftOut()...)
-	gateNames = append(gateNames, m.LeftOut()...)
+	gateNames = append(gateNames, m.LeftOut()...) // behind those of features
 	for _, s := range spec.Settings {
 		keys = append(keys, s.Name)
 	}
@@ -194,7 +194,14 @@ func (c *compiler) problems(e *emitter) []string {
 			"x + ': '", "to be written as NAME=true or NAME=false"),
 		first(entries+".filter(e, e.endsWith('='))", "x + ': '", "neither true nor false"),
 		first(entries+".map(e, e.split('=')[0]).filter(n, !(n in "+set(gateNames)+"))", "'there is no gate ' + x + '; '", "the gates are "+strings.Join(first20(gateNames), ", ")),
-		c.twice(e, entries),
+	}
+	twice := func(gate string) string {
+		both := quote(gate + "=1")
+		off := quote(gate + "=0")
+		return entries + ".filter(e, e == " + both + " || e == " + off + ").size() > 1 ? " + quote(spec.GatesKey+": "+gate+" stands there twice") + " : ''"
+	}
+	for _, gate := range gateNames[:2+len(m.Features())] {
+		out = append(out, twice(gate))
 	}
 	for _, p := range spec.Settings {
 		if p.Pattern != "" {
@@ -246,15 +253,6 @@ func (c *compiler) featureProblems(g *gates, f *feature.Feature) []string {
 		}
 	}
 	return out
-}
-
-// twice tells of a gate that stands among the entries twice; sorting them takes functions that not all versions have.
-func (c *compiler) twice(e *emitter, entries string) string {
-	if c.minor < listsSince {
-		return "''"
-	}
-	sorted := e.add("sorted", entries+".map(e, e.split('=')[0]).sort()")
-	return first(sorted+".transformList(i, n, i > 0 && "+sorted+"[i - 1] == n, n)", "x + ': '", "stands there twice")
 }
 
 // first writes a text about the first item of a list.

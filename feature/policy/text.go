@@ -153,5 +153,5 @@ func scalarText(v string) string {
 
 // segment writes a key as a part of a path.
 func segment(key string) string {
-	return "(" + key + ".matches('^[A-Za-z0-9_-]{1,80}$') ? '.' + " + key + " : '[' + strings.quote(" + key + ".size() > 80 ? " + key + ".substring(0, 80) : " + key + ") + ']')"
+	return "(" + key + ".size() <= 80 && " + key + ".matches('^[\\\\w-]+$') ? '.' + " + key + " : '[' + strings.quote(" + key + ".size() > 80 ? " + key + ".substring(0, 80) : " + key + ") + ']')"
 }

@@ -35,6 +35,9 @@ func (c *compiler) unsaid(u *unit) string {
 	if s.lists && c.minor < listsSince {
 		return fmt.Sprintf("items of lists take functions that API servers take since Kubernetes 1.%d", listsSince)
 	}
+	if s.index && s.loops() > 1 && c.minor < nestedSince {
+		return fmt.Sprintf("lists within lists take functions that API servers take since Kubernetes 1.%d", nestedSince)
+	}
 	for i, step := range t.Path {
 		switch {
 		case step.Kind == feature.Each:
@@ -42,6 +45,9 @@ func (c *compiler) unsaid(u *unit) string {
 		case step.Set && (i+1 < len(t.Path) || !isScalar(t.Schema)):
 			return fmt.Sprintf("the items of the set %s are not all strings, numbers or booleans", t.Path[:i])
 		}
+	}
+	if s.exact && s.open < len(t.Path) && t.Values == nil {
+		return "any of the values beneath a list whose items have no identity may be the stored one, which takes too long to find out"
 	}
 	if s.exact && t.Values == nil && t.Pattern == nil && !isScalar(t.Schema) {
 		switch {

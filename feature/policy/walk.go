@@ -57,7 +57,6 @@ type shape struct {
 	open   int  // the first step into a list whose items have no identity, or the length of the path
 	index  bool // uses are looked up in an index of those that are stored
 	lists  bool // there is a list on the way
-	parts  int  // how many parts the identity of a place has
 }
 
 func shapeOf(f *feature.Feature, t *feature.Target) shape {
@@ -77,11 +76,9 @@ func shapeOf(f *feature.Feature, t *feature.Target) shape {
 		if s.open < n {
 			continue
 		}
-		s.parts += max(1, len(step.Keys))
 		s.index = s.index || step.Kind == feature.Items
 	}
 	if s.exact {
-		s.parts++
 		s.index = s.index || s.open < n
 	}
 	return s
@@ -219,7 +216,7 @@ func (w *walker) fresh(v, old string, oldThere, place []string) string {
 	switch {
 	case w.index:
 		if w.exact {
-			place = append(place[:len(place):len(place)], w.part(scalarText(v)))
+			place = append(place[:len(place):len(place)], scalarText(v))
 		}
 		return "!(" + placeText(place) + " in " + w.stored + ")"
 	case old == "":
@@ -241,43 +238,80 @@ func (w *walker) identify(place []string, i int, x string) []string {
 	s := w.target.Path[i]
 	switch {
 	case s.Kind == feature.Entries:
-		return append(place, w.part(x))
+		return append(place, x)
 	case s.Set:
-		return append(place, w.part(scalarText(x)))
+		return append(place, scalarText(x))
 	}
 	for _, k := range s.Keys {
 		text := "(" + has(x, k) + " ? " + scalarText(member(x, k)) + " : '?')"
 		if i+1 == len(w.target.Path) {
 			text = "(" + isMap(x) + " ? " + text + " : '!')"
 		}
-		place = append(place, w.part(text))
+		place = append(place, text)
 	}
 	return place
 }
 
-// part keeps the parts of an identity apart from each other.
-func (w *walker) part(text string) string {
-	if w.parts < 2 {
-		return text
-	}
-	return text + ".replace('%', '%0').replace('/', '%1')"
-}
-
+// placeText joins the parts of an identity so that each can be told from the next: a slash within is doubled, and what parts
+// them is a slash and a dot.
 func placeText(place []string) string {
 	if len(place) == 0 {
 		return "''"
 	}
-	return strings.Join(place, " + '/' + ")
+	text := ""
+	for _, p := range place[:len(place)-1] {
+		text += p + ".replace('/', '//') + '/.' + "
+	}
+	return text + place[len(place)-1]
 }
 
 // storedIndex writes the variables of an index of the stored uses of a target, and returns the index: a map, because a
-// list would be gone through for each use. The identities are sorted first, so that one that is there twice, in an object
-// that an older schema let in, is put into the map once: a second time would be an error.
+// list would be gone through for each use. An identity that is there twice, in an object that breaks the schema, is an
+// error when the map is made; [walker.unindexed] answers then.
 func (e *emitter) storedIndex(w *walker) string {
 	t := w.target
 	f := w.collect(e.node(true, t.Path[:w.loop]), w.loop, nil)
-	list := e.add(fmt.Sprintf("s%d", w.id), "("+and(f.conditions...)+" ? "+f.body+" : []).sort()")
-	return e.add(fmt.Sprintf("m%d", w.id), list+".transformMapEntry(i, s, i == 0 || "+list+"[i - 1] != s, {s: true})")
+	list := e.add(fmt.Sprintf("s%d", w.id), and(f.conditions...)+" ? "+f.body+" : []")
+	if v, x, keep, body, ok := w.single(); ok {
+		return e.add(fmt.Sprintf("m%d", w.id), isList(v)+" ? "+v+".transformMapEntry(i, "+x+", "+keep+", {"+body+": true}) : {}")
+	}
+	return e.add(fmt.Sprintf("m%d", w.id), list+".transformMapEntry(i, x, {x: true})")
+}
+
+// single returns the parts of the index of a target with one list on its way, which needs no list in between.
+func (w *walker) single() (v, x, keep, body string, ok bool) {
+	t := w.target
+	if t.Path[w.loop].Kind != feature.Items || w.loops() > 1 || w.open < len(t.Path) {
+		return "", "", "", "", false
+	}
+	v = w.emitter.node(true, t.Path[:w.loop])
+	x = fmt.Sprintf("x%d", w.loop)
+	inner := w.collect(x, w.loop+1, w.identify(nil, w.loop, x))
+	return v, x, and(inner.conditions...), inner.body, true
+}
+
+// loops counts the lists and maps on the way.
+func (s *shape) loops() int {
+	n := 0
+	for _, step := range s.target.Path {
+		if step.Kind != feature.Field {
+			n++
+		}
+	}
+	return n
+}
+
+// unindexed tells whether all uses are among the stored ones, without an index, in time that grows with the square of their
+// number. It stands behind an or: it is asked only where there are violations or the index is an error, and decides only
+// where it is. It is empty where there is no index.
+func (w *walker) unindexed() string {
+	if !w.index {
+		return ""
+	}
+	t := w.target
+	f := w.collect(w.emitter.node(false, t.Path[:w.loop]), w.loop, nil)
+	list := w.emitter.add(fmt.Sprintf("c%d", w.id), and(f.conditions...)+" ? "+f.body+" : []")
+	return list + ".size() <= 200 && " + list + ".all(x, x in " + ref(fmt.Sprintf("s%d", w.id)) + ")"
 }
 
 // collect lists the identities of the stored uses.
@@ -285,7 +319,7 @@ func (w *walker) collect(v string, i int, place []string) found {
 	t := w.target
 	if i == len(t.Path) {
 		if w.exact {
-			place = append(place[:len(place):len(place)], w.part(scalarText(v)))
+			place = append(place[:len(place):len(place)], scalarText(v))
 		}
 		return found{conditions: []string{w.uses(v)}, body: placeText(place)}
 	}
@@ -297,8 +331,16 @@ func (w *walker) collect(v string, i int, place []string) found {
 	}
 	x := fmt.Sprintf("x%d", i)
 	there, item := isList(v), x
-	if s.Kind == feature.Entries {
+	switch {
+	case s.Kind == feature.Entries:
 		there, item = isMap(v), v+"["+x+"]"
+	case i == w.open && !w.exact:
+		return found{conditions: []string{exists(t, v, i, "y")}, body: placeText(place)}
+	case i == w.open:
+		// The same value may be there many times: each is asked for once.
+		text := func(v string) string { return scalarText(v) + " == w" }
+		body := quotes(valueTexts(t.Values)) + ".filter(w, " + existsWhere(t, v, i, "y", text) + ").map(w, " + placeText(append(place[:len(place):len(place)], "w")) + ")"
+		return found{conditions: []string{there}, body: body, list: true}
 	}
 	inner := w.collect(item, i+1, w.identify(place, i, x))
 	body := v + ".map(" + x + ", " + and(inner.conditions...) + ", " + inner.body + ")"
@@ -310,19 +352,40 @@ func (w *walker) collect(v string, i int, place []string) found {
 
 // exists tells whether there is a use of a target beneath a value, from a step of its path on.
 func exists(t *feature.Target, v string, i int, name string) string {
+	return existsWhere(t, v, i, name, func(v string) string { return uses(t, v) })
+}
+
+// valueTexts lists what [scalarText] writes of values that are one of some texts.
+func valueTexts(values []string) (out []string) {
+	for _, v := range values {
+		out = append(out, "s"+v)
+		switch {
+		case v == "true":
+			out = append(out, "t")
+		case v == "false":
+			out = append(out, "f")
+		case len(v) > 0 && strings.Trim(v, "0123456789+-.e") == "":
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// existsWhere tells whether a condition holds for a value that a path leads to.
+func existsWhere(t *feature.Target, v string, i int, name string, where func(v string) string) string {
 	if i == len(t.Path) {
-		return uses(t, v)
+		return where(v)
 	}
 	s := t.Path[i]
 	if s.Kind == feature.Field {
-		return and(isMap(v), has(v, s.Name), exists(t, member(v, s.Name), i+1, name))
+		return and(isMap(v), has(v, s.Name), existsWhere(t, member(v, s.Name), i+1, name, where))
 	}
 	x := fmt.Sprintf("%s%d", name, i)
 	item, there := x, isList(v)
 	if s.Kind == feature.Entries {
 		item, there = v+"["+x+"]", isMap(v)
 	}
-	return and(there, v+".exists("+x+", "+exists(t, item, i+1, name)+")")
+	return and(there, v+".exists("+x+", "+existsWhere(t, item, i+1, name, where)+")")
 }
 
 // pathText is the place of a value, as text and expressions in turn.

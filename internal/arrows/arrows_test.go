@@ -46,6 +46,18 @@ var table = []row{
 		pkg: "feature", pure: true, why: "decides what is open and what becomes of a request; settings and objects come as values",
 		may: []string{"api/v1alpha1", "internal/nearest", "schema"},
 	},
+	{
+		pkg: "feature/policy", pure: true, why: "features as admission policies; compiled and measured with the API server's code, applied by others",
+		may: []string{"api/v1alpha1", "feature", "schema"},
+	},
+	{
+		pkg: "feature/policy/simulate", pure: true, why: "runs policies with the API server's code, without a server",
+		may: []string{"feature/policy"},
+	},
+	{
+		pkg: "internal/featuregen", why: "random worlds for the evaluator and the policies, and whether the two agree",
+		may: []string{"api/v1alpha1", "feature", "feature/policy", "feature/policy/simulate"},
+	},
 	{pkg: "internal/arrows", why: "reads the source of all, imports none"},
 	{pkg: "internal/mutants", why: "breaks the source of all in a copy and runs their tests, imports none"},
 	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
@@ -154,7 +166,7 @@ func isPure(imp string) bool {
 
 // helpers may be imported by the tests of any package.
 var helpers = []string{
-	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "internal/clustertest", "internal/dnstest", "internal/kube", "internal/schemagen",
+	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "internal/clustertest", "internal/dnstest", "internal/featuregen", "internal/kube", "internal/schemagen",
 	"resolve/bundle/bundletest", "resolve/resolvetest", "resolve/verify", "schema/upstream",
 }
 

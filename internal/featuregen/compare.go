@@ -35,7 +35,8 @@ func NewTrial(r *rand.Rand) (*Trial, error) {
 		return nil, err
 	}
 	t := &Trial{World: w, Settings: w.Settings(r), oddly: true}
-	o := policy.Options{Mode: pick(r, v1alpha1.Live, v1alpha1.Baked)}
+	// A lower bound of items than usual keeps in policies what would otherwise take the webhook.
+	o := policy.Options{Mode: pick(r, v1alpha1.Live, v1alpha1.Baked), Items: 500}
 	for {
 		settings, _ := w.Model.ParseSettings(t.Settings)
 		o.Settings = settings
@@ -248,4 +249,24 @@ func (t *Trial) Pair(r *rand.Rand) (old, object map[string]any) {
 	}
 	old = t.World.Object(r, t.oddly)
 	return old, t.World.Change(r, old, t.oddly)
+}
+
+// Valid has objects drawn that the schema allows. The user of an API server is taken to be one who may do everything: where
+// users opt in by RBAC, that one has opted in to everything, unless the namespace did.
+func (t *Trial) Valid() {
+	t.oddly = false
+	if in := t.World.Component.Spec.OptIn; in != nil && in.RBAC {
+		t.OptedIn = nil
+		for _, f := range t.World.Features {
+			t.OptedIn = append(t.OptedIn, f.Spec.Gate)
+		}
+	}
+}
+
+// Update draws an old object and a new one.
+func (t *Trial) Update(r *rand.Rand) (old, object map[string]any) {
+	old = t.World.Object(r, t.oddly)
+	object = t.World.Change(r, old, t.oddly)
+	object["metadata"] = map[string]any{"name": "x", "namespace": "default"}
+	return old, object
 }

@@ -99,7 +99,9 @@ func (g *generator) object(path string, depth int, keys []string) apiextensionsv
 	return p
 }
 
-func join(path, name string) string { return path + strings.TrimPrefix(feature.Path{{Name: "x"}, {Name: name}}.String(), "x") }
+func join(path, name string) string {
+	return path + strings.TrimPrefix(feature.Path{{Name: "x"}, {Name: name}}.String(), "x")
+}
 
 // gate notes the ways to gate a value.
 func (g *generator) gate(path string, p *apiextensionsv1.JSONSchemaProps) {

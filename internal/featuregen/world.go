@@ -61,7 +61,7 @@ func (w *World) component(g *generator) {
 func (w *World) features(g *generator) {
 	yes, no := true, false
 	g.Shuffle(len(g.parts), func(i, j int) { g.parts[i], g.parts[j] = g.parts[j], g.parts[i] })
-	for i := range min(12, len(g.parts)) {
+	for i := range min(20, len(g.parts)) {
 		alpha, beta := v1alpha1.FeatureStage{Stage: v1alpha1.Alpha, Release: "v1.0.0"}, v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.1.0"}
 		on := beta
 		on.Default = &yes
@@ -112,7 +112,7 @@ func (w *World) Settings(r *rand.Rand) map[string]string {
 		return pick(r, "true", "true", "True", " t ", "1", "false", "false", "F", "0", "maybe", "")
 	}
 	if r.IntN(3) > 0 {
-		out["enable-api-fields"] = pick(r, "stable", "stable", "beta", "alpha", " Alpha", "gamma")
+		out["enable-api-fields"] = pick(r, "stable", "stable", "stable", "stable", "beta", "alpha", " Alpha", "gamma")
 	}
 	var entries []string
 	for _, f := range w.Features {
@@ -134,7 +134,8 @@ func (w *World) Settings(r *rand.Rand) map[string]string {
 	return out
 }
 
-// Object draws an object; odd ones have values now and then that the schema does not allow.
+// Object draws an object; odd ones have values now and then that the schema does not allow, but nothing twice in a list that
+// has keys or is a set.
 func (w *World) Object(r *rand.Rand, odd bool) map[string]any {
 	d := &drawer{Rand: r, odd: odd}
 	spec, ok := d.draw(&w.spec).(map[string]any)
@@ -202,7 +203,7 @@ func (d *drawer) list(p *apiextensionsv1.JSONSchemaProps) any {
 			}
 		}
 		id := identity(p, item)
-		if id != "" && seen[id] && (!d.odd || d.IntN(3) > 0) {
+		if id != "" && seen[id] {
 			continue
 		}
 		seen[id] = true

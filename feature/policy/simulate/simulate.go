@@ -229,7 +229,10 @@ func (a access) Authorize(_ context.Context, at authorizer.Attributes) (authoriz
 // objects are what the API server's code asks of a resource, for unstructured ones.
 type objects struct{ admission.ObjectInterfaces }
 
-func (objects) GetObjectCreater() runtime.ObjectCreater { return unstructuredscheme.NewUnstructuredCreator() }
+func (objects) GetObjectCreater() runtime.ObjectCreater {
+	return unstructuredscheme.NewUnstructuredCreator()
+}
+
 func (objects) GetObjectTyper() runtime.ObjectTyper {
 	return unstructuredscheme.NewUnstructuredObjectTyper()
 }
