@@ -256,7 +256,7 @@ func (t *Trial) Pair(r *rand.Rand) (old, object map[string]any) {
 func (t *Trial) Valid() {
 	t.oddly = false
 	if in := t.World.Component.Spec.OptIn; in != nil && in.RBAC {
-		t.OptedIn = nil
+		t.OptedIn, t.ByLabel = nil, false
 		for _, f := range t.World.Features {
 			t.OptedIn = append(t.OptedIn, f.Spec.Gate)
 		}
