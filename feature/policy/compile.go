@@ -105,7 +105,7 @@ func minorOf(text string) (int, error) {
 	if err != nil || v.Major() != 1 {
 		return 0, fmt.Errorf("%q is no version of Kubernetes such as %s", text, Newest)
 	}
-	return min(int(v.Minor()), newestMinor), nil //nolint:gosec // no version has so many digits
+	return min(int(v.Minor()), newestMinor), nil
 }
 
 type compiler struct {

@@ -166,7 +166,7 @@ type runner struct {
 
 // newRunner makes a runner that takes what an API server of a version takes in new policies.
 func newRunner(minor int) (*runner, error) {
-	c, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, uint(minor-1)))) //nolint:gosec // versions are small
+	c, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, uint(minor-1))))
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (r *runner) run(res *plugincel.CompilationResult) (any, int64, error) {
 	if res.Error != nil {
 		return nil, 0, res.Error
 	}
-	value, details, err := res.Program.ContextEval(context.Background(), map[string]any{ //nolint:usetesting // nothing here can wait
+	value, details, err := res.Program.ContextEval(context.Background(), map[string]any{
 		"object": r.object, "oldObject": r.old, "params": common.SchemalessTypedToVal(map[string]any{}), "variables": r.values,
 		"request": map[string]any{}, "namespaceObject": nil,
 	})
@@ -233,7 +233,7 @@ func (r *runner) run(res *plugincel.CompilationResult) (any, int64, error) {
 	if cost == nil || *cost > math.MaxInt64/1000 {
 		return nil, 0, fmt.Errorf("its cost cannot be told")
 	}
-	return value, int64(*cost), nil //nolint:gosec // it was compared above
+	return value, int64(*cost), nil
 }
 
 // sampleObjects makes objects in which each target is used in as many items as costs are measured with, none of them the

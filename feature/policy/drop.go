@@ -92,12 +92,9 @@ func (d *draft) drops(note, noted string) string {
 		lists = append(lists, d.add(name, list))
 	}
 	// Values are put back in fields, which nothing that is removed from a list moves, while what they stand in is still there.
-	ops := ""
-	for _, p := range puts {
-		ops += p + " + "
-	}
+	puts = append(puts, "")
 	removed := d.add("removed", "["+strings.Join(lists, ", ")+"].flatten().reverse()")
-	ops += removed + ".map(p, JSONPatch{op: 'remove', path: p})"
+	ops := strings.Join(puts, " + ") + removed + ".map(p, JSONPatch{op: 'remove', path: p})"
 	at := quote("/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(note, "~", "~0"), "/", "~1"))
 	text := clipped(ref("message"), 2000)
 	ops += " + (" + ref("message") + " != '' ? (has(object.metadata.annotations) ? [] : [JSONPatch{op: 'add', path: '/metadata/annotations', value: {}}]) + [JSONPatch{op: 'add', path: " + at + ", value: " + text + "}]" +

@@ -29,13 +29,12 @@ func NoteAnnotation(component string) string { return component + ".feature.slui
 // draft are the expressions of a policy.
 type draft struct {
 	*emitter
-	group    *group
-	used     string   // whether any part is used at all
-	valid    []string // of each unit: it is not violated
-	uses     []string // of each unit: the places of violations
-	texts    []string // of each unit: what is told of them, empty where there is nothing to tell
-	message  string
-	mutation string
+	group   *group
+	used    string   // whether any part is used at all
+	valid   []string // of each unit: it is not violated
+	uses    []string // of each unit: the places of violations
+	texts   []string // of each unit: what is told of them, empty where there is nothing to tell
+	message string
 }
 
 // draft writes the expressions of a group.

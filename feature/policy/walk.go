@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"sluice.dev/feature"
@@ -168,7 +169,7 @@ func (w *walker) step(v string, i int, path *pathText, old string, oldThere, pla
 	s := t.Path[i]
 	if s.Kind == feature.Field {
 		if old != "" {
-			oldThere = append(oldThere[:len(oldThere):len(oldThere)], isMap(old), has(old, s.Name))
+			oldThere = append(slices.Clip(oldThere), isMap(old), has(old, s.Name))
 			old = member(old, s.Name)
 		}
 		f := w.step(member(v, s.Name), i+1, path.name(s.Name), old, oldThere, place)
@@ -178,7 +179,7 @@ func (w *walker) step(v string, i int, path *pathText, old string, oldThere, pla
 	x := fmt.Sprintf("x%d", i)
 	if s.Kind == feature.Entries {
 		if old != "" {
-			oldThere = append(oldThere[:len(oldThere):len(oldThere)], isMap(old), x+" in "+old)
+			oldThere = append(slices.Clip(oldThere), isMap(old), x+" in "+old)
 			old = old + "[" + x + "]"
 		}
 		inner := w.step(v+"["+x+"]", i+1, path.key(x), old, oldThere, w.identify(place, i, x))
@@ -187,7 +188,7 @@ func (w *walker) step(v string, i int, path *pathText, old string, oldThere, pla
 	there := isList(v)
 	if i == w.open && old != "" {
 		// One use anywhere beneath the stored list lets all of them pass.
-		there = and(there, "!("+and(append(oldThere[:len(oldThere):len(oldThere)], isList(old), exists(t, old, i, "y"))...)+")")
+		there = and(there, "!("+and(append(slices.Clip(oldThere), isList(old), exists(t, old, i, "y"))...)+")")
 		old, oldThere = "", nil
 	}
 	n := fmt.Sprintf("i%d", i)
@@ -216,13 +217,13 @@ func (w *walker) fresh(v, old string, oldThere, place []string) string {
 	switch {
 	case w.index:
 		if w.exact {
-			place = append(place[:len(place):len(place)], scalarText(v))
+			place = append(slices.Clip(place), scalarText(v))
 		}
 		return "!(" + placeText(place) + " in " + w.stored + ")"
 	case old == "":
 		return "true"
 	}
-	all := append(oldThere[:len(oldThere):len(oldThere)], w.uses(old))
+	all := append(slices.Clip(oldThere), w.uses(old))
 	if w.exact {
 		all = append(all, old+" == "+v)
 	}
@@ -234,7 +235,7 @@ func (w *walker) identify(place []string, i int, x string) []string {
 	if !w.index || i >= w.open {
 		return place
 	}
-	place = place[:len(place):len(place)]
+	place = slices.Clip(place)
 	s := w.target.Path[i]
 	switch {
 	case s.Kind == feature.Entries:
@@ -258,11 +259,11 @@ func placeText(place []string) string {
 	if len(place) == 0 {
 		return "''"
 	}
-	text := ""
+	var b strings.Builder
 	for _, p := range place[:len(place)-1] {
-		text += p + ".replace('/', '//') + '/.' + "
+		b.WriteString(p + ".replace('/', '//') + '/.' + ")
 	}
-	return text + place[len(place)-1]
+	return b.String() + place[len(place)-1]
 }
 
 // storedIndex writes the variables of an index of the stored uses of a target, and returns the index: a map, because a
@@ -319,7 +320,7 @@ func (w *walker) collect(v string, i int, place []string) found {
 	t := w.target
 	if i == len(t.Path) {
 		if w.exact {
-			place = append(place[:len(place):len(place)], scalarText(v))
+			place = append(slices.Clip(place), scalarText(v))
 		}
 		return found{conditions: []string{w.uses(v)}, body: placeText(place)}
 	}
@@ -339,7 +340,7 @@ func (w *walker) collect(v string, i int, place []string) found {
 	case i == w.open:
 		// The same value may be there many times: each is asked for once.
 		text := func(v string) string { return scalarText(v) + " == w" }
-		body := quotes(valueTexts(t.Values)) + ".filter(w, " + existsWhere(t, v, i, "y", text) + ").map(w, " + placeText(append(place[:len(place):len(place)], "w")) + ")"
+		body := quotes(valueTexts(t.Values)) + ".filter(w, " + existsWhere(t, v, i, "y", text) + ").map(w, " + placeText(append(slices.Clip(place), "w")) + ")"
 		return found{conditions: []string{there}, body: body, list: true}
 	}
 	inner := w.collect(item, i+1, w.identify(place, i, x))
@@ -400,7 +401,7 @@ func (p *pathText) with(text string) *pathText {
 }
 
 func (p *pathText) expr(before, x, after string) *pathText {
-	parts := p.parts[:len(p.parts):len(p.parts)]
+	parts := slices.Clip(p.parts)
 	if p.text+before != "" {
 		parts = append(parts, quote(p.text+before))
 	}
@@ -435,7 +436,7 @@ func (p *pathText) key(k string) *pathText {
 func (p *pathText) expression() string {
 	parts := p.parts
 	if p.text != "" {
-		parts = append(parts[:len(parts):len(parts)], quote(p.text))
+		parts = append(slices.Clip(parts), quote(p.text))
 	}
 	return strings.Join(parts, " + ")
 }

@@ -223,11 +223,11 @@ func identity(p *apiextensionsv1.JSONSchemaProps, item any) string {
 		if !ok {
 			return "?"
 		}
-		id := "k"
-		for _, k := range p.XListMapKeys {
-			id += Show(object[k]) + ","
+		keys := make([]any, len(p.XListMapKeys))
+		for i, k := range p.XListMapKeys {
+			keys[i] = object[k]
 		}
-		return id
+		return Show(keys)
 	}
 	return ""
 }
