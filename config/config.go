@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-//go:embed resolution/*.yaml compat-tekton/*.yaml guard/*.yaml
+//go:embed resolution/*.yaml features/*.yaml compat-tekton/*.yaml guard/*.yaml
 var files embed.FS
 
 // TektonWriter is the user that writes the status of requests where Tekton Pipelines runs.
@@ -124,9 +124,13 @@ func finish(out *bytes.Buffer, o Options) ([]byte, error) {
 	return []byte(text), nil
 }
 
+// FeatureCRDs returns the CRDs of Component and Feature, as a YAML stream. They are for programs that read such objects;
+// Manifests leaves them out.
+func FeatureCRDs() ([]byte, error) { return files.ReadFile("features/10-crds.yaml") }
+
 // roleOf returns the role that a file installs, if it installs one.
 func roleOf(path string) (string, bool) {
-	name := strings.TrimSuffix(strings.TrimPrefix(path, "resolution/"), ".yaml")
+	name := strings.TrimSuffix(path[strings.LastIndex(path, "/")+1:], ".yaml")
 	if r, ok := strings.CutPrefix(name, "40-"); ok {
 		return r, true
 	}

@@ -25,6 +25,11 @@ func objects(t *testing.T, o config.Options) (out []*unstructured.Unstructured) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	return decode(t, data)
+}
+
+func decode(t *testing.T, data []byte) (out []*unstructured.Unstructured) {
+	t.Helper()
 	dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for {
 		u := &unstructured.Unstructured{}

@@ -1,0 +1,161 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Component is a program, or several that are released together, with features that its users can turn on and off. Its
+// name is that of the component; it is part of labels, so that name and gate have 62 characters together at most.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+//
+//nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
+type Component struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   ComponentSpec   `json:"spec,omitempty"`
+	Status ComponentStatus `json:"status,omitempty"`
+}
+
+// ComponentList is a list of components.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+//
+//nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
+type ComponentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Component `json:"items"`
+}
+
+// ComponentSpec says where the settings of a component stand and what they may say.
+type ComponentSpec struct {
+	// Release is the release that is installed, a semantic version with or without a leading v. It chooses among the
+	// stages of each feature. Empty: stages are chosen by date.
+	Release string `json:"release,omitempty"`
+	// ConfigMap holds the settings; nil where the component has none in the cluster, only flags.
+	ConfigMap *ConfigMapReference `json:"configMap,omitempty"`
+	// Mode is how settings reach the API server; empty stands for Live.
+	Mode Mode `json:"mode,omitempty"`
+	// DefaultLevel is the level where the settings give none; empty stands for stable.
+	DefaultLevel Level `json:"defaultLevel,omitempty"`
+	// MaxLevel closes what is less stable, whatever anybody sets; empty stands for alpha, which closes nothing.
+	MaxLevel Level `json:"maxLevel,omitempty"`
+	// LevelKey is the key of the settings that gives the level; empty stands for enable-api-fields.
+	LevelKey string `json:"levelKey,omitempty"`
+	// GatesKey is the key of the settings that lists gates in the form A=true,B=false; empty stands for feature-gates.
+	GatesKey string `json:"gatesKey,omitempty"`
+	// Settings are keys that are no gates and pass. So do keys that begin with an underscore.
+	Settings []Setting `json:"settings,omitempty"`
+	// Resources says of resources how stable their most stable version is; one that is left out is Stable.
+	Resources []ResourceStage `json:"resources,omitempty"`
+	// OptIn lets people use closed features who may not change the settings; nil lets nobody.
+	OptIn *OptIn `json:"optIn,omitempty"`
+}
+
+// ConfigMapReference names a ConfigMap.
+type ConfigMapReference struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// Mode is how settings reach the API server.
+type Mode string
+
+// The modes.
+const (
+	// Live has the policies read the ConfigMap: in force within milliseconds.
+	Live Mode = "Live"
+	// Baked has a controller write the settings into the policies: in force after about a second, and nothing to go missing.
+	Baked Mode = "Baked"
+)
+
+// Level is the value of the key enable-api-fields: how unstable a part may be that is open without its own key.
+type Level string
+
+// The levels, the narrowest first.
+const (
+	LevelStable Level = "stable"
+	LevelBeta   Level = "beta"
+	LevelAlpha  Level = "alpha"
+)
+
+// Setting is a key of the settings that is no gate.
+type Setting struct {
+	Name string `json:"name"`
+	// Pattern is a regular expression (RE2) that the whole value must match; empty lets every value pass.
+	Pattern string `json:"pattern,omitempty"`
+}
+
+// ResourceStage says how stable the most stable version of a resource is.
+type ResourceStage struct {
+	// Group is the API group; empty stands for the core group.
+	Group string `json:"group,omitempty"`
+	// Resource is the plural name.
+	Resource string `json:"resource"`
+	// HighestStage is Beta or Stable. Where it is Beta, level stable opens the beta parts of the resource.
+	HighestStage Stage `json:"highestStage"`
+}
+
+// OptIn says who else may use a closed feature, within maxLevel.
+type OptIn struct {
+	// NamespaceLabel: in namespaces with the label feature.sluice.dev/COMPONENT.GATE: enabled.
+	NamespaceLabel bool `json:"namespaceLabel,omitempty"`
+	// RBAC: users who have the verb use on features.sluice.dev by the name of the Feature.
+	RBAC bool `json:"rbac,omitempty"`
+}
+
+// ComponentStatus is what has become of a component.
+type ComponentStatus struct {
+	// ObservedGeneration is the generation of the object that the status speaks of.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Level is the level in force.
+	Level Level `json:"level,omitempty"`
+	// Features counts the features of the component; Enabled those that are open; InUse those that a stored object uses.
+	Features int32 `json:"features,omitempty"`
+	Enabled  int32 `json:"enabled,omitempty"`
+	InUse    int32 `json:"inUse,omitempty"`
+	// SettingsVersion is the resourceVersion of the ConfigMap whose settings are in force; empty stands for defaults.
+	SettingsVersion string `json:"settingsVersion,omitempty"`
+	// Conditions are of the types Accepted, Enforced and Skew.
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Types of conditions, of components and of features.
+const (
+	// ConditionAccepted is True when definition and settings hold no error.
+	ConditionAccepted = "Accepted"
+	// ConditionEnforced is True when the API server enforces what the settings say.
+	ConditionEnforced = "Enforced"
+	// ConditionSkew is True when processes disagree with each other, with the settings, or with what is enforced.
+	ConditionSkew = "Skew"
+)
+
+// Reasons of the condition [ConditionAccepted].
+const (
+	ReasonAccepted          = "Accepted"
+	ReasonInvalidDefinition = "InvalidDefinition"
+	ReasonInvalidSettings   = "InvalidSettings"
+	ReasonComponentNotFound = "ComponentNotFound"
+	ReasonResourceNotFound  = "ResourceNotFound"
+)
+
+// Reasons of the condition [ConditionEnforced].
+const (
+	ReasonEnforcedByPolicy  = "ByPolicy"
+	ReasonEnforcedByWebhook = "ByWebhook"
+	ReasonBehaviourOnly     = "BehaviourOnly"
+	ReasonNotEnforced       = "NotEnforced"
+)
+
+// Reasons of the condition [ConditionSkew].
+const (
+	ReasonProcessesAgree    = "ProcessesAgree"
+	ReasonProcessesDisagree = "ProcessesDisagree"
+	ReasonRollingUpdate     = "RollingUpdate"
+	ReasonNoReports         = "NoReports"
+)

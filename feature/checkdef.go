@@ -1,0 +1,268 @@
+package feature
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// checkComponent checks what the component says.
+func (d *definer) checkComponent() {
+	m := d.model
+	c := &m.component
+	if errs := validation.IsDNS1123Label(m.name); len(errs) > 0 {
+		d.err(CodeName, "", "metadata.name", "%q cannot be part of a label: %s", clip(m.name), errs[0])
+	}
+	if c.Release != "" {
+		if _, err := semver.NewVersion(c.Release); err != nil {
+			d.err(CodeRelease, "", "spec.release", "%q is no version such as v1.2.0", clip(c.Release))
+		}
+	}
+	if ref := c.ConfigMap; ref != nil && (ref.Name == "" || ref.Namespace == "") {
+		d.err(CodeBadValue, "", "spec.configMap", "name and namespace must be there")
+	}
+	oneOf(d, "", "spec.mode", c.Mode, v1alpha1.Live, v1alpha1.Baked)
+	if !oneOf(d, "", "spec.defaultLevel", c.DefaultLevel, levels...) {
+		c.DefaultLevel = v1alpha1.LevelStable
+	}
+	if !oneOf(d, "", "spec.maxLevel", c.MaxLevel, levels...) {
+		c.MaxLevel = v1alpha1.LevelStable
+	}
+	if rank(c.DefaultLevel) > rank(c.MaxLevel) {
+		d.err(CodeBeyondMax, "", "spec.defaultLevel", "%s is beyond maxLevel %s", c.DefaultLevel, c.MaxLevel)
+	}
+	if c.LevelKey == c.GatesKey {
+		d.err(CodeKeyTaken, "", "spec.gatesKey", "%q is the levelKey already", clip(c.GatesKey))
+	}
+	for i, s := range c.Settings {
+		where := fmt.Sprintf("spec.settings[%d]", i)
+		if _, twice := m.settings[s.Name]; twice {
+			d.err(CodeDuplicate, "", where+".name", "%q stands there twice", clip(s.Name))
+		}
+		if s.Name == c.LevelKey || s.Name == c.GatesKey {
+			d.err(CodeKeyTaken, "", where+".name", "%q is the key of the level or of gates", clip(s.Name))
+		}
+		d.settingsKey("", where+".name", s.Name)
+		m.settings[s.Name] = nil
+		if s.Pattern != "" {
+			if _, ok := d.pattern("", where+".pattern", s.Pattern); ok {
+				// The pattern stands alone before it is put between anchors, so that it cannot close their group.
+				m.settings[s.Name] = regexp.MustCompile(`^(?:` + s.Pattern + `)$`)
+			}
+		}
+	}
+	for i, r := range c.Resources {
+		where := fmt.Sprintf("spec.resources[%d]", i)
+		key := groupResource{r.Group, r.Resource}
+		if _, twice := m.lifted[key]; twice {
+			d.err(CodeDuplicate, "", where, "%s stands there twice", qualified(r.Group, r.Resource))
+		}
+		m.lifted[key] = oneOf(d, "", where+".highestStage", r.HighestStage, v1alpha1.Beta, v1alpha1.Stable) && r.HighestStage == v1alpha1.Beta
+	}
+}
+
+// oneOf tells whether v is one of the values, and says so if it is not.
+func oneOf[T ~string](d *definer, gate, where string, v T, values ...T) bool {
+	if slices.Contains(values, v) {
+		return true
+	}
+	list := make([]string, len(values))
+	for i, s := range values {
+		list[i] = string(s)
+	}
+	d.err(CodeBadValue, gate, where, "%q is not one of %s%s", clip(string(v)), strings.Join(list, ", "), hint(string(v), values))
+	return false
+}
+
+// settingsKey checks that a key can stand in a ConfigMap.
+func (d *definer) settingsKey(gate, where, key string) {
+	if errs := validation.IsConfigMapKey(key); len(errs) > 0 {
+		d.err(CodeName, gate, where, "%q is no key of a ConfigMap: %s", clip(key), errs[0])
+	}
+}
+
+func (d *definer) pattern(gate, where, pattern string) (*regexp.Regexp, bool) {
+	if len(pattern) > maxPattern {
+		d.err(CodePattern, gate, where, "a pattern may have %d bytes", maxPattern)
+		return nil, false
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		d.err(CodePattern, gate, where, "%s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return nil, false
+	}
+	return re, true
+}
+
+// checkFeature checks names, keys and choices.
+func (d *definer) checkFeature(f *Feature) {
+	s := &f.Spec
+	gate := s.Gate
+	if !validGate(gate) {
+		d.err(CodeName, gate, "spec.gate", "%q is no name of a gate: letters and digits, a capital first", clip(gate))
+	} else if n := len(s.Component) + 1 + len(gate); n > maxLabel {
+		d.err(CodeName, gate, "spec.gate", "component and gate have %d characters together with the dot between them; a label has room for %d", n, maxLabel)
+	} else if gate == allAlpha || gate == allBeta {
+		d.err(CodeName, gate, "spec.gate", "%s stands for all features of a stage", gate)
+	} else if want := ObjectName(s.Component, gate); f.Name != want {
+		d.err(CodeName, gate, "metadata.name", "%q: the name is to be %q", clip(f.Name), want)
+	}
+	if slices.ContainsFunc(d.model.features, func(o *Feature) bool { return o.Spec.Gate == gate }) {
+		d.err(CodeDuplicate, gate, "spec.gate", "there are two features with this gate")
+	}
+	c := &d.model.component
+	d.settingsKey(gate, "spec.key", s.Key)
+	_, plain := d.model.settings[s.Key]
+	switch {
+	case s.Key == c.LevelKey, s.Key == c.GatesKey:
+		d.err(CodeKeyTaken, gate, "spec.key", "%q is the key of the level or of gates", clip(s.Key))
+	case plain:
+		d.err(CodeKeyTaken, gate, "spec.key", "%q is a plain setting of the component", clip(s.Key))
+	}
+	for _, o := range d.model.features {
+		if o.Spec.Key == s.Key && o.Spec.Gate != gate {
+			d.err(CodeKeyTaken, gate, "spec.key", "%q is the key of %s already", clip(s.Key), o.Spec.Gate)
+		}
+	}
+	oneOf(d, gate, "spec.whenDisabled", s.WhenDisabled, v1alpha1.Reject, v1alpha1.Drop, v1alpha1.Warn)
+	oneOf(d, gate, "spec.ratchet", s.Ratchet, v1alpha1.InUse, v1alpha1.Unchanged)
+	for i, p := range s.RequiredProcesses {
+		if p == "" || slices.Contains(s.RequiredProcesses[:i], p) {
+			d.err(CodeDuplicate, gate, fmt.Sprintf("spec.requiredProcesses[%d]", i), "%q is empty or stands there twice", clip(p))
+		}
+	}
+}
+
+// together checks what only shows when all features are there: requirements and contradictions.
+func (d *definer) together() {
+	byGate := make(map[string]*Feature, len(d.model.features))
+	gates := make([]string, len(d.model.features))
+	for i, f := range d.model.features {
+		byGate[f.Spec.Gate], gates[i] = f, f.Spec.Gate
+	}
+	for _, f := range d.model.features {
+		for i, name := range f.Spec.Requires {
+			where := fmt.Sprintf("spec.requires[%d]", i)
+			o := byGate[name]
+			switch {
+			case o == nil:
+				d.err(CodeRequires, f.Spec.Gate, where, "the component has no feature %q%s", clip(name), hint(name, gates))
+			case slices.Contains(f.Spec.Requires[:i], name):
+				d.err(CodeDuplicate, f.Spec.Gate, where, "%q stands there twice", name)
+			case f.Entry >= 0 && f.Default && !o.Default:
+				d.err(CodeRequires, f.Spec.Gate, where, "%s is on by default, but %s, which it requires, is off", f.Spec.Gate, name)
+			case f.Entry >= 0 && f.Stage != v1alpha1.Removed && rank(f.Level) < rank(o.Level):
+				d.err(CodeRequires, f.Spec.Gate, where, "%s is %s, but %s, which it requires, is only %s", f.Spec.Gate, f.Level, name, o.Level)
+			}
+		}
+	}
+	d.cycles(byGate)
+	d.contradictions()
+}
+
+// cycles finds circles of requirements and tells each once, at the gate that comes first.
+func (d *definer) cycles(byGate map[string]*Feature) {
+	const (
+		fresh = iota
+		open
+		done
+	)
+	state := map[string]int{}
+	var trail []string
+	var visit func(gate string)
+	visit = func(gate string) {
+		state[gate] = open
+		trail = append(trail, gate)
+		for _, next := range byGate[gate].Spec.Requires {
+			switch {
+			case byGate[next] == nil:
+			case state[next] == open:
+				circle := slices.Clone(trail[slices.Index(trail, next):])
+				names := strings.Join(append(circle, next), " requires ")
+				for _, g := range circle {
+					d.err(CodeCycle, g, "spec.requires", "a circle: %s", clipText(names))
+				}
+			case state[next] == fresh:
+				visit(next)
+			}
+		}
+		trail = trail[:len(trail)-1]
+		state[gate] = done
+	}
+	for _, f := range d.model.features {
+		if state[f.Spec.Gate] == fresh {
+			visit(f.Spec.Gate)
+		}
+	}
+}
+
+// contradictions finds features that gate the same thing and disagree on what is to become of it.
+func (d *definer) contradictions() {
+	type place struct{ group, version, resource, path string }
+	type user struct {
+		f *Feature
+		t *Target
+	}
+	at := map[place][]user{}
+	for _, f := range d.model.features {
+		for i := range f.Targets {
+			t := &f.Targets[i]
+			p := place{t.Group, t.Version, t.Resource, t.Path.String()}
+			for _, o := range at[p] {
+				if d.full() {
+					return
+				}
+				where := fmt.Sprintf("spec.parts[%d]", t.Part)
+				switch {
+				case o.f == f:
+					if o.t.Part != t.Part && sameValues(o.t, t) {
+						d.err(CodeDuplicate, f.Spec.Gate, where, "the feature gates this already, in spec.parts[%d]", o.t.Part)
+					}
+				case !overlap(o.t, t):
+				case o.f.Spec.WhenDisabled != f.Spec.WhenDisabled:
+					d.err(CodeContradiction, f.Spec.Gate, where, "while it is closed this is to be %s, but %s, which gates it too, says %s", f.Spec.WhenDisabled, o.f.Spec.Gate, o.f.Spec.WhenDisabled)
+				case o.f.Spec.Ratchet != f.Spec.Ratchet:
+					d.err(CodeContradiction, f.Spec.Gate, where, "the ratchet is to be %s, but %s, which gates this too, says %s", f.Spec.Ratchet, o.f.Spec.Gate, o.f.Spec.Ratchet)
+				}
+			}
+			at[p] = append(at[p], user{f, t})
+		}
+	}
+}
+
+// sameValues tells whether two targets of one path narrow it down in the same way.
+func sameValues(a, b *Target) bool {
+	return slices.Equal(a.Values, b.Values) && text(a.Pattern) == text(b.Pattern) &&
+		slices.EqualFunc(a.Match, b.Match, func(x, y Condition) bool {
+			return x.Path.equal(y.Path) && slices.Equal(x.Values, y.Values) && text(x.Pattern) == text(y.Pattern)
+		})
+}
+
+// overlap tells whether a value may be a use of both targets of one path; it says yes where that is hard to tell.
+func overlap(a, b *Target) bool {
+	for _, p := range [][2]*Target{{a, b}, {b, a}} {
+		x, y := p[0], p[1]
+		if x.Values == nil {
+			continue
+		}
+		if !slices.ContainsFunc(x.Values, func(v string) bool {
+			return (y.Values == nil || slices.Contains(y.Values, v)) && (y.Pattern == nil || y.Pattern.MatchString(v))
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+func text(re *regexp.Regexp) string {
+	if re == nil {
+		return ""
+	}
+	return re.String()
+}

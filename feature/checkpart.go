@@ -1,0 +1,298 @@
+package feature
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/schema"
+)
+
+// checkPart checks what a part says by itself, and reads it.
+func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool) {
+	gate, p := f.Spec.Gate, &f.Spec.Parts[i]
+	t = Target{Group: p.Group, Resource: p.Resource, Part: i, WholeVersion: p.WholeVersion}
+	if p.Resource == "" {
+		d.err(CodePart, gate, where+".resource", "the resource is missing")
+	}
+	for j, v := range p.Versions {
+		if v == "" || slices.Contains(p.Versions[:j], v) {
+			d.err(CodeDuplicate, gate, fmt.Sprintf("%s.versions[%d]", where, j), "%q is empty or stands there twice", clip(v))
+		}
+	}
+	if p.WholeVersion {
+		if p.Field != "" || p.Values != nil || p.Pattern != "" || p.Match != nil {
+			d.err(CodePart, gate, where, "a whole version has no field, values, pattern or match")
+		}
+		if len(p.Versions) == 0 {
+			d.err(CodePart, gate, where+".versions", "which version, is missing")
+		}
+		if f.Spec.WhenDisabled == v1alpha1.Drop {
+			d.err(CodeNoDrop, gate, where, "a whole version cannot be dropped: use Reject or Warn")
+		}
+		return t, p.Resource != "" && len(p.Versions) > 0
+	}
+	path, err := ParsePath(p.Field)
+	if err != nil {
+		d.err(CodePath, gate, where+".field", "%s", err)
+		return t, false
+	}
+	if slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, path[0].Name) {
+		d.err(CodePath, gate, where+".field", "%s cannot be gated: writes of metadata and status never fail because of a gate", path[0].Name)
+		return t, false
+	}
+	t.Path, ok = path, p.Resource != ""
+	narrowed := 0
+	if p.Values != nil {
+		narrowed++
+		t.Values = d.values(gate, where+".values", p.Values)
+	}
+	if p.Pattern != "" {
+		narrowed++
+		re, good := d.pattern(gate, where+".pattern", p.Pattern)
+		if good {
+			t.Pattern, t.pattern = re, newPattern(re)
+		}
+		ok = ok && good
+	}
+	if p.Match != nil {
+		narrowed++
+		t.Match = d.match(gate, where+".match", p.Match)
+	}
+	if narrowed > 1 {
+		d.err(CodePart, gate, where, "only one of values, pattern and match can be given")
+	}
+	return t, ok
+}
+
+func (d *definer) values(gate, where string, values []string) []string {
+	if len(values) == 0 || len(values) > maxValues {
+		d.err(CodeTooMany, gate, where, "there are %d values; between 1 and %d are allowed", len(values), maxValues)
+	}
+	for i, v := range values {
+		if slices.Contains(values[:i], v) {
+			d.err(CodeDuplicate, gate, fmt.Sprintf("%s[%d]", where, i), "%q stands there twice", clip(v))
+		}
+	}
+	return slices.Clone(values)
+}
+
+func (d *definer) match(gate, where string, match []v1alpha1.Match) []Condition {
+	if len(match) == 0 || len(match) > maxValues {
+		d.err(CodeTooMany, gate, where, "there are %d conditions; between 1 and %d are allowed", len(match), maxValues)
+	}
+	out := make([]Condition, 0, len(match))
+	for i, m := range match {
+		at := fmt.Sprintf("%s[%d]", where, i)
+		path, err := ParsePath(m.Field)
+		if err != nil {
+			d.err(CodePath, gate, at+".field", "%s", err)
+			continue
+		}
+		if slices.ContainsFunc(path, func(s Step) bool { return s.Kind != Field }) {
+			d.err(CodePath, gate, at+".field", "%s: a condition has no [*]", path)
+		}
+		c := Condition{Path: path}
+		if m.Values != nil {
+			c.Values = d.values(gate, at+".values", m.Values)
+		}
+		if m.Pattern != "" {
+			if re, good := d.pattern(gate, at+".pattern", m.Pattern); good {
+				c.Pattern, c.pattern = re, newPattern(re)
+			}
+		}
+		if m.Values != nil && m.Pattern != "" {
+			d.err(CodePart, gate, at, "only one of values and pattern can be given")
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// resolvePath follows a path through a schema. It returns the path with kinds and keys, and the schema of what it leads
+// to, nil where the schema says nothing of it; or what is wrong with it.
+func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
+	out := slices.Clone(p)
+	n := root
+	for i := range out {
+		s := &out[i]
+		if n == nil {
+			continue
+		}
+		at := "the object"
+		if i > 0 {
+			at = out[:i].String()
+		}
+		if s.Kind == Field {
+			next := n.Property(s.Name)
+			switch {
+			case next != nil:
+			case n.Additional != nil:
+				next = n.Additional
+			case n.PreserveUnknown || n.Embedded || n.AdditionalBool != nil && *n.AdditionalBool:
+			default:
+				names := make([]string, len(n.Properties))
+				for j, q := range n.Properties {
+					names[j] = q.Name
+				}
+				return nil, nil, fmt.Sprintf("%s has no field %q%s", at, clip(s.Name), hint(s.Name, names))
+			}
+			n = next
+			continue
+		}
+		switch {
+		case n.Items != nil:
+			s.Kind = Items
+			if n.ListType == "map" {
+				s.Keys = slices.Clone(n.ListMapKeys)
+			}
+			s.Set = n.ListType == "set"
+			n = n.Items
+		case n.Additional != nil:
+			s.Kind = Entries
+			n = n.Additional
+		case n.AdditionalBool != nil && *n.AdditionalBool:
+			s.Kind = Entries
+			n = nil
+		case n.PreserveUnknown || n.Type == "array":
+			n = nil
+		default:
+			return nil, nil, fmt.Sprintf("%s is no array and no map, so that [*] finds nothing in it", at)
+		}
+	}
+	return out, n, ""
+}
+
+// checkTarget checks a target against the schema of its version.
+func (d *definer) checkTarget(f *Feature, t *Target, root *schema.Node, where string) {
+	gate := f.Spec.Gate
+	d.checkValues(gate, where, t)
+	for i, c := range t.Match {
+		at := fmt.Sprintf("%s.match[%d]", where, i)
+		if t.Schema == nil {
+			continue
+		}
+		_, n, problem := resolvePath(t.Schema, c.Path)
+		if problem != "" {
+			d.err(CodeUnknownField, gate, at+".field", "version %s: in %s: %s", t.Version, t.Path, problem)
+			continue
+		}
+		d.checkScalars(gate, at, n, c.Values, c.Pattern != nil)
+	}
+	d.checkParents(f, t, root, where)
+	d.checkDefaults(f, t, root, where)
+	d.checkLoss(f, t, root, where)
+	d.checkUnknown(f, t, where)
+}
+
+// checkValues checks values and pattern against the schema of the field.
+func (d *definer) checkValues(gate, where string, t *Target) {
+	d.checkScalars(gate, where, t.Schema, t.Values, t.Pattern != nil)
+	if t.Match != nil && t.Schema != nil && t.Schema.Type != "object" && !t.Schema.PreserveUnknown {
+		d.err(CodePart, gate, where+".match", "version %s: %s is no object", t.Version, t.Path)
+	}
+}
+
+func (d *definer) checkScalars(gate, where string, n *schema.Node, values []string, pattern bool) {
+	if n == nil || n.PreserveUnknown && n.Type == "" {
+		return
+	}
+	if pattern && n.Type != "string" && !n.IntOrString {
+		d.err(CodePart, gate, where+".pattern", "the field is of type %s; a pattern is looked for in strings", n.Type)
+	}
+	if values == nil {
+		return
+	}
+	if n.Type == "object" || n.Type == "array" {
+		d.err(CodePart, gate, where+".values", "the field is of type %s; values are those of strings, numbers and booleans", n.Type)
+		return
+	}
+	if n.Enum == nil {
+		return
+	}
+	var names []string
+	for _, v := range n.Enum {
+		if s, ok := scalar(v); ok {
+			names = append(names, s)
+		}
+	}
+	for i, v := range values {
+		if !slices.Contains(names, v) {
+			d.err(CodeUnknownValue, gate, fmt.Sprintf("%s.values[%d]", where, i), "the field has no value %q%s; it has %s", clip(v), hint(v, names), clip(strings.Join(names, ", ")))
+		}
+	}
+}
+
+// checkParents checks what the objects and lists around the target demand of it.
+func (d *definer) checkParents(f *Feature, t *Target, root *schema.Node, where string) {
+	gate := f.Spec.Gate
+	parent := root
+	if len(t.Path) > 1 {
+		_, parent, _ = resolvePath(root, t.Path[:len(t.Path)-1])
+	}
+	if parent == nil {
+		return
+	}
+	last := t.Path[len(t.Path)-1]
+	whole := t.Values == nil && t.Pattern == nil && t.Match == nil
+	drop := f.Spec.WhenDisabled == v1alpha1.Drop
+	if last.Kind == Field && parent.IsRequired(last.Name) {
+		switch {
+		case whole:
+			d.err(CodeRequired, gate, where+".field", "version %s: %s is required: no object could be written while the feature is closed", t.Version, t.Path)
+		case drop:
+			d.err(CodeNoDrop, gate, where+".field", "version %s: %s is required: its values cannot be dropped", t.Version, t.Path)
+		case t.Schema != nil && t.Schema.Enum != nil && !slices.ContainsFunc(t.Schema.Enum, func(v any) bool {
+			s, ok := scalar(v)
+			return !ok || !slices.Contains(t.Values, s)
+		}) && t.Values != nil:
+			d.err(CodeRequired, gate, where+".values", "version %s: %s is required, and no value of it would be left", t.Version, t.Path)
+		}
+	}
+	if n := len(t.Path); n > 1 && slices.Contains(t.Path[n-2].Keys, last.Name) && last.Kind == Field {
+		d.err(CodeListKey, gate, where+".field", "version %s: %s identifies the items of its list", t.Version, t.Path)
+	}
+}
+
+// checkDefaults refuses parts that the schema's defaults use: whoever leaves the field out would be refused, and what was
+// dropped would come back.
+func (d *definer) checkDefaults(f *Feature, t *Target, root *schema.Node, where string) {
+	for i := range len(t.Path) + 1 {
+		n := root
+		if i > 0 {
+			_, n, _ = resolvePath(root, t.Path[:i])
+		}
+		if n == nil || !n.HasDefault || !t.usedIn(schema.WithDefaults(n, n.Default), t.Path[i:]) {
+			continue
+		}
+		at := "the object"
+		if i > 0 {
+			at = t.Path[:i].String()
+		}
+		d.err(CodeHasDefault, f.Spec.Gate, where+".field", "version %s: the default of %s uses the part, so that an object uses it which does not say so", t.Version, at)
+	}
+}
+
+// checkUnknown checks what holds with and without a schema.
+func (d *definer) checkUnknown(f *Feature, t *Target, where string) {
+	if f.Spec.WhenDisabled != v1alpha1.Drop || t.WholeVersion || f.Spec.Ratchet == v1alpha1.InUse && t.Values == nil && t.Pattern == nil && t.Match == nil {
+		return
+	}
+	// What is dropped here may have replaced something that is stored, which then has to be put back: its place must be
+	// known.
+	for i, s := range t.Path {
+		if s.Kind != Items && s.Kind != Each || s.keyed() {
+			continue
+		}
+		d.err(CodeNoDrop, f.Spec.Gate, where+".field", "the items of %s have no identity (%s), so that a stored value could not be put back: use Reject, or a plain field with ratchet InUse", t.Path[:i], identity(t))
+		return
+	}
+}
+
+func identity(t *Target) string {
+	if t.Schema == nil {
+		return "no schema is known"
+	}
+	return "its x-kubernetes-list-type is neither map nor set"
+}

@@ -1,0 +1,30 @@
+package feature
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/schema"
+)
+
+// ResourceOf returns the resource that a CRD defines, with the versions that it serves. The error says which schema could
+// not be read.
+func ResourceOf(crd *apiextensionsv1.CustomResourceDefinition) (Resource, error) {
+	r := Resource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural, Kind: crd.Spec.Names.Kind}
+	for _, v := range crd.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		var props *apiextensionsv1.JSONSchemaProps
+		if v.Schema != nil {
+			props = v.Schema.OpenAPIV3Schema
+		}
+		n, err := schema.New(props)
+		if err != nil {
+			return Resource{}, fmt.Errorf("CRD %s, version %s: %w", crd.Name, v.Name, err)
+		}
+		r.Versions = append(r.Versions, Version{Name: v.Name, Schema: n})
+	}
+	return r, nil
+}

@@ -1,0 +1,91 @@
+package feature
+
+import (
+	"maps"
+	"slices"
+)
+
+// change says what became of a value.
+type change uint8
+
+const (
+	kept change = iota
+	changed
+	removed
+)
+
+// drop takes out of v what is not allowed, or puts back what is stored in its place. Values are copied where they change.
+func (w *walker) drop(n *node, v any) (any, change) {
+	if v == nil {
+		return v, kept
+	}
+	var refuses *gate
+	for _, g := range n.gates {
+		if g.target.uses(v) && !w.allows(g, v) {
+			w.record(g, v)
+			refuses = g
+		}
+	}
+	if refuses != nil {
+		if w.request.Old != nil {
+			if old, ok := w.stored().value(refuses, w.trail); ok {
+				return old, changed
+			}
+		}
+		return nil, removed
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		return w.dropFields(n, v)
+	case []any:
+		return w.dropItems(n, v)
+	}
+	return v, kept
+}
+
+func (w *walker) dropFields(n *node, v map[string]any) (map[string]any, change) {
+	out, done := v, kept
+	for c, next := range n.children(v) {
+		x, what := w.dropChild(next, c)
+		if what == kept {
+			continue
+		}
+		if done == kept {
+			out, done = maps.Clone(v), changed
+		}
+		if what == removed {
+			delete(out, c.name)
+		} else {
+			out[c.name] = x
+		}
+	}
+	return out, done
+}
+
+func (w *walker) dropItems(n *node, v []any) ([]any, change) {
+	out, done := v, kept
+	gone := 0
+	for c, next := range n.children(v) {
+		x, what := w.dropChild(next, c)
+		if what != kept && done == kept {
+			out, done = slices.Clone(v), changed
+		}
+		switch {
+		case what == removed:
+			gone++
+			continue
+		case what == changed:
+			out[c.index-gone] = x
+		case gone > 0:
+			out[c.index-gone] = c.value
+		}
+	}
+	return out[:len(out)-gone], done
+}
+
+func (w *walker) dropChild(n *node, c child) (any, change) {
+	w.trail = append(w.trail, c.place)
+	x, what := w.drop(n, c.value)
+	w.trail = w.trail[:len(w.trail)-1]
+	return x, what
+}

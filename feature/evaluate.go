@@ -1,0 +1,286 @@
+package feature
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// Request is a write of an object as admission sees it. The objects are decoded JSON as Kubernetes decodes it: maps, slices,
+// strings, int64, float64, booleans and nil. They are not modified.
+type Request struct {
+	// Group, Version and Resource are those in which the object is written: what the objects are in.
+	Group, Version, Resource string
+	// Subresource is empty for the object itself. Writes of subresources are always allowed.
+	Subresource string
+	// Object is the new object; nil stands for a deletion, which is always allowed.
+	Object map[string]any
+	// Old is the stored object; nil stands for a creation.
+	Old map[string]any
+	// OptedIn tells whether the user or the namespace has opted in to a feature; nil: in to none. It is asked only of
+	// features that are used and closed.
+	OptedIn func(gate string) bool
+}
+
+// Decision is what becomes of a request.
+type Decision struct {
+	// Rejected are the uses because of which the request is refused.
+	Rejected Violations
+	// Dropped are the uses that were taken out, or changes that were taken back.
+	Dropped Violations
+	// Warned are the uses that pass with a warning.
+	Warned Violations
+	// Object is the object to write instead; nil if nothing was dropped, or the request is refused. It may share parts with
+	// the objects of the request.
+	Object map[string]any
+}
+
+// Allowed tells whether the request passes, changed perhaps.
+func (d *Decision) Allowed() bool { return d.Rejected.Count == 0 }
+
+// maxDetails is how many violations are told of each kind.
+const maxDetails = 100
+
+// Violations are uses of closed features, in the order in which they stand in the object: fields and keys by name, items by
+// index.
+type Violations struct {
+	// Count is how many there are.
+	Count int
+	// List holds the first 100.
+	List []Violation
+}
+
+// Violation is one use of a closed feature.
+type Violation struct {
+	// Path is where, with indices of items and keys of maps: spec.tasks[3].timeout, spec.env["a.b"].secretRef.
+	Path string
+	// State is that of the feature.
+	State *State
+	// Target is the part that is used.
+	Target *Target
+	// Value is the value where one of Target.Values is used; clipped if it is long.
+	Value string
+}
+
+// Evaluate judges a request.
+func (e *Evaluator) Evaluate(r *Request) Decision {
+	p := e.program(r.Group, r.Version, r.Resource)
+	if p == nil || r.Subresource != "" || r.Object == nil {
+		return Decision{}
+	}
+	drop := p.drops && p.drop.used(r.Object)
+	if check := p.checks && p.check.used(r.Object); !drop && !check && p.version == nil {
+		return Decision{}
+	}
+	w := &walker{evaluator: e, request: r}
+	w.version(p)
+	object := r.Object
+	if drop {
+		w.dropping = true
+		if out, change := w.drop(&p.drop, object); change == changed {
+			// The root is never removed: the shortest path has one step.
+			object, _ = out.(map[string]any)
+			w.decision.Object = object
+		}
+		w.dropping = false
+	}
+	if p.checks && p.check.used(object) {
+		w.check(&p.check, object)
+	}
+	if !w.decision.Allowed() {
+		w.decision.Object = nil
+	}
+	return w.decision
+}
+
+// walker goes through one object.
+type walker struct {
+	evaluator *Evaluator
+	request   *Request
+	decision  Decision
+	dropping  bool
+	trail     []place // where it stands
+	old       *stored
+	question  *question
+}
+
+// place is one step of the way through an object.
+type place struct {
+	name  string // of a field or an entry
+	index int    // of an item
+	kind  StepKind
+	item  any // the item
+}
+
+// check looks for uses in v and records those that the ratchet does not allow.
+func (w *walker) check(n *node, v any) {
+	if v == nil {
+		return
+	}
+	for _, g := range n.gates {
+		if g.target.uses(v) && !w.allows(g, v) {
+			w.record(g, v)
+		}
+	}
+	for p, next := range n.children(v) {
+		w.trail = append(w.trail, p.place)
+		w.check(next, p.value)
+		w.trail = w.trail[:len(w.trail)-1]
+	}
+}
+
+// child is a value in an object or array.
+type child struct {
+	place
+	value any
+}
+
+// children visits the children of v for which the node has a way, in the order of fields, entries and items.
+func (n *node) children(v any) func(yield func(child, *node) bool) {
+	return func(yield func(child, *node) bool) {
+		switch v := v.(type) {
+		case map[string]any:
+			var room [16]edge
+			for _, e := range n.present(v, room[:0]) {
+				if !yield(child{place{name: e.name}, v[e.name]}, e.to) {
+					return
+				}
+			}
+			if n.ofEntries() {
+				for _, name := range slices.Sorted(maps.Keys(v)) {
+					if !yield(child{place{name: name, kind: Entries}, v[name]}, n.each) {
+						return
+					}
+				}
+			}
+		case []any:
+			if n.ofItems() {
+				for i, x := range v {
+					if !yield(child{place{index: i, kind: Items, item: x}, x}, n.each) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// present returns the edges to fields that an object has, in order, in room if there is enough of it.
+func (n *node) present(v map[string]any, room []edge) []edge {
+	if len(v) < len(n.edges) {
+		for name := range v {
+			if to := n.index[name]; to != nil {
+				room = append(room, edge{name, to})
+			}
+		}
+		slices.SortFunc(room, func(a, b edge) int { return strings.Compare(a.name, b.name) })
+		return room
+	}
+	for i := range n.edges {
+		if _, ok := v[n.edges[i].name]; ok {
+			room = append(room, n.edges[i])
+		}
+	}
+	return room
+}
+
+// allows tells whether a use is allowed: to those who opted in, or because the stored object has it.
+func (w *walker) allows(g *gate, v any) bool {
+	if w.optedIn(g) {
+		return true
+	}
+	if w.request.Old == nil {
+		return false
+	}
+	return w.stored().has(g, w.trail, v)
+}
+
+// optedIn tells whether the gate is open to those who opted in.
+func (w *walker) optedIn(g *gate) bool {
+	if w.request.OptedIn == nil {
+		return false
+	}
+	if w.question == nil {
+		w.question = &question{states: w.evaluator.states, lifted: g.lifted, optedIn: w.request.OptedIn}
+	}
+	return w.question.open(g.state)
+}
+
+func (w *walker) stored() *stored {
+	if w.old == nil {
+		w.old = &stored{root: w.request.Old}
+	}
+	return w.old
+}
+
+// record notes a use that is not allowed.
+func (w *walker) record(g *gate, v any) {
+	list := &w.decision.Rejected
+	switch {
+	case w.dropping:
+		list = &w.decision.Dropped
+	case g.state.Feature.Spec.WhenDisabled == v1alpha1.Warn:
+		list = &w.decision.Warned
+	}
+	list.Count++
+	if len(list.List) >= maxDetails {
+		return
+	}
+	x := Violation{Path: "apiVersion", State: g.state, Target: g.target}
+	if !g.target.WholeVersion {
+		x.Path = pathOf(w.trail)
+	}
+	if g.target.Values != nil {
+		s, _ := scalar(v)
+		x.Value = clip(s)
+	}
+	list.List = append(list.List, x)
+}
+
+// version judges gates of the whole version.
+func (w *walker) version(p *program) {
+	asked, unchanged := false, false
+	for _, g := range p.version {
+		if r := w.request; r.Old != nil {
+			if !asked {
+				asked, unchanged = true, onlyMetadata(r.Object, r.Old)
+			}
+			if unchanged || g.state.Feature.Spec.Ratchet == v1alpha1.InUse && writtenIn(r.Old, r.Group, r.Version) {
+				continue
+			}
+		}
+		if !w.optedIn(g) {
+			w.record(g, nil)
+		}
+	}
+}
+
+// onlyMetadata tells whether two objects differ in metadata and status at most.
+func onlyMetadata(a, b map[string]any) bool {
+	for _, p := range [][2]map[string]any{{a, b}, {b, a}} {
+		for name, v := range p[0] {
+			if name != "metadata" && name != "status" && v != nil {
+				if o, ok := p[1][name]; !ok || !equal(v, o) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// writtenIn tells whether managed fields say that an object, not only a subresource of it, was written in a version.
+func writtenIn(object map[string]any, group, version string) bool {
+	if group != "" {
+		version = group + "/" + version
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	fields, _ := metadata["managedFields"].([]any)
+	return slices.ContainsFunc(fields, func(f any) bool {
+		entry, _ := f.(map[string]any)
+		sub, _ := entry["subresource"].(string)
+		return entry["apiVersion"] == any(version) && sub == ""
+	})
+}

@@ -1,0 +1,142 @@
+package feature
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Severity says whether a finding stands in the way.
+type Severity string
+
+// The severities.
+const (
+	// Error: a feature with such a finding is left out of the model; a setting with one reads as not set.
+	Error Severity = "error"
+	// Warning: worth a look.
+	Warning Severity = "warning"
+)
+
+// Code names what is wrong, in kebab-case. Codes are API: they are never reused.
+type Code string
+
+// Finding is something wrong with a definition or with settings.
+type Finding struct {
+	Code     Code
+	Severity Severity
+	// Gate is the feature that it is about; empty where it is about the component, or about settings of no known gate.
+	Gate string
+	// Where is a place in the manifest of the Feature, or of the Component where Gate is empty, for example
+	// spec.parts[0].field; or a key of the settings.
+	Where string
+	// Message says what is wrong and what would be right, without gate and place.
+	Message string
+}
+
+// String tells the finding in one line.
+func (f Finding) String() string {
+	var b strings.Builder
+	for _, s := range []string{f.Gate, f.Where} {
+		if s != "" {
+			b.WriteString(s + ": ")
+		}
+	}
+	return b.String() + f.Message
+}
+
+// maxFindings is how many findings are told. Hostile settings could bring a hundred thousand.
+const maxFindings = 200
+
+// Findings are all that is wrong, sorted by gate, place, code and message, without duplicates. Beyond 200 the rest is
+// counted in the last one, whose Code is more-findings.
+type Findings []Finding
+
+// CodeMore is the code of the finding that counts those that are not told.
+const CodeMore Code = "more-findings"
+
+// Err returns the findings of severity Error as an [*InvalidError], or nil if there is none.
+func (fs Findings) Err() error {
+	var bad Findings
+	for _, f := range fs {
+		if f.Severity == Error {
+			bad = append(bad, f)
+		}
+	}
+	if bad == nil {
+		return nil
+	}
+	return &InvalidError{Findings: bad}
+}
+
+// Of returns the findings about one gate.
+func (fs Findings) Of(gate string) Findings {
+	var out Findings
+	for _, f := range fs {
+		if f.Gate == gate {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// InvalidError says that a definition or settings are wrong.
+type InvalidError struct {
+	// Findings are all of severity Error; there is at least one.
+	Findings Findings
+}
+
+// Error has a line for each finding.
+func (e *InvalidError) Error() string {
+	lines := make([]string, len(e.Findings))
+	for i, f := range e.Findings {
+		lines[i] = f.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// findings collects.
+type findings struct {
+	list  Findings
+	more  int
+	worst Severity // of those that are only counted
+}
+
+func (c *findings) add(s Severity, code Code, gate, where, format string, args ...any) {
+	if c.full() {
+		c.more++
+		if c.worst != Error {
+			c.worst = s
+		}
+		return
+	}
+	c.list = append(c.list, Finding{Code: code, Severity: s, Gate: gate, Where: where, Message: fmt.Sprintf(format, args...)})
+}
+
+func (c *findings) err(code Code, gate, where, format string, args ...any) {
+	c.add(Error, code, gate, where, format, args...)
+}
+
+func (c *findings) warn(code Code, gate, where, format string, args ...any) {
+	c.add(Warning, code, gate, where, format, args...)
+}
+
+// full tells whether another finding would only be counted.
+func (c *findings) full() bool { return len(c.list) >= maxFindings }
+
+// has tells whether there is an error about the gate.
+func (c *findings) has(gate string) bool {
+	return slices.ContainsFunc(c.list, func(f Finding) bool { return f.Severity == Error && f.Gate == gate })
+}
+
+func (c *findings) sorted() Findings {
+	slices.SortStableFunc(c.list, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.Gate, b.Gate), strings.Compare(a.Where, b.Where),
+			strings.Compare(string(a.Code), string(b.Code)), strings.Compare(a.Message, b.Message))
+	})
+	out := slices.Compact(c.list)
+	if c.more > 0 {
+		out = append(out, Finding{Code: CodeMore, Severity: c.worst, Message: fmt.Sprintf("and %d more", c.more)})
+	}
+	return out
+}

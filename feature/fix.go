@@ -1,0 +1,70 @@
+package feature
+
+import (
+	"fmt"
+	"strings"
+)
+
+// HowToOpen says what to set to open the feature where nothing closes it on purpose: the form is
+//
+//	set enable-api-fields: alpha or tasks-timeout: "true" in ConfigMap tekton-pipelines/feature-flags
+//
+// A feature that nobody can open gets a sentence that says so.
+func (f *Feature) HowToOpen() string {
+	return f.howToOpen(f.FollowsLevel || f.Spec.ImpliedByLevel)
+}
+
+// howToOpen says it with or without the level as a way.
+func (f *Feature) howToOpen(byLevel bool) string {
+	m := f.model
+	switch {
+	case f.Entry < 0:
+		return "it comes with " + sinceOf(&f.Spec.Stages[0]) + " of the component"
+	case f.Locked:
+		return fmt.Sprintf("it is %s for good since %s", onOff(f.Default), since(f))
+	case f.capped():
+		return fmt.Sprintf("nobody can turn it on while the component's maxLevel is %s", m.component.MaxLevel)
+	}
+	ref := m.component.ConfigMap
+	if ref == nil {
+		return "set feature gate " + f.Spec.Gate + "=true"
+	}
+	var ways []string
+	if byLevel {
+		ways = append(ways, m.component.LevelKey+": "+string(f.Level))
+	}
+	ways = append(ways, fmt.Sprintf("%s: %q", f.Spec.Key, fmt.Sprint(!f.Spec.Inverted)))
+	return fmt.Sprintf("set %s in ConfigMap %s/%s", strings.Join(ways, " or "), ref.Namespace, ref.Name)
+}
+
+// fix says what would open a closed feature as things are.
+func (r *resolver) fix(s *State, missing, absent []string) string {
+	f := s.Feature
+	switch s.Why {
+	case WhyUnborn, WhyLocked, WhyMaxLevel:
+		return f.HowToOpen()
+	case WhyProcess:
+		return fmt.Sprintf("it is on by the settings, but %s does not report it as on", strings.Join(absent, " and "))
+	case WhyRequires:
+		var fixes []string
+		for _, name := range missing {
+			fix := fmt.Sprintf("it requires %s", name)
+			if o := r.states.byGate[name]; o != nil {
+				fix += ": " + o.Fix
+			}
+			fixes = append(fixes, fix)
+		}
+		if !s.own {
+			fixes = append(fixes, r.way(f))
+		}
+		return strings.Join(fixes, "; ")
+	case WhyImplied, WhyKey, WhyLevel, WhyStage, WhyDefault:
+	}
+	return r.way(f)
+}
+
+// way names the settings that open a feature: the level is none where the feature's own key stands against it.
+func (r *resolver) way(f *Feature) string {
+	_, set := r.settings.Gate(f.Spec.Gate)
+	return f.howToOpen(f.Spec.ImpliedByLevel || f.FollowsLevel && !set)
+}

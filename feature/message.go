@@ -1,0 +1,121 @@
+package feature
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// MaxMessage is how many bytes [Decision.Message] has at most, as the API server cuts messages of policies there
+// (k8s.io/apiserver/pkg/cel/environment and admission/plugin/policy/validating: maxMessageExpressionLength).
+const MaxMessage = 5 * 1024
+
+// pathOf writes a place as errors of the API server do.
+func pathOf(trail []place) string {
+	const longest = 500
+	var b []byte
+	for _, p := range trail {
+		if p.kind == Items {
+			b = append(strconv.AppendInt(append(b, '['), int64(p.index), 10), ']')
+			continue
+		}
+		b = appendName(b, clip(p.name))
+	}
+	return cut(string(b), longest)
+}
+
+// What says what is wrong with the use, and what to set, without the place.
+func (v *Violation) What() string {
+	f := v.State.Feature
+	subject := ""
+	switch {
+	case v.Target.WholeVersion:
+		version := v.Target.Version
+		if v.Target.Group != "" {
+			version = v.Target.Group + "/" + version
+		}
+		subject = version + " is "
+	case v.Target.Values != nil:
+		subject = "value " + strconv.Quote(v.Value) + " is "
+	case v.Target.Pattern != nil:
+		subject = "a value that matches " + strconv.Quote(clip(v.Target.Pattern.String())) + " is "
+	case v.Target.Match != nil:
+		subject = "such an entry is "
+	}
+	return fmt.Sprintf("%s%s; needs feature %q of component %q: %s", subject, f.StageName(), f.Spec.Gate, f.Spec.Component, v.State.Fix)
+}
+
+// StageName names the stage as messages do: in small letters, or not there yet.
+func (f *Feature) StageName() string {
+	if f.Entry < 0 {
+		return "not there yet"
+	}
+	return strings.ToLower(string(f.Stage))
+}
+
+// String is the place and what is wrong there:
+//
+//	spec.tasksTimeout: alpha; needs feature "TasksTimeout" of component "tekton-pipelines": set enable-api-fields: alpha or
+//	tasks-timeout: "true" in ConfigMap tekton-pipelines/feature-flags
+func (v *Violation) String() string { return v.Path + ": " + v.What() }
+
+// Message tells all refused uses, a line each, in [MaxMessage] bytes at most; what does not fit is counted. Empty if none
+// is refused.
+func (d *Decision) Message() string {
+	var b strings.Builder
+	for i := range d.Rejected.List {
+		line := d.Rejected.List[i].String()
+		left := d.Rejected.Count - i
+		if b.Len()+len(line)+len("\nand 1234567890 more") > MaxMessage {
+			fmt.Fprintf(&b, "\nand %d more", left)
+			return b.String()
+		}
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(line)
+	}
+	if more := d.Rejected.Count - len(d.Rejected.List); more > 0 {
+		fmt.Fprintf(&b, "\nand %d more", more)
+	}
+	return b.String()
+}
+
+// Warnings are those of the response: what was dropped and what passes with a warning, one text each; beyond 100 of a kind
+// the rest is counted. Nil where the request is refused for other uses, or there is nothing to say.
+func (d *Decision) Warnings() []string {
+	if !d.Allowed() {
+		return nil
+	}
+	var out []string
+	for _, kind := range []struct {
+		violations *Violations
+		prefix     string
+	}{{&d.Dropped, "dropped "}, {&d.Warned, ""}} {
+		for i := range kind.violations.List {
+			out = append(out, kind.prefix+kind.violations.List[i].String())
+		}
+		if more := kind.violations.Count - len(kind.violations.List); more > 0 {
+			out = append(out, fmt.Sprintf("%sand %d more uses of features that are off", kind.prefix, more))
+		}
+	}
+	return out
+}
+
+// FieldErrors are the refused uses as errors of API machinery, for validation in Go: Invalid where a value is refused,
+// Forbidden otherwise. They are the first 100.
+func (d *Decision) FieldErrors() field.ErrorList {
+	var out field.ErrorList
+	for i := range d.Rejected.List {
+		v := &d.Rejected.List[i]
+		at := field.NewPath(v.Path)
+		if v.Target.Values != nil {
+			out = append(out, field.Invalid(at, v.Value, v.What()))
+		} else {
+			out = append(out, field.Forbidden(at, v.What()))
+		}
+	}
+	return out
+}

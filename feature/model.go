@@ -1,0 +1,335 @@
+package feature
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/schema"
+)
+
+// Options are what [Define] may know besides the definitions.
+type Options struct {
+	// Release overrides the release of the component.
+	Release string
+	// Date chooses among stages that have no release, or of a component that has none; the zero value stands for a day
+	// after all dates.
+	Date time.Time
+	// Resources are those of the cluster or of the given CRDs; nil means that none is known: paths are then taken as they
+	// are, and no list has items with keys. If there is any, a part of an unknown resource is an error.
+	Resources []Resource
+}
+
+// Resource is a resource with its schemas.
+type Resource struct {
+	Group, Resource string
+	// Kind is the kind of its objects; empty if it is not known.
+	Kind     string
+	Versions []Version
+}
+
+// Version is a version of a resource that is served.
+type Version struct {
+	Name string
+	// Schema is that of the whole object; nil if it is not known.
+	Schema *schema.Node
+}
+
+// Model is a component with those of its features that hold no error, at one release and day.
+type Model struct {
+	component v1alpha1.ComponentSpec // with defaults filled in
+	name      string
+	settings  map[string]*regexp.Regexp // nil where everything passes
+	lifted    map[groupResource]bool    // resources whose highest stage is Beta
+	features  []*Feature                // sorted by gate
+	byGate    map[string]*Feature
+	byKey     map[string]*Feature
+	left      map[string]bool // gates and keys of features that were left out
+}
+
+type groupResource struct{ group, resource string }
+
+// Feature is a feature at one release and day. Its fields are read-only.
+type Feature struct {
+	// Name is that of the object.
+	Name string
+	// Spec is the definition, with defaults filled in.
+	Spec v1alpha1.FeatureSpec
+	// Stage is the one that has been reached; empty before the first: the feature is closed then and cannot be opened.
+	Stage v1alpha1.Stage
+	// Entry is the entry of Spec.Stages that has been reached, -1 before the first.
+	Entry int
+	// Default is what the stage says.
+	Default bool
+	// Locked means that settings cannot change the default.
+	Locked bool
+	// Level is the one that opens the feature if it follows the level: that of the stage; at stage Deprecated, of the stage
+	// before.
+	Level v1alpha1.Level
+	// FollowsLevel tells whether the level opens the feature.
+	FollowsLevel bool
+	// Targets are the parts, one for each version in which the part exists, in the order of Spec.Parts.
+	Targets []Target
+
+	model *Model
+}
+
+// Target is a part of a feature in one version of a resource.
+type Target struct {
+	Group, Resource string
+	// Version is empty where the part has no versions and no schema is known: it stands for all.
+	Version string
+	// Part is the index in Spec.Parts.
+	Part int
+	// WholeVersion gates every write in the version; what follows is empty then.
+	WholeVersion bool
+	// Path leads to the values that are gated.
+	Path Path
+	// Values are the values that are gated; nil: whatever value.
+	Values []string
+	// Pattern is found in the strings that are gated; nil: whatever value.
+	Pattern *regexp.Regexp
+	// Match holds for the objects that are gated; nil: whatever value.
+	Match []Condition
+	// Schema is that of the values; nil if it is not known.
+	Schema *schema.Node
+
+	pattern *pattern
+}
+
+// Condition holds for an object in which the path leads to a value that is not null and is one of the values, or matches the
+// pattern, or is whatever if there are neither.
+type Condition struct {
+	// Path has steps of kind Field only.
+	Path    Path
+	Values  []string
+	Pattern *regexp.Regexp
+
+	pattern *pattern
+}
+
+// Component returns the name of the component.
+func (m *Model) Component() string { return m.name }
+
+// Spec returns the component's definition, with defaults filled in. It is shared: do not change it.
+func (m *Model) Spec() *v1alpha1.ComponentSpec { return &m.component }
+
+// Features returns the features sorted by gate.
+func (m *Model) Features() []*Feature { return slices.Clone(m.features) }
+
+// Feature returns the feature of a gate, or nil.
+func (m *Model) Feature(gate string) *Feature { return m.byGate[gate] }
+
+// LeftOut returns the gates and keys of features that were left out because of errors, sorted: settings that name them are
+// not unknown.
+func (m *Model) LeftOut() []string { return slices.Sorted(maps.Keys(m.left)) }
+
+// Lifted tells whether level stable opens the beta parts of a resource, because its highest stage is Beta.
+func (m *Model) Lifted(group, resource string) bool { return m.lifted[groupResource{group, resource}] }
+
+// CanOptIn tells whether the component lets anybody open the feature by opting in, and the feature's stage does.
+func (f *Feature) CanOptIn() bool {
+	o := f.model.component.OptIn
+	return o != nil && (o.NamespaceLabel || o.RBAC) && !f.Locked && !f.capped()
+}
+
+// capped tells whether the feature is beyond maxLevel.
+func (f *Feature) capped() bool { return rank(f.Level) > rank(f.model.component.MaxLevel) }
+
+// Define checks a component and its features and returns what is right of them. Features of other components are ignored.
+// The model is never nil; the findings say what was left out of it, and what else is worth a look.
+func Define(c *v1alpha1.Component, features []v1alpha1.Feature, o Options) (*Model, Findings) {
+	d := &definer{options: o, model: &Model{
+		name: c.Name, component: *c.Spec.DeepCopy(), settings: map[string]*regexp.Regexp{}, lifted: map[groupResource]bool{},
+		byGate: map[string]*Feature{}, byKey: map[string]*Feature{}, left: map[string]bool{},
+	}}
+	d.component()
+	var mine []*v1alpha1.Feature
+	for i := range features {
+		if features[i].Spec.Component == c.Name {
+			mine = append(mine, &features[i])
+		}
+	}
+	if len(mine) > maxFeatures {
+		d.err(CodeTooMany, "", "", "the component has %d features; %d are allowed", len(mine), maxFeatures)
+		mine = mine[:maxFeatures]
+	}
+	for _, f := range mine {
+		d.add(f)
+	}
+	slices.SortStableFunc(d.model.features, func(a, b *Feature) int { return strings.Compare(a.Spec.Gate, b.Spec.Gate) })
+	d.together()
+	d.leaveOut()
+	return d.model, d.sorted()
+}
+
+// Bounds of definitions.
+const (
+	maxFeatures = 5000
+	maxParts    = 200
+	maxValues   = 200
+	maxPattern  = 1000
+)
+
+// definer makes a model.
+type definer struct {
+	findings
+	options Options
+	model   *Model
+}
+
+// leaveOut takes features with errors out of the model.
+func (d *definer) leaveOut() {
+	m := d.model
+	m.features = slices.DeleteFunc(m.features, func(f *Feature) bool {
+		if !d.has(f.Spec.Gate) && (d.more == 0 || d.worst != Error) {
+			return false
+		}
+		m.left[f.Spec.Gate], m.left[f.Spec.Key] = true, true
+		return true
+	})
+	for _, f := range m.features {
+		m.byGate[f.Spec.Gate], m.byKey[f.Spec.Key] = f, f
+	}
+	for gate := range m.byGate {
+		delete(m.left, gate)
+	}
+	for key := range m.byKey {
+		delete(m.left, key)
+	}
+}
+
+func (d *definer) component() {
+	c := &d.model.component
+	fill(&c.Mode, v1alpha1.Live)
+	fill(&c.DefaultLevel, v1alpha1.LevelStable)
+	fill(&c.MaxLevel, v1alpha1.LevelAlpha)
+	fill(&c.LevelKey, "enable-api-fields")
+	fill(&c.GatesKey, "feature-gates")
+	if d.options.Release != "" {
+		c.Release = d.options.Release
+	}
+	d.checkComponent()
+}
+
+// add adds a feature with what can be said of it alone.
+func (d *definer) add(object *v1alpha1.Feature) {
+	f := &Feature{Name: object.Name, Spec: *object.Spec.DeepCopy(), Entry: -1, model: d.model}
+	s := &f.Spec
+	fill(&s.WhenDisabled, v1alpha1.Reject)
+	fill(&s.Ratchet, v1alpha1.InUse)
+	fill(&s.Key, Kebab(s.Gate))
+	fill(&f.Name, ObjectName(s.Component, s.Gate))
+	d.checkFeature(f)
+	d.stages(f)
+	fields := false
+	for i := range s.Parts {
+		fields = fields || !s.Parts[i].WholeVersion
+		if i == maxParts {
+			d.err(CodeTooMany, s.Gate, "spec.parts", "%d parts are allowed", maxParts)
+			break
+		}
+		d.part(f, i)
+	}
+	f.FollowsLevel = fields
+	if s.FollowsLevel != nil {
+		f.FollowsLevel = *s.FollowsLevel
+	}
+	d.model.features = append(d.model.features, f)
+}
+
+func fill[T ~string](p *T, v T) {
+	if *p == "" {
+		*p = v
+	}
+}
+
+// part adds the targets of a part.
+func (d *definer) part(f *Feature, i int) {
+	gate, p := f.Spec.Gate, &f.Spec.Parts[i]
+	where := fmt.Sprintf("spec.parts[%d]", i)
+	t, ok := d.checkPart(f, i, where)
+	if !ok {
+		return
+	}
+	versions := d.versions(gate, where, p)
+	found := len(f.Targets)
+	var missing []string
+	for _, v := range versions {
+		target := t
+		target.Version = v.Name
+		if v.Schema != nil && !p.WholeVersion {
+			path, node, problem := resolvePath(v.Schema, t.Path)
+			if problem != "" {
+				missing = append(missing, fmt.Sprintf("version %s: %s", v.Name, problem))
+				continue
+			}
+			target.Path, target.Schema = path, node
+			d.checkTarget(f, &target, v.Schema, where)
+		} else {
+			d.checkUnknown(f, &target, where)
+		}
+		f.Targets = append(f.Targets, target)
+	}
+	// A part without versions is in those that have its field; one that names versions must be in each of them.
+	if missing != nil && (len(p.Versions) > 0 || len(f.Targets) == found) {
+		for _, m := range missing {
+			d.err(CodeUnknownField, gate, where+".field", "%s", m)
+		}
+	}
+}
+
+// versions returns the versions that a part is about.
+func (d *definer) versions(gate, where string, p *v1alpha1.Part) []Version {
+	if len(d.options.Resources) == 0 {
+		if len(p.Versions) == 0 {
+			return []Version{{}}
+		}
+		out := make([]Version, len(p.Versions))
+		for i, v := range p.Versions {
+			out[i].Name = v
+		}
+		return out
+	}
+	var names []string
+	for _, r := range d.options.Resources {
+		if r.Group == p.Group && r.Resource == p.Resource {
+			return d.served(gate, where, p, r.Versions)
+		}
+		names = append(names, qualified(r.Group, r.Resource))
+	}
+	d.err(CodeUnknownResource, gate, where+".resource", "there is no resource %q%s", qualified(p.Group, p.Resource), hint(qualified(p.Group, p.Resource), names))
+	return nil
+}
+
+func (d *definer) served(gate, where string, p *v1alpha1.Part, all []Version) []Version {
+	if len(p.Versions) == 0 {
+		return all
+	}
+	names := make([]string, len(all))
+	for i, v := range all {
+		names[i] = v.Name
+	}
+	var out []Version
+	for i, name := range p.Versions {
+		if j := slices.Index(names, name); j >= 0 {
+			out = append(out, all[j])
+			continue
+		}
+		d.err(CodeUnknownVersion, gate, fmt.Sprintf("%s.versions[%d]", where, i), "%s has no version %q%s; it has %s",
+			qualified(p.Group, p.Resource), clip(name), hint(name, names), strings.Join(names, ", "))
+	}
+	return out
+}
+
+// qualified names a resource as kubectl does.
+func qualified(group, resource string) string {
+	if group == "" {
+		return resource
+	}
+	return resource + "." + group
+}

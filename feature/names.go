@@ -1,0 +1,78 @@
+package feature
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Names of the API.
+const (
+	// OptInValue is the value of the label that opts a namespace in.
+	OptInValue = "enabled"
+	// OptInVerb is the RBAC verb on features.sluice.dev, by the name of the Feature, that opts a user in.
+	OptInVerb = "use"
+
+	labelGroup = "feature.sluice.dev"
+	maxLabel   = 63
+)
+
+// Kebab returns a CamelCase name in kebab-case: TasksTimeout is tasks-timeout, CSIMigrationAWS is csi-migration-aws. Digits
+// belong to the word before them.
+func Kebab(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		if isUpper(c) {
+			afterLower := i > 0 && !isUpper(name[i-1])
+			beforeLower := i > 0 && i+1 < len(name) && name[i+1] >= 'a' && name[i+1] <= 'z'
+			if (afterLower || beforeLower) && name[i-1] != '-' {
+				b.WriteByte('-')
+			}
+			c += 'a' - 'A'
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
+
+// ObjectName returns the name of the Feature object of a gate, which is also its name in RBAC rules.
+func ObjectName(component, gate string) string { return component + "." + Kebab(gate) }
+
+// OptInLabel returns the label by which a namespace may use a closed feature; its value is [OptInValue].
+func OptInLabel(component, gate string) string { return labelGroup + "/" + component + "." + gate }
+
+// validGate tells whether a gate is named as gates are: ASCII letters and digits, a capital first.
+func validGate(s string) bool {
+	if s == "" || !isUpper(s[0]) {
+		return false
+	}
+	for i := range len(s) {
+		if !isAlnum(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func isAlnum(c byte) bool {
+	return c >= 'a' && c <= 'z' || isUpper(c) || c >= '0' && c <= '9'
+}
+
+// clip keeps what people wrote from filling messages.
+func clip(s string) string { return cut(s, 80) }
+
+// clipText is clip for sentences.
+func clipText(s string) string { return cut(s, 500) }
+
+// cut shortens s to some bytes and an ellipsis, between characters.
+func cut(s string, longest int) string {
+	if len(s) <= longest {
+		return s
+	}
+	for longest > 0 && !utf8.RuneStart(s[longest]) {
+		longest--
+	}
+	return s[:longest] + "…"
+}

@@ -1,0 +1,140 @@
+package feature
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// maxSteps is how long a path may be.
+const maxSteps = 64
+
+// StepKind says where a step of a path leads.
+type StepKind uint8
+
+const (
+	// Field is a field of an object, or one key of a map.
+	Field StepKind = iota
+	// Items are all items of an array.
+	Items
+	// Entries are all values of a map.
+	Entries
+	// Each is one of the last two; which, is not known without a schema.
+	Each
+)
+
+// Step is one step of a path.
+type Step struct {
+	Kind StepKind
+	// Name is that of the field.
+	Name string
+	// Keys are the names of the fields that identify an item of a list of type map.
+	Keys []string
+	// Set says that an item of the list is identified by its value.
+	Set bool
+}
+
+// keyed tells whether what is reached by the step has an identity of its own.
+func (s Step) keyed() bool { return s.Kind == Field || s.Kind == Entries || s.Set || len(s.Keys) > 0 }
+
+// Path leads from the root of an object to values in it.
+type Path []Step
+
+// ParsePath reads a path: names separated by dots, [*] for all items of an array or values of a map, ["a.b"] for a name
+// that is not made of ASCII letters, digits, - and _ (as a JSON or Go string). A leading dot is allowed. All [*] are of
+// kind [Each]. The error says where the path is wrong.
+func ParsePath(s string) (Path, error) {
+	var p Path
+	rest := strings.TrimPrefix(s, ".")
+	fail := func(what string) (Path, error) {
+		return nil, fmt.Errorf("%q: %s at character %d", clip(s), what, len(s)-len(rest)+1)
+	}
+	if rest == "" {
+		return fail("a name is missing")
+	}
+	for wantName := true; rest != "" || wantName; {
+		if len(p) == maxSteps {
+			return fail(fmt.Sprintf("a path may have %d steps", maxSteps))
+		}
+		switch {
+		case rest != "" && rest[0] == '[':
+			if strings.HasPrefix(rest, "[*]") {
+				if wantName {
+					return fail("a name is missing")
+				}
+				p, rest = append(p, Step{Kind: Each}), rest[3:]
+				break
+			}
+			quoted, err := strconv.QuotedPrefix(rest[1:])
+			if err != nil || quoted[0] != '"' {
+				return fail(`[*] or ["name"] is expected`)
+			}
+			name, err := strconv.Unquote(quoted)
+			if err != nil || name == "" {
+				return fail("this is no name")
+			}
+			if !strings.HasPrefix(rest[1+len(quoted):], "]") {
+				return fail("] is missing behind the name")
+			}
+			p, rest = append(p, Step{Name: name}), rest[len(quoted)+2:]
+		case wantName:
+			n := 0
+			for n < len(rest) && isNameByte(rest[n]) {
+				n++
+			}
+			if n == 0 {
+				return fail("a name is missing")
+			}
+			p, rest = append(p, Step{Name: rest[:n]}), rest[n:]
+		default:
+			return fail("a dot or [ is expected")
+		}
+		wantName = strings.HasPrefix(rest, ".")
+		if wantName {
+			rest = rest[1:]
+		}
+	}
+	return p, nil
+}
+
+func isNameByte(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
+
+// String writes the path so that [ParsePath] reads it.
+func (p Path) String() string {
+	var b []byte
+	for _, s := range p {
+		if s.Kind != Field {
+			b = append(b, "[*]"...)
+			continue
+		}
+		b = appendName(b, s.Name)
+	}
+	return string(b)
+}
+
+func appendName(b []byte, name string) []byte {
+	plain := name != ""
+	for i := range len(name) {
+		plain = plain && isNameByte(name[i])
+	}
+	if !plain {
+		return append(strconv.AppendQuoteToASCII(append(b, '['), name), ']')
+	}
+	if len(b) > 0 {
+		b = append(b, '.')
+	}
+	return append(b, name...)
+}
+
+// equal tells whether two paths lead to the same values; it does not look at how items are identified.
+func (p Path) equal(o Path) bool {
+	if len(p) != len(o) {
+		return false
+	}
+	for i := range p {
+		if p[i].Name != o[i].Name || (p[i].Kind == Field) != (o[i].Kind == Field) {
+			return false
+		}
+	}
+	return true
+}

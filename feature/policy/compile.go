@@ -1,0 +1,255 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+// Options say what policies are made for.
+type Options struct {
+	// Kubernetes is the oldest version of the API servers that shall take the policies, such as 1.35; empty stands for
+	// [Newest]. A server takes expressions of the version before its own only (k8s.io/apiserver/pkg/cel/environment,
+	// DefaultCompatibilityVersion), so that it can be rolled back.
+	Kubernetes string
+	// Mode overrides the component's.
+	Mode v1alpha1.Mode
+	// Settings are part of the policies in baked mode; nil stands for defaults. In live mode they are not looked at.
+	Settings *feature.Settings
+	// Runtime says which processes report what. Policies cannot know that by themselves.
+	Runtime feature.Runtime
+	// Items is how many items of lists and maps the uses of one part may be spread over within the API server's limits of
+	// cost; zero stands for 5,000.
+	Items int
+}
+
+// Newest is the version of Kubernetes whose code judges the expressions, and the newest that can be asked for.
+const Newest = "1.37"
+
+// Versions that bring what policies need.
+const (
+	validatingSince = 30 // ValidatingAdmissionPolicy v1
+	listsSince      = 33 // comprehensions with an index, which came with the version before
+	nestedSince     = 35 // flatten, which came with the version before
+	mutatingSince   = 36 // MutatingAdmissionPolicy v1
+	newestMinor     = 37
+)
+
+// Enforced says what enforces one part of a feature in one version of a resource.
+type Enforced struct {
+	Gate string
+	// Part is the index in the feature's spec.parts.
+	Part                     int
+	Group, Version, Resource string
+	// Kind is ValidatingAdmissionPolicy or MutatingAdmissionPolicy, and Name that of the policy; both are empty where it
+	// takes the webhook.
+	Kind, Name string
+	// Reason says in a sentence without an end why it takes the webhook; empty otherwise.
+	Reason string
+}
+
+// Set is what enforces the features of a component.
+type Set struct {
+	Component string
+	Mode      v1alpha1.Mode
+	// The policies and bindings, sorted by name. A binding has the name of its policy.
+	Validating         []admissionregistrationv1.ValidatingAdmissionPolicy
+	ValidatingBindings []admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	Mutating           []admissionregistrationv1.MutatingAdmissionPolicy
+	MutatingBindings   []admissionregistrationv1.MutatingAdmissionPolicyBinding
+	// Enforced is sorted by gate, part, resource and version. Parts of features that are open for everybody for good, or in
+	// baked mode by the settings, are not in it.
+	Enforced []Enforced
+	// Webhook tells whether anything takes the webhook.
+	Webhook bool
+
+	model *feature.Model
+}
+
+// Compile makes policies of the features of a model. The error tells of options that are not understood; what cannot be
+// said in policies is none. It also tells of expressions that the API server would not take, which would be a fault here.
+func Compile(m *feature.Model, o Options) (*Set, error) {
+	minor, err := minorOf(o.Kubernetes)
+	if err != nil {
+		return nil, err
+	}
+	if o.Items == 0 {
+		o.Items = 5000
+	}
+	c := &compiler{
+		model: m, options: o, minor: minor,
+		set: &Set{Component: m.Component(), Mode: cmp.Or(o.Mode, m.Spec().Mode), model: m},
+	}
+	c.live = c.set.Mode == v1alpha1.Live && m.Spec().ConfigMap != nil
+	settings := o.Settings
+	if c.live {
+		settings = nil
+	}
+	c.states = m.Resolve(settings, o.Runtime)
+	c.groups()
+	if err := c.finish(); err != nil {
+		return nil, err
+	}
+	return c.set, nil
+}
+
+func minorOf(text string) (int, error) {
+	v, err := version.ParseGeneric(cmp.Or(text, Newest))
+	if err != nil || v.Major() != 1 {
+		return 0, fmt.Errorf("%q is no version of Kubernetes such as %s", text, Newest)
+	}
+	return min(int(v.Minor()), newestMinor), nil
+}
+
+type compiler struct {
+	model   *feature.Model
+	options Options
+	minor   int
+	live    bool
+	states  *feature.States
+	set     *Set
+}
+
+// unit is one target of a feature in the making.
+type unit struct {
+	feature *feature.Feature
+	target  *feature.Target
+	state   feature.State
+	shape   shape
+	cost    int64 // of its variables, at the greatest size
+}
+
+// kind is what a policy does.
+type kind string
+
+const (
+	rejects kind = "reject"
+	warns   kind = "warn"
+	drops   kind = "drop"
+)
+
+// group are the targets that go into one kind of policy for one version of a resource.
+type group struct {
+	apiGroup, resource, version string
+	kind                        kind
+	whole                       bool // whole versions
+	lifted                      bool
+	units                       []unit
+	costly                      bool // to find out whether any part is used
+}
+
+func (c *compiler) groups() {
+	byKey := map[string]*group{}
+	var order []*group
+	for _, f := range c.model.Features() {
+		state, _ := c.states.State(f.Spec.Gate)
+		for i := range f.Targets {
+			t := &f.Targets[i]
+			u := unit{feature: f, target: t, state: state, shape: shapeOf(f, t)}
+			lifted := c.model.Lifted(t.Group, t.Resource)
+			k := kindOf(f)
+			probe := &gates{emitter: newEmitter(), model: c.model, states: c.states, live: c.live, lifted: lifted, done: map[string]bool{}}
+			if probe.isOpen(f.Spec.Gate, true) == "true" {
+				continue
+			}
+			if reason := c.unsaid(&u); reason != "" {
+				c.webhook(&u, reason)
+				continue
+			}
+			key := strings.Join([]string{t.Group, t.Resource, t.Version, string(k), fmt.Sprint(t.WholeVersion)}, "\x00")
+			g := byKey[key]
+			if g == nil {
+				g = &group{apiGroup: t.Group, resource: t.Resource, version: t.Version, kind: k, whole: t.WholeVersion, lifted: lifted}
+				byKey[key] = g
+				order = append(order, g)
+			}
+			g.units = append(g.units, u)
+		}
+	}
+	for _, g := range order {
+		c.group(g)
+	}
+}
+
+func kindOf(f *feature.Feature) kind {
+	switch f.Spec.WhenDisabled {
+	case v1alpha1.Drop:
+		return drops
+	case v1alpha1.Warn:
+		return warns
+	case v1alpha1.Reject:
+	}
+	return rejects
+}
+
+func (c *compiler) webhook(u *unit, reason string) {
+	t := u.target
+	c.set.Webhook = true
+	c.set.Enforced = append(c.set.Enforced, Enforced{
+		Gate: u.feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Reason: reason,
+	})
+}
+
+// group makes the policies of a group: as few as its cost allows.
+func (c *compiler) group(g *group) {
+	g.units = c.affordable(g)
+	var at []unit
+	var sum int64
+	part := 0
+	flush := func() {
+		if len(at) == 0 {
+			return
+		}
+		part++
+		p := *g
+		p.units = at
+		c.policy(&p, part)
+		at, sum = nil, 0
+	}
+	for _, u := range g.units {
+		if sum+u.cost > maxPolicyCost {
+			if g.kind == drops && part == 0 && len(at) > 0 {
+				// One policy drops for a resource, because each writes the note of what was dropped anew.
+				c.webhook(&u, "what is dropped of this resource would cost too much together")
+				continue
+			}
+			flush()
+		}
+		at, sum = append(at, u), sum+u.cost
+	}
+	flush()
+}
+
+// finish adds what guards the settings and sorts what was made.
+func (c *compiler) finish() error {
+	s := c.set
+	if c.live {
+		c.anchors()
+		if err := c.guard(); err != nil {
+			return err
+		}
+	}
+	s.merge()
+	slices.SortFunc(s.Validating, func(a, b admissionregistrationv1.ValidatingAdmissionPolicy) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+	slices.SortFunc(s.Mutating, func(a, b admissionregistrationv1.MutatingAdmissionPolicy) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.ValidatingBindings, func(a, b admissionregistrationv1.ValidatingAdmissionPolicyBinding) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+	slices.SortFunc(s.MutatingBindings, func(a, b admissionregistrationv1.MutatingAdmissionPolicyBinding) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+	slices.SortStableFunc(s.Enforced, func(a, b Enforced) int {
+		return cmp.Or(strings.Compare(a.Gate, b.Gate), cmp.Compare(a.Part, b.Part), strings.Compare(a.Group, b.Group),
+			strings.Compare(a.Resource, b.Resource), strings.Compare(a.Version, b.Version))
+	})
+	return nil
+}

@@ -1,0 +1,199 @@
+package policy_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/feature/policy"
+	"sluice.dev/schema"
+)
+
+func model(t testing.TB, group string, features []v1alpha1.FeatureSpec, props *apiextensionsv1.JSONSchemaProps) *feature.Model {
+	t.Helper()
+	n, err := schema.New(props)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &v1alpha1.Component{}
+	c.Name = "demo"
+	c.Spec = v1alpha1.ComponentSpec{Release: "v1.5.0", ConfigMap: &v1alpha1.ConfigMapReference{Namespace: "demo-system", Name: "flags"}}
+	var list []v1alpha1.Feature
+	for _, s := range features {
+		s.Component = "demo"
+		s.Stages = []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}}
+		for i := range s.Parts {
+			s.Parts[i].Group, s.Parts[i].Resource = group, "things"
+		}
+		list = append(list, v1alpha1.Feature{Spec: s})
+	}
+	m, findings := feature.Define(c, list, feature.Options{Resources: []feature.Resource{{
+		Group: group, Resource: "things", Versions: []feature.Version{{Name: "v1", Schema: n}, {Name: "v2", Schema: n}},
+	}}})
+	if err := findings.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func object(properties map[string]apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	return &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"spec": {Type: "object", Properties: properties},
+	}}
+}
+
+func TestWhatTakesTheWebhookAndWhy(t *testing.T) {
+	yes, atomic, keyed := true, "atomic", "map"
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	list := func(kind *string, item apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+		p := apiextensionsv1.JSONSchemaProps{Type: "array", XListType: kind, Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &item}}
+		if kind == &keyed {
+			p.XListMapKeys = []string{"name"}
+		}
+		return p
+	}
+	item := apiextensionsv1.JSONSchemaProps{Type: "object", Required: []string{"name"}, Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": text, "mode": text, "inner": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"a": text}}}}
+	props := object(map[string]apiextensionsv1.JSONSchemaProps{
+		"mode": text, "open": {Type: "object", XPreserveUnknownFields: &yes}, "keyed": list(&keyed, item), "plain": list(&atomic, text),
+		"long": {Type: "string"},
+	})
+	for _, tt := range []struct {
+		name, group, kubernetes string
+		spec                    v1alpha1.FeatureSpec
+		part                    v1alpha1.Part
+		want                    string // in the reason; empty: a policy
+	}{
+		{"a field", "demo.dev", "1.30", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.mode"}, ""},
+		{"no policies", "demo.dev", "1.29", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.mode"}, "no ValidatingAdmissionPolicy"},
+		{"no mutating policies", "demo.dev", "1.35", v1alpha1.FeatureSpec{WhenDisabled: v1alpha1.Drop}, v1alpha1.Part{Field: "spec.mode"}, "no MutatingAdmissionPolicy"},
+		{"mutating policies", "demo.dev", "1.36", v1alpha1.FeatureSpec{WhenDisabled: v1alpha1.Drop}, v1alpha1.Part{Field: "spec.mode"}, ""},
+		{"a list, old", "demo.dev", "1.32", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.keyed[*].mode"}, "since Kubernetes 1.33"},
+		{"a list", "demo.dev", "1.33", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.keyed[*].mode"}, ""},
+		{"Kubernetes' own", "apps", "", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.mode"}, "Kubernetes' own"},
+		{"list or map", "demo.dev", "", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.open.x[*].y"}, "whether spec.open.x is a list or a map"},
+		{"null", "demo.dev", "", v1alpha1.FeatureSpec{Ratchet: v1alpha1.Unchanged}, v1alpha1.Part{Field: "spec.open"}, "null"},
+		{"objects in a list", "demo.dev", "", v1alpha1.FeatureSpec{Ratchet: v1alpha1.Unchanged}, v1alpha1.Part{Field: "spec.keyed[*].inner"}, "cannot be compared"},
+		{"values of no identity", "demo.dev", "", v1alpha1.FeatureSpec{Ratchet: v1alpha1.Unchanged}, v1alpha1.Part{Field: "spec.plain[*]", Pattern: "x"}, "takes too long"},
+		{"a long pattern", "demo.dev", "", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.long", Pattern: strings.Repeat("[ab]", 20)}, "maxLength"},
+		{"put back in a list", "demo.dev", "", v1alpha1.FeatureSpec{WhenDisabled: v1alpha1.Drop, Ratchet: v1alpha1.Unchanged}, v1alpha1.Part{Field: "spec.keyed[*].mode"}, "put back"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.spec.Gate, tt.spec.Parts = "G", []v1alpha1.Part{tt.part}
+			set, err := policy.Compile(model(t, tt.group, []v1alpha1.FeatureSpec{tt.spec}, props), policy.Options{Kubernetes: tt.kubernetes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(set.Enforced) != 2 || set.Webhook != (tt.want != "") {
+				t.Fatalf("enforced %+v", set.Enforced)
+			}
+			for _, e := range set.Enforced {
+				if !strings.Contains(e.Reason, tt.want) || (e.Name == "") != (tt.want != "") {
+					t.Errorf("%+v", e)
+				}
+			}
+		})
+	}
+	if _, err := policy.Compile(model(t, "demo.dev", nil, props), policy.Options{Kubernetes: "newest"}); err == nil {
+		t.Error("any version is taken")
+	}
+}
+
+func TestVersionsWithTheSamePartsShareAPolicy(t *testing.T) {
+	m := model(t, "demo.dev", []v1alpha1.FeatureSpec{{Gate: "G", Parts: []v1alpha1.Part{{Field: "spec.mode"}}}}, object(map[string]apiextensionsv1.JSONSchemaProps{"mode": {Type: "string"}}))
+	for mode, want := range map[v1alpha1.Mode][]string{
+		v1alpha1.Live:  {"features.demo.anchor", "features.demo.settings", "features.demo.things.demo.dev.reject.v1"},
+		v1alpha1.Baked: {"features.demo.things.demo.dev.reject.v1"},
+	} {
+		set, err := policy.Compile(m, policy.Options{Mode: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names, bindings []string
+		for _, p := range set.Validating {
+			names = append(names, p.Name)
+			if (p.Spec.ParamKind != nil) != (mode == v1alpha1.Live && p.Name != want[1%len(want)]) {
+				t.Errorf("%s, %s: parameter %v", mode, p.Name, p.Spec.ParamKind)
+			}
+			if p.Spec.ParamKind != nil && p.Spec.ParamKind.Kind != "ConfigMap" {
+				t.Errorf("the parameter is a %s", p.Spec.ParamKind.Kind)
+			}
+		}
+		for _, b := range set.ValidatingBindings {
+			bindings = append(bindings, b.Name)
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(want, bindings); diff != "" {
+			t.Error(diff)
+		}
+		last := set.Validating[len(set.Validating)-1].Spec.MatchConstraints.ResourceRules[0]
+		if diff := cmp.Diff([]string{"v1", "v2"}, last.APIVersions); diff != "" {
+			t.Error(diff)
+		}
+		if len(set.Objects()) != 2*len(want) {
+			t.Errorf("%d objects", len(set.Objects()))
+		}
+	}
+}
+
+func TestCostlyFeaturesAreSplit(t *testing.T) {
+	keyed := "map"
+	fields := map[string]apiextensionsv1.JSONSchemaProps{"name": {Type: "string"}}
+	var specs []v1alpha1.FeatureSpec
+	for i := range 40 {
+		name := fmt.Sprintf("f%d", i)
+		fields[name] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+		specs = append(specs, v1alpha1.FeatureSpec{Gate: fmt.Sprintf("G%02d", i), Parts: []v1alpha1.Part{{Field: "spec.list[*]." + name}}})
+	}
+	props := object(map[string]apiextensionsv1.JSONSchemaProps{"list": {
+		Type: "array", XListType: &keyed, XListMapKeys: []string{"name"},
+		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Required: []string{"name"}, Properties: fields}},
+	}})
+	set, err := policy.Compile(model(t, "demo.dev", specs, props), policy.Options{Mode: v1alpha1.Baked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(set.Validating); n < 2 || n > 20 || set.Webhook {
+		t.Errorf("%d policies, webhook %v", n, set.Webhook)
+	}
+	names := map[string]bool{}
+	for _, e := range set.Enforced {
+		names[e.Name] = true
+	}
+	for _, p := range set.Validating {
+		if !names[p.Name] {
+			t.Errorf("%s enforces nothing", p.Name)
+		}
+	}
+}
+
+func TestCompilingTwiceGivesTheSame(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	props := map[string]apiextensionsv1.JSONSchemaProps{}
+	var specs []v1alpha1.FeatureSpec
+	for i := range 10 {
+		name := fmt.Sprintf("f%d", i)
+		props[name] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+		specs = append(specs, v1alpha1.FeatureSpec{Gate: fmt.Sprintf("G%d", i), Parts: []v1alpha1.Part{{Field: "spec." + name}}})
+	}
+	first, err := policy.Compile(model(t, "demo.dev", specs, object(props)), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Shuffle(len(specs), func(i, j int) { specs[i], specs[j] = specs[j], specs[i] })
+	second, err := policy.Compile(model(t, "demo.dev", slices.Clone(specs), object(props)), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first.Objects(), second.Objects()); diff != "" {
+		t.Error(diff)
+	}
+}

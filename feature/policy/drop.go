@@ -1,0 +1,129 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"sluice.dev/feature"
+)
+
+// dropPolicy adds a policy that takes out what is closed, and one that warns of it: the first leaves a note in the object,
+// because what mutates cannot warn.
+func (c *compiler) dropPolicy(name string, d *draft) {
+	note := NoteAnnotation(c.model.Component())
+	noted := "has(object.metadata) && type(object.metadata) == map && has(object.metadata.annotations) && type(object.metadata.annotations) == map && " +
+		quote(note) + " in object.metadata.annotations"
+	fail := admissionregistrationv1.Fail
+	p := admissionregistrationv1.MutatingAdmissionPolicy{TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, d.group)}
+	mutation := d.drops(note, noted)
+	p.Spec = admissionregistrationv1.MutatingAdmissionPolicySpec{
+		FailurePolicy:      &fail,
+		ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+		ParamKind:          c.paramKind(),
+		MatchConstraints:   constraints(d.group),
+		MatchConditions:    d.matchConditions(noted),
+		Variables:          d.variables(),
+		Mutations: []admissionregistrationv1.Mutation{{
+			PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+			JSONPatch: &admissionregistrationv1.JSONPatch{Expression: mutation},
+		}},
+	}
+	c.set.Mutating = append(c.set.Mutating, p)
+	c.set.MutatingBindings = append(c.set.MutatingBindings, admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		TypeMeta: typeMeta("MutatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, d.group),
+		Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.paramRef(false)},
+	})
+
+	ignore := admissionregistrationv1.Ignore
+	teller := bounded(strings.Replace(name, "."+string(drops)+".", ".dropped.", 1))
+	v := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(teller, d.group)}
+	v.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy:    &ignore,
+		MatchConstraints: constraints(d.group),
+		MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "dropped", Expression: noted}},
+		Validations: []admissionregistrationv1.Validation{{
+			Expression:        "false",
+			Message:           "parts that need a feature which is off were dropped",
+			MessageExpression: "'dropped ' + object.metadata.annotations[" + quote(note) + "]",
+		}},
+	}
+	c.set.Validating = append(c.set.Validating, v)
+	c.set.ValidatingBindings = append(c.set.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(teller, d.group),
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: teller, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit},
+		},
+	})
+}
+
+// drops writes the patch: what lies deeper first and later items before earlier ones, so that each place is where it was
+// when it was found. Targets of one path take the same value out, once.
+func (d *draft) drops(note, noted string) string {
+	type spot struct {
+		path  feature.Path
+		units []int
+	}
+	var spots []*spot
+	for i := range d.group.units {
+		path := d.group.units[i].target.Path
+		at := slices.IndexFunc(spots, func(s *spot) bool { return s.path.String() == path.String() })
+		if at < 0 {
+			at = len(spots)
+			spots = append(spots, &spot{path: path})
+		}
+		spots[at].units = append(spots[at].units, i)
+	}
+	slices.SortStableFunc(spots, func(a, b *spot) int { return cmp.Compare(len(a.path), len(b.path)) })
+	var lists, puts []string
+	for n, s := range spots {
+		list := d.taken(s.units)
+		name := fmt.Sprintf("d%d", n)
+		if put := d.stored(s.units); put != "" {
+			// The path is one of fields: there is one place or none.
+			taken := d.add(name, list)
+			puts = append(puts, fmt.Sprintf("(%s.size() == 0 ? [] : %s == null ? [JSONPatch{op: 'remove', path: %s[0]}] : [JSONPatch{op: 'replace', path: %s[0], value: %s}])", taken, put, taken, taken, put))
+			lists = append(lists, "[]")
+			continue
+		}
+		lists = append(lists, d.add(name, list))
+	}
+	// Values are put back in fields, which nothing that is removed from a list moves, while what they stand in is still there.
+	puts = append(puts, "")
+	removed := d.add("removed", "["+strings.Join(lists, ", ")+"].flatten().reverse()")
+	ops := strings.Join(puts, " + ") + removed + ".map(p, JSONPatch{op: 'remove', path: p})"
+	at := quote("/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(note, "~", "~0"), "/", "~1"))
+	text := clipped(ref("message"), 2000)
+	ops += " + (" + ref("message") + " != '' ? (has(object.metadata.annotations) ? [] : [JSONPatch{op: 'add', path: '/metadata/annotations', value: {}}]) + [JSONPatch{op: 'add', path: " + at + ", value: " + text + "}]" +
+		" : " + noted + " ? [JSONPatch{op: 'remove', path: " + at + "}] : [])"
+	return ops
+}
+
+// taken lists what units of one path take out, as JSON pointers.
+func (d *draft) taken(units []int) string {
+	parts := make([]string, len(units))
+	for i, n := range units {
+		u := &d.group.units[n]
+		w := &walker{shape: u.shape, emitter: d.emitter, id: n, pointer: true}
+		parts[i] = "((" + d.valid[n] + ") ? [] : (" + w.places() + "))"
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return "[" + strings.Join(parts, ", ") + "].flatten().distinct()"
+}
+
+// stored is what is put back in place of what units of one path take out; empty if nothing ever is.
+func (d *draft) stored(units []int) string {
+	for _, n := range units {
+		t, s := d.group.units[n].target, &d.group.units[n].shape
+		if t.Values == nil && t.Pattern == nil && t.Match == nil && !s.exact || s.loop < len(t.Path) {
+			continue
+		}
+		return d.node(true, t.Path)
+	}
+	return ""
+}

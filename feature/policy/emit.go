@@ -1,0 +1,381 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/feature"
+)
+
+// Names of the API.
+const (
+	// ComponentLabel is on every object of a [Set]; its value is the component's name.
+	ComponentLabel = "feature.sluice.dev/component"
+	// GatesAnnotation lists the gates that a policy enforces, with commas between them.
+	GatesAnnotation = "feature.sluice.dev/gates"
+)
+
+// NoteAnnotation is the annotation on objects in which a component's policy leaves word of what it dropped, for another
+// policy to warn of: the first cannot. It is there until the next write.
+func NoteAnnotation(component string) string { return component + ".feature.sluice.dev/dropped" }
+
+// draft are the expressions of a policy.
+type draft struct {
+	*emitter
+	group   *group
+	used    string   // whether any part is used at all
+	valid   []string // of each unit: it is not violated
+	uses    []string // of each unit: the places of violations
+	texts   []string // of each unit: what is told of them, empty where there is nothing to tell
+	message string
+}
+
+// draft writes the expressions of a group.
+func (c *compiler) draft(g *group) *draft {
+	d := &draft{emitter: newEmitter(), group: g}
+	gs := &gates{emitter: d.emitter, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{}}
+	d.used = d.usedAtAll()
+	for i := range g.units {
+		u := &g.units[i]
+		gate := u.feature.Spec.Gate
+		w := &walker{shape: u.shape, emitter: d.emitter, id: i}
+		places := d.wholeVersion(u)
+		if !g.whole {
+			places = w.places()
+		}
+		uses := d.add(fmt.Sprintf("b%d", i), places)
+		d.uses = append(d.uses, uses)
+		none := uses + " == ''"
+		if more := w.unindexed(); more != "" && !g.whole {
+			none = "(" + none + " || " + more + ")"
+		}
+		// The cheaper question first.
+		valid := func(ask bool) string {
+			switch open := gs.isOpen(gate, ask); {
+			case open == "false":
+				return none
+			case u.shape.lists:
+				return open + " || " + none
+			default:
+				return none + " || " + open
+			}
+		}
+		d.valid = append(d.valid, valid(true))
+		// A message is written without an authorizer, a patch with one.
+		d.texts = append(d.texts, valid(g.kind == drops)+" ? '' : "+clipped(uses, 300)+" + "+quote(c.what(u)))
+	}
+	d.message = "[" + strings.Join(d.texts, ", ") + "].filter(s, s != '').join('; also ')"
+	return d
+}
+
+// clipped cuts a text that may be long.
+func clipped(text string, longest int) string {
+	return fmt.Sprintf("(%s.size() > %d ? %s.substring(0, %d) + ' and more' : %s)", text, longest, text, longest, text)
+}
+
+// what tells what is wrong with a use, as [feature.Violation.What] does.
+func (c *compiler) what(u *unit) string {
+	t, f := u.target, u.feature
+	subject := ""
+	switch {
+	case t.WholeVersion:
+		subject = apiVersion(t.Group, t.Version) + " is "
+	case t.Values != nil:
+		words := make([]string, len(t.Values))
+		for i, v := range t.Values {
+			words[i] = strconv.Quote(clip(v))
+		}
+		if len(words) > 5 {
+			words = append(words[:5], "another")
+		}
+		subject = "value " + strings.Join(words, " or ") + " is "
+	case t.Pattern != nil:
+		subject = "a value that matches " + strconv.Quote(clip(t.Pattern.String())) + " is "
+	case t.Match != nil:
+		subject = "such an entry is "
+	}
+	fix := f.HowToOpen()
+	if !c.live && u.state.Fix != "" {
+		fix = u.state.Fix
+	}
+	return fmt.Sprintf(": %s%s; needs feature %q of component %q: %s", subject, f.StageName(), f.Spec.Gate, f.Spec.Component, fix)
+}
+
+// clip keeps what people wrote from filling messages; as package feature does.
+func clip(s string) string {
+	if r := []rune(s); len(r) > 80 {
+		return string(r[:80]) + "…"
+	}
+	return s
+}
+
+func apiVersion(group, version string) string {
+	if group == "" {
+		return version
+	}
+	return group + "/" + version
+}
+
+// usedAtAll tells whether an object uses any part of a group, without asking what is open or stored.
+func (d *draft) usedAtAll() string {
+	if d.group.whole {
+		return ""
+	}
+	root := &tree{}
+	for i := range d.group.units {
+		root.add(d.group.units[i].target, 0)
+	}
+	return root.used("object", 0)
+}
+
+// tree joins the paths of targets, so that each list is gone through once.
+type tree struct {
+	here     []*feature.Target
+	children []*branch
+}
+
+type branch struct {
+	step feature.Step
+	to   tree
+}
+
+func (n *tree) add(t *feature.Target, i int) {
+	if i == len(t.Path) {
+		n.here = append(n.here, t)
+		return
+	}
+	s := t.Path[i]
+	for _, b := range n.children {
+		if b.step.Name == s.Name && b.step.Kind == s.Kind {
+			b.to.add(t, i+1)
+			return
+		}
+	}
+	b := &branch{step: s}
+	n.children = append(n.children, b)
+	b.to.add(t, i+1)
+}
+
+func (n *tree) used(v string, depth int) string {
+	var ways []string
+	for _, t := range n.here {
+		if way := uses(t, v); !slices.Contains(ways, way) {
+			ways = append(ways, way)
+		}
+	}
+	x := fmt.Sprintf("x%d", depth)
+	for _, b := range n.children {
+		switch b.step.Kind {
+		case feature.Field:
+			ways = append(ways, and(isMap(v), has(v, b.step.Name), b.to.used(member(v, b.step.Name), depth+1)))
+		case feature.Entries:
+			ways = append(ways, and(isMap(v), v+".exists("+x+", "+b.to.used(v+"["+x+"]", depth+1)+")"))
+		case feature.Items, feature.Each:
+			ways = append(ways, and(isList(v), v+".exists("+x+", "+b.to.used(x, depth+1)+")"))
+		}
+	}
+	return or(ways...)
+}
+
+// wholeVersion writes where a whole version is used: nowhere if the object is not changed but for metadata, or was written
+// in the version before, as its managed fields say.
+func (d *draft) wholeVersion(u *unit) string {
+	t := u.target
+	if !t.WholeVersion {
+		return ""
+	}
+	once := func(name, expression string) string {
+		if d.nodes[name] == "" {
+			d.nodes[name] = name
+			d.add(name, expression)
+		}
+		return ref(name)
+	}
+	kept := func(a, b string) string {
+		return a + ".all(k, k in ['metadata', 'status'] || " + a + "[k] == null || k in " + b + " && " + b + "[k] == " + a + "[k])"
+	}
+	pass := once("same", and(isMap("oldObject"), kept("object", "oldObject"), kept("oldObject", "object")))
+	if u.feature.Spec.Ratchet == "InUse" {
+		written := once("written", and(isMap("oldObject"), "has(oldObject.metadata)", "has(oldObject.metadata.managedFields)",
+			"oldObject.metadata.managedFields.exists(f, has(f.apiVersion) && f.apiVersion == "+quote(apiVersion(t.Group, t.Version))+
+				" && (!has(f.subresource) || f.subresource == ''))"))
+		pass += " || " + written
+	}
+	return pass + " ? '' : 'apiVersion'"
+}
+
+// policy adds the policy and the binding of a group.
+func (c *compiler) policy(g *group, part int) {
+	d := c.draft(g)
+	name := c.name(g, part)
+	message := d.add("message", d.message)
+	c.meta(name, g)
+	if g.kind == drops {
+		c.dropPolicy(name, d)
+		return
+	}
+	fail := admissionregistrationv1.Fail
+	actions := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
+	allow := false
+	if g.kind == warns {
+		fail, allow = admissionregistrationv1.Ignore, true
+		actions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
+	}
+	reason := metav1.StatusReasonInvalid
+	p := admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: c.objectMeta(name, g)}
+	p.TypeMeta = typeMeta("ValidatingAdmissionPolicy")
+	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy:    &fail,
+		ParamKind:        c.paramKind(),
+		MatchConstraints: constraints(g),
+		MatchConditions:  d.matchConditions(""),
+		Variables:        d.variables(),
+		Validations: []admissionregistrationv1.Validation{{
+			Expression:        conjunction(d.valid),
+			Message:           "a part of the object needs a feature that is off",
+			MessageExpression: fitted(message),
+			Reason:            &reason,
+		}},
+	}
+	c.set.Validating = append(c.set.Validating, p)
+	c.set.ValidatingBindings = append(c.set.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, g),
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.paramRef(allow), ValidationActions: actions},
+	})
+}
+
+// conjunction joins what must hold.
+func conjunction(list []string) string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = "(" + s + ")"
+	}
+	return strings.Join(out, " && ")
+}
+
+// fitted cuts a text to what the API server takes: 5 KiB, not a byte more (k8s.io/apiserver/pkg/apis/cel,
+// MaxEvaluatedMessageExpressionSizeBytes).
+func fitted(text string) string {
+	return fmt.Sprintf("bytes(%[1]s).size() <= 5120 ? %[1]s : bytes(%[1]s.substring(0, 4000)).size() <= 5000 ? %[1]s.substring(0, 4000) + ' and more' : %[1]s.substring(0, 1200) + ' and more'", text)
+}
+
+func (d *draft) variables() []admissionregistrationv1.Variable {
+	out := make([]admissionregistrationv1.Variable, len(d.vars))
+	for i, v := range d.vars {
+		out[i] = admissionregistrationv1.Variable{Name: v.name, Expression: v.expression}
+	}
+	return out
+}
+
+// matchConditions keep objects that use no part from the policy. They cannot see its variables.
+func (d *draft) matchConditions(besides string) []admissionregistrationv1.MatchCondition {
+	if d.used == "" || d.group.costly {
+		return nil
+	}
+	used := d.used
+	if besides != "" {
+		used += " || " + besides
+	}
+	return []admissionregistrationv1.MatchCondition{{Name: "uses-a-part", Expression: used}}
+}
+
+func constraints(g *group) *admissionregistrationv1.MatchResources {
+	exact := admissionregistrationv1.Exact
+	version := g.version
+	if version == "" {
+		version = "*"
+	}
+	return &admissionregistrationv1.MatchResources{
+		MatchPolicy: &exact,
+		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{g.apiGroup}, APIVersions: []string{version}, Resources: []string{g.resource},
+			},
+		}}},
+	}
+}
+
+func typeMeta(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+// name is that of a policy: features.COMPONENT.RESOURCE.GROUP.KIND.VERSION, with a number behind the kind from the second
+// policy on.
+func (c *compiler) name(g *group, part int) string {
+	k := string(g.kind)
+	if g.whole {
+		k += "-version"
+	}
+	if part > 1 {
+		k += "-" + strconv.Itoa(part)
+	}
+	version := g.version
+	if version == "" {
+		version = "all"
+	}
+	return bounded(strings.Join([]string{"features", c.model.Component(), g.resource, g.apiGroup, k, version}, "."))
+}
+
+// bounded keeps a name within what names may have.
+func bounded(name string) string {
+	const longest = 253
+	if len(name) <= longest {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return strings.TrimRight(name[:longest-17], ".-") + "-" + hex.EncodeToString(sum[:8])
+}
+
+func (c *compiler) objectMeta(name string, g *group) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Name: name, Labels: map[string]string{ComponentLabel: c.model.Component()}}
+	if g != nil {
+		var gates []string
+		for i := range g.units {
+			gates = append(gates, g.units[i].feature.Spec.Gate)
+		}
+		m.Annotations = map[string]string{GatesAnnotation: strings.Join(slices.Compact(gates), ",")}
+	}
+	return m
+}
+
+// meta notes what a policy enforces.
+func (c *compiler) meta(name string, g *group) {
+	k := "ValidatingAdmissionPolicy"
+	if g.kind == drops {
+		k = "MutatingAdmissionPolicy"
+	}
+	for i := range g.units {
+		t := g.units[i].target
+		c.set.Enforced = append(c.set.Enforced, Enforced{
+			Gate: g.units[i].feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Kind: k, Name: name,
+		})
+	}
+}
+
+func (c *compiler) paramKind() *admissionregistrationv1.ParamKind {
+	if !c.live {
+		return nil
+	}
+	return &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
+}
+
+// paramRef names the settings. What is missing stops writes, or lets them pass.
+func (c *compiler) paramRef(allow bool) *admissionregistrationv1.ParamRef {
+	if !c.live {
+		return nil
+	}
+	action := admissionregistrationv1.DenyAction
+	if allow {
+		action = admissionregistrationv1.AllowAction
+	}
+	m := c.model.Spec().ConfigMap
+	return &admissionregistrationv1.ParamRef{Name: m.Name, Namespace: m.Namespace, ParameterNotFoundAction: &action}
+}

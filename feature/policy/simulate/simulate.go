@@ -1,0 +1,399 @@
+// Package simulate runs admission policies without a cluster, with the API server's own code: its compiler and interpreter
+// of expressions, its limits of cost, its patches (k8s.io/apiserver/pkg/admission/plugin/policy).
+//
+// It promises that a request which [Simulator.Run] allows, refuses, warns of or changes would be by an API server that has
+// the policies and bindings, as far as they decide. It matches requests to policies by group, version, resource and
+// operation, as the policies of package feature/policy do; selectors, exclusions and equivalent versions are not looked at.
+// It knows no schema: nothing is defaulted, pruned or validated. Nor does it know other policies, webhooks or access rules.
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/cel/environment"
+
+	"sluice.dev/feature/policy"
+)
+
+// Request is a write of an object.
+type Request struct {
+	// Group, Version and Resource are those in which the object is written.
+	Group, Version, Resource string
+	// Object is the new object as Kubernetes decodes JSON; it is not modified. Nil stands for a deletion.
+	Object map[string]any
+	// Old is the stored object; nil stands for a creation.
+	Old map[string]any
+	// Settings is the data of the ConfigMap that is the policies' parameter; nil stands for a ConfigMap that is missing.
+	Settings map[string]string
+	// NamespaceLabels are those of the object's namespace. Nil stands for an object without a namespace if it has none, and
+	// for a namespace without labels otherwise.
+	NamespaceLabels map[string]string
+	// User is the name of the user; empty stands for nobody in particular.
+	User string
+	// MayUse tells whether the user has the verb use on a Feature by its name; nil: on none.
+	MayUse func(name string) bool
+}
+
+// Refusal is a policy's word on a request.
+type Refusal struct {
+	Policy  string `json:"policy"`
+	Message string `json:"message"`
+	// Failed means that the policy could not be evaluated, or lacks its parameter.
+	Failed bool `json:"failed,omitempty"`
+}
+
+// Result is what becomes of a request.
+type Result struct {
+	// Refused are the policies that refuse; the API server tells the first of them. Nil if the request passes.
+	Refused []Refusal `json:"refused,omitempty"`
+	// Warned are those that let it pass with a warning.
+	Warned []Refusal `json:"warned,omitempty"`
+	// Object is what would be written if it is not what was sent; nil otherwise.
+	Object map[string]any `json:"object,omitempty"`
+}
+
+// Allowed tells whether the request passes.
+func (r *Result) Allowed() bool { return len(r.Refused) == 0 }
+
+// Simulator holds compiled policies. Any number of goroutines may use it.
+type Simulator struct {
+	mutating   []mutatingPolicy
+	validating []validatingPolicy
+}
+
+type validatingPolicy struct {
+	policy    *admissionregistrationv1.ValidatingAdmissionPolicy
+	binding   *admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	validator validating.Validator
+}
+
+type mutatingPolicy struct {
+	policy   *admissionregistrationv1.MutatingAdmissionPolicy
+	binding  *admissionregistrationv1.MutatingAdmissionPolicyBinding
+	compiler *plugincel.CompositedCompiler
+	matcher  matchconditions.Matcher
+	patchers []patch.Patcher
+}
+
+// New compiles the policies of a set. The error is the first of an expression that does not compile.
+func New(set *policy.Set) (*Simulator, error) {
+	s := &Simulator{}
+	for i := range set.Validating {
+		p := &set.Validating[i]
+		at := slices.IndexFunc(set.ValidatingBindings, func(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool {
+			return b.Spec.PolicyName == p.Name
+		})
+		if at < 0 {
+			continue // without a binding a policy does nothing
+		}
+		v, err := compileValidating(p)
+		if err != nil {
+			return nil, fmt.Errorf("policy %s: %w", p.Name, err)
+		}
+		s.validating = append(s.validating, validatingPolicy{p, &set.ValidatingBindings[at], v})
+	}
+	for i := range set.Mutating {
+		p := &set.Mutating[i]
+		at := slices.IndexFunc(set.MutatingBindings, func(b admissionregistrationv1.MutatingAdmissionPolicyBinding) bool {
+			return b.Spec.PolicyName == p.Name
+		})
+		if at < 0 {
+			continue
+		}
+		m, err := compileMutating(p)
+		if err != nil {
+			return nil, fmt.Errorf("policy %s: %w", p.Name, err)
+		}
+		m.binding = &set.MutatingBindings[at]
+		s.mutating = append(s.mutating, *m)
+	}
+	return s, nil
+}
+
+// checked is a compiler that remembers the first error. The API server would tell it with every request.
+type checked struct {
+	*plugincel.CompositedCompiler
+	options plugincel.OptionalVariableDeclarations
+	err     error
+}
+
+func newChecked(params bool, variables []admissionregistrationv1.Variable) *checked {
+	c, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	k := &checked{c, plugincel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: true}, err}
+	if err != nil {
+		return k
+	}
+	for _, v := range variables {
+		k.note(c.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, k.options, environment.StoredExpressions))
+	}
+	return k
+}
+
+func (k *checked) note(r plugincel.CompilationResult) {
+	if r.Error != nil && k.err == nil {
+		k.err = fmt.Errorf("%s: %w", r.ExpressionAccessor.GetExpression(), r.Error)
+	}
+}
+
+func (k *checked) conditions(list []plugincel.ExpressionAccessor, o plugincel.OptionalVariableDeclarations) plugincel.ConditionEvaluator {
+	for _, e := range list {
+		if e != nil {
+			k.note(k.CompileCELExpression(e, o, environment.StoredExpressions))
+		}
+	}
+	return k.CompileCondition(list, o, environment.StoredExpressions)
+}
+
+func (k *checked) matcher(list []admissionregistrationv1.MatchCondition, fail *admissionregistrationv1.FailurePolicyType, name string) matchconditions.Matcher {
+	if len(list) == 0 {
+		return nil
+	}
+	conditions := make([]plugincel.ExpressionAccessor, len(list))
+	for i := range list {
+		conditions[i] = (*matchconditions.MatchCondition)(&list[i])
+	}
+	return matchconditions.NewMatcher(k.conditions(conditions, k.options), fail, "policy", "validate", name)
+}
+
+func compileValidating(p *admissionregistrationv1.ValidatingAdmissionPolicy) (validating.Validator, error) {
+	k := newChecked(p.Spec.ParamKind != nil, p.Spec.Variables)
+	if k.err != nil {
+		return nil, k.err
+	}
+	var rules, messages []plugincel.ExpressionAccessor
+	for _, v := range p.Spec.Validations {
+		rules = append(rules, &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason})
+		var message plugincel.ExpressionAccessor
+		if v.MessageExpression != "" {
+			message = &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
+		}
+		messages = append(messages, message)
+	}
+	plain := k.options
+	plain.HasAuthorizer = false
+	v := validating.NewValidator(k.conditions(rules, k.options), k.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name),
+		k.conditions(nil, k.options), k.conditions(messages, plain), p.Spec.FailurePolicy, nil)
+	return v, k.err
+}
+
+func compileMutating(p *admissionregistrationv1.MutatingAdmissionPolicy) (*mutatingPolicy, error) {
+	k := newChecked(p.Spec.ParamKind != nil, p.Spec.Variables)
+	if k.err != nil {
+		return nil, k.err
+	}
+	m := &mutatingPolicy{policy: p, compiler: k.CompositedCompiler, matcher: k.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name)}
+	options := k.options
+	options.HasPatchTypes = true
+	for _, mutation := range p.Spec.Mutations {
+		if mutation.JSONPatch == nil {
+			return nil, fmt.Errorf("a mutation is no JSONPatch")
+		}
+		e := k.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: mutation.JSONPatch.Expression}, options, environment.StoredExpressions)
+		if errs := e.CompilationErrors(); len(errs) > 0 && k.err == nil {
+			k.err = errs[0]
+		}
+		m.patchers = append(m.patchers, patch.NewJSONPatcher(e))
+	}
+	return m, k.err
+}
+
+// access is who may do what: use features.
+type access struct{ may func(string) bool }
+
+// Authorize implements the API server's interface.
+func (a access) Authorize(_ context.Context, at authorizer.Attributes) (authorizer.Decision, string, error) {
+	if a.may != nil && at.GetVerb() == "use" && at.GetAPIGroup() == "sluice.dev" && at.GetResource() == "features" && a.may(at.GetName()) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// objects are what the API server's code asks of a resource, for unstructured ones.
+type objects struct{ admission.ObjectInterfaces }
+
+func (objects) GetObjectCreater() runtime.ObjectCreater {
+	return unstructuredscheme.NewUnstructuredCreator()
+}
+
+func (objects) GetObjectTyper() runtime.ObjectTyper {
+	return unstructuredscheme.NewUnstructuredObjectTyper()
+}
+
+// run is one request on its way.
+type run struct {
+	request   *Request
+	gvr       schema.GroupVersionResource
+	attr      *admission.VersionedAttributes
+	operation admissionregistrationv1.OperationType
+	namespace *corev1.Namespace
+	params    runtime.Object
+	access    access
+}
+
+// Run says what becomes of a request: what mutates comes first, then what validates.
+func (s *Simulator) Run(ctx context.Context, r *Request) (*Result, error) {
+	n, err := newRun(r)
+	if err != nil {
+		return nil, err
+	}
+	out := &Result{}
+	before := n.attr.VersionedObject.Object()
+	for i := range s.mutating {
+		m := &s.mutating[i]
+		if !n.matches(m.policy.Spec.MatchConstraints) || r.Object == nil {
+			continue
+		}
+		params, stop, why := n.param(m.policy.Spec.ParamKind, m.binding.Spec.ParamRef)
+		if why != "" {
+			out.Refused = append(out.Refused, Refusal{m.policy.Name, why, true})
+		}
+		if stop {
+			continue
+		}
+		if err := n.mutate(ctx, m, params); err != nil {
+			out.Refused = append(out.Refused, Refusal{m.policy.Name, err.Error(), true})
+		}
+	}
+	if after, ok := n.attr.VersionedObject.Object().(*unstructured.Unstructured); ok && after != before {
+		out.Object = after.Object
+	}
+	for i := range s.validating {
+		v := &s.validating[i]
+		if n.matches(v.policy.Spec.MatchConstraints) {
+			n.validate(ctx, v, out)
+		}
+	}
+	return out, nil
+}
+
+func newRun(r *Request) (*run, error) {
+	n := &run{request: r, gvr: schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}, access: access{r.MayUse}}
+	// A typed nil in an interface is no nil: objects that are not there stay out.
+	var object, old runtime.Object
+	var u *unstructured.Unstructured
+	for _, p := range []struct {
+		from map[string]any
+		to   *runtime.Object
+	}{{r.Old, &old}, {r.Object, &object}} {
+		if p.from != nil {
+			u = (&unstructured.Unstructured{Object: p.from}).DeepCopy()
+			u.SetAPIVersion(n.gvr.GroupVersion().String())
+			if u.GetKind() == "" {
+				u.SetKind("Unknown")
+			}
+			*p.to = u
+		}
+	}
+	if u == nil {
+		return nil, fmt.Errorf("there is neither an object nor an old one")
+	}
+	operation := admission.Update
+	n.operation = admissionregistrationv1.Update
+	switch {
+	case old == nil:
+		operation, n.operation = admission.Create, admissionregistrationv1.Create
+	case object == nil:
+		operation, n.operation = admission.Delete, admissionregistrationv1.Delete
+	}
+	attr := admission.NewAttributesRecord(object, old, u.GroupVersionKind(), u.GetNamespace(), u.GetName(), n.gvr, "", operation, nil, false,
+		&user.DefaultInfo{Name: r.User})
+	n.attr = &admission.VersionedAttributes{
+		Attributes: attr, VersionedKind: u.GroupVersionKind(),
+		VersionedObject: admission.NewLazyObject(object), VersionedOldObject: admission.NewLazyObject(old),
+	}
+	if name := u.GetNamespace(); name != "" || r.NamespaceLabels != nil {
+		n.namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: r.NamespaceLabels}}
+	}
+	if r.Settings != nil {
+		n.params = &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, Data: r.Settings}
+	}
+	return n, nil
+}
+
+func (n *run) matches(m *admissionregistrationv1.MatchResources) bool {
+	if m == nil {
+		return false
+	}
+	in := func(list []string, v string) bool { return slices.Contains(list, v) || slices.Contains(list, "*") }
+	return slices.ContainsFunc(m.ResourceRules, func(r admissionregistrationv1.NamedRuleWithOperations) bool {
+		return in(r.APIGroups, n.gvr.Group) && in(r.APIVersions, n.gvr.Version) && in(r.Resources, n.gvr.Resource) &&
+			(slices.Contains(r.Operations, n.operation) || slices.Contains(r.Operations, admissionregistrationv1.OperationAll)) &&
+			(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, n.attr.GetName()))
+	})
+}
+
+// param returns the parameter of a policy; stop tells that the policy is not evaluated, and why that it refuses for it.
+func (n *run) param(kind *admissionregistrationv1.ParamKind, ref *admissionregistrationv1.ParamRef) (params runtime.Object, stop bool, why string) {
+	switch {
+	case kind == nil || ref == nil:
+		return nil, false, ""
+	case n.params != nil:
+		return n.params, false, ""
+	case ref.ParameterNotFoundAction != nil && *ref.ParameterNotFoundAction == admissionregistrationv1.AllowAction:
+		return nil, true, ""
+	}
+	return nil, true, fmt.Sprintf("the settings, ConfigMap %s/%s, are missing", ref.Namespace, ref.Name)
+}
+
+func (n *run) mutate(ctx context.Context, m *mutatingPolicy, params runtime.Object) error {
+	ctx = m.compiler.CreateContext(ctx)
+	if m.matcher != nil {
+		matched := m.matcher.Match(ctx, n.attr, params, n.access)
+		if matched.Error != nil || !matched.Matches {
+			return matched.Error
+		}
+	}
+	for _, p := range m.patchers {
+		object, err := p.Patch(ctx, patch.Request{
+			MatchedResource: n.gvr, VersionedAttributes: n.attr, ObjectInterfaces: objects{}, Namespace: plugincel.CreateNamespaceObject(n.namespace),
+			OptionalVariables: plugincel.OptionalVariableBindings{VersionedParams: params, Authorizer: n.access},
+		}, celconfig.RuntimeCELCostBudget)
+		if err != nil {
+			return err
+		}
+		if u, ok := object.(*unstructured.Unstructured); ok {
+			n.attr.UpdateObject(u)
+		}
+	}
+	return nil
+}
+
+func (n *run) validate(ctx context.Context, v *validatingPolicy, out *Result) {
+	params, stop, why := n.param(v.policy.Spec.ParamKind, v.binding.Spec.ParamRef)
+	if why != "" {
+		out.Refused = append(out.Refused, Refusal{v.policy.Name, why, true})
+	}
+	if stop {
+		return
+	}
+	result := v.validator.Validate(ctx, n.gvr, n.attr, params, n.namespace, celconfig.RuntimeCELCostBudget, n.access)
+	for _, d := range result.Decisions {
+		if d.Action != validating.ActionDeny {
+			continue
+		}
+		said := Refusal{v.policy.Name, strings.TrimSpace(d.Message), d.Evaluation == validating.EvalError}
+		if slices.Contains(v.binding.Spec.ValidationActions, admissionregistrationv1.Deny) {
+			out.Refused = append(out.Refused, said)
+		} else if slices.Contains(v.binding.Spec.ValidationActions, admissionregistrationv1.Warn) {
+			out.Warned = append(out.Warned, said)
+		}
+	}
+}

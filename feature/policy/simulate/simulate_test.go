@@ -1,0 +1,386 @@
+package simulate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/feature/policy"
+	"sluice.dev/feature/policy/simulate"
+)
+
+const crdYAML = `
+metadata: {name: pipelines.demo.dev}
+spec:
+  group: demo.dev
+  scope: Namespaced
+  names: {kind: Pipeline, plural: pipelines}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              tasksTimeout: {type: string}
+              onError: {type: string, enum: [Stop, Continue, Retry]}
+              env: {type: object, additionalProperties: {type: object, properties: {secretRef: {type: string}}}}
+              tasks:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [name]
+                items:
+                  type: object
+                  required: [name]
+                  properties:
+                    name: {type: string}
+                    timeout: {type: string}
+                    policy: {type: string, enum: [Old, New]}
+                    steps: {type: array, items: {type: object, properties: {debug: {type: string}, script: {type: string}}}}
+  - name: v2
+    served: true
+    storage: false
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {tasksTimeout: {type: string}}}}}}
+`
+
+const componentYAML = `
+metadata: {name: demo}
+spec:
+  release: v1.5.0
+  configMap: {namespace: demo-system, name: feature-flags}
+`
+
+func model(t testing.TB, component, features string) *feature.Model {
+	t.Helper()
+	var crd apiextensionsv1.CustomResourceDefinition
+	var c v1alpha1.Component
+	var specs []v1alpha1.FeatureSpec
+	for text, to := range map[string]any{crdYAML: &crd, component: &c, features: &specs} {
+		if err := yaml.UnmarshalStrict([]byte(text), to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res, err := feature.ResourceOf(&crd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := make([]v1alpha1.Feature, len(specs))
+	for i, s := range specs {
+		s.Component = "demo"
+		if s.Stages == nil {
+			s.Stages = []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}}
+		}
+		for j := range s.Parts {
+			s.Parts[j].Group, s.Parts[j].Resource = "demo.dev", "pipelines"
+		}
+		list[i].Spec = s
+	}
+	m, findings := feature.Define(&c, list, feature.Options{Resources: []feature.Resource{res}})
+	if err := findings.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func compile(t testing.TB, m *feature.Model, o policy.Options) (*policy.Set, *simulate.Simulator) {
+	t.Helper()
+	set, err := policy.Compile(m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := simulate.New(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set, s
+}
+
+func read(t testing.TB, text string) map[string]any {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := utiljson.Unmarshal(data, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func run(t testing.TB, s *simulate.Simulator, r *simulate.Request) *simulate.Result {
+	t.Helper()
+	if r.Resource == "" {
+		r.Group, r.Version, r.Resource = "demo.dev", "v1", "pipelines"
+	}
+	res, err := s.Run(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// messages are those of refusals and warnings.
+func messages(list []simulate.Refusal) (out []string) {
+	for _, r := range list {
+		out = append(out, r.Message)
+	}
+	return out
+}
+
+const parts = `
+- {gate: TasksTimeout, parts: [{field: spec.tasksTimeout}]}
+- {gate: TaskTimeout, parts: [{field: "spec.tasks[*].timeout"}]}
+- {gate: OnErrorContinue, parts: [{field: spec.onError, values: [Continue]}]}
+- {gate: TaskPolicy, whenDisabled: Warn, parts: [{field: "spec.tasks[*].policy", values: [New]}]}
+- {gate: StepDebug, whenDisabled: Drop, parts: [{field: "spec.tasks[*].steps[*].debug"}]}
+- {gate: EnvSecret, whenDisabled: Drop, parts: [{field: "spec.env[*].secretRef"}]}
+- {gate: StepWindows, parts: [{field: "spec.tasks[*].steps[*].script", pattern: '^\s*#!win'}]}
+`
+
+func TestAllViolationsInOneMessage(t *testing.T) {
+	_, s := compile(t, model(t, componentYAML, parts), policy.Options{})
+	res := run(t, s, &simulate.Request{Settings: map[string]string{}, Object: read(t, `{spec: {tasksTimeout: 1h, onError: Continue, tasks: [{name: a}, {name: b, timeout: x}, {name: c, timeout: x}]}}`)})
+	want := []string{`value "Continue" is alpha`, `spec.tasks[1].timeout, spec.tasks[2].timeout: alpha; needs feature "TaskTimeout" of component "demo": set enable-api-fields: alpha or task-timeout: "true" in ConfigMap demo-system/feature-flags`, "spec.tasksTimeout: alpha"}
+	if len(res.Refused) != 1 {
+		t.Fatalf("refused by %v", res.Refused)
+	}
+	for _, w := range want {
+		if !strings.Contains(res.Refused[0].Message, w) {
+			t.Errorf("%q is not in %q", w, res.Refused[0].Message)
+		}
+	}
+}
+
+func TestSettingsInBothModes(t *testing.T) {
+	m := model(t, componentYAML, parts)
+	_, live := compile(t, m, policy.Options{})
+	object := read(t, `{spec: {tasksTimeout: 1h}}`)
+	for _, tt := range []struct {
+		name     string
+		settings map[string]string
+		allowed  bool
+	}{
+		{"missing", nil, false},
+		{"empty", map[string]string{}, false},
+		{"level", map[string]string{"enable-api-fields": " Alpha "}, true},
+		{"key", map[string]string{"tasks-timeout": "t"}, true},
+		{"entry", map[string]string{"feature-gates": "Other=true, TasksTimeout = true"}, true},
+		{"key against level", map[string]string{"enable-api-fields": "alpha", "tasks-timeout": "false"}, false},
+		{"contradiction", map[string]string{"feature-gates": "TasksTimeout=true", "tasks-timeout": "false"}, false},
+		{"bad", map[string]string{"tasks-timeout": "yes"}, false},
+		{"a list of gates that is too long", map[string]string{"feature-gates": strings.Repeat("TasksTimeout=true,", 10_000)}, false},
+	} {
+		if got := run(t, live, &simulate.Request{Settings: tt.settings, Object: object}).Allowed(); got != tt.allowed {
+			t.Errorf("%s, live: allowed %v", tt.name, got)
+		}
+		settings, _ := m.ParseSettings(tt.settings)
+		_, baked := compile(t, m, policy.Options{Mode: v1alpha1.Baked, Settings: settings})
+		if strings.Contains(tt.name, "too long") {
+			continue
+		}
+		if got := run(t, baked, &simulate.Request{Object: object}).Allowed(); got != tt.allowed {
+			t.Errorf("%s, baked: allowed %v", tt.name, got)
+		}
+	}
+	// A missing ConfigMap stops writes that use a part, live.
+	if res := run(t, live, &simulate.Request{Object: object}); len(res.Refused) == 0 || !res.Refused[0].Failed {
+		t.Errorf("without settings: %v", res.Refused)
+	}
+}
+
+func TestDropPutsBackAndWarns(t *testing.T) {
+	_, s := compile(t, model(t, componentYAML, `
+- {gate: StepDebug, whenDisabled: Drop, parts: [{field: "spec.tasks[*].steps[*].debug"}]}
+- {gate: OnErrorContinue, whenDisabled: Drop, parts: [{field: spec.onError, values: [Continue]}]}
+`), policy.Options{})
+	res := run(t, s, &simulate.Request{
+		Settings: map[string]string{},
+		Old:      read(t, `{metadata: {name: x}, spec: {onError: Stop, tasks: [{name: a, steps: [{debug: "1"}]}]}}`),
+		Object:   read(t, `{metadata: {name: x}, spec: {onError: Continue, tasks: [{name: b, steps: [{debug: "2"}, {script: s, debug: "3"}]}, {name: a, steps: [{debug: "4"}]}]}}`),
+	})
+	want := read(t, `{onError: Stop, tasks: [{name: b, steps: [{}, {script: s}]}, {name: a, steps: [{debug: "4"}]}]}`)
+	if diff := cmp.Diff(want, res.Object["spec"]); diff != "" {
+		t.Error(diff)
+	}
+	if got := messages(res.Warned); len(got) != 1 || !strings.Contains(got[0], "dropped spec.tasks[0].steps[0].debug, spec.tasks[0].steps[1].debug: alpha") && !strings.Contains(got[0], "dropped spec.onError: ") {
+		t.Errorf("warned %v", got)
+	}
+	// The note is gone with the next write.
+	again := run(t, s, &simulate.Request{Settings: map[string]string{}, Old: res.Object, Object: res.Object})
+	if notes, _ := again.Object["metadata"].(map[string]any)["annotations"].(map[string]any); len(notes) > 0 || again.Object == nil || again.Warned != nil {
+		t.Errorf("the note stays: %v, %v", notes, again.Warned)
+	}
+}
+
+func TestFiveThousandItems(t *testing.T) {
+	_, s := compile(t, model(t, componentYAML, parts), policy.Options{})
+	build := func(prefix string, n int, onError string) map[string]any {
+		tasks := make([]any, n)
+		for i := range tasks {
+			tasks[i] = map[string]any{
+				"name": fmt.Sprintf("%s-with-a-name-of-the-usual-length-%d", prefix, i), "timeout": "x", "policy": "New",
+				"steps": []any{map[string]any{"debug": "x", "script": "#!win"}},
+			}
+		}
+		spec := map[string]any{"tasks": tasks}
+		if onError != "" {
+			spec["onError"] = onError
+		}
+		return map[string]any{"metadata": map[string]any{"name": "x"}, "spec": spec}
+	}
+	const n = 5000
+	old := build("old", n, "")
+	open := map[string]string{"enable-api-fields": "alpha"}
+	for name, r := range map[string]*simulate.Request{
+		"nothing changed":                       {Settings: map[string]string{}, Old: old, Object: old},
+		"new and open":                          {Settings: open, Object: old},
+		"all replaced, open":                    {Settings: open, Old: old, Object: build("new", n, "")},
+		"another field changed while it is off": {Settings: map[string]string{}, Old: old, Object: build("old", n, "Stop")},
+	} {
+		if res := run(t, s, r); !res.Allowed() {
+			t.Errorf("%s: %v", name, res.Refused)
+		}
+	}
+	for name, r := range map[string]*simulate.Request{
+		"all new":      {Settings: map[string]string{}, Object: old},
+		"all replaced": {Settings: map[string]string{}, Old: old, Object: build("new", n, "")},
+	} {
+		res := run(t, s, r)
+		if res.Allowed() {
+			t.Errorf("%s passes", name)
+		}
+		for _, x := range res.Refused {
+			if x.Failed || len(x.Message) > 5120 || !strings.Contains(x.Message, "TaskTimeout") || !strings.Contains(x.Message, "StepWindows") {
+				t.Errorf("%s: %+v", name, x)
+			}
+		}
+	}
+}
+
+func TestStoredItemsWithTheSameIdentity(t *testing.T) {
+	_, s := compile(t, model(t, componentYAML, `[{gate: TaskTimeout, parts: [{field: "spec.tasks[*].timeout"}]}]`), policy.Options{})
+	old := read(t, `{spec: {tasks: [{name: a, timeout: x}, {name: a, timeout: y}]}}`)
+	for object, allowed := range map[string]bool{
+		`{spec: {tasks: [{name: a, timeout: x}, {name: a, timeout: y}]}}`:                        true,
+		`{spec: {tasks: [{name: a, timeout: z}]}}`:                                               true,
+		`{spec: {tasks: [{name: a, timeout: x}, {name: a, timeout: y}, {name: b, timeout: y}]}}`: false,
+	} {
+		if got := run(t, s, &simulate.Request{Settings: map[string]string{}, Old: old, Object: read(t, object)}); got.Allowed() != allowed {
+			t.Errorf("%s: %v", object, got.Refused)
+		}
+	}
+}
+
+func TestWholeVersion(t *testing.T) {
+	m := model(t, componentYAML, `
+- {gate: V2, parts: [{versions: [v2], wholeVersion: true}]}
+`)
+	_, s := compile(t, m, policy.Options{})
+	written := `metadata: {managedFields: [{apiVersion: demo.dev/v2, manager: x}]}`
+	for _, tt := range []struct {
+		version, old, object string
+		settings             map[string]string
+		allowed              bool
+	}{
+		{"v1", "", "{spec: {}}", nil, true},
+		{"v2", "", "{spec: {}}", nil, false},
+		{"v2", "", "{spec: {}}", map[string]string{"v2": "true"}, true},
+		{"v2", "{spec: {a: 1}}", "{spec: {a: 1}, metadata: {labels: {a: b}}, status: {x: 1}}", nil, true},
+		{"v2", "{spec: {a: 1}}", "{spec: {a: 2}}", nil, false},
+		{"v2", "{spec: {a: 1}, " + written + "}", "{spec: {a: 2}}", nil, true},
+	} {
+		settings := tt.settings
+		if settings == nil {
+			settings = map[string]string{}
+		}
+		r := &simulate.Request{Group: "demo.dev", Version: tt.version, Resource: "pipelines", Settings: settings, Old: read(t, tt.old), Object: read(t, tt.object)}
+		res := run(t, s, r)
+		parsed, _ := m.ParseSettings(settings)
+		d := m.Resolve(parsed, feature.Runtime{}).Compile().Evaluate(&feature.Request{Group: r.Group, Version: r.Version, Resource: r.Resource, Old: r.Old, Object: r.Object})
+		if res.Allowed() != tt.allowed || d.Allowed() != tt.allowed {
+			t.Errorf("%s %s -> %s: allowed by the policy %v, by the evaluator %v", tt.version, tt.old, tt.object, res.Allowed(), d.Allowed())
+		}
+	}
+}
+
+func TestGuardOfSettings(t *testing.T) {
+	m := model(t, `
+metadata: {name: demo}
+spec:
+  release: v1.5.0
+  maxLevel: beta
+  configMap: {namespace: demo-system, name: feature-flags}
+  settings: [{name: results-from, pattern: "sidecar-logs|termination-message"}]
+`, `
+- {gate: A, stages: [{stage: Beta, release: v1.0.0}], parts: [{field: spec.tasksTimeout}]}
+- {gate: B, stages: [{stage: Beta, release: v1.0.0}], requires: [A], parts: [{field: spec.onError, values: [Continue]}]}
+- {gate: Early, parts: [{field: "spec.env[*].secretRef"}]}
+- {gate: Done, stages: [{stage: Stable, release: v1.0.0, lockToDefault: true}]}
+`)
+	_, s := compile(t, m, policy.Options{})
+	settings := func(data map[string]string) map[string]any {
+		out := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "feature-flags", "namespace": "demo-system"}}
+		if data != nil {
+			values := map[string]any{}
+			for k, v := range data {
+				values[k] = v
+			}
+			out["data"] = values
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		data map[string]string
+		want string // in the message; empty: it passes
+	}{
+		{nil, ""},
+		{map[string]string{"enable-api-fields": "beta", "a": "true", "feature-gates": "B=true", "_example": "x", "results-from": "sidecar-logs"}, ""},
+		{map[string]string{"enable-api-field": "beta"}, "there is no key enable-api-field"},
+		{map[string]string{"enable-api-fields": "gamma"}, "the levels are"},
+		{map[string]string{"enable-api-fields": "alpha"}, "beyond beta"},
+		{map[string]string{"a": "yes"}, "neither true nor false"},
+		{map[string]string{"feature-gates": "A"}, "NAME=true"},
+		{map[string]string{"feature-gates": "A=yes"}, "neither true nor false"},
+		{map[string]string{"feature-gates": "C=true"}, "there is no gate C"},
+		{map[string]string{"feature-gates": "A=true,A=true"}, "twice"},
+		{map[string]string{"feature-gates": "A=true", "a": "false"}, "disagree"},
+		{map[string]string{"b": "true", "a": "false"}, "requires A"},
+		{map[string]string{"early": "true"}, "maxLevel"},
+		{map[string]string{"done": "false"}, "for good"},
+		{map[string]string{"results-from": "x"}, "does not match"},
+	} {
+		r := &simulate.Request{Version: "v1", Resource: "configmaps", Object: settings(tt.data)}
+		res := run(t, s, r)
+		_, findings := m.ParseSettings(tt.data)
+		if bad := findings.Err() != nil; bad != (tt.want != "") {
+			t.Errorf("%v: the parser says %v", tt.data, findings)
+		}
+		got := messages(res.Refused)
+		if res.Allowed() != (tt.want == "") || tt.want != "" && (res.Refused[0].Failed || !strings.Contains(got[0], tt.want)) {
+			t.Errorf("%v: %v, want %q", tt.data, got, tt.want)
+		}
+		// What is bad already may stay as it is.
+		r.Old = r.Object
+		if res := run(t, s, r); !res.Allowed() {
+			t.Errorf("%v, unchanged: %v", tt.data, res.Refused)
+		}
+	}
+	if res := run(t, s, &simulate.Request{Version: "v1", Resource: "configmaps", Old: settings(nil)}); res.Allowed() {
+		t.Error("the settings can be deleted")
+	}
+}

@@ -1,0 +1,128 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/schema"
+)
+
+// builtIn are the groups of Kubernetes' own typed resources with a dot in their name. Groups without a dot are its own too.
+var builtIn = []string{
+	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
+	"certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
+	"internal.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io",
+	"scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
+}
+
+// unsaid tells why a target takes the webhook; empty if it does not.
+func (c *compiler) unsaid(u *unit) string {
+	t, drop := u.target, u.feature.Spec.WhenDisabled == v1alpha1.Drop
+	switch {
+	case c.minor < validatingSince:
+		return fmt.Sprintf("Kubernetes 1.%d has no ValidatingAdmissionPolicy v1, which came with 1.%d", c.minor, validatingSince)
+	case drop && c.minor < mutatingSince:
+		return fmt.Sprintf("Kubernetes 1.%d has no MutatingAdmissionPolicy v1, which came with 1.%d", c.minor, mutatingSince)
+	case !strings.Contains(t.Group, ".") || slices.Contains(builtIn, t.Group):
+		return "the resource is one of Kubernetes' own, whose objects have another form in expressions"
+	case t.WholeVersion:
+		return ""
+	}
+	s := &u.shape
+	if s.lists && c.minor < listsSince {
+		return fmt.Sprintf("items of lists take functions that API servers take since Kubernetes 1.%d", listsSince)
+	}
+	if s.index && s.loops() > 1 && c.minor < nestedSince {
+		return fmt.Sprintf("lists within lists take functions that API servers take since Kubernetes 1.%d", nestedSince)
+	}
+	for i, step := range t.Path {
+		switch {
+		case step.Kind == feature.Each:
+			return fmt.Sprintf("the schema does not say whether %s is a list or a map", t.Path[:i])
+		case step.Set && (i+1 < len(t.Path) || !isScalar(t.Schema)):
+			return fmt.Sprintf("the items of the set %s are not all strings, numbers or booleans", t.Path[:i])
+		}
+	}
+	if s.exact && s.open < len(t.Path) && t.Values == nil {
+		return "any of the values beneath a list whose items have no identity may be the stored one, which takes too long to find out"
+	}
+	if s.exact && t.Values == nil && t.Pattern == nil && !isScalar(t.Schema) {
+		switch {
+		case s.index:
+			return "objects and arrays in a list cannot be compared with those that are stored in time proportional to their number"
+		case mayHoldNull(t.Schema, 0):
+			return "the value may hold null, which compares as another value than none"
+		}
+	}
+	if reason := longPattern(t); reason != "" {
+		return reason
+	}
+	if drop {
+		return putBack(s)
+	}
+	return ""
+}
+
+// longPattern tells why a pattern costs too much; empty if it does not. A pattern costs the length of the string times that
+// of the pattern (k8s.io/apiserver/pkg/cel/library, cost.go), for the new object and for the stored one.
+func longPattern(t *feature.Target) string {
+	cost := func(pattern string, n *schema.Node) string {
+		longest := int64(maxText)
+		if n != nil && n.MaxLength != nil {
+			longest = min(longest, *n.MaxLength)
+		}
+		if total := 2 * (longest/10 + 1) * int64(len(pattern)/4+1); total > maxExpressionCost {
+			return fmt.Sprintf("with a string of %d characters the pattern could cost %d, of 1000000 that an expression may cost; a maxLength in the schema would help", longest, total)
+		}
+		return ""
+	}
+	if t.Pattern != nil {
+		return cost(t.Pattern.String(), t.Schema)
+	}
+	for _, c := range t.Match {
+		if c.Pattern != nil {
+			if reason := cost(c.Pattern.String(), nil); reason != "" {
+				return reason
+			}
+		}
+	}
+	return ""
+}
+
+// putBack tells why a stored value cannot be put back where a new one is dropped; empty if it can, or never has to be.
+func putBack(s *shape) string {
+	t := s.target
+	last := t.Path[len(t.Path)-1]
+	switch {
+	case t.Values == nil && t.Pattern == nil && t.Match == nil && !s.exact, last.Set:
+		return "" // where it is dropped nothing was stored
+	case s.loop < len(t.Path):
+		return "a stored value may have to be put back into a list or map"
+	case t.Schema == nil || t.Schema.Type != "string" && t.Schema.Type != "boolean" && (t.Schema.Type != "integer" || t.Schema.Format != "int32"):
+		return "a stored value may have to be put back, which patches do with strings, booleans and 32-bit integers without loss"
+	}
+	return ""
+}
+
+// overlapping finds targets that name one entry of a map and all of them: both would take the same value out.
+func overlapping(units []unit, u *unit) bool {
+	return slices.ContainsFunc(units, func(o unit) bool {
+		a, b := o.target.Path, u.target.Path
+		if len(a) != len(b) {
+			return false
+		}
+		differ := false
+		for i := range a {
+			switch {
+			case (a[i].Kind == feature.Field) != (b[i].Kind == feature.Field):
+				differ = true
+			case a[i].Name != b[i].Name:
+				return false
+			}
+		}
+		return differ
+	})
+}

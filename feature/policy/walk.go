@@ -1,0 +1,479 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sluice.dev/feature"
+	"sluice.dev/schema"
+)
+
+// variable is one of a policy: evaluated when it is first asked for, once per policy and kind of expression.
+type variable struct{ name, expression string }
+
+func ref(name string) string { return "variables." + name }
+
+// emitter writes the variables of one policy.
+type emitter struct {
+	vars  []variable
+	nodes map[string]string // variables of values at paths of fields, by path and side
+}
+
+func newEmitter() *emitter { return &emitter{nodes: map[string]string{}} }
+
+func (e *emitter) add(name, expression string) string {
+	e.vars = append(e.vars, variable{name, expression})
+	return ref(name)
+}
+
+// node returns an expression for the value that a path of fields leads to: null where there is none.
+func (e *emitter) node(old bool, path feature.Path) string {
+	if len(path) == 0 {
+		if old {
+			return "oldObject"
+		}
+		return "object"
+	}
+	side := "n"
+	if old {
+		side = "o"
+	}
+	key := side + path.String()
+	if name := e.nodes[key]; name != "" {
+		return ref(name)
+	}
+	parent := e.node(old, path[:len(path)-1])
+	last := path[len(path)-1].Name
+	name := fmt.Sprintf("%s%d", side, len(e.nodes)+1)
+	e.nodes[key] = name
+	return e.add(name, and(isMap(parent), has(parent, last))+" ? "+member(parent, last)+" : null")
+}
+
+// shape is how the uses of a target are compared with those that are stored.
+type shape struct {
+	target *feature.Target
+	exact  bool // only an equal value passes
+	loop   int  // the first step that is no field
+	open   int  // the first step into a list whose items have no identity, or the length of the path
+	index  bool // uses are looked up in an index of those that are stored
+	lists  bool // there is a list on the way
+}
+
+func shapeOf(f *feature.Feature, t *feature.Target) shape {
+	n := len(t.Path)
+	s := shape{target: t, exact: f.Spec.Ratchet == "Unchanged" || t.Values != nil, loop: n, open: n}
+	for i, step := range t.Path {
+		if step.Kind == feature.Field {
+			continue
+		}
+		s.loop = min(s.loop, i)
+		if step.Kind == feature.Items {
+			s.lists = true
+			if len(step.Keys) == 0 && !step.Set && s.open == n {
+				s.open = i
+			}
+		}
+		if s.open < n {
+			continue
+		}
+		s.index = s.index || step.Kind == feature.Items
+	}
+	if s.exact {
+		s.index = s.index || s.open < n
+	}
+	return s
+}
+
+// uses tells whether a value is a use of the target.
+func uses(t *feature.Target, v string) string {
+	switch {
+	case t.Values != nil:
+		return isOneOf(v, t.Values)
+	case t.Pattern != nil:
+		return matches(v, t.Pattern.String())
+	case t.Match == nil:
+		return v + " != null"
+	}
+	var all []string
+	for _, c := range t.Match {
+		at := v
+		for _, s := range c.Path {
+			all = append(all, isMap(at), has(at, s.Name))
+			at = member(at, s.Name)
+		}
+		switch {
+		case c.Values != nil:
+			all = append(all, isOneOf(at, c.Values))
+		case c.Pattern != nil:
+			all = append(all, matches(at, c.Pattern.String()))
+		default:
+			all = append(all, at+" != null")
+		}
+	}
+	return and(all...)
+}
+
+// walker writes the expressions of one target.
+type walker struct {
+	shape
+	emitter *emitter
+	id      int
+	stored  string // the index of stored uses
+	pointer bool   // places are written as JSON pointers
+}
+
+// found is a value that is there if the conditions hold.
+type found struct {
+	conditions []string
+	body       string
+	list       bool // the body may be empty, or is a list
+}
+
+// places writes an expression for the places of uses that the ratchet does not allow: a text, with commas between them,
+// empty where there is none; or a list of JSON pointers.
+func (w *walker) places() string {
+	t := w.target
+	if w.index {
+		w.stored = w.emitter.storedIndex(w)
+	}
+	old, start := "", w.loop
+	if start == len(t.Path) {
+		start--
+	}
+	if !w.index {
+		old = w.emitter.node(true, t.Path[:start])
+	}
+	path := &pathText{pointer: w.pointer}
+	for _, s := range t.Path[:start] {
+		path = path.name(s.Name)
+	}
+	f := w.step(w.emitter.node(false, t.Path[:start]), start, path, old, nil, nil)
+	body, none := f.body, "''"
+	if w.pointer {
+		none = "[]"
+		if !f.list {
+			body = "[" + body + "]"
+		}
+	}
+	return and(f.conditions...) + " ? " + body + " : " + none
+}
+
+// step goes on from a value, which may have any form. Old is the value at the same place in the stored object, which is
+// there if the conditions of its own hold; it is empty where an index is asked instead, or nothing.
+func (w *walker) step(v string, i int, path *pathText, old string, oldThere, place []string) found {
+	t := w.target
+	if i == len(t.Path) {
+		return found{conditions: []string{w.uses(v), w.fresh(v, old, oldThere, place)}, body: path.expression()}
+	}
+	s := t.Path[i]
+	if s.Kind == feature.Field {
+		if old != "" {
+			oldThere = append(slices.Clip(oldThere), isMap(old), has(old, s.Name))
+			old = member(old, s.Name)
+		}
+		f := w.step(member(v, s.Name), i+1, path.name(s.Name), old, oldThere, place)
+		f.conditions = append([]string{isMap(v), has(v, s.Name)}, f.conditions...)
+		return f
+	}
+	x := fmt.Sprintf("x%d", i)
+	if s.Kind == feature.Entries {
+		if old != "" {
+			oldThere = append(slices.Clip(oldThere), isMap(old), x+" in "+old)
+			old = old + "[" + x + "]"
+		}
+		inner := w.step(v+"["+x+"]", i+1, path.key(x), old, oldThere, w.identify(place, i, x))
+		return w.join(isMap(v), v+".map("+x+", "+and(inner.conditions...)+", "+inner.body+")", inner)
+	}
+	there := isList(v)
+	if i == w.open && old != "" {
+		// One use anywhere beneath the stored list lets all of them pass.
+		there = and(there, "!("+and(append(slices.Clip(oldThere), isList(old), exists(t, old, i, "y"))...)+")")
+		old, oldThere = "", nil
+	}
+	n := fmt.Sprintf("i%d", i)
+	inner := w.step(x, i+1, path.index(n), old, oldThere, w.identify(place, i, x))
+	return w.join(there, v+".transformList("+n+", "+x+", "+and(inner.conditions...)+", "+inner.body+")", inner)
+}
+
+func (w *walker) uses(v string) string { return uses(w.target, v) }
+
+// join makes one text, or one list, of the places in a list.
+func (w *walker) join(there, list string, inner found) found {
+	switch {
+	case w.pointer && inner.list:
+		list += ".flatten()"
+	case w.pointer:
+	case inner.list:
+		list += ".filter(s, s != '').join(', ')"
+	default:
+		list += ".join(', ')"
+	}
+	return found{conditions: []string{there}, body: list, list: true}
+}
+
+// fresh tells that the stored object does not let a use pass.
+func (w *walker) fresh(v, old string, oldThere, place []string) string {
+	switch {
+	case w.index:
+		if w.exact {
+			place = append(slices.Clip(place), scalarText(v))
+		}
+		return "!(" + placeText(place) + " in " + w.stored + ")"
+	case old == "":
+		return "true"
+	}
+	all := append(slices.Clip(oldThere), w.uses(old))
+	if w.exact {
+		all = append(all, old+" == "+v)
+	}
+	return "!(" + and(all...) + ")"
+}
+
+// identify adds what identifies an item or an entry to the identity of a place.
+func (w *walker) identify(place []string, i int, x string) []string {
+	if !w.index || i >= w.open {
+		return place
+	}
+	place = slices.Clip(place)
+	s := w.target.Path[i]
+	switch {
+	case s.Kind == feature.Entries:
+		return append(place, x)
+	case s.Set:
+		return append(place, scalarText(x))
+	}
+	for _, k := range s.Keys {
+		text := "(" + has(x, k) + " ? " + scalarText(member(x, k)) + " : '?')"
+		if i+1 == len(w.target.Path) {
+			text = "(" + isMap(x) + " ? " + text + " : '!')"
+		}
+		place = append(place, text)
+	}
+	return place
+}
+
+// placeText joins the parts of an identity so that each can be told from the next: a slash within is doubled, and what parts
+// them is a slash and a dot.
+func placeText(place []string) string {
+	if len(place) == 0 {
+		return "''"
+	}
+	var b strings.Builder
+	for _, p := range place[:len(place)-1] {
+		b.WriteString(p + ".replace('/', '//') + '/.' + ")
+	}
+	return b.String() + place[len(place)-1]
+}
+
+// storedIndex writes the variables of an index of the stored uses of a target, and returns the index: a map, because a
+// list would be gone through for each use. An identity that is there twice, in an object that breaks the schema, is an
+// error when the map is made; [walker.unindexed] answers then.
+func (e *emitter) storedIndex(w *walker) string {
+	t := w.target
+	f := w.collect(e.node(true, t.Path[:w.loop]), w.loop, nil)
+	list := e.add(fmt.Sprintf("s%d", w.id), and(f.conditions...)+" ? "+f.body+" : []")
+	if v, x, keep, body, ok := w.single(); ok {
+		return e.add(fmt.Sprintf("m%d", w.id), isList(v)+" ? "+v+".transformMapEntry(i, "+x+", "+keep+", {"+body+": true}) : {}")
+	}
+	return e.add(fmt.Sprintf("m%d", w.id), list+".transformMapEntry(i, x, {x: true})")
+}
+
+// single returns the parts of the index of a target with one list on its way, which needs no list in between.
+func (w *walker) single() (v, x, keep, body string, ok bool) {
+	t := w.target
+	if t.Path[w.loop].Kind != feature.Items || w.loops() > 1 || w.open < len(t.Path) {
+		return "", "", "", "", false
+	}
+	v = w.emitter.node(true, t.Path[:w.loop])
+	x = fmt.Sprintf("x%d", w.loop)
+	inner := w.collect(x, w.loop+1, w.identify(nil, w.loop, x))
+	return v, x, and(inner.conditions...), inner.body, true
+}
+
+// loops counts the lists and maps on the way.
+func (s *shape) loops() int {
+	n := 0
+	for _, step := range s.target.Path {
+		if step.Kind != feature.Field {
+			n++
+		}
+	}
+	return n
+}
+
+// unindexed tells whether all uses are among the stored ones, without an index, in time that grows with the square of their
+// number. It stands behind an or: it is asked only where there are violations or the index is an error, and decides only
+// where it is. It is empty where there is no index.
+func (w *walker) unindexed() string {
+	if !w.index {
+		return ""
+	}
+	t := w.target
+	f := w.collect(w.emitter.node(false, t.Path[:w.loop]), w.loop, nil)
+	list := w.emitter.add(fmt.Sprintf("c%d", w.id), and(f.conditions...)+" ? "+f.body+" : []")
+	return list + ".size() <= 200 && " + list + ".all(x, x in " + ref(fmt.Sprintf("s%d", w.id)) + ")"
+}
+
+// collect lists the identities of the stored uses.
+func (w *walker) collect(v string, i int, place []string) found {
+	t := w.target
+	if i == len(t.Path) {
+		if w.exact {
+			place = append(slices.Clip(place), scalarText(v))
+		}
+		return found{conditions: []string{w.uses(v)}, body: placeText(place)}
+	}
+	s := t.Path[i]
+	if s.Kind == feature.Field {
+		f := w.collect(member(v, s.Name), i+1, place)
+		f.conditions = append([]string{isMap(v), has(v, s.Name)}, f.conditions...)
+		return f
+	}
+	x := fmt.Sprintf("x%d", i)
+	there, item := isList(v), x
+	switch {
+	case s.Kind == feature.Entries:
+		there, item = isMap(v), v+"["+x+"]"
+	case i == w.open && !w.exact:
+		return found{conditions: []string{exists(t, v, i, "y")}, body: placeText(place)}
+	case i == w.open:
+		// The same value may be there many times: each is asked for once.
+		text := func(v string) string { return scalarText(v) + " == w" }
+		body := quotes(valueTexts(t.Values)) + ".filter(w, " + existsWhere(t, v, i, "y", text) + ").map(w, " + placeText(append(slices.Clip(place), "w")) + ")"
+		return found{conditions: []string{there}, body: body, list: true}
+	}
+	inner := w.collect(item, i+1, w.identify(place, i, x))
+	body := v + ".map(" + x + ", " + and(inner.conditions...) + ", " + inner.body + ")"
+	if inner.list {
+		body += ".flatten()"
+	}
+	return found{conditions: []string{there}, body: body, list: true}
+}
+
+// exists tells whether there is a use of a target beneath a value, from a step of its path on.
+func exists(t *feature.Target, v string, i int, name string) string {
+	return existsWhere(t, v, i, name, func(v string) string { return uses(t, v) })
+}
+
+// valueTexts lists what [scalarText] writes of values that are one of some texts.
+func valueTexts(values []string) (out []string) {
+	for _, v := range values {
+		out = append(out, "s"+v)
+		switch {
+		case v == "true":
+			out = append(out, "t")
+		case v == "false":
+			out = append(out, "f")
+		case len(v) > 0 && strings.Trim(v, "0123456789+-.e") == "":
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// existsWhere tells whether a condition holds for a value that a path leads to.
+func existsWhere(t *feature.Target, v string, i int, name string, where func(v string) string) string {
+	if i == len(t.Path) {
+		return where(v)
+	}
+	s := t.Path[i]
+	if s.Kind == feature.Field {
+		return and(isMap(v), has(v, s.Name), existsWhere(t, member(v, s.Name), i+1, name, where))
+	}
+	x := fmt.Sprintf("%s%d", name, i)
+	item, there := x, isList(v)
+	if s.Kind == feature.Entries {
+		item, there = v+"["+x+"]", isMap(v)
+	}
+	return and(there, v+".exists("+x+", "+existsWhere(t, item, i+1, name, where)+")")
+}
+
+// pathText is the place of a value, as text and expressions in turn.
+type pathText struct {
+	parts   []string // CEL expressions
+	text    string   // a literal behind them
+	pointer bool
+}
+
+func (p *pathText) with(text string) *pathText {
+	return &pathText{p.parts, p.text + text, p.pointer}
+}
+
+func (p *pathText) expr(before, x, after string) *pathText {
+	parts := slices.Clip(p.parts)
+	if p.text+before != "" {
+		parts = append(parts, quote(p.text+before))
+	}
+	return &pathText{append(parts, x), after, p.pointer}
+}
+
+func (p *pathText) name(name string) *pathText {
+	if p.pointer {
+		return p.with("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+	}
+	text := feature.Path{{Name: name}}.String()
+	if (p.text != "" || p.parts != nil) && text[0] != '[' {
+		text = "." + text
+	}
+	return p.with(text)
+}
+
+func (p *pathText) index(i string) *pathText {
+	if p.pointer {
+		return p.expr("/", "string("+i+")", "")
+	}
+	return p.expr("[", "string("+i+")", "]")
+}
+
+func (p *pathText) key(k string) *pathText {
+	if p.pointer {
+		return p.expr("/", k+".replace('~', '~0').replace('/', '~1')", "")
+	}
+	return p.expr("", segment(k), "")
+}
+
+func (p *pathText) expression() string {
+	parts := p.parts
+	if p.text != "" {
+		parts = append(slices.Clip(parts), quote(p.text))
+	}
+	return strings.Join(parts, " + ")
+}
+
+// isScalar tells whether values of a schema are strings, numbers or booleans.
+func isScalar(n *schema.Node) bool {
+	if n == nil {
+		return false
+	}
+	switch n.Type {
+	case "string", "integer", "number", "boolean":
+		return true
+	}
+	return n.IntOrString
+}
+
+// mayHoldNull tells whether an object or array of a schema may have null in it.
+func mayHoldNull(n *schema.Node, depth int) bool {
+	if n == nil || depth > 64 || n.PreserveUnknown || n.Embedded || n.AdditionalBool != nil && *n.AdditionalBool {
+		return true
+	}
+	if isScalar(n) {
+		return false
+	}
+	var children []*schema.Node
+	for _, p := range n.Properties {
+		children = append(children, p.Node)
+	}
+	for _, c := range []*schema.Node{n.Items, n.Additional} {
+		if c != nil {
+			children = append(children, c)
+		}
+	}
+	for _, c := range children {
+		if c.Nullable || mayHoldNull(c, depth+1) {
+			return true
+		}
+	}
+	return false
+}

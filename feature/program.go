@@ -1,0 +1,202 @@
+package feature
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// Evaluator judges requests by the features that are closed.
+type Evaluator struct {
+	states   *States
+	programs map[resourceVersion]*program
+}
+
+type resourceVersion struct {
+	groupResource
+	version string // empty for parts of any version
+}
+
+// program is what is closed in one version of a resource. What is dropped is dropped before the rest is looked at, as the
+// API server mutates before it validates.
+type program struct {
+	drop, check node
+	drops       bool
+	checks      bool
+	version     []*gate // those that gate the whole version
+	count       int     // of gates, to number them
+}
+
+// node is a place in objects: a trie of the paths of all closed parts.
+type node struct {
+	gates []*gate // for which a value here may be a use
+	edges []edge  // to fields and keys, sorted by name
+	index map[string]*node
+	each  *node // to items and entries
+	step  Step  // that leads to each
+}
+
+type edge struct {
+	name string
+	to   *node
+}
+
+// gate is a target of a closed feature.
+type gate struct {
+	state  *State
+	target *Target
+	lifted bool // the resource is one whose highest stage is Beta
+	id     int
+}
+
+// Compile makes an evaluator of what is closed.
+func (st *States) Compile() *Evaluator {
+	e := &Evaluator{states: st, programs: map[resourceVersion]*program{}}
+	e.compile(func(s *State, lifted bool) bool {
+		open := s.Open
+		if lifted {
+			open = s.Lifted
+		}
+		return !open
+	})
+	return e
+}
+
+// compile makes programs of the features for which take holds.
+func (e *Evaluator) compile(take func(s *State, lifted bool) bool) {
+	anyVersion := map[groupResource][]*gate{}
+	byVersion := map[resourceVersion][]*gate{}
+	for i := range e.states.list {
+		s := &e.states.list[i]
+		for j := range s.Feature.Targets {
+			t := &s.Feature.Targets[j]
+			key := resourceVersion{groupResource{t.Group, t.Resource}, t.Version}
+			lifted := e.states.model.lifted[key.groupResource]
+			if !take(s, lifted) {
+				continue
+			}
+			g := &gate{state: s, target: t, lifted: lifted}
+			if t.Version == "" {
+				anyVersion[key.groupResource] = append(anyVersion[key.groupResource], g)
+			} else {
+				byVersion[key] = append(byVersion[key], g)
+			}
+		}
+	}
+	for key, gates := range byVersion {
+		e.programs[key] = newProgram(slices.Concat(gates, anyVersion[key.groupResource]))
+	}
+	for key, gates := range anyVersion {
+		e.programs[resourceVersion{groupResource: key}] = newProgram(gates)
+	}
+}
+
+// program returns what is closed in a version of a resource, nil if nothing is.
+func (e *Evaluator) program(group, version, resource string) *program {
+	key := resourceVersion{groupResource{group, resource}, version}
+	if p := e.programs[key]; p != nil {
+		return p
+	}
+	key.version = ""
+	return e.programs[key]
+}
+
+func newProgram(gates []*gate) *program {
+	p := &program{}
+	for _, shared := range gates {
+		g := *shared
+		g.id = p.count
+		p.count++
+		switch {
+		case g.target.WholeVersion:
+			p.version = append(p.version, &g)
+		case g.state.Feature.Spec.WhenDisabled == v1alpha1.Drop:
+			p.drop.add(g.target.Path, &g)
+			p.drops = true
+		default:
+			p.check.add(g.target.Path, &g)
+			p.checks = true
+		}
+	}
+	p.drop.finish()
+	p.check.finish()
+	return p
+}
+
+func (n *node) add(path Path, g *gate) {
+	for _, s := range path {
+		if s.Kind != Field {
+			if n.each == nil {
+				n.each, n.step = &node{}, s
+			}
+			n = n.each
+			continue
+		}
+		if n.index == nil {
+			n.index = map[string]*node{}
+		}
+		next := n.index[s.Name]
+		if next == nil {
+			next = &node{}
+			n.index[s.Name] = next
+		}
+		n = next
+	}
+	n.gates = append(n.gates, g)
+}
+
+// finish sorts the edges, deeply.
+func (n *node) finish() {
+	for _, name := range slices.SortedFunc(maps.Keys(n.index), strings.Compare) {
+		to := n.index[name]
+		to.finish()
+		n.edges = append(n.edges, edge{name, to})
+	}
+	if n.each != nil {
+		n.each.finish()
+	}
+}
+
+// ofItems and ofEntries tell what each stands for; without a schema both.
+func (n *node) ofItems() bool   { return n.each != nil && n.step.Kind != Entries }
+func (n *node) ofEntries() bool { return n.each != nil && n.step.Kind != Items }
+
+// used tells whether there is a use of any gate in v. It allocates nothing.
+func (n *node) used(v any) bool {
+	if v == nil {
+		return false
+	}
+	for _, g := range n.gates {
+		if g.target.uses(v) {
+			return true
+		}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) < len(n.edges) {
+			for name, x := range v {
+				if to := n.index[name]; to != nil && to.used(x) {
+					return true
+				}
+			}
+		} else {
+			for i := range n.edges {
+				if x, ok := v[n.edges[i].name]; ok && n.edges[i].to.used(x) {
+					return true
+				}
+			}
+		}
+		if n.ofEntries() {
+			for _, x := range v {
+				if n.each.used(x) {
+					return true
+				}
+			}
+		}
+	case []any:
+		return n.ofItems() && slices.ContainsFunc(v, n.each.used)
+	}
+	return false
+}

@@ -1,0 +1,272 @@
+package feature
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// Why says what decided whether a feature is open. The order is that of precedence, but for the processes, which come on
+// top of all.
+type Why string
+
+// What can decide.
+const (
+	// WhyUnborn: the feature's first stage has not begun.
+	WhyUnborn Why = "unborn"
+	// WhyLocked: the default cannot be changed.
+	WhyLocked Why = "locked"
+	// WhyMaxLevel: the stage is beyond the component's maxLevel.
+	WhyMaxLevel Why = "max-level"
+	// WhyRequires: a required feature is closed.
+	WhyRequires Why = "requires"
+	// WhyImplied: the level opens it, whatever its key says.
+	WhyImplied Why = "implied-by-level"
+	// WhyKey: its own key or its entry among the gates.
+	WhyKey Why = "key"
+	// WhyLevel: the level.
+	WhyLevel Why = "level"
+	// WhyStage: AllAlpha or AllBeta.
+	WhyStage Why = "all-of-stage"
+	// WhyDefault: the stage's default.
+	WhyDefault Why = "default"
+	// WhyProcess: a required process does not report it as on.
+	WhyProcess Why = "process"
+)
+
+// Runtime is what is known of running processes.
+type Runtime struct {
+	// Processes holds, for each process that has reported, what it says of gates. A gate that it does not mention is off.
+	Processes map[string]map[string]bool
+	// AssumeProcesses takes all required processes as reporting on, for use offline.
+	AssumeProcesses bool
+}
+
+// States says of each feature of a model whether it is open.
+type States struct {
+	model  *Model
+	level  v1alpha1.Level
+	list   []State // sorted by gate
+	byGate map[string]*State
+}
+
+// State says whether a feature is open, and why.
+type State struct {
+	// Feature is the feature.
+	Feature *Feature
+	// Open tells whether the feature is open by the settings, for those who did not opt in.
+	Open bool
+	// Lifted is the same for resources whose highest stage is Beta, where level stable opens beta parts.
+	Lifted bool
+	// Why says what decided Open.
+	Why Why
+	// Reason says the same in a sentence without an end.
+	Reason string
+	// Fix says what to set to open a closed feature, or that it cannot be opened; empty where Open.
+	Fix string
+
+	own, ownLifted bool // open but for what it requires
+	processes      bool // all required processes report it
+}
+
+// Level returns the level in force, maxLevel and the component's default taken into account.
+func (st *States) Level() v1alpha1.Level { return st.level }
+
+// All returns the states sorted by gate.
+func (st *States) All() []State { return slices.Clone(st.list) }
+
+// State returns the state of a gate; ok is false where there is no such feature.
+func (st *States) State(gate string) (s State, ok bool) {
+	if p := st.byGate[gate]; p != nil {
+		return *p, true
+	}
+	return State{}, false
+}
+
+// OpenFor tells whether a feature is open for a resource and somebody who opted in to some features; optedIn may be nil.
+// An unknown gate is closed.
+func (st *States) OpenFor(gate, group, resource string, optedIn func(gate string) bool) bool {
+	q := &question{states: st, lifted: st.model.Lifted(group, resource), optedIn: optedIn}
+	return q.open(st.byGate[gate])
+}
+
+// question asks what is open for one user, namespace and resource. It asks each thing once.
+type question struct {
+	states  *States
+	lifted  bool
+	optedIn func(gate string) bool
+	known   map[*State]bool
+}
+
+func (q *question) open(s *State) bool {
+	switch {
+	case s == nil:
+		return false
+	case q.lifted && s.Lifted, !q.lifted && s.Open:
+		return true
+	case q.optedIn == nil:
+		return false
+	}
+	open, known := q.known[s]
+	if !known {
+		open = q.byOptIn(s)
+		if q.known == nil {
+			q.known = map[*State]bool{}
+		}
+		q.known[s] = open
+	}
+	return open
+}
+
+func (q *question) byOptIn(s *State) bool {
+	f := s.Feature
+	if f.Locked || f.capped() || !s.processes {
+		return false
+	}
+	own := s.own
+	if q.lifted {
+		own = s.ownLifted
+	}
+	if !own && (!f.CanOptIn() || !q.optedIn(f.Spec.Gate)) {
+		return false
+	}
+	return !slices.ContainsFunc(f.Spec.Requires, func(gate string) bool { return !q.open(q.states.byGate[gate]) })
+}
+
+// Alone tells whether the settings open the feature, whatever it requires and processes report; lifted asks for resources
+// whose highest stage is Beta. A feature is open if it is open alone, [State.Reported], and all that it requires is open;
+// one that is locked or beyond maxLevel is what it is alone.
+func (s *State) Alone(lifted bool) bool {
+	if lifted {
+		return s.ownLifted
+	}
+	return s.own
+}
+
+// Reported tells whether all processes that the feature needs report it as on.
+func (s *State) Reported() bool { return s.processes }
+
+// Free tells whether settings, requirements and opting in have a say: the feature is neither locked nor beyond maxLevel
+// nor yet to come.
+func (f *Feature) Free() bool { return f.Entry >= 0 && !f.Locked && !f.capped() }
+
+// Resolve says of each feature whether it is open. Nil settings say nothing.
+func (m *Model) Resolve(s *Settings, rt Runtime) *States {
+	st := &States{model: m, level: m.component.DefaultLevel, byGate: make(map[string]*State, len(m.features))}
+	if l, set := s.Level(); set {
+		st.level = l
+	}
+	if rank(st.level) > rank(m.component.MaxLevel) {
+		st.level = m.component.MaxLevel
+	}
+	st.list = make([]State, len(m.features))
+	for i, f := range m.features {
+		st.list[i].Feature = f
+		st.byGate[f.Spec.Gate] = &st.list[i]
+	}
+	r := &resolver{states: st, settings: s, runtime: rt, done: make(map[*State]bool, len(m.features))}
+	for i := range st.list {
+		r.state(&st.list[i])
+	}
+	return st
+}
+
+type resolver struct {
+	states   *States
+	settings *Settings
+	runtime  Runtime
+	done     map[*State]bool
+}
+
+// state fills in one state, after those of what it requires. Definitions with circles are not in a model.
+func (r *resolver) state(s *State) {
+	if r.done[s] {
+		return
+	}
+	r.done[s] = true
+	f := s.Feature
+	var missing []string // what it requires and is closed
+	reqOpen, reqLifted := true, true
+	for _, name := range f.Spec.Requires {
+		o := r.states.byGate[name]
+		if o != nil {
+			r.state(o)
+		}
+		reqOpen = reqOpen && o != nil && o.Open
+		reqLifted = reqLifted && o != nil && o.Lifted
+		if o == nil || !o.Open {
+			missing = append(missing, name)
+		}
+	}
+	var absent []string
+	for _, p := range f.Spec.RequiredProcesses {
+		if !r.runtime.AssumeProcesses && !r.runtime.Processes[p][f.Spec.Gate] {
+			absent = append(absent, p)
+		}
+	}
+	s.processes = absent == nil
+
+	v := r.own(f, r.states.level)
+	lifted := v
+	if r.states.level == v1alpha1.LevelStable {
+		lifted = r.own(f, v1alpha1.LevelBeta)
+	}
+	s.own, s.ownLifted = v.open, lifted.open
+	free := v.why == WhyUnborn || v.why == WhyLocked || v.why == WhyMaxLevel
+	if !free && !reqOpen {
+		v = verdict{why: WhyRequires, reason: fmt.Sprintf("%s, which it requires, is off", strings.Join(missing, " and "))}
+	}
+	if !free && !reqLifted {
+		lifted.open = false
+	}
+	if v.open && !s.processes {
+		v = verdict{why: WhyProcess, reason: fmt.Sprintf("%s does not report it as on", strings.Join(absent, " and "))}
+	}
+	s.Open, s.Lifted = v.open, lifted.open && s.processes
+	s.Why, s.Reason = v.why, v.reason
+	if !s.Open {
+		s.Fix = clipText(r.fix(s, missing, absent))
+	}
+}
+
+// verdict is the answer of one row of the table of precedence.
+type verdict struct {
+	open   bool
+	why    Why
+	reason string
+}
+
+// own goes through the table of precedence, but for what depends on other features and on processes.
+func (r *resolver) own(f *Feature, level v1alpha1.Level) verdict {
+	m := r.states.model
+	value, set := r.settings.Gate(f.Spec.Gate)
+	opens := rank(f.Level) <= rank(level)
+	say := func(open bool, why Why, format string, args ...any) verdict {
+		return verdict{open, why, fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case f.Entry < 0:
+		return say(false, WhyUnborn, "it comes with %s", sinceOf(&f.Spec.Stages[0]))
+	case f.Locked:
+		return say(f.Default, WhyLocked, "it is %s for good since %s", onOff(f.Default), since(f))
+	case f.capped():
+		return say(false, WhyMaxLevel, "the component's maxLevel is %s", m.component.MaxLevel)
+	case f.Spec.ImpliedByLevel && opens:
+		return say(true, WhyImplied, "%s is %s", m.component.LevelKey, level)
+	case set:
+		return say(value, WhyKey, "the settings say %s", onOff(value))
+	case f.FollowsLevel:
+		return say(opens, WhyLevel, "%s is %s", m.component.LevelKey, level)
+	}
+	for _, all := range []struct {
+		gate  string
+		stage v1alpha1.Stage
+	}{{allAlpha, v1alpha1.Alpha}, {allBeta, v1alpha1.Beta}} {
+		if value, set := r.settings.Gate(all.gate); set && f.Stage == all.stage {
+			return say(value, WhyStage, "%s is %t", all.gate, value)
+		}
+	}
+	return say(f.Default, WhyDefault, "that is the default at stage %s", f.Stage)
+}

@@ -1,0 +1,259 @@
+package feature
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+const (
+	allAlpha = "AllAlpha"
+	allBeta  = "AllBeta"
+)
+
+// Settings are what the settings of a component say. The zero value says nothing: everything is at its default.
+type Settings struct {
+	level v1alpha1.Level  // empty where there is none
+	gates map[string]says // by gate, AllAlpha and AllBeta among them
+}
+
+// says collects what all the places say of a gate that may speak of it.
+type says struct{ yes, no bool }
+
+// value returns what is said; set is false where nothing is, or both.
+func (s says) value() (value, set bool) { return s.yes, s.yes != s.no }
+
+// Level returns the level that the settings give; set is false where they give none.
+func (s *Settings) Level() (level v1alpha1.Level, set bool) {
+	if s == nil {
+		return "", false
+	}
+	return s.level, s.level != ""
+}
+
+// Gate returns what the settings say of a gate, AllAlpha and AllBeta among them: by its own key (an inverted one is turned
+// round) and by its entry among the gates. Set is false where they say nothing, or contradict themselves.
+func (s *Settings) Gate(gate string) (value, set bool) {
+	if s == nil {
+		return false, false
+	}
+	return s.gates[gate].value()
+}
+
+// parseLevel reads a level. Spaces around it and the case of ASCII letters do not count.
+func parseLevel(s string) (v1alpha1.Level, bool) {
+	l := v1alpha1.Level(strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, strings.TrimSpace(s)))
+	return l, slices.Contains(levels, l)
+}
+
+// Booleans are the spellings of true and of false in settings, which are those of strconv.ParseBool.
+var (
+	trueWords  = []string{"true", "True", "TRUE", "t", "T", "1"}
+	falseWords = []string{"false", "False", "FALSE", "f", "F", "0"}
+)
+
+// parseBool reads a boolean. Spaces around it do not count.
+func parseBool(s string) (value, ok bool) {
+	s = strings.TrimSpace(s)
+	if slices.Contains(trueWords, s) {
+		return true, true
+	}
+	return false, slices.Contains(falseWords, s)
+}
+
+// ParseSettings reads the data of the component's ConfigMap; nil data is that of a ConfigMap that is missing. The settings
+// are never nil.
+//
+// If the findings hold an error, the settings are bad. Who has an earlier state stays with it (baked mode, the library).
+// Who has none takes the settings that are returned (live mode): what is wrong reads as not set in them. Of several
+// mentions of one gate those that can be read count, and if they contradict each other none does.
+//
+// A level, an entry or a key that is set to what it cannot be set to, because the feature is locked or beyond maxLevel or
+// requires a closed one, is an error as well; it has no effect on [Model.Resolve], which does not ask.
+func (m *Model) ParseSettings(data map[string]string) (*Settings, Findings) {
+	p := &settingsParser{model: m, settings: &Settings{gates: map[string]says{}}, mentions: map[string]string{}}
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		p.key(key, data[key])
+	}
+	p.together()
+	return p.settings, p.sorted()
+}
+
+type settingsParser struct {
+	findings
+	model    *Model
+	settings *Settings
+	mentions map[string]string // the key in which a gate was mentioned first
+}
+
+func (p *settingsParser) key(key, value string) {
+	m := p.model
+	c := &m.component
+	pattern, plain := m.settings[key]
+	f := m.byKey[key]
+	switch {
+	case key == c.LevelKey:
+		level, ok := parseLevel(value)
+		if !ok {
+			p.err(CodeBadLevel, "", key, "%q is no level%s; the levels are stable, beta, alpha", clip(value), hint(strings.TrimSpace(value), levels))
+			return
+		}
+		p.settings.level = level
+		if rank(level) > rank(c.MaxLevel) {
+			p.err(CodeBeyondMax, "", key, "%s is beyond %s, the maxLevel of component %q", level, c.MaxLevel, m.name)
+		}
+	case key == c.GatesKey:
+		p.entries(key, value)
+	case plain:
+		if pattern != nil && !pattern.MatchString(value) {
+			p.err(CodeBadSetting, "", key, "%q does not match %s", clip(value), pattern)
+		}
+	case f != nil:
+		on, ok := parseBool(value)
+		if !ok {
+			p.badBool(f.Spec.Gate, key, value)
+			return
+		}
+		p.say(f, key, on != f.Spec.Inverted)
+	case strings.HasPrefix(key, "_") || m.left[key]:
+	default:
+		if p.full() { // looking for the nearest name takes time
+			p.err(CodeUnknownKey, "", key, "")
+			return
+		}
+		p.err(CodeUnknownKey, "", key, "there is no such key%s", hint(key, p.keys()))
+	}
+}
+
+func (p *settingsParser) badBool(gate, key, value string) {
+	p.err(CodeBadBool, gate, key, "%q is neither true nor false", clip(value))
+}
+
+// keys returns all keys that the settings may have.
+func (p *settingsParser) keys() []string {
+	m := p.model
+	out := []string{m.component.LevelKey, m.component.GatesKey}
+	out = slices.AppendSeq(out, maps.Keys(m.byKey))
+	out = slices.AppendSeq(out, maps.Keys(m.settings))
+	slices.Sort(out)
+	return out
+}
+
+// entries reads A=true,B=false.
+func (p *settingsParser) entries(key, value string) {
+	m := p.model
+	seen := map[string]bool{}
+	for entry := range strings.SplitSeq(value, ",") {
+		entry = strings.TrimSpace(entry)
+		if entry == "" {
+			continue
+		}
+		gate, word, ok := strings.Cut(entry, "=")
+		gate = strings.TrimSpace(gate)
+		f := m.byGate[gate]
+		switch {
+		case !ok:
+			p.err(CodeBadEntry, "", key, "%q is to be written as NAME=true or NAME=false", clip(entry))
+			continue
+		case m.left[gate]:
+			continue
+		case f == nil && gate != allAlpha && gate != allBeta:
+			if p.full() {
+				p.err(CodeUnknownGate, "", key, "")
+				continue
+			}
+			p.err(CodeUnknownGate, "", key, "there is no gate %q%s", clip(gate), hint(gate, p.gates()))
+			continue
+		case seen[gate]:
+			p.err(CodeTwice, gate, key, "%s stands there twice", gate)
+		}
+		seen[gate] = true
+		on, ok := parseBool(word)
+		switch {
+		case !ok:
+			p.badBool(gate, key, strings.TrimSpace(word))
+		case f != nil:
+			p.say(f, key, on)
+		default:
+			p.note(gate, on)
+		}
+	}
+}
+
+func (p *settingsParser) gates() []string {
+	out := []string{allAlpha, allBeta}
+	for _, f := range p.model.features {
+		out = append(out, f.Spec.Gate)
+	}
+	return out
+}
+
+func (p *settingsParser) note(gate string, on bool) {
+	s := p.settings.gates[gate]
+	s.yes, s.no = s.yes || on, s.no || !on
+	p.settings.gates[gate] = s
+}
+
+// say notes that a place speaks of a feature, and whether it may say so.
+func (p *settingsParser) say(f *Feature, key string, on bool) {
+	gate := f.Spec.Gate
+	if other, ok := p.mentions[gate]; !ok {
+		p.mentions[gate] = key
+	} else if s := p.settings.gates[gate]; other != key && (s.yes && !on || s.no && on) {
+		p.err(CodeDisagree, gate, key, "%s says that %s is %s", other, gate, onOff(!on))
+	}
+	p.note(gate, on)
+	switch {
+	case f.Stage == v1alpha1.Removed:
+		p.warn(CodeRemovedGate, gate, key, "%s was removed in %s: the setting has no effect, take it out", gate, since(f))
+	case f.Entry < 0:
+		p.err(CodeLocked, gate, key, "%s is not there yet, it comes with %s", gate, sinceOf(&f.Spec.Stages[0]))
+	case f.Locked && on != f.Default:
+		p.err(CodeLocked, gate, key, "%s is %s for good since %s", gate, onOff(f.Default), since(f))
+	case on && !f.Locked && f.capped():
+		p.err(CodeBeyondMax, gate, key, "%s is %s, which is beyond %s, the maxLevel of component %q", gate, f.Level, p.model.component.MaxLevel, p.model.name)
+	}
+}
+
+// together checks what depends on all settings.
+func (p *settingsParser) together() {
+	var states *States
+	for _, f := range p.model.features {
+		gate := f.Spec.Gate
+		if on, set := p.settings.Gate(gate); !set || !on || f.Locked || len(f.Spec.Requires) == 0 {
+			continue
+		}
+		if states == nil {
+			states = p.model.Resolve(p.settings, Runtime{AssumeProcesses: true})
+		}
+		for _, other := range f.Spec.Requires {
+			if s := states.byGate[other]; s == nil || !s.Open && !s.Lifted {
+				p.err(CodeNeedsAnother, gate, p.mentions[gate], "%s is on, but requires %s, which is off", gate, other)
+			}
+		}
+	}
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// since tells when a feature's stage began.
+func since(f *Feature) string { return sinceOf(&f.Spec.Stages[f.Entry]) }
+
+func sinceOf(s *v1alpha1.FeatureStage) string {
+	if s.Release != "" {
+		return s.Release
+	}
+	return s.Date
+}

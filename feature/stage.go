@@ -1,0 +1,150 @@
+package feature
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+var (
+	levels = []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha}
+	stages = []v1alpha1.Stage{v1alpha1.Alpha, v1alpha1.Beta, v1alpha1.Stable, v1alpha1.Deprecated, v1alpha1.Removed}
+)
+
+// rank orders levels, the narrowest first.
+func rank(l v1alpha1.Level) int { return slices.Index(levels, l) }
+
+// levelOf returns the level that opens a stage.
+func levelOf(s v1alpha1.Stage) v1alpha1.Level {
+	switch s {
+	case v1alpha1.Alpha:
+		return v1alpha1.LevelAlpha
+	case v1alpha1.Beta:
+		return v1alpha1.LevelBeta
+	case v1alpha1.Stable, v1alpha1.Deprecated, v1alpha1.Removed:
+	}
+	return v1alpha1.LevelStable
+}
+
+// stages checks the history of a feature and finds where it stands.
+func (d *definer) stages(f *Feature) {
+	gate := f.Spec.Gate
+	if len(f.Spec.Stages) == 0 {
+		d.err(CodeStages, gate, "spec.stages", "there is no stage")
+		return
+	}
+	if len(f.Spec.Stages) > maxValues {
+		d.err(CodeTooMany, gate, "spec.stages", "%d stages are allowed", maxValues)
+		return
+	}
+	level, before := v1alpha1.LevelAlpha, false
+	var lastRelease *semver.Version
+	var lastDate time.Time
+	lastStage := -1
+	for i := range f.Spec.Stages {
+		s := &f.Spec.Stages[i]
+		where := fmt.Sprintf("spec.stages[%d]", i)
+		n := slices.Index(stages, s.Stage)
+		switch {
+		case n < 0:
+			d.err(CodeStages, gate, where+".stage", "%q is no stage%s; the stages are Alpha, Beta, Stable, Deprecated, Removed", clip(string(s.Stage)), hint(string(s.Stage), stages))
+		case n < lastStage:
+			d.err(CodeStages, gate, where+".stage", "%s does not come after %s", s.Stage, stages[lastStage])
+		case n == lastStage && s.Stage == v1alpha1.Removed:
+			d.err(CodeStages, gate, where+".stage", "a feature is removed once")
+		}
+		lastStage = max(lastStage, n)
+		begun, known := d.begins(gate, where, s, &lastRelease, &lastDate)
+		value, locked := d.defaultOf(gate, where, s, before)
+		before = value
+		if s.Stage != v1alpha1.Deprecated {
+			level = levelOf(s.Stage)
+		}
+		if known && begun {
+			f.Entry, f.Stage, f.Default, f.Locked, f.Level = i, s.Stage, value, locked, level
+		}
+	}
+	if f.Entry < 0 {
+		// Before its first stage a feature is not there.
+		f.Locked, f.Level = true, v1alpha1.LevelAlpha
+	}
+}
+
+// defaultOf returns the default of a stage, and whether it is locked.
+func (d *definer) defaultOf(gate, where string, s *v1alpha1.FeatureStage, before bool) (value, locked bool) {
+	locked = s.LockToDefault || s.Stage == v1alpha1.Removed
+	switch s.Stage {
+	case v1alpha1.Alpha, v1alpha1.Beta:
+	case v1alpha1.Stable:
+		value = true
+	case v1alpha1.Deprecated, v1alpha1.Removed:
+		value = before
+	}
+	if s.Default == nil {
+		return value, locked
+	}
+	switch {
+	case s.Stage == v1alpha1.Alpha && *s.Default:
+		d.err(CodeStageDefault, gate, where+".default", "an alpha feature is off by default")
+	case s.Stage == v1alpha1.Stable && !*s.Default:
+		d.err(CodeStageDefault, gate, where+".default", "a stable feature is on by default")
+	case s.Stage == v1alpha1.Removed && *s.Default != before:
+		d.err(CodeStageDefault, gate, where+".default", "removing a feature does not change whether it is on; that takes a stage before")
+	}
+	return *s.Default, locked
+}
+
+// begins tells whether a stage has begun; known is false where its release and date cannot be read.
+func (d *definer) begins(gate, where string, s *v1alpha1.FeatureStage, lastRelease **semver.Version, lastDate *time.Time) (begun, known bool) {
+	if s.Release == "" && s.Date == "" {
+		d.err(CodeStages, gate, where, "release or date is missing")
+		return false, false
+	}
+	known = true
+	var release *semver.Version
+	if s.Release != "" {
+		v, err := semver.NewVersion(s.Release)
+		if err != nil {
+			d.err(CodeRelease, gate, where+".release", "%q is no version such as v1.2.0", clip(s.Release))
+			known = false
+		} else if *lastRelease != nil && !v.GreaterThan(*lastRelease) {
+			d.err(CodeStages, gate, where+".release", "%s does not come after %s", s.Release, (*lastRelease).Original())
+		}
+		if v != nil {
+			release, *lastRelease = v, v
+		}
+	}
+	var date time.Time
+	if s.Date != "" {
+		t, err := time.Parse(time.DateOnly, s.Date)
+		if err != nil {
+			d.err(CodeRelease, gate, where+".date", "%q is no day such as 2026-01-31", clip(s.Date))
+			known = false
+		} else {
+			if t.Before(*lastDate) {
+				d.err(CodeStages, gate, where+".date", "%s comes before %s", s.Date, lastDate.Format(time.DateOnly))
+			}
+			date, *lastDate = t, t
+		}
+	}
+	if installed := d.release(); installed != nil && release != nil {
+		return !release.GreaterThan(installed), known
+	}
+	if !date.IsZero() && !d.options.Date.IsZero() {
+		return !date.After(d.options.Date), known
+	}
+	return true, known
+}
+
+// release returns the installed release, or nil if it is not known.
+func (d *definer) release() *semver.Version {
+	v, err := semver.NewVersion(d.model.component.Release)
+	if err != nil {
+		return nil
+	}
+	return v
+}

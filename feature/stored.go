@@ -1,0 +1,326 @@
+package feature
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// stored is the object that is stored, with what has been found out about it, so that no list is gone through twice.
+type stored struct {
+	root map[string]any
+	// items finds items of a list by their identity: their indices. Lists are known by the address of their first item.
+	items map[*any]map[string][]int
+	// uses holds what a gate finds beneath a list whose items have no identity.
+	uses map[listGate]*usesIn
+}
+
+type listGate struct {
+	list *any
+	gate *gate
+}
+
+// usesIn are the uses of a gate beneath a list.
+type usesIn struct {
+	any    bool
+	values map[string]bool // in canonical form; nil where it does not matter which
+}
+
+// has tells whether the stored object has a use of the gate at the place where the new one has v, so that v is allowed.
+func (s *stored) has(g *gate, trail []place, v any) bool {
+	found := false
+	s.at(s.root, g, trail, func(old any) bool {
+		found = g.ratchets(old, v)
+		return !found
+	}, func(list []any, rest Path) {
+		found = found || s.usesOf(list, g, rest).allow(g, v)
+	})
+	return found
+}
+
+// value returns what is stored at the place, if there is one such place with something in it.
+func (s *stored) value(g *gate, trail []place) (v any, ok bool) {
+	s.at(s.root, g, trail, func(old any) bool {
+		v, ok = old, old != nil
+		return !ok
+	}, func([]any, Path) {})
+	return v, ok
+}
+
+// ratchets tells whether old, at the same place, lets v pass.
+func (g *gate) ratchets(old, v any) bool {
+	if !g.target.uses(old) {
+		return false
+	}
+	if g.exact() {
+		return equal(old, v)
+	}
+	return true
+}
+
+// exact tells whether only an equal value passes: each enum value is a use of its own.
+func (g *gate) exact() bool {
+	return g.state.Feature.Spec.Ratchet == v1alpha1.Unchanged || g.target.Values != nil
+}
+
+func (u *usesIn) allow(g *gate, v any) bool {
+	if !g.exact() {
+		return u.any
+	}
+	return u.any && u.values[string(appendCanonical(nil, v))]
+}
+
+// at follows the trail through the stored object. It calls do for each value that is there, as long as do returns true:
+// there may be several where a list that is to have keys has one twice. Where a list has items without identity it calls
+// beneath instead, with what is left of the path, the step into the list included.
+func (s *stored) at(v any, g *gate, trail []place, do func(any) bool, beneath func(list []any, rest Path)) bool {
+	steps := g.target.Path[len(g.target.Path)-len(trail):]
+	for i, p := range trail {
+		switch p.kind {
+		case Field, Entries, Each:
+			object, ok := v.(map[string]any)
+			if !ok {
+				return true
+			}
+			if v, ok = object[p.name]; !ok {
+				return true
+			}
+		case Items:
+			list, ok := v.([]any)
+			if !ok || len(list) == 0 {
+				return true
+			}
+			if !steps[i].keyed() {
+				beneath(list, steps[i:])
+				return true
+			}
+			return s.atItem(list, steps[i], g, trail[i:], do, beneath)
+		}
+	}
+	return do(v)
+}
+
+// atItem goes on with the items that have the identity of the new one: most often the one at the same index.
+func (s *stored) atItem(list []any, step Step, g *gate, trail []place, do func(any) bool, beneath func([]any, Path)) bool {
+	p, guess := trail[0], -1
+	if p.index < len(list) && step.same(list[p.index], p.item) {
+		guess = p.index
+		if !s.at(list[guess], g, trail[1:], do, beneath) {
+			return false
+		}
+	}
+	for _, i := range s.index(list, step)[step.identity(p.item)] {
+		if i != guess && !s.at(list[i], g, trail[1:], do, beneath) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *stored) index(list []any, step Step) map[string][]int {
+	first := &list[0]
+	if m := s.items[first]; m != nil {
+		return m
+	}
+	m := make(map[string][]int, len(list))
+	for i, v := range list {
+		id := step.identity(v)
+		m[id] = append(m[id], i)
+	}
+	if s.items == nil {
+		s.items = map[*any]map[string][]int{}
+	}
+	s.items[first] = m
+	return m
+}
+
+// identity returns what tells an item of a list from others. A key that is missing is an identity like any other, so that
+// an item which is left as it is always finds itself.
+func (s Step) identity(item any) string {
+	if s.Set {
+		return string(appendCanonical(nil, item))
+	}
+	object, ok := item.(map[string]any)
+	if !ok {
+		return "none"
+	}
+	if len(s.Keys) == 1 {
+		if k, ok := object[s.Keys[0]].(string); ok {
+			return "s" + k
+		}
+	}
+	b := []byte{'k'}
+	for _, k := range s.Keys {
+		b = appendCanonical(b, object[k])
+	}
+	return string(b)
+}
+
+// same tells whether two items have the same identity.
+func (s Step) same(a, b any) bool {
+	if s.Set {
+		return equal(a, b)
+	}
+	x, ok := a.(map[string]any)
+	y, ok2 := b.(map[string]any)
+	if !ok || !ok2 {
+		return ok == ok2
+	}
+	for _, k := range s.Keys {
+		if !equal(x[k], y[k]) {
+			return false
+		}
+	}
+	return true
+}
+
+// usesOf returns the uses of a gate beneath a list.
+func (s *stored) usesOf(list []any, g *gate, rest Path) *usesIn {
+	key := listGate{&list[0], g}
+	if u := s.uses[key]; u != nil {
+		return u
+	}
+	u := &usesIn{}
+	if g.exact() {
+		u.values = map[string]bool{}
+	}
+	visit(list, rest, func(v any) bool {
+		if !g.target.uses(v) {
+			return true
+		}
+		u.any = true
+		if u.values == nil {
+			return false
+		}
+		u.values[string(appendCanonical(nil, v))] = true
+		return true
+	})
+	if s.uses == nil {
+		s.uses = map[listGate]*usesIn{}
+	}
+	s.uses[key] = u
+	return u
+}
+
+// maxNesting is how deep values may nest that are compared; deeper ones are equal to nothing. JSON in the API server nests
+// 10,000 deep at most.
+const maxNesting = 10_000
+
+// equal tells whether two values are the same; 1 and 1.0 are, and null is the same as a field that is not there.
+func equal(a, b any) bool { return equalAt(a, b, maxNesting) }
+
+func equalAt(a, b any, depth int) bool {
+	if depth == 0 {
+		return false
+	}
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok {
+			return false
+		}
+		n := 0
+		for k, v := range a {
+			if v == nil {
+				continue
+			}
+			n++
+			if !equalAt(v, b[k], depth-1) {
+				return false
+			}
+		}
+		for _, v := range b {
+			if v != nil {
+				n--
+			}
+		}
+		return n == 0
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, func(x, y any) bool { return equalAt(x, y, depth-1) })
+	case string:
+		b, ok := b.(string)
+		return ok && a == b
+	case bool:
+		b, ok := b.(bool)
+		return ok && a == b
+	case nil:
+		return b == nil
+	}
+	x, ok := number(a)
+	y, ok2 := number(b)
+	return ok && ok2 && x == y
+}
+
+// number returns an integral number as itself, and another as its bits and true.
+func number(v any) (n struct {
+	n      int64
+	broken bool
+}, ok bool,
+) {
+	switch v := v.(type) {
+	case int64:
+		n.n = v
+		return n, true
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1<<62 {
+			n.n = int64(v)
+			return n, true
+		}
+		n.n, n.broken = int64(math.Float64bits(v)), true //nolint:gosec // the bits, not the number
+		return n, true
+	}
+	return n, false
+}
+
+// appendCanonical appends bytes that two values have in common if they are equal, and only then.
+func appendCanonical(b []byte, v any) []byte { return canonicalAt(b, v, maxNesting) }
+
+func canonicalAt(b []byte, v any, depth int) []byte {
+	if depth == 0 {
+		return append(b, '!')
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		b = append(b, '{')
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			if v[k] != nil {
+				b = canonicalAt(appendText(b, k), v[k], depth-1)
+			}
+		}
+		return append(b, '}')
+	case []any:
+		b = append(b, '[')
+		for _, x := range v {
+			b = canonicalAt(b, x, depth-1)
+		}
+		return append(b, ']')
+	case string:
+		return appendText(append(b, 's'), v)
+	case bool:
+		if v {
+			return append(b, 't')
+		}
+		return append(b, 'f')
+	case nil:
+		return append(b, '0')
+	}
+	n, ok := number(v)
+	switch {
+	case !ok:
+		return append(b, '?')
+	case n.broken:
+		b = append(b, 'b')
+	default:
+		b = append(b, 'n')
+	}
+	return append(strconv.AppendInt(b, n.n, 10), ';')
+}
+
+// appendText writes a string so that no other begins with it.
+func appendText(b []byte, s string) []byte {
+	return append(append(strconv.AppendInt(b, int64(len(s)), 10), ':'), s...)
+}

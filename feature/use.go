@@ -1,0 +1,101 @@
+package feature
+
+import (
+	"slices"
+	"strconv"
+)
+
+// uses tells whether a value that the path has led to is a use.
+func (t *Target) uses(v any) bool {
+	if v == nil {
+		return false
+	}
+	switch {
+	case t.Values != nil || t.Pattern != nil:
+		return scalarIs(v, t.Values, t.pattern)
+	case t.Match != nil:
+		for i := range t.Match {
+			if !t.Match[i].holds(v) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// usedIn tells whether there is a use beneath a value to which the first steps of the path have led.
+func (t *Target) usedIn(v any, rest Path) bool {
+	return !visit(v, rest, func(v any) bool { return !t.uses(v) })
+}
+
+// visit calls do for each value that a path leads to, as long as do returns true; it tells whether it has.
+func visit(v any, rest Path, do func(any) bool) bool {
+	if len(rest) == 0 {
+		return do(v)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		switch rest[0].Kind {
+		case Field:
+			if next, ok := v[rest[0].Name]; ok {
+				return visit(next, rest[1:], do)
+			}
+		case Entries, Each:
+			for _, next := range v {
+				if !visit(next, rest[1:], do) {
+					return false
+				}
+			}
+		case Items:
+		}
+	case []any:
+		if k := rest[0].Kind; k == Items || k == Each {
+			for _, next := range v {
+				if !visit(next, rest[1:], do) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// holds tells whether the condition holds for an object.
+func (c *Condition) holds(v any) bool {
+	for _, s := range c.Path {
+		object, ok := v.(map[string]any)
+		if !ok {
+			return false
+		}
+		v = object[s.Name]
+	}
+	if c.Values == nil && c.Pattern == nil {
+		return v != nil
+	}
+	return scalarIs(v, c.Values, c.pattern)
+}
+
+// scalarIs tells whether v is one of the values, or a string that has the pattern in it.
+func scalarIs(v any, values []string, p *pattern) bool {
+	if values != nil {
+		s, ok := scalar(v)
+		return ok && slices.Contains(values, s)
+	}
+	s, ok := v.(string)
+	return ok && p.in(s)
+}
+
+// scalar returns a string as it is, and the JSON text of a number or boolean.
+func scalar(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case bool:
+		return strconv.FormatBool(v), true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64), true
+	}
+	return "", false
+}

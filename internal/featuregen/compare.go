@@ -1,0 +1,272 @@
+package featuregen
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/feature/policy"
+	"sluice.dev/feature/policy/simulate"
+)
+
+// Trial is a world with policies for it.
+type Trial struct {
+	World     *World
+	Set       *policy.Set
+	Settings  map[string]string
+	OptedIn   []string // gates
+	ByLabel   bool     // the namespace opted in, not the user
+	Webhook   []policy.Enforced
+	evaluator *feature.Evaluator
+	simulator *simulate.Simulator
+	oddly     bool
+}
+
+// NewTrial draws a world, settings and those who opted in, and compiles both sides. Parts that take the webhook are taken
+// out of the features; Webhook tells of them.
+func NewTrial(r *rand.Rand) (*Trial, error) {
+	w, err := New(r)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trial{World: w, Settings: w.Settings(r), oddly: true}
+	// A lower bound of items than usual keeps in policies what would otherwise take the webhook.
+	o := policy.Options{Mode: pick(r, v1alpha1.Live, v1alpha1.Baked), Items: 500}
+	for {
+		settings, _ := w.Model.ParseSettings(t.Settings)
+		o.Settings = settings
+		if t.Set, err = policy.Compile(w.Model, o); err != nil {
+			return nil, err
+		}
+		if !t.Set.Webhook {
+			t.evaluator = w.Model.Resolve(settings, feature.Runtime{}).Compile()
+			break
+		}
+		taken := map[string]bool{}
+		for _, e := range t.Set.Enforced {
+			if e.Kind == "" {
+				t.Webhook = append(t.Webhook, e)
+				taken[fmt.Sprint(e.Gate, e.Part)] = true
+			}
+		}
+		w.Without(func(gate string, part int) bool { return taken[fmt.Sprint(gate, part)] })
+	}
+	for _, f := range w.Features {
+		if r.IntN(4) == 0 {
+			t.OptedIn = append(t.OptedIn, f.Spec.Gate)
+		}
+	}
+	if in := w.Component.Spec.OptIn; in != nil {
+		t.ByLabel = in.NamespaceLabel && (!in.RBAC || r.IntN(2) == 0)
+	}
+	if t.simulator, err = simulate.New(t.Set); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// optsIn tells whether a gate was opted in to.
+func (t *Trial) optsIn(gate string) bool {
+	in := t.World.Component.Spec.OptIn
+	return in != nil && (in.NamespaceLabel && t.ByLabel || in.RBAC && !t.ByLabel) && slices.Contains(t.OptedIn, gate)
+}
+
+// NamespaceLabels are those by which the namespace opts in.
+func (t *Trial) NamespaceLabels() map[string]string {
+	out := map[string]string{}
+	if t.ByLabel {
+		for _, gate := range t.OptedIn {
+			out[feature.OptInLabel("gen", gate)] = feature.OptInValue
+		}
+	}
+	return out
+}
+
+// Evaluate asks the evaluator.
+func (t *Trial) Evaluate(old, object map[string]any) feature.Decision {
+	return t.evaluator.Evaluate(&feature.Request{Group: Group, Version: "v1", Resource: Resource, Old: old, Object: object, OptedIn: t.optsIn})
+}
+
+// Try judges a pair on both sides; the error says how they differ. It tells whether anything was refused, dropped or warned
+// of.
+func (t *Trial) Try(ctx context.Context, old, object map[string]any) (said bool, err error) {
+	d := t.Evaluate(old, object)
+	res, err := t.simulator.Run(ctx, &simulate.Request{
+		Group: Group, Version: "v1", Resource: Resource, Object: object, Old: old, Settings: t.Settings,
+		NamespaceLabels: t.NamespaceLabels(), MayUse: func(name string) bool {
+			return !t.ByLabel && slices.ContainsFunc(t.OptedIn, func(gate string) bool { return feature.ObjectName("gen", gate) == name })
+		},
+	})
+	if err != nil {
+		return false, err
+	}
+	said = d.Rejected.Count+d.Dropped.Count+d.Warned.Count > 0
+	if problem := t.differ(&d, res, object); problem != "" {
+		return said, fmt.Errorf("%s\nold %s\nnew %s\nsettings %v, opted in to %v\nresult %s", problem, Show(old), Show(object), t.Settings, t.OptedIn, Show(res))
+	}
+	return said, nil
+}
+
+func (t *Trial) differ(d *feature.Decision, res *simulate.Result, object map[string]any) string {
+	for _, r := range slices.Concat(res.Refused, res.Warned) {
+		if r.Failed {
+			return fmt.Sprintf("policy %s failed: %s", r.Policy, r.Message)
+		}
+		if strings.Contains(r.Message, "failed expression") || strings.Contains(r.Message, "a part of the object needs") {
+			return fmt.Sprintf("policy %s has no message: %s", r.Policy, r.Message)
+		}
+	}
+	if d.Allowed() != res.Allowed() {
+		return fmt.Sprintf("the evaluator says %s, the policies %v", d.Message(), res.Refused)
+	}
+	asked := t.World.Component.Spec.OptIn != nil && t.World.Component.Spec.OptIn.RBAC
+	if problem := sameUses("refused", said(d.Rejected), told(res.Refused, ""), asked); problem != "" {
+		return problem
+	}
+	if !d.Allowed() {
+		return ""
+	}
+	if problem := sameUses("warned of", said(d.Warned), told(res.Warned, ""), asked); problem != "" {
+		return problem
+	}
+	// A policy tells of what lies within what it drops besides.
+	if problem := sameUses("dropped", said(d.Dropped), told(res.Warned, "dropped "), true); problem != "" {
+		return problem
+	}
+	want, got := d.Object, res.Object
+	if want == nil {
+		want = object
+	}
+	if got == nil {
+		got = object
+	}
+	if a, b := Show(plain(want)), Show(plain(got)); a != b {
+		return fmt.Sprintf("the evaluator writes %s, the policies %s", a, b)
+	}
+	return ""
+}
+
+// plain is an object without the note of what was dropped.
+func plain(object map[string]any) map[string]any {
+	out := maps.Clone(object)
+	meta, ok := out["metadata"].(map[string]any)
+	if !ok {
+		return out
+	}
+	meta = maps.Clone(meta)
+	out["metadata"] = meta
+	if notes, ok := meta["annotations"].(map[string]any); ok {
+		notes = maps.Clone(notes)
+		delete(notes, policy.NoteAnnotation("gen"))
+		meta["annotations"] = notes
+		if len(notes) == 0 {
+			delete(meta, "annotations")
+		}
+	}
+	return out
+}
+
+// said lists violations as GATE PLACE.
+func said(v feature.Violations) map[string]bool {
+	out := map[string]bool{}
+	for _, x := range v.List {
+		out[x.State.Feature.Spec.Gate+" "+x.Path] = true
+	}
+	return out
+}
+
+// told reads violations out of messages; nil if one was cut.
+func told(list []simulate.Refusal, prefix string) map[string]bool {
+	out := map[string]bool{}
+	for _, r := range list {
+		if strings.HasPrefix(r.Message, "dropped ") != (prefix != "") {
+			continue
+		}
+		if !Told(out, strings.TrimPrefix(r.Message, prefix)) {
+			return nil
+		}
+	}
+	return out
+}
+
+// Told adds the violations of a message to a set, as GATE PLACE; false if the message was cut.
+func Told(out map[string]bool, message string) bool {
+	if strings.Contains(message, " and more") {
+		return false
+	}
+	for part := range strings.SplitSeq(message, "; also ") {
+		places, rest, _ := strings.Cut(part, ": ")
+		_, gate, _ := strings.Cut(rest, `needs feature "`)
+		gate, _, _ = strings.Cut(gate, `"`)
+		for _, place := range splitPlaces(places) {
+			out[gate+" "+place] = true
+		}
+	}
+	return true
+}
+
+// splitPlaces splits at commas outside of quotes.
+func splitPlaces(s string) (out []string) {
+	quoted, from := false, 0
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && quoted:
+			i++
+		case s[i] == '"':
+			quoted = !quoted
+		case !quoted && strings.HasPrefix(s[i:], ", "):
+			out = append(out, s[from:i])
+			from = i + 2
+		}
+	}
+	return append(out, s[from:])
+}
+
+func sameUses(what string, want, got map[string]bool, more bool) string {
+	if got == nil {
+		return ""
+	}
+	for _, use := range slices.Sorted(maps.Keys(want)) {
+		if !got[use] {
+			return fmt.Sprintf("%s: the evaluator says %s, the policies %v", what, use, slices.Sorted(maps.Keys(got)))
+		}
+	}
+	if more && len(want) > 0 || len(got) == len(want) {
+		return ""
+	}
+	return fmt.Sprintf("%s: the evaluator says %v, the policies %v", what, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)))
+}
+
+// Pair draws an old object, nil now and then, and a new one.
+func (t *Trial) Pair(r *rand.Rand) (old, object map[string]any) {
+	if r.IntN(4) == 0 {
+		return nil, t.World.Object(r, t.oddly)
+	}
+	old = t.World.Object(r, t.oddly)
+	return old, t.World.Change(r, old, t.oddly)
+}
+
+// Valid has objects drawn that the schema allows. The user of an API server is taken to be one who may do everything: where
+// users opt in by RBAC, that one has opted in to everything, unless the namespace did.
+func (t *Trial) Valid() {
+	t.oddly = false
+	if in := t.World.Component.Spec.OptIn; in != nil && in.RBAC {
+		t.OptedIn, t.ByLabel = nil, false
+		for _, f := range t.World.Features {
+			t.OptedIn = append(t.OptedIn, f.Spec.Gate)
+		}
+	}
+}
+
+// Update draws an old object and a new one.
+func (t *Trial) Update(r *rand.Rand) (old, object map[string]any) {
+	old = t.World.Object(r, t.oddly)
+	object = t.World.Change(r, old, t.oddly)
+	object["metadata"] = map[string]any{"name": "x", "namespace": "default"}
+	return old, object
+}

@@ -1,0 +1,179 @@
+// Package featuregen draws components, features, schemas, settings and pairs of objects from a seed, and compares what the
+// evaluator of package feature says of them with what policies do. It is for tests and benchmarks of both.
+//
+// It promises that the same seed draws the same world, and that what it draws covers every form of part: fields, values,
+// patterns, matches, items and entries, beneath lists with and without identities and maps. It decides nothing about who is
+// right where they differ.
+package featuregen
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+// names of fields: ordinary ones and those that need care in expressions and patches.
+var names = []string{"mode", "tasks", "in", "a-b", "x.y", "namespace", "t~e", "size", "type", "object"}
+
+// generator draws.
+type generator struct {
+	*rand.Rand
+	// parts are what can be gated, found while the schema is drawn.
+	parts []v1alpha1.Part
+}
+
+func pick[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
+
+// schema draws the schema of a value at a path, and notes what could be gated there.
+func (g *generator) schema(path string, depth int) apiextensionsv1.JSONSchemaProps {
+	p := g.value(path, depth)
+	g.gate(path, &p)
+	return p
+}
+
+func (g *generator) value(path string, depth int) apiextensionsv1.JSONSchemaProps {
+	kinds := []string{"string", "string", "enum", "integer", "boolean"}
+	if depth > 0 {
+		kinds = append(kinds, "object", "object", "map", "map", "keyed", "keyed", "keyed", "keyed", "atomic", "atomic", "set")
+	}
+	p := apiextensionsv1.JSONSchemaProps{}
+	list := func(items apiextensionsv1.JSONSchemaProps, kind string) {
+		p.Type = "array"
+		p.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items}
+		if kind != "" {
+			p.XListType = &kind
+		}
+	}
+	switch kind := pick(g.Rand, kinds...); kind {
+	case "enum":
+		p.Type = "string"
+		for _, v := range []string{"A", "B", "C"} {
+			p.Enum = append(p.Enum, apiextensionsv1.JSON{Raw: []byte(`"` + v + `"`)})
+		}
+	case "object":
+		p = g.object(path, depth-1, nil)
+	case "map":
+		p.Type = "object"
+		item := g.schema(path+"[*]", depth-1)
+		p.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &item}
+	case "keyed":
+		keys := pick(g.Rand, []string{"name"}, []string{"name"}, []string{"name", "port"})
+		item := g.object(path+"[*]", depth-1, keys)
+		g.gate(path+"[*]", &item)
+		list(item, "map")
+		p.XListMapKeys = keys
+	case "atomic":
+		list(g.schema(path+"[*]", depth-1), pick(g.Rand, "", "atomic"))
+	case "set":
+		item := apiextensionsv1.JSONSchemaProps{Type: pick(g.Rand, "string", "integer")}
+		g.gate(path+"[*]", &item)
+		list(item, "set")
+	default:
+		p.Type = kind
+		if kind == "integer" && g.IntN(2) == 0 {
+			p.Format = "int32"
+		}
+	}
+	return p
+}
+
+func (g *generator) object(path string, depth int, keys []string) apiextensionsv1.JSONSchemaProps {
+	p := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}, Required: keys}
+	for _, k := range keys {
+		s := apiextensionsv1.JSONSchemaProps{Type: "string"}
+		if k == "port" {
+			s.Type = "integer"
+		}
+		p.Properties[k] = s
+	}
+	for _, i := range g.Perm(len(names))[:2+g.IntN(2)] {
+		p.Properties[names[i]] = g.schema(join(path, names[i]), depth)
+	}
+	return p
+}
+
+func join(path, name string) string {
+	return path + strings.TrimPrefix(feature.Path{{Name: "x"}, {Name: name}}.String(), "x")
+}
+
+// gate notes the ways to gate a value.
+func (g *generator) gate(path string, p *apiextensionsv1.JSONSchemaProps) {
+	add := func(part v1alpha1.Part) {
+		part.Group, part.Resource, part.Field = Group, Resource, path
+		g.parts = append(g.parts, part)
+	}
+	add(v1alpha1.Part{})
+	switch {
+	case p.Enum != nil:
+		add(v1alpha1.Part{Values: pick(g.Rand, []string{"A"}, []string{"B", "C"})})
+	case p.Type == "string":
+		add(v1alpha1.Part{Pattern: pick(g.Rand, `^\s*#!`, "x$", "[yz]")})
+		add(v1alpha1.Part{Values: []string{pick(g.Rand, "x", "y", "")}})
+	case p.Type == "integer":
+		add(v1alpha1.Part{Values: []string{"7"}})
+	case p.Type == "boolean":
+		add(v1alpha1.Part{Values: []string{pick(g.Rand, "true", "false")}})
+	}
+	var match []v1alpha1.Match
+	for _, name := range names {
+		c, ok := p.Properties[name]
+		if !ok || match != nil {
+			continue
+		}
+		field := strings.TrimPrefix(join("", name), ".")
+		switch {
+		case c.Enum != nil:
+			match = []v1alpha1.Match{{Field: field, Values: []string{"A"}}}
+		case c.Type == "string":
+			match = []v1alpha1.Match{{Field: field, Pattern: "x"}}
+		default:
+			match = []v1alpha1.Match{{Field: field}}
+		}
+	}
+	if match != nil {
+		add(v1alpha1.Part{Match: match})
+	}
+}
+
+// What worlds are about.
+const (
+	Group    = "gen.sluice.dev"
+	Resource = "things"
+	Kind     = "Thing"
+)
+
+// crd wraps a schema of spec.
+func crd(spec apiextensionsv1.JSONSchemaProps) *apiextensionsv1.CustomResourceDefinition {
+	yes := true
+	root := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"spec": spec, "status": {Type: "object", XPreserveUnknownFields: &yes},
+	}}
+	return &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: Resource + "." + Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: Kind, ListKind: Kind + "List", Plural: Resource, Singular: "thing"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &root},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			}},
+		},
+	}
+}
+
+// Show writes a value as JSON, for people.
+func Show(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(data)
+}

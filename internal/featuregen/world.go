@@ -1,0 +1,324 @@
+package featuregen
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+// World is a component with features of a custom resource.
+type World struct {
+	CRD       *apiextensionsv1.CustomResourceDefinition
+	Component *v1alpha1.Component
+	Features  []v1alpha1.Feature
+	Model     *feature.Model
+
+	resources []feature.Resource
+	spec      apiextensionsv1.JSONSchemaProps
+}
+
+// New draws a world.
+func New(r *rand.Rand) (*World, error) {
+	g := &generator{Rand: r}
+	spec := g.object("spec", 3, nil)
+	w := &World{spec: spec, CRD: crd(spec)}
+	res, err := feature.ResourceOf(w.CRD)
+	if err != nil {
+		return nil, err
+	}
+	w.resources = []feature.Resource{res}
+	w.component(g)
+	w.features(g)
+	w.define()
+	return w, nil
+}
+
+func (w *World) component(g *generator) {
+	c := &v1alpha1.Component{ObjectMeta: metav1.ObjectMeta{Name: "gen"}}
+	c.Spec = v1alpha1.ComponentSpec{
+		Release:      "v1.5.0",
+		ConfigMap:    &v1alpha1.ConfigMapReference{Namespace: "gen-system", Name: "feature-flags"},
+		DefaultLevel: pick(g.Rand, "", v1alpha1.LevelStable, v1alpha1.LevelBeta),
+		MaxLevel:     pick(g.Rand, "", "", "", v1alpha1.LevelBeta),
+	}
+	if g.IntN(4) == 0 {
+		c.Spec.Resources = []v1alpha1.ResourceStage{{Group: Group, Resource: Resource, HighestStage: v1alpha1.Beta}}
+	}
+	if g.IntN(3) == 0 {
+		c.Spec.OptIn = &v1alpha1.OptIn{NamespaceLabel: g.IntN(2) == 0, RBAC: g.IntN(2) == 0}
+	}
+	w.Component = c
+}
+
+func (w *World) features(g *generator) {
+	yes, no := true, false
+	g.Shuffle(len(g.parts), func(i, j int) { g.parts[i], g.parts[j] = g.parts[j], g.parts[i] })
+	for i := range min(20, len(g.parts)) {
+		alpha, beta := v1alpha1.FeatureStage{Stage: v1alpha1.Alpha, Release: "v1.0.0"}, v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.1.0"}
+		on := beta
+		on.Default = &yes
+		s := v1alpha1.FeatureSpec{
+			Component: "gen", Gate: fmt.Sprintf("Gate%c", 'A'+i), Parts: []v1alpha1.Part{g.parts[i]},
+			Stages: pick(g.Rand, []v1alpha1.FeatureStage{alpha}, []v1alpha1.FeatureStage{alpha}, []v1alpha1.FeatureStage{alpha, beta}, []v1alpha1.FeatureStage{alpha, on},
+				[]v1alpha1.FeatureStage{alpha, {Stage: v1alpha1.Removed, Release: "v1.2.0"}}),
+			WhenDisabled:   pick(g.Rand, v1alpha1.Reject, v1alpha1.Reject, v1alpha1.Drop, v1alpha1.Drop, v1alpha1.Warn),
+			Ratchet:        pick(g.Rand, v1alpha1.InUse, v1alpha1.Unchanged),
+			Inverted:       g.IntN(6) == 0,
+			ImpliedByLevel: g.IntN(6) == 0,
+			FollowsLevel:   pick(g.Rand, &yes, &yes, &no),
+		}
+		if i > 0 && g.IntN(5) == 0 {
+			s.Requires = []string{fmt.Sprintf("Gate%c", 'A'+g.IntN(i))}
+		}
+		w.Features = append(w.Features, v1alpha1.Feature{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "sluice.dev/v1alpha1", Kind: "Feature"},
+			ObjectMeta: metav1.ObjectMeta{Name: feature.ObjectName("gen", s.Gate)}, Spec: s,
+		})
+	}
+}
+
+// define makes the model; features with errors are not in it.
+func (w *World) define() {
+	w.Model, _ = feature.Define(w.Component, w.Features, feature.Options{Resources: w.resources})
+}
+
+// Without takes parts out of the features, by gate and index.
+func (w *World) Without(taken func(gate string, part int) bool) {
+	for i := range w.Features {
+		s := &w.Features[i].Spec
+		var kept []v1alpha1.Part
+		for j, p := range s.Parts {
+			if !taken(s.Gate, j) {
+				kept = append(kept, p)
+			}
+		}
+		s.Parts = kept
+	}
+	w.define()
+}
+
+// Settings draws the data of the component's ConfigMap; now and then something in it is bad.
+func (w *World) Settings(r *rand.Rand) map[string]string {
+	out := map[string]string{}
+	word := func() string {
+		return pick(r, "true", "true", "True", " t ", "1", "false", "false", "F", "0", "maybe", "")
+	}
+	if r.IntN(3) > 0 {
+		out["enable-api-fields"] = pick(r, "stable", "stable", "stable", "stable", "beta", "alpha", " Alpha", "gamma")
+	}
+	var entries []string
+	for _, f := range w.Features {
+		if r.IntN(5) == 0 {
+			out[feature.Kebab(f.Spec.Gate)] = word()
+		}
+		if r.IntN(5) == 0 {
+			entries = append(entries, f.Spec.Gate+pick(r, "=", " = ", "")+word())
+		}
+	}
+	for _, all := range []string{"AllAlpha", "AllBeta", "Nobody"} {
+		if r.IntN(6) == 0 {
+			entries = append(entries, all+"="+word())
+		}
+	}
+	if entries != nil || r.IntN(4) == 0 {
+		out["feature-gates"] = strings.Join(entries, pick(r, ",", ", "))
+	}
+	return out
+}
+
+// Object draws an object; odd ones have values now and then that the schema does not allow, but nothing twice in a list that
+// has keys or is a set.
+func (w *World) Object(r *rand.Rand, odd bool) map[string]any {
+	d := &drawer{Rand: r, odd: odd}
+	spec, ok := d.draw(&w.spec).(map[string]any)
+	if !ok {
+		spec = map[string]any{}
+	}
+	return map[string]any{
+		"apiVersion": Group + "/v1", "kind": Kind,
+		"metadata": map[string]any{"name": "x", "namespace": "default"}, "spec": spec,
+	}
+}
+
+type drawer struct {
+	*rand.Rand
+	odd bool
+}
+
+func (d *drawer) draw(p *apiextensionsv1.JSONSchemaProps) any {
+	if d.odd && d.IntN(60) == 0 {
+		return pick[any](d.Rand, nil, "odd", int64(7), 1.5, 7.0, true, []any{"x", nil, map[string]any{"name": "a"}}, map[string]any{"name": "a"}, map[string]any{})
+	}
+	switch p.Type {
+	case "string":
+		if p.Enum != nil {
+			return pick[any](d.Rand, "A", "B", "C")
+		}
+		return pick[any](d.Rand, "", "x", "y", "zx", " #!x")
+	case "integer":
+		return pick[any](d.Rand, int64(1), int64(7), int64(8))
+	case "boolean":
+		return d.IntN(2) == 0
+	case "array":
+		return d.list(p)
+	}
+	out := map[string]any{}
+	if p.AdditionalProperties != nil {
+		for _, k := range []string{"a", "b/c", `d"e.f`, "t~1", "in", "seven, eight"} {
+			if d.IntN(5) < 2 {
+				out[k] = d.draw(p.AdditionalProperties.Schema)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+		s := p.Properties[name]
+		if slices.Contains(p.Required, name) && (!d.odd || d.IntN(40) > 0) || d.IntN(2) == 0 {
+			out[name] = d.draw(&s)
+		}
+	}
+	return out
+}
+
+func (d *drawer) list(p *apiextensionsv1.JSONSchemaProps) any {
+	out := []any{}
+	seen := map[string]bool{}
+	for range d.IntN(4) {
+		item := d.draw(p.Items.Schema)
+		if object, ok := item.(map[string]any); ok && len(p.XListMapKeys) > 0 {
+			for _, k := range p.XListMapKeys {
+				if _, there := object[k]; there && object[k] != nil {
+					object[k] = pick[any](d.Rand, "a", "b", "c", "d/e")
+					if k == "port" {
+						object[k] = pick[any](d.Rand, int64(1), int64(2))
+					}
+				}
+			}
+		}
+		id := identity(p, item)
+		if id != "" && seen[id] {
+			continue
+		}
+		seen[id] = true
+		out = append(out, item)
+	}
+	return out
+}
+
+func identity(p *apiextensionsv1.JSONSchemaProps, item any) string {
+	switch {
+	case p.XListType == nil:
+		return ""
+	case *p.XListType == "set":
+		return Show(item)
+	case *p.XListType == "map":
+		object, ok := item.(map[string]any)
+		if !ok {
+			return "?"
+		}
+		keys := make([]any, len(p.XListMapKeys))
+		for i, k := range p.XListMapKeys {
+			keys[i] = object[k]
+		}
+		return Show(keys)
+	}
+	return ""
+}
+
+// Change draws a new object that has much of an old one.
+func (w *World) Change(r *rand.Rand, old map[string]any, odd bool) map[string]any {
+	other := w.Object(r, odd)
+	m := &mixer{Rand: r, odd: odd}
+	out := maps.Clone(old)
+	out["spec"] = m.mix(&w.spec, old["spec"], other["spec"])
+	return out
+}
+
+type mixer struct {
+	*rand.Rand
+	odd bool
+}
+
+// mix makes a value of two, of which the first is kept mostly.
+func (m *mixer) mix(p *apiextensionsv1.JSONSchemaProps, a, b any) any {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok || p == nil {
+			return a
+		}
+		return m.objects(p, x, y)
+	case []any:
+		y, ok := b.([]any)
+		if !ok || p == nil || p.Items == nil {
+			return a
+		}
+		return m.lists(p, x, y)
+	}
+	if m.IntN(2) == 0 {
+		return a
+	}
+	return b
+}
+
+func (m *mixer) objects(p *apiextensionsv1.JSONSchemaProps, x, y map[string]any) any {
+	out := map[string]any{}
+	child := func(k string) *apiextensionsv1.JSONSchemaProps {
+		if s, ok := p.Properties[k]; ok {
+			return &s
+		}
+		if p.AdditionalProperties != nil {
+			return p.AdditionalProperties.Schema
+		}
+		return nil
+	}
+	must := func(k string) bool { return slices.Contains(p.Required, k) }
+	for _, k := range slices.Sorted(maps.Keys(x)) {
+		if must(k) || m.IntN(8) > 0 {
+			out[k] = x[k]
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(y)) {
+		if must(k) {
+			continue
+		}
+		switch m.IntN(4) {
+		case 0:
+			out[k] = y[k]
+		case 1, 2:
+			if _, ok := out[k]; ok {
+				out[k] = m.mix(child(k), out[k], y[k])
+			}
+		}
+	}
+	return out
+}
+
+func (m *mixer) lists(p *apiextensionsv1.JSONSchemaProps, x, y []any) any {
+	var out []any
+	seen := map[string]bool{}
+	all := slices.Concat(x, y)
+	m.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, v := range all[:m.IntN(len(all)+1)] {
+		if len(y) > 0 && m.IntN(3) == 0 {
+			v = m.mix(p.Items.Schema, v, y[m.IntN(len(y))])
+		}
+		id := identity(p, v)
+		if id != "" && seen[id] && (!m.odd || m.IntN(3) > 0) {
+			continue
+		}
+		seen[id] = true
+		out = append(out, v)
+	}
+	if out == nil {
+		out = []any{}
+	}
+	return out
+}
