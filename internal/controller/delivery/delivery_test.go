@@ -138,7 +138,9 @@ func TestErrorsHaveReasons(t *testing.T) {
 	configMaps := schema.GroupResource{Resource: "configmaps"}
 	terminating := apierrors.NewForbidden(configMaps, "a", errors.New("namespace is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	wrap := func(err error) error { return errors.Join(errors.New("first"), &apply.Error{Err: fmt.Errorf("x: %w", err)}) }
+	wrap := func(err error) error {
+		return errors.Join(errors.New("first"), &apply.Error{Err: fmt.Errorf("x: %w", err)})
+	}
 	for want, err := range map[string]error{
 		v1alpha1.ReasonFieldConflict:        wrap(&apply.ConflictError{Conflicts: []apply.Conflict{{Field: ".a", Owner: "b"}}}),
 		v1alpha1.ReasonOtherApp:             wrap(apply.ErrOtherApp),

@@ -125,7 +125,7 @@ func (r *run) configuration() (*config.Config, error) {
 
 // all takes joined errors apart.
 func all(err error) []error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the join itself, not what it wraps
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []error
 		for _, e := range j.Unwrap() {
 			out = append(out, all(e)...)
