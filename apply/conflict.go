@@ -20,6 +20,9 @@ type Conflict struct {
 	// Field is its path, such as .spec.replicas. Owner is the manager, as the server names it.
 	Field string `json:"field"`
 	Owner string `json:"owner"`
+	// Update is true where the owner has set the field by an update, as editors and most controllers do, and false where it
+	// applies, and so has the field in a manifest of its own.
+	Update bool `json:"update,omitempty"`
 }
 
 // ConflictError tells of all conflicts of an apply. Where it is returned nothing was changed, unless somebody took a field
@@ -55,13 +58,14 @@ func conflictsOf(it *Item, err error) []Conflict {
 		if c.Type != metav1.CauseTypeFieldManagerConflict {
 			continue
 		}
-		owner := c.Message
+		owner, update := c.Message, false
 		if m := ownerPattern.FindStringSubmatch(c.Message); m != nil {
 			if name, err := strconv.Unquote(m[1]); err == nil {
-				owner = name + strings.TrimPrefix(c.Message, m[0])
+				rest := strings.TrimPrefix(c.Message, m[0])
+				owner, update = name+rest, strings.Contains(rest, " using ")
 			}
 		}
-		out = append(out, Conflict{ID: it.ID, File: it.File, Line: it.Line, Field: c.Field, Owner: owner})
+		out = append(out, Conflict{ID: it.ID, File: it.File, Line: it.Line, Field: c.Field, Owner: owner, Update: update})
 	}
 	return out
 }

@@ -116,8 +116,11 @@ func CheckApp(name string) error {
 	return nil
 }
 
+// InventoryName is the name of the ConfigMap that has the inventory of an app.
+func InventoryName(app string) string { return inventoryPrefix + app }
+
 func inventoryPath(namespace, app string) string {
-	return listPath("", "v1", "configmaps", namespace) + "/" + inventoryPrefix + app
+	return listPath("", "v1", "configmaps", namespace) + "/" + InventoryName(app)
 }
 
 // entry finds an object; nil where it is not in the inventory. It may be called on nil.

@@ -173,6 +173,17 @@ func (p *Plan) Orphans() int {
 	return len(p.Removals)
 }
 
+// Kept says how many objects of the app are no longer in the source and stay, for whatever reason.
+func (p *Plan) Kept() int {
+	n := 0
+	for i := range p.Removals {
+		if p.Removals[i].Action == Keep {
+			n++
+		}
+	}
+	return n
+}
+
 // Plan compares the request with the cluster. It only reads. Errors in objects are of type [*Error], joined. What this user may not
 // read, [Plan.Err] tells.
 func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {

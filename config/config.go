@@ -12,11 +12,14 @@ import (
 	"strings"
 )
 
-//go:embed resolution/*.yaml features/*.yaml compat-tekton/*.yaml guard/*.yaml
+//go:embed resolution/*.yaml features/*.yaml compat-tekton/*.yaml guard/*.yaml delivery/*.yaml
 var files embed.FS
 
 // TektonWriter is the user that writes the status of requests where Tekton Pipelines runs.
 const TektonWriter = "system:serviceaccount:tekton-pipelines:tekton-pipelines-controller"
+
+// DeliveryRole is the role of sluice serve that runs deliveries.
+const DeliveryRole = "delivery"
 
 const (
 	placeOfImage  = "image: sluice\n"
@@ -40,7 +43,7 @@ type Options struct {
 	// Image is the container image; empty stands for sluice.
 	Image string
 	// Roles lists the roles of sluice serve to install; nil stands for all but the guard of CRDs ([GuardRole]), which acts on
-	// everybody's requests and is installed only where it is named, or "all" is.
+	// everybody's requests, and deliveries ([DeliveryRole]): they are installed only where they are named, or "all" is.
 	Roles []string
 	// GuardCertManager leaves the certificate of the guard to cert-manager.
 	GuardCertManager bool
@@ -73,6 +76,9 @@ func Manifests(o Options) ([]byte, error) {
 	}
 	if o.WideAddresses {
 		paths = append(paths, "compat-tekton/32-addresses.yaml")
+	}
+	if contains(o.Roles, DeliveryRole) {
+		paths = append(paths, "delivery/10-crds.yaml", "delivery/40-delivery.yaml")
 	}
 	for _, p := range paths {
 		if o.BesideTekton && (p == "resolution/10-crd.yaml" || p == "resolution/40-resolution.yaml") {

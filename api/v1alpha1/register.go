@@ -25,7 +25,7 @@ func Resource(resource string) schema.GroupResource {
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &Component{}, &ComponentList{}, &Feature{}, &FeatureList{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &Component{}, &ComponentList{}, &Delivery{}, &DeliveryList{}, &Feature{}, &FeatureList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

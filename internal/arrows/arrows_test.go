@@ -41,7 +41,9 @@ var table = []row{
 		may: []string{"report", "schema", "schema/contain", "schema/upstream"},
 	},
 	{pkg: "internal/nearest", pure: true, why: "the name that was meant, for whoever refuses a name"},
-	{pkg: "api/v1alpha1", why: "the kinds of components and features, without what they mean"},
+	{pkg: "api/resolution", why: "names that both versions of the API share"},
+	{pkg: "api/resolution/v1beta1", why: "the API as it is stored", may: []string{"api/resolution"}},
+	{pkg: "api/v1alpha1", why: "Sluice's own kinds, without what they mean", may: []string{"api/resolution/v1beta1"}},
 	{
 		pkg: "feature", pure: true, why: "decides what is open and what becomes of a request; settings and objects come as values",
 		may: []string{"api/v1alpha1", "internal/nearest", "schema"},
@@ -92,8 +94,6 @@ var table = []row{
 	},
 	{pkg: "examples/resolver", why: "a resolver as somebody else writes it", may: []string{"resolve", "resolve/netguard"}},
 
-	{pkg: "api/resolution", why: "names that both versions of the API share"},
-	{pkg: "api/resolution/v1beta1", why: "the API as it is stored", may: []string{"api/resolution"}},
 	{pkg: "api/resolution/v1alpha1", why: "the older API; it is converted, never stored", may: []string{"api/resolution", "api/resolution/v1beta1"}},
 	{pkg: "client", tree: true, why: "generated clients", may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1"}},
 	{pkg: "config", why: "manifests, as files"},
@@ -124,6 +124,18 @@ var table = []row{
 		pkg: "apply", why: "brings objects into a cluster; where they come from and how it is told is not its business",
 		may: []string{"compat", "internal/cluster", "internal/crdcheck", "internal/limit", "report"},
 	},
+	{pkg: "internal/sourceurl", why: "the short form of a source, for whoever takes one"},
+	{
+		pkg: "internal/preflight", why: "makes a report of what preflights found, for whoever is about to apply",
+		may: []string{"apply", "internal/config", "internal/crdcheck", "internal/input", "report"},
+	},
+	{
+		pkg: "internal/controller/delivery", why: "keeps in a cluster what stands in a source; how it is fetched, judged and applied is for the packages below",
+		may: []string{
+			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "internal/config", "internal/input", "internal/preflight", "internal/sourceurl",
+			"report", "requester",
+		},
+	},
 	{
 		pkg: "internal/controller/guard", why: "judges changes of CRDs at admission; what is harmful is for compat to say",
 		may: []string{"compat", "internal/config", "internal/limit", "report"},
@@ -132,8 +144,9 @@ var table = []row{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "apply", "client", "compat", "config", "internal/cluster",
-			"internal/config", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck", "internal/input", "internal/limit", "internal/nearest",
-			"internal/resolvers", "internal/servingcert", "report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
+			"internal/config", "internal/controller/delivery", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
+			"internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
+			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},
 	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},

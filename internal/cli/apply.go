@@ -17,7 +17,7 @@ import (
 
 	"sluice.dev/apply"
 	"sluice.dev/internal/config"
-	"sluice.dev/internal/crdcheck"
+	"sluice.dev/internal/preflight"
 	"sluice.dev/report"
 )
 
@@ -165,7 +165,7 @@ func (d *deliverer) run(ctx context.Context) error {
 		return err
 	}
 	cfg, notes, err := config.Load(config.Options{
-		Files: f.configs, Mode: f.mode, FailMode: f.failMode, Rules: ruleIDs(), Preflights: f.preflights,
+		Files: f.configs, Mode: f.mode, FailMode: f.failMode, Rules: preflight.Rules(), Preflights: f.preflights,
 	})
 	if err != nil {
 		return err
@@ -312,18 +312,8 @@ func (d *deliverer) preflight(ctx context.Context, cfg *config.Config) (bool, er
 	for _, s := range d.loaded.sources {
 		names = append(names, s.Name)
 	}
-	r := &report.Report{
-		Old: "cluster " + d.applier.Cluster().Host(), New: strings.Join(names, ", "), Mode: cfg.Mode(), FailMode: cfg.FailMode(),
-		CRDs: ran.Found[apply.CRDUpgradeSafety],
-	}
-	if ran.KubeVersion != nil {
-		r.KubeVersion = ran.KubeVersion.String()
-	}
-	cfg.Apply(r, d.now()) // mode and suppressions are those of CRDUpgradeSafety
-	r.CRDs = append(r.CRDs, ran.Found[apply.PermissionValidation]...)
-	r.Sort()
-	d.locate(r)
-	o := report.Options{Verbose: d.flags.verbose, Version: sluiceVersion, Rules: ruleDoc}
+	r := preflight.Report(cfg, ran, "cluster "+d.applier.Cluster().Host(), strings.Join(names, ", "), d.loaded.crds, d.now())
+	o := report.Options{Verbose: d.flags.verbose, Version: sluiceVersion, Rules: preflight.Doc}
 	if d.outTTY {
 		o.Width = d.width
 	}
@@ -345,21 +335,6 @@ func (d *deliverer) preflight(ctx context.Context, cfg *config.Config) (bool, er
 		err = report.Print(d.out, "text", r, o)
 	}
 	return r.Failing() > 0, err
-}
-
-// locate fills in where findings stand in the sources.
-func (d *deliverer) locate(r *report.Report) {
-	for i := range r.CRDs {
-		for j := range r.CRDs[i].Findings {
-			f := &r.CRDs[i].Findings[j]
-			doc, ok := d.loaded.crds[f.CRD]
-			if !ok || f.Position != nil || f.InOld || doc.Positions == nil {
-				continue
-			}
-			pos, _ := doc.Positions.Find(f.SchemaPath...)
-			f.Position = &pos
-		}
-	}
 }
 
 // showRemovals tells what will be deleted, before it is.
@@ -491,14 +466,6 @@ func (d *deliverer) summary() string {
 		head += " (dry run)"
 	}
 	return head + ": " + strings.Join(parts, ", ")
-}
-
-func ruleIDs() []string {
-	var out []string
-	for _, r := range crdcheck.Rules() {
-		out = append(out, r.ID)
-	}
-	return out
 }
 
 // teller tells what happens: on a terminal a bar, elsewhere lines.

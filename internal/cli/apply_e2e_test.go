@@ -176,7 +176,7 @@ spec: {selector: {app: d}, ports: [{port: 80, targetPort: 80}]}
 		t.Fatal(err)
 	}
 	r = w.apply(ExitFindings, "--app", "x", "-f", f, "--wait=false")
-	if len(r.Conflicts) != 1 || r.Conflicts[0].Field != ".data.always" || r.Conflicts[0].Owner != "kubectl-edit using v1" || r.Conflicts[0].Line == 0 {
+	if len(r.Conflicts) != 1 || r.Conflicts[0].Field != ".data.always" || r.Conflicts[0].Owner != "kubectl-edit using v1" || !r.Conflicts[0].Update || r.Conflicts[0].Line == 0 {
 		t.Errorf("conflicts %+v", r.Conflicts)
 	}
 	r = w.apply(ExitOK, "--app", "x", "-f", f, "--wait=false", "--force-conflicts")

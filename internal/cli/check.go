@@ -18,6 +18,7 @@ import (
 	"sluice.dev/internal/config"
 	"sluice.dev/internal/crdcheck"
 	"sluice.dev/internal/input"
+	"sluice.dev/internal/preflight"
 	"sluice.dev/report"
 )
 
@@ -166,7 +167,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	r.Sort()
 	c.locate(r)
 	o := report.Options{
-		Verbose: c.flags.verbose, Color: color, Version: sluiceVersion, Rules: ruleDoc,
+		Verbose: c.flags.verbose, Color: color, Version: sluiceVersion, Rules: preflight.Doc,
 	}
 	if c.outTTY {
 		o.Width = c.width
@@ -198,7 +199,7 @@ func (e *env) wantsColor(flag string) (bool, error) {
 
 func (c *checker) configure() (*config.Config, error) {
 	cfg, notes, err := config.Load(config.Options{
-		Files: c.flags.configs, Mode: c.flags.mode, FailMode: c.flags.failMode, Rules: ruleIDs(),
+		Files: c.flags.configs, Mode: c.flags.mode, FailMode: c.flags.failMode, Rules: preflight.Rules(),
 	})
 	if err != nil {
 		return nil, err
@@ -413,12 +414,4 @@ func (c *checker) locate(r *report.Report) {
 			f.Position = &pos
 		}
 	}
-}
-
-func ruleDoc(id string) (report.RuleDoc, bool) {
-	r, ok := crdcheck.Lookup(id)
-	if !ok {
-		return report.RuleDoc{}, false
-	}
-	return report.RuleDoc{ID: r.ID, Title: r.Title, Why: r.Why, Help: r.Help}, true
 }

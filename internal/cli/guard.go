@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"sluice.dev/internal/controller/guard"
+	"sluice.dev/internal/preflight"
 	"sluice.dev/internal/servingcert"
 )
 
@@ -50,7 +51,7 @@ func (p *process) serveGuard(ctx context.Context, ready func()) error {
 		return err
 	}
 	g := &guard.Guard{
-		Settings: &guard.Settings{Rules: ruleIDs()}, Objects: guard.Objects{Client: objects}, Kube: p.kube,
+		Settings: &guard.Settings{Rules: preflight.Rules()}, Objects: guard.Objects{Client: objects}, Kube: p.kube,
 		Metrics: guard.NewMetrics(p.registry), Recorder: p.recorder, Clock: p.clock, Log: p.log,
 		Requests: make(chan struct{}, guardRequests), Slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 	}

@@ -35,6 +35,7 @@ import (
 
 	"sluice.dev/client/versioned"
 	resolutionscheme "sluice.dev/client/versioned/scheme"
+	"sluice.dev/internal/controller/delivery"
 	"sluice.dev/internal/controller/guard"
 	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/resolvers"
@@ -117,7 +118,7 @@ func (f *serveFlags) contentLimit() int {
 
 // roleNames lists the roles of this build.
 func roleNames(table []resolvers.Entry) []string {
-	out := []string{resolution.LifecycleRole, guard.Role}
+	out := []string{resolution.LifecycleRole, guard.Role, delivery.Role}
 	for _, r := range table {
 		out = append(out, resolution.Role(r.Name))
 	}
@@ -250,6 +251,9 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 	}
 	if slices.Contains(roles, guard.Role) {
 		run(guard.Role, p.serveGuard)
+	}
+	if slices.Contains(roles, delivery.Role) {
+		run(delivery.Role, p.serveDelivery)
 	}
 	if err := p.startResolvers(ctx, e, table, run, &parts, configured); err != nil {
 		cancel(nil)

@@ -106,13 +106,13 @@ func (echo) Resolve(_ context.Context, r *resolve.Request) (*resolve.Resource, e
 }
 
 // manifests applies what sluice manifests prints.
-func manifests(t *testing.T, c *clustertest.Cluster) {
+func manifests(t *testing.T, c *clustertest.Cluster, args ...string) {
 	t.Helper()
 	k, err := kube.New(c.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs := sluice(t, "manifests")
+	code, out, errs := sluice(t, append([]string{"manifests"}, args...)...)
 	if code != ExitOK {
 		t.Fatal(errs)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"sluice.dev/apply"
 	"sluice.dev/internal/input"
 	"sluice.dev/internal/resolvers"
+	"sluice.dev/internal/sourceurl"
 	"sluice.dev/resolve"
 )
 
@@ -194,28 +194,9 @@ func (r *fetcher) take(set *input.Set, source apply.Source) error {
 	return nil
 }
 
-// splitGit takes REPO//PATH?ref=REV apart.
-func splitGit(rest string) (repo, path, ref string, err error) {
-	rest, query, _ := strings.Cut(rest, "?")
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return "", "", "", errors.New("what stands behind ? cannot be read; it is ref=REV")
-	}
-	for k := range values {
-		if k != "ref" {
-			return "", "", "", fmt.Errorf("unknown key %q behind ?; it is ref=REV", k)
-		}
-	}
-	i := strings.LastIndex(rest, "//")
-	if i <= 0 {
-		return rest, "", values.Get("ref"), nil
-	}
-	return rest[:i], strings.Trim(rest[i+2:], "/"), values.Get("ref"), nil
-}
-
 // gitFile reads a repository on this machine.
 func (r *fetcher) gitFile(ctx context.Context, name, rest string) error {
-	repo, path, ref, err := splitGit(rest)
+	repo, path, ref, err := sourceurl.SplitGit(rest)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -240,16 +221,9 @@ func (r *fetcher) gitFile(ctx context.Context, name, rest string) error {
 
 // git reads a remote repository by the resolver git.
 func (r *fetcher) git(ctx context.Context, name, scheme, rest string) error {
-	repo, path, ref, err := splitGit(rest)
+	params, err := sourceurl.Git(scheme, rest)
 	if err != nil {
 		return fmt.Errorf("%s: %w", redact(name), err)
-	}
-	params := map[string]string{"url": scheme + "://" + repo, "pathInRepo": path, "revision": ref, "recursive": "true"}
-	if path == "" {
-		params["pathInRepo"] = "."
-	}
-	if ref == "" {
-		params["revision"] = "HEAD"
 	}
 	if scheme == "ssh" || r.getenv(gitTokenEnv) != "" && scheme == "https" {
 		params["authSecret"] = localSecret

@@ -1,0 +1,274 @@
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/apply"
+	"sluice.dev/internal/config"
+	"sluice.dev/internal/input"
+	"sluice.dev/internal/preflight"
+	"sluice.dev/report"
+)
+
+func ruleIDs() []string { return preflight.Rules() }
+
+// preflightRules writes the preflights of a spec as a configuration of kapp's.
+func preflightRules(list []v1alpha1.Preflight) ([]byte, error) {
+	type rule struct {
+		Name   string          `json:"name"`
+		Config json.RawMessage `json:"config,omitempty"`
+	}
+	rules := make([]rule, len(list))
+	for i, p := range list {
+		rules[i].Name = p.Name
+		if p.Config != nil && len(p.Config.Raw) > 0 {
+			rules[i].Config = p.Config.Raw
+		}
+	}
+	return json.Marshal(map[string]any{"apiVersion": "kapp.k14s.io/v1alpha1", "kind": "Config", "preflightRules": rules})
+}
+
+// impersonated is the configuration that acts as the ServiceAccount.
+func (r *run) impersonated() *rest.Config {
+	c := rest.CopyConfig(r.Config)
+	c.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + r.d.Namespace + ":" + r.account()}
+	return c
+}
+
+func (r *run) applier() (*apply.Applier, error) {
+	namespace := r.d.Spec.TargetNamespace
+	if namespace == "" {
+		namespace = r.d.Namespace
+	}
+	return apply.New(r.impersonated(), apply.Options{Namespace: namespace, Now: r.Clock.Now})
+}
+
+// bring has what was fetched looked at and applied, and returns when to look again.
+func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) time.Duration {
+	ctx, cancel := context.WithTimeoutCause(process, r.timeout(), errTimeout)
+	defer cancel()
+	st := &r.d.Status
+	decision := &v1alpha1.Decided{Digest: got.revision.Digest, Generation: r.d.Generation, Asked: r.asked()}
+	if c := r.condition(v1alpha1.ConditionPreflightsPassed); c != nil && c.Reason == v1alpha1.ReasonBlocked && sameDecision(st.Decided, decision) {
+		st.Request = got.request
+		ready := r.condition(v1alpha1.ConditionPreflightsPassed)
+		return r.end(v1alpha1.ReasonBlocked, ready.Message)
+	}
+	set, err := input.DecodeObjects(ctx, got.name, got.data)
+	objects := []apply.Object(nil)
+	if err == nil {
+		objects, err = objectsOf(set)
+	}
+	if err != nil {
+		st.Request = got.request
+		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonInvalidSource, err.Error())
+		return r.end(v1alpha1.ReasonInvalidSource, err.Error())
+	}
+	a, err := r.applier()
+	if err != nil {
+		return r.failed(ctx, got, err)
+	}
+	request := apply.Request{
+		Objects: objects, App: r.d.Name, AppNamespace: r.d.Namespace, Prune: r.d.Spec.Prune, Force: r.d.Spec.Force,
+		Sources: []apply.Source{{Name: got.name, URI: got.revision.URI, Digest: got.digests, EntryPoint: got.revision.EntryPoint}},
+	}
+	plan, err := a.Plan(ctx, request)
+	if err != nil {
+		return r.failed(ctx, got, err)
+	}
+	stopped, err := r.judge(ctx, cfg, a, plan, set, got, decision)
+	if err != nil {
+		return r.failed(ctx, got, err)
+	}
+	if stopped {
+		st.Request = got.request
+		r.Metrics.applies.WithLabelValues("blocked").Inc()
+		blocked := r.condition(v1alpha1.ConditionPreflightsPassed).Message
+		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked, got.revision.Revision+" is not applied: the preflights stop it"+r.runs())
+		return r.end(v1alpha1.ReasonBlocked, blocked)
+	}
+	err = a.Apply(ctx, plan)
+	if conflict, ok := errors.AsType[*apply.ConflictError](err); ok && r.isDrift(ctx, a, conflict) {
+		request.Force = true
+		if plan, err = a.Plan(ctx, request); err == nil {
+			err = a.Apply(ctx, plan)
+		}
+	}
+	if err != nil {
+		return r.failed(ctx, got, err)
+	}
+	return r.applied(process, a, plan, got)
+}
+
+var errTimeout = errors.New("spec.timeout is over")
+
+// runs says what is in the cluster instead.
+func (r *run) runs() string {
+	if r.d.Status.Applied == nil {
+		return ""
+	}
+	return "; " + r.d.Status.Applied.Revision + " stays"
+}
+
+func objectsOf(set *input.Set) ([]apply.Object, error) {
+	if len(set.Objects) == 0 {
+		return nil, errors.New("there is no object in the source")
+	}
+	out := make([]apply.Object, len(set.Objects))
+	for i, o := range set.Objects {
+		var err error
+		if out[i], err = apply.NewObject(o.File, o.Line, o.JSON); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// judge runs the preflights and tells whether they stop the plan.
+func (r *run) judge(ctx context.Context, cfg *config.Config, a *apply.Applier, plan *apply.Plan, set *input.Set, got *fetched, decision *v1alpha1.Decided) (bool, error) {
+	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: cfg.Enabled})
+	if err != nil {
+		return false, err
+	}
+	documents := map[string]input.Document{}
+	for _, d := range set.Documents {
+		documents[d.CRD.Name] = d
+	}
+	found := preflight.Report(cfg, ran, "cluster", got.name+" "+got.revision.Revision, documents, r.now)
+	s := found.Summary()
+	st := &r.d.Status
+	if told := s.Fail + s.Warn + s.Notes; told > 0 {
+		st.Report = summarize(found)
+		if st.Report.ConfigMap, err = r.publish(ctx, found); err != nil {
+			r.Log.Info("cannot keep a report", "namespace", r.d.Namespace, "name", r.d.Name, "error", err)
+		}
+	} else if !sameDecision(st.Decided, decision) {
+		st.Report = nil
+	}
+	st.Decided = decision
+	if found.Failing() == 0 {
+		r.set(v1alpha1.ConditionPreflightsPassed, metav1.ConditionTrue, v1alpha1.ReasonPassed, passed(ran.Ran, s))
+		return false, nil
+	}
+	r.set(v1alpha1.ConditionPreflightsPassed, metav1.ConditionFalse, v1alpha1.ReasonBlocked, blocked(got.revision.Revision, st.Report, s))
+	return true, nil
+}
+
+// passed says what let the source pass.
+func passed(ran []string, s report.Summary) string {
+	if len(ran) == 0 {
+		return "no preflight is on"
+	}
+	out := strings.Join(ran, ", ") + " passed"
+	if s.Warn > 0 {
+		out += fmt.Sprintf(" with %d warnings", s.Warn)
+	}
+	return out
+}
+
+// isDrift tells whether all fields in conflict are of objects that the delivery has applied, and were changed since by
+// somebody who does not apply them from a manifest. Those are taken back; the others are somebody else's.
+func (r *run) isDrift(ctx context.Context, a *apply.Applier, e *apply.ConflictError) bool {
+	inventory, err := a.App(ctx, r.d.Namespace, r.d.Name)
+	if err != nil || inventory.State != apply.Applied {
+		return false
+	}
+	ours := map[apply.ID]bool{}
+	for i := range inventory.Objects {
+		ours[inventory.Objects[i].ID] = true
+	}
+	for _, c := range e.Conflicts {
+		if !c.Update || !ours[c.ID] {
+			return false
+		}
+	}
+	return true
+}
+
+// applied ends a round that has brought what was fetched.
+func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, got *fetched) time.Duration {
+	st := &r.d.Status
+	counts := fmt.Sprintf("%d created, %d updated, %d deleted, %d unchanged",
+		plan.Count(apply.Create), plan.Count(apply.Update), plan.Count(apply.Delete), plan.Count(apply.Unchanged))
+	changed := plan.Count(apply.Create)+plan.Count(apply.Update)+plan.Count(apply.Delete) > 0
+	outcome := "unchanged"
+	// The inventory is written where only the source has moved on, which is no change of anything that runs.
+	switch {
+	case st.Applied == nil || st.Applied.Digest != got.revision.Digest:
+		r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonApplied, "applied " + got.revision.Revision + ": " + counts})
+	case changed && r.condition(v1alpha1.ConditionApplied) != nil && r.condition(v1alpha1.ConditionApplied).ObservedGeneration == r.d.Generation:
+		r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonDriftCorrected, "put right what others had changed: " + counts})
+	}
+	if changed || st.AppliedTime == nil {
+		outcome = "applied"
+		st.AppliedTime = stamp(r.now)
+	}
+	r.Metrics.applies.WithLabelValues(outcome).Inc()
+	st.Applied, st.Request = got.revision, got.request
+	st.Inventory = &v1alpha1.InventoryReference{Name: apply.InventoryName(r.d.Name), Objects: objectCount(len(plan.Items) + plan.Kept())}
+	r.set(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied, "applied "+got.revision.Revision)
+	again := r.done()
+	if r.d.Spec.Wait != nil && !*r.d.Spec.Wait {
+		r.set(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonDelivered, got.revision.Revision+" is delivered")
+		return again
+	}
+	return min(r.look(ctx, a), again)
+}
+
+// failed says why nothing, or not all, was applied, and returns when to try again. What the request has brought is used
+// again until it is as old as the interval.
+func (r *run) failed(ctx context.Context, got *fetched, err error) time.Duration {
+	again := r.retry(keyOf(r.d), r.interval())
+	if errors.Is(err, apply.ErrConcurrent) {
+		return again // another process, or sluice apply, is at it: nothing is wrong yet
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errTimeout) {
+		return again // this process ends
+	}
+	r.Metrics.applies.WithLabelValues("failed").Inc()
+	reason, message := explain(ctx, err, r.account())
+	if r.now.Sub(got.ended) >= r.interval() {
+		r.d.Status.Request = got.request
+	}
+	if reason == v1alpha1.ReasonPreflightFailed {
+		r.set(v1alpha1.ConditionPreflightsPassed, metav1.ConditionUnknown, reason, message)
+	}
+	r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, reason, message)
+	r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+	return again
+}
+
+// explain gives reason and message for an error of an apply.
+func explain(ctx context.Context, err error, account string) (reason, message string) {
+	message = strings.ReplaceAll(err.Error(), "--force-conflicts", "spec.force: true")
+	_, isConflict := errors.AsType[*apply.ConflictError](err)
+	_, isPreflight := errors.AsType[*apply.PreflightError](err)
+	switch {
+	case errors.Is(context.Cause(ctx), errTimeout):
+		return v1alpha1.ReasonTimedOut, "spec.timeout is over: " + message
+	case isConflict:
+		return v1alpha1.ReasonFieldConflict, message
+	case errors.Is(err, apply.ErrOtherApp):
+		return v1alpha1.ReasonOtherApp, message
+	case errors.Is(err, apply.ErrNoKind):
+		return v1alpha1.ReasonUnknownKind, message
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return v1alpha1.ReasonNamespaceTerminating, "a namespace is being deleted: " + message
+	case apierrors.IsForbidden(err):
+		return v1alpha1.ReasonForbidden, fmt.Sprintf("the ServiceAccount %s may not do all of it: %s", account, message)
+	case isPreflight:
+		return v1alpha1.ReasonPreflightFailed, message
+	}
+	return v1alpha1.ReasonApplyFailed, message
+}

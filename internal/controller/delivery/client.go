@@ -1,0 +1,81 @@
+package delivery
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+const (
+	resource = "deliveries"
+	kind     = "Delivery"
+)
+
+// client reads deliveries and writes their status.
+type client struct{ rest rest.Interface }
+
+func newClient(config *rest.Config) (*client, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	c := rest.CopyConfig(config)
+	c.GroupVersion, c.APIPath = &v1alpha1.SchemeGroupVersion, "/apis"
+	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	r, err := rest.RESTClientFor(c)
+	if err != nil {
+		return nil, err
+	}
+	return &client{r}, nil
+}
+
+// get reads a delivery from the API server: the cache may not have what this process has just written.
+func (c *client) get(ctx context.Context, k types.NamespacedName) (*v1alpha1.Delivery, error) {
+	d := &v1alpha1.Delivery{}
+	err := c.rest.Get().Namespace(k.Namespace).Resource(resource).Name(k.Name).Do(ctx).Into(d)
+	d.APIVersion, d.Kind = v1alpha1.SchemeGroupVersion.String(), kind
+	return d, err
+}
+
+// updateStatus writes the status, unless the delivery has been written since it was read.
+func (c *client) updateStatus(ctx context.Context, d *v1alpha1.Delivery) error {
+	return c.rest.Put().Namespace(d.Namespace).Resource(resource).Name(d.Name).SubResource("status").Body(d).Do(ctx).Error()
+}
+
+// byDependency indexes deliveries by those that they depend on.
+const byDependency = "dependency"
+
+func (c *client) informer() cache.SharedIndexInformer {
+	list := cache.NewListWatchFromClient(c.rest, resource, "", fields.Everything())
+	return cache.NewSharedIndexInformer(list, &v1alpha1.Delivery{}, 0, cache.Indexers{byDependency: func(o any) ([]string, error) {
+		d, ok := o.(*v1alpha1.Delivery)
+		if !ok {
+			return nil, nil
+		}
+		var out []string
+		for _, ref := range d.Spec.DependsOn {
+			out = append(out, reference(d, ref).String())
+		}
+		return out, nil
+	}})
+}
+
+// reference is the delivery that another one refers to.
+func reference(d *v1alpha1.Delivery, ref v1alpha1.DeliveryReference) types.NamespacedName {
+	k := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+	if k.Namespace == "" {
+		k.Namespace = d.Namespace
+	}
+	return k
+}
+
+func keyOf(d *v1alpha1.Delivery) types.NamespacedName {
+	return types.NamespacedName{Namespace: d.Namespace, Name: d.Name}
+}

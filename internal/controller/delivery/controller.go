@@ -1,0 +1,237 @@
+package delivery
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	resolutionv1beta1 "sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/client/informers"
+	"sluice.dev/client/versioned"
+	"sluice.dev/requester"
+)
+
+// Role is the role of sluice serve that runs this controller.
+const Role = "delivery"
+
+// Members divides deliveries among processes.
+type Members interface {
+	// Owns tells whether this process is the one to work on the object in that role.
+	Owns(role string, uid types.UID) bool
+	// OnChange has f called after every change of who is there.
+	OnChange(f func())
+}
+
+const (
+	defaultWorkers  = 8
+	defaultInterval = 10 * time.Minute
+	defaultTimeout  = 5 * time.Minute
+	// firstRetry and lastRetry bound the pause before something that has failed is tried again; it doubles.
+	firstRetry = 2 * time.Second
+	lastRetry  = 5 * time.Minute
+)
+
+// Controller works on deliveries. All fields but those that say so are required.
+type Controller struct {
+	// Config reaches the cluster as the controller; ServiceAccounts are impersonated on top of it.
+	Config *rest.Config
+	Kube   kubernetes.Interface
+	Client versioned.Interface
+	// Members divides the work; nil: this process has all of it.
+	Members Members
+	// Store has content that is too large for a ResolutionRequest; nil: such content is an error.
+	Store requester.Store
+	// Workers is how many deliveries are worked on at once; 0 stands for 8.
+	Workers  int
+	Metrics  *Metrics
+	Recorder record.EventRecorder
+	Log      *slog.Logger
+	Clock    clock.WithTicker
+
+	api       *client
+	requester requester.Requester
+	informer  cache.SharedIndexInformer
+	queue     workqueue.TypedDelayingInterface[types.NamespacedName]
+	failures  workqueue.TypedRateLimiter[types.NamespacedName]
+}
+
+// Run works until ctx is done. An apply that is under way then ends where it is; the next process goes on. ready is called
+// when all existing deliveries have been seen.
+func (c *Controller) Run(ctx context.Context, ready func()) error {
+	var err error
+	if c.api, err = newClient(c.Config); err != nil {
+		return err
+	}
+	c.requester = requester.Requester{Client: c.Client.ResolutionV1beta1(), Store: c.Store}
+	c.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c.Clock})
+	c.failures = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry)
+	c.informer = c.api.informer()
+	if _, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: c.onAdd, UpdateFunc: c.onUpdate, DeleteFunc: c.onDelete}); err != nil {
+		return err
+	}
+	requests := informers.NewSharedInformerFactory(c.Client, 0).Resolution().V1beta1().ResolutionRequests().Informer()
+	if err := requests.SetTransform(slim); err != nil {
+		return err
+	}
+	if _, err := requests.AddEventHandler(requester.Handler(v1alpha1.SchemeGroupVersion.WithKind(kind).GroupKind(), c.queue.Add)); err != nil {
+		return err
+	}
+	if c.Members != nil {
+		c.Members.OnChange(c.all)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer c.queue.ShutDown()
+	wg.Go(func() { c.informer.RunWithContext(ctx) })
+	wg.Go(func() { requests.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), c.informer.HasSynced, requests.HasSynced) {
+		return nil
+	}
+	ready()
+	workers := c.Workers
+	if workers == 0 {
+		workers = defaultWorkers
+	}
+	for range workers {
+		wg.Go(func() {
+			for {
+				k, closed := c.queue.Get()
+				if closed {
+					return
+				}
+				if again := c.reconcile(ctx, k); again > 0 {
+					c.queue.AddAfter(k, again)
+				}
+				c.queue.Done(k)
+			}
+		})
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// slim drops from the cache what only the reader of a request needs.
+func slim(o any) (any, error) {
+	r, ok := o.(*resolutionv1beta1.ResolutionRequest)
+	if !ok {
+		return o, nil
+	}
+	r.ManagedFields, r.Spec, r.Status.Data = nil, resolutionv1beta1.ResolutionRequestSpec{}, ""
+	return r, nil
+}
+
+func (c *Controller) onAdd(o any) {
+	if d, ok := o.(*v1alpha1.Delivery); ok {
+		c.queue.Add(keyOf(d))
+		c.dependents(d)
+	}
+}
+
+// onUpdate leaves alone what this controller has written itself, except that others may have waited for it.
+func (c *Controller) onUpdate(before, after any) {
+	a, okA := before.(*v1alpha1.Delivery)
+	b, okB := after.(*v1alpha1.Delivery)
+	if !okA || !okB {
+		return
+	}
+	if a.UID != b.UID || a.Generation != b.Generation || a.Annotations[v1alpha1.AnnotationReconcile] != b.Annotations[v1alpha1.AnnotationReconcile] {
+		c.failures.Forget(keyOf(b))
+		c.queue.Add(keyOf(b))
+	}
+	if isReady(a) != isReady(b) || a.Generation != b.Generation {
+		c.dependents(b)
+	}
+}
+
+func (c *Controller) onDelete(o any) {
+	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = last.Obj
+	}
+	if d, ok := o.(*v1alpha1.Delivery); ok {
+		c.failures.Forget(keyOf(d))
+		c.Metrics.forget(keyOf(d))
+		c.dependents(d)
+	}
+}
+
+// dependents queues those that depend on d.
+func (c *Controller) dependents(d *v1alpha1.Delivery) {
+	list, err := c.informer.GetIndexer().ByIndex(byDependency, keyOf(d).String())
+	if err != nil {
+		return // there is no such index, which a test would have told
+	}
+	for _, o := range list {
+		if other, ok := o.(*v1alpha1.Delivery); ok {
+			c.queue.Add(keyOf(other))
+		}
+	}
+}
+
+// all queues what may have become ours.
+func (c *Controller) all() {
+	for _, o := range c.informer.GetStore().List() {
+		if d, ok := o.(*v1alpha1.Delivery); ok {
+			c.queue.Add(keyOf(d))
+		}
+	}
+}
+
+// retry is how long something that has failed is left alone, at most for the interval of its delivery.
+func (c *Controller) retry(k types.NamespacedName, most time.Duration) time.Duration {
+	return min(c.failures.When(k), most)
+}
+
+// reconcile does what is due for a delivery and returns when to look again, 0 for not before something changes.
+func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) time.Duration {
+	d, err := c.api.get(ctx, k)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && d.DeletionTimestamp != nil:
+		return 0
+	case err != nil:
+		return c.trouble(ctx, k, "cannot read a delivery", err)
+	case c.Members != nil && !c.Members.Owns(Role, d.UID):
+		c.Metrics.forget(k)
+		return 0
+	}
+	before := d.DeepCopy()
+	r := &run{Controller: c, d: d, now: c.Clock.Now()}
+	again := r.deliver(ctx)
+	if ctx.Err() != nil {
+		return 0
+	}
+	c.Metrics.set(d)
+	if equality.Semantic.DeepEqual(before.Status, d.Status) {
+		return again
+	}
+	err = c.api.updateStatus(ctx, d)
+	switch {
+	case apierrors.IsNotFound(err):
+		return 0
+	case apierrors.IsConflict(err):
+		// Somebody has changed the delivery: what was found may not be true of it any more.
+		return firstRetry
+	case err != nil:
+		return c.trouble(ctx, k, "cannot write the status of a delivery", err)
+	}
+	r.tell(before)
+	return again
+}
+
+func (c *Controller) trouble(ctx context.Context, k types.NamespacedName, what string, err error) time.Duration {
+	if ctx.Err() == nil {
+		c.Log.Warn(what, "namespace", k.Namespace, "name", k.Name, "error", err)
+	}
+	return c.retry(k, lastRetry)
+}

@@ -1,0 +1,244 @@
+package delivery
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	resolutionv1beta1 "sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/apply"
+	"sluice.dev/report"
+)
+
+func delivery(name string, ready bool, on ...string) *v1alpha1.Delivery {
+	d := &v1alpha1.Delivery{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, Generation: 2}}
+	for _, o := range on {
+		ns, name, ok := strings.Cut(o, "/")
+		if !ok {
+			ns, name = "", ns
+		}
+		d.Spec.DependsOn = append(d.Spec.DependsOn, v1alpha1.DeliveryReference{Namespace: ns, Name: name})
+	}
+	if ready {
+		d.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 2}}
+	}
+	return d
+}
+
+func TestADeliveryWaitsForThoseThatItDependsOn(t *testing.T) {
+	stale := delivery("stale", true)
+	stale.Generation = 3
+	all := map[types.NamespacedName]*v1alpha1.Delivery{}
+	for _, d := range []*v1alpha1.Delivery{
+		delivery("ready", true), delivery("not", false), stale, delivery("back", false, "other"), delivery("other", false, "n/x", "back"),
+		delivery("loop", false, "loop2"), delivery("loop2", false, "loop"),
+	} {
+		all[keyOf(d)] = d
+	}
+	find := func(k types.NamespacedName) *v1alpha1.Delivery { return all[k] }
+	for name, test := range map[string]struct {
+		on   []string
+		want string
+	}{
+		"nothing":              {nil, ""},
+		"ready":                {[]string{"ready", "n/ready"}, ""},
+		"not ready":            {[]string{"ready", "not"}, v1alpha1.ReasonDependencyNotReady},
+		"ready before":         {[]string{"stale"}, v1alpha1.ReasonDependencyNotReady},
+		"missing":              {[]string{"none"}, v1alpha1.ReasonDependencyNotReady},
+		"in another namespace": {[]string{"m/ready"}, v1alpha1.ReasonDependencyNotReady},
+		"a cycle":              {[]string{"back"}, v1alpha1.ReasonDependencyCycle},
+		"a cycle of others":    {[]string{"loop"}, v1alpha1.ReasonDependencyNotReady},
+	} {
+		if got, message := waitsFor(delivery("x", false, test.on...), find); got != test.want || (message == "") != (got == "") {
+			t.Errorf("%s: %q %q, want %q", name, got, message, test.want)
+		}
+	}
+}
+
+func TestSourcesBecomeRequests(t *testing.T) {
+	params := []resolutionv1beta1.Param{{Name: "a", Value: resolutionv1beta1.StringValue("b")}}
+	for name, test := range map[string]struct {
+		source   v1alpha1.DeliverySource
+		resolver string
+		params   int
+	}{
+		"url":      {v1alpha1.DeliverySource{URL: "git+https://h.test/r//p?ref=v1"}, "git", 4},
+		"resolver": {v1alpha1.DeliverySource{Resolver: "hub", Params: params}, "hub", 1},
+		"both":     {v1alpha1.DeliverySource{URL: "https://h.test/r", Resolver: "hub"}, "", 0},
+		"neither":  {v1alpha1.DeliverySource{}, "", 0},
+		"bad":      {v1alpha1.DeliverySource{URL: "git+https://h.test/r?x=y"}, "", 0},
+	} {
+		resolver, spec, err := source(&test.source)
+		if resolver != test.resolver || len(spec.Params) != test.params || (err != nil) != (test.resolver == "") {
+			t.Errorf("%s: %q %v %v", name, resolver, spec, err)
+		}
+	}
+}
+
+func TestPreflightsAreReadAsKappsConfiguration(t *testing.T) {
+	rule := func(name, config string) v1alpha1.Preflight {
+		p := v1alpha1.Preflight{Name: name}
+		if config != "" {
+			p.Config = &runtime.RawExtension{Raw: []byte(config)}
+		}
+		return p
+	}
+	for name, test := range map[string]struct {
+		list  []v1alpha1.Preflight
+		on    []string
+		wrong []string
+	}{
+		"none":    {nil, []string{apply.CRDUpgradeSafety}, nil},
+		"one":     {[]v1alpha1.Preflight{rule(apply.PermissionValidation, "")}, []string{apply.PermissionValidation}, nil},
+		"both":    {[]v1alpha1.Preflight{rule(apply.CRDUpgradeSafety, `{"mode":"warn"}`), rule(apply.PermissionValidation, "null")}, []string{apply.CRDUpgradeSafety, apply.PermissionValidation}, nil},
+		"unknown": {[]v1alpha1.Preflight{rule("CRDUpgradeSafty", ""), rule(apply.PermissionValidation, `{"a":1}`)}, nil, []string{"CRDUpgradeSafety", "nothing to configure"}},
+		"a key":   {[]v1alpha1.Preflight{rule(apply.CRDUpgradeSafety, `{"mod":"warn"}`)}, nil, []string{`unknown key "mod"`}},
+	} {
+		d := delivery("x", false)
+		d.Spec.Preflights = test.list
+		cfg, err := (&run{d: d}).configuration()
+		if (err != nil) != (test.wrong != nil) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, w := range test.wrong {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: no %q in %v", name, w, err)
+			}
+		}
+		if err != nil {
+			continue
+		}
+		var on []string
+		for _, p := range []string{apply.CRDUpgradeSafety, apply.PermissionValidation} {
+			if cfg.Enabled(p) {
+				on = append(on, p)
+			}
+		}
+		if diff := cmp.Diff(test.on, on); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestErrorsHaveReasons(t *testing.T) {
+	configMaps := schema.GroupResource{Resource: "configmaps"}
+	terminating := apierrors.NewForbidden(configMaps, "a", errors.New("namespace is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	wrap := func(err error) error {
+		return errors.Join(errors.New("first"), &apply.Error{Err: fmt.Errorf("x: %w", err)})
+	}
+	for want, err := range map[string]error{
+		v1alpha1.ReasonFieldConflict:        wrap(&apply.ConflictError{Conflicts: []apply.Conflict{{Field: ".a", Owner: "b"}}}),
+		v1alpha1.ReasonOtherApp:             wrap(apply.ErrOtherApp),
+		v1alpha1.ReasonUnknownKind:          wrap(apply.ErrNoKind),
+		v1alpha1.ReasonNamespaceTerminating: wrap(terminating),
+		v1alpha1.ReasonForbidden:            wrap(apierrors.NewForbidden(configMaps, "a", errors.New("no"))),
+		v1alpha1.ReasonPreflightFailed:      &apply.PreflightError{Name: "x", Err: errors.New("no")},
+		v1alpha1.ReasonApplyFailed:          errors.New("no"),
+	} {
+		if got, message := explain(t.Context(), err, "deployer"); got != want || strings.Contains(message, "--force-conflicts") {
+			t.Errorf("%v: %s %q, want %s", err, got, message, want)
+		}
+	}
+}
+
+func TestEventsTellOfChangesOnly(t *testing.T) {
+	state := func(status metav1.ConditionStatus, reason, digest string) *v1alpha1.Delivery {
+		d := delivery("x", false)
+		d.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: "m"}}
+		d.Status.Decided = &v1alpha1.Decided{Digest: digest}
+		return d
+	}
+	for name, test := range map[string]struct {
+		before, after *v1alpha1.Delivery
+		want          string
+	}{
+		"first":            {delivery("x", false), state(metav1.ConditionTrue, v1alpha1.ReasonDelivered, "1"), "Normal Delivered m"},
+		"the same":         {state(metav1.ConditionTrue, v1alpha1.ReasonDelivered, "1"), state(metav1.ConditionTrue, v1alpha1.ReasonDelivered, "2"), ""},
+		"blocked":          {state(metav1.ConditionTrue, v1alpha1.ReasonDelivered, "1"), state(metav1.ConditionFalse, v1alpha1.ReasonBlocked, "2"), "Warning Blocked m"},
+		"still blocked":    {state(metav1.ConditionFalse, v1alpha1.ReasonBlocked, "2"), state(metav1.ConditionFalse, v1alpha1.ReasonBlocked, "2"), ""},
+		"blocked anew":     {state(metav1.ConditionFalse, v1alpha1.ReasonBlocked, "2"), state(metav1.ConditionFalse, v1alpha1.ReasonBlocked, "3"), "Warning Blocked m"},
+		"waiting":          {state(metav1.ConditionTrue, v1alpha1.ReasonDelivered, "1"), state(metav1.ConditionUnknown, v1alpha1.ReasonWaiting, "1"), ""},
+		"another failure":  {state(metav1.ConditionFalse, v1alpha1.ReasonForbidden, "1"), state(metav1.ConditionFalse, v1alpha1.ReasonFieldConflict, "1"), "Warning FieldConflict m"},
+		"the same failure": {state(metav1.ConditionFalse, v1alpha1.ReasonForbidden, "1"), state(metav1.ConditionFalse, v1alpha1.ReasonForbidden, "1"), ""},
+	} {
+		recorder := record.NewFakeRecorder(5)
+		(&run{Controller: &Controller{Recorder: recorder}, d: test.after}).tell(test.before)
+		got := ""
+		if len(recorder.Events) > 0 {
+			got = <-recorder.Events
+		}
+		if got != test.want || len(recorder.Events) > 0 {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestTheWorstFindingsComeFirstAndAreBounded(t *testing.T) {
+	found := &report.Report{}
+	add := func(crd string, level report.Level, severity report.Severity, outcome report.Outcome) {
+		found.CRDs = append(found.CRDs, report.CRD{Name: crd, Findings: []report.Finding{{
+			Rule: "r", CRD: crd, Level: level, Severity: severity, Outcome: outcome, Message: strings.Repeat("é", 5000),
+			Witness: &report.Witness{Object: strings.Repeat("é", 9000)}, Objects: &report.Objects{Checked: 9, Affected: 2, Examples: []string{"a/b"}},
+		}}})
+	}
+	add("warned", report.DataLost, report.Warn, report.Violation)
+	add("undecided", "", report.Fail, report.Undecided)
+	add("clients", report.ClientsBroken, report.Fail, report.Violation)
+	add("lost", report.DataLost, report.Fail, report.Violation)
+	add("off", report.DataLost, report.Off, report.Violation)
+	add("note", "", report.Warn, report.Note)
+	for range 5 {
+		add("more", report.Cosmetic, report.Warn, report.Violation)
+	}
+	got := summarize(found)
+	var order []string
+	for _, f := range got.Worst {
+		order = append(order, f.CRD)
+		if len(f.Message) > maxEvent || len(f.Witness) > maxWitness || !utf8.ValidString(f.Message+f.Witness) || f.Affected != 2 {
+			t.Errorf("%s: %d and %d bytes", f.CRD, len(f.Message), len(f.Witness))
+		}
+	}
+	if diff := cmp.Diff([]string{"lost", "clients", "undecided", "warned", "more"}, order); diff != "" {
+		t.Error(diff)
+	}
+	if got.Fail != 3 || got.Warn != 6 || got.Undecided != 1 || got.Notes != 1 {
+		t.Errorf("%+v", got)
+	}
+	message := blocked("sha1:00", got, found.Summary())
+	for _, want := range []string{"3 findings stop sha1:00", "2 of 9 stored objects, a/b"} {
+		if !strings.Contains(message, want) {
+			t.Errorf("no %q in %q", want, message)
+		}
+	}
+}
+
+func TestATextIsCutAtACharacter(t *testing.T) {
+	for text, want := range map[string]string{"": "", "abcdefgh": "abcdefgh", "abcdefghi": "abcde…", "abcdééé": "abcd…", "a\xffb": "a?b"} {
+		if got := cut(text, 8); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestDurationsHaveDefaults(t *testing.T) {
+	for want, d := range map[time.Duration]*metav1.Duration{defaultInterval: nil, time.Second: {Duration: time.Second}} {
+		if got := duration(d, defaultInterval); got != want {
+			t.Errorf("%v: %s", d, got)
+		}
+	}
+}

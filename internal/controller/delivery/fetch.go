@@ -1,0 +1,135 @@
+package delivery
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	resolutionv1beta1 "sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/requester"
+)
+
+// lookAgain is how long an event that was missed can delay a delivery.
+const lookAgain = time.Minute
+
+// fetched is what the source holds.
+type fetched struct {
+	data     []byte
+	name     string // of the source, for people
+	revision *v1alpha1.Revision
+	digests  map[string]string
+	// request has brought it; ended is when.
+	request *v1alpha1.RequestReference
+	ended   time.Time
+}
+
+// fetch gives what the source holds. Until it is there it returns nil, and when to look again.
+//
+// Each round has a request of its own, since one that has ended never changes: the one of the last round, which the status
+// names, is deleted first. One that has ended and is not named there is of this round.
+func (r *run) fetch(ctx context.Context, resolver string, spec resolutionv1beta1.ResolutionRequestSpec) (*fetched, time.Duration) {
+	gvk := v1alpha1.SchemeGroupVersion.WithKind(kind)
+	owner := requester.OwnedBy(r.d, gvk)
+	name, err := requester.Name(resolver, r.d.Namespace+"/"+r.d.Name, spec)
+	if err != nil {
+		r.set(v1alpha1.ConditionResolved, metav1.ConditionFalse, v1alpha1.ReasonInvalidSource, err.Error())
+		return nil, r.end(v1alpha1.ReasonInvalidSource, err.Error())
+	}
+	used := r.d.Status.Request
+	requests := r.Client.ResolutionV1beta1().ResolutionRequests(r.d.Namespace)
+	if used != nil {
+		err := requests.Delete(ctx, used.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &used.UID}})
+		// A conflict says that another has its name by now.
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return nil, r.unresolved(ctx, err)
+		}
+		r.d.Status.Request = nil
+	}
+	q, err := requests.Get(ctx, name, metav1.GetOptions{})
+	if err == nil && used != nil && q.UID == used.UID {
+		r.d.Status.Request = used
+		return nil, firstRetry // it is still being deleted
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, r.unresolved(ctx, err)
+	}
+	resource, err := r.requester.Submit(ctx, owner, resolver, spec)
+	if errors.Is(err, requester.ErrInProgress) {
+		if c := r.condition(v1alpha1.ConditionReady); c == nil || c.ObservedGeneration != r.d.Generation {
+			r.set(v1alpha1.ConditionResolved, metav1.ConditionUnknown, v1alpha1.ReasonResolving, "the source is being fetched")
+			r.set(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonResolving, "the source is being fetched")
+		}
+		return nil, lookAgain
+	}
+	if q == nil || q.UID == "" {
+		// It has ended between the two calls: the event of that is on its way.
+		return nil, firstRetry
+	}
+	request := &v1alpha1.RequestReference{Name: q.Name, UID: q.UID}
+	if err != nil {
+		// Whatever it was, asking again needs another request.
+		r.d.Status.Request = request
+		return nil, r.unresolved(ctx, err)
+	}
+	sum := sha256.Sum256(resource.Data)
+	digest := "sha256:" + hex.EncodeToString(sum[:])
+	out := &fetched{
+		data: resource.Data, name: r.d.Spec.Source.URL, request: request, ended: r.now,
+		revision: &v1alpha1.Revision{Revision: digest, Digest: digest},
+	}
+	if c := q.Status.Succeeded(); c != nil {
+		out.ended = c.LastTransitionTime.Time
+	}
+	if out.name == "" {
+		out.name = resolver
+	}
+	if s := resource.Source; s != nil {
+		out.digests = s.Digest
+		out.revision.URI, out.revision.EntryPoint = s.URI, s.EntryPoint
+		for _, algorithm := range []string{"sha1", "sha256"} {
+			if v := s.Digest[algorithm]; v != "" {
+				out.revision.Revision = algorithm + ":" + v
+				break
+			}
+		}
+	}
+	r.d.Status.Observed = out.revision
+	r.set(v1alpha1.ConditionResolved, metav1.ConditionTrue, v1alpha1.ReasonResolved, "fetched "+out.revision.Revision)
+	return out, 0
+}
+
+// unresolved says that the source could not be fetched, and returns when to try again.
+func (r *run) unresolved(ctx context.Context, err error) time.Duration {
+	reason, message := v1alpha1.ReasonResolutionFailed, ""
+	failed, isFailed := errors.AsType[*requester.FailedError](err)
+	conflict, isConflict := errors.AsType[*requester.ConflictError](err)
+	data, isData := errors.AsType[*requester.DataError](err)
+	switch {
+	case isFailed:
+		if message = failed.Message; failed.Exact != "" {
+			message = failed.Exact + ": " + message
+		}
+	case isConflict:
+		// Nobody else makes requests of this name: it is going away, or somebody has made it by hand.
+		message = conflict.Error()
+	case isData:
+		message = data.Error()
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		reason, message = v1alpha1.ReasonNamespaceTerminating, fmt.Sprintf("the namespace %s is being deleted", r.d.Namespace)
+	default:
+		// The API server does not answer: nothing that it could be told.
+		return r.trouble(ctx, keyOf(r.d), "cannot ask for a source", err)
+	}
+	r.set(v1alpha1.ConditionResolved, metav1.ConditionFalse, reason, message)
+	r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+	return r.retry(types.NamespacedName{Namespace: r.d.Namespace, Name: r.d.Name}, r.interval())
+}

@@ -1,0 +1,51 @@
+package delivery
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// Metrics tell how deliveries are.
+type Metrics struct {
+	ready, blocked *prometheus.GaugeVec
+	applies        *prometheus.CounterVec
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	labels := []string{"namespace", "name"}
+	m := &Metrics{
+		ready: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sluice_delivery_ready", Help: "1 where the delivery is ready, else 0. Told by the process that works on it.",
+		}, labels),
+		blocked: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sluice_delivery_blocked", Help: "1 where preflights stop what the source holds, else 0.",
+		}, labels),
+		applies: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_delivery_applies_total", Help: "Applies by their outcome: applied, unchanged, blocked, failed.",
+		}, []string{"outcome"}),
+	}
+	r.MustRegister(m.ready, m.blocked, m.applies)
+	return m
+}
+
+func (m *Metrics) set(d *v1alpha1.Delivery) {
+	value := func(yes bool) float64 {
+		if yes {
+			return 1
+		}
+		return 0
+	}
+	p := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionPreflightsPassed)
+	m.ready.WithLabelValues(d.Namespace, d.Name).Set(value(isReady(d)))
+	m.blocked.WithLabelValues(d.Namespace, d.Name).Set(value(p != nil && p.Status == metav1.ConditionFalse && p.Reason == v1alpha1.ReasonBlocked))
+}
+
+func (m *Metrics) forget(k types.NamespacedName) {
+	m.ready.DeleteLabelValues(k.Namespace, k.Name)
+	m.blocked.DeleteLabelValues(k.Namespace, k.Name)
+}

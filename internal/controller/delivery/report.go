@@ -1,0 +1,153 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/preflight"
+	"sluice.dev/report"
+)
+
+const (
+	reportPrefix = "sluice-report-"
+	// maxWorst is how many findings stand in the status, maxWitness how long each witness there may be, in bytes.
+	maxWorst   = 5
+	maxWitness = 4 << 10
+	// maxReport is how long a report in a ConfigMap may be, in bytes. A longer one is kept as text only, which is bounded.
+	maxReport = 800 << 10
+)
+
+func objectCount(n int) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // bounded
+
+// summarize gives what stands in the status. The report is sorted within CRDs; the worst of all come first here.
+func summarize(found *report.Report) *v1alpha1.DeliveryReport {
+	s := found.Summary()
+	out := &v1alpha1.DeliveryReport{Fail: objectCount(s.Fail), Warn: objectCount(s.Warn), Undecided: objectCount(s.Undecided), Notes: objectCount(s.Notes)}
+	for _, severity := range []report.Severity{report.Fail, report.Warn} {
+		for _, level := range levels() {
+			for i := range found.CRDs {
+				for j := range found.CRDs[i].Findings {
+					f := &found.CRDs[i].Findings[j]
+					if f.Severity == severity && f.Level == level && f.Suppressed == nil && f.Outcome != report.Note && len(out.Worst) < maxWorst {
+						out.Worst = append(out.Worst, shorten(f))
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// levels lists all levels, that of findings without one last.
+func levels() []report.Level {
+	var out []report.Level
+	for _, l := range report.Levels() {
+		out = append(out, l.ID)
+	}
+	return append(out, "")
+}
+
+func shorten(f *report.Finding) v1alpha1.DeliveryFinding {
+	out := v1alpha1.DeliveryFinding{
+		Rule: f.Rule, Level: string(f.Level), Severity: string(f.Severity), CRD: f.CRD, Version: f.Version, Path: cut(f.Path, maxEvent),
+		Message: cut(f.Message, maxEvent),
+	}
+	if w := f.Witness; w != nil {
+		out.Witness, out.Effect = cut(w.Object, maxWitness), cut(w.Effect, maxEvent)
+	}
+	if o := f.Objects; o != nil {
+		out.Checked, out.Affected, out.Examples = o.Checked, o.Affected, o.Examples[:min(len(o.Examples), maxWorst)]
+	}
+	return out
+}
+
+// blocked says in a few lines what stops a revision.
+func blocked(revision string, r *v1alpha1.DeliveryReport, s report.Summary) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d findings stop %s", s.Fail, revision)
+	const most = 3
+	n := 0
+	for _, f := range r.Worst {
+		if f.Severity != string(report.Fail) || n == most {
+			break
+		}
+		n++
+		fmt.Fprintf(&b, "; %s: %s", f.Rule, f.CRD)
+		for _, part := range []string{f.Version, f.Path} {
+			if part != "" {
+				b.WriteString(" " + cut(part, 200))
+			}
+		}
+		b.WriteString(": " + cut(f.Message, 300))
+		if f.Checked > 0 {
+			fmt.Fprintf(&b, " (%d of %d stored objects", f.Affected, f.Checked)
+			if len(f.Examples) > 0 {
+				b.WriteString(", " + f.Examples[0])
+			}
+			b.WriteString(")")
+		}
+	}
+	if s.Fail > n {
+		fmt.Fprintf(&b, "; and %d more", s.Fail-n)
+	}
+	if r.ConfigMap != "" {
+		b.WriteString("; all is in ConfigMap " + r.ConfigMap)
+	}
+	return b.String()
+}
+
+// publish keeps the whole report in a ConfigMap that goes with the delivery. It is written as the ServiceAccount.
+func (r *run) publish(ctx context.Context, found *report.Report) (string, error) {
+	data := map[string]string{}
+	for key, format := range map[string]string{"report.json": "json", "report.txt": "text"} {
+		var b bytes.Buffer
+		if err := report.Print(&b, format, found, report.Options{Rules: preflight.Doc}); err != nil {
+			return "", err
+		}
+		if b.Len() <= maxReport/2 || format == "json" && b.Len() <= maxReport {
+			data[key] = b.String()
+		}
+	}
+	if len(data["report.json"]) > maxReport/2 {
+		delete(data, "report.txt")
+	}
+	kube, err := kubernetes.NewForConfig(r.impersonated())
+	if err != nil {
+		return "", err
+	}
+	controller := true
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.d.Namespace, Name: reportPrefix + r.d.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "sluice"},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: kind, Name: r.d.Name, UID: r.d.UID, Controller: &controller,
+			}},
+		},
+		Data: data,
+	}
+	maps := kube.CoreV1().ConfigMaps(r.d.Namespace)
+	old, err := maps.Get(ctx, cm.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = maps.Create(ctx, cm, metav1.CreateOptions{})
+	case err != nil:
+	case !metav1.IsControlledBy(old, r.d):
+		err = fmt.Errorf("the ConfigMap %s is somebody else's", cm.Name)
+	default:
+		cm.ResourceVersion = old.ResourceVersion
+		_, err = maps.Update(ctx, cm, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return "", err
+	}
+	return cm.Name, nil
+}

@@ -1,0 +1,244 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	resolutionv1beta1 "sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/apply"
+	"sluice.dev/internal/config"
+	"sluice.dev/internal/sourceurl"
+)
+
+// run is one look at a delivery. It changes the status of d, which the caller writes.
+type run struct {
+	*Controller
+
+	d   *v1alpha1.Delivery
+	now time.Time
+	// events are told once the status is written.
+	events []event
+}
+
+func (r *run) interval() time.Duration { return duration(r.d.Spec.Interval, defaultInterval) }
+func (r *run) timeout() time.Duration  { return duration(r.d.Spec.Timeout, defaultTimeout) }
+func (r *run) asked() string           { return r.d.Annotations[v1alpha1.AnnotationReconcile] }
+
+func duration(d *metav1.Duration, standard time.Duration) time.Duration {
+	if d == nil || d.Duration <= 0 {
+		return standard
+	}
+	return d.Duration
+}
+
+// account is the name of the ServiceAccount.
+func (r *run) account() string {
+	if r.d.Spec.ServiceAccountName == "" {
+		return "default"
+	}
+	return r.d.Spec.ServiceAccountName
+}
+
+// ended are reasons of the condition Ready with which there is nothing to do before the next interval, unless something
+// changes.
+var ended = []string{
+	v1alpha1.ReasonDelivered, v1alpha1.ReasonBlocked, v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonInvalidSource,
+	v1alpha1.ReasonWaiting, v1alpha1.ReasonNotReady,
+}
+
+// deliver does what is due and returns when to look again, 0 for not before something changes.
+func (r *run) deliver(ctx context.Context) time.Duration {
+	st := &r.d.Status
+	if r.d.Spec.Suspend {
+		st.ObservedGeneration = r.d.Generation
+		r.set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspend is true: nothing is fetched or applied")
+		return 0
+	}
+	meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionSuspended)
+	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
+	if ready != nil && ready.ObservedGeneration == r.d.Generation && st.Asked == r.asked() && slices.Contains(ended, ready.Reason) && st.CheckedTime != nil {
+		if left := st.CheckedTime.Add(r.interval()).Sub(r.now); left > 0 {
+			if ready.Reason == v1alpha1.ReasonWaiting || ready.Reason == v1alpha1.ReasonNotReady {
+				return min(r.look(ctx, nil), left)
+			}
+			return left
+		}
+	}
+	st.ObservedGeneration = r.d.Generation
+	cfg, err := r.configuration()
+	if err != nil {
+		return r.end(v1alpha1.ReasonInvalidConfiguration, err.Error())
+	}
+	resolver, spec, err := source(&r.d.Spec.Source)
+	if err != nil {
+		r.set(v1alpha1.ConditionResolved, metav1.ConditionFalse, v1alpha1.ReasonInvalidSource, err.Error())
+		return r.end(v1alpha1.ReasonInvalidSource, err.Error())
+	}
+	if reason, message := waitsFor(r.d, r.find); reason != "" {
+		r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+		return r.interval()
+	}
+	if again := r.mayImpersonate(ctx); again > 0 {
+		return again
+	}
+	got, again := r.fetch(ctx, resolver, spec)
+	if got == nil {
+		return again
+	}
+	return r.bring(ctx, cfg, got)
+}
+
+// configuration reads spec.preflights as kapp's configuration.
+func (r *run) configuration() (*config.Config, error) {
+	if r.d.Spec.Preflights == nil {
+		return &config.Config{}, nil
+	}
+	text, err := preflightRules(r.d.Spec.Preflights)
+	if err != nil {
+		return nil, err
+	}
+	cfg, _, err := config.Parse("spec.preflights", text, ruleIDs())
+	if err == nil {
+		return cfg, nil
+	}
+	var parts []string
+	for _, e := range all(err) {
+		// The text is one line that nobody has written: its positions say nothing.
+		if c, ok := errors.AsType[*config.Error](e); ok {
+			parts = append(parts, c.Msg)
+			continue
+		}
+		parts = append(parts, e.Error())
+	}
+	return nil, fmt.Errorf("spec.preflights: %s", strings.Join(parts, "; "))
+}
+
+// all takes joined errors apart.
+func all(err error) []error {
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range j.Unwrap() {
+			out = append(out, all(e)...)
+		}
+		return out
+	}
+	return []error{err}
+}
+
+// source gives what a ResolutionRequest asks for.
+func source(s *v1alpha1.DeliverySource) (resolver string, spec resolutionv1beta1.ResolutionRequestSpec, err error) {
+	if s.URL == "" {
+		if s.Resolver == "" {
+			return "", spec, errors.New("spec.source needs a url or a resolver")
+		}
+		return s.Resolver, resolutionv1beta1.ResolutionRequestSpec{Params: s.Params}, nil
+	}
+	if s.Resolver != "" {
+		return "", spec, errors.New("spec.source has a url and a resolver: one of the two is needed")
+	}
+	resolver, params, err := sourceurl.Parse(s.URL)
+	if err != nil {
+		return "", spec, fmt.Errorf("spec.source.url: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		spec.Params = append(spec.Params, resolutionv1beta1.Param{Name: name, Value: resolutionv1beta1.StringValue(params[name])})
+	}
+	return resolver, spec, nil
+}
+
+// mayImpersonate asks whether the controller may act as the ServiceAccount, and returns when to ask again if not.
+func (r *run) mayImpersonate(ctx context.Context) time.Duration {
+	ns, account := r.d.Namespace, r.account()
+	review, err := r.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "impersonate", Resource: "serviceaccounts", Namespace: ns, Name: account,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return r.trouble(ctx, keyOf(r.d), "cannot ask whether the ServiceAccount may be impersonated", err)
+	}
+	if review.Status.Allowed {
+		return 0
+	}
+	r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonImpersonationRefused, fmt.Sprintf(
+		"sluice may not act as the ServiceAccount %s/%s; allow it by: kubectl create rolebinding sluice-delivery -n %s --clusterrole=sluice-delivery-impersonate --serviceaccount=sluice-system:sluice-delivery",
+		ns, account, ns))
+	return r.retry(keyOf(r.d), r.interval())
+}
+
+// end ends a round with what stops the delivery until something changes.
+func (r *run) end(reason, message string) time.Duration {
+	r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+	return r.done()
+}
+
+// done ends a round.
+func (r *run) done() time.Duration {
+	r.d.Status.Asked = r.asked()
+	r.d.Status.CheckedTime = stamp(r.now)
+	r.failures.Forget(keyOf(r.d))
+	return r.interval()
+}
+
+// look tells whether what was applied is ready, and returns when to look again. The applier may be nil.
+func (r *run) look(ctx context.Context, a *apply.Applier) time.Duration {
+	var err error
+	if a == nil {
+		if a, err = r.applier(); err != nil {
+			return r.trouble(ctx, keyOf(r.d), "cannot look at objects", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.timeout())
+	defer cancel()
+	inventory, err := a.App(ctx, r.d.Namespace, r.d.Name)
+	if err != nil {
+		return r.trouble(ctx, keyOf(r.d), "cannot read an inventory", err)
+	}
+	states, err := a.Status(ctx, inventory)
+	if err != nil {
+		return r.trouble(ctx, keyOf(r.d), "cannot look at objects", err)
+	}
+	waiting, failed := []string(nil), false
+	for _, s := range states {
+		if s.Status == "Current" {
+			continue
+		}
+		failed = failed || s.Status == "Failed"
+		waiting = append(waiting, fmt.Sprintf("%s is %s%s", s.ID, s.Status, message(s.Message)))
+	}
+	revision := ""
+	if r.d.Status.Applied != nil {
+		revision = r.d.Status.Applied.Revision
+	}
+	const most = 3
+	switch n := len(waiting); {
+	case n == 0:
+		r.set(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonDelivered, revision+" is delivered")
+		return r.interval()
+	case failed || r.d.Status.AppliedTime == nil || r.now.Sub(r.d.Status.AppliedTime.Time) >= r.timeout():
+		r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNotReady,
+			fmt.Sprintf("%s is applied, and %d objects are not ready: %s", revision, n, strings.Join(waiting[:min(n, most)], "; ")))
+		return 30 * time.Second
+	default:
+		r.set(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonWaiting,
+			fmt.Sprintf("%s is applied; waiting for %d objects: %s", revision, n, strings.Join(waiting[:min(n, most)], "; ")))
+		return 2 * time.Second
+	}
+}
+
+func message(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}

@@ -1,0 +1,79 @@
+package delivery
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+const (
+	// maxMessage bounds the message of a condition, in bytes.
+	maxMessage = 2000
+	// maxEvent is what an event takes.
+	maxEvent = 1000
+)
+
+// event is something that has changed.
+type event struct{ kind, reason, message string }
+
+func (r *run) condition(conditionType string) *metav1.Condition {
+	return meta.FindStatusCondition(r.d.Status.Conditions, conditionType)
+}
+
+// set sets a condition.
+func (r *run) set(conditionType string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&r.d.Status.Conditions, metav1.Condition{
+		Type: conditionType, Status: status, Reason: reason, Message: cut(message, maxMessage), ObservedGeneration: r.d.Generation,
+		LastTransitionTime: metav1.NewTime(r.now),
+	})
+}
+
+func stamp(t time.Time) *metav1.Time {
+	s := metav1.NewTime(t.UTC().Truncate(time.Second))
+	return &s
+}
+
+// cut shortens a text to a number of bytes, and makes it one that the API takes.
+func cut(s string, most int) string {
+	s = strings.ToValidUTF8(s, "?")
+	if len(s) <= most {
+		return s
+	}
+	s = s[:most-len("…")]
+	for !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	return s + "…"
+}
+
+// tell tells of what has changed since before: of what was done, and of Ready where its answer or reason is another one.
+// What is stopped once more, because something else is, is told as well.
+func (r *run) tell(before *v1alpha1.Delivery) {
+	for _, e := range r.events {
+		r.Recorder.Event(r.d, e.kind, e.reason, cut(e.message, maxEvent))
+	}
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady)
+	is := r.condition(v1alpha1.ConditionReady)
+	if is == nil || is.Status == metav1.ConditionUnknown {
+		return
+	}
+	again := is.Reason == v1alpha1.ReasonBlocked && !sameDecision(before.Status.Decided, r.d.Status.Decided)
+	if was != nil && was.Status == is.Status && was.Reason == is.Reason && !again {
+		return
+	}
+	eventType := corev1.EventTypeWarning
+	if is.Status == metav1.ConditionTrue {
+		eventType = corev1.EventTypeNormal
+	}
+	r.Recorder.Event(r.d, eventType, is.Reason, cut(is.Message, maxEvent))
+}
+
+func sameDecision(a, b *v1alpha1.Decided) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
+}

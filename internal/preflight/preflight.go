@@ -1,0 +1,58 @@
+// Package preflight makes a report of what the preflights of an apply found, with the configuration applied to it. Commands
+// and controllers share it.
+//
+// It does not run the preflights, which package apply does, and it does not decide severities, which the configuration does.
+package preflight
+
+import (
+	"time"
+
+	"sluice.dev/apply"
+	"sluice.dev/internal/config"
+	"sluice.dev/internal/crdcheck"
+	"sluice.dev/internal/input"
+	"sluice.dev/report"
+)
+
+// Rules gives the IDs of all rules, which a configuration may name.
+func Rules() []string {
+	var out []string
+	for _, r := range crdcheck.Rules() {
+		out = append(out, r.ID)
+	}
+	return out
+}
+
+// Doc finds the documentation of a rule, for printers that carry it.
+func Doc(id string) (report.RuleDoc, bool) {
+	r, ok := crdcheck.Lookup(id)
+	if !ok {
+		return report.RuleDoc{}, false
+	}
+	return report.RuleDoc{ID: r.ID, Title: r.Title, Why: r.Why, Help: r.Help}, true
+}
+
+// Report tells what was found on the way from what a cluster has, which before names, to sources, which after names. It is
+// sorted, and its findings are placed where the documents, by name of the CRD, have them. Mode, fail mode and suppressions
+// are those of CRDUpgradeSafety.
+func Report(cfg *config.Config, ran *apply.PreflightResult, before, after string, documents map[string]input.Document, now time.Time) *report.Report {
+	r := &report.Report{Old: before, New: after, Mode: cfg.Mode(), FailMode: cfg.FailMode(), CRDs: ran.Found[apply.CRDUpgradeSafety]}
+	if ran.KubeVersion != nil {
+		r.KubeVersion = ran.KubeVersion.String()
+	}
+	cfg.Apply(r, now)
+	r.CRDs = append(r.CRDs, ran.Found[apply.PermissionValidation]...)
+	r.Sort()
+	for i := range r.CRDs {
+		for j := range r.CRDs[i].Findings {
+			f := &r.CRDs[i].Findings[j]
+			doc, ok := documents[f.CRD]
+			if !ok || f.Position != nil || f.InOld || doc.Positions == nil {
+				continue
+			}
+			pos, _ := doc.Positions.Find(f.SchemaPath...)
+			f.Position = &pos
+		}
+	}
+	return r
+}
