@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ the CRDs of what they gate:
 
 Parts that policies cannot enforce are told on standard error, with the reason: they take the webhook.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains([]string{"", "yaml", "json"}, f.output) {
 				return fmt.Errorf("unknown output format %q: the formats are yaml, json", f.output)
 			}
@@ -71,7 +72,7 @@ Parts that policies cannot enforce are told on standard error, with the reason: 
 			if err != nil {
 				return err
 			}
-			c, err := d.compile(e, &f)
+			c, err := d.compile(cmd.Context(), e, &f)
 			if err != nil {
 				return err
 			}
@@ -109,7 +110,7 @@ type compiled struct {
 }
 
 // compile checks the definitions and the settings and makes the policies.
-func (d *definitions) compile(e *env, f *featureFlags) (*compiled, error) {
+func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*compiled, error) {
 	component, err := d.component(f.component)
 	if err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func (d *definitions) compile(e *env, f *featureFlags) (*compiled, error) {
 	default:
 		return nil, fmt.Errorf("unknown mode %q: the modes are live, baked", f.mode)
 	}
-	if c.set, err = policy.Compile(model, o); err != nil {
+	if c.set, err = policy.Compile(ctx, model, o); err != nil {
 		return nil, err
 	}
 	if c.set.Mode == v1alpha1.Baked && findings.Err() != nil {

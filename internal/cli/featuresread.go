@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,7 +51,7 @@ func readDefinitions(e *env, files []string) (*definitions, error) {
 			}
 		}
 		for _, file := range list {
-			if err := eachDocument(e, file, func(at string, doc []byte) error { return d.add(at, doc) }); err != nil {
+			if err := eachDocument(e, file, d.add); err != nil {
 				return nil, err
 			}
 		}
@@ -68,8 +69,8 @@ func manifestsIn(dir string) (out []string, err error) {
 	return out, err
 }
 
-// eachDocument calls do for every document of a file that holds something, with a name for it.
-func eachDocument(e *env, file string, do func(at string, doc []byte) error) error {
+// eachDocument calls do for every document of a file that holds something.
+func eachDocument(e *env, file string, do func(doc []byte) error) error {
 	in, name := e.in, "standard input"
 	if file != "-" {
 		f, err := os.Open(file) //nolint:gosec // the file that the user names
@@ -93,21 +94,21 @@ func eachDocument(e *env, file string, do func(at string, doc []byte) error) err
 		if err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
-		var any map[string]any
-		if err := yaml.Unmarshal(doc, &any); err != nil {
+		var content map[string]any
+		if err := yaml.Unmarshal(doc, &content); err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
-		if len(any) == 0 {
+		if len(content) == 0 {
 			continue
 		}
-		if err := do(at, doc); err != nil {
+		if err := do(doc); err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
 	}
 }
 
 // add takes in what a document holds; kinds that say nothing of features are passed over.
-func (d *definitions) add(at string, doc []byte) error {
+func (d *definitions) add(doc []byte) error {
 	var meta metav1.TypeMeta
 	if err := yaml.Unmarshal(doc, &meta); err != nil {
 		return err
@@ -158,7 +159,7 @@ func (d *definitions) add(at string, doc []byte) error {
 			if item["kind"] == "List" {
 				return fmt.Errorf("items[%d] is a List itself", i)
 			}
-			if err := d.add(at, data); err != nil {
+			if err := d.add(data); err != nil {
 				return fmt.Errorf("items[%d]: %w", i, err)
 			}
 		}
@@ -192,9 +193,7 @@ func (d *definitions) settings(e *env, c *v1alpha1.Component, given []string) (m
 		if data == nil {
 			data = map[string]string{}
 		}
-		for k, v := range more {
-			data[k] = v
-		}
+		maps.Copy(data, more)
 	}
 	if ref := c.Spec.ConfigMap; ref != nil {
 		for i := range d.configMaps {
@@ -209,7 +208,7 @@ func (d *definitions) settings(e *env, c *v1alpha1.Component, given []string) (m
 			continue
 		}
 		found := false
-		err := eachDocument(e, s, func(_ string, doc []byte) error {
+		err := eachDocument(e, s, func(doc []byte) error {
 			var m corev1.ConfigMap
 			if err := yaml.UnmarshalStrict(doc, &m); err != nil {
 				return err
@@ -234,7 +233,7 @@ func (d *definitions) settings(e *env, c *v1alpha1.Component, given []string) (m
 // readObject reads the one object of a file as Kubernetes decodes it.
 func readObject(e *env, file string) (map[string]any, error) {
 	var out map[string]any
-	err := eachDocument(e, file, func(_ string, doc []byte) error {
+	err := eachDocument(e, file, func(doc []byte) error {
 		if out != nil {
 			return errors.New("there is more than one object")
 		}

@@ -83,7 +83,7 @@ func runSimulate(ctx context.Context, e *env, f *simulateFlags) error {
 	if err != nil {
 		return err
 	}
-	c, err := d.compile(e, &f.featureFlags)
+	c, err := d.compile(ctx, e, &f.featureFlags)
 	if err != nil {
 		return err
 	}

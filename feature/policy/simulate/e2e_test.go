@@ -87,7 +87,7 @@ func TestE2EPoliciesAgreeWithTheEvaluator(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := rand.New(rand.NewPCG(seed, 11))
-			trial, err := featuregen.NewTrial(r)
+			trial, err := featuregen.NewTrial(t.Context(), r)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -95,7 +95,7 @@ func model(t testing.TB, component, features string) *feature.Model {
 
 func compile(t testing.TB, m *feature.Model, o policy.Options) (*policy.Set, *simulate.Simulator) {
 	t.Helper()
-	set, err := policy.Compile(m, o)
+	set, err := policy.Compile(t.Context(), m, o)
 	if err != nil {
 		t.Fatal(err)
 	}
