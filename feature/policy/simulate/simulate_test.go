@@ -77,7 +77,7 @@ func model(t testing.TB, component, features string) *feature.Model {
 	}
 	list := make([]v1alpha1.Feature, len(specs))
 	for i, s := range specs {
-		s.Component = "demo"
+		s.Component = c.Name
 		if s.Stages == nil {
 			s.Stages = []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}}
 		}
