@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,7 +76,7 @@ type Set struct {
 
 // Compile makes policies of the features of a model. The error tells of options that are not understood; what cannot be
 // said in policies is none. It also tells of expressions that the API server would not take, which would be a fault here.
-func Compile(m *feature.Model, o Options) (*Set, error) {
+func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 	minor, err := minorOf(o.Kubernetes)
 	if err != nil {
 		return nil, err
@@ -93,7 +94,10 @@ func Compile(m *feature.Model, o Options) (*Set, error) {
 		settings = nil
 	}
 	c.states = m.Resolve(settings, o.Runtime)
-	c.groups()
+	c.groups(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if err := c.finish(); err != nil {
 		return nil, err
 	}
@@ -145,7 +149,7 @@ type group struct {
 	costly                      bool // to find out whether any part is used
 }
 
-func (c *compiler) groups() {
+func (c *compiler) groups(ctx context.Context) {
 	byKey := map[string]*group{}
 	var order []*group
 	for _, f := range c.model.Features() {
@@ -174,7 +178,7 @@ func (c *compiler) groups() {
 		}
 	}
 	for _, g := range order {
-		c.group(g)
+		c.group(ctx, g)
 	}
 }
 
@@ -198,8 +202,8 @@ func (c *compiler) webhook(u *unit, reason string) {
 }
 
 // group makes the policies of a group: as few as its cost allows.
-func (c *compiler) group(g *group) {
-	g.units = c.affordable(g)
+func (c *compiler) group(ctx context.Context, g *group) {
+	g.units = c.affordable(ctx, g)
 	var at []unit
 	var sum int64
 	part := 0

@@ -86,7 +86,7 @@ func TestWhatTakesTheWebhookAndWhy(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.spec.Gate, tt.spec.Parts = "G", []v1alpha1.Part{tt.part}
-			set, err := policy.Compile(model(t, tt.group, []v1alpha1.FeatureSpec{tt.spec}, props), policy.Options{Kubernetes: tt.kubernetes})
+			set, err := policy.Compile(t.Context(), model(t, tt.group, []v1alpha1.FeatureSpec{tt.spec}, props), policy.Options{Kubernetes: tt.kubernetes})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestWhatTakesTheWebhookAndWhy(t *testing.T) {
 			}
 		})
 	}
-	if _, err := policy.Compile(model(t, "demo.dev", nil, props), policy.Options{Kubernetes: "newest"}); err == nil {
+	if _, err := policy.Compile(t.Context(), model(t, "demo.dev", nil, props), policy.Options{Kubernetes: "newest"}); err == nil {
 		t.Error("any version is taken")
 	}
 }
@@ -111,7 +111,7 @@ func TestVersionsWithTheSamePartsShareAPolicy(t *testing.T) {
 		v1alpha1.Live:  {"features.demo.anchor", "features.demo.settings", "features.demo.things.demo.dev.reject.v1"},
 		v1alpha1.Baked: {"features.demo.things.demo.dev.reject.v1"},
 	} {
-		set, err := policy.Compile(m, policy.Options{Mode: mode})
+		set, err := policy.Compile(t.Context(), m, policy.Options{Mode: mode})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestCostlyFeaturesAreSplit(t *testing.T) {
 		Type: "array", XListType: &keyed, XListMapKeys: []string{"name"},
 		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Required: []string{"name"}, Properties: fields}},
 	}})
-	set, err := policy.Compile(model(t, "demo.dev", specs, props), policy.Options{Mode: v1alpha1.Baked})
+	set, err := policy.Compile(t.Context(), model(t, "demo.dev", specs, props), policy.Options{Mode: v1alpha1.Baked})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,12 +184,12 @@ func TestCompilingTwiceGivesTheSame(t *testing.T) {
 		props[name] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 		specs = append(specs, v1alpha1.FeatureSpec{Gate: fmt.Sprintf("G%d", i), Parts: []v1alpha1.Part{{Field: "spec." + name}}})
 	}
-	first, err := policy.Compile(model(t, "demo.dev", specs, object(props)), policy.Options{})
+	first, err := policy.Compile(t.Context(), model(t, "demo.dev", specs, object(props)), policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Shuffle(len(specs), func(i, j int) { specs[i], specs[j] = specs[j], specs[i] })
-	second, err := policy.Compile(model(t, "demo.dev", slices.Clone(specs), object(props)), policy.Options{})
+	second, err := policy.Compile(t.Context(), model(t, "demo.dev", slices.Clone(specs), object(props)), policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,10 +33,10 @@ const (
 
 // affordable compiles the expressions of a group and measures what they cost. What does not compile or costs too much goes
 // to the webhook.
-func (c *compiler) affordable(g *group) []unit {
+func (c *compiler) affordable(ctx context.Context, g *group) []unit {
 	g.units = c.apart(g)
 	for len(g.units) > 0 {
-		reasons := c.measure(g)
+		reasons := c.measure(ctx, g)
 		if reasons == nil {
 			break
 		}
@@ -73,7 +73,7 @@ func (c *compiler) apart(g *group) []unit {
 }
 
 // measure fills in what the units cost, and says of those that cannot stay why; nil if all can.
-func (c *compiler) measure(g *group) map[int]string {
+func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 	d := c.draft(g)
 	d.add("message", d.message)
 	run, err := newRunner(c.minor)
@@ -89,7 +89,7 @@ func (c *compiler) measure(g *group) map[int]string {
 		g.units[i].cost = gateCost
 	}
 	for _, v := range d.vars {
-		cost, err := run.variable(v)
+		cost, err := run.variable(ctx, v)
 		i, mine := unitOf(v.name, len(g.units))
 		switch {
 		case err != nil && mine:
@@ -108,11 +108,11 @@ func (c *compiler) measure(g *group) map[int]string {
 	if g.kind == drops {
 		mutation := d.drops("x", "false")
 		for _, v := range d.vars[len(run.values):] {
-			if _, err := run.variable(v); err != nil {
+			if _, err := run.variable(ctx, v); err != nil {
 				return c.all(g, fmt.Sprintf("the API server would not take the expressions: %s", oneLine(err)))
 			}
 		}
-		cost, err := run.patch(mutation)
+		cost, err := run.patch(ctx, mutation)
 		switch {
 		case err != nil:
 			return c.all(g, fmt.Sprintf("the API server would not take the patch: %s", oneLine(err)))
@@ -122,7 +122,7 @@ func (c *compiler) measure(g *group) map[int]string {
 		}
 	}
 	if d.used != "" {
-		cost, err := run.condition(d.used)
+		cost, err := run.condition(ctx, d.used)
 		switch {
 		case err != nil:
 			return c.all(g, fmt.Sprintf("the API server would not take the expressions: %s", oneLine(err)))
@@ -187,7 +187,7 @@ func (r *runner) store(v variable) plugincel.CompilationResult {
 }
 
 // variable compiles a variable, evaluates it and returns what that cost.
-func (r *runner) variable(v variable) (int64, error) {
+func (r *runner) variable(ctx context.Context, v variable) (int64, error) {
 	res := r.store(v)
 	r.values[v.name] = false // gates are closed here
 	if res.Error != nil {
@@ -196,7 +196,7 @@ func (r *runner) variable(v variable) (int64, error) {
 	if strings.Contains(v.expression, "authorizer.") || strings.Contains(v.expression, "namespaceObject") {
 		return 0, nil
 	}
-	value, cost, err := r.run(&res)
+	value, cost, err := r.run(ctx, &res)
 	if err != nil {
 		return 0, err
 	}
@@ -204,25 +204,25 @@ func (r *runner) variable(v variable) (int64, error) {
 	return cost, nil
 }
 
-func (r *runner) condition(expression string) (int64, error) {
+func (r *runner) condition(ctx context.Context, expression string) (int64, error) {
 	res := r.compiler.CompileCELExpression(&validating.ValidationCondition{Expression: expression},
 		plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.NewExpressions)
-	_, cost, err := r.run(&res)
+	_, cost, err := r.run(ctx, &res)
 	return cost, err
 }
 
-func (r *runner) patch(expression string) (int64, error) {
+func (r *runner) patch(ctx context.Context, expression string) (int64, error) {
 	res := r.compiler.CompileCELExpression(&patch.JSONPatchCondition{Expression: expression},
 		plugincel.OptionalVariableDeclarations{HasParams: r.hasParams, HasAuthorizer: true, HasPatchTypes: true}, environment.NewExpressions)
-	_, cost, err := r.run(&res)
+	_, cost, err := r.run(ctx, &res)
 	return cost, err
 }
 
-func (r *runner) run(res *plugincel.CompilationResult) (any, int64, error) {
+func (r *runner) run(ctx context.Context, res *plugincel.CompilationResult) (any, int64, error) {
 	if res.Error != nil {
 		return nil, 0, res.Error
 	}
-	value, details, err := res.Program.ContextEval(context.Background(), map[string]any{
+	value, details, err := res.Program.ContextEval(ctx, map[string]any{
 		"object": r.object, "oldObject": r.old, "params": common.SchemalessTypedToVal(map[string]any{}), "variables": r.values,
 		"request": map[string]any{}, "namespaceObject": nil,
 	})

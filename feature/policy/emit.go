@@ -171,15 +171,19 @@ func (n *tree) used(v string, depth int) string {
 		}
 	}
 	x := fmt.Sprintf("x%d", depth)
+	var fields []string
 	for _, b := range n.children {
 		switch b.step.Kind {
 		case feature.Field:
-			ways = append(ways, and(isMap(v), has(v, b.step.Name), b.to.used(member(v, b.step.Name), depth+1)))
+			fields = append(fields, and(has(v, b.step.Name), b.to.used(member(v, b.step.Name), depth+1)))
 		case feature.Entries:
 			ways = append(ways, and(isMap(v), v+".exists("+x+", "+b.to.used(v+"["+x+"]", depth+1)+")"))
 		case feature.Items, feature.Each:
 			ways = append(ways, and(isList(v), v+".exists("+x+", "+b.to.used(x, depth+1)+")"))
 		}
+	}
+	if fields != nil {
+		ways = append(ways, and(isMap(v), or(fields...)))
 	}
 	return or(ways...)
 }

@@ -143,7 +143,8 @@ var table = []row{
 	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
-			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "apply", "client", "compat", "config", "internal/cluster",
+			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
+			"feature", "feature/policy", "feature/policy/simulate", "internal/cluster",
 			"internal/config", "internal/controller/delivery", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
 			"internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
 			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
@@ -167,7 +168,11 @@ var table = []row{
 	},
 	{
 		pkg: "internal/bench", why: "measures the parts one by one and the command as a whole",
-		may: []string{"compat", "internal/cli", "internal/clustertest", "internal/clustertest/binary", "internal/controller/guard", "internal/input", "internal/kube", "internal/limit", "internal/schemagen", "report", "resolve/bundle/bundletest", "schema/contain", "schema/upstream"},
+		may: []string{
+			"api/v1alpha1", "compat", "feature", "feature/policy", "feature/policy/simulate", "internal/cli", "internal/clustertest",
+			"internal/clustertest/binary", "internal/controller/guard", "internal/featuregen", "internal/input", "internal/kube", "internal/limit",
+			"internal/schemagen", "report", "resolve/bundle/bundletest", "schema", "schema/contain", "schema/upstream",
+		},
 	},
 }
 

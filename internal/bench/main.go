@@ -28,6 +28,7 @@ type config struct {
 	corpus string
 	sluice string
 	trials int
+	pairs  int
 	only   string
 	out    io.Writer
 }
@@ -36,6 +37,7 @@ func main() {
 	c := config{out: os.Stdout, corpus: os.Getenv("SLUICE_CORPUS")}
 	flag.StringVar(&c.sluice, "sluice", "bin/sluice", "the binary whose start is measured")
 	flag.IntVar(&c.trials, "trials", 1_000_000, "objects to try against what was called contained")
+	flag.IntVar(&c.pairs, "pairs", 100_000, "pairs of objects to judge by features and by their policies")
 	flag.StringVar(&c.only, "only", "", "run only these parts, separated by commas: "+strings.Join(partNames(), ", "))
 	flag.Parse()
 	debug.SetGCPercent(cli.GCPercent) // as the command does
@@ -77,6 +79,8 @@ func parts() []part {
 		{"corpus", "Truth: real upgrades", corpusTruth},
 		{"generated", "Truth: generated schemas", generatedTruth},
 		{"speed", "Speed of the comparison, in one process", speed},
+		{"features", "Truth: features, their evaluator against their policies", featureTruth},
+		{"feature-speed", "Speed of features, without an API server", featureSpeed},
 	}
 }
 

@@ -29,7 +29,7 @@ type Trial struct {
 
 // NewTrial draws a world, settings and those who opted in, and compiles both sides. Parts that take the webhook are taken
 // out of the features; Webhook tells of them.
-func NewTrial(r *rand.Rand) (*Trial, error) {
+func NewTrial(ctx context.Context, r *rand.Rand) (*Trial, error) {
 	w, err := New(r)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func NewTrial(r *rand.Rand) (*Trial, error) {
 	for {
 		settings, _ := w.Model.ParseSettings(t.Settings)
 		o.Settings = settings
-		if t.Set, err = policy.Compile(w.Model, o); err != nil {
+		if t.Set, err = policy.Compile(ctx, w.Model, o); err != nil {
 			return nil, err
 		}
 		if !t.Set.Webhook {

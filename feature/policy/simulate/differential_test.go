@@ -11,7 +11,7 @@ func TestPoliciesAgreeWithTheEvaluator(t *testing.T) {
 	pairs, spoke, webhook := 0, 0, map[string]int{}
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		trial, err := featuregen.NewTrial(r)
+		trial, err := featuregen.NewTrial(t.Context(), r)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

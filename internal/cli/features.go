@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/feature/policy"
+)
+
+// featureFlags are those of all commands about features.
+type featureFlags struct {
+	files      []string
+	component  string
+	release    string
+	kubernetes string
+	mode       string
+	settings   []string
+	output     string
+}
+
+func (f *featureFlags) add(cmd *cobra.Command, outputs string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.component, "component", "", "the component, where the files hold several")
+	flags.StringVar(&f.release, "release", "", "the release of the component, instead of the one that its manifest names")
+	flags.StringVar(&f.kubernetes, "kube-version", "", "the oldest API server that shall take the policies, such as 1.35; default: "+policy.Newest)
+	flags.StringVar(&f.mode, "mode", "", "live: policies read the ConfigMap; baked: the settings are part of them; default: what the component says")
+	flags.StringSliceVar(&f.settings, "settings", nil, "a file with the ConfigMap, or KEY=VALUE; several may be given")
+	flags.StringVarP(&f.output, "output", "o", "", outputs)
+	complete(cmd, "mode", "live", "baked")
+}
+
+func newFeatures(e *env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "features",
+		Short: "Gate unstable parts of stable APIs",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(newFeaturesCompile(e), newFeaturesSimulate(e))
+	return cmd
+}
+
+func newFeaturesCompile(e *env) *cobra.Command {
+	var f featureFlags
+	cmd := &cobra.Command{
+		Use:   "compile -f FILE",
+		Short: "Print the admission policies that enforce features, without a process beside the API server",
+		Long: `Print the admission policies that enforce the features of a component. The files hold its Component, its Features and
+the CRDs of what they gate:
+
+  sluice features compile -f features.yaml -f crds/ | kubectl apply --server-side -f -
+
+Parts that policies cannot enforce are told on standard error, with the reason: they take the webhook.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains([]string{"", "yaml", "json"}, f.output) {
+				return fmt.Errorf("unknown output format %q: the formats are yaml, json", f.output)
+			}
+			d, err := readDefinitions(e, f.files)
+			if err != nil {
+				return err
+			}
+			c, err := d.compile(cmd.Context(), e, &f)
+			if err != nil {
+				return err
+			}
+			for _, w := range c.set.Enforced {
+				if w.Kind == "" {
+					fmt.Fprintf(e.err, "note: %s takes the webhook: %s\n", partName(&w), w.Reason)
+				}
+			}
+			return printObjects(e, f.output, c.set.Objects())
+		},
+	}
+	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Component, its Features and CRDs, - for standard input")
+	f.add(cmd, "yaml or json; default: yaml")
+	complete(cmd, "output", "yaml", "json")
+	return cmd
+}
+
+func partName(w *policy.Enforced) string {
+	resource := w.Resource
+	if w.Group != "" {
+		resource += "." + w.Group
+	}
+	if w.Version != "" {
+		resource += " " + w.Version
+	}
+	return fmt.Sprintf("%s (spec.parts[%d], %s)", w.Gate, w.Part, resource)
+}
+
+// compiled is a component with the policies of its features.
+type compiled struct {
+	model  *feature.Model
+	states *feature.States
+	data   map[string]string // the settings; nil where there are none
+	set    *policy.Set
+}
+
+// compile checks the definitions and the settings and makes the policies.
+func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*compiled, error) {
+	component, err := d.component(f.component)
+	if err != nil {
+		return nil, err
+	}
+	model, findings := feature.Define(component, d.features, feature.Options{Release: f.release, Date: e.now(), Resources: d.resources})
+	for _, x := range findings {
+		fmt.Fprintf(e.err, "%s: %s\n", x.Severity, x)
+	}
+	if findings.Err() != nil {
+		return nil, errFindings
+	}
+	c := &compiled{model: model}
+	if c.data, err = d.settings(e, component, f.settings); err != nil {
+		return nil, err
+	}
+	settings, findings := model.ParseSettings(c.data)
+	for _, x := range findings {
+		fmt.Fprintf(e.err, "%s: settings: %s\n", x.Severity, x)
+	}
+	o := policy.Options{Kubernetes: f.kubernetes, Settings: settings, Runtime: feature.Runtime{AssumeProcesses: true}}
+	switch strings.ToLower(f.mode) {
+	case "":
+	case "live":
+		o.Mode = v1alpha1.Live
+	case "baked":
+		o.Mode = v1alpha1.Baked
+	default:
+		return nil, fmt.Errorf("unknown mode %q: the modes are live, baked", f.mode)
+	}
+	if c.set, err = policy.Compile(ctx, model, o); err != nil {
+		return nil, err
+	}
+	if c.set.Mode == v1alpha1.Baked && findings.Err() != nil {
+		return nil, errFindings // bad settings are not to be baked in
+	}
+	c.states = model.Resolve(settings, o.Runtime)
+	return c, nil
+}
+
+// printObjects prints manifests, or a List of them.
+func printObjects(e *env, output string, objects []runtime.Object) error {
+	if output == "json" {
+		enc := json.NewEncoder(e.out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+	}
+	for _, o := range objects {
+		data, err := yaml.Marshal(o)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(e.out, "---\n%s", data); err != nil {
+			return err
+		}
+	}
+	if objects == nil {
+		return errors.New("there is nothing to enforce: no feature of the component gates a part of a resource that policies can enforce, or all are open")
+	}
+	return nil
+}
