@@ -42,6 +42,13 @@ const outputContent = "content"
 
 func newResolve(e *env) *cobra.Command {
 	table := resolvers.Table()
+	names := make([]string, 0, len(table))
+	for _, r := range table {
+		names = append(names, r.Name)
+	}
+	unknown := func(name string) error {
+		return fmt.Errorf("there is no resolver %q%s; this build has %s", name, nearest.Hint(name, names), strings.Join(names, ", "))
+	}
 	var f requestFlags
 	cmd := &cobra.Command{
 		Use:   "resolve RESOLVER --param NAME=VALUE ... | resolve -f REQUEST",
@@ -60,12 +67,8 @@ Exit codes: 0 it is printed, 1 it is not signed as the policies want it, 2 it co
 			if f.file != "" && len(args) == 0 {
 				return nil
 			}
-			names := make([]string, 0, len(table))
-			for _, r := range table {
-				names = append(names, r.Name)
-			}
 			if len(args) > 0 {
-				return fmt.Errorf("there is no resolver %q%s; this build has %s", args[0], nearest.Hint(args[0], names), strings.Join(names, ", "))
+				return unknown(args[0])
 			}
 			return fmt.Errorf("which resolver? this build has %s; or give a request with -f", strings.Join(names, ", "))
 		},
@@ -81,6 +84,13 @@ Exit codes: 0 it is printed, 1 it is not signed as the policies want it, 2 it co
 	f.addStore(fs, "repository in an OCI registry, REGISTRY/PATH, where the cluster's resolvers put content that is too large for a request")
 	f.addCluster(fs)
 	complete(cmd, "output", resolveFormats...)
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		// The name of a resolver that there is not leaves its flags to this command, which does not know them.
+		if args := c.Flags().Args(); c == cmd && len(args) > 0 {
+			return unknown(args[0])
+		}
+		return cmd.Parent().FlagErrorFunc()(c, err)
+	})
 	cmd.AddCommand(newResolveList(e))
 	for _, entry := range table {
 		cmd.AddCommand(newResolveWith(e, entry, table))

@@ -173,9 +173,6 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	if err != nil {
 		return nil, err
 	}
-	if s.Config[keySigners] != "" {
-		return nil, resolve.Errorf(resolve.ReasonVerification, "repo: signatures are required and can be checked only with url")
-	}
 	org, repo := orDefault(r.Get("org"), s.Config[keyDefaultOrg]), r.Get("repo")
 	if org == "" {
 		return nil, resolve.Errorf(resolve.ReasonInvalid, "org: is missing, and the configuration has no default-org")
@@ -197,7 +194,15 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	if err != nil {
 		return nil, err
 	}
-	allowed, err := g.policy(r.Config, s)
+	// What the operator demands for a host holds whichever way its repositories are read.
+	demands, err := choose(r.Config, r.Get("configKey"), hostAndPort(parsed))
+	if err != nil {
+		return nil, err
+	}
+	if s.Config[keySigners] != "" || demands.Config[keySigners] != "" {
+		return nil, resolve.Errorf(resolve.ReasonVerification, "repo: signatures are required and can be checked only with url")
+	}
+	allowed, err := g.policy(r.Config, demands)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 
 	"sluice.dev/resolve"
@@ -53,7 +54,7 @@ func parseRepository(raw string) (repository, error) {
 	scheme = strings.ToLower(scheme)
 	port, known := defaultPorts[scheme]
 	if !known {
-		return bad("the scheme %q is not supported; use https, http or ssh", scheme)
+		return bad("the scheme %q is not supported; use https, http or ssh, or the resolver dir for a folder", scheme)
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -83,7 +84,7 @@ func parseSCP(raw string) (repository, error) {
 	}
 	if !ok || strings.Contains(head, "/") || host == "" || (hasUser && user == "") {
 		return repository{}, resolve.Errorf(resolve.ReasonInvalid,
-			"url: %q is a local path or no address; use https://host/path, ssh://host/path or user@host:path", raw)
+			"url: %q is a local path or no address; use https://host/path, ssh://host/path or user@host:path, or the resolver dir for a folder", raw)
 	}
 	r := repository{raw: raw, scheme: "ssh", user: user, host: strings.ToLower(host), port: "22", path: p}
 	return r.check()
@@ -102,6 +103,16 @@ func (r repository) check() (repository, error) {
 	if hasControl(r.path) || strings.ContainsAny(r.path, "'\\") {
 		return repository{}, bad("has characters in its path that are not allowed")
 	}
+	if strings.ContainsFunc(r.host, func(c rune) bool { return c >= 0x80 }) {
+		return repository{}, bad("has a host name in other letters than ASCII, which clients spell in several ways; write its xn-- form")
+	}
+	// What policies, configurations by host and mirrors go by is what is dialled: one spelling for one server.
+	r.host = strings.TrimSuffix(r.host, ".")
+	port, err := strconv.ParseUint(r.port, 10, 16)
+	if err != nil || port == 0 || r.host == "" {
+		return repository{}, bad("has no good host name or port")
+	}
+	r.port = strconv.FormatUint(port, 10)
 	trimmed := strings.Trim(r.path, "/")
 	if trimmed == "" {
 		return repository{}, bad("names no repository")

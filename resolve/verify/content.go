@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	yamlv2 "go.yaml.in/yaml/v2"
+	"golang.org/x/net/idna"
 	"sigs.k8s.io/yaml"
 )
 
@@ -179,7 +180,12 @@ func uriForms(uri string) []string {
 	if u, err := url.Parse(bare); err == nil && u.Host != "" {
 		u.User = nil
 		u.Scheme = strings.ToLower(u.Scheme)
-		host, port := strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), u.Port()
+		host, port := strings.ToLower(u.Hostname()), strings.TrimLeft(u.Port(), "0")
+		// Clients of HTTP dial what IDNA makes of a name, which has more than one spelling.
+		if ascii, err := idna.Lookup.ToASCII(host); err == nil {
+			host = ascii
+		}
+		host = strings.TrimSuffix(host, ".")
 		if strings.Contains(host, ":") {
 			host = "[" + host + "]"
 		}
