@@ -146,8 +146,8 @@ func (w *world) marked(app, group string) []string {
 	return out
 }
 
-// policy is admission configuration, which comes last. It is bound to nothing.
-func policy(name string) string {
+// unboundPolicy is admission configuration, which comes last. It is bound to nothing.
+func unboundPolicy(name string) string {
 	return fmt.Sprintf(`---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -185,7 +185,7 @@ func (w *world) story() story {
 		two += configMap(name)
 		s.then = append(s.then, "ConfigMap/"+name)
 	}
-	one, two = one+policy(w.namespace+"-one"), two+policy(w.namespace+"-two")
+	one, two = one+unboundPolicy(w.namespace+"-one"), two+unboundPolicy(w.namespace+"-two")
 	s.after = append(s.after, crd, "Widget/w", "ValidatingAdmissionPolicy/"+w.namespace+"-one")
 	s.then = append(s.then, crd, "Widget/w", "ValidatingAdmissionPolicy/"+w.namespace+"-two")
 	slices.Sort(s.after)

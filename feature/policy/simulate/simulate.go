@@ -356,13 +356,13 @@ func (n *run) param(kind *admissionregistrationv1.ParamKind, ref *admissionregis
 func (n *run) mutate(ctx context.Context, m *mutatingPolicy, params runtime.Object) error {
 	ctx = m.compiler.CreateContext(ctx)
 	if m.matcher != nil {
-		matched := m.matcher.Match(ctx, n.attr, params, n.access) //nolint:contextcheck // CreateContext wraps the caller's
+		matched := m.matcher.Match(ctx, n.attr, params, n.access)
 		if matched.Error != nil || !matched.Matches {
 			return matched.Error
 		}
 	}
 	for _, p := range m.patchers {
-		object, err := p.Patch(ctx, patch.Request{ //nolint:contextcheck // CreateContext wraps the caller's
+		object, err := p.Patch(ctx, patch.Request{
 			MatchedResource: n.gvr, VersionedAttributes: n.attr, ObjectInterfaces: objects{}, Namespace: plugincel.CreateNamespaceObject(n.namespace),
 			OptionalVariables: plugincel.OptionalVariableBindings{VersionedParams: params, Authorizer: n.access},
 		}, celconfig.RuntimeCELCostBudget)
