@@ -109,7 +109,8 @@ func (r *run) fetch(ctx context.Context, resolver string, spec resolutionv1beta1
 
 // unresolved says that the source could not be fetched, and returns when to try again.
 func (r *run) unresolved(ctx context.Context, err error) time.Duration {
-	reason, message := v1alpha1.ReasonResolutionFailed, ""
+	var message string
+	reason := v1alpha1.ReasonResolutionFailed
 	failed, isFailed := errors.AsType[*requester.FailedError](err)
 	conflict, isConflict := errors.AsType[*requester.ConflictError](err)
 	data, isData := errors.AsType[*requester.DataError](err)
