@@ -65,6 +65,9 @@ func (l *local) Close() error {
 // fetch runs a resolver, by its name or an alias.
 func (l *local) fetch(ctx context.Context, name string, given []resolve.Given) (*resolve.Resource, error) {
 	r, err := l.make(ctx, name)
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

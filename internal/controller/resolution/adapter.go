@@ -430,6 +430,9 @@ func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionReques
 	if werr != nil && err == nil && !wrote && ctx.Err() == nil {
 		// The API server takes the request's status, but not with this content.
 		e := resolve.Errorf(resolve.ReasonFailed, "the API server refuses to store the content of %d bytes: %w", size, werr)
+		if tooLarge(werr) {
+			e.Reason = resolve.ReasonTooLarge
+		}
 		s, outcome, reason, size = failed(e, writing), "failed", string(e.Reason), 0
 		wrote, werr = w.write(ctx, r, s, "result")
 	}

@@ -359,7 +359,7 @@ func TestE2EFailuresSayWhy(t *testing.T) {
 			return nil, resolve.Errorf(resolve.ReasonNotFound, "no such\nfile 100%%")
 		case "big":
 			return &resolve.Resource{Data: make([]byte, DefaultMaxData+1)}, nil
-		case "largest":
+		case "largest", "crowded":
 			return &resolve.Resource{Data: make([]byte, DefaultMaxData)}, nil
 		case "panic":
 			panic("a resolver's mistake")
@@ -383,6 +383,7 @@ func TestE2EFailuresSayWhy(t *testing.T) {
 		"missing": {"False", "ResolutionFailed", "NotFound: no such file 100%", resolve.ReasonNotFound},
 		"big":     {"False", "ResolutionFailed", "ContentTooLarge: the content has 1048577 bytes, over the limit of 1048576 bytes", resolve.ReasonTooLarge},
 		"largest": {"True", "", "", ""},
+		"crowded": {"False", "ResolutionFailed", "ContentTooLarge: the API server refuses to store the content of 1048576 bytes", resolve.ReasonTooLarge},
 		"panic":   {"False", "ResolutionFailed", "has a defect", resolve.ReasonFailed},
 		"nothing": {"False", "ResolutionFailed", "has a defect", resolve.ReasonFailed},
 		"secret":  {"False", "ResolutionFailed", "kubectl create rolebinding sluice-resolver-git-credentials --namespace=" + ns, resolve.ReasonDenied},
@@ -392,6 +393,9 @@ func TestE2EFailuresSayWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := request(ns, name, "git", text(name))
 			switch name {
+			case "crowded":
+				// What the request has itself leaves no room for the largest content.
+				r.Annotations = map[string]string{"example.com/notes": strings.Repeat("x", 200<<10), resolution.AnnotationTimeout: "15s"}
 			case "nobody":
 				r.Labels[resolution.LabelType] = "other"
 				fallthrough

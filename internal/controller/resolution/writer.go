@@ -2,6 +2,7 @@ package resolution
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -106,6 +107,13 @@ func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statu
 // permanent tells that the API server has understood the call and will refuse it again.
 func permanent(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
-		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) ||
+		tooLarge(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) ||
 		apierrors.IsUnsupportedMediaType(err)
+}
+
+// tooLarge tells that the object would be over what the API server or etcd takes. What etcd says of that the API server
+// passes on as an internal error with etcd's words (api/v3rpc/rpctypes, ErrRequestTooLarge), so there is nothing else to
+// know it by.
+func tooLarge(err error) bool {
+	return apierrors.IsRequestEntityTooLargeError(err) || (err != nil && strings.Contains(err.Error(), "etcdserver: request is too large"))
 }
