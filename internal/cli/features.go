@@ -14,7 +14,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
-	"sluice.dev/feature/policy"
+	featurepolicy "sluice.dev/feature/policy"
 )
 
 // featureFlags are those of all commands about features.
@@ -32,7 +32,7 @@ func (f *featureFlags) add(cmd *cobra.Command, outputs string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.component, "component", "", "the component, where the files hold several")
 	flags.StringVar(&f.release, "release", "", "the release of the component, instead of the one that its manifest names")
-	flags.StringVar(&f.kubernetes, "kube-version", "", "the oldest API server that shall take the policies, such as 1.35; default: "+policy.Newest)
+	flags.StringVar(&f.kubernetes, "kube-version", "", "the oldest API server that shall take the policies, such as 1.35; default: "+featurepolicy.Newest)
 	flags.StringVar(&f.mode, "mode", "", "live: policies read the ConfigMap; baked: the settings are part of them; default: what the component says")
 	flags.StringSliceVar(&f.settings, "settings", nil, "a file with the ConfigMap, or KEY=VALUE; several may be given")
 	flags.StringVarP(&f.output, "output", "o", "", outputs)
@@ -90,7 +90,7 @@ Parts that policies cannot enforce are told on standard error, with the reason: 
 	return cmd
 }
 
-func partName(w *policy.Enforced) string {
+func partName(w *featurepolicy.Enforced) string {
 	resource := w.Resource
 	if w.Group != "" {
 		resource += "." + w.Group
@@ -106,7 +106,7 @@ type compiled struct {
 	model  *feature.Model
 	states *feature.States
 	data   map[string]string // the settings; nil where there are none
-	set    *policy.Set
+	set    *featurepolicy.Set
 }
 
 // compile checks the definitions and the settings and makes the policies.
@@ -130,7 +130,7 @@ func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*co
 	for _, x := range findings {
 		fmt.Fprintf(e.err, "%s: settings: %s\n", x.Severity, x)
 	}
-	o := policy.Options{Kubernetes: f.kubernetes, Settings: settings, Runtime: feature.Runtime{AssumeProcesses: true}}
+	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: settings, Runtime: feature.Runtime{AssumeProcesses: true}}
 	switch strings.ToLower(f.mode) {
 	case "":
 	case "live":
@@ -140,7 +140,7 @@ func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*co
 	default:
 		return nil, fmt.Errorf("unknown mode %q: the modes are live, baked", f.mode)
 	}
-	if c.set, err = policy.Compile(ctx, model, o); err != nil {
+	if c.set, err = featurepolicy.Compile(ctx, model, o); err != nil {
 		return nil, err
 	}
 	if c.set.Mode == v1alpha1.Baked && findings.Err() != nil {
