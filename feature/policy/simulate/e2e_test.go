@@ -248,7 +248,7 @@ func (s *server) settle() {
 			got, err := s.things.Create(s.Context(), u.DeepCopy(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			switch {
 			case (err == nil) != d.Allowed():
-				return fmt.Errorf("the evaluator says %q, the API server %v", d.Message(), err)
+				return fmt.Errorf("the evaluator says %q, the API server %w", d.Message(), err)
 			case err == nil && featuregen.Show(got.Object["spec"]) != featuregen.Show(want["spec"]):
 				return fmt.Errorf("got %s, want %s", featuregen.Show(got.Object["spec"]), featuregen.Show(want["spec"]))
 			}
