@@ -17,6 +17,10 @@ func componentCommand(s streams) *cobra.Command {
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Before anything runs side by side: a parent that is gone already must not hide that nothing could be run.
+			if err := component.Known(args[0]); err != nil {
+				return err
+			}
 			ctx, cancel := untilStopped(cmd.Context())
 			defer cancel()
 			ended := make(chan error, 2)

@@ -32,6 +32,14 @@ const (
 // ListenerFD is the file descriptor on which a child process inherits the API server's listening socket.
 const ListenerFD = 3
 
+// Known tells whether Run knows a component of that name; the error names those that it knows.
+func Known(name string) error {
+	if name == APIServer || name == ControllerManager {
+		return nil
+	}
+	return fmt.Errorf("unknown component %q: allowed are %q and %q", name, APIServer, ControllerManager)
+}
+
 // Run runs the named component with the given command-line flags until ctx is done or the component fails. When it
 // returns because ctx is done, the controller manager may still be at work: like upstream's binary it has no orderly end
 // without leader election, and the caller is to end the process.
@@ -53,7 +61,7 @@ func Run(ctx context.Context, name string, args []string) error {
 			return nil
 		}
 	default:
-		return fmt.Errorf("unknown component %q", name)
+		return Known(name)
 	}
 }
 
