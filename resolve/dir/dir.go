@@ -58,7 +58,7 @@ func inside(p string) string { return path.Clean(strings.TrimLeft(p, "/")) }
 
 func checkPath(v string) error {
 	if !fs.ValidPath(inside(v)) || inside(v) == "." {
-		return errors.New("is no path of a file inside the directory")
+		return errors.New("it is no path of a file inside the directory")
 	}
 	return nil
 }
