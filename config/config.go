@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"sluice.dev/api/resolution"
 )
 
 //go:embed resolution/*.yaml features/*.yaml compat-tekton/*.yaml guard/*.yaml delivery/*.yaml
@@ -23,7 +25,7 @@ const DeliveryRole = "delivery"
 
 const (
 	placeOfImage  = "image: sluice\n"
-	endOfWriters  = "          'system:serviceaccount:sluice-system:sluice-resolver-dir',\n"
+	endOfWriters  = "          'system:serviceaccount:sluice-system:sluice-resolver-dir': ['dir'],\n"
 	ownConfig     = "--config-namespace=sluice-system"
 	tektonsConfig = "--config-namespace=tekton-pipelines-resolvers"
 )
@@ -38,7 +40,8 @@ type Options struct {
 	// WideAddresses opens private addresses and plain http to requesters, as Tekton's resolvers have them open.
 	WideAddresses bool
 	// Writers are more users who may write the status of requests, for resolvers that are not part of Sluice; in the form
-	// system:serviceaccount:NAMESPACE:NAME.
+	// system:serviceaccount:NAMESPACE:NAME=RESOLVER for the requests of that resolver, once for each resolver that they
+	// have. Without =RESOLVER they may write those of all resolvers but Sluice's own, with =* those of all.
 	Writers []string
 	// Image is the container image; empty stands for sluice.
 	Image string
@@ -55,11 +58,16 @@ type Options struct {
 func Manifests(o Options) ([]byte, error) {
 	var out bytes.Buffer
 	if slices.Equal(o.Roles, []string{GuardRole}) {
-		namespace, err := files.ReadFile("resolution/00-namespace.yaml")
-		if err != nil {
-			return nil, err
+		for _, p := range []string{"resolution/00-namespace.yaml", "resolution/21-own-objects.yaml"} {
+			text, err := files.ReadFile(p)
+			if err != nil {
+				return nil, err
+			}
+			if out.Len() > 0 {
+				out.WriteString("---\n")
+			}
+			out.Write(text)
 		}
-		out.Write(namespace)
 		return finish(&out, o)
 	}
 	paths, err := fs.Glob(files, "resolution/*.yaml")
@@ -69,7 +77,7 @@ func Manifests(o Options) ([]byte, error) {
 	writers := o.Writers
 	if o.BesideTekton {
 		paths = append(paths, "compat-tekton/31-config.yaml")
-		writers = append([]string{TektonWriter}, writers...)
+		writers = append([]string{TektonWriter + "=*"}, writers...)
 	}
 	if o.WideCredentials {
 		paths = append(paths, "compat-tekton/30-credentials.yaml")
@@ -152,13 +160,32 @@ func contains(list []string, s string) bool {
 	return false
 }
 
+// addWriters adds users to the policy that says whose status each may write.
 func addWriters(policies string, writers []string) (string, error) {
-	var lines strings.Builder
+	var users []string
+	of := map[string][]string{}
 	for _, w := range writers {
-		if !validUser(w) {
-			return "", fmt.Errorf("%q is no user of the form system:serviceaccount:NAMESPACE:NAME", w)
+		user, resolver, named := strings.Cut(w, "=")
+		if !named {
+			resolver = "+"
 		}
-		fmt.Fprintf(&lines, "          '%s',\n", w)
+		if !validUser(user) {
+			return "", fmt.Errorf("%q is no user of the form system:serviceaccount:NAMESPACE:NAME", user)
+		}
+		if named && resolver != "*" && (resolver == "" || strings.Trim(resolver, letters) != "") {
+			return "", fmt.Errorf("%q is no name of a resolver, for the user %s", resolver, user)
+		}
+		if strings.Contains(policies, "'"+user+"':") {
+			return "", fmt.Errorf("%s is an account of Sluice, and writes for its own resolver", user)
+		}
+		if _, ok := of[user]; !ok {
+			users = append(users, user)
+		}
+		of[user] = append(of[user], "'"+resolution.Canonical(resolver)+"'")
+	}
+	var lines strings.Builder
+	for _, u := range users {
+		fmt.Fprintf(&lines, "          '%s': [%s],\n", u, strings.Join(of[u], ", "))
 	}
 	before, after, ok := strings.Cut(policies, endOfWriters)
 	if !ok {
@@ -167,10 +194,13 @@ func addWriters(policies string, writers []string) (string, error) {
 	return before + endOfWriters + lines.String() + after, nil
 }
 
+// letters are those of the names of ServiceAccounts and resolvers.
+const letters = "abcdefghijklmnopqrstuvwxyz0123456789-."
+
 // validUser keeps what could end the string that it is put into.
 func validUser(s string) bool {
 	rest, ok := strings.CutPrefix(s, "system:serviceaccount:")
 	namespace, name, two := strings.Cut(rest, ":")
 	return ok && two && namespace != "" && name != "" &&
-		strings.Trim(namespace+name, "abcdefghijklmnopqrstuvwxyz0123456789-.") == ""
+		strings.Trim(namespace+name, letters) == ""
 }

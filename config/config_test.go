@@ -118,17 +118,20 @@ func TestOptionsChangeWhatIsInstalled(t *testing.T) {
 	if slices.Contains(names(beside, "Deployment"), "sluice-resolution") {
 		t.Error("beside Tekton there are two lifecycle controllers")
 	}
-	data, err := config.Manifests(config.Options{BesideTekton: true, Image: "example.test/sluice:v1", Writers: []string{"system:serviceaccount:a:b"}})
+	data, err := config.Manifests(config.Options{BesideTekton: true, Image: "example.test/sluice:v1", Writers: []string{
+		"system:serviceaccount:a:b", "system:serviceaccount:a:c=mine", "system:serviceaccount:a:c=bundle",
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]bool{
-		"'" + config.TektonWriter + "'":                 true,
-		"'system:serviceaccount:a:b'":                   true,
-		"--config-namespace=tekton-pipelines-resolvers": true,
-		"--config-namespace=sluice-system":              false,
-		"image: example.test/sluice:v1\n":               true,
-		"image: sluice\n":                               false,
+		"'" + config.TektonWriter + "': ['*'],\n":             true,
+		"'system:serviceaccount:a:b': ['+'],\n":               true,
+		"'system:serviceaccount:a:c': ['mine', 'bundles'],\n": true,
+		"--config-namespace=tekton-pipelines-resolvers":       true,
+		"--config-namespace=sluice-system":                    false,
+		"image: example.test/sluice:v1\n":                     true,
+		"image: sluice\n":                                     false,
 	} {
 		if strings.Contains(string(data), text) != want {
 			t.Errorf("%q is there: %v", text, !want)
@@ -142,6 +145,9 @@ func TestOptionsChangeWhatIsInstalled(t *testing.T) {
 		{Writers: []string{"admin"}},
 		{Writers: []string{"system:serviceaccount:a:b', 'system:admin"}},
 		{Writers: []string{"system:serviceaccount:a:"}},
+		{Writers: []string{"system:serviceaccount:a:b="}},
+		{Writers: []string{"system:serviceaccount:a:b=x', 'git"}},
+		{Writers: []string{"system:serviceaccount:sluice-system:sluice-resolver-git=http"}},
 		{Image: "x\n          privileged: true"},
 	} {
 		if _, err := config.Manifests(bad); err == nil {
