@@ -270,6 +270,18 @@ func cacheFolder(named string) (string, func() error, error) {
 	return dir, sync.OnceValue(func() error { return os.RemoveAll(dir) }), err
 }
 
+// areDirectories judges the directories of the resolver dir by their names.
+func areDirectories(roots map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(roots)) {
+		if info, err := os.Stat(roots[name]); err != nil {
+			return fmt.Errorf("--dir: %w", err)
+		} else if !info.IsDir() {
+			return fmt.Errorf("--dir: %s is no directory", roots[name])
+		}
+	}
+	return nil
+}
+
 // roots reads NAME=PATH, or PATH for the directory that is meant where a request names none.
 func roots(dirs []string) (map[string]string, error) {
 	out := map[string]string{}

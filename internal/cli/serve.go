@@ -289,6 +289,9 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 		return nil
 	}
 	directories, err := roots(p.flags.dirs)
+	if err == nil {
+		err = areDirectories(directories)
+	}
 	if err != nil {
 		return err
 	}
