@@ -26,6 +26,9 @@ const DeliveryRole = "delivery"
 const (
 	placeOfImage  = "image: sluice\n"
 	endOfWriters  = "          'system:serviceaccount:sluice-system:sluice-resolver-dir': ['dir'],\n"
+	endOfArgs     = "            - --config-namespace=sluice-system\n"
+	endOfMounts   = "            - {name: cache, mountPath: /var/cache/sluice}\n"
+	endOfVolumes  = "        - {name: cache, emptyDir: {}}\n"
 	ownConfig     = "--config-namespace=sluice-system"
 	tektonsConfig = "--config-namespace=tekton-pipelines-resolvers"
 )
@@ -45,6 +48,13 @@ type Options struct {
 	Writers []string
 	// Image is the container image; empty stands for sluice.
 	Image string
+	// Compress has resolvers compress content that is too large for a request; Store, REGISTRY/PATH, is where they put what
+	// is too large all the same. StoreCredentials names a Secret in sluice-system of the type
+	// kubernetes.io/dockerconfigjson with credentials for it.
+	Compress                bool
+	Store, StoreCredentials string
+	// StorePlainHTTP allows a registry without TLS.
+	StorePlainHTTP bool
 	// Roles lists the roles of sluice serve to install; nil stands for all but the guard of CRDs ([GuardRole]), which acts on
 	// everybody's requests, and deliveries ([DeliveryRole]): they are installed only where they are named, or "all" is.
 	Roles []string
@@ -57,6 +67,9 @@ type Options struct {
 // Manifests returns a YAML stream of what the options ask for, in the order in which it can be applied.
 func Manifests(o Options) ([]byte, error) {
 	var out bytes.Buffer
+	if err := o.checkStore(); err != nil {
+		return nil, err
+	}
 	if slices.Equal(o.Roles, []string{GuardRole}) {
 		for _, p := range []string{"resolution/00-namespace.yaml", "resolution/21-own-objects.yaml"} {
 			text, err := files.ReadFile(p)
@@ -105,6 +118,11 @@ func Manifests(o Options) ([]byte, error) {
 				return nil, err
 			}
 		}
+		if strings.HasPrefix(p, "resolution/50-") {
+			if text, err = o.addStore(text); err != nil {
+				return nil, err
+			}
+		}
 		if o.BesideTekton {
 			text = strings.ReplaceAll(text, ownConfig, tektonsConfig)
 			if strings.HasPrefix(p, "compat-tekton/32-") {
@@ -117,6 +135,46 @@ func Manifests(o Options) ([]byte, error) {
 		out.WriteString(text)
 	}
 	return finish(&out, o)
+}
+
+func (o Options) checkStore() error {
+	switch {
+	case strings.Trim(o.Store, letters+"ABCDEFGHIJKLMNOPQRSTUVWXYZ:/_") != "":
+		return fmt.Errorf("%q is no repository of the form REGISTRY/PATH", o.Store)
+	case strings.Trim(o.StoreCredentials, letters) != "":
+		return fmt.Errorf("%q is no name of a Secret", o.StoreCredentials)
+	case o.Store == "" && (o.StoreCredentials != "" || o.StorePlainHTTP):
+		return errors.New("credentials and plain HTTP are for a store, and none is named")
+	case o.BesideTekton && (o.Compress || o.Store != ""):
+		return errors.New("beside Tekton there is no place for large content: its ResolutionRequest has no fields for it")
+	}
+	return nil
+}
+
+// addStore tells a resolver what to do with content that is too large for a request.
+func (o Options) addStore(text string) (string, error) {
+	var args, mount, volume string
+	if o.Compress {
+		args += "            - --compress\n"
+	}
+	if o.Store != "" {
+		args += "            - --store=" + o.Store + "\n"
+	}
+	if o.StorePlainHTTP {
+		args += "            - --store-plain-http\n"
+	}
+	if o.StoreCredentials != "" {
+		args += "            - --store-credentials=/var/run/sluice-store/.dockerconfigjson\n"
+		mount = "            - {name: store, mountPath: /var/run/sluice-store, readOnly: true}\n"
+		volume = "        - {name: store, secret: {secretName: " + o.StoreCredentials + "}}\n"
+	}
+	for _, add := range []struct{ at, what string }{{endOfArgs, args}, {endOfMounts, mount}, {endOfVolumes, volume}} {
+		if strings.Count(text, add.at) != 1 {
+			return "", errors.New("the manifest of a resolver has no place for a store")
+		}
+		text = strings.Replace(text, add.at, add.at+add.what, 1)
+	}
+	return text, nil
 }
 
 // finish adds the guard, if it is asked for, and fills in what holds for all files.
