@@ -8,7 +8,7 @@ import (
 
 // SecretHosts is the entry in the data of a Secret, as [Secrets] gives it, that says to which hosts it may be sent: the
 // Secret's annotation of this name. No key of a Secret has a slash in it. Where it is missing the Secret says nothing.
-const SecretHosts = "sluice.dev/hosts"
+const SecretHosts = "sluice.dev/hosts" //nolint:gosec // the name of an annotation
 
 // KeySecretHosts is the key of the configuration by which an operator demands that Secrets say to which hosts they may be
 // sent.
