@@ -54,6 +54,15 @@ var table = []row{
 		may: []string{"api/v1alpha1", "feature"},
 	},
 	{
+		pkg: "feature/gate", why: "the features of one process; where settings come from is for its callers",
+		may: []string{"api/v1alpha1", "feature", "internal/limit"},
+	},
+	{pkg: "feature/typed", why: "objects as Go values; what is on is asked of gates", may: []string{"feature"}},
+	{
+		pkg: "feature/process", why: "settings from a cluster, and reports to it; what they mean is for gate and skew",
+		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/skew"},
+	},
+	{
 		pkg: "feature/policy", pure: true, why: "features as admission policies; compiled and measured with the API server's code, applied by others",
 		may: []string{"api/v1alpha1", "feature", "schema"},
 	},
