@@ -364,12 +364,15 @@ func (g *Gates) parse() (*feature.Settings, []feature.Findings) {
 func (g *Gates) recompute() []featuregate.Feature {
 	settings, findings := g.parse()
 	st := &state{model: g.model, version: g.version, open: map[featuregate.Feature]bool{}}
-	st.settings = g.model.Resolve(settings, feature.Runtime{AssumeProcesses: true})
-	if g.pins != nil {
+	all, rt := feature.Runtime{AssumeProcesses: true}, g.runtime
+	st.settings = g.model.Resolve(settings, all)
+	if g.layers[Test].data != nil {
+		rt = all
+	} else if g.pins != nil {
 		settings = settings.Pin(g.pins, g.model.Restart()...)
 	}
-	st.ready = g.model.Resolve(settings, feature.Runtime{AssumeProcesses: true})
-	st.effective = g.model.Resolve(settings, g.runtime)
+	st.ready = g.model.Resolve(settings, all)
+	st.effective = g.model.Resolve(settings, rt)
 	st.evaluator = sync.OnceValue(st.effective.Compile)
 	for i := range g.layers {
 		st.problems = append(st.problems, g.layers[i].problems...)
@@ -442,7 +445,7 @@ func (g *Gates) Emulate(release string) (err error) {
 		}
 		g.layers[Environment].data = g.environment()
 		if v := majorMinor(release); g.own && v != nil {
-			err = g.upstream.SetEmulationVersion(v)
+			err = g.emulate(v)
 		}
 	})
 	return err

@@ -10,6 +10,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/feature/skew"
 )
 
 // register adds the features to the gate of k8s.io/component-base.
@@ -118,13 +119,26 @@ func (g *Gates) follow(st *state) {
 	}
 }
 
+// emulate sets the emulation version. What is set is forgotten first: at another version it may not be allowed. It is set
+// again by what follows.
+func (g *Gates) emulate(v *version.Version) error {
+	for _, f := range g.model.Features() {
+		if name := featuregate.Feature(f.Spec.Gate); g.upstream.ExplicitlySet(name) {
+			if err := g.upstream.ResetFeatureValueToDefault(name); err != nil {
+				return err
+			}
+		}
+	}
+	return g.upstream.SetEmulationVersion(v)
+}
+
 // Collector returns the metric kubernetes_feature_enabled for a registry of its own choice, with the stages as component-base
 // writes them. Component-base's own registry has it anyway, from [Gates.Begin] on; do not register it there.
 func (g *Gates) Collector() prometheus.Collector { return collector{g} }
 
 type collector struct{ gates *Gates }
 
-var metric = prometheus.NewDesc("kubernetes_feature_enabled",
+var metric = prometheus.NewDesc(skew.Metric,
 	"This metric tells the stage of a feature, and whether it is on.", []string{"name", "stage"}, nil)
 
 // Describe implements [prometheus.Collector].

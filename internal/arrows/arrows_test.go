@@ -55,7 +55,11 @@ var table = []row{
 	},
 	{
 		pkg: "feature/gate", why: "the features of one process; where settings come from is for its callers",
-		may: []string{"api/v1alpha1", "feature", "internal/limit"},
+		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/limit"},
+	},
+	{
+		pkg: "feature/featuretest", why: "sets features in tests; what they mean is for gate",
+		may: []string{"api/v1alpha1", "feature", "feature/gate"},
 	},
 	{pkg: "feature/typed", why: "objects as Go values; what is on is asked of gates", may: []string{"feature"}},
 	{
@@ -221,7 +225,7 @@ func isPure(imp string) bool {
 
 // helpers may be imported by the tests of any package.
 var helpers = []string{
-	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "internal/clustertest", "internal/dnstest", "internal/featuregen", "internal/kube", "internal/schemagen",
+	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "feature/featuretest", "feature/gate", "internal/clustertest", "internal/dnstest", "internal/featuregen", "internal/kube", "internal/schemagen",
 	"resolve/bundle/bundletest", "resolve/git/gittest", "resolve/resolvetest", "resolve/verify", "schema/upstream",
 }
 
