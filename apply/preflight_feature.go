@@ -113,8 +113,9 @@ func usesOf(it *Item, d *feature.Decision) []gatedUse {
 	return out
 }
 
-// overlay lays a manifest over what is stored. Maps are laid over each other key by key, lists of the same length item by item;
-// anything else the manifest replaces.
+// overlay lays a manifest over what is stored, so that what it leaves to the server and to others is there. Maps are laid over
+// each other key by key. An item of a list that says nothing but what a stored one has is that one; anything else the manifest
+// replaces.
 func overlay(stored, manifest any) any {
 	switch m := manifest.(type) {
 	case map[string]any:
@@ -129,16 +130,54 @@ func overlay(stored, manifest any) any {
 		return out
 	case []any:
 		s, ok := stored.([]any)
-		if !ok || len(s) != len(m) {
+		if !ok {
 			return manifest
 		}
 		out := make([]any, len(m))
 		for i := range m {
-			out[i] = overlay(s[i], m[i])
+			out[i] = storedItem(s, i, m[i], len(s)*len(m) <= maxSearched)
 		}
 		return out
 	}
 	return manifest
+}
+
+// maxSearched is up to how many pairs of items are compared for those that have moved.
+const maxSearched = 100_000
+
+// storedItem finds the stored item that has all that the item says, at its index first; the item itself where there is none.
+func storedItem(stored []any, i int, item any, search bool) any {
+	if i < len(stored) && within(item, stored[i]) {
+		return stored[i]
+	}
+	if search {
+		if j := slices.IndexFunc(stored, func(s any) bool { return within(item, s) }); j >= 0 {
+			return stored[j]
+		}
+	}
+	return item
+}
+
+// within tells whether a value says nothing but what another one has.
+func within(part, whole any) bool {
+	switch p := part.(type) {
+	case map[string]any:
+		w, ok := whole.(map[string]any)
+		if !ok {
+			return false
+		}
+		for k, v := range p {
+			have, there := w[k]
+			if !there || !within(v, have) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		w, ok := whole.([]any)
+		return ok && slices.EqualFunc(p, w, within)
+	}
+	return equal(part, whole)
 }
 
 // maxUsers is how many objects a finding names beside the first.

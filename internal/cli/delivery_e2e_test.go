@@ -111,17 +111,32 @@ func newDeliveries(t *testing.T) *deliveryWorld {
 	manifests(t, d.Cluster, "--roles=delivery")
 	d.configure("git-resolver-config", gitConfig)
 	d.serve("resolution", "resolver-git")
-	// Requests that stay would be converted for whoever lists them, and nobody does that once these have ended.
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
+	d.empty()
+	d.account()
+	return d
+}
+
+// another gives a world of its own in the same cluster, with the same processes, to a test that runs beside others.
+func (d *deliveryWorld) another(t *testing.T) *deliveryWorld {
+	t.Helper()
+	out := &deliveryWorld{world: newWorld(t), origin: newOrigin(t), t: t}
+	out.empty()
+	out.account()
+	out.impersonate()
+	return out
+}
+
+// empty deletes in the end what was asked for: requests that stay would be converted for whoever lists them, and nobody does that
+// once the processes have ended.
+func (d *deliveryWorld) empty() {
+	d.t.Cleanup(func() {
+		ctx := context.WithoutCancel(d.t.Context())
 		for _, gvr := range []schema.GroupVersionResource{deliveriesGVR, v1beta1.SchemeGroupVersion.WithResource("resolutionrequests")} {
 			if err := d.dynamic.Resource(gvr).Namespace(d.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-				t.Error(err)
+				d.t.Error(err)
 			}
 		}
 	})
-	d.account()
-	return d
 }
 
 // gitConfig lets the git resolver see the origin, as it is now.

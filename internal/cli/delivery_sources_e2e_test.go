@@ -5,7 +5,6 @@ package cli
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,23 +16,14 @@ import (
 	"sluice.dev/resolve/bundle/bundletest"
 )
 
-func TestE2EDeliveryFromRegistriesAndByHTTP(t *testing.T) {
-	d := newDeliveries(t)
-	d.impersonate()
+func comesFromRegistries(t *testing.T, d *deliveryWorld, host string) {
 	d.grant("all", rule("", "configmaps"))
-	host, _, _ := strings.Cut(registryOnLoopback(t), "/")
 	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := w.Write([]byte(configMap("by-http", "k", "1"))); err != nil {
 			t.Error(err)
 		}
 	}))
 	t.Cleanup(files.Close)
-	d.configure("bundleresolver-config", map[string]string{"allowed-addresses": "127.0.0.1", "plain-http-registries": host})
-	d.configure("http-resolver-config", map[string]string{"allowed-addresses": "127.0.0.1", "allow-plain-http": "true"})
-	d.serve("resolver-bundles", "resolver-http")
-	p := d.controller("delivery-a")
-	defer func() { ended(t, p) }()
-
 	file := func(name, text string) bundletest.File { return bundletest.File{Name: name, Data: []byte(text)} }
 	tarOf := func(prefix string) []byte {
 		return bundletest.Tar(file("deploy/b.yaml", configMap(prefix+"-b")), file("README.md", "words"), file("deploy/a.yaml", configMap(prefix+"-a", "k", "1")))
@@ -78,11 +68,8 @@ func TestE2EDeliveryFromRegistriesAndByHTTP(t *testing.T) {
 	d.holds("by-http", "k", "1")
 }
 
-// A delivery reads of the cluster what its ServiceAccount may read, where the operator has access checked.
-func TestE2EDeliveryReadsTheClusterAsItsAccount(t *testing.T) {
-	d := newDeliveries(t)
-	d.impersonate()
-	d.configure("cluster-resolver-config", map[string]string{"check-access": "true", "allowed-kinds": "configmap"})
+// readsTheClusterAsItsAccount: what its ServiceAccount may read, where the operator has access checked.
+func readsTheClusterAsItsAccount(t *testing.T, d *deliveryWorld) {
 	// The resolver itself may read more.
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: d.namespace + "-resolver"}, Rules: []rbacv1.PolicyRule{rule("", "configmaps")}}
 	if _, err := d.kube.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
@@ -95,10 +82,6 @@ func TestE2EDeliveryReadsTheClusterAsItsAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.serve("resolver-cluster")
-	p := d.controller("delivery-a")
-	defer func() { ended(t, p) }()
-
 	source := d.namespace + "-source"
 	if _, err := d.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: source}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

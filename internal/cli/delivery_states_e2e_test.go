@@ -5,6 +5,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os/exec"
 	"strings"
 	"testing"
@@ -19,12 +20,36 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-func TestE2EDeliveryTellsWhetherItsObjectsAreReady(t *testing.T) {
+// One controller and one process of each resolver serve all of these, side by side.
+func TestE2EDeliverySideBySide(t *testing.T) {
 	d := newDeliveries(t)
-	d.impersonate()
-	d.grant("all", rule("", "configmaps"), rule("apps", "deployments"))
+	host, _, _ := strings.Cut(registryOnLoopback(t), "/")
+	d.configure("bundleresolver-config", map[string]string{"allowed-addresses": "127.0.0.1", "plain-http-registries": host})
+	d.configure("http-resolver-config", map[string]string{"allowed-addresses": "127.0.0.1", "allow-plain-http": "true"})
+	d.configure("cluster-resolver-config", map[string]string{"check-access": "true", "allowed-kinds": "configmap"})
+	d.serve("resolver-bundles", "resolver-http", "resolver-cluster")
 	p := d.controller("delivery-a")
 	defer func() { ended(t, p) }()
+	t.Run("all", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T, *deliveryWorld){
+			"tells whether its objects are ready":                 objectsBecomeReady,
+			"takes no longer than its timeout":                    takesNoLongerThanItsTimeout,
+			"goes with its namespace":                             goesWithItsNamespace,
+			"goes on when a replica is killed":                    aReplicaIsKilled,
+			"comes from registries and by HTTP":                   func(t *testing.T, d *deliveryWorld) { comesFromRegistries(t, d, host) },
+			"reads the cluster as its account":                    readsTheClusterAsItsAccount,
+			"is stopped by a feature that is off, until it is on": isStoppedByAFeature,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, d.another(t))
+			})
+		}
+	})
+}
+
+func objectsBecomeReady(t *testing.T, d *deliveryWorld) {
+	d.grant("all", rule("", "configmaps"), rule("apps", "deployments"))
 	revision := d.push(`apiVersion: apps/v1
 kind: Deployment
 metadata: {name: d}
@@ -71,12 +96,8 @@ spec:
 	d.applies("x", revision)
 }
 
-func TestE2EDeliveryTakesNoLongerThanItsTimeout(t *testing.T) {
-	d := newDeliveries(t)
-	d.impersonate()
+func takesNoLongerThanItsTimeout(t *testing.T, d *deliveryWorld) {
 	d.grant("all", rule("", "configmaps"))
-	p := d.controller("delivery-a")
-	defer func() { ended(t, p) }()
 	// What is being deleted has to be gone before it can be made anew.
 	configs := d.kube.CoreV1().ConfigMaps(d.namespace)
 	pinned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: []string{"example.com/pin"}}}
@@ -96,12 +117,8 @@ func TestE2EDeliveryTakesNoLongerThanItsTimeout(t *testing.T) {
 	d.holds("a", "k", "1")
 }
 
-func TestE2EDeliveryGoesWithItsNamespace(t *testing.T) {
-	d := newDeliveries(t)
-	d.impersonate()
+func goesWithItsNamespace(t *testing.T, d *deliveryWorld) {
 	d.grant("all", rule("", "configmaps"))
-	p := d.controller("delivery-a")
-	defer func() { ended(t, p) }()
 	revision := d.push(configMap("a", "k", "1"))
 	d.create("x", nil)
 	d.applies("x", revision)
@@ -148,9 +165,7 @@ func TestE2EDeliveryGoesWithItsNamespace(t *testing.T) {
 	d.holds("a", "k", "1")
 }
 
-func TestE2EDeliveryGoesOnWhenAReplicaIsKilled(t *testing.T) {
-	d := newDeliveries(t)
-	d.impersonate()
+func aReplicaIsKilled(t *testing.T, d *deliveryWorld) {
 	d.grant("all", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}})
 	program, err := exec.LookPath("sluice")
 	if err != nil {
@@ -162,8 +177,12 @@ func TestE2EDeliveryGoesOnWhenAReplicaIsKilled(t *testing.T) {
 	if err := killed.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p := d.controller("delivery-b")
-	defer func() { ended(t, p) }()
+	until(t, "the other process to be ready", func() error {
+		if code, body := get(t, "http://"+listen+"/readyz"); code != http.StatusOK {
+			return errors.New(body)
+		}
+		return nil
+	})
 	v1 := d.push(configMap("a", "k", "1"))
 	const n = 6
 	name := func(i int) string { return fmt.Sprintf("x%d", i) }

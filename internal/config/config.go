@@ -44,10 +44,10 @@ const (
 type Config struct {
 	mode, failMode, kubeVersion value
 	// featureMode is the mode of FeatureGates.
-	featureMode value
-	levels                      map[report.Level]value
-	rules                       map[string]value
-	suppressions                []suppression
+	featureMode  value
+	levels       map[report.Level]value
+	rules        map[string]value
+	suppressions []suppression
 	// enabled has the preflight rules that the files name; hasRules says that they name any list of them.
 	enabled  map[string]value
 	hasRules bool

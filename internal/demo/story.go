@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"sluice.dev/internal/kube"
@@ -38,6 +39,7 @@ func (d *demo) tell(ctx context.Context) error {
 		return err
 	}
 	config.QPS = -1
+	config.WarningHandler = rest.NoWarnings{} // kubectl shows them
 	k, err := kube.New(config)
 	if err != nil {
 		return err
@@ -77,7 +79,7 @@ func (d *demo) tell(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "%sexit code 1\n", tail(out, 4))
+	fmt.Fprintf(d.out, "%sexit code 1\n", inShort(out))
 
 	d.say("v3 is safe, and delivered")
 	if err := d.resolve(ctx, remote, host, "v3"); err != nil {
@@ -195,14 +197,21 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// tail gives the last lines of a text, with a mark where something is left out.
-func tail(text string, n int) string {
-	lines := strings.SplitAfter(text, "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
+// inShort gives of a report that was seen before the lines that begin a finding or count objects, and its end.
+func inShort(text string) string {
+	var out strings.Builder
+	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n")+"\n", "\n")
+	left := false
+	for i, line := range lines {
+		if i < len(lines)-4 && !strings.HasPrefix(strings.TrimSpace(line), "FAIL ") && !strings.Contains(line, "stored objects") {
+			left = true
+			continue
+		}
+		if left {
+			out.WriteString("...\n")
+			left = false
+		}
+		out.WriteString(line)
 	}
-	if len(lines) <= n {
-		return text
-	}
-	return "...\n" + strings.Join(lines[len(lines)-n:], "")
+	return out.String()
 }
