@@ -390,6 +390,10 @@ func (in *DeliveryStatus) DeepCopyInto(out *DeliveryStatus) {
 		*out = new(DeliveryReport)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.KeptTime != nil {
+		in, out := &in.KeptTime, &out.KeptTime
+		*out = (*in).DeepCopy()
+	}
 	if in.CheckedTime != nil {
 		in, out := &in.CheckedTime, &out.CheckedTime
 		*out = (*in).DeepCopy()

@@ -139,7 +139,7 @@ var table = []row{
 	},
 	{
 		pkg: "apply", why: "brings objects into a cluster; where they come from and how it is told is not its business",
-		may: []string{"compat", "internal/cluster", "internal/crdcheck", "internal/limit", "report"},
+		may: []string{"api/v1alpha1", "compat", "feature", "internal/cluster", "internal/crdcheck", "internal/limit", "report"},
 	},
 	{pkg: "internal/sourceurl", why: "the short form of a source, for whoever takes one"},
 	{
