@@ -256,6 +256,9 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 		return nil
 	}
 	directories, err := roots(p.flags.dirs)
+	if err == nil {
+		err = areDirectories(directories)
+	}
 	if err != nil {
 		return err
 	}
@@ -334,6 +337,7 @@ func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
 	}
 	// The server's own fairness decides what it can bear; client-go's default of 5 a second is for small clients.
 	cfg.QPS, cfg.Burst, cfg.UserAgent = f.qps, int(2*f.qps), "sluice/"+strings.Join(roles, ",")
+	cfg.Wrap(resolution.Disbelieve(clock.RealClock{}))
 	level := slog.LevelWarn
 	if f.verbose {
 		level = slog.LevelInfo
@@ -400,11 +404,12 @@ func (p *process) adapter(r *resolving) *resolution.Adapter {
 	}
 }
 
-// watchConfig watches a ConfigMap; the channel is closed when it has been read, or cannot be.
+// watchConfig watches a ConfigMap; the channel is closed when it has been read, or cannot be and is not needed.
 func (p *process) watchConfig(ctx context.Context, parts *sync.WaitGroup, name string, apply func(map[string]string) error) <-chan struct{} {
 	read := make(chan struct{})
 	w := &resolution.ConfigWatch{
 		Kube: p.kube, Namespace: p.flags.configNamespace, Name: name, Apply: apply, Log: p.log, Recorder: p.recorder,
+		Optional: name == resolution.TimeoutConfigMap || name == resolve.CacheConfigMap,
 	}
 	parts.Go(func() { w.Run(ctx, sync.OnceFunc(func() { close(read) })) })
 	return read

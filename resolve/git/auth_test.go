@@ -226,6 +226,71 @@ func TestProviders(t *testing.T) {
 	}
 }
 
+// What is no file is not given for one, and a rule for paths cannot be escaped by a link that the server follows.
+func TestProvidersGiveFilesOnly(t *testing.T) {
+	const listing = "[{\"name\":\"a.yaml\",\"type\":\"file\"},{\"name\":\"link.yaml\",\"type\":\"symlink\"}]"
+	type answer struct{ contentType, body string }
+	const raw = "application/vnd.github.raw+json; charset=utf-8"
+	github := func(path string) string { return "/api/v3/repos/org/repo/contents" + path + "?ref=" + commitID }
+	bitbucket := func(path string) string { return "/2.0/repositories/org/repo/src/" + commitID + "/" + path }
+	answers := map[string]answer{
+		github("/dir"): {"application/json; charset=utf-8", listing}, github("/dir/a.yaml"): {raw, "kind: Task\n"}, github("/dir/link.yaml"): {raw, "secret\n"},
+		github("/a.json"): {raw, "{}"}, github(""): {"application/json; charset=utf-8", `[{"name":"a.json","type":"file"}]`},
+		bitbucket("dir"): {"application/json; charset=utf-8", `{"values":[]}`}, bitbucket("dir") + "?format=meta": {"application/json", `{"type":"commit_directory"}`},
+		bitbucket("a.json"): {"application/json", "{}"}, bitbucket("a.json") + "?format=meta": {"application/json", `{"type":"commit_file"}`},
+		bitbucket("dir/a.yaml"): {"text/plain", "kind: Task\n"},
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, ok := answers[r.URL.RequestURI()]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", a.contentType)
+		_, _ = w.Write([]byte(a.body))
+	}))
+	defer server.Close()
+	g := newResolver(t, nil)
+	const rules = "deny: [{path: 'secret/**'}]"
+	for _, c := range []struct {
+		kind, path, policy, want string
+		reason                   resolve.Reason
+	}{
+		{"github", "dir/a.yaml", "", "kind: Task\n", ""},
+		{"github", "a.json", "", "{}", ""},
+		{"github", "dir", "", "", resolve.ReasonInvalid},
+		{"github", "dir/link.yaml", "", "secret\n", ""},
+		{"github", "dir/a.yaml", rules, "kind: Task\n", ""},
+		{"github", "a.json", rules, "{}", ""},
+		{"github", "dir/link.yaml", rules, "", resolve.ReasonForbidden},
+		{"github", "dir/link.yaml", "namespaces: {ns: {allow: [{path: 'dir/**'}]}}", "", resolve.ReasonForbidden},
+		{"github", "dir/link.yaml", "namespaces: {other: {allow: [{path: 'dir/**'}]}}", "secret\n", ""},
+		{"github", "dir/none.yaml", rules, "", resolve.ReasonForbidden},
+		{"github", "none/a.yaml", rules, "", resolve.ReasonNotFound},
+		{"bitbucketcloud", "dir/a.yaml", rules, "kind: Task\n", ""},
+		{"bitbucketcloud", "a.json", "", "{}", ""},
+		{"bitbucketcloud", "dir", "", "", resolve.ReasonInvalid},
+	} {
+		r := ask(nil, ":scm-type", c.kind, ":server-url", server.URL, ":ca-bundle", gittest.PEM(server.Certificate().Raw), ":policy", c.policy,
+			"org", "org", "repo", "repo", "revision", commitID, "pathInRepo", c.path)
+		if c.reason != "" {
+			wantReason(t, g, r, c.reason)
+		} else {
+			wantData(t, g, r, c.want)
+		}
+	}
+}
+
+// GitHub gives the name of a commit alone, if it is asked for it: as JSON there are all its changes.
+func TestTheNameOfACommitMayStandAlone(t *testing.T) {
+	id := providers["github"].id
+	for text, want := range map[string]string{commitID + "\n": commitID, `{"sha":"` + commitID + `"}`: commitID, "main": "", commitID + commitID[:1]: "", "": ""} {
+		if got, err := id([]byte(text)); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}
+
 func TestOperatorsTokenStaysAtTheOperatorsServer(t *testing.T) {
 	var leaked atomic.Value
 	leaked.Store("")

@@ -54,7 +54,7 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 	switch {
 	case r.Get("gitToken") != "":
 		if repo.scheme == "ssh" {
-			return cred, resolve.Errorf(resolve.ReasonInvalid, "gitToken: is for https; for ssh name a Secret with ssh-privatekey and known_hosts in authSecret")
+			return cred, resolve.Errorf(resolve.ReasonInvalid, "gitToken: it is for https; for ssh name a Secret with ssh-privatekey and known_hosts in authSecret")
 		}
 		token, err := secretValue(ctx, r, r.Namespace, r.Get("gitToken"), orDefault(r.Get("gitTokenKey"), "token"))
 		if err != nil {

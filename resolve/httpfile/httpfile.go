@@ -75,18 +75,18 @@ func checkURL(v string) error {
 	u, err := url.Parse(v)
 	switch {
 	case err != nil:
-		return errors.New("cannot be read as a URL")
+		return errors.New("it cannot be read as a URL")
 	case u.User != nil:
-		return errors.New("has a user name or password in it; use " + ParamUsername + " and " + ParamPassword)
+		return errors.New("it has a user name or password in it; use " + ParamUsername + " and " + ParamPassword)
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Opaque != "":
-		return errors.New("is no https URL with a host")
+		return errors.New("it is no https URL with a host")
 	}
 	return nil
 }
 
 func checkUser(v string) error {
 	if strings.ContainsAny(v, ":\r\n") {
-		return errors.New("has a colon or a line break, which a user name cannot have")
+		return errors.New("it has a colon or a line break, which a user name cannot have")
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func checkDigest(v string) error {
 	alg, digits, _ := strings.Cut(v, ":")
 	raw, err := hex.DecodeString(digits)
 	if size, ok := digestSizes[alg]; !ok || err != nil || len(raw) != size {
-		return errors.New("is neither sha256: with 64 hexadecimal digits nor sha512: with 128")
+		return errors.New("it is neither sha256: with 64 hexadecimal digits nor sha512: with 128")
 	}
 	return nil
 }
