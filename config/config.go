@@ -196,7 +196,7 @@ func finish(out *bytes.Buffer, o Options) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// FeatureCRDs returns the CRDs of Component and Feature, as a YAML stream. They are for programs that read such objects;
+// FeatureCRDs returns the CRDs of Component, Feature and FeatureReport, as a YAML stream. They are for programs that read such objects;
 // Manifests leaves them out.
 func FeatureCRDs() ([]byte, error) { return files.ReadFile("features/10-crds.yaml") }
 

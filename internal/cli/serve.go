@@ -167,39 +167,6 @@ type process struct {
 	health health
 }
 
-// health tells which parts are not ready yet.
-type health struct {
-	mu      sync.Mutex
-	waiting map[string]bool
-}
-
-// part registers a part and returns what makes it ready.
-func (h *health) part(name string) func() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.waiting == nil {
-		h.waiting = map[string]bool{}
-	}
-	h.waiting[name] = true
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.waiting, name)
-	}
-}
-
-func (h *health) missing() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Sorted(func(yield func(string) bool) {
-		for name := range h.waiting {
-			if !yield(name) {
-				return
-			}
-		}
-	})
-}
-
 func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) error {
 	roles, err := chosenRoles(f.roles, table)
 	if err != nil {
@@ -239,21 +206,21 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 	}
 	configured := p.watchConfig(ctx, &parts, resolution.TimeoutConfigMap, p.timeout.Configure)
 	if slices.Contains(roles, resolution.LifecycleRole) {
-		run("lifecycle", func(ctx context.Context, ready func()) error {
+		run("lifecycle", p.whenServed("lifecycle", requestsServed, func(ctx context.Context, ready func()) error {
 			l := &resolution.Lifecycle{
 				Client: p.client, Members: p.members, Timeout: p.timeout, TTL: f.ttl,
 				Metrics: p.metrics, Recorder: p.recorder, Log: p.log, Clock: p.clock,
 			}
 			await(ctx, configured)
 			return l.Run(ctx, ready)
-		})
-		run("webhook", p.serveWebhook)
+		}))
+		run("webhook", p.whenServed("webhook", requestsServed, p.serveWebhook))
 	}
 	if slices.Contains(roles, guard.Role) {
 		run(guard.Role, p.serveGuard)
 	}
 	if slices.Contains(roles, delivery.Role) {
-		run(delivery.Role, p.serveDelivery)
+		run(delivery.Role, p.whenServed(delivery.Role, slices.Concat(deliveriesServed, requestsServed), p.serveDelivery))
 	}
 	if err := p.startResolvers(ctx, e, table, run, &parts, configured); err != nil {
 		cancel(nil)
@@ -326,11 +293,14 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 			return errors.Join(err, rs.Close(), remove())
 		}
 	}
-	run("resolvers", func(ctx context.Context, ready func()) error {
+	resolving := p.whenServed("resolvers", requestsServed, func(ctx context.Context, ready func()) error {
 		for _, w := range waits {
 			await(ctx, w)
 		}
-		err := adapter.Run(ctx, ready)
+		return adapter.Run(ctx, ready)
+	})
+	run("resolvers", func(ctx context.Context, ready func()) error {
+		err := resolving(ctx, ready)
 		return errors.Join(err, rs.Close(), remove())
 	})
 	return nil
@@ -450,8 +420,14 @@ func (p *process) serveHTTP(ctx context.Context, ready func()) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if missing := p.health.missing(); len(missing) > 0 {
+		missing, idle := p.health.missing()
+		if len(missing) > 0 {
 			http.Error(w, "not ready: "+strings.Join(missing, ", "), http.StatusServiceUnavailable)
+			return
+		}
+		for _, line := range idle {
+			// Who asks may be gone.
+			_, _ = fmt.Fprintln(w, line)
 		}
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
