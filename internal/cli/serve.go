@@ -441,7 +441,7 @@ func (p *process) serveWebhook(ctx context.Context, ready func()) error {
 	defer wg.Wait()
 	wg.Go(func() { cert.Run(ctx, ready) })
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /convert", resolution.Convert)
+	mux.Handle("POST /convert", resolution.NewConverter())
 	return listen(ctx, p.flags.webhookListen, mux, &tls.Config{GetCertificate: cert.Get, MinVersion: tls.VersionTLS12}, p.clientErrors(), func() {})
 }
 
