@@ -299,7 +299,7 @@ func TestCanceledRequestLeavesNothing(t *testing.T) {
 				t.Errorf("error %v, want context.Canceled", err)
 			}
 			until(t, func() bool { return gone.Load() == 1 && len(leftovers(t, g)) == 0 })
-			if n := len(g.store.index.slots); n != 0 {
+			if n := len(g.store.index.turns.all); n != 0 {
 				t.Errorf("%d git processes", n)
 			}
 		})
