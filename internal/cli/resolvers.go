@@ -238,10 +238,10 @@ func (f framed) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resou
 func (r *resolving) identity(owner resolution.Owner) func(context.Context, *v1beta1.ResolutionRequest, string) (string, error) {
 	return func(ctx context.Context, request *v1beta1.ResolutionRequest, resolver string) (string, error) {
 		// Whatever strconv takes for true is true to the resolver.
-		if checks, err := strconv.ParseBool(r.runner.Config(resolver)["check-access"]); resolver != "cluster" || err != nil || !checks {
-			return "", nil
+		if checks, err := strconv.ParseBool(r.runner.Config(resolver)["check-access"]); resolver == "cluster" && err == nil && checks {
+			return owner.Identity(ctx, request)
 		}
-		return owner.Identity(ctx, request)
+		return "", nil
 	}
 }
 

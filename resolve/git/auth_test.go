@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -96,6 +97,63 @@ func TestCredentialsOfTheOperatorGoToTheirHostsOnly(t *testing.T) {
 	}
 	if leaked.Load() {
 		t.Error("another host got the credential")
+	}
+}
+
+// Whoever makes a request names both the Secret and the host; the Secret has a say.
+func TestASecretGoesToItsHostsOnly(t *testing.T) {
+	var leaked atomic.Int64
+	asked := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			leaked.Add(1)
+		}
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer asked.Close()
+	ssh := gittest.NewSSHServer(t, true)
+	gittest.NewOrigin(t, ssh.Root, "r.git", someFiles)
+	here, there := strings.TrimPrefix(asked.URL, "https://"), ssh.Address
+	secret := func(hosts string) map[string][]byte {
+		m := ssh.Secret()
+		m["token"] = []byte("tok")
+		if hosts != "" {
+			m[resolve.SecretHosts] = []byte(hosts)
+		}
+		return m
+	}
+	sec := secrets{"ns/none": secret(""), "ns/here": secret(here), "ns/there": secret(there), "ops/op": secret("elsewhere.test")}
+	sec["ops/op"]["password"] = []byte("pw")
+	g := newResolver(t, nil)
+	base := []string{":ca-bundle", gittest.PEM(asked.Certificate().Raw), "pathInRepo", "task.yaml"}
+	for _, c := range []struct {
+		name   string
+		pairs  []string
+		reason resolve.Reason
+		sent   bool
+	}{
+		{"a token that says nothing", []string{"url", asked.URL + "/r", "gitToken", "none"}, resolve.ReasonNotFound, true},
+		{"a token for the host", []string{"url", asked.URL + "/r", "gitToken", "here"}, resolve.ReasonNotFound, true},
+		{"a token for another host", []string{"url", asked.URL + "/r", "gitToken", "there"}, resolve.ReasonDenied, false},
+		{"a login for another host", []string{"url", asked.URL + "/r", "authSecret", "there"}, resolve.ReasonDenied, false},
+		{"a token for another API", []string{"serverURL", asked.URL, "org", "o", "repo", "r", "token", "there"}, resolve.ReasonDenied, false},
+		{"a token for the API", []string{"serverURL", asked.URL, "org", "o", "repo", "r", "token", "here"}, resolve.ReasonNotFound, true},
+		{"a key for another SSH server", []string{"url", "ssh://git@" + there + "/r.git", "authSecret", "here"}, resolve.ReasonDenied, false},
+		{"a key for the SSH server", []string{"url", "ssh://git@" + there + "/r.git", "authSecret", "there"}, "", false},
+		{"one that says nothing, where that is demanded", []string{":secrets-need-hosts", "true", "url", asked.URL + "/r", "gitToken", "none"}, resolve.ReasonDenied, false},
+		{"one for the host, where that is demanded", []string{":secrets-need-hosts", "true", "url", asked.URL + "/r", "gitToken", "here"}, resolve.ReasonNotFound, true},
+		// Its hosts stand in the configuration.
+		{"the operator's", []string{":secrets-need-hosts", "true", ":auth-secret-name", "op", ":auth-secret-namespace", "ops", ":hosts", here, "url", asked.URL + "/r"}, resolve.ReasonNotFound, true},
+	} {
+		before := leaked.Load()
+		r := ask(sec, append(slices.Clone(base), c.pairs...)...)
+		if c.reason == "" {
+			wantData(t, g, r, "kind: Task\n")
+		} else {
+			wantReason(t, g, r, c.reason)
+		}
+		if sent := leaked.Load() > before; sent != c.sent {
+			t.Errorf("%s: it was sent: %v", c.name, sent)
+		}
 	}
 }
 

@@ -324,9 +324,9 @@ func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*ap
 	var err error
 	switch {
 	case r.Get("token") != "":
-		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), orDefault(r.Get("tokenKey"), "token"))
+		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), orDefault(r.Get("tokenKey"), "token"), hostOf(server))
 	case operators && s.Config[keyAPISecret] != "":
-		a.token, err = secretValue(ctx, r, s.or(keyAPISecretNS, "default"), s.Config[keyAPISecret], s.or(keyAPISecretKey, "token"))
+		a.token, err = secretValue(ctx, r, s.or(keyAPISecretNS, "default"), s.Config[keyAPISecret], s.or(keyAPISecretKey, "token"), "")
 	case !operators && r.Get("serverURL") != "":
 		err = resolve.Errorf(resolve.ReasonForbidden, "serverURL: a server of your own choice needs a token of your own; name its Secret in token")
 	}
@@ -398,6 +398,15 @@ func (a *api) noLink(ctx context.Context, org, repo, path, commit, where string)
 	}
 	return resolve.Errorf(resolve.ReasonForbidden,
 		"pathInRepo: the operator's policy has rules for paths, and the server does not show %q to be a plain file; give url, with which links are followed by the same rules", path)
+}
+
+// hostOf is the host of a server's address, in small letters, with a port that is not the scheme's own.
+func hostOf(server string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "?" // no host; the address has been judged before
+	}
+	return hostAndPort(repository{scheme: u.Scheme, host: strings.ToLower(u.Hostname()), port: portOf(u)})
 }
 
 // get asks the API. The path is escaped.

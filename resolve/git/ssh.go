@@ -232,8 +232,7 @@ func (s *sshRemote) begin(ctx context.Context) (*upload, error) {
 			return u, nil
 		}
 		stop()
-		var full *ssh.OpenChannelError
-		if errors.As(err, &full) {
+		if _, full := errors.AsType[*ssh.OpenChannelError](err); full {
 			// The connection is sound, and others may be using it; the server takes no more through it.
 			s.unuse(client, false)
 			return s.apart(ctx)

@@ -341,8 +341,7 @@ func (s *store) receive(ctx context.Context, m *mirror, thin bool, fill func(f *
 		if err == nil {
 			return s.adoptLoose(m, loose)
 		}
-		var refused *packError
-		if !errors.As(err, &refused) {
+		if _, refused := errors.AsType[*packError](err); !refused {
 			return diskError(err)
 		}
 		// A pack of deltas may be a thousand times as large when it is unpacked, and stays a pack; one that is no good is

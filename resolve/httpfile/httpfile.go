@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -44,7 +45,7 @@ func (*Resolver) Spec() resolve.Spec {
 		Name: "http", Doc: "Fetches a file from a web server.", ConfigMap: "http-resolver-config",
 		Config: append(netguard.Keys(false, false), resolve.Key{
 			Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether http is allowed beside https without a digest.",
-		}),
+		}, resolve.SecretHostsKey()),
 		Params: []resolve.Param{
 			{Name: ParamURL, Required: true, MaxLength: 2048, Check: checkURL, Doc: "The address of the file."},
 			{Name: ParamUsername, MaxLength: 256, Check: checkUser, Doc: "The user name for basic authentication."},
@@ -185,11 +186,24 @@ func credentials(ctx context.Context, r *resolve.Request) (http.Header, error) {
 	return http.Header{}, nil
 }
 
+// host is that of an address, in small letters, with a port that is not the scheme's own.
+func host(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	name, port := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), u.Port()
+	if port == "" || port == "443" && u.Scheme == "https" || port == "80" && u.Scheme == "http" {
+		return name
+	}
+	return net.JoinHostPort(name, port)
+}
+
 func secret(ctx context.Context, r *resolve.Request, name, key string) (string, error) {
 	if r.Secrets == nil {
 		return "", resolve.Errorf(resolve.ReasonDenied, "the secret %q is needed, and there are no secrets here", name)
 	}
-	data, err := r.Secrets.Secret(ctx, r.Namespace, name)
+	data, err := r.SecretFor(ctx, r.Namespace, name, host(r.Get(ParamURL)))
 	if err != nil {
 		return "", err
 	}

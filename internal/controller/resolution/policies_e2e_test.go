@@ -338,7 +338,8 @@ func TestE2EAnAccountTouchesLeasesOfItsOwnRoleOnly(t *testing.T) {
 	})
 	for _, l := range []*coordinationv1.Lease{
 		lease("sluice-member-resolver-http-x", "resolver-git"), lease("sluice-member-resolver-git-x", "resolver-http"), lease("sluice-member-resolver-git-x", "resolver-git,resolver-http"),
-		lease("sluice-member-resolver-git-x", ""), lease("sluice-member-resolver-gitx", "resolver-git"), {ObjectMeta: metav1.ObjectMeta{Name: "sluice-member-resolver-git-x"}},
+		lease("sluice-member-resolver-git-x", ""), lease("sluice-member-resolver-gitx", "resolver-git"),
+		{ObjectMeta: metav1.ObjectMeta{Name: "sluice-member-resolver-git-x"}},
 	} {
 		if _, err := git.Create(t.Context(), l, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); !apierrors.IsForbidden(err) {
 			t.Errorf("%s with the roles %v: %v", l.Name, l.Annotations, err)
