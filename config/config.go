@@ -43,8 +43,11 @@ type Options struct {
 	// Image is the container image; empty stands for sluice.
 	Image string
 	// Roles lists the roles of sluice serve to install; nil stands for all but the guard of CRDs ([GuardRole]), which acts on
-	// everybody's requests, and deliveries ([DeliveryRole]): they are installed only where they are named, or "all" is.
+	// everybody's requests, deliveries ([DeliveryRole]) and features ([FeaturesRole], [FeatureWebhookRole]): they are
+	// installed only where they are named, or "all" is.
 	Roles []string
+	// FeatureSettings are the ConfigMaps of components, NAMESPACE/NAME, that the roles for features may watch, and make again.
+	FeatureSettings []string
 	// GuardCertManager leaves the certificate of the guard to cert-manager.
 	GuardCertManager bool
 	// GuardReads are API groups whose objects the guard may list, to see whether there are any when a CRD is deleted.
@@ -54,7 +57,7 @@ type Options struct {
 // Manifests returns a YAML stream of what the options ask for, in the order in which it can be applied.
 func Manifests(o Options) ([]byte, error) {
 	var out bytes.Buffer
-	if slices.Equal(o.Roles, []string{GuardRole}) {
+	if len(o.Roles) > 0 && !slices.ContainsFunc(o.Roles, func(r string) bool { return !slices.Contains([]string{GuardRole, FeaturesRole, FeatureWebhookRole}, r) }) {
 		namespace, err := files.ReadFile("resolution/00-namespace.yaml")
 		if err != nil {
 			return nil, err
@@ -111,8 +114,15 @@ func Manifests(o Options) ([]byte, error) {
 	return finish(&out, o)
 }
 
-// finish adds the guard, if it is asked for, and fills in what holds for all files.
+// finish adds the roles for features and the guard, if they are asked for, and fills in what holds for all files.
 func finish(out *bytes.Buffer, o Options) ([]byte, error) {
+	more, err := features(o)
+	if err != nil {
+		return nil, err
+	}
+	if more != "" {
+		out.WriteString("---\n" + more)
+	}
 	if contains(o.Roles, GuardRole) {
 		text, err := guard(o)
 		if err != nil {
@@ -130,8 +140,8 @@ func finish(out *bytes.Buffer, o Options) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// FeatureCRDs returns the CRDs of Component and Feature, as a YAML stream. They are for programs that read such objects;
-// Manifests leaves them out.
+// FeatureCRDs returns the CRDs of Component and Feature, as a YAML stream. Manifests has them where a role for features is
+// asked for.
 func FeatureCRDs() ([]byte, error) { return files.ReadFile("features/10-crds.yaml") }
 
 // roleOf returns the role that a file installs, if it installs one.
