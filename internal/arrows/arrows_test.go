@@ -167,6 +167,10 @@ var table = []row{
 		may: []string{"api/resolution/v1alpha1", "internal/cli", "internal/controller/resolution", "requester"},
 	},
 	{
+		pkg: "internal/e2e/features", why: "tests features as their users meet them: processes, each with its rights, and a real API server",
+		may: []string{"internal/cli"},
+	},
+	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",
 		may: []string{"internal/clustertest/binary", "internal/kube"},
 	},

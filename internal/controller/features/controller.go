@@ -3,6 +3,7 @@ package features
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -100,7 +101,10 @@ type session struct {
 }
 
 // applied is an object that this process has written.
-type applied struct{ want, stored runtime.Object }
+type applied struct {
+	want, stored runtime.Object
+	at           time.Time
+}
 
 func (c *Controller) session(outer context.Context, can server, ready func()) error {
 	ctx, cancel := context.WithCancelCause(outer)
@@ -292,7 +296,7 @@ func (s *session) work(ctx context.Context) {
 		if closed {
 			return
 		}
-		again, err := s.reconcile(ctx, key)
+		again, err := s.safely(ctx, key)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -306,6 +310,17 @@ func (s *session) work(ctx context.Context) {
 		}
 		s.queue.Done(key)
 	}
+}
+
+// safely is reconcile for which a mistake in it is an error: one component does not stop the others.
+func (s *session) safely(ctx context.Context, key string) (again time.Duration, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.Controller.Log.Error("a reconciliation panicked", "component", key, "panic", r, "stack", string(debug.Stack()))
+			err = errors.New("the controller failed: this is a mistake in it, and its log has more")
+		}
+	}()
+	return s.reconcile(ctx, key)
 }
 
 func (s *session) owns(key string) bool {
@@ -435,7 +450,7 @@ func (s *session) restored(want, stored runtime.Object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, known := s.applied[keyOf(want)]
-	s.applied[keyOf(want)] = applied{want, stored}
+	s.applied[keyOf(want)] = applied{want, stored, s.Controller.Clock.Now()}
 	if !known || !same(want, before.want) {
 		return false
 	}

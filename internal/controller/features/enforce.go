@@ -17,12 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"sluice.dev/api/v1alpha1"
-	"sluice.dev/feature/policy"
 )
 
 // observeWithin is how long a policy may be without a sign of the API server's type check before it is taken as one that gets
 // none: the controller that writes it is not in every cluster.
 const observeWithin = 20 * time.Second
+
+// settle is how long after it was written a policy is taken as in force: the API server looks for new ones every second
+// (k8s.io/apiserver/pkg/admission/plugin/policy/generic, PolicyRefreshInterval).
+const settle = 2 * time.Second
 
 // outcome is what came of enforcing a plan.
 type outcome struct {
@@ -30,6 +33,7 @@ type outcome struct {
 	failed map[string]error
 	// waiting are the policies that the API server has not judged yet, and warned what its type check says of others.
 	waiting map[string]bool
+	wait    time.Duration
 	warned  map[string]string
 	// frozen are the names that were left as they are.
 	frozen map[string]bool
@@ -106,10 +110,7 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 	}
 	s.removeOthers(ctx, p, wanted, done)
 	s.enforceByHook(ctx, p, done)
-	if len(done.waiting) > 0 {
-		return observeWithin
-	}
-	return 0
+	return done.wait
 }
 
 // soon is how long to wait before policies of a component are written again.
@@ -136,18 +137,27 @@ func (s *session) write(ctx context.Context, want runtime.Object, p *plan, done 
 	s.judged(stored, done)
 }
 
-// judged notes what the API server says of a policy.
+// judged notes what the API server says of an object, and how long it is to be given for it.
 func (s *session) judged(have runtime.Object, done *outcome) {
+	m, err := meta.Accessor(have)
+	if err != nil {
+		return // it has been read before
+	}
+	s.mu.Lock()
+	age := s.Controller.Clock.Since(s.applied[keyOf(have)].at)
+	s.mu.Unlock()
+	if age < settle {
+		done.waiting[m.GetName()] = true
+		done.wait = soonest(done.wait, settle-age)
+	}
 	v, ok := have.(*admissionregistrationv1.ValidatingAdmissionPolicy)
 	if !ok {
 		return
 	}
 	if v.Status.ObservedGeneration < v.Generation {
-		s.mu.Lock()
-		at := s.written[v.Labels[policy.ComponentLabel]]
-		s.mu.Unlock()
-		if s.Controller.Clock.Since(at) < observeWithin {
+		if age < observeWithin {
 			done.waiting[v.Name] = true
+			done.wait = soonest(done.wait, observeWithin-age)
 		}
 		return
 	}

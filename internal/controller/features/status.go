@@ -43,7 +43,7 @@ func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duratio
 		if f.Status.Enabled != nil && *f.Status.Enabled {
 			open++
 		}
-		if is := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionEnforced); is.Status == metav1.ConditionTrue {
+		if is := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionEnforced); is != nil && is.Status == metav1.ConditionTrue {
 			enforced = append(enforced, f.Spec.Gate)
 			by[is.Reason]++
 		} else {

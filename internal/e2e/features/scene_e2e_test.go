@@ -90,11 +90,13 @@ var featureParts = map[string]string{
 type scene struct {
 	*system
 
-	t      *testing.T
-	name   string // of component and namespace
-	group  string
-	things dynamic.ResourceInterface
-	quiet  *rest.Config
+	t     *testing.T
+	name  string // of component and namespace
+	group string
+	// features is how many it has.
+	features int
+	things   dynamic.ResourceInterface
+	quiet    *rest.Config
 
 	warnings *warnings
 }
@@ -155,6 +157,7 @@ func newScene(t *testing.T, s *system, name string, o sceneOptions) *scene {
 			gates = append(gates, gate)
 		}
 	}
+	c.features = len(gates)
 	for _, gate := range gates {
 		text += "---\n" + c.feature(gate, featureParts[gate], o)
 	}
@@ -336,6 +339,9 @@ func (c *scene) enforced() {
 	c.t.Helper()
 	eventually(c.t, "the component to be enforced", func(context.Context) error {
 		st := c.status()
+		if int(st.Features) != c.features {
+			return fmt.Errorf("%d of %d features are seen", st.Features, c.features)
+		}
 		return errors.Join(is(st.Conditions, v1alpha1.ConditionAccepted, metav1.ConditionTrue, ""), is(st.Conditions, v1alpha1.ConditionEnforced, metav1.ConditionTrue, ""))
 	})
 }
