@@ -24,7 +24,7 @@ import (
 const observeWithin = 20 * time.Second
 
 // settle is how long after it was written a policy is taken as in force: the API server looks for new ones every second
-// (k8s.io/apiserver/pkg/admission/plugin/policy/generic, PolicyRefreshInterval).
+// (k8s.io/apiserver/pkg/admission/plugin/policy/generic, policyRefreshInterval).
 const settle = 2 * time.Second
 
 // outcome is what came of enforcing a plan.

@@ -369,3 +369,5 @@ func (c *scene) open(spec string) {
 		return nil
 	})
 }
+
+var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
