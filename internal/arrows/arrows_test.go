@@ -185,7 +185,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/e2e/features", why: "tests features as their users meet them: processes, each with its rights, and a real API server",
-		may: []string{"internal/cli"},
+		may: []string{"feature/policy", "internal/cli"},
 	},
 	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",
