@@ -189,7 +189,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",
-		may: []string{"internal/clustertest/binary", "internal/kube"},
+		may: []string{"internal/clustertest/binary", "internal/kube", "internal/limit"},
 	},
 	{
 		pkg: "internal/bench", why: "measures the parts one by one and the command as a whole",

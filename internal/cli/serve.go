@@ -229,10 +229,10 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 		run(delivery.Role, p.whenServed(delivery.Role, slices.Concat(deliveriesServed, requestsServed), p.serveDelivery))
 	}
 	if slices.Contains(roles, features.Role) {
-		run(features.Role, p.serveFeatures)
+		run(features.Role, p.whenServed(features.Role, featuresServed, p.serveFeatures))
 	}
 	if slices.Contains(roles, features.WebhookRole) {
-		run(features.WebhookRole, p.serveFeatureWebhook)
+		run(features.WebhookRole, p.whenServed(features.WebhookRole, featuresServed, p.serveFeatureWebhook))
 	}
 	if err := p.startResolvers(ctx, e, table, run, &parts, configured); err != nil {
 		cancel(nil)
