@@ -44,7 +44,7 @@ unit: ## unit, golden and property tests, no cluster
 
 .PHONY: e2e
 e2e: cluster ## tests against a real kube-apiserver
-	$(GO) test -tags e2e -run 'E2E' ./apply ./feature/policy/simulate ./internal/cli ./internal/controller/resolution ./internal/e2e ./resolve/cluster
+	$(GO) test -tags e2e -run 'E2E' ./apply ./feature/policy/simulate ./feature/process ./internal/cli ./internal/controller/resolution ./internal/e2e ./internal/e2e/features ./resolve/cluster
 	cd localcluster && $(GO) test ./...
 
 .PHONY: cluster
@@ -73,7 +73,7 @@ verify: ## fail if a module file is untidy (a test holds generated files against
 	cd localcluster && $(GO) mod tidy -diff
 
 .PHONY: demo
-demo: build cluster ## the main job on a real API server, told step by step
+demo: build cluster ## the whole story on a real API server, told step by step
 	$(GO) run ./internal/demo --sluice bin/sluice
 
 .PHONY: bench

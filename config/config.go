@@ -56,8 +56,11 @@ type Options struct {
 	// StorePlainHTTP allows a registry without TLS.
 	StorePlainHTTP bool
 	// Roles lists the roles of sluice serve to install; nil stands for all but the guard of CRDs ([GuardRole]), which acts on
-	// everybody's requests, and deliveries ([DeliveryRole]): they are installed only where they are named, or "all" is.
+	// everybody's requests, deliveries ([DeliveryRole]) and features ([FeaturesRole], [FeatureWebhookRole]): they are
+	// installed only where they are named, or "all" is.
 	Roles []string
+	// FeatureSettings are the ConfigMaps of components, NAMESPACE/NAME, that the roles for features may watch, and make again.
+	FeatureSettings []string
 	// GuardCertManager leaves the certificate of the guard to cert-manager.
 	GuardCertManager bool
 	// GuardReads are API groups whose objects the guard may list, to see whether there are any when a CRD is deleted.
@@ -70,7 +73,8 @@ func Manifests(o Options) ([]byte, error) {
 	if err := o.checkStore(); err != nil {
 		return nil, err
 	}
-	if slices.Equal(o.Roles, []string{GuardRole}) {
+	standAlone := []string{GuardRole, FeaturesRole, FeatureWebhookRole}
+	if len(o.Roles) > 0 && !slices.ContainsFunc(o.Roles, func(r string) bool { return !slices.Contains(standAlone, r) }) {
 		for _, p := range []string{"resolution/00-namespace.yaml", "resolution/21-own-objects.yaml"} {
 			text, err := files.ReadFile(p)
 			if err != nil {
@@ -177,8 +181,15 @@ func (o Options) addStore(text string) (string, error) {
 	return text, nil
 }
 
-// finish adds the guard, if it is asked for, and fills in what holds for all files.
+// finish adds the roles for features and the guard, if they are asked for, and fills in what holds for all files.
 func finish(out *bytes.Buffer, o Options) ([]byte, error) {
+	more, err := features(o)
+	if err != nil {
+		return nil, err
+	}
+	if more != "" {
+		out.WriteString("---\n" + more)
+	}
 	if contains(o.Roles, GuardRole) {
 		text, err := guard(o)
 		if err != nil {
@@ -196,8 +207,8 @@ func finish(out *bytes.Buffer, o Options) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// FeatureCRDs returns the CRDs of Component, Feature and FeatureReport, as a YAML stream. They are for programs that read such objects;
-// Manifests leaves them out.
+// FeatureCRDs returns the CRDs of Component, Feature and FeatureReport, as a YAML stream. Manifests has them where a role for
+// features is asked for.
 func FeatureCRDs() ([]byte, error) { return files.ReadFile("features/10-crds.yaml") }
 
 // roleOf returns the role that a file installs, if it installs one.

@@ -33,18 +33,30 @@ func TestLayers(t *testing.T) {
 	}{
 		{name: "none", open: "Locked", level: "stable", codes: []string{}},
 		{name: "the first wins", layers: []map[string]string{{"feature-gates": "Base=true"}, {"base": "false"}}, open: "Base Locked", level: "stable", codes: []string{"", ""}},
-		{name: "each says something else", layers: []map[string]string{{"feature-gates": "Above=true"}, {"base": "true"}, {"enable-api-fields": "beta"}},
-			open: "Above Base Locked", level: "beta", codes: []string{"", "", ""}},
-		{name: "what is required is closed further up", layers: []map[string]string{{"feature-gates": "Base=false"}, {"feature-gates": "Base=true,Above=true"}},
-			open: "Locked", level: "stable", codes: []string{"", "needs-another"}},
-		{name: "a gate beats AllAlpha of a layer above", layers: []map[string]string{{"feature-gates": "AllAlpha=true"}, {"base": "false"}},
-			open: "Legacy Locked", level: "stable", codes: []string{"", ""}},
-		{name: "a layer that contradicts itself says nothing, and hides the next", layers: []map[string]string{{"base": "true", "feature-gates": "Base=false"}, {"base": "true"}},
-			open: "Locked", level: "stable", codes: []string{"settings-disagree", ""}},
-		{name: "the same key in two layers is no contradiction", layers: []map[string]string{{"base": "true"}, {"feature-gates": "Base=false"}},
-			open: "Base Locked", level: "stable", codes: []string{"", ""}},
-		{name: "errors are told of their layer", layers: []map[string]string{{"feature-gates": "Bse=true"}, {"enable-api-fields": "betta"}, {"feature-gates": "Locked=false"}},
-			open: "Locked", level: "stable", codes: []string{"unknown-gate", "bad-level", "locked"}},
+		{
+			name: "each says something else", layers: []map[string]string{{"feature-gates": "Above=true"}, {"base": "true"}, {"enable-api-fields": "beta"}},
+			open: "Above Base Locked", level: "beta", codes: []string{"", "", ""},
+		},
+		{
+			name: "what is required is closed further up", layers: []map[string]string{{"feature-gates": "Base=false"}, {"feature-gates": "Base=true,Above=true"}},
+			open: "Locked", level: "stable", codes: []string{"", "needs-another"},
+		},
+		{
+			name: "a gate beats AllAlpha of a layer above", layers: []map[string]string{{"feature-gates": "AllAlpha=true"}, {"base": "false"}},
+			open: "Legacy Locked", level: "stable", codes: []string{"", ""},
+		},
+		{
+			name: "a layer that contradicts itself says nothing, and hides the next", layers: []map[string]string{{"base": "true", "feature-gates": "Base=false"}, {"base": "true"}},
+			open: "Locked", level: "stable", codes: []string{"settings-disagree", ""},
+		},
+		{
+			name: "the same key in two layers is no contradiction", layers: []map[string]string{{"base": "true"}, {"feature-gates": "Base=false"}},
+			open: "Base Locked", level: "stable", codes: []string{"", ""},
+		},
+		{
+			name: "errors are told of their layer", layers: []map[string]string{{"feature-gates": "Bse=true"}, {"enable-api-fields": "betta"}, {"feature-gates": "Locked=false"}},
+			open: "Locked", level: "stable", codes: []string{"unknown-gate", "bad-level", "locked"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			settings, findings := m.ParseLayers(tt.layers...)

@@ -236,8 +236,11 @@ func TestTheConfigMapThroughADay(t *testing.T) {
 		pending string
 	}{
 		{"a gate is turned on", map[string]string{"slow": "true", "fast-path": "true"}, "Done FastPath Slow Tuned", "FastPath", 0, ""},
-		{"four mistakes change nothing", map[string]string{"fast-pth": "true", "enable-api-fields": "betta", "slow": "yes", "feature-gates": "Tuned=false,Tuned=false"},
-			"Done FastPath Slow Tuned", "", 4, ""},
+		{
+			"four mistakes change nothing",
+			map[string]string{"fast-pth": "true", "enable-api-fields": "betta", "slow": "yes", "feature-gates": "Tuned=false,Tuned=false"},
+			"Done FastPath Slow Tuned", "", 4, "",
+		},
 		{"mended", map[string]string{"slow": "true", "feature-gates": "AllAlpha=true"}, "Done FastPath Needy Slow Tuned", "Needy", 0, ""},
 		{"AllAlpha is taken back, and leaves nothing", map[string]string{"slow": "true", "feature-gates": "AllAlpha=false"}, "Done Slow Tuned", "FastPath Needy", 0, ""},
 		{"a change that takes a restart", map[string]string{"slow": "false"}, "Done Slow Tuned", "", 0, "Slow"},

@@ -66,11 +66,10 @@ func (g *Gates) setFlags(value string) []string {
 	data := map[string]string{key: value}
 	g.Set(Flags, data, "")
 	_, findings := g.Model().ParseSettings(data)
+	later := []feature.Code{feature.CodeNeedsAnother, feature.CodeLocked, feature.CodeBeyondMax, feature.CodeRemovedGate}
 	var out []string
 	for _, f := range findings {
-		switch f.Code {
-		case feature.CodeNeedsAnother, feature.CodeLocked, feature.CodeBeyondMax, feature.CodeRemovedGate:
-		default:
+		if !slices.Contains(later, f.Code) {
 			out = append(out, f.Message)
 		}
 	}

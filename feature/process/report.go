@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -123,7 +123,7 @@ func (p *Process) spec() v1alpha1.FeatureReportSpec {
 	s.Process, s.Instance, s.Release, s.Revision = o.Process, o.Instance, o.Release, o.Revision
 	s.StartTime = &p.started
 	s.RenewTime = metav1.NewTime(o.Clock.Now())
-	s.LeaseDurationSeconds = int32(min(leases*o.Renew, time.Hour) / time.Second)
+	s.LeaseDurationSeconds = int32(min(leases*o.Renew, time.Hour) / time.Second) //nolint:gosec // 3600 at most
 	return s
 }
 

@@ -92,42 +92,78 @@ func TestJudge(t *testing.T) {
 		again    time.Duration
 	}{
 		{name: "nobody reports", reason: "NoReports", says: []string{"no process"}},
-		{name: "all agree", gates: "Plain=true", reports: []string{"webhook/a v1 Plain Both=false", "controller/b v1 Plain Both=false"}, reason: "ProcessesAgree",
-			says: []string{"2 processes agree"}, open: "Plain", again: 20 * time.Second},
-		{name: "one differs from the settings", gates: "Plain=true", reports: []string{"webhook/a v1 Plain", "controller/b v1 Plain=false"}, reason: "ProcessesDisagree",
-			says: []string{"Plain: the settings say on; on in webhook/a (v1); off in controller/b (v1)"}, open: "Plain", again: 20 * time.Second},
-		{name: "all differ from the settings", gates: "Plain=false", reports: []string{"webhook/a v1 Plain"}, reason: "ProcessesDisagree",
-			says: []string{"the settings say off; on in webhook/a"}, again: 20 * time.Second},
-		{name: "with flags only they differ from one another", flags: true, reports: []string{"webhook/a v1 Plain", "controller/b v1 Plain=false"}, reason: "ProcessesDisagree",
-			says: []string{"Plain: on in webhook/a (v1); off in controller/b (v1)"}, again: 20 * time.Second},
-		{name: "with flags only they may agree on what is no default", flags: true, reports: []string{"webhook/a v1 Plain", "controller/b v1 Plain"},
-			reason: "ProcessesAgree", again: 20 * time.Second},
-		{name: "required processes report it", gates: "Both=true", reports: []string{"webhook/a v1 Both", "controller/b v1 Both", "controller/c v1 Both"},
-			reason: "ProcessesAgree", open: "Both", again: 20 * time.Second},
-		{name: "a required process does not run", gates: "Both=true", reports: []string{"webhook/a v1 Both"}, reason: "ProcessesDisagree",
-			says: []string{"not reported by controller, which it needs"}, again: 20 * time.Second},
-		{name: "the controller is a release behind", gates: "Both=true", reports: []string{"webhook/a v2 Both", "controller/b v1 Plain=false"}, reason: "ProcessesDisagree",
-			says: []string{"on in webhook/a (v2)", "not reported by controller/b (v1)"}, again: 20 * time.Second},
-		{name: "one of two controllers has it off", gates: "Both=true", reports: []string{"webhook/a v1 Both", "controller/b v1 Both", "controller/c v1 Both=false"},
-			reason: "ProcessesDisagree", says: []string{"off in controller/c"}, again: 20 * time.Second},
-		{name: "a process that never knew a feature does not disagree", gates: "Plain=true", reports: []string{"webhook/a v1 Both=false", "controller/b v1 Plain"},
-			reason: "ProcessesAgree", open: "Plain", again: 20 * time.Second},
-		{name: "a rolling update", gates: "Plain=true", reports: []string{"controller/a v1 Plain=false", "controller/b v2 Plain", "webhook/c v2 Plain"}, reason: "RollingUpdate",
-			says: []string{"off in controller/a (v1)", "a rolling update is under way"}, open: "Plain", again: 20 * time.Second},
-		{name: "a rolling update to a release that knows the feature", gates: "Both=true", reports: []string{"controller/a v1", "controller/b v2 Both", "webhook/c v2 Both"},
-			reason: "RollingUpdate", says: []string{"not reported by controller/a (v1)"}, again: 20 * time.Second},
-		{name: "a rolling update by revision", gates: "Plain=true", reports: []string{"controller/a v1 Plain=false", "controller/b v1 Plain"},
-			change: func(in *skew.Input) { in.Reports[1].Spec.Revision = "7d9" }, reason: "RollingUpdate", open: "Plain", again: 20 * time.Second},
-		{name: "another process than that which is updated", gates: "Plain=true", reports: []string{"controller/a v1 Plain", "controller/b v2 Plain", "webhook/c v2 Plain=false"},
-			reason: "ProcessesDisagree", open: "Plain", again: 20 * time.Second},
-		{name: "a restart is needed", gates: "Restart=true", reports: []string{"controller/a v1 Restart=false!"}, reason: "ProcessesDisagree",
-			says: []string{"controller/a (v1) to be restarted"}, open: "Restart", again: 20 * time.Second},
-		{name: "expired reports count for nothing", gates: "Plain=true", reports: []string{"controller/a v1 Plain=false"},
-			change: func(in *skew.Input) { in.Now = now.Add(20 * time.Second) }, reason: "NoReports", open: "Plain"},
-		{name: "reports of other namespaces and components count for nothing", gates: "Plain=true", reports: []string{"controller/a v1 Plain=false", "controller/b v1 Plain=false"},
-			change: func(in *skew.Input) { in.Reports[0].Namespace, in.Reports[1].Spec.Component = "elsewhere", "other" }, reason: "NoReports", open: "Plain"},
-		{name: "the newest report of an instance counts", gates: "Plain=true", reports: []string{"controller/a v1 Plain=false", "controller/a v1 Plain"},
-			change: func(in *skew.Input) { in.Reports[1].Name, in.Reports[1].Spec.RenewTime = "z", metav1.NewTime(now) }, reason: "ProcessesAgree", open: "Plain", again: 30 * time.Second},
+		{
+			name: "all agree", gates: "Plain=true", reports: []string{"webhook/a v1 Plain Both=false", "controller/b v1 Plain Both=false"}, reason: "ProcessesAgree",
+			says: []string{"2 processes agree"}, open: "Plain", again: 20 * time.Second,
+		},
+		{
+			name: "one differs from the settings", gates: "Plain=true", reports: []string{"webhook/a v1 Plain", "controller/b v1 Plain=false"}, reason: "ProcessesDisagree",
+			says: []string{"Plain: the settings say on; on in webhook/a (v1); off in controller/b (v1)"}, open: "Plain", again: 20 * time.Second,
+		},
+		{
+			name: "all differ from the settings", gates: "Plain=false", reports: []string{"webhook/a v1 Plain"}, reason: "ProcessesDisagree",
+			says: []string{"the settings say off; on in webhook/a"}, again: 20 * time.Second,
+		},
+		{
+			name: "with flags only they differ from one another", flags: true, reports: []string{"webhook/a v1 Plain", "controller/b v1 Plain=false"}, reason: "ProcessesDisagree",
+			says: []string{"Plain: on in webhook/a (v1); off in controller/b (v1)"}, again: 20 * time.Second,
+		},
+		{
+			name: "with flags only they may agree on what is no default", flags: true, reports: []string{"webhook/a v1 Plain", "controller/b v1 Plain"},
+			reason: "ProcessesAgree", again: 20 * time.Second,
+		},
+		{
+			name: "required processes report it", gates: "Both=true", reports: []string{"webhook/a v1 Both", "controller/b v1 Both", "controller/c v1 Both"},
+			reason: "ProcessesAgree", open: "Both", again: 20 * time.Second,
+		},
+		{
+			name: "a required process does not run", gates: "Both=true", reports: []string{"webhook/a v1 Both"}, reason: "ProcessesDisagree",
+			says: []string{"not reported by controller, which it needs"}, again: 20 * time.Second,
+		},
+		{
+			name: "the controller is a release behind", gates: "Both=true", reports: []string{"webhook/a v2 Both", "controller/b v1 Plain=false"}, reason: "ProcessesDisagree",
+			says: []string{"on in webhook/a (v2)", "not reported by controller/b (v1)"}, again: 20 * time.Second,
+		},
+		{
+			name: "one of two controllers has it off", gates: "Both=true", reports: []string{"webhook/a v1 Both", "controller/b v1 Both", "controller/c v1 Both=false"},
+			reason: "ProcessesDisagree", says: []string{"off in controller/c"}, again: 20 * time.Second,
+		},
+		{
+			name: "a process that never knew a feature does not disagree", gates: "Plain=true", reports: []string{"webhook/a v1 Both=false", "controller/b v1 Plain"},
+			reason: "ProcessesAgree", open: "Plain", again: 20 * time.Second,
+		},
+		{
+			name: "a rolling update", gates: "Plain=true", reports: []string{"controller/a v1 Plain=false", "controller/b v2 Plain", "webhook/c v2 Plain"}, reason: "RollingUpdate",
+			says: []string{"off in controller/a (v1)", "a rolling update is under way"}, open: "Plain", again: 20 * time.Second,
+		},
+		{
+			name: "a rolling update to a release that knows the feature", gates: "Both=true", reports: []string{"controller/a v1", "controller/b v2 Both", "webhook/c v2 Both"},
+			reason: "RollingUpdate", says: []string{"not reported by controller/a (v1)"}, again: 20 * time.Second,
+		},
+		{
+			name: "a rolling update by revision", gates: "Plain=true", reports: []string{"controller/a v1 Plain=false", "controller/b v1 Plain"},
+			change: func(in *skew.Input) { in.Reports[1].Spec.Revision = "7d9" }, reason: "RollingUpdate", open: "Plain", again: 20 * time.Second,
+		},
+		{
+			name: "another process than that which is updated", gates: "Plain=true", reports: []string{"controller/a v1 Plain", "controller/b v2 Plain", "webhook/c v2 Plain=false"},
+			reason: "ProcessesDisagree", open: "Plain", again: 20 * time.Second,
+		},
+		{
+			name: "a restart is needed", gates: "Restart=true", reports: []string{"controller/a v1 Restart=false!"}, reason: "ProcessesDisagree",
+			says: []string{"controller/a (v1) to be restarted"}, open: "Restart", again: 20 * time.Second,
+		},
+		{
+			name: "expired reports count for nothing", gates: "Plain=true", reports: []string{"controller/a v1 Plain=false"},
+			change: func(in *skew.Input) { in.Now = now.Add(20 * time.Second) }, reason: "NoReports", open: "Plain",
+		},
+		{
+			name: "reports of other namespaces and components count for nothing", gates: "Plain=true", reports: []string{"controller/a v1 Plain=false", "controller/b v1 Plain=false"},
+			change: func(in *skew.Input) { in.Reports[0].Namespace, in.Reports[1].Spec.Component = "elsewhere", "other" }, reason: "NoReports", open: "Plain",
+		},
+		{
+			name: "the newest report of an instance counts", gates: "Plain=true", reports: []string{"controller/a v1 Plain=false", "controller/a v1 Plain"},
+			change: func(in *skew.Input) { in.Reports[1].Name, in.Reports[1].Spec.RenewTime = "z", metav1.NewTime(now) }, reason: "ProcessesAgree", open: "Plain", again: 30 * time.Second,
+		},
 		{name: "settings that changed just now", gates: "Plain=true", reports: []string{"controller/a v1 Plain=false"}, change: func(in *skew.Input) {
 			in.SettingsVersion, in.SettingsTime, in.Reports[0].Spec.SettingsVersion = "2", now.Add(-time.Second), "1"
 		}, reason: "ProcessesAgree", says: []string{"yet to read the settings"}, open: "Plain", again: 4 * time.Second},
@@ -137,13 +173,19 @@ func TestJudge(t *testing.T) {
 		{name: "settings that a process cannot read", reports: []string{"controller/a v1 Plain=false"}, change: func(in *skew.Input) {
 			in.Reports[0].Spec.SettingsErrors = []string{"feature-gates: there is no gate"}
 		}, reason: "ProcessesDisagree", says: []string{"settings that are not taken: controller/a: feature-gates: there is no gate"}, again: 20 * time.Second},
-		{name: "enforced as it is", gates: "Plain=true", reports: []string{"controller/a v1 Plain"}, enforced: []skew.Enforced{{Gate: "Plain", Open: true, By: "policy x"}},
-			reason: "ProcessesAgree", open: "Plain", again: 20 * time.Second},
-		{name: "enforced otherwise", gates: "Plain=true", reports: []string{"controller/a v1 Plain"},
+		{
+			name: "enforced as it is", gates: "Plain=true", reports: []string{"controller/a v1 Plain"}, enforced: []skew.Enforced{{Gate: "Plain", Open: true, By: "policy x"}},
+			reason: "ProcessesAgree", open: "Plain", again: 20 * time.Second,
+		},
+		{
+			name: "enforced otherwise", gates: "Plain=true", reports: []string{"controller/a v1 Plain"},
 			enforced: []skew.Enforced{{Gate: "Plain", Open: true, By: "policy x"}, {Gate: "Plain", By: "policy y"}, {Gate: "Gone", By: "policy z"}},
-			reason: "EnforcementDiffers", says: []string{"enforced as off by policy y"}, open: "Plain", again: 20 * time.Second},
-		{name: "a feature that waits is enforced as off", gates: "Both=true", reports: []string{"webhook/a v1 Both"}, enforced: []skew.Enforced{{Gate: "Both", Open: true, By: "policy x"}},
-			reason: "ProcessesDisagree", says: []string{"off in effect; enforced as on by policy x"}, again: 20 * time.Second},
+			reason:   "EnforcementDiffers", says: []string{"enforced as off by policy y"}, open: "Plain", again: 20 * time.Second,
+		},
+		{
+			name: "a feature that waits is enforced as off", gates: "Both=true", reports: []string{"webhook/a v1 Both"}, enforced: []skew.Enforced{{Gate: "Both", Open: true, By: "policy x"}},
+			reason: "ProcessesDisagree", says: []string{"off in effect; enforced as on by policy x"}, again: 20 * time.Second,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := model(t, func(c *v1alpha1.Component) {

@@ -83,16 +83,21 @@ func TestDropDisabled(t *testing.T) {
 		{"items, create", nil, nil, spec{Tasks: []task{{Name: "a", Timeout: "1"}, {Name: "b"}}}, spec{Tasks: []task{{Name: "a"}, {Name: "b"}}}, 1},
 		{
 			"items are found by key", nil, &spec{Tasks: []task{{Name: "a", Timeout: "1"}, {Name: "b"}}},
-			spec{Tasks: []task{{Name: "b", Timeout: "2"}, {Name: "a", Timeout: "3"}}}, spec{Tasks: []task{{Name: "b"}, {Name: "a", Timeout: "3"}}}, 1,
+			spec{Tasks: []task{{Name: "b", Timeout: "2"}, {Name: "a", Timeout: "3"}}},
+			spec{Tasks: []task{{Name: "b"}, {Name: "a", Timeout: "3"}}},
+			1,
 		},
 		{
 			"items with one key twice", nil, &spec{Tasks: []task{{Name: "a"}, {Name: "a", Timeout: "1"}, {Name: "a"}}},
-			spec{Tasks: []task{{Name: "a", Timeout: "2"}}}, spec{Tasks: []task{{Name: "a", Timeout: "2"}}}, 0,
+			spec{Tasks: []task{{Name: "a", Timeout: "2"}}},
+			spec{Tasks: []task{{Name: "a", Timeout: "2"}}},
+			0,
 		},
 		{
 			"items in items", nil, &spec{Tasks: []task{{Name: "a", Steps: []step{{"x", true}}}}},
 			spec{Tasks: []task{{Name: "b", Steps: []step{{"x", true}}}, {Name: "a", Steps: []step{{"y", true}, {"x", true}}}}},
-			spec{Tasks: []task{{Name: "b", Steps: []step{{"x", false}}}, {Name: "a", Steps: []step{{"y", false}, {"x", true}}}}}, 1,
+			spec{Tasks: []task{{Name: "b", Steps: []step{{"x", false}}}, {Name: "a", Steps: []step{{"y", false}, {"x", true}}}}},
+			1,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

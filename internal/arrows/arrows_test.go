@@ -158,11 +158,15 @@ var table = []row{
 		may: []string{"compat", "internal/config", "internal/limit", "report"},
 	},
 	{
+		pkg: "internal/controller/features", why: "keeps policies, webhook and status in step with features; what they mean and how they are said is for the packages below",
+		may: []string{"api/v1alpha1", "feature", "feature/policy", "internal/limit"},
+	},
+	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
 			"feature", "feature/policy", "feature/policy/simulate", "internal/cluster",
-			"internal/config", "internal/controller/delivery", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
+			"internal/config", "internal/controller/delivery", "internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
 			"internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
 			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
 		},
@@ -180,8 +184,12 @@ var table = []row{
 		may: []string{"api/resolution/v1alpha1", "internal/cli", "internal/controller/resolution", "requester"},
 	},
 	{
+		pkg: "internal/e2e/features", why: "tests features as their users meet them: processes, each with its rights, and a real API server",
+		may: []string{"feature/policy", "internal/cli"},
+	},
+	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",
-		may: []string{"internal/clustertest/binary", "internal/kube"},
+		may: []string{"internal/clustertest/binary", "internal/kube", "internal/limit"},
 	},
 	{
 		pkg: "internal/bench", why: "measures the parts one by one and the command as a whole",

@@ -36,6 +36,7 @@ import (
 	"sluice.dev/client/versioned"
 	resolutionscheme "sluice.dev/client/versioned/scheme"
 	"sluice.dev/internal/controller/delivery"
+	"sluice.dev/internal/controller/features"
 	"sluice.dev/internal/controller/guard"
 	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/resolvers"
@@ -61,6 +62,7 @@ type serveFlags struct {
 	traceEndpoint              string
 	traceRatio                 float64
 	guard                      guardFlags
+	features                   featureWebhookFlags
 
 	storeFlags
 }
@@ -105,6 +107,7 @@ work on are taken up by another process, or by the next.`,
 	flags.Float64Var(&f.traceRatio, "trace-ratio", 1, "part of the requests that are traced, from 0 to 1")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log each request")
 	f.guard.add(flags)
+	f.features.add(flags)
 	return cmd
 }
 
@@ -118,7 +121,7 @@ func (f *serveFlags) contentLimit() int {
 
 // roleNames lists the roles of this build.
 func roleNames(table []resolvers.Entry) []string {
-	out := []string{resolution.LifecycleRole, guard.Role, delivery.Role}
+	out := []string{resolution.LifecycleRole, guard.Role, delivery.Role, features.Role, features.WebhookRole}
 	for _, r := range table {
 		out = append(out, resolution.Role(r.Name))
 	}
@@ -163,6 +166,9 @@ type process struct {
 	clock    clock.WithTicker
 	timeout  *resolution.Timeout
 	tracer   trace.Tracer
+
+	featuresOnce    sync.Once
+	featuresMetrics *features.Metrics
 
 	health health
 }
@@ -221,6 +227,12 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 	}
 	if slices.Contains(roles, delivery.Role) {
 		run(delivery.Role, p.whenServed(delivery.Role, slices.Concat(deliveriesServed, requestsServed), p.serveDelivery))
+	}
+	if slices.Contains(roles, features.Role) {
+		run(features.Role, p.whenServed(features.Role, featuresServed, p.serveFeatures))
+	}
+	if slices.Contains(roles, features.WebhookRole) {
+		run(features.WebhookRole, p.whenServed(features.WebhookRole, featuresServed, p.serveFeatureWebhook))
 	}
 	if err := p.startResolvers(ctx, e, table, run, &parts, configured); err != nil {
 		cancel(nil)
