@@ -134,6 +134,10 @@ var table = []row{
 		may: []string{"schema/upstream"},
 	},
 	{
+		pkg: "internal/featureusage", why: "which stored objects use features; what a use is, feature says",
+		may: []string{"feature", "internal/cluster"},
+	},
+	{
 		pkg: "internal/crdcheck", why: "what a new CRD does to a cluster, for whoever is about to change one",
 		may: []string{"compat", "internal/cluster", "report"},
 	},
@@ -161,9 +165,9 @@ var table = []row{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
-			"feature", "feature/policy", "feature/policy/simulate", "internal/cluster",
+			"feature", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/cluster",
 			"internal/config", "internal/controller/delivery", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
-			"internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
+			"internal/featureusage", "internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
 			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},
