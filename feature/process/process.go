@@ -29,6 +29,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -69,9 +70,12 @@ type Options struct {
 	Clock clock.WithTicker
 }
 
-// PodOwner makes the owner of a pod's report.
-func PodOwner(name string, uid string) *metav1.OwnerReference {
-	return &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: name, UID: uidOf(uid)}
+// PodOwner makes the owner of a pod's report, from what the downward API tells of the pod; nil if one of them is empty.
+func PodOwner(name, uid string) *metav1.OwnerReference {
+	if name == "" || uid == "" {
+		return nil
+	}
+	return &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: name, UID: types.UID(uid)}
 }
 
 // Process is one process of a component.

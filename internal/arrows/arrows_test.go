@@ -111,6 +111,11 @@ var table = []row{
 	},
 	{pkg: "examples/resolver", why: "a resolver as somebody else writes it", may: []string{"resolve", "resolve/netguard"}},
 
+	{
+		pkg: "examples/operator", tree: true, why: "an operator as somebody else writes it",
+		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/policy", "feature/process"},
+	},
+
 	{pkg: "api/resolution/v1alpha1", why: "the older API; it is converted, never stored", may: []string{"api/resolution", "api/resolution/v1beta1"}},
 	{pkg: "client", tree: true, why: "generated clients", may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1"}},
 	{pkg: "config", why: "manifests, as files"},
