@@ -88,6 +88,7 @@ type Process struct {
 	poke    chan struct{}
 
 	mu      sync.Mutex
+	begun   bool
 	reports map[string]v1alpha1.FeatureReport // of all processes, by name
 	file    string                            // the last error of the file
 }
@@ -122,8 +123,14 @@ func New(config *rest.Config, gates *gate.Gates, o Options) (*Process, error) {
 }
 
 // Begin reads the settings once and settles the features (see [gate.Gates.Begin], whose error it returns as well). A
-// ConfigMap that is not there is no error; one that cannot be read is.
+// ConfigMap that is not there is no error; one that cannot be read is. After it has succeeded, further calls do nothing.
 func (p *Process) Begin(ctx context.Context) error {
+	p.mu.Lock()
+	begun := p.begun
+	p.mu.Unlock()
+	if begun {
+		return nil
+	}
 	if p.options.File != "" {
 		p.readFile()
 	}
@@ -138,7 +145,13 @@ func (p *Process) Begin(ctx context.Context) error {
 			p.take(cm)
 		}
 	}
-	return p.gates.Begin()
+	if err := p.gates.Begin(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun = true
+	return nil
 }
 
 func (p *Process) take(cm *corev1.ConfigMap) {

@@ -342,7 +342,7 @@ func (s *setter) look(ctx context.Context, c *featureChange) error {
 			scan.Names = maxNames
 		}
 		var err error
-		if s.usage, err = scan.Run(ctx); err != nil {
+		if s.usage, err = runScan(ctx, s.env, scan); err != nil {
 			return fmt.Errorf("whether the features are in use: %w", err)
 		}
 	}

@@ -111,7 +111,7 @@ func (w *featureWorld) usage(ctx context.Context, e *env, f *usageFlags, list []
 		if f.verbose {
 			scan.Names = maxNames
 		}
-		result, err := scan.Run(ctx)
+		result, err := runScan(ctx, e, scan)
 		if err != nil {
 			return err
 		}
@@ -143,6 +143,15 @@ func (w *featureWorld) scan(e *env, p *componentFeatures, gates []string, namesp
 	return s
 }
 
+// runScan runs a scan, and takes its progress off the terminal.
+func runScan(ctx context.Context, e *env, s *featureusage.Scan) (*featureusage.Result, error) {
+	result, err := s.Run(ctx)
+	if e.errTTY {
+		fmt.Fprint(e.err, "\r\033[K")
+	}
+	return result, err
+}
+
 func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {
 	out := &usageOf{Name: p.model.Feature(u.Gate).Name, Objects: u.Objects, Uses: u.Uses}
 	for _, n := range u.Namespaces {
@@ -159,9 +168,6 @@ func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {
 }
 
 func (u *featureUsage) print(e *env, verbose bool) error {
-	if e.errTTY {
-		fmt.Fprint(e.err, "\r\033[K")
-	}
 	if len(u.Features) == 0 {
 		fmt.Fprintln(e.err, "no feature gates anything that is stored")
 		return nil
