@@ -178,8 +178,7 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 		}
 	}
 	if r.model == nil || r.key != key.String() {
-		// One that is there keeps all the others from being taken as they are.
-		o := feature.Options{Date: day, Resources: []feature.Resource{{Group: v1alpha1.GroupName, Resource: componentsResource}}}
+		o := feature.Options{Date: day}
 		for _, known := range resources.crds {
 			if known.err == nil {
 				o.Resources = append(o.Resources, known.resource)
@@ -191,6 +190,10 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 				plural, group, _ := strings.Cut(name, ".")
 				o.Resources = append(o.Resources, feature.Resource{Group: group, Resource: plural})
 			}
+		}
+		if o.Resources == nil {
+			// Where none is known all would be taken as they are.
+			o.Resources = []feature.Resource{{Group: v1alpha1.GroupName}}
 		}
 		model, findings := feature.Define(out.component, out.features, o)
 		r.definition, r.key = findings, key.String()
