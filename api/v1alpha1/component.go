@@ -179,4 +179,6 @@ const (
 	ReasonProcessesDisagree = "ProcessesDisagree"
 	ReasonRollingUpdate     = "RollingUpdate"
 	ReasonNoReports         = "NoReports"
+	// ReasonEnforcementDiffers is given where the processes agree, but the API server enforces something else.
+	ReasonEnforcementDiffers = "EnforcementDiffers"
 )

@@ -41,12 +41,30 @@ var table = []row{
 		may: []string{"report", "schema", "schema/contain", "schema/upstream"},
 	},
 	{pkg: "internal/nearest", pure: true, why: "the name that was meant, for whoever refuses a name"},
+	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
 	{pkg: "api/resolution", why: "names that both versions of the API share"},
 	{pkg: "api/resolution/v1beta1", why: "the API as it is stored", may: []string{"api/resolution"}},
 	{pkg: "api/v1alpha1", why: "Sluice's own kinds, without what they mean", may: []string{"api/resolution/v1beta1"}},
 	{
 		pkg: "feature", pure: true, why: "decides what is open and what becomes of a request; settings and objects come as values",
 		may: []string{"api/v1alpha1", "internal/nearest", "schema"},
+	},
+	{
+		pkg: "feature/skew", pure: true, why: "whether processes agree about features; who they are comes as values",
+		may: []string{"api/v1alpha1", "feature"},
+	},
+	{
+		pkg: "feature/gate", why: "the features of one process; where settings come from is for its callers",
+		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/limit"},
+	},
+	{
+		pkg: "feature/featuretest", why: "sets features in tests; what they mean is for gate",
+		may: []string{"api/v1alpha1", "feature", "feature/gate"},
+	},
+	{pkg: "feature/typed", why: "objects as Go values; what is on is asked of gates", may: []string{"feature"}},
+	{
+		pkg: "feature/process", why: "settings from a cluster, and reports to it; what they mean is for gate and skew",
+		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/skew"},
 	},
 	{
 		pkg: "feature/policy", pure: true, why: "features as admission policies; compiled and measured with the API server's code, applied by others",
@@ -62,7 +80,6 @@ var table = []row{
 	},
 	{pkg: "internal/arrows", why: "reads the source of all, imports none"},
 	{pkg: "internal/mutants", why: "breaks the source of all in a copy and runs their tests, imports none"},
-	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
 	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
 	{
 		pkg: "internal/input", why: "reads CRDs and says where they stood; what they mean is for others",
@@ -96,7 +113,7 @@ var table = []row{
 
 	{pkg: "api/resolution/v1alpha1", why: "the older API; it is converted, never stored", may: []string{"api/resolution", "api/resolution/v1beta1"}},
 	{pkg: "client", tree: true, why: "generated clients", may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1"}},
-	{pkg: "config", why: "manifests, as files"},
+	{pkg: "config", why: "manifests, as files", may: []string{"api/resolution"}},
 	{pkg: "internal/servingcert", why: "the certificate of a webhook, whichever it is"},
 	{
 		pkg: "requester", why: "asks for a resource through the API; how it is found is not its business",
@@ -122,7 +139,7 @@ var table = []row{
 	},
 	{
 		pkg: "apply", why: "brings objects into a cluster; where they come from and how it is told is not its business",
-		may: []string{"compat", "internal/cluster", "internal/crdcheck", "internal/limit", "report"},
+		may: []string{"api/v1alpha1", "compat", "feature", "internal/cluster", "internal/crdcheck", "internal/limit", "report"},
 	},
 	{pkg: "internal/sourceurl", why: "the short form of a source, for whoever takes one"},
 	{
@@ -168,7 +185,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/e2e/features", why: "tests features as their users meet them: processes, each with its rights, and a real API server",
-		may: []string{"internal/cli"},
+		may: []string{"feature/policy", "internal/cli"},
 	},
 	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",
@@ -216,7 +233,7 @@ func isPure(imp string) bool {
 
 // helpers may be imported by the tests of any package.
 var helpers = []string{
-	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "internal/clustertest", "internal/dnstest", "internal/featuregen", "internal/kube", "internal/schemagen",
+	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "feature/featuretest", "feature/gate", "internal/clustertest", "internal/dnstest", "internal/featuregen", "internal/kube", "internal/schemagen",
 	"resolve/bundle/bundletest", "resolve/git/gittest", "resolve/resolvetest", "resolve/verify", "schema/upstream",
 }
 

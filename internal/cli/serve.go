@@ -173,39 +173,6 @@ type process struct {
 	health health
 }
 
-// health tells which parts are not ready yet.
-type health struct {
-	mu      sync.Mutex
-	waiting map[string]bool
-}
-
-// part registers a part and returns what makes it ready.
-func (h *health) part(name string) func() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.waiting == nil {
-		h.waiting = map[string]bool{}
-	}
-	h.waiting[name] = true
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.waiting, name)
-	}
-}
-
-func (h *health) missing() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Sorted(func(yield func(string) bool) {
-		for name := range h.waiting {
-			if !yield(name) {
-				return
-			}
-		}
-	})
-}
-
 func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) error {
 	roles, err := chosenRoles(f.roles, table)
 	if err != nil {
@@ -245,21 +212,21 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 	}
 	configured := p.watchConfig(ctx, &parts, resolution.TimeoutConfigMap, p.timeout.Configure)
 	if slices.Contains(roles, resolution.LifecycleRole) {
-		run("lifecycle", func(ctx context.Context, ready func()) error {
+		run("lifecycle", p.whenServed("lifecycle", requestsServed, func(ctx context.Context, ready func()) error {
 			l := &resolution.Lifecycle{
 				Client: p.client, Members: p.members, Timeout: p.timeout, TTL: f.ttl,
 				Metrics: p.metrics, Recorder: p.recorder, Log: p.log, Clock: p.clock,
 			}
 			await(ctx, configured)
 			return l.Run(ctx, ready)
-		})
-		run("webhook", p.serveWebhook)
+		}))
+		run("webhook", p.whenServed("webhook", requestsServed, p.serveWebhook))
 	}
 	if slices.Contains(roles, guard.Role) {
 		run(guard.Role, p.serveGuard)
 	}
 	if slices.Contains(roles, delivery.Role) {
-		run(delivery.Role, p.serveDelivery)
+		run(delivery.Role, p.whenServed(delivery.Role, slices.Concat(deliveriesServed, requestsServed), p.serveDelivery))
 	}
 	if slices.Contains(roles, features.Role) {
 		run(features.Role, p.serveFeatures)
@@ -301,6 +268,9 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 		return nil
 	}
 	directories, err := roots(p.flags.dirs)
+	if err == nil {
+		err = areDirectories(directories)
+	}
 	if err != nil {
 		return err
 	}
@@ -335,11 +305,14 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 			return errors.Join(err, rs.Close(), remove())
 		}
 	}
-	run("resolvers", func(ctx context.Context, ready func()) error {
+	resolving := p.whenServed("resolvers", requestsServed, func(ctx context.Context, ready func()) error {
 		for _, w := range waits {
 			await(ctx, w)
 		}
-		err := adapter.Run(ctx, ready)
+		return adapter.Run(ctx, ready)
+	})
+	run("resolvers", func(ctx context.Context, ready func()) error {
+		err := resolving(ctx, ready)
 		return errors.Join(err, rs.Close(), remove())
 	})
 	return nil
@@ -376,6 +349,7 @@ func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
 	}
 	// The server's own fairness decides what it can bear; client-go's default of 5 a second is for small clients.
 	cfg.QPS, cfg.Burst, cfg.UserAgent = f.qps, int(2*f.qps), "sluice/"+strings.Join(roles, ",")
+	cfg.Wrap(resolution.Disbelieve(clock.RealClock{}))
 	level := slog.LevelWarn
 	if f.verbose {
 		level = slog.LevelInfo
@@ -442,11 +416,12 @@ func (p *process) adapter(r *resolving) *resolution.Adapter {
 	}
 }
 
-// watchConfig watches a ConfigMap; the channel is closed when it has been read, or cannot be.
+// watchConfig watches a ConfigMap; the channel is closed when it has been read, or cannot be and is not needed.
 func (p *process) watchConfig(ctx context.Context, parts *sync.WaitGroup, name string, apply func(map[string]string) error) <-chan struct{} {
 	read := make(chan struct{})
 	w := &resolution.ConfigWatch{
 		Kube: p.kube, Namespace: p.flags.configNamespace, Name: name, Apply: apply, Log: p.log, Recorder: p.recorder,
+		Optional: name == resolution.TimeoutConfigMap || name == resolve.CacheConfigMap,
 	}
 	parts.Go(func() { w.Run(ctx, sync.OnceFunc(func() { close(read) })) })
 	return read
@@ -457,8 +432,14 @@ func (p *process) serveHTTP(ctx context.Context, ready func()) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if missing := p.health.missing(); len(missing) > 0 {
+		missing, idle := p.health.missing()
+		if len(missing) > 0 {
 			http.Error(w, "not ready: "+strings.Join(missing, ", "), http.StatusServiceUnavailable)
+			return
+		}
+		for _, line := range idle {
+			// Who asks may be gone.
+			_, _ = fmt.Fprintln(w, line)
 		}
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
