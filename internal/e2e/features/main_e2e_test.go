@@ -40,7 +40,7 @@ const (
 	asSluice        = "SLUICE_E2E_AS_COMMAND"
 	systemNamespace = "sluice-system"
 	// patience is long because a busy machine is no failure.
-	patience = 40 * time.Second
+	patience = 2 * time.Minute
 )
 
 var shared clustertest.Shared
