@@ -99,12 +99,16 @@ func (d *demo) tell(ctx context.Context) error {
 		return err
 	}
 	defer stopGuard()
-	d.goOn(host)
+	d.goOn()
+	if d.keep {
+		fmt.Fprintln(d.out, "\nAll of it runs until you press Ctrl-C.")
+		<-ctx.Done()
+	}
 	return nil
 }
 
 // goOn says what the reader can try.
-func (d *demo) goOn(host string) {
+func (d *demo) goOn() {
 	d.say("How to go on")
 	fmt.Fprint(d.out, `With a cluster of your own:
   sluice check new.yaml                          # against the live CRDs and their stored objects
@@ -121,9 +125,9 @@ func (d *demo) goOn(host string) {
   cd %[3]s
   kubectl get databases -A
   kubectl delete crd databases.example.sluice.dev   # refused
-  sluice diff --app %[4]s -f 'git+http://%[5]s/databases.git//deploy?ref=v3' --allow-address %[5]s --force-conflicts
-  sluice apply --app %[4]s -f 'git+http://%[5]s/databases.git//deploy?ref=v3' --allow-address %[5]s --force-conflicts
-`, d.kubeconfig, filepath.Dir(d.sluice), d.dir, app, host)
+  sluice check v3.yaml                              # from v2, that is not safe
+  sluice ls %[4]s
+`, d.kubeconfig, filepath.Dir(d.sluice), d.dir, app)
 }
 
 // resolve fetches the CRD at a tag into a file.
