@@ -42,7 +42,7 @@ func crd(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition {
 }
 
 func TestCRDsOfFeaturesAreValid(t *testing.T) {
-	for _, name := range []string{"components.sluice.dev", "features.sluice.dev"} {
+	for _, name := range []string{"components.sluice.dev", "features.sluice.dev", "featurereports.sluice.dev"} {
 		for _, kube := range []string{"1.30", "1.37"} {
 			errs, err := upstream.ValidateCRD(t.Context(), crd(t, name), version.MustParseGeneric(kube))
 			if err != nil || len(errs) > 0 {
@@ -54,8 +54,9 @@ func TestCRDsOfFeaturesAreValid(t *testing.T) {
 
 func TestCRDsOfFeaturesHaveTheFieldsOfTheTypes(t *testing.T) {
 	for name, typ := range map[string]reflect.Type{
-		"components.sluice.dev": reflect.TypeFor[v1alpha1.Component](),
-		"features.sluice.dev":   reflect.TypeFor[v1alpha1.Feature](),
+		"components.sluice.dev":     reflect.TypeFor[v1alpha1.Component](),
+		"features.sluice.dev":       reflect.TypeFor[v1alpha1.Feature](),
+		"featurereports.sluice.dev": reflect.TypeFor[v1alpha1.FeatureReport](),
 	} {
 		root := crd(t, name).Spec.Versions[0].Schema.OpenAPIV3Schema
 		if diff := cmp.Diff(ofType("", typ), ofSchema("", root)); diff != "" {
@@ -78,6 +79,8 @@ func ofType(path string, t reflect.Type) []string {
 	switch t.Kind() { //nolint:exhaustive // what is left has no place in the API
 	case reflect.Pointer:
 		return ofType(path, t.Elem())
+	case reflect.Map:
+		return append([]string{path + " object"}, ofType(path+"{}", t.Elem())...)
 	case reflect.Slice:
 		return append([]string{path + " array"}, ofType(path+"[]", t.Elem())...)
 	case reflect.Struct:
@@ -102,6 +105,9 @@ func ofSchema(path string, s *apiextensionsv1.JSONSchemaProps) []string {
 	out := []string{path + " " + s.Type}
 	if s.Items != nil {
 		out = append(out, ofSchema(path+"[]", s.Items.Schema)...)
+	}
+	if s.AdditionalProperties != nil {
+		out = append(out, ofSchema(path+"{}", s.AdditionalProperties.Schema)...)
 	}
 	for name, p := range s.Properties {
 		out = append(out, ofSchema(path+"."+name, &p)...)

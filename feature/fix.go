@@ -58,6 +58,8 @@ func (r *resolver) fix(s *State, missing, absent []string) string {
 			fixes = append(fixes, r.way(f))
 		}
 		return strings.Join(fixes, "; ")
+	case WhyRestart:
+		return "it takes a restart of the process"
 	case WhyImplied, WhyKey, WhyLevel, WhyStage, WhyDefault:
 	}
 	return r.way(f)

@@ -20,6 +20,8 @@ const (
 	WhyLocked Why = "locked"
 	// WhyMaxLevel: the stage is beyond the component's maxLevel.
 	WhyMaxLevel Why = "max-level"
+	// WhyRestart: it stays as it was when the process started, see [Settings.Pin].
+	WhyRestart Why = "restart"
 	// WhyRequires: a required feature is closed.
 	WhyRequires Why = "requires"
 	// WhyImplied: the level opens it, whatever its key says.
@@ -213,8 +215,12 @@ func (r *resolver) state(s *State) {
 	if r.states.level == v1alpha1.LevelStable {
 		lifted = r.own(f, v1alpha1.LevelBeta)
 	}
-	s.own, s.ownLifted = v.open, lifted.open
 	free := v.why == WhyUnborn || v.why == WhyLocked || v.why == WhyMaxLevel
+	if p, ok := r.settings.pinned(f.Spec.Gate); ok && !free && (p.own != v.open || p.ownLifted != lifted.open) {
+		v = verdict{p.own, WhyRestart, fmt.Sprintf("it was %s at the start, and a change takes a restart", onOff(p.own))}
+		lifted.open = p.ownLifted
+	}
+	s.own, s.ownLifted = v.open, lifted.open
 	if !free && !reqOpen {
 		v = verdict{why: WhyRequires, reason: fmt.Sprintf("%s, which it requires, is off", strings.Join(missing, " and "))}
 	}

@@ -17,6 +17,7 @@ const (
 type Settings struct {
 	level v1alpha1.Level  // empty where there is none
 	gates map[string]says // by gate, AllAlpha and AllBeta among them
+	pins  map[string]pin  // by gate, see Pin
 }
 
 // says collects what all the places say of a gate that may speak of it.
@@ -78,12 +79,17 @@ func parseBool(s string) (value, ok bool) {
 // A level, an entry or a key that is set to what it cannot be set to, because the feature is locked or beyond maxLevel or
 // requires a closed one, is an error as well; it has no effect on [Model.Resolve], which does not ask.
 func (m *Model) ParseSettings(data map[string]string) (*Settings, Findings) {
+	p := m.parse(data)
+	m.unmet(p.settings, func(gate, other string) { p.needs(gate, other) })
+	return p.settings, p.sorted()
+}
+
+func (m *Model) parse(data map[string]string) *settingsParser {
 	p := &settingsParser{model: m, settings: &Settings{gates: map[string]says{}}, mentions: map[string]string{}}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		p.key(key, data[key])
 	}
-	p.together()
-	return p.settings, p.sorted()
+	return p
 }
 
 type settingsParser struct {
@@ -222,20 +228,24 @@ func (p *settingsParser) say(f *Feature, key string, on bool) {
 	}
 }
 
-// together checks what depends on all settings.
-func (p *settingsParser) together() {
+func (p *settingsParser) needs(gate, other string) {
+	p.err(CodeNeedsAnother, gate, p.mentions[gate], "%s is on, but requires %s, which is off", gate, other)
+}
+
+// unmet tells of features that the settings turn on while another that they require is off.
+func (m *Model) unmet(settings *Settings, tell func(gate, other string)) {
 	var states *States
-	for _, f := range p.model.features {
+	for _, f := range m.features {
 		gate := f.Spec.Gate
-		if on, set := p.settings.Gate(gate); !set || !on || f.Locked || len(f.Spec.Requires) == 0 {
+		if on, set := settings.Gate(gate); !set || !on || f.Locked || len(f.Spec.Requires) == 0 {
 			continue
 		}
 		if states == nil {
-			states = p.model.Resolve(p.settings, Runtime{AssumeProcesses: true})
+			states = m.Resolve(settings, Runtime{AssumeProcesses: true})
 		}
 		for _, other := range f.Spec.Requires {
 			if s := states.byGate[other]; s == nil || !s.Open && !s.Lifted {
-				p.err(CodeNeedsAnother, gate, p.mentions[gate], "%s is on, but requires %s, which is off", gate, other)
+				tell(gate, other)
 			}
 		}
 	}

@@ -77,13 +77,7 @@ func (d *definer) stages(f *Feature) {
 // defaultOf returns the default of a stage, and whether it is locked.
 func (d *definer) defaultOf(gate, where string, s *v1alpha1.FeatureStage, before bool) (value, locked bool) {
 	locked = s.LockToDefault || s.Stage == v1alpha1.Removed
-	switch s.Stage {
-	case v1alpha1.Alpha, v1alpha1.Beta:
-	case v1alpha1.Stable:
-		value = true
-	case v1alpha1.Deprecated, v1alpha1.Removed:
-		value = before
-	}
+	value = defaultAt(s, before)
 	if s.Default == nil {
 		return value, locked
 	}
@@ -95,7 +89,7 @@ func (d *definer) defaultOf(gate, where string, s *v1alpha1.FeatureStage, before
 	case s.Stage == v1alpha1.Removed && *s.Default != before:
 		d.err(CodeStageDefault, gate, where+".default", "removing a feature does not change whether it is on; that takes a stage before")
 	}
-	return *s.Default, locked
+	return value, locked
 }
 
 // begins tells whether a stage has begun; known is false where its release and date cannot be read.

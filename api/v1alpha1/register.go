@@ -25,7 +25,8 @@ func Resource(resource string) schema.GroupResource {
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &Component{}, &ComponentList{}, &Delivery{}, &DeliveryList{}, &Feature{}, &FeatureList{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &Component{}, &ComponentList{}, &Delivery{}, &DeliveryList{}, &Feature{}, &FeatureList{},
+		&FeatureReport{}, &FeatureReportList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -41,12 +41,30 @@ var table = []row{
 		may: []string{"report", "schema", "schema/contain", "schema/upstream"},
 	},
 	{pkg: "internal/nearest", pure: true, why: "the name that was meant, for whoever refuses a name"},
+	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
 	{pkg: "api/resolution", why: "names that both versions of the API share"},
 	{pkg: "api/resolution/v1beta1", why: "the API as it is stored", may: []string{"api/resolution"}},
 	{pkg: "api/v1alpha1", why: "Sluice's own kinds, without what they mean", may: []string{"api/resolution/v1beta1"}},
 	{
 		pkg: "feature", pure: true, why: "decides what is open and what becomes of a request; settings and objects come as values",
 		may: []string{"api/v1alpha1", "internal/nearest", "schema"},
+	},
+	{
+		pkg: "feature/skew", pure: true, why: "whether processes agree about features; who they are comes as values",
+		may: []string{"api/v1alpha1", "feature"},
+	},
+	{
+		pkg: "feature/gate", why: "the features of one process; where settings come from is for its callers",
+		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/limit"},
+	},
+	{
+		pkg: "feature/featuretest", why: "sets features in tests; what they mean is for gate",
+		may: []string{"api/v1alpha1", "feature", "feature/gate"},
+	},
+	{pkg: "feature/typed", why: "objects as Go values; what is on is asked of gates", may: []string{"feature"}},
+	{
+		pkg: "feature/process", why: "settings from a cluster, and reports to it; what they mean is for gate and skew",
+		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/skew"},
 	},
 	{
 		pkg: "feature/policy", pure: true, why: "features as admission policies; compiled and measured with the API server's code, applied by others",
@@ -62,7 +80,6 @@ var table = []row{
 	},
 	{pkg: "internal/arrows", why: "reads the source of all, imports none"},
 	{pkg: "internal/mutants", why: "breaks the source of all in a copy and runs their tests, imports none"},
-	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
 	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
 	{
 		pkg: "internal/input", why: "reads CRDs and says where they stood; what they mean is for others",
@@ -94,9 +111,14 @@ var table = []row{
 	},
 	{pkg: "examples/resolver", why: "a resolver as somebody else writes it", may: []string{"resolve", "resolve/netguard"}},
 
+	{
+		pkg: "examples/operator", tree: true, why: "an operator as somebody else writes it",
+		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/policy", "feature/process"},
+	},
+
 	{pkg: "api/resolution/v1alpha1", why: "the older API; it is converted, never stored", may: []string{"api/resolution", "api/resolution/v1beta1"}},
 	{pkg: "client", tree: true, why: "generated clients", may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1"}},
-	{pkg: "config", why: "manifests, as files"},
+	{pkg: "config", why: "manifests, as files", may: []string{"api/resolution"}},
 	{pkg: "internal/servingcert", why: "the certificate of a webhook, whichever it is"},
 	{
 		pkg: "requester", why: "asks for a resource through the API; how it is found is not its business",
@@ -117,12 +139,16 @@ var table = []row{
 		may: []string{"schema/upstream"},
 	},
 	{
+		pkg: "internal/featureusage", why: "which stored objects use features; what a use is, feature says",
+		may: []string{"feature", "internal/cluster"},
+	},
+	{
 		pkg: "internal/crdcheck", why: "what a new CRD does to a cluster, for whoever is about to change one",
 		may: []string{"compat", "internal/cluster", "report"},
 	},
 	{
 		pkg: "apply", why: "brings objects into a cluster; where they come from and how it is told is not its business",
-		may: []string{"compat", "internal/cluster", "internal/crdcheck", "internal/limit", "report"},
+		may: []string{"api/v1alpha1", "compat", "feature", "internal/cluster", "internal/crdcheck", "internal/limit", "report"},
 	},
 	{pkg: "internal/sourceurl", why: "the short form of a source, for whoever takes one"},
 	{
@@ -141,12 +167,16 @@ var table = []row{
 		may: []string{"compat", "internal/config", "internal/limit", "report"},
 	},
 	{
+		pkg: "internal/controller/features", why: "keeps policies, webhook and status in step with features; what they mean and how they are said is for the packages below",
+		may: []string{"api/v1alpha1", "feature", "feature/policy", "feature/skew", "internal/limit"},
+	},
+	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
-			"feature", "feature/policy", "feature/policy/simulate", "internal/cluster",
-			"internal/config", "internal/controller/delivery", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
-			"internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
+			"feature", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/cluster",
+			"internal/config", "internal/controller/delivery", "internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
+			"internal/featureusage", "internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
 			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},
@@ -163,8 +193,12 @@ var table = []row{
 		may: []string{"api/resolution/v1alpha1", "internal/cli", "internal/controller/resolution", "requester"},
 	},
 	{
+		pkg: "internal/e2e/features", why: "tests features as their users meet them: processes, each with its rights, and a real API server",
+		may: []string{"feature/policy", "internal/cli"},
+	},
+	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",
-		may: []string{"internal/clustertest/binary", "internal/kube"},
+		may: []string{"internal/clustertest/binary", "internal/kube", "internal/limit"},
 	},
 	{
 		pkg: "internal/bench", why: "measures the parts one by one and the command as a whole",
@@ -208,7 +242,7 @@ func isPure(imp string) bool {
 
 // helpers may be imported by the tests of any package.
 var helpers = []string{
-	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "internal/clustertest", "internal/dnstest", "internal/featuregen", "internal/kube", "internal/schemagen",
+	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "feature/featuretest", "feature/gate", "internal/clustertest", "internal/dnstest", "internal/featuregen", "internal/kube", "internal/schemagen",
 	"resolve/bundle/bundletest", "resolve/git/gittest", "resolve/resolvetest", "resolve/verify", "schema/upstream",
 }
 

@@ -1,0 +1,235 @@
+package gate
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/feature"
+	"sluice.dev/internal/limit"
+)
+
+// FlagName is the name of the flag, which is the same for all programs with gates.
+const FlagName = "feature-gates"
+
+// maxFile is how many bytes are read of a file.
+const maxFile = 1 << 20
+
+// AddFlags adds --feature-gates, in the form A=true,B=false; given several times, all count.
+func (g *Gates) AddFlags(fs *pflag.FlagSet) { fs.Var(&gatesFlag{gates: g}, FlagName, g.usage()) }
+
+// AddGoFlags is AddFlags for the flags of the standard library.
+func (g *Gates) AddGoFlags(fs *flag.FlagSet) { fs.Var(&gatesFlag{gates: g}, FlagName, g.usage()) }
+
+func (g *Gates) usage() string {
+	return "A set of key=value pairs that turn features on and off. Options are:\n" + strings.Join(g.upstream.KnownFeatures(), "\n")
+}
+
+// gatesFlag implements [pflag.Value].
+type gatesFlag struct {
+	gates *Gates
+	value string
+}
+
+// String implements [pflag.Value].
+func (f *gatesFlag) String() string { return f.value }
+
+// Type implements [pflag.Value].
+func (f *gatesFlag) Type() string { return "mapStringBool" }
+
+// Set implements [pflag.Value]. It refuses what no other setting could make right; the rest is told by [Gates.Begin].
+func (f *gatesFlag) Set(value string) error {
+	if f.value != "" {
+		value = f.value + "," + value
+	}
+	f.value = value
+	var errs []error
+	for _, p := range f.gates.setFlags(value) {
+		errs = append(errs, errors.New(p))
+	}
+	return errors.Join(errs...)
+}
+
+// setFlags takes the flag in and returns the errors of its form.
+func (g *Gates) setFlags(value string) []string {
+	key := g.Model().Spec().GatesKey
+	data := map[string]string{key: value}
+	g.Set(Flags, data, "")
+	_, findings := g.Model().ParseSettings(data)
+	later := []feature.Code{feature.CodeNeedsAnother, feature.CodeLocked, feature.CodeBeyondMax, feature.CodeRemovedGate}
+	var out []string
+	for _, f := range findings {
+		if !slices.Contains(later, f.Code) {
+			out = append(out, f.Message)
+		}
+	}
+	return out
+}
+
+// envName writes a name as variables are named: in capitals, _ for what is no letter or digit.
+func envName(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, s)
+}
+
+// environment reads the settings that the environment gives; nil where it gives none.
+func (g *Gates) environment() map[string]string {
+	values := map[string]string{}
+	for _, e := range g.options.Environ {
+		if name, value, ok := strings.Cut(e, "="); ok {
+			values[name] = value
+		}
+	}
+	spec := g.model.Spec()
+	keys := []string{spec.LevelKey, spec.GatesKey}
+	for _, f := range g.model.Features() {
+		keys = append(keys, f.Spec.Key)
+	}
+	var data map[string]string
+	for _, key := range keys {
+		if value, ok := values[g.options.EnvPrefix+"_"+envName(key)]; ok {
+			if data == nil {
+				data = map[string]string{}
+			}
+			data[key] = value
+		}
+	}
+	return data
+}
+
+// LoadFile reads the settings of a file, see [ReadFile], and sets them as those of source File. If the file cannot be read,
+// earlier settings stay and the error is returned, and kept in [Gates.Problems]; what is wrong with what it says is in the
+// returned problems.
+func (g *Gates) LoadFile(path string) ([]Problem, error) {
+	data, err := ReadFile(path, g.Model().Spec().GatesKey)
+	if err != nil {
+		g.Fail(File, err)
+		return nil, err
+	}
+	return g.Set(File, data, ""), nil
+}
+
+// ReadFile reads settings in the form of a ConfigMap's data. A directory is one in which a ConfigMap is mounted: each file is
+// a key, and what begins with a dot is passed over. A file holds YAML: a ConfigMap, or a mapping of keys to values. There,
+// featureGates is the same as gatesKey; its value may be a mapping of gates to booleans, as in the configuration files of
+// Kubernetes' own programs.
+func ReadFile(path, gatesKey string) (map[string]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return readDir(path)
+	}
+	text, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var content map[string]any
+	if err := yaml.UnmarshalStrict(text, &content); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if content["kind"] == "ConfigMap" {
+		data, ok := content["data"].(map[string]any)
+		if !ok && content["data"] != nil {
+			return nil, fmt.Errorf("%s: data is no mapping", path)
+		}
+		content = data
+	}
+	out := map[string]string{}
+	for key, value := range content {
+		if key == "featureGates" {
+			key = gatesKey
+			if _, both := content[key]; both {
+				return nil, fmt.Errorf("%s: featureGates and %s are the same: leave one out", path, key)
+			}
+		}
+		if out[key], err = setting(value, key == gatesKey); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", path, key, err)
+		}
+	}
+	return out, nil
+}
+
+// setting writes a value as it stands in a ConfigMap.
+func setting(value any, gates bool) (string, error) {
+	switch v := value.(type) {
+	case string:
+		return v, nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64), nil
+	case map[string]any:
+		if !gates {
+			break
+		}
+		var entries []string
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			text, err := setting(v[name], false)
+			if err != nil {
+				return "", err
+			}
+			entries = append(entries, name+"="+text)
+		}
+		return strings.Join(entries, ","), nil
+	}
+	return "", fmt.Errorf("%v is no string, boolean or number", value)
+}
+
+func readDir(path string) (map[string]string, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		// A mounted file is a symbolic link.
+		name := filepath.Join(path, e.Name())
+		if info, err := os.Stat(name); err != nil || info.IsDir() {
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			continue
+		}
+		text, err := readFile(name)
+		if err != nil {
+			return nil, err
+		}
+		out[e.Name()] = string(text)
+	}
+	return out, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path) //nolint:gosec // the file that the program's operator names
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	text, err := limit.ReadAll(f, maxFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return text, nil
+}

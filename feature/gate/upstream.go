@@ -1,0 +1,159 @@
+package gate
+
+import (
+	"fmt"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/component-base/featuregate"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/feature/skew"
+)
+
+// register adds the features to the gate of k8s.io/component-base.
+func (g *Gates) register() error {
+	if g.upstream == nil {
+		emulated := majorMinor(g.model.Spec().Release)
+		if emulated == nil {
+			emulated = version.MajorMinor(1, 0)
+		}
+		g.upstream, g.own = featuregate.NewVersionedFeatureGate(emulated), true
+	}
+	for _, f := range g.model.Features() {
+		name := featuregate.Feature(f.Spec.Gate)
+		if specs := versioned(f); specs != nil && g.upstream.AddVersioned(map[featuregate.Feature]featuregate.VersionedSpecs{name: specs}) == nil {
+			continue
+		}
+		// A history that component-base has no form for: stages by date, or one that is unlocked again.
+		if f.Entry < 0 {
+			continue
+		}
+		if err := g.upstream.Add(map[featuregate.Feature]featuregate.FeatureSpec{name: spec(f.Stage, f.Default, f.Locked)}); err != nil {
+			return fmt.Errorf("the features of %s: %w", g.declaration.Name, err)
+		}
+	}
+	return nil
+}
+
+// spec is a stage as component-base has it.
+func spec(s v1alpha1.Stage, on, locked bool) featuregate.FeatureSpec {
+	out := featuregate.FeatureSpec{Default: on, LockToDefault: locked}
+	switch s {
+	case v1alpha1.Alpha:
+		out.PreRelease = featuregate.Alpha
+	case v1alpha1.Beta:
+		out.PreRelease = featuregate.Beta
+	case v1alpha1.Stable:
+		out.PreRelease = featuregate.GA
+	case v1alpha1.Deprecated, v1alpha1.Removed:
+		out.PreRelease = featuregate.Deprecated
+	}
+	return out
+}
+
+// versioned writes the history of a feature as component-base has it; nil if it has no form for it.
+func versioned(f *feature.Feature) featuregate.VersionedSpecs {
+	var out featuregate.VersionedSpecs
+	on := f.Defaults()
+	for i := range f.Spec.Stages {
+		s := &f.Spec.Stages[i]
+		v := majorMinor(s.Release)
+		if v == nil {
+			return nil
+		}
+		next := spec(s.Stage, on[i], s.LockToDefault || s.Stage == v1alpha1.Removed)
+		next.Version = v
+		if out == nil && next.LockToDefault && !next.Default {
+			continue // not to be had yet: to component-base it is not there
+		}
+		if n := len(out); n > 0 {
+			last := &out[n-1]
+			if last.Default == next.Default && last.LockToDefault == next.LockToDefault && last.PreRelease == next.PreRelease {
+				continue
+			}
+			if last.Version.EqualTo(v) { // a stage of a patch release
+				*last = next
+				continue
+			}
+		}
+		out = append(out, next)
+	}
+	return out
+}
+
+// majorMinor reads a release; nil if it is none.
+func majorMinor(release string) *version.Version {
+	v, err := semver.NewVersion(release)
+	if err != nil || v.Major() > 1<<20 || v.Minor() > 1<<20 {
+		return nil
+	}
+	return version.MajorMinor(uint(v.Major()), uint(v.Minor()))
+}
+
+// follow makes the gate of component-base say the same as the state. There, a value that was set wrongly stays in the way of
+// every later one, and AllAlpha leaves gates on when it is taken back: neither is ever given to it, only what it differs in
+// from its defaults.
+func (g *Gates) follow(st *state) {
+	known := g.upstream.GetAll()
+	set := map[string]bool{}
+	for name, open := range st.open {
+		at, ok := known[name]
+		switch {
+		case !ok || at.LockToDefault:
+		case at.Default != open:
+			set[string(name)] = open
+		case g.upstream.ExplicitlySet(name):
+			if err := g.upstream.ResetFeatureValueToDefault(name); err != nil {
+				g.log.Error(err, "a feature gate cannot be reset", "feature", name)
+			}
+		}
+	}
+	if err := g.upstream.SetFromMap(set); err != nil {
+		g.log.Error(err, "feature gates cannot be set")
+	}
+	if g.begun {
+		g.upstream.AddMetrics()
+	}
+}
+
+// emulate sets the emulation version. What is set is forgotten first: at another version it may not be allowed. It is set
+// again by what follows.
+func (g *Gates) emulate(v *version.Version) error {
+	for _, f := range g.model.Features() {
+		if name := featuregate.Feature(f.Spec.Gate); g.upstream.ExplicitlySet(name) {
+			if err := g.upstream.ResetFeatureValueToDefault(name); err != nil {
+				return err
+			}
+		}
+	}
+	return g.upstream.SetEmulationVersion(v)
+}
+
+// Collector returns the metric kubernetes_feature_enabled for a registry of its own choice, with the stages as component-base
+// writes them. Component-base's own registry has it anyway, from [Gates.Begin] on; do not register it there.
+func (g *Gates) Collector() prometheus.Collector { return collector{g} }
+
+type collector struct{ gates *Gates }
+
+var metric = prometheus.NewDesc(skew.Metric,
+	"This metric tells the stage of a feature, and whether it is on.", []string{"name", "stage"}, nil)
+
+// Describe implements [prometheus.Collector].
+func (c collector) Describe(to chan<- *prometheus.Desc) { to <- metric }
+
+// Collect implements [prometheus.Collector].
+func (c collector) Collect(to chan<- prometheus.Metric) {
+	for _, s := range c.gates.States().All() {
+		if s.Feature.Entry < 0 {
+			continue
+		}
+		value := 0.0
+		if s.Open {
+			value = 1
+		}
+		to <- prometheus.MustNewConstMetric(metric, prometheus.GaugeValue, value, s.Feature.Spec.Gate, string(spec(s.Feature.Stage, false, false).PreRelease))
+	}
+}

@@ -1,0 +1,239 @@
+// Package process connects the features of one process with its cluster: it brings the settings of the component's ConfigMap
+// to the process, and tells the cluster with which features the process runs, in a FeatureReport.
+//
+//	p, err := process.New(config, gates, process.Options{Process: "controller", Instance: podName, Namespace: podNamespace})
+//	err = p.Begin(ctx) // settings are read once; features that need a restart are settled
+//	err = p.Start(ctx) // blocks; a manager of controller-runtime takes p as it is
+//
+// It promises:
+//   - a change of the ConfigMap is taken in as soon as the API server tells it, and reported; what is wrong with it is logged
+//     and reported, and the last good settings stay; if it is deleted, the defaults hold;
+//   - a report is renewed as long as Start runs, and deleted when it ends in order;
+//   - a feature that needs other processes is on only while their reports say so;
+//   - a cluster without the kind FeatureReport is no error: the settings are followed all the same.
+//
+// The process needs the rights to get, list and watch its ConfigMap, and to get, list, watch, create, patch and delete
+// FeatureReports in its own namespace. It decides nothing about features: package gate does.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/utils/clock"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature/gate"
+)
+
+// DefaultRenew is how often a report is renewed; it counts for three times as long.
+const DefaultRenew = 10 * time.Second
+
+// Options say who the process is.
+type Options struct {
+	// Process says what kind of process it is, in the words of requiredProcesses: webhook, for example.
+	Process string
+	// Instance tells processes of the kind apart: the name of the pod.
+	Instance string
+	// Namespace is that of the pod: the report is written there. It counts only if it is that of the component's ConfigMap,
+	// where the component has one.
+	Namespace string
+	// Release is that of the program; Revision tells roll-outs of one release apart, such as the pod's label
+	// pod-template-hash. They tell a rolling update.
+	Release, Revision string
+	// Owner is the pod or lease with which the report goes; nil: it is left to expire if the process is killed. See [PodOwner].
+	Owner *metav1.OwnerReference
+	// File is a file or directory of settings (see [gate.ReadFile]); empty: none. It is looked at again as often as the report
+	// is renewed.
+	File string
+	// Renew is how often the report is renewed; zero stands for [DefaultRenew]. Whole seconds, a second at least.
+	Renew time.Duration
+	// NoReport writes no report.
+	NoReport bool
+	// Logger gets what cannot be read or written; the zero value drops it.
+	Logger logr.Logger
+	// Clock is for tests; nil stands for the real one.
+	Clock clock.WithTicker
+}
+
+// PodOwner makes the owner of a pod's report, from what the downward API tells of the pod; nil if one of them is empty.
+func PodOwner(name, uid string) *metav1.OwnerReference {
+	if name == "" || uid == "" {
+		return nil
+	}
+	return &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: name, UID: types.UID(uid)}
+}
+
+// Process is one process of a component.
+type Process struct {
+	options Options
+	gates   *gate.Gates
+	kube    kubernetes.Interface
+	dynamic dynamic.Interface
+	started metav1.Time
+	poke    chan struct{}
+
+	mu      sync.Mutex
+	begun   bool
+	reports map[string]v1alpha1.FeatureReport // of all processes, by name
+	file    string                            // the last error of the file
+}
+
+// New makes a process. It contacts nobody.
+func New(config *rest.Config, gates *gate.Gates, o Options) (*Process, error) {
+	var missing []string
+	for name, value := range map[string]string{"Process": o.Process, "Instance": o.Instance, "Namespace": o.Namespace} {
+		if value == "" && !o.NoReport {
+			missing = append(missing, name)
+		}
+	}
+	if missing != nil {
+		return nil, fmt.Errorf("process.Options: %s is missing", strings.Join(missing, ", "))
+	}
+	if o.Renew <= 0 {
+		o.Renew = DefaultRenew
+	}
+	o.Renew = max(o.Renew.Truncate(time.Second), time.Second)
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	p := &Process{options: o, gates: gates, poke: make(chan struct{}, 1), reports: map[string]v1alpha1.FeatureReport{}, started: metav1.NewTime(o.Clock.Now())}
+	var err error
+	if p.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if p.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Begin reads the settings once and settles the features (see [gate.Gates.Begin], whose error it returns as well). A
+// ConfigMap that is not there is no error; one that cannot be read is. After it has succeeded, further calls do nothing.
+func (p *Process) Begin(ctx context.Context) error {
+	p.mu.Lock()
+	begun := p.begun
+	p.mu.Unlock()
+	if begun {
+		return nil
+	}
+	if p.options.File != "" {
+		p.readFile()
+	}
+	if ref := p.gates.Model().Spec().ConfigMap; ref != nil {
+		cm, err := p.kube.CoreV1().ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			p.gates.Set(gate.ConfigMap, nil, "")
+		case err != nil:
+			return fmt.Errorf("the settings of features, ConfigMap %s/%s: %w", ref.Namespace, ref.Name, err)
+		default:
+			p.take(cm)
+		}
+	}
+	if err := p.gates.Begin(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun = true
+	return nil
+}
+
+func (p *Process) take(cm *corev1.ConfigMap) {
+	data := cm.Data
+	if data == nil {
+		data = map[string]string{}
+	}
+	p.gates.Set(gate.ConfigMap, data, cm.ResourceVersion)
+	p.changed()
+}
+
+// readFile reads the file; what is wrong with it is in the problems of the gates.
+func (p *Process) readFile() {
+	_, err := p.gates.LoadFile(p.options.File)
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if text != "" && text != p.file {
+		p.options.Logger.Error(err, "settings of features cannot be read", "file", p.options.File)
+	}
+	p.file = text
+}
+
+// changed has the report written soon.
+func (p *Process) changed() {
+	select {
+	case p.poke <- struct{}{}:
+	default:
+	}
+}
+
+// NeedLeaderElection tells controller-runtime that every replica follows and reports.
+func (p *Process) NeedLeaderElection() bool { return false }
+
+// Start follows the settings and reports until ctx ends. [Process.Begin] is called if it was not. The error is that of Begin.
+func (p *Process) Start(ctx context.Context) error {
+	if err := p.Begin(ctx); err != nil {
+		return err
+	}
+	stop := p.gates.OnChange(func([]featuregate.Feature) { p.changed() })
+	defer stop()
+	var running sync.WaitGroup
+	defer running.Wait()
+	if ref := p.gates.Model().Spec().ConfigMap; ref != nil {
+		running.Go(func() { p.watchSettings(ctx, ref) })
+	}
+	if p.needsOthers() {
+		running.Go(func() { p.watchReports(ctx) })
+	}
+	p.report(ctx)
+	return nil
+}
+
+// needsOthers tells whether a feature needs processes.
+func (p *Process) needsOthers() bool {
+	for _, f := range p.gates.Model().Features() {
+		if len(f.Spec.RequiredProcesses) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Name returns the name of the report: COMPONENT.PROCESS.INSTANCE, with a hash where that is no name.
+func (p *Process) Name() string {
+	const longest = 200
+	full := p.gates.Model().Component() + "." + p.options.Process + "." + p.options.Instance
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
+			return r
+		}
+		return '-'
+	}, full), ".-")
+	if name == full && len(name) <= longest && !strings.Contains(name, "..") && !strings.Contains(name, "-.") && !strings.Contains(name, ".-") {
+		return name
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(full)) // never fails
+	return fmt.Sprintf("%s.%016x", p.gates.Model().Component(), h.Sum64())
+}
+
+var errNoReports = errors.New("the cluster has no kind FeatureReport (sluice.dev/v1alpha1): what this process runs with is not reported")

@@ -1,0 +1,160 @@
+package process
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature/skew"
+)
+
+// ComponentLabel is the label of reports with the name of the component.
+const ComponentLabel = "feature.sluice.dev/component"
+
+const (
+	fieldManager = "sluice-feature-report"
+	// retry is when a report that could not be written is tried again; goodbye is how long its deletion may take at the end.
+	retry   = 2 * time.Second
+	goodbye = 5 * time.Second
+)
+
+var reports = v1alpha1.SchemeGroupVersion.WithResource("featurereports")
+
+// report writes the report whenever it changes, and renews it, until ctx ends. It looks at the file and at what others report
+// as well, as both may change without a sign.
+func (p *Process) report(ctx context.Context) {
+	tick := p.options.Clock.NewTicker(p.options.Renew)
+	defer tick.Stop()
+	w := &writer{process: p}
+	for {
+		again := w.write(ctx)
+		var retry <-chan time.Time
+		if again > 0 {
+			retry = p.options.Clock.After(again)
+		}
+		select {
+		case <-ctx.Done():
+			w.remove(context.WithoutCancel(ctx))
+			return
+		case <-p.poke:
+		case <-retry:
+		case <-tick.C():
+			if p.options.File != "" {
+				p.readFile()
+			}
+			p.weigh()
+		}
+	}
+}
+
+// writer writes one report.
+type writer struct {
+	process *Process
+	last    *v1alpha1.FeatureReportSpec // nil where none is written
+	failed  string
+}
+
+// write writes the report if it says something new or is to be renewed. It returns when to try again; 0: not before something
+// changes.
+func (w *writer) write(ctx context.Context) time.Duration {
+	p := w.process
+	if p.options.NoReport {
+		return 0
+	}
+	spec := p.spec()
+	now := p.options.Clock.Now()
+	if w.last != nil {
+		same := *w.last
+		same.RenewTime = spec.RenewTime
+		if equality.Semantic.DeepEqual(same, spec) && now.Sub(w.last.RenewTime.Time) < p.options.Renew-time.Second/2 {
+			return 0
+		}
+	}
+	err := p.apply(ctx, &spec)
+	switch {
+	case err == nil:
+		w.last, w.failed = &spec, ""
+		return 0
+	case ctx.Err() != nil:
+		return 0
+	case apierrors.IsNotFound(err):
+		// The next renewal tries again: somebody may install the kind.
+		err = errNoReports
+	}
+	w.last = nil
+	if text := err.Error(); text != w.failed {
+		p.options.Logger.Error(err, "the features of this process cannot be reported")
+		w.failed = text
+	}
+	if err == errNoReports { //nolint:errorlint // it is ours
+		return 0
+	}
+	return retry
+}
+
+// remove deletes the report of a process that ends.
+func (w *writer) remove(ctx context.Context) {
+	p := w.process
+	if w.last == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, goodbye)
+	defer cancel()
+	err := p.dynamic.Resource(reports).Namespace(p.options.Namespace).Delete(ctx, p.Name(), metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		p.options.Logger.Error(err, "the report of this process stays until it expires")
+	}
+}
+
+// spec is what is to be reported now.
+func (p *Process) spec() v1alpha1.FeatureReportSpec {
+	const leases = 3 // a report is renewed this often before it expires
+	o := &p.options
+	s := p.gates.Report()
+	s.Process, s.Instance, s.Release, s.Revision = o.Process, o.Instance, o.Release, o.Revision
+	s.StartTime = &p.started
+	s.RenewTime = metav1.NewTime(o.Clock.Now())
+	s.LeaseDurationSeconds = int32(min(leases*o.Renew, time.Hour) / time.Second) //nolint:gosec // 3600 at most
+	return s
+}
+
+// apply writes the report by server-side apply: one request, whether it is there or not.
+func (p *Process) apply(ctx context.Context, spec *v1alpha1.FeatureReportSpec) error {
+	r := &v1alpha1.FeatureReport{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "FeatureReport"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: p.options.Namespace, Name: p.Name(), Labels: map[string]string{ComponentLabel: spec.Component},
+		},
+		Spec: *spec,
+	}
+	if p.options.Owner != nil {
+		r.OwnerReferences = []metav1.OwnerReference{*p.options.Owner}
+	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
+	if err != nil {
+		return err
+	}
+	_, err = p.dynamic.Resource(reports).Namespace(p.options.Namespace).Apply(ctx, p.Name(), &unstructured.Unstructured{Object: object},
+		metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	return err
+}
+
+// weigh decides anew what other processes report: some may have expired.
+func (p *Process) weigh() {
+	if !p.needsOthers() {
+		return
+	}
+	p.mu.Lock()
+	list := make([]v1alpha1.FeatureReport, 0, len(p.reports))
+	for _, r := range p.reports {
+		list = append(list, r)
+	}
+	p.mu.Unlock()
+	p.gates.SetRuntime(skew.Runtime(skew.Live(p.gates.Model(), list, p.options.Clock.Now())))
+}

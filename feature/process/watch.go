@@ -1,0 +1,116 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature/gate"
+)
+
+// watchSettings follows the ConfigMap until ctx ends.
+func (p *Process) watchSettings(ctx context.Context, ref *v1alpha1.ConfigMapReference) {
+	list := cache.NewListWatchFromClient(p.kube.CoreV1().RESTClient(), "configmaps", ref.Namespace, fields.OneTermEqualSelector("metadata.name", ref.Name))
+	informer := cache.NewSharedInformer(list, &corev1.ConfigMap{}, 0)
+	gone := func() {
+		p.gates.Set(gate.ConfigMap, nil, "")
+		p.changed()
+	}
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	waiting.Go(func() {
+		// It may have been deleted between Begin and now.
+		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) && len(informer.GetStore().ListKeys()) == 0 {
+			gone()
+		}
+	})
+	p.follow(ctx, informer, "the ConfigMap with the settings of features cannot be watched; the last ones stay", cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) {
+			if cm, ok := o.(*corev1.ConfigMap); ok {
+				p.take(cm)
+			}
+		},
+		UpdateFunc: func(_, o any) {
+			if cm, ok := o.(*corev1.ConfigMap); ok {
+				p.take(cm)
+			}
+		},
+		DeleteFunc: func(any) { gone() },
+	})
+}
+
+// watchReports follows what the component's processes report until ctx ends.
+func (p *Process) watchReports(ctx context.Context) {
+	namespace := p.options.Namespace
+	if ref := p.gates.Model().Spec().ConfigMap; ref != nil {
+		namespace = ref.Namespace
+	}
+	client := p.dynamic.Resource(reports).Namespace(namespace)
+	selector := ComponentLabel + "=" + p.gates.Model().Component()
+	list := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = selector
+			return client.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = selector
+			return client.Watch(ctx, o)
+		},
+	}
+	add := func(o any) {
+		u, ok := o.(*unstructured.Unstructured)
+		if !ok {
+			return
+		}
+		var r v1alpha1.FeatureReport
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &r); err != nil {
+			p.options.Logger.Error(err, "a report of features cannot be read", "name", u.GetName())
+			return
+		}
+		p.mu.Lock()
+		p.reports[r.Name] = r
+		p.mu.Unlock()
+		p.weigh()
+	}
+	p.follow(ctx, cache.NewSharedInformer(list, &unstructured.Unstructured{}, 0), "what other processes report cannot be watched", cache.ResourceEventHandlerFuncs{
+		AddFunc: add, UpdateFunc: func(_, o any) { add(o) },
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			if u, ok := o.(*unstructured.Unstructured); ok {
+				p.mu.Lock()
+				delete(p.reports, u.GetName())
+				p.mu.Unlock()
+				p.weigh()
+			}
+		},
+	})
+}
+
+// follow runs an informer until ctx ends. An error is logged once, until it is another.
+func (p *Process) follow(ctx context.Context, informer cache.SharedInformer, problem string, h cache.ResourceEventHandler) {
+	var mu sync.Mutex
+	last := ""
+	// Registration and handler fail only on an informer that has run.
+	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if text := err.Error(); text != last && !apierrors.IsResourceExpired(err) && !errors.Is(err, context.Canceled) {
+			p.options.Logger.Error(err, problem)
+			last = text
+		}
+	})
+	_, _ = informer.AddEventHandler(h)
+	informer.RunWithContext(ctx)
+}

@@ -1,0 +1,307 @@
+package skew
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+const (
+	// maxNamed is how many processes are named on one side of a disagreement, maxGates how many disagreements in a condition.
+	maxNamed = 5
+	maxGates = 20
+	// maxMessage is how long the message of a condition may be; the API allows 32 KiB.
+	maxMessage = 8 << 10
+)
+
+// Disagreement is a feature about which not all agree.
+type Disagreement struct {
+	// Gate is the feature.
+	Gate string
+	// Settings is what the settings make of the feature; nil where the component has no settings in the cluster.
+	Settings *bool
+	// On and Off are the processes that report it so, sorted, in the form PROCESS/INSTANCE (RELEASE). A process that knows
+	// others of the component's features but not this one stands in neither.
+	On, Off []string
+	// Missing are required processes that do not report the feature: of some, no process reports at all.
+	Missing []string
+	// Restart are processes among On and Off that take the settings in when they start the next time.
+	Restart []string
+	// Enforced is what is enforced where that differs from what is in effect; nil otherwise.
+	Enforced *Enforced
+	// Effective tells whether the feature is in effect.
+	Effective bool
+	// RollingUpdate means that all who differ are of processes that run in two revisions at a time.
+	RollingUpdate bool
+}
+
+// String tells who says what, in one sentence without an end.
+func (d *Disagreement) String() string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if d.Settings != nil {
+		add("the settings say %s", onOff(*d.Settings))
+	}
+	if d.On != nil {
+		add("on in %s", several(d.On))
+	}
+	if d.Off != nil {
+		add("off in %s", several(d.Off))
+	}
+	if d.Missing != nil {
+		add("not reported by %s, which it needs", several(d.Missing))
+	}
+	if d.Restart != nil {
+		add("%s to be restarted", several(d.Restart))
+	}
+	if e := d.Enforced; e != nil {
+		if d.Settings == nil || *d.Settings != d.Effective {
+			add("%s in effect", onOff(d.Effective))
+		}
+		add("enforced as %s by %s", onOff(e.Open), e.By)
+	}
+	text := d.Gate + ": " + strings.Join(parts, "; ")
+	if d.RollingUpdate {
+		text += "; a rolling update is under way"
+	}
+	return text
+}
+
+func several(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// Judge says whether all agree.
+func Judge(in *Input) *Result {
+	live := Live(in.Model, in.Reports, in.Now)
+	j := &judge{Input: in, runs: map[string]revision{}, rolling: map[string]bool{}, enforced: map[string]*Enforced{}, result: &Result{
+		Features: map[string]metav1.Condition{}, Live: live, States: in.Model.Resolve(in.Settings, Runtime(live)),
+	}}
+	j.wanted = in.Model.Resolve(in.Settings, feature.Runtime{AssumeProcesses: true})
+	j.read()
+	for i := range in.Enforced {
+		// Of several that enforce a feature, one that differs counts.
+		e := &in.Enforced[i]
+		if s, ok := j.result.States.State(e.Gate); ok && (j.enforced[e.Gate] == nil || e.Open != s.Open) {
+			j.enforced[e.Gate] = e
+		}
+	}
+	for _, f := range in.Model.Features() {
+		j.feature(f)
+	}
+	j.component()
+	return j.result
+}
+
+type judge struct {
+	*Input
+
+	result   *Result
+	wanted   *feature.States
+	members  []member
+	runs     map[string]revision // of one instance of each process that runs
+	rolling  map[string]bool     // processes that run in several revisions
+	late     bool                // some process has not read the settings yet
+	enforced map[string]*Enforced
+}
+
+// member is an instance of a process.
+type member struct {
+	process, name string
+	gates         map[string]v1alpha1.ReportedFeature
+	late          bool // it has not read the settings yet, and has time left
+}
+
+type revision struct{ release, revision string }
+
+// read goes through the reports.
+func (j *judge) read() {
+	left := j.SettingsTime.Add(Grace).Sub(j.Now)
+	for i := range j.result.Live {
+		r := &j.result.Live[i]
+		s := &r.Spec
+		j.again(expiry(r).Sub(j.Now))
+		rev := revision{s.Release, s.Revision}
+		if first, ok := j.runs[s.Process]; ok && first != rev {
+			j.rolling[s.Process] = true
+		}
+		j.runs[s.Process] = rev
+		m := member{process: s.Process, name: s.Process + "/" + s.Instance, gates: make(map[string]v1alpha1.ReportedFeature, len(s.Features))}
+		if s.Release != "" {
+			m.name += " (" + s.Release + ")"
+		}
+		for _, f := range s.Features {
+			m.gates[f.Gate] = f
+		}
+		if left > 0 && s.SettingsVersion != "" && s.SettingsVersion != j.SettingsVersion && len(s.SettingsErrors) == 0 {
+			m.late, j.late = true, true
+			j.again(left)
+		}
+		j.members = append(j.members, m)
+	}
+}
+
+func (j *judge) again(d time.Duration) {
+	if j.result.Again == 0 || d < j.result.Again {
+		j.result.Again = d
+	}
+}
+
+// feature judges one feature.
+func (j *judge) feature(f *feature.Feature) {
+	gate := f.Spec.Gate
+	effective, _ := j.result.States.State(gate)
+	d := Disagreement{Gate: gate, Effective: effective.Open}
+	wanted, _ := j.wanted.State(gate)
+	want, fromSettings := wanted.Open, j.Model.Spec().ConfigMap != nil
+	if fromSettings {
+		d.Settings = &want
+	}
+	known := map[string]bool{} // processes of which some instance knows the feature
+	differs, rolling := false, true
+	note := func(process string) {
+		differs = true
+		rolling = rolling && j.rolling[process]
+	}
+	for _, m := range j.members {
+		v, knows := m.gates[gate]
+		if !knows {
+			continue
+		}
+		if len(known) == 0 && !fromSettings {
+			want = v.Enabled // flags only: who differs from the first differs
+		}
+		known[m.process] = true
+		if v.Enabled {
+			d.On = append(d.On, m.name)
+		} else {
+			d.Off = append(d.Off, m.name)
+		}
+		if v.Pending != nil {
+			d.Restart = append(d.Restart, m.name)
+		}
+		if v.Enabled != want && !m.late {
+			note(m.process)
+		}
+	}
+	required := f.Spec.RequiredProcesses
+	for _, p := range required {
+		if _, runs := j.runs[p]; want && !runs {
+			d.Missing = append(d.Missing, p)
+			note(p)
+		}
+	}
+	for _, m := range j.members {
+		if _, knows := m.gates[gate]; want && !knows && (known[m.process] || slices.Contains(required, m.process)) {
+			d.Missing = append(d.Missing, m.name)
+			note(m.process)
+		}
+	}
+	d.RollingUpdate = differs && rolling
+	if e := j.enforced[gate]; e != nil && e.Open != effective.Open {
+		d.Enforced, d.RollingUpdate = e, false
+	}
+	j.result.Features[gate] = j.conclude(&d, differs, want)
+}
+
+// conclude makes the condition of a feature, and notes a disagreement.
+func (j *judge) conclude(d *Disagreement, differs, want bool) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionSkew, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProcessesAgree}
+	reporting := len(d.On) + len(d.Off)
+	switch {
+	case differs && d.RollingUpdate:
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonRollingUpdate
+	case differs:
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonProcessesDisagree
+	case d.Enforced != nil:
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonEnforcementDiffers
+	case reporting == 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1alpha1.ReasonNoReports, "no process reports this feature"
+	default:
+		c.Message = fmt.Sprintf("%s in %s", onOff(want), processes(reporting))
+	}
+	if c.Status == metav1.ConditionTrue {
+		c.Message = clip(d.String())
+		j.result.Disagreements = append(j.result.Disagreements, *d)
+	}
+	return c
+}
+
+// component makes the condition of the component.
+func (j *judge) component() {
+	c := metav1.Condition{Type: v1alpha1.ConditionSkew, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProcessesAgree}
+	list := j.result.Disagreements
+	var broken []string
+	for i := range j.result.Live {
+		if s := &j.result.Live[i].Spec; len(s.SettingsErrors) > 0 {
+			broken = append(broken, s.Process+"/"+s.Instance+": "+s.SettingsErrors[0])
+		}
+	}
+	switch {
+	case len(list) > 0 || len(broken) > 0:
+		c.Status = metav1.ConditionTrue
+		c.Reason = v1alpha1.ReasonRollingUpdate
+		for i := range list {
+			if f := j.result.Features[list[i].Gate]; f.Reason != v1alpha1.ReasonRollingUpdate && c.Reason != v1alpha1.ReasonProcessesDisagree {
+				c.Reason = f.Reason
+			}
+		}
+		if len(broken) > 0 {
+			c.Reason = v1alpha1.ReasonProcessesDisagree
+		}
+		c.Message = j.message(list, broken)
+	case len(j.result.Live) == 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1alpha1.ReasonNoReports, "no process of the component reports its features"
+	default:
+		c.Message = processes(len(j.result.Live)) + " agree"
+		if j.late {
+			c.Message += ", but for those that have yet to read the settings"
+		}
+	}
+	c.Message = clip(c.Message)
+	j.result.Component = c
+}
+
+func (j *judge) message(list []Disagreement, broken []string) string {
+	var lines []string
+	for i := range list[:min(len(list), maxGates)] {
+		lines = append(lines, list[i].String())
+	}
+	if more := len(list) - maxGates; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more features", more))
+	}
+	if broken != nil {
+		lines = append(lines, "settings that are not taken: "+several(broken))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func processes(n int) string {
+	if n == 1 {
+		return "1 process"
+	}
+	return fmt.Sprintf("%d processes", n)
+}
+
+func clip(s string) string {
+	if len(s) <= maxMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
+}

@@ -1,0 +1,121 @@
+// Package skew tells whether the processes of a component agree about its features: with each other, with the settings, and
+// with what the API server enforces.
+//
+// It takes values and returns values: reports come from FeatureReport objects, which package feature/process writes, or from
+// the metric kubernetes_feature_enabled ([FromMetrics]). [Runtime] makes of them what [feature.Model.Resolve] needs for
+// features that name required processes; [Judge] makes conditions of everything. Equal input gives equal output, whatever the
+// order of the reports.
+//
+// It does not decide what becomes of a disagreement: who writes conditions, events and metrics does.
+package skew
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+// Grace is how long after a change of the settings a process may still report the ones before.
+const Grace = 5 * time.Second
+
+// Input is what is known at one moment.
+type Input struct {
+	// Now is the time by which reports have expired or not.
+	Now time.Time
+	// Model is the component with its features.
+	Model *feature.Model
+	// Settings are those in force; nil says nothing, as it does to [feature.Model.Resolve].
+	Settings *feature.Settings
+	// SettingsVersion is the resourceVersion of the ConfigMap that Settings were read from; empty where there is none.
+	SettingsVersion string
+	// SettingsTime is since when they have been in force; zero stands for long ago. Within [Grace] of it, a process that
+	// reports another SettingsVersion is not held against them.
+	SettingsTime time.Time
+	// Reports are sorted out here: those of other components or namespaces, and expired ones, count for nothing.
+	Reports []v1alpha1.FeatureReport
+	// Enforced says what is enforced of features that gate parts; gates that are not mentioned are not looked at.
+	Enforced []Enforced
+}
+
+// Enforced says what is enforced of a feature.
+type Enforced struct {
+	Gate string
+	// Open tells whether uses of the feature pass.
+	Open bool
+	// By names what enforces it, for example policy features.demo.widgets.demo.dev.reject.v1.
+	By string
+}
+
+// Result is what is to be said.
+type Result struct {
+	// States are the features as they are in effect, those that wait for processes closed.
+	States *feature.States
+	// Component is the condition of the Component, of type [v1alpha1.ConditionSkew]. ObservedGeneration and
+	// LastTransitionTime are for the caller to fill in (meta.SetStatusCondition does the latter).
+	Component metav1.Condition
+	// Features are the same for each feature of the model, by gate.
+	Features map[string]metav1.Condition
+	// Disagreements are sorted by gate; nil where all agree.
+	Disagreements []Disagreement
+	// Live are the reports that count, sorted by process, instance, namespace and name.
+	Live []v1alpha1.FeatureReport
+	// Again is how long the result holds if nothing changes: then a report expires, or the grace of a change ends. Zero: for
+	// ever.
+	Again time.Duration
+}
+
+// Live returns the reports that count for a component at a time, sorted by process, instance, namespace and name: of its
+// ConfigMap's namespace, if it has one, not expired, and the newest of each instance.
+func Live(m *feature.Model, reports []v1alpha1.FeatureReport, now time.Time) []v1alpha1.FeatureReport {
+	ref := m.Spec().ConfigMap
+	var out []v1alpha1.FeatureReport
+	for i := range reports {
+		r := &reports[i]
+		if r.Spec.Component == m.Component() && (ref == nil || r.Namespace == ref.Namespace) && now.Before(expiry(r)) {
+			out = append(out, *r)
+		}
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.FeatureReport) int {
+		return cmp.Or(cmp.Compare(a.Spec.Process, b.Spec.Process), cmp.Compare(a.Spec.Instance, b.Spec.Instance), cmp.Compare(a.Namespace, b.Namespace),
+			b.Spec.RenewTime.Compare(a.Spec.RenewTime.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.CompactFunc(out, func(a, b v1alpha1.FeatureReport) bool {
+		return a.Spec.Process == b.Spec.Process && a.Spec.Instance == b.Spec.Instance && a.Namespace == b.Namespace
+	})
+}
+
+func expiry(r *v1alpha1.FeatureReport) time.Time {
+	return r.Spec.RenewTime.Add(time.Duration(r.Spec.LeaseDurationSeconds) * time.Second)
+}
+
+// Runtime says what processes report, for [feature.Model.Resolve]: a process has a feature on if each of its instances does.
+// The reports are those of [Live].
+func Runtime(live []v1alpha1.FeatureReport) feature.Runtime {
+	rt := feature.Runtime{Processes: map[string]map[string]bool{}}
+	instances, on := map[string]int{}, map[string]map[string]int{}
+	for i := range live {
+		s := &live[i].Spec
+		instances[s.Process]++
+		if on[s.Process] == nil {
+			on[s.Process] = map[string]int{}
+		}
+		for _, f := range s.Features {
+			if f.Enabled {
+				on[s.Process][f.Gate]++
+			}
+		}
+	}
+	for process, n := range instances {
+		gates := map[string]bool{}
+		for gate, k := range on[process] {
+			gates[gate] = k == n
+		}
+		rt.Processes[process] = gates
+	}
+	return rt
+}

@@ -1,0 +1,119 @@
+// Package typed helps with features in code that handles objects as Go values: it drops what is disabled, as the strategies of
+// Kubernetes' own API server do, and says which values of an enum are valid.
+//
+// There are two ways to it. [Resource] judges objects by the parts that the features declare, with the evaluator that the
+// webhook runs and the policies agree with: there is nothing to write but the declaration. [Field], [Items] and [Enum] are for
+// what is written by hand, on any gate ([Enabler]), one of k8s.io/component-base included; they need no declaration of parts
+// and no conversion.
+//
+// In all of them what the old object uses stays allowed. None of them reads settings or talks to anybody.
+package typed
+
+import (
+	"reflect"
+	"slices"
+
+	"k8s.io/component-base/featuregate"
+)
+
+// Enabler tells which features are on: gate.Gates and the gates of component-base do.
+type Enabler interface {
+	Enabled(name featuregate.Feature) bool
+}
+
+// Gated is a part of objects of type T that a feature gates.
+type Gated[T any] interface {
+	// drop takes the part out of object where the feature is off and none of the old ones uses it. It tells whether there was
+	// anything to take out.
+	drop(gates Enabler, object *T, old []*T) bool
+}
+
+// DropDisabled takes out of an object what disabled features gate: on creation, with old nil, all of it; on update what the
+// old object does not use, as PrepareForCreate and PrepareForUpdate of Kubernetes' strategies do. It returns how many parts
+// were there to be taken out, which is worth a warning.
+func DropDisabled[T any](gates Enabler, object, old *T, parts ...Gated[T]) int {
+	var before []*T
+	if old != nil {
+		before = []*T{old}
+	}
+	n := 0
+	for _, p := range parts {
+		if p.drop(gates, object, before) {
+			n++
+		}
+	}
+	return n
+}
+
+// Field gates a field of objects of type T. At returns where it stands, or nil if what it stands in is not there:
+//
+//	typed.Field("FastPath", func(w *Widget) *Mode { return &w.Spec.Mode })
+//
+// The field is in use where it is not the zero value. An old object that uses it, whatever the value, lets it pass.
+func Field[T, F any](name featuregate.Feature, at func(object *T) *F) Gated[T] {
+	return &gatedField[T, F]{name, at}
+}
+
+type gatedField[T, F any] struct {
+	name featuregate.Feature
+	at   func(*T) *F
+}
+
+func (f *gatedField[T, F]) used(object *T) bool {
+	p := f.at(object)
+	return p != nil && !isZero(p)
+}
+
+func (f *gatedField[T, F]) drop(gates Enabler, object *T, old []*T) bool {
+	if !f.used(object) || gates.Enabled(f.name) || slices.ContainsFunc(old, f.used) {
+		return false
+	}
+	var zero F
+	*f.at(object) = zero
+	return true
+}
+
+// isZero tells whether a field is left out. A slice or map without entries is: JSON does not tell it from one that is.
+func isZero[F any](p *F) bool {
+	v := reflect.ValueOf(p).Elem()
+	switch v.Kind() { //nolint:exhaustive // the others have no length
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	}
+	return v.IsZero()
+}
+
+// Items gates parts of the items of a list. List returns the items, which are changed in place; key tells them apart, so that
+// an item is compared with the one in the old object that has the same key, wherever that stands. Of old items with the same
+// key, any that uses a part lets it pass.
+func Items[T, I any, K comparable](list func(object *T) []I, key func(item *I) K, parts ...Gated[I]) Gated[T] {
+	return &gatedItems[T, I, K]{list, key, parts}
+}
+
+type gatedItems[T, I any, K comparable] struct {
+	list  func(*T) []I
+	key   func(*I) K
+	parts []Gated[I]
+}
+
+func (l *gatedItems[T, I, K]) drop(gates Enabler, object *T, old []*T) bool {
+	before := map[K][]*I{}
+	for _, o := range old {
+		list := l.list(o)
+		for i := range list {
+			k := l.key(&list[i])
+			before[k] = append(before[k], &list[i])
+		}
+	}
+	dropped := false
+	list := l.list(object)
+	for i := range list {
+		item := &list[i]
+		for _, p := range l.parts {
+			if p.drop(gates, item, before[l.key(item)]) {
+				dropped = true
+			}
+		}
+	}
+	return dropped
+}

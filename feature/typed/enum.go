@@ -1,0 +1,53 @@
+package typed
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-base/featuregate"
+)
+
+// Enum says which values an enum has, as data: those that are always valid, and those that a feature gates. A value that comes
+// in two releases is gated by a feature that gate.NewEnumValue makes.
+type Enum[V ~string] struct {
+	// Values are always valid.
+	Values []V
+	// Gated are valid where the feature is on, or where the old object has the value.
+	Gated map[V]featuregate.Feature
+}
+
+// Options are the values of an enum that are valid in one request: what Kubernetes calls validation options.
+type Options[V ~string] struct {
+	allowed []V
+	enum    *Enum[V]
+}
+
+// Options returns what is valid. Old are the values that the old object has, in this field or, where the field stands in
+// items that cannot be told apart, in any of them; none on creation.
+func (e *Enum[V]) Options(gates Enabler, old ...V) Options[V] {
+	o := Options[V]{enum: e, allowed: slices.Clone(e.Values)}
+	for v, name := range e.Gated {
+		if gates.Enabled(name) || slices.Contains(old, v) {
+			o.allowed = append(o.allowed, v)
+		}
+	}
+	slices.Sort(o.allowed)
+	return o
+}
+
+// Allowed returns the valid values, sorted.
+func (o Options[V]) Allowed() []V { return slices.Clone(o.allowed) }
+
+// Validate returns an error if a value is not valid: Forbidden, naming the feature, for one that is gated, NotSupported for
+// one that is none of the enum's. An empty value is valid only if it is one of the enum's.
+func (o Options[V]) Validate(path *field.Path, value V) *field.Error {
+	if slices.Contains(o.allowed, value) {
+		return nil
+	}
+	if name, gated := o.enum.Gated[value]; gated {
+		return field.Forbidden(path, "the value "+quote(value)+" needs feature "+string(name)+", which is off")
+	}
+	return field.NotSupported(path, value, o.allowed)
+}
+
+func quote[V ~string](v V) string { return `"` + string(v) + `"` }
