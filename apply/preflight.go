@@ -37,6 +37,7 @@ type PreflightInput struct {
 const (
 	CRDUpgradeSafety     = "CRDUpgradeSafety"
 	PermissionValidation = "PermissionValidation"
+	FeatureGates         = "FeatureGates"
 )
 
 // Preflights lists the preflights that this build has, in the order in which they run. To add one, write one file and add one
@@ -45,6 +46,7 @@ func Preflights() []Preflight {
 	return []Preflight{
 		{CRDUpgradeSafety, "no stored object, writer or reader of a CRD is harmed by its upgrade", crdUpgradeSafety},
 		{PermissionValidation, "this user may do all that the apply needs", permissionValidation},
+		{FeatureGates, "the source uses no part of an API whose feature is off here", featureGates},
 	}
 }
 

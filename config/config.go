@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"sluice.dev/api/resolution"
 )
 
 //go:embed resolution/*.yaml features/*.yaml compat-tekton/*.yaml guard/*.yaml delivery/*.yaml
@@ -23,7 +25,10 @@ const DeliveryRole = "delivery"
 
 const (
 	placeOfImage  = "image: sluice\n"
-	endOfWriters  = "          'system:serviceaccount:sluice-system:sluice-resolver-dir',\n"
+	endOfWriters  = "          'system:serviceaccount:sluice-system:sluice-resolver-dir': ['dir'],\n"
+	endOfArgs     = "            - --config-namespace=sluice-system\n"
+	endOfMounts   = "            - {name: cache, mountPath: /var/cache/sluice}\n"
+	endOfVolumes  = "        - {name: cache, emptyDir: {}}\n"
 	ownConfig     = "--config-namespace=sluice-system"
 	tektonsConfig = "--config-namespace=tekton-pipelines-resolvers"
 )
@@ -38,13 +43,24 @@ type Options struct {
 	// WideAddresses opens private addresses and plain http to requesters, as Tekton's resolvers have them open.
 	WideAddresses bool
 	// Writers are more users who may write the status of requests, for resolvers that are not part of Sluice; in the form
-	// system:serviceaccount:NAMESPACE:NAME.
+	// system:serviceaccount:NAMESPACE:NAME=RESOLVER for the requests of that resolver, once for each resolver that they
+	// have. Without =RESOLVER they may write those of all resolvers but Sluice's own, with =* those of all.
 	Writers []string
 	// Image is the container image; empty stands for sluice.
 	Image string
+	// Compress has resolvers compress content that is too large for a request; Store, REGISTRY/PATH, is where they put what
+	// is too large all the same. StoreCredentials names a Secret in sluice-system of the type
+	// kubernetes.io/dockerconfigjson with credentials for it.
+	Compress                bool
+	Store, StoreCredentials string
+	// StorePlainHTTP allows a registry without TLS.
+	StorePlainHTTP bool
 	// Roles lists the roles of sluice serve to install; nil stands for all but the guard of CRDs ([GuardRole]), which acts on
-	// everybody's requests, and deliveries ([DeliveryRole]): they are installed only where they are named, or "all" is.
+	// everybody's requests, deliveries ([DeliveryRole]) and features ([FeaturesRole], [FeatureWebhookRole]): they are
+	// installed only where they are named, or "all" is.
 	Roles []string
+	// FeatureSettings are the ConfigMaps of components, NAMESPACE/NAME, that the roles for features may watch, and make again.
+	FeatureSettings []string
 	// GuardCertManager leaves the certificate of the guard to cert-manager.
 	GuardCertManager bool
 	// GuardReads are API groups whose objects the guard may list, to see whether there are any when a CRD is deleted.
@@ -54,12 +70,21 @@ type Options struct {
 // Manifests returns a YAML stream of what the options ask for, in the order in which it can be applied.
 func Manifests(o Options) ([]byte, error) {
 	var out bytes.Buffer
-	if slices.Equal(o.Roles, []string{GuardRole}) {
-		namespace, err := files.ReadFile("resolution/00-namespace.yaml")
-		if err != nil {
-			return nil, err
+	if err := o.checkStore(); err != nil {
+		return nil, err
+	}
+	standAlone := []string{GuardRole, FeaturesRole, FeatureWebhookRole}
+	if len(o.Roles) > 0 && !slices.ContainsFunc(o.Roles, func(r string) bool { return !slices.Contains(standAlone, r) }) {
+		for _, p := range []string{"resolution/00-namespace.yaml", "resolution/21-own-objects.yaml"} {
+			text, err := files.ReadFile(p)
+			if err != nil {
+				return nil, err
+			}
+			if out.Len() > 0 {
+				out.WriteString("---\n")
+			}
+			out.Write(text)
 		}
-		out.Write(namespace)
 		return finish(&out, o)
 	}
 	paths, err := fs.Glob(files, "resolution/*.yaml")
@@ -69,7 +94,7 @@ func Manifests(o Options) ([]byte, error) {
 	writers := o.Writers
 	if o.BesideTekton {
 		paths = append(paths, "compat-tekton/31-config.yaml")
-		writers = append([]string{TektonWriter}, writers...)
+		writers = append([]string{TektonWriter + "=*"}, writers...)
 	}
 	if o.WideCredentials {
 		paths = append(paths, "compat-tekton/30-credentials.yaml")
@@ -97,6 +122,11 @@ func Manifests(o Options) ([]byte, error) {
 				return nil, err
 			}
 		}
+		if strings.HasPrefix(p, "resolution/50-") {
+			if text, err = o.addStore(text); err != nil {
+				return nil, err
+			}
+		}
 		if o.BesideTekton {
 			text = strings.ReplaceAll(text, ownConfig, tektonsConfig)
 			if strings.HasPrefix(p, "compat-tekton/32-") {
@@ -111,8 +141,55 @@ func Manifests(o Options) ([]byte, error) {
 	return finish(&out, o)
 }
 
-// finish adds the guard, if it is asked for, and fills in what holds for all files.
+func (o Options) checkStore() error {
+	switch {
+	case strings.Trim(o.Store, letters+"ABCDEFGHIJKLMNOPQRSTUVWXYZ:/_") != "":
+		return fmt.Errorf("%q is no repository of the form REGISTRY/PATH", o.Store)
+	case strings.Trim(o.StoreCredentials, letters) != "":
+		return fmt.Errorf("%q is no name of a Secret", o.StoreCredentials)
+	case o.Store == "" && (o.StoreCredentials != "" || o.StorePlainHTTP):
+		return errors.New("credentials and plain HTTP are for a store, and none is named")
+	case o.BesideTekton && (o.Compress || o.Store != ""):
+		return errors.New("beside Tekton there is no place for large content: its ResolutionRequest has no fields for it")
+	}
+	return nil
+}
+
+// addStore tells a resolver what to do with content that is too large for a request.
+func (o Options) addStore(text string) (string, error) {
+	var args, mount, volume string
+	if o.Compress {
+		args += "            - --compress\n"
+	}
+	if o.Store != "" {
+		args += "            - --store=" + o.Store + "\n"
+	}
+	if o.StorePlainHTTP {
+		args += "            - --store-plain-http\n"
+	}
+	if o.StoreCredentials != "" {
+		args += "            - --store-credentials=/var/run/sluice-store/.dockerconfigjson\n"
+		mount = "            - {name: store, mountPath: /var/run/sluice-store, readOnly: true}\n"
+		volume = "        - {name: store, secret: {secretName: " + o.StoreCredentials + "}}\n"
+	}
+	for _, add := range []struct{ at, what string }{{endOfArgs, args}, {endOfMounts, mount}, {endOfVolumes, volume}} {
+		if strings.Count(text, add.at) != 1 {
+			return "", errors.New("the manifest of a resolver has no place for a store")
+		}
+		text = strings.Replace(text, add.at, add.at+add.what, 1)
+	}
+	return text, nil
+}
+
+// finish adds the roles for features and the guard, if they are asked for, and fills in what holds for all files.
 func finish(out *bytes.Buffer, o Options) ([]byte, error) {
+	more, err := features(o)
+	if err != nil {
+		return nil, err
+	}
+	if more != "" {
+		out.WriteString("---\n" + more)
+	}
 	if contains(o.Roles, GuardRole) {
 		text, err := guard(o)
 		if err != nil {
@@ -130,8 +207,8 @@ func finish(out *bytes.Buffer, o Options) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// FeatureCRDs returns the CRDs of Component, Feature and FeatureReport, as a YAML stream. They are for programs that read such objects;
-// Manifests leaves them out.
+// FeatureCRDs returns the CRDs of Component, Feature and FeatureReport, as a YAML stream. Manifests has them where a role for
+// features is asked for.
 func FeatureCRDs() ([]byte, error) { return files.ReadFile("features/10-crds.yaml") }
 
 // roleOf returns the role that a file installs, if it installs one.
@@ -152,13 +229,32 @@ func contains(list []string, s string) bool {
 	return false
 }
 
+// addWriters adds users to the policy that says whose status each may write.
 func addWriters(policies string, writers []string) (string, error) {
-	var lines strings.Builder
+	var users []string
+	of := map[string][]string{}
 	for _, w := range writers {
-		if !validUser(w) {
-			return "", fmt.Errorf("%q is no user of the form system:serviceaccount:NAMESPACE:NAME", w)
+		user, resolver, named := strings.Cut(w, "=")
+		if !named {
+			resolver = "+"
 		}
-		fmt.Fprintf(&lines, "          '%s',\n", w)
+		if !validUser(user) {
+			return "", fmt.Errorf("%q is no user of the form system:serviceaccount:NAMESPACE:NAME", user)
+		}
+		if named && resolver != "*" && (resolver == "" || strings.Trim(resolver, letters) != "") {
+			return "", fmt.Errorf("%q is no name of a resolver, for the user %s", resolver, user)
+		}
+		if strings.Contains(policies, "'"+user+"':") {
+			return "", fmt.Errorf("%s is an account of Sluice, and writes for its own resolver", user)
+		}
+		if _, ok := of[user]; !ok {
+			users = append(users, user)
+		}
+		of[user] = append(of[user], "'"+resolution.Canonical(resolver)+"'")
+	}
+	var lines strings.Builder
+	for _, u := range users {
+		fmt.Fprintf(&lines, "          '%s': [%s],\n", u, strings.Join(of[u], ", "))
 	}
 	before, after, ok := strings.Cut(policies, endOfWriters)
 	if !ok {
@@ -167,10 +263,13 @@ func addWriters(policies string, writers []string) (string, error) {
 	return before + endOfWriters + lines.String() + after, nil
 }
 
+// letters are those of the names of ServiceAccounts and resolvers.
+const letters = "abcdefghijklmnopqrstuvwxyz0123456789-."
+
 // validUser keeps what could end the string that it is put into.
 func validUser(s string) bool {
 	rest, ok := strings.CutPrefix(s, "system:serviceaccount:")
 	namespace, name, two := strings.Cut(rest, ":")
 	return ok && two && namespace != "" && name != "" &&
-		strings.Trim(namespace+name, "abcdefghijklmnopqrstuvwxyz0123456789-.") == ""
+		strings.Trim(namespace+name, letters) == ""
 }

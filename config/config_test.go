@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -118,17 +120,20 @@ func TestOptionsChangeWhatIsInstalled(t *testing.T) {
 	if slices.Contains(names(beside, "Deployment"), "sluice-resolution") {
 		t.Error("beside Tekton there are two lifecycle controllers")
 	}
-	data, err := config.Manifests(config.Options{BesideTekton: true, Image: "example.test/sluice:v1", Writers: []string{"system:serviceaccount:a:b"}})
+	data, err := config.Manifests(config.Options{BesideTekton: true, Image: "example.test/sluice:v1", Writers: []string{
+		"system:serviceaccount:a:b", "system:serviceaccount:a:c=mine", "system:serviceaccount:a:c=bundle",
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]bool{
-		"'" + config.TektonWriter + "'":                 true,
-		"'system:serviceaccount:a:b'":                   true,
-		"--config-namespace=tekton-pipelines-resolvers": true,
-		"--config-namespace=sluice-system":              false,
-		"image: example.test/sluice:v1\n":               true,
-		"image: sluice\n":                               false,
+		"'" + config.TektonWriter + "': ['*'],\n":             true,
+		"'system:serviceaccount:a:b': ['+'],\n":               true,
+		"'system:serviceaccount:a:c': ['mine', 'bundles'],\n": true,
+		"--config-namespace=tekton-pipelines-resolvers":       true,
+		"--config-namespace=sluice-system":                    false,
+		"image: example.test/sluice:v1\n":                     true,
+		"image: sluice\n":                                     false,
 	} {
 		if strings.Contains(string(data), text) != want {
 			t.Errorf("%q is there: %v", text, !want)
@@ -142,7 +147,47 @@ func TestOptionsChangeWhatIsInstalled(t *testing.T) {
 		{Writers: []string{"admin"}},
 		{Writers: []string{"system:serviceaccount:a:b', 'system:admin"}},
 		{Writers: []string{"system:serviceaccount:a:"}},
+		{Writers: []string{"system:serviceaccount:a:b="}},
+		{Writers: []string{"system:serviceaccount:a:b=x', 'git"}},
+		{Writers: []string{"system:serviceaccount:sluice-system:sluice-resolver-git=http"}},
 		{Image: "x\n          privileged: true"},
+	} {
+		if _, err := config.Manifests(bad); err == nil {
+			t.Errorf("%+v was taken", bad)
+		}
+	}
+}
+
+func TestResolversAreToldOfTheStore(t *testing.T) {
+	all := objects(t, config.Options{Compress: true, Store: "registry.test:5000/large/content", StoreCredentials: "store", StorePlainHTTP: true})
+	resolvers := 0
+	for _, u := range all {
+		if u.GetKind() != "Deployment" {
+			continue
+		}
+		var d appsv1.Deployment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &d); err != nil {
+			t.Fatal(err)
+		}
+		container := d.Spec.Template.Spec.Containers[0]
+		told := slices.Contains(container.Args, "--compress") && slices.Contains(container.Args, "--store=registry.test:5000/large/content") && slices.Contains(container.Args, "--store-plain-http")
+		mounted := slices.ContainsFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "store" }) &&
+			slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool {
+				return slices.Contains(container.Args, "--store-credentials="+m.MountPath+"/.dockerconfigjson") && m.Name == "store" && m.ReadOnly
+			})
+		want := strings.HasPrefix(d.Name, "sluice-resolver-")
+		if told != want || mounted != want {
+			t.Errorf("%s is told %v, has the credentials %v", d.Name, told, mounted)
+		}
+		if want {
+			resolvers++
+		}
+	}
+	if resolvers != 6 {
+		t.Errorf("%d resolvers", resolvers)
+	}
+	for _, bad := range []config.Options{
+		{Store: "r/x\n- evil"}, {Store: "r/x", StoreCredentials: "a}}"}, {StoreCredentials: "a"}, {StorePlainHTTP: true}, {Store: "r/x", BesideTekton: true}, {Compress: true, BesideTekton: true},
 	} {
 		if _, err := config.Manifests(bad); err == nil {
 			t.Errorf("%+v was taken", bad)

@@ -79,6 +79,8 @@ func ofType(path string, t reflect.Type) []string {
 	switch t.Kind() { //nolint:exhaustive // what is left has no place in the API
 	case reflect.Pointer:
 		return ofType(path, t.Elem())
+	case reflect.Map:
+		return append([]string{path + " object"}, ofType(path+"{}", t.Elem())...)
 	case reflect.Slice:
 		return append([]string{path + " array"}, ofType(path+"[]", t.Elem())...)
 	case reflect.Struct:
@@ -103,6 +105,9 @@ func ofSchema(path string, s *apiextensionsv1.JSONSchemaProps) []string {
 	out := []string{path + " " + s.Type}
 	if s.Items != nil {
 		out = append(out, ofSchema(path+"[]", s.Items.Schema)...)
+	}
+	if s.AdditionalProperties != nil {
+		out = append(out, ofSchema(path+"{}", s.AdditionalProperties.Schema)...)
 	}
 	for name, p := range s.Properties {
 		out = append(out, ofSchema(path+"."+name, &p)...)

@@ -14,7 +14,7 @@ const (
 	endOfGuardArgs    = "            - --roles=crd-guard\n"
 	endOfGuardPod     = "          securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}\n"
 	nameOfGuardHook   = "kind: ValidatingWebhookConfiguration\nmetadata:\n  name: sluice-crd-guard\n"
-	ownSecretRules    = "  - {apiGroups: [\"\"], resources: [secrets], resourceNames: [sluice-crd-guard-tls], verbs: [get, update]}\n  - {apiGroups: [\"\"], resources: [secrets], verbs: [create]}\n" //nolint:gosec // RBAC about a Secret, no credential
+	ownSecretRules    = "  # It is made by server-side apply, whose create has a name that RBAC can look at.\n  - {apiGroups: [\"\"], resources: [secrets], resourceNames: [sluice-crd-guard-tls], verbs: [get, create, patch, update]}\n" //nolint:gosec // RBAC about a Secret, no credential
 	ownWebhookRules   = "  # Its certificate, told to the API server.\n  - apiGroups: [admissionregistration.k8s.io]\n    resources: [validatingwebhookconfigurations]\n    resourceNames: [sluice-crd-guard]\n    verbs: [get, patch]\n"
 	guardMount        = "          volumeMounts:\n            - {name: certificate, mountPath: /var/run/sluice-crd-guard, readOnly: true}\n      volumes:\n        - {name: certificate, secret: {secretName: sluice-crd-guard-tls}}\n"
 	guardCertDir      = "            - --guard-cert-dir=/var/run/sluice-crd-guard\n"

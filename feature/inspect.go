@@ -15,7 +15,7 @@ type Use struct {
 // Inspector returns an inspector for all features of the model.
 func (m *Model) Inspector() *Inspector {
 	e := &Evaluator{states: m.Resolve(nil, Runtime{}), programs: map[resourceVersion]*program{}}
-	e.compile(func(*State, bool) bool { return true })
+	e.compile(func(*State, *Target, bool) bool { return true })
 	return &Inspector{evaluator: e}
 }
 

@@ -53,19 +53,25 @@ type gate struct {
 
 // Compile makes an evaluator of what is closed.
 func (st *States) Compile() *Evaluator {
+	return st.CompileFor(func(*Feature, *Target) bool { return true })
+}
+
+// CompileFor makes an evaluator of those targets that are closed and for which take holds, for who enforces a part of what
+// there is.
+func (st *States) CompileFor(take func(*Feature, *Target) bool) *Evaluator {
 	e := &Evaluator{states: st, programs: map[resourceVersion]*program{}}
-	e.compile(func(s *State, lifted bool) bool {
+	e.compile(func(s *State, t *Target, lifted bool) bool {
 		open := s.Open
 		if lifted {
 			open = s.Lifted
 		}
-		return !open
+		return !open && take(s.Feature, t)
 	})
 	return e
 }
 
-// compile makes programs of the features for which take holds.
-func (e *Evaluator) compile(take func(s *State, lifted bool) bool) {
+// compile makes programs of the targets for which take holds.
+func (e *Evaluator) compile(take func(s *State, t *Target, lifted bool) bool) {
 	anyVersion := map[groupResource][]*gate{}
 	byVersion := map[resourceVersion][]*gate{}
 	for i := range e.states.list {
@@ -74,7 +80,7 @@ func (e *Evaluator) compile(take func(s *State, lifted bool) bool) {
 			t := &s.Feature.Targets[j]
 			key := resourceVersion{groupResource{t.Group, t.Resource}, t.Version}
 			lifted := e.states.model.lifted[key.groupResource]
-			if !take(s, lifted) {
+			if !take(s, t, lifted) {
 				continue
 			}
 			g := &gate{state: s, target: t, lifted: lifted}

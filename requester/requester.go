@@ -37,8 +37,8 @@ import (
 // ErrInProgress says that the request has not ended yet.
 var ErrInProgress = errors.New("the resource is being resolved")
 
-// FailedError says that the request has failed, for good: asking again needs another request, so the old one must be
-// deleted first.
+// FailedError says that the request has failed, for good: asking again needs another request, which [Requester.Again]
+// makes in place of this one.
 type FailedError struct {
 	// Namespace and Name are those of the request.
 	Namespace, Name string
@@ -46,6 +46,8 @@ type FailedError struct {
 	// the resolver does not say.
 	Reason, Exact string
 	Message       string
+
+	uid types.UID
 }
 
 // Error implements error.
@@ -94,16 +96,10 @@ type Requester struct {
 }
 
 // Submit asks for what the spec says, as the owner. It returns the resource, or [ErrInProgress] until the request has
-// ended, or a *[FailedError], *[ConflictError] or *[DataError], or an error of the API server or the store.
+// ended, or a *[FailedError], *[ConflictError] or *[DataError], or an error of the API server or the store. A request that is
+// being deleted, or that an owner of the same name has left behind, is in progress: the owner asks anew when it has gone.
 func (r *Requester) Submit(ctx context.Context, owner Owner, resolver string, spec v1beta1.ResolutionRequestSpec) (*Resource, error) {
-	if owner.Namespace == "" || owner.Reference.UID == "" {
-		return nil, errors.New("the owner of a request needs a namespace and a UID")
-	}
-	base := owner.Namespace + "/" + owner.Name
-	if r.Shared {
-		base = owner.Namespace
-	}
-	name, err := Name(resolver, base, spec)
+	name, err := r.name(owner, resolver, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +141,54 @@ func (r *Requester) Submit(ctx context.Context, owner Owner, resolver string, sp
 	return r.Outcome(ctx, found)
 }
 
+// Again is Submit for an owner that does not take a *[FailedError] or *[DataError] for an answer: a request that has
+// ended so is deleted and another one made, which is in progress then; any other is left as it is. It reads from the API
+// server, so that a cache which is behind does not make it ask twice. How often to ask, and how long to wait before, is for
+// the caller to decide. It needs the right to delete requests. With Shared all owners of the request ask anew, each when its
+// watch handler has told it.
+func (r *Requester) Again(ctx context.Context, owner Owner, resolver string, spec v1beta1.ResolutionRequestSpec) (*Resource, error) {
+	fresh := *r
+	fresh.Lister = nil
+	out, err := fresh.Submit(ctx, owner, resolver, spec)
+	var failed *FailedError
+	var bad *DataError
+	var uid types.UID
+	switch {
+	case errors.As(err, &failed):
+		uid = failed.uid
+	case errors.As(err, &bad):
+		uid = bad.uid
+	default:
+		return out, err
+	}
+	name, err := r.name(owner, resolver, spec)
+	if err != nil {
+		return nil, err
+	}
+	err = r.Client.ResolutionRequests(owner.Namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	// A conflict: it is another one by now.
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return nil, err
+	}
+	if out, err = fresh.Submit(ctx, owner, resolver, spec); errors.As(err, &failed) && failed.uid == uid || errors.As(err, &bad) && bad.uid == uid {
+		// Something keeps it; the watch handler tells when it has gone.
+		return nil, ErrInProgress
+	}
+	return out, err
+}
+
+// name is that of the owner's request.
+func (r *Requester) name(owner Owner, resolver string, spec v1beta1.ResolutionRequestSpec) (string, error) {
+	if owner.Namespace == "" || owner.Reference.UID == "" {
+		return "", errors.New("the owner of a request needs a namespace and a UID")
+	}
+	base := owner.Namespace + "/" + owner.Name
+	if r.Shared {
+		base = owner.Namespace
+	}
+	return Name(resolver, base, spec)
+}
+
 // maxJoins is how often joining a shared request is tried again.
 const maxJoins = 10
 
@@ -177,7 +221,7 @@ func (r *Requester) check(found *v1beta1.ResolutionRequest, owner Owner, resolve
 		return &ConflictError{Namespace: found.Namespace, Name: found.Name, Why: why}
 	}
 	if found.DeletionTimestamp != nil {
-		return conflict("it is being deleted")
+		return ErrInProgress
 	}
 	if got, err := resolution.Resolver(found.Labels); err != nil || got != resolution.Canonical(resolver) {
 		return conflict("it is for another resolver")
@@ -186,6 +230,9 @@ func (r *Requester) check(found *v1beta1.ResolutionRequest, owner Owner, resolve
 		return conflict("it asks for something else")
 	}
 	if !r.Shared && !owns(found, owner.Reference.UID) {
+		if leftBehind(found, owner.Reference) {
+			return ErrInProgress
+		}
 		return conflict("it belongs to another owner")
 	}
 	return nil
@@ -193,6 +240,18 @@ func (r *Requester) check(found *v1beta1.ResolutionRequest, owner Owner, resolve
 
 func owns(r *v1beta1.ResolutionRequest, uid types.UID) bool {
 	return slices.ContainsFunc(r.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == uid })
+}
+
+// leftBehind tells whether the request is that of an owner of the same name that was there before: the garbage collector
+// deletes it.
+func leftBehind(r *v1beta1.ResolutionRequest, owner metav1.OwnerReference) bool {
+	before := metav1.GetControllerOf(r)
+	if before == nil || len(r.OwnerReferences) != 1 || before.Kind != owner.Kind || before.Name != owner.Name {
+		return false
+	}
+	one, err := schema.ParseGroupVersion(before.APIVersion)
+	other, otherErr := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && otherErr == nil && one.Group == other.Group
 }
 
 // sameSpec compares without regard to the order of parameters.
@@ -240,7 +299,7 @@ func (r *Requester) Outcome(ctx context.Context, q *v1beta1.ResolutionRequest) (
 	if c.Status == metav1.ConditionFalse {
 		return nil, &FailedError{
 			Namespace: q.Namespace, Name: q.Name, Reason: c.Reason, Message: c.Message,
-			Exact: q.Status.Annotations[resolution.AnnotationReason],
+			Exact: q.Status.Annotations[resolution.AnnotationReason], uid: q.UID,
 		}
 	}
 	return r.read(ctx, q)

@@ -14,11 +14,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clientgotesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
+	listers "sluice.dev/client/listers/resolution/v1beta1"
 	"sluice.dev/client/versioned/fake"
 	"sluice.dev/requester"
 )
@@ -147,11 +151,23 @@ func TestAFailureIsTypedAndCarriesItsReason(t *testing.T) {
 
 func TestAnObjectThatIsNotTheRequestIsAConflict(t *testing.T) {
 	for name, change := range map[string]func(*v1beta1.ResolutionRequest){
-		"another owner":    func(r *v1beta1.ResolutionRequest) { r.OwnerReferences[0].UID = "other" },
+		"another owner": func(r *v1beta1.ResolutionRequest) { r.OwnerReferences[0].UID, r.OwnerReferences[0].Name = "other", "b" },
+		"another kind": func(r *v1beta1.ResolutionRequest) {
+			r.OwnerReferences[0].UID, r.OwnerReferences[0].Kind = "other", "Other"
+		},
+		"another group": func(r *v1beta1.ResolutionRequest) {
+			r.OwnerReferences[0].UID, r.OwnerReferences[0].APIVersion = "other", "other.test/v1"
+		},
+		"no controller": func(r *v1beta1.ResolutionRequest) {
+			r.OwnerReferences[0].UID, r.OwnerReferences[0].Controller = "other", nil
+		},
+		"several owners": func(r *v1beta1.ResolutionRequest) {
+			r.OwnerReferences[0].UID = "other"
+			r.OwnerReferences = append(r.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "p"})
+		},
 		"no owner":         func(r *v1beta1.ResolutionRequest) { r.OwnerReferences = nil },
 		"another spec":     func(r *v1beta1.ResolutionRequest) { r.Spec = spec("evil") },
 		"another resolver": func(r *v1beta1.ResolutionRequest) { r.Labels[resolution.LabelType] = "http" },
-		"being deleted":    func(r *v1beta1.ResolutionRequest) { r.DeletionTimestamp = new(metav1.Unix(1, 0)) },
 	} {
 		c := fake.NewSimpleClientset()
 		r := &requester.Requester{Client: c.ResolutionV1beta1()}
@@ -164,6 +180,77 @@ func TestAnObjectThatIsNotTheRequestIsAConflict(t *testing.T) {
 		if _, err := r.Submit(t.Context(), owner("a"), "git", spec("u")); !isA[*requester.ConflictError](err) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What will go by itself is no conflict: the owner asks anew when it has gone.
+func TestARequestThatIsGoingIsAwaited(t *testing.T) {
+	for name, change := range map[string]func(*v1beta1.ResolutionRequest){
+		"being deleted": func(r *v1beta1.ResolutionRequest) { r.DeletionTimestamp = new(metav1.Unix(1, 0)) },
+		"of an owner of the same name that was there before": func(r *v1beta1.ResolutionRequest) {
+			r.OwnerReferences[0].UID, r.OwnerReferences[0].APIVersion = "before", gvk.Group+"/v1alpha1"
+		},
+	} {
+		c := fake.NewSimpleClientset()
+		r := &requester.Requester{Client: c.ResolutionV1beta1()}
+		if _, err := r.Submit(t.Context(), owner("a"), "git", spec("u")); !errors.Is(err, requester.ErrInProgress) {
+			t.Fatal(err)
+		}
+		made := only(t, c)
+		made.Status.Conditions = []v1beta1.Condition{{Type: "Succeeded", Status: "True"}}
+		change(made)
+		update(t, c, made)
+		if _, err := r.Submit(t.Context(), owner("a"), "git", spec("u")); !errors.Is(err, requester.ErrInProgress) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWhatHasFailedIsAskedForAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		status v1beta1.ResolutionRequestStatus
+		keeps  bool // something keeps the request from going
+		anew   bool
+		want   error
+	}{
+		"in progress":      {v1beta1.ResolutionRequestStatus{}, false, false, requester.ErrInProgress},
+		"failed":           {v1beta1.ResolutionRequestStatus{Conditions: []v1beta1.Condition{{Type: "Succeeded", Status: "False"}}}, false, true, requester.ErrInProgress},
+		"failed, and kept": {v1beta1.ResolutionRequestStatus{Conditions: []v1beta1.Condition{{Type: "Succeeded", Status: "False"}}}, true, false, requester.ErrInProgress},
+		"bad content":      {v1beta1.ResolutionRequestStatus{Data: "%", Conditions: []v1beta1.Condition{{Type: "Succeeded", Status: "True"}}}, false, true, requester.ErrInProgress},
+		"succeeded":        {v1beta1.ResolutionRequestStatus{Data: "eA==", Conditions: []v1beta1.Condition{{Type: "Succeeded", Status: "True"}}}, false, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fake.NewSimpleClientset()
+			if test.keeps {
+				c.PrependReactor("delete", "*", func(clientgotesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
+			}
+			r := &requester.Requester{Client: c.ResolutionV1beta1()}
+			if _, err := r.Again(t.Context(), owner("a"), "git", spec("u")); !errors.Is(err, requester.ErrInProgress) {
+				t.Fatal(err)
+			}
+			made := only(t, c)
+			made.Status, made.UID = test.status, "first"
+			made.Annotations = map[string]string{"which": "first"}
+			update(t, c, made)
+			// A cache that is behind knows nothing of it.
+			indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+			r.Lister = listers.NewResolutionRequestLister(indexer)
+			if _, err := r.Again(t.Context(), owner("a"), "git", spec("u")); !errors.Is(err, test.want) {
+				t.Errorf("%v", err)
+			}
+			if anew := only(t, c).Annotations["which"] == ""; anew != test.anew {
+				t.Errorf("another request is made: %v", anew)
+			}
+			deletes := slices.ContainsFunc(c.Actions(), func(a clientgotesting.Action) bool { return a.GetVerb() == "delete" })
+			if deletes != (test.anew || test.keeps) {
+				t.Errorf("deleted: %v", deletes)
+			}
+			for _, a := range c.Actions() {
+				if d, ok := a.(clientgotesting.DeleteActionImpl); ok && (d.DeleteOptions.Preconditions == nil || *d.DeleteOptions.Preconditions.UID != "first") {
+					t.Errorf("deleted whatever it is: %+v", d.DeleteOptions)
+				}
+			}
+		})
 	}
 }
 

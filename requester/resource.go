@@ -15,6 +15,8 @@ import (
 	"maps"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/internal/limit"
 )
@@ -34,6 +36,8 @@ type Resource struct {
 type DataError struct {
 	Namespace, Name string
 	Message         string
+
+	uid types.UID
 }
 
 // Error implements error.
@@ -67,7 +71,7 @@ func (q *Requester) read(ctx context.Context, r *v1beta1.ResolutionRequest) (*Re
 		return nil, fmt.Errorf("the content of ResolutionRequest %s/%s cannot be read: %w", r.Namespace, r.Name, err)
 	}
 	if wrong != "" {
-		return nil, &DataError{Namespace: r.Namespace, Name: r.Name, Message: wrong}
+		return nil, &DataError{Namespace: r.Namespace, Name: r.Name, Message: wrong, uid: r.UID}
 	}
 	out := &Resource{Data: data, Annotations: maps.Clone(r.Status.Annotations), Source: r.Status.Origin().DeepCopy()}
 	if out.Source == nil || !dataHasDigest(out.Source.URI) {
@@ -82,7 +86,7 @@ func (q *Requester) read(ctx context.Context, r *v1beta1.ResolutionRequest) (*Re
 		// A hash never fails to write.
 		_, _ = h.Write(data)
 		if got, want := hex.EncodeToString(h.Sum(nil)), out.Source.Digest[algorithm]; got != want {
-			return nil, &DataError{Namespace: r.Namespace, Name: r.Name, Message: fmt.Sprintf("its %s is %s, not %s as its source says", algorithm, got, want)}
+			return nil, &DataError{Namespace: r.Namespace, Name: r.Name, uid: r.UID, Message: fmt.Sprintf("its %s is %s, not %s as its source says", algorithm, got, want)}
 		}
 		out.DigestVerified = true
 	}

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -102,7 +103,7 @@ func (s Spec) Parse(given []Given, c Config) (map[string]Value, CacheMode, error
 		switch {
 		case v != "":
 			if err := d.judge(v); err != nil {
-				p.add("%s %w", from, err)
+				p.add("%s: %w", from, err)
 			}
 			out[d.Name] = Value{Type: String, String: v}
 		case d.Required:
@@ -136,7 +137,7 @@ func (d Param) take(g Given, p *problems) {
 	}
 	judge := func(at, v string) {
 		if err := d.judge(v); err != nil {
-			p.add("parameter %s%s %w", g.Name, at, err)
+			p.add("parameter %s%s: %w", g.Name, at, err)
 		}
 	}
 	switch t {
@@ -147,8 +148,8 @@ func (d Param) take(g Given, p *problems) {
 			p.add("parameter %s has %d items, at most %d are allowed", g.Name, len(g.Value.Array), maxItems)
 			return
 		}
-		for _, v := range g.Value.Array {
-			judge(" has an item that", v)
+		for i, v := range g.Value.Array {
+			judge(fmt.Sprintf(", item %d", i+1), v)
 		}
 	case Object:
 		if len(g.Value.Object) > maxItems {
@@ -159,7 +160,7 @@ func (d Param) take(g Given, p *problems) {
 			if len(k) > d.maxLength() {
 				p.add("parameter %s has a key of %d bytes", g.Name, len(k))
 			}
-			judge(" has an entry "+quote(k)+" that", g.Value.Object[k])
+			judge(", entry "+quote(k), g.Value.Object[k])
 		}
 	}
 }

@@ -19,9 +19,9 @@ func TestParametersTellAllErrorsAtOnce(t *testing.T) {
 	want := []string{
 		`unknown parameter "pth" (did you mean "path"?)`,
 		`parameters path and pathInRepo are the same, only one may be given`,
-		`parameter kind is "cluster task"; allowed are task, pipeline`,
+		`parameter kind: "cluster task" is not allowed; allowed are task, pipeline`,
 		`parameter list is an object, want an array`,
-		`parameter cache is "sometimes"; allowed are always, never, auto`,
+		`parameter cache: "sometimes" is not allowed; allowed are always, never, auto`,
 		`unknown parameter "` + strings.Repeat("n", 77) + `..."`,
 	}
 	if diff := cmp.Diff(want, resolve.Problems(err)); diff != "" {
@@ -32,7 +32,7 @@ func TestParametersTellAllErrorsAtOnce(t *testing.T) {
 		t.Error(diff)
 	}
 	_, _, err = spec().Parse([]resolve.Given{str("path", "")}, resolve.Config{"default-kind": "bad"})
-	if diff := cmp.Diff([]string{"parameter path is missing", `configuration key default-kind is "bad"; allowed are task, pipeline`}, resolve.Problems(err)); diff != "" {
+	if diff := cmp.Diff([]string{"parameter path is missing", `configuration key default-kind: "bad" is not allowed; allowed are task, pipeline`}, resolve.Problems(err)); diff != "" {
 		t.Error(diff)
 	}
 }

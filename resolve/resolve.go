@@ -153,8 +153,8 @@ func (r *Request) Get(name string) string { return r.Params[name].String }
 
 // Secrets reads Kubernetes Secrets with the rights that the resolver has.
 type Secrets interface {
-	// Secret returns the data of a Secret. Errors are of type [*Error] and say what to do, for example which
-	// RoleBinding is missing.
+	// Secret returns the data of a Secret, and [SecretHosts] where its annotation is there. Errors are of type [*Error] and
+	// say what to do, for example which RoleBinding is missing. See [Request.SecretFor].
 	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
 }
 

@@ -110,13 +110,13 @@ func (d Param) maxLength() int {
 // judge tells what is wrong with one string, as it follows the parameter's name.
 func (d Param) judge(v string) error {
 	if n := d.maxLength(); len(v) > n {
-		return fmt.Errorf("has %d bytes, at most %d are allowed", len(v), n)
+		return fmt.Errorf("it has %d bytes, at most %d are allowed", len(v), n)
 	}
 	if strings.ContainsRune(v, 0) {
-		return errors.New("has a NUL character")
+		return errors.New("it has a NUL character")
 	}
 	if len(d.Allowed) > 0 && !slices.Contains(d.Allowed, v) {
-		return fmt.Errorf("is %s; allowed are %s", quote(v), strings.Join(d.Allowed, ", "))
+		return fmt.Errorf("%s is not allowed; allowed are %s", quote(v), strings.Join(d.Allowed, ", "))
 	}
 	if d.Check != nil {
 		return d.Check(v)

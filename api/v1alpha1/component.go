@@ -119,6 +119,9 @@ type ComponentStatus struct {
 	InUse    int32 `json:"inUse,omitempty"`
 	// SettingsVersion is the resourceVersion of the ConfigMap whose settings are in force; empty stands for defaults.
 	SettingsVersion string `json:"settingsVersion,omitempty"`
+	// Settings are the last good ones as they stood in the ConfigMap. They are in force while those in it are bad (baked mode),
+	// and put back when it is gone (live mode). Settings of more than 256 KiB are not kept.
+	Settings map[string]string `json:"settings,omitempty"`
 	// Conditions are of the types Accepted, Enforced and Skew.
 	// +listType=map
 	// +listMapKey=type
@@ -149,7 +152,25 @@ const (
 	ReasonEnforcedByPolicy  = "ByPolicy"
 	ReasonEnforcedByWebhook = "ByWebhook"
 	ReasonBehaviourOnly     = "BehaviourOnly"
+	ReasonOpenForAll        = "OpenForAll"
 	ReasonNotEnforced       = "NotEnforced"
+	// ReasonNotObserved: the API server has not looked at the policies yet.
+	ReasonNotObserved = "NotObserved"
+	// ReasonSettingsUnknown: the settings could not be read yet.
+	ReasonSettingsUnknown = "SettingsUnknown"
+	// ReasonSettingsMissing: the ConfigMap is gone and could not be put back.
+	ReasonSettingsMissing = "SettingsMissing"
+)
+
+// Reasons of events about components and features, besides those of conditions.
+const (
+	// EventRestored: somebody else had changed or deleted a policy or a binding.
+	EventRestored = "Restored"
+	// EventSettingsPutBack: the ConfigMap of a live component was gone.
+	EventSettingsPutBack = "SettingsPutBack"
+	// EventOpened and EventClosed: the settings open or close a feature that they did not before.
+	EventOpened = "Opened"
+	EventClosed = "Closed"
 )
 
 // Reasons of the condition [ConditionSkew].

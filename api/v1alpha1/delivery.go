@@ -70,15 +70,16 @@ type DeliverySource struct {
 	// +listType=map
 	// +listMapKey=name
 	Params []v1beta1.Param `json:"params,omitempty"`
-	// URL is the short form: git+https://HOST/REPO//PATH?ref=REV (also git+http and git+ssh), https://... or http://...
+	// URL is the short form: git+https://HOST/REPO//PATH?ref=REV (also git+http and git+ssh), oci://REGISTRY/REPO:TAG,
+	// https://... or http://...
 	URL string `json:"url,omitempty"`
 }
 
 // Preflight is a preflight that runs.
 type Preflight struct {
-	// Name is CRDUpgradeSafety or PermissionValidation.
+	// Name is CRDUpgradeSafety, PermissionValidation or FeatureGates.
 	Name string `json:"name"`
-	// Config is that of the rule in kapp's configuration: mode, failMode, levels, rules, suppressions.
+	// Config is that of the rule in kapp's configuration: mode, failMode, levels, rules, suppressions; of FeatureGates mode.
 	Config *runtime.RawExtension `json:"config,omitempty"`
 }
 
@@ -110,6 +111,8 @@ type DeliveryStatus struct {
 	Inventory *InventoryReference `json:"inventory,omitempty"`
 	// Report is what the preflights found in what they looked at last; nil where they found nothing.
 	Report *DeliveryReport `json:"report,omitempty"`
+	// KeptTime is when, in a blocked delivery, what runs was last looked at, and drift of it put right.
+	KeptTime *metav1.Time `json:"keptTime,omitempty"`
 	// CheckedTime is when the source was fetched last, and Request the ResolutionRequest that brought it.
 	CheckedTime *metav1.Time      `json:"checkedTime,omitempty"`
 	Request     *RequestReference `json:"request,omitempty"`
@@ -132,6 +135,8 @@ type Decided struct {
 	Generation int64  `json:"generation"`
 	// Asked is the value that the annotation [AnnotationReconcile] had.
 	Asked string `json:"asked,omitempty"`
+	// Features identifies what the preflight FeatureGates found; empty where that was nothing, or it did not run.
+	Features string `json:"features,omitempty"`
 }
 
 // InventoryReference names the ConfigMap, in the delivery's namespace, that records what was applied.

@@ -26,6 +26,8 @@ type Options struct {
 	Settings *feature.Settings
 	// Runtime says which processes report what. Policies cannot know that by themselves.
 	Runtime feature.Runtime
+	// WithoutValidating and WithoutMutating say that the API server has no policies of that kind, whatever its version.
+	WithoutValidating, WithoutMutating bool
 	// Items is how many items of lists and maps the uses of one part may be spread over within the API server's limits of
 	// cost; zero stands for 5,000.
 	Items int

@@ -51,6 +51,9 @@ const (
 	guardName  = "settings"
 )
 
+// GuardName is the name of the policy that judges the settings of a component when they are written, in live mode.
+func GuardName(component string) string { return bounded("features." + component + "." + guardName) }
+
 // nothing matches no request.
 func nothing() *admissionregistrationv1.MatchResources {
 	return &admissionregistrationv1.MatchResources{
@@ -104,7 +107,7 @@ func (c *compiler) guard() error {
 		return nil
 	}
 	ref := c.model.Spec().ConfigMap
-	name := bounded(strings.Join([]string{"features", c.model.Component(), guardName}, "."))
+	name := GuardName(c.model.Component())
 	e := newEmitter()
 	e.add("data", "request.operation != 'DELETE' && has(object.data) ? object.data : {}")
 	e.add("same", "request.operation == 'UPDATE' && (has(oldObject.data) ? oldObject.data : {}) == variables.data")

@@ -26,6 +26,10 @@ func (c *compiler) unsaid(u *unit) string {
 		return fmt.Sprintf("Kubernetes 1.%d has no ValidatingAdmissionPolicy v1, which came with 1.%d", c.minor, validatingSince)
 	case drop && c.minor < mutatingSince:
 		return fmt.Sprintf("Kubernetes 1.%d has no MutatingAdmissionPolicy v1, which came with 1.%d", c.minor, mutatingSince)
+	case c.options.WithoutValidating:
+		return "the API server does not serve ValidatingAdmissionPolicy v1"
+	case drop && c.options.WithoutMutating:
+		return "the API server does not serve MutatingAdmissionPolicy v1"
 	case !strings.Contains(t.Group, ".") || slices.Contains(builtIn, t.Group):
 		return "the resource is one of Kubernetes' own, whose objects have another form in expressions"
 	case t.WholeVersion:

@@ -118,7 +118,7 @@ var table = []row{
 
 	{pkg: "api/resolution/v1alpha1", why: "the older API; it is converted, never stored", may: []string{"api/resolution", "api/resolution/v1beta1"}},
 	{pkg: "client", tree: true, why: "generated clients", may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1"}},
-	{pkg: "config", why: "manifests, as files"},
+	{pkg: "config", why: "manifests, as files", may: []string{"api/resolution"}},
 	{pkg: "internal/servingcert", why: "the certificate of a webhook, whichever it is"},
 	{
 		pkg: "requester", why: "asks for a resource through the API; how it is found is not its business",
@@ -148,7 +148,7 @@ var table = []row{
 	},
 	{
 		pkg: "apply", why: "brings objects into a cluster; where they come from and how it is told is not its business",
-		may: []string{"compat", "internal/cluster", "internal/crdcheck", "internal/limit", "report"},
+		may: []string{"api/v1alpha1", "compat", "feature", "internal/cluster", "internal/crdcheck", "internal/limit", "report"},
 	},
 	{pkg: "internal/sourceurl", why: "the short form of a source, for whoever takes one"},
 	{
@@ -167,11 +167,15 @@ var table = []row{
 		may: []string{"compat", "internal/config", "internal/limit", "report"},
 	},
 	{
+		pkg: "internal/controller/features", why: "keeps policies, webhook and status in step with features; what they mean and how they are said is for the packages below",
+		may: []string{"api/v1alpha1", "feature", "feature/policy", "internal/limit"},
+	},
+	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
 			"feature", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/cluster",
-			"internal/config", "internal/controller/delivery", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
+			"internal/config", "internal/controller/delivery", "internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
 			"internal/featureusage", "internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
 			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
 		},
@@ -187,6 +191,10 @@ var table = []row{
 	{
 		pkg: "internal/e2e", why: "tests resolution as its users run it: processes, each with its rights, and a real API server",
 		may: []string{"api/resolution/v1alpha1", "internal/cli", "internal/controller/resolution", "requester"},
+	},
+	{
+		pkg: "internal/e2e/features", why: "tests features as their users meet them: processes, each with its rights, and a real API server",
+		may: []string{"feature/policy", "internal/cli"},
 	},
 	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",

@@ -72,7 +72,7 @@ func (s *system) call(ctx context.Context, method, url string, body []byte) (int
 		return 0, "", err
 	}
 	defer response.Body.Close() //nolint:errcheck // it was only read
-	text, err := limit.ReadAll(response.Body, 1<<20)
+	text, err := limit.ReadAll(response.Body, 64<<20)
 	return response.StatusCode, string(text), err
 }
 

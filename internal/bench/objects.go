@@ -5,11 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,16 +65,19 @@ func objects(ctx context.Context, c *config) error {
 			fmt.Fprintf(c.out, "stored %d objects of %d bytes in %.0f s\n", n-stored, len(storedObject(0)), time.Since(start).Seconds())
 		}
 		stored = n
+		if n > 0 {
+			m, err := listObjects(ctx, cluster)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, m.row(n, "- (listed only)"))
+		}
 		for _, file := range []string{"v2-unsafe.yaml", "v3-safe.yaml"} {
 			m, err := checkObjects(ctx, bin, cluster, upgrade+file)
 			if err != nil {
 				return err
 			}
-			rows = append(rows, []string{
-				fmt.Sprint(n), strings.TrimSuffix(file, ".yaml"), millis(m.wall), fmt.Sprintf("%.0f", float64(n)/m.wall.Seconds()),
-				millis(m.cpu), millis(m.serverCPU), fmt.Sprintf("%.0f", float64(n*runtime.NumCPU())/(m.cpu+m.serverCPU).Seconds()),
-				fmt.Sprintf("%.1f MiB", float64(m.memory)/1024), loadAverage(),
-			})
+			rows = append(rows, m.row(n, strings.TrimSuffix(file, ".yaml")))
 		}
 	}
 	c.table(rows...)
@@ -79,7 +86,85 @@ func objects(ctx context.Context, c *config) error {
 
 type objectRun struct {
 	wall, cpu, serverCPU time.Duration
-	memory               int64 // KiB
+	memory               int64 // KiB; 0 where there was no process
+}
+
+func (m objectRun) row(n int, what string) []string {
+	memory := "-"
+	if m.memory > 0 {
+		memory = fmt.Sprintf("%.1f MiB", float64(m.memory)/1024)
+	}
+	return []string{
+		fmt.Sprint(n), what, millis(m.wall), fmt.Sprintf("%.0f", float64(n)/m.wall.Seconds()), millis(m.cpu), millis(m.serverCPU),
+		fmt.Sprintf("%.0f", float64(n*runtime.NumCPU())/(m.cpu+m.serverCPU).Seconds()), memory, loadAverage(),
+	}
+}
+
+// listPage is how many objects listObjects asks for at once: about as many as a check does.
+const listPage = 3000
+
+// listObjects pages through all objects and throws them away unread, which is the most that anybody who lists them in order
+// can reach.
+func listObjects(ctx context.Context, cluster *clustertest.Cluster) (objectRun, error) {
+	config := rest.CopyConfig(cluster.Config())
+	config.DisableCompression = true
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return objectRun{}, err
+	}
+	var wall, cpu, server []time.Duration
+	for range objectRuns {
+		before, own := cpuOfTree(cluster.PID()), readStat(os.Getpid()).own
+		start := time.Now()
+		for token := ""; ; {
+			if token, err = listOnce(ctx, client, config.Host, token); err != nil {
+				return objectRun{}, err
+			}
+			if token == "" {
+				break
+			}
+		}
+		wall = append(wall, time.Since(start))
+		server = append(server, cpuOfTree(cluster.PID())-before)
+		cpu = append(cpu, readStat(os.Getpid()).own-own)
+	}
+	return objectRun{wall: median(wall), cpu: median(cpu), serverCPU: median(server)}, nil
+}
+
+var continueToken = regexp.MustCompile(`"continue":"([^"]+)"`)
+
+// listOnce reads a page and returns the token of the next one, which stands at the end of a list.
+func listOnce(ctx context.Context, client *http.Client, host, token string) (string, error) {
+	query := url.Values{"limit": {strconv.Itoa(listPage)}, "continue": {token}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, host+"/apis/example.sluice.dev/v1/databases?"+query.Encode(), nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	var tail, part []byte
+	part = make([]byte, 64<<10)
+	for {
+		n, err := response.Body.Read(part)
+		tail = append(tail, part[:n]...)
+		tail = append(tail[:0], tail[max(0, len(tail)-4096):]...)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("list: %s: %s", response.Status, tail)
+	}
+	if m := continueToken.FindSubmatch(tail); m != nil {
+		return string(m[1]), nil
+	}
+	return "", nil
 }
 
 // checkObjects runs the check several times and returns the median times and the highest memory.
@@ -134,8 +219,8 @@ func storeObjects(ctx context.Context, config *rest.Config, from, to int) error 
 }
 
 func createObject(ctx context.Context, client *http.Client, host string, i int) error {
-	url := host + "/apis/example.sluice.dev/v1/namespaces/default/databases?fieldManager=bench"
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(storedObject(i)))
+	address := host + "/apis/example.sluice.dev/v1/namespaces/default/databases?fieldManager=bench"
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(storedObject(i)))
 	if err != nil {
 		return err
 	}

@@ -109,50 +109,84 @@ func newDeliveries(t *testing.T) *deliveryWorld {
 	d := &deliveryWorld{world: newWorld(t), origin: newOrigin(t), t: t}
 	manifests(t, d.Cluster)
 	manifests(t, d.Cluster, "--roles=delivery")
-	const name = "git-resolver-config"
-	configs := d.kube.CoreV1().ConfigMaps("sluice-system")
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"allowed-addresses": "127.0.0.1", "ref-ttl": "0s", "backoff-steps": "1"}}
-	if _, err := configs.Create(t.Context(), cm, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
-		_, err = configs.Update(t.Context(), cm, metav1.UpdateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := configs.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
+	d.configure("git-resolver-config", gitConfig)
+	d.serve("resolution", "resolver-git")
+	d.empty()
+	d.account()
+	return d
+}
+
+// another gives a world of its own in the same cluster, with the same processes, to a test that runs beside others.
+func (d *deliveryWorld) another(t *testing.T) *deliveryWorld {
+	t.Helper()
+	out := &deliveryWorld{world: newWorld(t), origin: newOrigin(t), t: t}
+	out.empty()
+	out.account()
+	out.impersonate()
+	return out
+}
+
+// empty deletes in the end what was asked for: requests that stay would be converted for whoever lists them, and nobody does that
+// once the processes have ended.
+func (d *deliveryWorld) empty() {
+	d.t.Cleanup(func() {
+		ctx := context.WithoutCancel(d.t.Context())
+		for _, gvr := range []schema.GroupVersionResource{deliveriesGVR, v1beta1.SchemeGroupVersion.WithResource("resolutionrequests")} {
+			if err := d.dynamic.Resource(gvr).Namespace(d.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+				d.t.Error(err)
+			}
 		}
 	})
-	var git []resolvers.Entry
-	for _, e := range resolvers.Table() {
-		if e.Name == "git" {
-			git = append(git, e)
-		}
+}
+
+// gitConfig lets the git resolver see the origin, as it is now.
+var gitConfig = map[string]string{"allowed-addresses": "127.0.0.1", "ref-ttl": "0s", "backoff-steps": "1"}
+
+// configure configures a resolver for the test.
+func (d *deliveryWorld) configure(name string, data map[string]string) {
+	d.t.Helper()
+	configs := d.kube.CoreV1().ConfigMaps("sluice-system")
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+	_, err := configs.Create(d.t.Context(), cm, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = configs.Update(d.t.Context(), cm, metav1.UpdateOptions{})
 	}
-	for _, role := range []string{"resolution", "resolver-git"} {
-		p := begin(t, d.Cluster, role, git, nil)
-		t.Cleanup(func() {
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() {
+		if err := configs.Delete(context.WithoutCancel(d.t.Context()), name, metav1.DeleteOptions{}); err != nil {
+			d.t.Error(err)
+		}
+	})
+}
+
+// serve starts roles of resolution, each under its account, for the test.
+func (d *deliveryWorld) serve(roles ...string) {
+	d.t.Helper()
+	for _, role := range roles {
+		var table []resolvers.Entry
+		for _, e := range resolvers.Table() {
+			if "resolver-"+e.Name == role {
+				table = append(table, e)
+			}
+		}
+		p := begin(d.t, d.Cluster, role, table, nil)
+		d.t.Cleanup(func() {
 			if err := p.stop(); err != nil {
-				t.Error(err)
+				d.t.Error(err)
 			}
 		})
 	}
-	// Requests that stay would be converted for whoever lists them, and nobody does that once these have ended.
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		for _, gvr := range []schema.GroupVersionResource{deliveriesGVR, v1beta1.SchemeGroupVersion.WithResource("resolutionrequests")} {
-			if err := d.dynamic.Resource(gvr).Namespace(d.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+}
+
+// account makes the ServiceAccount deployer.
+func (d *deliveryWorld) account() {
+	d.t.Helper()
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "deployer"}}
-	if _, err := d.kube.CoreV1().ServiceAccounts(d.namespace).Create(t.Context(), sa, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+	if _, err := d.kube.CoreV1().ServiceAccounts(d.namespace).Create(d.t.Context(), sa, metav1.CreateOptions{}); err != nil {
+		d.t.Fatal(err)
 	}
-	return d
 }
 
 // controller starts a process that delivers.
@@ -381,6 +415,30 @@ func TestE2EDeliveryStopsTheUnsafeUpgradeAndBringsTheSafeOne(t *testing.T) {
 			t.Errorf("settings %v, %v", data, err)
 		}
 	}
+	untouched()
+	// What runs is kept as it was delivered.
+	d.change("settings", "kubectl-edit", `{"data":{"a":"edited"}}`)
+	d.holds("settings", "a", "1")
+	if err := d.kube.CoreV1().ConfigMaps(d.namespace).Delete(t.Context(), "settings", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	d.holds("settings", "a", "1")
+	o = d.reaches("shop", v1alpha1.ReasonBlocked, func(o *v1alpha1.Delivery) error {
+		c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionApplied)
+		if !strings.Contains(c.Message, v1+" stays") || strings.Contains(c.Message, "drift") {
+			return fmt.Errorf("message %q", c.Message)
+		}
+		return nil
+	})
+	if o.Status.Applied.Revision != v1 || o.Status.Observed.Revision != v2 {
+		t.Errorf("status %+v", o.Status)
+	}
+	until(t, "the events", func() error {
+		if n := d.events("shop", v1alpha1.ReasonDriftCorrected); n != 2 {
+			return fmt.Errorf("%d events", n)
+		}
+		return nil
+	})
 	untouched()
 	// It stays blocked, with one event: after further rounds, and in another process.
 	d.round("shop")

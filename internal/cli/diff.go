@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"sluice.dev/apply"
+	"sluice.dev/internal/config"
+	"sluice.dev/internal/preflight"
 	"sluice.dev/report"
 )
 
@@ -25,6 +28,9 @@ type diffFlags struct {
 	timeout time.Duration
 	output  string
 	color   string
+
+	configs, preflights []string
+	report              string
 }
 
 func newDiff(e *env) *cobra.Command {
@@ -33,14 +39,19 @@ func newDiff(e *env) *cobra.Command {
 		Use:   "diff -f SOURCE...",
 		Short: "Show what an apply would change",
 		Long: `Diff shows what sluice apply would change, as the server would store it: by dry runs, which change nothing. Values of
-Secrets are not shown. Preflights are not run; sluice apply --dry-run=server runs them.
+Secrets are not shown. Preflights run where --preflight or -c asks for them; what they find is told as well.
 
 ` + sourceHelp + `
 
-Exit codes: 0 no difference, 1 differences, 2 could not do it.`,
+Exit codes: 0 no difference, 1 differences, or findings that would block an apply, 2 could not do it.`,
 		Example: `  sluice diff --app shop -f config/ --prune`,
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runDiff(cmd.Context(), e, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.preflights == nil && (cmd.Flags().Changed("preflight") || len(f.configs) == 0) {
+				f.preflights = []string{} // none, and not those of a configuration
+			}
+			return runDiff(cmd.Context(), e, f)
+		},
 	}
 	f.sourceFlags.add(cmd)
 	f.clusterFlags.add(cmd)
@@ -51,6 +62,11 @@ Exit codes: 0 no difference, 1 differences, 2 could not do it.`,
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long it may take")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
+	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file, kapp's or sluice's own, whose preflights run (may be repeated)")
+	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas: "+strings.Join(config.Preflights(), ", "))
+	fs.StringVar(&f.report, "report", "", "print what the preflights found in this format, and the differences on standard error: "+strings.Join(formatNames(), ", "))
+	complete(cmd, "preflight", config.Preflights()...)
+	complete(cmd, "report", formatNames()...)
 	complete(cmd, "output", "text", "json")
 	complete(cmd, "color", "auto", "always", "never")
 	return cmd
@@ -63,6 +79,8 @@ type diffResult struct {
 	App         string           `json:"app,omitempty"`
 	Namespace   string           `json:"namespace"`
 	Sources     []apply.Source   `json:"sources"`
+	Ran         []string         `json:"preflights,omitempty"`
+	Report      json.RawMessage  `json:"report,omitempty"`
 	Differences []differenceJSON `json:"differences"`
 }
 
@@ -86,6 +104,14 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	if f.prune && f.app == "" {
 		return errors.New("--prune needs --app: the inventory of an app says what was applied before")
 	}
+	cfg, _, err := config.Load(config.Options{Files: f.configs, Rules: preflight.Rules(), Preflights: f.preflights})
+	if err != nil {
+		return err
+	}
+	run := &deliverer{env: e, flags: &applyFlags{report: f.report, output: f.output, app: f.app, timeout: f.timeout, dryRun: dryRunServer}}
+	if err := run.checkFlags(); err != nil {
+		return err
+	}
 	rest, namespace, err := f.connect()
 	if err != nil {
 		return err
@@ -106,32 +132,44 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	if err != nil {
 		return err
 	}
+	run.applier, run.loaded, run.plan, run.told = applier, loaded, plan, &teller{env: e, lines: e.err, quiet: true}
+	blocked := false
+	if f.preflights == nil || len(f.preflights) > 0 {
+		if blocked, err = run.preflight(ctx, cfg); err != nil {
+			return err
+		}
+	}
 	differences, err := applier.Try(ctx, plan, apply.TryOptions{Contents: true})
 	if err != nil {
 		return err
 	}
+	out := e.out
+	if f.report != "" && f.report != "text" {
+		out = e.err // standard output is for the document
+	}
 	if f.output == "json" {
-		out := diffResult{
-			APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: namespace, Sources: loaded.sources, Differences: []differenceJSON{},
+		result := diffResult{
+			APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: namespace, Sources: loaded.sources,
+			Ran: run.result.Ran, Report: run.result.Report, Differences: []differenceJSON{},
 		}
 		for _, d := range differences {
-			out.Differences = append(out.Differences, differenceJSON{d.ID, d.Action, d.Before, d.After, d.Note})
+			result.Differences = append(result.Differences, differenceJSON{d.ID, d.Action, d.Before, d.After, d.Note})
 		}
-		enc := json.NewEncoder(e.out)
+		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
-		if err := enc.Encode(out); err != nil {
+		if err := enc.Encode(result); err != nil {
 			return err
 		}
-	} else if err := showDifferences(e, differences, color); err != nil {
+	} else if err := showDifferences(e, out, differences, color); err != nil {
 		return err
 	}
-	if len(differences) > 0 {
+	if len(differences) > 0 || blocked {
 		return errFindings
 	}
 	return nil
 }
 
-func showDifferences(e *env, differences []apply.Difference, color bool) error {
+func showDifferences(e *env, out io.Writer, differences []apply.Difference, color bool) error {
 	counts := map[apply.Action]int{}
 	for _, d := range differences {
 		counts[d.Action]++
@@ -143,11 +181,11 @@ func showDifferences(e *env, differences []apply.Difference, color bool) error {
 		if _, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(text, "diff ") {
 			text = rest
 		}
-		if _, err := fmt.Fprint(e.out, paint(text, color)); err != nil {
+		if _, err := fmt.Fprint(out, paint(text, color)); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(e.out, "%d to be created, %d to be updated, %d to be deleted\n", counts[apply.Create], counts[apply.Update], counts[apply.Delete])
+	_, err := fmt.Fprintf(out, "%d to be created, %d to be updated, %d to be deleted\n", counts[apply.Create], counts[apply.Update], counts[apply.Delete])
 	return err
 }
 

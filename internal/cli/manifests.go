@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"sluice.dev/config"
+	"sluice.dev/requester/contentstore"
 )
 
 func newManifests(e *env) *cobra.Command {
@@ -16,6 +19,11 @@ func newManifests(e *env) *cobra.Command {
   sluice manifests --image registry.example.com/sluice:v1 | kubectl apply --server-side -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if o.Store != "" {
+				if _, err := contentstore.New(o.Store, contentstore.Options{}); err != nil {
+					return fmt.Errorf("--store: %w", err)
+				}
+			}
 			data, err := config.Manifests(o)
 			if err != nil {
 				return err
@@ -26,10 +34,15 @@ func newManifests(e *env) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Image, "image", "", "container image")
-	flags.StringSliceVar(&o.Roles, "roles", nil, "only these roles of sluice serve; default: all but crd-guard, which acts on everybody's requests")
+	flags.StringSliceVar(&o.Roles, "roles", nil, "only these roles of sluice serve; default: all but crd-guard, delivery, features and feature-webhook")
 	flags.BoolVar(&o.GuardCertManager, "guard-cert-manager", false, "leave the certificate of the role crd-guard to cert-manager")
 	flags.StringSliceVar(&o.GuardReads, "guard-reads", nil, "API groups whose objects the guard may list, to see whether a CRD that is deleted has any")
-	flags.StringSliceVar(&o.Writers, "writer", nil, "one more user who may write the status of requests, in the form system:serviceaccount:NAMESPACE:NAME")
+	flags.StringSliceVar(&o.FeatureSettings, "feature-settings", nil, "ConfigMap of a component, NAMESPACE/NAME, that the roles features and feature-webhook may watch, and make again when it is gone")
+	flags.StringSliceVar(&o.Writers, "writer", nil, "one more user who may write the status of requests: system:serviceaccount:NAMESPACE:NAME=RESOLVER, once for each resolver; without =RESOLVER those of all resolvers but Sluice's own, with =* all")
+	flags.BoolVar(&o.Compress, "compress", false, "resolvers compress content that is too large for a request, for clients that know of it")
+	flags.StringVar(&o.Store, "store", "", "repository in an OCI registry, REGISTRY/PATH, where resolvers put content that is too large for a request, for clients that know of it")
+	flags.StringVar(&o.StoreCredentials, "store-credentials", "", "Secret of the type kubernetes.io/dockerconfigjson in sluice-system with credentials for --store")
+	flags.BoolVar(&o.StorePlainHTTP, "store-plain-http", false, "the registry of --store may have no TLS")
 	flags.BoolVar(&o.BesideTekton, "beside-tekton", false, "beside Tekton Pipelines: its CRD and lifecycle controller stay, its ConfigMaps are read")
 	flags.BoolVar(&o.WideCredentials, "wide-credentials", false, "let resolvers read the Secrets of all namespaces, as Tekton's do")
 	flags.BoolVar(&o.WideAddresses, "wide-addresses", false, "open private addresses and plain http to requesters, as Tekton's resolvers have them open")

@@ -109,6 +109,9 @@ func (l *local) make(ctx context.Context, name string) (*resolving, error) {
 	if lent.Roots, err = roots(l.flags.dirs); err != nil {
 		return nil, err
 	}
+	if err := areDirectories(lent.Roots); err != nil {
+		return nil, err
+	}
 	if entry.Name == "git" {
 		folder, free, err := slot(l.flags.cacheDir)
 		if err != nil {

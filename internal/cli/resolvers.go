@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,11 +37,15 @@ type resolving struct {
 
 	disabled atomic.Pointer[map[string]bool] // by the name of the resolver
 	policies atomic.Pointer[verify.Policies]
+
+	mu sync.Mutex
+	// read are the ConfigMaps that were good once, refused those that were not and have mistakes.
+	read, refused map[string]bool
 }
 
 // newResolving makes the resolvers of the entries.
 func newResolving(ctx context.Context, entries []resolvers.Entry, lent resolvers.Env, o resolve.Options) (*resolving, error) {
-	r := &resolving{entries: entries}
+	r := &resolving{entries: entries, read: map[string]bool{}, refused: map[string]bool{}}
 	r.disabled.Store(&map[string]bool{})
 	lent.Policies = r.policies.Load
 	var list []resolve.Resolver
@@ -90,15 +95,44 @@ func (r *resolving) configMaps(ctx context.Context, secrets resolve.Secrets) map
 			}
 			return err
 		},
-		flagsConfigMap:        r.configureFlags,
-		verificationConfigMap: func(data map[string]string) error { return r.configureVerification(ctx, data, secrets) },
+		flagsConfigMap: r.heeded(flagsConfigMap, r.configureFlags),
+		verificationConfigMap: r.heeded(verificationConfigMap, func(data map[string]string) error {
+			return r.configureVerification(ctx, data, secrets)
+		}),
 	}
 	for _, e := range r.entries {
 		if e.ConfigMap != "" {
-			out[e.ConfigMap] = func(data map[string]string) error { return r.runner.Configure(e.Name, data) }
+			out[e.ConfigMap] = r.heeded(e.ConfigMap, func(data map[string]string) error { return r.runner.Configure(e.Name, data) })
 		}
 	}
 	return out
+}
+
+// heeded notes whether a ConfigMap has been good: after a mistake the last good configuration stays, but a process that has
+// seen none has only the defaults, which forbid nothing of what the operator wants forbidden.
+func (r *resolving) heeded(name string, apply func(data map[string]string) error) func(data map[string]string) error {
+	return func(data map[string]string) error {
+		err := apply(data)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if err == nil {
+			r.read[name] = true
+		}
+		r.refused[name] = err != nil && !r.read[name]
+		return err
+	}
+}
+
+// unheeded returns the ConfigMap that keeps the resolver from working, empty if none does.
+func (r *resolving) unheeded(e resolvers.Entry) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range []string{e.ConfigMap, flagsConfigMap, verificationConfigMap} {
+		if r.refused[name] {
+			return name
+		}
+	}
+	return ""
 }
 
 // configureFlags reads which resolvers are switched off, as Tekton has it. Other keys are Tekton's own.
@@ -171,7 +205,7 @@ func (r *resolving) verify(ctx context.Context, _ string, _ *resolve.Request, re
 func (r *resolving) adapters() map[string]resolution.Resolver {
 	out := map[string]resolution.Resolver{}
 	for _, e := range r.entries {
-		out[e.Name] = framed{r, e.Name}
+		out[e.Name] = framed{r, e}
 	}
 	return out
 }
@@ -180,16 +214,19 @@ func (r *resolving) adapters() map[string]resolution.Resolver {
 type framed struct {
 	*resolving
 
-	name string
+	entry resolvers.Entry
 }
 
 // Resolve implements [resolution.Resolver].
 func (f framed) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
-	if (*f.disabled.Load())[f.name] {
-		return nil, resolve.Errorf(resolve.ReasonForbidden, "the resolver %s is switched off in the ConfigMap %s", f.name, flagsConfigMap)
+	if bad := f.unheeded(f.entry); bad != "" {
+		return nil, resolve.Errorf(resolve.ReasonForbidden, "the ConfigMap %s has had mistakes since the resolver %s was started, which does nothing until it has seen a good one; an event at the ConfigMap says what they are", bad, f.entry.Name)
+	}
+	if (*f.disabled.Load())[f.entry.Name] {
+		return nil, resolve.Errorf(resolve.ReasonForbidden, "the resolver %s is switched off in the ConfigMap %s", f.entry.Name, flagsConfigMap)
 	}
 	q := &resolve.Query{
-		Resolver: f.name, Namespace: r.Namespace, Name: r.Name, UID: r.UID, URL: r.URL, Identity: r.Identity, Secrets: r.Secrets,
+		Resolver: f.entry.Name, Namespace: r.Namespace, Name: r.Name, UID: r.UID, URL: r.URL, Identity: r.Identity, Secrets: r.Secrets,
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Params)) {
 		q.Params = append(q.Params, resolve.Given{Name: name, Value: r.Params[name]})
@@ -200,10 +237,11 @@ func (f framed) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resou
 // identity finds out on whose behalf a request is made, for the resolver and configuration that want to know.
 func (r *resolving) identity(owner resolution.Owner) func(context.Context, *v1beta1.ResolutionRequest, string) (string, error) {
 	return func(ctx context.Context, request *v1beta1.ResolutionRequest, resolver string) (string, error) {
-		if resolver != "cluster" || r.runner.Config(resolver)["check-access"] != "true" {
-			return "", nil
+		// Whatever strconv takes for true is true to the resolver.
+		if checks, err := strconv.ParseBool(r.runner.Config(resolver)["check-access"]); resolver == "cluster" && err == nil && checks {
+			return owner.Identity(ctx, request)
 		}
-		return owner.Identity(ctx, request)
+		return "", nil
 	}
 }
 
@@ -230,6 +268,18 @@ func cacheFolder(named string) (string, func() error, error) {
 	}
 	dir, err := os.MkdirTemp("", "sluice-")
 	return dir, sync.OnceValue(func() error { return os.RemoveAll(dir) }), err
+}
+
+// areDirectories judges the directories of the resolver dir by their names.
+func areDirectories(roots map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(roots)) {
+		if info, err := os.Stat(roots[name]); err != nil {
+			return fmt.Errorf("--dir: %w", err)
+		} else if !info.IsDir() {
+			return fmt.Errorf("--dir: %s is no directory", roots[name])
+		}
+	}
+	return nil
 }
 
 // roots reads NAME=PATH, or PATH for the directory that is meant where a request names none.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,9 +44,13 @@ func newTestResolving(t *testing.T) *resolving {
 }
 
 func readFile(ctx context.Context, r *resolving) (*resolve.Resource, error) {
-	return framed{r, "dir"}.Resolve(ctx, &resolve.Request{
+	return framed{r, entryOf(r, "dir")}.Resolve(ctx, &resolve.Request{
 		Namespace: "ns", Params: map[string]resolve.Value{"path": {Type: resolve.String, String: "task.yaml"}},
 	})
+}
+
+func entryOf(r *resolving, name string) resolvers.Entry {
+	return r.entries[slices.IndexFunc(r.entries, func(e resolvers.Entry) bool { return e.Name == name })]
 }
 
 func TestEveryResolverHasASoundSpecification(t *testing.T) {
@@ -75,11 +80,61 @@ func TestResolversAreSwitchedOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	var e *resolve.Error
-	if _, err := (framed{r, "git"}).Resolve(t.Context(), &resolve.Request{}); !errors.As(err, &e) || e.Reason != resolve.ReasonForbidden || !strings.Contains(e.Msg, flagsConfigMap) {
+	if _, err := (framed{r, entryOf(r, "git")}).Resolve(t.Context(), &resolve.Request{}); !errors.As(err, &e) || e.Reason != resolve.ReasonForbidden || !strings.Contains(e.Msg, flagsConfigMap) {
 		t.Errorf("error %v", err)
 	}
 	if err := configure(nil); err != nil || (*r.disabled.Load())["git"] {
 		t.Errorf("it stays off: %v", err)
+	}
+}
+
+// With a mistake in its configuration from the start a resolver has only the defaults, and they forbid little.
+func TestAResolverThatHasSeenNoGoodConfigurationDoesNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		configMap string
+		bad, good map[string]string
+		stops     []string
+	}{
+		"its own":      {"http-resolver-config", map[string]string{"allowed-adresses": "x"}, nil, []string{"http"}},
+		"flags":        {flagsConfigMap, map[string]string{"enable-http-resolver": "fales"}, nil, []string{"dir", "http"}},
+		"verification": {verificationConfigMap, map[string]string{"no-match": "fial"}, map[string]string{"no-match": "warn"}, []string{"dir", "http"}},
+		"the cache":    {resolve.CacheConfigMap, map[string]string{"ttl": "x"}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTestResolving(t)
+			configure := r.configMaps(t.Context(), nil)[test.configMap]
+			stopped := func() (out []string) {
+				for _, name := range []string{"dir", "http"} {
+					// Without parameters each is refused for want of them, if it comes to that.
+					_, err := framed{r, entryOf(r, name)}.Resolve(t.Context(), &resolve.Request{})
+					var e *resolve.Error
+					if errors.As(err, &e) && e.Reason == resolve.ReasonForbidden && strings.Contains(e.Msg, test.configMap) {
+						out = append(out, name)
+					} else if e == nil || e.Reason != resolve.ReasonInvalid {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+				return out
+			}
+			if configure(test.bad) == nil {
+				t.Error("it is taken")
+			}
+			if diff := cmp.Diff(test.stops, stopped()); diff != "" {
+				t.Errorf("with mistakes: %s", diff)
+			}
+			if err := configure(test.good); err != nil {
+				t.Fatal(err)
+			}
+			if got := stopped(); got != nil {
+				t.Errorf("repaired: %v", got)
+			}
+			if configure(test.bad) == nil {
+				t.Error("it is taken")
+			}
+			if got := stopped(); got != nil {
+				t.Errorf("with the last good one: %v", got)
+			}
+		})
 	}
 }
 

@@ -36,6 +36,7 @@ import (
 	"sluice.dev/client/versioned"
 	resolutionscheme "sluice.dev/client/versioned/scheme"
 	"sluice.dev/internal/controller/delivery"
+	"sluice.dev/internal/controller/features"
 	"sluice.dev/internal/controller/guard"
 	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/resolvers"
@@ -61,6 +62,7 @@ type serveFlags struct {
 	traceEndpoint              string
 	traceRatio                 float64
 	guard                      guardFlags
+	features                   featureWebhookFlags
 
 	storeFlags
 }
@@ -105,6 +107,7 @@ work on are taken up by another process, or by the next.`,
 	flags.Float64Var(&f.traceRatio, "trace-ratio", 1, "part of the requests that are traced, from 0 to 1")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log each request")
 	f.guard.add(flags)
+	f.features.add(flags)
 	return cmd
 }
 
@@ -118,7 +121,7 @@ func (f *serveFlags) contentLimit() int {
 
 // roleNames lists the roles of this build.
 func roleNames(table []resolvers.Entry) []string {
-	out := []string{resolution.LifecycleRole, guard.Role, delivery.Role}
+	out := []string{resolution.LifecycleRole, guard.Role, delivery.Role, features.Role, features.WebhookRole}
 	for _, r := range table {
 		out = append(out, resolution.Role(r.Name))
 	}
@@ -164,40 +167,10 @@ type process struct {
 	timeout  *resolution.Timeout
 	tracer   trace.Tracer
 
+	featuresOnce    sync.Once
+	featuresMetrics *features.Metrics
+
 	health health
-}
-
-// health tells which parts are not ready yet.
-type health struct {
-	mu      sync.Mutex
-	waiting map[string]bool
-}
-
-// part registers a part and returns what makes it ready.
-func (h *health) part(name string) func() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.waiting == nil {
-		h.waiting = map[string]bool{}
-	}
-	h.waiting[name] = true
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.waiting, name)
-	}
-}
-
-func (h *health) missing() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Sorted(func(yield func(string) bool) {
-		for name := range h.waiting {
-			if !yield(name) {
-				return
-			}
-		}
-	})
 }
 
 func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) error {
@@ -239,21 +212,27 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 	}
 	configured := p.watchConfig(ctx, &parts, resolution.TimeoutConfigMap, p.timeout.Configure)
 	if slices.Contains(roles, resolution.LifecycleRole) {
-		run("lifecycle", func(ctx context.Context, ready func()) error {
+		run("lifecycle", p.whenServed("lifecycle", requestsServed, func(ctx context.Context, ready func()) error {
 			l := &resolution.Lifecycle{
 				Client: p.client, Members: p.members, Timeout: p.timeout, TTL: f.ttl,
 				Metrics: p.metrics, Recorder: p.recorder, Log: p.log, Clock: p.clock,
 			}
 			await(ctx, configured)
 			return l.Run(ctx, ready)
-		})
-		run("webhook", p.serveWebhook)
+		}))
+		run("webhook", p.whenServed("webhook", requestsServed, p.serveWebhook))
 	}
 	if slices.Contains(roles, guard.Role) {
 		run(guard.Role, p.serveGuard)
 	}
 	if slices.Contains(roles, delivery.Role) {
-		run(delivery.Role, p.serveDelivery)
+		run(delivery.Role, p.whenServed(delivery.Role, slices.Concat(deliveriesServed, requestsServed), p.serveDelivery))
+	}
+	if slices.Contains(roles, features.Role) {
+		run(features.Role, p.serveFeatures)
+	}
+	if slices.Contains(roles, features.WebhookRole) {
+		run(features.WebhookRole, p.serveFeatureWebhook)
 	}
 	if err := p.startResolvers(ctx, e, table, run, &parts, configured); err != nil {
 		cancel(nil)
@@ -289,6 +268,9 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 		return nil
 	}
 	directories, err := roots(p.flags.dirs)
+	if err == nil {
+		err = areDirectories(directories)
+	}
 	if err != nil {
 		return err
 	}
@@ -323,11 +305,14 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 			return errors.Join(err, rs.Close(), remove())
 		}
 	}
-	run("resolvers", func(ctx context.Context, ready func()) error {
+	resolving := p.whenServed("resolvers", requestsServed, func(ctx context.Context, ready func()) error {
 		for _, w := range waits {
 			await(ctx, w)
 		}
-		err := adapter.Run(ctx, ready)
+		return adapter.Run(ctx, ready)
+	})
+	run("resolvers", func(ctx context.Context, ready func()) error {
+		err := resolving(ctx, ready)
 		return errors.Join(err, rs.Close(), remove())
 	})
 	return nil
@@ -364,6 +349,7 @@ func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
 	}
 	// The server's own fairness decides what it can bear; client-go's default of 5 a second is for small clients.
 	cfg.QPS, cfg.Burst, cfg.UserAgent = f.qps, int(2*f.qps), "sluice/"+strings.Join(roles, ",")
+	cfg.Wrap(resolution.Disbelieve(clock.RealClock{}))
 	level := slog.LevelWarn
 	if f.verbose {
 		level = slog.LevelInfo
@@ -430,11 +416,12 @@ func (p *process) adapter(r *resolving) *resolution.Adapter {
 	}
 }
 
-// watchConfig watches a ConfigMap; the channel is closed when it has been read, or cannot be.
+// watchConfig watches a ConfigMap; the channel is closed when it has been read, or cannot be and is not needed.
 func (p *process) watchConfig(ctx context.Context, parts *sync.WaitGroup, name string, apply func(map[string]string) error) <-chan struct{} {
 	read := make(chan struct{})
 	w := &resolution.ConfigWatch{
 		Kube: p.kube, Namespace: p.flags.configNamespace, Name: name, Apply: apply, Log: p.log, Recorder: p.recorder,
+		Optional: name == resolution.TimeoutConfigMap || name == resolve.CacheConfigMap,
 	}
 	parts.Go(func() { w.Run(ctx, sync.OnceFunc(func() { close(read) })) })
 	return read
@@ -445,8 +432,14 @@ func (p *process) serveHTTP(ctx context.Context, ready func()) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if missing := p.health.missing(); len(missing) > 0 {
+		missing, idle := p.health.missing()
+		if len(missing) > 0 {
 			http.Error(w, "not ready: "+strings.Join(missing, ", "), http.StatusServiceUnavailable)
+			return
+		}
+		for _, line := range idle {
+			// Who asks may be gone.
+			_, _ = fmt.Fprintln(w, line)
 		}
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))

@@ -108,6 +108,12 @@ func (echo) Resolve(_ context.Context, r *resolve.Request) (*resolve.Resource, e
 // manifests applies what sluice manifests prints.
 func manifests(t *testing.T, c *clustertest.Cluster, args ...string) {
 	t.Helper()
+	changedManifests(t, c, func(*unstructured.Unstructured) {}, args...)
+}
+
+// changedManifests applies what sluice manifests prints, with a change.
+func changedManifests(t *testing.T, c *clustertest.Cluster, change func(*unstructured.Unstructured), args ...string) {
+	t.Helper()
 	k, err := kube.New(c.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -124,6 +130,7 @@ func manifests(t *testing.T, c *clustertest.Cluster, args ...string) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
+		change(u)
 		// The API server judges Deployments; nothing would run them here.
 		if err := k.ApplyObject(t.Context(), u, u.GetKind() == "Deployment"); err != nil {
 			t.Fatalf("%s %s: %v", u.GetKind(), u.GetName(), err)

@@ -16,7 +16,7 @@ func TestRolesAreThoseOfTheTable(t *testing.T) {
 		"none":    {nil, nil},
 		"unknown": {[]string{"resolution", "resolver-svn"}, nil},
 		"some":    {[]string{"resolver-http", "resolution", "resolver-http"}, []string{"resolver-http", "resolution"}},
-		"all":     {[]string{"all"}, []string{"resolution", "crd-guard", "delivery", "resolver-git", "resolver-http"}},
+		"all":     {[]string{"all"}, []string{"resolution", "crd-guard", "delivery", "features", "feature-webhook", "resolver-git", "resolver-http"}},
 	} {
 		got, err := chosenRoles(test.asked, table)
 		if diff := cmp.Diff(test.want, got); diff != "" || (err == nil) != (test.want != nil) {

@@ -10,6 +10,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,9 +43,11 @@ const (
 // severities, no suppressions. It is not changed by use.
 type Config struct {
 	mode, failMode, kubeVersion value
-	levels                      map[report.Level]value
-	rules                       map[string]value
-	suppressions                []suppression
+	// featureMode is the mode of FeatureGates.
+	featureMode  value
+	levels       map[report.Level]value
+	rules        map[string]value
+	suppressions []suppression
 	// enabled has the preflight rules that the files name; hasRules says that they name any list of them.
 	enabled  map[string]value
 	hasRules bool
@@ -118,7 +121,7 @@ func Load(o Options) (*Config, []string, error) {
 	if o.Preflights != nil {
 		p.config.enabled, p.config.hasRules = map[string]value{}, true
 		for _, name := range o.Preflights {
-			if p.runs(report.Position{}, "--preflight", name) {
+			if p.oneOf(report.Position{}, "--preflight", name, Preflights()) {
 				p.config.enabled[name] = value{text: name}
 			}
 		}
@@ -174,6 +177,9 @@ func (c *Config) Mode() string {
 	}
 	return c.mode.text
 }
+
+// FeatureMode returns [ModeError] or [ModeWarn], as it holds for the preflight FeatureGates.
+func (c *Config) FeatureMode() string { return cmp.Or(c.featureMode.text, ModeError) }
 
 // FailMode returns [FailClosed] or [FailOpen].
 func (c *Config) FailMode() string {

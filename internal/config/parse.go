@@ -23,15 +23,18 @@ const (
 	kindConfig  = "Config"
 )
 
-// crdRule is the preflight whose config has sluice's own keys.
-const crdRule = "CRDUpgradeSafety"
+// The preflights with something to configure: crdRule takes sluice's own keys, featureRule a mode.
+const (
+	crdRule     = "CRDUpgradeSafety"
+	featureRule = "FeatureGates"
+)
 
 var (
 	// preflights are the names of preflight rules.
 	preflights = map[string]preflight{
-		crdRule:                {runs: true, standard: true},
-		"PermissionValidation": {runs: true},
-		"FeatureGates":         {},
+		crdRule:                {standard: true},
+		"PermissionValidation": {},
+		featureRule:            {},
 	}
 	// kappKeys are the keys of kapp's file that mean nothing to a check (carvel-dev/kapp pkg/kapp/config/config.go).
 	kappKeys = []string{
@@ -45,20 +48,12 @@ var (
 
 // preflight is what is known of a preflight rule.
 type preflight struct {
-	// runs: this build runs it. standard: it runs where nobody names any.
-	runs, standard bool
+	// standard: it runs where nobody names any.
+	standard bool
 }
 
-// Preflights gives the names of the preflight rules that this build runs, sorted.
-func Preflights() []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(preflights)) {
-		if preflights[name].runs {
-			out = append(out, name)
-		}
-	}
-	return out
-}
+// Preflights gives the names of the preflight rules, sorted.
+func Preflights() []string { return slices.Sorted(maps.Keys(preflights)) }
 
 // parser collects settings and all that is wrong with them.
 type parser struct {
@@ -291,11 +286,11 @@ func (p *parser) preflightRules(list field) {
 			}
 		}
 		if name == nil {
-			p.fail(item, "a preflight rule without a name; the names are %s", strings.Join(slices.Sorted(maps.Keys(preflights)), ", "))
+			p.fail(item, "a preflight rule without a name; the names are %s", strings.Join(Preflights(), ", "))
 			continue
 		}
 		id, ok := p.text(*name)
-		if !ok || !p.runs(p.at(name.value), "preflight rule", id) {
+		if !ok || !p.oneOf(p.at(name.value), "preflight rule", id, Preflights()) {
 			continue
 		}
 		if line, twice := here[id]; twice {
@@ -309,6 +304,8 @@ func (p *parser) preflightRules(list field) {
 			switch {
 			case ok && id == crdRule:
 				p.own(keys)
+			case ok && id == featureRule:
+				p.feature(keys)
 			case ok && len(keys) > 0:
 				p.fail(keys[0].key, "unknown key %q; the rule %s has nothing to configure", keys[0].name, id)
 			}
@@ -316,14 +313,13 @@ func (p *parser) preflightRules(list field) {
 	}
 }
 
-// runs tells whether this build runs the preflight rule of that name; otherwise it says so. what is what names it.
-func (p *parser) runs(pos report.Position, what, id string) bool {
-	if !p.oneOf(pos, what, id, slices.Sorted(maps.Keys(preflights))) {
-		return false
+// feature reads what the rule FeatureGates takes.
+func (p *parser) feature(keys []field) {
+	for _, f := range keys {
+		if f.name == "mode" {
+			p.choice(f, modes, &p.config.featureMode)
+			continue
+		}
+		p.unknown(f, "config of "+featureRule, []string{"mode"})
 	}
-	if !preflights[id].runs {
-		p.failAt(pos, "the preflight rule %s is known, but this build does not run it yet; it runs %s", id, strings.Join(Preflights(), ", "))
-		return false
-	}
-	return true
 }

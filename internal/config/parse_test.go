@@ -135,8 +135,7 @@ func TestParseRefuses(t *testing.T) {
 		}},
 		{"preflight rules", kappHead + "preflightRules:\n- name: CRDUpgradeSafty\n- name: FeatureGates\n- name: FeatureGates\n- config: {}\n- x\n- name: CRDUpgradeSafety\n  conf: {}\n- name: CRDUpgradeSafety\n- name: []\n", []mistake{
 			{4, []string{`"CRDUpgradeSafty"`, `"CRDUpgradeSafety"?`, "FeatureGates, PermissionValidation"}},
-			{5, []string{"PermissionValidation", "does not run it yet"}},
-			{6, []string{"FeatureGates", "does not run it yet"}},
+			{6, []string{"FeatureGates stands at line 5"}},
 			{7, []string{"without a name"}},
 			{8, []string{"object"}},
 			{10, []string{`"conf"`, `"config"?`}},
@@ -146,6 +145,7 @@ func TestParseRefuses(t *testing.T) {
 		{"preflight rules that are none", kappHead + "preflightRules: CRDUpgradeSafety\n", []mistake{{3, []string{"list"}}}},
 		{"a configuration that is none", kappHead + "preflightRules:\n- name: CRDUpgradeSafety\n  config: warn\n", []mistake{{5, []string{"config of CRDUpgradeSafety", "object"}}}},
 		{"a rule without configuration", kappHead + "preflightRules:\n- name: PermissionValidation\n  config:\n    mode: warn\n", []mistake{{6, []string{`"mode"`, "nothing to configure"}}}},
+		{"the configuration of features", kappHead + "preflightRules:\n- name: FeatureGates\n  config:\n    mode: loud\n    levels: {}\n", []mistake{{6, []string{`"loud"`, "error, warn"}}, {7, []string{`"levels"`, "config of FeatureGates are mode"}}}},
 		{"keys under config", kappHead + "preflightRules:\n- name: CRDUpgradeSafety\n  config:\n    mod: warn\n    kind: x\n", []mistake{{6, []string{`"mode"?`}}, {7, []string{`"kind"`}}}},
 		{"suppressions", ownHead + "suppressions:\n- reason: x\n- rule: property-removed\n- rule: property-remove\n  reason: x\n- rule: 'x*'\n  reason: x\n- crd: a\n  reason: x\n  expires: 31.1.2027\n" +
 			"- crd: a\n  reason: ' '\n- crd: a\n  reasn: x\n- x\n- crd: [a]\n  reason: x\n- crd: a\n  reason: x\n  expires: 2027-02-30\n", []mistake{
@@ -269,7 +269,7 @@ func TestLoad(t *testing.T) {
 			}
 		}
 		_, _, err := Load(Options{Preflights: []string{"CRDUpgradeSafty", "FeatureGates"}})
-		expect(t, err, "", []mistake{{0, []string{"--preflight", `"CRDUpgradeSafety"?`}}, {0, []string{"FeatureGates", "does not run it yet"}}})
+		expect(t, err, "", []mistake{{0, []string{"--preflight", `"CRDUpgradeSafety"?`}}})
 	})
 	t.Run("the standard preflights", func(t *testing.T) {
 		got, _, err := Load(Options{})

@@ -68,6 +68,13 @@ run here, or not at all.`,
 not: the apply would have stopped half-way.`,
 			Help: "Have the permission granted that the finding names, or apply as somebody who has it.",
 		},
+		{
+			ID:    RuleFeature,
+			Title: "a part of an API is used whose feature is off",
+			Why: `Unstable parts of an API are open only where the settings of their component say so. Here they do not: the object would be
+refused, or stored without the part. What a stored object uses already it may go on with, and so may who has opted in.`,
+			Help: "Set what the finding names, leave the part out, or have the namespace or the user opted in where the component allows that.",
+		},
 	}
 }
 
@@ -79,4 +86,6 @@ const (
 	ruleObjectsUnread    = "stored-objects-unread"
 	// RulePermission is what the preflight PermissionValidation finds.
 	RulePermission = "permission-missing"
+	// RuleFeature is what the preflight FeatureGates finds.
+	RuleFeature = "feature-off"
 )

@@ -1,5 +1,6 @@
-// Command demo tells the main job of sluice on a real API server: a CRD is installed and has objects, an unsafe next
-// version is stopped with a witness and the objects that it would break, a safe one passes and is installed.
+// Command demo tells the whole story of a CRD on a real API server: from a git repository, resolved and checked, its first
+// version is applied and gets objects; the next one is unsafe and stopped, with a witness and the objects that it would break;
+// a safe one is delivered; and a guard at admission stops the unsafe one whoever sends it, with a way around that is recorded.
 package main
 
 import (
@@ -17,16 +18,13 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-
 	"sluice.dev/internal/clustertest/binary"
-	"sluice.dev/internal/kube"
 )
 
 func main() {
 	sluice := flag.String("sluice", "bin/sluice", "the sluice binary")
 	examples := flag.String("examples", "examples/upgrade", "the folder with the manifests")
-	keep := flag.Bool("keep", false, "keep the cluster running until interrupted")
+	keep := flag.Bool("keep", false, "keep the cluster, the repository and the guard running until interrupted")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -43,6 +41,9 @@ type demo struct {
 	sluice, examples string
 	keep             bool
 	step             int
+
+	// dir has all files of the demo.
+	dir, kubeconfig string
 }
 
 func (d *demo) say(format string, args ...any) {
@@ -55,102 +56,56 @@ func (d *demo) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "sluice-demo")
-	if err != nil {
+	if d.sluice, err = filepath.Abs(d.sluice); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	d.say("Starting a real kube-apiserver with etcd")
-	stopCluster, took, err := startCluster(ctx, bin, kubeconfig)
+	if d.dir, err = os.MkdirTemp("", "sluice-demo"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(d.dir) //nolint:errcheck // a temporary folder
+	d.kubeconfig = filepath.Join(d.dir, "kubeconfig")
+	d.say("A real kube-apiserver with etcd is started")
+	stopCluster, took, err := startCluster(ctx, bin, d.kubeconfig)
 	if err != nil {
 		return err
 	}
 	defer stopCluster()
-	fmt.Fprintf(d.out, "ready after %.1f s: export KUBECONFIG=%s\n", took.Seconds(), kubeconfig)
-	if err := d.tell(ctx, kubeconfig); err != nil {
+	fmt.Fprintf(d.out, "ready after %.1f s\n", took.Seconds())
+	if err := d.tell(ctx); err != nil {
 		return err
 	}
 	if d.keep {
-		fmt.Fprintln(d.out, "\nThe cluster runs until you press Ctrl-C.")
+		fmt.Fprintln(d.out, "\nAll of it runs until you press Ctrl-C.")
 		<-ctx.Done()
 	}
 	return nil
 }
 
-// tell plays the story on the cluster of the kubeconfig.
-func (d *demo) tell(ctx context.Context, kubeconfig string) error {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return err
+// sluiceWith shows a command of sluice, runs it in the demo's folder, shows what it says and wants an exit code.
+func (d *demo) sluiceWith(ctx context.Context, want int, args ...string) error {
+	out, err := d.command(ctx, want, d.sluice, args...)
+	fmt.Fprint(d.out, out)
+	if err == nil && want != 0 {
+		fmt.Fprintf(d.out, "exit code %d\n", want)
 	}
-	config.QPS = -1
-	k, err := kube.New(config)
-	if err != nil {
-		return err
-	}
-	v1, unsafe, safe := d.file("v1.yaml"), d.file("v2-unsafe.yaml"), d.file("v3-safe.yaml")
-	d.say("Installing the CRD %s and storing objects under it", v1)
-	for _, f := range []string{v1, d.file("objects.yaml")} {
-		if err := k.Apply(ctx, f, false); err != nil {
-			return err
-		}
-		fmt.Fprintf(d.out, "applied %s\n", f)
-	}
-	d.say("A next version, %s, looks harmless", unsafe)
-	code, err := d.check(ctx, kubeconfig, unsafe)
-	if err != nil {
-		return err
-	}
-	if code != 1 {
-		return fmt.Errorf("the check of %s ended with exit code %d, want 1", unsafe, code)
-	}
-	d.say("Another one, %s, is safe", safe)
-	if code, err = d.check(ctx, kubeconfig, safe); err != nil {
-		return err
-	}
-	if code != 0 {
-		return fmt.Errorf("the check of %s ended with exit code %d, want 0", safe, code)
-	}
-	if err := k.Apply(ctx, safe, false); err != nil {
-		return err
-	}
-	fmt.Fprintf(d.out, "applied %s\n", safe)
-	d.say("How to go on")
-	fmt.Fprintf(d.out, `With a cluster of your own:
-  kubectl get crd NAME -o yaml > old.yaml && %[1]s check old.yaml new.yaml
-  %[1]s check new.yaml                     # against the live CRDs and their stored objects
-  %[1]s check --git origin/main..HEAD .    # in a pull request, with -o markdown, github or sarif
-With this one: go run ./internal/demo --keep, then in another shell export KUBECONFIG as shown, and
-  kubectl get databases -A
-  kubectl apply --server-side -f %[2]s --dry-run=server
-`, d.sluice, unsafe)
-	return nil
+	return err
 }
 
-func (d *demo) file(name string) string { return filepath.Join(d.examples, name) }
-
-// check runs sluice check against the cluster and returns its exit code.
-func (d *demo) check(ctx context.Context, kubeconfig, file string) (int, error) {
-	args := []string{"check", "--kubeconfig", kubeconfig, file}
-	fmt.Fprintf(d.out, "$ %s %s\n", d.sluice, strings.Join(args, " "))
-	bin, err := filepath.Abs(d.sluice)
-	if err != nil {
-		return 0, err
-	}
-	cmd := exec.CommandContext(ctx, bin, args...)
-	cmd.Stdout, cmd.Stderr = d.out, d.out
-	err = cmd.Run()
+// command shows a command, runs it and returns what it says.
+func (d *demo) command(ctx context.Context, want int, program string, args ...string) (string, error) {
+	fmt.Fprintf(d.out, "$ %s %s\n", filepath.Base(program), strings.Join(args, " "))
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = d.dir
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.kubeconfig)
+	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		return 0, err
+		return "", err
 	}
-	code := cmd.ProcessState.ExitCode()
-	fmt.Fprintf(d.out, "exit code %d\n", code)
-	if code != 0 && code != 1 {
-		return code, fmt.Errorf("%s could not check %s", d.sluice, file)
+	if code := cmd.ProcessState.ExitCode(); code != want {
+		return "", fmt.Errorf("%s %s ended with exit code %d, not %d: %s", filepath.Base(program), strings.Join(args, " "), code, want, out)
 	}
-	return code, nil
+	return string(out), nil
 }
 
 // startCluster starts the binary and waits for the line that says that the cluster is ready.

@@ -5,6 +5,7 @@
 package preflight
 
 import (
+	"slices"
 	"time"
 
 	"sluice.dev/apply"
@@ -33,8 +34,8 @@ func Doc(id string) (report.RuleDoc, bool) {
 }
 
 // Report tells what was found on the way from what a cluster has, which before names, to sources, which after names. It is
-// sorted, and its findings are placed where the documents, by name of the CRD, have them. Mode, fail mode and suppressions
-// are those of CRDUpgradeSafety.
+// sorted, and its findings are placed where the documents, by name of the CRD, have them. Fail mode, levels and suppressions
+// are those of CRDUpgradeSafety; it and FeatureGates have a mode each.
 func Report(cfg *config.Config, ran *apply.PreflightResult, before, after string, documents map[string]input.Document, now time.Time) *report.Report {
 	r := &report.Report{Old: before, New: after, Mode: cfg.Mode(), FailMode: cfg.FailMode(), CRDs: ran.Found[apply.CRDUpgradeSafety]}
 	if ran.KubeVersion != nil {
@@ -42,6 +43,7 @@ func Report(cfg *config.Config, ran *apply.PreflightResult, before, after string
 	}
 	cfg.Apply(r, now)
 	r.CRDs = append(r.CRDs, ran.Found[apply.PermissionValidation]...)
+	r.CRDs = append(r.CRDs, features(cfg, ran.Found[apply.FeatureGates])...)
 	r.Sort()
 	for i := range r.CRDs {
 		for j := range r.CRDs[i].Findings {
@@ -55,4 +57,21 @@ func Report(cfg *config.Config, ran *apply.PreflightResult, before, after string
 		}
 	}
 	return r
+}
+
+// features gives the findings of FeatureGates the severities of its mode.
+func features(cfg *config.Config, found []report.CRD) []report.CRD {
+	if cfg.FeatureMode() == config.ModeError {
+		return found
+	}
+	out := slices.Clone(found)
+	for i := range out {
+		out[i].Findings = slices.Clone(out[i].Findings)
+		for j := range out[i].Findings {
+			if f := &out[i].Findings[j]; f.Severity == report.Fail {
+				f.Severity = report.Warn
+			}
+		}
+	}
+	return out
 }

@@ -26,6 +26,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 )
@@ -147,15 +148,21 @@ func (c *Certificate) secret(ctx context.Context) (*corev1.Secret, error) {
 	if !missing && c.good(secret) {
 		return secret, nil
 	}
-	if missing {
-		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: c.Secret}, Type: corev1.SecretTypeTLS}
+	var before []byte
+	if !missing {
+		before = secret.Data[corev1.TLSCertKey]
 	}
-	if secret.Data, err = c.generate(secret.Data[corev1.TLSCertKey]); err != nil {
+	data, err := c.generate(before)
+	if err != nil {
 		return nil, err
 	}
 	if missing {
-		secret, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+		// By apply, so that a role can confine what is made to this name. Each try is a manager of its own: another
+		// replica's Secret is a conflict and not overwritten.
+		made := corev1apply.Secret(c.Secret, c.Namespace).WithType(corev1.SecretTypeTLS).WithData(data)
+		secret, err = secrets.Apply(ctx, made, metav1.ApplyOptions{FieldManager: "sluice-" + rand.Text()})
 	} else {
+		secret.Data = data
 		secret, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	}
 	if err == nil {

@@ -54,8 +54,10 @@ func Parse(source string) (resolver string, params map[string]string, err error)
 	case scheme == "git+https", scheme == "git+http", scheme == "git+ssh":
 		params, err = Git(strings.TrimPrefix(scheme, "git+"), rest)
 		return "git", params, err
+	case scheme == "oci":
+		return "bundles", map[string]string{"bundle": rest, "all": "true"}, nil
 	case scheme == "https", scheme == "http":
 		return "http", map[string]string{"url": source}, nil
 	}
-	return "", nil, errors.New("a source is git+https://, git+http://, git+ssh://, https:// or http:// and a host; for others name a resolver")
+	return "", nil, errors.New("a source is git+https://, git+http://, git+ssh://, oci://, https:// or http:// and a host; for others name a resolver")
 }

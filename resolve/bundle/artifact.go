@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
@@ -33,8 +32,8 @@ const (
 const fluxLayer = "application/vnd.cncf.flux.content.v1.tar+gzip"
 
 // Artifact fetches all of an OCI artifact: the resources of a Tekton bundle, or the YAML and JSON files of an image whose layers
-// are tars, as Flux and others push them. It is a [resolve.Resolver] for a command line, whose user has chosen the artifact; as a
-// resolver of requests a whole artifact would be more than a request can hold.
+// are tars, as Flux and others push them. It is a [resolve.Resolver] for a command line, whose user has chosen the artifact, with
+// bounds wider than a request can hold; requests have the parameter [ParamAll] of [Resolver].
 type Artifact struct{ resolver *Resolver }
 
 var _ resolve.Resolver = (*Artifact)(nil)
@@ -53,7 +52,10 @@ func (a *Artifact) Close() error { return a.resolver.Close() }
 func (a *Artifact) Spec() resolve.Spec {
 	s := a.resolver.Spec()
 	s.Name, s.Aliases, s.Doc = ArtifactName, nil, "Fetches all resources of an OCI artifact."
-	s.Params = slices.DeleteFunc(slices.Clone(s.Params), func(p resolve.Param) bool { return p.Name == ParamName || p.Name == ParamKind })
+	s.Params = slices.DeleteFunc(slices.Clone(s.Params), func(p resolve.Param) bool {
+		return p.Name == ParamName || p.Name == ParamKind || p.Name == ParamAll
+	})
+	s.Validate = nil
 	return s
 }
 
@@ -70,25 +72,15 @@ func (a *Artifact) Resolve(ctx context.Context, req *resolve.Request) (*resolve.
 }
 
 func (a *Artifact) resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
-	r := a.resolver
-	plain := r.plainRegistries(req.Config)
-	ref, err := reference(req.Get(ParamBundle), plain)
-	if err != nil {
-		return nil, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
-	}
-	transport, err := r.transportFor(req.Config)
-	if err != nil {
-		return nil, resolve.Errorf(resolve.ReasonFailed, "the configuration is wrong: %w", err)
-	}
-	way := &guard{inner: transport, plain: plain, max: max(r.limits.Manifest, r.limits.Compressed), now: r.now}
-	creds, err := r.credentials(ctx, req)
+	im, pinned, err := a.resolver.image(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	im, err := r.open(ctx, ref, creds, way)
-	if err != nil {
-		return nil, creds.explain(err)
-	}
+	return a.resolver.whole(ctx, req, im, pinned)
+}
+
+// whole delivers all that an image holds.
+func (r *Resolver) whole(ctx context.Context, req *resolve.Request, im *image, pinned bool) (*resolve.Resource, error) {
 	signers, err := r.signers(ctx, im, req.Get(ParamSigner) != "")
 	if err != nil {
 		return nil, err
@@ -97,11 +89,10 @@ func (a *Artifact) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	if err != nil {
 		return nil, err
 	}
-	_, pinned := ref.(name.Digest)
 	return &resolve.Resource{
 		Data:        data,
 		Annotations: map[string]string{resolve.AnnotationContentType: resolve.ContentTypeYAML, "digest": im.digest.String()},
-		Source:      resolve.Source{URI: ref.Context().Name(), Digest: map[string]string{im.digest.Algorithm: im.digest.Hex}},
+		Source:      resolve.Source{URI: im.repo.Name(), Digest: map[string]string{im.digest.Algorithm: im.digest.Hex}},
 		Signers:     signers,
 		Immutable:   pinned,
 	}, nil

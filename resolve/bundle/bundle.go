@@ -1,4 +1,5 @@
-// Package bundle resolves Tekton bundles: OCI images whose layers hold one Kubernetes resource each.
+// Package bundle resolves Tekton bundles, OCI images whose layers hold one Kubernetes resource each, and where it is asked for
+// all that an artifact holds.
 //
 // It promises that a registry is read within bounds that do not depend on what it says: counts and sizes of manifests
 // and layers, compressed and not, are limited while they are read; only the one layer that is asked for is fetched;
@@ -34,6 +35,7 @@ const (
 	ParamSecret         = "secret"
 	ParamServiceAccount = "serviceAccount"
 	ParamSigner         = "signer"
+	ParamAll            = "all"
 )
 
 // Keys of the ConfigMap bundleresolver-config that this package reads.
@@ -176,11 +178,24 @@ func (r *Resolver) Spec() resolve.Spec {
 				Name: ParamBundle, Aliases: []string{"image_url"}, Required: true, MaxLength: 1024, Check: checkReference,
 				Doc: "The image, by tag or by digest: registry.example.com/team/bundle:1.0, registry.example.com/team/bundle@sha256:….",
 			},
-			{Name: ParamName, Required: true, MaxLength: 253, Doc: "The name of the resource in the bundle."},
+			{Name: ParamName, MaxLength: 253, Doc: "The name of the resource in the bundle. Required without all."},
 			{Name: ParamKind, Required: true, DefaultKey: KeyKind, MaxLength: 63, Doc: "The kind of the resource, in any case: task, Pipeline."},
 			{Name: ParamSecret, MaxLength: 253, Check: checkObjectName, Doc: "A Secret with the credentials of the registry, of type kubernetes.io/dockerconfigjson, in the namespace of the request. It is used instead of the ServiceAccount's."},
 			{Name: ParamServiceAccount, DefaultKey: KeyServiceAccount, MaxLength: 253, Check: checkObjectName, Doc: "The ServiceAccount in the namespace of the request whose imagePullSecrets are used."},
 			{Name: ParamSigner, Allowed: []string{SignerCosign}, Doc: "With cosign, the bundle must be signed by a key that the operator trusts for it."},
+			{
+				Name: ParamAll, Default: "false", Allowed: []string{"true", "false"},
+				Doc: "With true, all resources of the image are fetched, as a stream of YAML: of a Tekton bundle, of an artifact of Flux, or of an image whose layers are tars with YAML and JSON files. Not with name.",
+			},
+		},
+		Validate: func(r *resolve.Request) []error {
+			switch all := r.Get(ParamAll) == "true"; {
+			case all && r.Get(ParamName) != "":
+				return []error{errors.New("parameter name cannot be given where parameter all is true")}
+			case !all && r.Get(ParamName) == "":
+				return []error{errors.New("parameter name is missing")}
+			}
+			return nil
 		},
 		Host: func(r *resolve.Request) string {
 			ref, err := parseReference(r.Get(ParamBundle))
@@ -238,24 +253,36 @@ func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	return res, nil
 }
 
-func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
+// image reads the manifest of what the request names; pinned tells whether it names it by digest.
+func (r *Resolver) image(ctx context.Context, req *resolve.Request) (im *image, pinned bool, err error) {
 	plain := r.plainRegistries(req.Config)
 	ref, err := reference(req.Get(ParamBundle), plain)
 	if err != nil {
-		return nil, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
+		return nil, false, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
 	}
 	transport, err := r.transportFor(req.Config)
 	if err != nil {
-		return nil, resolve.Errorf(resolve.ReasonFailed, "the configuration of the resolver bundles is wrong: %w", err)
+		return nil, false, resolve.Errorf(resolve.ReasonFailed, "the configuration is wrong: %w", err)
 	}
 	way := &guard{inner: transport, plain: plain, max: max(r.limits.Manifest, r.limits.Compressed), now: r.now}
 	creds, err := r.credentials(ctx, req)
 	if err != nil {
+		return nil, false, err
+	}
+	if im, err = r.open(ctx, ref, creds, way); err != nil {
+		return nil, false, creds.explain(err)
+	}
+	_, pinned = ref.(name.Digest)
+	return im, pinned, nil
+}
+
+func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
+	im, pinned, err := r.image(ctx, req)
+	if err != nil {
 		return nil, err
 	}
-	im, err := r.open(ctx, ref, creds, way)
-	if err != nil {
-		return nil, creds.explain(err)
+	if req.Get(ParamAll) == "true" {
+		return r.whole(ctx, req, im, pinned)
 	}
 	layer, err := im.find(req.Get(ParamKind), req.Get(ParamName))
 	if err != nil {
@@ -269,7 +296,6 @@ func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	if err != nil {
 		return nil, err
 	}
-	_, pinned := ref.(name.Digest)
 	digest := im.digest.String()
 	return &resolve.Resource{
 		Data: data,
@@ -283,7 +309,7 @@ func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 			"content-type": resolve.ContentTypeYAML,
 		},
 		Source: resolve.Source{
-			URI:        ref.Context().Name(),
+			URI:        im.repo.Name(),
 			Digest:     map[string]string{im.digest.Algorithm: im.digest.Hex},
 			EntryPoint: req.Get(ParamName),
 		},

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -155,8 +157,21 @@ func (c *kubeClient) Get(ctx context.Context, gvr schema.GroupVersionResource, n
 	return c.dynamic.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// CanGet implements [Client].
+// CanGet implements [Client]. An API server that has just started denies everything until it has read its roles: a denial
+// is believed only when it says that it is ready, or does not say.
 func (c *kubeClient) CanGet(ctx context.Context, user string, gvr schema.GroupVersionResource, namespace, name string) (bool, error) {
+	ok, err := c.review(ctx, user, gvr, namespace, name)
+	if ok || err != nil {
+		return ok, err
+	}
+	var status apierrors.APIStatus
+	if err := c.discovery.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError {
+		return false, err
+	}
+	return c.review(ctx, user, gvr, namespace, name)
+}
+
+func (c *kubeClient) review(ctx context.Context, user string, gvr schema.GroupVersionResource, namespace, name string) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user, Groups: groupsOf(user),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{

@@ -89,7 +89,7 @@ func (r *Resolver) Spec() resolve.Spec {
 			{Name: KeyAllowedNamespaces, Check: checkNamespaces, Doc: "Comma-separated namespaces that may be read; empty or * stands for all. A namespace named here is read although blocked-namespaces is *."},
 			{Name: KeyBlockedNamespaces, Check: checkNamespaces, Doc: "Comma-separated namespaces that are not read; * stands for all that allowed-namespaces does not name."},
 			{Name: KeyAllowedKinds, Default: DefaultAllowedKinds, Check: checkKinds, Doc: "Comma-separated kinds that may be read, as KIND.GROUP, or KIND for the core group; *.GROUP stands for all of a group, * for all. No * includes Secrets."},
-			{Name: KeyCheckAccess, Default: "false", Check: checkBool, Doc: "With true, an object is read only if the ServiceAccount of the run that asks may read it."},
+			{Name: KeyCheckAccess, Default: "false", Check: checkBool, Doc: "With true, an object is read only if the ServiceAccount of the run or delivery that asks may read it."},
 		},
 		Params: []resolve.Param{
 			{Name: ParamKind, Required: true, DefaultKey: KeyKind, MaxLength: 253, Check: checkKindParam, Doc: "The kind of the object, in any case: task, Pipeline; or with its group: task.tekton.dev."},
@@ -168,7 +168,7 @@ func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 
 func (r *Resolver) checkAccess(ctx context.Context, req *resolve.Request, m *meta.RESTMapping, namespace, what string) error {
 	if req.Identity == "" {
-		return resolve.Errorf(resolve.ReasonForbidden, "%s: the operator lets objects be read only on behalf of a ServiceAccount, and the request belongs to no run that has one", what)
+		return resolve.Errorf(resolve.ReasonForbidden, "%s: the operator lets objects be read only on behalf of a ServiceAccount, and the request belongs to no run or delivery that has one", what)
 	}
 	ok, err := r.client.CanGet(ctx, req.Identity, m.Resource, namespace, req.Get(ParamName))
 	if err != nil {

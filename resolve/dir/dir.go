@@ -58,7 +58,7 @@ func inside(p string) string { return path.Clean(strings.TrimLeft(p, "/")) }
 
 func checkPath(v string) error {
 	if !fs.ValidPath(inside(v)) || inside(v) == "." {
-		return errors.New("is no path of a file inside the directory")
+		return errors.New("it is no path of a file inside the directory")
 	}
 	return nil
 }
@@ -83,13 +83,16 @@ func (d *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	}, nil
 }
 
+// errNoRoot says that the directory itself is not there.
+var errNoRoot = errors.New("no directory")
+
 // errNoFile says that there is something, but no regular file.
 var errNoFile = errors.New("no regular file")
 
 func read(root, file string, most int64) (data []byte, err error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
-		return nil, err
+		return nil, errNoRoot
 	}
 	defer func() { _ = r.Close() }()
 	// Without O_NONBLOCK opening a named pipe waits for who writes to it.
@@ -119,6 +122,8 @@ func explain(err error, name, file string, most int64) error {
 		return e
 	case errors.Is(err, limit.ErrTooLarge):
 		return resolve.TooLarge("the file", 0, most)
+	case errors.Is(err, errNoRoot):
+		return resolve.Errorf(resolve.ReasonFailed, "the directory %q is not there for the resolver, or cannot be read; the operator has to mount it", name)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return resolve.Errorf(resolve.ReasonNotFound, "there is no file %.200q in the directory %q", file, name)
 	case errors.Is(err, errNoFile):

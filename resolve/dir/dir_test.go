@@ -46,7 +46,7 @@ func TestConformance(t *testing.T) {
 	}
 	params := func(p string) map[string]string { return map[string]string{"path": p} }
 	c := resolvetest.Case{
-		Resolver: dir.New(map[string]string{"default": root, "second": filepath.Join(top, "second")}),
+		Resolver: dir.New(map[string]string{"default": root, "second": filepath.Join(top, "second"), "gone": filepath.Join(top, "gone"), "no directory": filepath.Join(top, "outside.yaml")}),
 		Hidden:   []string{top, "hunter2"},
 		Works: []resolvetest.Request{
 			{Name: "a file", Params: params("a/task.yaml"), Data: []byte("kind: Task\n")},
@@ -64,6 +64,11 @@ func TestConformance(t *testing.T) {
 		"a\x00b": resolve.ReasonInvalid, "a\xffb": resolve.ReasonInvalid, strings.Repeat("a", 300): resolve.ReasonForbidden,
 	} {
 		c.Fails = append(c.Fails, resolvetest.Failure{Request: resolvetest.Request{Name: p, Params: params(p)}, Reason: why})
+	}
+	for _, name := range []string{"gone", "no directory"} {
+		c.Fails = append(c.Fails, resolvetest.Failure{
+			Request: resolvetest.Request{Name: "a directory that is " + name, Params: map[string]string{"path": "x", "directory": name}}, Reason: resolve.ReasonFailed,
+		})
 	}
 	c.Fails = append(c.Fails, resolvetest.Failure{
 		Request: resolvetest.Request{Name: "no such directory", Params: map[string]string{"path": "x", "directory": "third"}}, Reason: resolve.ReasonInvalid,

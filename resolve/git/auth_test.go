@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -96,6 +97,63 @@ func TestCredentialsOfTheOperatorGoToTheirHostsOnly(t *testing.T) {
 	}
 	if leaked.Load() {
 		t.Error("another host got the credential")
+	}
+}
+
+// Whoever makes a request names both the Secret and the host; the Secret has a say.
+func TestASecretGoesToItsHostsOnly(t *testing.T) {
+	var leaked atomic.Int64
+	asked := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			leaked.Add(1)
+		}
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer asked.Close()
+	ssh := gittest.NewSSHServer(t, true)
+	gittest.NewOrigin(t, ssh.Root, "r.git", someFiles)
+	here, there := strings.TrimPrefix(asked.URL, "https://"), ssh.Address
+	secret := func(hosts string) map[string][]byte {
+		m := ssh.Secret()
+		m["token"] = []byte("tok")
+		if hosts != "" {
+			m[resolve.SecretHosts] = []byte(hosts)
+		}
+		return m
+	}
+	sec := secrets{"ns/none": secret(""), "ns/here": secret(here), "ns/there": secret(there), "ops/op": secret("elsewhere.test")}
+	sec["ops/op"]["password"] = []byte("pw")
+	g := newResolver(t, nil)
+	base := []string{":ca-bundle", gittest.PEM(asked.Certificate().Raw), "pathInRepo", "task.yaml"}
+	for _, c := range []struct {
+		name   string
+		pairs  []string
+		reason resolve.Reason
+		sent   bool
+	}{
+		{"a token that says nothing", []string{"url", asked.URL + "/r", "gitToken", "none"}, resolve.ReasonNotFound, true},
+		{"a token for the host", []string{"url", asked.URL + "/r", "gitToken", "here"}, resolve.ReasonNotFound, true},
+		{"a token for another host", []string{"url", asked.URL + "/r", "gitToken", "there"}, resolve.ReasonDenied, false},
+		{"a login for another host", []string{"url", asked.URL + "/r", "authSecret", "there"}, resolve.ReasonDenied, false},
+		{"a token for another API", []string{"serverURL", asked.URL, "org", "o", "repo", "r", "token", "there"}, resolve.ReasonDenied, false},
+		{"a token for the API", []string{"serverURL", asked.URL, "org", "o", "repo", "r", "token", "here"}, resolve.ReasonNotFound, true},
+		{"a key for another SSH server", []string{"url", "ssh://git@" + there + "/r.git", "authSecret", "here"}, resolve.ReasonDenied, false},
+		{"a key for the SSH server", []string{"url", "ssh://git@" + there + "/r.git", "authSecret", "there"}, "", false},
+		{"one that says nothing, where that is demanded", []string{":secrets-need-hosts", "true", "url", asked.URL + "/r", "gitToken", "none"}, resolve.ReasonDenied, false},
+		{"one for the host, where that is demanded", []string{":secrets-need-hosts", "true", "url", asked.URL + "/r", "gitToken", "here"}, resolve.ReasonNotFound, true},
+		// Its hosts stand in the configuration.
+		{"the operator's", []string{":secrets-need-hosts", "true", ":auth-secret-name", "op", ":auth-secret-namespace", "ops", ":hosts", here, "url", asked.URL + "/r"}, resolve.ReasonNotFound, true},
+	} {
+		before := leaked.Load()
+		r := ask(sec, append(slices.Clone(base), c.pairs...)...)
+		if c.reason == "" {
+			wantData(t, g, r, "kind: Task\n")
+		} else {
+			wantReason(t, g, r, c.reason)
+		}
+		if sent := leaked.Load() > before; sent != c.sent {
+			t.Errorf("%s: it was sent: %v", c.name, sent)
+		}
 	}
 }
 
@@ -223,6 +281,71 @@ func TestProviders(t *testing.T) {
 			wantReason(t, g, ask(sec, append(operators, "pathInRepo", "../x")...), resolve.ReasonInvalid)
 			wantReason(t, g, ask(sec, append(operators, "pathInRepo", "x", "token", "none")...), resolve.ReasonDenied)
 		})
+	}
+}
+
+// What is no file is not given for one, and a rule for paths cannot be escaped by a link that the server follows.
+func TestProvidersGiveFilesOnly(t *testing.T) {
+	const listing = "[{\"name\":\"a.yaml\",\"type\":\"file\"},{\"name\":\"link.yaml\",\"type\":\"symlink\"}]"
+	type answer struct{ contentType, body string }
+	const raw = "application/vnd.github.raw+json; charset=utf-8"
+	github := func(path string) string { return "/api/v3/repos/org/repo/contents" + path + "?ref=" + commitID }
+	bitbucket := func(path string) string { return "/2.0/repositories/org/repo/src/" + commitID + "/" + path }
+	answers := map[string]answer{
+		github("/dir"): {"application/json; charset=utf-8", listing}, github("/dir/a.yaml"): {raw, "kind: Task\n"}, github("/dir/link.yaml"): {raw, "secret\n"},
+		github("/a.json"): {raw, "{}"}, github(""): {"application/json; charset=utf-8", `[{"name":"a.json","type":"file"}]`},
+		bitbucket("dir"): {"application/json; charset=utf-8", `{"values":[]}`}, bitbucket("dir") + "?format=meta": {"application/json", `{"type":"commit_directory"}`},
+		bitbucket("a.json"): {"application/json", "{}"}, bitbucket("a.json") + "?format=meta": {"application/json", `{"type":"commit_file"}`},
+		bitbucket("dir/a.yaml"): {"text/plain", "kind: Task\n"},
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, ok := answers[r.URL.RequestURI()]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", a.contentType)
+		_, _ = w.Write([]byte(a.body))
+	}))
+	defer server.Close()
+	g := newResolver(t, nil)
+	const rules = "deny: [{path: 'secret/**'}]"
+	for _, c := range []struct {
+		kind, path, policy, want string
+		reason                   resolve.Reason
+	}{
+		{"github", "dir/a.yaml", "", "kind: Task\n", ""},
+		{"github", "a.json", "", "{}", ""},
+		{"github", "dir", "", "", resolve.ReasonInvalid},
+		{"github", "dir/link.yaml", "", "secret\n", ""},
+		{"github", "dir/a.yaml", rules, "kind: Task\n", ""},
+		{"github", "a.json", rules, "{}", ""},
+		{"github", "dir/link.yaml", rules, "", resolve.ReasonForbidden},
+		{"github", "dir/link.yaml", "namespaces: {ns: {allow: [{path: 'dir/**'}]}}", "", resolve.ReasonForbidden},
+		{"github", "dir/link.yaml", "namespaces: {other: {allow: [{path: 'dir/**'}]}}", "secret\n", ""},
+		{"github", "dir/none.yaml", rules, "", resolve.ReasonForbidden},
+		{"github", "none/a.yaml", rules, "", resolve.ReasonNotFound},
+		{"bitbucketcloud", "dir/a.yaml", rules, "kind: Task\n", ""},
+		{"bitbucketcloud", "a.json", "", "{}", ""},
+		{"bitbucketcloud", "dir", "", "", resolve.ReasonInvalid},
+	} {
+		r := ask(nil, ":scm-type", c.kind, ":server-url", server.URL, ":ca-bundle", gittest.PEM(server.Certificate().Raw), ":policy", c.policy,
+			"org", "org", "repo", "repo", "revision", commitID, "pathInRepo", c.path)
+		if c.reason != "" {
+			wantReason(t, g, r, c.reason)
+		} else {
+			wantData(t, g, r, c.want)
+		}
+	}
+}
+
+// GitHub gives the name of a commit alone, if it is asked for it: as JSON there are all its changes.
+func TestTheNameOfACommitMayStandAlone(t *testing.T) {
+	id := providers["github"].id
+	for text, want := range map[string]string{commitID + "\n": commitID, `{"sha":"` + commitID + `"}`: commitID, "main": "", commitID + commitID[:1]: "", "": ""} {
+		if got, err := id([]byte(text)); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
 	}
 }
 

@@ -113,6 +113,7 @@ func keys() []resolve.Key {
 		{Name: keyHosts, Doc: "The hosts, comma separated, to which auth-secret-name may be sent. A named configuration is used for its hosts without being asked for."},
 		{Name: keyAuthSecret, Doc: "The Secret with username and password, a token, or ssh-privatekey and known_hosts, for clones."},
 		{Name: keyAuthSecretNS, Default: "default", Doc: "The namespace of that Secret."},
+		resolve.SecretHostsKey(),
 		{Name: keyKnownHosts, Doc: "Lines of known_hosts for SSH servers, where a Secret has none."},
 		{Name: keyPlain, Default: "false", Check: checkBool, Doc: "Whether credentials may be sent over http without TLS."},
 		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long a branch or tag is taken to be where it was seen last."},

@@ -20,8 +20,8 @@ func (c credential) identity() []string {
 }
 
 // secretValue reads one key of a Secret.
-func secretValue(ctx context.Context, r *resolve.Request, namespace, name, key string) (string, error) {
-	data, err := secret(ctx, r, namespace, name)
+func secretValue(ctx context.Context, r *resolve.Request, namespace, name, key, host string) (string, error) {
+	data, err := secret(ctx, r, namespace, name, host)
 	if err != nil {
 		return "", err
 	}
@@ -36,11 +36,15 @@ func secretValue(ctx context.Context, r *resolve.Request, namespace, name, key s
 	return token, nil
 }
 
-func secret(ctx context.Context, r *resolve.Request, namespace, name string) (map[string][]byte, error) {
+// secret reads a Secret that is for a host. One that the operator has chosen comes without: its hosts are known.
+func secret(ctx context.Context, r *resolve.Request, namespace, name, host string) (map[string][]byte, error) {
 	if r.Secrets == nil {
 		return nil, resolve.Errorf(resolve.ReasonDenied, "the Secret %s is needed, and there are no Secrets to be had here", name)
 	}
-	return r.Secrets.Secret(ctx, namespace, name)
+	if host == "" {
+		return r.Secrets.Secret(ctx, namespace, name)
+	}
+	return r.SecretFor(ctx, namespace, name, host)
 }
 
 func basic(user, password string) string {
@@ -50,20 +54,20 @@ func basic(user, password string) string {
 // cloneCredential finds what to log in with: what the request names, else what the operator has for this very host.
 func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo repository) (credential, error) {
 	var cred credential
-	namespace, name := r.Namespace, r.Get("authSecret")
+	namespace, name, host := r.Namespace, r.Get("authSecret"), hostAndPort(repo)
 	switch {
 	case r.Get("gitToken") != "":
 		if repo.scheme == "ssh" {
-			return cred, resolve.Errorf(resolve.ReasonInvalid, "gitToken: is for https; for ssh name a Secret with ssh-privatekey and known_hosts in authSecret")
+			return cred, resolve.Errorf(resolve.ReasonInvalid, "gitToken: it is for https; for ssh name a Secret with ssh-privatekey and known_hosts in authSecret")
 		}
-		token, err := secretValue(ctx, r, r.Namespace, r.Get("gitToken"), orDefault(r.Get("gitTokenKey"), "token"))
+		token, err := secretValue(ctx, r, r.Namespace, r.Get("gitToken"), orDefault(r.Get("gitTokenKey"), "token"), host)
 		if err != nil {
 			return cred, err
 		}
 		cred.authorization = basic("git", token)
 		return cred, checkPlain(s, repo)
 	case name == "" && s.Config[keyAuthSecret] != "" && hostIn(hostAndPort(repo), s.Config[keyHosts]):
-		namespace, name = s.or(keyAuthSecretNS, "default"), s.Config[keyAuthSecret]
+		namespace, name, host = s.or(keyAuthSecretNS, "default"), s.Config[keyAuthSecret], ""
 	}
 	if name == "" {
 		cred.ssh.knownHosts = []byte(s.Config[keyKnownHosts])
@@ -72,7 +76,7 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 		}
 		return credential{}, nil
 	}
-	data, err := secret(ctx, r, namespace, name)
+	data, err := secret(ctx, r, namespace, name, host)
 	if err != nil {
 		return cred, err
 	}

@@ -20,7 +20,8 @@ func (s said) request(context.Context, []byte, bool) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(s.answer)), nil
 }
 
-func (said) close() {}
+func (said) close()  {}
+func (said) forget() {}
 
 func FuzzProtocol(f *testing.F) {
 	for _, seed := range []string{

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -150,6 +151,100 @@ func bomb(count uint32) string {
 	b = append(b, z.Bytes()...)
 	sum := sha1.Sum(b)
 	return string(append(b, sum[:]...))
+}
+
+// deltaBomb is a pack of a few objects: one of a megabyte, and deltas that repeat parts of it until each is many times as large.
+func deltaBomb(deltas, copies int) string {
+	const size = 1 << 20
+	base := make([]byte, size)
+	// Any numbers that do not compress.
+	for i, x := 0, uint32(1); i < size; i++ {
+		x ^= x << 13
+		x ^= x >> 17
+		x ^= x << 5
+		base[i] = byte(x)
+	}
+	var b bytes.Buffer
+	b.WriteString("PACK\x00\x00\x00\x02")
+	_ = binary.Write(&b, binary.BigEndian, uint32(1+deltas))
+	object := func(kind byte, data []byte, before ...byte) {
+		n := len(data)
+		c := kind<<4 | byte(n&15)
+		for n >>= 4; n > 0; n >>= 7 {
+			b.WriteByte(c | 0x80)
+			c = byte(n & 0x7f)
+		}
+		b.WriteByte(c)
+		b.Write(before)
+		z := zlib.NewWriter(&b)
+		_, _ = z.Write(data)
+		_ = z.Close()
+	}
+	object(3, base)
+	h := sha1.New()
+	_, _ = fmt.Fprintf(h, "blob %d\x00", size)
+	_, _ = h.Write(base)
+	id := h.Sum(nil)
+	for d := range deltas {
+		delta := binary.AppendUvarint(nil, size)
+		delta = binary.AppendUvarint(delta, uint64(copies*(size/2)))
+		for c := range copies {
+			// Copy half of the base from an offset of its own.
+			at := (d*copies + c) * 4099 % (size / 2)
+			delta = append(delta, 0x80|0x01|0x02|0x04|0x10|0x20|0x40, byte(at), byte(at>>8), byte(at>>16), 0, 0, byte(size/2>>16))
+		}
+		object(7, delta, id...)
+	}
+	sum := sha1.Sum(b.Bytes())
+	b.Write(sum[:])
+	return b.String()
+}
+
+// Unpacked, the objects of a small pack may take a thousand times its size: on disk they do not, and what they take is counted.
+func TestDeltaBombsTakeNoMoreDiskThanIsCounted(t *testing.T) {
+	g := newResolver(t, nil)
+	m, err := g.store.acquire("m", func() (remote, error) { return said{}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.store.release(m)
+	if err := m.prepare("sha1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, copies := range []int{4, 60} {
+		pack := deltaBomb(8, copies)
+		if len(pack) >= 8<<20 {
+			t.Fatalf("the pack has %d bytes and is not small", len(pack))
+		}
+		if err := g.store.receive(deadline(t), m, false, func(f *os.File) error {
+			_, err := io.WriteString(f, pack)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		var size int64
+		if err := filepath.WalkDir(m.dir, func(_ string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil && !d.IsDir() {
+				size += onDisk(info.Size())
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if counted := m.bytes(); counted < size*9/10 || counted > size*11/10+1<<20 {
+			t.Errorf("%d bytes are counted, %d are there", counted, size)
+		}
+		if size > 64<<20 {
+			t.Errorf("a pack of %d bytes takes %d on disk", len(pack), size)
+		}
+	}
+	if left := leftovers(t, g); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
 }
 
 func TestAddressesThatAreNoneLeaveNothingInMemory(t *testing.T) {

@@ -31,6 +31,9 @@ func canonicalHost(u *url.URL) string { return net.JoinHostPort(u.Hostname(), po
 type httpRemote struct {
 	client *http.Client
 	now    func() time.Time
+	// origin is the address that was asked for, credential what is sent there.
+	origin     *url.URL
+	credential string
 
 	mu sync.Mutex
 	// base is where the repository is, after redirects.
@@ -39,7 +42,30 @@ type httpRemote struct {
 	authorization string
 }
 
+func newHTTPRemote(client *http.Client, address *url.URL, authorization string, now func() time.Time) *httpRemote {
+	return &httpRemote{client: client, now: now, origin: address, credential: authorization, base: address, authorization: authorization}
+}
+
 func (h *httpRemote) close() {}
+
+func (h *httpRemote) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.base, h.authorization = h.origin, h.credential
+}
+
+// changed tells whether an error may come from what is known of a server and is out of date.
+func changed(err error) bool {
+	var status *statusError
+	var redirect *errRedirect
+	switch {
+	case errors.As(err, &status):
+		return status.code < http.StatusInternalServerError && status.code != http.StatusTooManyRequests && status.code != http.StatusRequestTimeout
+	case errors.As(err, &redirect), errors.Is(err, errGarbage):
+		return true
+	}
+	return false
+}
 
 const (
 	pathRefs   = "/info/refs"

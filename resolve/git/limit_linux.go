@@ -2,10 +2,11 @@ package git
 
 import "golang.org/x/sys/unix"
 
-// limitProcess bounds the memory in bytes and the CPU seconds, 0 for unbounded, of a process that has just been started.
-func limitProcess(pid int, memory, cpu uint64) {
-	_ = unix.Prlimit(pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: memory, Max: memory}, nil)
-	if cpu > 0 {
-		_ = unix.Prlimit(pid, unix.RLIMIT_CPU, &unix.Rlimit{Cur: cpu, Max: cpu}, nil)
+// limitProcess bounds a process that has just been started.
+func limitProcess(pid int, limits processLimits) {
+	for resource, most := range map[int]uint64{unix.RLIMIT_AS: limits.memory, unix.RLIMIT_CPU: limits.cpu, unix.RLIMIT_FSIZE: limits.file} {
+		if most > 0 {
+			_ = unix.Prlimit(pid, resource, &unix.Rlimit{Cur: most, Max: most}, nil)
+		}
 	}
 }

@@ -3,4 +3,4 @@
 package git
 
 // limitProcess does nothing where a process cannot be bounded from outside.
-func limitProcess(int, uint64, uint64) {}
+func limitProcess(int, processLimits) {}

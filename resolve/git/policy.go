@@ -3,6 +3,7 @@ package git
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -66,6 +67,12 @@ func (p Policy) check(f fetched) error {
 		return err
 	}
 	return p.Namespaces[f.namespace].checkOne(f, fmt.Sprintf("the operator's policy for namespace %q", f.namespace))
+}
+
+// judgesPaths tells whether a rule is about paths; that of namespaces is another.
+func (p Policy) judgesPaths() bool {
+	about := func(r Rule) bool { return r.Path != "" }
+	return slices.ContainsFunc(p.Allow, about) || slices.ContainsFunc(p.Deny, about)
 }
 
 func (p Policy) checkOne(f fetched, who string) error {

@@ -27,6 +27,9 @@ const (
 	maxProcessMemory = 512 << 20
 	// In seconds. A catfile lives long, so that its CPU time is not bounded; it copies what is asked for.
 	maxProcessCPU = 300
+	// Small packs are unpacked in less, and to smaller files; what needs more stays a pack.
+	maxUnpackCPU  = 20
+	maxUnpackFile = 16 << 20
 )
 
 var (
@@ -76,7 +79,7 @@ func newIndexer(binary string) *indexer {
 
 // index makes the index of the pack file, beside it.
 func (x *indexer) index(ctx context.Context, dir, pack string) error {
-	return x.run(ctx, dir, nil, nil, "index-pack", "--threads=1", "-o", strings.TrimSuffix(pack, ".pack")+".idx", pack)
+	return x.run(ctx, dir, nil, nil, packLimits, "index-pack", "--threads=1", "-o", strings.TrimSuffix(pack, ".pack")+".idx", pack)
 }
 
 // complete adds to a thin pack the objects of the repository on which it builds. The pack and its index end in the folder pack of
@@ -88,20 +91,28 @@ func (x *indexer) complete(ctx context.Context, dir, staging, pack string) error
 	}
 	defer func() { _ = f.Close() }()
 	env := []string{"GIT_OBJECT_DIRECTORY=" + staging, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
-	return x.run(ctx, dir, f, env, "index-pack", "--threads=1", "--stdin", "--fix-thin")
+	return x.run(ctx, dir, f, env, packLimits, "index-pack", "--threads=1", "--stdin", "--fix-thin")
 }
 
-// unpack writes the objects of a small pack file as loose ones.
-func (x *indexer) unpack(ctx context.Context, dir, pack string) error {
+// unpack writes the objects of a small pack file as loose ones into another folder than the repository's, which has what the
+// pack may build on.
+func (x *indexer) unpack(ctx context.Context, dir, loose, pack string) error {
 	f, err := os.Open(pack) //nolint:gosec // a file that this process has just written
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	return x.run(ctx, dir, f, nil, "unpack-objects", "-q")
+	env := []string{"GIT_OBJECT_DIRECTORY=" + loose, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
+	return x.run(ctx, dir, f, env, processLimits{memory: maxProcessMemory, cpu: maxUnpackCPU, file: maxUnpackFile}, "unpack-objects", "-q")
 }
 
-func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, env []string, args ...string) error {
+// processLimits bound a process: its memory and the size of each file that it writes in bytes, its CPU time in seconds; 0 for
+// unbounded.
+type processLimits struct{ memory, cpu, file uint64 }
+
+var packLimits = processLimits{memory: maxProcessMemory, cpu: maxProcessCPU}
+
+func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, env []string, limits processLimits, args ...string) error {
 	select {
 	case x.slots <- struct{}{}:
 		defer func() { <-x.slots }()
@@ -118,7 +129,7 @@ func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, env []str
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("git cannot be started: %w", err)
 	}
-	limitProcess(cmd.Process.Pid, maxProcessMemory, maxProcessCPU)
+	limitProcess(cmd.Process.Pid, limits)
 	err := cmd.Wait()
 	switch {
 	case err == nil:
@@ -246,7 +257,7 @@ func (c *catfiles) start(ctx context.Context, dir string) (*catfile, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("git cannot be started: %w", err)
 	}
-	limitProcess(cmd.Process.Pid, maxProcessMemory, 0)
+	limitProcess(cmd.Process.Pid, processLimits{memory: maxProcessMemory})
 	return &catfile{dir: dir, cmd: cmd, stdin: stdin, out: bufio.NewReaderSize(stdout, 32<<10)}, nil
 }
 

@@ -18,6 +18,8 @@ type remote interface {
 	request(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error)
 	// close lets go of connections that wait for more.
 	close()
+	// forget begins at the address that was asked for again, wherever redirects have led.
+	forget()
 }
 
 // Bounds of answers without packs.

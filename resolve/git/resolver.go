@@ -21,6 +21,7 @@ import (
 	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -191,14 +192,14 @@ func validate(r *resolve.Request) (errs []error) {
 	if api {
 		for _, p := range []string{"gitToken", "authSecret"} {
 			if r.Get(p) != "" {
-				bad("%s: is for url; with repo name the Secret in token", p)
+				bad("%s: it is for url; with repo name the Secret in token", p)
 			}
 		}
 		return errs
 	}
 	for _, p := range []string{"token", "scmType", "serverURL"} {
 		if r.Get(p) != "" {
-			bad("%s: is for repo and not for url", p)
+			bad("%s: it is for repo and not for url", p)
 		}
 	}
 	return errs
@@ -258,7 +259,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 			return nil, err
 		}
 		if raw = s.Config[keyDefaultURL]; raw == "" {
-			return nil, resolve.Errorf(resolve.ReasonInvalid, "url: is missing; give the repository's address, or repo for a provider's API")
+			return nil, resolve.Errorf(resolve.ReasonInvalid, "url: it is missing; give the repository's address, or repo for a provider's API")
 		}
 	}
 	repo, err := parseRepository(raw)
@@ -295,6 +296,10 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 			// Whatever is wrong with the mirror, a new one has not got it.
 			continue
 		}
+		if attempt == 0 && ctx.Err() == nil && changed(err) && g.store.forget(key) {
+			// The server may have moved, or learnt another version of the protocol.
+			continue
+		}
 		if err != nil {
 			return nil, g.explain(err, repo)
 		}
@@ -326,6 +331,13 @@ func (g *Resolver) read(ctx context.Context, key string, connect func() (remote,
 	if c, err = m.ensure(ctx, t, limits); err != nil {
 		return nil, c, err
 	}
+	if c.id != t.commit {
+		// The revision was the name of a tag object, or the server told another commit than the tag has.
+		f.revisions = names(revision, target{ref: t.ref, commit: c.id})
+		if err := allowed(f); err != nil {
+			return nil, c, err
+		}
+	}
 	if err := checkSignature(s.Config[keySigners], c, g.options.Clock.Now); err != nil {
 		return nil, c, err
 	}
@@ -352,8 +364,8 @@ func names(revision string, t target) []string {
 	return append(out, t.commit)
 }
 
-// policy joins the resolver's policy, that of the configuration and that of the named one: all of them hold.
-func (g *Resolver) policy(c resolve.Config, s settings) (func(fetched) error, error) {
+// policies are the resolver's policy, that of the configuration and that of the named one.
+func (g *Resolver) policies(c resolve.Config, s settings) ([]Policy, error) {
 	all := []Policy{g.options.Policy}
 	for _, text := range []string{c[keyPolicy], s.Config[keyPolicy]} {
 		p, err := ParsePolicy(text)
@@ -362,6 +374,21 @@ func (g *Resolver) policy(c resolve.Config, s settings) (func(fetched) error, er
 			return nil, resolve.Errorf(resolve.ReasonForbidden, "the operator's policy cannot be read: %w", err)
 		}
 		all = append(all, p)
+	}
+	return all, nil
+}
+
+// judgesPaths tells whether a policy has rules for paths that hold for the namespace.
+func (g *Resolver) judgesPaths(c resolve.Config, s settings, namespace string) bool {
+	all, err := g.policies(c, s)
+	return err != nil || slices.ContainsFunc(all, func(p Policy) bool { return p.judgesPaths() || p.Namespaces[namespace].judgesPaths() })
+}
+
+// policy joins the policies: all of them hold.
+func (g *Resolver) policy(c resolve.Config, s settings) (func(fetched) error, error) {
+	all, err := g.policies(c, s)
+	if err != nil {
+		return nil, err
 	}
 	return func(f fetched) error {
 		for _, p := range all {
@@ -380,9 +407,9 @@ func (g *Resolver) connect(s settings, repo repository, cred credential) (remote
 		return nil, err
 	}
 	if repo.scheme == "ssh" {
-		return &sshRemote{repo: repo, guard: guard, cred: cred.ssh}, nil
+		return newSSHRemote(repo, guard, cred.ssh), nil
 	}
-	return &httpRemote{client: httpClient(guard), base: repo.base(), authorization: cred.authorization, now: g.options.Clock.Now}, nil
+	return newHTTPRemote(httpClient(guard), repo.base(), cred.authorization, g.options.Clock.Now), nil
 }
 
 // guard is the way to the network under a configuration; chosen tells that the requester has chosen the address, against what

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,12 @@ type provider struct {
 	login func(h http.Header, token string)
 	// accept are the media types to ask for: of the commit and of the file; empty for any.
 	accept [2]string
+	// listing tells by the media type of the answer that what was asked for is no file but the listing of a directory; nil
+	// where the server has no such answer. Where maybe is set it may be a file all the same, which is known by asking meta.
+	listing func(mediaType string) (yes, maybe bool)
+	meta    func(org, repo, path, commit string) string
+	// siblings is the path of the listing of a directory, where the server follows symbolic links to files.
+	siblings func(org, repo, dir, commit string) string
 }
 
 const defaultProvider = "github"
@@ -45,12 +52,13 @@ var providers = map[string]provider{
 		},
 		clone:  cloneAt(""),
 		commit: func(org, repo, rev string) string { return "/repos/" + escape(org, repo) + "/commits/" + escape(rev) },
-		id:     field("sha"),
-		file: func(org, repo, path, commit string) string {
-			return "/repos/" + escape(org, repo) + "/contents/" + escape(path) + "?ref=" + url.QueryEscape(commit)
-		},
+		id:     bare("sha"),
+		file:   githubContents,
 		login:  bearer,
-		accept: [2]string{"application/vnd.github+json", "application/vnd.github.raw+json"},
+		// The commit as JSON has its changes in it, which may be large.
+		accept:   [2]string{"application/vnd.github.sha", "application/vnd.github.raw+json"},
+		listing:  func(mediaType string) (yes, maybe bool) { return mediaType == "application/json", false },
+		siblings: githubContents,
 	},
 	"gitlab": {
 		server: "https://gitlab.com",
@@ -106,6 +114,10 @@ var providers = map[string]provider{
 		file: func(org, repo, path, commit string) string {
 			return "/repositories/" + escape(org, repo) + "/src/" + commit + "/" + escape(path)
 		},
+		listing: func(mediaType string) (yes, maybe bool) { return false, mediaType == "application/json" },
+		meta: func(org, repo, path, commit string) string {
+			return "/repositories/" + escape(org, repo) + "/src/" + commit + "/" + escape(path) + "?format=meta"
+		},
 		login: func(h http.Header, token string) {
 			if user, password, ok := strings.Cut(token, ":"); ok {
 				h.Set("Authorization", basic(user, password))
@@ -114,6 +126,10 @@ var providers = map[string]provider{
 			bearer(h, token)
 		},
 	},
+}
+
+func githubContents(org, repo, path, commit string) string {
+	return "/repos/" + escape(org, repo) + "/contents" + strings.TrimSuffix("/"+escape(path), "/") + "?ref=" + url.QueryEscape(commit)
 }
 
 func bearer(h http.Header, token string) { h.Set("Authorization", "Bearer "+token) }
@@ -149,6 +165,16 @@ func field(name string) func([]byte) (string, error) {
 	}
 }
 
+// bare reads a name that stands alone, or a field.
+func bare(name string) func([]byte) (string, error) {
+	return func(body []byte) (string, error) {
+		if id := string(bytes.TrimSpace(body)); isObjectID(id) {
+			return id, nil
+		}
+		return field(name)(body)
+	}
+}
+
 // first reads a field of the first element of a list, which is the answer itself or one of its fields.
 func first(list, name string) func([]byte) (string, error) {
 	return func(body []byte) (string, error) {
@@ -175,7 +201,7 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	}
 	org, repo := orDefault(r.Get("org"), s.Config[keyDefaultOrg]), r.Get("repo")
 	if org == "" {
-		return nil, resolve.Errorf(resolve.ReasonInvalid, "org: is missing, and the configuration has no default-org")
+		return nil, resolve.Errorf(resolve.ReasonInvalid, "org: it is missing, and the configuration has no default-org")
 	}
 	if err := checkOrg(org); err != nil {
 		return nil, invalid("org", err)
@@ -212,7 +238,7 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	}
 	id := revision
 	if !isObjectID(revision) {
-		body, err := a.get(ctx, a.provider.commit(org, repo, revision), a.provider.accept[0], 4<<20)
+		body, _, err := a.get(ctx, a.provider.commit(org, repo, revision), a.provider.accept[0], 4<<20)
 		if err != nil {
 			return nil, a.explain(err, f.repository, fmt.Sprintf("revision %q", revision))
 		}
@@ -224,12 +250,17 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	if err := allowed(f); err != nil {
 		return nil, err
 	}
-	data, err := a.get(ctx, a.provider.file(org, repo, path, id), a.provider.accept[1], g.options.Limits.FileBytes)
+	if g.judgesPaths(r.Config, demands, r.Namespace) {
+		if err := a.noLink(ctx, org, repo, path, id, f.repository); err != nil {
+			return nil, err
+		}
+	}
+	data, err := a.read(ctx, org, repo, path, id, g.options.Limits.FileBytes)
 	if errors.Is(err, errTooMuch) {
 		return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has more than the %d bytes that are allowed", path, g.options.Limits.FileBytes)
 	}
 	if err != nil {
-		return nil, a.explain(err, f.repository, fmt.Sprintf("%q in commit %s", path, id))
+		return nil, a.explain(err, f.repository, fmt.Sprintf("file %q in commit %s", path, id))
 	}
 	more := map[string]string{resolve.AnnotationPrefix + "org": org, resolve.AnnotationPrefix + "repo": repo}
 	return resource(data, id, r.Get("pathInRepo"), clone, revision, more), nil
@@ -293,9 +324,9 @@ func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*ap
 	var err error
 	switch {
 	case r.Get("token") != "":
-		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), orDefault(r.Get("tokenKey"), "token"))
+		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), orDefault(r.Get("tokenKey"), "token"), hostOf(server))
 	case operators && s.Config[keyAPISecret] != "":
-		a.token, err = secretValue(ctx, r, s.or(keyAPISecretNS, "default"), s.Config[keyAPISecret], s.or(keyAPISecretKey, "token"))
+		a.token, err = secretValue(ctx, r, s.or(keyAPISecretNS, "default"), s.Config[keyAPISecret], s.or(keyAPISecretKey, "token"), "")
 	case !operators && r.Get("serverURL") != "":
 		err = resolve.Errorf(resolve.ReasonForbidden, "serverURL: a server of your own choice needs a token of your own; name its Secret in token")
 	}
@@ -313,11 +344,76 @@ func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*ap
 	return a, nil
 }
 
+// read returns the content of a file. What is no file is an error.
+func (a *api) read(ctx context.Context, org, repo, path, commit string, most int64) ([]byte, error) {
+	data, header, err := a.get(ctx, a.provider.file(org, repo, path, commit), a.provider.accept[1], most)
+	if err != nil || a.provider.listing == nil {
+		return data, err
+	}
+	mediaType, _, _ := strings.Cut(header.Get("Content-Type"), ";")
+	yes, maybe := a.provider.listing(strings.ToLower(strings.TrimSpace(mediaType)))
+	if maybe {
+		meta, _, err := a.get(ctx, a.provider.meta(org, repo, path, commit), "", 1<<20)
+		if err != nil {
+			return nil, err
+		}
+		var about struct {
+			Type string `json:"type"`
+		}
+		if err := json.Unmarshal(meta, &about); err != nil {
+			return nil, errGarbage
+		}
+		yes = about.Type != "commit_file"
+	}
+	if yes {
+		return nil, resolve.Errorf(resolve.ReasonInvalid,
+			"pathInRepo: %q is no file but a directory, a submodule or a link to one; with repo one file is read: name it, or give url, with which a directory is read too", path)
+	}
+	return data, nil
+}
+
+// noLink refuses a file that the server finds through a symbolic link: where it leads is not told, so that the operator's rules
+// for paths could not be held against it.
+func (a *api) noLink(ctx context.Context, org, repo, path, commit, where string) error {
+	if a.provider.siblings == nil {
+		// The other servers give the text of a link.
+		return nil
+	}
+	dir, name := "", path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		dir, name = path[:i], path[i+1:]
+	}
+	body, _, err := a.get(ctx, a.provider.siblings(org, repo, dir, commit), "application/vnd.github+json", 8<<20)
+	if err != nil {
+		return a.explain(err, where, fmt.Sprintf("file %q in commit %s", path, commit))
+	}
+	var entries []struct{ Name, Type string }
+	if err := json.Unmarshal(body, &entries); err != nil {
+		return resolve.Errorf(resolve.ReasonNotFound, "%s: there is no file %q in commit %s", where, path, commit)
+	}
+	for _, e := range entries {
+		if e.Name == name && e.Type == "file" {
+			return nil
+		}
+	}
+	return resolve.Errorf(resolve.ReasonForbidden,
+		"pathInRepo: the operator's policy has rules for paths, and the server does not show %q to be a plain file; give url, with which links are followed by the same rules", path)
+}
+
+// hostOf is the host of a server's address, in small letters, with a port that is not the scheme's own.
+func hostOf(server string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "?" // no host; the address has been judged before
+	}
+	return hostAndPort(repository{scheme: u.Scheme, host: strings.ToLower(u.Hostname()), port: portOf(u)})
+}
+
 // get asks the API. The path is escaped.
-func (a *api) get(ctx context.Context, path, accept string, most int64) ([]byte, error) {
+func (a *api) get(ctx context.Context, path, accept string, most int64) ([]byte, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.provider.api(a.server)+path, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	req.Header.Set("User-Agent", "sluice")
 	if accept != "" {
@@ -328,20 +424,20 @@ func (a *api) get(ctx context.Context, path, accept string, most int64) ([]byte,
 	}
 	resp, err := a.client.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, &statusError{resp.StatusCode, retryAfter(resp.Header, a.resolver.options.Clock.Now())}
+		return nil, nil, &statusError{resp.StatusCode, retryAfter(resp.Header, a.resolver.options.Clock.Now())}
 	}
 	if resp.ContentLength > most {
-		return nil, errTooMuch
+		return nil, nil, errTooMuch
 	}
 	body, err := limit.ReadAll(resp.Body, most)
 	if errors.Is(err, limit.ErrTooLarge) {
 		err = errTooMuch
 	}
-	return body, err
+	return body, resp.Header, err
 }
 
 func (a *api) explain(err error, where, what string) error {

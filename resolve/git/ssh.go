@@ -34,6 +34,8 @@ type sshRemote struct {
 	repo  repository
 	guard *netguard.Guard
 	cred  sshCredential
+	// slots bounds the requests that run at once.
+	slots chan struct{}
 
 	mu     sync.Mutex
 	client *ssh.Client
@@ -41,7 +43,19 @@ type sshRemote struct {
 	idle   *time.Timer
 }
 
-const sshIdle = 30 * time.Second
+const (
+	sshIdle = 30 * time.Second
+	// sshSessions is how many requests run at once through one connection: OpenSSH's own limit is 10 (sshd_config,
+	// MaxSessions).
+	sshSessions = 8
+)
+
+func newSSHRemote(repo repository, guard *netguard.Guard, cred sshCredential) *sshRemote {
+	return &sshRemote{repo: repo, guard: guard, cred: cred, slots: make(chan struct{}, sshSessions)}
+}
+
+// forget implements [remote]; SSH has no redirects.
+func (s *sshRemote) forget() {}
 
 // hostKeyError says that the server is not who it should be.
 type hostKeyError struct{ why string }
@@ -181,6 +195,26 @@ func (u *upload) Close() error {
 
 // start runs git-upload-pack.
 func (s *sshRemote) start(ctx context.Context) (*upload, error) {
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	u, err := s.begin(ctx)
+	if err != nil {
+		<-s.slots
+		return nil, err
+	}
+	end := u.finish
+	u.finish = sync.OnceFunc(func() {
+		end()
+		<-s.slots
+	})
+	return u, nil
+}
+
+// begin runs git-upload-pack through the connection that there is, a new one, or one of its own.
+func (s *sshRemote) begin(ctx context.Context) (*upload, error) {
 	for attempt := 0; ; attempt++ {
 		client, err := s.connect(ctx)
 		if err != nil {
@@ -190,17 +224,19 @@ func (s *sshRemote) start(ctx context.Context) (*upload, error) {
 		stop := context.AfterFunc(ctx, func() { _ = client.Close() })
 		u, err := s.open(client)
 		if err == nil {
-			var once sync.Once
 			u.finish = func() {
-				once.Do(func() {
-					_ = u.session.Close()
-					canceled := !stop()
-					s.unuse(client, canceled)
-				})
+				_ = u.session.Close()
+				canceled := !stop()
+				s.unuse(client, canceled)
 			}
 			return u, nil
 		}
 		stop()
+		if _, full := errors.AsType[*ssh.OpenChannelError](err); full {
+			// The connection is sound, and others may be using it; the server takes no more through it.
+			s.unuse(client, false)
+			return s.apart(ctx)
+		}
 		s.unuse(client, true)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -210,6 +246,29 @@ func (s *sshRemote) start(ctx context.Context) (*upload, error) {
 			return nil, err
 		}
 	}
+}
+
+// apart runs git-upload-pack through a connection of its own.
+func (s *sshRemote) apart(ctx context.Context) (*upload, error) {
+	client, err := s.handshake(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = client.Close() })
+	end := func() {
+		stop()
+		_ = client.Close()
+	}
+	u, err := s.open(client)
+	if err != nil {
+		end()
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	u.finish = end
+	return u, nil
 }
 
 func (s *sshRemote) open(client *ssh.Client) (*upload, error) {

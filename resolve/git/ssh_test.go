@@ -1,8 +1,11 @@
 package git
 
 import (
+	"fmt"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"sluice.dev/resolve"
@@ -30,6 +33,48 @@ func TestSSH(t *testing.T) {
 			t.Errorf("%d connections, want 1 for all", n)
 		}
 		wantReason(t, g, ask(sec, "url", "ssh://git@"+s.Address+"/none.git", "pathInRepo", "x", "authSecret", "key"), resolve.ReasonNotFound)
+	}
+}
+
+// A server takes only so many requests through one connection; those that it refuses must not end those that it serves.
+func TestSSHServersThatTakeFewSessionsServeAll(t *testing.T) {
+	const branches = 12
+	s := gittest.NewSSHServer(t, true)
+	s.MaxSessions = 2
+	var hold atomic.Bool
+	served := make(chan struct{})
+	s.Hold = func() {
+		if hold.Load() {
+			<-served
+		}
+	}
+	o := gittest.NewOrigin(t, s.Root, "r.git", someFiles)
+	for i := range branches {
+		o.Commit(fmt.Sprint("b", i), map[string]string{"task.yaml": fmt.Sprint("of ", i)})
+	}
+	g := newResolver(t, nil)
+	branch := func(name string) *resolve.Request {
+		return ask(secrets{"ns/key": s.Secret()}, "url", "ssh://git@"+s.Address+"/r.git", "pathInRepo", "task.yaml", "authSecret", "key", "revision", name)
+	}
+	wantData(t, g, branch("main"), "kind: Task\n")
+	hold.Store(true)
+	var asked sync.WaitGroup
+	for i := range branches {
+		asked.Go(func() {
+			got, err := g.Resolve(deadline(t), branch(fmt.Sprint("b", i)))
+			if err != nil {
+				t.Errorf("b%d: %v", i, err)
+			} else if string(got.Data) != fmt.Sprint("of ", i) {
+				t.Errorf("b%d: %s", i, got.Data)
+			}
+		})
+	}
+	// Two are served by the first connection, which stays; the others come by their own.
+	until(t, func() bool { return s.Connections.Load() >= 3 })
+	close(served)
+	asked.Wait()
+	if n := s.Connections.Load(); n > 1+4*branches {
+		t.Errorf("%d connections", n)
 	}
 }
 

@@ -212,6 +212,22 @@ func (s *store) acquire(key string, connect func() (remote, error)) (*mirror, er
 	return m, nil
 }
 
+// forget forgets what is known of the server of a mirror but not kept on disk. It tells whether there was anything.
+func (s *store) forget(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.mirrors[key]
+	if m == nil || m.remote == nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.caps != nil
+	m.caps, m.noFilter = nil, false
+	m.remote.forget()
+	return known
+}
+
 func (s *store) release(m *mirror) {
 	s.mu.Lock()
 	m.users--
@@ -317,11 +333,22 @@ func (s *store) receive(ctx context.Context, m *mirror, thin bool, fill func(f *
 	}
 	if count <= 64 && info.Size() < 8<<20 {
 		// Many packs are slow to look into; a few objects are better loose.
-		if err := s.index.unpack(ctx, m.dir, pack); err != nil {
-			return err
+		loose := filepath.Join(staging, "loose")
+		if err := os.Mkdir(loose, 0o700); err != nil {
+			return diskError(err)
 		}
-		m.grow(info.Size() + count*4096)
-		return nil
+		err := s.index.unpack(ctx, m.dir, loose, pack)
+		if err == nil {
+			return s.adoptLoose(m, loose)
+		}
+		if _, refused := errors.AsType[*packError](err); !refused {
+			return diskError(err)
+		}
+		// A pack of deltas may be a thousand times as large when it is unpacked, and stays a pack; one that is no good is
+		// refused as a pack too.
+		if err := os.RemoveAll(loose); err != nil {
+			return diskError(err)
+		}
 	}
 	from := staging
 	if thin {
@@ -358,6 +385,35 @@ func (s *store) adopt(m *mirror, from string) error {
 				return diskError(err)
 			}
 		}
+	}
+	m.grow(size)
+	return nil
+}
+
+// adoptLoose moves loose objects from a folder to the mirror.
+func (s *store) adoptLoose(m *mirror, from string) error {
+	found, err := filepath.Glob(filepath.Join(from, "[0-9a-f][0-9a-f]", "*"))
+	if err != nil {
+		return err
+	}
+	var size int64
+	for _, object := range found {
+		info, err := os.Stat(object)
+		if err != nil {
+			return err
+		}
+		dir := filepath.Join(m.dir, "objects", filepath.Base(filepath.Dir(object)))
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return diskError(err)
+		}
+		to := filepath.Join(dir, info.Name())
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		if err := os.Rename(object, to); err != nil {
+			return diskError(err)
+		}
+		size += onDisk(info.Size())
 	}
 	m.grow(size)
 	return nil

@@ -67,6 +67,22 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
+// A tag object has a name of its own, and is no way around a rule for the commit that it names.
+func TestAPolicyForACommitHoldsForTheTagObjectsThatNameIt(t *testing.T) {
+	s := gittest.NewServer(t, false)
+	o := gittest.NewOrigin(t, s.Root, "r.git", someFiles)
+	id := o.Commit("main", map[string]string{"task.yaml": "bad\n"})
+	gittest.Run(t, o.Dir, nil, "tag", "-a", "-m", "m", "v1", id)
+	tag := gittest.Run(t, o.Dir, nil, "rev-parse", "v1")
+	for _, revision := range []string{id, "v1", tag, "main"} {
+		g := newResolver(t, nil)
+		r := ask(nil, "url", s.URL+"/r.git", "revision", revision, "pathInRepo", "task.yaml", ":policy", "deny: [{revision: '"+id+"'}]")
+		wantReason(t, g, r, resolve.ReasonForbidden)
+		r = ask(nil, "url", s.URL+"/r.git", "revision", revision, "pathInRepo", "task.yaml", ":policy", "allow: [{revision: '"+id+"'}, {revision: '"+tag+"'}]")
+		wantData(t, g, r, "bad\n")
+	}
+}
+
 func TestFolderBelongsToOneProcess(t *testing.T) {
 	g := newResolver(t, nil)
 	if _, err := New(t.Context(), g.options); err == nil || !strings.Contains(err.Error(), "in use") {

@@ -33,10 +33,10 @@ func parseRepository(raw string) (repository, error) {
 		return repository{}, resolve.Errorf(resolve.ReasonInvalid, "url: "+format, args...)
 	}
 	if raw == "" {
-		return bad("is empty; give the address of the repository")
+		return bad("it is empty; give the address of the repository")
 	}
 	if len(raw) > 2048 {
-		return bad("has %d bytes; at most 2048 are allowed", len(raw))
+		return bad("it has %d bytes; at most 2048 are allowed", len(raw))
 	}
 	if hasControl(raw) || strings.ContainsAny(raw, " \\\"'`<>") {
 		return bad("%q has characters that no repository's address has", raw)
@@ -58,7 +58,7 @@ func parseRepository(raw string) (repository, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return bad("cannot be read as an address")
+		return bad("it cannot be read as an address")
 	}
 	r := repository{raw: raw, scheme: scheme, host: strings.ToLower(u.Hostname()), port: port, path: u.Path}
 	if u.Port() != "" {
@@ -66,12 +66,12 @@ func parseRepository(raw string) (repository, error) {
 	}
 	if u.User != nil {
 		if _, has := u.User.Password(); has || scheme != "ssh" {
-			return bad("has credentials in it; put them into a Secret and name it in the parameter gitToken or authSecret")
+			return bad("it has credentials in it; put them into a Secret and name it in the parameter gitToken or authSecret")
 		}
 		r.user = u.User.Username()
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
-		return bad("has a query or a fragment, which a repository's address does not have")
+		return bad("it has a query or a fragment, which a repository's address does not have")
 	}
 	return r.check()
 }
@@ -163,9 +163,9 @@ func checkRevision(rev string) error {
 	}
 	switch {
 	case rev == "":
-		return resolve.Errorf(resolve.ReasonInvalid, "revision: is empty; name a branch, a tag or a commit")
+		return resolve.Errorf(resolve.ReasonInvalid, "revision: it is empty; name a branch, a tag or a commit")
 	case len(rev) > 255:
-		return resolve.Errorf(resolve.ReasonInvalid, "revision: has %d bytes; at most 255 are allowed", len(rev))
+		return resolve.Errorf(resolve.ReasonInvalid, "revision: it has %d bytes; at most 255 are allowed", len(rev))
 	case strings.HasPrefix(rev, "-"):
 		return bad("begins with a dash")
 	case hasControl(rev) || strings.ContainsAny(rev, " ~^:?*[\\"):
@@ -187,9 +187,9 @@ func checkRevision(rev string) error {
 func checkPath(p string) error {
 	switch {
 	case p == "":
-		return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: names no file; give a file or a directory")
+		return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: it names no file; give a file or a directory")
 	case len(p) > 4096:
-		return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: has %d bytes; at most 4096 are allowed", len(p))
+		return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: it has %d bytes; at most 4096 are allowed", len(p))
 	case hasControl(p):
 		return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q has control characters", p)
 	}

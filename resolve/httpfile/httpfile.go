@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -44,7 +45,7 @@ func (*Resolver) Spec() resolve.Spec {
 		Name: "http", Doc: "Fetches a file from a web server.", ConfigMap: "http-resolver-config",
 		Config: append(netguard.Keys(false, false), resolve.Key{
 			Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether http is allowed beside https without a digest.",
-		}),
+		}, resolve.SecretHostsKey()),
 		Params: []resolve.Param{
 			{Name: ParamURL, Required: true, MaxLength: 2048, Check: checkURL, Doc: "The address of the file."},
 			{Name: ParamUsername, MaxLength: 256, Check: checkUser, Doc: "The user name for basic authentication."},
@@ -75,18 +76,18 @@ func checkURL(v string) error {
 	u, err := url.Parse(v)
 	switch {
 	case err != nil:
-		return errors.New("cannot be read as a URL")
+		return errors.New("it cannot be read as a URL")
 	case u.User != nil:
-		return errors.New("has a user name or password in it; use " + ParamUsername + " and " + ParamPassword)
+		return errors.New("it has a user name or password in it; use " + ParamUsername + " and " + ParamPassword)
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Opaque != "":
-		return errors.New("is no https URL with a host")
+		return errors.New("it is no https URL with a host")
 	}
 	return nil
 }
 
 func checkUser(v string) error {
 	if strings.ContainsAny(v, ":\r\n") {
-		return errors.New("has a colon or a line break, which a user name cannot have")
+		return errors.New("it has a colon or a line break, which a user name cannot have")
 	}
 	return nil
 }
@@ -98,7 +99,7 @@ func checkDigest(v string) error {
 	alg, digits, _ := strings.Cut(v, ":")
 	raw, err := hex.DecodeString(digits)
 	if size, ok := digestSizes[alg]; !ok || err != nil || len(raw) != size {
-		return errors.New("is neither sha256: with 64 hexadecimal digits nor sha512: with 128")
+		return errors.New("it is neither sha256: with 64 hexadecimal digits nor sha512: with 128")
 	}
 	return nil
 }
@@ -185,11 +186,24 @@ func credentials(ctx context.Context, r *resolve.Request) (http.Header, error) {
 	return http.Header{}, nil
 }
 
+// host is that of an address, in small letters, with a port that is not the scheme's own.
+func host(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	name, port := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), u.Port()
+	if port == "" || port == "443" && u.Scheme == "https" || port == "80" && u.Scheme == "http" {
+		return name
+	}
+	return net.JoinHostPort(name, port)
+}
+
 func secret(ctx context.Context, r *resolve.Request, name, key string) (string, error) {
 	if r.Secrets == nil {
 		return "", resolve.Errorf(resolve.ReasonDenied, "the secret %q is needed, and there are no secrets here", name)
 	}
-	data, err := r.Secrets.Secret(ctx, r.Namespace, name)
+	data, err := r.SecretFor(ctx, r.Namespace, name, host(r.Get(ParamURL)))
 	if err != nil {
 		return "", err
 	}

@@ -83,19 +83,21 @@ func TestConformance(t *testing.T) {
 	resolvetest.Run(t, resolvetest.Case{
 		Resolver: httpfile.New(netguard.Options{Allow: []string{s.Listener.Addr().String()}}),
 		Config:   map[string]string{"allow-plain-http": "true"},
-		Secrets:  secrets{"default/pass": {"password": []byte("hunter2\n"), "lines": []byte("hunter2\r\nX: y")}, "default/tok": {"token": []byte("hunter2")}, "other/pass": {"password": []byte("hunter2")}},
+		Secrets:  secrets{"default/pass": {"password": []byte("hunter2\n"), "lines": []byte("hunter2\r\nX: y")}, "default/tok": {"token": []byte("hunter2")}, "default/bound": {"token": []byte("hunter2"), resolve.SecretHosts: []byte(s.Listener.Addr().String())}, "default/elsewhere": {"token": []byte("hunter2"), resolve.SecretHosts: []byte("example.com")}, "other/pass": {"password": []byte("hunter2")}},
 		Hidden:   []string{"hunter2", "secretquery"},
 		Works: []resolvetest.Request{
 			ok("plain", map[string]string{"url": s.URL + "/task.yaml"}),
 			ok("with sha256", map[string]string{"url": s.URL + "/task.yaml", "digest": digest}),
 			ok("with sha512", map[string]string{"url": s.URL + "/task.yaml", "digest": "sha512:" + strings.ToUpper(hex.EncodeToString(h[:]))}),
 			ok("basic", map[string]string{"url": s.URL + "/basic", "http-username": "me", "http-password-secret": "pass"}),
+			ok("bearer of a secret for the host", map[string]string{"url": s.URL + "/bearer", "http-token-secret": "bound"}),
 			ok("bearer", map[string]string{"url": s.URL + "/bearer", "http-token-secret": "tok"}),
 		},
 		Fails: []resolvetest.Failure{
 			bad("missing", resolve.ReasonNotFound, false, map[string]string{"url": s.URL + "/no?x=secretquery"}),
 			bad("denied", resolve.ReasonDenied, false, map[string]string{"url": s.URL + "/bearer"}),
 			bad("no such secret", resolve.ReasonDenied, false, map[string]string{"url": s.URL + "/bearer", "http-token-secret": "none"}),
+			bad("a secret for another host", resolve.ReasonDenied, false, map[string]string{"url": s.URL + "/bearer", "http-token-secret": "elsewhere"}),
 			bad("a secret with lines", resolve.ReasonDenied, false, map[string]string{"url": s.URL + "/basic", "http-username": "me", "http-password-secret": "pass", "http-password-secret-key": "lines"}),
 			bad("busy", resolve.ReasonUnavailable, true, map[string]string{"url": s.URL + "/busy"}),
 			bad("endless", resolve.ReasonTooLarge, false, map[string]string{"url": s.URL + "/endless"}),

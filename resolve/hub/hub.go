@@ -60,7 +60,7 @@ var segment = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9_
 
 func checkSegment(v string) error {
 	if !segment.MatchString(v) {
-		return errors.New("may have letters, digits, hyphens, dots and underscores only, and neither begin nor end with one of the first two")
+		return errors.New("it may have letters, digits, hyphens, dots and underscores only, and neither begin nor end with one of the first two")
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (*Resolver) Spec() resolve.Spec {
 func checkBase(v string) error {
 	u, err := url.Parse(v)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http" {
-		return errors.New("is no https URL with a host and without user name, query and fragment")
+		return errors.New("it is no https URL with a host and without user name, query and fragment")
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func checkURLs(v string) error {
 	}
 	for _, u := range urls {
 		if err := checkBase(u); err != nil {
-			return errors.New("one of the addresses " + err.Error())
+			return errors.New("one of the addresses: " + err.Error())
 		}
 	}
 	return nil
@@ -134,7 +134,7 @@ func checkVersion(v string) error {
 		return checkSegment(v)
 	}
 	if _, err := semver.NewConstraint(v); err != nil {
-		return errors.New("is neither a version nor a constraint such as >= 0.7.0")
+		return errors.New("it is neither a version nor a constraint such as >= 0.7.0")
 	}
 	return nil
 }

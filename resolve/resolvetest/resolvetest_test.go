@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // broken is a resolver that breaks one rule.
 type broken struct {
 	rule  string
-	calls int
+	calls atomic.Int64
 	stop  chan struct{}
 }
 
@@ -23,14 +24,14 @@ func (b *broken) Spec() resolve.Spec {
 	case "sound":
 		s.Doc = ""
 	case "changes":
-		b.calls++
-		s.Doc = strings.Repeat("x", b.calls)
+		b.calls.Add(1)
+		s.Doc = strings.Repeat("x", int(b.calls.Load()))
 	}
 	return s
 }
 
 func (b *broken) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
-	b.calls++
+	b.calls.Add(1)
 	digest := "cd42404d52ad55ccfa9aca4adc828aa5800ad9d385a0671fbcbf724118320619" // of "value"
 	data := "value"
 	switch r.Get("path") {
@@ -58,7 +59,7 @@ func (b *broken) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	case "digest":
 		digest = strings.Repeat("0", 64)
 	case "immutable":
-		data += strings.Repeat("x", b.calls)
+		data += strings.Repeat("x", int(b.calls.Load()))
 		digest = ""
 	case "request":
 		r.Params["path"] = resolve.Value{}

@@ -128,6 +128,24 @@ var cases = []struct {
 		want: Unknown, escapes: `{"spec": [{"a": 1}, {"a": 1.0}]}`,
 	},
 	{
+		name: "one key more, which is a number and required",
+		old:  `{type: object, properties: {spec: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a], items: {type: object, required: [a, b], properties: {a: {type: string}, b: {type: integer}}}}}}`,
+		new:  `{type: object, properties: {spec: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a, b], items: {type: object, required: [a, b], properties: {a: {type: string}, b: {type: integer}}}}}}`,
+		want: Contained,
+	},
+	{
+		name: "one key more, which has a default",
+		old:  `{type: object, properties: {spec: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a], items: {type: object, required: [a], properties: {a: {type: string}, b: {type: string}}}}}}`,
+		new:  `{type: object, properties: {spec: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a, b], items: {type: object, required: [a], properties: {a: {type: string}, b: {type: string, default: x}}}}}}`,
+		want: Contained,
+	},
+	{
+		name: "one key more, and a default of the other",
+		old:  `{type: object, properties: {spec: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a], items: {type: object, properties: {a: {type: string}, b: {type: string}}}}}}`,
+		new:  `{type: object, properties: {spec: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a, b], items: {type: object, properties: {a: {type: string, default: x}, b: {type: string, default: x}}}}}}`,
+		want: Unknown, escapes: `{"spec": [{}, {"a": "x"}]}`,
+	},
+	{
 		name: "one key less",
 		old:  `{type: object, properties: {spec: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a, b], items: {type: object, required: [a], properties: {a: {type: string}, b: {type: string}}}}}}`,
 		new:  `{type: object, properties: {spec: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a], items: {type: object, properties: {a: {type: string}, b: {type: string}}}}}}`,

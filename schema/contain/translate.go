@@ -1,10 +1,10 @@
 package contain
 
 import (
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"sluice.dev/schema"
@@ -135,7 +135,7 @@ func (t *translator) pieces(p place) []piece {
 	}
 	if n.ListType == "map" {
 		keys := slices.Sorted(slices.Values(n.ListMapKeys))
-		by := logic.UniqueBy{Text: t.comparesKeys(n, keys), Keys: strings.Join(keys, "\x00"), Defaults: keyDefaults(n, keys)}
+		by := t.keyed(n, keys)
 		out = append(out, piece{keyword: "x-kubernetes-list-type", formula: logic.And{
 			logic.Items{F: logic.Kinds(logic.Object | logic.Null)}, logic.Unique{By: by},
 		}})
@@ -430,23 +430,33 @@ func (t *translator) compares(n *schema.Node, kinds logic.Kind) bool {
 	return k&kinds != 0
 }
 
-// comparesKeys tells it of the keys of a list-type map: of several, the text of numbers is compared, too.
-func (t *translator) comparesKeys(n *schema.Node, keys []string) bool {
-	kinds := compounds
-	if len(keys) > 1 {
-		kinds |= logic.Number
+// keyed says when items of a list-type map are equal: keys that are lists or objects by their text, numbers by their text
+// where there are several keys (validateListMap in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype).
+func (t *translator) keyed(n *schema.Node, keys []string) logic.UniqueBy {
+	return logic.UniqueBy{
+		Text: true, Numbers: len(keys) != 1 || !t.mayBeNumber(n.Items.Property(keys[0])),
+		Keys: strings.Join(keys, "\x00"), Defaults: keyDefaults(n, keys),
 	}
-	return slices.ContainsFunc(keys, func(k string) bool { return t.compares(n.Items.Property(k), kinds) })
 }
 
-// keyDefaults names the defaults of list-map keys: they decide which items are equal.
+func (t *translator) mayBeNumber(n *schema.Node) bool {
+	if n == nil {
+		return true
+	}
+	if t.effectiveFormat(n) != "" && !n.IntOrString {
+		return false // strings, and lists
+	}
+	k, _ := typeKinds(n)
+	return k&logic.Number != 0
+}
+
+// keyDefaults names the defaults of list-map keys, as [logic.UniqueBy] has them: they decide which items are equal.
 func keyDefaults(n *schema.Node, keys []string) string {
-	var b strings.Builder
+	var out []string
 	for _, k := range keys {
 		if c := n.Items.Property(k); c != nil && c.HasDefault {
-			b.WriteString(strconv.Quote(k))
-			b.Write(schema.AppendValue(nil, schema.WithDefaults(c, c.Default)))
+			out = append(out, k+"="+hex.EncodeToString(schema.AppendValue(nil, schema.WithDefaults(c, c.Default))))
 		}
 	}
-	return b.String()
+	return strings.Join(out, "\x00")
 }

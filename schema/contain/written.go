@@ -47,6 +47,11 @@ func (t *translator) written(p place) logic.Formula {
 		if rest := p.rest(); rest.kind == declared {
 			out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.written(rest)})
 		}
+		if n.ListType == "map" && len(n.ListMapKeys) == 1 { // numbers as they are written differ in their text, too
+			by := t.keyed(n, n.ListMapKeys)
+			by.Numbers = true
+			out = append(out, logic.Unique{By: by})
+		}
 		if item := p.item(); item.kind == declared {
 			out = append(out, logic.Items{F: t.written(item)})
 		}

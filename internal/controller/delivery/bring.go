@@ -60,10 +60,10 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 	defer cancel()
 	st := &r.d.Status
 	decision := &v1alpha1.Decided{Digest: got.revision.Digest, Generation: r.d.Generation, Asked: r.asked()}
-	if c := r.condition(v1alpha1.ConditionPreflightsPassed); c != nil && c.Reason == v1alpha1.ReasonBlocked && sameDecision(st.Decided, decision) {
-		st.Request = got.request
-		ready := r.condition(v1alpha1.ConditionPreflightsPassed)
-		return r.end(v1alpha1.ReasonBlocked, ready.Message)
+	c := r.condition(v1alpha1.ConditionPreflightsPassed)
+	decided := c != nil && c.Reason == v1alpha1.ReasonBlocked && sameSubject(st.Decided, decision)
+	if decided && !cfg.Enabled(apply.FeatureGates) {
+		return r.stays(process, cfg, got)
 	}
 	set, err := input.DecodeObjects(ctx, got.name, got.data)
 	objects := []apply.Object(nil)
@@ -87,39 +87,51 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 	if err != nil {
 		return r.failed(ctx, got, err)
 	}
+	if decided {
+		same, err := r.sameFeatures(ctx, a, plan)
+		if err != nil {
+			return r.failed(ctx, got, err)
+		}
+		if same {
+			return r.stays(process, cfg, got)
+		}
+	}
 	stopped, err := r.judge(ctx, cfg, a, plan, set, got, decision)
 	if err != nil {
 		return r.failed(ctx, got, err)
 	}
 	if stopped {
-		st.Request = got.request
 		r.Metrics.applies.WithLabelValues("blocked").Inc()
-		blocked := r.condition(v1alpha1.ConditionPreflightsPassed).Message
-		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked, got.revision.Revision+" is not applied: the preflights stop it"+r.runs())
-		return r.end(v1alpha1.ReasonBlocked, blocked)
+		return r.stays(process, cfg, got)
 	}
-	err = a.Apply(ctx, plan)
-	if conflict, ok := errors.AsType[*apply.ConflictError](err); ok && r.isDrift(ctx, a, conflict) {
-		request.Force = true
-		if plan, err = a.Plan(ctx, request); err == nil {
-			err = a.Apply(ctx, plan)
-		}
-	}
-	if err != nil {
+	if plan, err = r.write(ctx, a, request, plan); err != nil {
 		return r.failed(ctx, got, err)
 	}
 	return r.applied(process, a, plan, got)
 }
 
-var errTimeout = errors.New("spec.timeout is over")
-
-// runs says what is in the cluster instead.
-func (r *run) runs() string {
-	if r.d.Status.Applied == nil {
-		return ""
+// write applies a plan. What others have changed of what the delivery has applied before is taken back, by another plan.
+func (r *run) write(ctx context.Context, a *apply.Applier, request apply.Request, plan *apply.Plan) (*apply.Plan, error) {
+	err := a.Apply(ctx, plan)
+	conflict, ok := errors.AsType[*apply.ConflictError](err)
+	if !ok || !r.isDrift(ctx, a, conflict) {
+		return plan, err
 	}
-	return "; " + r.d.Status.Applied.Revision + " stays"
+	request.Force = true
+	if plan, err = a.Plan(ctx, request); err != nil {
+		return nil, err
+	}
+	return plan, a.Apply(ctx, plan)
 }
+
+// stays ends a round with what the preflights stop, once what runs has been looked at.
+func (r *run) stays(ctx context.Context, cfg *config.Config, got *fetched) time.Duration {
+	r.d.Status.Request = got.request
+	again := r.end(v1alpha1.ReasonBlocked, r.condition(v1alpha1.ConditionPreflightsPassed).Message)
+	return min(r.keep(ctx, cfg), again)
+}
+
+var errTimeout = errors.New("spec.timeout is over")
 
 func objectsOf(set *input.Set) ([]apply.Object, error) {
 	if len(set.Objects) == 0 {
@@ -153,9 +165,10 @@ func (r *run) judge(ctx context.Context, cfg *config.Config, a *apply.Applier, p
 		if st.Report.ConfigMap, err = r.publish(ctx, found); err != nil {
 			r.Log.Info("cannot keep a report", "namespace", r.d.Namespace, "name", r.d.Name, "error", err)
 		}
-	} else if !sameDecision(st.Decided, decision) {
+	} else if !sameSubject(st.Decided, decision) || st.Decided.Features != "" {
 		st.Report = nil
 	}
+	decision.Features = findingsDigest(ran.Found[apply.FeatureGates])
 	st.Decided = decision
 	if found.Failing() == 0 {
 		r.set(v1alpha1.ConditionPreflightsPassed, metav1.ConditionTrue, v1alpha1.ReasonPassed, passed(ran.Ran, s))

@@ -68,8 +68,13 @@ func (r *run) deliver(ctx context.Context) time.Duration {
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
 	if ready != nil && ready.ObservedGeneration == r.d.Generation && st.Asked == r.asked() && slices.Contains(ended, ready.Reason) && st.CheckedTime != nil {
 		if left := st.CheckedTime.Add(r.interval()).Sub(r.now); left > 0 {
-			if ready.Reason == v1alpha1.ReasonWaiting || ready.Reason == v1alpha1.ReasonNotReady {
+			switch ready.Reason {
+			case v1alpha1.ReasonWaiting, v1alpha1.ReasonNotReady:
 				return min(r.look(ctx, nil), left)
+			case v1alpha1.ReasonBlocked:
+				if cfg, err := r.configuration(); err == nil {
+					return min(r.keep(ctx, cfg), left)
+				}
 			}
 			return left
 		}

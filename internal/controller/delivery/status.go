@@ -77,3 +77,13 @@ func (r *run) tell(before *v1alpha1.Delivery) {
 func sameDecision(a, b *v1alpha1.Decided) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
+
+// sameSubject tells whether two decisions are about the same, whatever features were found in use.
+func sameSubject(a, b *v1alpha1.Decided) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	x.Features, y.Features = "", ""
+	return x == y
+}

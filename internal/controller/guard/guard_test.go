@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ import (
 
 	"sluice.dev/compat"
 	"sluice.dev/internal/config"
+	"sluice.dev/report"
 )
 
 const examples = "../../../examples/upgrade/"
@@ -278,6 +280,21 @@ func TestARefusalCountsTheObjectsAndNamesTheWorstFirst(t *testing.T) {
 			t.Errorf("%q at %d of: %s", part, at, text)
 		}
 		last = at
+	}
+	// All of them, the worse before the less bad.
+	var order, told []report.Level
+	for _, l := range report.Levels() {
+		order = append(order, l.ID)
+	}
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, "- "); ok {
+			level, _, _ := strings.Cut(rest, ",")
+			told = append(told, report.Level(level))
+		}
+	}
+	rank := func(a, b report.Level) int { return slices.Index(order, a) - slices.Index(order, b) }
+	if len(told) != 4 || !slices.IsSortedFunc(told, rank) || told[0] == told[3] || slices.Contains(told, "") {
+		t.Errorf("levels %q", told)
 	}
 	var causes []string
 	for _, c := range answer.Result.Details.Causes {

@@ -455,6 +455,9 @@ func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionReques
 	}
 	a.Metrics.requests.WithLabelValues(name, outcome, reason).Inc()
 	a.Metrics.bytes.WithLabelValues(name).Add(float64(size))
+	if outcome == "succeeded" {
+		a.Metrics.placed.WithLabelValues(name, where.place()).Inc()
+	}
 	a.Metrics.observe(name, phaseWrite, a.Clock.Since(writing))
 	a.Metrics.observe(name, phaseTotal, a.Clock.Since(r.CreationTimestamp.Time))
 	log.Info(outcome, "reason", reason, "bytes", size)

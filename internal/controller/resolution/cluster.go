@@ -20,11 +20,18 @@ type Credentials struct {
 	Namespace, Account string
 }
 
-// Secret returns the data of a Secret. Where RBAC refuses, the error gives the command that lets it pass.
+// Secret returns the data of a Secret, and its annotation [resolve.SecretHosts]. Where RBAC refuses, the error gives the
+// command that lets it pass.
 func (c Credentials) Secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	secret, err := c.Kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, c.explain(ctx, err, "Secret", namespace, name)
+	}
+	if hosts, ok := secret.Annotations[resolve.SecretHosts]; ok {
+		if secret.Data == nil {
+			secret.Data = map[string][]byte{}
+		}
+		secret.Data[resolve.SecretHosts] = []byte(hosts)
 	}
 	return secret.Data, nil
 }

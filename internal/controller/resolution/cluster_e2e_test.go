@@ -91,7 +91,9 @@ func installAll(ctx context.Context, cfg *rest.Config) (*installation, error) {
 	}
 	webhook := httptest.NewTLSServer(http.HandlerFunc(Convert))
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: webhook.Certificate().Raw})
-	manifests, err := config.Manifests(config.Options{})
+	manifests, err := config.Manifests(config.Options{Writers: []string{
+		"system:serviceaccount:custom:any", "system:serviceaccount:custom:demo=demo", "system:serviceaccount:custom:demo=bundle", "system:serviceaccount:custom:all=*",
+	}})
 	if err != nil {
 		return nil, err
 	}

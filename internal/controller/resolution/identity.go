@@ -13,17 +13,19 @@ import (
 	"sluice.dev/resolve"
 )
 
-// runs are the kinds whose ServiceAccount is known, with its path in the object (Tekton Pipelines, v1).
+// runs are the kinds whose ServiceAccount is known, with the version that has it and its path in the object: the runs of Tekton
+// Pipelines, of which older versions have the account elsewhere, and deliveries.
 var runs = map[schema.GroupKind]struct {
-	resource string
-	path     []string
+	version, resource string
+	path              []string
 }{
-	{Group: "tekton.dev", Kind: "TaskRun"}:     {"taskruns", []string{"spec", "serviceAccountName"}},
-	{Group: "tekton.dev", Kind: "PipelineRun"}: {"pipelineruns", []string{"spec", "taskRunTemplate", "serviceAccountName"}},
+	{Group: "tekton.dev", Kind: "TaskRun"}:     {"v1", "taskruns", []string{"spec", "serviceAccountName"}},
+	{Group: "tekton.dev", Kind: "PipelineRun"}: {"v1", "pipelineruns", []string{"spec", "taskRunTemplate", "serviceAccountName"}},
+	{Group: "sluice.dev", Kind: "Delivery"}:    {"v1alpha1", "deliveries", []string{"spec", "serviceAccountName"}},
 }
 
-// Owner finds out on whose behalf a request is made: the ServiceAccount of the run that controls it, as the API has the
-// run. It is empty where nothing controls the request, or something that has no ServiceAccount.
+// Owner finds out on whose behalf a request is made: the ServiceAccount of the run or delivery that controls it, as the API has
+// that. It is empty where nothing controls the request, or something that has no ServiceAccount.
 type Owner struct{ Dynamic dynamic.Interface }
 
 // Identity is for [Adapter].Identity.
@@ -40,8 +42,7 @@ func (o Owner) Identity(ctx context.Context, r *v1beta1.ResolutionRequest) (stri
 	if !ok {
 		return "", nil
 	}
-	// Always v1: older versions have the account elsewhere.
-	gvr := schema.GroupVersionResource{Group: gv.Group, Version: "v1", Resource: kind.resource}
+	gvr := schema.GroupVersionResource{Group: gv.Group, Version: kind.version, Resource: kind.resource}
 	run, err := o.Dynamic.Resource(gvr).Namespace(r.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) || (err == nil && run.GetUID() != ref.UID):

@@ -36,6 +36,17 @@ type Store interface {
 // kept is where and how the content of a request is kept: fields of its status.
 type kept struct{ data, encoding, ref, digest string }
 
+// place is the value of the label place of a metric.
+func (k kept) place() string {
+	switch {
+	case k.ref != "":
+		return "store"
+	case k.encoding != "":
+		return k.encoding
+	}
+	return "request"
+}
+
 // placer finds the place for content.
 type placer struct {
 	limit, most int // of bytes in a request, of bytes at all

@@ -39,8 +39,8 @@ func TestE2EWhereLargeContentIsCannotBeChanged(t *testing.T) {
 			}
 			return a.Run(ctx, ready)
 		})
-	// One that may write statuses like any resolver.
-	resolver := client(t, in.account(t, "sluice-system", "sluice-resolver-http"))
+	// One that may write the statuses of these requests.
+	resolver := client(t, in.account(t, "sluice-system", "sluice-resolver-git"))
 	c := client(t, in.config)
 	for _, name := range []string{"noise", "text"} {
 		if _, err := c.ResolutionV1beta1().ResolutionRequests(ns).Create(t.Context(), request(ns, name, "git"), metav1.CreateOptions{}); err != nil {

@@ -82,6 +82,9 @@ func TestContentGoesWhereItFits(t *testing.T) {
 		case got.data == base64.StdEncoding.EncodeToString(test.data) && got == (kept{data: got.data}):
 			where = "inline"
 		}
+		if told := strings.Replace(where, "inline", "request", 1); err == nil && got.place() != told {
+			t.Errorf("%s: the metric says %q", name, got.place())
+		}
 		if where != test.where {
 			t.Errorf("%s: %+v, want it %q", name, got, test.where)
 		}

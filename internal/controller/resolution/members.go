@@ -24,6 +24,7 @@ import (
 const (
 	memberLabel     = "sluice.dev/member"
 	rolesAnnotation = "sluice.dev/roles"
+	leasePrefix     = "sluice-member-"
 	// forgetAfter is how many lease durations after its end a Lease of a process that is gone is deleted.
 	forgetAfter = 40
 )
@@ -38,7 +39,8 @@ type Members struct {
 	Namespace string
 	// ID names this process; it must be unique, and be good for the name of an object.
 	ID string
-	// Roles are those that this process has.
+	// Roles are those that this process has. The name of its Lease begins with the first, which an admission policy looks
+	// at.
 	Roles []string
 	// Duration is how long after its last sign of life a process is held for gone; 0 stands for 6 seconds.
 	Duration time.Duration
@@ -80,7 +82,16 @@ func (m *Members) Owns(role string, uid types.UID) bool {
 	m.mu.Lock()
 	others := m.alive[role]
 	m.mu.Unlock()
-	return owner(others, m.ID, uid) == m.ID
+	self := m.self()
+	return owner(others, self, uid) == self
+}
+
+// self is what the others know this process by: what the name of its Lease has after the prefix.
+func (m *Members) self() string {
+	if len(m.Roles) == 0 || strings.HasPrefix(m.ID, m.Roles[0]+"-") || strings.HasPrefix(m.ID, "sluice-"+m.Roles[0]+"-") {
+		return m.ID
+	}
+	return m.Roles[0] + "-" + m.ID
 }
 
 // owner returns which of the members, and self, has the highest weight for the object.
@@ -110,7 +121,7 @@ func (m *Members) Count(role string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := len(m.alive[role])
-	if !slices.Contains(m.alive[role], m.ID) {
+	if !slices.Contains(m.alive[role], m.self()) {
 		n++
 	}
 	return n
@@ -144,7 +155,13 @@ func (m *Members) Run(ctx context.Context) {
 	}
 }
 
-func (m *Members) leaseName() string { return "sluice-member-" + m.ID }
+func (m *Members) leaseName() string { return leasePrefix + m.self() }
+
+// tidies tells whether this process may remove the Lease of another one that is gone: those of its own roles, and all in
+// the role of the lifecycle controller.
+func (m *Members) tidies(roles []string) bool {
+	return slices.Contains(m.Roles, LifecycleRole) || !slices.ContainsFunc(roles, func(r string) bool { return !slices.Contains(m.Roles, r) })
+}
 
 func (m *Members) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.duration())
@@ -188,14 +205,14 @@ func (m *Members) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := m.Clock.Now()
+	now, self := m.Clock.Now(), m.self()
 	var gone []string
 	m.mu.Lock()
 	seen := map[string]*member{}
 	alive := map[string][]string{}
 	for i := range list.Items {
 		l := &list.Items[i]
-		id := strings.TrimPrefix(l.Name, "sluice-member-")
+		id := strings.TrimPrefix(l.Name, leasePrefix)
 		e := m.seen[id]
 		if e == nil || e.version != l.ResourceVersion {
 			e = &member{version: l.ResourceVersion, changed: now, last: m.duration(), roles: strings.Split(l.Annotations[rolesAnnotation], ",")}
@@ -205,11 +222,11 @@ func (m *Members) look(ctx context.Context) error {
 		}
 		seen[id] = e
 		switch age := now.Sub(e.changed); {
-		case id == m.ID || age <= e.last:
+		case id == self || age <= e.last:
 			for _, r := range e.roles {
 				alive[r] = append(alive[r], id)
 			}
-		case age > forgetAfter*e.last:
+		case age > forgetAfter*e.last && m.tidies(e.roles):
 			gone = append(gone, l.Name)
 		}
 	}

@@ -2,9 +2,17 @@ package resolution
 
 import (
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestReplicasDivideTheWorkEvenlyAndMoveLittle(t *testing.T) {
@@ -41,5 +49,61 @@ func TestReplicasDivideTheWorkEvenlyAndMoveLittle(t *testing.T) {
 func TestWithoutMembersAllIsOurs(t *testing.T) {
 	if m := (*Members)(nil); !m.Owns("resolver-git", "x") {
 		t.Error("not owned")
+	}
+}
+
+func TestALeaseIsNamedAfterTheFirstRole(t *testing.T) {
+	for _, test := range []struct {
+		id    string
+		roles []string
+		want  string
+	}{
+		{"sluice-resolver-git-5d4f-x", []string{"resolver-git"}, "sluice-member-sluice-resolver-git-5d4f-x"},
+		{"resolver-git-18a", []string{"resolver-git"}, "sluice-member-resolver-git-18a"},
+		{"pod-1", []string{"resolver-git", "resolver-http"}, "sluice-member-resolver-git-pod-1"},
+		{"resolver-gitty", []string{"resolver-git"}, "sluice-member-resolver-git-resolver-gitty"},
+	} {
+		if got := (&Members{ID: test.id, Roles: test.roles}).leaseName(); got != test.want {
+			t.Errorf("%s: %s, want %s", test.id, got, test.want)
+		}
+	}
+}
+
+// Leases of processes that are gone are removed by those who may: others of the same role, and the lifecycle controller.
+func TestLeasesOfOthersAreRemovedByTheirOwnAndTheLifecycleController(t *testing.T) {
+	for _, test := range []struct{ own, removed string }{
+		{"resolver-git", "resolver-git"},
+		{LifecycleRole, "delivery resolver-git resolver-http"},
+	} {
+		kube := fake.NewClientset()
+		at := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+		join := func(id, role string) *Members {
+			m := &Members{Kube: kube, Namespace: "ns", ID: id, Roles: []string{role}, Clock: at, Log: slog.New(slog.DiscardHandler)}
+			if err := m.Join(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		for _, role := range []string{"resolver-git", "resolver-http", "delivery"} {
+			join("gone", role)
+		}
+		self := join("self", test.own)
+		at.Step(time.Hour)
+		if err := self.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		left, err := kube.CoordinationV1().Leases("ns").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := map[string]bool{"resolver-git": true, "resolver-http": true, "delivery": true}
+		for _, l := range left.Items {
+			if l.Name != self.leaseName() {
+				delete(gone, l.Annotations[rolesAnnotation])
+			}
+		}
+		if got := strings.Join(slices.Sorted(maps.Keys(gone)), " "); got != test.removed {
+			t.Errorf("%s removes %s, want %s", test.own, got, test.removed)
+		}
 	}
 }

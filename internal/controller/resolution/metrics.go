@@ -14,6 +14,7 @@ type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	bytes    *prometheus.CounterVec
+	placed   *prometheus.CounterVec
 	inFlight *prometheus.GaugeVec
 	retries  *prometheus.CounterVec
 	writes   *prometheus.CounterVec
@@ -47,18 +48,21 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_resolution_bytes_total", Help: "Bytes of content that were written to requests.",
 		}, []string{"resolver"}),
+		placed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_resolution_contents_total", Help: "Contents of requests that succeeded, by where they are kept: request, gzip (compressed in the request), store.",
+		}, []string{"resolver", "place"}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sluice_resolution_in_flight", Help: "Requests that are being resolved now.",
 		}, []string{"resolver"}),
 		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_resolution_write_retries_total", Help: "Status writes that were tried again, by cause: conflict, unavailable.",
+			Name: "sluice_resolution_write_retries_total", Help: "Status writes that were tried again, by cause: conflict, forbidden, unavailable.",
 		}, []string{"resolver", "cause"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_resolution_writes_total", Help: "Calls to the API server that write, by what they write: result, in_progress, timed_out, refused, finished, deleted.",
 		}, []string{"what"}),
 	}
 	m.registerFetches(reg)
-	reg.MustRegister(m.requests, m.duration, m.bytes, m.inFlight, m.retries, m.writes)
+	reg.MustRegister(m.requests, m.duration, m.bytes, m.placed, m.inFlight, m.retries, m.writes)
 	return m
 }
 

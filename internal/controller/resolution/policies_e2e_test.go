@@ -3,13 +3,20 @@
 package resolution
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
@@ -231,5 +238,170 @@ func TestE2ERequestsThatNameNoResolverAreRefused(t *testing.T) {
 		if err != nil && !apierrors.IsInvalid(err) {
 			t.Errorf("%s: the error is of another kind: %v", name, err)
 		}
+	}
+}
+
+// A resolver that was taken over does harm to requests of its own only.
+func TestE2EAResolverWritesTheStatusOfItsOwnRequestsOnly(t *testing.T) {
+	in := install(t)
+	ns := in.namespace(t)
+	custom := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "custom"}}
+	if _, err := in.admin.CoreV1().Namespaces().Create(t.Context(), custom, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	types := map[string]map[string]string{
+		"git": {resolution.LabelType: "git"}, "http": {resolution.LabelType: "http"}, "bundle": {resolution.LabelType: "bundle"}, "bundles": {resolution.LabelType: "bundles"},
+		"in-cluster, older": {resolution.LabelResolver: "in-cluster"}, "git, older": {resolution.LabelResolver: "git"},
+		"demo": {resolution.LabelType: "demo"}, "other": {resolution.LabelType: "other"},
+	}
+	admin := client(t, in.config).ResolutionV1beta1().ResolutionRequests(ns)
+	made := map[string]string{}
+	for name, labels := range types {
+		r := request(ns, "", "")
+		r.GenerateName, r.Labels = "r-", labels
+		got, err := admin.Create(t.Context(), r, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[name] = got.Name
+	}
+	for _, test := range []struct {
+		namespace, account string
+		may                []string
+	}{
+		{"sluice-system", "sluice-resolver-git", []string{"git", "git, older"}},
+		{"sluice-system", "sluice-resolver-bundles", []string{"bundle", "bundles"}},
+		{"sluice-system", "sluice-resolver-cluster", []string{"in-cluster, older"}},
+		{"sluice-system", "sluice-resolver-dir", nil},
+		{"sluice-system", "sluice-resolution", []string{"git", "http", "bundle", "bundles", "in-cluster, older", "git, older", "demo", "other"}},
+		{"custom", "any", []string{"demo", "other"}},
+		{"custom", "demo", []string{"demo", "bundle", "bundles"}},
+		{"custom", "all", []string{"git", "http", "bundle", "bundles", "in-cluster, older", "git, older", "demo", "other"}},
+		{"custom", "nobody", nil},
+	} {
+		t.Run(test.account, func(t *testing.T) {
+			c := client(t, in.account(t, test.namespace, test.account))
+			if test.namespace == "custom" {
+				in.bindCluster(t, "sluice-resolver", test.namespace, test.account)
+			}
+			for name := range types {
+				dry := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+				patch := []byte(`{"status":{"data":"eA==","conditions":[{"type":"Succeeded","status":"True"}]}}`)
+				_, beta := c.ResolutionV1beta1().ResolutionRequests(ns).Patch(t.Context(), made[name], merge, patch, dry, "status")
+				_, alpha := c.ResolutionV1alpha1().ResolutionRequests(ns).Patch(t.Context(), made[name], merge, patch, dry, "status")
+				for version, err := range map[string]error{"v1beta1": beta, "v1alpha1": alpha} {
+					if want := slices.Contains(test.may, name); (err == nil) != want || (err != nil && !apierrors.IsForbidden(err)) {
+						t.Errorf("%s, %s: may write %v: %v", name, version, want, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// bindCluster binds a ClusterRole to a ServiceAccount, and waits until the API server knows of it.
+func (in *installation) bindCluster(t *testing.T, role, namespace, account string) {
+	t.Helper()
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + account},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: account}},
+	}
+	if _, err := in.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c := client(t, in.account(t, namespace, account))
+	eventually(t, "the rights of "+account, func(ctx context.Context) error {
+		_, err := c.ResolutionV1beta1().ResolutionRequests("default").List(ctx, metav1.ListOptions{})
+		return err
+	})
+}
+
+// With a Lease of another role work could be taken from its processes, and never done.
+func TestE2EAnAccountTouchesLeasesOfItsOwnRoleOnly(t *testing.T) {
+	in := install(t)
+	lease := func(name, roles string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{memberLabel: "true"}, Annotations: map[string]string{rolesAnnotation: roles},
+		}}
+	}
+	leases := func(account string) coordinationv1client.LeaseInterface {
+		return kubernetes.NewForConfigOrDie(in.account(t, "sluice-system", account)).CoordinationV1().Leases("sluice-system")
+	}
+	git, http, lifecycle, admin := leases("sluice-resolver-git"), leases("sluice-resolver-http"), leases("sluice-resolution"), in.admin.CoordinationV1().Leases("sluice-system")
+	eventually(t, "the policy to act", func(ctx context.Context) error {
+		_, err := git.Create(ctx, lease("other", "resolver-git"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if !apierrors.IsForbidden(err) {
+			return fmt.Errorf("a foreign name: %w", err)
+		}
+		return nil
+	})
+	for _, l := range []*coordinationv1.Lease{
+		lease("sluice-member-resolver-http-x", "resolver-git"), lease("sluice-member-resolver-git-x", "resolver-http"), lease("sluice-member-resolver-git-x", "resolver-git,resolver-http"),
+		lease("sluice-member-resolver-git-x", ""), lease("sluice-member-resolver-gitx", "resolver-git"),
+		{ObjectMeta: metav1.ObjectMeta{Name: "sluice-member-resolver-git-x"}},
+	} {
+		if _, err := git.Create(t.Context(), l, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); !apierrors.IsForbidden(err) {
+			t.Errorf("%s with the roles %v: %v", l.Name, l.Annotations, err)
+		}
+	}
+	for _, name := range []string{"sluice-member-resolver-git-x", "sluice-member-sluice-resolver-git-x", "sluice-member-resolver-git-y"} {
+		if _, err := git.Create(t.Context(), lease(name, "resolver-git"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := admin.Create(t.Context(), lease("anything", ""), metav1.CreateOptions{}); err != nil {
+		t.Error(err)
+	}
+	take := []byte(`{"metadata":{"annotations":{"sluice.dev/roles":"resolver-http"}}}`)
+	for _, name := range []string{"sluice-member-resolver-git-x", "anything"} {
+		if _, err := http.Patch(t.Context(), name, merge, take, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("%s is changed by another role: %v", name, err)
+		}
+		if err := http.Delete(t.Context(), name, metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("%s is deleted by another role: %v", name, err)
+		}
+	}
+	if _, err := git.Patch(t.Context(), "sluice-member-resolver-git-x", merge, take, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("a Lease becomes one of another role: %v", err)
+	}
+	if _, err := git.Patch(t.Context(), "sluice-member-resolver-git-x", merge, []byte(`{"spec":{"holderIdentity":"x"}}`), metav1.PatchOptions{}); err != nil {
+		t.Error(err)
+	}
+	for name, by := range map[string]coordinationv1client.LeaseInterface{
+		"sluice-member-resolver-git-x": git, "sluice-member-sluice-resolver-git-x": git, "sluice-member-resolver-git-y": lifecycle, "anything": admin,
+	} {
+		if err := by.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// With a Secret of its choice a process could have the token of any account of the namespace made.
+func TestE2EOnlyTheSecretOfTheCertificateIsMade(t *testing.T) {
+	in := install(t)
+	secrets := kubernetes.NewForConfigOrDie(in.account(t, "sluice-system", "sluice-resolution")).CoreV1().Secrets("sluice-system")
+	token := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "stolen", Annotations: map[string]string{corev1.ServiceAccountNameKey: "sluice-resolver-git"}},
+		Type:       corev1.SecretTypeServiceAccountToken,
+	}
+	if _, err := secrets.Create(t.Context(), token, metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the token of another account: %v", err)
+	}
+	token.Name = TLSSecret
+	if _, err := secrets.Create(t.Context(), token, metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the same under the name of the certificate: %v", err)
+	}
+	eventually(t, "the policy to act", func(ctx context.Context) error {
+		other := corev1apply.Secret(TLSSecret, "sluice-system").WithType(corev1.SecretTypeOpaque)
+		_, err := secrets.Apply(ctx, other, metav1.ApplyOptions{FieldManager: "x", DryRun: []string{metav1.DryRunAll}})
+		if !apierrors.IsForbidden(err) {
+			return fmt.Errorf("a Secret of another type: %w", err)
+		}
+		return nil
+	})
+	made := corev1apply.Secret(TLSSecret, "sluice-system").WithType(corev1.SecretTypeServiceAccountToken).WithAnnotations(token.Annotations)
+	if _, err := secrets.Apply(t.Context(), made, metav1.ApplyOptions{FieldManager: "x"}); !apierrors.IsForbidden(err) {
+		t.Errorf("the same by apply: %v", err)
 	}
 }

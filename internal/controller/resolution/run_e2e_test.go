@@ -451,7 +451,7 @@ func TestE2ETheLifecycleController(t *testing.T) {
 		}
 		return nil
 	})
-	writer := client(t, in.account(t, "sluice-system", "sluice-resolver-http")).ResolutionV1beta1().ResolutionRequests(ns)
+	writer := client(t, in.account(t, "sluice-system", "sluice-resolver-git")).ResolutionV1beta1().ResolutionRequests(ns)
 	for _, name := range []string{"owned", "orphan"} {
 		if _, err := writer.Patch(t.Context(), name, merge, []byte(`{"status":{"data":"eA==","annotations":{"a":"b"}}}`), metav1.PatchOptions{}, "status"); err != nil {
 			t.Fatal(err)

@@ -58,13 +58,16 @@ type ConfigWatch struct {
 	Namespace, Name string
 	// Apply gets the data at the start and after each change, nil where the ConfigMap is missing. What it refuses is
 	// told in the log and in an event, and the last good configuration stays.
-	Apply    func(data map[string]string) error
+	Apply func(data map[string]string) error
+	// Optional: nothing is lost where the defaults are in force although the ConfigMap says otherwise.
+	Optional bool
 	Log      *slog.Logger
 	Recorder record.EventRecorder
 }
 
-// Run watches until ctx is done. ready is called once the ConfigMap, or its absence, has been seen; where it may not be
-// read the defaults stay in force, ready is called all the same, and the log tells.
+// Run watches until ctx is done. ready is called once the ConfigMap, or its absence, has been seen. Where it cannot be read
+// the log tells, and ready is called only if it is optional: what an operator forbids there must not be allowed because
+// the API server was away.
 func (c *ConfigWatch) Run(ctx context.Context, ready func()) {
 	list := cache.NewListWatchFromClient(c.Kube.CoreV1().RESTClient(), "configmaps", c.Namespace, fields.OneTermEqualSelector("metadata.name", c.Name))
 	informer := cache.NewSharedInformer(list, &corev1.ConfigMap{}, 0)
@@ -76,7 +79,9 @@ func (c *ConfigWatch) Run(ctx context.Context, ready func()) {
 	// Registration and handler fail only on an informer that has run.
 	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		c.Log.Warn("cannot watch a ConfigMap; the last configuration stays", "namespace", c.Namespace, "name", c.Name, "error", err)
-		ready()
+		if c.Optional {
+			ready()
+		}
 	})
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    apply,

@@ -1,11 +1,21 @@
 package resolution
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
@@ -37,6 +47,96 @@ func TestTheTimeoutOfTheOperatorIsALimit(t *testing.T) {
 		if got := deadline(r, time.Minute).Sub(time.Unix(1000, 0)); got != want {
 			t.Errorf("annotation %q: %s, want %s", annotation, got, want)
 		}
+	}
+}
+
+// configMaps is an API server that has one ConfigMap, and refuses to show it at first.
+type configMaps struct {
+	mu      sync.Mutex
+	allowed bool
+	refused int
+}
+
+func (s *configMaps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	allowed := s.allowed
+	if !allowed {
+		s.refused++
+	}
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case !allowed:
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+	case r.URL.Query().Get("sendInitialEvents") != "":
+		// As an older one, that has no such lists.
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+	case r.URL.Query().Get("watch") != "":
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	default:
+		_, _ = io.WriteString(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"c","namespace":"ns","resourceVersion":"1"},"data":{"policy":"strict"}}]}`)
+	}
+}
+
+func (s *configMaps) refusals() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
+// What an operator forbids in a ConfigMap must not be allowed because the API server did not show it yet.
+func TestAConfigMapThatCannotBeReadYetIsAwaited(t *testing.T) {
+	for _, optional := range []bool{false, true} {
+		t.Run(fmt.Sprintf("optional=%v", optional), func(t *testing.T) {
+			server := &configMaps{}
+			address := httptest.NewServer(server)
+			defer address.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			var ended sync.WaitGroup
+			defer ended.Wait()
+			defer cancel()
+			ready, applied := make(chan struct{}), make(chan map[string]string, 10)
+			w := &ConfigWatch{
+				Kube: kubernetes.NewForConfigOrDie(&rest.Config{Host: address.URL}), Namespace: "ns", Name: "c", Optional: optional,
+				Apply:    func(data map[string]string) error { applied <- data; return nil },
+				Recorder: &record.FakeRecorder{}, Log: slog.New(slog.DiscardHandler),
+			}
+			ended.Go(func() { w.Run(ctx, sync.OnceFunc(func() { close(ready) })) })
+			within := time.After(time.Minute)
+			for server.refusals() < 2 {
+				select {
+				case <-within:
+					t.Fatal("it is not asked for")
+				case <-time.After(time.Millisecond):
+				}
+			}
+			if optional {
+				<-ready
+				return
+			}
+			select {
+			case <-ready:
+				t.Error("it is ready without its configuration")
+			case data := <-applied:
+				t.Errorf("%v is applied", data)
+			default:
+			}
+			server.mu.Lock()
+			server.allowed = true
+			server.mu.Unlock()
+			select {
+			case <-ready:
+			case <-within:
+				t.Fatal("it does not become ready")
+			}
+			if got := <-applied; got["policy"] != "strict" {
+				t.Errorf("%v is applied", got)
+			}
+		})
 	}
 }
 

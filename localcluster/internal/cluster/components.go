@@ -81,6 +81,7 @@ func apiServerFlags(c credentials, port string, extra []flag) []string {
 // controllers are the only ones that run: those that API machinery itself needs to behave as documented.
 var controllers = []string{
 	"namespace-controller", "garbage-collector-controller", "serviceaccount-controller", "serviceaccount-token-controller",
+	"validatingadmissionpolicy-status-controller",
 }
 
 func controllerManagerFlags(c credentials, kubeconfig string) []string {

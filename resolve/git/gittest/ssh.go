@@ -52,6 +52,10 @@ type SSHServer struct {
 	Host, User SSHKey
 	// Connections counts those that were accepted, Sessions those that were let in.
 	Connections, Sessions atomic.Int64
+	// MaxSessions is how many sessions a connection may have at once; 0 for any number. Set it before the first connection.
+	MaxSessions int
+	// Hold, if it is set, is called before each answer, which begins when it returns. Set it before the first connection.
+	Hold func()
 
 	takesEnv bool
 }
@@ -94,13 +98,22 @@ func (s *SSHServer) serve(conn net.Conn, config *ssh.ServerConfig) {
 		return
 	}
 	go ssh.DiscardRequests(requests)
+	var open atomic.Int64
 	for c := range channels {
+		if s.MaxSessions > 0 && open.Load() >= int64(s.MaxSessions) {
+			_ = c.Reject(ssh.ResourceShortage, "too many sessions")
+			continue
+		}
 		channel, requests, err := c.Accept()
 		if err != nil {
 			return
 		}
 		s.Sessions.Add(1)
-		go s.session(channel, requests)
+		open.Add(1)
+		go func() {
+			defer open.Add(-1)
+			s.session(channel, requests)
+		}()
 	}
 }
 
@@ -123,6 +136,9 @@ func (s *SSHServer) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 // upload runs git-upload-pack as the command line asks.
 func (s *SSHServer) upload(channel ssh.Channel, line string, env []string) {
 	defer func() { _ = channel.Close() }()
+	if s.Hold != nil {
+		s.Hold()
+	}
 	repository := strings.Trim(strings.TrimPrefix(line, "git-upload-pack "), "'")
 	cmd := exec.Command("git-upload-pack", filepath.Join(s.Root, repository)) //nolint:gosec,noctx // a test's own folder
 	cmd.Env = append(env, "PATH="+os.Getenv("PATH"))

@@ -89,7 +89,7 @@ func (q quantifier) split(c *cond, budget int) (*cond, error) {
 		return and(c, q.wrap(s, logic.True)), nil
 	}
 	if c.alone != nil && q.list != nil && q.list.at.equal(c.alone.list.at) && c.neg != q.all {
-		return leaf(q.list.at, logic.Unique{By: logic.UniqueBy{Keys: c.alone.keys, Text: c.alone.text}, Neg: c.neg}), nil
+		return leaf(q.list.at, logic.Unique{By: c.alone.by, Neg: c.neg}), nil
 	}
 	if bits.OnesCount64(c.scopes) == 1 && !c.rels {
 		f, ok := emit(c)

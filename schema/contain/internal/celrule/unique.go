@@ -13,19 +13,19 @@ import (
 // alone says that an item is the only one of its list with its values of some keys.
 type alone struct {
 	list ref
-	keys string // as logic.UniqueBy has it; the values compared are such that all ways to compare agree
-	text bool   // which of these ways a list-type map or set would use
+	by   logic.UniqueBy // the values compared are such that all ways to compare agree; this is that of a list-type map or set
 }
 
-// byText tells which way a list-type map or set of such items compares them (see contain's translation of them).
-func byText(items *schema.Node, keys []string) bool {
+// listType tells how a list-type map or set of such items compares them (see contain's translation of them).
+func listType(items *schema.Node, keys []string) logic.UniqueBy {
 	if len(keys) == 0 {
-		return !plainType(items)
+		return logic.UniqueBy{Text: !plainType(items)}
 	}
-	return slices.ContainsFunc(keys, func(k string) bool {
-		n := items.Property(k)
-		return n == nil || !plainType(n) || len(keys) > 1 && n.Type == "integer"
-	})
+	n := items.Property(keys[0])
+	return logic.UniqueBy{
+		Text: true, Numbers: len(keys) > 1 || n != nil && plainType(n) && n.Type != "integer",
+		Keys: strings.Join(keys, "\x00"),
+	}
 }
 
 func plainType(n *schema.Node) bool {
@@ -53,7 +53,7 @@ func (b sameItems) at(i int64) num         { return num{i: i} }
 func (b sameItems) term() (termV, bool)    { return termV{}, false }
 
 func (b sameItems) within(lo, hi int64) *cond {
-	only := rel(1<<b.x, "only one by "+strconv.Quote(b.alone.keys), false)
+	only := rel(1<<b.x, "only one by "+strconv.Quote(b.alone.by.Keys), false)
 	only.alone = &b.alone
 	switch {
 	case lo <= 1 && hi >= maxSize:
@@ -141,7 +141,7 @@ func (t *translator) countSame(c *compr) (value, bool) {
 		}
 		t.asides = append(t.asides, aside{x, all, len(paths) == 1})
 	}
-	return just(newNum(sameItems{t, x, alone{c.of, strings.Join(keys, "\x00"), byText(items, keys)}})), true
+	return just(newNum(sameItems{t, x, alone{c.of, listType(items, keys)}})), true
 }
 
 // rawEqual tells whether two values of the node are equal in CEL exactly where they are deeply equal, without an error

@@ -226,16 +226,31 @@ func (u UniqueBy) names() []string {
 }
 
 // implies tells whether items that are distinct in the sense of u are distinct in the sense of v, because items that are
-// equal in the sense of v have the same keys.
+// equal in the sense of v have keys that are equal in the sense of u.
 func (u UniqueBy) implies(v UniqueBy) bool {
 	if u == v {
 		return true
 	}
-	if u.Text || v.Text || u.Defaults != "" || v.Defaults != "" || u.Keys == "" {
+	if u.Keys == "" || v.Text && !u.Text || v.Numbers && !u.Numbers {
 		return false
 	}
 	names := v.names()
-	return names == nil || !slices.ContainsFunc(u.names(), func(n string) bool { return !slices.Contains(names, n) })
+	if names == nil {
+		return u.Defaults == "" && v.Defaults == "" && (!v.Text || u.Numbers)
+	}
+	return !slices.ContainsFunc(u.names(), func(n string) bool {
+		return !slices.Contains(names, n) || u.defaultOf(n) != v.defaultOf(n)
+	})
+}
+
+// defaultOf returns what Defaults says of the default of a key.
+func (u UniqueBy) defaultOf(key string) string {
+	for part := range strings.SplitSeq(u.Defaults, "\x00") {
+		if value, ok := strings.CutPrefix(part, key+"="); ok {
+			return value
+		}
+	}
+	return ""
 }
 
 func (u UniqueBy) duplicates(items []any) bool {
@@ -261,7 +276,7 @@ func (u UniqueBy) equal(names []string, a, b any) bool {
 	for _, n := range names {
 		p, okp := x[n]
 		q, okq := y[n]
-		same := u.same(p, q) || u.Text && len(names) > 1 && sameText(p, q) // several keys are compared as one object
+		same := u.same(p, q) || u.Numbers && KindOf(p)&Number != 0 && KindOf(q)&Number != 0 && sameText(p, q)
 		if okp != okq || okp && !same {
 			return false
 		}

@@ -169,10 +169,13 @@ type UniqueBy struct {
 	// Text is set where lists and objects are equal when their JSON texts are, so that [1] equals [1.0], though 1 does not
 	// equal 1.0 (list-type set and map).
 	Text bool
+	// Numbers is set where keys that are numbers are equal when their JSON texts are, so that the key 1 equals the key 1.0
+	// (list-type map with several keys). It may be set where no key can be a number.
+	Numbers bool
 	// Keys, joined by U+0000 and sorted, are the properties that identify an item of a list-type map; empty otherwise.
 	Keys string
 	// Defaults identifies the defaults inside of the items, or of the keys: defaulting makes items equal that are not yet.
-	// Empty where there are none.
+	// Empty where there are none. Those of keys are written as key=value, sorted and joined by U+0000.
 	Defaults string
 }
 

@@ -120,7 +120,8 @@ func (g *generator) array(depth int) Formula {
 	case 1, 2:
 		return SomeItem{g.formula(depth - 1)}
 	case 3:
-		return Unique{By: pick(g, UniqueBy{}, UniqueBy{Text: true}, UniqueBy{Keys: "a"}, UniqueBy{Keys: "a\x00b"}), Neg: g.IntN(2) == 0}
+		return Unique{By: pick(g, UniqueBy{}, UniqueBy{Text: true}, UniqueBy{Keys: "a"}, UniqueBy{Keys: "a\x00b"},
+			UniqueBy{Keys: "a", Text: true}, UniqueBy{Keys: "a\x00b", Text: true, Numbers: true}), Neg: g.IntN(2) == 0}
 	}
 	lo, hi := g.bounds()
 	return NumItems{lo, hi}

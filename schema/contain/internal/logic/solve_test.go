@@ -185,7 +185,14 @@ var solveCases = []struct {
 	{"distinct by one key, equal by two", And{arrays, byKeyA, Not(byKeys)}, nothing},
 	{"distinct by a key, equal as a whole", And{arrays, byKeyA, Not(byValue)}, nothing},
 	{"distinct as a whole, equal by a key", And{arrays, byValue, Not(byKeyA), Items{And{objects, Has{"a"}, Has{"b"}}}}, some},
-	{"distinct by a key before defaulting", And{arrays, byKeyA, Not(Unique{By: UniqueBy{Keys: "a\x00b", Defaults: "b=1"}})}, unknown},
+	{"distinct by a key, equal by two of which the other has a default", And{arrays, byKeyA, Not(Unique{By: UniqueBy{Keys: "a\x00b", Defaults: "b=1"}})}, nothing},
+	{"distinct by a key before defaulting", And{arrays, byKeyA, Not(Unique{By: UniqueBy{Keys: "a\x00b", Defaults: "a=1\x00b=1"}})}, unknown},
+	{"distinct by a key, equal by the text of two", And{
+		arrays, Unique{By: UniqueBy{Keys: "a", Text: true}}, Not(Unique{By: UniqueBy{Keys: "a\x00b", Text: true, Numbers: true}}),
+	}, unknown},
+	{"distinct by the text of a key, equal by that of two", And{
+		arrays, Unique{By: UniqueBy{Keys: "a", Text: true, Numbers: true}}, Not(Unique{By: UniqueBy{Keys: "a\x00b", Text: true, Numbers: true}}),
+	}, nothing},
 	{"distinct in two ways, where the first item that comes to mind fits no other", append(items(2, Enum{Values: []any{
 		map[string]any{"a": "x", "b": "x"}, map[string]any{"a": "x", "b": "y"}, map[string]any{"a": "y", "b": "x"},
 	}}), byKeyA, Unique{By: UniqueBy{Keys: "b"}}), unknown},

@@ -1,0 +1,371 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/internal/cluster"
+	"sluice.dev/internal/crdcheck"
+	"sluice.dev/report"
+)
+
+// gateCheck is what the preflight FeatureGates goes by.
+type gateCheck struct {
+	client *client
+	plan   *Plan
+	now    func() time.Time
+
+	// components are those that gate something of what the plan writes.
+	components []*gated
+	// doubts are findings about definitions and settings, by the name of what they are told of.
+	doubts map[string][]report.Finding
+
+	mu     sync.Mutex
+	opted  map[optIn]bool
+	labels map[string]map[string]string
+}
+
+// gated is a component with what of it is closed.
+type gated struct {
+	model     *feature.Model
+	evaluator *feature.Evaluator
+	// gates has the resources that its features have parts of.
+	gates map[schema.GroupResource]bool
+}
+
+type optIn struct{ component, gate, namespace string }
+
+// load reads components, features and settings, and the schemas of what the items are about.
+func (g *gateCheck) load(ctx context.Context, touched []*Item) error {
+	g.doubts, g.opted, g.labels = map[string][]report.Finding{}, map[optIn]bool{}, map[string]map[string]string{}
+	components, err := featureObjects[v1alpha1.Component](ctx, g, "components", "Component")
+	if err != nil || len(components) == 0 {
+		return err
+	}
+	features, err := featureObjects[v1alpha1.Feature](ctx, g, "features", "Feature")
+	if err != nil {
+		return err
+	}
+	items := map[schema.GroupResource][]*Item{}
+	for _, it := range touched {
+		gr := schema.GroupResource{Group: it.Group, Resource: it.mapping.resource}
+		items[gr] = append(items[gr], it)
+	}
+	for _, name := range slices.Sorted(maps.Keys(components)) {
+		c := components[name]
+		var mine []v1alpha1.Feature
+		named := map[schema.GroupResource]map[string]bool{}
+		for _, f := range features {
+			if f.Spec.Component != name {
+				continue
+			}
+			mine = append(mine, f)
+			for _, part := range f.Spec.Parts {
+				gr := schema.GroupResource{Group: part.Group, Resource: part.Resource}
+				if named[gr] == nil {
+					named[gr] = map[string]bool{}
+				}
+				for _, v := range part.Versions {
+					named[gr][v] = true
+				}
+			}
+		}
+		concerned := maps.Clone(named)
+		maps.DeleteFunc(concerned, func(gr schema.GroupResource, _ map[string]bool) bool { return items[gr] == nil })
+		if len(concerned) == 0 {
+			continue
+		}
+		if err := g.component(ctx, &c, mine, named, items); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// component adds a component whose features gate what the plan writes.
+func (g *gateCheck) component(ctx context.Context, c *v1alpha1.Component, features []v1alpha1.Feature, named map[schema.GroupResource]map[string]bool, items map[schema.GroupResource][]*Item) error {
+	resources, err := g.resources(ctx, named, items)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(features, func(a, b v1alpha1.Feature) int { return strings.Compare(a.Name, b.Name) })
+	model, found := feature.Define(c, features, feature.Options{Date: g.now(), Resources: resources})
+	for _, f := range found {
+		if f.Severity == feature.Error && (f.Gate == "" || gatesAny(features, f.Gate, items)) {
+			g.doubt("features.sluice.dev", fmt.Sprintf("a definition of component %s is wrong: what it gates is not looked for", c.Name), f.String())
+		}
+	}
+	before, data, err := g.settings(ctx, c)
+	if err != nil {
+		return err
+	}
+	settings, found := model.ParseSettings(data)
+	for _, f := range found {
+		if f.Severity == feature.Error {
+			g.doubt("components.sluice.dev", fmt.Sprintf("the settings of component %s are wrong there, which is taken as not set", c.Name), f.String())
+		}
+	}
+	// What processes report, the status has, as long as the settings that it speaks of are those that will hold.
+	states := model.Resolve(settings, feature.Runtime{AssumeProcesses: true})
+	if maps.Equal(before, data) {
+		states = model.Resolve(settings, reported(features, states))
+	}
+	gates := map[schema.GroupResource]bool{}
+	for gr := range named {
+		gates[gr] = true
+	}
+	g.components = append(g.components, &gated{model, states.Compile(), gates})
+	return nil
+}
+
+// gatesAny tells whether the feature of a gate has a part of what the plan writes.
+func gatesAny(features []v1alpha1.Feature, gate string, items map[schema.GroupResource][]*Item) bool {
+	return slices.ContainsFunc(features, func(f v1alpha1.Feature) bool {
+		return f.Spec.Gate == gate && slices.ContainsFunc(f.Spec.Parts, func(p v1alpha1.Part) bool {
+			return items[schema.GroupResource{Group: p.Group, Resource: p.Resource}] != nil
+		})
+	})
+}
+
+// reported takes from the status of features what is missing of processes: one that the settings open and that is not enabled
+// waits for them.
+func reported(features []v1alpha1.Feature, assumed *feature.States) feature.Runtime {
+	out := feature.Runtime{Processes: map[string]map[string]bool{}}
+	for i := range features {
+		f := &features[i]
+		s, ok := assumed.State(f.Spec.Gate)
+		waits := ok && s.Open && f.Status.ObservedGeneration == f.Generation && f.Status.Enabled != nil && !*f.Status.Enabled
+		for _, p := range f.Spec.RequiredProcesses {
+			if out.Processes[p] == nil {
+				out.Processes[p] = map[string]bool{}
+			}
+			out.Processes[p][f.Spec.Gate] = !waits
+		}
+	}
+	return out
+}
+
+func (g *gateCheck) doubt(subject, message, reason string) {
+	g.doubts[subject] = append(g.doubts[subject], report.Finding{
+		Rule: crdcheck.RuleFeature, Outcome: report.Undecided, Severity: report.Warn, CRD: subject, Message: message, Reason: reason,
+	})
+}
+
+// featureObjects gives the objects of one of Sluice's own kinds as they will be: those of the cluster, and in their place those of
+// the source. A cluster that does not know the kind has none.
+func featureObjects[T any](ctx context.Context, g *gateCheck, resource, kind string) (map[string]T, error) {
+	out := map[string]T{}
+	add := func(name string, raw []byte) error {
+		var o T
+		if err := json.Unmarshal(raw, &o); err != nil {
+			return fmt.Errorf("%s %s cannot be read: %w", kind, name, err)
+		}
+		out[name] = o
+		return nil
+	}
+	gv := v1alpha1.SchemeGroupVersion
+	err := g.client.reads.Each(ctx, listPath(gv.Group, gv.Version, resource, ""), cluster.EachOptions{}, func(raw []byte) error {
+		name, err := nameOf(raw)
+		if err != nil {
+			return err
+		}
+		return add(name, raw)
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("which features there are: the right to list %s.%s is needed: %w", resource, gv.Group, err)
+	}
+	for i := range g.plan.Items {
+		if it := &g.plan.Items[i]; it.Group == gv.Group && it.Kind == kind && it.Version == gv.Version {
+			if err := add(it.Name, it.json); err != nil {
+				return nil, it.fail(err)
+			}
+		}
+	}
+	return out, nil
+}
+
+func nameOf(raw []byte) (string, error) {
+	var head struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	err := json.Unmarshal(raw, &head)
+	return head.Metadata.Name, err
+}
+
+// resources gives the resources that features have parts of, those that the plan writes with their schemas as far as there are
+// CRDs that this user may read.
+func (g *gateCheck) resources(ctx context.Context, named map[schema.GroupResource]map[string]bool, items map[schema.GroupResource][]*Item) ([]feature.Resource, error) {
+	var out []feature.Resource
+	for gr, versions := range named {
+		if items[gr] != nil && strings.Contains(gr.Group, ".") {
+			crd, err := g.crd(ctx, gr.String())
+			if err != nil {
+				return nil, err
+			}
+			if crd != nil {
+				r, err := feature.ResourceOf(crd)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, r)
+				continue
+			}
+		}
+		versions = maps.Clone(versions)
+		for _, it := range items[gr] {
+			versions[it.Version] = true
+		}
+		r := feature.Resource{Group: gr.Group, Resource: gr.Resource}
+		for _, v := range slices.Sorted(maps.Keys(versions)) {
+			r.Versions = append(r.Versions, feature.Version{Name: v})
+		}
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b feature.Resource) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
+	})
+	return out, nil
+}
+
+// crd gives a CRD as it will be; nil where there is none, or none that this user may read.
+func (g *gateCheck) crd(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	if crd := g.plan.crds[name]; crd != nil {
+		return crd, nil
+	}
+	crd, err := g.client.reads.CRD(ctx, name)
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	return crd, err
+}
+
+// settings gives the data of a component's ConfigMap as it is and as it will be; nil stands for one that is missing.
+func (g *gateCheck) settings(ctx context.Context, c *v1alpha1.Component) (before, after map[string]string, err error) {
+	ref := c.Spec.ConfigMap
+	if ref == nil {
+		return nil, nil, nil
+	}
+	live, err := g.client.get(ctx, listPath("", "v1", "configmaps", ref.Namespace)+"/"+ref.Name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the settings of component %s: %w", c.Name, err)
+	}
+	before = texts(live)
+	i := slices.IndexFunc(g.plan.Items, func(it Item) bool {
+		return it.ID == ID{Kind: "ConfigMap", Namespace: ref.Namespace, Name: ref.Name}
+	})
+	if i < 0 {
+		return before, before, nil
+	}
+	manifest, err := g.plan.Items[i].content()
+	if err != nil {
+		return nil, nil, err
+	}
+	after = maps.Clone(before)
+	if after == nil {
+		after = map[string]string{}
+	}
+	// What was applied before, and is no longer in the manifest, goes.
+	if mine := own(managers(live), Manager); mine != nil {
+		fields, _ := mine.fields["f:data"].(map[string]any)
+		for key := range fields {
+			delete(after, strings.TrimPrefix(key, "f:"))
+		}
+	}
+	maps.Copy(after, texts(manifest))
+	return before, after, nil
+}
+
+// texts gives the data of a ConfigMap; nil where there is no object.
+func texts(obj map[string]any) map[string]string {
+	if obj == nil {
+		return nil
+	}
+	out := map[string]string{}
+	data, _ := obj["data"].(map[string]any)
+	for k, v := range data {
+		if s, ok := v.(string); ok {
+			out[k] = s
+		}
+	}
+	return out
+}
+
+// optedIn tells whether the namespace or this user has opted in to a feature, in the ways that its component allows.
+func (g *gateCheck) optedIn(ctx context.Context, c *gated, gate, namespace string) (bool, error) {
+	ways := c.model.Spec().OptIn
+	if ways == nil {
+		return false, nil
+	}
+	component := c.model.Component()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	key := optIn{component, gate, namespace}
+	if answer, asked := g.opted[key]; asked {
+		return answer, nil
+	}
+	answer := false
+	if ways.NamespaceLabel && namespace != "" {
+		labels, err := g.namespaceLabels(ctx, namespace)
+		if err != nil {
+			return false, err
+		}
+		answer = labels[feature.OptInLabel(component, gate)] == feature.OptInValue
+	}
+	if !answer && ways.RBAC {
+		no, err := g.client.review(ctx, access{feature.OptInVerb, v1alpha1.SchemeGroupVersion.Group, "features", namespace, feature.ObjectName(component, gate)})
+		if err != nil {
+			return false, err
+		}
+		answer = no == nil
+	}
+	g.opted[key] = answer
+	return answer, nil
+}
+
+// namespaceLabels gives the labels of a namespace as they will be.
+func (g *gateCheck) namespaceLabels(ctx context.Context, namespace string) (map[string]string, error) {
+	if labels, known := g.labels[namespace]; known {
+		return labels, nil
+	}
+	labels := map[string]string{}
+	add := func(obj map[string]any) {
+		meta, _ := obj["metadata"].(map[string]any)
+		list, _ := meta["labels"].(map[string]any)
+		for k, v := range list {
+			if s, ok := v.(string); ok {
+				labels[k] = s
+			}
+		}
+	}
+	live, err := g.client.get(ctx, listPath("", "v1", "namespaces", "")+"/"+namespace)
+	if err != nil && !apierrors.IsForbidden(err) { // who may not see it is not told that it has opted in
+		return nil, err
+	}
+	add(live)
+	for i := range g.plan.Items {
+		if it := &g.plan.Items[i]; isNamespace(it.ID) && it.Name == namespace {
+			content, err := it.content()
+			if err != nil {
+				return nil, err
+			}
+			add(content)
+		}
+	}
+	g.labels[namespace] = labels
+	return labels, nil
+}

@@ -1,0 +1,236 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/feature"
+	"sluice.dev/internal/crdcheck"
+	"sluice.dev/report"
+)
+
+// featureGates tells which gated parts of APIs the source uses while their features are off. Definitions, settings and schemas
+// are those that the cluster has with the source applied. What a stored object already uses it may go on with, as the features'
+// ratchets say, and so may who has opted in.
+func featureGates(ctx context.Context, p *PreflightInput) ([]report.CRD, error) {
+	var touched []*Item
+	for i := range p.Plan.Items {
+		if it := &p.Plan.Items[i]; it.Action != Unchanged {
+			touched = append(touched, it)
+		}
+	}
+	if len(touched) == 0 {
+		return nil, nil
+	}
+	p.Progress(Event{Phase: "looking for features that are off", Total: len(touched)})
+	g := &gateCheck{client: p.Applier.client, plan: p.Plan, now: p.Applier.opts.Now}
+	if err := g.load(ctx, touched); err != nil || len(g.components) == 0 {
+		return nil, err
+	}
+	uses := make([][]gatedUse, len(touched))
+	err := each(ctx, len(touched), cap(g.client.slots), func(ctx context.Context, i int) error {
+		var err error
+		uses[i], err = g.item(ctx, touched[i])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return g.findings(slices.Concat(uses...)), nil
+}
+
+// gatedUse is a use of a feature that is off.
+type gatedUse struct {
+	item *Item
+	// path is where in the object; what says what is wrong there.
+	path, what string
+	severity   report.Severity
+}
+
+// item finds the uses in one object. What is stored is read only where the manifest has a use that it could excuse.
+func (g *gateCheck) item(ctx context.Context, it *Item) ([]gatedUse, error) {
+	var out []gatedUse
+	for _, c := range g.components {
+		r := feature.Request{Group: it.Group, Version: it.Version, Resource: it.mapping.resource}
+		if !c.gates[schema.GroupResource{Group: r.Group, Resource: r.Resource}] {
+			continue
+		}
+		var err error
+		if r.Object, err = it.content(); err != nil {
+			return nil, err
+		}
+		if d := c.evaluator.Evaluate(&r); d.Rejected.Count+d.Dropped.Count+d.Warned.Count == 0 {
+			continue
+		}
+		if it.live != nil && !it.live.terminating {
+			if r.Old, err = g.client.get(ctx, it.mapping.path(&it.Object)); err != nil {
+				return nil, err
+			}
+			// An apply leaves alone what the manifest does not speak of.
+			r.Object, _ = overlay(r.Old, r.Object).(map[string]any)
+		}
+		var asking error
+		r.OptedIn = func(gate string) bool {
+			ok, err := g.optedIn(ctx, c, gate, it.Namespace)
+			asking = cmp.Or(asking, err)
+			return ok
+		}
+		d := c.evaluator.Evaluate(&r)
+		if asking != nil {
+			return nil, asking
+		}
+		out = append(out, usesOf(it, &d)...)
+	}
+	return out, nil
+}
+
+// usesOf lists what a decision tells of an object.
+func usesOf(it *Item, d *feature.Decision) []gatedUse {
+	var out []gatedUse
+	for _, kind := range []struct {
+		violations *feature.Violations
+		severity   report.Severity
+		then       string
+	}{
+		{&d.Rejected, report.Fail, ""},
+		{&d.Dropped, report.Warn, "; it is left out until then"},
+		{&d.Warned, report.Warn, "; it passes with a warning"},
+	} {
+		for i := range kind.violations.List {
+			v := &kind.violations.List[i]
+			out = append(out, gatedUse{item: it, path: v.Path, what: v.What() + kind.then, severity: kind.severity})
+		}
+		if more := kind.violations.Count - len(kind.violations.List); more > 0 {
+			out = append(out, gatedUse{item: it, what: fmt.Sprintf("%d more uses of features that are off", more), severity: kind.severity})
+		}
+	}
+	return out
+}
+
+// overlay lays a manifest over what is stored, so that what it leaves to the server and to others is there. Maps are laid over
+// each other key by key. An item of a list that says nothing but what a stored one has is that one; anything else the manifest
+// replaces.
+func overlay(stored, manifest any) any {
+	switch m := manifest.(type) {
+	case map[string]any:
+		s, ok := stored.(map[string]any)
+		if !ok {
+			return manifest
+		}
+		out := maps.Clone(s)
+		for k, v := range m {
+			out[k] = overlay(s[k], v)
+		}
+		return out
+	case []any:
+		s, ok := stored.([]any)
+		if !ok {
+			return manifest
+		}
+		out := make([]any, len(m))
+		for i := range m {
+			out[i] = storedItem(s, i, m[i], len(s)*len(m) <= maxSearched)
+		}
+		return out
+	}
+	return manifest
+}
+
+// maxSearched is up to how many pairs of items are compared for those that have moved.
+const maxSearched = 100_000
+
+// storedItem finds the stored item that has all that the item says, at its index first; the item itself where there is none.
+func storedItem(stored []any, i int, item any, search bool) any {
+	if i < len(stored) && within(item, stored[i]) {
+		return stored[i]
+	}
+	if search {
+		if j := slices.IndexFunc(stored, func(s any) bool { return within(item, s) }); j >= 0 {
+			return stored[j]
+		}
+	}
+	return item
+}
+
+// within tells whether a value says nothing but what another one has.
+func within(part, whole any) bool {
+	switch p := part.(type) {
+	case map[string]any:
+		w, ok := whole.(map[string]any)
+		if !ok {
+			return false
+		}
+		for k, v := range p {
+			have, there := w[k]
+			if !there || !within(v, have) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		w, ok := whole.([]any)
+		return ok && slices.EqualFunc(p, w, within)
+	}
+	return equal(part, whole)
+}
+
+// maxUsers is how many objects a finding names beside the first.
+const maxUsers = 5
+
+// findings tells the uses: one finding for all that say the same of one version of a resource.
+func (g *gateCheck) findings(uses []gatedUse) []report.CRD {
+	type key struct{ crd, version, what string }
+	by := map[key][]gatedUse{}
+	var order []key
+	for _, u := range uses {
+		k := key{schema.GroupResource{Group: u.item.Group, Resource: u.item.mapping.resource}.String(), u.item.Version, u.what}
+		if by[k] == nil {
+			order = append(order, k)
+		}
+		by[k] = append(by[k], u)
+	}
+	crds := map[string][]report.Finding{}
+	for _, k := range order {
+		list := by[k]
+		first := list[0]
+		f := report.Finding{
+			Rule: crdcheck.RuleFeature, Outcome: report.Violation, Severity: first.severity, CRD: k.crd, Version: k.version,
+			Message: first.item.ID.String() + ": " + k.what,
+		}
+		if first.path != "" {
+			f.Path = "." + first.path
+		}
+		if first.item.File != "" {
+			f.Position = &report.Position{File: first.item.File, Line: first.item.Line}
+		}
+		if n := len(list) - 1; n > 0 {
+			var also []string
+			for _, u := range list[1:min(len(list), maxUsers+1)] {
+				also = append(also, strings.TrimSpace(u.item.ID.String()+" "+u.path))
+			}
+			f.After = "also " + strings.Join(also, ", ")
+			if n > maxUsers {
+				f.After += fmt.Sprintf(" and %d more", n-maxUsers)
+			}
+		}
+		crds[k.crd] = append(crds[k.crd], f)
+	}
+	for name, list := range g.doubts {
+		crds[name] = append(crds[name], list...)
+	}
+	var out []report.CRD
+	for _, name := range slices.Sorted(maps.Keys(crds)) {
+		verdict := report.IsUndecided
+		if slices.ContainsFunc(crds[name], func(f report.Finding) bool { return f.Outcome == report.Violation }) {
+			verdict = report.Unsafe
+		}
+		out = append(out, report.CRD{Name: name, Verdict: verdict, Findings: crds[name]})
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"sluice.dev/internal/controller/features"
+	"sluice.dev/internal/servingcert"
+)
+
+// featureWebhookFlags are those of the role feature-webhook.
+type featureWebhookFlags struct {
+	listen string
+	url    string
+	hosts  []string
+}
+
+func (f *featureWebhookFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.listen, "feature-webhook-listen", ":9444", "address of the admission webhook, in the role feature-webhook")
+	flags.StringVar(&f.url, "feature-webhook-url", "", "how the API server reaches the webhook, https://HOST:PORT; default: the Service "+features.Service)
+	flags.StringSliceVar(&f.hosts, "feature-webhook-host", nil, "one more DNS name or IP address that the webhook's certificate is for, where the API server does not call a Service")
+}
+
+// featureRequests is how many requests of up to 8 MB are in memory at once.
+const featureRequests = 64
+
+func (p *process) featureCluster() features.Cluster {
+	return features.Cluster{Config: p.config, Kube: p.kube, CRDs: p.crds, Namespace: p.flags.namespace, Log: p.log, Clock: p.clock}
+}
+
+// featureMetrics are shared by the two roles.
+func (p *process) featureMetrics() *features.Metrics {
+	p.featuresOnce.Do(func() { p.featuresMetrics = features.NewMetrics(p.registry) })
+	return p.featuresMetrics
+}
+
+// serveFeatures runs the controller of features.
+func (p *process) serveFeatures(ctx context.Context, ready func()) error {
+	c := &features.Controller{Cluster: p.featureCluster(), Members: p.members, Metrics: p.featureMetrics(), Recorder: p.recorder}
+	return c.Run(ctx, ready)
+}
+
+// serveFeatureWebhook serves the admission webhook for what policies cannot say.
+func (p *process) serveFeatureWebhook(ctx context.Context, ready func()) error {
+	f := p.flags.features
+	h := &features.Webhook{Cluster: p.featureCluster(), Metrics: p.featureMetrics(), Requests: make(chan struct{}, featureRequests)}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	// known is closed when all that is in force is known.
+	known := make(chan struct{})
+	failed := make(chan error, 1)
+	wg.Go(func() { failed <- h.Run(ctx, sync.OnceFunc(func() { close(known) })) })
+	cert := &servingcert.Certificate{
+		Kube: p.kube, Namespace: p.flags.namespace, Secret: features.TLSSecret,
+		Hosts: append([]string{fmt.Sprintf("%s.%s.svc", features.Service, p.flags.namespace)}, f.hosts...),
+		Every: certificateLook, Clock: p.clock, Log: p.log,
+		Tell: func(ctx context.Context, bundle []byte) error {
+			await(ctx, known) // nobody is to call before there is an answer
+			return features.TellAddress(ctx, p.featureCluster(), f.url, bundle)
+		},
+	}
+	certain := make(chan struct{})
+	wg.Go(func() { cert.Run(ctx, sync.OnceFunc(func() { close(certain) })) })
+	mux := http.NewServeMux()
+	mux.Handle(features.HookPattern, h)
+	err := listen(ctx, f.listen, mux, &tls.Config{GetCertificate: cert.Get, MinVersion: tls.VersionTLS12}, p.clientErrors(), func() {
+		wg.Go(func() {
+			await(ctx, known)
+			await(ctx, certain)
+			if ctx.Err() == nil {
+				ready()
+			}
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return <-failed
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/api/v1alpha1"
+)
+
+// What roles can do nothing without.
+var (
+	requestsServed   = []schema.GroupVersionResource{v1beta1.SchemeGroupVersion.WithResource("resolutionrequests")}
+	deliveriesServed = []schema.GroupVersionResource{v1alpha1.SchemeGroupVersion.WithResource("deliveries")}
+)
+
+// servedLook is how often a part that waits for a CRD looks for it.
+const servedLook = 2 * time.Second
+
+// health tells which parts are not ready yet, and which have nothing to do.
+type health struct {
+	mu sync.Mutex
+	// waiting and idle have what is to be said of parts, by their names.
+	waiting, idle map[string]string
+}
+
+// part registers a part and returns what makes it ready.
+func (h *health) part(name string) func() {
+	h.tell(name, name, "")
+	return func() { h.tell(name, "", "") }
+}
+
+// tell says what of a part is to be told: why it is not ready, or why it is idle.
+func (h *health) tell(name, waiting, idle string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.waiting == nil {
+		h.waiting, h.idle = map[string]string{}, map[string]string{}
+	}
+	delete(h.waiting, name)
+	delete(h.idle, name)
+	if waiting != "" {
+		h.waiting[name] = waiting
+	}
+	if idle != "" {
+		h.idle[name] = idle
+	}
+}
+
+// missing lists what is not ready, and what is ready but idle, each sorted.
+func (h *health) missing() (waiting, idle []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Sorted(maps.Values(h.waiting)), slices.Sorted(maps.Values(h.idle))
+}
+
+// whenServed makes a part wait until the API server serves what it works on. Until then a part whose role was named is not ready,
+// and says which CRD is missing. Where all roles were asked for, one that cannot begin is idle and keeps the others from nothing.
+func (p *process) whenServed(name string, resources []schema.GroupVersionResource, part func(ctx context.Context, ready func()) error) func(ctx context.Context, ready func()) error {
+	return func(ctx context.Context, ready func()) error {
+		told := ""
+		for {
+			missing := p.notServed(ctx, resources)
+			if missing == "" {
+				break
+			}
+			why := fmt.Sprintf("%s waits for the CRD %s", name, missing)
+			if p.all() {
+				p.health.tell(name, "", "idle: "+why)
+			} else {
+				p.health.tell(name, why, "")
+			}
+			if missing != told {
+				told = missing
+				p.log.Warn("a role waits for a CRD", "role", name, "crd", missing)
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-p.clock.After(servedLook):
+			}
+		}
+		if told != "" && !p.all() {
+			p.health.tell(name, name, "")
+		}
+		return part(ctx, func() {
+			p.health.tell(name, "", "")
+			ready()
+		})
+	}
+}
+
+// all tells whether the process was asked for all roles.
+func (p *process) all() bool { return slices.Contains(p.flags.roles, allRoles) }
+
+// notServed names the first CRD that is missing. While that cannot be told none is: the part itself copes with that.
+func (p *process) notServed(ctx context.Context, resources []schema.GroupVersionResource) string {
+	for _, r := range resources {
+		list, err := p.kube.Discovery().ServerResourcesForGroupVersion(r.GroupVersion().String())
+		if ctx.Err() != nil || err != nil && !apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil || !slices.ContainsFunc(list.APIResources, func(a metav1.APIResource) bool { return a.Name == r.Resource }) {
+			return r.GroupResource().String()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,204 @@
+package delivery
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	resolutionv1beta1 "sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/apply"
+	"sluice.dev/internal/config"
+	"sluice.dev/internal/input"
+	"sluice.dev/internal/preflight"
+	"sluice.dev/report"
+	"sluice.dev/requester"
+)
+
+// What runs while a later revision is blocked is kept as it was delivered, once a round: its source is asked for at the commit
+// or digest that was applied, and drift is put right. Where that cannot be asked for, the condition Applied says so.
+
+// keep looks at what runs, if that is due, and returns when to look again.
+func (r *run) keep(process context.Context, cfg *config.Config) time.Duration {
+	st := &r.d.Status
+	const stopped = "a later revision is not applied: the preflights stop it"
+	if st.Applied == nil {
+		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked, "the preflights stop the first revision")
+		return r.interval()
+	}
+	if st.KeptTime != nil && st.CheckedTime != nil && !st.KeptTime.Before(st.CheckedTime) {
+		return r.interval()
+	}
+	done := func(problem string) time.Duration {
+		message := stopped + "; " + st.Applied.Revision + " stays"
+		if problem != "" {
+			message += ", but its drift is not put right: " + problem
+		}
+		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked, message)
+		st.KeptTime = stamp(r.now)
+		return r.interval()
+	}
+	if c := r.condition(v1alpha1.ConditionApplied); c == nil || c.Reason != v1alpha1.ReasonBlocked {
+		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked, stopped+"; "+st.Applied.Revision+" stays")
+	}
+	resolver, spec, err := pinned(&r.d.Spec.Source, st.Applied)
+	if err != nil {
+		return done(err.Error())
+	}
+	ctx, cancel := context.WithTimeoutCause(process, r.timeout(), errTimeout)
+	defer cancel()
+	resource, err := r.ask(ctx, resolver, spec)
+	if errors.Is(err, requester.ErrInProgress) {
+		return lookAgain
+	}
+	if err != nil {
+		return done(err.Error())
+	}
+	if sum := sha256.Sum256(resource.Data); "sha256:"+hex.EncodeToString(sum[:]) != st.Applied.Digest {
+		return done("its source has other content now")
+	}
+	changed, err := r.restore(ctx, cfg, resource)
+	switch {
+	case process.Err() != nil:
+		return r.interval()
+	case err != nil:
+		_, message := explain(ctx, err, r.account())
+		return done(message)
+	case changed != "":
+		r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonDriftCorrected, "put right what others had changed of " + st.Applied.Revision + ": " + changed})
+		r.Metrics.applies.WithLabelValues("applied").Inc()
+		st.AppliedTime = stamp(r.now)
+	}
+	return done("")
+}
+
+// ask asks for the source by a request of its own, which goes when it has been read. Its content cannot change, so one that is
+// left over from another round is as good.
+func (r *run) ask(ctx context.Context, resolver string, spec resolutionv1beta1.ResolutionRequestSpec) (*requester.Resource, error) {
+	owner := requester.OwnedBy(r.d, v1alpha1.SchemeGroupVersion.WithKind(kind))
+	name, err := requester.Name(resolver, r.d.Namespace+"/"+r.d.Name, spec)
+	if err != nil {
+		return nil, err
+	}
+	resource, err := r.requester.Submit(ctx, owner, resolver, spec)
+	if errors.Is(err, requester.ErrInProgress) {
+		return nil, err
+	}
+	requests := r.Client.ResolutionV1beta1().ResolutionRequests(r.d.Namespace)
+	if e := requests.Delete(ctx, name, metav1.DeleteOptions{}); e != nil && !apierrors.IsNotFound(e) {
+		return nil, errors.Join(err, e)
+	}
+	return resource, err
+}
+
+// pinned gives what asks for the revision that is applied, whatever the branch or tag of the source has become.
+func pinned(s *v1alpha1.DeliverySource, applied *v1alpha1.Revision) (resolver string, spec resolutionv1beta1.ResolutionRequestSpec, err error) {
+	if resolver, spec, err = source(s); err != nil {
+		return "", spec, err
+	}
+	spec.Params = slices.Clone(spec.Params)
+	set := func(value func(old string) string, names ...string) {
+		i := slices.IndexFunc(spec.Params, func(p resolutionv1beta1.Param) bool { return slices.Contains(names, p.Name) })
+		if i < 0 {
+			spec.Params = append(spec.Params, resolutionv1beta1.Param{Name: names[0]})
+			i = len(spec.Params) - 1
+		}
+		spec.Params[i].Value = resolutionv1beta1.StringValue(value(spec.Params[i].Value.StringVal))
+	}
+	algorithm, digest, _ := strings.Cut(applied.Revision, ":")
+	switch {
+	case resolver == "git" && algorithm == "sha1":
+		set(func(string) string { return digest }, "revision")
+	case (resolver == "bundles" || resolver == "bundle") && algorithm == "sha256" && applied.Revision != applied.Digest:
+		set(func(image string) string {
+			image, _, _ = strings.Cut(image, "@")
+			if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
+				image = image[:i]
+			}
+			return image + "@" + applied.Revision
+		}, "bundle", "image_url")
+	default:
+		return "", spec, fmt.Errorf("the resolver %s cannot be asked for a revision that has gone", resolver)
+	}
+	return resolver, spec, nil
+}
+
+// restore makes what runs as it was delivered, and says what was changed for that. It deletes nothing, and it does what the
+// preflights let pass only: somebody may have made what is there depend on the drift.
+func (r *run) restore(ctx context.Context, cfg *config.Config, resource *requester.Resource) (changed string, err error) {
+	name := r.d.Spec.Source.URL
+	if name == "" {
+		name = r.d.Spec.Source.Resolver
+	}
+	set, err := input.DecodeObjects(ctx, name, resource.Data)
+	if err != nil {
+		return "", err
+	}
+	objects, err := objectsOf(set)
+	if err != nil {
+		return "", err
+	}
+	a, err := r.applier()
+	if err != nil {
+		return "", err
+	}
+	inventory, err := a.App(ctx, r.d.Namespace, r.d.Name)
+	if err != nil {
+		return "", err
+	}
+	if inventory.State != apply.Applied {
+		return "", errors.New("a later apply was interrupted, and some of it may be there")
+	}
+	request := apply.Request{Objects: objects, App: r.d.Name, AppNamespace: r.d.Namespace, Force: r.d.Spec.Force, Sources: inventory.Sources}
+	plan, err := a.Plan(ctx, request)
+	if err != nil {
+		return "", err
+	}
+	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: cfg.Enabled})
+	if err != nil {
+		return "", err
+	}
+	if found := preflight.Report(cfg, ran, "cluster", name+" "+r.d.Status.Applied.Revision, nil, r.now); found.Failing() > 0 {
+		return "", fmt.Errorf("the preflights stop that too, with %d findings", found.Summary().Fail)
+	}
+	if plan, err = r.write(ctx, a, request, plan); err != nil {
+		return "", err
+	}
+	if plan.Count(apply.Create)+plan.Count(apply.Update) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("%d created, %d updated, %d unchanged", plan.Count(apply.Create), plan.Count(apply.Update), plan.Count(apply.Unchanged)), nil
+}
+
+// sameFeatures tells whether the preflight FeatureGates finds what it found when the delivery was blocked: settings may have
+// been changed since, and they are a reason to judge anew.
+func (r *run) sameFeatures(ctx context.Context, a *apply.Applier, plan *apply.Plan) (bool, error) {
+	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: func(name string) bool { return name == apply.FeatureGates }})
+	if err != nil {
+		return false, err
+	}
+	return findingsDigest(ran.Found[apply.FeatureGates]) == r.d.Status.Decided.Features, nil
+}
+
+// findingsDigest identifies findings; empty where there are none.
+func findingsDigest(found []report.CRD) string {
+	if len(found) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(found)
+	if err != nil {
+		return "" // which JSON always takes
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

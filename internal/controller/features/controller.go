@@ -1,0 +1,490 @@
+package features
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature/policy"
+)
+
+// Members divides components among processes.
+type Members interface {
+	// Owns tells whether this process is the one to work on the object in that role.
+	Owns(role string, uid types.UID) bool
+	// OnChange has f called after every change of who is there.
+	OnChange(f func())
+}
+
+const (
+	defaultWorkers = 4
+	// firstRetry and lastRetry bound the pause before something that has failed is tried again; it doubles.
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 30 * time.Second
+	// pause is how long after policies were written the next settings are written into them, so that a row of changes is
+	// written a few times only.
+	pause = 100 * time.Millisecond
+
+	// anchors is the key for what belongs to no component.
+	anchors = ""
+)
+
+// Controller keeps policies, the webhook configuration and status in step. All fields but those that say so are required.
+type Controller struct {
+	Cluster
+	// Members divides the work; nil: this process has all of it.
+	Members Members
+	// Workers is how many components are worked on at once; 0 stands for 4.
+	Workers  int
+	Metrics  *Metrics
+	Recorder record.EventRecorder
+}
+
+// Run works until ctx is done. ready is called when all that is there has been seen.
+func (c *Controller) Run(ctx context.Context, ready func()) error {
+	failures := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)
+	for ctx.Err() == nil {
+		s, err := askServer(c.Kube.Discovery())
+		if err == nil {
+			failures.Forget("server")
+			err = c.session(ctx, s, ready)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, errServerChanged) {
+			c.Log.Info("beginning anew", "reason", err)
+			continue
+		}
+		if err != nil {
+			c.Log.Warn("cannot ask the API server what it can do", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-c.Clock.After(failures.When("server")):
+		}
+	}
+	return nil
+}
+
+// session is what runs for as long as the API server can do the same things.
+type session struct {
+	*Controller
+	*planner
+
+	server   server
+	objects  *objects
+	stores   map[string]cache.SharedIndexInformer // by resource
+	hooks    cache.SharedIndexInformer            // of the two webhook configurations, by kind
+	queue    workqueue.TypedDelayingInterface[string]
+	failures workqueue.TypedRateLimiter[string]
+
+	mu      sync.Mutex
+	written map[string]time.Time // when the policies of a component were written last
+	applied map[string]applied   // by resource and name
+}
+
+// applied is an object that this process has written.
+type applied struct {
+	want, stored runtime.Object
+	at           time.Time
+}
+
+func (c *Controller) session(outer context.Context, can server, ready func()) error {
+	ctx, cancel := context.WithCancelCause(outer)
+	defer cancel(nil)
+	s := &session{
+		Controller: c, server: can, objects: &objects{c.Kube.AdmissionregistrationV1().RESTClient()}, stores: map[string]cache.SharedIndexInformer{},
+		queue:    workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: c.Clock}),
+		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry),
+		written:  map[string]time.Time{}, applied: map[string]applied{},
+	}
+	w, err := c.Cluster.open(s.queue.Add)
+	if err != nil {
+		return err
+	}
+	s.planner = &planner{world: w, server: can}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer w.settings.wait()
+	defer cancel(nil)
+	defer s.queue.ShutDown()
+	synced := []cache.InformerSynced{}
+	for resource, of := range s.kinds() {
+		i, err := s.watch(resource, of)
+		if err != nil {
+			return err
+		}
+		s.stores[resource] = i
+		synced = append(synced, i.HasSynced)
+		wg.Go(func() { i.RunWithContext(ctx) })
+	}
+	if c.Members != nil {
+		c.Members.OnChange(s.all)
+	}
+	if !w.start(ctx, &wg) || !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return context.Cause(ctx)
+	}
+	ready()
+	s.all()
+	wg.Go(func() {
+		if err := s.followServer(ctx); err != nil {
+			cancel(err)
+		}
+	})
+	workers := c.Workers
+	if workers == 0 {
+		workers = defaultWorkers
+	}
+	for range workers {
+		wg.Go(func() { s.work(ctx) })
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// kinds lists what is watched of admissionregistration.k8s.io/v1.
+func (s *session) kinds() map[string]runtime.Object {
+	out := map[string]runtime.Object{
+		validatingHooks: &admissionregistrationv1.ValidatingWebhookConfiguration{},
+		mutatingHooks:   &admissionregistrationv1.MutatingWebhookConfiguration{},
+	}
+	if s.server.validating {
+		out[validatingPolicies] = &admissionregistrationv1.ValidatingAdmissionPolicy{}
+		out[validatingBindings] = &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
+	}
+	if s.server.mutating {
+		out[mutatingPolicies] = &admissionregistrationv1.MutatingAdmissionPolicy{}
+		out[mutatingBindings] = &admissionregistrationv1.MutatingAdmissionPolicyBinding{}
+	}
+	return out
+}
+
+// watch watches what the controller has made of a resource.
+func (s *session) watch(resource string, of runtime.Object) (cache.SharedIndexInformer, error) {
+	list := cache.NewFilteredListWatchFromClient(s.objects.rest, resource, metav1.NamespaceAll, func(o *metav1.ListOptions) {
+		if resource == validatingHooks || resource == mutatingHooks {
+			o.FieldSelector = metav1.ObjectNameField + "=" + Configuration
+			return
+		}
+		o.LabelSelector = labels.SelectorFromSet(labels.Set{ManagedByLabel: Manager}).String()
+	})
+	i := cache.NewSharedIndexInformer(list, of, 0, cache.Indexers{byComponent: func(o any) ([]string, error) {
+		m, err := meta.Accessor(o)
+		if err != nil {
+			return nil, err
+		}
+		return []string{m.GetLabels()[policy.ComponentLabel]}, nil
+	}})
+	tell := func(o any) {
+		m, err := meta.Accessor(last(o))
+		switch {
+		case err != nil:
+		case resource == validatingHooks || resource == mutatingHooks:
+			s.all()
+		default:
+			s.queue.Add(m.GetLabels()[policy.ComponentLabel])
+		}
+	}
+	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: tell, DeleteFunc: tell,
+		UpdateFunc: func(a, b any) {
+			x, errX := meta.Accessor(a)
+			y, errY := meta.Accessor(b)
+			if errX == nil && errY == nil && x.GetResourceVersion() == y.GetResourceVersion() {
+				return
+			}
+			tell(a)
+			tell(b)
+		},
+	})
+	return i, err
+}
+
+// all queues everything.
+func (s *session) all() {
+	s.queue.Add(anchors)
+	for _, name := range s.components.GetStore().ListKeys() {
+		s.queue.Add(name)
+	}
+	for _, o := range s.features.GetStore().List() {
+		if f, ok := o.(*v1alpha1.Feature); ok {
+			s.queue.Add(f.Spec.Component)
+		}
+	}
+	for _, o := range s.made() {
+		if m, err := meta.Accessor(o); err == nil {
+			s.queue.Add(m.GetLabels()[policy.ComponentLabel])
+		}
+	}
+}
+
+// made lists all that the controller has made and that enforces features.
+func (s *session) made() (out []runtime.Object) {
+	for resource, i := range s.stores {
+		if resource == validatingHooks || resource == mutatingHooks {
+			continue
+		}
+		for _, o := range i.GetStore().List() {
+			if r, ok := o.(runtime.Object); ok {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// of lists what the controller has made for a component.
+func (s *session) of(component string) (out []runtime.Object) {
+	for _, resource := range []string{validatingPolicies, validatingBindings, mutatingPolicies, mutatingBindings} {
+		i := s.stores[resource]
+		if i == nil {
+			continue
+		}
+		list, err := i.GetIndexer().ByIndex(byComponent, component)
+		if err != nil {
+			continue // there is no such index, which a test would have told
+		}
+		for _, o := range list {
+			m, err := meta.Accessor(o)
+			if r, ok := o.(runtime.Object); ok && err == nil && mine(m) {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// followServer returns when the API server can do other things than before.
+func (s *session) followServer(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.Clock.After(lookAgain):
+		}
+		now, err := askServer(s.Kube.Discovery())
+		if err != nil {
+			s.Controller.Log.Warn("cannot ask the API server what it can do", "error", err)
+			continue
+		}
+		if now != s.server {
+			return errServerChanged
+		}
+	}
+}
+
+func (s *session) work(ctx context.Context) {
+	for {
+		key, closed := s.queue.Get()
+		if closed {
+			return
+		}
+		again, err := s.safely(ctx, key)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			s.Controller.Log.Warn("a component is not in order yet", "component", key, "error", err)
+			s.queue.AddAfter(key, s.failures.When(key))
+		default:
+			s.failures.Forget(key)
+			if again > 0 {
+				s.queue.AddAfter(key, again)
+			}
+		}
+		s.queue.Done(key)
+	}
+}
+
+// safely is reconcile for which a mistake in it is an error: one component does not stop the others.
+func (s *session) safely(ctx context.Context, key string) (again time.Duration, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.Controller.Log.Error("a reconciliation panicked", "component", key, "panic", r, "stack", string(debug.Stack()))
+			err = errors.New("the controller failed: this is a mistake in it, and its log has more")
+		}
+	}()
+	return s.reconcile(ctx, key)
+}
+
+func (s *session) owns(key string) bool {
+	return s.Members == nil || s.Members.Owns(Role, types.UID("component/"+key))
+}
+
+// reconcile does what is due for a component and returns when to look again, 0 for not before something changes.
+func (s *session) reconcile(ctx context.Context, key string) (time.Duration, error) {
+	if key == addressUser {
+		s.all()
+		return 0, nil
+	}
+	if !s.owns(key) {
+		s.settings.keep(key, nil)
+		s.Metrics.forget(key)
+		return 0, nil
+	}
+	if key == anchors {
+		return 0, s.anchor(ctx)
+	}
+	c := s.component(key)
+	if c == nil || c.DeletionTimestamp != nil {
+		return 0, s.gone(ctx, key)
+	}
+	start := s.Controller.Clock.Now()
+	p, err := s.plan(ctx, c, s.runtime(c))
+	if err != nil {
+		return 0, err
+	}
+	s.Metrics.planned(s.Controller.Clock.Since(start))
+	done := &outcome{}
+	again := s.enforce(ctx, p, done)
+	_, left := s.today()
+	again = soonest(again, left)
+	return soonest(again, s.tell(ctx, p, done)), done.err()
+}
+
+// soonest is the shorter of two waits; 0 stands for none.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// gone takes away what was made for a component that is not there any more.
+func (s *session) gone(ctx context.Context, name string) error {
+	s.settings.keep(name, nil)
+	s.planner.forget(name)
+	s.Metrics.forget(name)
+	errs := []error{s.hook(ctx, name, nil)}
+	list := s.of(name)
+	removalOrder(list)
+	for _, o := range list {
+		err := s.objects.remove(ctx, o)
+		s.Metrics.wrote(resourceOf(o), "delete", err)
+		errs = append(errs, err)
+	}
+	errs = append(errs, s.orphans(ctx, name))
+	return errors.Join(errs...)
+}
+
+// anchor keeps what belongs to no component, and forgets webhooks of components that went while nobody looked.
+func (s *session) anchor(ctx context.Context) error {
+	var errs []error
+	for _, want := range anchor(s.Namespace, s.server) {
+		setDefaults(want)
+		if have := s.have(want); have != nil && same(want, have) {
+			continue
+		}
+		_, err := s.objects.apply(ctx, want)
+		s.Metrics.wrote(resourceOf(want), "apply", err)
+		errs = append(errs, err)
+	}
+	for _, name := range s.hooked() {
+		if s.component(name) == nil {
+			s.queue.Add(name)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// have is what is stored under the name of an object, as far as it has been seen; nil if nothing is.
+func (s *session) have(want runtime.Object) runtime.Object {
+	m, err := meta.Accessor(want)
+	i := s.stores[resourceOf(want)]
+	if err != nil || i == nil {
+		return nil
+	}
+	o, ok, err := i.GetStore().GetByKey(m.GetName())
+	seen, isObject := o.(runtime.Object)
+	if err != nil || !ok || !isObject {
+		return nil
+	}
+	s.mu.Lock()
+	own := s.applied[keyOf(want)].stored
+	s.mu.Unlock()
+	if own != nil && older(seen, own) {
+		return own // what was written has not been seen yet
+	}
+	return seen
+}
+
+// older tells whether a was stored before b.
+func older(a, b runtime.Object) bool {
+	x, errX := meta.Accessor(a)
+	y, errY := meta.Accessor(b)
+	if errX != nil || errY != nil || x.GetUID() != y.GetUID() {
+		return false
+	}
+	n, err := resourceversion.CompareResourceVersion(x.GetResourceVersion(), y.GetResourceVersion())
+	return err == nil && n < 0
+}
+
+// keyOf is the resource and the name of an object.
+func keyOf(o runtime.Object) string {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return ""
+	}
+	return resourceOf(o) + "/" + m.GetName()
+}
+
+// restored notes what was written and tells whether it is what this process had written before, so that somebody else has
+// changed or deleted it since.
+func (s *session) restored(want, stored runtime.Object) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, known := s.applied[keyOf(want)]
+	s.applied[keyOf(want)] = applied{want, stored, s.Controller.Clock.Now()}
+	if !known || !same(want, before.want) {
+		return false
+	}
+	a, errA := meta.Accessor(before.stored)
+	b, errB := meta.Accessor(stored)
+	return errA == nil && errB == nil && a.GetResourceVersion() != b.GetResourceVersion()
+}
+
+// gatesOf are the gates that a policy enforces.
+func gatesOf(o runtime.Object) []string {
+	m, err := meta.Accessor(o)
+	if err != nil || m.GetAnnotations()[policy.GatesAnnotation] == "" {
+		return nil
+	}
+	return strings.Split(m.GetAnnotations()[policy.GatesAnnotation], ",")
+}
+
+// frozen tells which names are left as they are: those of policies that enforce features whose definition has turned bad.
+func (s *session) frozen(p *plan) map[string]bool {
+	var bad []string
+	for i := range p.features {
+		if gate := p.features[i].Spec.Gate; p.left(gate) {
+			bad = append(bad, gate)
+		}
+	}
+	out := map[string]bool{}
+	if bad == nil {
+		return out
+	}
+	for _, o := range s.of(p.component.Name) {
+		m, err := meta.Accessor(o)
+		if err == nil && slices.ContainsFunc(gatesOf(o), func(gate string) bool { return slices.Contains(bad, gate) }) {
+			out[m.GetName()] = true
+		}
+	}
+	return out
+}

@@ -1,0 +1,226 @@
+package features
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// observeWithin is how long a policy may be without a sign of the API server's type check before it is taken as one that gets
+// none: the controller that writes it is not in every cluster.
+const observeWithin = 20 * time.Second
+
+// settle is how long after it was written a policy is taken as in force: the API server looks for new ones every second
+// (k8s.io/apiserver/pkg/admission/plugin/policy/generic, policyRefreshInterval).
+const settle = 2 * time.Second
+
+// outcome is what came of enforcing a plan.
+type outcome struct {
+	// failed says by name why an object could not be written.
+	failed map[string]error
+	// waiting are the policies that the API server has not judged yet, and warned what its type check says of others.
+	waiting map[string]bool
+	wait    time.Duration
+	warned  map[string]string
+	// frozen are the names that were left as they are.
+	frozen map[string]bool
+	// hook says why the webhook is not asked, though something takes it; nil if it is.
+	hook error
+	// absent tells that there is no webhook to be asked.
+	absent bool
+	// restored are objects that somebody else had changed or deleted.
+	restored []string
+	// settings says why the settings could not be put back.
+	settings error
+	// putBack tells that they were.
+	putBack bool
+	// held tells that nothing was written, because settings are not known.
+	held bool
+}
+
+// err joins what is to be tried again.
+func (o *outcome) err() error {
+	errs := []error{o.settings}
+	for _, name := range slices.Sorted(maps.Keys(o.failed)) {
+		errs = append(errs, o.failed[name])
+	}
+	if !o.absent {
+		errs = append(errs, o.hook)
+	}
+	return errors.Join(errs...)
+}
+
+// enforce writes what is to be in force, and returns when to look again.
+func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Duration {
+	done.failed, done.waiting, done.warned, done.frozen = map[string]error{}, map[string]bool{}, map[string]string{}, s.frozen(p)
+	s.putBack(ctx, p, done)
+	if !p.live && !p.known {
+		done.held = true
+		return 0
+	}
+	wanted := map[string]bool{}
+	var writes []runtime.Object
+	for _, o := range p.set.Objects() {
+		want, err := managed(o)
+		if err != nil {
+			done.failed[nameOf(o)] = err
+			continue
+		}
+		m, err := meta.Accessor(want)
+		if err != nil {
+			done.failed[nameOf(o)] = err
+			continue
+		}
+		wanted[resourceOf(want)+"/"+m.GetName()] = true
+		if done.frozen[m.GetName()] {
+			continue
+		}
+		if have := s.have(want); have == nil || !same(want, have) {
+			writes = append(writes, want)
+		} else {
+			s.judged(have, done)
+		}
+	}
+	name := p.component.Name
+	if wait := s.soon(name); len(writes) > 0 && wait > 0 {
+		// What is written is the newest then.
+		done.held = true
+		return wait
+	}
+	for _, want := range writes {
+		s.write(ctx, want, p, done)
+	}
+	if len(writes) > 0 {
+		s.mu.Lock()
+		s.written[name] = s.Controller.Clock.Now()
+		s.mu.Unlock()
+	}
+	s.removeOthers(ctx, p, wanted, done)
+	s.enforceByHook(ctx, p, done)
+	return done.wait
+}
+
+// soon is how long to wait before policies of a component are written again.
+func (s *session) soon(component string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return pause - s.Controller.Clock.Since(s.written[component])
+}
+
+func (s *session) write(ctx context.Context, want runtime.Object, p *plan, done *outcome) {
+	m, err := meta.Accessor(want)
+	if err != nil {
+		return // it has been read before
+	}
+	stored, err := s.objects.apply(ctx, want)
+	s.Metrics.wrote(resourceOf(want), "apply", err)
+	if err != nil {
+		done.failed[m.GetName()] = fmt.Errorf("%s: %w", nameOf(want), err)
+		return
+	}
+	if s.restored(want, stored) {
+		done.restored = append(done.restored, nameOf(want))
+	}
+	s.judged(stored, done)
+}
+
+// judged notes what the API server says of an object, and how long it is to be given for it.
+func (s *session) judged(have runtime.Object, done *outcome) {
+	m, err := meta.Accessor(have)
+	if err != nil {
+		return // it has been read before
+	}
+	s.mu.Lock()
+	age := s.Controller.Clock.Since(s.applied[keyOf(have)].at)
+	s.mu.Unlock()
+	if age < settle {
+		done.waiting[m.GetName()] = true
+		done.wait = soonest(done.wait, settle-age)
+	}
+	v, ok := have.(*admissionregistrationv1.ValidatingAdmissionPolicy)
+	if !ok {
+		return
+	}
+	if v.Status.ObservedGeneration < v.Generation {
+		if age < observeWithin {
+			done.waiting[v.Name] = true
+			done.wait = soonest(done.wait, observeWithin-age)
+		}
+		return
+	}
+	if v.Status.TypeChecking == nil {
+		return
+	}
+	for _, w := range v.Status.TypeChecking.ExpressionWarnings {
+		done.warned[v.Name] = strings.Join(strings.Fields(w.FieldRef+": "+w.Warning), " ")
+		return
+	}
+}
+
+// removeOthers deletes what was made for a component and is not wanted any more.
+func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]bool, done *outcome) {
+	var list []runtime.Object
+	for _, o := range s.of(p.component.Name) {
+		m, err := meta.Accessor(o)
+		if err == nil && !wanted[resourceOf(o)+"/"+m.GetName()] && !done.frozen[m.GetName()] {
+			list = append(list, o)
+		}
+	}
+	removalOrder(list)
+	for _, o := range list {
+		err := s.objects.remove(ctx, o)
+		s.Metrics.wrote(resourceOf(o), "delete", err)
+		if err != nil {
+			done.failed[nameOf(o)] = fmt.Errorf("%s: %w", nameOf(o), err)
+		}
+	}
+}
+
+// putBack makes the settings of a live component again: without them the API server refuses what the policies match.
+func (s *session) putBack(ctx context.Context, p *plan, done *outcome) {
+	if !p.live || !p.current.known || p.current.exists {
+		return
+	}
+	ref := p.model.Spec().ConfigMap
+	_, err := s.Kube.CoreV1().ConfigMaps(ref.Namespace).Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}, Data: p.kept,
+	}, metav1.CreateOptions{FieldManager: Manager})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+	case err != nil:
+		done.settings = fmt.Errorf("putting the ConfigMap %s back: %w", p.source(), err)
+	default:
+		done.putBack = true
+	}
+}
+
+// enforcers lists what enforces each feature, by gate.
+func (p *plan) enforcers() map[string][]v1alpha1.Enforcer {
+	out := map[string][]v1alpha1.Enforcer{}
+	for _, e := range p.set.Enforced {
+		x := v1alpha1.Enforcer{Kind: e.Kind, Name: e.Name, Group: e.Group, Resource: e.Resource, Reason: cut(e.Reason, 500)}
+		if e.Kind == "" {
+			x.Kind, x.Name = "ValidatingWebhookConfiguration", Configuration
+			if f := p.model.Feature(e.Gate); f != nil && f.Spec.WhenDisabled == v1alpha1.Drop {
+				x.Kind = "MutatingWebhookConfiguration"
+			}
+		}
+		if !slices.Contains(out[e.Gate], x) {
+			out[e.Gate] = append(out[e.Gate], x)
+		}
+	}
+	return out
+}

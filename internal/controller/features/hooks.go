@@ -1,0 +1,286 @@
+package features
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature/policy"
+)
+
+const (
+	validatingHooks = "validatingwebhookconfigurations"
+	mutatingHooks   = "mutatingwebhookconfigurations"
+
+	// Configuration is the name of both webhook configurations. Each component has webhooks of its own in them, written by a
+	// field manager of its own.
+	Configuration = "sluice-features"
+	// Service is what they call.
+	Service = "sluice-feature-webhook"
+	// TLSSecret has the certificate that the replicas of the webhook share.
+	TLSSecret = "sluice-feature-webhook-tls" //nolint:gosec // the name of a Secret
+	// Address is the ConfigMap in Sluice's namespace in which the webhook says how it is reached.
+	Address = "sluice-feature-webhook"
+
+	// addressUser has the ConfigMap [Address] watched. It is no name of a component.
+	addressUser = "*"
+
+	bundleKey = "ca.crt"
+	urlKey    = "url"
+
+	managerPrefix = Manager + "-"
+	hookSuffix    = ".feature.sluice.dev"
+)
+
+// What a webhook is asked for. Each has a path of its own, because what is refused waits for the webhook (failurePolicy Fail)
+// and what is warned of does not.
+const (
+	askReject   = "reject"
+	askWarn     = "warn"
+	askDrop     = "drop"
+	askSettings = "settings"
+)
+
+// errNoWebhook says that nobody has told how the webhook is reached.
+var errNoWebhook = errors.New("the webhook has not run in this cluster yet: install the role " + WebhookRole)
+
+// hookPath is where the API server posts reviews.
+func hookPath(component, ask string) string { return "/features/" + component + "/" + ask }
+
+// hookSet are the webhooks of a component.
+type hookSet struct {
+	validating []admissionregistrationv1.ValidatingWebhook
+	mutating   []admissionregistrationv1.MutatingWebhook
+}
+
+// enforceByHook has the webhook asked for what takes it.
+func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
+	address := s.settings.get(ctx, addressUser, v1alpha1.ConfigMapReference{Namespace: s.Namespace, Name: Address})
+	if !address.known {
+		done.absent, done.hook = true, errors.New("how the webhook is reached is not known yet")
+		return
+	}
+	if len(address.data[bundleKey]) == 0 {
+		done.absent, done.hook = true, errNoWebhook
+		if !p.set.Webhook {
+			done.hook = nil
+		}
+		return
+	}
+	for i := range p.features {
+		for _, e := range p.features[i].Status.EnforcedBy {
+			if p.left(p.features[i].Spec.Gate) && e.Name == Configuration {
+				return // its definition has turned bad: the webhook goes on with the last good one
+			}
+		}
+	}
+	done.hook = s.hook(ctx, p.component.Name, hooksOf(p, s.Namespace, address.data))
+}
+
+// hooksOf lists what of a component the webhook is asked for.
+func hooksOf(p *plan, namespace string, address map[string]string) *hookSet {
+	type key struct{ group, resource string }
+	versions := map[string]map[key][]string{}
+	for _, e := range p.set.Enforced {
+		f := p.model.Feature(e.Gate)
+		if e.Kind != "" || f == nil || e.Group == v1alpha1.GroupName {
+			continue
+		}
+		ask := askReject
+		switch f.Spec.WhenDisabled {
+		case v1alpha1.Warn:
+			ask = askWarn
+		case v1alpha1.Drop:
+			ask = askDrop
+		case v1alpha1.Reject:
+		}
+		k, version := key{e.Group, e.Resource}, e.Version
+		if version == "" {
+			version = "*"
+		}
+		if versions[ask] == nil {
+			versions[ask] = map[key][]string{}
+		}
+		if !slices.Contains(versions[ask][k], version) {
+			versions[ask][k] = append(versions[ask][k], version)
+		}
+	}
+	name := p.component.Name
+	rules := func(ask string) (out []admissionregistrationv1.RuleWithOperations) {
+		for k, v := range versions[ask] {
+			slices.Sort(v)
+			out = append(out, admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups: []string{k.group}, APIVersions: v, Resources: []string{k.resource}, Scope: new(admissionregistrationv1.AllScopes),
+				},
+			})
+		}
+		slices.SortFunc(out, func(a, b admissionregistrationv1.RuleWithOperations) int {
+			return strings.Compare(a.Resources[0]+"."+a.APIGroups[0], b.Resources[0]+"."+b.APIGroups[0])
+		})
+		return out
+	}
+	// Sluice has to be able to run before it can be asked.
+	elsewhere := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{namespace},
+	}}}
+	out := &hookSet{}
+	validating := func(ask string, rules []admissionregistrationv1.RuleWithOperations, namespaces *metav1.LabelSelector, fail admissionregistrationv1.FailurePolicyType) {
+		out.validating = append(out.validating, admissionregistrationv1.ValidatingWebhook{
+			Name: name + "." + ask + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(name, ask)), Rules: rules,
+			FailurePolicy: &fail, MatchPolicy: new(admissionregistrationv1.Exact), NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
+			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
+		})
+	}
+	if r := rules(askReject); r != nil {
+		validating(askReject, r, elsewhere, admissionregistrationv1.Fail)
+	}
+	if r := rules(askWarn); r != nil {
+		validating(askWarn, r, elsewhere, admissionregistrationv1.Ignore)
+	}
+	if r := rules(askDrop); r != nil {
+		out.mutating = append(out.mutating, admissionregistrationv1.MutatingWebhook{
+			Name: name + "." + askDrop + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(name, askDrop)), Rules: r,
+			FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact), NamespaceSelector: elsewhere, ObjectSelector: &metav1.LabelSelector{},
+			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
+			ReinvocationPolicy: new(admissionregistrationv1.NeverReinvocationPolicy),
+		})
+	}
+	if ref := p.model.Spec().ConfigMap; ref != nil && !p.guarded() {
+		// What got in all the same does no harm: the last good settings stay.
+		validating(askSettings, []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}, Scope: new(admissionregistrationv1.NamespacedScope),
+			},
+		}}, &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ref.Namespace}}, admissionregistrationv1.Ignore)
+		last := &out.validating[len(out.validating)-1]
+		last.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "settings", Expression: "request.name == '" + ref.Name + "'"}}
+	}
+	return out
+}
+
+// guarded tells whether a policy judges the settings when they are written.
+func (p *plan) guarded() bool {
+	return slices.ContainsFunc(p.set.Validating, func(v admissionregistrationv1.ValidatingAdmissionPolicy) bool {
+		return v.Name == policy.GuardName(p.component.Name)
+	})
+}
+
+func clientConfig(namespace string, address map[string]string, path string) admissionregistrationv1.WebhookClientConfig {
+	c := admissionregistrationv1.WebhookClientConfig{CABundle: []byte(address[bundleKey])}
+	if url := address[urlKey]; url != "" {
+		c.URL = new(strings.TrimSuffix(url, "/") + path)
+	} else {
+		c.Service = &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: Service, Path: &path, Port: new(int32(443))}
+	}
+	return c
+}
+
+// hook writes the webhooks of a component into both configurations; nil takes them out.
+func (s *session) hook(ctx context.Context, component string, want *hookSet) error {
+	if want == nil {
+		want = &hookSet{}
+	}
+	var errs []error
+	for _, resource := range []string{validatingHooks, mutatingHooks} {
+		have := s.hooksIn(resource, component)
+		var list any = want.validating
+		kind, none := "ValidatingWebhookConfiguration", len(want.validating) == 0
+		if resource == mutatingHooks {
+			list, kind, none = want.mutating, "MutatingWebhookConfiguration", len(want.mutating) == 0
+		}
+		if equality.Semantic.DeepEqual(list, have) || none && !s.manages(resource, component) {
+			continue
+		}
+		errs = append(errs, s.applyHooks(ctx, resource, kind, component, list))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *session) applyHooks(ctx context.Context, resource, kind, component string, list any) error {
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": admissionregistrationv1.SchemeGroupVersion.String(), "kind": kind,
+		"metadata": map[string]any{"name": Configuration, "labels": map[string]any{ManagedByLabel: Manager}},
+		"webhooks": list,
+	})
+	if err != nil {
+		return err
+	}
+	if bytes.HasSuffix(data, []byte(`"webhooks":null}`)) {
+		data = bytes.Replace(data, []byte(`"webhooks":null}`), []byte(`"webhooks":[]}`), 1)
+	}
+	err = s.objects.rest.Patch(types.ApplyPatchType).Resource(resource).Name(Configuration).
+		VersionedParams(&metav1.PatchOptions{FieldManager: managerPrefix + component, Force: new(true)}, metav1.ParameterCodec).Body(data).Do(ctx).Error()
+	s.Metrics.wrote(resource, "apply", err)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", kind, Configuration, err)
+	}
+	return nil
+}
+
+// hooksIn are the webhooks of a component that stand in a configuration, as a list of the kind.
+func (s *session) hooksIn(resource, component string) any {
+	ours := func(name string) bool {
+		rest, ok := strings.CutSuffix(name, hookSuffix)
+		at := strings.LastIndex(rest, ".")
+		return ok && at >= 0 && rest[:at] == component
+	}
+	o, _, _ := s.stores[resource].GetStore().GetByKey(Configuration) //nolint:errcheck // a key that is a string is never wrong
+	switch c := o.(type) {
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		var out []admissionregistrationv1.ValidatingWebhook
+		for i := range c.Webhooks {
+			if ours(c.Webhooks[i].Name) {
+				out = append(out, c.Webhooks[i])
+			}
+		}
+		return out
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		var out []admissionregistrationv1.MutatingWebhook
+		for i := range c.Webhooks {
+			if ours(c.Webhooks[i].Name) {
+				out = append(out, c.Webhooks[i])
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+// manages tells whether a configuration has anything of a component.
+func (s *session) manages(resource, component string) bool {
+	o, ok, err := s.stores[resource].GetStore().GetByKey(Configuration)
+	m, isObject := o.(metav1.Object)
+	return err == nil && ok && isObject && slices.ContainsFunc(m.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == managerPrefix+component
+	})
+}
+
+// hooked lists the components that have anything in a configuration.
+func (s *session) hooked() []string {
+	names := map[string]bool{}
+	for _, resource := range []string{validatingHooks, mutatingHooks} {
+		o, _, _ := s.stores[resource].GetStore().GetByKey(Configuration) //nolint:errcheck // a key that is a string is never wrong
+		if m, ok := o.(metav1.Object); ok {
+			for _, f := range m.GetManagedFields() {
+				if name, ok := strings.CutPrefix(f.Manager, managerPrefix); ok {
+					names[name] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}

@@ -1,0 +1,82 @@
+package features
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics tell how the features of components are.
+type Metrics struct {
+	accepted, features *prometheus.GaugeVec
+	writes, restores   *prometheus.CounterVec
+	planning           prometheus.Histogram
+	reviews            *prometheus.CounterVec
+	reviewing          *prometheus.HistogramVec
+	settings           *prometheus.GaugeVec
+}
+
+// NewMetrics registers the metrics of both roles.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		accepted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sluice_features_definition_errors", Help: "Errors in the definitions of a component and its features. Told by the process that works on it.",
+		}, []string{"component"}),
+		settings: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sluice_features_settings_errors", Help: "Errors in the settings of a component.",
+		}, []string{"component"}),
+		features: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sluice_features", Help: "Features of a component by state: enabled, enforced, not_enforced.",
+		}, []string{"component", "state"}),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_features_writes_total", Help: "Writes of what enforces features, by resource, verb (apply, delete) and outcome (done, failed).",
+		}, []string{"resource", "verb", "outcome"}),
+		restores: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_features_restored_total", Help: "Policies and bindings that somebody else had changed or deleted.",
+		}, []string{"component"}),
+		planning: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "sluice_features_plan_seconds", Help: "Time to find out what is to be in force for a component.",
+			Buckets: []float64{.0001, .001, .01, .1, .5, 1, 5, 10},
+		}),
+		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_feature_webhook_requests_total", Help: "Reviews that were answered, by what was asked for (reject, warn, drop, settings) and outcome: allowed, refused, warned, changed, error.",
+		}, []string{"ask", "outcome"}),
+		reviewing: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "sluice_feature_webhook_duration_seconds", Help: "Time that a review took.",
+			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, 1},
+		}, []string{"ask"}),
+	}
+	r.MustRegister(m.accepted, m.settings, m.features, m.writes, m.restores, m.planning, m.reviews, m.reviewing)
+	return m
+}
+
+func (m *Metrics) planned(d time.Duration) { m.planning.Observe(max(d, 0).Seconds()) }
+
+func (m *Metrics) wrote(resource, verb string, err error) {
+	outcome := "done"
+	if err != nil {
+		outcome = "failed"
+	}
+	m.writes.WithLabelValues(resource, verb, outcome).Inc()
+}
+
+func (m *Metrics) restored(component string) { m.restores.WithLabelValues(component).Inc() }
+
+func (m *Metrics) tell(component string, p *plan, open, enforced, notEnforced int) {
+	m.accepted.WithLabelValues(component).Set(float64(errorsIn(p.definition)))
+	m.settings.WithLabelValues(component).Set(float64(errorsIn(p.wrong)))
+	m.features.WithLabelValues(component, "enabled").Set(float64(open))
+	m.features.WithLabelValues(component, "enforced").Set(float64(enforced))
+	m.features.WithLabelValues(component, "not_enforced").Set(float64(notEnforced))
+}
+
+func (m *Metrics) forget(component string) {
+	m.accepted.DeleteLabelValues(component)
+	m.settings.DeleteLabelValues(component)
+	m.features.DeletePartialMatch(prometheus.Labels{"component": component})
+}
+
+func (m *Metrics) reviewed(ask, outcome string, d time.Duration) {
+	m.reviews.WithLabelValues(ask, outcome).Inc()
+	m.reviewing.WithLabelValues(ask).Observe(max(d, 0).Seconds())
+}

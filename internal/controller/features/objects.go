@@ -1,0 +1,293 @@
+package features
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/feature/policy"
+)
+
+// Resources of admissionregistration.k8s.io/v1.
+const (
+	validatingPolicies = "validatingadmissionpolicies"
+	validatingBindings = "validatingadmissionpolicybindings"
+	mutatingPolicies   = "mutatingadmissionpolicies"
+	mutatingBindings   = "mutatingadmissionpolicybindings"
+)
+
+const (
+	// ManagedByLabel is on what the controller has made, with the value [Manager]: nothing else is ever deleted.
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	// Manager is the field manager of the controller.
+	Manager = "sluice-features"
+)
+
+// objects reads and writes what enforces features.
+type objects struct {
+	rest rest.Interface // of admissionregistration.k8s.io/v1
+}
+
+// managed is a copy with the label of the controller.
+func managed(o runtime.Object) (runtime.Object, error) {
+	o = o.DeepCopyObject()
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return nil, err
+	}
+	labels := maps.Clone(m.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[ManagedByLabel] = Manager
+	m.SetLabels(labels)
+	setDefaults(o)
+	return o, nil
+}
+
+// setDefaults fills in what the API server fills in (pkg/apis/admissionregistration/v1/defaults.go), so that what is stored
+// can be compared with what is wanted.
+func setDefaults(o runtime.Object) {
+	resources := func(m *admissionregistrationv1.MatchResources) {
+		if m == nil {
+			return
+		}
+		if m.MatchPolicy == nil {
+			m.MatchPolicy = new(admissionregistrationv1.Equivalent)
+		}
+		if m.NamespaceSelector == nil {
+			m.NamespaceSelector = &metav1.LabelSelector{}
+		}
+		if m.ObjectSelector == nil {
+			m.ObjectSelector = &metav1.LabelSelector{}
+		}
+		for _, rules := range [][]admissionregistrationv1.NamedRuleWithOperations{m.ResourceRules, m.ExcludeResourceRules} {
+			for i := range rules {
+				if rules[i].Scope == nil {
+					rules[i].Scope = new(admissionregistrationv1.AllScopes)
+				}
+			}
+		}
+	}
+	switch o := o.(type) {
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		if o.Spec.FailurePolicy == nil {
+			o.Spec.FailurePolicy = new(admissionregistrationv1.Fail)
+		}
+		resources(o.Spec.MatchConstraints)
+	case *admissionregistrationv1.MutatingAdmissionPolicy:
+		if o.Spec.FailurePolicy == nil {
+			o.Spec.FailurePolicy = new(admissionregistrationv1.Fail)
+		}
+		resources(o.Spec.MatchConstraints)
+	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
+		resources(o.Spec.MatchResources)
+	case *admissionregistrationv1.MutatingAdmissionPolicyBinding:
+		resources(o.Spec.MatchResources)
+	}
+}
+
+// specOf is what of an object matters.
+func specOf(o runtime.Object) any {
+	switch o := o.(type) {
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		return o.Spec
+	case *admissionregistrationv1.MutatingAdmissionPolicy:
+		return o.Spec
+	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
+		return o.Spec
+	case *admissionregistrationv1.MutatingAdmissionPolicyBinding:
+		return o.Spec
+	}
+	return nil
+}
+
+// same tells whether an object is stored as it is wanted: its spec wholly, and those labels and annotations that are wanted.
+func same(want, have runtime.Object) bool {
+	a, errA := meta.Accessor(want)
+	b, errB := meta.Accessor(have)
+	if errA != nil || errB != nil || b.GetDeletionTimestamp() != nil {
+		return false
+	}
+	within := func(want, have map[string]string) bool {
+		for k, v := range want {
+			if got, ok := have[k]; !ok || got != v {
+				return false
+			}
+		}
+		return true
+	}
+	return within(a.GetLabels(), b.GetLabels()) && within(a.GetAnnotations(), b.GetAnnotations()) &&
+		equality.Semantic.DeepEqual(specOf(want), specOf(have))
+}
+
+// resourceOf is the resource of an object.
+func resourceOf(o runtime.Object) string {
+	switch o.(type) {
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		return validatingPolicies
+	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
+		return validatingBindings
+	case *admissionregistrationv1.MutatingAdmissionPolicy:
+		return mutatingPolicies
+	}
+	return mutatingBindings
+}
+
+// apply writes an object and returns what is stored. What others have added to it and is not wanted, server-side apply leaves
+// in place: then all of it is replaced.
+func (s *objects) apply(ctx context.Context, want runtime.Object) (runtime.Object, error) {
+	m, err := meta.Accessor(want)
+	if err != nil {
+		return nil, err
+	}
+	data, err := configuration(want)
+	if err != nil {
+		return nil, err
+	}
+	have := empty(want)
+	err = s.rest.Patch(types.ApplyPatchType).Resource(resourceOf(want)).Name(m.GetName()).
+		VersionedParams(&metav1.PatchOptions{FieldManager: Manager, Force: new(true)}, metav1.ParameterCodec).Body(data).Do(ctx).Into(have)
+	if err != nil || same(want, have) {
+		return have, err
+	}
+	stored, err := meta.Accessor(have)
+	if err != nil {
+		return nil, err
+	}
+	whole := want.DeepCopyObject()
+	w, err := meta.Accessor(whole)
+	if err != nil {
+		return nil, err
+	}
+	w.SetResourceVersion(stored.GetResourceVersion())
+	w.SetUID(stored.GetUID())
+	err = s.rest.Put().Resource(resourceOf(want)).Name(m.GetName()).
+		VersionedParams(&metav1.UpdateOptions{FieldManager: Manager}, metav1.ParameterCodec).Body(whole).Do(ctx).Into(have)
+	return have, err
+}
+
+// configuration is an object as server-side apply takes it: what is not there is not claimed.
+func configuration(o runtime.Object) ([]byte, error) {
+	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, err
+	}
+	delete(u, "status")
+	if m, ok := u["metadata"].(map[string]any); ok {
+		delete(m, "creationTimestamp")
+	}
+	return json.Marshal(u)
+}
+
+func empty(o runtime.Object) runtime.Object {
+	switch o.(type) {
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		return &admissionregistrationv1.ValidatingAdmissionPolicy{}
+	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
+		return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
+	case *admissionregistrationv1.MutatingAdmissionPolicy:
+		return &admissionregistrationv1.MutatingAdmissionPolicy{}
+	}
+	return &admissionregistrationv1.MutatingAdmissionPolicyBinding{}
+}
+
+// remove deletes an object that was read as have.
+func (s *objects) remove(ctx context.Context, have runtime.Object) error {
+	m, err := meta.Accessor(have)
+	if err != nil {
+		return err
+	}
+	uid := m.GetUID()
+	err = s.rest.Delete().Resource(resourceOf(have)).Name(m.GetName()).
+		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}).Do(ctx).Error()
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // somebody else was faster
+	}
+	return err
+}
+
+// removalOrder puts bindings before policies, so that no policy is in force in part.
+func removalOrder(list []runtime.Object) {
+	rank := func(o runtime.Object) int {
+		return slices.Index([]string{validatingBindings, mutatingBindings, validatingPolicies, mutatingPolicies}, resourceOf(o))
+	}
+	slices.SortStableFunc(list, func(a, b runtime.Object) int { return rank(a) - rank(b) })
+}
+
+// mine tells whether the controller has made an object.
+func mine(o metav1.Object) bool {
+	return o.GetLabels()[ManagedByLabel] == Manager && o.GetLabels()[policy.ComponentLabel] != ""
+}
+
+// anchor are a policy and a binding of each kind that match nothing, for as long as the cluster lives: an API server that
+// has lost its last policy with a ConfigMap as parameter does not watch ConfigMaps again for the next one until it is
+// restarted (kubernetes/kubernetes issue 130887). They belong to no component and are never deleted.
+func anchor(namespace string, s server) []runtime.Object {
+	const name = "sluice-features-anchor"
+	m := metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/part-of": "sluice", ManagedByLabel: Manager}}
+	of := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	kind := &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
+	ref := &admissionregistrationv1.ParamRef{Name: name, Namespace: namespace, ParameterNotFoundAction: new(admissionregistrationv1.AllowAction)}
+	matches := func() *admissionregistrationv1.MatchResources {
+		return &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+			RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"never.feature.sluice.dev"}, APIVersions: []string{"v1"}, Resources: []string{"nothing"}},
+			},
+		}}}
+	}
+	ignore := admissionregistrationv1.Ignore
+	var out []runtime.Object
+	if s.validating {
+		out = append(out, &admissionregistrationv1.ValidatingAdmissionPolicy{
+			TypeMeta: of("ValidatingAdmissionPolicy"), ObjectMeta: m,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				FailurePolicy: &ignore, ParamKind: kind, MatchConstraints: matches(), Validations: []admissionregistrationv1.Validation{{Expression: "true"}},
+			},
+		}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			TypeMeta: of("ValidatingAdmissionPolicyBinding"), ObjectMeta: m,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: name, ParamRef: ref, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			},
+		})
+	}
+	if s.mutating {
+		out = append(out, &admissionregistrationv1.MutatingAdmissionPolicy{
+			TypeMeta: of("MutatingAdmissionPolicy"), ObjectMeta: m,
+			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+				FailurePolicy: &ignore, ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy, ParamKind: kind, MatchConstraints: matches(),
+				Mutations: []admissionregistrationv1.Mutation{{
+					PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+					JSONPatch: &admissionregistrationv1.JSONPatch{Expression: "[JSONPatch{op: 'test', path: '/kind', value: 'Nothing'}]"},
+				}},
+			},
+		}, &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+			TypeMeta: of("MutatingAdmissionPolicyBinding"), ObjectMeta: m,
+			Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: ref},
+		})
+	}
+	return out
+}
+
+// nameOf names an object for people.
+func nameOf(o runtime.Object) string {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return o.GetObjectKind().GroupVersionKind().Kind
+	}
+	return fmt.Sprintf("%s %s", o.GetObjectKind().GroupVersionKind().Kind, m.GetName())
+}

@@ -1,0 +1,341 @@
+package features
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/feature/policy"
+)
+
+// plan is what is to be in force for a component.
+type plan struct {
+	component *v1alpha1.Component
+	features  []v1alpha1.Feature
+	model     *feature.Model
+	// definition is what is wrong with component and features.
+	definition feature.Findings
+	live       bool
+	// current is the ConfigMap, zero where the component has none.
+	current configMap
+	// wrong is what is wrong with its settings.
+	wrong feature.Findings
+	// settings are in force; nil: defaults. They are not known where known is false.
+	settings *feature.Settings
+	known    bool
+	// kept are the last good settings as they stood in the ConfigMap; nil: none.
+	kept map[string]string
+	// version is the resourceVersion of the ConfigMap whose settings are in force, empty for others.
+	version string
+	states  *feature.States
+	set     *policy.Set
+}
+
+// planner makes plans. It remembers for each component what takes time to find out.
+type planner struct {
+	*world
+
+	// sticky keeps the model as it is while a definition in it has turned bad, so that nothing opens.
+	sticky bool
+
+	mu     sync.Mutex
+	server server
+	known  map[string]*remembered
+	crd    map[string]*knownCRD
+}
+
+// remembered is what a planner knows of one component. Only one goroutine at a time makes plans for a component.
+type remembered struct {
+	key        string
+	model      *feature.Model
+	definition feature.Findings
+
+	setKey string
+	set    *policy.Set
+
+	began   bool // what an earlier process left in the status has been taken over
+	kept    map[string]string
+	version string
+}
+
+// knownCRD is a CRD that has been read.
+type knownCRD struct {
+	uid        types.UID
+	generation int64
+	resource   feature.Resource
+	err        error
+}
+
+func (p *planner) remember(component string) *remembered {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.known[component]
+	if r == nil {
+		r = &remembered{}
+		if p.known == nil {
+			p.known = map[string]*remembered{}
+		}
+		p.known[component] = r
+	}
+	return r
+}
+
+func (p *planner) forget(component string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.known, component)
+}
+
+// plan says what is to be in force for a component. The error tells that the API server could not be asked; what is wrong
+// with definitions and settings is none.
+func (p *planner) plan(ctx context.Context, c *v1alpha1.Component, rt feature.Runtime) (*plan, error) {
+	r := p.remember(c.Name)
+	out := &plan{component: c, features: p.featuresOf(c.Name)}
+	if err := p.define(ctx, r, out); err != nil {
+		return nil, err
+	}
+	if !r.began {
+		r.began, r.kept, r.version = true, c.Status.Settings, c.Status.SettingsVersion
+	}
+	spec := out.model.Spec()
+	out.live = spec.Mode == v1alpha1.Live && spec.ConfigMap != nil
+	if spec.ConfigMap != nil {
+		out.current = p.world.settings.get(ctx, c.Name, *spec.ConfigMap)
+	}
+	p.world.settings.keep(c.Name, spec.ConfigMap)
+	out.read(r, spec.ConfigMap != nil)
+	out.kept, out.version = r.kept, r.version
+	out.states = out.model.Resolve(out.settings, rt)
+	return out, p.compile(ctx, r, out, rt)
+}
+
+// read finds the settings that are in force.
+func (out *plan) read(r *remembered, has bool) {
+	var settings *feature.Settings
+	if out.current.exists {
+		settings, out.wrong = out.model.ParseSettings(out.current.data)
+	}
+	// What the last good ones say to the model as it is now.
+	lastGood := func() *feature.Settings {
+		if r.kept == nil {
+			return nil
+		}
+		s, _ := out.model.ParseSettings(r.kept)
+		return s
+	}
+	switch {
+	case !has:
+		out.known, r.kept, r.version = true, nil, ""
+	case !out.current.known:
+		out.settings, out.known = lastGood(), r.kept != nil
+	case !out.current.exists && out.live:
+		// They are put back.
+		out.settings, out.known = lastGood(), true
+	case !out.current.exists:
+		out.known, r.kept, r.version = true, nil, ""
+	case out.wrong.Err() == nil:
+		out.settings, out.known = settings, true
+		r.kept, r.version = out.current.data, out.current.version
+		if r.kept == nil {
+			r.kept = map[string]string{}
+		}
+	case out.live:
+		// As the policies read them.
+		out.settings, out.known = settings, true
+	default:
+		out.settings, out.known = lastGood(), true
+	}
+}
+
+// define makes the model, unless nothing has changed of what it comes from.
+func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
+	day, _ := p.today()
+	resources, err := p.resources(ctx, out.features)
+	if err != nil {
+		return err
+	}
+	var key strings.Builder
+	fmt.Fprintf(&key, "%s %d %s", out.component.UID, out.component.Generation, day)
+	for i := range out.features {
+		fmt.Fprintf(&key, " %s %d", out.features[i].UID, out.features[i].Generation)
+	}
+	for _, known := range resources.crds {
+		fmt.Fprintf(&key, " %s %d %s", known.uid, known.generation, known.resource.Resource)
+	}
+	for _, b := range resources.others {
+		fmt.Fprintf(&key, " %s/%s", b.Group, b.Resource)
+		for _, v := range b.Versions {
+			key.WriteString("," + v.Name)
+		}
+	}
+	if r.model == nil || r.key != key.String() {
+		// One that is there keeps all the others from being taken as they are.
+		o := feature.Options{Date: day, Resources: []feature.Resource{{Group: v1alpha1.GroupName, Resource: componentsResource}}}
+		for _, known := range resources.crds {
+			if known.err == nil {
+				o.Resources = append(o.Resources, known.resource)
+			}
+		}
+		o.Resources = append(o.Resources, resources.others...)
+		if resources.missing {
+			for _, name := range p.crds.GetStore().ListKeys() {
+				plural, group, _ := strings.Cut(name, ".")
+				o.Resources = append(o.Resources, feature.Resource{Group: group, Resource: plural})
+			}
+		}
+		model, findings := feature.Define(out.component, out.features, o)
+		r.definition, r.key = findings, key.String()
+		if !p.sticky || r.model == nil || !out.loses(r.model, model) {
+			r.model, r.setKey = model, ""
+		}
+	}
+	out.model, out.definition = r.model, r.definition
+	return nil
+}
+
+// loses tells whether a feature that is there and was good has turned bad.
+func (out *plan) loses(before, after *feature.Model) bool {
+	return slices.ContainsFunc(out.features, func(f v1alpha1.Feature) bool {
+		return before.Feature(f.Spec.Gate) != nil && after.Feature(f.Spec.Gate) == nil
+	})
+}
+
+// gated are the resources that features gate.
+type gated struct {
+	crds   []*knownCRD
+	others []feature.Resource
+	// missing tells that some are not there.
+	missing bool
+}
+
+func (p *planner) resources(ctx context.Context, features []v1alpha1.Feature) (g gated, err error) {
+	var seen []string
+	for i := range features {
+		for j := range features[i].Spec.Parts {
+			part := &features[i].Spec.Parts[j]
+			name := crdName(part.Group, part.Resource)
+			if slices.Contains(seen, name) {
+				continue
+			}
+			seen = append(seen, name)
+			known, err := p.readCRD(ctx, name)
+			switch {
+			case err != nil:
+				return g, err
+			case known != nil:
+				g.crds = append(g.crds, known)
+				continue
+			}
+			versions, err := p.builtIns.find(part.Group, part.Resource)
+			if err != nil {
+				return g, fmt.Errorf("looking for %s: %w", name, err)
+			}
+			if versions == nil {
+				g.missing = true
+				continue
+			}
+			g.others = append(g.others, feature.Resource{Group: part.Group, Resource: part.Resource, Versions: versions})
+		}
+	}
+	return g, nil
+}
+
+// readCRD returns a CRD with its schemas, nil if there is none of that name.
+func (p *planner) readCRD(ctx context.Context, name string) (*knownCRD, error) {
+	o, ok, err := p.crds.GetStore().GetByKey(name)
+	m, isMeta := o.(*metav1.PartialObjectMetadata)
+	if err != nil || !ok || !isMeta || m.DeletionTimestamp != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	known := p.crd[name]
+	p.mu.Unlock()
+	if known != nil && known.uid == m.UID && known.generation >= m.Generation {
+		return known, nil
+	}
+	crd, err := p.CRDs.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	known = &knownCRD{uid: crd.UID, generation: crd.Generation}
+	known.resource, known.err = feature.ResourceOf(crd)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.crd == nil {
+		p.crd = map[string]*knownCRD{}
+	}
+	p.crd[name] = known
+	return known, nil
+}
+
+// compile makes the policies, unless nothing has changed of what they come from.
+func (p *planner) compile(ctx context.Context, r *remembered, out *plan, rt feature.Runtime) error {
+	p.mu.Lock()
+	s := p.server
+	p.mu.Unlock()
+	var key strings.Builder
+	key.WriteString(s.String())
+	for _, st := range out.states.All() {
+		fmt.Fprintf(&key, " %t", st.Reported())
+		if !out.live {
+			fmt.Fprintf(&key, "%t%t%s", st.Alone(false), st.Alone(true), st.Fix)
+		}
+	}
+	if r.set == nil || r.setKey != key.String() {
+		set, err := policy.Compile(ctx, out.model, policy.Options{
+			Kubernetes: s.version, Settings: out.settings, Runtime: rt, WithoutValidating: !s.validating, WithoutMutating: !s.mutating,
+		})
+		if err != nil {
+			return err
+		}
+		r.set, r.setKey = set, key.String()
+	}
+	out.set = r.set
+	return nil
+}
+
+// left tells whether a feature was left out of the model because of errors.
+func (out *plan) left(gate string) bool { return out.model.Feature(gate) == nil }
+
+// problems are the errors among findings about a gate, in one text; empty if there are none.
+func problems(findings feature.Findings, gate string) string {
+	var lines []string
+	for _, f := range findings {
+		if f.Severity == feature.Error && f.Gate == gate {
+			if where := f.Where; where != "" {
+				lines = append(lines, where+": "+f.Message)
+			} else {
+				lines = append(lines, f.Message)
+			}
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// source says where settings come from, for people.
+func (out *plan) source() string {
+	ref := out.model.Spec().ConfigMap
+	return cmp.Or(ref.Namespace, "?") + "/" + cmp.Or(ref.Name, "?")
+}
+
+// errorsIn counts errors among findings.
+func errorsIn(findings feature.Findings) (n int) {
+	for _, f := range findings {
+		if f.Severity == feature.Error {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,118 @@
+package features
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
+
+	"sluice.dev/feature"
+)
+
+// lookAgain is how often the API server is asked what it can do: it may have been upgraded, or rolled back.
+const (
+	lookAgain = 10 * time.Minute
+	// lookSoon is how often it is asked for a resource that it did not have.
+	lookSoon = 15 * time.Second
+)
+
+// server is what an API server can do.
+type server struct {
+	// version is major.minor.
+	version string
+	// validating and mutating tell whether it has admission policies v1 of that kind.
+	validating, mutating bool
+}
+
+func (s server) String() string {
+	return fmt.Sprintf("Kubernetes %s, validating policies %t, mutating policies %t", s.version, s.validating, s.mutating)
+}
+
+// askServer asks the API server what it can do.
+func askServer(d discovery.DiscoveryInterface) (server, error) {
+	info, err := d.ServerVersion()
+	if err != nil {
+		return server{}, err
+	}
+	v, err := version.ParseGeneric(info.Major + "." + strings.TrimRight(info.Minor, "+"))
+	if err != nil {
+		return server{}, err
+	}
+	s := server{version: fmt.Sprintf("%d.%d", v.Major(), v.Minor())}
+	list, err := d.ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
+	if err != nil {
+		return server{}, err
+	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name })
+	}
+	s.validating = has(validatingPolicies) && has(validatingBindings)
+	s.mutating = has(mutatingPolicies) && has(mutatingBindings)
+	return s, nil
+}
+
+// builtIns knows the resources that no CRD defines: Kubernetes' own, and those of aggregated API servers. No schema is
+// known of them.
+type builtIns struct {
+	discovery discovery.DiscoveryInterface
+	clock     clock.PassiveClock
+
+	mu     sync.Mutex
+	groups map[string]*builtInGroup
+}
+
+type builtInGroup struct {
+	asked     time.Time
+	resources map[string][]feature.Version
+}
+
+// find returns the versions of a resource; none if there is no such resource.
+func (b *builtIns) find(group, resource string) ([]feature.Version, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.groups[group]
+	if g != nil {
+		found, age := g.resources[resource], b.clock.Since(g.asked)
+		if age < lookSoon || found != nil && age < lookAgain {
+			return found, nil
+		}
+	}
+	groups, err := b.discovery.ServerGroups()
+	if err != nil {
+		return nil, err
+	}
+	g = &builtInGroup{asked: b.clock.Now(), resources: map[string][]feature.Version{}}
+	for _, found := range groups.Groups {
+		if found.Name != group {
+			continue
+		}
+		for _, v := range found.Versions {
+			list, err := b.discovery.ServerResourcesForGroupVersion(v.GroupVersion)
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range list.APIResources {
+				g.resources[r.Name] = append(g.resources[r.Name], feature.Version{Name: v.Version})
+			}
+		}
+	}
+	if b.groups == nil {
+		b.groups = map[string]*builtInGroup{}
+	}
+	b.groups[group] = g
+	return g.resources[resource], nil
+}
+
+// errServerChanged ends what was started for an API server that can do other things now.
+var errServerChanged = errors.New("the API server can do other things than before")

@@ -1,0 +1,142 @@
+package features
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// configMap is what is known of a ConfigMap.
+type configMap struct {
+	// known tells whether it has been read, or is known to be missing.
+	known bool
+	// exists, data and version are those of the ConfigMap.
+	exists  bool
+	data    map[string]string
+	version string
+	// err says why it cannot be read; what was read before stands beside it.
+	err error
+}
+
+// configMaps watches single ConfigMaps, so that nobody has to be allowed to list others.
+type configMaps struct {
+	kube kubernetes.Interface
+	// changed is called, with no lock held, when something may be known of a ConfigMap that was not.
+	changed func(v1alpha1.ConfigMapReference)
+
+	mu      sync.Mutex
+	watches map[v1alpha1.ConfigMapReference]*configMapWatch
+	wg      sync.WaitGroup
+}
+
+type configMapWatch struct {
+	users map[string]bool
+	stop  context.CancelFunc
+	state configMap
+}
+
+// get returns what is known of a ConfigMap, and has it watched for that user until [configMaps.keep] says otherwise.
+func (c *configMaps) get(ctx context.Context, user string, ref v1alpha1.ConfigMapReference) configMap {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.watches[ref]
+	if w == nil {
+		watching, stop := context.WithCancel(ctx)
+		w = &configMapWatch{users: map[string]bool{}, stop: stop}
+		if c.watches == nil {
+			c.watches = map[v1alpha1.ConfigMapReference]*configMapWatch{}
+		}
+		c.watches[ref] = w
+		c.wg.Go(func() { c.watch(watching, ref, w) })
+	}
+	w.users[user] = true
+	return w.state
+}
+
+// keep ends the watches of a user but for that of ref; nil ends all.
+func (c *configMaps) keep(user string, ref *v1alpha1.ConfigMapReference) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for other, w := range c.watches {
+		if ref != nil && other == *ref || !w.users[user] {
+			continue
+		}
+		delete(w.users, user)
+		if len(w.users) == 0 {
+			w.stop()
+			delete(c.watches, other)
+		}
+	}
+}
+
+// users lists those who have a ConfigMap watched.
+func (c *configMaps) users(ref v1alpha1.ConfigMapReference) (out []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := c.watches[ref]; w != nil {
+		for user := range w.users {
+			out = append(out, user)
+		}
+	}
+	return out
+}
+
+// wait waits until all watches have ended.
+func (c *configMaps) wait() { c.wg.Wait() }
+
+func (c *configMaps) watch(ctx context.Context, ref v1alpha1.ConfigMapReference, w *configMapWatch) {
+	factory := informers.NewSharedInformerFactoryWithOptions(c.kube, 0, informers.WithNamespace(ref.Namespace), informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()
+	}))
+	informer := factory.Core().V1().ConfigMaps().Informer()
+	note := func(s configMap) {
+		c.mu.Lock()
+		w.state = s
+		c.mu.Unlock()
+		c.changed(ref)
+	}
+	put := func(o any) {
+		if cm, ok := o.(*corev1.ConfigMap); ok {
+			note(configMap{known: true, exists: true, data: maps.Clone(cm.Data), version: cm.ResourceVersion})
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    put,
+		UpdateFunc: func(_, o any) { put(o) },
+		DeleteFunc: func(any) { note(configMap{known: true}) },
+	})
+	if err == nil {
+		err = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+			if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+				return // it will come back
+			}
+			c.mu.Lock()
+			s := w.state
+			c.mu.Unlock()
+			s.err = err
+			note(s)
+		})
+	}
+	if err != nil {
+		note(configMap{err: err})
+		return
+	}
+	c.wg.Go(func() {
+		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) || len(informer.GetStore().ListKeys()) > 0 {
+			return
+		}
+		note(configMap{known: true})
+	})
+	informer.RunWithContext(ctx)
+}

@@ -1,0 +1,358 @@
+package features
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+const (
+	// maxMessage bounds the message of a condition, and maxEvent that of an event, in bytes.
+	maxMessage = 16 << 10
+	maxEvent   = 1000
+	// maxKept bounds the last good settings in a status. Larger ones are not kept.
+	maxKept = 256 << 10
+)
+
+// tell writes what has become of a component and its features into their status, and tells what has changed in events. It
+// returns when to look again.
+func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duration {
+	var again time.Duration
+	enforcers := p.enforcers()
+	var enforced, notEnforced []string
+	by := map[string]int{}
+	var open int32
+	for i := range p.features {
+		f := &p.features[i]
+		before := f.DeepCopy()
+		s.featureStatus(p, f, enforcers[f.Spec.Gate], done)
+		if f.Status.Enabled != nil && *f.Status.Enabled {
+			open++
+		}
+		if is := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionEnforced); is != nil && is.Status == metav1.ConditionTrue {
+			enforced = append(enforced, f.Spec.Gate)
+			by[is.Reason]++
+		} else {
+			notEnforced = append(notEnforced, f.Spec.Gate)
+		}
+		if s.store(ctx, featuresResource, f, before.Status, f.Status, before.Status.Conditions, f.Status.Conditions) {
+			again = firstRetry
+		} else if a, b := before.Status.Enabled, f.Status.Enabled; a != nil && b != nil && *a != *b {
+			word := v1alpha1.EventClosed
+			if *b {
+				word = v1alpha1.EventOpened
+			}
+			s.Recorder.Event(f, corev1.EventTypeNormal, word, cut(f.Status.Why, maxEvent))
+		}
+	}
+	c := p.component
+	before := c.DeepCopy()
+	s.componentStatus(p, open, by, notEnforced, done)
+	if s.store(ctx, componentsResource, c, before.Status, c.Status, before.Status.Conditions, c.Status.Conditions) {
+		again = firstRetry
+	}
+	s.Metrics.tell(c.Name, p, int(open), len(enforced), len(notEnforced))
+	for _, name := range done.restored {
+		s.Metrics.restored(c.Name)
+		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventRestored, cut(name+" was changed or deleted by somebody else and is as it was again", maxEvent))
+	}
+	if done.putBack {
+		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventSettingsPutBack, cut("the ConfigMap "+p.source()+" was missing and is there again, with the last good settings", maxEvent))
+	}
+	return again
+}
+
+// featureStatus fills in the status of a feature.
+func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcome) {
+	gate := f.Spec.Gate
+	st := &f.Status
+	st.ObservedGeneration = f.Generation
+	set := func(conditionType string, status metav1.ConditionStatus, reason, message string) {
+		setCondition(&st.Conditions, f.Generation, s.Controller.Clock.Now(), conditionType, status, reason, message)
+	}
+	wrong := problems(p.definition, gate)
+	m := p.model.Feature(gate)
+	if wrong == "" && m == nil {
+		wrong = "the component has so many errors that this feature was not looked at"
+	}
+	if wrong != "" {
+		reason := v1alpha1.ReasonInvalidDefinition
+		if slices.ContainsFunc(p.definition, func(x feature.Finding) bool { return x.Gate == gate && x.Code == feature.CodeUnknownResource }) {
+			reason = v1alpha1.ReasonResourceNotFound
+		}
+		set(v1alpha1.ConditionAccepted, metav1.ConditionFalse, reason, wrong)
+		st.Stage, st.Default, st.Enabled, st.Why = "", nil, nil, ""
+		kept := false
+		for _, o := range s.of(p.component.Name) {
+			kept = kept || slices.Contains(gatesOf(o), gate)
+		}
+		if kept {
+			set(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, "the definition has errors; the policies stay as they were before")
+		} else {
+			st.EnforcedBy = nil
+			set(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, "the definition has errors")
+		}
+		return
+	}
+	message := "the definition holds no error"
+	for _, x := range p.definition.Of(gate) {
+		message += "; " + string(x.Severity) + ": " + x.String()
+	}
+	set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, message)
+	st.Stage = m.Stage
+	st.Default = nil
+	if m.Entry >= 0 {
+		st.Default = new(m.Default)
+	}
+	st.Enabled, st.Why = nil, ""
+	if p.known {
+		state, _ := p.states.State(gate)
+		st.Enabled, st.Why = new(state.Open), cut(state.Reason, maxEvent)
+	}
+	if done.held && !p.known {
+		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: "+unread(p))
+		return
+	}
+	if done.held {
+		return // it is looked at again in a moment
+	}
+	st.EnforcedBy = enforcers
+	status, reason, text := enforcedBy(f, enforcers, done)
+	set(v1alpha1.ConditionEnforced, status, reason, text)
+}
+
+// enforcedBy says whether a feature is enforced, and by what.
+func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcome) (status metav1.ConditionStatus, reason, message string) {
+	switch {
+	case len(f.Spec.Parts) == 0:
+		return metav1.ConditionTrue, v1alpha1.ReasonBehaviourOnly, "the feature gates behaviour only: there is nothing for the API server to enforce"
+	case len(enforcers) == 0:
+		return metav1.ConditionTrue, v1alpha1.ReasonOpenForAll, "the feature is open for everybody: there is nothing to enforce"
+	}
+	var by, hooks, failed, waiting []string
+	for _, e := range enforcers {
+		where := e.Resource
+		if e.Group != "" {
+			where += "." + e.Group
+		}
+		if e.Name == Configuration {
+			hooks = append(hooks, fmt.Sprintf("%s by the webhook (%s)", where, e.Reason))
+			continue
+		}
+		by = append(by, fmt.Sprintf("%s by %s %s", where, e.Kind, e.Name))
+		switch err := done.failed[e.Name]; {
+		case err != nil:
+			failed = append(failed, err.Error())
+		case done.frozen[e.Name]:
+			failed = append(failed, e.Name+" stays as it was, because another feature that it enforces has errors")
+		case done.waiting[e.Name]:
+			waiting = append(waiting, e.Name)
+		}
+		if w := done.warned[e.Name]; w != "" {
+			by = append(by, "the API server's type check says of "+e.Name+": "+cut(w, 300))
+		}
+	}
+	if hooks != nil && done.hook != nil {
+		failed = append(failed, done.hook.Error())
+	}
+	message = strings.Join(slices.Concat(by, hooks), "; ")
+	switch {
+	case failed != nil:
+		return metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, strings.Join(slices.Compact(failed), "; ") + "; it is to be enforced for " + message
+	case waiting != nil:
+		return metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, "the API server has not looked at " + strings.Join(waiting, ", ") + " yet"
+	case hooks != nil:
+		return metav1.ConditionTrue, v1alpha1.ReasonEnforcedByWebhook, message
+	}
+	return metav1.ConditionTrue, v1alpha1.ReasonEnforcedByPolicy, message
+}
+
+// unread says why settings are not known.
+func unread(p *plan) string {
+	if err := p.current.err; err != nil {
+		return fmt.Sprintf("%v; a Role for it is printed by: sluice manifests --roles=%s --feature-settings=%s", err, Role, p.source())
+	}
+	return "the ConfigMap " + p.source() + " is being read"
+}
+
+// componentStatus fills in the status of the component.
+func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnforced []string, done *outcome) {
+	c := p.component
+	st := &c.Status
+	st.ObservedGeneration = c.Generation
+	st.Features, st.Enabled = int32(min(len(p.features), 1<<30)), open //nolint:gosec // bounded
+	st.Level = p.states.Level()
+	st.SettingsVersion = p.version
+	st.InUse = 0
+	for i := range p.features {
+		if n := p.features[i].Status.InUse; n != nil && *n > 0 {
+			st.InUse++
+		}
+	}
+	size := 0
+	for k, v := range p.kept {
+		size += len(k) + len(v)
+	}
+	st.Settings = nil
+	if size <= maxKept {
+		st.Settings = p.kept
+	}
+	set := func(conditionType string, status metav1.ConditionStatus, reason, message string) {
+		setCondition(&st.Conditions, c.Generation, s.Controller.Clock.Now(), conditionType, status, reason, message)
+	}
+	var bad []string
+	for i := range p.features {
+		if gate := p.features[i].Spec.Gate; p.left(gate) {
+			bad = append(bad, gate)
+		}
+	}
+	own := problems(p.definition, "")
+	switch wrong := lines(p.wrong); {
+	case own != "" || bad != nil:
+		if bad != nil {
+			own = strings.TrimPrefix(own+fmt.Sprintf("; %d of %d features have errors: %s", len(bad), len(p.features), strings.Join(bad, ", ")), "; ")
+		}
+		if wrong != "" {
+			own += "; settings: " + wrong
+		}
+		set(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalidDefinition, own)
+	case wrong != "":
+		what := "what is wrong reads as not set"
+		if !p.live {
+			what = "the last good settings stay in force"
+			if p.settings == nil {
+				what = "the defaults are in force, as there were no good settings before"
+			}
+		}
+		set(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalidSettings, fmt.Sprintf("ConfigMap %s: %s; %s", p.source(), wrong, what))
+	default:
+		message := "definitions and settings hold no error"
+		for _, x := range p.wrong {
+			message += "; " + string(x.Severity) + ": " + x.String()
+		}
+		set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, message)
+	}
+	switch {
+	case done.held && !p.known:
+		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: "+unread(p))
+	case done.held:
+	case done.settings != nil:
+		set(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, done.settings.Error()+": until it is there the API server refuses writes that the policies match")
+	case p.live && p.current.err != nil && !p.current.known:
+		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the policies are written, but the settings cannot be read: "+unread(p))
+	case len(notEnforced) > 0 || done.err() != nil:
+		message := fmt.Sprintf("%d of %d features: %s", len(notEnforced), len(p.features), strings.Join(notEnforced, ", "))
+		if err := done.err(); err != nil {
+			message += "; " + oneLine(err)
+		}
+		status, reason := metav1.ConditionFalse, v1alpha1.ReasonNotEnforced
+		if len(done.waiting) > 0 && done.err() == nil && bad == nil && done.hook == nil {
+			status, reason = metav1.ConditionUnknown, v1alpha1.ReasonNotObserved
+		}
+		set(v1alpha1.ConditionEnforced, status, reason, message)
+	default:
+		reason := v1alpha1.ReasonEnforcedByPolicy
+		if by[v1alpha1.ReasonEnforcedByWebhook] > 0 {
+			reason = v1alpha1.ReasonEnforcedByWebhook
+		}
+		set(v1alpha1.ConditionEnforced, metav1.ConditionTrue, reason, fmt.Sprintf("%d features by policy alone, %d with the webhook, %d open for everybody, %d of behaviour only",
+			by[v1alpha1.ReasonEnforcedByPolicy], by[v1alpha1.ReasonEnforcedByWebhook], by[v1alpha1.ReasonOpenForAll], by[v1alpha1.ReasonBehaviourOnly]))
+	}
+}
+
+// lines are the errors among findings, in one text.
+func lines(findings feature.Findings) string {
+	var invalid *feature.InvalidError
+	if !errors.As(findings.Err(), &invalid) {
+		return ""
+	}
+	return oneLine(invalid)
+}
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// orphans tells the features of a component that is not there.
+func (s *session) orphans(ctx context.Context, component string) error {
+	var errs []error
+	list := s.featuresOf(component)
+	for i := range list {
+		f := &list[i]
+		before := f.DeepCopy()
+		f.Status = v1alpha1.FeatureStatus{ObservedGeneration: f.Generation, Conditions: f.Status.Conditions}
+		now := s.Controller.Clock.Now()
+		setCondition(&f.Status.Conditions, f.Generation, now, v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonComponentNotFound,
+			fmt.Sprintf("there is no Component %q", component))
+		setCondition(&f.Status.Conditions, f.Generation, now, v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, "its component is not there")
+		meta.RemoveStatusCondition(&f.Status.Conditions, v1alpha1.ConditionSkew)
+		if s.store(ctx, featuresResource, f, before.Status, f.Status, before.Status.Conditions, f.Status.Conditions) {
+			errs = append(errs, fmt.Errorf("the status of Feature %s is not written yet", f.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func setCondition(list *[]metav1.Condition, generation int64, now time.Time, conditionType string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(list, metav1.Condition{
+		Type: conditionType, Status: status, Reason: reason, Message: cut(message, maxMessage), ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+	})
+}
+
+// store writes a status that has changed and tells of conditions that are other ones. It tells whether to try again.
+func (s *session) store(ctx context.Context, resource string, o runtime.Object, before, after any, was, is []metav1.Condition) (again bool) {
+	if equality.Semantic.DeepEqual(before, after) {
+		return false
+	}
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return false
+	}
+	err = s.api.updateStatus(ctx, resource, m.GetName(), o.DeepCopyObject())
+	switch {
+	case apierrors.IsNotFound(err):
+		return false
+	case err != nil:
+		if !apierrors.IsConflict(err) && ctx.Err() == nil {
+			s.Controller.Log.Warn("cannot write a status", "resource", resource, "name", m.GetName(), "error", err)
+		}
+		return true
+	}
+	for _, now := range is {
+		old := meta.FindStatusCondition(was, now.Type)
+		if old != nil && old.Status == now.Status && old.Reason == now.Reason || now.Status == metav1.ConditionUnknown {
+			continue
+		}
+		kind := corev1.EventTypeWarning
+		if (now.Status == metav1.ConditionTrue) == (now.Type != v1alpha1.ConditionSkew) {
+			kind = corev1.EventTypeNormal
+		}
+		s.Recorder.Event(o, kind, now.Reason, cut(now.Message, maxEvent))
+	}
+	return false
+}
+
+// cut shortens a text to a number of bytes, and makes it one that the API takes.
+func cut(s string, most int) string {
+	s = strings.ToValidUTF8(s, "?")
+	if len(s) <= most {
+		return s
+	}
+	s = s[:most-len("…")]
+	for !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	return s + "…"
+}

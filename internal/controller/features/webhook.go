@@ -1,0 +1,463 @@
+package features
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/util/workqueue"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/internal/limit"
+)
+
+const (
+	// HookPattern is what the webhook serves.
+	HookPattern = "POST /features/{component}/{ask}"
+
+	// maxReview is more than two objects of the size that the API server takes (3 MB) have in JSON.
+	maxReview = 8 << 20
+	// maxTime is the longest that an API server waits for a webhook, and defaultTime what it waits unless told otherwise.
+	maxTime, defaultTime = 30 * time.Second, 10 * time.Second
+)
+
+// Webhook answers the API server for what policies cannot say, and judges settings when they are written. All fields are
+// required.
+type Webhook struct {
+	Cluster
+	Metrics *Metrics
+	// Requests has room for as many values as requests are read at once; the others wait.
+	Requests chan struct{}
+
+	mu     sync.RWMutex
+	judges map[string]*judge
+}
+
+// judge is what is in force for a component.
+type judge struct {
+	model     *feature.Model
+	states    *feature.States
+	evaluator *feature.Evaluator
+}
+
+// Run keeps what is in force until ctx is done. ready is called when it is known of all components.
+func (h *Webhook) Run(ctx context.Context, ready func()) error {
+	failures := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)
+	for ctx.Err() == nil {
+		can, err := askServer(h.Kube.Discovery())
+		if err == nil {
+			failures.Forget("server")
+			err = h.session(ctx, can, failures, ready)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		if errors.Is(err, errServerChanged) {
+			continue
+		}
+		h.Log.Warn("cannot ask the API server what it can do", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-h.Clock.After(failures.When("server")):
+		}
+	}
+	return nil
+}
+
+func (h *Webhook) session(outer context.Context, can server, failures workqueue.TypedRateLimiter[string], ready func()) error {
+	ctx, cancel := context.WithCancelCause(outer)
+	defer cancel(nil)
+	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: h.Clock})
+	w, err := h.open(queue.Add)
+	if err != nil {
+		return err
+	}
+	p := &planner{world: w, server: can, sticky: true}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer w.settings.wait()
+	defer cancel(nil)
+	defer queue.ShutDown()
+	if !w.start(ctx, &wg) {
+		return context.Cause(ctx)
+	}
+	pending := map[string]bool{}
+	for _, name := range w.components.GetStore().ListKeys() {
+		pending[name] = true
+		queue.Add(name)
+	}
+	wg.Go(func() {
+		if len(pending) == 0 {
+			ready()
+		}
+		for {
+			name, closed := queue.Get()
+			if closed {
+				return
+			}
+			known, again, err := h.look(ctx, p, name)
+			switch {
+			case ctx.Err() != nil:
+			case err != nil:
+				h.Log.Warn("a component is not in order yet", "component", name, "error", err)
+				queue.AddAfter(name, failures.When(name))
+			default:
+				failures.Forget(name)
+				queue.AddAfter(name, again)
+			}
+			if known && pending[name] {
+				delete(pending, name)
+				if len(pending) == 0 {
+					ready()
+				}
+			}
+			queue.Done(name)
+		}
+	})
+	wg.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-h.Clock.After(lookAgain):
+			}
+			if now, err := askServer(h.Kube.Discovery()); err == nil && now != can {
+				cancel(errServerChanged)
+			}
+		}
+	})
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// look finds out what is in force for a component. It tells whether that is known, and when to look again.
+func (h *Webhook) look(ctx context.Context, p *planner, name string) (known bool, again time.Duration, err error) {
+	_, again = p.today()
+	c := p.component(name)
+	if c == nil {
+		p.settings.keep(name, nil)
+		p.forget(name)
+		h.mu.Lock()
+		delete(h.judges, name)
+		h.mu.Unlock()
+		return true, again, nil
+	}
+	out, err := p.plan(ctx, c, p.runtime(c))
+	if err != nil {
+		return false, 0, err
+	}
+	if !out.known {
+		// What is asked until then is answered with an error, which the failure policy is for. A process is ready all the same:
+		// others have settings that can be read.
+		return out.current.err != nil, again, nil
+	}
+	type place struct {
+		gate, group, resource, version string
+		part                           int
+	}
+	mine := map[place]bool{}
+	for _, e := range out.set.Enforced {
+		if e.Kind == "" {
+			mine[place{e.Gate, e.Group, e.Resource, e.Version, e.Part}] = true
+		}
+	}
+	j := &judge{model: out.model, states: out.states, evaluator: out.states.CompileFor(func(f *feature.Feature, t *feature.Target) bool {
+		return mine[place{f.Spec.Gate, t.Group, t.Resource, t.Version, t.Part}]
+	})}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.judges == nil {
+		h.judges = map[string]*judge{}
+	}
+	h.judges[name] = j
+	return true, again, nil
+}
+
+func (h *Webhook) judge(component string) *judge {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.judges[component]
+}
+
+// ServeHTTP answers an AdmissionReview of admission.k8s.io/v1.
+func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), allowed(r.URL.Query().Get("timeout")))
+	defer cancel()
+	if end, ok := ctx.Deadline(); ok {
+		// Where it is not supported the server's own bounds hold.
+		_ = http.NewResponseController(w).SetReadDeadline(end)
+	}
+	select {
+	case h.Requests <- struct{}{}:
+		defer func() { <-h.Requests }()
+	case <-ctx.Done():
+		http.Error(w, "the webhook is busy with other requests; try again", http.StatusServiceUnavailable)
+		return
+	}
+	ask := r.PathValue("ask")
+	if !slices.Contains([]string{askReject, askWarn, askDrop, askSettings}, ask) {
+		http.NotFound(w, r)
+		return
+	}
+	body, err := limit.ReadSized(r.Body, r.ContentLength, maxReview)
+	if err != nil {
+		status := http.StatusBadRequest
+		if errors.Is(err, limit.ErrTooLarge) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, "the review cannot be read: "+err.Error(), status)
+		return
+	}
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &review); err != nil || review.Request == nil ||
+		review.APIVersion != admissionv1.SchemeGroupVersion.String() || review.Kind != "AdmissionReview" {
+		http.Error(w, "the body is no AdmissionReview of "+admissionv1.SchemeGroupVersion.String(), http.StatusBadRequest)
+		return
+	}
+	j := h.judge(r.PathValue("component"))
+	if j == nil {
+		http.Error(w, "what is in force for this component is not known yet; try again", http.StatusServiceUnavailable)
+		return
+	}
+	answer, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: review.APIVersion, Kind: review.Kind}, Response: h.review(ctx, j, ask, review.Request),
+	})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	// Who does not listen any more has given up.
+	_, _ = w.Write(answer)
+}
+
+// allowed is how long an answer may take: what the API server waits, less some time for the way.
+func allowed(timeout string) time.Duration {
+	d, err := time.ParseDuration(timeout)
+	if err != nil || d <= 0 {
+		d = defaultTime
+	}
+	d = min(d, maxTime)
+	return d - min(d/10, 500*time.Millisecond)
+}
+
+// Outcomes of a review, as the metrics have them.
+const (
+	outcomeAllowed = "allowed"
+	outcomeRefused = "refused"
+	outcomeWarned  = "warned"
+	outcomeChanged = "changed"
+	outcomeError   = "error"
+)
+
+// review answers one request. It never fails: what cannot be read is refused.
+func (h *Webhook) review(ctx context.Context, j *judge, ask string, req *admissionv1.AdmissionRequest) (resp *admissionv1.AdmissionResponse) {
+	start := h.Clock.Now()
+	outcome := outcomeAllowed
+	defer func() {
+		if r := recover(); r != nil {
+			h.Log.Error("a review panicked", "kind", req.Kind.String(), "panic", r, "stack", string(debug.Stack()))
+			outcome, resp = outcomeError, refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, "the webhook failed: this is a mistake in it, and its log has more")
+		}
+		resp.UID = req.UID
+		h.Metrics.reviewed(ask, outcome, h.Clock.Since(start))
+	}()
+	if req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
+		return &admissionv1.AdmissionResponse{Allowed: true}
+	}
+	if ask == askSettings {
+		outcome, resp = j.settings(req)
+		return resp
+	}
+	q := &feature.Request{Group: req.Resource.Group, Version: req.Resource.Version, Resource: req.Resource.Resource, OptedIn: h.optedIn(ctx, j, req)}
+	err := utiljson.Unmarshal(req.Object.Raw, &q.Object)
+	if err == nil && len(req.OldObject.Raw) > 0 {
+		err = utiljson.Unmarshal(req.OldObject.Raw, &q.Old)
+	}
+	if err != nil {
+		outcome = outcomeError
+		return refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the object cannot be read: "+err.Error())
+	}
+	d := j.evaluator.Evaluate(q)
+	resp = &admissionv1.AdmissionResponse{Allowed: true}
+	switch ask {
+	case askReject:
+		if !d.Allowed() {
+			outcome = outcomeRefused
+			return refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, d.Message())
+		}
+	case askWarn:
+		if d.Warned.Count > 0 {
+			outcome = outcomeWarned
+			resp.Warnings = (&feature.Decision{Warned: d.Warned}).Warnings()
+			resp.AuditAnnotations = map[string]string{"features": gatesIn(&d.Warned)}
+		}
+	case askDrop:
+		if d.Object == nil {
+			return resp
+		}
+		patch, err := json.Marshal(difference(q.Object, d.Object, "", nil))
+		if err != nil {
+			outcome = outcomeError
+			return refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error())
+		}
+		outcome = outcomeChanged
+		resp.Patch, resp.PatchType = patch, new(admissionv1.PatchTypeJSONPatch)
+		resp.Warnings = (&feature.Decision{Dropped: d.Dropped}).Warnings()
+		resp.AuditAnnotations = map[string]string{"features": gatesIn(&d.Dropped)}
+	}
+	return resp
+}
+
+// gatesIn lists the gates of violations.
+func gatesIn(v *feature.Violations) string {
+	var out []string
+	for i := range v.List {
+		if gate := v.List[i].State.Feature.Spec.Gate; !slices.Contains(out, gate) {
+			out = append(out, gate)
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+func refuse(code int32, reason metav1.StatusReason, message string) *admissionv1.AdmissionResponse {
+	return &admissionv1.AdmissionResponse{Result: &metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
+}
+
+// settings judges the ConfigMap of the component. What is left as it is passes.
+func (j *judge) settings(req *admissionv1.AdmissionRequest) (outcome string, resp *admissionv1.AdmissionResponse) {
+	resp = &admissionv1.AdmissionResponse{Allowed: true}
+	ref := j.model.Spec().ConfigMap
+	if ref == nil || req.Resource.Group != "" || req.Resource.Resource != "configmaps" || req.Namespace != ref.Namespace || req.Name != ref.Name {
+		return outcomeAllowed, resp
+	}
+	var cm, old corev1.ConfigMap
+	err := json.Unmarshal(req.Object.Raw, &cm)
+	if err == nil && len(req.OldObject.Raw) > 0 {
+		err = json.Unmarshal(req.OldObject.Raw, &old)
+	}
+	if err != nil {
+		return outcomeError, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the ConfigMap cannot be read: "+err.Error())
+	}
+	if req.Operation == admissionv1.Update && maps.Equal(cm.Data, old.Data) {
+		return outcomeAllowed, resp
+	}
+	_, findings := j.model.ParseSettings(cm.Data)
+	if err := findings.Err(); err != nil {
+		return outcomeRefused, refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, cut(err.Error(), feature.MaxMessage))
+	}
+	for _, f := range findings {
+		resp.Warnings = append(resp.Warnings, f.String())
+	}
+	return outcomeAllowed, resp
+}
+
+// optedIn asks whether the namespace or the user has opted in to a feature. Whoever cannot be asked has not.
+func (h *Webhook) optedIn(ctx context.Context, j *judge, req *admissionv1.AdmissionRequest) func(gate string) bool {
+	o := j.model.Spec().OptIn
+	if o == nil || !o.NamespaceLabel && !o.RBAC {
+		return nil
+	}
+	labels := sync.OnceValue(func() map[string]string {
+		if req.Namespace == "" {
+			return nil
+		}
+		ns, err := h.Kube.CoreV1().Namespaces().Get(ctx, req.Namespace, metav1.GetOptions{})
+		if err != nil {
+			h.Log.Warn("the labels of a namespace cannot be read", "namespace", req.Namespace, "error", err)
+			return nil
+		}
+		return ns.Labels
+	})
+	return func(gate string) bool {
+		if o.NamespaceLabel && labels()[feature.OptInLabel(j.model.Component(), gate)] == feature.OptInValue {
+			return true
+		}
+		return o.RBAC && h.may(ctx, req, feature.ObjectName(j.model.Component(), gate))
+	}
+}
+
+// may asks whether the user may use a feature.
+func (h *Webhook) may(ctx context.Context, req *admissionv1.AdmissionRequest, name string) bool {
+	extra := map[string]authorizationv1.ExtraValue{}
+	for k, v := range req.UserInfo.Extra {
+		extra[k] = authorizationv1.ExtraValue(v)
+	}
+	review, err := h.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: req.UserInfo.Username, Groups: req.UserInfo.Groups, UID: req.UserInfo.UID, Extra: extra,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: req.Namespace, Verb: feature.OptInVerb, Group: v1alpha1.GroupName, Resource: featuresResource, Name: name,
+		},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		h.Log.Warn("whether a user may use a feature cannot be asked", "feature", name, "error", err)
+		return false
+	}
+	return review.Status.Allowed
+}
+
+// difference lists what turns one value into the other, as a JSON patch (RFC 6902): the least for objects, arrays as a whole.
+func difference(from, to any, path string, out []map[string]any) []map[string]any {
+	a, okA := from.(map[string]any)
+	b, okB := to.(map[string]any)
+	if !okA || !okB {
+		if !reflect.DeepEqual(from, to) {
+			out = append(out, map[string]any{"op": "replace", "path": path, "value": to})
+		}
+		return out
+	}
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	for _, k := range slices.Sorted(maps.Keys(a)) {
+		at := path + "/" + escape.Replace(k)
+		if v, ok := b[k]; ok {
+			out = difference(a[k], v, at, out)
+		} else {
+			out = append(out, map[string]any{"op": "remove", "path": at})
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(b)) {
+		if _, ok := a[k]; !ok {
+			out = append(out, map[string]any{"op": "add", "path": path + "/" + escape.Replace(k), "value": b[k]})
+		}
+	}
+	return out
+}
+
+// TellAddress writes the bundle, and the URL if there is one, to where the controller reads it.
+func TellAddress(ctx context.Context, c Cluster, url string, bundle []byte) error {
+	configMaps := c.Kube.CoreV1().ConfigMaps(c.Namespace)
+	data := map[string]string{bundleKey: string(bundle)}
+	if url != "" {
+		data[urlKey] = url
+	}
+	have, err := configMaps.Get(ctx, Address, metav1.GetOptions{})
+	if err == nil && maps.Equal(have.Data, data) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": Address, "labels": map[string]any{"app.kubernetes.io/part-of": "sluice"}}, "data": data,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = configMaps.Patch(ctx, Address, "application/apply-patch+yaml", patch, metav1.PatchOptions{FieldManager: "sluice-feature-webhook", Force: new(true)})
+	if err != nil {
+		return fmt.Errorf("telling how the webhook is reached: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package features
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// Roles of sluice serve.
+const (
+	// Role runs the controller.
+	Role = "features"
+	// WebhookRole answers the API server.
+	WebhookRole = "feature-webhook"
+)
+
+// Cluster is how a role reaches the cluster. All fields are required.
+type Cluster struct {
+	Config *rest.Config
+	Kube   kubernetes.Interface
+	CRDs   apiextensions.Interface
+	// Namespace is Sluice's own.
+	Namespace string
+	Log       *slog.Logger
+	Clock     clock.WithTicker
+}
+
+// Indices of features.
+const (
+	byComponent = "component"
+	byResource  = "resource"
+)
+
+// world is what both roles see of a cluster: components, their features, the CRDs of what they gate, and settings.
+type world struct {
+	Cluster
+
+	api                        *client
+	components, features, crds cache.SharedIndexInformer
+	settings                   *configMaps
+	builtIns                   *builtIns
+	// changed is called with the name of a component about which something has changed.
+	changed func(component string)
+}
+
+// open makes a world; nothing runs before start.
+func (c Cluster) open(changed func(component string)) (*world, error) {
+	w := &world{Cluster: c, changed: changed, builtIns: &builtIns{discovery: c.Kube.Discovery(), clock: c.Clock}}
+	w.settings = &configMaps{kube: c.Kube, changed: func(ref v1alpha1.ConfigMapReference) {
+		for _, user := range w.settings.users(ref) {
+			changed(user)
+		}
+	}}
+	var err error
+	if w.api, err = newClient(c.Config); err != nil {
+		return nil, err
+	}
+	w.components = w.api.informer(componentsResource, &v1alpha1.Component{}, nil)
+	w.features = w.api.informer(featuresResource, &v1alpha1.Feature{}, cache.Indexers{byComponent: indexComponent, byResource: indexResource})
+	objects, err := metadata.NewForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	w.crds = metadatainformer.NewFilteredMetadataInformer(objects, apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"),
+		metav1.NamespaceAll, 0, nil, nil).Informer()
+	if err := w.crds.SetTransform(slim); err != nil {
+		return nil, err
+	}
+	return w, w.listen()
+}
+
+// slim drops from the cache what nobody asks for: of ten thousand CRDs their names and generations are left.
+func slim(o any) (any, error) {
+	if m, ok := o.(*metav1.PartialObjectMetadata); ok {
+		m.ManagedFields, m.Annotations, m.Labels = nil, nil, nil
+	}
+	return o, nil
+}
+
+func indexComponent(o any) ([]string, error) {
+	if f, ok := o.(*v1alpha1.Feature); ok {
+		return []string{f.Spec.Component}, nil
+	}
+	return nil, nil
+}
+
+func indexResource(o any) (out []string, _ error) {
+	f, ok := o.(*v1alpha1.Feature)
+	if !ok {
+		return nil, nil
+	}
+	for i := range f.Spec.Parts {
+		if name := crdName(f.Spec.Parts[i].Group, f.Spec.Parts[i].Resource); !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+// crdName is the name that a CRD of the resource has.
+func crdName(group, resource string) string { return resource + "." + group }
+
+// listen has changes told.
+func (w *world) listen() error {
+	component := func(o any) {
+		if c, ok := last(o).(*v1alpha1.Component); ok {
+			w.changed(c.Name)
+		}
+	}
+	of := func(o any) {
+		if f, ok := last(o).(*v1alpha1.Feature); ok {
+			w.changed(f.Spec.Component)
+		}
+	}
+	crd := func(o any) {
+		m, ok := last(o).(*metav1.PartialObjectMetadata)
+		if !ok {
+			return
+		}
+		list, err := w.features.GetIndexer().ByIndex(byResource, m.Name)
+		if err != nil {
+			return // there is no such index, which a test would have told
+		}
+		for _, f := range list {
+			of(f)
+		}
+	}
+	for _, h := range []struct {
+		informer cache.SharedIndexInformer
+		tell     func(any)
+		same     func(a, b any) bool
+	}{
+		{w.components, component, func(a, b any) bool {
+			x, okX := a.(*v1alpha1.Component)
+			y, okY := b.(*v1alpha1.Component)
+			return okX && okY && x.UID == y.UID && x.Generation == y.Generation
+		}},
+		{w.features, of, func(a, b any) bool {
+			x, okX := a.(*v1alpha1.Feature)
+			y, okY := b.(*v1alpha1.Feature)
+			return okX && okY && x.UID == y.UID && x.Generation == y.Generation
+		}},
+		{w.crds, crd, func(a, b any) bool {
+			x, okX := a.(*metav1.PartialObjectMetadata)
+			y, okY := b.(*metav1.PartialObjectMetadata)
+			return okX && okY && x.UID == y.UID && x.Generation == y.Generation
+		}},
+	} {
+		_, err := h.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: h.tell, DeleteFunc: h.tell,
+			UpdateFunc: func(a, b any) {
+				// A status that is written, by this process for one, is no reason to look again.
+				if !h.same(a, b) {
+					h.tell(b)
+				}
+			},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// last is the object of an event.
+func last(o any) any {
+	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		return gone.Obj
+	}
+	return o
+}
+
+// start watches until ctx is done; it tells whether all that is there has been seen before that.
+func (w *world) start(ctx context.Context, wg *sync.WaitGroup) bool {
+	for _, i := range []cache.SharedIndexInformer{w.components, w.features, w.crds} {
+		wg.Go(func() { i.RunWithContext(ctx) })
+	}
+	return cache.WaitForCacheSync(ctx.Done(), w.components.HasSynced, w.features.HasSynced, w.crds.HasSynced)
+}
+
+// component returns a component of its own for the caller, or nil.
+func (w *world) component(name string) *v1alpha1.Component {
+	o, ok, err := w.components.GetStore().GetByKey(name)
+	if err != nil || !ok {
+		return nil
+	}
+	c, ok := o.(*v1alpha1.Component)
+	if !ok {
+		return nil
+	}
+	c = c.DeepCopy()
+	c.APIVersion, c.Kind = v1alpha1.SchemeGroupVersion.String(), componentKind
+	return c
+}
+
+// featuresOf returns the features of a component, sorted by name, for the caller alone.
+func (w *world) featuresOf(component string) []v1alpha1.Feature {
+	list, err := w.features.GetIndexer().ByIndex(byComponent, component)
+	if err != nil {
+		return nil // there is no such index, which a test would have told
+	}
+	out := make([]v1alpha1.Feature, 0, len(list))
+	for _, o := range list {
+		if f, ok := o.(*v1alpha1.Feature); ok {
+			f = f.DeepCopy()
+			f.APIVersion, f.Kind = v1alpha1.SchemeGroupVersion.String(), featureKind
+			out = append(out, *f)
+		}
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.Feature) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// today is the day that chooses among stages, and how long it lasts.
+func (w *world) today() (day time.Time, left time.Duration) {
+	now := w.Clock.Now().UTC()
+	day = now.Truncate(24 * time.Hour)
+	return day, day.Add(24*time.Hour + time.Second).Sub(now)
+}

@@ -1,0 +1,113 @@
+package resolution
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	readyPath = "/readyz"
+	// askReady is how long an API server that is not ready is left alone.
+	askReady = 100 * time.Millisecond
+	// believeAll is for how long refusals are believed at once where the API server never says that it is ready.
+	believeAll = 10 * time.Minute
+	// maxRefusal bounds what is read of a refusal that is not believed, in bytes.
+	maxRefusal = 64 << 10
+)
+
+// Disbelieve returns a wrapper for the way to an API server, for rest.Config.Wrap: a read that is refused is asked for
+// once more, when the API server says that it is ready. One that has just started refuses everybody until it has read
+// its roles (k8s.io/apiserver, the check informer-sync of /readyz), which is no reason to tell anybody that they lack
+// rights. The wait ends with the read's context and after some seconds.
+func Disbelieve(c clock.Clock) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper { return &disbelieving{next: next, clock: c} }
+}
+
+type disbelieving struct {
+	next  http.RoundTripper
+	clock clock.Clock
+
+	mu sync.Mutex
+	// mute is when the API server was last found not to tell whether it is ready.
+	mute time.Time
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (d *disbelieving) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := d.next.RoundTrip(r)
+	if err != nil || answer.StatusCode != http.StatusForbidden || !reads(r) || !d.settled(r) {
+		return answer, err
+	}
+	_, _ = io.CopyN(io.Discard, answer.Body, maxRefusal)
+	_ = answer.Body.Close()
+	again := r.Clone(r.Context())
+	if r.GetBody != nil {
+		if again.Body, err = r.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	return d.next.RoundTrip(again)
+}
+
+// reads tells whether a call only reads, and can be made again: reviews of access are reads as well.
+func reads(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet:
+		return r.URL.Path != readyPath
+	case http.MethodPost:
+		return strings.HasSuffix(r.URL.Path, "/subjectaccessreviews") && r.GetBody != nil
+	}
+	return false
+}
+
+// settled waits until the API server says that it is ready; false if it does not.
+func (d *disbelieving) settled(r *http.Request) bool {
+	start := d.clock.Now()
+	d.mu.Lock()
+	mute := !d.mute.IsZero() && start.Sub(d.mute) < believeAll
+	d.mu.Unlock()
+	if mute {
+		return false
+	}
+	for {
+		if d.ready(r) {
+			return true
+		}
+		if d.clock.Since(start) > disbelief {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.mute = d.clock.Now()
+			return false
+		}
+		select {
+		case <-r.Context().Done():
+			return false
+		case <-d.clock.After(askReady):
+		}
+	}
+}
+
+// ready asks with the credentials of the call.
+func (d *disbelieving) ready(r *http.Request) bool {
+	ctx, cancel := context.WithTimeout(r.Context(), disbelief)
+	defer cancel()
+	ask := (&http.Request{
+		Method: http.MethodGet, Host: r.Host, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor,
+		URL:    &url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host, Path: readyPath},
+		Header: http.Header{"User-Agent": r.Header["User-Agent"], "Authorization": r.Header["Authorization"]},
+	}).WithContext(ctx)
+	answer, err := d.next.RoundTrip(ask)
+	if err != nil {
+		return false
+	}
+	_, _ = io.CopyN(io.Discard, answer.Body, maxRefusal)
+	_ = answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/internal/kube"
+)
+
+// patience bounds the wait for a process.
+const patience = time.Minute
+
+// guarded installs the guard, has two clients stopped by it, and takes the way around. The guard runs until the function that
+// it returns is called.
+func (d *demo) guarded(ctx context.Context, k *kube.Client, config *rest.Config) (stop func(), err error) {
+	d.say("A guard at admission stops v2 whoever sends it")
+	address, health, err := addresses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.installGuard(ctx, k, address); err != nil {
+		return nil, err
+	}
+	stop, err = d.startGuard(ctx, address, health)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			stop()
+		}
+	}()
+	objects, err := kube.Read(filepath.Join(d.dir, "v2.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	unsafe := objects[0]
+	if err := until(ctx, "the guard to act", func() error {
+		if err := k.ApplyObject(ctx, unsafe, true); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("it let v2 pass (%w)", err)
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if kubectl, err := exec.LookPath("kubectl"); err == nil {
+		out, err := d.command(ctx, 1, kubectl, "apply", "--server-side", "--force-conflicts", "-f", "v2.yaml")
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprint(d.out, out)
+	} else {
+		fmt.Fprintln(d.out, "(kubectl is not installed here)")
+	}
+	refused := k.ApplyObject(ctx, unsafe, false)
+	if !apierrors.IsForbidden(refused) {
+		return nil, fmt.Errorf("a client of client-go was not refused: %w", refused)
+	}
+	first, _, _ := strings.Cut(refused.Error(), "\n")
+	fmt.Fprintf(d.out, "A client made with client-go, under another field manager, is told the same:\n%s\n...\n", first)
+	return stop, d.around(ctx, k, config, unsafe, health)
+}
+
+// around lets v2 through, as an operator does who knows better.
+func (d *demo) around(ctx context.Context, k *kube.Client, config *rest.Config, unsafe *unstructured.Unstructured, health string) error {
+	d.say("Who may, and says why, lets that one change through; it is recorded")
+	out, err := d.command(ctx, 0, d.sluice, "check", "--print-hash", "v2.yaml")
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(d.out, out)
+	digest, _, _ := strings.Cut(out, " ")
+	annotated := unsafe.DeepCopy()
+	annotated.SetAnnotations(map[string]string{"sluice.dev/allow-unsafe-upgrade": digest + ": mariadb was never used, see the survey"})
+	if err := k.ApplyObject(ctx, annotated, false); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "applied v2 with the annotation sluice.dev/allow-unsafe-upgrade: \"%.12s...: mariadb was never used, see the survey\"\n", digest)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	err = until(ctx, "the event", func() error {
+		list, err := client.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "reason=UnsafeUpgradeAllowed"})
+		if err != nil {
+			return err
+		}
+		if len(list.Items) == 0 {
+			return errors.New("not yet")
+		}
+		e := list.Items[0]
+		text, _, _ := strings.Cut(e.Message, "\n")
+		fmt.Fprintf(d.out, "event %s of %s: %.300s\n", e.Reason, e.InvolvedObject.Name, text)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	body, err := get(ctx, "http://"+health+"/metrics")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, "sluice_crd_guard_bypasses_total") {
+			fmt.Fprint(d.out, "metric "+line)
+		}
+	}
+	return nil
+}
+
+// installGuard puts the manifests of the guard into the cluster. Nothing runs its Deployment here, so that the API server calls
+// it by its address.
+func (d *demo) installGuard(ctx context.Context, k *kube.Client, address string) error {
+	out, err := d.command(ctx, 0, d.sluice, "manifests", "--roles=crd-guard", "--guard-reads=example.sluice.dev")
+	if err != nil {
+		return err
+	}
+	dec := yaml.NewYAMLOrJSONDecoder(bufio.NewReader(strings.NewReader(out)), 4096)
+	n := 0
+	for {
+		u := &unstructured.Unstructured{}
+		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
+			fmt.Fprintf(d.out, "applied %d objects of them\n", n)
+			return nil
+		} else if err != nil {
+			return err
+		}
+		switch u.GetKind() {
+		case "Deployment":
+			continue
+		case "ValidatingWebhookConfiguration":
+			hooks, _, err := unstructured.NestedSlice(u.Object, "webhooks")
+			if err != nil {
+				return err
+			}
+			for _, h := range hooks {
+				hook, ok := h.(map[string]any)
+				if !ok {
+					continue
+				}
+				path, _, err := unstructured.NestedString(hook, "clientConfig", "service", "path")
+				if err != nil {
+					return err
+				}
+				hook["clientConfig"] = map[string]any{"url": "https://" + address + path}
+			}
+			if err := unstructured.SetNestedSlice(u.Object, hooks, "webhooks"); err != nil {
+				return err
+			}
+		}
+		if err := k.ApplyObject(ctx, u, false); err != nil {
+			return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+		n++
+	}
+}
+
+// startGuard starts the guard's process and waits until it is ready.
+func (d *demo) startGuard(ctx context.Context, address, health string) (stop func(), err error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(d.sluice, "serve", "--roles=crd-guard", "--kubeconfig", d.kubeconfig, "--listen", health, //nolint:noctx // it is ended by stop
+		"--guard-listen", address, "--guard-host", host)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	cmd.Env = append(os.Environ(), "TMPDIR="+d.dir)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	stop = func() {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err == nil {
+			_ = cmd.Wait() // it ends by the signal
+		}
+	}
+	err = until(ctx, "the guard to be ready", func() error {
+		_, err := get(ctx, "http://"+health+"/readyz")
+		return err
+	})
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("%w: %s", err, log.String())
+	}
+	fmt.Fprintf(d.out, "sluice serve --roles=crd-guard runs at %s\n", address)
+	return stop, nil
+}
+
+// addresses finds two that are free.
+func addresses(ctx context.Context) (one, two string, err error) {
+	var out [2]string
+	for i := range out {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", "", err
+		}
+		defer l.Close() //nolint:errcheck // it was never used
+		out[i] = l.Addr().String()
+	}
+	return out[0], out[1], nil
+}
+
+func get(ctx context.Context, url string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = errors.New(string(body))
+	}
+	return string(body), err
+}
+
+// until waits for a condition.
+func until(ctx context.Context, what string, check func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, err)
+		case <-tick.C:
+		}
+	}
+}
