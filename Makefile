@@ -74,7 +74,7 @@ verify: ## fail if a module file is untidy (a test holds generated files against
 	cd localcluster && $(GO) mod tidy -diff
 
 .PHONY: demo
-demo: build cluster ## the main job on a real API server, told step by step
+demo: build cluster ## the whole story on a real API server, told step by step
 	$(GO) run ./internal/demo --sluice bin/sluice
 
 .PHONY: bench

@@ -102,10 +102,18 @@ func (c *compiler) what(u *unit) string {
 		subject = "such an entry is "
 	}
 	fix := f.HowToOpen()
-	if !c.live && u.state.Fix != "" {
+	switch {
+	case !c.live && u.state.Fix != "":
 		fix = u.state.Fix
+	case c.live && f.Free() && !u.state.Reported():
+		fix += "; besides, " + strings.Join(c.absent(f), " and ") + " does not report it as on"
 	}
 	return fmt.Sprintf(": %s%s; needs feature %q of component %q: %s", subject, f.StageName(), f.Spec.Gate, f.Spec.Component, fix)
+}
+
+// absent lists the required processes that do not report a feature as on.
+func (c *compiler) absent(f *feature.Feature) []string {
+	return slices.DeleteFunc(slices.Clone(f.Spec.RequiredProcesses), func(p string) bool { return c.options.Runtime.Processes[p][f.Spec.Gate] })
 }
 
 // clip keeps what people wrote from filling messages; as package feature does.

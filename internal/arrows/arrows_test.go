@@ -168,7 +168,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/controller/features", why: "keeps policies, webhook and status in step with features; what they mean and how they are said is for the packages below",
-		may: []string{"api/v1alpha1", "feature", "feature/policy", "internal/limit"},
+		may: []string{"api/v1alpha1", "feature", "feature/policy", "feature/skew", "internal/limit"},
 	},
 	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
@@ -198,7 +198,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",
-		may: []string{"internal/clustertest/binary", "internal/kube"},
+		may: []string{"internal/clustertest/binary", "internal/kube", "internal/limit"},
 	},
 	{
 		pkg: "internal/bench", why: "measures the parts one by one and the command as a whole",

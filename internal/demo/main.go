@@ -46,9 +46,9 @@ type demo struct {
 	dir, kubeconfig string
 }
 
-func (d *demo) say(format string, args ...any) {
+func (d *demo) say(what string) {
 	d.step++
-	fmt.Fprintf(d.out, "\n== %d. %s\n", d.step, fmt.Sprintf(format, args...))
+	fmt.Fprintf(d.out, "\n== %d. %s\n", d.step, what)
 }
 
 func (d *demo) run(ctx context.Context) error {

@@ -146,7 +146,7 @@ func (d *demo) repository(ctx context.Context) (host string, stop func(), err er
 		if err != nil {
 			return "", nil, err
 		}
-		if err := os.WriteFile(filepath.Join(work, manifest), text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(work, manifest), text, 0o600); err != nil { //nolint:gosec // the demo's own folder
 			return "", nil, err
 		}
 		for _, args := range [][]string{{"add", "."}, {"commit", "-q", "-m", v.message}, {"tag", v.tag}} {

@@ -91,7 +91,6 @@ type session struct {
 	server   server
 	objects  *objects
 	stores   map[string]cache.SharedIndexInformer // by resource
-	hooks    cache.SharedIndexInformer            // of the two webhook configurations, by kind
 	queue    workqueue.TypedDelayingInterface[string]
 	failures workqueue.TypedRateLimiter[string]
 
@@ -115,7 +114,7 @@ func (c *Controller) session(outer context.Context, can server, ready func()) er
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry),
 		written:  map[string]time.Time{}, applied: map[string]applied{},
 	}
-	w, err := c.Cluster.open(s.queue.Add)
+	w, err := c.open(s.queue.Add)
 	if err != nil {
 		return err
 	}
@@ -281,7 +280,7 @@ func (s *session) followServer(ctx context.Context) error {
 		}
 		now, err := askServer(s.Kube.Discovery())
 		if err != nil {
-			s.Controller.Log.Warn("cannot ask the API server what it can do", "error", err)
+			s.Log.Warn("cannot ask the API server what it can do", "error", err)
 			continue
 		}
 		if now != s.server {
@@ -300,7 +299,7 @@ func (s *session) work(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			s.Controller.Log.Warn("a component is not in order yet", "component", key, "error", err)
+			s.Log.Warn("a component is not in order yet", "component", key, "error", err)
 			s.queue.AddAfter(key, s.failures.When(key))
 		default:
 			s.failures.Forget(key)
@@ -316,7 +315,7 @@ func (s *session) work(ctx context.Context) {
 func (s *session) safely(ctx context.Context, key string) (again time.Duration, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.Controller.Log.Error("a reconciliation panicked", "component", key, "panic", r, "stack", string(debug.Stack()))
+			s.Log.Error("a reconciliation panicked", "component", key, "panic", r, "stack", string(debug.Stack()))
 			err = errors.New("the controller failed: this is a mistake in it, and its log has more")
 		}
 	}()
@@ -345,12 +344,12 @@ func (s *session) reconcile(ctx context.Context, key string) (time.Duration, err
 	if c == nil || c.DeletionTimestamp != nil {
 		return 0, s.gone(ctx, key)
 	}
-	start := s.Controller.Clock.Now()
-	p, err := s.plan(ctx, c, s.runtime(c))
+	start := s.Clock.Now()
+	p, err := s.plan(ctx, c)
 	if err != nil {
 		return 0, err
 	}
-	s.Metrics.planned(s.Controller.Clock.Since(start))
+	s.Metrics.planned(s.Clock.Since(start))
 	done := &outcome{}
 	again := s.enforce(ctx, p, done)
 	_, left := s.today()
@@ -369,7 +368,7 @@ func soonest(a, b time.Duration) time.Duration {
 // gone takes away what was made for a component that is not there any more.
 func (s *session) gone(ctx context.Context, name string) error {
 	s.settings.keep(name, nil)
-	s.planner.forget(name)
+	s.forget(name)
 	s.Metrics.forget(name)
 	errs := []error{s.hook(ctx, name, nil)}
 	list := s.of(name)
@@ -450,7 +449,7 @@ func (s *session) restored(want, stored runtime.Object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, known := s.applied[keyOf(want)]
-	s.applied[keyOf(want)] = applied{want, stored, s.Controller.Clock.Now()}
+	s.applied[keyOf(want)] = applied{want, stored, s.Clock.Now()}
 	if !known || !same(want, before.want) {
 		return false
 	}

@@ -101,11 +101,11 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 		return wait
 	}
 	for _, want := range writes {
-		s.write(ctx, want, p, done)
+		s.write(ctx, want, done)
 	}
 	if len(writes) > 0 {
 		s.mu.Lock()
-		s.written[name] = s.Controller.Clock.Now()
+		s.written[name] = s.Clock.Now()
 		s.mu.Unlock()
 	}
 	s.removeOthers(ctx, p, wanted, done)
@@ -117,10 +117,10 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 func (s *session) soon(component string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return pause - s.Controller.Clock.Since(s.written[component])
+	return pause - s.Clock.Since(s.written[component])
 }
 
-func (s *session) write(ctx context.Context, want runtime.Object, p *plan, done *outcome) {
+func (s *session) write(ctx context.Context, want runtime.Object, done *outcome) {
 	m, err := meta.Accessor(want)
 	if err != nil {
 		return // it has been read before
@@ -144,7 +144,7 @@ func (s *session) judged(have runtime.Object, done *outcome) {
 		return // it has been read before
 	}
 	s.mu.Lock()
-	age := s.Controller.Clock.Since(s.applied[keyOf(have)].at)
+	age := s.Clock.Since(s.applied[keyOf(have)].at)
 	s.mu.Unlock()
 	if age < settle {
 		done.waiting[m.GetName()] = true

@@ -238,7 +238,7 @@ func (s *session) hooksIn(resource, component string) any {
 		at := strings.LastIndex(rest, ".")
 		return ok && at >= 0 && rest[:at] == component
 	}
-	o, _, _ := s.stores[resource].GetStore().GetByKey(Configuration) //nolint:errcheck // a key that is a string is never wrong
+	o, _, _ := s.stores[resource].GetStore().GetByKey(Configuration)
 	switch c := o.(type) {
 	case *admissionregistrationv1.ValidatingWebhookConfiguration:
 		var out []admissionregistrationv1.ValidatingWebhook
@@ -273,7 +273,7 @@ func (s *session) manages(resource, component string) bool {
 func (s *session) hooked() []string {
 	names := map[string]bool{}
 	for _, resource := range []string{validatingHooks, mutatingHooks} {
-		o, _, _ := s.stores[resource].GetStore().GetByKey(Configuration) //nolint:errcheck // a key that is a string is never wrong
+		o, _, _ := s.stores[resource].GetStore().GetByKey(Configuration)
 		if m, ok := o.(metav1.Object); ok {
 			for _, f := range m.GetManagedFields() {
 				if name, ok := strings.CutPrefix(f.Manager, managerPrefix); ok {

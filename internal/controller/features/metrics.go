@@ -13,7 +13,7 @@ type Metrics struct {
 	planning           prometheus.Histogram
 	reviews            *prometheus.CounterVec
 	reviewing          *prometheus.HistogramVec
-	settings           *prometheus.GaugeVec
+	settings, skew     *prometheus.GaugeVec
 }
 
 // NewMetrics registers the metrics of both roles.
@@ -46,7 +46,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, 1},
 		}, []string{"ask"}),
 	}
-	r.MustRegister(m.accepted, m.settings, m.features, m.writes, m.restores, m.planning, m.reviews, m.reviewing)
+	m.skew = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "sluice_features_skew", Help: "Features of a component about which its processes, the settings and what is enforced disagree.",
+	}, []string{"component"})
+	r.MustRegister(m.skew, m.accepted, m.settings, m.features, m.writes, m.restores, m.planning, m.reviews, m.reviewing)
 	return m
 }
 
@@ -62,7 +65,8 @@ func (m *Metrics) wrote(resource, verb string, err error) {
 
 func (m *Metrics) restored(component string) { m.restores.WithLabelValues(component).Inc() }
 
-func (m *Metrics) tell(component string, p *plan, open, enforced, notEnforced int) {
+func (m *Metrics) tell(component string, p *plan, open, enforced, notEnforced, disagreements int) {
+	m.skew.WithLabelValues(component).Set(float64(disagreements))
 	m.accepted.WithLabelValues(component).Set(float64(errorsIn(p.definition)))
 	m.settings.WithLabelValues(component).Set(float64(errorsIn(p.wrong)))
 	m.features.WithLabelValues(component, "enabled").Set(float64(open))
@@ -73,6 +77,7 @@ func (m *Metrics) tell(component string, p *plan, open, enforced, notEnforced in
 func (m *Metrics) forget(component string) {
 	m.accepted.DeleteLabelValues(component)
 	m.settings.DeleteLabelValues(component)
+	m.skew.DeleteLabelValues(component)
 	m.features.DeletePartialMatch(prometheus.Labels{"component": component})
 }
 

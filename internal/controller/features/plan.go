@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,8 +37,10 @@ type plan struct {
 	kept map[string]string
 	// version is the resourceVersion of the ConfigMap whose settings are in force, empty for others.
 	version string
-	states  *feature.States
-	set     *policy.Set
+	// since is when the settings that are in force were seen first.
+	since  time.Time
+	states *feature.States
+	set    *policy.Set
 }
 
 // planner makes plans. It remembers for each component what takes time to find out.
@@ -65,6 +68,8 @@ type remembered struct {
 	began   bool // what an earlier process left in the status has been taken over
 	kept    map[string]string
 	version string
+	current string // the version of the ConfigMap when it was looked at last
+	since   time.Time
 }
 
 // knownCRD is a CRD that has been read.
@@ -97,7 +102,7 @@ func (p *planner) forget(component string) {
 
 // plan says what is to be in force for a component. The error tells that the API server could not be asked; what is wrong
 // with definitions and settings is none.
-func (p *planner) plan(ctx context.Context, c *v1alpha1.Component, rt feature.Runtime) (*plan, error) {
+func (p *planner) plan(ctx context.Context, c *v1alpha1.Component) (*plan, error) {
 	r := p.remember(c.Name)
 	out := &plan{component: c, features: p.featuresOf(c.Name)}
 	if err := p.define(ctx, r, out); err != nil {
@@ -109,11 +114,15 @@ func (p *planner) plan(ctx context.Context, c *v1alpha1.Component, rt feature.Ru
 	spec := out.model.Spec()
 	out.live = spec.Mode == v1alpha1.Live && spec.ConfigMap != nil
 	if spec.ConfigMap != nil {
-		out.current = p.world.settings.get(ctx, c.Name, *spec.ConfigMap)
+		out.current = p.settings.get(ctx, c.Name, *spec.ConfigMap)
 	}
-	p.world.settings.keep(c.Name, spec.ConfigMap)
+	p.settings.keep(c.Name, spec.ConfigMap)
 	out.read(r, spec.ConfigMap != nil)
-	out.kept, out.version = r.kept, r.version
+	if r.current != out.current.version {
+		r.current, r.since = out.current.version, p.Clock.Now()
+	}
+	out.kept, out.version, out.since = r.kept, r.version, r.since
+	rt := p.runtime(out.model)
 	out.states = out.model.Resolve(out.settings, rt)
 	return out, p.compile(ctx, r, out, rt)
 }
@@ -178,8 +187,7 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 		}
 	}
 	if r.model == nil || r.key != key.String() {
-		// One that is there keeps all the others from being taken as they are.
-		o := feature.Options{Date: day, Resources: []feature.Resource{{Group: v1alpha1.GroupName, Resource: componentsResource}}}
+		o := feature.Options{Date: day}
 		for _, known := range resources.crds {
 			if known.err == nil {
 				o.Resources = append(o.Resources, known.resource)
@@ -191,6 +199,10 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 				plural, group, _ := strings.Cut(name, ".")
 				o.Resources = append(o.Resources, feature.Resource{Group: group, Resource: plural})
 			}
+		}
+		if o.Resources == nil {
+			// Where none is known all would be taken as they are.
+			o.Resources = []feature.Resource{{Group: v1alpha1.GroupName}}
 		}
 		model, findings := feature.Define(out.component, out.features, o)
 		r.definition, r.key = findings, key.String()
@@ -289,6 +301,9 @@ func (p *planner) compile(ctx context.Context, r *remembered, out *plan, rt feat
 	key.WriteString(s.String())
 	for _, st := range out.states.All() {
 		fmt.Fprintf(&key, " %t", st.Reported())
+		for _, process := range st.Feature.Spec.RequiredProcesses {
+			fmt.Fprintf(&key, "%t", rt.Processes[process][st.Feature.Spec.Gate])
+		}
 		if !out.live {
 			fmt.Fprintf(&key, "%t%t%s", st.Alone(false), st.Alone(true), st.Fix)
 		}

@@ -36,10 +36,16 @@ func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duratio
 	var enforced, notEnforced []string
 	by := map[string]int{}
 	var open int32
+	agree := s.skewed(p, done)
 	for i := range p.features {
 		f := &p.features[i]
 		before := f.DeepCopy()
 		s.featureStatus(p, f, enforcers[f.Spec.Gate], done)
+		if c, ok := agree.Features[f.Spec.Gate]; ok {
+			s.tellSkew(&f.Status.Conditions, f.Generation, c)
+		} else {
+			meta.RemoveStatusCondition(&f.Status.Conditions, v1alpha1.ConditionSkew)
+		}
 		if f.Status.Enabled != nil && *f.Status.Enabled {
 			open++
 		}
@@ -62,10 +68,11 @@ func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duratio
 	c := p.component
 	before := c.DeepCopy()
 	s.componentStatus(p, open, by, notEnforced, done)
+	s.tellSkew(&c.Status.Conditions, c.Generation, agree.Component)
 	if s.store(ctx, componentsResource, c, before.Status, c.Status, before.Status.Conditions, c.Status.Conditions) {
 		again = firstRetry
 	}
-	s.Metrics.tell(c.Name, p, int(open), len(enforced), len(notEnforced))
+	s.Metrics.tell(c.Name, p, int(open), len(enforced), len(notEnforced), len(agree.Disagreements))
 	for _, name := range done.restored {
 		s.Metrics.restored(c.Name)
 		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventRestored, cut(name+" was changed or deleted by somebody else and is as it was again", maxEvent))
@@ -73,7 +80,7 @@ func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duratio
 	if done.putBack {
 		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventSettingsPutBack, cut("the ConfigMap "+p.source()+" was missing and is there again, with the last good settings", maxEvent))
 	}
-	return again
+	return soonest(again, agree.Again)
 }
 
 // featureStatus fills in the status of a feature.
@@ -82,7 +89,7 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 	st := &f.Status
 	st.ObservedGeneration = f.Generation
 	set := func(conditionType string, status metav1.ConditionStatus, reason, message string) {
-		setCondition(&st.Conditions, f.Generation, s.Controller.Clock.Now(), conditionType, status, reason, message)
+		setCondition(&st.Conditions, f.Generation, s.Clock.Now(), conditionType, status, reason, message)
 	}
 	wrong := problems(p.definition, gate)
 	m := p.model.Feature(gate)
@@ -194,7 +201,7 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 	c := p.component
 	st := &c.Status
 	st.ObservedGeneration = c.Generation
-	st.Features, st.Enabled = int32(min(len(p.features), 1<<30)), open //nolint:gosec // bounded
+	st.Features, st.Enabled = int32(min(len(p.features), 1<<30)), open
 	st.Level = p.states.Level()
 	st.SettingsVersion = p.version
 	st.InUse = 0
@@ -212,7 +219,7 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 		st.Settings = p.kept
 	}
 	set := func(conditionType string, status metav1.ConditionStatus, reason, message string) {
-		setCondition(&st.Conditions, c.Generation, s.Controller.Clock.Now(), conditionType, status, reason, message)
+		setCondition(&st.Conditions, c.Generation, s.Clock.Now(), conditionType, status, reason, message)
 	}
 	var bad []string
 	for i := range p.features {
@@ -293,7 +300,7 @@ func (s *session) orphans(ctx context.Context, component string) error {
 		f := &list[i]
 		before := f.DeepCopy()
 		f.Status = v1alpha1.FeatureStatus{ObservedGeneration: f.Generation, Conditions: f.Status.Conditions}
-		now := s.Controller.Clock.Now()
+		now := s.Clock.Now()
 		setCondition(&f.Status.Conditions, f.Generation, now, v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonComponentNotFound,
 			fmt.Sprintf("there is no Component %q", component))
 		setCondition(&f.Status.Conditions, f.Generation, now, v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, "its component is not there")
@@ -326,7 +333,7 @@ func (s *session) store(ctx context.Context, resource string, o runtime.Object, 
 		return false
 	case err != nil:
 		if !apierrors.IsConflict(err) && ctx.Err() == nil {
-			s.Controller.Log.Warn("cannot write a status", "resource", resource, "name", m.GetName(), "error", err)
+			s.Log.Warn("cannot write a status", "resource", resource, "name", m.GetName(), "error", err)
 		}
 		return true
 	}
@@ -334,6 +341,9 @@ func (s *session) store(ctx context.Context, resource string, o runtime.Object, 
 		old := meta.FindStatusCondition(was, now.Type)
 		if old != nil && old.Status == now.Status && old.Reason == now.Reason || now.Status == metav1.ConditionUnknown {
 			continue
+		}
+		if old == nil && now.Type == v1alpha1.ConditionSkew && now.Status == metav1.ConditionFalse {
+			continue // nothing has been said that could be taken back
 		}
 		kind := corev1.EventTypeWarning
 		if (now.Status == metav1.ConditionTrue) == (now.Type != v1alpha1.ConditionSkew) {

@@ -34,6 +34,8 @@ const (
 	maxReview = 8 << 20
 	// maxTime is the longest that an API server waits for a webhook, and defaultTime what it waits unless told otherwise.
 	maxTime, defaultTime = 30 * time.Second, 10 * time.Second
+	// reportsLook is how often reports are looked at where a feature needs them.
+	reportsLook = 5 * time.Second
 )
 
 // Webhook answers the API server for what policies cannot say, and judges settings when they are written. All fields are
@@ -157,7 +159,7 @@ func (h *Webhook) look(ctx context.Context, p *planner, name string) (known bool
 		h.mu.Unlock()
 		return true, again, nil
 	}
-	out, err := p.plan(ctx, c, p.runtime(c))
+	out, err := p.plan(ctx, c)
 	if err != nil {
 		return false, 0, err
 	}
@@ -185,6 +187,10 @@ func (h *Webhook) look(ctx context.Context, p *planner, name string) (known bool
 		h.judges = map[string]*judge{}
 	}
 	h.judges[name] = j
+	// A report that expires is told by nobody.
+	if slices.ContainsFunc(out.features, func(f v1alpha1.Feature) bool { return len(f.Spec.RequiredProcesses) > 0 }) {
+		again = min(again, reportsLook)
+	}
 	return true, again, nil
 }
 

@@ -2,6 +2,7 @@ package features
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -52,6 +53,7 @@ type world struct {
 
 	api                        *client
 	components, features, crds cache.SharedIndexInformer
+	reports                    cache.SharedIndexInformer
 	settings                   *configMaps
 	builtIns                   *builtIns
 	// changed is called with the name of a component about which something has changed.
@@ -72,6 +74,7 @@ func (c Cluster) open(changed func(component string)) (*world, error) {
 	}
 	w.components = w.api.informer(componentsResource, &v1alpha1.Component{}, nil)
 	w.features = w.api.informer(featuresResource, &v1alpha1.Feature{}, cache.Indexers{byComponent: indexComponent, byResource: indexResource})
+	w.reports = w.api.informer(reportsResource, &v1alpha1.FeatureReport{}, cache.Indexers{byComponent: indexReport})
 	objects, err := metadata.NewForConfig(c.Config)
 	if err != nil {
 		return nil, err
@@ -81,7 +84,7 @@ func (c Cluster) open(changed func(component string)) (*world, error) {
 	if err := w.crds.SetTransform(slim); err != nil {
 		return nil, err
 	}
-	return w, w.listen()
+	return w, errors.Join(w.listen(), w.listenToReports())
 }
 
 // slim drops from the cache what nobody asks for: of ten thousand CRDs their names and generations are left.
@@ -187,10 +190,10 @@ func last(o any) any {
 
 // start watches until ctx is done; it tells whether all that is there has been seen before that.
 func (w *world) start(ctx context.Context, wg *sync.WaitGroup) bool {
-	for _, i := range []cache.SharedIndexInformer{w.components, w.features, w.crds} {
+	for _, i := range []cache.SharedIndexInformer{w.components, w.features, w.crds, w.reports} {
 		wg.Go(func() { i.RunWithContext(ctx) })
 	}
-	return cache.WaitForCacheSync(ctx.Done(), w.components.HasSynced, w.features.HasSynced, w.crds.HasSynced)
+	return cache.WaitForCacheSync(ctx.Done(), w.components.HasSynced, w.features.HasSynced, w.crds.HasSynced, w.reports.HasSynced)
 }
 
 // component returns a component of its own for the caller, or nil.

@@ -2,6 +2,7 @@ package resolution
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
@@ -137,6 +140,64 @@ func TestAConfigMapThatCannotBeReadYetIsAwaited(t *testing.T) {
 				t.Errorf("%v is applied", got)
 			}
 		})
+	}
+}
+
+// A Secret that a configuration refers to may come later, and an API server that was away comes back.
+func TestARefusedConfigurationIsTriedAgain(t *testing.T) {
+	at := clocktesting.NewFakeClock(time.Unix(0, 0))
+	var good atomic.Bool
+	tried := make(chan string, 10)
+	events := record.NewFakeRecorder(10)
+	w := &ConfigWatch{
+		Namespace: "ns", Name: "c", Recorder: events, Log: slog.New(slog.DiscardHandler), Clock: at,
+		Apply: func(data map[string]string) error {
+			tried <- data["k"]
+			if good.Load() {
+				return nil
+			}
+			return errors.New("no Secret")
+		},
+	}
+	next := func(want string) {
+		t.Helper()
+		within := time.After(time.Minute)
+		for !at.HasWaiters() {
+			select {
+			case <-within:
+				t.Fatal("nothing waits")
+			case <-time.After(time.Millisecond):
+			}
+		}
+		at.Step(applyAgain)
+		if got := <-tried; got != want {
+			t.Errorf("%q is tried, want %q", got, want)
+		}
+	}
+	w.changed(t.Context(), map[string]string{"k": "one"})
+	if got := <-tried; got != "one" {
+		t.Errorf("%q is tried", got)
+	}
+	next("one")
+	next("one")
+	good.Store(true)
+	next("one")
+	// What has been replaced is not tried again.
+	good.Store(false)
+	w.changed(t.Context(), map[string]string{"k": "two"})
+	good.Store(true)
+	w.changed(t.Context(), map[string]string{"k": "three"})
+	if two, three := <-tried, <-tried; two != "two" || three != "three" {
+		t.Errorf("%q, %q are tried", two, three)
+	}
+	at.Step(applyAgain)
+	select {
+	case got := <-tried:
+		t.Errorf("%q is tried", got)
+	default:
+	}
+	if n := len(events.Events); n != 2 {
+		t.Errorf("%d events for two mistakes", n)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // that it answers on, and refuses what is closed.
 func TestE2ERestarts(t *testing.T) {
 	t.Parallel()
-	cluster := clustertest.Start(t)
+	cluster := clustertest.Start(t, clustertest.WithoutControllers())
 	s, err := install(t.Context(), cluster)
 	if err != nil {
 		t.Fatal(err)
@@ -28,8 +28,6 @@ func TestE2ERestarts(t *testing.T) {
 	defer p.kill()
 	live := newScene(t, s, "live", sceneOptions{gates: []string{"TasksTimeout", "TaskTimeout"}})
 	baked := newScene(t, s, "baked", sceneOptions{mode: "Baked", whenDisabled: "Drop", gates: []string{"TasksTimeout", "TaskTimeout"}})
-	live.enforced()
-	baked.enforced()
 	live.inForce(timeout)
 	for range 10 {
 		cluster.Crash(t)

@@ -195,7 +195,7 @@ func (c *scene) feature(gate, part string, o sceneOptions) string {
 		kebab.WriteRune(r)
 	}
 	when := ""
-	if o.whenDisabled != "" && !(o.whenDisabled == "Drop" && strings.Contains(part, "wholeVersion")) {
+	if o.whenDisabled != "" && (o.whenDisabled != "Drop" || !strings.Contains(part, "wholeVersion")) {
 		when = ", whenDisabled: " + o.whenDisabled
 	}
 	part = strings.Replace(part, "{", "{group: "+c.group+", resource: pipelines, ", 1)

@@ -1,0 +1,253 @@
+//go:build e2e
+
+package features
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// hookFeatures gate parts of Kubernetes' own Deployments, which policies cannot.
+const hookFeatures = `
+apiVersion: sluice.dev/v1alpha1
+kind: Feature
+metadata: {name: %[1]s.paused}
+spec: {component: %[1]s, gate: Paused, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: apps, resource: deployments, field: spec.paused}]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Feature
+metadata: {name: %[1]s.ready-seconds}
+spec: {component: %[1]s, gate: ReadySeconds, whenDisabled: Warn, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: apps, resource: deployments, field: spec.minReadySeconds}]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Feature
+metadata: {name: %[1]s.pod-hostname}
+spec: {component: %[1]s, gate: PodHostname, whenDisabled: Drop, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: apps, resource: deployments, field: spec.template.spec.hostname}]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Feature
+metadata: {name: %[1]s.own-kind}
+spec: {component: %[1]s, gate: OwnKind, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: sluice.dev, resource: components, field: spec.optIn}]}
+`
+
+func deployment(name string, change func(*appsv1.Deployment)) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/c"}}}},
+	}}
+	if change != nil {
+		change(d)
+	}
+	return d
+}
+
+func paused(d *appsv1.Deployment)   { d.Spec.Paused = true }
+func waits(d *appsv1.Deployment)    { d.Spec.MinReadySeconds = 3 }
+func hostname(d *appsv1.Deployment) { d.Spec.Template.Spec.Hostname = "h" }
+
+// TestE2EWebhook: what policies cannot say is enforced by the webhook, as policies enforce the rest; settings are judged by it
+// in baked mode; without it only that rest waits.
+func TestE2EWebhook(t *testing.T) {
+	t.Parallel()
+	s := installed(t)
+	c := newScene(t, s, "hook", sceneOptions{mode: "Baked", component: ", optIn: {namespaceLabel: true, rbac: true}", gates: []string{"TasksTimeout"}})
+	c.enforced()
+	c.be("dev")
+	c.apply(fmt.Sprintf(hookFeatures, "hook"))
+	const dry = metav1.DryRunAll
+	deployments := kubernetes.NewForConfigOrDie(c.quiet).AppsV1().Deployments("hook")
+	try := func(change func(*appsv1.Deployment)) (*appsv1.Deployment, error) {
+		return deployments.Create(t.Context(), deployment("try", change), metav1.CreateOptions{DryRun: []string{dry}})
+	}
+	eventually(t, "the missing webhook to be told", func(context.Context) error {
+		st, _ := c.featureStatus("paused")
+		if err := is(st.Conditions, v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotEnforced); err != nil {
+			return err
+		}
+		m := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionEnforced).Message
+		if !strings.Contains(m, "install the role feature-webhook") || !strings.Contains(m, "Kubernetes' own") {
+			return errors.New(m)
+		}
+		return nil
+	})
+	if _, err := try(paused); err != nil {
+		t.Errorf("nobody enforces it yet: %v", err)
+	}
+	p, err := s.start(context.WithoutCancel(t.Context()), "feature-webhook")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the webhook to be told of", func(context.Context) error {
+		st, _ := c.featureStatus("paused")
+		return is(st.Conditions, v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonEnforcedByWebhook)
+	})
+	eventually(t, "a feature of Sluice's own kinds to be enforced by policy alone", func(context.Context) error {
+		st, _ := c.featureStatus("own-kind")
+		return is(st.Conditions, v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonEnforcedByPolicy)
+	})
+	closed := func(words ...string) {
+		t.Helper()
+		eventually(t, "a refusal", func(context.Context) error {
+			_, err := try(paused)
+			return refused(err, append(words, "spec.paused: alpha; needs feature \"Paused\" of component \"hook\"")...)
+		})
+	}
+	closed("set enable-api-fields: alpha or paused: \"true\" in ConfigMap hook/flags")
+	eventually(t, "a warning", func(context.Context) error {
+		c.warnings.take()
+		if _, err := try(waits); err != nil {
+			return err
+		}
+		if w := c.warnings.take(); strings.Count(w, "spec.minReadySeconds") != 1 {
+			return fmt.Errorf("the warnings are %q", w)
+		}
+		return nil
+	})
+	eventually(t, "a field to be dropped", func(context.Context) error {
+		c.warnings.take()
+		d, err := try(hostname)
+		if err != nil {
+			return err
+		}
+		if w := c.warnings.take(); d.Spec.Template.Spec.Hostname != "" || !strings.Contains(w, "dropped spec.template.spec.hostname") {
+			return fmt.Errorf("it is %q; the warnings are %q", d.Spec.Template.Spec.Hostname, w)
+		}
+		return nil
+	})
+	if _, err := try(nil); err != nil {
+		t.Errorf("an object that uses nothing: %v", err)
+	}
+	if _, err := kubernetes.NewForConfigOrDie(c.quiet).AppsV1().Deployments(systemNamespace).Create(t.Context(), deployment("try", paused), metav1.CreateOptions{DryRun: []string{dry}}); err != nil {
+		t.Errorf("Sluice's own namespace: %v", err)
+	}
+
+	// Stored objects go on.
+	c.set(map[string]string{"paused": "true"})
+	eventually(t, "the feature to be open", func(context.Context) error { _, err := try(paused); return err })
+	if _, err := deployments.Create(t.Context(), deployment("used", paused), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.set(nil)
+	closed()
+	for what, patch := range map[string][]string{
+		"label": {`{"metadata":{"labels":{"a":"b"}}}`}, "status": {`{"status":{"replicas":1}}`, "status"}, "scale": {`{"spec":{"replicas":2}}`, "scale"},
+	} {
+		if _, err := deployments.Patch(t.Context(), "used", "application/merge-patch+json", []byte(patch[0]), metav1.PatchOptions{}, patch[1:]...); err != nil {
+			t.Errorf("%s of a stored object: %v", what, err)
+		}
+	}
+
+	// Bad settings are refused with all errors, and would change nothing.
+	eventually(t, "bad settings to be refused", func(context.Context) error {
+		return refused(c.trySet(map[string]string{"pausd": "true", "enable-api-fields": "alpa"}), `there is no such key`, "paused", "is no level", "alpha")
+	})
+	closed()
+
+	// A namespace opts in, and a user.
+	nsPatch := func(value string) {
+		t.Helper()
+		patch := fmt.Sprintf(`{"metadata":{"labels":{"feature.sluice.dev/hook.Paused":%s,"feature.sluice.dev/hook.TasksTimeout":%s}}}`, value, value)
+		if _, err := c.kube.CoreV1().Namespaces().Patch(t.Context(), "hook", "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nsPatch(`"enabled"`)
+	eventually(t, "the namespace to have opted in", func(context.Context) error { _, err := try(paused); return err })
+	c.open(timeout)
+	nsPatch("null")
+	closed()
+	c.inForce(timeout)
+	c.optInByRole()
+
+	// The webhook goes: what it enforces waits, policies hold, and what neither is asked about passes.
+	p.stop(t)
+	eventually(t, "what takes the webhook to wait for it", func(context.Context) error {
+		_, err := try(paused)
+		if !apierrors.IsInternalError(err) {
+			return fmt.Errorf("no failure: %w", err)
+		}
+		return nil
+	})
+	c.inForce(timeout)
+	c.open("{description: d}")
+	if _, err := c.kube.AppsV1().Deployments("hook").Patch(t.Context(), "used", "application/merge-patch+json", []byte(`{"status":{"replicas":2}}`), metav1.PatchOptions{}, "status"); err != nil {
+		t.Errorf("a status: %v", err)
+	}
+	p, err = s.start(context.WithoutCancel(t.Context()), "feature-webhook")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed()
+	// Others have Deployments too.
+	if err := c.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("components")).Delete(t.Context(), "hook", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the webhooks to go with the component", func(ctx context.Context) error {
+		list, err := c.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, "sluice-features", metav1.GetOptions{})
+		if err != nil || len(list.Webhooks) > 0 {
+			return fmt.Errorf("there are %d: %w", len(list.Webhooks), err)
+		}
+		return nil
+	})
+	p.stop(t)
+}
+
+// be has the scene's requests made by a user who may write what it has, and use no feature that is off: an administrator may use
+// them all.
+func (c *scene) be(user string) {
+	c.t.Helper()
+	c.role(user, "write", rbacv1.PolicyRule{APIGroups: []string{"apps", c.group}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	c.quiet = rest.CopyConfig(c.quiet)
+	c.quiet.Impersonate = rest.ImpersonationConfig{UserName: user}
+	c.things = c.of("v1", c.quiet)
+}
+
+// role gives a user rights.
+func (c *scene) role(user, name string, rules ...rbacv1.PolicyRule) {
+	c.t.Helper()
+	name = c.name + "-" + user + "-" + name
+	_, err := c.kube.RbacV1().ClusterRoles().Create(c.t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	_, err = c.kube.RbacV1().ClusterRoleBindings().Create(c.t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// optInByRole lets another user use two features.
+func (c *scene) optInByRole() {
+	c.t.Helper()
+	c.role("early", "use",
+		rbacv1.PolicyRule{APIGroups: []string{"sluice.dev"}, Resources: []string{"features"}, ResourceNames: []string{c.name + ".paused", c.name + ".tasks-timeout"}, Verbs: []string{"use"}},
+		rbacv1.PolicyRule{APIGroups: []string{"apps", c.group}, Resources: []string{"deployments", "pipelines"}, Verbs: []string{"create"}})
+	early := rest.CopyConfig(c.quiet)
+	early.Impersonate = rest.ImpersonationConfig{UserName: "early"}
+	eventually(c.t, "the user to have opted in", func(ctx context.Context) error {
+		_, err := kubernetes.NewForConfigOrDie(early).AppsV1().Deployments(c.name).Create(ctx, deployment("early", paused), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			return err
+		}
+		_, err = c.of("v1", early).Create(ctx, c.pipeline("early", timeout), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+}
