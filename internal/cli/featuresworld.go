@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
@@ -109,6 +110,7 @@ type featureWorld struct {
 	parts   []*componentFeatures // sorted by component
 	cluster *cluster.Cluster
 	kube    kubernetes.Interface
+	dynamic dynamic.Interface
 	scopes  []featureusage.Resource
 }
 
@@ -185,6 +187,9 @@ func (w *featureWorld) connect(ctx context.Context, e *env, f *featuresFlags) er
 		return err
 	}
 	if w.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if w.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return err
 	}
 	if err := eachOf(ctx, w.cluster, "components", &w.components); err != nil {
