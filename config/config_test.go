@@ -315,3 +315,21 @@ func TestTheGuardListsObjectsOfNamedGroupsOnly(t *testing.T) {
 		}
 	}
 }
+
+// A right to make any Secret of sluice-system is one to have the token of any account there made.
+func TestNoRoleMakesSecretsOfAnyName(t *testing.T) {
+	for _, u := range objects(t, config.Options{Roles: []string{"all"}}) {
+		if u.GetKind() != "Role" && u.GetKind() != "ClusterRole" {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range role.Rules {
+			if slices.Contains(r.Resources, "secrets") && slices.Contains(r.Verbs, "create") && (len(r.ResourceNames) == 0 || !slices.Contains(r.Verbs, "patch")) {
+				t.Errorf("%s %s: %v; a Secret is made by apply, which needs create and patch of its name", u.GetKind(), u.GetName(), r)
+			}
+		}
+	}
+}
