@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,8 +128,26 @@ func (w *world) gates(optIn string) (group, component string) {
 		}
 	}
 	group, component = w.namespace+".example.com", w.namespace
+	w.forgets(component)
 	w.run(ExitOK, "apply", "-f", w.file("gates.yaml", gatesOf(component, group, w.namespace, optIn)+gatedWidget(group)))
 	return group, component
+}
+
+// forgets deletes a component and its features in the end: other tests tell what all components of the cluster have.
+func (w *world) forgets(component string) {
+	w.t.Cleanup(func() {
+		for resource, names := range map[string][]string{
+			"features":   {component + ".extra", component + ".huge", component + ".fast", component + ".trial"},
+			"components": {component},
+		} {
+			for _, name := range names {
+				err := w.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource(resource)).Delete(context.WithoutCancel(w.t.Context()), name, metav1.DeleteOptions{})
+				if err != nil && !apierrors.IsNotFound(err) {
+					w.t.Error(err)
+				}
+			}
+		}
+	})
 }
 
 // set changes a setting.
@@ -281,6 +300,7 @@ func TestE2EFeaturesOfTheSourceItselfAreLookedAt(t *testing.T) {
 	w.gates("")
 	// Another component, with its CRD, its settings and an object, that come together.
 	group, component := w.namespace+".example.net", w.namespace+"-other"
+	w.forgets(component)
 	text := gatesOf(component, group, w.namespace, "") + gatedWidget(group) + widgetNamed(group, "a", "{extra: {}}")
 	text = strings.ReplaceAll(text, "name: settings", "name: other")
 	out, _ := w.run(ExitFindings, "apply", "-f", w.file("source.yaml", text), "--preflight", "FeatureGates")
