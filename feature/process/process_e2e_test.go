@@ -114,6 +114,10 @@ func (w *world) start(name string, change func(*process.Options)) *running {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	// What is set after this comes while the process runs.
+	if err := p.Begin(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
