@@ -142,7 +142,7 @@ func (a *Applier) tryRemovals(ctx context.Context, p *Plan, o TryOptions) ([]Dif
 	if !p.request.Prune {
 		return nil, nil
 	}
-	if err := a.remove(ctx, p.Removals, p.request.AllowDeleteCRDs, true); err != nil {
+	if err := a.remove(ctx, p.inventory.owner(), p.Removals, p.request.AllowDeleteCRDs, true); err != nil {
 		return nil, err
 	}
 	var out []Difference
