@@ -177,14 +177,20 @@ func (c *client) patch(ctx context.Context, path string, body []byte, dryRun, fo
 	return decode(b)
 }
 
-// remove deletes an object, if it is still the one with that UID. That it is gone already is no error.
-func (c *client) remove(ctx context.Context, path, uid string, dryRun bool) error {
+// remove deletes an object, if it is still the one with that UID and resourceVersion; what is empty is not looked at. That it is
+// gone already is no error; a conflict says that there is another one, or that it was changed.
+func (c *client) remove(ctx context.Context, path, uid, version string, dryRun bool) error {
 	policy := metav1.DeletePropagationBackground
 	o := metav1.DeleteOptions{PropagationPolicy: &policy}
 	o.Kind, o.APIVersion = "DeleteOptions", "v1"
-	if uid != "" {
-		id := types.UID(uid)
-		o.Preconditions = &metav1.Preconditions{UID: &id}
+	if uid != "" || version != "" {
+		o.Preconditions = &metav1.Preconditions{}
+	}
+	if id := types.UID(uid); id != "" {
+		o.Preconditions.UID = &id
+	}
+	if version != "" {
+		o.Preconditions.ResourceVersion = &version
 	}
 	q := url.Values{}
 	if dryRun {
@@ -196,8 +202,8 @@ func (c *client) remove(ctx context.Context, path, uid string, dryRun bool) erro
 		return err
 	}
 	_, err = c.do(ctx, request{verb: http.MethodDelete, path: path, query: q, body: body})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) && uid != "" {
-		return nil // gone, or another one of that name
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
 	return err
 }

@@ -91,7 +91,11 @@ func (a *Applier) try(ctx context.Context, p *Plan, it *Item, o TryOptions) (*Di
 	var err error
 	path := it.mapping.path(&it.Object)
 	if it.live != nil {
-		if before, err = a.client.get(ctx, path); err != nil {
+		now := path
+		if v := it.mapping.before; v != "" {
+			now = listPath(it.Group, v, it.mapping.resource, it.Namespace) + "/" + it.Name
+		}
+		if before, err = a.client.get(ctx, now); err != nil {
 			return nil, err
 		}
 	}
@@ -142,7 +146,7 @@ func (a *Applier) tryRemovals(ctx context.Context, p *Plan, o TryOptions) ([]Dif
 	if !p.request.Prune {
 		return nil, nil
 	}
-	if err := a.remove(ctx, p.Removals, p.request.AllowDeleteCRDs, true); err != nil {
+	if err := a.remove(ctx, p.inventory.owner(), p.Removals, p.request.AllowDeleteCRDs, true); err != nil {
 		return nil, err
 	}
 	var out []Difference

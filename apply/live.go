@@ -19,6 +19,8 @@ import (
 // live is what is known of an object in the cluster; nil stands for one that does not exist.
 type live struct {
 	uid string
+	// version is the resourceVersion.
+	version string
 	// owner is the value of [AnnotationApp], empty where there is none.
 	owner string
 	// terminating: its deletion has begun.
@@ -54,6 +56,7 @@ func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	l := &live{health: healthOf(obj)}
 	meta, _ := obj["metadata"].(map[string]any)
 	l.uid, _ = meta["uid"].(string)
+	l.version, _ = meta["resourceVersion"].(string)
 	annotations, _ := meta["annotations"].(map[string]any)
 	l.owner, _ = annotations[AnnotationApp].(string)
 	_, l.terminating = meta["deletionTimestamp"]

@@ -23,8 +23,10 @@ var ErrNoKind = errors.New("the cluster does not serve this kind")
 type mapping struct {
 	resource   string
 	namespaced bool
-	// pending: the cluster does not serve it yet; a CRD of the source does.
+	// pending: the cluster does not serve it yet; a CRD of the source does. before is the version in which the cluster serves the
+	// kind until then; empty where it does not.
 	pending bool
+	before  string
 }
 
 // path is that of the object.
@@ -108,6 +110,29 @@ func (m *mapper) find(ctx context.Context, gvk schema.GroupVersionKind, defined 
 		return r, nil
 	}
 	return mapping{}, fmt.Errorf("%w: %s of %s", ErrNoKind, gvk.Kind, gvk.GroupVersion())
+}
+
+// servedBefore gives a version in which the server serves the kind of a pending mapping; empty where there is none. groups has
+// the versions of groups that were asked for before.
+func (m *mapper) servedBefore(ctx context.Context, gvk schema.GroupVersionKind, pending mapping, groups map[string][]string) (string, error) {
+	versions, asked := groups[gvk.Group]
+	if !asked {
+		var err error
+		if versions, err = m.versions(ctx, gvk.Group); err != nil {
+			return "", err
+		}
+		groups[gvk.Group] = versions
+	}
+	for _, v := range versions {
+		found, err := m.resources(ctx, schema.GroupVersion{Group: gvk.Group, Version: v})
+		if err != nil {
+			return "", err
+		}
+		if r, ok := found[gvk.Kind]; ok && r.resource == pending.resource && r.namespaced == pending.namespaced {
+			return v, nil
+		}
+	}
+	return "", nil
 }
 
 // definedBy gives the kinds that the CRDs among the objects define, and the CRDs by their names.

@@ -240,9 +240,13 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 		annotations = map[string]string{AnnotationApp: p.inventory.owner()}
 	}
 	var errs []error
+	groups := map[string][]string{}
 	for i := range objects {
 		o := &objects[i]
 		m, err := a.mapper.find(ctx, o.GVK(), defined)
+		if err == nil && m.pending {
+			m.before, err = a.mapper.servedBefore(ctx, o.GVK(), m, groups)
+		}
 		if errors.Is(err, ErrNoKind) {
 			errs = append(errs, &Error{File: o.File, Line: o.Line, ID: o.ID, Err: fmt.Errorf("%w, and the source has no CRD for it", err)})
 			continue
@@ -317,10 +321,10 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 	items := map[place]map[string]*Item{}
 	for i := range p.Items {
 		it := &p.Items[i]
-		if it.mapping.pending {
+		if it.mapping.pending && it.mapping.before == "" {
 			continue
 		}
-		at := place{it.Group, it.Version, it.mapping.resource, it.Namespace}
+		at := place{it.Group, cmp.Or(it.mapping.before, it.Version), it.mapping.resource, it.Namespace}
 		if items[at] == nil {
 			items[at] = map[string]*Item{}
 		}

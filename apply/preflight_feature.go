@@ -120,7 +120,7 @@ func overlay(stored, manifest any) any {
 	switch m := manifest.(type) {
 	case map[string]any:
 		s, ok := stored.(map[string]any)
-		if !ok {
+		if !ok || s == nil { // it was deleted since the plan was made
 			return manifest
 		}
 		out := maps.Clone(s)

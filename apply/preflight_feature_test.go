@@ -30,3 +30,10 @@ func TestAManifestIsLaidOverWhatIsStored(t *testing.T) {
 		}
 	}
 }
+
+func TestAManifestIsLaidOverWhatHasBeenDeletedMeanwhile(t *testing.T) {
+	var stored map[string]any
+	if got := overlay(stored, map[string]any{"a": "b"}); !equal(got, map[string]any{"a": "b"}) {
+		t.Errorf("%v", got)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // prune deletes what the plan says, stage by stage, and waits until it is gone.
@@ -18,12 +19,13 @@ func (a *Applier) prune(ctx context.Context, p *Plan) error {
 	if !p.request.Prune {
 		return nil
 	}
-	return a.remove(ctx, p.Removals, p.request.AllowDeleteCRDs, false)
+	return a.remove(ctx, p.inventory.owner(), p.Removals, p.request.AllowDeleteCRDs, false)
 }
 
 // remove deletes those of the list whose action is Delete, in its order: what is of one stage at once, CRDs before namespaces.
-// A CRD that has stored objects by then stays, unless deleting it is allowed; its action becomes Keep.
-func (a *Applier) remove(ctx context.Context, list []Removal, allowCRDs, dryRun bool) error {
+// A CRD that has stored objects by then stays, unless deleting it is allowed; its action becomes Keep. What the owner, an app, has
+// lost to another one by then stays as well; its action becomes Forget.
+func (a *Applier) remove(ctx context.Context, owner string, list []Removal, allowCRDs, dryRun bool) error {
 	total := 0
 	for i := range list {
 		if list[i].Action == Delete {
@@ -58,8 +60,12 @@ func (a *Applier) remove(ctx context.Context, list []Removal, allowCRDs, dryRun 
 					return nil
 				}
 			}
-			if err := a.client.remove(ctx, r.path(), r.live.uid, dryRun); err != nil {
+			if err := a.removeOwned(ctx, owner, r, dryRun); err != nil {
 				return &Error{ID: r.ID, Err: err}
+			}
+			if r.Action != Delete {
+				a.events.tell(Event{ID: r.ID, Did: "left alone", Note: r.Reason})
+				return nil
 			}
 			a.events.tell(Event{ID: r.ID, Did: "deleted", Done: int(done.Add(1)), Total: total})
 			return nil
@@ -75,6 +81,38 @@ func (a *Applier) remove(ctx context.Context, list []Removal, allowCRDs, dryRun 
 		}
 	}
 	return nil
+}
+
+// removeOwned deletes an object that has not changed since it was found to be the owner's. One that has is looked at again: by
+// then another app may have taken it over.
+func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dryRun bool) error {
+	for try := 1; ; try++ {
+		version := r.live.version
+		if try == maxTries {
+			version = "" // others write it all the time; whose it is was seen a moment ago
+		}
+		err := a.client.remove(ctx, r.path(), r.live.uid, version, dryRun)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		obj, again := a.client.get(ctx, r.path())
+		if again != nil || obj == nil {
+			return again
+		}
+		l, again := observe(obj, nil, nil)
+		switch {
+		case again != nil:
+			return again
+		case l.uid != r.live.uid || l.terminating:
+			return nil // gone, or going
+		case l.owner != owner:
+			r.Action, r.Reason = Forget, "it is marked as "+ownerWords(l.owner)
+			return nil
+		case try == maxTries:
+			return err
+		}
+		r.live = l
+	}
 }
 
 func isNamespace(id ID) bool { return id.Group == "" && id.Kind == "Namespace" }
@@ -183,7 +221,7 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 	if err := a.client.saveInventory(ctx, &v); err != nil {
 		return err
 	}
-	if err := a.remove(ctx, d.Removals, d.allowCRDs, false); err != nil {
+	if err := a.remove(ctx, v.owner(), d.Removals, d.allowCRDs, false); err != nil {
 		return err
 	}
 	v.Objects = nil
@@ -195,7 +233,11 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 	d.inventory = &v
 	if len(v.Objects) == 0 {
 		// Where its namespace was among the objects it is gone already.
-		return a.client.remove(ctx, inventoryPath(v.Namespace, v.App), "", false)
+		err := a.client.remove(ctx, inventoryPath(v.Namespace, v.App), "", v.resourceVersion, false)
+		if apierrors.IsConflict(err) {
+			return fmt.Errorf("app %s: %w", v.App, ErrConcurrent) // an apply has begun, and recorded what it makes
+		}
+		return err
 	}
 	v.Objects, v.Finished = sortEntries(v.Objects), stamp(a.opts.Now())
 	return a.client.saveInventory(ctx, &v)

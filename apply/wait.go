@@ -10,6 +10,8 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Pauses between looks at what is waited for.
@@ -94,7 +96,13 @@ func (a *Applier) establishing(ctx context.Context, name string) (string, error)
 		if !v.Served {
 			continue
 		}
-		if _, err := a.client.reads.Any(ctx, listPath(crd.Spec.Group, v.Name, crd.Spec.Names.Plural, "")); err != nil {
+		_, err := a.client.reads.Any(ctx, listPath(crd.Spec.Group, v.Name, crd.Spec.Names.Plural, ""))
+		if apierrors.IsForbidden(err) {
+			// Who may write the CRD need not be allowed to list its objects, and is refused that whether it is served or not.
+			a.mapper.forget(crd.Spec.Group)
+			_, err = a.mapper.find(ctx, schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}, nil)
+		}
+		if err != nil {
 			return "its version " + v.Name + " is not served: " + err.Error(), nil //nolint:nilerr // not served yet: ask again
 		}
 	}

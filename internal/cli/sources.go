@@ -126,8 +126,7 @@ func redact(s string) string {
 		return s
 	}
 	if host, path, slash := strings.Cut(rest, "/"); strings.Contains(host, "@") {
-		_, host, _ = strings.Cut(host, "@")
-		rest = host
+		rest = host[strings.LastIndexByte(host, '@')+1:] // as net/url has it
 		if slash {
 			rest += "/" + path
 		}

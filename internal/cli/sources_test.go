@@ -221,3 +221,17 @@ func TestSourcesThatAreRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatMayBeAPasswordIsNotShown(t *testing.T) {
+	for source, want := range map[string]string{
+		"https://h.test/a@b":             "https://h.test/a@b",
+		"git+https://u:p@h.test/r//x":    "git+https://h.test/r//x",
+		"git+https://u:p@ss@h.test/r//x": "git+https://h.test/r//x",
+		"oci://u:p@h.test":               "oci://h.test",
+		"-":                              "-",
+	} {
+		if got := redact(source); got != want {
+			t.Errorf("%s: %s, want %s", source, got, want)
+		}
+	}
+}

@@ -347,6 +347,12 @@ func TestDeletionsWaitForTheirObjects(t *testing.T) {
 		"a CRD that was never served": {crd: func(c *apiextensionsv1.CustomResourceDefinition) {
 			c.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 		}, allowed: true},
+		"a CRD that is served without being established": {crd: func(c *apiextensionsv1.CustomResourceDefinition) {
+			c.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
+				{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue},
+				{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse},
+			}
+		}, setUp: func(w *world) { w.stores(1) }, want: []string{"1 object is stored"}},
 		"a CRD that goes already": {crd: func(c *apiextensionsv1.CustomResourceDefinition) { c.DeletionTimestamp = new(metav1.Now()) }, allowed: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -34,7 +35,7 @@ func (u unread) Error() string { return u.text }
 
 // count asks. An error of type unread says why there is no answer and what to do.
 func (o Objects) count(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) (stored, error) {
-	if !established(live) {
+	if !served(live) {
 		// It has never been served, so nobody can have stored anything.
 		return stored{exact: true}, nil
 	}
@@ -79,15 +80,13 @@ func (o Objects) list(ctx context.Context, resource schema.GroupVersionResource)
 	return list, err
 }
 
-// established tells whether the CRD was ever served: controllers do not take the condition back (naming_controller.go and
-// establishing_controller.go of apiextensions-apiserver).
-func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	for _, c := range crd.Status.Conditions {
-		if c.Type == apiextensionsv1.Established {
-			return c.Status == apiextensionsv1.ConditionTrue
-		}
-	}
-	return false
+// served tells whether the CRD is served, or was: controllers do not take the condition Established back (naming_controller.go
+// and establishing_controller.go of apiextensions-apiserver), and where somebody else has, accepted names are enough for its
+// objects to be served (customresource_handler.go). Its finalizer would then leave them stored, with no CRD to reach them by.
+func served(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Status == apiextensionsv1.ConditionTrue && (c.Type == apiextensionsv1.Established || c.Type == apiextensionsv1.NamesAccepted)
+	})
 }
 
 // String says how many there are.

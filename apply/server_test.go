@@ -1,0 +1,197 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// server keeps objects by their paths and answers as an API server does, as far as these tests ask.
+type server struct {
+	t *testing.T
+
+	mu      sync.Mutex
+	objects map[string]map[string]any
+	version int
+	// before is called with each request that changes something, before it is looked at; it holds the lock.
+	before func(r *http.Request)
+	// forbidden are paths that may not be read.
+	forbidden map[string]bool
+}
+
+func newServer(t *testing.T) (*server, *Applier) {
+	t.Helper()
+	s := &server{t: t, objects: map[string]map[string]any{}, forbidden: map[string]bool{}}
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	a, err := New(&rest.Config{Host: h.URL}, Options{Namespace: "default", Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, a
+}
+
+// put stores an object under a path; one that has metadata gets a version.
+func (s *server) put(path string, obj map[string]any) {
+	s.version++
+	if meta, ok := obj["metadata"].(map[string]any); ok {
+		meta["resourceVersion"] = strconv.Itoa(s.version)
+	}
+	s.objects[path] = obj
+}
+
+// versionOf gives the version of an object; nothing where there is none.
+func (s *server) versionOf(path string) string {
+	meta, _ := s.objects[path]["metadata"].(map[string]any)
+	v, _ := meta["resourceVersion"].(string)
+	return v
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path := r.URL.Path
+	resource := schema.GroupResource{Resource: "things"}
+	if s.before != nil && r.Method != http.MethodGet {
+		s.before(r)
+	}
+	obj := s.objects[path]
+	switch {
+	case s.forbidden[path]:
+		s.fail(w, apierrors.NewForbidden(resource, "", errors.New("not you")))
+	case r.Method == http.MethodPut:
+		var next map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&next); err != nil {
+			s.t.Error(err)
+		}
+		meta, _ := next["metadata"].(map[string]any)
+		if meta["resourceVersion"] != s.versionOf(path) {
+			s.fail(w, apierrors.NewConflict(resource, path, errors.New("it was changed")))
+			return
+		}
+		s.put(path, next)
+		s.answer(w, http.StatusOK, next)
+	case obj == nil:
+		s.fail(w, apierrors.NewNotFound(resource, path))
+	case r.Method == http.MethodDelete:
+		var o metav1.DeleteOptions
+		if err := json.NewDecoder(r.Body).Decode(&o); err != nil {
+			s.t.Error(err)
+		}
+		if p := o.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != s.versionOf(path) {
+			s.fail(w, apierrors.NewConflict(resource, path, errors.New("the precondition does not hold")))
+			return
+		}
+		delete(s.objects, path)
+		s.answer(w, http.StatusOK, obj)
+	default:
+		s.answer(w, http.StatusOK, obj)
+	}
+}
+
+func (s *server) answer(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		s.t.Error(err)
+	}
+}
+
+func (s *server) fail(w http.ResponseWriter, err *apierrors.StatusError) {
+	status := err.Status()
+	status.APIVersion, status.Kind = "v1", "Status"
+	s.answer(w, int(status.Code), status)
+}
+
+const (
+	thing     = "/api/v1/namespaces/default/configmaps/thing"
+	inventory = "/api/v1/namespaces/default/configmaps/sluice-app-shop"
+)
+
+// shop stores the app shop, which has one ConfigMap.
+func (s *server) shop() {
+	s.put("/api/v1", map[string]any{"resources": []any{map[string]any{"name": "configmaps", "kind": "ConfigMap", "namespaced": true, "verbs": []any{"get"}}}})
+	s.owned("default/shop")
+	text, err := json.Marshal(Inventory{
+		APIVersion: inventoryVersion, Kind: inventoryKind, App: "shop", Namespace: "default", State: Applied,
+		Objects: []Entry{{ID: ID{Kind: "ConfigMap", Namespace: "default", Name: "thing"}, Version: "v1", Resource: "configmaps"}},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.put(inventory, map[string]any{
+		"metadata": map[string]any{"name": "sluice-app-shop", "namespace": "default"}, "data": map[string]any{inventoryKey: string(text)},
+	})
+}
+
+func (s *server) owned(app string) {
+	s.put(thing, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+		"name": "thing", "namespace": "default", "uid": "1", "annotations": map[string]any{AnnotationApp: app},
+	}})
+}
+
+func TestWhatIsChangedBeforeItsDeletionIsLookedAtAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		owner string
+		want  Action
+	}{
+		"by the app itself, or somebody who leaves it to the app": {"default/shop", Delete},
+		"by another app, which has taken it over":                 {"default/other", Forget},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, a := newServer(t)
+			s.shop()
+			d, err := a.PlanDeletion(context.Background(), "default", "shop", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(d.Removals) != 1 || d.Removals[0].Action != Delete {
+				t.Fatalf("the plan is %+v", d.Removals)
+			}
+			s.owned(test.owner)
+			if err := a.Delete(context.Background(), d); err != nil {
+				t.Fatal(err)
+			}
+			if got := d.Removals[0].Action; got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+			if gone := s.objects[thing] == nil; gone != (test.want == Delete) {
+				t.Errorf("it is gone: %v", gone)
+			}
+			if s.objects[inventory] != nil {
+				t.Error("the inventory is still there")
+			}
+		})
+	}
+}
+
+func TestADeletionLeavesTheInventoryOfAnApplyThatRanMeanwhile(t *testing.T) {
+	s, a := newServer(t)
+	s.shop()
+	d, err := a.PlanDeletion(context.Background(), "default", "shop", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.before = func(r *http.Request) {
+		if r.Method == http.MethodDelete && r.URL.Path == inventory {
+			s.put(inventory, s.objects[inventory]) // an apply has begun
+		}
+	}
+	if err := a.Delete(context.Background(), d); !errors.Is(err, ErrConcurrent) {
+		t.Errorf("error %v, want that somebody else was at it", err)
+	}
+	if s.objects[inventory] == nil {
+		t.Error("the inventory is gone")
+	}
+}
