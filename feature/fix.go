@@ -3,6 +3,8 @@ package feature
 import (
 	"fmt"
 	"strings"
+
+	"sluice.dev/api/v1alpha1"
 )
 
 // HowToOpen says what to set to open the feature where nothing closes it on purpose: the form is
@@ -27,14 +29,30 @@ func (f *Feature) howToOpen(byLevel bool) string {
 	}
 	ref := m.component.ConfigMap
 	if ref == nil {
-		return "set feature gate " + f.Spec.Gate + "=true"
+		return "set feature gate " + f.Spec.Gate + "=true" + f.howToOptIn()
 	}
 	var ways []string
 	if byLevel {
 		ways = append(ways, m.component.LevelKey+": "+string(f.Level))
 	}
 	ways = append(ways, fmt.Sprintf("%s: %q", f.Spec.Key, fmt.Sprint(!f.Spec.Inverted)))
-	return fmt.Sprintf("set %s in ConfigMap %s/%s", strings.Join(ways, " or "), ref.Namespace, ref.Name)
+	return fmt.Sprintf("set %s in ConfigMap %s/%s", strings.Join(ways, " or "), ref.Namespace, ref.Name) + f.howToOptIn()
+}
+
+// howToOptIn says what those can do who may not change the settings; empty where the component lets nobody opt in.
+func (f *Feature) howToOptIn() string {
+	if !f.CanOptIn() {
+		return ""
+	}
+	o, component := f.model.component.OptIn, f.model.name
+	text := ""
+	if o.NamespaceLabel {
+		text += fmt.Sprintf("; or label the namespace %s: %s", OptInLabel(component, f.Spec.Gate), OptInValue)
+	}
+	if o.RBAC {
+		text += fmt.Sprintf("; or get the verb %s on %s of features.%s", OptInVerb, ObjectName(component, f.Spec.Gate), v1alpha1.GroupName)
+	}
+	return text
 }
 
 // fix says what would open a closed feature as things are.

@@ -31,7 +31,7 @@ func main() {
 	ctx := ctrl.SetupSignalHandler()
 	if err := run(ctx, log, os.Args[1:], os.Environ(), ctrl.GetConfig); err != nil {
 		fmt.Fprintln(os.Stderr, "operator:", err)
-		os.Exit(2)
+		os.Exit(2) //nolint:forbidigo // a program that ends with a code
 	}
 }
 

@@ -87,6 +87,8 @@ type Process struct {
 	started metav1.Time
 	poke    chan struct{}
 
+	weighing sync.Mutex // what others report is weighed by one at a time
+
 	mu      sync.Mutex
 	begun   bool
 	reports map[string]v1alpha1.FeatureReport // of all processes, by name

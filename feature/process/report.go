@@ -150,6 +150,8 @@ func (p *Process) weigh() {
 	if !p.needsOthers() {
 		return
 	}
+	p.weighing.Lock()
+	defer p.weighing.Unlock()
 	p.mu.Lock()
 	list := make([]v1alpha1.FeatureReport, 0, len(p.reports))
 	for _, r := range p.reports {

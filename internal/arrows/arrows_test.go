@@ -204,7 +204,7 @@ var table = []row{
 		pkg: "internal/bench", why: "measures the parts one by one and the command as a whole",
 		may: []string{
 			"api/v1alpha1", "compat", "feature", "feature/policy", "feature/policy/simulate", "internal/cli", "internal/clustertest",
-			"internal/clustertest/binary", "internal/controller/guard", "internal/featuregen", "internal/input", "internal/kube", "internal/limit",
+			"internal/clustertest/binary", "internal/controller/features", "internal/controller/guard", "internal/featuregen", "internal/input", "internal/kube", "internal/limit",
 			"internal/schemagen", "report", "resolve/bundle/bundletest", "schema", "schema/contain", "schema/upstream",
 		},
 	},

@@ -30,6 +30,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"sluice.dev/internal/clustertest"
+	"sluice.dev/internal/controller/features"
 	"sluice.dev/internal/controller/guard"
 	"sluice.dev/internal/kube"
 	"sluice.dev/internal/limit"
@@ -231,6 +232,13 @@ func (s *system) launch(ctx context.Context, name string) (*role, error) {
 		"--webhook-listen="+s.webhook, "--cache-dir="+cache)
 	if name == guard.Role {
 		r.cmd.Args = append(r.cmd.Args, "--guard-listen="+s.guard, "--guard-host=127.0.0.1")
+	}
+	if name == features.WebhookRole {
+		address, err := freeAddress(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.cmd.Args = append(r.cmd.Args, "--feature-webhook-listen="+address, "--feature-webhook-url=https://"+address, "--feature-webhook-host=127.0.0.1")
 	}
 	r.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + s.dir, "POD_NAME=" + filepath.Base(cache)}
 	r.cmd.Env = append(r.cmd.Env, extraEnv()...)

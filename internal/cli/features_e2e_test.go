@@ -295,8 +295,14 @@ clidemo.turbo   clidemo-b  40       80
 		t.Errorf("names %s", out)
 	}
 
+	_, errs := c.features(ExitFailed, "usage", "--record", "-n", "clidemo")
+	c.says(errs, "leave -n out")
+	c.features(ExitOK, "usage", "turbo", "mode", "--record")
+	out, _ = c.features(ExitOK, "get", "turbo", "mode")
+	c.says(out, "120 objects when they were last counted", "30 objects when they were last counted")
+
 	before := c.settings()
-	_, errs := c.features(ExitFindings, "disable", "turbo")
+	_, errs = c.features(ExitFindings, "disable", "turbo")
 	c.says(errs, "refused: clidemo.turbo is in use by 120 objects", "--even-if-in-use")
 	out, _ = c.features(ExitFindings, "disable", "turbo", "mode", "--dry-run")
 	c.says(out, "clidemo.mode: off, the settings say off\n  in use by 30 objects; new uses are refused; what is stored stays", "clidemo-b  10 objects",

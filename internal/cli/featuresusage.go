@@ -2,12 +2,17 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/internal/featureusage"
 	"sluice.dev/report"
 )
@@ -19,7 +24,7 @@ const maxNames = 1000
 type usageFlags struct {
 	featuresFlags
 
-	verbose bool
+	verbose, record bool
 }
 
 // featureUsage is the answer for programs.
@@ -62,12 +67,17 @@ func newFeaturesUsage(e *env) *cobra.Command {
 		Use:   "usage [FEATURE...]",
 		Short: "Count the stored objects that use features, by namespace",
 		Long: `Count the stored objects that use features, by namespace. Every object of the resources that the features gate is read, page by
-page, whether the feature is on or off; with -v at most 1000 are named of each feature, with the place of the first use.`,
+page, whether the feature is on or off; with -v at most 1000 are named of each feature, with the place of the first use.
+
+With --record the counts are written into the status of the features, where kubectl get features shows them.`,
 		Example: `  sluice features usage
   sluice features usage tasks-timeout -n team-a -v`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
 				return err
+			}
+			if f.record && f.namespace != "" {
+				return errors.New("--record counts all namespaces: leave -n out")
 			}
 			w, err := readFeatures(cmd.Context(), e, &f.featuresFlags)
 			if err != nil {
@@ -84,6 +94,7 @@ page, whether the feature is on or off; with -v at most 1000 are named of each f
 	fs := cmd.Flags()
 	fs.StringVarP(&f.namespace, "namespace", "n", "", "only objects of this namespace (default: all)")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "name the objects")
+	fs.BoolVar(&f.record, "record", false, "write the counts into the status of the features")
 	return cmd
 }
 
@@ -116,6 +127,11 @@ func (w *featureWorld) usage(ctx context.Context, e *env, f *usageFlags, list []
 			return err
 		}
 		out.Scanned += result.Scanned
+		if f.record {
+			if err := w.record(ctx, e, p, result); err != nil {
+				return err
+			}
+		}
 		for i := range result.Usage {
 			out.Features = append(out.Features, *usageFor(p, &result.Usage[i]))
 		}
@@ -150,6 +166,23 @@ func runScan(ctx context.Context, e *env, s *featureusage.Scan) (*featureusage.R
 		fmt.Fprint(e.err, "\r\033[K")
 	}
 	return result, err
+}
+
+// record writes counts into the status of features, and nothing else of it.
+func (w *featureWorld) record(ctx context.Context, e *env, p *componentFeatures, r *featureusage.Result) error {
+	at := metav1.NewTime(e.now())
+	for _, u := range r.Usage {
+		name := p.model.Feature(u.Gate).Name
+		patch, err := json.Marshal(map[string]any{"status": map[string]any{"inUse": u.Objects, "inUseTime": at}})
+		if err != nil {
+			return err
+		}
+		resource := w.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("features"))
+		if _, err := resource.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "sluice"}, "status"); err != nil {
+			return fmt.Errorf("the status of %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {

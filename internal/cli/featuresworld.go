@@ -8,11 +8,13 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
@@ -44,20 +46,47 @@ func (f *featuresFlags) add(e *env, cmd *cobra.Command, files bool, outputs ...s
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		// A shell waits for this: what cannot be read is not completed.
-		w, err := readFeatures(cmd.Context(), quiet(e), f)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
 		var out []string
-		for _, c := range w.parts {
-			for _, d := range c.features {
-				if !slices.Contains(args, d.Name) {
-					out = append(out, d.Name+"\t"+d.Spec.Description)
-				}
+		for _, x := range namesToComplete(cmd.Context(), quiet(e), f) {
+			name := x.Name
+			if name == "" {
+				name = feature.ObjectName(x.Spec.Component, x.Spec.Gate)
+			}
+			if !slices.Contains(args, name) && (f.component == "" || f.component == x.Spec.Component) {
+				out = append(out, name+"\t"+x.Spec.Description)
 			}
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// completionTimeout is how long a shell waits for names.
+const completionTimeout = 3 * time.Second
+
+// namesToComplete reads the features only, and gives none where they cannot be read.
+func namesToComplete(ctx context.Context, e *env, f *featuresFlags) []v1alpha1.Feature {
+	if len(f.files) > 0 {
+		d, err := readDefinitions(e, f.files)
+		if err != nil {
+			return nil
+		}
+		return d.features
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	config, _, err := f.connect()
+	if err != nil {
+		return nil
+	}
+	c, err := cluster.For(config)
+	if err != nil {
+		return nil
+	}
+	var out []v1alpha1.Feature
+	if err := eachOf(ctx, c, "features", &out); err != nil {
+		return nil
+	}
+	return out
 }
 
 // quiet is the world without standard input and diagnostics, for completion.
@@ -81,6 +110,7 @@ type featureWorld struct {
 	parts   []*componentFeatures // sorted by component
 	cluster *cluster.Cluster
 	kube    kubernetes.Interface
+	dynamic dynamic.Interface
 	scopes  []featureusage.Resource
 }
 
@@ -106,7 +136,7 @@ func readFeatures(ctx context.Context, e *env, f *featuresFlags) (*featureWorld,
 			return nil, err
 		}
 		w.definitions = *d
-	} else if err := w.connect(ctx, f); err != nil {
+	} else if err := w.connect(ctx, e, f); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -148,7 +178,7 @@ func readFeatures(ctx context.Context, e *env, f *featuresFlags) (*featureWorld,
 }
 
 // connect reads the objects of a cluster.
-func (w *featureWorld) connect(ctx context.Context, f *featuresFlags) error {
+func (w *featureWorld) connect(ctx context.Context, e *env, f *featuresFlags) error {
 	config, _, err := f.connect()
 	if err != nil {
 		return err
@@ -159,14 +189,26 @@ func (w *featureWorld) connect(ctx context.Context, f *featuresFlags) error {
 	if w.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
+	if w.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return err
+	}
 	if err := eachOf(ctx, w.cluster, "components", &w.components); err != nil {
 		return err
 	}
 	if err := eachOf(ctx, w.cluster, "features", &w.features); err != nil {
 		return err
 	}
-	return eachOf(ctx, w.cluster, "featurereports", &w.reports)
+	err = eachOf(ctx, w.cluster, "featurereports", &w.reports)
+	if apierrors.IsForbidden(err) || errors.Is(err, errNoKind) {
+		// They are in the namespaces of components; who may not read them sees the rest.
+		fmt.Fprintf(e.err, "note: what processes report is not known: %v\n", err)
+		return nil
+	}
+	return err
 }
+
+// errNoKind says that the cluster lacks a kind of sluice.dev.
+var errNoKind = errors.New("are the CRDs of features installed? (sluice manifests --roles=features)")
 
 // eachOf reads all objects of a kind of sluice.dev.
 func eachOf[T any](ctx context.Context, c *cluster.Cluster, resource string, to *[]T) error {
@@ -180,7 +222,7 @@ func eachOf[T any](ctx context.Context, c *cluster.Cluster, resource string, to 
 		return nil
 	})
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("the cluster does not know %s.%s: are the CRDs of features installed? (sluice manifests --roles=features)", resource, v1alpha1.GroupName)
+		return fmt.Errorf("the cluster does not know %s.%s: %w", resource, v1alpha1.GroupName, errNoKind)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", resource, err)

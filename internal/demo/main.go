@@ -71,14 +71,7 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	defer stopCluster()
 	fmt.Fprintf(d.out, "ready after %.1f s\n", took.Seconds())
-	if err := d.tell(ctx); err != nil {
-		return err
-	}
-	if d.keep {
-		fmt.Fprintln(d.out, "\nAll of it runs until you press Ctrl-C.")
-		<-ctx.Done()
-	}
-	return nil
+	return d.tell(ctx)
 }
 
 // sluiceWith shows a command of sluice, runs it in the demo's folder, shows what it says and wants an exit code.

@@ -184,11 +184,7 @@ var proofFaults = []fault{
 		broken: "what is equal in CEL is taken to be the same",
 	},
 	{
-		file: "schema/contain/implied.go", old: `|| len(path) > 0 && p.node.Nullable {`, new: `{`,
-		broken: "a rule of a field is taken to hold of a null",
-	},
-	{
-		file: "schema/contain/search.go", old: `w.WritersOnly = !plain.Refused()`, new: `w.WritersOnly = false`,
+		file: "schema/contain/search.go", old: `w.WritersOnly = !plain.Refused()`, new: `w.WritersOnly = plain.Refused()`,
 		broken: "a rule that tolerates what is stored is said to need ratcheting",
 	},
 }

@@ -99,7 +99,7 @@ func (w *walker) followsFrom(o, n place, path []string, r *schema.Rule, parsed *
 // updateFacts appends what the rules about updates at p and below say of the pairs of values at top, to which path leads.
 // A rule that is left out makes a proof harder, never wrong.
 func (w *walker) updateFacts(top, p place, path []string, facts logic.And) logic.And {
-	if p.kind != declared || p.dark || !w.hasTransitions(p.node) || len(facts) > maxUpdateRules || len(path) > 0 && p.node.Nullable {
+	if p.kind != declared || p.dark || !w.hasTransitions(p.node) || len(facts) > maxUpdateRules {
 		return facts
 	}
 	for i := range p.node.Rules {

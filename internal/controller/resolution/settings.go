@@ -95,13 +95,14 @@ func (c *ConfigWatch) Run(ctx context.Context, ready func()) {
 			ready()
 		}
 	})
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	passed, _ := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    apply,
 		UpdateFunc: func(_, o any) { apply(o) },
 		DeleteFunc: func(any) { c.changed(ctx, nil) },
 	})
 	go func() {
-		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		// Not the informer's own: what it has need not have been passed on.
+		if cache.WaitForCacheSync(ctx.Done(), passed.HasSynced) {
 			if len(informer.GetStore().ListKeys()) == 0 {
 				c.changed(ctx, nil)
 			}

@@ -102,10 +102,14 @@ func TestAConfigMapThatCannotBeReadYetIsAwaited(t *testing.T) {
 			var ended sync.WaitGroup
 			defer ended.Wait()
 			defer cancel()
-			ready, applied := make(chan struct{}), make(chan map[string]string, 10)
+			ready, applied, release := make(chan struct{}), make(chan map[string]string, 10), make(chan struct{})
 			w := &ConfigWatch{
 				Kube: kubernetes.NewForConfigOrDie(&rest.Config{Host: address.URL}), Namespace: "ns", Name: "c", Optional: optional,
-				Apply:    func(data map[string]string) error { applied <- data; return nil },
+				Apply: func(data map[string]string) error {
+					applied <- data
+					<-release
+					return nil
+				},
 				Recorder: &record.FakeRecorder{}, Log: slog.New(slog.DiscardHandler),
 			}
 			ended.Go(func() { w.Run(ctx, sync.OnceFunc(func() { close(ready) })) })
@@ -131,13 +135,19 @@ func TestAConfigMapThatCannotBeReadYetIsAwaited(t *testing.T) {
 			server.mu.Lock()
 			server.allowed = true
 			server.mu.Unlock()
+			if got := <-applied; got["policy"] != "strict" {
+				t.Errorf("%v is applied", got)
+			}
+			select {
+			case <-ready:
+				t.Error("it is ready before its configuration is in force")
+			default:
+			}
+			close(release)
 			select {
 			case <-ready:
 			case <-within:
 				t.Fatal("it does not become ready")
-			}
-			if got := <-applied; got["policy"] != "strict" {
-				t.Errorf("%v is applied", got)
 			}
 		})
 	}

@@ -31,8 +31,8 @@ func PairOf(n *schema.Node, root bool) *schema.Node {
 
 // OfPair returns the rule as one about the object that stands for an update: where there is a value on both sides, it is
 // true where the rule is true of the update. The path leads through properties to the value that has the rule, from the
-// one whose update is looked at; where one of both sides has nothing there, the rule is not evaluated, and what is
-// returned is true. It is false where the rule cannot be written so.
+// one whose update is looked at; where one of both sides has nothing there, or null, the rule is not evaluated, and
+// what is returned is true (has() says no of null). It is false where the rule cannot be written so.
 //
 // With optionalOldSelf there is a value in oldSelf whenever there is an old one (validationActivationWithOldSelf in
 // k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel).
