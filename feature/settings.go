@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"sluice.dev/api/v1alpha1"
 )
@@ -59,6 +60,10 @@ var (
 	trueWords  = []string{"true", "True", "TRUE", "t", "T", "1"}
 	falseWords = []string{"false", "False", "FALSE", "f", "F", "0"}
 )
+
+// maxGatesText is how many characters the list of gates may have, so that policies can go through it. A longer one reads as
+// not set, in them too.
+const maxGatesText = 65536
 
 // parseBool reads a boolean. Spaces around it do not count.
 func parseBool(s string) (value, ok bool) {
@@ -155,6 +160,10 @@ func (p *settingsParser) keys() []string {
 // entries reads A=true,B=false.
 func (p *settingsParser) entries(key, value string) {
 	m := p.model
+	if utf8.RuneCountInString(value) > maxGatesText {
+		p.err(CodeBadEntry, "", key, "longer than %d characters", maxGatesText)
+		return
+	}
 	seen := map[string]bool{}
 	for entry := range strings.SplitSeq(value, ",") {
 		entry = strings.TrimSpace(entry)

@@ -1,5 +1,12 @@
 package feature_test
 
+import (
+	"maps"
+	"testing"
+
+	"sluice.dev/feature"
+)
+
 // A component in the form of Tekton Pipelines: its settings, and the parts of its API that its own webhook gates.
 
 const tektonComponent = `
@@ -112,3 +119,85 @@ const tektonFeatures = `
 - {component: tekton-pipelines, gate: AffinityAssistant, key: disable-affinity-assistant, inverted: true, stages: [{stage: Stable, release: v0.1.0}, {stage: Deprecated, release: v0.60.0}]}
 - {component: tekton-pipelines, gate: CustomTasks, key: enable-custom-tasks, impliedByLevel: true, stages: [{stage: Beta, release: v0.43.0, default: true}]}
 `
+
+// TestTektonParts has each part of the API that Tekton's own webhook gates, at each level and with each flag: refused and accepted
+// as there.
+func TestTektonParts(t *testing.T) {
+	const alpha, beta = 2, 1
+	m := define(t, tektonComponent, tektonFeatures, nil)
+	tests := []struct {
+		resource, spec string
+		level          int    // that opens it; 0: any
+		flag           string // that opens it instead
+	}{
+		{"pipelines", "{tasksTimeout: 1h}", alpha, ""},
+		{"tasks", "{steps: [{workspaces: [{name: w}]}]}", beta, ""},
+		{"tasks", "{steps: [{workspaces: []}]}", 0, ""},
+		{"tasks", "{sidecars: [{workspaces: [{name: w}]}]}", beta, ""},
+		{"taskruns", "{taskSpec: {steps: [{workspaces: [{name: w}]}]}}", beta, ""},
+		{"taskruns", "{taskSpec: {sidecars: [{workspaces: [{name: w}]}]}}", beta, ""},
+		{"pipelines", "{tasks: [{name: a}, {taskSpec: {steps: [{workspaces: [{name: w}]}]}}]}", beta, ""},
+		{"pipelines", "{tasks: [{taskSpec: {sidecars: [{workspaces: [{name: w}]}]}}]}", beta, ""},
+		{"tasks", "{steps: [{stdoutConfig: {path: p}}]}", alpha, ""},
+		{"tasks", "{steps: [{image: x}, {stderrConfig: {path: p}}]}", alpha, ""},
+		{"tasks", "{steps: [{script: '#!win\nx'}]}", alpha, ""},
+		{"tasks", "{steps: [{script: \"\\n  #!win\"}]}", alpha, ""},
+		{"tasks", "{steps: [{script: '#!/bin/sh\n#!win'}]}", 0, ""},
+		{"tasks", "{steps: [{ref: {resolver: git}}]}", beta, ""},
+		{"tasks", "{steps: [{ref: {params: [{name: p}]}}]}", beta, ""},
+		{"tasks", "{steps: [{ref: {name: n}}]}", 0, ""},
+		{"taskruns", "{debug: {}}", alpha, ""},
+		{"taskruns", "{stepSpecs: [{name: s}]}", beta, ""},
+		{"taskruns", "{sidecarSpecs: [{name: s}]}", beta, ""},
+		{"taskruns", "{computeResources: {limits: {cpu: 1}}}", beta, ""},
+		{"pipelineruns", "{taskRunSpecs: [{stepSpecs: [{name: s}]}]}", beta, ""},
+		{"pipelineruns", "{taskRunSpecs: [{sidecarSpecs: [{name: s}]}]}", beta, ""},
+		{"pipelineruns", "{taskRunSpecs: [{computeResources: {}}]}", beta, ""},
+		{"pipelineruns", "{taskRunSpecs: [{pipelineTaskName: a}]}", 0, ""},
+		{"pipelines", "{tasks: [{taskRef: {resolver: git}}]}", beta, ""},
+		{"pipelines", "{tasks: [{taskRef: {params: [{name: p}]}}]}", beta, ""},
+		{"pipelines", "{finally: [{taskRef: {resolver: git}}]}", beta, ""},
+		{"pipelines", "{finally: [{taskRef: {params: [{name: p}]}}]}", beta, ""},
+		{"pipelines", "{tasks: [{taskRef: {name: n}}]}", 0, ""},
+		{"pipelines", "{tasks: [{onError: continue}]}", beta, ""},
+		{"pipelines", "{finally: [{onError: continue}]}", beta, ""},
+		{"pipelines", "{tasks: [{matrix: {params: []}}]}", beta, ""},
+		{"pipelines", "{finally: [{matrix: {params: []}}]}", beta, ""},
+		{"pipelines", "{tasks: [{pipelineRef: {name: n}}]}", alpha, ""},
+		{"pipelines", "{tasks: [{pipelineSpec: {tasks: []}}]}", alpha, ""},
+		{"pipelines", "{tasks: [{when: [{cel: 'true'}]}]}", -1, "enable-cel-in-whenexpression"},
+		{"pipelines", "{tasks: [{when: [{input: a, operator: in, values: [a]}]}]}", 0, ""},
+		{"pipelines", "{params: [{name: p, enum: [a]}]}", -1, "enable-param-enum"},
+		{"tasks", "{params: [{name: p, enum: [a]}]}", -1, "enable-param-enum"},
+	}
+	flags := []string{"", "enable-cel-in-whenexpression", "enable-param-enum"}
+	for set, level := range map[string]int{"": beta, "stable": 0, "beta": beta, "alpha": alpha} {
+		for _, flag := range flags {
+			settings := map[string]string{}
+			if set != "" {
+				settings["enable-api-fields"] = set
+			}
+			if flag != "" {
+				settings[flag] = "true"
+			}
+			e := evaluator(t, m, settings)
+			for _, tt := range tests {
+				open := tt.level >= 0 && level >= tt.level || tt.flag != "" && tt.flag == flag
+				object := read(t, "{spec: "+tt.spec+"}")
+				r := &feature.Request{Group: "tekton.dev", Version: "v1", Resource: tt.resource, Object: object}
+				if d := e.Evaluate(r); d.Allowed() != open {
+					t.Errorf("%v: %s %s: allowed %v", settings, tt.resource, tt.spec, d.Allowed())
+				}
+				// On update as well, if the stored object does not have it; here alone is another judgement than Tekton's.
+				r.Old = read(t, "{spec: {description: d}}")
+				if d := e.Evaluate(r); d.Allowed() != open {
+					t.Errorf("%v: %s %s, updated: allowed %v", settings, tt.resource, tt.spec, d.Allowed())
+				}
+				r.Old = maps.Clone(object)
+				if d := e.Evaluate(r); !d.Allowed() {
+					t.Errorf("%v: %s %s, stored: %s", settings, tt.resource, tt.spec, d.Message())
+				}
+			}
+		}
+	}
+}

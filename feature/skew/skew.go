@@ -70,13 +70,13 @@ type Result struct {
 }
 
 // Live returns the reports that count for a component at a time, sorted by process, instance, namespace and name: of its
-// ConfigMap's namespace, if it has one, not expired, and the newest of each instance.
+// ConfigMap's namespace, if it has one, that count ([Counts]), and the newest of each instance.
 func Live(m *feature.Model, reports []v1alpha1.FeatureReport, now time.Time) []v1alpha1.FeatureReport {
 	ref := m.Spec().ConfigMap
 	var out []v1alpha1.FeatureReport
 	for i := range reports {
 		r := &reports[i]
-		if r.Spec.Component == m.Component() && (ref == nil || r.Namespace == ref.Namespace) && now.Before(expiry(r)) {
+		if r.Spec.Component == m.Component() && (ref == nil || r.Namespace == ref.Namespace) && Counts(r, now) {
 			out = append(out, *r)
 		}
 	}
@@ -87,6 +87,13 @@ func Live(m *feature.Model, reports []v1alpha1.FeatureReport, now time.Time) []v
 	return slices.CompactFunc(out, func(a, b v1alpha1.FeatureReport) bool {
 		return a.Spec.Process == b.Spec.Process && a.Spec.Instance == b.Spec.Instance && a.Namespace == b.Namespace
 	})
+}
+
+// Counts tells whether a report counts at a time: it has not expired, and was not renewed further in the future than it is good
+// for, as one that is would hold for ever, whatever becomes of the process.
+func Counts(r *v1alpha1.FeatureReport, now time.Time) bool {
+	lease := time.Duration(r.Spec.LeaseDurationSeconds) * time.Second
+	return now.Before(expiry(r)) && !r.Spec.RenewTime.After(now.Add(lease))
 }
 
 func expiry(r *v1alpha1.FeatureReport) time.Time {

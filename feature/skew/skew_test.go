@@ -239,6 +239,18 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestReportsOfTheFuture: a report that says that it was renewed in a hundred years would hold until then.
+func TestReportsOfTheFuture(t *testing.T) {
+	m := model(t, nil)
+	for ahead, want := range map[time.Duration]int{-31 * time.Second: 0, -29 * time.Second: 1, 0: 1, 30 * time.Second: 1, 31 * time.Second: 0, 100 * 365 * 24 * time.Hour: 0} {
+		r := report("webhook/a v1 Plain")
+		r.Spec.RenewTime = metav1.NewTime(now.Add(ahead))
+		if got := len(skew.Live(m, []v1alpha1.FeatureReport{r}, now)); got != want {
+			t.Errorf("renewed in %v: %d reports count", ahead, got)
+		}
+	}
+}
+
 func TestConditionsOfFeatures(t *testing.T) {
 	m := model(t, nil)
 	got := skew.Judge(&skew.Input{Now: now, Model: m, Settings: settings(t, m, "Plain=true"), Reports: []v1alpha1.FeatureReport{

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -348,12 +349,12 @@ func (c *featureCluster) together() {
 func (c *featureCluster) skew() {
 	out, _ := c.features(ExitOK, "skew", "clidemo")
 	c.says(out, "clidemo: NoReports")
-	c.apply(`
+	c.apply(fmt.Sprintf(`
 apiVersion: sluice.dev/v1alpha1
 kind: FeatureReport
 metadata: {name: clidemo.controller.a, namespace: clidemo}
-spec: {component: clidemo, process: controller, instance: a, release: v1.5.0, renewTime: "2126-01-01T00:00:00Z", leaseDurationSeconds: 3600, features: [{gate: Mode, enabled: true}]}
-`)
+spec: {component: clidemo, process: controller, instance: a, release: v1.5.0, renewTime: %q, leaseDurationSeconds: 3600, features: [{gate: Mode, enabled: true}]}
+`, time.Now().UTC().Format(time.RFC3339)))
 	out, _ = c.features(ExitOK, "skew", "clidemo")
 	c.says(out, "clidemo: ProcessesAgree")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -190,9 +190,6 @@ func TestSettingsInBothModes(t *testing.T) {
 		}
 		settings, _ := m.ParseSettings(tt.settings)
 		_, baked := compile(t, m, policy.Options{Mode: v1alpha1.Baked, Settings: settings})
-		if strings.Contains(tt.name, "too long") {
-			continue
-		}
 		if got := run(t, baked, &simulate.Request{Object: object}).Allowed(); got != tt.allowed {
 			t.Errorf("%s, baked: allowed %v", tt.name, got)
 		}
@@ -316,6 +313,29 @@ func TestWholeVersion(t *testing.T) {
 		if res.Allowed() != tt.allowed || d.Allowed() != tt.allowed {
 			t.Errorf("%s %s -> %s: allowed by the policy %v, by the evaluator %v", tt.version, tt.old, tt.object, res.Allowed(), d.Allowed())
 		}
+	}
+}
+
+// TestGuardOfManySettings has as many features as anybody will, each with a key, an entry and a requirement.
+func TestGuardOfManySettings(t *testing.T) {
+	const n = 200
+	var parts strings.Builder
+	entries := make([]string, n)
+	data := map[string]any{}
+	for i := range n {
+		requires := ""
+		if i > 0 {
+			requires = fmt.Sprintf("requires: [Gate%d], ", i-1)
+		}
+		fmt.Fprintf(&parts, "- {gate: Gate%d, stages: [{stage: Beta, release: v1.0.0}], %sparts: [{field: spec.tasksTimeout}]}\n", i, requires)
+		entries[i] = fmt.Sprintf("Gate%d=true", i)
+		data[feature.Kebab(fmt.Sprintf("Gate%d", i))] = "true"
+	}
+	data["feature-gates"] = strings.Join(entries, ",")
+	_, s := compile(t, model(t, componentYAML, parts.String()), policy.Options{})
+	object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "feature-flags", "namespace": "tekton-pipelines"}, "data": data}
+	if res := run(t, s, &simulate.Request{Version: "v1", Resource: "configmaps", Object: object}); !res.Allowed() {
+		t.Errorf("good settings of %d features: %v", n, res.Refused)
 	}
 }
 

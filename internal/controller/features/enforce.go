@@ -33,14 +33,18 @@ type outcome struct {
 	failed map[string]error
 	// waiting are the policies that the API server has not judged yet, and warned what its type check says of others.
 	waiting map[string]bool
-	wait    time.Duration
-	warned  map[string]string
+	// fresh are the names of what has been written so lately that it may not be in force.
+	fresh  map[string]bool
+	wait   time.Duration
+	warned map[string]string
 	// frozen are the names that were left as they are.
 	frozen map[string]bool
 	// hook says why the webhook is not asked, though something takes it; nil if it is.
 	hook error
 	// absent tells that there is no webhook to be asked.
 	absent bool
+	// hookKept tells that it is asked as before, because the definition of a feature that it enforces has turned bad.
+	hookKept bool
 	// restored are objects that somebody else had changed or deleted.
 	restored []string
 	// settings says why the settings could not be put back.
@@ -65,14 +69,15 @@ func (o *outcome) err() error {
 
 // enforce writes what is to be in force, and returns when to look again.
 func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Duration {
-	done.failed, done.waiting, done.warned, done.frozen = map[string]error{}, map[string]bool{}, map[string]string{}, s.frozen(p)
+	done.failed, done.waiting, done.fresh = map[string]error{}, map[string]bool{}, map[string]bool{}
+	done.warned, done.frozen = map[string]string{}, s.frozen(p)
 	s.putBack(ctx, p, done)
 	if !p.live && !p.known {
 		done.held = true
 		return 0
 	}
 	wanted := map[string]bool{}
-	var writes []runtime.Object
+	var additions, changes []runtime.Object
 	for _, o := range p.set.Objects() {
 		want, err := managed(o)
 		if err != nil {
@@ -88,12 +93,18 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 		if done.frozen[m.GetName()] {
 			continue
 		}
-		if have := s.have(want); have == nil || !same(want, have) {
-			writes = append(writes, want)
-		} else {
+		switch have := s.have(want); {
+		case have == nil:
+			additions = append(additions, want)
+		case !same(want, have):
+			changes = append(changes, want)
+		default:
 			s.judged(have, done)
 		}
 	}
+	// A part that moves from one policy to another, because a version has got a schema of its own for example, is to be in
+	// the new one before it is gone from the old one.
+	writes := slices.Concat(additions, changes)
 	name := p.component.Name
 	if wait := s.soon(name); len(writes) > 0 && wait > 0 {
 		// What is written is the newest then.
@@ -108,8 +119,8 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 		s.written[name] = s.Clock.Now()
 		s.mu.Unlock()
 	}
-	s.removeOthers(ctx, p, wanted, done)
 	s.enforceByHook(ctx, p, done)
+	s.removeOthers(ctx, p, wanted, done)
 	return done.wait
 }
 
@@ -147,7 +158,7 @@ func (s *session) judged(have runtime.Object, done *outcome) {
 	age := s.Clock.Since(s.applied[keyOf(have)].at)
 	s.mu.Unlock()
 	if age < settle {
-		done.waiting[m.GetName()] = true
+		done.waiting[m.GetName()], done.fresh[m.GetName()] = true, true
 		done.wait = soonest(done.wait, settle-age)
 	}
 	v, ok := have.(*admissionregistrationv1.ValidatingAdmissionPolicy)
@@ -170,11 +181,29 @@ func (s *session) judged(have runtime.Object, done *outcome) {
 	}
 }
 
-// removeOthers deletes what was made for a component and is not wanted any more.
+// pending are the gates of which something that is to enforce them is not in force yet: it could not be written, or was just
+// now. What enforced them before stays until it is.
+func (p *plan) pending(done *outcome) map[string]bool {
+	out := map[string]bool{}
+	for gate, list := range p.enforcers() {
+		for _, e := range list {
+			if e.Name == Configuration && done.hook != nil || done.failed[e.Name] != nil || done.fresh[e.Name] {
+				out[gate] = true
+			}
+		}
+	}
+	return out
+}
+
+// removeOthers deletes what was made for a component and is not wanted any more, once what takes its place is in force.
 func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]bool, done *outcome) {
 	var list []runtime.Object
+	pending := p.pending(done)
 	for _, o := range s.of(p.component.Name) {
 		m, err := meta.Accessor(o)
+		if slices.ContainsFunc(gatesOf(o), func(gate string) bool { return pending[gate] }) {
+			continue
+		}
 		if err == nil && !wanted[resourceOf(o)+"/"+m.GetName()] && !done.frozen[m.GetName()] {
 			list = append(list, o)
 		}

@@ -64,6 +64,47 @@ type hookSet struct {
 	mutating   []admissionregistrationv1.MutatingWebhook
 }
 
+// keep adds what stands in the configurations and is not wanted any more: lists of the two kinds of webhooks, or nil.
+func (h *hookSet) keep(validating, mutating any) {
+	if have, ok := validating.([]admissionregistrationv1.ValidatingWebhook); ok {
+		for i := range have {
+			at := slices.IndexFunc(h.validating, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == have[i].Name })
+			if at < 0 {
+				h.validating = append(h.validating, have[i])
+				continue
+			}
+			h.validating[at].Rules = keepRules(h.validating[at].Rules, have[i].Rules)
+		}
+	}
+	if have, ok := mutating.([]admissionregistrationv1.MutatingWebhook); ok {
+		for i := range have {
+			at := slices.IndexFunc(h.mutating, func(w admissionregistrationv1.MutatingWebhook) bool { return w.Name == have[i].Name })
+			if at < 0 {
+				h.mutating = append(h.mutating, have[i])
+				continue
+			}
+			h.mutating[at].Rules = keepRules(h.mutating[at].Rules, have[i].Rules)
+		}
+	}
+}
+
+// keepRules adds the versions of resources that others have, each rule being about one resource.
+func keepRules(rules, others []admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.RuleWithOperations {
+	for _, o := range others {
+		at := slices.IndexFunc(rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+			return slices.Equal(r.APIGroups, o.APIGroups) && slices.Equal(r.Resources, o.Resources)
+		})
+		if at < 0 {
+			rules = append(rules, o)
+			continue
+		}
+		versions := slices.Concat(rules[at].APIVersions, o.APIVersions)
+		slices.Sort(versions)
+		rules[at].APIVersions = slices.Compact(versions)
+	}
+	return rules
+}
+
 // enforceByHook has the webhook asked for what takes it.
 func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 	address := s.settings.get(ctx, addressUser, v1alpha1.ConfigMapReference{Namespace: s.Namespace, Name: Address})
@@ -81,11 +122,17 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 	for i := range p.features {
 		for _, e := range p.features[i].Status.EnforcedBy {
 			if p.left(p.features[i].Spec.Gate) && e.Name == Configuration {
-				return // its definition has turned bad: the webhook goes on with the last good one
+				done.hookKept = true // its definition has turned bad: the webhook goes on with the last good one
+				return
 			}
 		}
 	}
-	done.hook = s.hook(ctx, p.component.Name, hooksOf(p, s.Namespace, address.data))
+	want := hooksOf(p, s.Namespace, address.data)
+	if len(p.pending(done)) > 0 {
+		// What policies are to take over stays with the webhook until they are in force.
+		want.keep(s.hooksIn(validatingHooks, p.component.Name), s.hooksIn(mutatingHooks, p.component.Name))
+	}
+	done.hook = s.hook(ctx, p.component.Name, want)
 }
 
 // hooksOf lists what of a component the webhook is asked for.

@@ -2,7 +2,6 @@ package features
 
 import (
 	"cmp"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,8 +50,8 @@ func (w *world) listenToReports() error {
 func (w *world) renewed(before, after *v1alpha1.FeatureReport) bool {
 	b := *after
 	b.Spec.RenewTime = before.Spec.RenewTime
-	until := before.Spec.RenewTime.Add(time.Duration(before.Spec.LeaseDurationSeconds) * time.Second)
-	return w.Clock.Now().Before(until) && equality.Semantic.DeepEqual(before.Spec, b.Spec)
+	now := w.Clock.Now()
+	return skew.Counts(before, now) && skew.Counts(after, now) && equality.Semantic.DeepEqual(before.Spec, b.Spec)
 }
 
 func (w *world) reportsOf(component string) []v1alpha1.FeatureReport {

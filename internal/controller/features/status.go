@@ -173,8 +173,12 @@ func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcom
 			by = append(by, "the API server's type check says of "+e.Name+": "+cut(w, 300))
 		}
 	}
-	if hooks != nil && done.hook != nil {
+	switch {
+	case hooks == nil:
+	case done.hook != nil:
 		failed = append(failed, done.hook.Error())
+	case done.hookKept && !wasEnforcedByHook(f):
+		failed = append(failed, "the webhook goes on with the last good definitions, because another feature that it enforces has errors")
 	}
 	message = strings.Join(slices.Concat(by, hooks), "; ")
 	switch {
@@ -186,6 +190,12 @@ func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcom
 		return metav1.ConditionTrue, v1alpha1.ReasonEnforcedByWebhook, message
 	}
 	return metav1.ConditionTrue, v1alpha1.ReasonEnforcedByPolicy, message
+}
+
+// wasEnforcedByHook tells whether the webhook enforced the feature, as it is defined now, when it was looked at last.
+func wasEnforcedByHook(f *v1alpha1.Feature) bool {
+	c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionEnforced)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonEnforcedByWebhook && c.ObservedGeneration == f.Generation
 }
 
 // unread says why settings are not known.

@@ -52,9 +52,37 @@ type Webhook struct {
 
 // judge is what is in force for a component.
 type judge struct {
-	model     *feature.Model
-	states    *feature.States
-	evaluator *feature.Evaluator
+	model *feature.Model
+	// evaluators are of what may be asked of it.
+	evaluators map[string]*feature.Evaluator
+}
+
+// judgeOf is the judge of a plan.
+//
+// What is refused or dropped it judges of all parts, those too that policies enforce as far as this process knows: the
+// controller may know another API server, for as long as it takes both to see that it was upgraded or rolled back, and have
+// the webhook asked for what this process leaves to policies. Where policies are in force, they come first and the webhook
+// finds nothing. A warning would be given twice: of those only what no policy gives is judged. What is refused has no say in
+// what is dropped, and the other way round: each is asked for by itself.
+func judgeOf(out *plan) *judge {
+	type place struct {
+		gate, group, resource, version string
+		part                           int
+	}
+	mine := map[place]bool{}
+	for _, e := range out.set.Enforced {
+		if e.Kind == "" {
+			mine[place{e.Gate, e.Group, e.Resource, e.Version, e.Part}] = true
+		}
+	}
+	evaluator := func(when v1alpha1.WhenDisabled) *feature.Evaluator {
+		return out.states.CompileFor(func(f *feature.Feature, t *feature.Target) bool {
+			return f.Spec.WhenDisabled == when && (when != v1alpha1.Warn || mine[place{f.Spec.Gate, t.Group, t.Resource, t.Version, t.Part}])
+		})
+	}
+	return &judge{model: out.model, evaluators: map[string]*feature.Evaluator{
+		askReject: evaluator(v1alpha1.Reject), askDrop: evaluator(v1alpha1.Drop), askWarn: evaluator(v1alpha1.Warn),
+	}}
 }
 
 // Run keeps what is in force until ctx is done. ready is called when it is known of all components.
@@ -168,19 +196,7 @@ func (h *Webhook) look(ctx context.Context, p *planner, name string) (known bool
 		// others have settings that can be read.
 		return out.current.err != nil, again, nil
 	}
-	type place struct {
-		gate, group, resource, version string
-		part                           int
-	}
-	mine := map[place]bool{}
-	for _, e := range out.set.Enforced {
-		if e.Kind == "" {
-			mine[place{e.Gate, e.Group, e.Resource, e.Version, e.Part}] = true
-		}
-	}
-	j := &judge{model: out.model, states: out.states, evaluator: out.states.CompileFor(func(f *feature.Feature, t *feature.Target) bool {
-		return mine[place{f.Spec.Gate, t.Group, t.Resource, t.Version, t.Part}]
-	})}
+	j := judgeOf(out)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.judges == nil {
@@ -299,7 +315,7 @@ func (h *Webhook) review(ctx context.Context, j *judge, ask string, req *admissi
 		outcome = outcomeError
 		return refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the object cannot be read: "+err.Error())
 	}
-	d := j.evaluator.Evaluate(q)
+	d := j.evaluators[ask].Evaluate(q)
 	resp = &admissionv1.AdmissionResponse{Allowed: true}
 	switch ask {
 	case askReject:

@@ -1,0 +1,192 @@
+package features
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/feature/policy"
+)
+
+const movesComponent = `
+metadata: {name: demo}
+spec: {release: v1.0.0, mode: Baked}
+`
+
+// movesFeatures refuse, drop and warn of a field each.
+const movesFeatures = `
+- {component: demo, gate: Refused, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, field: spec.refused}]}
+- {component: demo, gate: Dropped, whenDisabled: Drop, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, field: spec.dropped}]}
+- {component: demo, gate: Warned, whenDisabled: Warn, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, field: spec.warned}]}
+`
+
+const movesCRD = `
+metadata: {name: widgets.demo.dev}
+spec:
+  group: demo.dev
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties: {refused: {type: string}, dropped: {type: string}, warned: {type: string}}
+`
+
+// movesPlan is what is to be in force where the API server can do that.
+func movesPlan(t *testing.T, can server) *plan {
+	t.Helper()
+	var c v1alpha1.Component
+	var specs []v1alpha1.FeatureSpec
+	var crd apiextensionsv1.CustomResourceDefinition
+	for text, into := range map[string]any{movesComponent: &c, movesFeatures: &specs, movesCRD: &crd} {
+		if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var features []v1alpha1.Feature
+	for _, s := range specs {
+		features = append(features, v1alpha1.Feature{ObjectMeta: metav1.ObjectMeta{Name: feature.ObjectName(s.Component, s.Gate)}, Spec: s})
+	}
+	r, err := feature.ResourceOf(&crd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, findings := feature.Define(&c, features, feature.Options{Resources: []feature.Resource{r}})
+	if err := findings.Err(); err != nil {
+		t.Fatal(err)
+	}
+	set, err := policy.Compile(t.Context(), m, policy.Options{Kubernetes: can.version, WithoutValidating: !can.validating, WithoutMutating: !can.mutating})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &plan{component: &c, features: features, model: m, states: m.Resolve(nil, feature.Runtime{}), set: set, known: true}
+}
+
+var (
+	oldServer = server{version: "1.29"}
+	newServer = server{version: "1.36", validating: true, mutating: true}
+)
+
+// TestTheWebhookDoesNotLeaveToPoliciesWhatItIsAskedFor has a webhook that knows a server with policies, while the controller,
+// which has it asked, knows one without.
+func TestTheWebhookDoesNotLeaveToPoliciesWhatItIsAskedFor(t *testing.T) {
+	object := map[string]any{"spec": map[string]any{"refused": "x", "dropped": "x", "warned": "x"}}
+	type answer struct {
+		Rejected, Dropped, Warned int
+		Object                    map[string]any
+	}
+	for _, tt := range []struct {
+		can    server
+		ask    string
+		want   answer
+		reason string
+	}{
+		{newServer, askReject, answer{Rejected: 1}, "refused"},
+		{newServer, askDrop, answer{Dropped: 1, Object: map[string]any{"spec": map[string]any{"refused": "x", "warned": "x"}}}, "what is refused keeps nothing from being dropped"},
+		{newServer, askWarn, answer{}, "the policy warns"},
+		{oldServer, askReject, answer{Rejected: 1}, "refused"},
+		{oldServer, askDrop, answer{Dropped: 1, Object: map[string]any{"spec": map[string]any{"refused": "x", "warned": "x"}}}, "dropped"},
+		{oldServer, askWarn, answer{Warned: 1}, "nobody else warns"},
+	} {
+		j := judgeOf(movesPlan(t, tt.can))
+		d := j.evaluators[tt.ask].Evaluate(&feature.Request{Group: "demo.dev", Version: "v1", Resource: "widgets", Object: object})
+		if diff := cmp.Diff(tt.want, answer{d.Rejected.Count, d.Dropped.Count, d.Warned.Count, d.Object}); diff != "" {
+			t.Errorf("%s on %v (%s): %s", tt.ask, tt.can, tt.reason, diff)
+		}
+	}
+}
+
+// TestPending has policies that are not in force yet keep what they replace.
+func TestPending(t *testing.T) {
+	p := movesPlan(t, newServer)
+	refusing := ""
+	for _, e := range p.set.Enforced {
+		if e.Gate == "Refused" {
+			refusing = e.Name
+		}
+	}
+	hooked := movesPlan(t, oldServer)
+	for _, tt := range []struct {
+		name string
+		plan *plan
+		done outcome
+		want map[string]bool
+	}{
+		{"all is in force", p, outcome{}, map[string]bool{}},
+		{"written just now", p, outcome{fresh: map[string]bool{refusing: true}}, map[string]bool{"Refused": true}},
+		{"not written", p, outcome{failed: map[string]error{refusing: errNoWebhook}}, map[string]bool{"Refused": true}},
+		{"no webhook, which nothing takes", p, outcome{hook: errNoWebhook}, map[string]bool{}},
+		{"no webhook, which all takes", hooked, outcome{hook: errNoWebhook}, map[string]bool{"Refused": true, "Dropped": true, "Warned": true}},
+	} {
+		if diff := cmp.Diff(tt.want, tt.plan.pending(&tt.done)); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
+func TestWebhooksAreKeptUntilPoliciesTakeOver(t *testing.T) {
+	rule := func(resource string, versions ...string) admissionregistrationv1.RuleWithOperations {
+		return admissionregistrationv1.RuleWithOperations{Rule: admissionregistrationv1.Rule{APIGroups: []string{"demo.dev"}, APIVersions: versions, Resources: []string{resource}}}
+	}
+	type rules = []admissionregistrationv1.RuleWithOperations
+	want := &hookSet{validating: []admissionregistrationv1.ValidatingWebhook{{Name: "reject", Rules: rules{rule("widgets", "v2")}}}}
+	want.keep([]admissionregistrationv1.ValidatingWebhook{
+		{Name: "reject", Rules: rules{rule("gadgets", "v1"), rule("widgets", "v1", "v2")}}, {Name: "warn", Rules: rules{rule("widgets", "v1")}},
+	}, []admissionregistrationv1.MutatingWebhook{{Name: "drop", Rules: rules{rule("widgets", "v1")}}})
+	if diff := cmp.Diff(&hookSet{
+		validating: []admissionregistrationv1.ValidatingWebhook{
+			{Name: "reject", Rules: rules{rule("widgets", "v1", "v2"), rule("gadgets", "v1")}}, {Name: "warn", Rules: rules{rule("widgets", "v1")}},
+		},
+		mutating: []admissionregistrationv1.MutatingWebhook{{Name: "drop", Rules: rules{rule("widgets", "v1")}}},
+	}, want, cmp.AllowUnexported(hookSet{})); diff != "" {
+		t.Error(diff)
+	}
+	empty := &hookSet{}
+	empty.keep(nil, nil)
+	if diff := cmp.Diff(&hookSet{}, empty, cmp.AllowUnexported(hookSet{})); diff != "" {
+		t.Errorf("nothing to keep: %s", diff)
+	}
+}
+
+// TestEnforcedDoesNotLieAboutTheWebhook has the webhook go on as before, because of one bad definition, while another feature
+// is new or has changed.
+func TestEnforcedDoesNotLieAboutTheWebhook(t *testing.T) {
+	by := []v1alpha1.Enforcer{{Kind: "ValidatingWebhookConfiguration", Name: Configuration, Resource: "widgets", Reason: "because"}}
+	f := func(generation int64, conditions ...metav1.Condition) *v1alpha1.Feature {
+		return &v1alpha1.Feature{
+			ObjectMeta: metav1.ObjectMeta{Generation: generation}, Spec: v1alpha1.FeatureSpec{Parts: []v1alpha1.Part{{Resource: "widgets", Field: "spec.x"}}},
+			Status: v1alpha1.FeatureStatus{Conditions: conditions},
+		}
+	}
+	was := metav1.Condition{Type: v1alpha1.ConditionEnforced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonEnforcedByWebhook, ObservedGeneration: 1}
+	for _, tt := range []struct {
+		name string
+		f    *v1alpha1.Feature
+		done outcome
+		want metav1.ConditionStatus
+	}{
+		{"asked for", f(1), outcome{}, metav1.ConditionTrue},
+		{"not written", f(1, was), outcome{hook: errors.New("no")}, metav1.ConditionFalse},
+		{"kept, enforced before", f(1, was), outcome{hookKept: true}, metav1.ConditionTrue},
+		{"kept, new", f(1), outcome{hookKept: true}, metav1.ConditionFalse},
+		{"kept, changed since", f(2, was), outcome{hookKept: true}, metav1.ConditionFalse},
+	} {
+		if got, _, message := enforcedBy(tt.f, by, &tt.done); got != tt.want {
+			t.Errorf("%s: %s, %s", tt.name, got, message)
+		}
+	}
+}
