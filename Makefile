@@ -44,7 +44,7 @@ unit: ## unit, golden and property tests, no cluster
 
 .PHONY: e2e
 e2e: cluster ## tests against a real kube-apiserver
-	$(GO) test -tags e2e -run 'E2E' ./apply ./feature/policy/simulate ./feature/process ./internal/cli ./internal/controller/resolution ./internal/e2e ./internal/e2e/features ./resolve/cluster
+	$(GO) test -tags e2e -run 'E2E' ./apply ./examples/operator ./feature/policy/simulate ./feature/process ./internal/cli ./internal/controller/resolution ./internal/e2e ./internal/e2e/features ./resolve/cluster
 	cd localcluster && $(GO) test ./...
 
 .PHONY: cluster
@@ -59,7 +59,8 @@ RESOLUTION := sluice.dev/api/resolution/v1beta1 sluice.dev/api/resolution/v1alph
 .PHONY: generate-client
 generate-client: ## write deep copies, clientset, listers and informers anew
 	@mkdir -p $(CACHE) && : > $(CACHE)/header
-	$(GO) tool deepcopy-gen --go-header-file $(CACHE)/header --output-file zz_generated.deepcopy.go $(RESOLUTION) sluice.dev/api/v1alpha1
+	$(GO) tool deepcopy-gen --go-header-file $(CACHE)/header --output-file zz_generated.deepcopy.go $(RESOLUTION) sluice.dev/api/v1alpha1 \
+	  sluice.dev/examples/operator/api/v1
 	$(GO) tool client-gen --go-header-file $(CACHE)/header --clientset-name versioned --input-base sluice.dev/api \
 	  --input resolution/v1beta1,resolution/v1alpha1 --output-pkg sluice.dev/client --output-dir client
 	$(GO) tool lister-gen --go-header-file $(CACHE)/header --output-pkg sluice.dev/client/listers --output-dir client/listers $(RESOLUTION)
@@ -73,7 +74,7 @@ verify: ## fail if a module file is untidy (a test holds generated files against
 	cd localcluster && $(GO) mod tidy -diff
 
 .PHONY: demo
-demo: build cluster ## the main job on a real API server, told step by step
+demo: build cluster ## the whole story on a real API server, told step by step
 	$(GO) run ./internal/demo --sluice bin/sluice
 
 .PHONY: bench

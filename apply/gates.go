@@ -112,6 +112,10 @@ func (g *gateCheck) component(ctx context.Context, c *v1alpha1.Component, featur
 	if err != nil {
 		return err
 	}
+	if ref := c.Spec.ConfigMap; ref != nil && data == nil && model.Spec().Mode == v1alpha1.Live {
+		g.doubt("components.sluice.dev", fmt.Sprintf("the settings of component %s are missing: there is no ConfigMap %s/%s", c.Name, ref.Namespace, ref.Name),
+			"where policies read them, the API server refuses what these match until it is there")
+	}
 	settings, found := model.ParseSettings(data)
 	for _, f := range found {
 		if f.Severity == feature.Error {

@@ -201,7 +201,7 @@ func (g *gateCheck) findings(uses []gatedUse) []report.CRD {
 		first := list[0]
 		f := report.Finding{
 			Rule: crdcheck.RuleFeature, Outcome: report.Violation, Severity: first.severity, CRD: k.crd, Version: k.version,
-			Message: first.item.ID.String() + ": " + k.what,
+			Message: first.item.String() + ": " + k.what,
 		}
 		if first.path != "" {
 			f.Path = "." + first.path
@@ -212,7 +212,7 @@ func (g *gateCheck) findings(uses []gatedUse) []report.CRD {
 		if n := len(list) - 1; n > 0 {
 			var also []string
 			for _, u := range list[1:min(len(list), maxUsers+1)] {
-				also = append(also, strings.TrimSpace(u.item.ID.String()+" "+u.path))
+				also = append(also, strings.TrimSpace(u.item.String()+" "+u.path))
 			}
 			f.After = "also " + strings.Join(also, ", ")
 			if n > maxUsers {

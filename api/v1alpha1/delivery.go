@@ -227,7 +227,7 @@ const (
 	ReasonPreflightFailed = "PreflightFailed"
 	// ReasonImpersonationRefused: the controller may not act as the ServiceAccount.
 	ReasonImpersonationRefused = "ImpersonationRefused"
-	// ReasonForbidden: the ServiceAccount may not do it.
+	// ReasonForbidden: the ServiceAccount may not do it, or a webhook refuses it.
 	ReasonForbidden = "Forbidden"
 	// ReasonFieldConflict: other appliers own fields that would change.
 	ReasonFieldConflict = "FieldConflict"

@@ -49,8 +49,7 @@ type FeatureReportSpec struct {
 	RenewTime metav1.Time `json:"renewTime"`
 	// LeaseDurationSeconds is for how long after RenewTime the report counts.
 	LeaseDurationSeconds int32 `json:"leaseDurationSeconds"`
-	// SettingsVersion is the resourceVersion of the ConfigMap that the process last took settings from; empty where it
-	// reads none.
+	// SettingsVersion is the resourceVersion of the ConfigMap that the process has read last; empty where it reads none.
 	SettingsVersion string `json:"settingsVersion,omitempty"`
 	// SettingsErrors say why the process stays with earlier settings; none: it does not.
 	SettingsErrors []string `json:"settingsErrors,omitempty"`

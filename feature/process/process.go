@@ -29,6 +29,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -69,9 +70,12 @@ type Options struct {
 	Clock clock.WithTicker
 }
 
-// PodOwner makes the owner of a pod's report.
-func PodOwner(name string, uid string) *metav1.OwnerReference {
-	return &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: name, UID: uidOf(uid)}
+// PodOwner makes the owner of a pod's report, from what the downward API tells of the pod; nil if one of them is empty.
+func PodOwner(name, uid string) *metav1.OwnerReference {
+	if name == "" || uid == "" {
+		return nil
+	}
+	return &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: name, UID: types.UID(uid)}
 }
 
 // Process is one process of a component.
@@ -83,7 +87,10 @@ type Process struct {
 	started metav1.Time
 	poke    chan struct{}
 
+	weighing sync.Mutex // what others report is weighed by one at a time
+
 	mu      sync.Mutex
+	begun   bool
 	reports map[string]v1alpha1.FeatureReport // of all processes, by name
 	file    string                            // the last error of the file
 }
@@ -118,8 +125,14 @@ func New(config *rest.Config, gates *gate.Gates, o Options) (*Process, error) {
 }
 
 // Begin reads the settings once and settles the features (see [gate.Gates.Begin], whose error it returns as well). A
-// ConfigMap that is not there is no error; one that cannot be read is.
+// ConfigMap that is not there is no error; one that cannot be read is. After it has succeeded, further calls do nothing.
 func (p *Process) Begin(ctx context.Context) error {
+	p.mu.Lock()
+	begun := p.begun
+	p.mu.Unlock()
+	if begun {
+		return nil
+	}
 	if p.options.File != "" {
 		p.readFile()
 	}
@@ -134,7 +147,13 @@ func (p *Process) Begin(ctx context.Context) error {
 			p.take(cm)
 		}
 	}
-	return p.gates.Begin()
+	if err := p.gates.Begin(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun = true
+	return nil
 }
 
 func (p *Process) take(cm *corev1.ConfigMap) {

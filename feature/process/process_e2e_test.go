@@ -84,7 +84,8 @@ func (w *world) declaration() gate.Declaration {
 	return gate.Declaration{
 		Name: "demo", Spec: v1alpha1.ComponentSpec{ConfigMap: &v1alpha1.ConfigMapReference{Namespace: w.namespace, Name: "flags"}},
 		Features: []v1alpha1.FeatureSpec{
-			{Gate: "FastPath", Stages: alpha}, {Gate: "Slow", Stages: alpha, NeedsRestart: true},
+			{Gate: "FastPath", Stages: alpha},
+			{Gate: "Slow", Stages: alpha, NeedsRestart: true},
 			{Gate: "Shared", Stages: alpha, RequiredProcesses: []string{"webhook", "controller"}},
 		},
 	}

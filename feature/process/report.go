@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature/skew"
@@ -26,8 +25,6 @@ const (
 )
 
 var reports = v1alpha1.SchemeGroupVersion.WithResource("featurereports")
-
-func uidOf(s string) types.UID { return types.UID(s) }
 
 // report writes the report whenever it changes, and renews it, until ctx ends. It looks at the file and at what others report
 // as well, as both may change without a sign.
@@ -153,6 +150,8 @@ func (p *Process) weigh() {
 	if !p.needsOthers() {
 		return
 	}
+	p.weighing.Lock()
+	defer p.weighing.Unlock()
 	p.mu.Lock()
 	list := make([]v1alpha1.FeatureReport, 0, len(p.reports))
 	for _, r := range p.reports {

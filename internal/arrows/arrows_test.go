@@ -111,6 +111,11 @@ var table = []row{
 	},
 	{pkg: "examples/resolver", why: "a resolver as somebody else writes it", may: []string{"resolve", "resolve/netguard"}},
 
+	{
+		pkg: "examples/operator", tree: true, why: "an operator as somebody else writes it",
+		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/policy", "feature/process"},
+	},
+
 	{pkg: "api/resolution/v1alpha1", why: "the older API; it is converted, never stored", may: []string{"api/resolution", "api/resolution/v1beta1"}},
 	{pkg: "client", tree: true, why: "generated clients", may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1"}},
 	{pkg: "config", why: "manifests, as files", may: []string{"api/resolution"}},
@@ -132,6 +137,10 @@ var table = []row{
 	{
 		pkg: "internal/cluster", why: "reads a live API server; an object's fate is upstream's to say",
 		may: []string{"schema/upstream"},
+	},
+	{
+		pkg: "internal/featureusage", why: "which stored objects use features; what a use is, feature says",
+		may: []string{"feature", "internal/cluster"},
 	},
 	{
 		pkg: "internal/crdcheck", why: "what a new CRD does to a cluster, for whoever is about to change one",
@@ -165,9 +174,9 @@ var table = []row{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
-			"feature", "feature/policy", "feature/policy/simulate", "internal/cluster",
+			"feature", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/cluster",
 			"internal/config", "internal/controller/delivery", "internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
-			"internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
+			"internal/featureusage", "internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
 			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},
@@ -189,7 +198,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",
-		may: []string{"internal/clustertest/binary", "internal/kube"},
+		may: []string{"internal/clustertest/binary", "internal/kube", "internal/limit"},
 	},
 	{
 		pkg: "internal/bench", why: "measures the parts one by one and the command as a whole",

@@ -70,6 +70,7 @@ func parts() []part {
 		// Before this process has grown: a child's peak memory counts what its parent had when it was started.
 		{"process", "Speed of `sluice check` as a process", process},
 		{"apply", "Delivery: `sluice apply` of 500 ConfigMaps", applied},
+		{"delivery", "A Delivery of 200 CRDs, in a cluster", delivered},
 		{"objects", "Stored objects checked against a real API server", objects},
 		{"resolve", "Throughput: files of one git repository, through the cluster", resolveGit},
 		{"resolvers", "Throughput: bundles, cluster and http, through the cluster", resolveOthers},

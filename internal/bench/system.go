@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -53,7 +54,9 @@ type system struct {
 	// webhook is where the conversion webhook listens.
 	webhook string
 	// guard is where the admission webhook for CRDs listens.
-	guard   string
+	guard string
+	// through has, for accounts that do not speak to the API server directly, what they speak to.
+	through map[string]*rest.Config
 	cluster *clustertest.Cluster
 	kube    kubernetes.Interface
 	objects *kube.Client
@@ -184,7 +187,7 @@ func (s *system) reroute(u *unstructured.Unstructured) error {
 		}
 		return unstructured.SetNestedSlice(u.Object, hooks, "webhooks")
 	case "CustomResourceDefinition":
-		if _, ok, err := unstructured.NestedMap(u.Object, "spec", "conversion"); err != nil || !ok {
+		if _, converted, err := unstructured.NestedMap(u.Object, "spec", "conversion"); err != nil || !converted {
 			return err
 		}
 		return unstructured.SetNestedField(u.Object, n, "spec", "conversion", "webhook", "clientConfig", "service", "port")
@@ -261,6 +264,9 @@ func (s *system) kubeconfig(ctx context.Context, account string) (string, error)
 		return "", err
 	}
 	config, file := s.cluster.Config(), filepath.Join(s.dir, account+".kubeconfig")
+	if proxy := s.through[account]; proxy != nil {
+		config = proxy
+	}
 	return file, clientcmd.WriteToFile(clientcmdapi.Config{
 		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
 		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData, CertificateAuthority: config.CAFile}},
@@ -380,7 +386,12 @@ func extraEnv() []string {
 
 // until waits for a condition.
 func until(ctx context.Context, what string, check func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	return untilAfter(ctx, patience, what, check)
+}
+
+// untilAfter waits for a condition, and no longer than the time given.
+func untilAfter(ctx context.Context, most time.Duration, what string, check func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

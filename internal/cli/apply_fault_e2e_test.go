@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -227,6 +228,16 @@ func TestE2EApplyIsKilledAtTenPointsAndGoesOn(t *testing.T) {
 	}
 	s := w.story()
 	whole := []string{"apply", "--app", "x", "-f", s.second, "--prune"}
+	var writes int64
+	// Before the first write nothing has happened yet, after the last one everything has.
+	check := func(f *fault) {
+		switch {
+		case f.at == 1 && !f.after:
+			w.settled("x", s.group, s.after)
+		case f.at == writes && f.after:
+			w.settled("x", s.group, s.then)
+		}
+	}
 	upgrade := func(t *testing.T, f *fault) {
 		w.t = t
 		w.run(ExitOK, "apply", "--app", "x", "-f", s.first)
@@ -237,6 +248,7 @@ func TestE2EApplyIsKilledAtTenPointsAndGoesOn(t *testing.T) {
 				t.Fatalf("it was not killed at write %d, but ended with %s after %d:\n%s", f.at, state, b.writes.Load(), out)
 			}
 			w.recorded("x", s.group)
+			check(f)
 			if state, out = b.sluice(w, nil, whole...); state.ExitCode() != ExitOK {
 				t.Fatalf("the same command again: %s\n%s", state, out)
 			}
@@ -257,18 +269,23 @@ func TestE2EApplyIsKilledAtTenPointsAndGoesOn(t *testing.T) {
 		w.run(ExitOK, "apply", "--app", "x", "-f", s.first)
 		return b.sluice(w, nil, whole...)
 	}()
-	writes := b.writes.Load()
+	writes = b.writes.Load()
 	if state.ExitCode() != ExitOK || writes < 20 {
 		t.Fatalf("%s, %d writes", state, writes)
 	}
 	w.run(ExitOK, "delete", "x", "--allow-delete-crds")
 	const points = 10
+	struck := map[int64]bool{}
 	for i := range int64(points) {
 		at := 1 + i*(writes-1)/(points-1)
+		struck[at] = true
 		f := &fault{at: at, after: i%2 == 1, strike: kill}
 		t.Run(fmt.Sprintf("write %d of %d, after it %t", at, writes, f.after), func(t *testing.T) { upgrade(t, f) })
 	}
 	w.t = t
+	if len(struck) != points || !struck[1] || !struck[writes] {
+		t.Errorf("it was killed at %v of %d writes", slices.Sorted(maps.Keys(struck)), writes)
+	}
 }
 
 func TestE2EADeletionIsKilledAndGoesOn(t *testing.T) {

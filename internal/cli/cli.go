@@ -114,7 +114,30 @@ Exit codes of every command: 0 nothing to object, 1 findings at a failing level,
 	})
 	root.AddCommand(newCheck(e), newRules(e), newExplain(e), newFeatures(e), newVersion(e), newServe(e), newManifests(e),
 		newApply(e), newDiff(e), newLs(e), newDelete(e), newResolve(e))
+	refuseUnknown(root)
 	return root
+}
+
+// refuseUnknown makes errors of a shell that completion does not know, and of a command that help does not: cobra would
+// print a help text and call it a success.
+func refuseUnknown(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			c.Args = cobra.NoArgs
+			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		case "help":
+			c.RunE = func(_ *cobra.Command, args []string) error {
+				about, rest, err := root.Find(args)
+				if err != nil || about == root && len(rest) > 0 {
+					return fmt.Errorf("no help for %q: there is no such command; sluice help lists them", strings.Join(args, " "))
+				}
+				return about.Help()
+			}
+		}
+	}
 }
 
 // oneLine writes an error without line breaks and control characters.

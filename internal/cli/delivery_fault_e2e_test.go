@@ -298,9 +298,13 @@ func TestE2EDeliveryReplicasDivideTheWork(t *testing.T) {
 		return nil
 	})
 	for i := range n {
-		if got := d.events(name(i), v1alpha1.ReasonApplied); got != 1 {
-			t.Errorf("%s: %d events", name(i), got)
-		}
+		// Events are sent beside the work.
+		until(t, "the event of "+name(i), func() error {
+			if got := d.events(name(i), v1alpha1.ReasonApplied); got != 1 {
+				return fmt.Errorf("%d events", got)
+			}
+			return nil
+		})
 	}
 	// One goes, and the other has all.
 	ended(t, a)

@@ -209,10 +209,15 @@ func aReplicaIsKilled(t *testing.T, d *deliveryWorld) {
 	if err := killed.Wait(); err == nil {
 		t.Error("it ended in order")
 	}
-	if _, err := d.kube.CoordinationV1().Leases("sluice-system").Get(t.Context(), "sluice-member-delivery-killed", metav1.GetOptions{}); err != nil {
+	leases := d.kube.CoordinationV1().Leases("sluice-system")
+	if _, err := leases.Get(t.Context(), "sluice-member-delivery-killed", metav1.GetOptions{}); err != nil {
 		t.Errorf("the Lease was let go: %v", err)
 	}
 	for i := range n {
 		d.applies(name(i), v2)
+	}
+	// The others would delete it some minutes later.
+	if err := leases.Delete(t.Context(), "sluice-member-delivery-killed", metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
 	}
 }

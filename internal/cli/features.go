@@ -48,7 +48,8 @@ func newFeatures(e *env) *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(newFeaturesCompile(e), newFeaturesSimulate(e))
+	cmd.AddCommand(newFeaturesList(e), newFeaturesGet(e), newFeaturesEnable(e), newFeaturesDisable(e), newFeaturesUsage(e), newFeaturesSkew(e),
+		newFeaturesCompile(e), newFeaturesSimulate(e))
 	return cmd
 }
 

@@ -76,7 +76,9 @@ spec:
   configMap: {namespace: %s, name: settings}
 %s`, component, namespace, optIn)
 	for _, f := range []struct{ gate, field, more, when string }{
-		{"Extra", "spec.extra", "", "Reject"}, {"Huge", "spec.size", ", values: [huge]", "Reject"}, {"Fast", "spec.parts[*].fast", "", "Reject"},
+		{"Extra", "spec.extra", "", "Reject"},
+		{"Huge", "spec.size", ", values: [huge]", "Reject"},
+		{"Fast", "spec.parts[*].fast", "", "Reject"},
 		{"Trial", "spec.trial", "", "Drop"},
 	} {
 		text += fmt.Sprintf(`---

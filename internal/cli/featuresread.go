@@ -35,6 +35,7 @@ type definitions struct {
 	resources  []feature.Resource
 	kinds      map[string]string // the plural of a kind, by group/kind
 	configMaps []corev1.ConfigMap
+	reports    []v1alpha1.FeatureReport
 }
 
 // readDefinitions reads files and directories.
@@ -127,6 +128,12 @@ func (d *definitions) add(doc []byte) error {
 			return err
 		}
 		d.features = append(d.features, f)
+	case meta.Kind == "FeatureReport" && group == v1alpha1.SchemeGroupVersion.Group:
+		var r v1alpha1.FeatureReport
+		if err := strict(&r); err != nil {
+			return err
+		}
+		d.reports = append(d.reports, r)
 	case meta.Kind == "CustomResourceDefinition":
 		var crd apiextensionsv1.CustomResourceDefinition
 		if err := yaml.Unmarshal(doc, &crd); err != nil {

@@ -229,10 +229,10 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 		run(delivery.Role, p.whenServed(delivery.Role, slices.Concat(deliveriesServed, requestsServed), p.serveDelivery))
 	}
 	if slices.Contains(roles, features.Role) {
-		run(features.Role, p.serveFeatures)
+		run(features.Role, p.whenServed(features.Role, featuresServed, p.serveFeatures))
 	}
 	if slices.Contains(roles, features.WebhookRole) {
-		run(features.WebhookRole, p.serveFeatureWebhook)
+		run(features.WebhookRole, p.whenServed(features.WebhookRole, featuresServed, p.serveFeatureWebhook))
 	}
 	if err := p.startResolvers(ctx, e, table, run, &parts, configured); err != nil {
 		cancel(nil)
@@ -453,7 +453,7 @@ func (p *process) serveWebhook(ctx context.Context, ready func()) error {
 	defer wg.Wait()
 	wg.Go(func() { cert.Run(ctx, ready) })
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /convert", resolution.Convert)
+	mux.Handle("POST /convert", resolution.NewConverter())
 	return listen(ctx, p.flags.webhookListen, mux, &tls.Config{GetCertificate: cert.Get, MinVersion: tls.VersionTLS12}, p.clientErrors(), func() {})
 }
 
@@ -473,7 +473,7 @@ func listen(ctx context.Context, address string, handler http.Handler, secure *t
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: errs}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: errs}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)

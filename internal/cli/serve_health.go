@@ -20,6 +20,10 @@ import (
 var (
 	requestsServed   = []schema.GroupVersionResource{v1beta1.SchemeGroupVersion.WithResource("resolutionrequests")}
 	deliveriesServed = []schema.GroupVersionResource{v1alpha1.SchemeGroupVersion.WithResource("deliveries")}
+	featuresServed   = []schema.GroupVersionResource{
+		v1alpha1.SchemeGroupVersion.WithResource("components"), v1alpha1.SchemeGroupVersion.WithResource("features"),
+		v1alpha1.SchemeGroupVersion.WithResource("featurereports"),
+	}
 )
 
 // servedLook is how often a part that waits for a CRD looks for it.

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/internal/kube"
+	"sluice.dev/internal/limit"
 )
 
 // patience bounds the wait for a process.
@@ -229,7 +230,7 @@ func get(ctx context.Context, url string) (string, error) {
 		return "", err
 	}
 	defer response.Body.Close() //nolint:errcheck // it was only read
-	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	body, err := limit.ReadAll(response.Body, 1<<20)
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = errors.New(string(body))
 	}

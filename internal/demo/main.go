@@ -46,9 +46,9 @@ type demo struct {
 	dir, kubeconfig string
 }
 
-func (d *demo) say(format string, args ...any) {
+func (d *demo) say(what string) {
 	d.step++
-	fmt.Fprintf(d.out, "\n== %d. %s\n", d.step, fmt.Sprintf(format, args...))
+	fmt.Fprintf(d.out, "\n== %d. %s\n", d.step, what)
 }
 
 func (d *demo) run(ctx context.Context) error {
@@ -71,14 +71,7 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	defer stopCluster()
 	fmt.Fprintf(d.out, "ready after %.1f s\n", took.Seconds())
-	if err := d.tell(ctx); err != nil {
-		return err
-	}
-	if d.keep {
-		fmt.Fprintln(d.out, "\nAll of it runs until you press Ctrl-C.")
-		<-ctx.Done()
-	}
-	return nil
+	return d.tell(ctx)
 }
 
 // sluiceWith shows a command of sluice, runs it in the demo's folder, shows what it says and wants an exit code.

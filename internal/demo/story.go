@@ -99,25 +99,35 @@ func (d *demo) tell(ctx context.Context) error {
 		return err
 	}
 	defer stopGuard()
-	d.goOn(host)
+	d.goOn()
+	if d.keep {
+		fmt.Fprintln(d.out, "\nAll of it runs until you press Ctrl-C.")
+		<-ctx.Done()
+	}
 	return nil
 }
 
 // goOn says what the reader can try.
-func (d *demo) goOn(host string) {
+func (d *demo) goOn() {
 	d.say("How to go on")
-	fmt.Fprintf(d.out, `With a cluster of your own:
+	fmt.Fprint(d.out, `With a cluster of your own:
   sluice check new.yaml                          # against the live CRDs and their stored objects
   sluice apply --app NAME -f SOURCE --dry-run=server
   sluice manifests --roles=crd-guard --image IMAGE | kubectl apply --server-side -f -
   sluice manifests --roles=resolution,resolver-git,delivery --image IMAGE | kubectl apply --server-side -f -
-With this one: go run ./internal/demo --keep, then in another shell
+`)
+	if !d.keep {
+		fmt.Fprintln(d.out, "With this one: go run ./internal/demo --keep, which says how")
+		return
+	}
+	fmt.Fprintf(d.out, `With this one, in another shell:
   export KUBECONFIG=%[1]s PATH=%[2]s:$PATH
   cd %[3]s
   kubectl get databases -A
-  kubectl apply --server-side --force-conflicts -f v2.yaml --dry-run=server
-  sluice diff --app %[4]s -f 'git+http://%[5]s/databases.git//deploy?ref=v2' --allow-address %[5]s
-`, d.kubeconfig, filepath.Dir(d.sluice), d.dir, app, host)
+  kubectl delete crd databases.example.sluice.dev   # refused
+  sluice check v3.yaml                              # from v2, that is not safe
+  sluice ls %[4]s
+`, d.kubeconfig, filepath.Dir(d.sluice), d.dir, app)
 }
 
 // resolve fetches the CRD at a tag into a file.
@@ -146,7 +156,7 @@ func (d *demo) repository(ctx context.Context) (host string, stop func(), err er
 		if err != nil {
 			return "", nil, err
 		}
-		if err := os.WriteFile(filepath.Join(work, manifest), text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(work, manifest), text, 0o600); err != nil { //nolint:gosec // the demo's own folder
 			return "", nil, err
 		}
 		for _, args := range [][]string{{"add", "."}, {"commit", "-q", "-m", v.message}, {"tag", v.tag}} {
@@ -154,15 +164,15 @@ func (d *demo) repository(ctx context.Context) (host string, stop func(), err er
 				return "", nil, err
 			}
 		}
+		commit, err := git(ctx, work, "rev-parse", "--short", v.tag)
+		if err != nil {
+			return "", nil, err
+		}
+		fmt.Fprintf(d.out, "%s %s %s\n", commit, v.tag, v.message)
 	}
 	if _, err := git(ctx, d.dir, "clone", "-q", "--bare", work, bare); err != nil {
 		return "", nil, err
 	}
-	log, err := git(ctx, work, "log", "--oneline", "--decorate-refs=refs/tags", "--reverse")
-	if err != nil {
-		return "", nil, err
-	}
-	fmt.Fprintln(d.out, log)
 	programs, err := git(ctx, d.dir, "--exec-path")
 	if err != nil {
 		return "", nil, err

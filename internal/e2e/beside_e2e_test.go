@@ -146,6 +146,8 @@ func (k *tekton) reconcile(ctx context.Context, client *versioned.Clientset, r *
 }
 
 func TestE2EBesideTekton(t *testing.T) {
+	// Beside the one test on the shared cluster that does so too, which waits for most of its time.
+	t.Parallel()
 	s := besideTekton(t)
 	s.tektonCRDs(t)
 	k := s.standIn(t)

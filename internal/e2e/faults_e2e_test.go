@@ -192,6 +192,7 @@ func TestE2EAKilledResolverLosesNoneOf500Requests(t *testing.T) {
 }
 
 func TestE2ETwoReplicasOneOfThemKilled(t *testing.T) {
+	t.Parallel()
 	s := standsAlone(t)
 	s.configure(t, "git-resolver-config", loopback)
 	repos, held := catalog(t)

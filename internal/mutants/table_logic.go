@@ -157,8 +157,12 @@ var logicFaults = []fault{
 		broken: "1.0 does not equal the enum value 1",
 	},
 	{
-		file: "schema/contain/internal/logic/eval.go", old: `u.Defaults != "" || v.Defaults != "" || `, new: ``,
+		file: "schema/contain/internal/logic/eval.go", old: ` || u.defaultOf(n) != v.defaultOf(n)`, new: ``,
 		broken: "items that differ before defaulting are taken to differ after it",
+	},
+	{
+		file: "schema/contain/internal/logic/eval.go", old: ` || v.Numbers && !u.Numbers {`, new: ` {`,
+		broken: "numbers that differ are taken to differ in their text",
 	},
 	{
 		file: "schema/contain/internal/logic/eval.go", old: `if okp != okq || okp && !same {`, new: `if okp && okq && !same {`,

@@ -175,4 +175,16 @@ var proofFaults = []fault{
 		file: "schema/contain/blame.go", old: `path = append(path, Step{Field, g.Detail})`, new: `path = append(path, Step{AnyKey, ""})`,
 		broken: "any missing property is taken for the one that became required",
 	},
+	{
+		file: "schema/contain/implied.go", old: `if w.moved > 0 || o.kind != declared`, new: `if o.kind != declared`,
+		broken: "a rule about updates follows from one that sees other old values",
+	},
+	{
+		file: "schema/contain/implied.go", old: `if !ok || !parsed.SameWhereEqual(o.node) {`, new: `if !ok {`,
+		broken: "what is equal in CEL is taken to be the same",
+	},
+	{
+		file: "schema/contain/search.go", old: `w.WritersOnly = !plain.Refused()`, new: `w.WritersOnly = plain.Refused()`,
+		broken: "a rule that tolerates what is stored is said to need ratcheting",
+	},
 }

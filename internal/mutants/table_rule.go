@@ -42,8 +42,24 @@ var ruleFaults = []fault{
 		broken: "endsWith finds ends of lines",
 	},
 	{
-		file: "schema/contain/internal/celrule/unique.go", old: `if p.Node.HasDefault || !rawEqualBelow(p.Node, depth+1) {`, new: `if !rawEqualBelow(p.Node, depth+1) {`,
+		file: "schema/contain/internal/celrule/unique.go", old: `if p.Node.HasDefault || !sameInCEL(p.Name) ||`, new: `if !sameInCEL(p.Name) ||`,
 		broken: "objects that differ before defaulting are taken to differ for ==",
+	},
+	{
+		file: "schema/contain/internal/celrule/update.go", old: `return p.Node.Nullable || !sameInCEL(p.Name) })`, new: `return !sameInCEL(p.Name) })`,
+		broken: "a null that equals what is missing is forgotten",
+	},
+	{
+		file: "schema/contain/internal/celrule/update.go", old: `values[1] = someOf(values[1])`, new: `_ = someOf(values[1])`,
+		broken: "the old value of an update is no optional one",
+	},
+	{
+		file: "schema/contain/internal/celrule/update.go", old: `missing = append(missing, &expr{kind: call, name: operators.LogicalNot, args: []*expr{`, new: `_ = append(missing, &expr{kind: call, name: operators.LogicalNot, args: []*expr{`,
+		broken: "a rule about updates is taken to be evaluated where a side has no value",
+	},
+	{
+		file: "schema/contain/internal/celrule/update.go", old: `if s.neg || s.e.kind != call`, new: `if s.e.kind != call`,
+		broken: "a rule that demands a change is taken to forbid it",
 	},
 	{
 		file: "schema/contain/internal/celrule/unique.go", old: `if !items.IsRequired(name) {`, new: `if items.IsRequired(name) {`,

@@ -11,13 +11,17 @@ var translateFaults = []fault{
 		broken: "that lists pass for strings with a format is forgotten",
 	},
 	{
-		file: "schema/contain/translate.go", old: `Keys: strings.Join(keys, "\x00"), Defaults: keyDefaults(n, keys)}`,
-		new:    `Keys: keys[0], Defaults: keyDefaults(n, keys)}`,
+		file: "schema/contain/translate.go", old: `Keys: strings.Join(keys, "\x00"), Defaults: keyDefaults(n, keys),`,
+		new:    `Keys: keys[0], Defaults: keyDefaults(n, keys),`,
 		broken: "of the keys of a list map only the first counts",
 	},
 	{
-		file: "schema/contain/translate.go", old: `Defaults: keyDefaults(n, keys)}`, new: `Defaults: ""}`,
+		file: "schema/contain/translate.go", old: `Defaults: keyDefaults(n, keys),`, new: `Defaults: "",`,
 		broken: "defaults of list-map keys, which make items equal, are forgotten",
+	},
+	{
+		file: "schema/contain/translate.go", old: `Numbers: len(keys) != 1 || !t.mayBeNumber(n.Items.Property(keys[0])),`, new: `Numbers: true,`,
+		broken: "list-map keys that are numbers are taken to be compared by their text",
 	},
 	{
 		file: "schema/contain/translate.go", old: `logic.Length{Min: max(*n.MinLength, 0)`, new: `logic.Length{Min: max(*n.MinLength-1, 0)`,

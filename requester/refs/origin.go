@@ -144,6 +144,9 @@ func (o Origin) pinGit(p params) params {
 		if p.get("repo") != own.get("repo") || p.get("org") != own.get("org") || p.get("serverURL") != own.get("serverURL") || p.get("configKey") != own.get("configKey") {
 			return p
 		}
+	case slices.ContainsFunc([]string{"org", "scmType", "serverURL", "configKey"}, func(n string) bool { return p.get(n) != "" && p.get(n) != own.get(n) }):
+		// It means another place, to which the credential of the origin does not go.
+		return p
 	default:
 		p = inherit(p, own, gitPlace)
 		if own.get("url", "repository_url", "repo") == "" {

@@ -117,14 +117,20 @@ func TestWhatAReferenceMeansWhereItStands(t *testing.T) {
 		"by the API":         {api, refs.Found{Ref: ref("git", "pathInRepo", "t")}, ref("git", "pathInRepo", "t", "org", "o", "repo", "r", "token", "t", "revision", "c0ffee")},
 		"same by the API":    {api, refs.Found{Ref: ref("git", "org", "o", "repo", "r", "pathInRepo", "t")}, ref("git", "org", "o", "repo", "r", "pathInRepo", "t", "revision", "c0ffee")},
 		"other by the API":   {api, refs.Found{Ref: ref("git", "org", "o", "repo", "s", "pathInRepo", "t")}, ref("git", "org", "o", "repo", "s", "pathInRepo", "t")},
-		"operator's default": {byDefault, refs.Found{Ref: ref("git", "pathInRepo", "t")}, ref("git", "pathInRepo", "t", "url", "https://git.test/r.git", "revision", "c0ffee")},
-		"unknown source":     {refs.Origin{Ref: git.Ref}, refs.Found{Ref: ref("git", "pathInRepo", "t")}, ref("git", "pathInRepo", "t")},
-		"not from git":       {refs.Origin{Ref: git.Ref, Source: &v1beta1.RefSource{URI: "echo:", Digest: git.Source.Digest}}, refs.Found{Ref: ref("git", "pathInRepo", "t")}, ref("git", "pathInRepo", "t")},
-		"image":              {bundle, refs.Found{Ref: ref("bundles", "bundle", "reg.test/b:1", "name", "t")}, ref("bundles", "bundle", "reg.test/b@sha256:ab", "name", "t")},
-		"same image":         {bundle, refs.Found{Ref: ref("bundles", "name", "t")}, ref("bundles", "name", "t", "bundle", "reg.test/b@sha256:ab", "secret", "s")},
-		"another tag":        {bundle, refs.Found{Ref: ref("bundles", "bundle", "reg.test/b:2")}, ref("bundles", "bundle", "reg.test/b:2")},
-		"default remote":     {git, refs.Found{Kind: "task", Name: "t"}, ref("git", "pathInRepo", "tasks/t.yaml", "url", "https://git.test/r.git", "gitToken", "secret", "revision", "c0ffee")},
-		"default of others":  {git, refs.Found{Kind: "pipeline", Name: "p"}, ref("hub", "name", "p", "kind", "pipeline")},
+		// What was fetched does not choose to which server the credential of its origin goes.
+		"another server":        {api, refs.Found{Ref: ref("git", "serverURL", "https://evil.test", "pathInRepo", "t")}, ref("git", "serverURL", "https://evil.test", "pathInRepo", "t")},
+		"another provider":      {api, refs.Found{Ref: ref("git", "scmType", "gitea", "pathInRepo", "t")}, ref("git", "scmType", "gitea", "pathInRepo", "t")},
+		"another configuration": {git, refs.Found{Ref: ref("git", "configKey", "x", "pathInRepo", "t")}, ref("git", "configKey", "x", "pathInRepo", "t")},
+		"another organization":  {api, refs.Found{Ref: ref("git", "org", "evil", "pathInRepo", "t")}, ref("git", "org", "evil", "pathInRepo", "t")},
+		"the same organization": {api, refs.Found{Ref: ref("git", "org", "o", "pathInRepo", "t")}, ref("git", "org", "o", "pathInRepo", "t", "repo", "r", "token", "t", "revision", "c0ffee")},
+		"operator's default":    {byDefault, refs.Found{Ref: ref("git", "pathInRepo", "t")}, ref("git", "pathInRepo", "t", "url", "https://git.test/r.git", "revision", "c0ffee")},
+		"unknown source":        {refs.Origin{Ref: git.Ref}, refs.Found{Ref: ref("git", "pathInRepo", "t")}, ref("git", "pathInRepo", "t")},
+		"not from git":          {refs.Origin{Ref: git.Ref, Source: &v1beta1.RefSource{URI: "echo:", Digest: git.Source.Digest}}, refs.Found{Ref: ref("git", "pathInRepo", "t")}, ref("git", "pathInRepo", "t")},
+		"image":                 {bundle, refs.Found{Ref: ref("bundles", "bundle", "reg.test/b:1", "name", "t")}, ref("bundles", "bundle", "reg.test/b@sha256:ab", "name", "t")},
+		"same image":            {bundle, refs.Found{Ref: ref("bundles", "name", "t")}, ref("bundles", "name", "t", "bundle", "reg.test/b@sha256:ab", "secret", "s")},
+		"another tag":           {bundle, refs.Found{Ref: ref("bundles", "bundle", "reg.test/b:2")}, ref("bundles", "bundle", "reg.test/b:2")},
+		"default remote":        {git, refs.Found{Kind: "task", Name: "t"}, ref("git", "pathInRepo", "tasks/t.yaml", "url", "https://git.test/r.git", "gitToken", "secret", "revision", "c0ffee")},
+		"default of others":     {git, refs.Found{Kind: "pipeline", Name: "p"}, ref("hub", "name", "p", "kind", "pipeline")},
 	} {
 		got, ok := test.origin.Effective(test.found, remotes)
 		if diff := cmp.Diff(test.want, got); !ok || diff != "" {

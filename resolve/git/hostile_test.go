@@ -211,8 +211,8 @@ func TestDeltaBombsTakeNoMoreDiskThanIsCounted(t *testing.T) {
 	if err := m.prepare("sha1"); err != nil {
 		t.Fatal(err)
 	}
-	for _, copies := range []int{4, 60} {
-		pack := deltaBomb(8, copies)
+	for _, copies := range []int{4, 40} {
+		pack := deltaBomb(4, copies)
 		if len(pack) >= 8<<20 {
 			t.Fatalf("the pack has %d bytes and is not small", len(pack))
 		}
@@ -299,7 +299,7 @@ func TestCanceledRequestLeavesNothing(t *testing.T) {
 				t.Errorf("error %v, want context.Canceled", err)
 			}
 			until(t, func() bool { return gone.Load() == 1 && len(leftovers(t, g)) == 0 })
-			if n := len(g.store.index.slots); n != 0 {
+			if n := len(g.store.index.turns.all); n != 0 {
 				t.Errorf("%d git processes", n)
 			}
 		})

@@ -69,12 +69,12 @@ func command(ctx context.Context, binary, dir string, args ...string) *exec.Cmd 
 // indexer puts packs into repositories.
 type indexer struct {
 	binary string
-	// slots bounds how many run at once. Nothing that waits for a network holds one.
-	slots chan struct{}
+	// turns bounds how many run at once. Nothing that waits for a network has one.
+	turns *turns
 }
 
 func newIndexer(binary string) *indexer {
-	return &indexer{binary: binary, slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
+	return &indexer{binary: binary, turns: newTurns(max(2, runtime.GOMAXPROCS(0)))}
 }
 
 // index makes the index of the pack file, beside it.
@@ -113,12 +113,11 @@ type processLimits struct{ memory, cpu, file uint64 }
 var packLimits = processLimits{memory: maxProcessMemory, cpu: maxProcessCPU}
 
 func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, env []string, limits processLimits, args ...string) error {
-	select {
-	case x.slots <- struct{}{}:
-		defer func() { <-x.slots }()
-	case <-ctx.Done():
-		return ctx.Err()
+	done, err := x.turns.take(ctx)
+	if err != nil {
+		return err
 	}
+	defer done()
 	cmd := command(ctx, x.binary, dir, args...)
 	cmd.Env = append(cmd.Env, env...)
 	stderr := &boundedBuffer{left: 4096}
@@ -130,7 +129,7 @@ func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, env []str
 		return fmt.Errorf("git cannot be started: %w", err)
 	}
 	limitProcess(cmd.Process.Pid, limits)
-	err := cmd.Wait()
+	err = cmd.Wait()
 	switch {
 	case err == nil:
 		return nil

@@ -222,7 +222,7 @@ func (g *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 		return nil, err
 	}
 	limit := settings{Config: r.Config}.duration(keyTimeout, time.Minute)
-	own, cancel := context.WithTimeout(ctx, limit)
+	own, cancel := context.WithTimeout(withTenant(ctx, r.Namespace), limit)
 	defer cancel()
 	var out *resolve.Resource
 	var err error

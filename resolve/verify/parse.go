@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 
 	yamlv2 "go.yaml.in/yaml/v2"
 	"sigs.k8s.io/yaml"
@@ -135,6 +136,8 @@ func secretKey(ctx context.Context, secrets resolve.Secrets, namespace, name str
 	if err != nil {
 		return "", err
 	}
+	data = maps.Clone(data)
+	delete(data, resolve.SecretHosts) // no entry but an annotation
 	if len(data) != 1 {
 		return "", fmt.Errorf("the secret %s/%s has %d entries; one, the public key, is wanted", namespace, name, len(data))
 	}

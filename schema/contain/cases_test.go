@@ -212,6 +212,18 @@ var cases = []struct {
 		want: NotContained, escapes: `{"spec": 1}`,
 	},
 	{
+		name: "a number that is rounded to the greatest float32",
+		old:  `{type: object, properties: {spec: {type: number, format: float}}}`,
+		new:  `{type: object, properties: {spec: {type: number, maximum: 3.4028235677973362e38}}}`,
+		want: NotContained, escapes: `{"spec": 3.4028235677973366e38}`,
+	},
+	{
+		name: "a number is a float32 now",
+		old:  `{type: object, properties: {spec: {type: number}}}`,
+		new:  `{type: object, properties: {spec: {type: number, format: float}}}`,
+		want: NotContained, escapes: `{"spec": 1e39}`,
+	},
+	{
 		name: "more steps than bounds for integers and strings",
 		old:  `{type: object, properties: {spec: {type: integer, format: int32, minimum: 1, maximum: 65535}}}`,
 		new:  `{type: object, properties: {spec: {x-kubernetes-int-or-string: true, minimum: 0, pattern: "^[0-9]+%$"}}}`,

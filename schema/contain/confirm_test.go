@@ -72,6 +72,11 @@ func TestFate(t *testing.T) {
 		{"ratcheting tolerates it", "properties: {a: {type: integer}}", "properties: {a: {type: integer, maximum: 5}}", "1.30", fate{Ratcheted: true}},
 		{"without ratcheting", "properties: {a: {type: integer}}", "properties: {a: {type: integer, maximum: 5}}", "1.29", fate{Stuck: true}},
 		{"filled in before it is stored", "properties: {a: {type: string, default: x}}", "required: [a], properties: {a: {type: string}}", "1.30", fate{WritersOnly: true}},
+		{
+			"the rule tolerates what is stored", "properties: {a: {type: integer}}",
+			"properties: {a: {type: integer, x-kubernetes-validations: [{rule: 'oldSelf.hasValue() || self < 5', optionalOldSelf: true}]}}", "1.30",
+			fate{WritersOnly: true},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			spec := func(s string) Side {

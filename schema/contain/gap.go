@@ -147,8 +147,9 @@ type Witness struct {
 	Stuck, Ratcheted bool
 	// StuckErrors are the words of the refusal where Stuck.
 	StuckErrors []string
-	// WritersOnly is true where the stored form of the object (with the old defaults filled in) is accepted: only
-	// requests that leave out what the old schema filled in are refused.
+	// WritersOnly is true where no stored object is in trouble: the stored form of the object (with the old defaults filled
+	// in) is accepted, so that only requests that leave them out are refused, or the rule tolerates what is stored
+	// (optionalOldSelf) without the help of ratcheting.
 	WritersOnly bool
 	// Before and After are, for Redefaulted, the value that each side fills in.
 	Before, After any

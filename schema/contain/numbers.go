@@ -26,8 +26,8 @@ func (t *translator) numbers(n *schema.Node, add func(string, logic.Formula, any
 	case typeName == "integer":
 		fits = func(f float64) bool { return fitsInt(f, 64) }
 	case typeName == "number" && n.Format == "float":
-		fits = func(f float64) bool { return math.Abs(f) < pastFloat32 }
-		add("format", logic.FloatRange{Lo: -pastFloat32, LoOpen: true, Hi: pastFloat32, HiOpen: true}, n.Format)
+		fits = func(f float64) bool { return math.Abs(f) <= lastFloat32 }
+		add("format", logic.FloatRange{Lo: -lastFloat32, Hi: lastFloat32}, n.Format)
 	}
 	if m := n.Minimum; m != nil {
 		lo := int64(*m)
@@ -76,8 +76,10 @@ func (t *translator) numbers(n *schema.Node, add func(string, logic.Formula, any
 	}
 }
 
-// pastFloat32 is the smallest number that is rounded beyond the range of a float32.
-const pastFloat32 = math.MaxFloat32 + 1<<103
+// lastFloat32 is the greatest number that upstream takes for a float32. It is half-way between the greatest one and what
+// would come next, but its shortest decimal text, by which upstream tells, is a little less, and rounded down
+// (IsValueValidAgainstRange in k8s.io/kube-openapi/pkg/validation/validate).
+const lastFloat32 = math.MaxFloat32 + 1<<103
 
 // fitsInt tells whether a bound fits the type, as upstream tells it: by its shortest decimal text
 // (IsValueValidAgainstRange in k8s.io/kube-openapi/pkg/validation/validate). So -2^63, whose text is rounded, does not.

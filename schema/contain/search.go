@@ -427,7 +427,15 @@ func (c *confirmer) fate(ctx context.Context, x *suspect, w *Witness, stored map
 	for _, e := range touched.Errors {
 		w.StuckErrors = append(w.StuckErrors, e.Error())
 	}
-	w.Stuck = len(w.StuckErrors) > 0
-	w.Ratcheted = !w.Stuck
+	if w.Stuck = len(w.StuckErrors) > 0; w.Stuck {
+		return ""
+	}
+	// A rule that tolerates by itself what is stored (optionalOldSelf) needs no ratcheting.
+	plain, err := c.new.TouchUpdate(ctx, stored, false)
+	if err != nil {
+		return err.Error()
+	}
+	w.WritersOnly = !plain.Refused()
+	w.Ratcheted = !w.WritersOnly
 	return ""
 }

@@ -23,7 +23,7 @@ func (w *walker) compareTransitions(o, n place) {
 	for i := range n.node.Rules {
 		r := &n.node.Rules[i]
 		parsed, err := lib.parse(r.Rule)
-		if err != nil || !parsed.UsesOldSelf() || w.sameTransition(o, n, r, parsed) {
+		if err != nil || !parsed.UsesOldSelf() || w.sameTransition(o, n, r, parsed) || w.impliedUpdate(o, n, r, parsed) {
 			continue
 		}
 		g := Gap{Keyword: keywordRules, Detail: r.Rule, Harm: RefusedTransition, After: r.Rule, Rule: i}

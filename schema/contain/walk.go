@@ -28,6 +28,7 @@ type walker struct {
 	local    logic.Solver // with a smaller budget: what it gives up on is looked at again with the whole schema
 	suspects []suspect
 	path     []walkStep
+	above    [][2]place // the old and the new place around each step of path
 	visits   int
 	// moved counts the places above where lists or maps are merged differently, so that an update compares other values.
 	moved       int
@@ -234,10 +235,10 @@ func (w *walker) counterpart(o place, x piece) any {
 	return nil
 }
 
-func (w *walker) push(s walkStep, f func()) {
-	w.path = append(w.path, s)
+func (w *walker) push(o, n place, s walkStep, f func()) {
+	w.path, w.above = append(w.path, s), append(w.above, [2]place{o, n})
 	f()
-	w.path = w.path[:len(w.path)-1]
+	w.path, w.above = w.path[:len(w.path)-1], w.above[:len(w.above)-1]
 }
 
 func (w *walker) compareChildren(o, n place) {
@@ -254,17 +255,17 @@ func (w *walker) compareChildren(o, n place) {
 	}
 	names = logic.NamesExcept(names...)
 	for _, name := range names {
-		w.push(walkStep{Step: Step{Field, name}}, func() { w.walk(o.child(name), n.child(name)) })
+		w.push(o, n, walkStep{Step: Step{Field, name}}, func() { w.walk(o.child(name), n.child(name)) })
 	}
 	if moved(o, n) {
 		w.moved++
 		defer func() { w.moved-- }()
 	}
 	if o.may("object") {
-		w.push(walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.walk(o.rest(), n.rest()) })
+		w.push(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.walk(o.rest(), n.rest()) })
 	}
 	if o.may("array") || w.old.letsListsThrough(o) {
-		w.push(walkStep{Step: Step{Kind: AnyItem}}, func() { w.walk(o.item(), n.item()) })
+		w.push(o, n, walkStep{Step: Step{Kind: AnyItem}}, func() { w.walk(o.item(), n.item()) })
 	}
 }
 

@@ -279,7 +279,7 @@ func explain(ctx context.Context, err error, account string) (reason, message st
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return v1alpha1.ReasonNamespaceTerminating, "a namespace is being deleted: " + message
 	case apierrors.IsForbidden(err):
-		return v1alpha1.ReasonForbidden, fmt.Sprintf("the ServiceAccount %s may not do all of it: %s", account, message)
+		return v1alpha1.ReasonForbidden, fmt.Sprintf("refused to the ServiceAccount %s: %s", account, message)
 	case isPreflight:
 		return v1alpha1.ReasonPreflightFailed, message
 	}

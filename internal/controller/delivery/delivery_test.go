@@ -103,7 +103,7 @@ func TestPreflightsAreReadAsKappsConfiguration(t *testing.T) {
 	}{
 		"none":    {nil, []string{apply.CRDUpgradeSafety}, nil},
 		"one":     {[]v1alpha1.Preflight{rule(apply.PermissionValidation, "")}, []string{apply.PermissionValidation}, nil},
-		"both":    {[]v1alpha1.Preflight{rule(apply.CRDUpgradeSafety, `{"mode":"warn"}`), rule(apply.PermissionValidation, "null")}, []string{apply.CRDUpgradeSafety, apply.PermissionValidation}, nil},
+		"all":     {[]v1alpha1.Preflight{rule(apply.CRDUpgradeSafety, `{"mode":"warn"}`), rule(apply.PermissionValidation, "null"), rule(apply.FeatureGates, `{"mode":"warn"}`)}, []string{apply.CRDUpgradeSafety, apply.PermissionValidation, apply.FeatureGates}, nil},
 		"unknown": {[]v1alpha1.Preflight{rule("CRDUpgradeSafty", ""), rule(apply.PermissionValidation, `{"a":1}`)}, nil, []string{"CRDUpgradeSafety", "nothing to configure"}},
 		"a key":   {[]v1alpha1.Preflight{rule(apply.CRDUpgradeSafety, `{"mod":"warn"}`)}, nil, []string{`unknown key "mod"`}},
 	} {
@@ -123,7 +123,7 @@ func TestPreflightsAreReadAsKappsConfiguration(t *testing.T) {
 			continue
 		}
 		var on []string
-		for _, p := range []string{apply.CRDUpgradeSafety, apply.PermissionValidation} {
+		for _, p := range []string{apply.CRDUpgradeSafety, apply.PermissionValidation, apply.FeatureGates} {
 			if cfg.Enabled(p) {
 				on = append(on, p)
 			}
@@ -156,6 +156,50 @@ func TestErrorsHaveReasons(t *testing.T) {
 	}
 }
 
+func TestWhatRunsIsAskedForAtItsCommitOrDigest(t *testing.T) {
+	params := func(list ...string) (out []resolutionv1beta1.Param) {
+		for i := 0; i+1 < len(list); i += 2 {
+			out = append(out, resolutionv1beta1.Param{Name: list[i], Value: resolutionv1beta1.StringValue(list[i+1])})
+		}
+		return out
+	}
+	of := func(resolver string, list ...string) v1alpha1.DeliverySource {
+		return v1alpha1.DeliverySource{Resolver: resolver, Params: params(list...)}
+	}
+	commit, image := "sha1:0c4e", "sha256:11ab"
+	for name, test := range map[string]struct {
+		source   v1alpha1.DeliverySource
+		revision string
+		param    string
+		want     string // of the parameter; empty for an error
+	}{
+		"a branch":            {v1alpha1.DeliverySource{URL: "git+https://h.test/r//p?ref=main"}, commit, "revision", "0c4e"},
+		"no branch":           {of("git", "url", "https://h.test/r"), commit, "revision", "0c4e"},
+		"a tag of an image":   {v1alpha1.DeliverySource{URL: "oci://h.test:5000/a/b:v1"}, image, "bundle", "h.test:5000/a/b@" + image},
+		"no tag":              {v1alpha1.DeliverySource{URL: "oci://h.test:5000/a/b"}, image, "bundle", "h.test:5000/a/b@" + image},
+		"a digest":            {of("bundles", "bundle", "h.test/a@sha256:ff", "name", "x"), image, "bundle", "h.test/a@" + image},
+		"by its other name":   {of("bundle", "image_url", "h.test/a:v1", "name", "x"), image, "image_url", "h.test/a@" + image},
+		"a file by HTTP":      {v1alpha1.DeliverySource{URL: "https://h.test/a.yaml"}, image, "url", ""},
+		"an unknown resolver": {of("mine", "a", "b"), commit, "a", ""},
+		"git without commit":  {of("git", "url", "https://h.test/r"), image, "revision", ""},
+	} {
+		before := test.source.DeepCopy()
+		_, spec, err := pinned(&test.source, &v1alpha1.Revision{Revision: test.revision, Digest: "sha256:content"})
+		got := ""
+		for _, p := range spec.Params {
+			if p.Name == test.param && err == nil {
+				got = p.Value.StringVal
+			}
+		}
+		if got != test.want || (err != nil) != (test.want == "") {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		if diff := cmp.Diff(before, &test.source); diff != "" {
+			t.Errorf("%s: the source was changed: %s", name, diff)
+		}
+	}
+}
+
 func TestEventsTellOfChangesOnly(t *testing.T) {
 	state := func(status metav1.ConditionStatus, reason, digest string) *v1alpha1.Delivery {
 		d := delivery("x", false)
@@ -163,6 +207,8 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 		d.Status.Decided = &v1alpha1.Decided{Digest: digest}
 		return d
 	}
+	otherFeatures := state(metav1.ConditionFalse, v1alpha1.ReasonBlocked, "2")
+	otherFeatures.Status.Decided.Features = "others"
 	for name, test := range map[string]struct {
 		before, after *v1alpha1.Delivery
 		want          string
@@ -171,6 +217,7 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 		"the same":         {state(metav1.ConditionTrue, v1alpha1.ReasonDelivered, "1"), state(metav1.ConditionTrue, v1alpha1.ReasonDelivered, "2"), ""},
 		"blocked":          {state(metav1.ConditionTrue, v1alpha1.ReasonDelivered, "1"), state(metav1.ConditionFalse, v1alpha1.ReasonBlocked, "2"), "Warning Blocked m"},
 		"still blocked":    {state(metav1.ConditionFalse, v1alpha1.ReasonBlocked, "2"), state(metav1.ConditionFalse, v1alpha1.ReasonBlocked, "2"), ""},
+		"by features":      {state(metav1.ConditionFalse, v1alpha1.ReasonBlocked, "2"), otherFeatures, "Warning Blocked m"},
 		"blocked anew":     {state(metav1.ConditionFalse, v1alpha1.ReasonBlocked, "2"), state(metav1.ConditionFalse, v1alpha1.ReasonBlocked, "3"), "Warning Blocked m"},
 		"waiting":          {state(metav1.ConditionTrue, v1alpha1.ReasonDelivered, "1"), state(metav1.ConditionUnknown, v1alpha1.ReasonWaiting, "1"), ""},
 		"another failure":  {state(metav1.ConditionFalse, v1alpha1.ReasonForbidden, "1"), state(metav1.ConditionFalse, v1alpha1.ReasonFieldConflict, "1"), "Warning FieldConflict m"},

@@ -1,53 +1,223 @@
 package resolution
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"sluice.dev/api/resolution/v1alpha1"
 )
 
-// maxReview bounds a conversion review, in bytes. The API server sends all objects of a list in one.
-const maxReview = 512 << 20
+const (
+	// maxReview bounds a conversion review, in bytes. The API server sends all objects of a list in one, with their
+	// content, and the answer has to be held until it is known to be whole.
+	maxReview = 64 << 20
+	// smallReview is the size up to which reviews do not wait for others.
+	smallReview = 1 << 20
+)
 
-// Convert answers the API server's conversion reviews (apiextensions.k8s.io/v1) for ResolutionRequest. Either all objects
-// of a review are converted or none.
-func Convert(w http.ResponseWriter, r *http.Request) {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview)) //nolint:forbidigo // bounded here
-	if err != nil {
-		http.Error(w, "the review cannot be read", http.StatusBadRequest)
+// Converter answers the API server's conversion reviews (apiextensions.k8s.io/v1) for ResolutionRequest. Either all objects
+// of a review are converted or none. Objects are converted one by one, and large reviews one after the other, so that a
+// list of many requests does not take the memory of the process.
+type Converter struct {
+	large chan struct{}
+	// most is what a review may have, in bytes.
+	most int64
+}
+
+// NewConverter returns a converter.
+func NewConverter() *Converter { return &Converter{make(chan struct{}, 1), maxReview} }
+
+// Convert answers as a [Converter] does, but for the turns of large reviews.
+func Convert(w http.ResponseWriter, r *http.Request) { convert(w, r, maxReview) }
+
+// ServeHTTP implements [http.Handler].
+func (c *Converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength < 0 || r.ContentLength > smallReview {
+		select {
+		case c.large <- struct{}{}:
+			defer func() { <-c.large }()
+		case <-r.Context().Done():
+			return
+		}
+	}
+	convert(w, r, c.most)
+}
+
+func convert(w http.ResponseWriter, r *http.Request, most int64) {
+	review := reading{out: &bytes.Buffer{}}
+	if r.ContentLength > most {
+		http.Error(w, fmt.Sprintf(tooManyObjects, most), http.StatusRequestEntityTooLarge)
 		return
 	}
-	var review apiextensionsv1.ConversionReview
-	if err := json.Unmarshal(data, &review); err != nil || review.Request == nil {
+	if err := review.read(http.MaxBytesReader(w, r.Body, most)); err != nil {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			http.Error(w, fmt.Sprintf(tooManyObjects, most), http.StatusRequestEntityTooLarge)
+			return
+		}
 		http.Error(w, "the body is no ConversionReview with a request", http.StatusBadRequest)
 		return
 	}
-	answer := apiextensionsv1.ConversionReview{TypeMeta: review.TypeMeta, Response: convertAll(review.Request)}
+	head, tail, err := review.frame()
+	if err != nil {
+		http.Error(w, "the review cannot be answered", http.StatusInternalServerError)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
-	// An error here means that the API server has gone; it asks again.
-	_ = json.NewEncoder(w).Encode(answer)
+	for _, part := range [][]byte{head, review.out.Bytes(), tail} {
+		// An error means that the API server has gone; it asks again.
+		if _, err := w.Write(part); err != nil {
+			return
+		}
+	}
 }
 
-func convertAll(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
-	out := &apiextensionsv1.ConversionResponse{UID: request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
-	for _, o := range request.Objects {
-		data, err := convertOne(o.Raw, request.DesiredAPIVersion)
-		if err != nil {
-			out.ConvertedObjects = nil
-			out.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error(), Reason: metav1.StatusReasonInvalid}
-			return out
+const tooManyObjects = "the objects have more than %d bytes: read fewer at once, or v1beta1"
+
+// reading is a review that is read and converted at the same time.
+type reading struct {
+	metav1.TypeMeta
+
+	uid     types.UID
+	version string
+	// asked: there was a request.
+	asked bool
+	// out are the converted objects, separated by commas; failure is why there are none.
+	out     *bytes.Buffer
+	failure error
+}
+
+// read reads the review. Its error says that it is none.
+func (v *reading) read(body io.Reader) error {
+	dec := json.NewDecoder(body)
+	var waiting []json.RawMessage
+	_, err := members(dec, func(key string) error {
+		switch key {
+		case "kind":
+			return dec.Decode(&v.Kind)
+		case "apiVersion":
+			return dec.Decode(&v.APIVersion)
+		case "request":
+			var err error
+			v.asked, err = members(dec, func(key string) error {
+				switch key {
+				case "uid":
+					return dec.Decode(&v.uid)
+				case "desiredAPIVersion":
+					return dec.Decode(&v.version)
+				case "objects":
+					return elements(dec, func(object json.RawMessage) {
+						if v.version == "" {
+							// The API server names the version first.
+							waiting = append(waiting, object)
+							return
+						}
+						v.convert(object)
+					})
+				}
+				return dec.Decode(&json.RawMessage{})
+			})
+			return err
 		}
-		out.ConvertedObjects = append(out.ConvertedObjects, runtime.RawExtension{Raw: data})
+		return dec.Decode(&json.RawMessage{})
+	})
+	if err == nil && !v.asked {
+		err = errors.New("no request")
 	}
-	return out
+	for _, object := range waiting {
+		v.convert(object)
+	}
+	return err
+}
+
+// members calls f for each member of the object that comes next; f reads its value. It is not there where a null is.
+func members(dec *json.Decoder, f func(key string) error) (there bool, err error) {
+	open, err := dec.Token()
+	if err != nil || open == nil {
+		return false, err
+	}
+	if open != json.Delim('{') {
+		return false, errors.New("no object")
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return false, err
+		}
+		name, ok := key.(string)
+		if !ok {
+			return false, errors.New("no name")
+		}
+		if err := f(name); err != nil {
+			return false, err
+		}
+	}
+	_, err = dec.Token()
+	return err == nil, err
+}
+
+// elements calls f for each element of the array that comes next. A null has none.
+func elements(dec *json.Decoder, f func(json.RawMessage)) error {
+	open, err := dec.Token()
+	if err != nil || open == nil {
+		return err
+	}
+	if open != json.Delim('[') {
+		return errors.New("no array")
+	}
+	for dec.More() {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return err
+		}
+		f(raw)
+	}
+	_, err = dec.Token()
+	return err
+}
+
+func (v *reading) convert(object json.RawMessage) {
+	if v.failure != nil {
+		return
+	}
+	data, err := convertOne(object, v.version)
+	if err != nil {
+		v.failure = err
+		v.out.Reset()
+		return
+	}
+	if v.out.Len() > 0 {
+		v.out.WriteByte(',')
+	}
+	v.out.Write(data)
+}
+
+// frame is what stands around the converted objects in the answer.
+func (v *reading) frame() (head, tail []byte, err error) {
+	out := apiextensionsv1.ConversionReview{TypeMeta: v.TypeMeta, Response: &apiextensionsv1.ConversionResponse{
+		UID: v.uid, Result: metav1.Status{Status: metav1.StatusSuccess},
+	}}
+	if v.failure != nil {
+		out.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: v.failure.Error(), Reason: metav1.StatusReasonInvalid}
+	}
+	text, err := json.Marshal(out)
+	if err != nil || v.failure != nil {
+		return text, nil, err
+	}
+	const none = `"convertedObjects":null`
+	before, after, ok := bytes.Cut(text, []byte(none))
+	if !ok {
+		return nil, nil, errors.New("the form of the answer has changed")
+	}
+	return append(before, `"convertedObjects":[`...), append([]byte(`]`), after...), nil
 }
 
 func convertOne(data []byte, to string) ([]byte, error) {

@@ -39,6 +39,9 @@ type disbelieving struct {
 	mute time.Time
 }
 
+// WrappedRoundTripper lets client-go find the transport (k8s.io/apimachinery/pkg/util/net, RoundTripperWrapper).
+func (d *disbelieving) WrappedRoundTripper() http.RoundTripper { return d.next }
+
 // RoundTrip implements [http.RoundTripper].
 func (d *disbelieving) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := d.next.RoundTrip(r)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 )
 
 // DefaultTimeout is how long a request may take where config-defaults does not say, as in Tekton.
@@ -63,7 +65,17 @@ type ConfigWatch struct {
 	Optional bool
 	Log      *slog.Logger
 	Recorder record.EventRecorder
+	// Clock is the real time if nil.
+	Clock clock.Clock
+
+	mu sync.Mutex
+	// serial counts what the ConfigMap has been, told is the last error that was told of it.
+	serial int
+	told   string
 }
+
+// applyAgain is how long data that was refused is left alone: what it refers to, a Secret for example, may be there by then.
+const applyAgain = 10 * time.Second
 
 // Run watches until ctx is done. ready is called once the ConfigMap, or its absence, has been seen. Where it cannot be read
 // the log tells, and ready is called only if it is optional: what an operator forbids there must not be allowed because
@@ -73,7 +85,7 @@ func (c *ConfigWatch) Run(ctx context.Context, ready func()) {
 	informer := cache.NewSharedInformer(list, &corev1.ConfigMap{}, 0)
 	apply := func(o any) {
 		if m, ok := o.(*corev1.ConfigMap); ok && m.Name == c.Name {
-			c.apply(m.Data)
+			c.changed(ctx, m.Data)
 		}
 	}
 	// Registration and handler fail only on an informer that has run.
@@ -83,15 +95,16 @@ func (c *ConfigWatch) Run(ctx context.Context, ready func()) {
 			ready()
 		}
 	})
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	passed, _ := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    apply,
 		UpdateFunc: func(_, o any) { apply(o) },
-		DeleteFunc: func(any) { c.apply(nil) },
+		DeleteFunc: func(any) { c.changed(ctx, nil) },
 	})
 	go func() {
-		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		// Not the informer's own: what it has need not have been passed on.
+		if cache.WaitForCacheSync(ctx.Done(), passed.HasSynced) {
 			if len(informer.GetStore().ListKeys()) == 0 {
-				c.apply(nil)
+				c.changed(ctx, nil)
 			}
 			ready()
 		}
@@ -99,12 +112,47 @@ func (c *ConfigWatch) Run(ctx context.Context, ready func()) {
 	informer.RunWithContext(ctx)
 }
 
-func (c *ConfigWatch) apply(data map[string]string) {
+// changed passes data on, and again for as long as it is refused and there is no other.
+func (c *ConfigWatch) changed(ctx context.Context, data map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.serial++
+	c.told = ""
+	if c.apply(data) {
+		return
+	}
+	mine, after := c.serial, c.Clock
+	if after == nil {
+		after = clock.RealClock{}
+	}
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-after.After(applyAgain):
+			}
+			c.mu.Lock()
+			done := c.serial != mine || c.apply(data)
+			c.mu.Unlock()
+			if done {
+				return
+			}
+		}
+	}()
+}
+
+// apply tells whether the data was taken.
+func (c *ConfigWatch) apply(data map[string]string) bool {
 	err := c.Apply(data)
 	if err == nil {
 		c.Log.Info("configuration read", "namespace", c.Namespace, "name", c.Name, "keys", len(data))
-		return
+		return true
 	}
-	c.Log.Error("configuration refused; the last good one stays", "namespace", c.Namespace, "name", c.Name, "error", err)
-	c.Recorder.Event(configMapRef(c.Namespace, c.Name), corev1.EventTypeWarning, eventInvalidConfig, clean(err.Error()))
+	if text := clean(err.Error()); text != c.told {
+		c.told = text
+		c.Log.Error("configuration refused; the last good one stays", "namespace", c.Namespace, "name", c.Name, "error", err)
+		c.Recorder.Event(configMapRef(c.Namespace, c.Name), corev1.EventTypeWarning, eventInvalidConfig, text)
+	}
+	return false
 }

@@ -2,6 +2,7 @@ package resolution
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
@@ -99,10 +102,14 @@ func TestAConfigMapThatCannotBeReadYetIsAwaited(t *testing.T) {
 			var ended sync.WaitGroup
 			defer ended.Wait()
 			defer cancel()
-			ready, applied := make(chan struct{}), make(chan map[string]string, 10)
+			ready, applied, release := make(chan struct{}), make(chan map[string]string, 10), make(chan struct{})
 			w := &ConfigWatch{
 				Kube: kubernetes.NewForConfigOrDie(&rest.Config{Host: address.URL}), Namespace: "ns", Name: "c", Optional: optional,
-				Apply:    func(data map[string]string) error { applied <- data; return nil },
+				Apply: func(data map[string]string) error {
+					applied <- data
+					<-release
+					return nil
+				},
 				Recorder: &record.FakeRecorder{}, Log: slog.New(slog.DiscardHandler),
 			}
 			ended.Go(func() { w.Run(ctx, sync.OnceFunc(func() { close(ready) })) })
@@ -128,15 +135,79 @@ func TestAConfigMapThatCannotBeReadYetIsAwaited(t *testing.T) {
 			server.mu.Lock()
 			server.allowed = true
 			server.mu.Unlock()
+			if got := <-applied; got["policy"] != "strict" {
+				t.Errorf("%v is applied", got)
+			}
+			select {
+			case <-ready:
+				t.Error("it is ready before its configuration is in force")
+			default:
+			}
+			close(release)
 			select {
 			case <-ready:
 			case <-within:
 				t.Fatal("it does not become ready")
 			}
-			if got := <-applied; got["policy"] != "strict" {
-				t.Errorf("%v is applied", got)
-			}
 		})
+	}
+}
+
+// A Secret that a configuration refers to may come later, and an API server that was away comes back.
+func TestARefusedConfigurationIsTriedAgain(t *testing.T) {
+	at := clocktesting.NewFakeClock(time.Unix(0, 0))
+	var good atomic.Bool
+	tried := make(chan string, 10)
+	events := record.NewFakeRecorder(10)
+	w := &ConfigWatch{
+		Namespace: "ns", Name: "c", Recorder: events, Log: slog.New(slog.DiscardHandler), Clock: at,
+		Apply: func(data map[string]string) error {
+			tried <- data["k"]
+			if good.Load() {
+				return nil
+			}
+			return errors.New("no Secret")
+		},
+	}
+	next := func(want string) {
+		t.Helper()
+		within := time.After(time.Minute)
+		for !at.HasWaiters() {
+			select {
+			case <-within:
+				t.Fatal("nothing waits")
+			case <-time.After(time.Millisecond):
+			}
+		}
+		at.Step(applyAgain)
+		if got := <-tried; got != want {
+			t.Errorf("%q is tried, want %q", got, want)
+		}
+	}
+	w.changed(t.Context(), map[string]string{"k": "one"})
+	if got := <-tried; got != "one" {
+		t.Errorf("%q is tried", got)
+	}
+	next("one")
+	next("one")
+	good.Store(true)
+	next("one")
+	// What has been replaced is not tried again.
+	good.Store(false)
+	w.changed(t.Context(), map[string]string{"k": "two"})
+	good.Store(true)
+	w.changed(t.Context(), map[string]string{"k": "three"})
+	if two, three := <-tried, <-tried; two != "two" || three != "three" {
+		t.Errorf("%q, %q are tried", two, three)
+	}
+	at.Step(applyAgain)
+	select {
+	case got := <-tried:
+		t.Errorf("%q is tried", got)
+	default:
+	}
+	if n := len(events.Events); n != 2 {
+		t.Errorf("%d events for two mistakes", n)
 	}
 }
 

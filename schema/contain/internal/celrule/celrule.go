@@ -63,11 +63,7 @@ func Parse(text string) (*Rule, error) {
 			return nil, err
 		}
 	}
-	r := &Rule{root: root}
-	r.canon = sync.OnceValue(func() string { return canonical(root) })
-	r.names = sync.OnceValue(func() map[string]bool { return namesOf(root) })
-	r.old = root.mentions(oldSelf)
-	return r, nil
+	return newRule(root), nil
 }
 
 // parseFull parses with cel-go.

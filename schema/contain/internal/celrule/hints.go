@@ -210,6 +210,14 @@ var samples = map[string][]any{
 	"double":    {"0", "1.5", "x"},
 	"validate":  {"a", "A", "-", ""},
 	"split":     {"a", ""},
+	"semver":    {"0.1.0", "1.0.0", "x"},
+	"isSemver":  {"1.0.0", "x"},
+
+	"isQuantity": {"1", "1Gi", "x"},
+	"trim":       {" a", "a "},
+	"reverse":    {"ab", "aa"},
+	"lowerAscii": {"A", "a"},
+	"upperAscii": {"A", "a"},
 
 	"isLoopback":           {"127.0.0.1", "::1"},
 	"isUnspecified":        {"0.0.0.0", "::"},

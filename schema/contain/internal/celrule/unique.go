@@ -166,7 +166,7 @@ func rawEqualBelow(n *schema.Node, depth int) bool {
 			return rawEqualBelow(n.Additional, depth+1)
 		}
 		for _, p := range n.Properties {
-			if p.Node.HasDefault || !rawEqualBelow(p.Node, depth+1) {
+			if p.Node.HasDefault || !sameInCEL(p.Name) || !rawEqualBelow(p.Node, depth+1) {
 				return false
 			}
 		}

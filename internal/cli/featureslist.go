@@ -1,0 +1,354 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/report"
+)
+
+// featureState is a feature for programs.
+type featureState struct {
+	Name      string         `json:"name"`
+	Component string         `json:"component"`
+	Gate      string         `json:"gate"`
+	Stage     v1alpha1.Stage `json:"stage,omitempty"`
+	Default   *bool          `json:"default,omitempty"`
+	// Enabled tells whether the feature is in effect; nil where the definition is wrong.
+	Enabled *bool  `json:"enabled,omitempty"`
+	Why     string `json:"why,omitempty"`
+	// Fix says what would turn it on.
+	Fix string `json:"fix,omitempty"`
+	// InUse is what the cluster last counted; nil where nobody has.
+	InUse *int64 `json:"inUse,omitempty"`
+	// Errors are those of the definition.
+	Errors []string `json:"errors,omitempty"`
+}
+
+type featureStates struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Features   []featureState `json:"features"`
+	// Settings are what is wrong with the settings, by component.
+	Settings map[string][]string `json:"settingsErrors,omitempty"`
+}
+
+func (c *chosenFeature) value() featureState {
+	d := c.definition
+	out := featureState{Name: d.Name, Component: d.Spec.Component, Gate: d.Spec.Gate, InUse: d.Status.InUse}
+	for _, x := range c.findings.Of(d.Spec.Gate) {
+		if x.Severity == feature.Error {
+			out.Errors = append(out.Errors, x.String())
+		}
+	}
+	if s := c.state; s != nil {
+		out.Stage, out.Default, out.Enabled, out.Why, out.Fix = s.Feature.Stage, &s.Feature.Default, &s.Open, s.Reason, s.Fix
+	}
+	return out
+}
+
+func newFeaturesList(e *env) *cobra.Command {
+	f := &featuresFlags{}
+	cmd := &cobra.Command{
+		Use:   "list [FEATURE...]",
+		Short: "List features, with what is on and why",
+		Example: `  sluice features list
+  sluice features list --component demo -o name`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
+				return err
+			}
+			w, err := readFeatures(cmd.Context(), e, f)
+			if err != nil {
+				return err
+			}
+			list, err := w.find(args)
+			if err != nil {
+				return err
+			}
+			return w.list(e, f.output, list)
+		},
+	}
+	f.add(e, cmd, true, "json", "yaml", "name")
+	return cmd
+}
+
+// wrongSettings tells, by component, what is wrong with the settings.
+func (w *featureWorld) wrongSettings() map[string][]string {
+	out := map[string][]string{}
+	for _, p := range w.parts {
+		for _, x := range p.wrong {
+			if x.Severity == feature.Error {
+				out[p.component.Name] = append(out[p.component.Name], x.String())
+			}
+		}
+	}
+	return out
+}
+
+func (w *featureWorld) list(e *env, output string, list []chosenFeature) error {
+	if output == "name" {
+		return printNames(e, list)
+	}
+	values := make([]featureState, len(list))
+	for i := range list {
+		values[i] = list[i].value()
+	}
+	if output != "" {
+		return printValue(e, output, featureStates{report.APIVersion, "FeatureStates", values, w.wrongSettings()})
+	}
+	for _, p := range w.parts {
+		for _, x := range p.wrong {
+			fmt.Fprintf(e.err, "%s: settings of %s: %s\n", x.Severity, p.component.Name, x)
+		}
+	}
+	if len(values) == 0 {
+		fmt.Fprintln(e.err, "no feature")
+		return nil
+	}
+	t := tabwriter.NewWriter(e.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(t, "COMPONENT\tGATE\tSTAGE\tDEFAULT\tENABLED\tIN USE\tWHY")
+	for i := range values {
+		v := &values[i]
+		used := "-"
+		if v.InUse != nil {
+			used = fmt.Sprint(*v.InUse)
+		}
+		if len(v.Errors) > 0 {
+			v.Why = "wrong definition: " + strings.Join(v.Errors, "; ")
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Component, v.Gate, dash(string(v.Stage)), boolText(v.Default), boolText(v.Enabled), used, v.Why)
+	}
+	return t.Flush()
+}
+
+func printNames(e *env, list []chosenFeature) error {
+	for _, c := range list {
+		if _, err := fmt.Fprintln(e.out, "feature.sluice.dev/"+c.definition.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func boolText(b *bool) string {
+	if b == nil {
+		return "-"
+	}
+	return fmt.Sprint(*b)
+}
+
+// featureDetails are all that is known of a feature.
+type featureDetails struct {
+	featureState `json:",inline"`
+
+	Description       string                  `json:"description,omitempty"`
+	Stages            []v1alpha1.FeatureStage `json:"stages"`
+	Parts             []v1alpha1.Part         `json:"parts,omitempty"`
+	WhenDisabled      v1alpha1.WhenDisabled   `json:"whenDisabled,omitempty"`
+	Ratchet           v1alpha1.Ratchet        `json:"ratchet,omitempty"`
+	Requires          []string                `json:"requires,omitempty"`
+	RequiredBy        []string                `json:"requiredBy,omitempty"`
+	RequiredProcesses []string                `json:"requiredProcesses,omitempty"`
+	NeedsRestart      bool                    `json:"needsRestart,omitempty"`
+	Key               string                  `json:"key,omitempty"`
+	EnforcedBy        []v1alpha1.Enforcer     `json:"enforcedBy,omitempty"`
+	// Skew says who disagrees; empty where nobody does.
+	Skew string `json:"skew,omitempty"`
+}
+
+type featureDetailsList struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	Features   []featureDetails `json:"features"`
+}
+
+func newFeaturesGet(e *env) *cobra.Command {
+	f := &featuresFlags{}
+	cmd := &cobra.Command{
+		Use:   "get FEATURE...",
+		Short: "Tell all about a feature: its history, what it gates, what is on and why",
+		Example: `  sluice features get tasks-timeout
+  sluice features get tekton-pipelines.tasks-timeout -o yaml`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
+				return err
+			}
+			w, err := readFeatures(cmd.Context(), e, f)
+			if err != nil {
+				return err
+			}
+			list, err := w.find(args)
+			if err != nil {
+				return err
+			}
+			if f.output == "name" {
+				return printNames(e, list)
+			}
+			details := make([]featureDetails, len(list))
+			for i := range list {
+				details[i] = list[i].details()
+			}
+			if f.output != "" {
+				return printValue(e, f.output, featureDetailsList{report.APIVersion, "FeatureDetails", details})
+			}
+			for i := range details {
+				if i > 0 {
+					fmt.Fprintln(e.out)
+				}
+				if err := details[i].print(e.out); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	f.add(e, cmd, true, "json", "yaml", "name")
+	return cmd
+}
+
+func (c *chosenFeature) details() featureDetails {
+	s := &c.definition.Spec
+	if c.state != nil {
+		s = &c.state.Feature.Spec // with defaults filled in
+	}
+	d := featureDetails{
+		featureState: c.value(), Description: s.Description, Stages: s.Stages, Parts: s.Parts, WhenDisabled: s.WhenDisabled, Ratchet: s.Ratchet,
+		Requires: s.Requires, RequiredProcesses: s.RequiredProcesses, NeedsRestart: s.NeedsRestart, Key: s.Key, EnforcedBy: c.definition.Status.EnforcedBy,
+	}
+	if len(d.Parts) == 0 {
+		d.WhenDisabled, d.Ratchet = "", ""
+	}
+	for _, other := range c.features {
+		if slices.Contains(other.Spec.Requires, s.Gate) {
+			d.RequiredBy = append(d.RequiredBy, other.Spec.Gate)
+		}
+	}
+	for i := range c.skew.Disagreements {
+		if x := &c.skew.Disagreements[i]; x.Gate == s.Gate {
+			d.Skew = x.String()
+		}
+	}
+	return d
+}
+
+func (d *featureDetails) print(out io.Writer) error {
+	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	row := func(name string, values ...string) {
+		for _, v := range values {
+			if v != "" {
+				fmt.Fprintf(t, "%s\t%s\n", name, v)
+				name = ""
+			}
+		}
+	}
+	row("Name:", d.Name)
+	row("Gate:", d.Gate)
+	row("About:", d.Description)
+	for _, e := range d.Errors {
+		row("Wrong:", e)
+	}
+	if d.Enabled != nil {
+		row("Enabled:", fmt.Sprintf("%t: %s", *d.Enabled, d.Why))
+		row("To enable:", d.Fix)
+	}
+	row("Key:", d.Key)
+	var stages []string
+	for _, s := range d.Stages {
+		stages = append(stages, stageText(&s))
+	}
+	row("Stages:", stages...)
+	var parts []string
+	for _, p := range d.Parts {
+		parts = append(parts, partText(&p))
+	}
+	row("Gates:", parts...)
+	if len(parts) == 0 {
+		row("Gates:", "behaviour only")
+	}
+	row("When off:", whenOff(d.WhenDisabled, d.Ratchet))
+	row("Requires:", strings.Join(d.Requires, ", "))
+	row("Required by:", strings.Join(d.RequiredBy, ", "))
+	row("Processes:", strings.Join(d.RequiredProcesses, ", "))
+	if d.NeedsRestart {
+		row("Restart:", "a change takes a restart of the processes")
+	}
+	var enforcers []string
+	for _, e := range d.EnforcedBy {
+		enforcers = append(enforcers, e.Kind+" "+e.Name)
+	}
+	row("Enforced by:", enforcers...)
+	if d.InUse != nil {
+		row("In use:", fmt.Sprintf("%d objects when they were last counted", *d.InUse))
+	}
+	row("Skew:", d.Skew)
+	return t.Flush()
+}
+
+func stageText(s *v1alpha1.FeatureStage) string {
+	text := string(s.Stage) + " since "
+	switch {
+	case s.Release != "" && s.Date != "":
+		text += s.Release + ", " + s.Date
+	default:
+		text += s.Release + s.Date
+	}
+	if s.Default != nil {
+		text += fmt.Sprintf(", default %t", *s.Default)
+	}
+	if s.LockToDefault {
+		text += ", locked"
+	}
+	return text
+}
+
+func partText(p *v1alpha1.Part) string {
+	text := strings.TrimSuffix(p.Resource+"."+p.Group, ".")
+	if len(p.Versions) > 0 {
+		text += " " + strings.Join(p.Versions, ", ")
+	}
+	switch {
+	case p.WholeVersion:
+		text += ": all of it"
+	case len(p.Values) > 0:
+		text += ": " + p.Field + " being " + strings.Join(p.Values, " or ")
+	case p.Pattern != "":
+		text += ": " + p.Field + " that matches " + p.Pattern
+	case len(p.Match) > 0:
+		var conditions []string
+		for _, m := range p.Match {
+			conditions = append(conditions, m.Field)
+		}
+		text += ": " + p.Field + " by its " + strings.Join(conditions, " and ")
+	default:
+		text += ": " + p.Field
+	}
+	return text
+}
+
+// whenOff says what becomes of uses while a feature is off.
+func whenOff(w v1alpha1.WhenDisabled, r v1alpha1.Ratchet) string {
+	var what string
+	switch w {
+	case v1alpha1.Reject:
+		what = "new uses are refused"
+	case v1alpha1.Drop:
+		what = "new uses are dropped"
+	case v1alpha1.Warn:
+		what = "new uses get a warning"
+	default:
+		return ""
+	}
+	if r == v1alpha1.Unchanged {
+		return what + "; what is stored may stay as it is, or go"
+	}
+	return what + "; what is stored stays, and may change"
+}

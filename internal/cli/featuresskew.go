@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature/skew"
+	"sluice.dev/report"
+)
+
+// featureSkew is the answer of sluice features skew for programs.
+type featureSkew struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Components []componentSkew `json:"components"`
+}
+
+type componentSkew struct {
+	Component string                       `json:"component"`
+	Status    string                       `json:"status"`
+	Reason    string                       `json:"reason"`
+	Message   string                       `json:"message"`
+	Processes []v1alpha1.FeatureReportSpec `json:"processes"`
+}
+
+func newFeaturesSkew(e *env) *cobra.Command {
+	f := &featuresFlags{}
+	var scrape []string
+	cmd := &cobra.Command{
+		Use:   "skew [COMPONENT...]",
+		Short: "Say which processes disagree about features, with each other or with the settings",
+		Long: `Say which processes disagree about features, with each other or with the settings. Processes report with which features they run
+(FeatureReport); those that expose the metric kubernetes_feature_enabled instead are read with --scrape.
+
+Exit code 1 if some disagree, but for the time of a rolling update.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
+				return err
+			}
+			w, err := readFeatures(cmd.Context(), e, f)
+			if err != nil {
+				return err
+			}
+			if err := w.scrape(cmd.Context(), e, scrape); err != nil {
+				return err
+			}
+			return w.skew(e, f.output, args)
+		},
+	}
+	f.add(e, cmd, true, "json", "yaml", "name")
+	cmd.Flags().StringSliceVar(&scrape, "scrape", nil, "PROCESS=URL of metrics in Prometheus' text format, of a process of the component; several may be given")
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var out []string
+		if w, err := readFeatures(cmd.Context(), quiet(e), f); err == nil {
+			for _, p := range w.parts {
+				out = append(out, p.component.Name)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+	return cmd
+}
+
+func (w *featureWorld) skew(e *env, output string, names []string) error {
+	for _, n := range names {
+		if !slices.ContainsFunc(w.parts, func(p *componentFeatures) bool { return p.component.Name == n }) {
+			return fmt.Errorf("there is no component %q", n)
+		}
+	}
+	out := featureSkew{APIVersion: report.APIVersion, Kind: "FeatureSkew"}
+	differs := false
+	for _, p := range w.parts {
+		if len(names) > 0 && !slices.Contains(names, p.component.Name) {
+			continue
+		}
+		c := p.skew.Component
+		s := componentSkew{Component: p.component.Name, Status: string(c.Status), Reason: c.Reason, Message: c.Message, Processes: []v1alpha1.FeatureReportSpec{}}
+		for _, r := range p.skew.Live {
+			s.Processes = append(s.Processes, r.Spec)
+		}
+		differs = differs || c.Reason == v1alpha1.ReasonProcessesDisagree
+		out.Components = append(out.Components, s)
+	}
+	var err error
+	switch output {
+	case "name":
+		for _, c := range out.Components {
+			if c.Reason == v1alpha1.ReasonProcessesDisagree {
+				fmt.Fprintln(e.out, "component.sluice.dev/"+c.Component)
+			}
+		}
+	case "":
+		err = out.print(e)
+	default:
+		err = printValue(e, output, out)
+	}
+	if err == nil && differs {
+		err = errFindings
+	}
+	return err
+}
+
+func (s *featureSkew) print(e *env) error {
+	for i, c := range s.Components {
+		if i > 0 {
+			fmt.Fprintln(e.out)
+		}
+		fmt.Fprintf(e.out, "%s: %s\n", c.Component, c.Reason)
+		for line := range strings.SplitSeq(c.Message, "\n") {
+			fmt.Fprintf(e.out, "  %s\n", line)
+		}
+		if len(c.Processes) == 0 {
+			continue
+		}
+		t := tabwriter.NewWriter(e.out, 0, 4, 2, ' ', 0)
+		fmt.Fprintln(t, "PROCESS\tINSTANCE\tRELEASE\tRENEWED\tON")
+		for _, p := range c.Processes {
+			var on []string
+			for _, f := range p.Features {
+				if f.Enabled {
+					on = append(on, f.Gate)
+				}
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", p.Process, p.Instance, dash(p.Release), p.RenewTime.UTC().Format(time.RFC3339), dash(strings.Join(on, " ")))
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judgeAgain looks at the reports of a component anew.
+func (p *componentFeatures) judgeAgain(now time.Time, reports []v1alpha1.FeatureReport) {
+	p.skew = skew.Judge(&skew.Input{Now: now, Model: p.model, Settings: p.settings, SettingsVersion: p.version(), Reports: reports})
+	p.states = p.skew.States
+}

@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/featureusage"
+	"sluice.dev/report"
+)
+
+// maxNames is how many objects are named of each feature.
+const maxNames = 1000
+
+// usageFlags are those of sluice features usage.
+type usageFlags struct {
+	featuresFlags
+
+	verbose, record bool
+}
+
+// featureUsage is the answer for programs.
+type featureUsage struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Scanned    int64     `json:"scanned"`
+	Features   []usageOf `json:"features"`
+}
+
+// usageOf is what uses a feature.
+type usageOf struct {
+	Name       string             `json:"name"`
+	Objects    int64              `json:"objects"`
+	Uses       int64              `json:"uses"`
+	Namespaces []usageInNamespace `json:"namespaces,omitempty"`
+	// Named are at most 1000 of the objects, where names were asked for.
+	Named []usedBy `json:"named,omitempty"`
+}
+
+// usageInNamespace counts in one namespace; the namespace is empty for objects that stand in none.
+type usageInNamespace struct {
+	Namespace string `json:"namespace,omitempty"`
+	Objects   int64  `json:"objects"`
+	Uses      int64  `json:"uses"`
+}
+
+type usedBy struct {
+	Resource  string `json:"resource"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Uses      int    `json:"uses"`
+	// Path is where the feature is used first.
+	Path string `json:"path"`
+}
+
+func newFeaturesUsage(e *env) *cobra.Command {
+	f := &usageFlags{}
+	cmd := &cobra.Command{
+		Use:   "usage [FEATURE...]",
+		Short: "Count the stored objects that use features, by namespace",
+		Long: `Count the stored objects that use features, by namespace. Every object of the resources that the features gate is read, page by
+page, whether the feature is on or off; with -v at most 1000 are named of each feature, with the place of the first use.
+
+With --record the counts are written into the status of the features, where kubectl get features shows them.`,
+		Example: `  sluice features usage
+  sluice features usage tasks-timeout -n team-a -v`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
+				return err
+			}
+			if f.record && f.namespace != "" {
+				return errors.New("--record counts all namespaces: leave -n out")
+			}
+			w, err := readFeatures(cmd.Context(), e, &f.featuresFlags)
+			if err != nil {
+				return err
+			}
+			list, err := w.find(args)
+			if err != nil {
+				return err
+			}
+			return w.usage(cmd.Context(), e, f, list, len(args) > 0)
+		},
+	}
+	f.add(e, cmd, false, "json", "yaml", "name")
+	fs := cmd.Flags()
+	fs.StringVarP(&f.namespace, "namespace", "n", "", "only objects of this namespace (default: all)")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "name the objects")
+	fs.BoolVar(&f.record, "record", false, "write the counts into the status of the features")
+	return cmd
+}
+
+func (w *featureWorld) usage(ctx context.Context, e *env, f *usageFlags, list []chosenFeature, named bool) error {
+	out := featureUsage{APIVersion: report.APIVersion, Kind: "FeatureUsage", Features: []usageOf{}}
+	for _, p := range w.parts {
+		gates := []string{}
+		for _, c := range list {
+			switch {
+			case c.componentFeatures != p:
+			case c.state == nil:
+				fmt.Fprintf(e.err, "warning: the definition of %s is wrong, it is not counted\n", c.definition.Name)
+			case len(c.state.Feature.Targets) == 0:
+				if named {
+					fmt.Fprintf(e.err, "note: %s gates behaviour only: no object uses it\n", c.definition.Name)
+				}
+			default:
+				gates = append(gates, c.definition.Spec.Gate)
+			}
+		}
+		if len(gates) == 0 {
+			continue
+		}
+		scan := w.scan(e, p, gates, f.namespace)
+		if f.verbose {
+			scan.Names = maxNames
+		}
+		result, err := runScan(ctx, e, scan)
+		if err != nil {
+			return err
+		}
+		out.Scanned += result.Scanned
+		if f.record {
+			if err := w.record(ctx, e, p, result); err != nil {
+				return err
+			}
+		}
+		for i := range result.Usage {
+			out.Features = append(out.Features, *usageFor(p, &result.Usage[i]))
+		}
+	}
+	switch f.output {
+	case "name":
+		for _, u := range out.Features {
+			if u.Objects > 0 {
+				fmt.Fprintln(e.out, "feature.sluice.dev/"+u.Name)
+			}
+		}
+		return nil
+	case "":
+		return out.print(e, f.verbose)
+	}
+	return printValue(e, f.output, out)
+}
+
+// scan makes a scan for features of a component.
+func (w *featureWorld) scan(e *env, p *componentFeatures, gates []string, namespace string) *featureusage.Scan {
+	s := &featureusage.Scan{Cluster: w.cluster, Model: p.model, Gates: gates, Resources: w.scopes, Namespace: namespace}
+	if e.errTTY {
+		s.Progress = func(resource string, objects int64) { fmt.Fprintf(e.err, "\r\033[K%d objects, %s", objects, resource) }
+	}
+	return s
+}
+
+// runScan runs a scan, and takes its progress off the terminal.
+func runScan(ctx context.Context, e *env, s *featureusage.Scan) (*featureusage.Result, error) {
+	result, err := s.Run(ctx)
+	if e.errTTY {
+		fmt.Fprint(e.err, "\r\033[K")
+	}
+	return result, err
+}
+
+// record writes counts into the status of features, and nothing else of it.
+func (w *featureWorld) record(ctx context.Context, e *env, p *componentFeatures, r *featureusage.Result) error {
+	at := metav1.NewTime(e.now())
+	for _, u := range r.Usage {
+		name := p.model.Feature(u.Gate).Name
+		patch, err := json.Marshal(map[string]any{"status": map[string]any{"inUse": u.Objects, "inUseTime": at}})
+		if err != nil {
+			return err
+		}
+		resource := w.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("features"))
+		if _, err := resource.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "sluice"}, "status"); err != nil {
+			return fmt.Errorf("the status of %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {
+	out := &usageOf{Name: p.model.Feature(u.Gate).Name, Objects: u.Objects, Uses: u.Uses}
+	for _, n := range u.Namespaces {
+		out.Namespaces = append(out.Namespaces, usageInNamespace{n.Name, n.Objects, n.Uses})
+	}
+	for _, o := range u.Names {
+		resource := o.Resource
+		if o.Group != "" {
+			resource += "." + o.Group
+		}
+		out.Named = append(out.Named, usedBy{resource, o.Namespace, o.Name, o.Uses, o.Path})
+	}
+	return out
+}
+
+func (u *featureUsage) print(e *env, verbose bool) error {
+	if len(u.Features) == 0 {
+		fmt.Fprintln(e.err, "no feature gates anything that is stored")
+		return nil
+	}
+	t := tabwriter.NewWriter(e.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(t, "FEATURE\tNAMESPACE\tOBJECTS\tUSES")
+	for i := range u.Features {
+		x := &u.Features[i]
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", x.Name, "all", x.Objects, x.Uses)
+		for _, n := range x.Namespaces {
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", x.Name, dash(n.Namespace), n.Objects, n.Uses)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if !verbose {
+		return nil
+	}
+	for i := range u.Features {
+		x := &u.Features[i]
+		if len(x.Named) == 0 {
+			continue
+		}
+		fmt.Fprintf(e.out, "\n%s\n", x.Name)
+		t := tabwriter.NewWriter(e.out, 0, 4, 2, ' ', 0)
+		x.names(t, "  ")
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows writes what is in which namespace, and the names where they are asked for.
+func (x *usageOf) rows(t io.Writer, indent string, verbose bool) {
+	if verbose {
+		x.names(t, indent)
+		return
+	}
+	for _, n := range x.Namespaces {
+		fmt.Fprintf(t, "%s%s\t%s\n", indent, dash(n.Namespace), objectCount(n.Objects))
+	}
+}
+
+func (x *usageOf) names(t io.Writer, indent string) {
+	for _, o := range x.Named {
+		fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\n", indent, o.Resource, dash(o.Namespace), o.Name, o.Path)
+	}
+	if more := x.Objects - int64(len(x.Named)); more > 0 {
+		fmt.Fprintf(t, "%sand %d more\n", indent, more)
+	}
+}

@@ -1,0 +1,431 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/feature/skew"
+	"sluice.dev/internal/cluster"
+	"sluice.dev/internal/featureusage"
+	"sluice.dev/internal/nearest"
+)
+
+// featuresFlags say where features are looked for.
+type featuresFlags struct {
+	clusterFlags
+
+	files     []string
+	component string
+	output    string
+}
+
+func (f *featuresFlags) add(e *env, cmd *cobra.Command, files bool, outputs ...string) {
+	fs := cmd.Flags()
+	f.addCluster(fs)
+	fs.StringVar(&f.component, "component", "", "only this component")
+	fs.StringVarP(&f.output, "output", "o", "", strings.Join(outputs, ", ")+", or nothing for a table")
+	complete(cmd, "output", outputs...)
+	if files {
+		fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs, ConfigMaps and FeatureReports, in place of the cluster")
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		// A shell waits for this: what cannot be read is not completed.
+		var out []string
+		for _, x := range namesToComplete(cmd.Context(), quiet(e), f) {
+			name := x.Name
+			if name == "" {
+				name = feature.ObjectName(x.Spec.Component, x.Spec.Gate)
+			}
+			if !slices.Contains(args, name) && (f.component == "" || f.component == x.Spec.Component) {
+				out = append(out, name+"\t"+x.Spec.Description)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completionTimeout is how long a shell waits for names.
+const completionTimeout = 3 * time.Second
+
+// namesToComplete reads the features only, and gives none where they cannot be read.
+func namesToComplete(ctx context.Context, e *env, f *featuresFlags) []v1alpha1.Feature {
+	if len(f.files) > 0 {
+		d, err := readDefinitions(e, f.files)
+		if err != nil {
+			return nil
+		}
+		return d.features
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	config, _, err := f.connect()
+	if err != nil {
+		return nil
+	}
+	c, err := cluster.For(config)
+	if err != nil {
+		return nil
+	}
+	var out []v1alpha1.Feature
+	if err := eachOf(ctx, c, "features", &out); err != nil {
+		return nil
+	}
+	return out
+}
+
+// quiet is the world without standard input and diagnostics, for completion.
+func quiet(e *env) *env {
+	q := *e
+	q.in, q.err = strings.NewReader(""), io.Discard
+	return &q
+}
+
+func checkListFormat(output string, formats ...string) error {
+	if output == "" || slices.Contains(formats, output) {
+		return nil
+	}
+	return fmt.Errorf("unknown output format %q: leave -o out, or give one of %s", output, strings.Join(formats, ", "))
+}
+
+// featureWorld is what is known of features, in a cluster or in files.
+type featureWorld struct {
+	definitions
+
+	parts   []*componentFeatures // sorted by component
+	cluster *cluster.Cluster
+	kube    kubernetes.Interface
+	dynamic dynamic.Interface
+	scopes  []featureusage.Resource
+}
+
+// componentFeatures is one component of a world.
+type componentFeatures struct {
+	component *v1alpha1.Component
+	features  []v1alpha1.Feature // its definitions, sorted by name, the wrong ones too
+	model     *feature.Model
+	findings  feature.Findings
+	config    *corev1.ConfigMap // nil where there is none
+	settings  *feature.Settings
+	wrong     feature.Findings // of the settings
+	skew      *skew.Result
+	states    *feature.States // what is in effect
+}
+
+// readFeatures reads all features. A component that is chosen by flag is the only one.
+func readFeatures(ctx context.Context, e *env, f *featuresFlags) (*featureWorld, error) {
+	w := &featureWorld{definitions: definitions{kinds: map[string]string{}}}
+	if len(f.files) > 0 {
+		d, err := readDefinitions(e, f.files)
+		if err != nil {
+			return nil, err
+		}
+		w.definitions = *d
+	} else if err := w.connect(ctx, e, f); err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range w.components {
+		c := &w.components[i]
+		names = append(names, c.Name)
+		if f.component != "" && c.Name != f.component {
+			continue
+		}
+		p := &componentFeatures{component: c}
+		for _, x := range w.features {
+			if x.Spec.Component == c.Name {
+				if x.Name == "" {
+					x.Name = feature.ObjectName(x.Spec.Component, x.Spec.Gate)
+				}
+				p.features = append(p.features, x)
+			}
+		}
+		w.parts = append(w.parts, p)
+	}
+	switch {
+	case f.component != "" && w.parts == nil:
+		return nil, fmt.Errorf("there is no component %q%s", f.component, nearest.Hint(f.component, names))
+	case w.parts == nil:
+		return nil, errors.New("there is no Component (sluice.dev/v1alpha1)")
+	}
+	slices.SortFunc(w.parts, func(a, b *componentFeatures) int { return strings.Compare(a.component.Name, b.component.Name) })
+	if w.cluster != nil {
+		if err := w.resourcesOf(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range w.parts {
+		if err := p.define(ctx, e, w); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// connect reads the objects of a cluster.
+func (w *featureWorld) connect(ctx context.Context, e *env, f *featuresFlags) error {
+	config, _, err := f.connect()
+	if err != nil {
+		return err
+	}
+	if w.cluster, err = cluster.For(config); err != nil {
+		return err
+	}
+	if w.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if w.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return err
+	}
+	if err := eachOf(ctx, w.cluster, "components", &w.components); err != nil {
+		return err
+	}
+	if err := eachOf(ctx, w.cluster, "features", &w.features); err != nil {
+		return err
+	}
+	err = eachOf(ctx, w.cluster, "featurereports", &w.reports)
+	if apierrors.IsForbidden(err) || errors.Is(err, errNoKind) {
+		// They are in the namespaces of components; who may not read them sees the rest.
+		fmt.Fprintf(e.err, "note: what processes report is not known: %v\n", err)
+		return nil
+	}
+	return err
+}
+
+// errNoKind says that the cluster lacks a kind of sluice.dev.
+var errNoKind = errors.New("are the CRDs of features installed? (sluice manifests --roles=features)")
+
+// eachOf reads all objects of a kind of sluice.dev.
+func eachOf[T any](ctx context.Context, c *cluster.Cluster, resource string, to *[]T) error {
+	path := "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/" + resource
+	err := c.Each(ctx, path, cluster.EachOptions{}, func(raw []byte) error {
+		var v T
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return err
+		}
+		*to = append(*to, v)
+		return nil
+	})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("the cluster does not know %s.%s: %w", resource, v1alpha1.GroupName, errNoKind)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", resource, err)
+	}
+	return nil
+}
+
+// resourcesOf reads the resources that features gate.
+func (w *featureWorld) resourcesOf(ctx context.Context) error {
+	seen := map[string]bool{}
+	var builtin []featureusage.Resource
+	for _, p := range w.parts {
+		for i := range p.features {
+			for _, x := range p.features[i].Spec.Parts {
+				name := x.Resource + "." + x.Group
+				if seen[name] {
+					continue
+				}
+				seen[name] = true
+				crd, err := w.cluster.CRD(ctx, name)
+				if err != nil {
+					return fmt.Errorf("CRD %s: %w", name, err)
+				}
+				if crd == nil {
+					builtin = append(builtin, featureusage.Resource{Group: x.Group, Resource: x.Resource})
+					continue
+				}
+				r, err := feature.ResourceOf(crd)
+				if err != nil {
+					return err
+				}
+				w.resources = append(w.resources, r)
+				s := featureusage.Resource{Group: x.Group, Resource: x.Resource, Namespaced: crd.Spec.Scope == "Namespaced"}
+				for _, v := range crd.Spec.Versions {
+					if v.Storage && v.Served {
+						s.Storage = v.Name
+					}
+				}
+				w.scopes = append(w.scopes, s)
+			}
+		}
+	}
+	if builtin == nil {
+		return nil
+	}
+	return w.builtins(builtin)
+}
+
+// builtins asks the API server for resources that no CRD defines.
+func (w *featureWorld) builtins(list []featureusage.Resource) error {
+	_, all, err := w.kube.Discovery().ServerGroupsAndResources()
+	if all == nil && err != nil {
+		return err
+	}
+	for _, r := range list {
+		known := feature.Resource{Group: r.Group, Resource: r.Resource}
+		for _, l := range all {
+			group, version, ok := strings.Cut(l.GroupVersion, "/")
+			if !ok {
+				group, version = "", l.GroupVersion
+			}
+			for i := range l.APIResources {
+				if x := &l.APIResources[i]; group == r.Group && x.Name == r.Resource {
+					known.Kind, r.Namespaced = x.Kind, x.Namespaced
+					known.Versions = append(known.Versions, feature.Version{Name: version})
+				}
+			}
+		}
+		if known.Versions != nil { // without, the definition is wrong, and is told so
+			w.resources = append(w.resources, known)
+			w.scopes = append(w.scopes, r)
+		}
+	}
+	return nil
+}
+
+// define says what the definitions and settings of a component make of its features.
+func (p *componentFeatures) define(ctx context.Context, e *env, w *featureWorld) error {
+	slices.SortFunc(p.features, func(a, b v1alpha1.Feature) int { return strings.Compare(a.Name, b.Name) })
+	p.model, p.findings = feature.Define(p.component, p.features, feature.Options{Resources: w.resources, Date: e.now()})
+	if err := p.readSettings(ctx, w); err != nil {
+		return err
+	}
+	p.judgeAgain(e.now(), w.reports)
+	return nil
+}
+
+// readSettings reads the ConfigMap.
+func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) error {
+	p.config = nil
+	if ref := p.component.Spec.ConfigMap; ref != nil {
+		if w.kube != nil {
+			cm, err := w.kube.CoreV1().ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+			switch {
+			case err == nil:
+				p.config = cm
+			case !apierrors.IsNotFound(err):
+				return fmt.Errorf("the settings of %s: %w", p.component.Name, err)
+			}
+		}
+		for i := range w.configMaps {
+			if m := &w.configMaps[i]; m.Name == ref.Name && (m.Namespace == ref.Namespace || m.Namespace == "") {
+				p.config = m
+			}
+		}
+	}
+	p.settings, p.wrong = p.model.ParseSettings(p.data())
+	return nil
+}
+
+// data are the settings.
+func (p *componentFeatures) data() map[string]string {
+	switch {
+	case p.config == nil:
+		return nil
+	case p.config.Data == nil:
+		return map[string]string{}
+	}
+	return p.config.Data
+}
+
+func (p *componentFeatures) version() string {
+	if p.config == nil {
+		return ""
+	}
+	return p.config.ResourceVersion
+}
+
+// chosenFeature is a feature that somebody named.
+type chosenFeature struct {
+	*componentFeatures
+
+	definition *v1alpha1.Feature
+	// state is nil where the definition is wrong.
+	state *feature.State
+}
+
+func (p *componentFeatures) chosen(i int) chosenFeature {
+	c := chosenFeature{componentFeatures: p, definition: &p.features[i]}
+	if s, ok := p.states.State(c.definition.Spec.Gate); ok {
+		c.state = &s
+	}
+	return c
+}
+
+// all returns all features.
+func (w *featureWorld) all() (out []chosenFeature) {
+	for _, p := range w.parts {
+		for i := range p.features {
+			out = append(out, p.chosen(i))
+		}
+	}
+	return out
+}
+
+// find returns the features of names: COMPONENT.GATE, or the gate alone where that is one feature only; gates in kebab-case or
+// CamelCase, with or without the resource in front, as -o name prints it. Without names, all.
+func (w *featureWorld) find(names []string) ([]chosenFeature, error) {
+	all := w.all()
+	if len(names) == 0 {
+		return all, nil
+	}
+	var out []chosenFeature
+	for _, name := range names {
+		name = strings.TrimPrefix(name, "feature.sluice.dev/")
+		var found []chosenFeature
+		var known, full []string
+		for _, c := range all {
+			gate, spec := c.definition.Spec.Gate, &c.definition.Spec
+			known = append(known, c.definition.Name)
+			if name == c.definition.Name || name == gate || name == feature.Kebab(gate) || name == spec.Component+"."+gate {
+				found = append(found, c)
+				full = append(full, c.definition.Name)
+			}
+		}
+		switch len(found) {
+		case 0:
+			for _, c := range all {
+				known = append(known, feature.Kebab(c.definition.Spec.Gate), c.definition.Spec.Gate)
+			}
+			return nil, fmt.Errorf("there is no feature %q%s", name, nearest.Hint(name, known))
+		case 1:
+			if !slices.ContainsFunc(out, func(c chosenFeature) bool { return c.definition == found[0].definition }) {
+				out = append(out, found[0])
+			}
+		default:
+			return nil, fmt.Errorf("%q may be %s: say which", name, strings.Join(full, " or "))
+		}
+	}
+	return out, nil
+}
+
+// printValue prints what is made for programs.
+func printValue(e *env, output string, v any) error {
+	if output == "yaml" {
+		data, err := yaml.Marshal(v)
+		if err == nil {
+			_, err = e.out.Write(data)
+		}
+		return err
+	}
+	enc := json.NewEncoder(e.out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

@@ -1,0 +1,133 @@
+package contain
+
+import (
+	"slices"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/celrule"
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// maxUpdateRules bounds the old rules that a proof about a new one starts from.
+const maxUpdateRules = 64
+
+// impliedUpdate tells whether every update that the old schema allows is allowed by a rule about updates of the new one:
+// whether the rule follows, as a formula about both states, from what the old schema accepts and from its own rules about
+// updates. It is asked of the rule's place first, then of the objects around it, whose rules may speak of the same fields.
+func (w *walker) impliedUpdate(o, n place, r *schema.Rule, parsed *celrule.Rule) bool {
+	if w.moved > 0 || o.kind != declared || n.kind != declared || o.dark || n.dark {
+		return false
+	}
+	var path []string
+	here := n
+	for i := len(w.path); ; i-- {
+		if i < len(w.path) {
+			s := w.path[i]
+			if s.Kind != Field {
+				return false
+			}
+			o, n = w.above[i][0], w.above[i][1]
+			path = append([]string{s.Name}, path...)
+			if o.kind != declared || n.kind != declared {
+				return false
+			}
+		}
+		if w.frozen(o, here, path, r, parsed) || w.followsFrom(o, n, path, r, parsed) {
+			return true
+		}
+		if i == 0 {
+			return false
+		}
+	}
+}
+
+// frozen tells whether the value at o never changes by the old rules, and the rule holds of what does not change. The rule
+// stands at here, to which the path leads from o.
+func (w *walker) frozen(o, here place, path []string, r *schema.Rule, parsed *celrule.Rule) bool {
+	if o.hasMeta() || !slices.ContainsFunc(o.node.Rules, func(q schema.Rule) bool {
+		other, err := w.opts.library().parse(q.Rule)
+		return err == nil && !optional(&q) && other.Freezes()
+	}) {
+		return false
+	}
+	for _, name := range path {
+		if !celrule.ToldApart(o.node) {
+			return false
+		}
+		if o = o.child(name); o.kind != declared || o.preserves() {
+			return false
+		}
+	}
+	unchanged, ok := parsed.Unchanged(optional(r))
+	if !ok || !parsed.SameWhereEqual(o.node) {
+		return false
+	}
+	return w.proved(o, logic.Not(celrule.Translate(unchanged, celrule.Scope{
+		Spine: here.node, Root: here.hasMeta(), Checker: w.opts.strings(),
+	})))
+}
+
+// followsFrom tells whether the rule, to which the path leads from o and n, follows from what the old schema says at o and
+// below about each of the two states and about the update.
+func (w *walker) followsFrom(o, n place, path []string, r *schema.Rule, parsed *celrule.Rule) bool {
+	if len(path) > 0 && !w.hasTransitions(o.node) {
+		return false
+	}
+	goal, ok := w.aboutPair(n, path, r, parsed)
+	if !ok {
+		return false
+	}
+	facts := logic.And{
+		logic.Kinds(logic.Object),
+		logic.Has{Name: celrule.After},
+		logic.Has{Name: celrule.Before},
+		logic.Prop{Name: celrule.After, F: w.old.accepts(o)},
+		logic.Prop{Name: celrule.Before, F: w.old.accepts(o)},
+	}
+	if len(path) == 0 && optional(r) { // a state that is refused on creation is a matter of its own
+		facts = append(facts, logic.Prop{Name: celrule.After, F: w.new.rule(r, n)})
+	}
+	facts = w.updateFacts(o, o, nil, facts)
+	if len(facts) > maxUpdateRules {
+		return false
+	}
+	result := w.local.Solve(1, facts, logic.Not(goal))
+	w.steps += w.local.Steps()
+	return result.None
+}
+
+// updateFacts appends what the rules about updates at p and below say of the pairs of values at top, to which path leads.
+// A rule that is left out makes a proof harder, never wrong.
+func (w *walker) updateFacts(top, p place, path []string, facts logic.And) logic.And {
+	if p.kind != declared || p.dark || !w.hasTransitions(p.node) || len(facts) > maxUpdateRules {
+		return facts
+	}
+	for i := range p.node.Rules {
+		r := &p.node.Rules[i]
+		parsed, err := w.opts.library().parse(r.Rule)
+		if err != nil || !parsed.UsesOldSelf() {
+			continue
+		}
+		if f, ok := w.aboutPair(top, path, r, parsed); ok {
+			facts = append(facts, f)
+		}
+	}
+	for _, c := range p.node.Properties {
+		facts = w.updateFacts(top, p.child(c.Name), append(slices.Clip(path), c.Name), facts)
+	}
+	return facts
+}
+
+// aboutPair translates a rule about updates, to which the path leads from p, into a formula about pairs of values of p.
+func (w *walker) aboutPair(p place, path []string, r *schema.Rule, parsed *celrule.Rule) (logic.Formula, bool) {
+	rule, ok := parsed.OfPair(optional(r), path...)
+	if !ok {
+		return nil, false
+	}
+	f := celrule.Translate(rule, celrule.Scope{Spine: celrule.PairOf(p.node, p.hasMeta()), Checker: w.opts.strings()})
+	if p.node.Nullable { // rules are evaluated where there is a value, and an old one
+		null := logic.Kinds(logic.Null)
+		f = logic.Or{logic.Prop{Name: celrule.After, F: null}, logic.Prop{Name: celrule.Before, F: null}, f}
+	}
+	return f, true
+}

@@ -1,0 +1,204 @@
+package celrule
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/google/cel-go/common/operators"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"sluice.dev/schema"
+)
+
+// The properties of the object that stands for an update: the value that is written and the one that is stored.
+const (
+	After  = "after"
+	Before = "before"
+)
+
+// PairOf returns the schema of the objects that stand for updates of values of n, to be the Spine of a rule made by
+// [Rule.OfPair]. Root is as in [Scope]. Nulls are not written there: a rule is not evaluated where one of both is null.
+func PairOf(n *schema.Node, root bool) *schema.Node {
+	if root {
+		n = withMeta(n)
+	}
+	return &schema.Node{
+		Type:       "object",
+		Properties: []schema.Property{{Name: After, Node: n}, {Name: Before, Node: n}},
+		Required:   []string{After, Before},
+	}
+}
+
+// OfPair returns the rule as one about the object that stands for an update: where there is a value on both sides, it is
+// true where the rule is true of the update. The path leads through properties to the value that has the rule, from the
+// one whose update is looked at; where one of both sides has nothing there, or null, the rule is not evaluated, and
+// what is returned is true (has() says no of null). It is false where the rule cannot be written so.
+//
+// With optionalOldSelf there is a value in oldSelf whenever there is an old one (validationActivationWithOldSelf in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel).
+func (r *Rule) OfPair(optionalOldSelf bool, path ...string) (*Rule, bool) {
+	values := [2]*expr{}
+	var missing []*expr
+	for i, side := range []string{After, Before} {
+		x := field(&expr{kind: ident, name: self}, side)
+		for _, name := range path {
+			escaped, ok := apiservercel.Escape(name)
+			if !ok {
+				return nil, false
+			}
+			x = field(x, escaped)
+			missing = append(missing, &expr{kind: call, name: operators.LogicalNot, args: []*expr{
+				{kind: call, name: "has", args: []*expr{x}},
+			}})
+		}
+		values[i] = x
+	}
+	if optionalOldSelf {
+		values[1] = someOf(values[1])
+	}
+	root, ok := r.root.replace(map[string]*expr{self: values[0], oldSelf: values[1]})
+	if !ok {
+		return nil, false
+	}
+	for _, m := range slices.Backward(missing) {
+		root = &expr{kind: call, name: operators.LogicalOr, args: []*expr{m, root}}
+	}
+	return newRule(root), true
+}
+
+// Unchanged returns the rule as it is of an update that leaves the value as it is; false where it cannot be written so.
+func (r *Rule) Unchanged(optionalOldSelf bool) (*Rule, bool) {
+	old := &expr{kind: ident, name: self}
+	if optionalOldSelf {
+		old = someOf(old)
+	}
+	root, ok := r.root.replace(map[string]*expr{oldSelf: old})
+	if !ok {
+		return nil, false
+	}
+	return newRule(root), true
+}
+
+// Freezes tells whether the rule, without optionalOldSelf, is true only where self == oldSelf is.
+func (r *Rule) Freezes() bool {
+	return slices.ContainsFunc(parts(signed{r.root, false}, operators.LogicalAnd, operators.LogicalOr, nil), func(s signed) bool {
+		if s.neg || s.e.kind != call || s.e.name != operators.Equals {
+			return false
+		}
+		a, b := s.e.args[0], s.e.args[1]
+		return a.kind == ident && b.kind == ident && (a.name == self && b.name == oldSelf || a.name == oldSelf && b.name == self)
+	})
+}
+
+// SameWhereEqual tells whether the rule sees the same in two values of the node that are equal in CEL, whatever is filled
+// in: whether all that it looks at is deeply equal then. What it says of a node goes for equality of the objects around
+// it, too, where [ToldApart] is true of them.
+func (r *Rule) SameWhereEqual(n *schema.Node) bool {
+	fields, ok := r.root.fields(nil)
+	if !ok || n == nil || n.Type != "object" || n.Additional != nil {
+		return sameWhereEqual(n, 0)
+	}
+	return ToldApart(n) && !slices.ContainsFunc(fields, func(escaped string) bool {
+		name, ok := apiservercel.Unescape(escaped)
+		return !ok || !sameWhereEqual(n.Property(name), 1)
+	})
+}
+
+// ToldApart tells whether objects of the node with properties that are equal in CEL have the same properties, and these are
+// equal. It is not so where one may be null, which counts as a property and equals one that is missing, nor where CEL
+// does not know its name (unstructuredMap.Equal in k8s.io/apiserver/pkg/cel/common).
+func ToldApart(n *schema.Node) bool {
+	return n.Type == "object" && !n.Nullable && !n.IntOrString && !n.PreserveUnknown && !n.Embedded && !n.HasDefault &&
+		n.Additional == nil && n.AdditionalBool == nil &&
+		!slices.ContainsFunc(n.Properties, func(p schema.Property) bool { return p.Node.Nullable || !sameInCEL(p.Name) })
+}
+
+// sameInCEL tells whether a property is found in CEL by its own name.
+func sameInCEL(name string) bool {
+	s, ok := apiservercel.Unescape(name)
+	return ok && s == name
+}
+
+// fields appends the names of the fields that are selected of self and oldSelf; false where one of these is used in another
+// way.
+func (e *expr) fields(names []string) ([]string, bool) {
+	if e.kind == ident {
+		return names, e.name != self && e.name != oldSelf
+	}
+	if e.kind == sel && e.args[0].kind == ident && (e.args[0].name == self || e.args[0].name == oldSelf) {
+		return append(names, e.name), true
+	}
+	for _, a := range e.args {
+		var ok bool
+		if names, ok = a.fields(names); !ok {
+			return nil, false
+		}
+	}
+	return names, true
+}
+
+func sameWhereEqual(n *schema.Node, depth int) bool {
+	if n == nil || n.Nullable || n.IntOrString || n.PreserveUnknown || n.Embedded || n.HasDefault || depth > schema.MaxDepth {
+		return false
+	}
+	switch n.Type {
+	case "boolean", "integer": // CEL takes no integer that is a float
+		return true
+	case "string":
+		return typed(n) == ""
+	case "array":
+		return (n.ListType == "" || n.ListType == "atomic") && sameWhereEqual(n.Items, depth+1)
+	case "object":
+		if isMap(n) {
+			return sameWhereEqual(n.Additional, depth+1)
+		}
+		return ToldApart(n) &&
+			!slices.ContainsFunc(n.Properties, func(p schema.Property) bool { return !sameWhereEqual(p.Node, depth+1) })
+	}
+	return false
+}
+
+func field(x *expr, name string) *expr { return &expr{kind: sel, name: name, args: []*expr{x}} }
+
+func someOf(x *expr) *expr {
+	return &expr{kind: call, name: "of", member: true, args: []*expr{{kind: ident, name: "optional"}, x}}
+}
+
+// replace puts expressions in the place of free names. It is false where a name is written as .name, or one of those that
+// are put in would be bound by a macro.
+func (e *expr) replace(by map[string]*expr) (*expr, bool) {
+	if e.kind == ident {
+		if x, ok := by[e.name]; ok {
+			return x, true
+		}
+		return e, len(e.name) == 0 || e.name[0] != '.'
+	}
+	if len(e.args) == 0 {
+		return e, true
+	}
+	n := e.binders()
+	out := *e
+	out.args = slices.Clone(e.args)
+	for i, a := range e.args {
+		if i >= 1 && i <= n {
+			if a.kind != ident || a.name == self || a.name == oldSelf || a.name == "optional" {
+				return nil, false
+			}
+			continue
+		}
+		x, ok := a.replace(by)
+		if !ok {
+			return nil, false
+		}
+		out.args[i] = x
+	}
+	return &out, true
+}
+
+func newRule(root *expr) *Rule {
+	r := &Rule{root: root}
+	r.canon = sync.OnceValue(func() string { return canonical(root) })
+	r.names = sync.OnceValue(func() map[string]bool { return namesOf(root) })
+	r.old = root.mentions(oldSelf)
+	return r
+}
