@@ -54,7 +54,7 @@ func (v *latencyVariant) manifests() (kind, rest string) {
 	part := func(field string) string {
 		if v.hook {
 			// With strings of any length a pattern of this length could cost more than an expression may.
-			return fmt.Sprintf("{group: %s, resource: things, field: %q, pattern: ^[a-z]+-[a-z]+-[a-z]+$|^x$}", v.group(), field)
+			return fmt.Sprintf("{group: %s, resource: things, field: %q, pattern: '^[a-z]+-[a-z]+-[a-z]+$|^x$'}", v.group(), field)
 		}
 		return fmt.Sprintf("{group: %s, resource: things, field: %q}", v.group(), field)
 	}
@@ -238,7 +238,7 @@ func (s *system) variantReady(ctx context.Context, v *latencyVariant) error {
 	}
 	err := until(ctx, v.name+" to be enforced", func() error {
 		code, text, err := s.try(ctx, v, v.features > 0)
-		if err == nil && code != want || v.drop && strings.Contains(text, "field2") {
+		if err == nil && code != want || v.drop && strings.Contains(text, `"field2":"x"`) {
 			err = fmt.Errorf("%d %.300s", code, text)
 		}
 		return err

@@ -13,6 +13,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/api/v1alpha1"
@@ -269,8 +270,14 @@ func (s *session) applyHooks(ctx context.Context, resource, kind, component stri
 	if bytes.HasSuffix(data, []byte(`"webhooks":null}`)) {
 		data = bytes.Replace(data, []byte(`"webhooks":null}`), []byte(`"webhooks":[]}`), 1)
 	}
+	stored := emptyHooks(resource)
 	err = s.objects.rest.Patch(types.ApplyPatchType).Resource(resource).Name(Configuration).
-		VersionedParams(&metav1.PatchOptions{FieldManager: managerPrefix + component, Force: new(true)}, metav1.ParameterCodec).Body(data).Do(ctx).Error()
+		VersionedParams(&metav1.PatchOptions{FieldManager: managerPrefix + component, Force: new(true)}, metav1.ParameterCodec).Body(data).Do(ctx).Into(stored)
+	if err == nil && replaceHooks(stored, component, list) {
+		// What others have added to our webhooks server-side apply leaves in place.
+		err = s.objects.rest.Put().Resource(resource).Name(Configuration).
+			VersionedParams(&metav1.UpdateOptions{FieldManager: managerPrefix + component}, metav1.ParameterCodec).Body(stored).Do(ctx).Error()
+	}
 	s.Metrics.wrote(resource, "apply", err)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", kind, Configuration, err)
@@ -278,19 +285,52 @@ func (s *session) applyHooks(ctx context.Context, resource, kind, component stri
 	return nil
 }
 
+func emptyHooks(resource string) runtime.Object {
+	if resource == mutatingHooks {
+		return &admissionregistrationv1.MutatingWebhookConfiguration{}
+	}
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{}
+}
+
+// replaceHooks makes the webhooks of a component in a configuration those of the list; it tells whether they were others.
+func replaceHooks(stored runtime.Object, component string, list any) bool {
+	if equality.Semantic.DeepEqual(list, hooksOfComponent(stored, component)) {
+		return false
+	}
+	switch c := stored.(type) {
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		c.Webhooks = slices.DeleteFunc(c.Webhooks, func(h admissionregistrationv1.ValidatingWebhook) bool { return isHookOf(h.Name, component) })
+		if want, ok := list.([]admissionregistrationv1.ValidatingWebhook); ok {
+			c.Webhooks = append(c.Webhooks, want...)
+		}
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		c.Webhooks = slices.DeleteFunc(c.Webhooks, func(h admissionregistrationv1.MutatingWebhook) bool { return isHookOf(h.Name, component) })
+		if want, ok := list.([]admissionregistrationv1.MutatingWebhook); ok {
+			c.Webhooks = append(c.Webhooks, want...)
+		}
+	}
+	return true
+}
+
+// isHookOf tells whether a webhook is one of a component.
+func isHookOf(name, component string) bool {
+	rest, ok := strings.CutSuffix(name, hookSuffix)
+	at := strings.LastIndex(rest, ".")
+	return ok && at >= 0 && rest[:at] == component
+}
+
 // hooksIn are the webhooks of a component that stand in a configuration, as a list of the kind.
 func (s *session) hooksIn(resource, component string) any {
-	ours := func(name string) bool {
-		rest, ok := strings.CutSuffix(name, hookSuffix)
-		at := strings.LastIndex(rest, ".")
-		return ok && at >= 0 && rest[:at] == component
-	}
 	o, _, _ := s.stores[resource].GetStore().GetByKey(Configuration)
+	return hooksOfComponent(o, component)
+}
+
+func hooksOfComponent(o any, component string) any {
 	switch c := o.(type) {
 	case *admissionregistrationv1.ValidatingWebhookConfiguration:
 		var out []admissionregistrationv1.ValidatingWebhook
 		for i := range c.Webhooks {
-			if ours(c.Webhooks[i].Name) {
+			if isHookOf(c.Webhooks[i].Name, component) {
 				out = append(out, c.Webhooks[i])
 			}
 		}
@@ -298,7 +338,7 @@ func (s *session) hooksIn(resource, component string) any {
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
 		var out []admissionregistrationv1.MutatingWebhook
 		for i := range c.Webhooks {
-			if ours(c.Webhooks[i].Name) {
+			if isHookOf(c.Webhooks[i].Name, component) {
 				out = append(out, c.Webhooks[i])
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -136,6 +137,29 @@ func TestE2EWebhook(t *testing.T) {
 	if _, err := kubernetes.NewForConfigOrDie(c.quiet).AppsV1().Deployments(systemNamespace).Create(t.Context(), deployment("try", paused), metav1.CreateOptions{DryRun: []string{dry}}); err != nil {
 		t.Errorf("Sluice's own namespace: %v", err)
 	}
+
+	// Somebody takes the webhook out of the way.
+	hooks := c.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	eventually(t, "what was added to a webhook to be taken back", func(ctx context.Context) error {
+		cfg, err := hooks.Get(ctx, "sluice-features", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		cfg.Webhooks[0].MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "never", Expression: "false"}}
+		changed, err := hooks.Update(ctx, cfg, metav1.UpdateOptions{FieldManager: "somebody"})
+		if err != nil {
+			return err
+		}
+		eventually(t, "the condition to go", func(ctx context.Context) error {
+			now, err := hooks.Get(ctx, "sluice-features", metav1.GetOptions{})
+			if err != nil || now.ResourceVersion == changed.ResourceVersion || len(now.Webhooks[0].MatchConditions) > 0 {
+				return fmt.Errorf("it is there: %w", err)
+			}
+			return nil
+		})
+		return nil
+	})
+	closed()
 
 	// Stored objects go on.
 	c.set(map[string]string{"paused": "true"})
