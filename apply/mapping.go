@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -170,7 +171,7 @@ func each(ctx context.Context, n, at int, f func(ctx context.Context, i int) err
 	for range min(n, max(at, 1)) {
 		workers.Go(func() {
 			for i := range next {
-				if errs[i] = f(ctx, i); errs[i] != nil {
+				if errs[i] = protect(ctx, i, f); errs[i] != nil {
 					cancel(errs[i])
 				}
 			}
@@ -195,6 +196,16 @@ feed:
 		return context.Cause(ctx)
 	}
 	return nil
+}
+
+// protect calls f; a panic of it is an error, for one object must not take a process down that delivers for many.
+func protect(ctx context.Context, i int, f func(ctx context.Context, i int) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("a mistake in sluice: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return f(ctx, i)
 }
 
 // versions gives the versions of a group that the server serves, the preferred one first; none for the core group, which has

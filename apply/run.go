@@ -220,6 +220,9 @@ func (a *Applier) stage(ctx context.Context, p *Plan, s Stage) error {
 		return err
 	}
 	if len(conflicts) > 0 {
+		if len(errs) == 0 {
+			return &ConflictError{conflicts}
+		}
 		errs = append(errs, &ConflictError{conflicts})
 	}
 	if len(errs) > 0 {

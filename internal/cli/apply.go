@@ -407,6 +407,14 @@ func (d *deliverer) finish(ctx context.Context, err error) error {
 	case errors.As(err, &conflict):
 		r.Outcome, r.Conflicts, r.Error = outcomeBlocked, conflict.Conflicts, err.Error()
 		d.showConflicts(conflict)
+		if more, several := errors.AsType[interface {
+			error
+			Unwrap() []error
+		}](err); several && len(more.Unwrap()) > 1 {
+			// Something else went wrong as well, and taking the fields over would not help that.
+			r.Outcome, r.Error = outcomeFailed, oneLine(err)
+			break
+		}
 		err = errBlocked
 	default:
 		r.Outcome, r.Error = outcomeFailed, oneLine(err)

@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -111,7 +112,7 @@ func (c *Controller) Run(ctx context.Context, ready func()) error {
 				if closed {
 					return
 				}
-				if again := c.reconcile(ctx, k); again > 0 {
+				if again := c.safely(ctx, k); again > 0 {
 					c.queue.AddAfter(k, again)
 				}
 				c.queue.Done(k)
@@ -191,6 +192,17 @@ func (c *Controller) all() {
 // retry is how long something that has failed is left alone, at most for the interval of its delivery.
 func (c *Controller) retry(k types.NamespacedName, most time.Duration) time.Duration {
 	return min(c.failures.When(k), most)
+}
+
+// safely is reconcile for which a mistake in it costs that delivery a retry and no other one anything.
+func (c *Controller) safely(ctx context.Context, k types.NamespacedName) (again time.Duration) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.Log.Error("a delivery panicked", "namespace", k.Namespace, "name", k.Name, "panic", r, "stack", string(debug.Stack()))
+			again = c.retry(k, lastRetry)
+		}
+	}()
+	return c.reconcile(ctx, k)
 }
 
 // reconcile does what is due for a delivery and returns when to look again, 0 for not before something changes.

@@ -1,0 +1,25 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestAPanicInOneObjectIsAnErrorOfThatCall(t *testing.T) {
+	err := each(t.Context(), 3, 2, func(_ context.Context, i int) error {
+		if i == 1 {
+			var m map[string]int
+			m["a"] = i
+		}
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "assignment to entry in nil map") {
+		t.Errorf("%v", err)
+	}
+	failed := errors.New("failed")
+	if err := each(t.Context(), 3, 2, func(context.Context, int) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("%v", err)
+	}
+}
