@@ -430,12 +430,13 @@ func (c *confirmer) fate(ctx context.Context, x *suspect, w *Witness, stored map
 	if w.Stuck = len(w.StuckErrors) > 0; w.Stuck {
 		return ""
 	}
-	// A rule that tolerates by itself what is stored (optionalOldSelf) needs no ratcheting.
-	plain, err := c.new.TouchUpdate(ctx, stored, false)
-	if err != nil {
-		return err.Error()
+	if x.gap.Keyword == keywordRules { // one that tolerates by itself what is stored (optionalOldSelf) needs no ratcheting
+		plain, err := c.new.TouchUpdate(ctx, stored, false)
+		if err != nil {
+			return err.Error()
+		}
+		w.WritersOnly = !plain.Refused()
 	}
-	w.WritersOnly = !plain.Refused()
 	w.Ratcheted = !w.WritersOnly
 	return ""
 }
