@@ -259,7 +259,13 @@ func (s *system) variantReady(ctx context.Context, v *latencyVariant) error {
 func (s *system) latency(ctx context.Context, v *latencyVariant, method string, concurrency, calls int) ([]time.Duration, error) {
 	url, body, want := s.things(v), v.object("try", false), http.StatusCreated
 	if method == http.MethodPut {
-		url, body, want = url+"/stored", v.object("stored", false), http.StatusOK
+		// An update of a custom resource names the version that it changes.
+		url, want = url+"/stored", http.StatusOK
+		code, stored, err := fetch(ctx, s.admin, url)
+		if err != nil || code != http.StatusOK {
+			return nil, fmt.Errorf("reading what is updated: %d (%w)", code, err)
+		}
+		body = stored
 	}
 	url += "?dryRun=All"
 	var mu sync.Mutex

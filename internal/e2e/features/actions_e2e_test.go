@@ -3,12 +3,11 @@
 package features
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
-
-	"context"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -76,8 +76,7 @@ func TestE2EStoredObjectsGoOn(t *testing.T) {
 			same("no finalizer", got, err, everything)
 			got, err = c.patch("used", "{status: {phase: Running, replicas: 1}}", "status")
 			same("status", got, err, everything)
-			got, err = c.patch("used", "{spec: {replicas: 3}}", "scale")
-			if err != nil {
+			if _, err = c.patch("used", "{spec: {replicas: 3}}", "scale"); err != nil {
 				t.Errorf("scale: %v", err)
 			}
 			got, err = c.patch("used", "{spec: {replicas: null}}")
