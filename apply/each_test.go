@@ -8,11 +8,10 @@ import (
 )
 
 func TestAPanicInOneObjectIsAnErrorOfThatCall(t *testing.T) {
-	err := each(t.Context(), 3, 2, func(_ context.Context, i int) error {
-		if i == 1 {
-			var m map[string]int
-			m["a"] = i
-		}
+	var objects []map[string]int // the second one is nil
+	objects = append(objects, map[string]int{}, nil, map[string]int{})
+	err := each(t.Context(), len(objects), 2, func(_ context.Context, i int) error {
+		objects[i]["a"] = i
 		return nil
 	})
 	if err == nil || !strings.Contains(err.Error(), "assignment to entry in nil map") {

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"errors"
 	"testing"
 )
@@ -42,7 +41,7 @@ func TestAnObjectIsFoundInTheVersionThatIsServedBeforeItsOwn(t *testing.T) {
 				}
 				s.put("/apis/example.com/v1/namespaces/default/things/x", map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": meta})
 			}
-			p, err := a.Plan(context.Background(), Request{Objects: []Object{crd, thing}, App: "shop"})
+			p, err := a.Plan(t.Context(), Request{Objects: []Object{crd, thing}, App: "shop"})
 			if !errors.Is(err, test.err) || (err != nil) != (test.err != nil) {
 				t.Fatalf("error %v, want %v", err, test.err)
 			}

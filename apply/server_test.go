@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -152,7 +151,7 @@ func TestWhatIsChangedBeforeItsDeletionIsLookedAtAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, a := newServer(t)
 			s.shop()
-			d, err := a.PlanDeletion(context.Background(), "default", "shop", false)
+			d, err := a.PlanDeletion(t.Context(), "default", "shop", false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +159,7 @@ func TestWhatIsChangedBeforeItsDeletionIsLookedAtAgain(t *testing.T) {
 				t.Fatalf("the plan is %+v", d.Removals)
 			}
 			s.owned(test.owner)
-			if err := a.Delete(context.Background(), d); err != nil {
+			if err := a.Delete(t.Context(), d); err != nil {
 				t.Fatal(err)
 			}
 			if got := d.Removals[0].Action; got != test.want {
@@ -179,7 +178,7 @@ func TestWhatIsChangedBeforeItsDeletionIsLookedAtAgain(t *testing.T) {
 func TestADeletionLeavesTheInventoryOfAnApplyThatRanMeanwhile(t *testing.T) {
 	s, a := newServer(t)
 	s.shop()
-	d, err := a.PlanDeletion(context.Background(), "default", "shop", false)
+	d, err := a.PlanDeletion(t.Context(), "default", "shop", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +187,7 @@ func TestADeletionLeavesTheInventoryOfAnApplyThatRanMeanwhile(t *testing.T) {
 			s.put(inventory, s.objects[inventory]) // an apply has begun
 		}
 	}
-	if err := a.Delete(context.Background(), d); !errors.Is(err, ErrConcurrent) {
+	if err := a.Delete(t.Context(), d); !errors.Is(err, ErrConcurrent) {
 		t.Errorf("error %v, want that somebody else was at it", err)
 	}
 	if s.objects[inventory] == nil {

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"testing"
 )
 
@@ -17,12 +16,12 @@ func TestADefinitionIsServedForThoseWhoMayNotListItsObjects(t *testing.T) {
 		"status": map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}},
 	})
 	s.forbidden[things] = true
-	why, err := a.establishing(context.Background(), "things.example.com")
+	why, err := a.establishing(t.Context(), "things.example.com")
 	if err != nil || why == "" {
 		t.Errorf("before it is served: %q, %v", why, err)
 	}
 	s.put(version, map[string]any{"resources": []any{map[string]any{"name": "things", "kind": "Thing", "namespaced": true, "verbs": []any{"get"}}}})
-	why, err = a.establishing(context.Background(), "things.example.com")
+	why, err = a.establishing(t.Context(), "things.example.com")
 	if err != nil || why != "" {
 		t.Errorf("once it is served: %q, %v", why, err)
 	}

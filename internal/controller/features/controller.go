@@ -66,7 +66,7 @@ func (c *Controller) Run(ctx context.Context, ready func()) error {
 			err = c.session(ctx, s, ready)
 		}
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // to be stopped is no error
 		}
 		if errors.Is(err, errServerChanged) {
 			c.Log.Info("beginning anew", "reason", err)

@@ -115,11 +115,7 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 		}
 		return
 	}
-	message := "the definition holds no error"
-	for _, x := range p.definition.Of(gate) {
-		message += "; " + string(x.Severity) + ": " + x.String()
-	}
-	set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, message)
+	set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks("the definition holds no error", p.definition.Of(gate)))
 	st.Stage = m.Stage
 	st.Default = nil
 	if m.Entry >= 0 {
@@ -257,11 +253,7 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 		}
 		set(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalidSettings, fmt.Sprintf("ConfigMap %s: %s; %s", p.source(), wrong, what))
 	default:
-		message := "definitions and settings hold no error"
-		for _, x := range p.wrong {
-			message += "; " + string(x.Severity) + ": " + x.String()
-		}
-		set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, message)
+		set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks("definitions and settings hold no error", p.wrong))
 	}
 	switch {
 	case done.held && !p.known:
@@ -375,4 +367,13 @@ func cut(s string, most int) string {
 		s = s[:len(s)-1]
 	}
 	return s + "…"
+}
+
+// remarks appends to a message what is worth saying although it is no error.
+func remarks(message string, findings feature.Findings) string {
+	parts := []string{message}
+	for _, x := range findings {
+		parts = append(parts, string(x.Severity)+": "+x.String())
+	}
+	return strings.Join(parts, "; ")
 }

@@ -106,7 +106,7 @@ func (h *Webhook) Run(ctx context.Context, ready func()) error {
 		case <-h.Clock.After(failures.When("server")):
 		}
 	}
-	return nil
+	return nil //nolint:nilerr // to be stopped is no error
 }
 
 func (h *Webhook) session(outer context.Context, can server, failures workqueue.TypedRateLimiter[string], ready func()) error {
