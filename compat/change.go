@@ -78,14 +78,21 @@ func (c *comparison) compareSchemas(ctx context.Context, p pair) {
 	disabled := c.preserveDisabled()
 	for i := range gaps {
 		g := &gaps[i]
-		if !p.to.Served && g.Harm != contain.Pruned {
-			continue // nobody writes or validates this version any more; it is only read from storage
+		if !p.to.Served && !c.readFromStorage(p, g.Harm) {
+			continue
 		}
 		if disabled && c.onlyByPreserve(ctx, p, g) {
 			continue // one finding for all of them: preserve-unknown-fields-disabled
 		}
 		c.add(c.tell(newChange(p, *g)))
 	}
+}
+
+// readFromStorage tells whether a harm is done to objects of a version that is not served: nobody writes or validates it any
+// more, but what is stored in it is pruned, and its defaults filled in, when it is read
+// (k8s.io/apiextensions-apiserver/pkg/apiserver, crdConversionRESTOptionsGetter).
+func (c *comparison) readFromStorage(p pair, h contain.Harm) bool {
+	return h == contain.Pruned || h == contain.Redefaulted && c.isStored(p.from.Name)
 }
 
 // tell makes a finding of a change: the first rule that claims it says what it is.

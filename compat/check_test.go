@@ -271,6 +271,21 @@ func TestStoredVersionsOfTheLiveObjectCount(t *testing.T) {
 	}
 }
 
+func TestDefaultsOfAVersionThatIsOnlyStoredCount(t *testing.T) {
+	for name, c := range map[string]struct {
+		v1, v2 string
+		want   []string
+	}{
+		"stored":     {"v1 none,storage type: integer, default: ", "v2 served type: integer", []string{"default-changed"}},
+		"not stored": {"v1 none type: integer, default: ", "v2 served,storage type: integer", []string{}},
+	} {
+		got := ruleIDs(check(t, patched(t, versions(c.v1+"1", c.v2)), patched(t, versions(c.v1+"2", c.v2))).Findings)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestWithoutRatchetingObjectsAreStuck(t *testing.T) {
 	old, new := specCRD(t, "num: {type: integer}"), specCRD(t, "num: {type: integer, maximum: 9}")
 	for v, want := range map[string]report.Level{"1.29": report.ObjectsStuck, "1.30": report.ObjectsRatcheted} {
