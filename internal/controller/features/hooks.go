@@ -142,7 +142,7 @@ func hooksOf(p *plan, namespace string, address map[string]string) *hookSet {
 	versions := map[string]map[key][]string{}
 	for _, e := range p.set.Enforced {
 		f := p.model.Feature(e.Gate)
-		if e.Kind != "" || f == nil || e.Group == v1alpha1.GroupName {
+		if e.Kind != "" || f == nil || beyondWebhooks(e.Group) {
 			continue
 		}
 		ask := askReject

@@ -190,3 +190,15 @@ func TestEnforcedDoesNotLieAboutTheWebhook(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatTheWebhookIsNeverAskedAboutIsNotEnforced(t *testing.T) {
+	f := &v1alpha1.Feature{Spec: v1alpha1.FeatureSpec{Parts: []v1alpha1.Part{{Resource: "things"}}}}
+	for group, want := range map[string]metav1.ConditionStatus{
+		"demo.dev": metav1.ConditionTrue, v1alpha1.GroupName: metav1.ConditionFalse, "admissionregistration.k8s.io": metav1.ConditionFalse,
+	} {
+		by := []v1alpha1.Enforcer{{Kind: "ValidatingWebhookConfiguration", Name: Configuration, Group: group, Resource: "things", Reason: "no policy can"}}
+		if got, _, message := enforcedBy(f, by, &outcome{}); got != want {
+			t.Errorf("%s: %s (%s), want %s", group, got, message, want)
+		}
+	}
+}

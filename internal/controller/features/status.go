@@ -154,6 +154,9 @@ func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcom
 		}
 		if e.Name == Configuration {
 			hooks = append(hooks, fmt.Sprintf("%s by the webhook (%s)", where, e.Reason))
+			if beyondWebhooks(e.Group) {
+				failed = append(failed, where+" is beyond any webhook")
+			}
 			continue
 		}
 		by = append(by, fmt.Sprintf("%s by %s %s", where, e.Kind, e.Name))
@@ -186,6 +189,12 @@ func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcom
 		return metav1.ConditionTrue, v1alpha1.ReasonEnforcedByWebhook, message
 	}
 	return metav1.ConditionTrue, v1alpha1.ReasonEnforcedByPolicy, message
+}
+
+// beyondWebhooks tells whether the webhook is never asked about objects of a group: because it needs them itself, or because
+// the API server calls no webhook for its admission configuration (k8s.io/apiserver, admission/plugin/webhook/predicates/rules).
+func beyondWebhooks(group string) bool {
+	return group == v1alpha1.GroupName || group == "admissionregistration.k8s.io"
 }
 
 // wasEnforcedByHook tells whether the webhook enforced the feature, as it is defined now, when it was looked at last.
