@@ -20,8 +20,12 @@ var compatFaults = []fault{
 		broken: "spec.preserveUnknownFields keeps fields only at the root",
 	},
 	{
-		file: "compat/change.go", old: `if !p.to.Served && g.Harm != contain.Pruned {`, new: `if !p.to.Served {`,
+		file: "compat/change.go", old: `if !p.to.Served && !c.readFromStorage(p, g.Harm) {`, new: `if !p.to.Served {`,
 		broken: "data that is lost in a version that is stored and not served is not told",
+	},
+	{
+		file: "compat/change.go", old: `return h == contain.Pruned || h == contain.Redefaulted && c.isStored(p.from.Name)`, new: `return h == contain.Pruned`,
+		broken: "a default that changes in a version that is stored and not served is not told",
 	},
 	{
 		file: "compat/change.go", old: `f.Outcome, f.Reason = report.Undecided, ch.Reason`, new: `f.Outcome, f.Reason = report.Note, ch.Reason`,
