@@ -103,6 +103,18 @@ func TestE2EWarn(t *testing.T) {
 			return nil
 		})
 	}
+	eventually(t, "the version to be warned of", func(context.Context) error {
+		c.warnings.take()
+		u := c.pipeline("x", "{description: d}")
+		u.SetAPIVersion(c.group + "/v1alpha1")
+		if _, err := c.of("v1alpha1", c.quiet).Create(t.Context(), u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+			return err
+		}
+		if w := c.warnings.take(); !strings.Contains(w, c.group+"/v1alpha1") || !strings.Contains(w, "Preview") {
+			return fmt.Errorf("the warning is %q", w)
+		}
+		return nil
+	})
 	c.warnings.take()
 	c.open("{description: d}")
 	if w := c.warnings.take(); w != "" {
