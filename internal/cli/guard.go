@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 
 	"sluice.dev/internal/controller/guard"
@@ -51,7 +52,7 @@ func (p *process) serveGuard(ctx context.Context, ready func()) error {
 		return err
 	}
 	g := &guard.Guard{
-		Settings: &guard.Settings{Rules: preflight.Rules()}, Objects: guard.Objects{Client: objects}, Kube: p.kube,
+		Settings: &guard.Settings{Rules: preflight.Rules()}, Objects: guard.Objects{Client: objects, Discovery: discovery.ToServerResourcesInterfaceWithContext(p.kube.Discovery())}, Kube: p.kube,
 		Metrics: guard.NewMetrics(p.registry), Recorder: p.recorder, Clock: p.clock, Log: p.log,
 		Requests: make(chan struct{}, guardRequests), Slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 	}
