@@ -423,7 +423,7 @@ func (d *deliverer) finish(err error) error {
 			r.NotReady = unready.Objects
 		}
 	}
-	if err != nil && d.applier.Writes() > 0 && !(errors.Is(err, errBlocked) && conflict == nil) {
+	if blocked := errors.Is(err, errBlocked) && conflict == nil; err != nil && !blocked && d.applier.Writes() > 0 {
 		r.Written = d.told.written
 		fmt.Fprintln(d.err, "note: "+leftBehind(r.Written))
 	}
