@@ -149,6 +149,7 @@ type group struct {
 	lifted                      bool
 	units                       []unit
 	costly                      bool // to find out whether any part is used
+	plain                       bool // nothing but that is asked before the validation: whether gates are open would cost too much
 }
 
 func (c *compiler) groups(ctx context.Context) {

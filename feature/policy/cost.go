@@ -122,6 +122,8 @@ func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 		}
 	}
 	if d.used != "" {
+		// All is looked through where nothing is used.
+		run.object = idleObject(g)
 		cost, err := run.condition(ctx, d.used)
 		switch {
 		case err != nil:
@@ -129,8 +131,27 @@ func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 		case cost*scale > maxExpressionCost:
 			g.costly = true
 		}
+		if d.quick != nil {
+			g.plain = !c.quickEnough(ctx, run, d.quick, cost*scale)
+		}
 	}
 	return nil
+}
+
+// quickEnough tells whether the quick look costs what an expression may cost: at most all that the plain one does, the parts
+// of each gate by themselves and the settings.
+func (c *compiler) quickEnough(ctx context.Context, run *runner, q *quick, used int64) bool {
+	scale := int64((c.options.Items + sample - 1) / sample)
+	sum := used + q.gateCost
+	for _, part := range q.parts {
+		cost, err := run.condition(ctx, part)
+		if err != nil {
+			return false
+		}
+		sum += cost * scale
+	}
+	_, err := run.condition(ctx, q.text)
+	return err == nil && sum <= maxExpressionCost
 }
 
 func (c *compiler) all(g *group, reason string) map[int]string {
@@ -161,6 +182,7 @@ type runner struct {
 	compiler    *plugincel.CompositedCompiler
 	object, old any
 	hasParams   bool
+	params      map[string]any
 	values      map[string]any
 }
 
@@ -170,7 +192,7 @@ func newRunner(minor int) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &runner{compiler: c, values: map[string]any{}}, nil
+	return &runner{compiler: c, values: map[string]any{}, params: map[string]any{}}, nil
 }
 
 // compile compiles a variable and does not evaluate it.
@@ -206,7 +228,7 @@ func (r *runner) variable(ctx context.Context, v variable) (int64, error) {
 
 func (r *runner) condition(ctx context.Context, expression string) (int64, error) {
 	res := r.compiler.CompileCELExpression(&validating.ValidationCondition{Expression: expression},
-		plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.NewExpressions)
+		plugincel.OptionalVariableDeclarations{HasParams: r.hasParams, HasAuthorizer: true}, environment.NewExpressions)
 	_, cost, err := r.run(ctx, &res)
 	return cost, err
 }
@@ -223,7 +245,7 @@ func (r *runner) run(ctx context.Context, res *plugincel.CompilationResult) (any
 		return nil, 0, res.Error
 	}
 	value, details, err := res.Program.ContextEval(ctx, map[string]any{
-		"object": r.object, "oldObject": r.old, "params": common.SchemalessTypedToVal(map[string]any{}), "variables": r.values,
+		"object": r.object, "oldObject": r.old, "params": common.SchemalessTypedToVal(r.params), "variables": r.values,
 		"request": map[string]any{}, "namespaceObject": nil,
 	})
 	if err != nil {
@@ -239,18 +261,7 @@ func (r *runner) run(ctx context.Context, res *plugincel.CompilationResult) (any
 // sampleObjects makes objects in which each target is used in as many items as costs are measured with, none of them the
 // same in both.
 func sampleObjects(g *group) (object, old map[string]any) {
-	build := func(prefix string) map[string]any {
-		root := map[string]any{"metadata": map[string]any{"name": "sample"}}
-		for i := range g.units {
-			t := g.units[i].target
-			if !t.WholeVersion {
-				grow(root, t, 0, prefix, sample)
-			}
-		}
-		return root
-	}
-	old = build("o")
-	object = build("n")
+	old, object = g.sample("o", leaf), g.sample("n", leaf)
 	if g.whole {
 		spec := map[string]any{}
 		for i := range sample {
@@ -261,8 +272,40 @@ func sampleObjects(g *group) (object, old map[string]any) {
 	return object, old
 }
 
-// grow adds the uses of a target to a value, with n items in the first list or map on the way and one in the others.
-func grow(at map[string]any, t *feature.Target, i int, prefix string, n int) {
+// idleObject makes an object in which there is something at each target, in as many items, and nothing is used.
+func idleObject(g *group) map[string]any {
+	return g.sample("n", func(t *feature.Target, there any) any {
+		switch {
+		case there != nil:
+			return there
+		case t.Match != nil:
+			return map[string]any{}
+		case t.Pattern != nil:
+			return strings.Repeat("\x01", sampleText)
+		case t.Values != nil:
+			return "\x01"
+		}
+		return nil
+	})
+}
+
+// leafOf makes what stands at the end of a target's path, where something is already or nothing.
+type leafOf func(t *feature.Target, there any) any
+
+// sample makes an object with a leaf at each target of a group.
+func (g *group) sample(prefix string, leaf leafOf) map[string]any {
+	root := map[string]any{"metadata": map[string]any{"name": "sample"}}
+	for i := range g.units {
+		t := g.units[i].target
+		if !t.WholeVersion {
+			grow(root, t, 0, prefix, sample, leaf)
+		}
+	}
+	return root
+}
+
+// grow adds the leaves of a target to a value, with n items in the first list or map on the way and one in the others.
+func grow(at map[string]any, t *feature.Target, i int, prefix string, n int, leaf leafOf) {
 	s := t.Path[i]
 	if i+1 == len(t.Path) {
 		at[s.Name] = leaf(t, at[s.Name])
@@ -276,14 +319,14 @@ func grow(at map[string]any, t *feature.Target, i int, prefix string, n int) {
 			child = map[string]any{}
 			at[s.Name] = child
 		}
-		grow(child, t, i+1, prefix, n)
+		grow(child, t, i+1, prefix, n, leaf)
 	case feature.Items, feature.Each:
 		list, _ := at[s.Name].([]any)
 		for j := range n {
 			if len(list) <= j {
 				list = append(list, map[string]any{})
 			}
-			list[j] = growItem(list[j], t, i+1, fmt.Sprintf("%s-%d-a-name-of-the-usual-length", prefix, j))
+			list[j] = growItem(list[j], t, i+1, fmt.Sprintf("%s-%d-a-name-of-the-usual-length", prefix, j), leaf)
 		}
 		at[s.Name] = list
 	case feature.Entries:
@@ -294,13 +337,13 @@ func grow(at map[string]any, t *feature.Target, i int, prefix string, n int) {
 		}
 		for j := range n {
 			key := fmt.Sprintf("%s-%d-a-name-of-the-usual-length", prefix, j)
-			child[key] = growItem(child[key], t, i+1, key)
+			child[key] = growItem(child[key], t, i+1, key, leaf)
 		}
 	}
 }
 
 // growItem makes an item, or entry, of the step i of a target's path.
-func growItem(item any, t *feature.Target, i int, name string) any {
+func growItem(item any, t *feature.Target, i int, name string, leaf leafOf) any {
 	if i+1 == len(t.Path) {
 		item = leaf(t, item)
 		if s := t.Path[i]; s.Set {
@@ -321,10 +364,10 @@ func growItem(item any, t *feature.Target, i int, name string) any {
 		// Lists and maps within have one item.
 		holder := map[string]any{"": object}
 		if t.Path[i+1].Kind == feature.Field {
-			grow(object, t, i+1, name, 1)
+			grow(object, t, i+1, name, 1, leaf)
 			return object
 		}
-		grow(holder, &feature.Target{Path: append(feature.Path{{}}, t.Path[i+1:]...), Values: t.Values, Pattern: t.Pattern, Match: t.Match}, 0, name, 1)
+		grow(holder, &feature.Target{Path: append(feature.Path{{}}, t.Path[i+1:]...), Values: t.Values, Pattern: t.Pattern, Match: t.Match}, 0, name, 1, leaf)
 		return holder[""]
 	}
 	return object

@@ -31,6 +31,7 @@ type draft struct {
 	*emitter
 	group   *group
 	used    string   // whether any part is used at all
+	quick   *quick   // in place of used, if that can be had
 	valid   []string // of each unit: it is not violated
 	uses    []string // of each unit: the places of violations
 	texts   []string // of each unit: what is told of them, empty where there is nothing to tell
@@ -42,6 +43,9 @@ func (c *compiler) draft(g *group) *draft {
 	d := &draft{emitter: newEmitter(), group: g}
 	gs := &gates{emitter: d.emitter, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{}}
 	d.used = d.usedAtAll()
+	if d.used != "" && c.live && !g.plain {
+		d.quick = quickly(gs, g)
+	}
 	for i := range g.units {
 		u := &g.units[i]
 		gate := u.feature.Spec.Gate
@@ -138,14 +142,14 @@ func (d *draft) usedAtAll() string {
 	}
 	root := &tree{}
 	for i := range d.group.units {
-		root.add(d.group.units[i].target, 0)
+		root.add(&d.group.units[i], 0)
 	}
 	return root.used("object", 0)
 }
 
 // tree joins the paths of targets, so that each list is gone through once.
 type tree struct {
-	here     []*feature.Target
+	here     []*unit
 	children []*branch
 }
 
@@ -154,27 +158,27 @@ type branch struct {
 	to   tree
 }
 
-func (n *tree) add(t *feature.Target, i int) {
-	if i == len(t.Path) {
-		n.here = append(n.here, t)
+func (n *tree) add(u *unit, i int) {
+	if i == len(u.target.Path) {
+		n.here = append(n.here, u)
 		return
 	}
-	s := t.Path[i]
+	s := u.target.Path[i]
 	for _, b := range n.children {
 		if b.step.Name == s.Name && b.step.Kind == s.Kind {
-			b.to.add(t, i+1)
+			b.to.add(u, i+1)
 			return
 		}
 	}
 	b := &branch{step: s}
 	n.children = append(n.children, b)
-	b.to.add(t, i+1)
+	b.to.add(u, i+1)
 }
 
 func (n *tree) used(v string, depth int) string {
 	var ways []string
-	for _, t := range n.here {
-		if way := uses(t, v); !slices.Contains(ways, way) {
+	for _, u := range n.here {
+		if way := uses(u.target, v); !slices.Contains(ways, way) {
 			ways = append(ways, way)
 		}
 	}
@@ -286,12 +290,15 @@ func (d *draft) variables() []admissionregistrationv1.Variable {
 	return out
 }
 
-// matchConditions keep objects that use no part from the policy. They cannot see its variables.
+// matchConditions keep objects that use no part, or only what is open, from the policy. They cannot see its variables.
 func (d *draft) matchConditions(besides string) []admissionregistrationv1.MatchCondition {
 	if d.used == "" || d.group.costly {
 		return nil
 	}
 	used := d.used
+	if d.quick != nil {
+		used = d.quick.text
+	}
 	if besides != "" {
 		used += " || " + besides
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -164,7 +165,8 @@ func featuresLatency(ctx context.Context, c *config) (err error) {
 	}
 	took := map[cell][]time.Duration{}
 	for range latencyRounds {
-		for i := range latencyVariants {
+		// In an order that changes, so that what one leaves behind is not always the same other's to bear.
+		for _, i := range rand.Perm(len(latencyVariants)) {
 			for _, concurrency := range []int{1, 8} {
 				for _, method := range []string{http.MethodPost, http.MethodPut} {
 					d, err := s.latency(ctx, &latencyVariants[i], method, concurrency, latencyCalls/latencyRounds)
