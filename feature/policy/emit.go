@@ -35,6 +35,7 @@ type draft struct {
 	valid   []string // of each unit: it is not violated
 	uses    []string // of each unit: the places of violations
 	texts   []string // of each unit: what is told of them, empty where there is nothing to tell
+	short   []string // the same in few words
 	message string
 }
 
@@ -73,10 +74,17 @@ func (c *compiler) draft(g *group) *draft {
 		}
 		d.valid = append(d.valid, valid(true))
 		// A message is written without an authorizer, a patch with one.
-		d.texts = append(d.texts, valid(g.kind == drops)+" ? '' : "+clipped(uses, 300)+" + "+quote(c.what(u)))
+		well := valid(g.kind == drops)
+		d.texts = append(d.texts, well+" ? '' : "+clipped(uses, 300)+" + "+quote(c.what(u)))
+		d.short = append(d.short, well+" ? '' : "+clipped(uses, 60)+" + "+quote(" ("+gate+")"))
 	}
-	d.message = "[" + strings.Join(d.texts, ", ") + "].filter(s, s != '').join('; also ')"
+	d.message = said(d.texts) + ".join('; also ')"
 	return d
+}
+
+// said are those of some texts that say something.
+func said(texts []string) string {
+	return "[" + strings.Join(texts, ", ") + "].filter(s, s != '')"
 }
 
 // clipped cuts a text that may be long.
@@ -244,6 +252,7 @@ func (c *compiler) policy(g *group, part int) {
 		fail, allow = admissionregistrationv1.Ignore, true
 		actions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
 	}
+	short := d.add("short", said(d.short))
 	reason := metav1.StatusReasonInvalid
 	p := admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: c.objectMeta(name, g)}
 	p.TypeMeta = typeMeta("ValidatingAdmissionPolicy")
@@ -256,7 +265,7 @@ func (c *compiler) policy(g *group, part int) {
 		Validations: []admissionregistrationv1.Validation{{
 			Expression:        conjunction(d.valid),
 			Message:           "a part of the object needs a feature that is off",
-			MessageExpression: fitted(message),
+			MessageExpression: c.fitted(message, short),
 			Reason:            &reason,
 		}},
 	}
@@ -276,10 +285,13 @@ func conjunction(list []string) string {
 	return strings.Join(out, " && ")
 }
 
-// fitted cuts a text to what the API server takes: 5 KiB, not a byte more (k8s.io/apiserver/pkg/apis/cel,
-// MaxEvaluatedMessageExpressionSizeBytes).
-func fitted(text string) string {
-	return fmt.Sprintf("bytes(%[1]s).size() <= 5120 ? %[1]s : bytes(%[1]s.substring(0, 4000)).size() <= 5000 ? %[1]s.substring(0, 4000) + ' and more' : %[1]s.substring(0, 1200) + ' and more'", text)
+// fitted makes what fits into a message of two texts, the second of which has less of each part: the API server takes 5 KiB,
+// not a byte more (k8s.io/apiserver/pkg/apis/cel, MaxEvaluatedMessageExpressionSizeBytes).
+func (c *compiler) fitted(text, short string) string {
+	list := fmt.Sprintf("string(%s.size()) + %s + %[1]s.join(', ')", short, quote(fmt.Sprintf(" parts need features of component %q that are off: ", c.model.Component())))
+	cut := "[" + list + "].map(x, bytes(x).size() <= 5120 ? x : [x.size() > 4000 ? x.substring(0, 4000) : x].map(y, " +
+		"bytes(y).size() <= 5000 ? y : y.size() > 1200 ? y.substring(0, 1200) : y)[0] + ' and more')[0]"
+	return fmt.Sprintf("bytes(%[1]s).size() <= 5120 ? %[1]s : %[2]s", text, cut)
 }
 
 func (d *draft) variables() []admissionregistrationv1.Variable {
