@@ -130,6 +130,7 @@ type unit struct {
 	state   feature.State
 	shape   shape
 	cost    int64 // of its variables, at the greatest size
+	told    bool  // it is of a policy that tells of uses and enforces nothing
 }
 
 // kind is what a policy does.
@@ -138,6 +139,7 @@ type kind string
 const (
 	rejects kind = "reject"
 	warns   kind = "warn"
+	tells   kind = "tell" // of uses of what is open
 	drops   kind = "drop"
 )
 
@@ -162,6 +164,20 @@ func (c *compiler) groups(ctx context.Context) {
 			u := unit{feature: f, target: t, state: state, shape: shapeOf(f, t)}
 			lifted := c.model.Lifted(t.Group, t.Resource)
 			k := kindOf(f)
+			add := func(k kind, u unit) {
+				key := strings.Join([]string{t.Group, t.Resource, t.Version, string(k), fmt.Sprint(t.WholeVersion)}, "\x00")
+				g := byKey[key]
+				if g == nil {
+					g = &group{apiGroup: t.Group, resource: t.Resource, version: t.Version, kind: k, whole: t.WholeVersion, lifted: lifted}
+					byKey[key] = g
+					order = append(order, g)
+				}
+				g.units = append(g.units, u)
+			}
+			if told := u; slices.Contains(c.model.Spec().TellUse, f.Stage) && c.unsaid(&told) == "" {
+				told.told = true
+				add(tells, told)
+			}
 			probe := &gates{emitter: newEmitter(), model: c.model, states: c.states, live: c.live, lifted: lifted, done: map[string]bool{}}
 			if probe.isOpen(f.Spec.Gate, true) == "true" {
 				continue
@@ -170,14 +186,7 @@ func (c *compiler) groups(ctx context.Context) {
 				c.webhook(&u, reason)
 				continue
 			}
-			key := strings.Join([]string{t.Group, t.Resource, t.Version, string(k), fmt.Sprint(t.WholeVersion)}, "\x00")
-			g := byKey[key]
-			if g == nil {
-				g = &group{apiGroup: t.Group, resource: t.Resource, version: t.Version, kind: k, whole: t.WholeVersion, lifted: lifted}
-				byKey[key] = g
-				order = append(order, g)
-			}
-			g.units = append(g.units, u)
+			add(k, u)
 		}
 	}
 	for _, g := range order {
@@ -197,6 +206,9 @@ func kindOf(f *feature.Feature) kind {
 }
 
 func (c *compiler) webhook(u *unit, reason string) {
+	if u.told {
+		return
+	}
 	t := u.target
 	c.set.Webhook = true
 	c.set.Enforced = append(c.set.Enforced, Enforced{
