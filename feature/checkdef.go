@@ -37,6 +37,9 @@ func (d *definer) checkComponent() {
 	if rank(c.DefaultLevel) > rank(c.MaxLevel) {
 		d.err(CodeBeyondMax, "", "spec.defaultLevel", "%s is beyond maxLevel %s", c.DefaultLevel, c.MaxLevel)
 	}
+	for i, stage := range c.TellUse {
+		oneOf(d, "", fmt.Sprintf("spec.tellUse[%d]", i), stage, v1alpha1.Alpha, v1alpha1.Beta, v1alpha1.Deprecated)
+	}
 	if c.LevelKey == c.GatesKey {
 		d.err(CodeKeyTaken, "", "spec.gatesKey", "%q is the levelKey already", clip(c.GatesKey))
 	}
