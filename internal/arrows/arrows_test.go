@@ -42,6 +42,7 @@ var table = []row{
 	},
 	{pkg: "internal/nearest", pure: true, why: "the name that was meant, for whoever refuses a name"},
 	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
+	{pkg: "internal/admission", why: "the protocol of admission webhooks; what is admitted is for those who serve one", may: []string{"internal/limit"}},
 	{pkg: "api/resolution", why: "names that both versions of the API share"},
 	{pkg: "api/resolution/v1beta1", why: "the API as it is stored", may: []string{"api/resolution"}},
 	{pkg: "api/v1alpha1", why: "Sluice's own kinds, without what they mean", may: []string{"api/resolution/v1beta1"}},
@@ -165,17 +166,17 @@ var table = []row{
 	},
 	{
 		pkg: "internal/controller/guard", why: "judges changes of CRDs at admission; what is harmful is for compat to say",
-		may: []string{"compat", "internal/config", "internal/limit", "report"},
+		may: []string{"compat", "internal/admission", "internal/config", "report"},
 	},
 	{
 		pkg: "internal/controller/features", why: "keeps policies, webhook and status in step with features; what they mean and how they are said is for the packages below",
-		may: []string{"api/v1alpha1", "feature", "feature/policy", "feature/skew", "internal/limit"},
+		may: []string{"api/v1alpha1", "feature", "feature/policy", "feature/skew", "internal/admission"},
 	},
 	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
-			"feature", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/cluster",
+			"feature", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/admission", "internal/cluster",
 			"internal/config", "internal/controller/delivery", "internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
 			"internal/featureusage", "internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
 			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",

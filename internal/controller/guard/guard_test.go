@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/compat"
+	"sluice.dev/internal/admission"
 	"sluice.dev/internal/config"
 	"sluice.dev/report"
 )
@@ -78,7 +79,7 @@ func newWorld(t testing.TB) *world {
 	w.Guard = &Guard{
 		Settings: &Settings{Rules: ruleIDs()}, Objects: Objects{Client: w.metadata, Discovery: w.discovery}, Kube: w.kube, Metrics: NewMetrics(prometheus.NewRegistry()),
 		Recorder: recorder, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
-		Requests: make(chan struct{}, 2), Slots: make(chan struct{}, 1),
+		Requests: admission.NewIntake(2), Slots: make(chan struct{}, 1),
 	}
 	return w
 }
