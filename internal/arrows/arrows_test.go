@@ -55,7 +55,7 @@ var table = []row{
 	},
 	{
 		pkg: "feature/gate", why: "the features of one process; where settings come from is for its callers",
-		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/limit"},
+		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/limit", "internal/nearest"},
 	},
 	{
 		pkg: "feature/featuretest", why: "sets features in tests; what they mean is for gate",

@@ -49,7 +49,7 @@ func newFeatures(e *env) *cobra.Command {
 		},
 	}
 	cmd.AddCommand(newFeaturesList(e), newFeaturesGet(e), newFeaturesEnable(e), newFeaturesDisable(e), newFeaturesUsage(e), newFeaturesSkew(e),
-		newFeaturesCompile(e), newFeaturesSimulate(e))
+		newFeaturesLint(e), newFeaturesCompile(e), newFeaturesSimulate(e))
 	return cmd
 }
 
@@ -118,7 +118,8 @@ func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*co
 	}
 	model, findings := feature.Define(component, d.features, feature.Options{Release: f.release, Date: e.now(), Resources: d.resources})
 	for _, x := range findings {
-		fmt.Fprintf(e.err, "%s: %s\n", x.Severity, x)
+		at := d.placed(component, &x)
+		fmt.Fprintln(e.err, at.String())
 	}
 	if findings.Err() != nil {
 		return nil, errFindings

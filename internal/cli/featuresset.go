@@ -241,6 +241,9 @@ func (s *setter) plan() *featureChange {
 		if f.Spec.NeedsRestart {
 			x.Needs = "processes take it in when they are restarted"
 		}
+		if findings.Err() != nil {
+			x.Needs = strings.TrimPrefix(x.Needs+"; it is taken in when what else is wrong with the settings is mended: sluice features list tells", "; ")
+		}
 		if state.Open && len(f.Spec.RequiredProcesses) > 0 {
 			x.Needs = strings.TrimPrefix(x.Needs+"; it is in effect when "+strings.Join(f.Spec.RequiredProcesses, " and ")+" report it", "; ")
 		}

@@ -121,8 +121,8 @@ type componentFeatures struct {
 	model     *feature.Model
 	findings  feature.Findings
 	config    *corev1.ConfigMap // nil where there is none
-	settings  *feature.Settings
-	wrong     feature.Findings // of the settings
+	settings  *feature.Settings // those in force
+	wrong     feature.Findings  // of the settings in the ConfigMap
 	skew      *skew.Result
 	states    *feature.States // what is in effect
 }
@@ -330,7 +330,18 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 		}
 	}
 	p.settings, p.wrong = p.model.ParseSettings(p.data())
+	if p.stays() {
+		p.settings = nil
+		if kept := p.component.Status.Settings; kept != nil {
+			p.settings, _ = p.model.ParseSettings(kept)
+		}
+	}
 	return nil
+}
+
+// stays tells whether the last good settings are in force, or the defaults, because those of the ConfigMap are wrong.
+func (p *componentFeatures) stays() bool {
+	return p.wrong.Err() != nil && p.model.Spec().Mode == v1alpha1.Baked
 }
 
 // data are the settings.
