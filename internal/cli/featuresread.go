@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -145,7 +146,7 @@ func (d *definitions) add(doc []byte) error {
 	if err := yaml.Unmarshal(doc, &meta); err != nil {
 		return err
 	}
-	strict := func(to any) error { return yaml.UnmarshalStrict(doc, to) }
+	strict := func(to any) error { return unmarshalStrict(doc, to) }
 	switch group, _, _ := strings.Cut(meta.APIVersion, "/"); {
 	case meta.Kind == "Component" && group == v1alpha1.SchemeGroupVersion.Group:
 		var c v1alpha1.Component
@@ -248,11 +249,14 @@ func (d *definitions) settings(e *env, c *v1alpha1.Component, given []string) (m
 		found := false
 		err := eachDocument(e, s, func(doc []byte) error {
 			var m corev1.ConfigMap
-			if err := yaml.UnmarshalStrict(doc, &m); err != nil {
+			if err := yaml.Unmarshal(doc, &m); err != nil {
 				return err
 			}
 			if m.Kind != "ConfigMap" {
-				return fmt.Errorf("this is no ConfigMap but a %s", m.Kind)
+				return fmt.Errorf("this is no ConfigMap but a %s", cmp.Or(m.Kind, "document without a kind"))
+			}
+			if err := unmarshalStrict(doc, &m); err != nil {
+				return err
 			}
 			found = true
 			set(m.Data)
