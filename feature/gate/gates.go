@@ -68,6 +68,8 @@ type Problem struct {
 	Message string
 	// Stays tells whether the source's earlier settings are in force because of it. If there never were any, none of it are.
 	Stays bool
+
+	refused bool // nothing of the new settings is taken
 }
 
 // String names source and problem.
@@ -264,7 +266,7 @@ func (g *Gates) wrong(s Source) (out []Problem) {
 // refuse takes back what a source says because of problems, which it returns.
 func (g *Gates) refuse(s Source, before layer, problems []Problem) []Problem {
 	for i := range problems {
-		problems[i].Stays = before.given
+		problems[i].Stays, problems[i].refused = before.given, true
 	}
 	before.problems = problems
 	g.layers[s] = before

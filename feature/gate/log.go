@@ -50,8 +50,11 @@ func (g *Gates) tell(now *state) {
 		key := p.String()
 		if !g.told[key] {
 			text := "a setting of features is wrong"
-			if p.Stays {
+			switch {
+			case p.Stays:
 				text += "; the earlier settings of the source stay"
+			case p.refused:
+				text += "; nothing of the source is taken"
 			}
 			g.log.Error(nil, text, "component", g.declaration.Name, "source", p.Source.String(), "problem", p.Message)
 		}

@@ -70,9 +70,14 @@ func (g *Gates) setFlags(value string) []string {
 	later := []feature.Code{feature.CodeNeedsAnother, feature.CodeLocked, feature.CodeBeyondMax, feature.CodeRemovedGate}
 	var out []string
 	for _, f := range findings {
-		if !slices.Contains(later, f.Code) {
-			out = append(out, f.Message)
+		if slices.Contains(later, f.Code) {
+			continue
 		}
+		text := f.Message
+		if f.Gate != "" && !strings.Contains(text, f.Gate) {
+			text = f.Gate + ": " + text
+		}
+		out = append(out, text)
 	}
 	return out
 }

@@ -105,13 +105,15 @@ type Process struct {
 // New makes a process. It contacts nobody.
 func New(config *rest.Config, gates *gate.Gates, o Options) (*Process, error) {
 	var missing []string
-	for name, value := range map[string]string{"Process": o.Process, "Instance": o.Instance, "Namespace": o.Namespace} {
-		if value == "" && !o.NoReport {
-			missing = append(missing, name)
+	for _, needed := range []struct{ name, value, what string }{
+		{"Process", o.Process, "the kind of process"}, {"Instance", o.Instance, "the name of the pod"}, {"Namespace", o.Namespace, "that of the pod"},
+	} {
+		if needed.value == "" && !o.NoReport {
+			missing = append(missing, fmt.Sprintf("%s (%s)", needed.name, needed.what))
 		}
 	}
 	if missing != nil {
-		return nil, fmt.Errorf("process.Options: %s is missing", strings.Join(missing, ", "))
+		return nil, fmt.Errorf("process.Options: %s must be given, or NoReport, as nothing can be reported without", strings.Join(missing, ", "))
 	}
 	if o.Renew <= 0 {
 		o.Renew = DefaultRenew

@@ -82,7 +82,11 @@ Parts that policies cannot enforce are told on standard error, with the reason: 
 					fmt.Fprintf(e.err, "note: %s takes the webhook: %s\n", partName(&w), w.Reason)
 				}
 			}
-			return printObjects(e, f.output, c.set.Objects())
+			objects := c.set.Objects()
+			if ref := c.model.Spec().ConfigMap; c.set.Mode == v1alpha1.Live && ref != nil && objects != nil {
+				fmt.Fprintf(e.err, "note: the policies read ConfigMap %s/%s: without it they refuse every write of what they gate, so let it be there first\n", ref.Namespace, ref.Name)
+			}
+			return printObjects(e, f.output, objects)
 		},
 	}
 	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Component, its Features and CRDs, - for standard input")

@@ -340,6 +340,9 @@ func (s *setter) look(ctx context.Context, c *featureChange) error {
 		}
 	}
 	if gates != nil && c.Refused == nil && s.usage == nil {
+		if err := s.world.canScan(ctx, ""); err != nil {
+			return fmt.Errorf("whether the features are in use: %w", err)
+		}
 		scan := s.world.scan(s.env, s.part, gates, "")
 		if s.flags.verbose {
 			scan.Names = maxNames
