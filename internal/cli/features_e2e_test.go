@@ -308,7 +308,7 @@ func (c *featureCluster) rights() {
 	}
 	// Who may read the definitions and the settings sees what is on; nothing is guessed of what they may not read.
 	c.says(as(ExitOK, "list", "--component", "clidemo"), "what processes report is not known", "whether definitions fit the schemas", "clidemo    Mode")
-	c.says(as(ExitFailed, "enable", "cache"), "ConfigMap clidemo/feature-flags", `cannot patch resource "configmaps"`)
+	c.says(as(ExitFailed, "disable", "cache"), "ConfigMap clidemo/feature-flags", `cannot patch resource "configmaps"`)
 	c.says(as(ExitFailed, "disable", "second"), "whether the features are in use", `cannot get resource "customresourcedefinitions"`)
 	c.says(as(ExitFailed, "usage"), "what objects use cannot be told", `cannot get resource "customresourcedefinitions"`)
 	c.says(as(ExitFailed, "skew"), "nothing can be said of processes", `cannot list resource "featurereports"`)
