@@ -262,7 +262,7 @@ func (r *resolver) own(f *Feature, level v1alpha1.Level) verdict {
 	case f.Entry < 0:
 		return say(false, WhyUnborn, "it comes with %s", sinceOf(&f.Spec.Stages[0]))
 	case f.Locked:
-		return say(f.Default, WhyLocked, "it is %s for good since %s", onOff(f.Default), since(f))
+		return say(f.Default, WhyLocked, "it is %s", f.lockedText())
 	case f.capped():
 		return say(false, WhyMaxLevel, "the component's maxLevel is %s", m.component.MaxLevel)
 	case f.Spec.ImpliedByLevel && opens:

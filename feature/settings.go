@@ -231,7 +231,7 @@ func (p *settingsParser) say(f *Feature, key string, on bool) {
 	case f.Entry < 0:
 		p.err(CodeLocked, gate, key, "%s is not there yet, it comes with %s", gate, sinceOf(&f.Spec.Stages[0]))
 	case f.Locked && on != f.Default:
-		p.err(CodeLocked, gate, key, "%s is %s for good since %s", gate, onOff(f.Default), since(f))
+		p.err(CodeLocked, gate, key, "%s is %s", gate, f.lockedText())
 	case on && !f.Locked && f.capped():
 		p.err(CodeBeyondMax, gate, key, "%s is %s, which is beyond %s, the maxLevel of component %q", gate, f.Level, p.model.component.MaxLevel, p.model.name)
 	}

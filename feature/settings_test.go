@@ -24,6 +24,7 @@ func lines(fs feature.Findings) (out []string) {
 const rows = `
 - {gate: Locked, stages: [{stage: Alpha, release: v1.0.0}, {stage: Stable, release: v1.2.0, lockToDefault: true}], parts: [{field: spec.tasksTimeout}]}
 - {gate: LockedOff, stages: [{stage: Alpha, release: v1.0.0, lockToDefault: true}], parts: [{field: spec.name}]}
+- {gate: Value, stages: [{stage: Beta, release: v1.5.0, lockToDefault: true}, {stage: Stable, release: v1.6.0}]}
 - {gate: Gone, stages: [{stage: Alpha, release: v1.0.0}, {stage: Removed, release: v1.3.0}]}
 - {gate: Unborn, stages: [{stage: Alpha, release: v2.0.0}]}
 - {gate: AlphaField, parts: [{field: spec.onError, values: [Continue]}]}
@@ -198,6 +199,7 @@ func TestSettingsAreRefused(t *testing.T) {
 			},
 		},
 		{name: "locked", settings: map[string]string{"locked": "false"}, want: []string{`error locked Locked locked: Locked: locked: Locked is on for good since v1.2.0`}},
+		{name: "locked for a release", settings: map[string]string{"value": "true"}, want: []string{`error locked Value value: Value: value: Value is off, whatever is set, until v1.6.0`}},
 		{name: "locked to what it is set to", settings: map[string]string{"locked": "true", "locked-off": "false"}},
 		{name: "removed: one warning", settings: map[string]string{"gone": "true"}, want: []string{`warning removed-gate Gone gone: Gone: gone: Gone was removed in v1.3.0: the setting has no effect, take it out`}},
 		{name: "not there yet", settings: map[string]string{"feature-gates": "Unborn=true"}, want: []string{`error locked Unborn feature-gates: Unborn: feature-gates: Unborn is not there yet, it comes with v2.0.0`}},
