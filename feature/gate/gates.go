@@ -288,6 +288,9 @@ func (g *Gates) Fail(s Source, err error) {
 		var failed *Problem
 		if err != nil {
 			failed = &Problem{Source: s, Message: err.Error(), Stays: g.layers[s].given}
+			if s == File {
+				g.layers[s].problems = nil // a file is read anew as a whole when it can be read again
+			}
 		}
 		g.failed[s] = failed
 	})
