@@ -56,11 +56,11 @@ func TestTheProgramOfTheDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "gizmo")
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "sluice.dev/examples/gizmo") //nolint:gosec // the folder is the test's
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "sluice.dev/examples/gizmo")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	manifests, err := exec.CommandContext(t.Context(), program, "--manifests").Output() //nolint:gosec // as above
+	manifests, err := exec.CommandContext(t.Context(), program, "--manifests").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestTheProgramOfTheDocumentation(t *testing.T) {
 		t.Errorf("%d features, %v", len(model.Features()), findings)
 	}
 
-	wrong := exec.CommandContext(t.Context(), program, "--feature-gates=Bannr=true") //nolint:gosec // as above
+	wrong := exec.CommandContext(t.Context(), program, "--feature-gates=Bannr=true")
 	out, err := wrong.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), `did you mean "Banner"?`) {
 		t.Errorf("a wrong flag: %v: %s", err, out)

@@ -4,6 +4,7 @@ package process_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -434,8 +435,12 @@ func TestE2ESettingsThatMayNotBeReadAnyMore(t *testing.T) {
 	}
 	own := kubernetes.NewForConfigOrDie(w.config).CoreV1().ConfigMaps("taken")
 	w.eventually("the right is taken away", func() error {
-		if _, err := own.Get(t.Context(), "flags", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
-			return fmt.Errorf("reading says %v", err)
+		_, err := own.Get(t.Context(), "flags", metav1.GetOptions{})
+		if err == nil {
+			return errors.New("the settings can be read")
+		}
+		if !apierrors.IsForbidden(err) {
+			return err
 		}
 		return nil
 	})

@@ -120,7 +120,8 @@ func TestDropDisabled(t *testing.T) {
 			1,
 		},
 		{
-			"entries, create", nil, nil, spec{Env: map[string]env{"a": {Secret: "x", Steps: []step{{"x", true}}}, "b": {}}},
+			"entries, create", nil, nil,
+			spec{Env: map[string]env{"a": {Secret: "x", Steps: []step{{"x", true}}}, "b": {}}},
 			spec{Env: map[string]env{"a": {Steps: []step{{"x", false}}}, "b": {}}},
 			1,
 		},
@@ -131,7 +132,10 @@ func TestDropDisabled(t *testing.T) {
 			1,
 		},
 		{
-			"entries, on", on{"Secret", "Debug"}, nil, spec{Env: map[string]env{"a": {Secret: "x", Steps: []step{{"x", true}}}}},
+			"entries, on",
+			on{"Secret", "Debug"},
+			nil,
+			spec{Env: map[string]env{"a": {Secret: "x", Steps: []step{{"x", true}}}}},
 			spec{Env: map[string]env{"a": {Secret: "x", Steps: []step{{"x", true}}}}},
 			0,
 		},

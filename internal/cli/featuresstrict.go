@@ -87,8 +87,7 @@ func inner(t reflect.Type) reflect.Type {
 
 // jsonFields returns the fields of a struct, those of embedded ones among them.
 func jsonFields(t reflect.Type) (out []reflect.StructField) {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		switch {
 		case f.Anonymous && jsonName(&f) == "":
 			out = append(out, jsonFields(inner(f.Type))...)
