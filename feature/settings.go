@@ -144,7 +144,19 @@ func (p *settingsParser) key(key, value string) {
 }
 
 func (p *settingsParser) badBool(gate, key, value string) {
-	p.err(CodeBadBool, gate, key, "%q is neither true nor false", clip(value))
+	p.err(CodeBadBool, gate, key, "%q is neither true nor false%s", clip(value), boolHint(value))
+}
+
+// boolHint suggests the boolean that was meant: other languages have other words for them.
+func boolHint(value string) string {
+	word := strings.ToLower(strings.TrimSpace(value))
+	switch {
+	case slices.Contains([]string{"yes", "y", "on", "enable", "enabled"}, word):
+		word = trueWords[0]
+	case slices.Contains([]string{"no", "n", "off", "disable", "disabled"}, word):
+		word = falseWords[0]
+	}
+	return hint(word, []string{trueWords[0], falseWords[0]})
 }
 
 // keys returns all keys that the settings may have.

@@ -194,8 +194,16 @@ func TestSettingsAreRefused(t *testing.T) {
 				`error bad-level  enable-api-fields: enable-api-fields: "aplha" is no level (did you mean "alpha"?); the levels are stable, beta, alpha`,
 				`error bad-entry  feature-gates: feature-gates: "nonsense" is to be written as NAME=true or NAME=false`,
 				`error unknown-gate  feature-gates: feature-gates: there is no gate "AlphaFeild" (did you mean "AlphaField"?)`,
-				`error bad-boolean AlphaField alpha-field: AlphaField: alpha-field: "yes" is neither true nor false`,
+				`error bad-boolean AlphaField alpha-field: AlphaField: alpha-field: "yes" is neither true nor false (did you mean "true"?)`,
 				`error set-twice BetaField feature-gates: BetaField: feature-gates: BetaField stands there twice`,
+			},
+		},
+		{
+			name: "booleans of others", settings: map[string]string{"feature-gates": "AlphaField=OFF,BetaField=ture,OwnFlag=2"},
+			want: []string{
+				`error bad-boolean AlphaField feature-gates: AlphaField: feature-gates: "OFF" is neither true nor false (did you mean "false"?)`,
+				`error bad-boolean BetaField feature-gates: BetaField: feature-gates: "ture" is neither true nor false (did you mean "true"?)`,
+				`error bad-boolean OwnFlag feature-gates: OwnFlag: feature-gates: "2" is neither true nor false`,
 			},
 		},
 		{name: "locked", settings: map[string]string{"locked": "false"}, want: []string{`error locked Locked locked: Locked: locked: Locked is on for good since v1.2.0`}},
