@@ -56,7 +56,7 @@ func TestTheProgramOfTheDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "gizmo")
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "sluice.dev/examples/gizmo")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "sluice.dev/examples/gizmo")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
