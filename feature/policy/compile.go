@@ -149,6 +149,7 @@ type group struct {
 	lifted                      bool
 	units                       []unit
 	costly                      bool // to find out whether any part is used
+	plain                       bool // nothing but that is asked before the validation: whether gates are open would cost too much
 }
 
 func (c *compiler) groups(ctx context.Context) {
@@ -203,12 +204,19 @@ func (c *compiler) webhook(u *unit, reason string) {
 	})
 }
 
-// group makes the policies of a group: as few as its cost allows.
+// group makes the policies of a group: as few as its size and cost allow.
 func (c *compiler) group(ctx context.Context, g *group) {
+	part := 0
+	for _, chunk := range c.chunks(g) {
+		part = c.chunk(ctx, chunk, part)
+	}
+}
+
+// chunk makes policies of a part of a group, behind those that there are, and returns how many there are then.
+func (c *compiler) chunk(ctx context.Context, g *group, part int) int {
 	g.units = c.affordable(ctx, g)
 	var at []unit
 	var sum int64
-	part := 0
 	flush := func() {
 		if len(at) == 0 {
 			return
@@ -216,21 +224,23 @@ func (c *compiler) group(ctx context.Context, g *group) {
 		part++
 		p := *g
 		p.units = at
+		c.look(ctx, &p)
 		c.policy(&p, part)
 		at, sum = nil, 0
 	}
 	for _, u := range g.units {
+		// One policy drops for a resource, because each writes the note of what was dropped anew.
+		if g.kind == drops && (part > 0 || len(at) > 0 && sum+u.cost > maxPolicyCost) {
+			c.webhook(&u, "what is dropped of this resource would cost too much together")
+			continue
+		}
 		if sum+u.cost > maxPolicyCost {
-			if g.kind == drops && part == 0 && len(at) > 0 {
-				// One policy drops for a resource, because each writes the note of what was dropped anew.
-				c.webhook(&u, "what is dropped of this resource would cost too much together")
-				continue
-			}
 			flush()
 		}
 		at, sum = append(at, u), sum+u.cost
 	}
 	flush()
+	return part
 }
 
 // finish adds what guards the settings and sorts what was made.

@@ -31,9 +31,11 @@ type draft struct {
 	*emitter
 	group   *group
 	used    string   // whether any part is used at all
+	quick   *quick   // in place of used, if that can be had
 	valid   []string // of each unit: it is not violated
 	uses    []string // of each unit: the places of violations
 	texts   []string // of each unit: what is told of them, empty where there is nothing to tell
+	short   []string // the same in few words
 	message string
 }
 
@@ -42,6 +44,9 @@ func (c *compiler) draft(g *group) *draft {
 	d := &draft{emitter: newEmitter(), group: g}
 	gs := &gates{emitter: d.emitter, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{}}
 	d.used = d.usedAtAll()
+	if d.used != "" && c.live && !g.plain {
+		d.quick = quickly(gs, g)
+	}
 	for i := range g.units {
 		u := &g.units[i]
 		gate := u.feature.Spec.Gate
@@ -69,10 +74,17 @@ func (c *compiler) draft(g *group) *draft {
 		}
 		d.valid = append(d.valid, valid(true))
 		// A message is written without an authorizer, a patch with one.
-		d.texts = append(d.texts, valid(g.kind == drops)+" ? '' : "+clipped(uses, 300)+" + "+quote(c.what(u)))
+		well := valid(g.kind == drops)
+		d.texts = append(d.texts, well+" ? '' : "+clipped(uses, 300)+" + "+quote(c.what(u)))
+		d.short = append(d.short, well+" ? '' : "+clipped(uses, 60)+" + "+quote(" ("+gate+")"))
 	}
-	d.message = "[" + strings.Join(d.texts, ", ") + "].filter(s, s != '').join('; also ')"
+	d.message = said(d.texts) + ".join('; also ')"
 	return d
+}
+
+// said are those of some texts that say something.
+func said(texts []string) string {
+	return "[" + strings.Join(texts, ", ") + "].filter(s, s != '')"
 }
 
 // clipped cuts a text that may be long.
@@ -138,14 +150,14 @@ func (d *draft) usedAtAll() string {
 	}
 	root := &tree{}
 	for i := range d.group.units {
-		root.add(d.group.units[i].target, 0)
+		root.add(&d.group.units[i], 0)
 	}
 	return root.used("object", 0)
 }
 
 // tree joins the paths of targets, so that each list is gone through once.
 type tree struct {
-	here     []*feature.Target
+	here     []*unit
 	children []*branch
 }
 
@@ -154,27 +166,27 @@ type branch struct {
 	to   tree
 }
 
-func (n *tree) add(t *feature.Target, i int) {
-	if i == len(t.Path) {
-		n.here = append(n.here, t)
+func (n *tree) add(u *unit, i int) {
+	if i == len(u.target.Path) {
+		n.here = append(n.here, u)
 		return
 	}
-	s := t.Path[i]
+	s := u.target.Path[i]
 	for _, b := range n.children {
 		if b.step.Name == s.Name && b.step.Kind == s.Kind {
-			b.to.add(t, i+1)
+			b.to.add(u, i+1)
 			return
 		}
 	}
 	b := &branch{step: s}
 	n.children = append(n.children, b)
-	b.to.add(t, i+1)
+	b.to.add(u, i+1)
 }
 
 func (n *tree) used(v string, depth int) string {
 	var ways []string
-	for _, t := range n.here {
-		if way := uses(t, v); !slices.Contains(ways, way) {
+	for _, u := range n.here {
+		if way := uses(u.target, v); !slices.Contains(ways, way) {
 			ways = append(ways, way)
 		}
 	}
@@ -240,6 +252,7 @@ func (c *compiler) policy(g *group, part int) {
 		fail, allow = admissionregistrationv1.Ignore, true
 		actions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
 	}
+	short := d.add("short", said(d.short))
 	reason := metav1.StatusReasonInvalid
 	p := admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: c.objectMeta(name, g)}
 	p.TypeMeta = typeMeta("ValidatingAdmissionPolicy")
@@ -252,7 +265,7 @@ func (c *compiler) policy(g *group, part int) {
 		Validations: []admissionregistrationv1.Validation{{
 			Expression:        conjunction(d.valid),
 			Message:           "a part of the object needs a feature that is off",
-			MessageExpression: fitted(message),
+			MessageExpression: c.fitted(message, short),
 			Reason:            &reason,
 		}},
 	}
@@ -272,10 +285,13 @@ func conjunction(list []string) string {
 	return strings.Join(out, " && ")
 }
 
-// fitted cuts a text to what the API server takes: 5 KiB, not a byte more (k8s.io/apiserver/pkg/apis/cel,
-// MaxEvaluatedMessageExpressionSizeBytes).
-func fitted(text string) string {
-	return fmt.Sprintf("bytes(%[1]s).size() <= 5120 ? %[1]s : bytes(%[1]s.substring(0, 4000)).size() <= 5000 ? %[1]s.substring(0, 4000) + ' and more' : %[1]s.substring(0, 1200) + ' and more'", text)
+// fitted makes what fits into a message of two texts, the second of which has less of each part: the API server takes 5 KiB,
+// not a byte more (k8s.io/apiserver/pkg/apis/cel, MaxEvaluatedMessageExpressionSizeBytes).
+func (c *compiler) fitted(text, short string) string {
+	list := fmt.Sprintf("string(%s.size()) + %s + %[1]s.join(', ')", short, quote(fmt.Sprintf(" parts need features of component %q that are off: ", c.model.Component())))
+	cut := "[" + list + "].map(x, bytes(x).size() <= 5120 ? x : [x.size() > 4000 ? x.substring(0, 4000) : x].map(y, " +
+		"bytes(y).size() <= 5000 ? y : y.size() > 1200 ? y.substring(0, 1200) : y)[0] + ' and more')[0]"
+	return fmt.Sprintf("bytes(%[1]s).size() <= 5120 ? %[1]s : %[2]s", text, cut)
 }
 
 func (d *draft) variables() []admissionregistrationv1.Variable {
@@ -286,12 +302,15 @@ func (d *draft) variables() []admissionregistrationv1.Variable {
 	return out
 }
 
-// matchConditions keep objects that use no part from the policy. They cannot see its variables.
+// matchConditions keep objects that use no part, or only what is open, from the policy. They cannot see its variables.
 func (d *draft) matchConditions(besides string) []admissionregistrationv1.MatchCondition {
 	if d.used == "" || d.group.costly {
 		return nil
 	}
 	used := d.used
+	if d.quick != nil {
+		used = d.quick.text
+	}
 	if besides != "" {
 		used += " || " + besides
 	}
