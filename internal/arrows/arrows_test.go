@@ -72,7 +72,7 @@ var table = []row{
 	},
 	{
 		pkg: "feature/policy/simulate", pure: true, why: "runs policies with the API server's code, without a server",
-		may: []string{"api/v1alpha1", "feature", "feature/policy"},
+		may: []string{"api/v1alpha1", "feature", "feature/policy", "schema"},
 	},
 	{
 		pkg: "internal/featuregen", why: "random worlds for the evaluator and the policies, and whether the two agree",
