@@ -99,7 +99,7 @@ type Process struct {
 	begun    bool
 	reports  map[string]v1alpha1.FeatureReport // of all processes, by name
 	file     string                            // the last error of the file
-	settings string                            // why the settings cannot be read
+	settings error                             // why the settings cannot be read; nil: they can
 }
 
 // New makes a process. It contacts nobody.

@@ -77,18 +77,15 @@ func (p *Process) watchSettings(ctx context.Context, ref *v1alpha1.ConfigMapRefe
 
 // unreadable notes why the settings cannot be read; nil: they can.
 func (p *Process) unreadable(err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
 	p.mu.Lock()
-	same := p.settings == text
-	p.settings = text
+	before := p.settings
+	p.settings = err
 	p.mu.Unlock()
-	if !same {
-		p.gates.Fail(gate.ConfigMap, err)
-		p.changed()
+	if err == nil && before == nil {
+		return
 	}
+	p.gates.Fail(gate.ConfigMap, err)
+	p.changed()
 }
 
 // watchReports follows what the component's processes report until ctx ends.
