@@ -338,3 +338,21 @@ func TestAVariableThatIsMisspeltIsAWarning(t *testing.T) {
 		t.Errorf("on %s", got)
 	}
 }
+
+func TestAReportCountsTheErrorsThatItDoesNotTell(t *testing.T) {
+	for n, want := range map[int]string{19: "", 20: "", 21: "and 2 more", 50: "and 31 more"} {
+		g := newGates(t, gate.Options{})
+		data := map[string]string{}
+		for i := range n {
+			data[fmt.Sprintf("nothing-%02d", i)] = "true"
+		}
+		problems := g.Set(gate.ConfigMap, data, "1")
+		if err := g.Begin(); err != nil || len(problems) != n || len(g.Problems()) != n {
+			t.Errorf("%d errors: %v, %d", n, err, len(problems))
+		}
+		told := g.Report().SettingsErrors
+		if len(told) != min(n, 20) || want != "" && told[19] != want || want == "" && strings.HasPrefix(told[len(told)-1], "and ") {
+			t.Errorf("%d errors: %d are told, the last is %s", n, len(told), told[len(told)-1])
+		}
+	}
+}

@@ -241,7 +241,43 @@ func TestE2EFeaturesOfACluster(t *testing.T) {
 	c.inUse()
 	c.together()
 	c.skew()
+	c.wrongElsewhere()
 	c.rights()
+}
+
+// wrongElsewhere has a component in baked mode whose settings are wrong: one more is written, and nothing is in force.
+func (c *featureCluster) wrongElsewhere() {
+	t := c.t
+	c.apply(`
+apiVersion: sluice.dev/v1alpha1
+kind: Component
+metadata: {name: clibaked}
+spec: {release: v1.0.0, mode: Baked, configMap: {namespace: clidemo-b, name: baked-flags}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Feature
+metadata: {name: clibaked.soft}
+spec: {component: clibaked, gate: Soft, stages: [{stage: Alpha, release: v1.0.0}]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Feature
+metadata: {name: clibaked.hard}
+spec: {component: clibaked, gate: Hard, stages: [{stage: Alpha, release: v1.0.0}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: baked-flags, namespace: clidemo-b}
+data: {sfot: "true", hard: "true"}
+`)
+	out, errs := c.features(ExitOK, "enable", "soft", "hard")
+	c.says(out, `ConfigMap clidemo-b/baked-flags: soft: "true" written (not set before)`, "clibaked.hard is on", "what else is wrong with the settings is mended")
+	c.says(errs, "nothing of them is taken until they are mended")
+	out, errs = c.features(ExitOK, "list", "--component", "clibaked")
+	c.says(out, "Soft  Alpha  false    false", "Hard  Alpha  false    false")
+	c.says(errs, `did you mean "soft"`, "the last good settings of clibaked stay in force, or the defaults")
+	if err := c.kube.CoreV1().ConfigMaps("clidemo-b").Delete(t.Context(), "baked-flags", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // rights has somebody who may not do everything, and what is not there.
