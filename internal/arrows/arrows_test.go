@@ -57,7 +57,7 @@ var table = []row{
 	},
 	{
 		pkg: "feature/gate", why: "the features of one process; where settings come from is for its callers",
-		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/limit"},
+		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/limit", "internal/nearest"},
 	},
 	{
 		pkg: "feature/featuretest", why: "sets features in tests; what they mean is for gate",
@@ -74,7 +74,7 @@ var table = []row{
 	},
 	{
 		pkg: "feature/policy/simulate", pure: true, why: "runs policies with the API server's code, without a server",
-		may: []string{"api/v1alpha1", "feature", "feature/policy"},
+		may: []string{"api/v1alpha1", "feature", "feature/policy", "schema"},
 	},
 	{
 		pkg: "internal/featuregen", why: "random worlds for the evaluator and the policies, and whether the two agree",
