@@ -117,7 +117,7 @@ func (d *definer) checkFeature(f *Feature) {
 		d.err(CodeName, gate, "metadata.name", "%q: the name is to be %q", clip(f.Name), want)
 	}
 	if slices.ContainsFunc(d.model.features, func(o *Feature) bool { return o.Spec.Gate == gate }) {
-		d.err(CodeDuplicate, gate, "spec.gate", "there are two features with this gate")
+		d.err(CodeDuplicate, gate, "spec.gate", "there are two features with this gate; a gate is not used again, even if its feature was removed")
 	}
 	c := &d.model.component
 	d.settingsKey(gate, "spec.key", s.Key)
@@ -167,6 +167,7 @@ func (d *definer) together() {
 	}
 	d.cycles(byGate)
 	d.contradictions()
+	d.tombstones()
 }
 
 // cycles finds circles of requirements and tells each once, at the gate that comes first.

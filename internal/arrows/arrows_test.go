@@ -46,6 +46,7 @@ var table = []row{
 	{pkg: "api/resolution", why: "names that both versions of the API share"},
 	{pkg: "api/resolution/v1beta1", why: "the API as it is stored", may: []string{"api/resolution"}},
 	{pkg: "api/v1alpha1", why: "Sluice's own kinds, without what they mean", may: []string{"api/resolution/v1beta1"}},
+	{pkg: "internal/apiclient", why: "the way to our own kinds, for the controllers that act on them", may: []string{"api/v1alpha1"}},
 	{
 		pkg: "feature", pure: true, why: "decides what is open and what becomes of a request; settings and objects come as values",
 		may: []string{"api/v1alpha1", "internal/nearest", "schema"},
@@ -56,7 +57,7 @@ var table = []row{
 	},
 	{
 		pkg: "feature/gate", why: "the features of one process; where settings come from is for its callers",
-		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/limit"},
+		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/limit", "internal/nearest"},
 	},
 	{
 		pkg: "feature/featuretest", why: "sets features in tests; what they mean is for gate",
@@ -73,7 +74,7 @@ var table = []row{
 	},
 	{
 		pkg: "feature/policy/simulate", pure: true, why: "runs policies with the API server's code, without a server",
-		may: []string{"api/v1alpha1", "feature", "feature/policy"},
+		may: []string{"api/v1alpha1", "feature", "feature/policy", "schema"},
 	},
 	{
 		pkg: "internal/featuregen", why: "random worlds for the evaluator and the policies, and whether the two agree",
@@ -160,8 +161,8 @@ var table = []row{
 	{
 		pkg: "internal/controller/delivery", why: "keeps in a cluster what stands in a source; how it is fetched, judged and applied is for the packages below",
 		may: []string{
-			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "internal/config", "internal/fairqueue", "internal/input", "internal/preflight", "internal/sourceurl",
-			"report", "requester",
+			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "internal/apiclient", "internal/config", "internal/fairqueue", "internal/input",
+			"internal/preflight", "internal/sourceurl", "report", "requester",
 		},
 	},
 	{
@@ -170,7 +171,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/controller/features", why: "keeps policies, webhook and status in step with features; what they mean and how they are said is for the packages below",
-		may: []string{"api/v1alpha1", "feature", "feature/policy", "feature/skew", "internal/admission"},
+		may: []string{"api/v1alpha1", "feature", "feature/policy", "feature/skew", "internal/admission", "internal/apiclient"},
 	},
 	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
