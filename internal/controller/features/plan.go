@@ -42,7 +42,7 @@ type plan struct {
 	// without is what was left out when the settings that are in the ConfigMap were put back.
 	without []string
 	states  *feature.States
-	set    *policy.Set
+	set     *policy.Set
 }
 
 // planner makes plans. It remembers for each component what takes time to find out.

@@ -20,7 +20,7 @@ import (
 )
 
 // maxCleanings bounds how often settings are read again to find what of them is bad today. Each time at most 200 errors are told.
-const maxCleanings = 100
+const maxCleanings = 50
 
 // putBack makes the settings of a live component again: without them the API server refuses what the policies match. What of the
 // last good ones is bad by now, because a feature was deleted since for example, is left out: the policy that guards the settings
@@ -153,9 +153,11 @@ func leaveOut(m *feature.Model, data map[string]string, f feature.Finding) bool 
 		gate, word, _ := strings.Cut(strings.TrimSpace(entry), "=")
 		gate = strings.TrimSpace(gate)
 		_, err := strconv.ParseBool(strings.TrimSpace(word))
-		switch {
-		case f.Gate != "" && gate == f.Gate, f.Gate == "" && err != nil, f.Gate == "" && !isGate(m, gate):
-		default:
+		bad := gate == f.Gate
+		if f.Gate == "" {
+			bad = err != nil || !isGate(m, gate)
+		}
+		if !bad || strings.TrimSpace(entry) == "" {
 			kept = append(kept, entry)
 		}
 	}
