@@ -222,6 +222,10 @@ func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]b
 	}
 	removalOrder(list)
 	for _, o := range list {
+		if m, err := meta.Accessor(o); err == nil && m.GetDeletionTimestamp() != nil && len(m.GetFinalizers()) > 0 {
+			done.failed[nameOf(o)] = fmt.Errorf("%s: it is deleted, but stays in force until %s lets it go", nameOf(o), strings.Join(m.GetFinalizers(), ", "))
+			continue
+		}
 		err := s.objects.remove(ctx, o)
 		s.Metrics.wrote(resourceOf(o), "delete", err)
 		if err != nil {
