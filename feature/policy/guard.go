@@ -150,7 +150,7 @@ func (c *compiler) guard() error {
 		MatchConstraints: &admissionregistrationv1.MatchResources{
 			MatchPolicy:       &exact,
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ref.Namespace}},
-			ResourceRules: rules,
+			ResourceRules:     rules,
 		},
 		MatchConditions: conditions,
 		Variables:       (&draft{emitter: e}).variables(),
