@@ -9,11 +9,12 @@
 //   - a change of the ConfigMap is taken in as soon as the API server tells it, and reported; what is wrong with it is logged
 //     and reported, and the last good settings stay; if it is deleted, the defaults hold;
 //   - a report is renewed as long as Start runs, and deleted when it ends in order;
-//   - a feature that needs other processes is on only while their reports say so;
+//   - a feature that needs other processes is on only while their reports say so; while the API server does not answer, what they
+//     said last holds;
 //   - a cluster without the kind FeatureReport is no error: the settings are followed all the same.
 //
-// The process needs the rights to get, list and watch its ConfigMap, and to get, list, watch, create, patch and delete
-// FeatureReports in its own namespace. It decides nothing about features: package gate does.
+// The process needs the rights to get, list and watch its ConfigMap, to create, patch and delete FeatureReports in its own
+// namespace, and to list and watch them in the namespaces of its component where a feature needs other processes. It decides nothing about features: package gate does.
 package process
 
 import (
@@ -32,16 +33,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/clock"
 
-	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature/gate"
+	"sluice.dev/feature/skew"
 )
 
-// DefaultRenew is how often a report is renewed; it counts for three times as long.
-const DefaultRenew = 10 * time.Second
+// DefaultRenew is how often a report is renewed; it counts for three times as long. Of a process that was killed nobody thinks
+// for longer than ten seconds that it runs, and a renewal may fail twice. A renewal is one small patch.
+const DefaultRenew = 3 * time.Second
 
 // Options say who the process is.
 type Options struct {
@@ -49,8 +52,8 @@ type Options struct {
 	Process string
 	// Instance tells processes of the kind apart: the name of the pod.
 	Instance string
-	// Namespace is that of the pod: the report is written there. It counts only if it is that of the component's ConfigMap,
-	// where the component has one.
+	// Namespace is that of the pod: the report is written there. It counts only if it is one of the component's namespaces: those
+	// that it names, or else that of its ConfigMap.
 	Namespace string
 	// Release is that of the program; Revision tells roll-outs of one release apart, such as the pod's label
 	// pod-template-hash. They tell a rolling update.
@@ -84,15 +87,17 @@ type Process struct {
 	gates   *gate.Gates
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
-	started metav1.Time
-	poke    chan struct{}
+	// metadata renews reports: its answers are small.
+	metadata metadata.Interface
+	started  metav1.Time
+	poke     chan struct{}
 
 	weighing sync.Mutex // what others report is weighed by one at a time
 
-	mu      sync.Mutex
-	begun   bool
-	reports map[string]v1alpha1.FeatureReport // of all processes, by name
-	file    string                            // the last error of the file
+	mu       sync.Mutex
+	begun    bool
+	follower skew.Follower // of the reports of all processes
+	file     string        // the last error of the file
 }
 
 // New makes a process. It contacts nobody.
@@ -113,12 +118,15 @@ func New(config *rest.Config, gates *gate.Gates, o Options) (*Process, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	p := &Process{options: o, gates: gates, poke: make(chan struct{}, 1), reports: map[string]v1alpha1.FeatureReport{}, started: metav1.NewTime(o.Clock.Now())}
+	p := &Process{options: o, gates: gates, poke: make(chan struct{}, 1), started: metav1.NewTime(o.Clock.Now())}
 	var err error
 	if p.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}
 	if p.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if p.metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -204,7 +212,9 @@ func (p *Process) Start(ctx context.Context) error {
 		running.Go(func() { p.watchSettings(ctx, ref) })
 	}
 	if p.needsOthers() {
-		running.Go(func() { p.watchReports(ctx) })
+		for _, namespace := range skew.Namespaces(p.gates.Model()) {
+			running.Go(func() { p.watchReports(ctx, namespace) })
+		}
 	}
 	p.report(ctx)
 	return nil
