@@ -82,6 +82,9 @@ Parts that policies cannot enforce are told on standard error, with the reason: 
 					fmt.Fprintf(e.err, "note: %s takes the webhook: %s\n", partName(&w), w.Reason)
 				}
 			}
+			if why := c.set.SettingsReason; why != "" {
+				fmt.Fprintf(e.err, "note: bad settings are refused by the webhook only: %s\n", why)
+			}
 			return printObjects(e, f.output, c.set.Objects())
 		},
 	}
