@@ -216,14 +216,16 @@ func TestWebhooksAreKeptUntilPoliciesTakeOver(t *testing.T) {
 		{Name: "other", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")},
 	}}
 	want.keep([]admissionregistrationv1.ValidatingWebhook{
-		{Name: "reject", Rules: rules{rule("gadgets", "v1"), rule("widgets", "v1", "v2")}, MatchConditions: condition("x")}, {Name: "warn", Rules: rules{rule("widgets", "v1")}},
+		{Name: "reject", Rules: rules{rule("gadgets", "v1"), rule("widgets", "v1", "v2")}, MatchConditions: condition("x")},
+		{Name: "warn", Rules: rules{rule("widgets", "v1")}},
 		{Name: "same", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")},
 		{Name: "other", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("y")},
 	}, []admissionregistrationv1.MutatingWebhook{{Name: "drop", Rules: rules{rule("widgets", "v1")}}})
 	if diff := cmp.Diff(&hookSet{
 		validating: []admissionregistrationv1.ValidatingWebhook{
 			{Name: "reject", Rules: rules{rule("widgets", "v1", "v2"), rule("gadgets", "v1")}},
-			{Name: "same", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")}, {Name: "other", Rules: rules{rule("widgets", "v1")}},
+			{Name: "same", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")},
+			{Name: "other", Rules: rules{rule("widgets", "v1")}},
 			{Name: "warn", Rules: rules{rule("widgets", "v1")}},
 		},
 		mutating: []admissionregistrationv1.MutatingWebhook{{Name: "drop", Rules: rules{rule("widgets", "v1")}}},
