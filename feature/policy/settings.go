@@ -19,8 +19,8 @@ const (
 	maxGuards = 3
 	// maxGuardSize is how long the expressions of one may be in all, in bytes.
 	maxGuardSize = 400 << 10
-	// askCost is what one question about a feature costs for each entry that there may be in the list of gates, at most.
-	askCost = 12
+	// questionCost is what one question about a feature costs for each entry that there may be in the list of gates, at most.
+	questionCost = 12
 )
 
 // guard is a policy that judges settings, in the making.
@@ -59,7 +59,8 @@ func (c *compiler) newGuard(ctx context.Context) (*guard, error) {
 	e := newEmitter()
 	e.add("data", "request.operation != 'DELETE' && has(object.data) ? object.data : {}")
 	e.add("same", "request.operation == 'UPDATE' && (has(oldObject.data) ? oldObject.data : {}) == variables.data")
-	g := &guard{run: run, gates: &gates{emitter: e, model: c.model, states: c.states, live: true, done: map[string]bool{"data": true}}}
+	// What requires another is good where the other may be open for some resource, as for feature.ParseSettings.
+	g := &guard{run: run, gates: &gates{emitter: e, model: c.model, states: c.states, live: true, lifted: true, alike: true, done: map[string]bool{"data": true}}}
 	return g, g.measure(ctx, 0)
 }
 
@@ -112,7 +113,7 @@ func (c *compiler) guards(ctx context.Context) (out []*guard, err error) {
 	}
 	features := c.model.Features()
 	// To ask about a feature costs in proportion to how many there may be in the list of gates.
-	step := max(1, maxExpressionCost/(askCost*(len(features)+10)))
+	step := max(1, maxExpressionCost/(questionCost*(len(features)+10)))
 	for some := range slices.Chunk(features, step) {
 		problems := func(g *gates) []string { return c.ofFeatures(g, some) }
 		room, err := at.look(ctx, problems)
@@ -143,30 +144,38 @@ func (c *compiler) guard(ctx context.Context) {
 	}
 	name := GuardName(c.model.Component())
 	gone := fmt.Sprintf("these are the settings of component %q, which its policies need; without them writes of what they gate are refused", c.model.Component())
-	stays := admissionregistrationv1.Validation{Expression: "request.operation != 'DELETE'", Message: gone, Reason: new(metav1.StatusReasonInvalid)}
+	// A namespace that is being deleted takes them with it.
+	stays := admissionregistrationv1.Validation{
+		Expression: "request.operation != 'DELETE' || namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)",
+		Message:    gone, Reason: new(metav1.StatusReasonInvalid),
+	}
+	// The request that deletes several at once has no name.
+	deletions := admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: configMaps(admissionregistrationv1.Delete)}
+	writes := admissionregistrationv1.NamedRuleWithOperations{
+		ResourceNames: []string{c.model.Spec().ConfigMap.Name}, RuleWithOperations: configMaps(admissionregistrationv1.Create, admissionregistrationv1.Update),
+	}
 	guards, err := c.guards(ctx)
 	if err != nil {
 		c.set.SettingsReason = err.Error()
-		c.guardPolicy(name, nil, []admissionregistrationv1.Validation{stays}, admissionregistrationv1.Delete)
+		c.guardPolicy(name, nil, []admissionregistrationv1.Validation{stays}, deletions)
 		return
 	}
 	for i, g := range guards {
 		g.add("problems", g.all())
-		operations := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 		bad := admissionregistrationv1.Validation{
 			Expression: "request.operation == 'DELETE' || variables.problems.size() == 0", Message: "the settings are bad", Reason: new(metav1.StatusReasonInvalid),
 			MessageExpression: "variables.problems.size() == 0 ? '' : variables.problems[0].size() > 1000 ? variables.problems[0].substring(0, 1000) : variables.problems[0]",
 		}
 		if i == 0 {
-			c.guardPolicy(name, g.emitter, []admissionregistrationv1.Validation{stays, bad}, append(operations, admissionregistrationv1.Delete)...)
+			c.guardPolicy(name, g.emitter, []admissionregistrationv1.Validation{stays, bad}, writes, deletions)
 			continue
 		}
-		c.guardPolicy(bounded(fmt.Sprintf("features.%s.%s-%d", c.model.Component(), guardName, i+1)), g.emitter, []admissionregistrationv1.Validation{bad}, operations...)
+		c.guardPolicy(bounded(fmt.Sprintf("features.%s.%s-%d", c.model.Component(), guardName, i+1)), g.emitter, []admissionregistrationv1.Validation{bad}, writes)
 	}
 }
 
 // guardPolicy adds a policy for the settings, and its binding.
-func (c *compiler) guardPolicy(name string, e *emitter, validations []admissionregistrationv1.Validation, operations ...admissionregistrationv1.OperationType) {
+func (c *compiler) guardPolicy(name string, e *emitter, validations []admissionregistrationv1.Validation, rules ...admissionregistrationv1.NamedRuleWithOperations) {
 	ref := c.model.Spec().ConfigMap
 	p := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, nil)}
 	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
@@ -174,14 +183,11 @@ func (c *compiler) guardPolicy(name string, e *emitter, validations []admissionr
 		MatchConstraints: &admissionregistrationv1.MatchResources{
 			MatchPolicy:       new(admissionregistrationv1.Exact),
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ref.Namespace}},
-			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-				ResourceNames: []string{ref.Name},
-				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: operations,
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-				},
-			}},
+			ResourceRules:     rules,
 		},
+		MatchConditions: []admissionregistrationv1.MatchCondition{{
+			Name: "the-settings", Expression: "request.operation != 'DELETE' || oldObject.metadata.name == " + quote(ref.Name),
+		}},
 		Validations: validations,
 	}
 	if e != nil {
@@ -194,6 +200,12 @@ func (c *compiler) guardPolicy(name string, e *emitter, validations []admissionr
 			PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 		},
 	})
+}
+
+func configMaps(operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: operations, Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+	}
 }
 
 // common lists expressions of lists of problems with the settings as a whole.

@@ -80,7 +80,8 @@ func TestSettingsOfManyFeatures(t *testing.T) {
 			t.Errorf("%d features: %d policies, %q", tt.features, got, c.set.SettingsReason)
 		}
 		for _, p := range c.set.Validating[1:] {
-			if ops := p.Spec.MatchConstraints.ResourceRules[0].Operations; (p.Name == GuardName("demo")) != slices.Contains(ops, admissionregistrationv1.Delete) {
+			rules := p.Spec.MatchConstraints.ResourceRules
+			if ops := rules[len(rules)-1].Operations; (p.Name == GuardName("demo")) != slices.Contains(ops, admissionregistrationv1.Delete) {
 				t.Errorf("%d features: %s is about %v", tt.features, p.Name, ops)
 			}
 		}

@@ -21,8 +21,8 @@ const (
 	// maxAnswers is how many answers of the API server are remembered, and answersFor how long those about opting in are: what is
 	// granted or taken away is in force that much later.
 	maxAnswers, answersFor = 10_000, 3 * time.Second
-	// goneFor is how long it is remembered that there is no component of a name.
-	goneFor = time.Second
+	// goneFor is how long it is remembered that there is no component of a name; askGone is how long asking may take.
+	goneFor, askGone = time.Second, 2 * time.Second
 )
 
 // answers are what the API server has said lately. Requests of one user for features of one component come in rows.
@@ -49,6 +49,8 @@ func (h *Webhook) gone(ctx context.Context, component string) bool {
 	if _, ok := h.answers().Get(missingly(component)); ok {
 		return true
 	}
+	ctx, cancel := context.WithTimeout(ctx, askGone)
+	defer cancel()
 	c := &v1alpha1.Component{}
 	err := api.rest.Get().Resource(componentsResource).Name(component).MaxRetries(0).Do(ctx).Into(c)
 	if apierrors.IsNotFound(err) || err == nil && c.DeletionTimestamp != nil {
