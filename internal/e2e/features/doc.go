@@ -24,5 +24,7 @@
 //	19 bad definitions                   TestE2EBadDefinitions, package feature; file and line: script features_lint of internal/cli
 //	20 requirements, AllAlpha            packages feature, feature/gate and feature/featuretest
 //
-// Settings that change with no process restarted: TestE2ESettingsChange. The webhook down, and opting in: TestE2EWebhook.
+// Settings that change with no process restarted: TestE2ESettingsChange. The webhook down, and opting in: TestE2EWebhook. API
+// servers without policies: TestE2EOlderServers. How many objects use a feature: TestE2EUsage. Processes that go:
+// TestE2ESkewClears.
 package features
