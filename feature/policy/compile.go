@@ -260,6 +260,8 @@ func (c *compiler) finish() error {
 	s := c.set
 	if c.live {
 		c.anchors()
+	}
+	if c.guards() {
 		if err := c.guard(); err != nil {
 			return err
 		}
