@@ -125,14 +125,24 @@ func (c *compiler) guard() error {
 	fail, exact := admissionregistrationv1.Fail, admissionregistrationv1.Exact
 	reason := metav1.StatusReasonInvalid
 	gone := fmt.Sprintf("these are the settings of component %q, which its policies need; without them writes of what they gate are refused", c.model.Component())
-	operations := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
+	rules := []admissionregistrationv1.NamedRuleWithOperations{
+		{ResourceNames: []string{ref.Name}, RuleWithOperations: configMaps(admissionregistrationv1.Create, admissionregistrationv1.Update)},
+	}
 	validations := []admissionregistrationv1.Validation{{
 		Expression: "request.operation == 'DELETE' || variables.problems.size() == 0", Message: "the settings are bad", Reason: &reason,
 		MessageExpression: "variables.problems.size() == 0 ? '' : variables.problems[0].size() > 1000 ? variables.problems[0].substring(0, 1000) : variables.problems[0]",
 	}}
+	var conditions []admissionregistrationv1.MatchCondition
 	if c.live {
-		operations = append(operations, admissionregistrationv1.Delete)
-		validations = slices.Insert(validations, 0, admissionregistrationv1.Validation{Expression: "request.operation != 'DELETE'", Message: gone, Reason: &reason})
+		// The request that deletes several at once has no name.
+		rules = append(rules, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: configMaps(admissionregistrationv1.Delete)})
+		conditions = []admissionregistrationv1.MatchCondition{{
+			Name: "the-settings", Expression: "request.operation != 'DELETE' || oldObject.metadata.name == " + quote(ref.Name),
+		}}
+		// A namespace that is being deleted takes them with it.
+		validations = slices.Insert(validations, 0, admissionregistrationv1.Validation{
+			Expression: "request.operation != 'DELETE' || namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)", Message: gone, Reason: &reason,
+		})
 	}
 	p := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, nil)}
 	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
@@ -140,16 +150,11 @@ func (c *compiler) guard() error {
 		MatchConstraints: &admissionregistrationv1.MatchResources{
 			MatchPolicy:       &exact,
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ref.Namespace}},
-			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-				ResourceNames: []string{ref.Name},
-				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: operations,
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-				},
-			}},
+			ResourceRules:     rules,
 		},
-		Variables:   (&draft{emitter: e}).variables(),
-		Validations: validations,
+		MatchConditions: conditions,
+		Variables:       (&draft{emitter: e}).variables(),
+		Validations:     validations,
 	}
 	run, err := newRunner(c.minor)
 	if err != nil {
@@ -169,6 +174,12 @@ func (c *compiler) guard() error {
 		},
 	})
 	return nil
+}
+
+func configMaps(operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: operations, Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+	}
 }
 
 // problems lists expressions of texts that are empty where there is no such problem.
@@ -198,8 +209,8 @@ func (c *compiler) problems(e *emitter) []string {
 	if !c.live {
 		states = m.Resolve(nil, c.options.Runtime) // settings that are written are judged by themselves
 	}
-	// What is open for some resource only is no error to require.
-	g := &gates{emitter: e, model: m, states: states, live: true, lifted: true, done: map[string]bool{"data": true}}
+	// What requires another is good where the other may be open for some resource, as for feature.ParseSettings.
+	g := &gates{emitter: e, model: m, states: states, live: true, lifted: true, alike: true, done: map[string]bool{"data": true}}
 	entries := g.entries()
 	out := []string{
 		first("variables.data.filter(k, !k.startsWith('_') && !(k in "+set(keys)+"))", "'there is no key ' + x + '; '", "the keys are "+strings.Join(first20(keys), ", ")),
