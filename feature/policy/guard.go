@@ -128,11 +128,11 @@ func (c *compiler) guard() error {
 	rules := []admissionregistrationv1.NamedRuleWithOperations{
 		{ResourceNames: []string{ref.Name}, RuleWithOperations: configMaps(admissionregistrationv1.Create, admissionregistrationv1.Update)},
 	}
+	var conditions []admissionregistrationv1.MatchCondition
 	validations := []admissionregistrationv1.Validation{{
 		Expression: "request.operation == 'DELETE' || variables.problems.size() == 0", Message: "the settings are bad", Reason: &reason,
 		MessageExpression: "variables.problems.size() == 0 ? '' : variables.problems[0].size() > 1000 ? variables.problems[0].substring(0, 1000) : variables.problems[0]",
 	}}
-	var conditions []admissionregistrationv1.MatchCondition
 	if c.live {
 		// The request that deletes several at once has no name.
 		rules = append(rules, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: configMaps(admissionregistrationv1.Delete)})

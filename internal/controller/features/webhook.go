@@ -39,8 +39,8 @@ const (
 type Webhook struct {
 	Cluster
 	Metrics *Metrics
-	// Requests has room for as many values as requests are read at once; the others wait.
-	Requests chan struct{}
+	// Requests bounds what requests take while they arrive, wait and are judged; those that find no room in time are failed.
+	Requests *admission.Intake
 
 	mu     sync.RWMutex
 	judges map[string]*judge
