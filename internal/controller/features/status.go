@@ -137,14 +137,14 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 	if done.held {
 		return // it is looked at again in a moment
 	}
-	st.EnforcedBy = slices.Concat(enforcers, done.standing.enforcers(gate))
+	st.EnforcedBy = slices.Concat(enforcers, done.leftEnforcers(gate))
 	status, reason, text := enforcedBy(f, enforcers, done)
 	set(v1alpha1.ConditionEnforced, status, reason, text)
 }
 
 // enforcedBy says whether a feature is enforced, and by what.
 func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcome) (status metav1.ConditionStatus, reason, message string) {
-	left := done.standing.tell(f.Spec.Gate)
+	left := done.tellLeft(f.Spec.Gate)
 	switch {
 	case left != "" && (len(f.Spec.Parts) == 0 || len(enforcers) == 0):
 		return metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, left
