@@ -22,6 +22,8 @@ import (
 const (
 	maxExpressionCost = 900_000
 	maxPolicyCost     = 3_500_000
+	// maxBudget is what a policy may cost at the number of items beyond which they are not gone through.
+	maxBudget = 4_500_000
 	// gateCost is what the settings of a gate may cost, with 5,000 entries in the list of gates.
 	gateCost = 12_000
 	// sample is how many items costs are measured with; they grow in proportion.
@@ -86,7 +88,7 @@ func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 	reasons := map[int]string{}
 	scale := int64((c.options.Items + sample - 1) / sample)
 	for i := range g.units {
-		g.units[i].cost = gateCost
+		g.units[i].cost, g.units[i].dearest = gateCost, 0
 	}
 	for _, v := range d.vars {
 		cost, err := run.variable(ctx, v)
@@ -100,6 +102,7 @@ func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 			reasons[i] = fmt.Sprintf("with %d items it could cost %d, of 1000000 that an expression may cost", c.options.Items, cost*scale)
 		case mine:
 			g.units[i].cost += cost * scale
+			g.units[i].dearest = max(g.units[i].dearest, cost*scale)
 		}
 	}
 	if len(reasons) > 0 {

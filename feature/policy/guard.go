@@ -108,7 +108,7 @@ func (c *compiler) guard() error {
 	}
 	ref := c.model.Spec().ConfigMap
 	name := GuardName(c.model.Component())
-	e := newEmitter()
+	e := newEmitter(c.minor)
 	e.add("data", "request.operation != 'DELETE' && has(object.data) ? object.data : {}")
 	e.add("same", "request.operation == 'UPDATE' && (has(oldObject.data) ? oldObject.data : {}) == variables.data")
 	var problems []string
