@@ -23,7 +23,7 @@ const (
 	maxExpressionCost = 900_000
 	maxPolicyCost     = 3_500_000
 	// maxBudget is what a policy may cost at the number of items beyond which they are not gone through.
-	maxBudget = 4_500_000
+	maxBudget = 4_900_000
 	// gateCost is what the settings of a gate may cost, with 5,000 entries in the list of gates.
 	gateCost = 12_000
 	// sample is how many items costs are measured with; they grow in proportion.
