@@ -67,6 +67,7 @@ type Violation struct {
 
 // Evaluate judges a request.
 func (e *Evaluator) Evaluate(r *Request) Decision {
+	e.states.askedBy(r)
 	if r.Object == nil {
 		return Decision{}
 	}

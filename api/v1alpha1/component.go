@@ -53,6 +53,10 @@ type ComponentSpec struct {
 	Resources []ResourceStage `json:"resources,omitempty"`
 	// OptIn lets people use closed features who may not change the settings; nil lets nobody.
 	OptIn *OptIn `json:"optIn,omitempty"`
+	// TellUse lists stages, Alpha, Beta or Deprecated: whoever begins to use a part of a feature at one of them is told by a warning,
+	// and the audit log by an annotation, though the feature is open. Empty: nobody is told.
+	// +listType=set
+	TellUse []Stage `json:"tellUse,omitempty"`
 }
 
 // ConfigMapReference names a ConfigMap.

@@ -9,7 +9,11 @@ import (
 )
 
 // matchLimit is how many items are gone through to find out whether a policy is needed at all; where there are more it is.
-const matchLimit = 20_000
+// Of a list within another there are fewer, because it is gone through in one piece then.
+const (
+	matchLimit = 20_000
+	innerLimit = 1000
+)
 
 // bounded keeps what is written of the places in a list or map within what the API server lets it cost. A list that is as it is
 // stored has none. One with more items than can be gone through has none either if the name of what is gated does not stand

@@ -26,6 +26,11 @@ const (
 	maxBudget = 4_900_000
 	// gateCost is what the settings of a gate may cost, with 5,000 entries in the list of gates.
 	gateCost = 12_000
+	// askCost is half of what the API server charges for a question to the authorizer, which is asked once and not for messages
+	// (k8s.io/apiserver/pkg/cel/library).
+	askCost = 200_000
+	// maxSize is how many bytes an expression may have; the API server takes 100,000 code points.
+	maxSize = 80_000
 	// sample is how many items costs are measured with; they grow in proportion.
 	sample = 250
 	// sampleText is how long strings are that patterns are looked for in, and maxText how long one may be.
@@ -88,7 +93,8 @@ func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 	reasons := map[int]string{}
 	scale := int64((c.options.Items + sample - 1) / sample)
 	for i := range g.units {
-		g.units[i].cost, g.units[i].dearest = gateCost, 0
+		g.units[i].cost = gateCost + c.asks(g.units[i].feature, map[string]bool{})*askCost
+		g.units[i].dearest = 0
 	}
 	for _, v := range d.vars {
 		cost, err := run.variable(ctx, v)
@@ -124,16 +130,75 @@ func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 			return map[int]string{last: fmt.Sprintf("with %d items the patch could cost %d, of 1000000 that an expression may cost", c.options.Items, cost*scale)}
 		}
 	}
-	if d.used != "" {
-		cost, err := run.condition(ctx, d.used)
-		switch {
-		case err != nil:
-			return c.all(g, fmt.Sprintf("the API server would not take the expressions: %s", oneLine(err)))
-		case cost*scale > maxExpressionCost:
-			g.costly = true
-		}
-	}
 	return nil
+}
+
+// look finds out what can be asked before the validation of a policy, for what an expression may cost.
+func (c *compiler) look(ctx context.Context, g *group) {
+	d := c.draft(g)
+	run, err := newRunner(c.minor)
+	if d.used == "" || err != nil {
+		return
+	}
+	// All is looked through where nothing is used.
+	run.object, run.old, run.hasParams = idleObject(g), nil, c.live
+	scale := int64((c.options.Items + sample - 1) / sample)
+	cost, err := run.condition(ctx, d.used)
+	g.costly = err != nil || cost*scale > maxExpressionCost
+	g.plain = d.quick != nil && !c.quickEnough(ctx, run, d.quick, cost*scale)
+}
+
+// asks counts the questions to the authorizer that it may take to tell whether a feature is open.
+func (c *compiler) asks(f *feature.Feature, seen map[string]bool) (n int64) {
+	if f == nil || seen[f.Spec.Gate] {
+		return 0
+	}
+	seen[f.Spec.Gate] = true
+	if o := c.model.Spec().OptIn; o != nil && o.RBAC && f.CanOptIn() {
+		n++
+	}
+	for _, other := range f.Spec.Requires {
+		n += c.asks(c.model.Feature(other), seen)
+	}
+	return n
+}
+
+// chunks divides a group so that the expressions of each part are short enough to be compiled.
+func (c *compiler) chunks(g *group) []*group {
+	d := c.draft(g)
+	var out []*group
+	size := maxSize
+	for i := range g.units {
+		root := &tree{}
+		if !g.whole {
+			root.add(&g.units[i], 0)
+		}
+		own := max(len(d.texts[i]), len(d.valid[i])) + len(root.used(d.emitter, "object", "", 0)) + 10
+		if size += own; size > maxSize {
+			part := *g
+			part.units = nil
+			out, size = append(out, &part), own
+		}
+		last := out[len(out)-1]
+		last.units = append(last.units, g.units[i])
+	}
+	return out
+}
+
+// quickEnough tells whether the quick look costs what an expression may cost: at most all that the plain one does, the parts
+// of each gate by themselves and the settings.
+func (c *compiler) quickEnough(ctx context.Context, run *runner, q *quick, used int64) bool {
+	scale := int64((c.options.Items + sample - 1) / sample)
+	sum := used + q.gateCost
+	for _, part := range q.parts {
+		cost, err := run.condition(ctx, part)
+		if err != nil {
+			return false
+		}
+		sum += cost * scale
+	}
+	_, err := run.condition(ctx, q.text)
+	return err == nil && sum <= maxExpressionCost
 }
 
 func (c *compiler) all(g *group, reason string) map[int]string {
@@ -164,6 +229,7 @@ type runner struct {
 	compiler    *plugincel.CompositedCompiler
 	object, old any
 	hasParams   bool
+	params      map[string]any
 	values      map[string]any
 }
 
@@ -173,7 +239,7 @@ func newRunner(minor int) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &runner{compiler: c, values: map[string]any{}}, nil
+	return &runner{compiler: c, values: map[string]any{}, params: map[string]any{}}, nil
 }
 
 // compile compiles a variable and does not evaluate it.
@@ -209,7 +275,7 @@ func (r *runner) variable(ctx context.Context, v variable) (int64, error) {
 
 func (r *runner) condition(ctx context.Context, expression string) (int64, error) {
 	res := r.compiler.CompileCELExpression(&validating.ValidationCondition{Expression: expression},
-		plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.NewExpressions)
+		plugincel.OptionalVariableDeclarations{HasParams: r.hasParams, HasAuthorizer: true}, environment.NewExpressions)
 	_, cost, err := r.run(ctx, &res)
 	return cost, err
 }
@@ -226,7 +292,7 @@ func (r *runner) run(ctx context.Context, res *plugincel.CompilationResult) (any
 		return nil, 0, res.Error
 	}
 	value, details, err := res.Program.ContextEval(ctx, map[string]any{
-		"object": r.object, "oldObject": r.old, "params": common.SchemalessTypedToVal(map[string]any{}), "variables": r.values,
+		"object": r.object, "oldObject": r.old, "params": common.SchemalessTypedToVal(r.params), "variables": r.values,
 		"request": map[string]any{}, "namespaceObject": nil,
 	})
 	if err != nil {
@@ -242,18 +308,7 @@ func (r *runner) run(ctx context.Context, res *plugincel.CompilationResult) (any
 // sampleObjects makes objects in which each target is used in as many items as costs are measured with, none of them the
 // same in both.
 func sampleObjects(g *group) (object, old map[string]any) {
-	build := func(prefix string) map[string]any {
-		root := map[string]any{"metadata": map[string]any{"name": "sample"}}
-		for i := range g.units {
-			t := g.units[i].target
-			if !t.WholeVersion {
-				grow(root, t, 0, prefix, sample)
-			}
-		}
-		return root
-	}
-	old = build("o")
-	object = build("n")
+	old, object = g.sample("o", leaf), g.sample("n", leaf)
 	if g.whole {
 		spec := map[string]any{}
 		for i := range sample {
@@ -264,8 +319,40 @@ func sampleObjects(g *group) (object, old map[string]any) {
 	return object, old
 }
 
-// grow adds the uses of a target to a value, with n items in the first list or map on the way and one in the others.
-func grow(at map[string]any, t *feature.Target, i int, prefix string, n int) {
+// idleObject makes an object in which there is something at each target, in as many items, and nothing is used.
+func idleObject(g *group) map[string]any {
+	return g.sample("n", func(t *feature.Target, there any) any {
+		switch {
+		case there != nil:
+			return there
+		case t.Match != nil:
+			return map[string]any{}
+		case t.Pattern != nil:
+			return strings.Repeat("\x01", sampleText)
+		case t.Values != nil:
+			return "\x01"
+		}
+		return nil
+	})
+}
+
+// leafOf makes what stands at the end of a target's path, where something is already or nothing.
+type leafOf func(t *feature.Target, there any) any
+
+// sample makes an object with a leaf at each target of a group.
+func (g *group) sample(prefix string, leaf leafOf) map[string]any {
+	root := map[string]any{"metadata": map[string]any{"name": "sample"}}
+	for i := range g.units {
+		t := g.units[i].target
+		if !t.WholeVersion {
+			grow(root, t, 0, prefix, sample, leaf)
+		}
+	}
+	return root
+}
+
+// grow adds the leaves of a target to a value, with n items in the first list or map on the way and one in the others.
+func grow(at map[string]any, t *feature.Target, i int, prefix string, n int, leaf leafOf) {
 	s := t.Path[i]
 	if i+1 == len(t.Path) {
 		at[s.Name] = leaf(t, at[s.Name])
@@ -279,14 +366,14 @@ func grow(at map[string]any, t *feature.Target, i int, prefix string, n int) {
 			child = map[string]any{}
 			at[s.Name] = child
 		}
-		grow(child, t, i+1, prefix, n)
+		grow(child, t, i+1, prefix, n, leaf)
 	case feature.Items, feature.Each:
 		list, _ := at[s.Name].([]any)
 		for j := range n {
 			if len(list) <= j {
 				list = append(list, map[string]any{})
 			}
-			list[j] = growItem(list[j], t, i+1, fmt.Sprintf("%s-%d-a-name-of-the-usual-length", prefix, j))
+			list[j] = growItem(list[j], t, i+1, fmt.Sprintf("%s-%d-a-name-of-the-usual-length", prefix, j), leaf)
 		}
 		at[s.Name] = list
 	case feature.Entries:
@@ -297,13 +384,13 @@ func grow(at map[string]any, t *feature.Target, i int, prefix string, n int) {
 		}
 		for j := range n {
 			key := fmt.Sprintf("%s-%d-a-name-of-the-usual-length", prefix, j)
-			child[key] = growItem(child[key], t, i+1, key)
+			child[key] = growItem(child[key], t, i+1, key, leaf)
 		}
 	}
 }
 
 // growItem makes an item, or entry, of the step i of a target's path.
-func growItem(item any, t *feature.Target, i int, name string) any {
+func growItem(item any, t *feature.Target, i int, name string, leaf leafOf) any {
 	if i+1 == len(t.Path) {
 		item = leaf(t, item)
 		if s := t.Path[i]; s.Set {
@@ -324,10 +411,10 @@ func growItem(item any, t *feature.Target, i int, name string) any {
 		// Lists and maps within have one item.
 		holder := map[string]any{"": object}
 		if t.Path[i+1].Kind == feature.Field {
-			grow(object, t, i+1, name, 1)
+			grow(object, t, i+1, name, 1, leaf)
 			return object
 		}
-		grow(holder, &feature.Target{Path: append(feature.Path{{}}, t.Path[i+1:]...), Values: t.Values, Pattern: t.Pattern, Match: t.Match}, 0, name, 1)
+		grow(holder, &feature.Target{Path: append(feature.Path{{}}, t.Path[i+1:]...), Values: t.Values, Pattern: t.Pattern, Match: t.Match}, 0, name, 1, leaf)
 		return holder[""]
 	}
 	return object

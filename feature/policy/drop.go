@@ -39,7 +39,11 @@ func (c *compiler) dropPolicy(name string, d *draft) {
 	})
 
 	ignore := admissionregistrationv1.Ignore
-	teller := bounded(strings.Replace(name, "."+string(drops)+".", ".dropped.", 1))
+	teller := name
+	if at := strings.LastIndex(name, "."+string(drops)+"."); at >= 0 {
+		// A component, resource or group may be called drop too: they stand before.
+		teller = bounded(name[:at] + ".dropped." + name[at+len(drops)+2:])
+	}
 	v := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(teller, d.group)}
 	v.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    &ignore,

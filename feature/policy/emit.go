@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 )
 
@@ -31,9 +32,11 @@ type draft struct {
 	*emitter
 	group   *group
 	used    string   // whether any part is used at all
+	quick   *quick   // in place of used, if that can be had
 	valid   []string // of each unit: it is not violated
 	uses    []string // of each unit: the places of violations
 	texts   []string // of each unit: what is told of them, empty where there is nothing to tell
+	short   []string // the same in few words
 	message string
 	limits  []int // of each unit: how many items are gone through
 }
@@ -43,6 +46,9 @@ func (c *compiler) draft(g *group) *draft {
 	d := &draft{emitter: newEmitter(c.minor), group: g}
 	gs := &gates{emitter: d.emitter, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{}}
 	d.used = d.usedAtAll()
+	if d.used != "" && c.live && !g.plain && g.kind != tells {
+		d.quick = quickly(gs, g)
+	}
 	for i := range g.units {
 		u := &g.units[i]
 		gate := u.feature.Spec.Gate
@@ -60,7 +66,11 @@ func (c *compiler) draft(g *group) *draft {
 		}
 		// The cheaper question first.
 		valid := func(ask bool) string {
-			switch open := gs.isOpen(gate, ask); {
+			open := "false"
+			if g.kind != tells {
+				open = gs.isOpen(gate, ask)
+			}
+			switch {
 			case open == "false":
 				return none
 			case u.shape.lists:
@@ -71,10 +81,17 @@ func (c *compiler) draft(g *group) *draft {
 		}
 		d.valid = append(d.valid, valid(true))
 		// A message is written without an authorizer, a patch with one.
-		d.texts = append(d.texts, valid(g.kind == drops)+" ? '' : "+clipped(uses, 300)+" + "+quote(c.what(u)))
+		well := valid(g.kind == drops)
+		d.texts = append(d.texts, well+" ? '' : "+clipped(uses, 300)+" + "+quote(c.what(u)))
+		d.short = append(d.short, well+" ? '' : "+clipped(uses, 60)+" + "+quote(" ("+gate+")"))
 	}
-	d.message = "[" + strings.Join(d.texts, ", ") + "].filter(s, s != '').join('; also ')"
+	d.message = said(d.texts) + ".join('; also ')"
 	return d
+}
+
+// said are those of some texts that say something.
+func said(texts []string) string {
+	return "[" + strings.Join(texts, ", ") + "].filter(s, s != '')"
 }
 
 // clipped cuts a text that may be long.
@@ -84,24 +101,14 @@ func clipped(text string, longest int) string {
 
 // what tells what is wrong with a use, as [feature.Violation.What] does.
 func (c *compiler) what(u *unit) string {
-	t, f := u.target, u.feature
-	subject := ""
-	switch {
-	case t.WholeVersion:
-		subject = apiVersion(t.Group, t.Version) + " is "
-	case t.Values != nil:
-		words := make([]string, len(t.Values))
-		for i, v := range t.Values {
-			words[i] = strconv.Quote(clip(v))
+	f := u.feature
+	subject := subjectOf(u.target)
+	if u.told {
+		fate := "it may change or go in any release"
+		if f.Stage == v1alpha1.Deprecated {
+			fate = "it will go"
 		}
-		if len(words) > 5 {
-			words = append(words[:5], "another")
-		}
-		subject = "value " + strings.Join(words, " or ") + " is "
-	case t.Pattern != nil:
-		subject = "a value that matches " + strconv.Quote(clip(t.Pattern.String())) + " is "
-	case t.Match != nil:
-		subject = "such an entry is "
+		return fmt.Sprintf(": %s%s, as feature %q of component %q is; %s", subject, f.StageName(), f.Spec.Gate, f.Spec.Component, fate)
 	}
 	fix := f.HowToOpen()
 	switch {
@@ -111,6 +118,28 @@ func (c *compiler) what(u *unit) string {
 		fix += "; besides, " + strings.Join(c.absent(f), " and ") + " does not report it as on"
 	}
 	return fmt.Sprintf(": %s%s; needs feature %q of component %q: %s", subject, f.StageName(), f.Spec.Gate, f.Spec.Component, fix)
+}
+
+// subjectOf says what of a place needs the feature, with a verb; empty if it is there at all.
+func subjectOf(t *feature.Target) string {
+	switch {
+	case t.WholeVersion:
+		return apiVersion(t.Group, t.Version) + " is "
+	case t.Values != nil:
+		words := make([]string, len(t.Values))
+		for i, v := range t.Values {
+			words[i] = strconv.Quote(clip(v))
+		}
+		if len(words) > 5 {
+			words = append(words[:5], "another")
+		}
+		return "value " + strings.Join(words, " or ") + " is "
+	case t.Pattern != nil:
+		return "a value that matches " + strconv.Quote(clip(t.Pattern.String())) + " is "
+	case t.Match != nil:
+		return "such an entry is "
+	}
+	return ""
 }
 
 // absent lists the required processes that do not report a feature as on.
@@ -140,14 +169,14 @@ func (d *draft) usedAtAll() string {
 	}
 	root := &tree{}
 	for i := range d.group.units {
-		root.add(d.group.units[i].target, 0)
+		root.add(&d.group.units[i], 0)
 	}
 	return root.used(d.emitter, "object", "", 0)
 }
 
 // tree joins the paths of targets, so that each list is gone through once.
 type tree struct {
-	here     []*feature.Target
+	here     []*unit
 	children []*branch
 }
 
@@ -156,27 +185,27 @@ type branch struct {
 	to   tree
 }
 
-func (n *tree) add(t *feature.Target, i int) {
-	if i == len(t.Path) {
-		n.here = append(n.here, t)
+func (n *tree) add(u *unit, i int) {
+	if i == len(u.target.Path) {
+		n.here = append(n.here, u)
 		return
 	}
-	s := t.Path[i]
+	s := u.target.Path[i]
 	for _, b := range n.children {
 		if b.step.Name == s.Name && b.step.Kind == s.Kind {
-			b.to.add(t, i+1)
+			b.to.add(u, i+1)
 			return
 		}
 	}
 	b := &branch{step: s}
 	n.children = append(n.children, b)
-	b.to.add(t, i+1)
+	b.to.add(u, i+1)
 }
 
 func (n *tree) used(e *emitter, v, outer string, depth int) string {
 	var ways []string
-	for _, t := range n.here {
-		if way := uses(t, v); !slices.Contains(ways, way) {
+	for _, u := range n.here {
+		if way := uses(u.target, v); !slices.Contains(ways, way) {
 			ways = append(ways, way)
 		}
 	}
@@ -187,9 +216,9 @@ func (n *tree) used(e *emitter, v, outer string, depth int) string {
 		case feature.Field:
 			fields = append(fields, and(has(v, b.step.Name), b.to.used(e, member(v, b.step.Name), outer, depth+1)))
 		case feature.Entries:
-			ways = append(ways, and(isMap(v), e.few(v, outer, e.any(v, true, depth, ".exists("+x+", "+b.to.used(e, v+"["+x+"]", outer+v+".size() * ", depth+1)+")"))))
+			ways = append(ways, and(isMap(v), e.few(v, outer, true, depth, ".exists("+x+", "+b.to.used(e, v+"["+x+"]", outer+v+".size() * ", depth+1)+")")))
 		case feature.Items, feature.Each:
-			ways = append(ways, and(isList(v), e.few(v, outer, e.any(v, false, depth, ".exists("+x+", "+b.to.used(e, x, outer+v+".size() * ", depth+1)+")"))))
+			ways = append(ways, and(isList(v), e.few(v, outer, false, depth, ".exists("+x+", "+b.to.used(e, x, outer+v+".size() * ", depth+1)+")")))
 		}
 	}
 	if fields != nil {
@@ -198,12 +227,17 @@ func (n *tree) used(e *emitter, v, outer string, depth int) string {
 	return or(ways...)
 }
 
-// few asks a question about items if there are not too many of them; otherwise the answer is yes.
-func (e *emitter) few(v, outer, question string) string {
-	if !e.pieces {
-		return question
+// few asks whether something holds for an item of a list, or a key of a map, if there are not too many of them; otherwise the
+// answer is yes, and the variables find out.
+func (e *emitter) few(v, outer string, keys bool, depth int, through string) string {
+	switch {
+	case !e.pieces:
+		return v + through
+	case outer != "":
+		return fmt.Sprintf("(%s.size() > %d || %s%s.size() > %d || %s)", v, innerLimit, outer, v, matchLimit, v+through)
 	}
-	return fmt.Sprintf("(%s%s.size() > %d || %s)", outer, v, matchLimit, question)
+	c := fmt.Sprintf("c%d", depth)
+	return fmt.Sprintf("(%s.size() > %d || %s)", v, matchLimit, pieces(v, keys, depth, ".exists("+c+", "+c+through+")"))
 }
 
 // wholeVersion writes where a whole version is used: nowhere if the object is not changed but for metadata, or was written
@@ -259,7 +293,7 @@ func (c *compiler) policy(g *group, part int) {
 	d := c.draft(g)
 	name := c.name(g, part)
 	message := d.add("message", d.message)
-	if !g.claims {
+	if !g.claims && g.kind != tells {
 		c.meta(name, g)
 	}
 	if g.kind == drops {
@@ -273,30 +307,35 @@ func (c *compiler) policy(g *group, part int) {
 		// Writes of other versions and of the status do not wait for the settings.
 		allow = true
 	}
-	if g.kind == warns {
+	if g.kind == warns || g.kind == tells {
 		fail, allow = admissionregistrationv1.Ignore, true
 		actions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
 	}
+	short := d.add("short", said(d.short))
 	reason := metav1.StatusReasonInvalid
+	paramKind, paramRef, why := c.paramKind(), c.paramRef(allow), "a part of the object needs a feature that is off"
+	if g.kind == tells {
+		paramKind, paramRef, why = nil, nil, "a part of the object may change or go"
+	}
 	p := admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: c.objectMeta(name, g)}
 	p.TypeMeta = typeMeta("ValidatingAdmissionPolicy")
 	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    &fail,
-		ParamKind:        c.paramKind(),
+		ParamKind:        paramKind,
 		MatchConstraints: constraints(g),
 		MatchConditions:  d.matchConditions(""),
 		Variables:        d.variables(),
 		Validations: []admissionregistrationv1.Validation{{
 			Expression:        conjunction(d.valid),
-			Message:           "a part of the object needs a feature that is off",
-			MessageExpression: fitted(message),
+			Message:           why,
+			MessageExpression: c.fitted(g.kind, message, short),
 			Reason:            &reason,
 		}},
 	}
 	c.set.Validating = append(c.set.Validating, p)
 	c.set.ValidatingBindings = append(c.set.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, g),
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.paramRef(allow), ValidationActions: actions},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: paramRef, ValidationActions: actions},
 	})
 }
 
@@ -309,10 +348,17 @@ func conjunction(list []string) string {
 	return strings.Join(out, " && ")
 }
 
-// fitted cuts a text to what the API server takes: 5 KiB, not a byte more (k8s.io/apiserver/pkg/apis/cel,
-// MaxEvaluatedMessageExpressionSizeBytes).
-func fitted(text string) string {
-	return fmt.Sprintf("bytes(%[1]s).size() <= 5120 ? %[1]s : bytes(%[1]s.substring(0, 4000)).size() <= 5000 ? %[1]s.substring(0, 4000) + ' and more' : %[1]s.substring(0, 1200) + ' and more'", text)
+// fitted makes what fits into a message of two texts, the second of which has less of each part: the API server takes 5 KiB,
+// not a byte more (k8s.io/apiserver/pkg/apis/cel, MaxEvaluatedMessageExpressionSizeBytes).
+func (c *compiler) fitted(k kind, text, short string) string {
+	what := " parts need features of component %q that are off: "
+	if k == tells {
+		what = " parts are not stable in component %q: "
+	}
+	list := fmt.Sprintf("string(%s.size()) + %s + %[1]s.join(', ')", short, quote(fmt.Sprintf(what, c.model.Component())))
+	cut := "[" + list + "].map(x, bytes(x).size() <= 5120 ? x : [x.size() > 4000 ? x.substring(0, 4000) : x].map(y, " +
+		"bytes(y).size() <= 5000 ? y : y.size() > 1200 ? y.substring(0, 1200) : y)[0] + ' and more')[0]"
+	return fmt.Sprintf("bytes(%[1]s).size() <= 5120 ? %[1]s : %[2]s", text, cut)
 }
 
 func (d *draft) variables() []admissionregistrationv1.Variable {
@@ -323,7 +369,7 @@ func (d *draft) variables() []admissionregistrationv1.Variable {
 	return out
 }
 
-// matchConditions keep objects that use no part from the policy. They cannot see its variables.
+// matchConditions keep objects that use no part, or only what is open, from the policy. They cannot see its variables.
 func (d *draft) matchConditions(besides string) []admissionregistrationv1.MatchCondition {
 	if g := d.group; g.claims {
 		return []admissionregistrationv1.MatchCondition{
@@ -334,7 +380,11 @@ func (d *draft) matchConditions(besides string) []admissionregistrationv1.MatchC
 	if d.used == "" || d.group.costly {
 		return nil
 	}
-	used := d.changed() + " && " + d.used
+	used := d.used
+	if d.quick != nil {
+		used = d.quick.text
+	}
+	used = d.changed() + " && " + used
 	if besides != "" {
 		used += " || " + besides
 	}

@@ -125,17 +125,19 @@ func (c *compiler) guard() error {
 		MatchConstraints: &admissionregistrationv1.MatchResources{
 			MatchPolicy:       &exact,
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ref.Namespace}},
-			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-				ResourceNames: []string{ref.Name},
-				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-				},
-			}},
+			// The request that deletes several at once has no name.
+			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+				{ResourceNames: []string{ref.Name}, RuleWithOperations: configMaps(admissionregistrationv1.Create, admissionregistrationv1.Update)},
+				{RuleWithOperations: configMaps(admissionregistrationv1.Delete)},
+			},
 		},
+		MatchConditions: []admissionregistrationv1.MatchCondition{{
+			Name: "the-settings", Expression: "request.operation != 'DELETE' || oldObject.metadata.name == " + quote(ref.Name),
+		}},
 		Variables: (&draft{emitter: e}).variables(),
 		Validations: []admissionregistrationv1.Validation{
-			{Expression: "request.operation != 'DELETE'", Message: gone, Reason: &reason},
+			// A namespace that is being deleted takes them with it.
+			{Expression: "request.operation != 'DELETE' || namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)", Message: gone, Reason: &reason},
 			{
 				Expression: "request.operation == 'DELETE' || variables.problems.size() == 0", Message: "the settings are bad", Reason: &reason,
 				MessageExpression: "variables.problems.size() == 0 ? '' : variables.problems[0].size() > 1000 ? variables.problems[0].substring(0, 1000) : variables.problems[0]",
@@ -162,6 +164,12 @@ func (c *compiler) guard() error {
 	return nil
 }
 
+func configMaps(operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: operations, Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+	}
+}
+
 // problems lists expressions of texts that are empty where there is no such problem.
 func (c *compiler) problems(e *emitter) []string {
 	m, spec := c.model, c.model.Spec()
@@ -185,7 +193,8 @@ func (c *compiler) problems(e *emitter) []string {
 	for i, l := range levels {
 		words[i] = string(l)
 	}
-	g := &gates{emitter: e, model: m, states: c.states, live: true, done: map[string]bool{"data": true}}
+	// What requires another is good where the other may be open for some resource, as for feature.ParseSettings.
+	g := &gates{emitter: e, model: m, states: c.states, live: true, lifted: true, alike: true, done: map[string]bool{"data": true}}
 	entries := g.entries()
 	out := []string{
 		first("variables.data.filter(k, !k.startsWith('_') && !(k in "+set(keys)+"))", "'there is no key ' + x + '; '", "the keys are "+strings.Join(first20(keys), ", ")),

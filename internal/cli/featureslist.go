@@ -108,6 +108,9 @@ func (w *featureWorld) list(e *env, output string, list []chosenFeature) error {
 		for _, x := range p.wrong {
 			fmt.Fprintf(e.err, "%s: settings of %s: %s\n", x.Severity, p.component.Name, x)
 		}
+		if p.stays() {
+			fmt.Fprintf(e.err, "note: until they hold no error the last good settings of %s stay in force, or the defaults where there never were any\n", p.component.Name)
+		}
 	}
 	if len(values) == 0 {
 		fmt.Fprintln(e.err, "no feature")

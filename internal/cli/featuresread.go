@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/internal/limit"
+	"sluice.dev/internal/nearest"
 )
 
 // maxDefinitions is how many bytes are read of one file.
@@ -36,6 +38,7 @@ type definitions struct {
 	kinds      map[string]string // the plural of a kind, by group/kind
 	configMaps []corev1.ConfigMap
 	reports    []v1alpha1.FeatureReport
+	files      []sourceFile // in which Components, Features and ConfigMaps stand
 }
 
 // readDefinitions reads files and directories.
@@ -52,8 +55,16 @@ func readDefinitions(e *env, files []string) (*definitions, error) {
 			}
 		}
 		for _, file := range list {
-			if err := eachDocument(e, file, d.add); err != nil {
+			data, err := readSource(e, file)
+			if err != nil {
 				return nil, err
+			}
+			before := len(d.components) + len(d.features) + len(d.configMaps)
+			if err := documentsOf(sourceName(file), data, d.add); err != nil {
+				return nil, err
+			}
+			if len(d.components)+len(d.features)+len(d.configMaps) > before {
+				d.files = append(d.files, sourceFile{name: sourceName(file), data: data})
 			}
 		}
 	}
@@ -72,19 +83,40 @@ func manifestsIn(dir string) (out []string, err error) {
 
 // eachDocument calls do for every document of a file that holds something.
 func eachDocument(e *env, file string, do func(doc []byte) error) error {
-	in, name := e.in, "standard input"
+	data, err := readSource(e, file)
+	if err != nil {
+		return err
+	}
+	return documentsOf(sourceName(file), data, do)
+}
+
+func sourceName(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
+}
+
+// readSource reads a file, or standard input.
+func readSource(e *env, file string) ([]byte, error) {
+	in := e.in
 	if file != "-" {
 		f, err := os.Open(file) //nolint:gosec // the file that the user names
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer func() { _ = f.Close() }()
-		in, name = f, file
+		in = f
 	}
 	data, err := limit.ReadAll(in, maxDefinitions)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", sourceName(file), err)
 	}
+	return data, nil
+}
+
+// documentsOf calls do for every document that holds something.
+func documentsOf(name string, data []byte, do func(doc []byte) error) error {
 	r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for n := 1; ; n++ {
 		doc, err := r.Read()
@@ -114,7 +146,7 @@ func (d *definitions) add(doc []byte) error {
 	if err := yaml.Unmarshal(doc, &meta); err != nil {
 		return err
 	}
-	strict := func(to any) error { return yaml.UnmarshalStrict(doc, to) }
+	strict := func(to any) error { return unmarshalStrict(doc, to) }
 	switch group, _, _ := strings.Cut(meta.APIVersion, "/"); {
 	case meta.Kind == "Component" && group == v1alpha1.SchemeGroupVersion.Group:
 		var c v1alpha1.Component
@@ -189,7 +221,7 @@ func (d *definitions) component(name string) (*v1alpha1.Component, error) {
 	case name == "":
 		return nil, fmt.Errorf("the files hold the components %s: choose one with --component", strings.Join(names, ", "))
 	}
-	return nil, fmt.Errorf("the files hold no component %q; they hold %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("the files hold no component %q%s; they hold %s", name, nearest.Hint(name, names), strings.Join(names, ", "))
 }
 
 // settings collects the data of the component's ConfigMap: from the definitions, and from what is given beside them. Nil
@@ -217,11 +249,14 @@ func (d *definitions) settings(e *env, c *v1alpha1.Component, given []string) (m
 		found := false
 		err := eachDocument(e, s, func(doc []byte) error {
 			var m corev1.ConfigMap
-			if err := yaml.UnmarshalStrict(doc, &m); err != nil {
+			if err := yaml.Unmarshal(doc, &m); err != nil {
 				return err
 			}
 			if m.Kind != "ConfigMap" {
-				return fmt.Errorf("this is no ConfigMap but a %s", m.Kind)
+				return fmt.Errorf("this is no ConfigMap but a %s", cmp.Or(m.Kind, "document without a kind"))
+			}
+			if err := unmarshalStrict(doc, &m); err != nil {
+				return err
 			}
 			found = true
 			set(m.Data)

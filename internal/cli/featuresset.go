@@ -142,6 +142,9 @@ func setFeatures(ctx context.Context, e *env, f *setFlags, names []string, on bo
 	if err != nil {
 		return err
 	}
+	if p.stays() {
+		fmt.Fprintf(e.err, "note: the settings of %s are wrong, and nothing of them is taken until they are mended: sluice features list tells what it is\n", p.component.Name)
+	}
 	if err := change.print(e, f); err != nil {
 		return err
 	}
@@ -197,7 +200,9 @@ func (s *setter) plan() *featureChange {
 	p := s.part
 	c := &featureChange{APIVersion: report.APIVersion, Kind: "FeatureChange", Component: p.component.Name, ConfigMap: p.ref(), DryRun: s.flags.dryRun}
 	all := feature.Runtime{AssumeProcesses: true}
-	before := p.model.Resolve(p.settings, all)
+	// What the ConfigMap says is compared, which is not what is in force where it is wrong.
+	written, _ := p.model.ParseSettings(p.data())
+	before := p.model.Resolve(written, all)
 	data := map[string]string{}
 	maps.Copy(data, p.data())
 	for _, gate := range s.gates {
@@ -240,6 +245,9 @@ func (s *setter) plan() *featureChange {
 		x := changedFeature{Name: f.Name, Enabled: state.Open, Why: state.Reason}
 		if f.Spec.NeedsRestart {
 			x.Needs = "processes take it in when they are restarted"
+		}
+		if findings.Err() != nil {
+			x.Needs = strings.TrimPrefix(x.Needs+"; it is taken in when what else is wrong with the settings is mended: sluice features list tells", "; ")
 		}
 		if state.Open && len(f.Spec.RequiredProcesses) > 0 {
 			x.Needs = strings.TrimPrefix(x.Needs+"; it is in effect when "+strings.Join(f.Spec.RequiredProcesses, " and ")+" report it", "; ")
@@ -337,6 +345,9 @@ func (s *setter) look(ctx context.Context, c *featureChange) error {
 		}
 	}
 	if gates != nil && c.Refused == nil && s.usage == nil {
+		if err := s.world.canScan(ctx, ""); err != nil {
+			return fmt.Errorf("whether the features are in use: %w", err)
+		}
 		scan := s.world.scan(s.env, s.part, gates, "")
 		if s.flags.verbose {
 			scan.Names = maxNames

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,6 +45,14 @@ func (f *featuresFlags) add(e *env, cmd *cobra.Command, files bool, outputs ...s
 	if files {
 		fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs, ConfigMaps and FeatureReports, in place of the cluster")
 	}
+	_ = cmd.RegisterFlagCompletionFunc("component", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var out []string
+		for _, x := range namesToComplete(cmd.Context(), quiet(e), f) {
+			out = append(out, x.Spec.Component)
+		}
+		slices.Sort(out)
+		return slices.Compact(out), cobra.ShellCompDirectiveNoFileComp
+	}) // the flag is there
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		// A shell waits for this: what cannot be read is not completed.
 		var out []string
@@ -52,7 +61,11 @@ func (f *featuresFlags) add(e *env, cmd *cobra.Command, files bool, outputs ...s
 			if name == "" {
 				name = feature.ObjectName(x.Spec.Component, x.Spec.Gate)
 			}
-			if !slices.Contains(args, name) && (f.component == "" || f.component == x.Spec.Component) {
+			named := func(arg string) bool {
+				arg = strings.TrimPrefix(arg, "feature.sluice.dev/")
+				return arg == name || arg == x.Spec.Gate || arg == feature.Kebab(x.Spec.Gate) || arg == x.Spec.Component+"."+x.Spec.Gate
+			}
+			if !slices.ContainsFunc(args, named) && (f.component == "" || f.component == x.Spec.Component) {
 				out = append(out, name+"\t"+x.Spec.Description)
 			}
 		}
@@ -112,6 +125,8 @@ type featureWorld struct {
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
 	scopes  []featureusage.Resource
+	// unread says why the schemas of what features gate are not known, unreported why what processes report is not; nil: they are.
+	unread, unreported error
 }
 
 // componentFeatures is one component of a world.
@@ -121,8 +136,8 @@ type componentFeatures struct {
 	model     *feature.Model
 	findings  feature.Findings
 	config    *corev1.ConfigMap // nil where there is none
-	settings  *feature.Settings
-	wrong     feature.Findings // of the settings
+	settings  *feature.Settings // those in force
+	wrong     feature.Findings  // of the settings in the ConfigMap
 	skew      *skew.Result
 	states    *feature.States // what is in effect
 }
@@ -165,7 +180,12 @@ func readFeatures(ctx context.Context, e *env, f *featuresFlags) (*featureWorld,
 	}
 	slices.SortFunc(w.parts, func(a, b *componentFeatures) int { return strings.Compare(a.component.Name, b.component.Name) })
 	if w.cluster != nil {
-		if err := w.resourcesOf(ctx); err != nil {
+		err := w.resourcesOf(ctx)
+		if apierrors.IsForbidden(err) {
+			fmt.Fprintf(e.err, "note: whether definitions fit the schemas of what they gate is not known: %v\n", err)
+			w.unread, w.resources, w.scopes, err = err, nil, nil, nil
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -202,6 +222,7 @@ func (w *featureWorld) connect(ctx context.Context, e *env, f *featuresFlags) er
 	if apierrors.IsForbidden(err) || errors.Is(err, errNoKind) {
 		// They are in the namespaces of components; who may not read them sees the rest.
 		fmt.Fprintf(e.err, "note: what processes report is not known: %v\n", err)
+		w.unreported = err
 		return nil
 	}
 	return err
@@ -330,7 +351,18 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 		}
 	}
 	p.settings, p.wrong = p.model.ParseSettings(p.data())
+	if p.stays() {
+		p.settings = nil
+		if kept := p.component.Status.Settings; kept != nil {
+			p.settings, _ = p.model.ParseSettings(kept)
+		}
+	}
 	return nil
+}
+
+// stays tells whether the last good settings are in force, or the defaults, because those of the ConfigMap are wrong.
+func (p *componentFeatures) stays() bool {
+	return p.wrong.Err() != nil && p.model.Spec().Mode == v1alpha1.Baked
 }
 
 // data are the settings.
@@ -403,7 +435,7 @@ func (w *featureWorld) find(names []string) ([]chosenFeature, error) {
 			for _, c := range all {
 				known = append(known, feature.Kebab(c.definition.Spec.Gate), c.definition.Spec.Gate)
 			}
-			return nil, fmt.Errorf("there is no feature %q%s", name, nearest.Hint(name, known))
+			return nil, fmt.Errorf("there is no feature %q%s", name, cmp.Or(nearest.Hint(name, known), "; sluice features list names them"))
 		case 1:
 			if !slices.ContainsFunc(out, func(c chosenFeature) bool { return c.definition == found[0].definition }) {
 				out = append(out, found[0])

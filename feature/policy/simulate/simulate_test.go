@@ -2,10 +2,12 @@ package simulate_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -165,6 +167,48 @@ func TestAllViolationsInOneMessage(t *testing.T) {
 	for _, w := range want {
 		if !strings.Contains(res.Refused[0].Message, w) {
 			t.Errorf("%q is not in %q", w, res.Refused[0].Message)
+		}
+	}
+}
+
+// TestWhoBeginsToUseWhatMayChangeIsTold has an open feature, and one that is stable: who stores the first is told, once.
+func TestWhoBeginsToUseWhatMayChangeIsTold(t *testing.T) {
+	_, s := compile(t, model(t, componentYAML+"  tellUse: [Alpha, Deprecated]\n", `
+- {gate: TaskTimeout, parts: [{field: "spec.tasks[*].timeout"}]}
+- {gate: OnErrorContinue, stages: [{stage: Alpha, release: v1.0.0}, {stage: Deprecated, release: v1.4.0, default: true}], parts: [{field: spec.onError, values: [Continue]}]}
+- {gate: TasksTimeout, stages: [{stage: Beta, release: v1.0.0}], parts: [{field: spec.tasksTimeout}]}
+- {gate: EnvSecret, whenDisabled: Drop, parts: [{field: "spec.env[*].secretRef"}]}
+`), policy.Options{})
+	all := read(t, `{metadata: {name: x}, spec: {tasksTimeout: 1h, onError: Continue, tasks: [{name: a}, {name: b, timeout: x}], env: {A: {secretRef: x}}}}`)
+	want := []string{
+		`spec.env.A.secretRef: alpha, as feature "EnvSecret" of component "demo" is; it may change or go in any release`,
+		`spec.onError: value "Continue" is deprecated, as feature "OnErrorContinue" of component "demo" is; it will go`,
+		`spec.tasks[1].timeout: alpha, as feature "TaskTimeout" of component "demo" is; it may change or go in any release`,
+	}
+	open := map[string]string{"enable-api-fields": "alpha"}
+	for _, tt := range []struct {
+		name     string
+		settings map[string]string
+		old      map[string]any
+		want     []string
+	}{
+		{"new", open, nil, want},
+		{"stored", open, all, nil},
+		{"one more", open, read(t, `{spec: {onError: Continue, tasks: [{name: a}, {name: b, timeout: y}]}}`), want[:1]},
+		{"dropped before anybody is told", map[string]string{"enable-api-fields": "beta", "task-timeout": "true", "on-error-continue": "true"}, nil, want[1:]},
+	} {
+		res := run(t, s, &simulate.Request{Settings: tt.settings, Object: all, Old: tt.old})
+		if !res.Allowed() {
+			t.Errorf("%s: %v", tt.name, res.Refused)
+		}
+		var got []string
+		for _, m := range messages(res.Warned) {
+			if !strings.HasPrefix(m, "dropped ") {
+				got = append(got, strings.Split(m, "; also ")...)
+			}
+		}
+		if diff := cmp.Diff(tt.want, slices.Sorted(slices.Values(got)), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
 }

@@ -265,7 +265,7 @@ func TestE2EHugeObjects(t *testing.T) {
 					got.Object = d.Object
 				}
 				if !d.Allowed() {
-					err = apierrors.NewInvalid(schema.GroupKind{}, d.Message(), nil)
+					err = &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Message: d.Message()}}
 				}
 				if err := h.differs(got, err); err != nil {
 					t.Errorf("%s, by the evaluator: %v", h.name, err)

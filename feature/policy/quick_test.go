@@ -1,0 +1,163 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/cel/environment"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+// quickModel has a feature for each way in which a gate can be opened.
+func quickModel(t testing.TB, level v1alpha1.Level) *feature.Model {
+	t.Helper()
+	yes, no := true, false
+	c := &v1alpha1.Component{}
+	c.Name = "demo"
+	c.Spec = v1alpha1.ComponentSpec{Release: "v1.5.0", DefaultLevel: level, ConfigMap: &v1alpha1.ConfigMapReference{Namespace: "demo-system", Name: "flags"}}
+	stage := func(s v1alpha1.Stage, on *bool) []v1alpha1.FeatureStage {
+		return []v1alpha1.FeatureStage{{Stage: s, Release: "v1.0.0", Default: on}}
+	}
+	var list []v1alpha1.Feature
+	for _, s := range []v1alpha1.FeatureSpec{
+		{Gate: "Follows", Stages: stage(v1alpha1.Alpha, nil), FollowsLevel: &yes},
+		{Gate: "FollowsBeta", Stages: stage(v1alpha1.Beta, nil), FollowsLevel: &yes},
+		{Gate: "Alone", Stages: stage(v1alpha1.Alpha, nil), FollowsLevel: &no},
+		{Gate: "AloneOn", Stages: stage(v1alpha1.Beta, &yes), FollowsLevel: &no},
+		{Gate: "AloneOff", Stages: stage(v1alpha1.Beta, &no), FollowsLevel: &no},
+		{Gate: "Implied", Stages: stage(v1alpha1.Alpha, nil), FollowsLevel: &no, ImpliedByLevel: true},
+		{Gate: "Inverted", Key: "no-inverted", Stages: stage(v1alpha1.Alpha, nil), FollowsLevel: &no, Inverted: true},
+		{Gate: "Needs", Stages: stage(v1alpha1.Alpha, nil), FollowsLevel: &yes, Requires: []string{"Follows"}},
+	} {
+		s.Component = "demo"
+		list = append(list, v1alpha1.Feature{Spec: s})
+	}
+	m, findings := feature.Define(c, list, feature.Options{})
+	if err := findings.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestWhatIsSurelyOpenIsOpen holds the plain look at the settings against the variables: where it says open they do. It also
+// counts, as a look that never says so would be right and of no use.
+func TestWhatIsSurelyOpenIsOpen(t *testing.T) {
+	keys := []string{"", "true", "false", " True ", "0", "yes"}
+	lists := []string{
+		"-", "", "GATE=true", "GATE=false", "GATE=true,GATE=false", "GATE=false,GATE=true", "GATE=true, GATE =false", " GATE=true", "GATE=True",
+		"XGATE=true", "GATEX=true,GATE=false", "GATE=true,GATEX=false", "Other=true,GATE=true", "AllAlpha=true", "AllAlpha=false", "AllBeta=false", "AllBeta=false,GATE=true",
+		"Follows=false,GATE=true", "GATE=true=false", "GATE", "GATE=true," + strings.Repeat("x", 5000), strings.Repeat("x", 70_000) + ",GATE=true",
+	}
+	levelWords := []string{"", "stable", "beta", "alpha", " Alpha", "all"}
+	for _, fallback := range []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta} {
+		m := quickModel(t, fallback)
+		states := m.Resolve(nil, feature.Runtime{})
+		for _, f := range m.Features() {
+			for _, way := range []struct{ lifted, lists bool }{{false, true}, {true, true}, {true, false}, {false, false}} {
+				open, sure, tries := 0, 0, 0
+				quick, exact := quickGates(t, m, states, f.Spec.Gate, way.lifted, way.lists)
+				if quick == nil {
+					continue
+				}
+				check := func(data map[string]any) {
+					params := map[string]any{}
+					if data != nil {
+						params["data"] = data
+					}
+					tries++
+					o, s := exact(params), quick(params)
+					if data["feature-gates"] != nil && !way.lists {
+						return
+					}
+					if s && !o {
+						t.Errorf("default level %s, %s, %+v: %v is taken for open", fallback, f.Spec.Gate, way, data)
+					}
+					if o {
+						open++
+					}
+					if s {
+						sure++
+					}
+				}
+				check(nil)
+				for _, key := range keys {
+					for _, list := range lists {
+						for _, level := range levelWords {
+							data := map[string]any{"other": "x"}
+							if key != "" {
+								data[f.Spec.Key] = key
+							}
+							if list != "-" {
+								data["feature-gates"] = strings.ReplaceAll(list, "GATE", f.Spec.Gate)
+							}
+							if level != "" {
+								data["enable-api-fields"] = level
+							}
+							check(data)
+						}
+					}
+				}
+				if open > 0 && sure == 0 {
+					t.Errorf("default level %s, %s, %+v: of %d settings that open it none is seen", fallback, f.Spec.Gate, way, open)
+				}
+				t.Logf("default level %s, %s, %+v: of %d settings %d open it, %d are seen at once", fallback, f.Spec.Gate, way, tries, open, sure)
+			}
+		}
+	}
+}
+
+// quickGates returns the two ways to ask whether a gate is open; nil if it is fixed.
+func quickGates(t *testing.T, m *feature.Model, states *feature.States, gate string, lifted, lists bool) (quick, exact func(params map[string]any) bool) {
+	t.Helper()
+	e := newEmitter(newestMinor)
+	g := &gates{emitter: e, model: m, states: states, live: true, lifted: lifted, done: map[string]bool{}}
+	open, sure := g.isOpen(gate, true), g.surelyOpen(gate, lists)
+	if open == "true" || sure == "" {
+		return nil, nil
+	}
+	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, 29)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compile := func(name, expression string) plugincel.CompilationResult {
+		r := compiler.CompileAndStoreVariable(&validating.Variable{Name: name, Expression: expression}, plugincel.OptionalVariableDeclarations{HasParams: true}, environment.NewExpressions)
+		if r.Error != nil {
+			t.Fatal(expression, r.Error)
+		}
+		return r
+	}
+	vars := make([]plugincel.CompilationResult, len(e.vars))
+	for i, v := range e.vars {
+		vars[i] = compile(v.name, v.expression)
+	}
+	ask := func(r *plugincel.CompilationResult, params, values map[string]any) any {
+		v, details, err := r.Program.ContextEval(context.Background(), map[string]any{"params": params, "variables": values})
+		if err != nil {
+			t.Fatal(params, err)
+		}
+		if cost := details.ActualCost(); values == nil && *cost > quickCost {
+			t.Fatalf("%v: %d", params, *cost)
+		}
+		return v.Value()
+	}
+	last, plain := compile("last", open), compile("plain", sure)
+	return func(params map[string]any) bool { return ask(&plain, params, nil) == true },
+		func(params map[string]any) bool {
+			values := map[string]any{}
+			for i := range vars {
+				v, _, err := vars[i].Program.ContextEval(context.Background(), map[string]any{"params": params, "variables": values})
+				if err != nil {
+					t.Fatal(fmt.Sprint(params), err)
+				}
+				values[e.vars[i].name] = v
+			}
+			return ask(&last, params, values) == true
+		}
+}
