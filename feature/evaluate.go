@@ -261,7 +261,7 @@ func (w *walker) version(p *program, object map[string]any) {
 			switch {
 			case inUse && g.target.writtenIn(r.Old):
 				continue
-			case unchanged && !(inUse && g.target.writtenIn(r.Object)):
+			case unchanged && (!inUse || !g.target.writtenIn(r.Object)):
 				// Who owns parts of the object in this version from now on, by server-side apply of what is there already, could
 				// write them in the next request.
 				continue
@@ -351,7 +351,8 @@ func (t *Target) onlyScale(name string, v any) bool {
 		case len(owned) > 1 || i+1 == len(t.Scale):
 			return false
 		}
-		for name, v = range owned {
+		for only, inner := range owned {
+			name, v = only, inner
 		}
 	}
 	return false

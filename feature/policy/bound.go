@@ -100,9 +100,19 @@ func (w *walker) named(v string) string {
 		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
 			return "true" // it may be written in another way
 		}
-		ways[i] = "'%s'.format([" + v + "]).contains(" + quote(word) + ")"
+		ways[i] = w.emitter.text(v) + ".contains(" + quote(word) + ")"
 	}
 	return or(ways...)
+}
+
+// text returns a value as text, which targets in the same list share.
+func (e *emitter) text(v string) string {
+	key := "%" + v
+	if e.nodes[key] == "" {
+		e.nodes[key] = fmt.Sprintf("w%d", len(e.nodes)+1)
+		e.add(e.nodes[key], "'%s'.format(["+v+"])")
+	}
+	return ref(e.nodes[key])
 }
 
 // changed tells whether any of the fields of an object that the paths of targets begin with is not as it is stored.

@@ -302,11 +302,8 @@ func (c *compiler) policy(g *group, part int) {
 	}
 	fail := admissionregistrationv1.Fail
 	actions := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
-	allow := false
-	if g.claims {
-		// Writes of other versions and of the status do not wait for the settings.
-		allow = true
-	}
+	// Writes of other versions and of the status do not wait for the settings.
+	allow := g.claims
 	if g.kind == warns || g.kind == tells {
 		fail, allow = admissionregistrationv1.Ignore, true
 		actions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}

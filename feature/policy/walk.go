@@ -213,7 +213,7 @@ func (w *walker) step(v string, i int, path *pathText, old string, oldThere, pla
 // repeat goes through a list, or the keys of a map: through is what is done with all of it or with a piece.
 func (w *walker) repeat(there, v string, i int, through func(inPieces bool) (string, found)) found {
 	var whole, parts found
-	if !w.emitter.pieces || i > w.shape.loop {
+	if !w.emitter.pieces || i > w.loop {
 		text, inner := through(false)
 		whole = w.join(there, v+text, inner)
 	}
@@ -421,7 +421,7 @@ func (w *walker) collect(v string, i int, place []string) found {
 	}
 	c := fmt.Sprintf("c%d", i)
 	body := pieces(v, s.Kind == feature.Entries, i, ".map("+c+", "+c+through+")") + ".flatten()"
-	if i > w.shape.loop {
+	if i > w.loop {
 		body = short(v, v+through, body)
 	}
 	return found{conditions: []string{there}, body: body, list: true}
