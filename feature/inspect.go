@@ -20,7 +20,7 @@ func (m *Model) Inspector() *Inspector {
 }
 
 // Uses returns what an object uses, in the order in which it is found there. A whole version is used by an object whose
-// managed fields name it.
+// managed fields say that it was written in it.
 func (in *Inspector) Uses(group, version, resource string, object map[string]any) []Use {
 	p := in.evaluator.program(group, version, resource)
 	if p == nil {
@@ -28,7 +28,7 @@ func (in *Inspector) Uses(group, version, resource string, object map[string]any
 	}
 	s := &inspection{byFeature: map[*Feature]int{}}
 	for _, g := range p.version {
-		if writtenIn(object, group, g.target.Version) {
+		if g.target.writtenIn(object) {
 			s.trail = []place{{name: "apiVersion"}}
 			s.note(g)
 		}

@@ -115,7 +115,7 @@ func TestWhatIsSurelyOpenIsOpen(t *testing.T) {
 // quickGates returns the two ways to ask whether a gate is open; nil if it is fixed.
 func quickGates(t *testing.T, m *feature.Model, states *feature.States, gate string, lifted, lists bool) (quick, exact func(params map[string]any) bool) {
 	t.Helper()
-	e := newEmitter()
+	e := newEmitter(newestMinor)
 	g := &gates{emitter: e, model: m, states: states, live: true, lifted: lifted, done: map[string]bool{}}
 	open, sure := g.isOpen(gate, true), g.surelyOpen(gate, lists)
 	if open == "true" || sure == "" {

@@ -56,7 +56,7 @@ func (c *compiler) newGuard(ctx context.Context) (*guard, error) {
 	before[c.model.Spec().LevelKey] = "alpha"
 	run.object, run.old = map[string]any{"data": data}, map[string]any{"data": before}
 	run.request = map[string]any{"operation": "UPDATE"}
-	e := newEmitter()
+	e := newEmitter(c.minor)
 	e.add("data", "request.operation != 'DELETE' && has(object.data) ? object.data : {}")
 	e.add("same", "request.operation == 'UPDATE' && (has(oldObject.data) ? oldObject.data : {}) == variables.data")
 	states := c.states

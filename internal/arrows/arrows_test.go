@@ -202,6 +202,10 @@ var table = []row{
 		may: []string{"feature/policy", "feature/process", "internal/cli"},
 	},
 	{
+		pkg: "internal/e2e/enforcement", why: "policies and the webhook on a real API server, against the evaluator; no process and no controller",
+		may: []string{"feature", "feature/policy", "internal/controller/features"},
+	},
+	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",
 		may: []string{"internal/clustertest/binary", "internal/kube", "internal/limit"},
 	},

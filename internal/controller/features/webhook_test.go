@@ -22,6 +22,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/admission"
 )
 
 // asked is an API server that knows what a webhook asks for, and counts the questions.
@@ -81,7 +82,7 @@ func newTestWebhook(t *testing.T) (*Webhook, *asked, *clocktesting.FakeClock) {
 	}
 	h := &Webhook{
 		Cluster: Cluster{Config: config, Kube: kubernetes.NewForConfigOrDie(config), Clock: c, Log: slog.New(slog.DiscardHandler)},
-		Metrics: NewMetrics(prometheus.NewRegistry()), Requests: make(chan struct{}, 1), api: api,
+		Metrics: NewMetrics(prometheus.NewRegistry()), Requests: admission.NewIntake(1), api: api,
 	}
 	p := movesPlan(t, oldServer)
 	h.judges = map[string]*judge{"demo": judgeOf(p)}

@@ -50,8 +50,15 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asSluice) != "" {
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
+	options, remove, err := audit()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	shared.Options = options
 	code := shared.Run(m)
 	stopAll()
+	remove()
 	if code != 0 {
 		for _, p := range processes {
 			fmt.Fprintf(os.Stderr, "%s logged: %s\n", p.role, p.log)

@@ -119,7 +119,7 @@ func TestE2EWebhook(t *testing.T) {
 		if w := c.warnings.take(); strings.Count(w, "spec.minReadySeconds") != 1 {
 			return fmt.Errorf("the warnings are %q", w)
 		}
-		return nil
+		return c.audited("deployments", "try", "hook.warn.feature.sluice.dev/features", "ReadySeconds")
 	})
 	eventually(t, "a field to be dropped", func(context.Context) error {
 		c.warnings.take()
@@ -130,7 +130,7 @@ func TestE2EWebhook(t *testing.T) {
 		if w := c.warnings.take(); d.Spec.Template.Spec.Hostname != "" || !strings.Contains(w, "dropped spec.template.spec.hostname") {
 			return fmt.Errorf("it is %q; the warnings are %q", d.Spec.Template.Spec.Hostname, w)
 		}
-		return nil
+		return c.audited("deployments", "try", "hook.drop.feature.sluice.dev/features", "PodHostname")
 	})
 	if _, err := try(nil); err != nil {
 		t.Errorf("an object that uses nothing: %v", err)
