@@ -1,7 +1,7 @@
 // Package featureusage counts which stored objects use the features of a component.
 //
 // It lists each resource in pages, one object in memory at a time; what it keeps is a count for each feature and namespace,
-// and as many names as it is told to. It only reads. What a use is, package feature decides.
+// as many names as it is told to, and where objects have to be read in two versions which of them were counted. It only reads. What a use is, package feature decides.
 package featureusage
 
 import (
@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"sluice.dev/feature"
@@ -86,10 +87,11 @@ func (r *Result) Of(gate string) *Usage {
 	return nil
 }
 
-// Run counts. Objects are read in the version that they are stored in; parts that this version does not have are looked for
-// in one that has them. The error says which listing failed.
+// Run counts. Objects are read in the version that they are stored in; each part that this version does not have is looked
+// for in one that has it. An object counts once for a feature however many parts it uses, in however many versions. The
+// error says which listing failed.
 func (s *Scan) Run(ctx context.Context) (*Result, error) {
-	c := &counter{scan: s, inspector: s.Model.Inspector(), result: &Result{}, counts: map[string]*count{}}
+	c := &counter{scan: s, result: &Result{}, counts: map[string]*count{}}
 	for _, f := range s.Model.Features() {
 		if len(f.Targets) > 0 && (s.Gates == nil || slices.Contains(s.Gates, f.Spec.Gate)) {
 			c.counts[f.Spec.Gate] = &count{Usage: Usage{Gate: f.Spec.Gate}, namespaces: map[string]*Namespace{}}
@@ -117,44 +119,53 @@ type count struct {
 }
 
 type counter struct {
-	scan      *Scan
-	inspector *feature.Inspector
-	result    *Result
-	counts    map[string]*count
+	scan   *Scan
+	result *Result
+	counts map[string]*count
 }
 
 // listing is one pass over the objects of a resource.
 type listing struct {
 	*Resource
 
-	version string
-	gates   map[string]bool // that are counted in this pass
+	version   string
+	inspector *feature.Inspector // of what is looked for in this pass
+	// counted are the objects that were counted for a gate, by UID, shared by the passes of one resource. Gates that are
+	// looked for in one pass only are not among its keys.
+	counted map[string]map[string]bool
 }
 
-// listings chooses the versions to list: that of storage first, others for features that have no part in it.
+// listings chooses the versions to list: that of storage first, then others for parts that it does not have.
 func (c *counter) listings() (out []listing) {
 	for i := range c.scan.Resources {
 		r := &c.scan.Resources[i]
 		if c.scan.Namespace != "" && !r.Namespaced {
 			continue
 		}
-		passes := map[string]map[string]bool{} // gates by version
+		passes := map[string]map[*feature.Target]bool{} // what to look for, by version
+		counted := map[string]map[string]bool{}
 		for gate := range c.counts {
-			versions := c.versions(gate, r)
-			if versions == nil {
-				continue
+			in := map[string]bool{}
+			for version, targets := range c.passes(gate, r) {
+				in[version] = true
+				if passes[version] == nil {
+					passes[version] = map[*feature.Target]bool{}
+				}
+				for _, t := range targets {
+					passes[version][t] = true
+				}
 			}
-			version := versions[0]
-			if slices.Contains(versions, r.Storage) || slices.Contains(versions, "") && r.Storage != "" {
-				version = r.Storage
+			if len(in) > 1 {
+				counted[gate] = map[string]bool{}
 			}
-			if passes[version] == nil {
-				passes[version] = map[string]bool{}
-			}
-			passes[version][gate] = true
 		}
-		for _, version := range slices.Sorted(maps.Keys(passes)) {
-			out = append(out, listing{r, version, passes[version]})
+		versions := slices.Sorted(maps.Keys(passes))
+		if i := slices.Index(versions, r.Storage); i > 0 {
+			versions = slices.Insert(slices.Delete(versions, i, i+1), 0, r.Storage)
+		}
+		for _, version := range versions {
+			inspector := c.scan.Model.InspectorFor(func(_ *feature.Feature, t *feature.Target) bool { return passes[version][t] })
+			out = append(out, listing{r, version, inspector, counted})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b listing) int {
@@ -163,15 +174,39 @@ func (c *counter) listings() (out []listing) {
 	return out
 }
 
-// versions returns the versions in which a feature has parts of a resource, sorted.
-func (c *counter) versions(gate string, r *Resource) (out []string) {
-	for _, t := range c.scan.Model.Feature(gate).Targets {
-		if t.Group == r.Group && t.Resource == r.Resource && !slices.Contains(out, t.Version) {
-			out = append(out, t.Version)
+// passes says in which versions to look for which parts of a feature: in that of storage whatever is there, and whole versions,
+// which show in every version; each other part in the first of its versions.
+func (c *counter) passes(gate string, r *Resource) map[string][]*feature.Target {
+	f := c.scan.Model.Feature(gate)
+	out := map[string][]*feature.Target{}
+	var rest []*feature.Target
+	for i := range f.Targets {
+		t := &f.Targets[i]
+		switch {
+		case t.Group != r.Group || t.Resource != r.Resource:
+		case r.Storage != "" && (t.WholeVersion || t.Version == "" || t.Version == r.Storage):
+			out[r.Storage] = append(out[r.Storage], t)
+		default:
+			rest = append(rest, t)
 		}
 	}
-	slices.Sort(out)
+	slices.SortStableFunc(rest, func(a, b *feature.Target) int { return cmp.Compare(a.Version, b.Version) })
+	for _, t := range rest {
+		if !slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(out))...), func(o *feature.Target) bool { return same(f, o, t) }) {
+			out[t.Version] = append(out[t.Version], t)
+		}
+	}
 	return out
+}
+
+// same tells whether two targets are one thing in two versions: of one part, or of two that differ in their versions only.
+func same(f *feature.Feature, a, b *feature.Target) bool {
+	x, y := f.Spec.Parts[a.Part], f.Spec.Parts[b.Part]
+	if x.WholeVersion || y.WholeVersion {
+		return a == b
+	}
+	x.Versions, y.Versions = nil, nil
+	return equality.Semantic.DeepEqual(x, y)
 }
 
 func (c *counter) list(ctx context.Context, l *listing) error {
@@ -208,21 +243,29 @@ func (c *counter) object(l *listing, object map[string]any) {
 	meta, _ := object["metadata"].(map[string]any)
 	namespace, _ := meta["namespace"].(string)
 	name, _ := meta["name"].(string)
-	for _, use := range c.inspector.Uses(l.Group, l.version, l.Resource.Resource, object) {
+	uid, _ := meta["uid"].(string)
+	for _, use := range l.inspector.Uses(l.Group, l.version, l.Resource.Resource, object) {
 		gate := use.Feature.Spec.Gate
-		if !l.gates[gate] {
-			continue
-		}
 		n := c.counts[gate]
-		n.Objects++
+		again := false
+		if seen := l.counted[gate]; seen != nil {
+			again = seen[uid]
+			seen[uid] = true
+		}
+		if !again {
+			n.Objects++
+		}
 		n.Uses += int64(use.Count)
 		in := n.namespaces[namespace]
 		if in == nil {
 			in = &Namespace{Name: namespace}
 			n.namespaces[namespace] = in
 		}
-		in.Objects++
 		in.Uses += int64(use.Count)
+		if again {
+			continue
+		}
+		in.Objects++
 		if len(n.Names) < c.scan.Names {
 			n.Names = append(n.Names, Object{l.Group, l.Resource.Resource, namespace, name, use.Count, use.Path})
 		}
