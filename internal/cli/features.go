@@ -15,6 +15,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	featurepolicy "sluice.dev/feature/policy"
+	"sluice.dev/internal/input"
 )
 
 // featureFlags are those of all commands about features.
@@ -26,6 +27,7 @@ type featureFlags struct {
 	mode       string
 	settings   []string
 	output     string
+	processes  bool
 }
 
 func (f *featureFlags) add(cmd *cobra.Command, outputs string) {
@@ -35,6 +37,7 @@ func (f *featureFlags) add(cmd *cobra.Command, outputs string) {
 	flags.StringVar(&f.kubernetes, "kube-version", "", "the oldest API server that shall take the policies, such as 1.35; default: "+featurepolicy.Newest)
 	flags.StringVar(&f.mode, "mode", "", "live: policies read the ConfigMap; baked: the settings are part of them; default: what the component says")
 	flags.StringSliceVar(&f.settings, "settings", nil, "a file with the ConfigMap, or KEY=VALUE; several may be given")
+	flags.BoolVar(&f.processes, "assume-processes", false, "take the processes that features require (requiredProcesses) as reporting them on; without it such features are closed")
 	flags.StringVarP(&f.output, "output", "o", "", outputs)
 	complete(cmd, "mode", "live", "baked")
 }
@@ -69,7 +72,7 @@ Parts that policies cannot enforce are told on standard error, with the reason: 
 			if !slices.Contains([]string{"", "yaml", "json"}, f.output) {
 				return fmt.Errorf("unknown output format %q: the formats are yaml, json", f.output)
 			}
-			d, err := readDefinitions(e, f.files)
+			d, err := readDefinitions(cmd.Context(), e, f.files)
 			if err != nil {
 				return err
 			}
@@ -118,20 +121,21 @@ func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*co
 	}
 	model, findings := feature.Define(component, d.features, feature.Options{Release: f.release, Date: e.now(), Resources: d.resources})
 	for _, x := range findings {
-		fmt.Fprintf(e.err, "%s: %s\n", x.Severity, x)
+		fmt.Fprintf(e.err, "%s%s: %s\n", d.place(component, &x), x.Severity, x)
 	}
 	if findings.Err() != nil {
 		return nil, errFindings
 	}
 	c := &compiled{model: model}
-	if c.data, err = d.settings(e, component, f.settings); err != nil {
+	var at []*input.Positions
+	if c.data, at, err = d.settings(ctx, e, component, f.settings); err != nil {
 		return nil, err
 	}
 	settings, findings := model.ParseSettings(c.data)
 	for _, x := range findings {
-		fmt.Fprintf(e.err, "%s: settings: %s\n", x.Severity, x)
+		fmt.Fprintf(e.err, "%s%s: settings: %s\n", settingPlace(at, x.Where), x.Severity, x)
 	}
-	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: settings, Runtime: feature.Runtime{AssumeProcesses: true}}
+	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: settings, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
 	switch strings.ToLower(f.mode) {
 	case "":
 	case "live":
@@ -144,15 +148,24 @@ func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*co
 	if c.set, err = featurepolicy.Compile(ctx, model, o); err != nil {
 		return nil, err
 	}
-	if c.set.Mode == v1alpha1.Baked && findings.Err() != nil {
+	// In live mode without a ConfigMap there is nothing that policies could read.
+	if live := c.set.Mode == v1alpha1.Live && component.Spec.ConfigMap != nil; !live && findings.Err() != nil {
 		return nil, errFindings // bad settings are not to be baked in
 	}
 	c.states = model.Resolve(settings, o.Runtime)
+	for _, x := range model.Features() {
+		if list := x.Spec.RequiredProcesses; len(list) > 0 && !f.processes {
+			fmt.Fprintf(e.err, "note: %s is closed, whatever the settings say: nobody reports here that %s has it on (--assume-processes)\n", x.Spec.Gate, strings.Join(list, " and "))
+		}
+	}
 	return c, nil
 }
 
 // printObjects prints manifests, or a List of them.
 func printObjects(e *env, output string, objects []runtime.Object) error {
+	if len(objects) == 0 {
+		return errors.New("there is nothing to enforce: no feature of the component gates a part of a resource that policies can enforce, or all are open")
+	}
 	if output == "json" {
 		enc := json.NewEncoder(e.out)
 		enc.SetIndent("", "  ")
@@ -167,9 +180,6 @@ func printObjects(e *env, output string, objects []runtime.Object) error {
 		if _, err := fmt.Fprintf(e.out, "---\n%s", data); err != nil {
 			return err
 		}
-	}
-	if objects == nil {
-		return errors.New("there is nothing to enforce: no feature of the component gates a part of a resource that policies can enforce, or all are open")
 	}
 	return nil
 }

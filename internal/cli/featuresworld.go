@@ -66,7 +66,7 @@ const completionTimeout = 3 * time.Second
 // namesToComplete reads the features only, and gives none where they cannot be read.
 func namesToComplete(ctx context.Context, e *env, f *featuresFlags) []v1alpha1.Feature {
 	if len(f.files) > 0 {
-		d, err := readDefinitions(e, f.files)
+		d, err := readDefinitions(ctx, e, f.files)
 		if err != nil {
 			return nil
 		}
@@ -131,7 +131,7 @@ type componentFeatures struct {
 func readFeatures(ctx context.Context, e *env, f *featuresFlags) (*featureWorld, error) {
 	w := &featureWorld{definitions: definitions{kinds: map[string]string{}}}
 	if len(f.files) > 0 {
-		d, err := readDefinitions(e, f.files)
+		d, err := readDefinitions(ctx, e, f.files)
 		if err != nil {
 			return nil, err
 		}
@@ -324,7 +324,7 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 			}
 		}
 		for i := range w.configMaps {
-			if m := &w.configMaps[i]; m.Name == ref.Name && (m.Namespace == ref.Namespace || m.Namespace == "") {
+			if m := &w.configMaps[i]; isOf(m, p.component) {
 				p.config = m
 			}
 		}
