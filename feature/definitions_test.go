@@ -72,6 +72,11 @@ func TestDefinitionsAreRefused(t *testing.T) {
 		{"refused and dropped", part("field: spec.tasksTimeout") + "\n- {gate: H, whenDisabled: Drop, parts: [{field: spec.tasksTimeout}]}", []string{"error contradiction H spec.parts[0]"}},
 		{"two ratchets", part("field: spec.tasksTimeout") + "\n- {gate: H, ratchet: Unchanged, parts: [{field: spec.tasksTimeout}]}", []string{"error contradiction H spec.parts[0]"}},
 		{"two values, refused and dropped", part("field: spec.onError, values: [Retry]") + "\n- {gate: H, whenDisabled: Drop, parts: [{field: spec.onError, values: [Continue]}]}", nil},
+		{"an entry of the map that another gates", "- {gate: G, parts: [{field: 'spec.env[*].secretRef'}]}\n- {gate: H, whenDisabled: Drop, parts: [{field: spec.env.FOO.secretRef}]}", []string{"error contradiction H spec.parts[0]"}},
+		{"the map of which another gates an entry", "- {gate: G, whenDisabled: Warn, parts: [{field: spec.env.FOO.secretRef}]}\n- {gate: H, parts: [{field: 'spec.env[*].secretRef'}]}", []string{"error contradiction H spec.parts[0]"}},
+		{"two entries of a map", "- {gate: G, parts: [{field: spec.env.FOO.secretRef}]}\n- {gate: H, whenDisabled: Drop, parts: [{field: spec.env.BAR.secretRef}]}", nil},
+		{"an entry of the map that another gates alike", "- {gate: G, parts: [{field: 'spec.env[*].secretRef'}]}\n- {gate: H, parts: [{field: spec.env.FOO.secretRef}]}", nil},
+		{"an entry and all, in one feature", "- {gate: G, parts: [{field: 'spec.env[*].secretRef'}, {field: spec.env.FOO.secretRef}]}", nil},
 		{"all at once", "- {gate: G, key: feature-gates, requires: [F], whenDisabled: Refuse, stages: [{stage: Beta}], parts: [{field: spec.x}, {field: spec.name}]}", []string{
 			"error stage-order G spec.stages[0]", "error bad-requirement G spec.requires[0]", "error key-taken G spec.key", "error unknown-field G spec.parts[0].field",
 			"error required-field G spec.parts[1].field", "error bad-value G spec.whenDisabled",
@@ -96,5 +101,36 @@ func TestDefinitionsAreRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestWhatTwoComponentsGate(t *testing.T) {
+	define := func(name, text string) *feature.Model {
+		c := component(t, componentYAML)
+		c.Name = name
+		list := features(t, text)
+		for i := range list {
+			list[i].Spec.Component, list[i].Name = name, ""
+		}
+		m, findings := feature.Define(c, list, feature.Options{Resources: pipelines(t)})
+		if err := findings.Err(); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	a := define("a", "- {gate: Env, parts: [{field: spec.tasksTimeout}, {field: 'spec.env[*].secretRef'}]}\n- {gate: Own, parts: [{field: spec.free}]}\n- {gate: Retry, parts: [{field: spec.onError, values: [Retry]}]}")
+	b := define("b", "- {gate: Foo, whenDisabled: Drop, parts: [{field: spec.env.FOO.secretRef}]}\n- {gate: Go, parts: [{field: spec.onError, values: [Continue]}]}")
+	got := lines(a.SharedWith(a, b, nil))
+	if diff := cmp.Diff([]string{"warning shared-with-another Env spec.parts[1]"}, got); diff != "" {
+		t.Error(diff)
+	}
+	back := b.SharedWith(a)
+	if diff := cmp.Diff([]string{"warning shared-with-another Foo spec.parts[0]"}, lines(back)); diff != "" {
+		t.Error(diff)
+	}
+	for _, part := range []string{`"a"`, "Env", "Reject", "Drop"} {
+		if !strings.Contains(back[0].Message, part) {
+			t.Errorf("%q lacks %s", back[0].Message, part)
+		}
 	}
 }
