@@ -2,6 +2,7 @@ package feature
 
 import (
 	"fmt"
+	"slices"
 
 	"sluice.dev/api/v1alpha1"
 )
@@ -125,48 +126,73 @@ func (d *definer) contradict(o, c claim) bool {
 }
 
 // SharedWith returns a warning for each feature of another component that gates what a part of a feature of the model gates:
-// the two know nothing of each other, and what one opens the other may close. The findings are sorted as those of [Define]; the
-// model itself among others is passed over.
-func (m *Model) SharedWith(others ...*Model) Findings {
+// the two know nothing of each other, and what one opens the other may close. Of components and features those of the model
+// itself are passed over, and parts of resources that no feature of the model gates. The options are those of [Define]: the
+// resources of the model are enough. The findings are sorted as those of Define.
+func (m *Model) SharedWith(components []v1alpha1.Component, features []v1alpha1.Feature, o Options) Findings {
+	mine := map[groupResource]bool{}
+	for _, f := range m.features {
+		for i := range f.Targets {
+			mine[groupResource{f.Targets[i].Group, f.Targets[i].Resource}] = true
+		}
+	}
+	var near []v1alpha1.Feature
+	for i := range features {
+		f := features[i] // a copy, of which only parts that matter are left
+		f.Spec.Parts = slices.DeleteFunc(slices.Clone(f.Spec.Parts), func(p v1alpha1.Part) bool { return !mine[groupResource{p.Group, p.Resource}] })
+		f.Spec.Requires = nil
+		if f.Spec.Component != m.name && len(f.Spec.Parts) > 0 {
+			near = append(near, f)
+		}
+	}
 	var out findings
-	for _, o := range others {
-		if o == nil || o.name == m.name {
+	if near == nil {
+		return nil
+	}
+	for i := range components {
+		if components[i].Name == m.name {
 			continue
 		}
-		by := map[groupResource]*claims{}
-		for _, f := range o.features {
-			for i := range f.Targets {
-				t := &f.Targets[i]
-				key := groupResource{t.Group, t.Resource}
-				if by[key] == nil {
-					by[key] = &claims{}
-				}
-				by[key].add(t.Path, claim{f, t})
-			}
-		}
-		for _, f := range m.features {
-			for i := range f.Targets {
-				t := &f.Targets[i]
-				n := by[groupResource{t.Group, t.Resource}]
-				if n == nil {
-					continue
-				}
-				told := map[*Feature]bool{}
-				if !n.meeting(t, t.Path, func(c claim) bool {
-					if told[c.f] {
-						return true
-					}
-					told[c.f] = true
-					out.warn(CodeShared, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", t.Part), "%s of component %q gates this too%s: each of them can close it",
-						c.f.Spec.Gate, o.name, otherwise(&f.Spec, &c.f.Spec))
-					return !out.full()
-				}) {
-					return out.sorted()
-				}
-			}
+		other, _ := Define(&components[i], near, Options{Date: o.Date, Resources: o.Resources})
+		if other.features != nil {
+			m.sharedWith(other, &out)
 		}
 	}
 	return out.sorted()
+}
+
+func (m *Model) sharedWith(o *Model, out *findings) {
+	by := map[groupResource]*claims{}
+	for _, f := range o.features {
+		for i := range f.Targets {
+			t := &f.Targets[i]
+			key := groupResource{t.Group, t.Resource}
+			if by[key] == nil {
+				by[key] = &claims{}
+			}
+			by[key].add(t.Path, claim{f, t})
+		}
+	}
+	for _, f := range m.features {
+		for i := range f.Targets {
+			t := &f.Targets[i]
+			n := by[groupResource{t.Group, t.Resource}]
+			if n == nil {
+				continue
+			}
+			told := map[*Feature]bool{}
+			if !n.meeting(t, t.Path, func(c claim) bool {
+				if !told[c.f] {
+					told[c.f] = true
+					out.warn(CodeShared, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", t.Part), "%s of component %q gates this too%s: each of them can close it",
+						c.f.Spec.Gate, o.name, otherwise(&f.Spec, &c.f.Spec))
+				}
+				return !out.full()
+			}) {
+				return
+			}
+		}
+	}
 }
 
 // otherwise says how the other feature of a pair disagrees.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 )
 
@@ -105,32 +106,35 @@ func TestDefinitionsAreRefused(t *testing.T) {
 }
 
 func TestWhatTwoComponentsGate(t *testing.T) {
-	define := func(name, text string) *feature.Model {
+	var components []v1alpha1.Component
+	var all []v1alpha1.Feature
+	o := feature.Options{Resources: pipelines(t)}
+	add := func(name, text string) {
 		c := component(t, componentYAML)
 		c.Name = name
-		list := features(t, text)
-		for i := range list {
-			list[i].Spec.Component, list[i].Name = name, ""
+		components = append(components, *c)
+		for _, f := range features(t, text) {
+			f.Spec.Component, f.Name = name, ""
+			all = append(all, f)
 		}
-		m, findings := feature.Define(c, list, feature.Options{Resources: pipelines(t)})
-		if err := findings.Err(); err != nil {
-			t.Fatal(err)
-		}
-		return m
 	}
-	a := define("a", "- {gate: Env, parts: [{field: spec.tasksTimeout}, {field: 'spec.env[*].secretRef'}]}\n- {gate: Own, parts: [{field: spec.free}]}\n- {gate: Retry, parts: [{field: spec.onError, values: [Retry]}]}")
-	b := define("b", "- {gate: Foo, whenDisabled: Drop, parts: [{field: spec.env.FOO.secretRef}]}\n- {gate: Go, parts: [{field: spec.onError, values: [Continue]}]}")
-	got := lines(a.SharedWith(a, b, nil))
-	if diff := cmp.Diff([]string{"warning shared-with-another Env spec.parts[1]"}, got); diff != "" {
+	add("a", "- {gate: Env, parts: [{field: spec.tasksTimeout}, {field: 'spec.env[*].secretRef'}]}\n- {gate: Own, parts: [{field: spec.free}]}\n- {gate: Retry, parts: [{field: spec.onError, values: [Retry]}]}")
+	add("b", "- {gate: Foo, whenDisabled: Drop, requires: [Go], parts: [{field: spec.env.FOO.secretRef}, {resource: unknown, field: spec.x}]}\n- {gate: Go, parts: [{field: spec.onError, values: [Continue]}]}")
+	add("c", "- {gate: Behaviour}")
+	// In b itself Foo is left out, for a resource that is not known; a is told of it all the same.
+	told := map[string][]string{}
+	for i := range components {
+		m, _ := feature.Define(&components[i], all, o)
+		told[m.Component()] = lines(m.SharedWith(components, all, o))
+	}
+	if diff := cmp.Diff(map[string][]string{"a": {"warning shared-with-another Env spec.parts[1]"}, "b": nil, "c": nil}, told); diff != "" {
 		t.Error(diff)
 	}
-	back := b.SharedWith(a)
-	if diff := cmp.Diff([]string{"warning shared-with-another Foo spec.parts[0]"}, lines(back)); diff != "" {
-		t.Error(diff)
-	}
-	for _, part := range []string{`"a"`, "Env", "Reject", "Drop"} {
-		if !strings.Contains(back[0].Message, part) {
-			t.Errorf("%q lacks %s", back[0].Message, part)
+	m, _ := feature.Define(&components[0], all, o)
+	text := m.SharedWith(components, all, o)[0].Message
+	for _, part := range []string{`"b"`, "Foo", "Reject", "Drop"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q lacks %s", text, part)
 		}
 	}
 }

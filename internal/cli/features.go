@@ -30,7 +30,7 @@ type featureFlags struct {
 	processes  bool
 }
 
-func (f *featureFlags) add(cmd *cobra.Command, outputs string) {
+func (f *featureFlags) add(e *env, cmd *cobra.Command, outputs string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.component, "component", "", "the component, where the files hold several")
 	flags.StringVar(&f.release, "release", "", "the release of the component, instead of the one that its manifest names")
@@ -40,6 +40,12 @@ func (f *featureFlags) add(cmd *cobra.Command, outputs string) {
 	flags.BoolVar(&f.processes, "assume-processes", false, "take the processes that features require (requiredProcesses) as reporting them on; without it such features are closed")
 	flags.StringVarP(&f.output, "output", "o", "", outputs)
 	complete(cmd, "mode", "live", "baked")
+	completeWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) {
+		if len(f.files) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return componentsToComplete(cmd.Context(), quiet(e), &featuresFlags{files: f.files}), cobra.ShellCompDirectiveNoFileComp
+	})
 }
 
 func newFeatures(e *env) *cobra.Command {
@@ -89,7 +95,7 @@ Parts that policies cannot enforce are told on standard error, with the reason: 
 		},
 	}
 	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Component, its Features and CRDs, - for standard input")
-	f.add(cmd, "yaml or json; default: yaml")
+	f.add(e, cmd, "yaml or json; default: yaml")
 	complete(cmd, "output", "yaml", "json")
 	return cmd
 }
@@ -125,6 +131,9 @@ func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*co
 	}
 	if findings.Err() != nil {
 		return nil, errFindings
+	}
+	for _, x := range model.SharedWith(d.components, d.features, feature.Options{Date: e.now(), Resources: d.resources}) {
+		fmt.Fprintf(e.err, "%s%s: %s\n", d.place(component, &x), x.Severity, x)
 	}
 	c := &compiled{model: model}
 	var at []*input.Positions

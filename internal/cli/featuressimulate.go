@@ -70,7 +70,7 @@ No schema is applied: nothing is defaulted, pruned or validated. Exit code 1 if 
 	flags.StringSliceVar(&f.labels, "namespace-label", nil, "KEY=VALUE, a label of the object's namespace")
 	flags.StringSliceVar(&f.mayUse, "may-use", nil, "the name of a Feature that the user may use")
 	flags.BoolVar(&f.noConfigMap, "no-configmap", false, "the ConfigMap with the settings is missing, although the component names one")
-	f.add(cmd, "yaml, json, or nothing for text")
+	f.add(e, cmd, "yaml, json, or nothing for text")
 	cmd.MarkFlagsMutuallyExclusive("settings", "no-configmap")
 	complete(cmd, "output", "yaml", "json")
 	return cmd

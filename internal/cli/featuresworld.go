@@ -23,6 +23,7 @@ import (
 	"sluice.dev/feature/skew"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/featureusage"
+	"sluice.dev/internal/input"
 	"sluice.dev/internal/nearest"
 )
 
@@ -41,6 +42,9 @@ func (f *featuresFlags) add(e *env, cmd *cobra.Command, files bool, outputs ...s
 	fs.StringVar(&f.component, "component", "", "only this component")
 	fs.StringVarP(&f.output, "output", "o", "", strings.Join(outputs, ", ")+", or nothing for a table")
 	complete(cmd, "output", outputs...)
+	completeWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) {
+		return componentsToComplete(cmd.Context(), quiet(e), f), cobra.ShellCompDirectiveNoFileComp
+	})
 	if files {
 		fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs, ConfigMaps and FeatureReports, in place of the cluster")
 	}
@@ -72,6 +76,25 @@ func namesToComplete(ctx context.Context, e *env, f *featuresFlags) []v1alpha1.F
 		}
 		return d.features
 	}
+	return toComplete[v1alpha1.Feature](ctx, f, "features")
+}
+
+// componentsToComplete are the names of components, as far as they can be read.
+func componentsToComplete(ctx context.Context, e *env, f *featuresFlags) (names []string) {
+	var list []v1alpha1.Component
+	if len(f.files) == 0 {
+		list = toComplete[v1alpha1.Component](ctx, f, "components")
+	} else if d, err := readDefinitions(ctx, e, f.files); err == nil {
+		list = d.components
+	}
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	return names
+}
+
+// toComplete reads all objects of a kind of sluice.dev from the cluster, and gives none where they cannot be read.
+func toComplete[T any](ctx context.Context, f *featuresFlags, resource string) []T {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	config, _, err := f.connect()
@@ -82,8 +105,8 @@ func namesToComplete(ctx context.Context, e *env, f *featuresFlags) []v1alpha1.F
 	if err != nil {
 		return nil
 	}
-	var out []v1alpha1.Feature
-	if err := eachOf(ctx, c, "features", &out); err != nil {
+	var out []T
+	if err := eachOf(ctx, c, resource, &out); err != nil {
 		return nil
 	}
 	return out
@@ -125,6 +148,8 @@ type componentFeatures struct {
 	wrong     feature.Findings // of the settings
 	skew      *skew.Result
 	states    *feature.States // what is in effect
+	places    *definitions    // where definitions stand that come from files
+	unread    error           // why the ConfigMap cannot be read; nil where it can
 }
 
 // readFeatures reads all features. A component that is chosen by flag is the only one.
@@ -146,7 +171,7 @@ func readFeatures(ctx context.Context, e *env, f *featuresFlags) (*featureWorld,
 		if f.component != "" && c.Name != f.component {
 			continue
 		}
-		p := &componentFeatures{component: c}
+		p := &componentFeatures{component: c, places: &w.definitions}
 		for _, x := range w.features {
 			if x.Spec.Component == c.Name {
 				if x.Name == "" {
@@ -302,7 +327,9 @@ func (w *featureWorld) builtins(list []featureusage.Resource) error {
 // define says what the definitions and settings of a component make of its features.
 func (p *componentFeatures) define(ctx context.Context, e *env, w *featureWorld) error {
 	slices.SortFunc(p.features, func(a, b v1alpha1.Feature) int { return strings.Compare(a.Name, b.Name) })
-	p.model, p.findings = feature.Define(p.component, p.features, feature.Options{Resources: w.resources, Date: e.now()})
+	o := feature.Options{Resources: w.resources, Date: e.now()}
+	p.model, p.findings = feature.Define(p.component, p.features, o)
+	p.findings = append(p.findings, p.model.SharedWith(w.components, w.features, o)...)
 	if err := p.readSettings(ctx, w); err != nil {
 		return err
 	}
@@ -312,13 +339,16 @@ func (p *componentFeatures) define(ctx context.Context, e *env, w *featureWorld)
 
 // readSettings reads the ConfigMap.
 func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) error {
-	p.config = nil
+	p.config, p.unread = nil, nil
 	if ref := p.component.Spec.ConfigMap; ref != nil {
 		if w.kube != nil {
 			cm, err := w.kube.CoreV1().ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 			switch {
 			case err == nil:
 				p.config = cm
+			case apierrors.IsForbidden(err):
+				// Who may not read it may see the rest.
+				p.unread = fmt.Errorf("the settings of %s: %w", p.component.Name, err)
 			case !apierrors.IsNotFound(err):
 				return fmt.Errorf("the settings of %s: %w", p.component.Name, err)
 			}
@@ -331,6 +361,28 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 	}
 	p.settings, p.wrong = p.model.ParseSettings(p.data())
 	return nil
+}
+
+// tellUnread notes of which components the settings cannot be read, among those of the features.
+func tellUnread(e *env, list []chosenFeature) {
+	var told []*componentFeatures
+	for _, c := range list {
+		if p := c.componentFeatures; p.unread != nil && !slices.Contains(told, p) {
+			told = append(told, p)
+			fmt.Fprintf(e.err, "note: what is on is what the status of the features says: %v\n", p.unread)
+		}
+	}
+}
+
+// settingPlace tells where a key of the settings stands, as placeOf does.
+func (p *componentFeatures) settingPlace(key string) string {
+	var at []*input.Positions
+	for i, place := range p.places.configMapsAt {
+		if isOf(&p.places.configMaps[i], p.component) {
+			at = append(at, place)
+		}
+	}
+	return settingPlace(at, key)
 }
 
 // data are the settings.
