@@ -350,6 +350,9 @@ func (s *session) reconcile(ctx context.Context, key string) (time.Duration, err
 		return 0, err
 	}
 	s.Metrics.planned(s.Clock.Since(start))
+	for _, name := range p.neighbours {
+		s.queue.Add(name)
+	}
 	done := &outcome{}
 	again := s.enforce(ctx, p, done)
 	_, left := s.today()
@@ -368,6 +371,9 @@ func soonest(a, b time.Duration) time.Duration {
 // gone takes away what was made for a component that is not there any more.
 func (s *session) gone(ctx context.Context, name string) error {
 	s.settings.keep(name, nil)
+	for _, near := range s.near(name) {
+		s.queue.Add(near)
+	}
 	s.forget(name)
 	s.Metrics.forget(name)
 	errs := []error{s.hook(ctx, name, nil)}
