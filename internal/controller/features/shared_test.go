@@ -20,7 +20,7 @@ func TestWhatTwoComponentsGateIsToldOfBoth(t *testing.T) {
 	w := &world{
 		Cluster:    Cluster{Clock: testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))},
 		components: cache.NewSharedIndexInformer(nil, &v1alpha1.Component{}, 0, cache.Indexers{}),
-		features: cache.NewSharedIndexInformer(nil, &v1alpha1.Feature{}, 0, cache.Indexers{byComponent: indexComponent}),
+		features:   cache.NewSharedIndexInformer(nil, &v1alpha1.Feature{}, 0, cache.Indexers{byComponent: indexComponent}),
 	}
 	generation := int64(0)
 	put := func(component, gate, field string) {
