@@ -147,6 +147,7 @@ spec:
   settings: [{name: coschedule, pattern: "[a-z]+"}]
   resources: [{group: demo.dev, resource: pipelines, highestStage: Beta}]
   optIn: {rbac: true}
+  tellUse: [Alpha, Deprecated]
 `
 
 func TestCRDsOfFeaturesRefuse(t *testing.T) {
@@ -174,6 +175,7 @@ func TestCRDsOfFeaturesRefuse(t *testing.T) {
 		{"one key for two things", "components", goodComponent, "defaultLevel", "levelKey: feature-gates\n  defaultLevel", "are to be different"},
 		{"a name with a dot", "components", goodComponent, "name: demo}", "name: de.mo}", "part of labels"},
 		{"an unknown stage of a resource", "components", goodComponent, "highestStage: Beta", "highestStage: Alpha", "Unsupported value"},
+		{"nobody to tell of what is stable", "components", goodComponent, "tellUse: [Alpha", "tellUse: [Stable", "Unsupported value"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text := strings.Replace(tt.object, tt.from, tt.to, 1)

@@ -37,6 +37,9 @@ func (d *definer) checkComponent() {
 	if rank(c.DefaultLevel) > rank(c.MaxLevel) {
 		d.err(CodeBeyondMax, "", "spec.defaultLevel", "%s is beyond maxLevel %s", c.DefaultLevel, c.MaxLevel)
 	}
+	for i, stage := range c.TellUse {
+		oneOf(d, "", fmt.Sprintf("spec.tellUse[%d]", i), stage, v1alpha1.Alpha, v1alpha1.Beta, v1alpha1.Deprecated)
+	}
 	if c.LevelKey == c.GatesKey {
 		d.err(CodeKeyTaken, "", "spec.gatesKey", "%q is the levelKey already", clip(c.GatesKey))
 	}
@@ -114,7 +117,7 @@ func (d *definer) checkFeature(f *Feature) {
 		d.err(CodeName, gate, "metadata.name", "%q: the name is to be %q", clip(f.Name), want)
 	}
 	if slices.ContainsFunc(d.model.features, func(o *Feature) bool { return o.Spec.Gate == gate }) {
-		d.err(CodeDuplicate, gate, "spec.gate", "there are two features with this gate")
+		d.err(CodeDuplicate, gate, "spec.gate", "there are two features with this gate; a gate is not used again, even if its feature was removed")
 	}
 	c := &d.model.component
 	d.settingsKey(gate, "spec.key", s.Key)
@@ -164,6 +167,7 @@ func (d *definer) together() {
 	}
 	d.cycles(byGate)
 	d.contradictions()
+	d.tombstones()
 }
 
 // cycles finds circles of requirements and tells each once, at the gate that comes first.

@@ -108,7 +108,7 @@ func (d *definer) contradict(o, c claim) bool {
 	}
 	f, t := c.f, c.t
 	where := fmt.Sprintf("spec.parts[%d]", t.Part)
-	what := "this"
+	what := "it"
 	if o.t.Path.String() != t.Path.String() {
 		what = "some of this with " + o.t.Path.String()
 	}
@@ -127,7 +127,7 @@ func (d *definer) contradict(o, c claim) bool {
 
 // SharedWith returns a warning for each feature of another component that gates what a part of a feature of the model gates:
 // the two know nothing of each other, and what one opens the other may close. Of components and features those of the model
-// itself are passed over, and parts of resources that no feature of the model gates. The options are those of [Define]: the
+// itself are passed over, and so are parts of resources that no feature of the model gates, and features that were removed. The options are those of [Define]: the
 // resources of the model are enough. The findings are sorted as those of Define.
 func (m *Model) SharedWith(components []v1alpha1.Component, features []v1alpha1.Feature, o Options) Findings {
 	mine := map[groupResource]bool{}
@@ -164,6 +164,9 @@ func (m *Model) SharedWith(components []v1alpha1.Component, features []v1alpha1.
 func (m *Model) sharedWith(o *Model, out *findings) {
 	by := map[groupResource]*claims{}
 	for _, f := range o.features {
+		if f.Stage == v1alpha1.Removed {
+			continue
+		}
 		for i := range f.Targets {
 			t := &f.Targets[i]
 			key := groupResource{t.Group, t.Resource}
@@ -174,6 +177,9 @@ func (m *Model) sharedWith(o *Model, out *findings) {
 		}
 	}
 	for _, f := range m.features {
+		if f.Stage == v1alpha1.Removed {
+			continue
+		}
 		for i := range f.Targets {
 			t := &f.Targets[i]
 			n := by[groupResource{t.Group, t.Resource}]

@@ -66,6 +66,7 @@ type Violation struct {
 
 // Evaluate judges a request.
 func (e *Evaluator) Evaluate(r *Request) Decision {
+	e.states.askedBy(r)
 	p := e.program(r.Group, r.Version, r.Resource)
 	if p == nil || r.Subresource != "" || r.Object == nil {
 		return Decision{}

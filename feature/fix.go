@@ -23,7 +23,7 @@ func (f *Feature) howToOpen(byLevel bool) string {
 	case f.Entry < 0:
 		return "it comes with " + sinceOf(&f.Spec.Stages[0]) + " of the component"
 	case f.Locked:
-		return fmt.Sprintf("it is %s for good since %s", onOff(f.Default), since(f))
+		return "it is " + f.lockedText()
 	case f.capped():
 		return fmt.Sprintf("nobody can turn it on while the component's maxLevel is %s", m.component.MaxLevel)
 	}
@@ -37,6 +37,18 @@ func (f *Feature) howToOpen(byLevel bool) string {
 	}
 	ways = append(ways, fmt.Sprintf("%s: %q", f.Spec.Key, fmt.Sprint(!f.Spec.Inverted)))
 	return fmt.Sprintf("set %s in ConfigMap %s/%s", strings.Join(ways, " or "), ref.Namespace, ref.Name) + f.howToOptIn()
+}
+
+// lockedText says what a locked feature is, and until when: a stage that is planned may change it, such as the second release of a
+// value of an enum.
+func (f *Feature) lockedText() string {
+	on := f.Defaults()
+	for i := f.Entry + 1; i < len(on); i++ {
+		if s := &f.Spec.Stages[i]; s.Stage != v1alpha1.Removed && (!s.LockToDefault || on[i] != f.Default) {
+			return fmt.Sprintf("%s, whatever is set, until %s", onOff(f.Default), sinceOf(s))
+		}
+	}
+	return fmt.Sprintf("%s for good since %s", onOff(f.Default), since(f))
 }
 
 // howToOptIn says what those can do who may not change the settings; empty where the component lets nobody opt in.

@@ -256,7 +256,11 @@ func (d *definer) part(f *Feature, i int) {
 	if !ok {
 		return
 	}
+	removed, told := f.Stage == v1alpha1.Removed, len(d.list)
 	versions := d.versions(gate, where, p)
+	if removed {
+		d.list = d.list[:told] // a tombstone speaks of what may be gone
+	}
 	found := len(f.Targets)
 	var missing []string
 	for _, v := range versions {
@@ -269,14 +273,16 @@ func (d *definer) part(f *Feature, i int) {
 				continue
 			}
 			target.Path, target.Schema = path, node
-			d.checkTarget(f, &target, v.Schema, where)
+			if !removed || !f.Default { // what everybody has for good may be required, and have a default
+				d.checkTarget(f, &target, v.Schema, where)
+			}
 		} else {
 			d.checkUnknown(f, &target, where)
 		}
 		f.Targets = append(f.Targets, target)
 	}
 	// A part without versions is in those that have its field; one that names versions must be in each of them.
-	if missing != nil && (len(p.Versions) > 0 || len(f.Targets) == found) {
+	if missing != nil && !removed && (len(p.Versions) > 0 || len(f.Targets) == found) {
 		for _, m := range missing {
 			d.err(CodeUnknownField, gate, where+".field", "%s", m)
 		}

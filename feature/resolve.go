@@ -52,6 +52,7 @@ type States struct {
 	level  v1alpha1.Level
 	list   []State // sorted by gate
 	byGate map[string]*State
+	watch  func() func(gate string) // see Watched; may be nil
 }
 
 // State says whether a feature is open, and why.
@@ -77,10 +78,14 @@ type State struct {
 func (st *States) Level() v1alpha1.Level { return st.level }
 
 // All returns the states sorted by gate.
-func (st *States) All() []State { return slices.Clone(st.list) }
+func (st *States) All() []State {
+	st.askedAll()
+	return slices.Clone(st.list)
+}
 
 // State returns the state of a gate; ok is false where there is no such feature.
 func (st *States) State(gate string) (s State, ok bool) {
+	st.asked(gate)
 	if p := st.byGate[gate]; p != nil {
 		return *p, true
 	}
@@ -90,6 +95,7 @@ func (st *States) State(gate string) (s State, ok bool) {
 // OpenFor tells whether a feature is open for a resource and somebody who opted in to some features; optedIn may be nil.
 // An unknown gate is closed.
 func (st *States) OpenFor(gate, group, resource string, optedIn func(gate string) bool) bool {
+	st.asked(gate)
 	q := &question{states: st, lifted: st.model.Lifted(group, resource), optedIn: optedIn}
 	return q.open(st.byGate[gate])
 }
@@ -256,7 +262,7 @@ func (r *resolver) own(f *Feature, level v1alpha1.Level) verdict {
 	case f.Entry < 0:
 		return say(false, WhyUnborn, "it comes with %s", sinceOf(&f.Spec.Stages[0]))
 	case f.Locked:
-		return say(f.Default, WhyLocked, "it is %s for good since %s", onOff(f.Default), since(f))
+		return say(f.Default, WhyLocked, "it is %s", f.lockedText())
 	case f.capped():
 		return say(false, WhyMaxLevel, "the component's maxLevel is %s", m.component.MaxLevel)
 	case f.Spec.ImpliedByLevel && opens:

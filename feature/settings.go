@@ -144,7 +144,19 @@ func (p *settingsParser) key(key, value string) {
 }
 
 func (p *settingsParser) badBool(gate, key, value string) {
-	p.err(CodeBadBool, gate, key, "%q is neither true nor false", clip(value))
+	p.err(CodeBadBool, gate, key, "%q is neither true nor false%s", clip(value), boolHint(value))
+}
+
+// boolHint suggests the boolean that was meant: other languages have other words for them.
+func boolHint(value string) string {
+	word := strings.ToLower(strings.TrimSpace(value))
+	switch {
+	case slices.Contains([]string{"yes", "y", "on", "enable", "enabled"}, word):
+		word = trueWords[0]
+	case slices.Contains([]string{"no", "n", "off", "disable", "disabled"}, word):
+		word = falseWords[0]
+	}
+	return hint(word, []string{trueWords[0], falseWords[0]})
 }
 
 // keys returns all keys that the settings may have.
@@ -231,7 +243,7 @@ func (p *settingsParser) say(f *Feature, key string, on bool) {
 	case f.Entry < 0:
 		p.err(CodeLocked, gate, key, "%s is not there yet, it comes with %s", gate, sinceOf(&f.Spec.Stages[0]))
 	case f.Locked && on != f.Default:
-		p.err(CodeLocked, gate, key, "%s is %s for good since %s", gate, onOff(f.Default), since(f))
+		p.err(CodeLocked, gate, key, "%s is %s", gate, f.lockedText())
 	case on && !f.Locked && f.capped():
 		p.err(CodeBeyondMax, gate, key, "%s is %s, which is beyond %s, the maxLevel of component %q", gate, f.Level, p.model.component.MaxLevel, p.model.name)
 	}

@@ -24,6 +24,7 @@ func lines(fs feature.Findings) (out []string) {
 const rows = `
 - {gate: Locked, stages: [{stage: Alpha, release: v1.0.0}, {stage: Stable, release: v1.2.0, lockToDefault: true}], parts: [{field: spec.tasksTimeout}]}
 - {gate: LockedOff, stages: [{stage: Alpha, release: v1.0.0, lockToDefault: true}], parts: [{field: spec.name}]}
+- {gate: Value, stages: [{stage: Beta, release: v1.5.0, lockToDefault: true}, {stage: Stable, release: v1.6.0}]}
 - {gate: Gone, stages: [{stage: Alpha, release: v1.0.0}, {stage: Removed, release: v1.3.0}]}
 - {gate: Unborn, stages: [{stage: Alpha, release: v2.0.0}]}
 - {gate: AlphaField, parts: [{field: spec.onError, values: [Continue]}]}
@@ -193,11 +194,20 @@ func TestSettingsAreRefused(t *testing.T) {
 				`error bad-level  enable-api-fields: enable-api-fields: "aplha" is no level (did you mean "alpha"?); the levels are stable, beta, alpha`,
 				`error bad-entry  feature-gates: feature-gates: "nonsense" is to be written as NAME=true or NAME=false`,
 				`error unknown-gate  feature-gates: feature-gates: there is no gate "AlphaFeild" (did you mean "AlphaField"?)`,
-				`error bad-boolean AlphaField alpha-field: AlphaField: alpha-field: "yes" is neither true nor false`,
+				`error bad-boolean AlphaField alpha-field: AlphaField: alpha-field: "yes" is neither true nor false (did you mean "true"?)`,
 				`error set-twice BetaField feature-gates: BetaField: feature-gates: BetaField stands there twice`,
 			},
 		},
+		{
+			name: "booleans of others", settings: map[string]string{"feature-gates": "AlphaField=OFF,BetaField=ture,OwnFlag=2"},
+			want: []string{
+				`error bad-boolean AlphaField feature-gates: AlphaField: feature-gates: "OFF" is neither true nor false (did you mean "false"?)`,
+				`error bad-boolean BetaField feature-gates: BetaField: feature-gates: "ture" is neither true nor false (did you mean "true"?)`,
+				`error bad-boolean OwnFlag feature-gates: OwnFlag: feature-gates: "2" is neither true nor false`,
+			},
+		},
 		{name: "locked", settings: map[string]string{"locked": "false"}, want: []string{`error locked Locked locked: Locked: locked: Locked is on for good since v1.2.0`}},
+		{name: "locked for a release", settings: map[string]string{"value": "true"}, want: []string{`error locked Value value: Value: value: Value is off, whatever is set, until v1.6.0`}},
 		{name: "locked to what it is set to", settings: map[string]string{"locked": "true", "locked-off": "false"}},
 		{name: "removed: one warning", settings: map[string]string{"gone": "true"}, want: []string{`warning removed-gate Gone gone: Gone: gone: Gone was removed in v1.3.0: the setting has no effect, take it out`}},
 		{name: "not there yet", settings: map[string]string{"feature-gates": "Unborn=true"}, want: []string{`error locked Unborn feature-gates: Unborn: feature-gates: Unborn is not there yet, it comes with v2.0.0`}},

@@ -53,6 +53,10 @@ type ComponentSpec struct {
 	Resources []ResourceStage `json:"resources,omitempty"`
 	// OptIn lets people use closed features who may not change the settings; nil lets nobody.
 	OptIn *OptIn `json:"optIn,omitempty"`
+	// TellUse lists stages, Alpha, Beta or Deprecated: whoever begins to use a part of a feature at one of them is told by a warning,
+	// and the audit log by an annotation, though the feature is open. Empty: nobody is told.
+	// +listType=set
+	TellUse []Stage `json:"tellUse,omitempty"`
 }
 
 // ConfigMapReference names a ConfigMap.
@@ -114,9 +118,9 @@ type ComponentStatus struct {
 	// Level is the level in force.
 	Level Level `json:"level,omitempty"`
 	// Features counts the features of the component; Enabled those that are open; InUse those that a stored object uses.
-	Features int32 `json:"features,omitempty"`
-	Enabled  int32 `json:"enabled,omitempty"`
-	InUse    int32 `json:"inUse,omitempty"`
+	Features int32 `json:"features"`
+	Enabled  int32 `json:"enabled"`
+	InUse    int32 `json:"inUse"`
 	// SettingsVersion is the resourceVersion of the ConfigMap whose settings are in force; empty stands for defaults.
 	SettingsVersion string `json:"settingsVersion,omitempty"`
 	// Settings are the last good ones as they stood in the ConfigMap. They are in force while those in it are bad (baked mode),

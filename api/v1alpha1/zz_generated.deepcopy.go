@@ -95,6 +95,11 @@ func (in *ComponentSpec) DeepCopyInto(out *ComponentSpec) {
 		*out = new(OptIn)
 		**out = **in
 	}
+	if in.TellUse != nil {
+		in, out := &in.TellUse, &out.TellUse
+		*out = make([]Stage, len(*in))
+		copy(*out, *in)
+	}
 	return
 }
 

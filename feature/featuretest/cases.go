@@ -1,6 +1,7 @@
 package featuretest
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -21,16 +22,40 @@ type Case struct {
 }
 
 // Run runs a test once for each case, as parts of t, one after the other, with all features set as the case says. A part that
-// asks for a feature that the case does not name fails.
+// asks for a feature that the case does not name fails. A part that fails tells the case as --feature-gates takes it.
 func Run(t *testing.T, g *gate.Gates, cases []Case, test func(t *testing.T)) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			NoDefaults(t, g)
-			set(t, g, c.Values, true)
+			c.begin(t, g)
 			test(t)
 		})
 	}
+}
+
+// RunParallel runs a test once for each case as Run does, but with gates of its own for each, which it is given: the parts may be
+// parallel ([testing.T.Parallel]). Cases are made of gates like those, by [All] for example.
+func RunParallel(t *testing.T, d gate.Declaration, o gate.Options, cases func(*gate.Gates) []Case, test func(t *testing.T, g *gate.Gates)) {
+	t.Helper()
+	for _, c := range cases(New(t, d, o, nil)) {
+		t.Run(c.Name, func(t *testing.T) {
+			g := New(t, d, o, nil)
+			c.begin(t, g)
+			test(t, g)
+		})
+	}
+}
+
+// begin sets the features of the case.
+func (c *Case) begin(t *testing.T, g *gate.Gates) {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("featuretest: --feature-gates=%s", c.Values)
+		}
+	})
+	NoDefaults(t, g)
+	set(t, g, c.Values, true)
 }
 
 // All are all cases of the other functions, each choice once.
@@ -68,8 +93,8 @@ func EachAlone(g *gate.Gates) []Case {
 }
 
 // Pairs has cases such that each two features come together in all ways in which they can, on and off: whatever goes wrong
-// because of two features goes wrong in one of them. Fewer than two features have no case. There are about two cases for each doubling of the number of features:
-// some 10 cases for 20 features, some 20 for 500. Equal features give equal cases.
+// because of two features goes wrong in one of them. Fewer than two features have no case. There are about two cases for each
+// doubling of the number of features: some 10 cases for 20 features, some 20 for 500. Equal features give equal cases.
 func Pairs(g *gate.Gates) []Case {
 	c := newChoices(g)
 	covered := newPairs(len(c.names))
@@ -86,22 +111,32 @@ func Pairs(g *gate.Gates) []Case {
 		}
 		covered.cover(row.at)
 		values := row.values()
-		var label []string
-		for _, name := range c.names {
-			if values[name] {
-				label = append(label, string(name))
-			}
-		}
-		const few = 5
-		name := strings.Join(label, " and ")
-		switch {
-		case len(label) == 0:
-			name = "none"
-		case len(label) > few:
-			name = strings.Join(label[:few], " and ") + " and more"
-		}
-		out = append(out, Case{"pairs/" + name, values})
+		out = append(out, Case{fmt.Sprintf("pairs/%d %s", len(out)+1, c.label(values)), values})
 	}
+}
+
+// label says what is on where that is little, what is off where that is, and how many otherwise.
+func (c *choices) label(values Values) string {
+	const few = 5
+	var is, not []string
+	for _, name := range c.names {
+		if values[name] {
+			is = append(is, string(name))
+		} else {
+			not = append(not, string(name))
+		}
+	}
+	switch {
+	case len(is) == 0:
+		return "none"
+	case len(not) == 0:
+		return "all"
+	case len(is) <= few:
+		return strings.Join(is, " and ")
+	case len(not) <= few:
+		return "all but " + strings.Join(not, " and ")
+	}
+	return fmt.Sprintf("%d of %d", len(is), len(c.names))
 }
 
 // choice is what is chosen for a feature.
@@ -125,7 +160,7 @@ func newChoices(g *gate.Gates) *choices {
 	c := &choices{}
 	index := map[string]int{}
 	for _, f := range m.Features() {
-		if f.Free() && !stuck(f) && !hopeless(m, f, map[string]bool{}) {
+		if choosable(m, f) {
 			index[f.Spec.Gate] = len(c.names)
 			c.names = append(c.names, featuregate.Feature(f.Spec.Gate))
 		}
@@ -149,6 +184,11 @@ func newChoices(g *gate.Gates) *choices {
 		}
 	}
 	return c
+}
+
+// choosable tells whether a feature can be turned on and off.
+func choosable(m *feature.Model, f *feature.Feature) bool {
+	return f.Free() && !stuck(f) && !hopeless(m, f, map[string]bool{})
 }
 
 // stuck tells whether every level opens the feature, whatever its key says.

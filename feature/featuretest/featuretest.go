@@ -1,13 +1,18 @@
 // Package featuretest turns features on and off in tests.
 //
-//	gates := featuretest.New(t, Features, nil)               // gates of the test's own: any number of tests in parallel
-//	featuretest.Set(t, gates, "FastPath", true)              // for this test; taken back when it ends
+//	gates := featuretest.New(t, Features, gate.Options{}, featuretest.Values{"FastPath": true}) // of the test's own
+//	featuretest.Set(t, gates, "Cache", false)                                                    // until the test ends
 //	featuretest.Run(t, gates, featuretest.All(gates), func(t *testing.T) { ... })
+//	featuretest.RunParallel(t, Features, gate.Options{}, featuretest.All, func(t *testing.T, gates *gate.Gates) { ... })
 //
-// It promises that a test which asks for a feature that it has not set fails, if its gates come from [New] or are run by
-// [Run], so that no test changes its meaning when a default flips; that what a test sets is taken back when it ends; and that
-// tests which set features of the same gates at the same time fail with a clear error. What a test sets wins over flags,
-// environment, files and ConfigMap; processes that a feature requires count as having it on.
+// It promises that a test which asks for a feature that it has not set fails, if its gates come from [New] or it is run by
+// [Run] or [RunParallel], so that no test changes its meaning when a default flips; that what a test sets is taken back when it
+// ends; and that tests which set features of the same gates at the same time fail with a clear error. What a test sets wins over
+// flags, environment, files and ConfigMap; processes that a feature requires count as having it on.
+//
+// To ask is to call Enabled or State, to look at a report, to ask the states, an evaluator or the gate of component-base that the
+// gates have given away, or a copy of that; an evaluator asks for what the object uses. Who asks for a feature that is on asks
+// for what it requires as well. What is not noticed: metrics, and a value that was read before the watching began.
 package featuretest
 
 import (
@@ -26,9 +31,22 @@ import (
 // Values says which features are on.
 type Values map[featuregate.Feature]bool
 
-// New makes gates for one test, with the features that are given set. Asking for another fails the test.
+// String writes values as --feature-gates takes them, sorted.
+func (v Values) String() string {
+	entries := make([]string, 0, len(v))
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		entries = append(entries, fmt.Sprintf("%s=%t", name, v[name]))
+	}
+	return strings.Join(entries, ",")
+}
+
+// New makes gates for one test, with the features that are given set. Asking for another fails the test. Options.Gate is to be
+// nil: others could ask it, and set it, without anybody noticing.
 func New(t testing.TB, d gate.Declaration, o gate.Options, values Values) *gate.Gates {
 	t.Helper()
+	if o.Gate != nil {
+		t.Fatalf("featuretest: Options.Gate is to be nil: gates of the test's own share nothing")
+	}
 	g, err := gate.New(d, o)
 	if err != nil {
 		t.Fatalf("featuretest: %v", err)
@@ -50,30 +68,40 @@ func Set(t testing.TB, g *gate.Gates, name featuregate.Feature, value bool) {
 	set(t, g, Values{name: value}, false)
 }
 
-// NoDefaults fails the test if it asks for a feature that no test has set, until it ends.
+// NoDefaults fails the test if it asks for a feature that no test has set, or that was not declared, until it ends. A feature
+// that nobody can set, or that can have one value only, need not be set. Tests that run at the same time need gates of their own:
+// it fails a parallel test if the gates are not.
 func NoDefaults(t testing.TB, g *gate.Gates) {
 	t.Helper()
 	h := holderOf(g)
+	h.alone(t)
 	var mu sync.Mutex
 	told := map[featuregate.Feature]bool{}
 	stop := g.Observe(func(name featuregate.Feature) {
-		if h.isSet(name) || !free(g, name) {
+		m := g.Model()
+		f := m.Feature(string(name))
+		if f != nil && (h.isSet(name) || !choosable(m, f)) {
 			return
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if !told[name] {
-			told[name] = true
+		switch {
+		case told == nil || told[name]: // told is nil when the test has ended
+		case f == nil:
+			t.Errorf("featuretest: the test asks for feature %s, which was not declared", name)
+		default:
 			t.Errorf("featuretest: the test asks for feature %s and has not set it: it would change its meaning with the default", name)
 		}
+		if told != nil {
+			told[name] = true
+		}
 	})
-	t.Cleanup(stop)
-}
-
-// free tells whether a feature can be set at all.
-func free(g *gate.Gates, name featuregate.Feature) bool {
-	s, ok := g.State(name)
-	return ok && s.Feature.Free()
+	t.Cleanup(func() {
+		stop()
+		mu.Lock()
+		defer mu.Unlock()
+		told = nil
+	})
 }
 
 // holder is what is known of gates that tests set.
@@ -103,6 +131,14 @@ func (h *holder) isSet(name featuregate.Feature) bool {
 	return ok
 }
 
+// alone fails a parallel test whose gates are not its own.
+func (h *holder) alone(t testing.TB) {
+	t.Helper()
+	if (h.mine == nil || !part(t, h.mine)) && isParallel(t) {
+		t.Fatalf("featuretest: a parallel test uses gates that it shares: it needs gates of its own (featuretest.New)")
+	}
+}
+
 // part tells whether t is owner, or a part of it.
 func part(t, owner testing.TB) bool {
 	return t.Name() == owner.Name() || strings.HasPrefix(t.Name(), owner.Name()+"/")
@@ -122,9 +158,7 @@ func set(t testing.TB, g *gate.Gates, values Values, all bool) {
 	if n := len(h.owners); n > 0 && !part(t, h.owners[n-1]) {
 		t.Fatalf("featuretest: %s has set features of the same gates and has not ended: tests that run at the same time need gates of their own (featuretest.New)", h.owners[n-1].Name())
 	}
-	if (h.mine == nil || !part(t, h.mine)) && isParallel(t) {
-		t.Fatalf("featuretest: a parallel test sets features of gates that it shares: it needs gates of its own (featuretest.New)")
-	}
+	h.alone(t)
 	next := Values{}
 	if n := len(h.values); n > 0 {
 		maps.Copy(next, h.values[n-1])
@@ -148,9 +182,11 @@ func set(t testing.TB, g *gate.Gates, values Values, all bool) {
 	for _, p := range g.Set(gate.Test, data(g, next, all), "") {
 		problems = append(problems, p.Message)
 	}
-	for name, want := range values {
-		if s, ok := g.State(name); problems == nil && (!ok || s.Open != want) {
-			problems = append(problems, fmt.Sprintf("%s cannot be set to %t: %s", name, want, s.Reason))
+	if problems == nil {
+		for name, want := range values {
+			if s, ok := g.State(name); !ok || s.Open != want {
+				problems = append(problems, fmt.Sprintf("%s cannot be set to %t: %s", name, want, s.Reason))
+			}
 		}
 	}
 	if problems != nil {
@@ -173,11 +209,7 @@ func data(g *gate.Gates, values Values, all bool) map[string]string {
 		return nil
 	}
 	spec := g.Model().Spec()
-	entries := make([]string, 0, len(values))
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		entries = append(entries, fmt.Sprintf("%s=%t", name, values[name]))
-	}
-	out := map[string]string{spec.GatesKey: strings.Join(entries, ",")}
+	out := map[string]string{spec.GatesKey: values.String()}
 	if all {
 		out[spec.LevelKey] = "stable"
 	}

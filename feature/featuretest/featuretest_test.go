@@ -6,12 +6,16 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/component-base/featuregate"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
 	"sluice.dev/feature/featuretest"
 	"sluice.dev/feature/gate"
 )
@@ -164,6 +168,184 @@ func TestMisuseFailsTheTest(t *testing.T) {
 	}
 }
 
+// TestRelyingOnADefaultFails goes through the ways in which a test may ask for a feature: each fails it while the feature is not set,
+// and none once it is.
+func TestRelyingOnADefaultFails(t *testing.T) {
+	d := declaration(2, v1alpha1.FeatureSpec{Gate: "Needy", Requires: []string{"Base"}},
+		v1alpha1.FeatureSpec{Gate: "Base", Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Stable, Release: "v1.0.0"}}},
+		v1alpha1.FeatureSpec{Gate: "Part", Parts: []v1alpha1.Part{{Group: "demo.dev", Resource: "widgets", Field: "spec.mode"}}})
+	uses := &feature.Request{Group: "demo.dev", Version: "v1", Resource: "widgets", Object: map[string]any{"spec": map[string]any{"mode": "fast"}}}
+	for _, tt := range []struct {
+		name string
+		ask  func(t testing.TB, g *gate.Gates)
+		says string
+		set  featuretest.Values
+	}{
+		{"Enabled", func(_ testing.TB, g *gate.Gates) { g.Enabled("F001") }, "F001", featuretest.Values{"F001": true}},
+		{"State", func(_ testing.TB, g *gate.Gates) { g.State("F001") }, "F001", featuretest.Values{"F001": false}},
+		{"States", func(_ testing.TB, g *gate.Gates) { g.States().State("F001") }, "F001", featuretest.Values{"F001": true}},
+		{"FeatureGate", func(_ testing.TB, g *gate.Gates) { g.FeatureGate().Enabled("F001") }, "F001", featuretest.Values{"F001": true}},
+		{"a copy", func(_ testing.TB, g *gate.Gates) { g.FeatureGate().DeepCopy().Enabled("F001") }, "F001", featuretest.Values{"F001": true}},
+		{"Evaluator", func(_ testing.TB, g *gate.Gates) { g.Evaluator().Evaluate(uses) }, "Part", featuretest.Values{"Part": true}},
+		{"what is required", func(t testing.TB, g *gate.Gates) {
+			featuretest.Set(t, g, "Needy", true)
+			g.Enabled("Needy")
+		}, "Base", featuretest.Values{"Base": true}},
+		{"another goroutine", func(_ testing.TB, g *gate.Gates) {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				g.Enabled("F001")
+			}()
+			<-done
+		}, "F001", featuretest.Values{"F001": true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, set := range []featuretest.Values{nil, tt.set} {
+				r := &trial{name: "Test"}
+				r.run(func(t testing.TB) { tt.ask(t, featuretest.New(t, d, gate.Options{}, set)) })
+				r.clean()
+				if set == nil && !r.failed("asks for feature "+tt.says+" ") {
+					t.Errorf("not set: errors %q", r.errors)
+				}
+				if set != nil && r.errors != nil {
+					t.Errorf("set: errors %q", r.errors)
+				}
+			}
+		})
+	}
+	t.Run("all at once", func(t *testing.T) {
+		for name, ask := range map[string]func(g *gate.Gates){"States": func(g *gate.Gates) { g.States().All() }, "Report": func(g *gate.Gates) { g.Report() }} {
+			r := &trial{name: "Test"}
+			r.run(func(t testing.TB) { ask(featuretest.New(t, d, gate.Options{}, featuretest.Values{"F001": true})) })
+			r.clean()
+			if len(r.errors) != 4 {
+				t.Errorf("%s: errors %q", name, r.errors)
+			}
+		}
+	})
+	t.Run("what was not declared", func(t *testing.T) {
+		r := &trial{name: "Test"}
+		r.run(func(t testing.TB) { featuretest.New(t, d, gate.Options{}, nil).Enabled("F00") })
+		r.clean()
+		if !r.failed("F00, which was not declared") {
+			t.Errorf("errors %q", r.errors)
+		}
+	})
+	t.Run("after the end of the test", func(t *testing.T) {
+		r := &trial{name: "Test"}
+		var g *gate.Gates
+		r.run(func(t testing.TB) { g = featuretest.New(t, d, gate.Options{}, nil) })
+		r.clean()
+		g.Enabled("F001")
+		if r.errors != nil {
+			t.Errorf("errors %q", r.errors)
+		}
+	})
+}
+
+func TestWhatCanHaveOneValueOnlyNeedNotBeSet(t *testing.T) {
+	d := related()
+	d.Spec.DefaultLevel = v1alpha1.LevelStable
+	d.Features = append(d.Features, v1alpha1.FeatureSpec{
+		Gate: "Stuck", ImpliedByLevel: true, Parts: []v1alpha1.Part{{Group: "demo.dev", Resource: "widgets", Field: "spec.x"}},
+		Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Stable, Release: "v1.0.0"}},
+	})
+	featuretest.RunParallel(t, d, gate.Options{}, featuretest.All, func(t *testing.T, g *gate.Gates) {
+		for name, want := range map[featuregate.Feature]bool{"On": true, "Off": false, "Never": false, "Stuck": true} {
+			if g.Enabled(name) != want {
+				t.Errorf("%s is %t", name, !want)
+			}
+		}
+	})
+}
+
+// TestOptionsGateIsRefused: a gate that others have as well cannot be watched, and leaks.
+func TestOptionsGateIsRefused(t *testing.T) {
+	r := &trial{name: "Test"}
+	r.run(func(t testing.TB) {
+		featuretest.New(t, declaration(1), gate.Options{Gate: featuregate.NewVersionedFeatureGate(version.MajorMinor(1, 2))}, nil)
+	})
+	if r.clean(); !r.failed("Options.Gate") {
+		t.Errorf("errors %q", r.errors)
+	}
+}
+
+// TestParallelPartsWithOppositeGates has many parts run at the same time, each of which must see its own features all the time.
+func TestParallelPartsWithOppositeGates(t *testing.T) {
+	d := related()
+	var running, most atomic.Int32
+	t.Run("parts", func(t *testing.T) {
+		for i := range 16 {
+			on := i%2 == 0
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				g := featuretest.New(t, d, gate.Options{}, featuretest.Values{"A": on, "B": on, "D": !on})
+				if err := g.Begin(); err != nil {
+					t.Fatal(err)
+				}
+				most.Store(max(most.Load(), running.Add(1)))
+				defer running.Add(-1)
+				upstream := g.FeatureGate()
+				for range 500 {
+					if g.Enabled("A") != on || g.Enabled("B") != on || g.Enabled("D") == on || upstream.Enabled("A") != on || upstream.Enabled("D") == on {
+						t.Fatal("a feature is as another part has set it")
+					}
+					runtime.Gosched()
+				}
+			})
+		}
+	})
+	t.Logf("%d at a time", most.Load())
+}
+
+func TestRunParallel(t *testing.T) {
+	d := related()
+	var mu sync.Mutex
+	names := map[string]int{}
+	t.Run("all", func(t *testing.T) {
+		featuretest.RunParallel(t, d, gate.Options{}, featuretest.All, func(t *testing.T, g *gate.Gates) {
+			t.Parallel()
+			mu.Lock()
+			names[t.Name()]++
+			mu.Unlock()
+			if g.Enabled("B") && !g.Enabled("A") {
+				t.Error("a requirement is not met")
+			}
+		})
+	})
+	if want := len(featuretest.All(newGates(t, d))); len(names) != want {
+		t.Errorf("%d parts ran, want %d: %v", len(names), want, names)
+	}
+}
+
+// TestNamesOfCases: names tell what is on, and are those of one case only.
+func TestNamesOfCases(t *testing.T) {
+	show := func(d gate.Declaration) (out []string) {
+		for _, c := range featuretest.Pairs(newGates(t, d)) {
+			out = append(out, c.Name)
+		}
+		return out
+	}
+	want := []string{"pairs/1 all", "pairs/2 F000", "pairs/3 F001", "pairs/4 none"}
+	if diff := cmp.Diff(want, show(declaration(2))); diff != "" {
+		t.Error(diff)
+	}
+	for _, n := range []int{2, 7, 20, 100} {
+		seen := map[string]bool{}
+		for _, c := range featuretest.All(newGates(t, declaration(n))) {
+			if seen[c.Name] || strings.ContainsAny(c.Name, "#\"\\") {
+				t.Errorf("%d features: the name %s", n, c.Name)
+			}
+			seen[c.Name] = true
+		}
+	}
+	v := featuretest.Values{"B": false, "A": true}
+	if got := v.String(); got != "A=true,B=false" {
+		t.Errorf("values %s", got)
+	}
+}
+
 func TestParallelMisuseIsDetected(t *testing.T) {
 	g := newGates(t, declaration(2))
 	first, second, third := &trial{name: "TestA"}, &trial{name: "TestB"}, &trial{name: "TestC", parallel: true}
@@ -182,6 +364,12 @@ func TestParallelMisuseIsDetected(t *testing.T) {
 		t.Errorf("a parallel test: %q", third.errors)
 	}
 	third.clean()
+	fourth := &trial{name: "TestE", parallel: true}
+	fourth.run(func(t testing.TB) { featuretest.NoDefaults(t, g) })
+	if !fourth.failed("parallel", "featuretest.New") {
+		t.Errorf("a parallel test that watches: %q", fourth.errors)
+	}
+	fourth.clean()
 
 	// With gates of its own it may.
 	own := &trial{name: "TestD", parallel: true}

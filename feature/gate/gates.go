@@ -10,7 +10,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/component-base/featuregate"
 
-	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 )
 
@@ -67,8 +66,10 @@ type Problem struct {
 	Source Source
 	// Message tells it in one line.
 	Message string
-	// Stays tells whether the source's earlier settings are in force because of it.
+	// Stays tells whether the source's earlier settings are in force because of it. If there never were any, none of it are.
 	Stays bool
+
+	refused bool // nothing of the new settings is taken
 }
 
 // String names source and problem.
@@ -82,20 +83,23 @@ type Gates struct {
 	upstream    featuregate.MutableVersionedFeatureGate
 	own         bool // the upstream gate is ours alone
 
-	changing sync.Mutex // one change after the other, those who are told of it included
-	mu       sync.Mutex // of what follows
-	model    *feature.Model
-	layers   [sources]layer
-	version  string // of the ConfigMap
-	runtime  feature.Runtime
-	begun    bool
-	pins     *feature.States // the state at Begin
-	notified []func(changed []featuregate.Feature)
-	told     map[string]bool // problems that are there and were logged
-	warned   map[string]bool // warnings that were logged
+	changing   sync.Mutex // one change after the other, those who are told of it included
+	mu         sync.Mutex // of what follows
+	model      *feature.Model
+	layers     [sources]layer
+	failed     [sources]*Problem // why a source cannot be read
+	remembered [sources]map[string]string
+	version    string    // of the ConfigMap
+	strays     []Problem // variables of the environment that may have been meant for settings
+	runtime    feature.Runtime
+	begun      bool
+	pins       *feature.States // the state at Begin
+	notified   []func(changed []featuregate.Feature)
+	told       map[string]bool // problems that are there and were logged
+	warned     map[string]bool // warnings that were logged
 
 	state    atomic.Pointer[state]
-	observer atomic.Pointer[func(featuregate.Feature)]
+	watchers watchers
 	unknown  sync.Map // gates that were asked for and are none
 }
 
@@ -103,6 +107,7 @@ type Gates struct {
 type layer struct {
 	data     map[string]string // in force
 	given    bool              // data was good once
+	recalled bool              // by Remember: what is not understood of it is no business of the settings as they are
 	problems []Problem         // of what was refused
 }
 
@@ -111,9 +116,10 @@ type state struct {
 	model *feature.Model
 	// effective is what is on; ready the same if all processes had it on; settings the same without what takes a restart.
 	effective, ready, settings *feature.States
+	watched                    *feature.States // the effective ones, for others: they tell what is asked of them
 	open                       map[featuregate.Feature]bool
 	evaluator                  func() *feature.Evaluator
-	problems                   []Problem
+	problems, warnings         []Problem
 	version                    string
 }
 
@@ -132,7 +138,7 @@ func New(d Declaration, o Options) (*Gates, error) {
 	if err := g.register(); err != nil {
 		return nil, err
 	}
-	g.layers[Environment].data = g.environment()
+	g.layers[Environment].data, g.strays = g.environment()
 	g.recompute()
 	return g, nil
 }
@@ -150,10 +156,11 @@ func (g *Gates) define(release string) error {
 
 // Enabled tells whether a feature is on in this process. A gate that was not declared is off; that is logged once.
 func (g *Gates) Enabled(name featuregate.Feature) bool {
-	if ask := g.observer.Load(); ask != nil {
-		(*ask)(name)
+	st := g.state.Load()
+	if g.watchers.on() {
+		st.watched.State(string(name))
 	}
-	open, known := g.state.Load().open[name]
+	open, known := st.open[name]
 	if !known {
 		if _, told := g.unknown.LoadOrStore(name, true); !told {
 			g.log.Error(nil, "a feature is asked for that was not declared; it counts as off", "feature", name, "component", g.declaration.Name)
@@ -164,11 +171,11 @@ func (g *Gates) Enabled(name featuregate.Feature) bool {
 
 // State says whether a feature is on, and why; ok is false for one that was not declared.
 func (g *Gates) State(name featuregate.Feature) (s feature.State, ok bool) {
-	return g.state.Load().effective.State(string(name))
+	return g.state.Load().watched.State(string(name))
 }
 
 // States says the same of all features.
-func (g *Gates) States() *feature.States { return g.state.Load().effective }
+func (g *Gates) States() *feature.States { return g.state.Load().watched }
 
 // Model returns the features as they are at the release.
 func (g *Gates) Model() *feature.Model { return g.state.Load().model }
@@ -177,39 +184,12 @@ func (g *Gates) Model() *feature.Model { return g.state.Load().model }
 func (g *Gates) Evaluator() *feature.Evaluator { return g.state.Load().evaluator() }
 
 // FeatureGate returns the gate of k8s.io/component-base. It follows; setting anything in it directly does not last.
-func (g *Gates) FeatureGate() featuregate.MutableVersionedFeatureGate { return g.upstream }
+func (g *Gates) FeatureGate() featuregate.MutableVersionedFeatureGate {
+	return &watchedGate{g.upstream, g}
+}
 
 // Problems tells what is wrong with the settings, by source.
 func (g *Gates) Problems() []Problem { return slices.Clone(g.state.Load().problems) }
-
-// Report is what the process is to report, see [v1alpha1.FeatureReportSpec], with SettingsVersion, SettingsErrors and
-// Features filled in.
-func (g *Gates) Report() v1alpha1.FeatureReportSpec {
-	const most, longest = 20, 500
-	st := g.state.Load()
-	out := v1alpha1.FeatureReportSpec{Component: g.declaration.Name, SettingsVersion: st.version}
-	for _, p := range st.problems {
-		if len(out.SettingsErrors) < most {
-			out.SettingsErrors = append(out.SettingsErrors, clip(p.String(), longest))
-		}
-	}
-	for _, s := range st.ready.All() {
-		gate := s.Feature.Spec.Gate
-		f := v1alpha1.ReportedFeature{Gate: gate, Enabled: s.Open, Why: clip(s.Reason, longest)}
-		if w, _ := st.settings.State(gate); w.Open != s.Open {
-			f.Pending = &w.Open
-		}
-		out.Features = append(out.Features, f)
-	}
-	return out
-}
-
-func clip(s string, longest int) string {
-	if len(s) <= longest {
-		return s
-	}
-	return strings.ToValidUTF8(s[:longest], "") + "…"
-}
 
 // OnChange has do called after features were turned on or off, with their names, sorted, until stop is called. Calls come one
 // after the other, from whoever brought the change; do is not to bring another.
@@ -223,12 +203,6 @@ func (g *Gates) OnChange(do func(changed []featuregate.Feature)) (stop func()) {
 		defer g.mu.Unlock()
 		g.notified[i] = nil
 	}
-}
-
-// Observe has do called with each gate that is asked for, until stop is called; one observer at a time. It is for tests.
-func (g *Gates) Observe(do func(name featuregate.Feature)) (stop func()) {
-	before := g.observer.Swap(&do)
-	return func() { g.observer.Store(before) }
 }
 
 // SetRuntime says what processes report; it decides about features with required processes.
@@ -256,30 +230,20 @@ func (g *Gates) change(do func()) {
 }
 
 // Set gives what a source says now, in the form of a ConfigMap's data; nil: it says nothing. Version is that of the ConfigMap,
-// for reports. What was wrong is returned, logged and kept in [Gates.Problems]; if something was, the source's earlier
-// settings stay, or, where there are none, those of the new ones that can be read are taken.
+// for reports. What was wrong is returned, logged and kept in [Gates.Problems]; if something was, nothing of the settings is
+// taken: the source's last good ones stay, or, where there never were any, it says nothing. That decides [Gates.Begin]: what
+// is set before it counts until then as far as it can be read, as a flag that comes later may make it right.
 func (g *Gates) Set(s Source, data map[string]string, version string) (problems []Problem) {
 	g.change(func() {
 		before := g.layers[s]
-		g.layers[s] = layer{data: data, given: true}
-		_, findings := g.parse()
-		for _, f := range findings[s] {
-			p := Problem{Source: s, Message: f.String()}
-			if f.Severity == feature.Error {
-				problems = append(problems, p)
-			} else {
-				g.warn(p)
-			}
-		}
-		// Until Begin all is taken as it is: a flag that comes later may make it right.
-		switch stays := g.begun && before.given; {
-		case problems != nil && stays:
-			for i := range problems {
-				problems[i].Stays = true
-			}
-			g.layers[s] = layer{data: before.data, given: true, problems: problems}
-		case problems != nil:
-			g.layers[s] = layer{data: data}
+		g.layers[s], g.failed[s] = layer{data: data, given: true}, nil
+		problems = g.wrong(s)
+		switch {
+		case problems == nil:
+		case g.begun:
+			problems = g.refuse(s, before, problems)
+		default:
+			g.layers[s].given = false
 		}
 		if s == ConfigMap {
 			g.version = version
@@ -288,29 +252,78 @@ func (g *Gates) Set(s Source, data map[string]string, version string) (problems 
 	return slices.Clone(problems)
 }
 
-// Fail says that a source cannot be read: its earlier settings stay.
+// wrong returns the errors of a source.
+func (g *Gates) wrong(s Source) (out []Problem) {
+	_, findings := g.parse()
+	for _, f := range findings[s] {
+		if f.Severity == feature.Error {
+			out = append(out, Problem{Source: s, Message: f.String()})
+		}
+	}
+	return out
+}
+
+// refuse takes back what a source says because of problems, which it returns.
+func (g *Gates) refuse(s Source, before layer, problems []Problem) []Problem {
+	for i := range problems {
+		problems[i].Stays, problems[i].refused = before.given, true
+	}
+	before.problems = problems
+	g.layers[s] = before
+	return problems
+}
+
+// Remember gives the last good settings of a source, as they were before the process was started: they hold, as far as they are
+// understood, if the first ones that [Gates.Set] is given for the source are wrong. Nil: none are known. It is for before
+// [Gates.Begin].
+func (g *Gates) Remember(s Source, data map[string]string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.remembered[s] = data
+}
+
+// Fail says that a source cannot be read: its earlier settings stay. Nil says that it can be read again.
 func (g *Gates) Fail(s Source, err error) {
-	g.change(func() { g.layers[s].problems = []Problem{{Source: s, Message: err.Error(), Stays: g.layers[s].given}} })
+	g.change(func() {
+		var failed *Problem
+		if err != nil {
+			failed = &Problem{Source: s, Message: err.Error(), Stays: g.layers[s].given}
+			if s == File {
+				g.layers[s].problems = nil // a file is read anew as a whole when it can be read again
+			}
+		}
+		g.failed[s] = failed
+	})
 }
 
 // Begin ends the time in which everything may change: from now on, features that need a restart stay as they are. It logs
 // what is on and warns of features whose default turns, or has turned, on while they are off. The error tells all that is
-// wrong with flags, environment and file, which is for the program to end with; a ConfigMap is none of its own, so that what
-// is wrong there is logged only. Later calls do nothing.
+// wrong with flags, environment and file, which is for the program to end with: nothing has begun then. A ConfigMap is none of
+// its own: what is wrong there is logged, and none of it is taken. After it has succeeded, later calls do nothing.
 func (g *Gates) Begin() error {
 	var wrong []string
 	g.change(func() {
 		if g.begun {
 			return
 		}
-		g.begun = true
 		st := g.state.Load()
-		g.pins = st.settings
 		for _, p := range st.problems {
 			if p.Source != ConfigMap {
 				wrong = append(wrong, p.String())
 			}
 		}
+		if wrong != nil {
+			g.tell(st)
+			return
+		}
+		if problems := g.wrong(ConfigMap); problems != nil {
+			data := g.remembered[ConfigMap]
+			g.refuse(ConfigMap, layer{data: data, given: data != nil, recalled: true}, problems)
+			g.recompute()
+			st = g.state.Load()
+		}
+		g.begun = true
+		g.pins = st.settings
 		for _, s := range st.effective.All() {
 			g.log.Info("feature", "component", g.declaration.Name, "feature", s.Feature.Spec.Gate, "enabled", s.Open, "why", s.Reason)
 		}
@@ -330,26 +343,6 @@ type SettingsError struct {
 
 // Error has a line for each problem.
 func (e *SettingsError) Error() string { return strings.Join(e.Problems, "\n") }
-
-// warnOfFlips logs a warning for each feature that gates behaviour only, is off, and is announced to be on by default, or is
-// so already: its users are to know before it happens, and after (TEP-0033).
-func (g *Gates) warnOfFlips() {
-	for _, s := range g.state.Load().effective.All() {
-		at, done, ok := s.Feature.Flip()
-		if !ok || s.Open || len(s.Feature.Spec.Parts) > 0 {
-			continue
-		}
-		when := at.Release
-		if when == "" {
-			when = at.Date
-		}
-		text := "this feature is off; it will be on by default"
-		if done {
-			text = "this feature is off; it is on by default"
-		}
-		g.log.Info("warning: "+text, "component", g.declaration.Name, "feature", s.Feature.Spec.Gate, "since", when, "why", s.Reason)
-	}
-}
 
 // parse reads all layers.
 func (g *Gates) parse() (*feature.Settings, []feature.Findings) {
@@ -373,12 +366,23 @@ func (g *Gates) recompute() []featuregate.Feature {
 	}
 	st.ready = g.model.Resolve(settings, all)
 	st.effective = g.model.Resolve(settings, rt)
-	st.evaluator = sync.OnceValue(st.effective.Compile)
+	st.watched = st.effective.Watched(g.watchers.watch)
+	st.evaluator = sync.OnceValue(st.watched.Compile)
+	st.warnings = slices.Clone(g.strays)
 	for i := range g.layers {
+		if p := g.failed[i]; p != nil {
+			st.problems = append(st.problems, *p)
+		}
 		st.problems = append(st.problems, g.layers[i].problems...)
 		for _, f := range findings[i] {
+			if g.layers[i].recalled {
+				break
+			}
+			p := Problem{Source: Source(i), Message: f.String()}
 			if f.Severity == feature.Error {
-				st.problems = append(st.problems, Problem{Source: Source(i), Message: f.String()})
+				st.problems = append(st.problems, p)
+			} else {
+				st.warnings = append(st.warnings, p)
 			}
 		}
 	}
@@ -393,45 +397,6 @@ func (g *Gates) recompute() []featuregate.Feature {
 	return g.announce(before, st)
 }
 
-// announce logs what has changed, and returns it.
-func (g *Gates) announce(before, now *state) (changed []featuregate.Feature) {
-	still := map[string]bool{}
-	for _, p := range now.problems {
-		key := p.String()
-		if !g.told[key] {
-			text := "a setting of features is wrong"
-			if p.Stays {
-				text += "; the earlier settings of the source stay"
-			}
-			g.log.Error(nil, text, "component", g.declaration.Name, "source", p.Source.String(), "problem", p.Message)
-		}
-		still[key] = true
-	}
-	g.told = still
-	for _, s := range now.effective.All() {
-		gate := s.Feature.Spec.Gate
-		if name := featuregate.Feature(gate); before.open[name] != s.Open {
-			changed = append(changed, name)
-			g.log.Info("feature changed", "component", g.declaration.Name, "feature", gate, "enabled", s.Open, "why", s.Reason)
-		}
-		was, _ := before.settings.State(gate)
-		will, _ := now.settings.State(gate)
-		if ready, _ := now.ready.State(gate); will.Open != ready.Open && was.Open != will.Open {
-			g.log.Info("this setting takes a restart of the process", "component", g.declaration.Name, "feature", gate, "enabled", ready.Open, "then", will.Open)
-		}
-	}
-	return changed
-}
-
-// warn logs a warning once.
-func (g *Gates) warn(p Problem) {
-	const most = 1000
-	if key := p.String(); !g.warned[key] && len(g.warned) < most {
-		g.warned[key] = true
-		g.log.Info("warning: "+p.Message, "component", g.declaration.Name, "source", p.Source.String())
-	}
-}
-
 // Emulate makes the features those of an earlier release, with their stages, before anything else is done with the gates. Of
 // a gate that was given ([Options]) the emulation version is left alone.
 func (g *Gates) Emulate(release string) (err error) {
@@ -443,7 +408,7 @@ func (g *Gates) Emulate(release string) (err error) {
 		if err = g.define(release); err != nil {
 			return
 		}
-		g.layers[Environment].data = g.environment()
+		g.layers[Environment].data, g.strays = g.environment()
 		if v := majorMinor(release); g.own && v != nil {
 			err = g.emulate(v)
 		}

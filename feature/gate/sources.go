@@ -17,6 +17,7 @@ import (
 
 	"sluice.dev/feature"
 	"sluice.dev/internal/limit"
+	"sluice.dev/internal/nearest"
 )
 
 // FlagName is the name of the flag, which is the same for all programs with gates.
@@ -69,9 +70,14 @@ func (g *Gates) setFlags(value string) []string {
 	later := []feature.Code{feature.CodeNeedsAnother, feature.CodeLocked, feature.CodeBeyondMax, feature.CodeRemovedGate}
 	var out []string
 	for _, f := range findings {
-		if !slices.Contains(later, f.Code) {
-			out = append(out, f.Message)
+		if slices.Contains(later, f.Code) {
+			continue
 		}
+		text := f.Message
+		if f.Gate != "" && !strings.Contains(text, f.Gate) {
+			text = f.Gate + ": " + text
+		}
+		out = append(out, text)
 	}
 	return out
 }
@@ -89,8 +95,9 @@ func envName(s string) string {
 	}, s)
 }
 
-// environment reads the settings that the environment gives; nil where it gives none.
-func (g *Gates) environment() map[string]string {
+// environment reads the settings that the environment gives; nil where it gives none. Variables that are none of its own but look
+// as if they were meant to be are told in strays: others may have the same prefix, so that they are no errors.
+func (g *Gates) environment() (data map[string]string, strays []Problem) {
 	values := map[string]string{}
 	for _, e := range g.options.Environ {
 		if name, value, ok := strings.Cut(e, "="); ok {
@@ -98,20 +105,38 @@ func (g *Gates) environment() map[string]string {
 		}
 	}
 	spec := g.model.Spec()
+	prefix := g.options.EnvPrefix + "_"
 	keys := []string{spec.LevelKey, spec.GatesKey}
 	for _, f := range g.model.Features() {
 		keys = append(keys, f.Spec.Key)
 	}
-	var data map[string]string
+	var names []string
 	for _, key := range keys {
-		if value, ok := values[g.options.EnvPrefix+"_"+envName(key)]; ok {
+		name := prefix + envName(key)
+		names = append(names, strings.TrimPrefix(name, prefix))
+		if value, ok := values[name]; ok {
 			if data == nil {
 				data = map[string]string{}
 			}
 			data[key] = value
 		}
 	}
-	return data
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		rest, ours := strings.CutPrefix(name, prefix)
+		if !ours || slices.Contains(names, rest) || !looksLikeSetting(values[name]) {
+			continue
+		}
+		if meant := nearest.Hint(rest, names); meant != "" {
+			strays = append(strays, Problem{Source: Environment, Message: fmt.Sprintf("%s is no setting of component %q: there is no %s%s", name, g.declaration.Name, rest, meant)})
+		}
+	}
+	return data, strays
+}
+
+// looksLikeSetting tells whether a value is a boolean, a level, or a list of gates.
+func looksLikeSetting(value string) bool {
+	_, err := strconv.ParseBool(value)
+	return err == nil || strings.Contains(value, "=") || slices.Contains([]string{"alpha", "beta", "stable"}, value)
 }
 
 // LoadFile reads the settings of a file, see [ReadFile], and sets them as those of source File. If the file cannot be read,
@@ -155,6 +180,9 @@ func ReadFile(path, gatesKey string) (map[string]string, error) {
 	}
 	out := map[string]string{}
 	for key, value := range content {
+		if value == nil {
+			continue // as good as left out
+		}
 		if key == "featureGates" {
 			key = gatesKey
 			if _, both := content[key]; both {

@@ -4,13 +4,11 @@ import (
 	"fmt"
 
 	"github.com/Masterminds/semver/v3"
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/component-base/featuregate"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
-	"sluice.dev/feature/skew"
 )
 
 // register adds the features to the gate of k8s.io/component-base.
@@ -130,30 +128,4 @@ func (g *Gates) emulate(v *version.Version) error {
 		}
 	}
 	return g.upstream.SetEmulationVersion(v)
-}
-
-// Collector returns the metric kubernetes_feature_enabled for a registry of its own choice, with the stages as component-base
-// writes them. Component-base's own registry has it anyway, from [Gates.Begin] on; do not register it there.
-func (g *Gates) Collector() prometheus.Collector { return collector{g} }
-
-type collector struct{ gates *Gates }
-
-var metric = prometheus.NewDesc(skew.Metric,
-	"This metric tells the stage of a feature, and whether it is on.", []string{"name", "stage"}, nil)
-
-// Describe implements [prometheus.Collector].
-func (c collector) Describe(to chan<- *prometheus.Desc) { to <- metric }
-
-// Collect implements [prometheus.Collector].
-func (c collector) Collect(to chan<- prometheus.Metric) {
-	for _, s := range c.gates.States().All() {
-		if s.Feature.Entry < 0 {
-			continue
-		}
-		value := 0.0
-		if s.Open {
-			value = 1
-		}
-		to <- prometheus.MustNewConstMetric(metric, prometheus.GaugeValue, value, s.Feature.Spec.Gate, string(spec(s.Feature.Stage, false, false).PreRelease))
-	}
 }

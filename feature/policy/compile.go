@@ -130,6 +130,7 @@ type unit struct {
 	state   feature.State
 	shape   shape
 	cost    int64 // of its variables, at the greatest size
+	told    bool  // it is of a policy that tells of uses and enforces nothing
 }
 
 // kind is what a policy does.
@@ -138,6 +139,7 @@ type kind string
 const (
 	rejects kind = "reject"
 	warns   kind = "warn"
+	tells   kind = "tell" // of uses of what is open
 	drops   kind = "drop"
 )
 
@@ -162,6 +164,20 @@ func (c *compiler) groups(ctx context.Context) {
 			u := unit{feature: f, target: t, state: state, shape: shapeOf(f, t)}
 			lifted := c.model.Lifted(t.Group, t.Resource)
 			k := kindOf(f)
+			add := func(k kind, u unit) {
+				key := strings.Join([]string{t.Group, t.Resource, t.Version, string(k), fmt.Sprint(t.WholeVersion)}, "\x00")
+				g := byKey[key]
+				if g == nil {
+					g = &group{apiGroup: t.Group, resource: t.Resource, version: t.Version, kind: k, whole: t.WholeVersion, lifted: lifted}
+					byKey[key] = g
+					order = append(order, g)
+				}
+				g.units = append(g.units, u)
+			}
+			if told := u; slices.Contains(c.model.Spec().TellUse, f.Stage) && c.unsaid(&told) == "" {
+				told.told = true
+				add(tells, told)
+			}
 			probe := &gates{emitter: newEmitter(), model: c.model, states: c.states, live: c.live, lifted: lifted, done: map[string]bool{}}
 			if probe.isOpen(f.Spec.Gate, true) == "true" {
 				continue
@@ -170,14 +186,7 @@ func (c *compiler) groups(ctx context.Context) {
 				c.webhook(&u, reason)
 				continue
 			}
-			key := strings.Join([]string{t.Group, t.Resource, t.Version, string(k), fmt.Sprint(t.WholeVersion)}, "\x00")
-			g := byKey[key]
-			if g == nil {
-				g = &group{apiGroup: t.Group, resource: t.Resource, version: t.Version, kind: k, whole: t.WholeVersion, lifted: lifted}
-				byKey[key] = g
-				order = append(order, g)
-			}
-			g.units = append(g.units, u)
+			add(k, u)
 		}
 	}
 	for _, g := range order {
@@ -197,6 +206,9 @@ func kindOf(f *feature.Feature) kind {
 }
 
 func (c *compiler) webhook(u *unit, reason string) {
+	if u.told {
+		return
+	}
 	t := u.target
 	c.set.Webhook = true
 	c.set.Enforced = append(c.set.Enforced, Enforced{
@@ -204,12 +216,19 @@ func (c *compiler) webhook(u *unit, reason string) {
 	})
 }
 
-// group makes the policies of a group: as few as its cost allows.
+// group makes the policies of a group: as few as its size and cost allow.
 func (c *compiler) group(ctx context.Context, g *group) {
+	part := 0
+	for _, chunk := range c.chunks(g) {
+		part = c.chunk(ctx, chunk, part)
+	}
+}
+
+// chunk makes policies of a part of a group, behind those that there are, and returns how many there are then.
+func (c *compiler) chunk(ctx context.Context, g *group, part int) int {
 	g.units = c.affordable(ctx, g)
 	var at []unit
 	var sum int64
-	part := 0
 	flush := func() {
 		if len(at) == 0 {
 			return
@@ -217,21 +236,23 @@ func (c *compiler) group(ctx context.Context, g *group) {
 		part++
 		p := *g
 		p.units = at
+		c.look(ctx, &p)
 		c.policy(&p, part)
 		at, sum = nil, 0
 	}
 	for _, u := range g.units {
+		// One policy drops for a resource, because each writes the note of what was dropped anew.
+		if g.kind == drops && (part > 0 || len(at) > 0 && sum+u.cost > maxPolicyCost) {
+			c.webhook(&u, "what is dropped of this resource would cost too much together")
+			continue
+		}
 		if sum+u.cost > maxPolicyCost {
-			if g.kind == drops && part == 0 && len(at) > 0 {
-				// One policy drops for a resource, because each writes the note of what was dropped anew.
-				c.webhook(&u, "what is dropped of this resource would cost too much together")
-				continue
-			}
 			flush()
 		}
 		at, sum = append(at, u), sum+u.cost
 	}
 	flush()
+	return part
 }
 
 // finish adds what guards the settings and sorts what was made.
@@ -239,6 +260,8 @@ func (c *compiler) finish() error {
 	s := c.set
 	if c.live {
 		c.anchors()
+	}
+	if c.guards() {
 		if err := c.guard(); err != nil {
 			return err
 		}

@@ -24,6 +24,11 @@ const (
 	maxPolicyCost     = 3_500_000
 	// gateCost is what the settings of a gate may cost, with 5,000 entries in the list of gates.
 	gateCost = 12_000
+	// askCost is half of what the API server charges for a question to the authorizer, which is asked once and not for messages
+	// (k8s.io/apiserver/pkg/cel/library).
+	askCost = 200_000
+	// maxSize is how many bytes an expression may have; the API server takes 100,000 code points.
+	maxSize = 80_000
 	// sample is how many items costs are measured with; they grow in proportion.
 	sample = 250
 	// sampleText is how long strings are that patterns are looked for in, and maxText how long one may be.
@@ -86,7 +91,7 @@ func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 	reasons := map[int]string{}
 	scale := int64((c.options.Items + sample - 1) / sample)
 	for i := range g.units {
-		g.units[i].cost = gateCost
+		g.units[i].cost = gateCost + c.asks(g.units[i].feature, map[string]bool{})*askCost
 	}
 	for _, v := range d.vars {
 		cost, err := run.variable(ctx, v)
@@ -121,21 +126,59 @@ func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 			return map[int]string{last: fmt.Sprintf("with %d items the patch could cost %d, of 1000000 that an expression may cost", c.options.Items, cost*scale)}
 		}
 	}
-	if d.used != "" {
-		// All is looked through where nothing is used.
-		run.object = idleObject(g)
-		cost, err := run.condition(ctx, d.used)
-		switch {
-		case err != nil:
-			return c.all(g, fmt.Sprintf("the API server would not take the expressions: %s", oneLine(err)))
-		case cost*scale > maxExpressionCost:
-			g.costly = true
-		}
-		if d.quick != nil {
-			g.plain = !c.quickEnough(ctx, run, d.quick, cost*scale)
-		}
-	}
 	return nil
+}
+
+// look finds out what can be asked before the validation of a policy, for what an expression may cost.
+func (c *compiler) look(ctx context.Context, g *group) {
+	d := c.draft(g)
+	run, err := newRunner(c.minor)
+	if d.used == "" || err != nil {
+		return
+	}
+	// All is looked through where nothing is used.
+	run.object, run.old, run.hasParams = idleObject(g), nil, c.live
+	scale := int64((c.options.Items + sample - 1) / sample)
+	cost, err := run.condition(ctx, d.used)
+	g.costly = err != nil || cost*scale > maxExpressionCost
+	g.plain = d.quick != nil && !c.quickEnough(ctx, run, d.quick, cost*scale)
+}
+
+// asks counts the questions to the authorizer that it may take to tell whether a feature is open.
+func (c *compiler) asks(f *feature.Feature, seen map[string]bool) (n int64) {
+	if f == nil || seen[f.Spec.Gate] {
+		return 0
+	}
+	seen[f.Spec.Gate] = true
+	if o := c.model.Spec().OptIn; o != nil && o.RBAC && f.CanOptIn() {
+		n++
+	}
+	for _, other := range f.Spec.Requires {
+		n += c.asks(c.model.Feature(other), seen)
+	}
+	return n
+}
+
+// chunks divides a group so that the expressions of each part are short enough to be compiled.
+func (c *compiler) chunks(g *group) []*group {
+	d := c.draft(g)
+	var out []*group
+	size := maxSize
+	for i := range g.units {
+		root := &tree{}
+		if !g.whole {
+			root.add(&g.units[i], 0)
+		}
+		own := max(len(d.texts[i]), len(d.valid[i])) + len(root.used("object", 0)) + 10
+		if size += own; size > maxSize {
+			part := *g
+			part.units = nil
+			out, size = append(out, &part), own
+		}
+		last := out[len(out)-1]
+		last.units = append(last.units, g.units[i])
+	}
+	return out
 }
 
 // quickEnough tells whether the quick look costs what an expression may cost: at most all that the plain one does, the parts

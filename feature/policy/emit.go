@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 )
 
@@ -35,6 +36,7 @@ type draft struct {
 	valid   []string // of each unit: it is not violated
 	uses    []string // of each unit: the places of violations
 	texts   []string // of each unit: what is told of them, empty where there is nothing to tell
+	short   []string // the same in few words
 	message string
 }
 
@@ -43,7 +45,7 @@ func (c *compiler) draft(g *group) *draft {
 	d := &draft{emitter: newEmitter(), group: g}
 	gs := &gates{emitter: d.emitter, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{}}
 	d.used = d.usedAtAll()
-	if d.used != "" && c.live && !g.plain {
+	if d.used != "" && c.live && !g.plain && g.kind != tells {
 		d.quick = quickly(gs, g)
 	}
 	for i := range g.units {
@@ -62,7 +64,11 @@ func (c *compiler) draft(g *group) *draft {
 		}
 		// The cheaper question first.
 		valid := func(ask bool) string {
-			switch open := gs.isOpen(gate, ask); {
+			open := "false"
+			if g.kind != tells {
+				open = gs.isOpen(gate, ask)
+			}
+			switch {
 			case open == "false":
 				return none
 			case u.shape.lists:
@@ -73,10 +79,17 @@ func (c *compiler) draft(g *group) *draft {
 		}
 		d.valid = append(d.valid, valid(true))
 		// A message is written without an authorizer, a patch with one.
-		d.texts = append(d.texts, valid(g.kind == drops)+" ? '' : "+clipped(uses, 300)+" + "+quote(c.what(u)))
+		well := valid(g.kind == drops)
+		d.texts = append(d.texts, well+" ? '' : "+clipped(uses, 300)+" + "+quote(c.what(u)))
+		d.short = append(d.short, well+" ? '' : "+clipped(uses, 60)+" + "+quote(" ("+gate+")"))
 	}
-	d.message = "[" + strings.Join(d.texts, ", ") + "].filter(s, s != '').join('; also ')"
+	d.message = said(d.texts) + ".join('; also ')"
 	return d
+}
+
+// said are those of some texts that say something.
+func said(texts []string) string {
+	return "[" + strings.Join(texts, ", ") + "].filter(s, s != '')"
 }
 
 // clipped cuts a text that may be long.
@@ -86,24 +99,14 @@ func clipped(text string, longest int) string {
 
 // what tells what is wrong with a use, as [feature.Violation.What] does.
 func (c *compiler) what(u *unit) string {
-	t, f := u.target, u.feature
-	subject := ""
-	switch {
-	case t.WholeVersion:
-		subject = apiVersion(t.Group, t.Version) + " is "
-	case t.Values != nil:
-		words := make([]string, len(t.Values))
-		for i, v := range t.Values {
-			words[i] = strconv.Quote(clip(v))
+	f := u.feature
+	subject := subjectOf(u.target)
+	if u.told {
+		fate := "it may change or go in any release"
+		if f.Stage == v1alpha1.Deprecated {
+			fate = "it will go"
 		}
-		if len(words) > 5 {
-			words = append(words[:5], "another")
-		}
-		subject = "value " + strings.Join(words, " or ") + " is "
-	case t.Pattern != nil:
-		subject = "a value that matches " + strconv.Quote(clip(t.Pattern.String())) + " is "
-	case t.Match != nil:
-		subject = "such an entry is "
+		return fmt.Sprintf(": %s%s, as feature %q of component %q is; %s", subject, f.StageName(), f.Spec.Gate, f.Spec.Component, fate)
 	}
 	fix := f.HowToOpen()
 	switch {
@@ -113,6 +116,28 @@ func (c *compiler) what(u *unit) string {
 		fix += "; besides, " + strings.Join(c.absent(f), " and ") + " does not report it as on"
 	}
 	return fmt.Sprintf(": %s%s; needs feature %q of component %q: %s", subject, f.StageName(), f.Spec.Gate, f.Spec.Component, fix)
+}
+
+// subjectOf says what of a place needs the feature, with a verb; empty if it is there at all.
+func subjectOf(t *feature.Target) string {
+	switch {
+	case t.WholeVersion:
+		return apiVersion(t.Group, t.Version) + " is "
+	case t.Values != nil:
+		words := make([]string, len(t.Values))
+		for i, v := range t.Values {
+			words[i] = strconv.Quote(clip(v))
+		}
+		if len(words) > 5 {
+			words = append(words[:5], "another")
+		}
+		return "value " + strings.Join(words, " or ") + " is "
+	case t.Pattern != nil:
+		return "a value that matches " + strconv.Quote(clip(t.Pattern.String())) + " is "
+	case t.Match != nil:
+		return "such an entry is "
+	}
+	return ""
 }
 
 // absent lists the required processes that do not report a feature as on.
@@ -232,7 +257,9 @@ func (c *compiler) policy(g *group, part int) {
 	d := c.draft(g)
 	name := c.name(g, part)
 	message := d.add("message", d.message)
-	c.meta(name, g)
+	if g.kind != tells {
+		c.meta(name, g)
+	}
 	if g.kind == drops {
 		c.dropPolicy(name, d)
 		return
@@ -240,30 +267,35 @@ func (c *compiler) policy(g *group, part int) {
 	fail := admissionregistrationv1.Fail
 	actions := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
 	allow := false
-	if g.kind == warns {
+	if g.kind == warns || g.kind == tells {
 		fail, allow = admissionregistrationv1.Ignore, true
 		actions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
 	}
+	short := d.add("short", said(d.short))
 	reason := metav1.StatusReasonInvalid
+	paramKind, paramRef, why := c.paramKind(), c.paramRef(allow), "a part of the object needs a feature that is off"
+	if g.kind == tells {
+		paramKind, paramRef, why = nil, nil, "a part of the object may change or go"
+	}
 	p := admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: c.objectMeta(name, g)}
 	p.TypeMeta = typeMeta("ValidatingAdmissionPolicy")
 	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    &fail,
-		ParamKind:        c.paramKind(),
+		ParamKind:        paramKind,
 		MatchConstraints: constraints(g),
 		MatchConditions:  d.matchConditions(""),
 		Variables:        d.variables(),
 		Validations: []admissionregistrationv1.Validation{{
 			Expression:        conjunction(d.valid),
-			Message:           "a part of the object needs a feature that is off",
-			MessageExpression: fitted(message),
+			Message:           why,
+			MessageExpression: c.fitted(g.kind, message, short),
 			Reason:            &reason,
 		}},
 	}
 	c.set.Validating = append(c.set.Validating, p)
 	c.set.ValidatingBindings = append(c.set.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, g),
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.paramRef(allow), ValidationActions: actions},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: paramRef, ValidationActions: actions},
 	})
 }
 
@@ -276,10 +308,17 @@ func conjunction(list []string) string {
 	return strings.Join(out, " && ")
 }
 
-// fitted cuts a text to what the API server takes: 5 KiB, not a byte more (k8s.io/apiserver/pkg/apis/cel,
-// MaxEvaluatedMessageExpressionSizeBytes).
-func fitted(text string) string {
-	return fmt.Sprintf("bytes(%[1]s).size() <= 5120 ? %[1]s : bytes(%[1]s.substring(0, 4000)).size() <= 5000 ? %[1]s.substring(0, 4000) + ' and more' : %[1]s.substring(0, 1200) + ' and more'", text)
+// fitted makes what fits into a message of two texts, the second of which has less of each part: the API server takes 5 KiB,
+// not a byte more (k8s.io/apiserver/pkg/apis/cel, MaxEvaluatedMessageExpressionSizeBytes).
+func (c *compiler) fitted(k kind, text, short string) string {
+	what := " parts need features of component %q that are off: "
+	if k == tells {
+		what = " parts are not stable in component %q: "
+	}
+	list := fmt.Sprintf("string(%s.size()) + %s + %[1]s.join(', ')", short, quote(fmt.Sprintf(what, c.model.Component())))
+	cut := "[" + list + "].map(x, bytes(x).size() <= 5120 ? x : [x.size() > 4000 ? x.substring(0, 4000) : x].map(y, " +
+		"bytes(y).size() <= 5000 ? y : y.size() > 1200 ? y.substring(0, 1200) : y)[0] + ' and more')[0]"
+	return fmt.Sprintf("bytes(%[1]s).size() <= 5120 ? %[1]s : %[2]s", text, cut)
 }
 
 func (d *draft) variables() []admissionregistrationv1.Variable {

@@ -30,7 +30,9 @@ type gates struct {
 	states *feature.States // of the settings in baked mode; of none in live mode
 	live   bool
 	lifted bool
-	done   map[string]bool
+	// alike means that what is asked is what settings say by themselves, whoever writes and whichever processes report.
+	alike bool
+	done  map[string]bool
 }
 
 // isOpen returns an expression that tells whether a gate is open for a request, and whether that is certain: "true" or
@@ -41,10 +43,11 @@ func (g *gates) isOpen(gate string, ask bool) string {
 	if !ok {
 		return "false"
 	}
+	reported := g.alike || s.Reported()
 	if !f.Free() {
-		return fmt.Sprint(s.Alone(g.lifted) && s.Reported())
+		return fmt.Sprint(s.Alone(g.lifted) && reported)
 	}
-	if !s.Reported() {
+	if !reported {
 		return "false"
 	}
 	name := "g" + gate
@@ -59,7 +62,7 @@ func (g *gates) isOpen(gate string, ask bool) string {
 		alone = g.alone(f)
 	}
 	ways := []string{alone}
-	if f.CanOptIn() && alone != "true" {
+	if f.CanOptIn() && alone != "true" && !g.alike {
 		ways = slices.Concat(ways, g.optIn(f, ask))
 	}
 	ways = slices.DeleteFunc(ways, func(s string) bool { return s == "false" })

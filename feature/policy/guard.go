@@ -51,7 +51,7 @@ const (
 	guardName  = "settings"
 )
 
-// GuardName is the name of the policy that judges the settings of a component when they are written, in live mode.
+// GuardName is the name of the policy that judges the settings of a component when they are written.
 func GuardName(component string) string { return bounded("features." + component + "." + guardName) }
 
 // nothing matches no request.
@@ -100,12 +100,18 @@ func (c *compiler) anchors() {
 	}
 }
 
-// guard adds the policy that refuses the deletion of the settings, and bad ones: the first error, in plain words. What is
-// left as it is passes.
-func (c *compiler) guard() error {
-	if len(c.set.Validating)+len(c.set.Mutating) == 0 {
-		return nil
+// guards tells whether a policy judges the settings. It needs no parameter. In live mode it comes with policies that have the
+// settings as theirs; in baked mode those are gone as long as the settings open everything, and it stays.
+func (c *compiler) guards() bool {
+	if c.live {
+		return len(c.set.Validating)+len(c.set.Mutating) > 0
 	}
+	return c.model.Spec().ConfigMap != nil && len(c.model.Features()) > 0 && c.minor >= validatingSince && !c.options.WithoutValidating
+}
+
+// guard adds the policy that refuses bad settings: the first error, in plain words. What is left as it is passes. In live mode
+// it refuses the deletion of the settings, too; in baked mode that gives the defaults.
+func (c *compiler) guard() error {
 	ref := c.model.Spec().ConfigMap
 	name := GuardName(c.model.Component())
 	e := newEmitter()
@@ -119,28 +125,36 @@ func (c *compiler) guard() error {
 	fail, exact := admissionregistrationv1.Fail, admissionregistrationv1.Exact
 	reason := metav1.StatusReasonInvalid
 	gone := fmt.Sprintf("these are the settings of component %q, which its policies need; without them writes of what they gate are refused", c.model.Component())
+	rules := []admissionregistrationv1.NamedRuleWithOperations{
+		{ResourceNames: []string{ref.Name}, RuleWithOperations: configMaps(admissionregistrationv1.Create, admissionregistrationv1.Update)},
+	}
+	var conditions []admissionregistrationv1.MatchCondition
+	validations := []admissionregistrationv1.Validation{{
+		Expression: "request.operation == 'DELETE' || variables.problems.size() == 0", Message: "the settings are bad", Reason: &reason,
+		MessageExpression: "variables.problems.size() == 0 ? '' : variables.problems[0].size() > 1000 ? variables.problems[0].substring(0, 1000) : variables.problems[0]",
+	}}
+	if c.live {
+		// The request that deletes several at once has no name.
+		rules = append(rules, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: configMaps(admissionregistrationv1.Delete)})
+		conditions = []admissionregistrationv1.MatchCondition{{
+			Name: "the-settings", Expression: "request.operation != 'DELETE' || oldObject.metadata.name == " + quote(ref.Name),
+		}}
+		// A namespace that is being deleted takes them with it.
+		validations = slices.Insert(validations, 0, admissionregistrationv1.Validation{
+			Expression: "request.operation != 'DELETE' || namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)", Message: gone, Reason: &reason,
+		})
+	}
 	p := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, nil)}
 	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: &fail,
 		MatchConstraints: &admissionregistrationv1.MatchResources{
 			MatchPolicy:       &exact,
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ref.Namespace}},
-			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-				ResourceNames: []string{ref.Name},
-				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-				},
-			}},
+			ResourceRules:     rules,
 		},
-		Variables: (&draft{emitter: e}).variables(),
-		Validations: []admissionregistrationv1.Validation{
-			{Expression: "request.operation != 'DELETE'", Message: gone, Reason: &reason},
-			{
-				Expression: "request.operation == 'DELETE' || variables.problems.size() == 0", Message: "the settings are bad", Reason: &reason,
-				MessageExpression: "variables.problems.size() == 0 ? '' : variables.problems[0].size() > 1000 ? variables.problems[0].substring(0, 1000) : variables.problems[0]",
-			},
-		},
+		MatchConditions: conditions,
+		Variables:       (&draft{emitter: e}).variables(),
+		Validations:     validations,
 	}
 	run, err := newRunner(c.minor)
 	if err != nil {
@@ -160,6 +174,12 @@ func (c *compiler) guard() error {
 		},
 	})
 	return nil
+}
+
+func configMaps(operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: operations, Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+	}
 }
 
 // problems lists expressions of texts that are empty where there is no such problem.
@@ -185,7 +205,12 @@ func (c *compiler) problems(e *emitter) []string {
 	for i, l := range levels {
 		words[i] = string(l)
 	}
-	g := &gates{emitter: e, model: m, states: c.states, live: true, done: map[string]bool{"data": true}}
+	states := c.states
+	if !c.live {
+		states = m.Resolve(nil, c.options.Runtime) // settings that are written are judged by themselves
+	}
+	// What requires another is good where the other may be open for some resource, as for feature.ParseSettings.
+	g := &gates{emitter: e, model: m, states: states, live: true, lifted: true, alike: true, done: map[string]bool{"data": true}}
 	entries := g.entries()
 	out := []string{
 		first("variables.data.filter(k, !k.startsWith('_') && !(k in "+set(keys)+"))", "'there is no key ' + x + '; '", "the keys are "+strings.Join(first20(keys), ", ")),

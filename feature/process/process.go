@@ -8,12 +8,16 @@
 // It promises:
 //   - a change of the ConfigMap is taken in as soon as the API server tells it, and reported; what is wrong with it is logged
 //     and reported, and the last good settings stay; if it is deleted, the defaults hold;
+//   - a process that is started while the ConfigMap is wrong takes the last good settings that the Component's status has, and
+//     the defaults where it may not read that or there are none;
+//   - settings that may not be read any more stay as they were, which is reported;
 //   - a report is renewed as long as Start runs, and deleted when it ends in order;
 //   - a feature that needs other processes is on only while their reports say so;
 //   - a cluster without the kind FeatureReport is no error: the settings are followed all the same.
 //
 // The process needs the rights to get, list and watch its ConfigMap, and to get, list, watch, create, patch and delete
-// FeatureReports in its own namespace. It decides nothing about features: package gate does.
+// FeatureReports in its own namespace; to get its Component is of use, but can be missing. It decides nothing about features:
+// package gate does.
 package process
 
 import (
@@ -29,6 +33,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -80,31 +85,35 @@ func PodOwner(name, uid string) *metav1.OwnerReference {
 
 // Process is one process of a component.
 type Process struct {
-	options Options
-	gates   *gate.Gates
-	kube    kubernetes.Interface
-	dynamic dynamic.Interface
-	started metav1.Time
-	poke    chan struct{}
+	options  Options
+	gates    *gate.Gates
+	reporter func() v1alpha1.FeatureReportSpec
+	kube     kubernetes.Interface
+	dynamic  dynamic.Interface
+	started  metav1.Time
+	poke     chan struct{}
 
 	weighing sync.Mutex // what others report is weighed by one at a time
 
-	mu      sync.Mutex
-	begun   bool
-	reports map[string]v1alpha1.FeatureReport // of all processes, by name
-	file    string                            // the last error of the file
+	mu       sync.Mutex
+	begun    bool
+	reports  map[string]v1alpha1.FeatureReport // of all processes, by name
+	file     string                            // the last error of the file
+	settings error                             // why the settings cannot be read; nil: they can
 }
 
 // New makes a process. It contacts nobody.
 func New(config *rest.Config, gates *gate.Gates, o Options) (*Process, error) {
 	var missing []string
-	for name, value := range map[string]string{"Process": o.Process, "Instance": o.Instance, "Namespace": o.Namespace} {
-		if value == "" && !o.NoReport {
-			missing = append(missing, name)
+	for _, needed := range []struct{ name, value, what string }{
+		{"Process", o.Process, "the kind of process"}, {"Instance", o.Instance, "the name of the pod"}, {"Namespace", o.Namespace, "that of the pod"},
+	} {
+		if needed.value == "" && !o.NoReport {
+			missing = append(missing, fmt.Sprintf("%s (%s)", needed.name, needed.what))
 		}
 	}
 	if missing != nil {
-		return nil, fmt.Errorf("process.Options: %s is missing", strings.Join(missing, ", "))
+		return nil, fmt.Errorf("process.Options: %s must be given, or NoReport, as nothing can be reported without", strings.Join(missing, ", "))
 	}
 	if o.Renew <= 0 {
 		o.Renew = DefaultRenew
@@ -113,7 +122,7 @@ func New(config *rest.Config, gates *gate.Gates, o Options) (*Process, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	p := &Process{options: o, gates: gates, poke: make(chan struct{}, 1), reports: map[string]v1alpha1.FeatureReport{}, started: metav1.NewTime(o.Clock.Now())}
+	p := &Process{options: o, gates: gates, reporter: gates.Reporter(), poke: make(chan struct{}, 1), reports: map[string]v1alpha1.FeatureReport{}, started: metav1.NewTime(o.Clock.Now())}
 	var err error
 	if p.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
@@ -144,7 +153,9 @@ func (p *Process) Begin(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("the settings of features, ConfigMap %s/%s: %w", ref.Namespace, ref.Name, err)
 		default:
-			p.take(cm)
+			if problems := p.take(cm); problems != nil {
+				p.recall(ctx)
+			}
 		}
 	}
 	if err := p.gates.Begin(); err != nil {
@@ -156,13 +167,30 @@ func (p *Process) Begin(ctx context.Context) error {
 	return nil
 }
 
-func (p *Process) take(cm *corev1.ConfigMap) {
+func (p *Process) take(cm *corev1.ConfigMap) []gate.Problem {
 	data := cm.Data
 	if data == nil {
 		data = map[string]string{}
 	}
-	p.gates.Set(gate.ConfigMap, data, cm.ResourceVersion)
+	problems := p.gates.Set(gate.ConfigMap, data, cm.ResourceVersion)
 	p.changed()
+	return problems
+}
+
+// recall looks for the last good settings, which a controller keeps in the status of the Component.
+func (p *Process) recall(ctx context.Context) {
+	name := p.gates.Model().Component()
+	u, err := p.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("components")).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		p.options.Logger.Info("the last good settings of features are not known, so that the defaults hold", "component", name, "because", err.Error())
+		return
+	}
+	var c v1alpha1.Component
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &c); err != nil {
+		p.options.Logger.Error(err, "the Component of features cannot be read", "component", name)
+		return
+	}
+	p.gates.Remember(gate.ConfigMap, c.Status.Settings)
 }
 
 // readFile reads the file; what is wrong with it is in the problems of the gates.

@@ -4,6 +4,7 @@ package process_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -61,11 +63,7 @@ func newWorld(t *testing.T, namespace string) *world {
 	if _, err := w.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "features"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"flags"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"sluice.dev"}, Resources: []string{"featurereports"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
-	}}
-	if _, err := w.admin.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+	if _, err := w.admin.RbacV1().Roles(namespace).Create(t.Context(), role(true), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	binding := &rbacv1.RoleBinding{
@@ -77,6 +75,17 @@ func newWorld(t *testing.T, namespace string) *world {
 	}
 	w.config.Impersonate.UserName = "system:serviceaccount:" + namespace + ":operator"
 	return w
+}
+
+// role has the rights of a process, those to read the settings or not.
+func role(settings bool) *rbacv1.Role {
+	r := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "features"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"sluice.dev"}, Resources: []string{"featurereports"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+	}}
+	if settings {
+		r.Rules = append(r.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"flags"}, Verbs: []string{"get", "list", "watch"}})
+	}
+	return r
 }
 
 func (w *world) declaration() gate.Declaration {
@@ -101,6 +110,12 @@ type running struct {
 // start starts a process; stop ends it and waits.
 func (w *world) start(name string, change func(*process.Options)) *running {
 	w.t.Helper()
+	return w.run(w.begin(name, change))
+}
+
+// begin has a process read its settings.
+func (w *world) begin(name string, change func(*process.Options)) (*gate.Gates, *process.Process) {
+	w.t.Helper()
 	log := testr.NewWithOptions(w.t, testr.Options{})
 	gates, err := gate.New(w.declaration(), gate.Options{Release: "v1.0.0", Logger: log.WithName(name)})
 	if err != nil {
@@ -118,6 +133,12 @@ func (w *world) start(name string, change func(*process.Options)) *running {
 	if err := p.Begin(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
+	return gates, p
+}
+
+// run runs a process that has begun.
+func (w *world) run(gates *gate.Gates, p *process.Process) *running {
+	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -334,4 +355,115 @@ func TestE2EAProcessWithoutRightsSaysSo(t *testing.T) {
 	if err := p.Begin(t.Context()); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "rights/flags") {
 		t.Errorf("error %v", err)
 	}
+}
+
+// TestE2ESettingsThatAreBadFromTheStart: a process takes the last good ones, where it may read them.
+func TestE2ESettingsThatAreBadFromTheStart(t *testing.T) {
+	installReports(t)
+	w := newWorld(t, "start")
+	components := w.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("components"))
+	component := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "Component", "metadata": map[string]any{"name": "demo"}, "spec": map[string]any{"release": "v1.0.0"},
+	}}
+	created, err := components.Create(t.Context(), component, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := components.Delete(context.WithoutCancel(t.Context()), "demo", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	created.Object["status"] = map[string]any{"settings": map[string]any{"slow": "true"}}
+	if _, err := components.UpdateStatus(t.Context(), created, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.set(map[string]string{"fast-path": "true", "slwo": "true"})
+
+	r := w.start("controller", nil)
+	if r.Enabled("FastPath") || r.Enabled("Slow") {
+		t.Error("who may not read the Component takes more than the defaults")
+	}
+	const name = "demo.controller.controller-0"
+	w.reported("bad settings", name, func(r *v1alpha1.FeatureReport) error {
+		if len(r.Spec.SettingsErrors) != 1 || !strings.Contains(r.Spec.SettingsErrors[0], `did you mean "slow"`) || r.Spec.SettingsVersion == "" {
+			return fmt.Errorf("version %q, errors %v", r.Spec.SettingsVersion, r.Spec.SettingsErrors)
+		}
+		return nil
+	})
+	r.stop()
+
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{"sluice.dev"}, Resources: []string{"components"}, ResourceNames: []string{"demo"}, Verbs: []string{"get"}}}
+	if _, err := w.admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "start"}, Rules: rules}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "start"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "start"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "start", Name: "operator"}},
+	}
+	if _, err := w.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	own := dynamic.NewForConfigOrDie(w.config).Resource(v1alpha1.SchemeGroupVersion.WithResource("components"))
+	w.eventually("the right to read the Component", func() error {
+		_, err := own.Get(t.Context(), "demo", metav1.GetOptions{})
+		return err
+	})
+	r = w.start("controller", nil)
+	if r.Enabled("FastPath") || !r.Enabled("Slow") {
+		t.Error("the last good settings are not taken")
+	}
+	w.set(map[string]string{"fast-path": "true", "slow": "true"})
+	w.is(r, "mended", map[featuregate.Feature]bool{"FastPath": true, "Slow": true})
+	w.reported("mended", name, func(r *v1alpha1.FeatureReport) error {
+		if r.Spec.SettingsErrors != nil {
+			return fmt.Errorf("errors %v", r.Spec.SettingsErrors)
+		}
+		return nil
+	})
+}
+
+// TestE2ESettingsThatMayNotBeReadAnyMore: they stay, and that is reported.
+func TestE2ESettingsThatMayNotBeReadAnyMore(t *testing.T) {
+	installReports(t)
+	w := newWorld(t, "taken")
+	w.set(map[string]string{"fast-path": "true"})
+	gates, p := w.begin("controller", nil)
+	roles := w.admin.RbacV1().Roles("taken")
+	if _, err := roles.Update(t.Context(), role(false), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	own := kubernetes.NewForConfigOrDie(w.config).CoreV1().ConfigMaps("taken")
+	w.eventually("the right is taken away", func() error {
+		_, err := own.Get(t.Context(), "flags", metav1.GetOptions{})
+		if err == nil {
+			return errors.New("the settings can be read")
+		}
+		if !apierrors.IsForbidden(err) {
+			return err
+		}
+		return nil
+	})
+	r := w.run(gates, p)
+	const name = "demo.controller.controller-0"
+	w.reported("taken away", name, func(r *v1alpha1.FeatureReport) error {
+		if len(r.Spec.SettingsErrors) != 1 || !strings.Contains(r.Spec.SettingsErrors[0], "ConfigMap taken/flags cannot be watched") || !r.Spec.Features[0].Enabled {
+			return fmt.Errorf("%v, %v", r.Spec.SettingsErrors, r.Spec.Features)
+		}
+		return nil
+	})
+	if !r.Enabled("FastPath") {
+		t.Error("the settings do not stay")
+	}
+	if _, err := roles.Update(t.Context(), role(true), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.reported("given back", name, func(r *v1alpha1.FeatureReport) error {
+		if r.Spec.SettingsErrors != nil {
+			return fmt.Errorf("%v", r.Spec.SettingsErrors)
+		}
+		return nil
+	})
+	w.set(map[string]string{"fast-path": "false"})
+	w.is(r, "changed afterwards", map[featuregate.Feature]bool{"FastPath": false})
 }

@@ -116,7 +116,7 @@ func (w *writer) remove(ctx context.Context) {
 func (p *Process) spec() v1alpha1.FeatureReportSpec {
 	const leases = 3 // a report is renewed this often before it expires
 	o := &p.options
-	s := p.gates.Report()
+	s := p.reporter()
 	s.Process, s.Instance, s.Release, s.Revision = o.Process, o.Instance, o.Release, o.Revision
 	s.StartTime = &p.started
 	s.RenewTime = metav1.NewTime(o.Clock.Now())

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,32 @@ import (
 
 // watchSettings follows the ConfigMap until ctx ends.
 func (p *Process) watchSettings(ctx context.Context, ref *v1alpha1.ConfigMapReference) {
-	list := cache.NewListWatchFromClient(p.kube.CoreV1().RESTClient(), "configmaps", ref.Namespace, fields.OneTermEqualSelector("metadata.name", ref.Name))
+	client, selector := p.kube.CoreV1().ConfigMaps(ref.Namespace), fields.OneTermEqualSelector("metadata.name", ref.Name).String()
+	// heard notes whether the settings may be read: who may not is not told of changes.
+	heard := func(err error) {
+		switch {
+		case err == nil:
+			p.unreadable(nil)
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+			p.unreadable(fmt.Errorf("ConfigMap %s/%s cannot be watched: %w", ref.Namespace, ref.Name, err))
+		}
+	}
+	list := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = selector
+			out, err := client.List(ctx, o)
+			if err != nil {
+				heard(err) // who may list may still be refused to watch
+			}
+			return out, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = selector
+			out, err := client.Watch(ctx, o)
+			heard(err)
+			return out, err
+		},
+	}
 	informer := cache.NewSharedInformer(list, &corev1.ConfigMap{}, 0)
 	gone := func() {
 		p.gates.Set(gate.ConfigMap, nil, "")
@@ -47,6 +73,19 @@ func (p *Process) watchSettings(ctx context.Context, ref *v1alpha1.ConfigMapRefe
 		},
 		DeleteFunc: func(any) { gone() },
 	})
+}
+
+// unreadable notes why the settings cannot be read; nil: they can.
+func (p *Process) unreadable(err error) {
+	p.mu.Lock()
+	before := p.settings
+	p.settings = err
+	p.mu.Unlock()
+	if err == nil && before == nil {
+		return
+	}
+	p.gates.Fail(gate.ConfigMap, err)
+	p.changed()
 }
 
 // watchReports follows what the component's processes report until ctx ends.

@@ -270,6 +270,9 @@ func (j *judge) component() {
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1alpha1.ReasonNoReports, "no process of the component reports its features"
 	default:
 		c.Message = processes(len(j.result.Live)) + " agree"
+		if len(j.result.Live) == 1 {
+			c.Message = "1 process agrees"
+		}
 		if j.late {
 			c.Message += ", but for those that have yet to read the settings"
 		}

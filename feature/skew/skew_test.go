@@ -268,6 +268,19 @@ func TestConditionsOfFeatures(t *testing.T) {
 	}
 }
 
+func TestWhoAgreesIsCounted(t *testing.T) {
+	m := model(t, nil)
+	for want, reports := range map[string][]v1alpha1.FeatureReport{
+		"1 process agrees":  {report("webhook/a v1 Plain")},
+		"2 processes agree": {report("webhook/a v1 Plain"), report("webhook/b v1 Plain")},
+	} {
+		got := skew.Judge(&skew.Input{Now: now, Model: m, Settings: settings(t, m, "Plain=true"), Reports: reports})
+		if diff := cmp.Diff(want, got.Component.Message); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 func TestAThousandProcessesAreToldInAFewWords(t *testing.T) {
 	m := model(t, nil)
 	in := &skew.Input{Now: now, Model: m, Settings: settings(t, m, "Plain=true")}

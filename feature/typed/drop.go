@@ -85,8 +85,12 @@ func isZero[F any](p *F) bool {
 
 // Items gates parts of the items of a list. List returns the items, which are changed in place; key tells them apart, so that
 // an item is compared with the one in the old object that has the same key, wherever that stands. Of old items with the same
-// key, any that uses a part lets it pass.
+// key, any that uses a part lets it pass. Key is nil where nothing tells items apart, as in a list without x-kubernetes-list-map-keys:
+// then each is compared with all old items, as the nearest keyed ancestor is what counts.
 func Items[T, I any, K comparable](list func(object *T) []I, key func(item *I) K, parts ...Gated[I]) Gated[T] {
+	if key == nil {
+		key = func(*I) (none K) { return none }
+	}
 	return &gatedItems[T, I, K]{list, key, parts}
 }
 
@@ -109,10 +113,51 @@ func (l *gatedItems[T, I, K]) drop(gates Enabler, object *T, old []*T) bool {
 	list := l.list(object)
 	for i := range list {
 		item := &list[i]
-		for _, p := range l.parts {
-			if p.drop(gates, item, before[l.key(item)]) {
-				dropped = true
+		if dropParts(gates, item, before[l.key(item)], l.parts) {
+			dropped = true
+		}
+	}
+	return dropped
+}
+
+// Entries gates parts of the values of a map. Values returns the map, which is changed in place; an entry is compared with that of the
+// same key in the old object.
+func Entries[T, V any, K comparable](values func(object *T) map[K]V, parts ...Gated[V]) Gated[T] {
+	return &gatedEntries[T, V, K]{values, parts}
+}
+
+type gatedEntries[T, V any, K comparable] struct {
+	values func(*T) map[K]V
+	parts  []Gated[V]
+}
+
+func (m *gatedEntries[T, V, K]) drop(gates Enabler, object *T, old []*T) bool {
+	before := make([]map[K]V, len(old))
+	for i, o := range old {
+		before[i] = m.values(o)
+	}
+	dropped := false
+	values := m.values(object)
+	for k, v := range values {
+		var same []*V
+		for _, b := range before {
+			if o, ok := b[k]; ok {
+				same = append(same, &o)
 			}
+		}
+		if dropParts(gates, &v, same, m.parts) {
+			values[k] = v
+			dropped = true
+		}
+	}
+	return dropped
+}
+
+// dropParts drops each of the parts.
+func dropParts[T any](gates Enabler, object *T, old []*T, parts []Gated[T]) (dropped bool) {
+	for _, p := range parts {
+		if p.drop(gates, object, old) {
+			dropped = true
 		}
 	}
 	return dropped

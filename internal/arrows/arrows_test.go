@@ -42,9 +42,11 @@ var table = []row{
 	},
 	{pkg: "internal/nearest", pure: true, why: "the name that was meant, for whoever refuses a name"},
 	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
+	{pkg: "internal/admission", why: "the protocol of admission webhooks; what is admitted is for those who serve one", may: []string{"internal/limit"}},
 	{pkg: "api/resolution", why: "names that both versions of the API share"},
 	{pkg: "api/resolution/v1beta1", why: "the API as it is stored", may: []string{"api/resolution"}},
 	{pkg: "api/v1alpha1", why: "Sluice's own kinds, without what they mean", may: []string{"api/resolution/v1beta1"}},
+	{pkg: "internal/apiclient", why: "the way to our own kinds, for the controllers that act on them", may: []string{"api/v1alpha1"}},
 	{
 		pkg: "feature", pure: true, why: "decides what is open and what becomes of a request; settings and objects come as values",
 		may: []string{"api/v1alpha1", "internal/nearest", "schema"},
@@ -55,7 +57,7 @@ var table = []row{
 	},
 	{
 		pkg: "feature/gate", why: "the features of one process; where settings come from is for its callers",
-		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/limit"},
+		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/limit", "internal/nearest"},
 	},
 	{
 		pkg: "feature/featuretest", why: "sets features in tests; what they mean is for gate",
@@ -72,7 +74,7 @@ var table = []row{
 	},
 	{
 		pkg: "feature/policy/simulate", pure: true, why: "runs policies with the API server's code, without a server",
-		may: []string{"api/v1alpha1", "feature", "feature/policy"},
+		may: []string{"api/v1alpha1", "feature", "feature/policy", "schema"},
 	},
 	{
 		pkg: "internal/featuregen", why: "random worlds for the evaluator and the policies, and whether the two agree",
@@ -119,6 +121,7 @@ var table = []row{
 	{pkg: "api/resolution/v1alpha1", why: "the older API; it is converted, never stored", may: []string{"api/resolution", "api/resolution/v1beta1"}},
 	{pkg: "client", tree: true, why: "generated clients", may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1"}},
 	{pkg: "config", why: "manifests, as files", may: []string{"api/resolution"}},
+	{pkg: "internal/fairqueue", why: "whose turn it is, for whoever works for several tenants"},
 	{pkg: "internal/servingcert", why: "the certificate of a webhook, whichever it is"},
 	{
 		pkg: "requester", why: "asks for a resource through the API; how it is found is not its business",
@@ -131,7 +134,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/controller/resolution", why: "brings requests of the API to resolvers, and answers back; it knows no resolver by name",
-		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/servingcert", "resolve"},
+		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/fairqueue", "internal/servingcert", "resolve"},
 	},
 
 	{
@@ -158,23 +161,23 @@ var table = []row{
 	{
 		pkg: "internal/controller/delivery", why: "keeps in a cluster what stands in a source; how it is fetched, judged and applied is for the packages below",
 		may: []string{
-			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "internal/config", "internal/input", "internal/preflight", "internal/sourceurl",
-			"report", "requester",
+			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "internal/apiclient", "internal/config", "internal/fairqueue", "internal/input",
+			"internal/preflight", "internal/sourceurl", "report", "requester",
 		},
 	},
 	{
 		pkg: "internal/controller/guard", why: "judges changes of CRDs at admission; what is harmful is for compat to say",
-		may: []string{"compat", "internal/config", "internal/limit", "report"},
+		may: []string{"compat", "internal/admission", "internal/config", "report"},
 	},
 	{
 		pkg: "internal/controller/features", why: "keeps policies, webhook and status in step with features; what they mean and how they are said is for the packages below",
-		may: []string{"api/v1alpha1", "feature", "feature/policy", "feature/skew", "internal/limit"},
+		may: []string{"api/v1alpha1", "feature", "feature/policy", "feature/skew", "internal/admission", "internal/apiclient"},
 	},
 	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
-			"feature", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/cluster",
+			"feature", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/admission", "internal/cluster",
 			"internal/config", "internal/controller/delivery", "internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
 			"internal/featureusage", "internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
 			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",

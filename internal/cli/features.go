@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
@@ -58,7 +59,7 @@ func newFeatures(e *env) *cobra.Command {
 		},
 	}
 	cmd.AddCommand(newFeaturesList(e), newFeaturesGet(e), newFeaturesEnable(e), newFeaturesDisable(e), newFeaturesUsage(e), newFeaturesSkew(e),
-		newFeaturesCompile(e), newFeaturesSimulate(e))
+		newFeaturesLint(e), newFeaturesCompile(e), newFeaturesSimulate(e))
 	return cmd
 }
 
@@ -75,8 +76,8 @@ the CRDs of what they gate:
 Parts that policies cannot enforce are told on standard error, with the reason: they take the webhook.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains([]string{"", "yaml", "json"}, f.output) {
-				return fmt.Errorf("unknown output format %q: the formats are yaml, json", f.output)
+			if !slices.Contains([]string{"", "yaml", "json", "name"}, f.output) {
+				return fmt.Errorf("unknown output format %q: the formats are yaml, json, name", f.output)
 			}
 			d, err := readDefinitions(cmd.Context(), e, f.files)
 			if err != nil {
@@ -91,12 +92,16 @@ Parts that policies cannot enforce are told on standard error, with the reason: 
 					fmt.Fprintf(e.err, "note: %s takes the webhook: %s\n", partName(&w), w.Reason)
 				}
 			}
-			return printObjects(e, f.output, c.set.Objects())
+			objects := c.set.Objects()
+			if ref := c.model.Spec().ConfigMap; c.set.Mode == v1alpha1.Live && ref != nil && objects != nil {
+				fmt.Fprintf(e.err, "note: the policies read ConfigMap %s/%s: without it they refuse every write of what they gate, so let it be there first\n", ref.Namespace, ref.Name)
+			}
+			return printObjects(e, f.output, objects)
 		},
 	}
 	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Component, its Features and CRDs, - for standard input")
-	f.add(e, cmd, "yaml or json; default: yaml")
-	complete(cmd, "output", "yaml", "json")
+	f.add(e, cmd, "yaml, json or name; default: yaml")
+	complete(cmd, "output", "yaml", "json", "name")
 	return cmd
 }
 
@@ -127,13 +132,15 @@ func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*co
 	}
 	model, findings := feature.Define(component, d.features, feature.Options{Release: f.release, Date: e.now(), Resources: d.resources})
 	for _, x := range findings {
-		fmt.Fprintf(e.err, "%s%s: %s\n", d.place(component, &x), x.Severity, x)
+		at := d.placed(component, &x)
+		fmt.Fprintln(e.err, at.String())
 	}
 	if findings.Err() != nil {
 		return nil, errFindings
 	}
 	for _, x := range model.SharedWith(d.components, d.features, feature.Options{Date: e.now(), Resources: d.resources}) {
-		fmt.Fprintf(e.err, "%s%s: %s\n", d.place(component, &x), x.Severity, x)
+		at := d.placed(component, &x)
+		fmt.Fprintln(e.err, at.String())
 	}
 	c := &compiled{model: model}
 	var at []*input.Positions
@@ -142,7 +149,7 @@ func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*co
 	}
 	settings, findings := model.ParseSettings(c.data)
 	for _, x := range findings {
-		fmt.Fprintf(e.err, "%s%s: settings: %s\n", settingPlace(at, x.Where), x.Severity, x)
+		fmt.Fprintf(e.err, "%s%s: settings: %s\n", settingPlace(at, x.Where).before(), x.Severity, x)
 	}
 	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: settings, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
 	switch strings.ToLower(f.mode) {
@@ -170,7 +177,7 @@ func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*co
 	return c, nil
 }
 
-// printObjects prints manifests, or a List of them.
+// printObjects prints manifests, a List of them, or their names.
 func printObjects(e *env, output string, objects []runtime.Object) error {
 	if len(objects) == 0 {
 		return errors.New("there is nothing to enforce: no feature of the component gates a part of a resource that policies can enforce, or all are open")
@@ -182,6 +189,12 @@ func printObjects(e *env, output string, objects []runtime.Object) error {
 		return enc.Encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 	}
 	for _, o := range objects {
+		if output == "name" {
+			if err := printObjectName(e, o); err != nil {
+				return err
+			}
+			continue
+		}
 		data, err := yaml.Marshal(o)
 		if err != nil {
 			return err
@@ -191,4 +204,15 @@ func printObjects(e *env, output string, objects []runtime.Object) error {
 		}
 	}
 	return nil
+}
+
+// printObjectName prints kind, group and name as kubectl does.
+func printObjectName(e *env, o runtime.Object) error {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return err
+	}
+	gk := o.GetObjectKind().GroupVersionKind().GroupKind()
+	_, err = fmt.Fprintf(e.out, "%s/%s\n", strings.ToLower(gk.String()), m.GetName())
+	return err
 }

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,7 +18,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -238,6 +241,120 @@ func TestE2EFeaturesOfACluster(t *testing.T) {
 	c.inUse()
 	c.together()
 	c.skew()
+	c.wrongElsewhere()
+	c.rights()
+}
+
+// wrongElsewhere has a component in baked mode whose settings are wrong: one more is written, and nothing is in force.
+func (c *featureCluster) wrongElsewhere() {
+	t := c.t
+	c.apply(`
+apiVersion: sluice.dev/v1alpha1
+kind: Component
+metadata: {name: clibaked}
+spec: {release: v1.0.0, mode: Baked, configMap: {namespace: clidemo-b, name: baked-flags}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Feature
+metadata: {name: clibaked.soft}
+spec: {component: clibaked, gate: Soft, stages: [{stage: Alpha, release: v1.0.0}]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Feature
+metadata: {name: clibaked.hard}
+spec: {component: clibaked, gate: Hard, stages: [{stage: Alpha, release: v1.0.0}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: baked-flags, namespace: clidemo-b}
+data: {sfot: "true", hard: "true"}
+`)
+	out, errs := c.features(ExitOK, "enable", "soft", "hard")
+	c.says(out, `ConfigMap clidemo-b/baked-flags: soft: "true" written (not set before)`, "clibaked.hard is on", "what else is wrong with the settings is mended")
+	c.says(errs, "nothing of them is taken until they are mended")
+	out, errs = c.features(ExitOK, "list", "--component", "clibaked")
+	c.says(out, "Soft  Alpha  false    false", "Hard  Alpha  false    false")
+	c.says(errs, `did you mean "soft"`, "the last good settings of clibaked stay in force, or the defaults")
+	if err := c.kube.CoreV1().ConfigMaps("clidemo-b").Delete(t.Context(), "baked-flags", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rights has somebody who may not do everything, and what is not there.
+func (c *featureCluster) rights() {
+	t := c.t
+	if _, err := c.kube.CoreV1().ServiceAccounts("clidemo").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	token, err := c.kube.CoreV1().ServiceAccounts("clidemo").CreateToken(t.Context(), "reader", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := c.Config()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	write := func(server string) {
+		t.Helper()
+		text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: x, user: x}}]\nclusters: [{name: x, cluster: {server: %q, certificate-authority-data: %s}}]\nusers: [{name: x, user: {token: %s}}]\n",
+			server, base64.StdEncoding.EncodeToString(config.CAData), token.Status.Token)
+		if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(config.Host)
+	as := func(want int, args ...string) string {
+		t.Helper()
+		code, out, errs := sluice(t, append(append([]string{"features"}, args...), "--kubeconfig", kubeconfig)...)
+		if code != want {
+			t.Errorf("%v: exit code %d, want %d\n%s%s", args, code, want, out, errs)
+		}
+		return out + errs
+	}
+	commands := [][]string{{"list"}, {"get", "mode"}, {"enable", "mode"}, {"disable", "mode"}, {"usage"}, {"skew"}}
+	for _, args := range commands {
+		c.says(as(ExitFailed, args...), "components", `cannot list resource "components"`)
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "clidemo-reader"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"sluice.dev"}, Resources: []string{"components", "features"}, Verbs: []string{"list"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
+	}}
+	if _, err := c.kube.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "clidemo-reader"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "clidemo-reader"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "clidemo", Name: "reader"}},
+	}
+	if _, err := c.kube.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		code, _, errs := sluice(t, "features", "list", "--kubeconfig", kubeconfig)
+		if code == ExitOK {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the rights do not come: %s", errs)
+		case <-tick.C:
+		}
+	}
+	// Who may read the definitions and the settings sees what is on; nothing is guessed of what they may not read.
+	c.says(as(ExitOK, "list", "--component", "clidemo"), "what processes report is not known", "whether definitions fit the schemas", "clidemo    Mode")
+	c.says(as(ExitFailed, "disable", "cache"), "ConfigMap clidemo/feature-flags", `cannot patch resource "configmaps"`)
+	c.says(as(ExitFailed, "disable", "second"), "whether the features are in use", `cannot get resource "customresourcedefinitions"`)
+	c.says(as(ExitFailed, "usage"), "what objects use cannot be told", `cannot get resource "customresourcedefinitions"`)
+	c.says(as(ExitFailed, "skew"), "nothing can be said of processes", `cannot list resource "featurereports"`)
+
+	write("https://127.0.0.1:1")
+	for _, args := range commands {
+		c.says(as(ExitFailed, args...), "no access to the cluster", "connection refused")
+	}
+	_, errs := c.features(ExitFailed, "usage", "-n", "nosuch")
+	c.says(errs, `there is no namespace "nosuch"`)
 }
 
 // maxLevel changes the component.

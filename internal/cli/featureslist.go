@@ -48,7 +48,7 @@ func (c *chosenFeature) value() featureState {
 	d := c.definition
 	out := featureState{Name: d.Name, Component: d.Spec.Component, Gate: d.Spec.Gate, InUse: d.Status.InUse}
 	for _, x := range c.findings.Of(d.Spec.Gate) {
-		text := c.places.place(c.component, &x) + x.String()
+		text := c.places.placed(c.component, &x).before() + x.String()
 		if x.Severity == feature.Error {
 			out.Errors = append(out.Errors, text)
 		} else {
@@ -57,7 +57,7 @@ func (c *chosenFeature) value() featureState {
 	}
 	if s := c.state; s != nil {
 		out.Stage, out.Default, out.Enabled, out.Why, out.Fix = s.Feature.Stage, &s.Feature.Default, &s.Open, s.Reason, s.Fix
-		if c.unread != nil {
+		if c.hidden != nil {
 			out.Enabled, out.Why, out.Fix = d.Status.Enabled, d.Status.Why, ""
 		}
 	}
@@ -96,7 +96,7 @@ func (w *featureWorld) wrongSettings() map[string][]string {
 	for _, p := range w.parts {
 		for _, x := range p.wrong {
 			if x.Severity == feature.Error {
-				out[p.component.Name] = append(out[p.component.Name], p.settingPlace(x.Where)+x.String())
+				out[p.component.Name] = append(out[p.component.Name], p.settingPlace(x.Where).before()+x.String())
 			}
 		}
 	}
@@ -117,7 +117,10 @@ func (w *featureWorld) list(e *env, output string, list []chosenFeature) error {
 	}
 	for _, p := range w.parts {
 		for _, x := range p.wrong {
-			fmt.Fprintf(e.err, "%s%s: settings of %s: %s\n", p.settingPlace(x.Where), x.Severity, p.component.Name, x)
+			fmt.Fprintf(e.err, "%s%s: settings of %s: %s\n", p.settingPlace(x.Where).before(), x.Severity, p.component.Name, x)
+		}
+		if p.stays() {
+			fmt.Fprintf(e.err, "note: until they hold no error the last good settings of %s stay in force, or the defaults where there never were any\n", p.component.Name)
 		}
 	}
 	for i := range values {
@@ -249,7 +252,7 @@ func (c *chosenFeature) details() featureDetails {
 			d.RequiredBy = append(d.RequiredBy, other.Spec.Gate)
 		}
 	}
-	if c.unread != nil {
+	if c.hidden != nil {
 		if is := meta.FindStatusCondition(c.definition.Status.Conditions, v1alpha1.ConditionSkew); is != nil && is.Status == metav1.ConditionTrue {
 			d.Skew = is.Message
 		}

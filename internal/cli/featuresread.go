@@ -10,11 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	kjson "sigs.k8s.io/json"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/internal/input"
+	"sluice.dev/internal/nearest"
 )
 
 // definitions are components, features and what they gate.
@@ -99,90 +99,15 @@ func decoded[T any](o *input.Object, to []T, at []*input.Positions) ([]T, []*inp
 		return nil, nil, o.Twice
 	}
 	var v T
-	unknown, err := kjson.UnmarshalStrict(o.JSON, &v)
-	if err != nil {
-		return nil, nil, notAs(o, err)
+	if err := unmarshalStrict(o, &v); err != nil {
+		return nil, nil, err
 	}
-	var errs []error
-	for _, err := range unknown {
-		where := ""
-		if f, ok := errors.AsType[kjson.FieldError](err); ok {
-			where = f.FieldPath()
-		}
-		errs = append(errs, fmt.Errorf("%s%w", placeOf(o.Positions, where), err))
-	}
-	return append(to, v), append(at, o.Positions), errors.Join(errs...)
+	return append(to, v), append(at, o.Positions), nil
 }
 
 // notAs says that an object is not as its kind wants it.
 func notAs(o *input.Object, err error) error {
-	return fmt.Errorf("%s:%d: %w", o.File, o.Line, err)
-}
-
-// placeOf tells where a field such as spec.parts[0].field stands, or what is nearest around it: FILE:LINE: with a blank
-// behind it, or nothing where no place is known.
-func placeOf(at *input.Positions, where string) string {
-	text, _ := placed(at, fieldSteps(where)...)
-	return text
-}
-
-// placed is placeOf for steps; it tells as well whether what they lead to is there.
-func placed(at *input.Positions, steps ...string) (string, bool) {
-	pos, found := at.Find(steps...)
-	if pos.File == "" {
-		return "", false
-	}
-	return fmt.Sprintf("%s:%d: ", pos.File, pos.Line), found
-}
-
-// fieldSteps cuts a field such as spec.parts[0].field into its steps.
-func fieldSteps(field string) []string {
-	return strings.FieldsFunc(field, func(r rune) bool { return strings.ContainsRune(".[]", r) })
-}
-
-// place tells where the part of the definitions stands that a finding is about, as placeOf does.
-func (d *definitions) place(component *v1alpha1.Component, x *feature.Finding) string {
-	if x.Gate == "" {
-		for i := range d.componentsAt {
-			if d.components[i].Name == component.Name {
-				return placeOf(d.componentsAt[i], x.Where)
-			}
-		}
-		return ""
-	}
-	nearest := ""
-	for i := range d.featuresAt {
-		if s := &d.features[i].Spec; s.Component != component.Name || s.Gate != x.Gate {
-			continue
-		}
-		text, found := placed(d.featuresAt[i], fieldSteps(x.Where)...)
-		if found && x.Code != feature.CodeDuplicate {
-			return text
-		}
-		// What is there twice is wrong where it stands the second time.
-		if found || nearest == "" {
-			nearest = text
-		}
-	}
-	return nearest
-}
-
-// settingPlace tells where a key of the settings stands, as placeOf does: in the last of the ConfigMaps that has it.
-func settingPlace(at []*input.Positions, key string) string {
-	nearest := ""
-	for _, p := range at {
-		text, found := placed(p, "data", key)
-		if found || nearest == "" {
-			nearest = text
-		}
-	}
-	return nearest
-}
-
-// isOf tells whether a ConfigMap is the one of a component.
-func isOf(m *corev1.ConfigMap, c *v1alpha1.Component) bool {
-	ref := c.Spec.ConfigMap
-	return ref != nil && m.Name == ref.Name && (m.Namespace == ref.Namespace || m.Namespace == "")
+	return fmt.Errorf("%s:%d: %w", sourceName(o.File), o.Line, err)
 }
 
 // component returns the component of a name, or the only one.
@@ -200,7 +125,7 @@ func (d *definitions) component(name string) (*v1alpha1.Component, error) {
 	case name == "":
 		return nil, fmt.Errorf("the files hold the components %s: choose one with --component", strings.Join(names, ", "))
 	}
-	return nil, fmt.Errorf("the files hold no component %q; they hold %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("the files hold no component %q%s; they hold %s", name, nearest.Hint(name, names), strings.Join(names, ", "))
 }
 
 // settings collects the data of the component's ConfigMap: from the definitions, and from what is given beside them. Nil

@@ -137,13 +137,16 @@ func setFeatures(ctx context.Context, e *env, f *setFlags, names []string, on bo
 	if p.component.Spec.ConfigMap == nil {
 		return fmt.Errorf("component %s has no ConfigMap: its features are set where its processes are started, with --feature-gates", p.component.Name)
 	}
-	if p.unread != nil {
-		return p.unread
+	if p.hidden != nil {
+		return p.hidden
 	}
 	s := &setter{env: e, flags: f, world: w, part: p, gates: gates, on: on}
 	change, err := s.run(ctx)
 	if err != nil {
 		return err
+	}
+	if p.stays() {
+		fmt.Fprintf(e.err, "note: the settings of %s are wrong, and nothing of them is taken until they are mended: sluice features list tells what it is\n", p.component.Name)
 	}
 	if err := change.print(e, f); err != nil {
 		return err
@@ -187,8 +190,8 @@ func (s *setter) run(ctx context.Context) (*featureChange, error) {
 		if err := s.part.readSettings(ctx, s.world); err != nil {
 			return nil, err
 		}
-		if s.part.unread != nil {
-			return nil, s.part.unread
+		if s.part.hidden != nil {
+			return nil, s.part.hidden
 		}
 	}
 	return nil, fmt.Errorf("ConfigMap %s was changed by others %d times while it was to be written: try again", s.part.ref(), maxConflicts)
@@ -203,7 +206,9 @@ func (s *setter) plan() *featureChange {
 	p := s.part
 	c := &featureChange{APIVersion: report.APIVersion, Kind: "FeatureChange", Component: p.component.Name, ConfigMap: p.ref(), DryRun: s.flags.dryRun}
 	all := feature.Runtime{AssumeProcesses: true}
-	before := p.model.Resolve(p.settings, all)
+	// What the ConfigMap says is compared, which is not what is in force where it is wrong.
+	written, _ := p.model.ParseSettings(p.data())
+	before := p.model.Resolve(written, all)
 	data := map[string]string{}
 	maps.Copy(data, p.data())
 	for _, gate := range s.gates {
@@ -246,6 +251,9 @@ func (s *setter) plan() *featureChange {
 		x := changedFeature{Name: f.Name, Enabled: state.Open, Why: state.Reason}
 		if f.Spec.NeedsRestart {
 			x.Needs = "processes take it in when they are restarted"
+		}
+		if findings.Err() != nil {
+			x.Needs = strings.TrimPrefix(x.Needs+"; it is taken in when what else is wrong with the settings is mended: sluice features list tells", "; ")
 		}
 		if state.Open && len(f.Spec.RequiredProcesses) > 0 {
 			x.Needs = strings.TrimPrefix(x.Needs+"; it is in effect when "+strings.Join(f.Spec.RequiredProcesses, " and ")+" report it", "; ")
@@ -343,6 +351,9 @@ func (s *setter) look(ctx context.Context, c *featureChange) error {
 		}
 	}
 	if gates != nil && c.Refused == nil && s.usage == nil {
+		if err := s.world.canScan(ctx, ""); err != nil {
+			return fmt.Errorf("whether the features are in use: %w", err)
+		}
 		scan := s.world.scan(s.env, s.part, gates, "")
 		if s.flags.verbose {
 			scan.Names = maxNames

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature/skew"
+	"sluice.dev/internal/nearest"
 	"sluice.dev/report"
 )
 
@@ -48,6 +50,9 @@ Exit code 1 if some disagree, but for the time of a rolling update.`,
 			if err != nil {
 				return err
 			}
+			if apierrors.IsForbidden(w.unreported) && scrape == nil {
+				return fmt.Errorf("nothing can be said of processes: %w", w.unreported)
+			}
 			if err := w.scrape(cmd.Context(), e, scrape); err != nil {
 				return err
 			}
@@ -65,7 +70,11 @@ Exit code 1 if some disagree, but for the time of a rolling update.`,
 func (w *featureWorld) skew(e *env, output string, names []string) error {
 	for _, n := range names {
 		if !slices.ContainsFunc(w.parts, func(p *componentFeatures) bool { return p.component.Name == n }) {
-			return fmt.Errorf("there is no component %q", n)
+			known := make([]string, len(w.parts))
+			for i, p := range w.parts {
+				known[i] = p.component.Name
+			}
+			return fmt.Errorf("there is no component %q%s", n, nearest.Hint(n, known))
 		}
 	}
 	out := featureSkew{APIVersion: report.APIVersion, Kind: "FeatureSkew", Components: []componentSkew{}}
@@ -75,8 +84,8 @@ func (w *featureWorld) skew(e *env, output string, names []string) error {
 		if len(names) > 0 && !slices.Contains(names, p.component.Name) {
 			continue
 		}
-		if p.unread != nil {
-			unread = append(unread, p.unread)
+		if p.hidden != nil {
+			unread = append(unread, p.hidden)
 			continue
 		}
 		c := p.skew.Component

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -81,6 +82,9 @@ With --record the counts are written into the status of the features, where kube
 			}
 			w, err := readFeatures(cmd.Context(), e, &f.featuresFlags)
 			if err != nil {
+				return err
+			}
+			if err := w.canScan(cmd.Context(), f.namespace); err != nil {
 				return err
 			}
 			list, err := w.find(args)
@@ -157,6 +161,21 @@ func (w *featureWorld) scan(e *env, p *componentFeatures, gates []string, namesp
 		s.Progress = func(resource string, objects int64) { fmt.Fprintf(e.err, "\r\033[K%d objects, %s", objects, resource) }
 	}
 	return s
+}
+
+// canScan tells why objects cannot be looked at: the resources are not known, or there is no such namespace.
+func (w *featureWorld) canScan(ctx context.Context, namespace string) error {
+	if w.unread != nil {
+		return fmt.Errorf("what objects use cannot be told: %w", w.unread)
+	}
+	if namespace == "" {
+		return nil
+	}
+	// Who may not read namespaces is not asked for more than the objects.
+	if _, err := w.kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		return fmt.Errorf("there is no namespace %q", namespace)
+	}
+	return nil
 }
 
 // runScan runs a scan, and takes its progress off the terminal.

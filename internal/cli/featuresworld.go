@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,6 @@ import (
 	"sluice.dev/feature/skew"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/featureusage"
-	"sluice.dev/internal/input"
 	"sluice.dev/internal/nearest"
 )
 
@@ -56,7 +56,11 @@ func (f *featuresFlags) add(e *env, cmd *cobra.Command, files bool, outputs ...s
 			if name == "" {
 				name = feature.ObjectName(x.Spec.Component, x.Spec.Gate)
 			}
-			if !slices.Contains(args, name) && (f.component == "" || f.component == x.Spec.Component) {
+			named := func(arg string) bool {
+				arg = strings.TrimPrefix(arg, "feature.sluice.dev/")
+				return arg == name || arg == x.Spec.Gate || arg == feature.Kebab(x.Spec.Gate) || arg == x.Spec.Component+"."+x.Spec.Gate
+			}
+			if !slices.ContainsFunc(args, named) && (f.component == "" || f.component == x.Spec.Component) {
 				out = append(out, name+"\t"+x.Spec.Description)
 			}
 		}
@@ -90,6 +94,7 @@ func componentsToComplete(ctx context.Context, e *env, f *featuresFlags) (names 
 	for i := range list {
 		names = append(names, list[i].Name)
 	}
+	slices.Sort(names)
 	return names
 }
 
@@ -135,6 +140,8 @@ type featureWorld struct {
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
 	scopes  []featureusage.Resource
+	// unread says why the schemas of what features gate are not known, unreported why what processes report is not; nil: they are.
+	unread, unreported error
 }
 
 // componentFeatures is one component of a world.
@@ -144,12 +151,12 @@ type componentFeatures struct {
 	model     *feature.Model
 	findings  feature.Findings
 	config    *corev1.ConfigMap // nil where there is none
-	settings  *feature.Settings
-	wrong     feature.Findings // of the settings
+	settings  *feature.Settings // those in force
+	wrong     feature.Findings  // of the settings in the ConfigMap
 	skew      *skew.Result
 	states    *feature.States // what is in effect
 	places    *definitions    // where definitions stand that come from files
-	unread    error           // why the ConfigMap cannot be read; nil where it can
+	hidden    error           // why the ConfigMap cannot be read; nil where it can
 }
 
 // readFeatures reads all features. A component that is chosen by flag is the only one.
@@ -190,7 +197,12 @@ func readFeatures(ctx context.Context, e *env, f *featuresFlags) (*featureWorld,
 	}
 	slices.SortFunc(w.parts, func(a, b *componentFeatures) int { return strings.Compare(a.component.Name, b.component.Name) })
 	if w.cluster != nil {
-		if err := w.resourcesOf(ctx); err != nil {
+		err := w.resourcesOf(ctx)
+		if apierrors.IsForbidden(err) {
+			fmt.Fprintf(e.err, "note: whether definitions fit the schemas of what they gate is not known: %v\n", err)
+			w.unread, w.resources, w.scopes, err = err, nil, nil, nil
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -227,6 +239,7 @@ func (w *featureWorld) connect(ctx context.Context, e *env, f *featuresFlags) er
 	if apierrors.IsForbidden(err) || errors.Is(err, errNoKind) {
 		// They are in the namespaces of components; who may not read them sees the rest.
 		fmt.Fprintf(e.err, "note: what processes report is not known: %v\n", err)
+		w.unreported = err
 		return nil
 	}
 	return err
@@ -339,7 +352,7 @@ func (p *componentFeatures) define(ctx context.Context, e *env, w *featureWorld)
 
 // readSettings reads the ConfigMap.
 func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) error {
-	p.config, p.unread = nil, nil
+	p.config, p.hidden = nil, nil
 	if ref := p.component.Spec.ConfigMap; ref != nil {
 		if w.kube != nil {
 			cm, err := w.kube.CoreV1().ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
@@ -348,7 +361,7 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 				p.config = cm
 			case apierrors.IsForbidden(err):
 				// Who may not read it may see the rest.
-				p.unread = fmt.Errorf("the settings of %s: %w", p.component.Name, err)
+				p.hidden = fmt.Errorf("the settings of %s: %w", p.component.Name, err)
 			case !apierrors.IsNotFound(err):
 				return fmt.Errorf("the settings of %s: %w", p.component.Name, err)
 			}
@@ -360,6 +373,12 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 		}
 	}
 	p.settings, p.wrong = p.model.ParseSettings(p.data())
+	if p.stays() {
+		p.settings = nil
+		if kept := p.component.Status.Settings; kept != nil {
+			p.settings, _ = p.model.ParseSettings(kept)
+		}
+	}
 	return nil
 }
 
@@ -367,22 +386,21 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 func tellUnread(e *env, list []chosenFeature) {
 	var told []*componentFeatures
 	for _, c := range list {
-		if p := c.componentFeatures; p.unread != nil && !slices.Contains(told, p) {
+		if p := c.componentFeatures; p.hidden != nil && !slices.Contains(told, p) {
 			told = append(told, p)
-			fmt.Fprintf(e.err, "note: what is on is what the status of the features says: %v\n", p.unread)
+			fmt.Fprintf(e.err, "note: what is on is what the status of the features says: %v\n", p.hidden)
 		}
 	}
 }
 
-// settingPlace tells where a key of the settings stands, as placeOf does.
-func (p *componentFeatures) settingPlace(key string) string {
-	var at []*input.Positions
-	for i, place := range p.places.configMapsAt {
-		if isOf(&p.places.configMaps[i], p.component) {
-			at = append(at, place)
-		}
-	}
-	return settingPlace(at, key)
+// settingPlace tells where a key of the settings stands.
+func (p *componentFeatures) settingPlace(key string) sourcePlace {
+	return settingPlace(p.places.settingsOf(p.component), key)
+}
+
+// stays tells whether the last good settings are in force, or the defaults, because those of the ConfigMap are wrong.
+func (p *componentFeatures) stays() bool {
+	return p.wrong.Err() != nil && p.model.Spec().Mode == v1alpha1.Baked
 }
 
 // data are the settings.
@@ -455,7 +473,7 @@ func (w *featureWorld) find(names []string) ([]chosenFeature, error) {
 			for _, c := range all {
 				known = append(known, feature.Kebab(c.definition.Spec.Gate), c.definition.Spec.Gate)
 			}
-			return nil, fmt.Errorf("there is no feature %q%s", name, nearest.Hint(name, known))
+			return nil, fmt.Errorf("there is no feature %q%s", name, cmp.Or(nearest.Hint(name, known), "; sluice features list names them"))
 		case 1:
 			if !slices.ContainsFunc(out, func(c chosenFeature) bool { return c.definition == found[0].definition }) {
 				out = append(out, found[0])

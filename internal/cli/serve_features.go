@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"sluice.dev/internal/admission"
 	"sluice.dev/internal/controller/features"
 	"sluice.dev/internal/servingcert"
 )
@@ -26,7 +27,7 @@ func (f *featureWebhookFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.hosts, "feature-webhook-host", nil, "one more DNS name or IP address that the webhook's certificate is for, where the API server does not call a Service")
 }
 
-// featureRequests is how many requests of up to 8 MB are in memory at once.
+// featureRequests is how many requests of up to 8 MB are judged at once, and have room in memory.
 const featureRequests = 64
 
 func (p *process) featureCluster() features.Cluster {
@@ -48,7 +49,7 @@ func (p *process) serveFeatures(ctx context.Context, ready func()) error {
 // serveFeatureWebhook serves the admission webhook for what policies cannot say.
 func (p *process) serveFeatureWebhook(ctx context.Context, ready func()) error {
 	f := p.flags.features
-	h := &features.Webhook{Cluster: p.featureCluster(), Metrics: p.featureMetrics(), Requests: make(chan struct{}, featureRequests)}
+	h := &features.Webhook{Cluster: p.featureCluster(), Metrics: p.featureMetrics(), Requests: admission.NewIntake(featureRequests)}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	// known is closed when all that is in force is known.

@@ -135,7 +135,12 @@ func (c *Cluster) CRDs(ctx context.Context) ([]*apiextensionsv1.CustomResourceDe
 func (c *Cluster) raw(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errSlow)
 	defer cancel()
-	b, err := c.request(path, query).DoRaw(ctx)
+	result := c.request(path, query).Do(ctx)
+	// Error tells what the API server says; Raw and DoRaw tell "unknown" of everything that is refused.
+	if err := result.Error(); err != nil {
+		return nil, orCause(ctx, explain(err))
+	}
+	b, err := result.Raw()
 	return b, orCause(ctx, explain(err))
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -117,6 +118,9 @@ func TestE2ELiveSettings(t *testing.T) {
 	if err := maps.Delete(ctx, "feature-flags", metav1.DeleteOptions{}); err == nil || !strings.Contains(err.Error(), "these are the settings of component") {
 		t.Errorf("the settings can be deleted: %v", err)
 	}
+	if err := maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "these are the settings of component") {
+		t.Errorf("the settings can be deleted with all others: %v", err)
+	}
 
 	// Without the second binding the API server would go on with the settings that it knew when the last one went.
 	bindings := clients.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
@@ -134,4 +138,53 @@ func TestE2ELiveSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the gate to close after the binding came back", refused)
+}
+
+// TestE2EANamespaceTakesItsSettingsWithIt deletes the namespace of settings: what it holds goes, as its controller deletes it.
+func TestE2EANamespaceTakesItsSettingsWithIt(t *testing.T) {
+	c := shared.Get(t)
+	ctx := t.Context()
+	k, err := kube.New(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := kubernetes.NewForConfigOrDie(c.Config())
+	const namespace = "leaving-system"
+	ensureNamespace(t, clients, namespace, nil)
+	set, err := policy.Compile(ctx, model(t, strings.NewReplacer("demo-system", namespace, "name: demo}", "name: leaving}").Replace(componentYAML), parts), policy.Options{Kubernetes: "1.36"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps := clients.CoreV1().ConfigMaps(namespace)
+	for _, name := range []string{"feature-flags", "other"} {
+		if _, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, o := range set.Objects() {
+		if u := object(t, o); strings.HasSuffix(u.GetName(), ".settings") {
+			if err := k.ApplyObject(ctx, u, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	until(t, "the guard", func() error {
+		err := maps.Delete(ctx, "feature-flags", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil || !strings.Contains(err.Error(), "these are the settings of component") {
+			return fmt.Errorf("the settings can be deleted: %w", err)
+		}
+		return nil
+	})
+	if err := maps.Delete(ctx, "other", metav1.DeleteOptions{}); err != nil {
+		t.Errorf("another ConfigMap cannot be deleted: %v", err)
+	}
+	if err := clients.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the namespace to let go of its settings", func() error {
+		return maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	})
+	if list, err := maps.List(ctx, metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		t.Error(list.Items, err)
+	}
 }

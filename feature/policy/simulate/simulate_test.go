@@ -2,10 +2,12 @@ package simulate_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -162,6 +164,48 @@ func TestAllViolationsInOneMessage(t *testing.T) {
 	for _, w := range want {
 		if !strings.Contains(res.Refused[0].Message, w) {
 			t.Errorf("%q is not in %q", w, res.Refused[0].Message)
+		}
+	}
+}
+
+// TestWhoBeginsToUseWhatMayChangeIsTold has an open feature, and one that is stable: who stores the first is told, once.
+func TestWhoBeginsToUseWhatMayChangeIsTold(t *testing.T) {
+	_, s := compile(t, model(t, componentYAML+"  tellUse: [Alpha, Deprecated]\n", `
+- {gate: TaskTimeout, parts: [{field: "spec.tasks[*].timeout"}]}
+- {gate: OnErrorContinue, stages: [{stage: Alpha, release: v1.0.0}, {stage: Deprecated, release: v1.4.0, default: true}], parts: [{field: spec.onError, values: [Continue]}]}
+- {gate: TasksTimeout, stages: [{stage: Beta, release: v1.0.0}], parts: [{field: spec.tasksTimeout}]}
+- {gate: EnvSecret, whenDisabled: Drop, parts: [{field: "spec.env[*].secretRef"}]}
+`), policy.Options{})
+	all := read(t, `{metadata: {name: x}, spec: {tasksTimeout: 1h, onError: Continue, tasks: [{name: a}, {name: b, timeout: x}], env: {A: {secretRef: x}}}}`)
+	want := []string{
+		`spec.env.A.secretRef: alpha, as feature "EnvSecret" of component "demo" is; it may change or go in any release`,
+		`spec.onError: value "Continue" is deprecated, as feature "OnErrorContinue" of component "demo" is; it will go`,
+		`spec.tasks[1].timeout: alpha, as feature "TaskTimeout" of component "demo" is; it may change or go in any release`,
+	}
+	open := map[string]string{"enable-api-fields": "alpha"}
+	for _, tt := range []struct {
+		name     string
+		settings map[string]string
+		old      map[string]any
+		want     []string
+	}{
+		{"new", open, nil, want},
+		{"stored", open, all, nil},
+		{"one more", open, read(t, `{spec: {onError: Continue, tasks: [{name: a}, {name: b, timeout: y}]}}`), want[:1]},
+		{"dropped before anybody is told", map[string]string{"enable-api-fields": "beta", "task-timeout": "true", "on-error-continue": "true"}, nil, want[1:]},
+	} {
+		res := run(t, s, &simulate.Request{Settings: tt.settings, Object: all, Old: tt.old})
+		if !res.Allowed() {
+			t.Errorf("%s: %v", tt.name, res.Refused)
+		}
+		var got []string
+		for _, m := range messages(res.Warned) {
+			if !strings.HasPrefix(m, "dropped ") {
+				got = append(got, strings.Split(m, "; also ")...)
+			}
+		}
+		if diff := cmp.Diff(tt.want, slices.Sorted(slices.Values(got)), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
 }
@@ -340,6 +384,13 @@ func TestGuardOfManySettings(t *testing.T) {
 }
 
 func TestGuardOfSettings(t *testing.T) {
+	for _, mode := range []v1alpha1.Mode{v1alpha1.Live, v1alpha1.Baked} {
+		t.Run(string(mode), func(t *testing.T) { guardOfSettings(t, mode) })
+	}
+}
+
+func guardOfSettings(t *testing.T, mode v1alpha1.Mode) {
+	t.Helper()
 	m := model(t, `
 metadata: {name: demo}
 spec:
@@ -353,7 +404,9 @@ spec:
 - {gate: Early, parts: [{field: "spec.env[*].secretRef"}]}
 - {gate: Done, stages: [{stage: Stable, release: v1.0.0, lockToDefault: true}]}
 `)
-	_, s := compile(t, m, policy.Options{})
+	// Baked settings have no say in how others are judged.
+	baked, _ := m.ParseSettings(map[string]string{"a": "true", "b": "true"})
+	_, s := compile(t, m, policy.Options{Mode: mode, Settings: baked})
 	settings := func(data map[string]string) map[string]any {
 		out := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "feature-flags", "namespace": "demo-system"}}
 		if data != nil {
@@ -381,6 +434,7 @@ spec:
 		{map[string]string{"feature-gates": "A=true,A=true"}, "twice"},
 		{map[string]string{"feature-gates": "A=true", "a": "false"}, "disagree"},
 		{map[string]string{"b": "true", "a": "false"}, "requires A"},
+		{map[string]string{"b": "true"}, ""}, // a resource whose highest stage is Beta has A
 		{map[string]string{"early": "true"}, "maxLevel"},
 		{map[string]string{"done": "false"}, "for good"},
 		{map[string]string{"results-from": "x"}, "does not match"},
@@ -401,7 +455,7 @@ spec:
 			t.Errorf("%v, unchanged: %v", tt.data, res.Refused)
 		}
 	}
-	if res := run(t, s, &simulate.Request{Version: "v1", Resource: "configmaps", Old: settings(nil)}); res.Allowed() {
-		t.Error("the settings can be deleted")
+	if res := run(t, s, &simulate.Request{Version: "v1", Resource: "configmaps", Old: settings(nil)}); res.Allowed() != (mode == v1alpha1.Baked) {
+		t.Errorf("the deletion of the settings is allowed: %t", res.Allowed())
 	}
 }

@@ -4,13 +4,12 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/apiclient"
 )
 
 const (
@@ -22,14 +21,7 @@ const (
 type client struct{ rest rest.Interface }
 
 func newClient(config *rest.Config) (*client, error) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	c := rest.CopyConfig(config)
-	c.GroupVersion, c.APIPath = &v1alpha1.SchemeGroupVersion, "/apis"
-	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	r, err := rest.RESTClientFor(c)
+	r, err := apiclient.New(config)
 	if err != nil {
 		return nil, err
 	}

@@ -49,31 +49,49 @@ spec:
 // movesPlan is what is to be in force where the API server can do that.
 func movesPlan(t *testing.T, can server) *plan {
 	t.Helper()
+	m := movesModel(t, movesComponent, movesFeatures)
+	return planOf(t, m, nil, can)
+}
+
+// planOf is a plan for a model, with settings.
+func planOf(t *testing.T, m *feature.Model, settings *feature.Settings, can server) *plan {
+	t.Helper()
+	set, err := policy.Compile(t.Context(), m, policy.Options{Kubernetes: can.version, Settings: settings, WithoutValidating: !can.validating, WithoutMutating: !can.mutating})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &v1alpha1.Component{ObjectMeta: metav1.ObjectMeta{Name: m.Component()}, Spec: *m.Spec()}
+	var features []v1alpha1.Feature
+	for _, f := range m.Features() {
+		features = append(features, v1alpha1.Feature{ObjectMeta: metav1.ObjectMeta{Name: feature.ObjectName(m.Component(), f.Spec.Gate)}, Spec: f.Spec})
+	}
+	return &plan{component: c, features: features, model: m, settings: settings, states: m.Resolve(settings, feature.Runtime{}), set: set, known: true}
+}
+
+// movesModel is a component with features of widgets.
+func movesModel(t *testing.T, component, features string) *feature.Model {
+	t.Helper()
 	var c v1alpha1.Component
 	var specs []v1alpha1.FeatureSpec
 	var crd apiextensionsv1.CustomResourceDefinition
-	for text, into := range map[string]any{movesComponent: &c, movesFeatures: &specs, movesCRD: &crd} {
+	for text, into := range map[string]any{component: &c, features: &specs, movesCRD: &crd} {
 		if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var features []v1alpha1.Feature
+	var list []v1alpha1.Feature
 	for _, s := range specs {
-		features = append(features, v1alpha1.Feature{ObjectMeta: metav1.ObjectMeta{Name: feature.ObjectName(s.Component, s.Gate)}, Spec: s})
+		list = append(list, v1alpha1.Feature{ObjectMeta: metav1.ObjectMeta{Name: feature.ObjectName(s.Component, s.Gate)}, Spec: s})
 	}
 	r, err := feature.ResourceOf(&crd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, findings := feature.Define(&c, features, feature.Options{Resources: []feature.Resource{r}})
+	m, findings := feature.Define(&c, list, feature.Options{Resources: []feature.Resource{r}})
 	if err := findings.Err(); err != nil {
 		t.Fatal(err)
 	}
-	set, err := policy.Compile(t.Context(), m, policy.Options{Kubernetes: can.version, WithoutValidating: !can.validating, WithoutMutating: !can.mutating})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &plan{component: &c, features: features, model: m, states: m.Resolve(nil, feature.Runtime{}), set: set, known: true}
+	return m
 }
 
 var (

@@ -40,9 +40,11 @@ type plan struct {
 	// version is the resourceVersion of the ConfigMap whose settings are in force, empty for others.
 	version string
 	// since is when the settings that are in force were seen first.
-	since  time.Time
-	states *feature.States
-	set    *policy.Set
+	since time.Time
+	// without is what was left out when the settings that are in the ConfigMap were put back.
+	without []string
+	states  *feature.States
+	set     *policy.Set
 }
 
 // planner makes plans. It remembers for each component what takes time to find out.
@@ -76,6 +78,10 @@ type remembered struct {
 	version string
 	current string // the version of the ConfigMap when it was looked at last
 	since   time.Time
+
+	made     string   // the version of the ConfigMap when it was put back last
+	without  []string // what of the settings was left out then
+	standing standing // when it was looked at last
 }
 
 // knownCRD is a CRD that has been read.
@@ -128,6 +134,9 @@ func (p *planner) plan(ctx context.Context, c *v1alpha1.Component) (*plan, error
 		r.current, r.since = out.current.version, p.Clock.Now()
 	}
 	out.kept, out.version, out.since = r.kept, r.version, r.since
+	if out.current.exists && r.made == out.current.version {
+		out.without = r.without
+	}
 	rt := p.runtime(out.model)
 	out.states = out.model.Resolve(out.settings, rt)
 	return out, p.compile(ctx, r, out, rt)

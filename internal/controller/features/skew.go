@@ -81,15 +81,7 @@ func (s *session) skewed(p *plan, done *outcome) *skew.Result {
 	if p.live && p.current.exists {
 		in.SettingsVersion = p.current.version
 	}
-	for gate, list := range p.enforcers() {
-		state, _ := p.states.State(gate)
-		for _, e := range list {
-			// Of what could not be written, or was left as it is, it is not known what it says.
-			if done.failed[e.Name] == nil && !done.frozen[e.Name] && !done.held {
-				in.Enforced = append(in.Enforced, skew.Enforced{Gate: gate, Open: state.Open, By: e.Kind + " " + e.Name})
-			}
-		}
-	}
+	in.Enforced = p.enforcement(done)
 	return skew.Judge(in)
 }
 

@@ -23,17 +23,13 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
-	"sluice.dev/internal/limit"
+	"sluice.dev/internal/admission"
 )
 
 const (
 	// HookPattern is what the webhook serves.
 	HookPattern = "POST /features/{component}/{ask}"
 
-	// maxReview is more than two objects of the size that the API server takes (3 MB) have in JSON.
-	maxReview = 8 << 20
-	// maxTime is the longest that an API server waits for a webhook, and defaultTime what it waits unless told otherwise.
-	maxTime, defaultTime = 30 * time.Second, 10 * time.Second
 	// reportsLook is how often reports are looked at where a feature needs them.
 	reportsLook = 5 * time.Second
 )
@@ -43,8 +39,8 @@ const (
 type Webhook struct {
 	Cluster
 	Metrics *Metrics
-	// Requests has room for as many values as requests are read at once; the others wait.
-	Requests chan struct{}
+	// Requests bounds what requests take while they arrive, wait and are judged; those that find no room in time are failed.
+	Requests *admission.Intake
 
 	mu     sync.RWMutex
 	judges map[string]*judge
@@ -218,37 +214,9 @@ func (h *Webhook) judge(component string) *judge {
 
 // ServeHTTP answers an AdmissionReview of admission.k8s.io/v1.
 func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), allowed(r.URL.Query().Get("timeout")))
-	defer cancel()
-	if end, ok := ctx.Deadline(); ok {
-		// Where it is not supported the server's own bounds hold.
-		_ = http.NewResponseController(w).SetReadDeadline(end)
-	}
-	select {
-	case h.Requests <- struct{}{}:
-		defer func() { <-h.Requests }()
-	case <-ctx.Done():
-		http.Error(w, "the webhook is busy with other requests; try again", http.StatusServiceUnavailable)
-		return
-	}
 	ask := r.PathValue("ask")
 	if !slices.Contains([]string{askReject, askWarn, askDrop, askSettings}, ask) {
 		http.NotFound(w, r)
-		return
-	}
-	body, err := limit.ReadSized(r.Body, r.ContentLength, maxReview)
-	if err != nil {
-		status := http.StatusBadRequest
-		if errors.Is(err, limit.ErrTooLarge) {
-			status = http.StatusRequestEntityTooLarge
-		}
-		http.Error(w, "the review cannot be read: "+err.Error(), status)
-		return
-	}
-	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(body, &review); err != nil || review.Request == nil ||
-		review.APIVersion != admissionv1.SchemeGroupVersion.String() || review.Kind != "AdmissionReview" {
-		http.Error(w, "the body is no AdmissionReview of "+admissionv1.SchemeGroupVersion.String(), http.StatusBadRequest)
 		return
 	}
 	j := h.judge(r.PathValue("component"))
@@ -256,26 +224,9 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "what is in force for this component is not known yet; try again", http.StatusServiceUnavailable)
 		return
 	}
-	answer, err := json.Marshal(admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: review.APIVersion, Kind: review.Kind}, Response: h.review(ctx, j, ask, review.Request),
+	admission.Serve(w, r, h.Requests, func(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		return h.review(ctx, j, ask, req)
 	})
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	// Who does not listen any more has given up.
-	_, _ = w.Write(answer)
-}
-
-// allowed is how long an answer may take: what the API server waits, less some time for the way.
-func allowed(timeout string) time.Duration {
-	d, err := time.ParseDuration(timeout)
-	if err != nil || d <= 0 {
-		d = defaultTime
-	}
-	d = min(d, maxTime)
-	return d - min(d/10, 500*time.Millisecond)
 }
 
 // Outcomes of a review, as the metrics have them.

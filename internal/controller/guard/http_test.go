@@ -16,6 +16,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"sluice.dev/internal/admission"
 )
 
 func reviewOf(t testing.TB, r *admissionv1.AdmissionRequest) []byte {
@@ -61,48 +63,14 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 		"another kind":         {`{"kind":"Pod","apiVersion":"admission.k8s.io/v1","request":{}}`, http.StatusBadRequest},
 		"types that are wrong": {`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":1}}`, http.StatusBadRequest},
 		"nested without end":   {strings.Repeat(`{"request":`, 100_000), http.StatusBadRequest},
-		"too much":             {strings.Repeat(" ", maxReview+1), http.StatusRequestEntityTooLarge},
+		"too much":             {strings.Repeat(" ", admission.MaxReview+1), http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			if recorder := w.post(t, t.Context(), "", strings.NewReader(test.body)); recorder.Code != test.code {
 				t.Errorf("%d %s", recorder.Code, recorder.Body)
 			}
-			if len(w.Requests) != 0 {
-				t.Error("the room is not given back")
-			}
 		})
-	}
-}
-
-func TestNoMoreRequestsAreReadThanThereIsRoomFor(t *testing.T) {
-	w := newWorld(t)
-	for range cap(w.Requests) {
-		w.Requests <- struct{}{}
-	}
-	body := strings.NewReader("whatever")
-	if recorder := w.post(t, t.Context(), "?timeout=20ms", body); recorder.Code != http.StatusServiceUnavailable || body.Len() != 8 {
-		t.Errorf("%d, and %d bytes are unread", recorder.Code, body.Len())
-	}
-}
-
-func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {
-	w := newWorld(t)
-	server := httptest.NewServer(w)
-	defer server.Close()
-	body, feed := io.Pipe()
-	defer feed.Close() //nolint:errcheck // the other end is gone
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"?timeout=50ms", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close() //nolint:errcheck // only the code is looked at
-	if resp.StatusCode != http.StatusBadRequest || len(w.Requests) != 0 {
-		t.Errorf("%s, %d requests are read", resp.Status, len(w.Requests))
 	}
 }
 
@@ -166,17 +134,6 @@ func TestAComparisonWithoutEndIsLeftAloneAndAPanicIsAnError(t *testing.T) {
 	}
 	if n, err := within(t.Context(), w.Guard, func() (int, error) { return 1, nil }); n != 1 || err != nil {
 		t.Error(n, err)
-	}
-}
-
-func TestAnAnswerComesBeforeTheAPIServerStopsWaiting(t *testing.T) {
-	for timeout, want := range map[string]time.Duration{
-		"": 9500 * time.Millisecond, "1s": 900 * time.Millisecond, "30s": 29500 * time.Millisecond, "10h": 29500 * time.Millisecond,
-		"-1s": 9500 * time.Millisecond, "x": 9500 * time.Millisecond, "1ns": time.Nanosecond,
-	} {
-		if got := allowed(timeout); got != want {
-			t.Errorf("%q: %s", timeout, got)
-		}
 	}
 }
 

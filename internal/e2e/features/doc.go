@@ -21,8 +21,8 @@
 //	16 settings deleted                  TestE2EBadSettingsBaked, TestE2ESettingsDeletedLive
 //	17 binding deleted and made again    TestE2EHandsOff
 //	18 API server restarted ten times    TestE2ERestarts
-//	19 bad definitions                   TestE2EBadDefinitions, package feature
-//	20 requirements, AllAlpha            packages feature and feature/gate
+//	19 bad definitions                   TestE2EBadDefinitions, package feature; file and line: script features_lint of internal/cli
+//	20 requirements, AllAlpha            packages feature, feature/gate and feature/featuretest
 //
 // Settings that change with no process restarted: TestE2ESettingsChange. The webhook down, and opting in: TestE2EWebhook.
 package features

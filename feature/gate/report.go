@@ -1,0 +1,43 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// Report is what the process is to report, see [v1alpha1.FeatureReportSpec], with SettingsVersion, SettingsErrors and
+// Features filled in.
+func (g *Gates) Report() v1alpha1.FeatureReportSpec {
+	g.state.Load().watched.All() // for those who watch: all is told
+	return g.report()
+}
+
+// Reporter returns what makes reports for others than the program itself: what is read by it, [Gates.Observe] does not hear of.
+func (g *Gates) Reporter() func() v1alpha1.FeatureReportSpec { return g.report }
+
+func (g *Gates) report() v1alpha1.FeatureReportSpec {
+	const most, longest = 20, 500
+	st := g.state.Load()
+	out := v1alpha1.FeatureReportSpec{Component: g.declaration.Name, SettingsVersion: st.version}
+	for i, p := range st.problems {
+		if more := len(st.problems) - i; i == most-1 && more > 1 {
+			out.SettingsErrors = append(out.SettingsErrors, fmt.Sprintf("and %d more", more))
+			break
+		}
+		out.SettingsErrors = append(out.SettingsErrors, clip(p.String(), longest))
+	}
+	for _, s := range st.ready.All() {
+		gate := s.Feature.Spec.Gate
+		out.Features = append(out.Features, v1alpha1.ReportedFeature{Gate: gate, Enabled: s.Open, Pending: st.pending(gate), Why: clip(s.Reason, longest)})
+	}
+	return out
+}
+
+func clip(s string, longest int) string {
+	if len(s) <= longest {
+		return s
+	}
+	return strings.ToValidUTF8(s[:longest], "") + "…"
+}

@@ -1,0 +1,80 @@
+package gate
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/component-base/featuregate"
+)
+
+// Observe has do called with each gate that is asked for, and with what those that are on require, until stop is called; of
+// several observers, the one that came last and has not been stopped. It hears of [Gates.Enabled], [Gates.State],
+// [Gates.Report], of the states, the evaluator and the gate of component-base that the gates give away, whenever these are
+// asked, and of gates that were not declared. It does not hear of metrics, nor of a gate of component-base that was given
+// ([Options]) and is asked past [Gates.FeatureGate]. It is for tests.
+func (g *Gates) Observe(do func(name featuregate.Feature)) (stop func()) { return g.watchers.add(do) }
+
+// watchers are those who want to hear what is asked for.
+type watchers struct {
+	mu   sync.Mutex
+	list []*func(featuregate.Feature)
+	last atomic.Pointer[func(featuregate.Feature)]
+}
+
+// on tells whether there is one.
+func (w *watchers) on() bool { return w.last.Load() != nil }
+
+// watch returns the one to tell, nil if there is none.
+func (w *watchers) watch() func(gate string) {
+	do := w.last.Load()
+	if do == nil {
+		return nil
+	}
+	return func(gate string) { (*do)(featuregate.Feature(gate)) }
+}
+
+func (w *watchers) add(do func(featuregate.Feature)) (stop func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.list = append(w.list, &do)
+	w.last.Store(&do)
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.list = slices.DeleteFunc(w.list, func(o *func(featuregate.Feature)) bool { return o == &do })
+		if n := len(w.list); n > 0 {
+			w.last.Store(w.list[n-1])
+		} else {
+			w.last.Store(nil)
+		}
+	}
+}
+
+// watchedGate is the gate of component-base, with those who watch told what is asked of it. Of features that are not ours
+// nothing is told.
+type watchedGate struct {
+	featuregate.MutableVersionedFeatureGate
+
+	gates *Gates
+}
+
+// Enabled implements [featuregate.FeatureGate].
+func (w *watchedGate) Enabled(name featuregate.Feature) bool {
+	if w.gates.watchers.on() {
+		if st := w.gates.state.Load(); st != nil && st.model.Feature(string(name)) != nil {
+			st.watched.State(string(name))
+		}
+	}
+	return w.MutableVersionedFeatureGate.Enabled(name)
+}
+
+// DeepCopy implements [featuregate.FeatureGate].
+func (w *watchedGate) DeepCopy() featuregate.MutableVersionedFeatureGate {
+	return &watchedGate{w.MutableVersionedFeatureGate.DeepCopy(), w.gates}
+}
+
+// DeepCopyAndReset implements [featuregate.MutableVersionedFeatureGate].
+func (w *watchedGate) DeepCopyAndReset() featuregate.MutableVersionedFeatureGate {
+	return &watchedGate{w.MutableVersionedFeatureGate.DeepCopyAndReset(), w.gates}
+}

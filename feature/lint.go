@@ -1,0 +1,197 @@
+package feature
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// Codes of findings of [Model.Lint], and of features that use again what was another's.
+const (
+	// CodeTombstone: what was removed is used again.
+	CodeTombstone Code = "tombstone"
+	// CodeOverdue: a feature stays at a stage for longer than it may.
+	CodeOverdue Code = "overdue"
+)
+
+// term is for how long a feature may stay at a stage: until both the days and the minor releases have gone by.
+type term struct {
+	stage    v1alpha1.Stage
+	locked   bool
+	days     int
+	releases uint64
+	what     string // is to become of the feature then
+}
+
+// terms says how long is long. Beta is Kubernetes' own term (the longer of nine months and three releases, deprecation policy,
+// rule 4b); a gate that decides nothing any more is kept as long as a stable API is after its deprecation there.
+var terms = []term{
+	{v1alpha1.Alpha, false, 365, 4, "promote it, or remove it"},
+	{v1alpha1.Beta, false, 274, 3, "promote it, or remove it"},
+	{v1alpha1.Beta, true, 274, 3, "let it become stable, or remove it"},
+	{v1alpha1.Stable, false, 365, 3, "lock it to its default"},
+	{v1alpha1.Stable, true, 365, 3, "remove the gate, and leave its entry with stage Removed"},
+	{v1alpha1.Deprecated, false, 274, 3, "remove it"},
+	{v1alpha1.Deprecated, true, 274, 3, "remove it"},
+}
+
+// Lint looks for what is no error, but should not stay as it is, of the features of a model, at a day; all findings are warnings:
+//
+//   - features past their time: at a stage for longer than the terms of this package, with none planned that follows; of one that
+//     is planned, the day has gone by, but not the release come;
+//   - fields that a schema still has, or has again, although their feature was removed while it was off.
+//
+// Ages are told by the dates of stages and by minor releases; where both are known both count, and where neither is nothing is
+// told. The zero day stands for none.
+func (m *Model) Lint(day time.Time) Findings {
+	l := &findings{}
+	for _, f := range m.features {
+		if f.Entry < 0 {
+			continue
+		}
+		m.overdue(l, f, day)
+		if !f.withdrawn() {
+			continue
+		}
+		seen := map[int]bool{}
+		for i := range f.Targets {
+			if t := &f.Targets[i]; t.Schema != nil && t.Values == nil && t.Pattern == nil && t.Match == nil && !seen[t.Part] {
+				seen[t.Part] = true
+				l.warn(CodeTombstone, f.Spec.Gate, fmt.Sprintf("spec.parts[%d].field", t.Part), "version %s: the schema has %s, although %s was removed in %s: take it out, and do not use the name again",
+					t.Version, t.Path, f.Spec.Gate, since(f))
+			}
+		}
+	}
+	return l.sorted()
+}
+
+// overdue tells of a feature that is past its time.
+func (m *Model) overdue(l *findings, f *Feature, day time.Time) {
+	gate, stage := f.Spec.Gate, &f.Spec.Stages[f.Entry]
+	where := fmt.Sprintf("spec.stages[%d]", f.Entry)
+	if next := f.Entry + 1; next < len(f.Spec.Stages) {
+		planned := &f.Spec.Stages[next]
+		if on, ok := dayOf(planned); ok && !day.IsZero() && !day.Before(on) && planned.Release != "" {
+			l.warn(CodeOverdue, gate, fmt.Sprintf("spec.stages[%d].date", next), "%s was to be %s on %s, with %s, which is not installed: move the day, or release it",
+				gate, planned.Stage, planned.Date, planned.Release)
+		}
+		return
+	}
+	i := slices.IndexFunc(terms, func(t term) bool { return t.stage == f.Stage && t.locked == f.Locked })
+	if i < 0 {
+		return
+	}
+	t := terms[i]
+	var ages []string
+	// What begins a stage may be an entry before, which changed nothing but the default.
+	first := f.Entry
+	for first > 0 && f.Spec.Stages[first-1].Stage == stage.Stage && f.Spec.Stages[first-1].LockToDefault == stage.LockToDefault {
+		first--
+	}
+	begin := &f.Spec.Stages[first]
+	if on, ok := dayOf(begin); ok && !day.IsZero() {
+		days := int(day.Sub(on).Hours() / 24)
+		if days <= t.days {
+			return
+		}
+		ages = append(ages, fmt.Sprintf("for %d days", days))
+	}
+	if n, ok := releasesSince(begin.Release, m.component.Release); ok {
+		if n <= t.releases {
+			return
+		}
+		ages = append(ages, fmt.Sprintf("for %d minor releases", n))
+	}
+	if ages == nil {
+		return
+	}
+	l.warn(CodeOverdue, gate, where, "%s has been %s %s, since %s, and nothing is planned: %s", gate, stageName(f), strings.Join(ages, " and "), sinceOf(begin), t.what)
+}
+
+func stageName(f *Feature) string {
+	if f.Locked {
+		return string(f.Stage) + " and locked"
+	}
+	return string(f.Stage)
+}
+
+func dayOf(s *v1alpha1.FeatureStage) (time.Time, bool) {
+	t, err := time.Parse(time.DateOnly, s.Date)
+	return t, err == nil
+}
+
+// releasesSince counts minor releases; those of different major releases cannot be counted.
+func releasesSince(before, now string) (uint64, bool) {
+	a, err := semver.NewVersion(before)
+	if err != nil {
+		return 0, false
+	}
+	b, err := semver.NewVersion(now)
+	if err != nil || a.Major() != b.Major() || b.Minor() < a.Minor() {
+		return 0, false
+	}
+	return b.Minor() - a.Minor(), true
+}
+
+// withdrawn tells whether the feature was removed while it was off, so that nobody has what it gated.
+func (f *Feature) withdrawn() bool { return f.Stage == v1alpha1.Removed && !f.Default }
+
+// tombstones refuses features that gate again what another gated that was withdrawn: who stored it then would find that it means
+// something else now.
+func (d *definer) tombstones() {
+	type grave struct {
+		part *v1alpha1.Part
+		path Path
+		f    *Feature
+	}
+	graves := map[groupResource][]grave{}
+	for _, f := range d.model.features {
+		if !f.withdrawn() {
+			continue
+		}
+		for i := range f.Spec.Parts {
+			p := &f.Spec.Parts[i]
+			path, err := ParsePath(p.Field)
+			if err != nil && !p.WholeVersion {
+				continue
+			}
+			key := groupResource{p.Group, p.Resource}
+			graves[key] = append(graves[key], grave{p, path, f})
+		}
+	}
+	for _, f := range d.model.features {
+		if f.withdrawn() {
+			continue
+		}
+		for i := range f.Spec.Parts {
+			p := &f.Spec.Parts[i]
+			for _, g := range graves[groupResource{p.Group, p.Resource}] {
+				if d.full() {
+					return
+				}
+				path, err := ParsePath(p.Field)
+				switch {
+				case p.WholeVersion || g.part.WholeVersion:
+					if p.WholeVersion != g.part.WholeVersion || !meet(p.Versions, g.part.Versions) {
+						continue
+					}
+				case err != nil || !path.equal(g.path) || !meet(p.Versions, g.part.Versions) && len(p.Versions) > 0 && len(g.part.Versions) > 0:
+					continue
+				case g.part.Pattern != "" || g.part.Match != nil || g.part.Values != nil && !meet(p.Values, g.part.Values):
+					continue // other values of the field are something else
+				}
+				d.err(CodeTombstone, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", i), "%s gated this, and was removed in %s: names of what was removed are not used again", g.f.Spec.Gate, since(g.f))
+			}
+		}
+	}
+}
+
+// meet tells whether two lists have something in common.
+func meet(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
+}

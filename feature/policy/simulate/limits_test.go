@@ -1,0 +1,173 @@
+package simulate_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/feature/policy"
+	"sluice.dev/feature/policy/simulate"
+	"sluice.dev/schema"
+)
+
+// manyModel has n features with names as long as people make them, one field each, which namespaces and users may open.
+func manyModel(t testing.TB, n int, when v1alpha1.WhenDisabled) *feature.Model {
+	t.Helper()
+	properties := map[string]apiextensionsv1.JSONSchemaProps{}
+	var list []v1alpha1.Feature
+	for i := range n {
+		field := fmt.Sprintf("fieldWithANameOfTheUsualLength%d", i)
+		properties[field] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+		list = append(list, v1alpha1.Feature{Spec: v1alpha1.FeatureSpec{
+			Component: "tekton-pipelines", Gate: fmt.Sprintf("FeatureWithANameOfTheUsualLength%d", i), WhenDisabled: when,
+			Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
+			Parts:  []v1alpha1.Part{{Group: "demo.dev", Resource: "pipelines", Field: "spec." + field}},
+		}})
+	}
+	root, err := schema.New(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Type: "object", Properties: properties}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &v1alpha1.Component{}
+	c.Name = "tekton-pipelines"
+	c.Spec = v1alpha1.ComponentSpec{
+		Release: "v1.5.0", ConfigMap: &v1alpha1.ConfigMapReference{Namespace: "tekton-pipelines", Name: "feature-flags"},
+		OptIn: &v1alpha1.OptIn{NamespaceLabel: true, RBAC: true},
+	}
+	m, findings := feature.Define(c, list, feature.Options{Resources: []feature.Resource{{Group: "demo.dev", Resource: "pipelines", Versions: []feature.Version{{Name: "v1", Schema: root}}}}})
+	if err := findings.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// using is an object that uses the first n fields.
+func using(n int) map[string]any {
+	spec := map[string]any{}
+	for i := range n {
+		spec[fmt.Sprintf("fieldWithANameOfTheUsualLength%d", i)] = "x"
+	}
+	return map[string]any{"metadata": map[string]any{"name": "x", "namespace": "team"}, "spec": spec}
+}
+
+// TestManyFeaturesAreEnforcedByPolicies holds what an expression may have of text, and what questions to the authorizer cost:
+// who may use all of them uses all at once, and who may use none is refused, and told of each.
+func TestManyFeaturesAreEnforcedByPolicies(t *testing.T) {
+	const n = 200
+	set, s := compile(t, manyModel(t, n, v1alpha1.Reject), policy.Options{})
+	for _, e := range set.Enforced {
+		if e.Kind != "ValidatingAdmissionPolicy" {
+			t.Fatalf("%s takes the webhook: %s", e.Gate, e.Reason)
+		}
+	}
+	if len(set.Enforced) != n {
+		t.Fatalf("%d parts are enforced", len(set.Enforced))
+	}
+	r := &simulate.Request{Settings: map[string]string{}, Object: using(n), MayUse: func(string) bool { return true }}
+	if res := run(t, s, r); !res.Allowed() {
+		t.Errorf("who may use all is refused: %v", res.Refused[0])
+	}
+	r.MayUse = nil
+	told := map[string]bool{}
+	for _, refusal := range run(t, s, r).Refused {
+		if refusal.Failed || len(refusal.Message) > 5120 {
+			t.Fatalf("%+v", refusal)
+		}
+		for i := range n {
+			if gate := fmt.Sprintf("FeatureWithANameOfTheUsualLength%d", i); strings.Contains(refusal.Message, gate+")") || strings.Contains(refusal.Message, gate+`"`) {
+				told[gate] = true
+			}
+		}
+	}
+	if len(told) != n {
+		t.Errorf("%d of %d are told", len(told), n)
+	}
+}
+
+// TestManyFeaturesAreDropped does so where the same policy has to drop all: what it cannot ask for takes the webhook.
+func TestManyFeaturesAreDropped(t *testing.T) {
+	const n = 40
+	set, s := compile(t, manyModel(t, n, v1alpha1.Drop), policy.Options{})
+	by := map[string]int{}
+	for _, e := range set.Enforced {
+		by[e.Kind]++
+	}
+	if by["MutatingAdmissionPolicy"] == 0 || by["MutatingAdmissionPolicy"]+by[""] != n {
+		t.Fatal(by)
+	}
+	res := run(t, s, &simulate.Request{Settings: map[string]string{}, Object: using(n)})
+	if !res.Allowed() || res.Object == nil {
+		t.Fatalf("%+v", res)
+	}
+	left, ok := res.Object["spec"].(map[string]any)
+	if !ok || len(left) != by[""] {
+		t.Errorf("%d are left, and %d take the webhook", len(left), by[""])
+	}
+	if keys := slices.Sorted(maps.Keys(left)); len(keys) > 0 && len(res.Warned) == 0 {
+		t.Errorf("nothing tells of what was dropped: %v", res)
+	}
+}
+
+// TestTheGuardAgreesWithTheParser has what depends on more than settings: processes that are away, resources whose highest
+// stage is Beta, and opting in have no say in whether settings are good.
+func TestTheGuardAgreesWithTheParser(t *testing.T) {
+	m := model(t, `
+metadata: {name: demo}
+spec:
+  release: v1.5.0
+  defaultLevel: stable
+  configMap: {namespace: demo-system, name: feature-flags}
+  optIn: {namespaceLabel: true}
+  resources: [{group: demo.dev, resource: pipelines, highestStage: Beta}]
+`, `
+- {gate: Base, requiredProcesses: [webhook], parts: [{field: spec.tasksTimeout}]}
+- {gate: Top, requires: [Base], parts: [{field: spec.onError, values: [Continue]}]}
+- {gate: Early, stages: [{stage: Beta, release: v1.0.0}], parts: [{field: "spec.env[*].secretRef"}]}
+- {gate: OnEarly, requires: [Early], parts: [{field: "spec.tasks[*].timeout"}]}
+- {gate: Solo, parts: [{field: spec.onError, values: [Retry]}]}
+`)
+	set, s := compile(t, m, policy.Options{})
+	if !slices.ContainsFunc(set.Enforced, func(e policy.Enforced) bool { return e.Gate == "Base" && e.Kind != "" }) {
+		t.Fatal("Base is not enforced: processes are taken as reporting")
+	}
+	good, bad := 0, 0
+	for i := range 1 << 10 {
+		data := map[string]string{}
+		for j, key := range []string{"base", "top", "early", "on-early", "solo"} {
+			switch i >> (2 * j) & 3 {
+			case 0:
+			case 1:
+				data[key] = "true"
+			case 2:
+				data[key] = "false"
+			case 3:
+				data["enable-api-fields"] = []string{"beta", "alpha"}[j%2]
+			}
+		}
+		_, findings := m.ParseSettings(data)
+		values := map[string]any{}
+		for k, v := range data {
+			values[k] = v
+		}
+		res := run(t, s, &simulate.Request{
+			Version: "v1", Resource: "configmaps", NamespaceLabels: map[string]string{"feature.sluice.dev/demo.Base": "enabled"},
+			Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "feature-flags", "namespace": "demo-system"}, "data": values},
+		})
+		if fine := findings.Err() == nil; fine != res.Allowed() {
+			t.Fatalf("%v: the parser says %v, the guard %v", data, findings, res.Refused)
+		} else if fine {
+			good++
+		} else {
+			bad++
+		}
+	}
+	if good < 100 || bad < 100 {
+		t.Errorf("%d are good and %d bad", good, bad)
+	}
+}

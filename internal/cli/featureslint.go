@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/internal/nearest"
+	"sluice.dev/report"
+)
+
+// featureFinding is a finding with the place in the files, for programs.
+type featureFinding struct {
+	sourcePlace `json:",inline"`
+
+	Severity  feature.Severity `json:"severity"`
+	Code      feature.Code     `json:"code"`
+	Component string           `json:"component,omitempty"`
+	Gate      string           `json:"gate,omitempty"`
+	// Where is a path in the object, or a key of the settings.
+	Where   string `json:"where,omitempty"`
+	Message string `json:"message"`
+}
+
+// String writes a finding in a line, as compilers do.
+func (f *featureFinding) String() string {
+	text := string(f.Severity) + ": " + (feature.Finding{Gate: f.Gate, Where: f.Where, Message: f.Message}).String()
+	if at := f.sourcePlace.String(); at != "" {
+		return at + ": " + text
+	}
+	return text
+}
+
+type featureFindings struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	Findings   []featureFinding `json:"findings"`
+}
+
+// codeNoComponent is the code of features whose component is not in the files.
+const codeNoComponent feature.Code = "unknown-component"
+
+// lintFlags are those of sluice features lint.
+type lintFlags struct {
+	files              []string
+	component, release string
+	output             string
+	strict             bool
+}
+
+func newFeaturesLint(e *env) *cobra.Command {
+	var f lintFlags
+	cmd := &cobra.Command{
+		Use:   "lint -f FILE",
+		Short: "Say what is wrong with the definitions of features, and what should not stay, with file and line",
+		Long: `Say what is wrong with the definitions of features: Components, Features, the CRDs of what they gate, and the ConfigMap of settings
+where the files hold it. Errors are what a cluster would not take, of a path that the schema does not have to a name of a removed
+feature that is used again; warnings what should not stay, such as a gate that is past its time.
+
+Without the CRDs only what is wrong by itself is found. Exit code 1 if there is an error, with --strict also for a warning.`,
+		Example: `  sluice features lint -f features.yaml -f crds/
+  sluice features lint -f config/ -o json --strict`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkListFormat(f.output, "json", "yaml"); err != nil {
+				return err
+			}
+			d, err := readDefinitions(cmd.Context(), e, f.files)
+			if err != nil {
+				return err
+			}
+			list, err := d.lint(e, &f)
+			if err != nil {
+				return err
+			}
+			if err := printFindings(e, f.output, list); err != nil {
+				return err
+			}
+			if slices.ContainsFunc(list, func(x featureFinding) bool { return f.strict || x.Severity == feature.Error }) {
+				return errFindings
+			}
+			return nil
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs and ConfigMaps, - for standard input")
+	fs.StringVar(&f.component, "component", "", "only this component")
+	fs.StringVar(&f.release, "release", "", "the release of the component, instead of the one that its manifest names")
+	fs.StringVarP(&f.output, "output", "o", "", "json, yaml, or nothing for lines of text")
+	fs.BoolVar(&f.strict, "strict", false, "warnings fail as well")
+	complete(cmd, "output", "json", "yaml")
+	return cmd
+}
+
+// lint looks at all components of the files, or at one.
+func (d *definitions) lint(e *env, f *lintFlags) (out []featureFinding, err error) {
+	components := make([]*v1alpha1.Component, 0, len(d.components))
+	var names []string
+	for i := range d.components {
+		if c := &d.components[i]; f.component == "" || c.Name == f.component {
+			components = append(components, c)
+		}
+		names = append(names, d.components[i].Name)
+	}
+	if f.component != "" && len(components) == 0 || names == nil && len(d.features) == 0 {
+		if _, err = d.component(f.component); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range components {
+		o := feature.Options{Release: f.release, Date: e.now(), Resources: d.resources}
+		model, findings := feature.Define(c, d.features, o)
+		for _, x := range slices.Concat(findings, model.Lint(o.Date), model.SharedWith(d.components, d.features, o)) {
+			out = append(out, d.placed(c, &x))
+		}
+		out = append(out, d.lintSettings(c, model)...)
+	}
+	for i := range d.features {
+		s := &d.features[i].Spec
+		if f.component == "" && !slices.Contains(names, s.Component) {
+			x := featureFinding{
+				sourcePlace: d.findFeature(s.Component, s.Gate, "spec", "component"), Severity: feature.Error, Code: codeNoComponent,
+				Component: s.Component, Gate: s.Gate, Where: "spec.component",
+				Message: fmt.Sprintf("the files hold no Component %q%s", s.Component, nearest.Hint(s.Component, names)),
+			}
+			out = append(out, x)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b featureFinding) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
+	return out, nil
+}
+
+// partsOfFeatures are the fields that a Feature has and a Component has not.
+var partsOfFeatures = []string{"gate", "stages", "parts", "requires", "whenDisabled", "ratchet", "key", "requiredProcesses"}
+
+// placed gives a finding about a definition its place.
+func (d *definitions) placed(c *v1alpha1.Component, x *feature.Finding) featureFinding {
+	out := featureFinding{Severity: x.Severity, Code: x.Code, Component: c.Name, Gate: x.Gate, Where: x.Where, Message: x.Message}
+	switch path := steps(x.Where); {
+	case x.Gate != "" || len(path) > 1 && slices.Contains(partsOfFeatures, path[1]): // a Feature may lack its gate
+		out.sourcePlace = d.findFeature(c.Name, x.Gate, path...)
+	default:
+		out.sourcePlace = d.findComponent(c.Name, path...)
+	}
+	return out
+}
+
+// lintSettings looks at the ConfigMap of a component, where the files hold one.
+func (d *definitions) lintSettings(c *v1alpha1.Component, model *feature.Model) (out []featureFinding) {
+	for i := range d.configMaps {
+		m := &d.configMaps[i]
+		if !isOf(m, c) {
+			continue
+		}
+		_, findings := model.ParseSettings(m.Data)
+		for _, x := range findings {
+			out = append(out, featureFinding{
+				sourcePlace: settingPlace(d.settingsOf(c), x.Where),
+				Severity:    x.Severity, Code: x.Code, Component: c.Name, Gate: x.Gate, Where: x.Where, Message: x.Message,
+			})
+		}
+	}
+	return out
+}
+
+// printFindings prints findings, and says of none that there is none.
+func printFindings(e *env, output string, list []featureFinding) error {
+	if output != "" {
+		if list == nil {
+			list = []featureFinding{}
+		}
+		return printValue(e, output, featureFindings{report.APIVersion, "FeatureFindings", list})
+	}
+	for i := range list {
+		if _, err := fmt.Fprintln(e.out, list[i].String()); err != nil {
+			return err
+		}
+	}
+	if list == nil {
+		fmt.Fprintln(e.err, "nothing to object")
+	}
+	return nil
+}

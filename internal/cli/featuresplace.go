@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/input"
+)
+
+// sourcePlace is where something stands.
+type sourcePlace struct {
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+}
+
+// String writes a place as compilers do; empty where nothing is known.
+func (p sourcePlace) String() string {
+	if p.File == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}
+
+// before is String with what parts it from a message that follows.
+func (p sourcePlace) before() string {
+	if p.File == "" {
+		return ""
+	}
+	return p.String() + ": "
+}
+
+// sourceName is the name of a source for people.
+func sourceName(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
+}
+
+// placeIn follows a path of keys and indices in an object as far as it goes.
+func placeIn(at *input.Positions, where ...string) sourcePlace {
+	p, _ := exactPlace(at, where...)
+	return p
+}
+
+// exactPlace is placeIn; it tells as well whether the whole path is there.
+func exactPlace(at *input.Positions, where ...string) (sourcePlace, bool) {
+	pos, found := at.Find(where...)
+	return sourcePlace{sourceName(pos.File), pos.Line}, found
+}
+
+// lastPlace is the place of a path in the last of the objects that have it, or as much of it as the last of them has. Nothing is
+// known of those that are not from files.
+func lastPlace(at []*input.Positions, where ...string) (out sourcePlace) {
+	exact := false
+	for _, p := range at {
+		if place, found := exactPlace(p, where...); found || !exact {
+			out, exact = place, found
+		}
+	}
+	return out
+}
+
+// findFeature finds a part of the Feature of a gate, findComponent of a Component.
+func (d *definitions) findFeature(component, gate string, where ...string) sourcePlace {
+	var at []*input.Positions
+	for i := range d.featuresAt {
+		if s := &d.features[i].Spec; s.Component == component && s.Gate == gate {
+			at = append(at, d.featuresAt[i])
+		}
+	}
+	return lastPlace(at, where...)
+}
+
+func (d *definitions) findComponent(name string, where ...string) sourcePlace {
+	var at []*input.Positions
+	for i := range d.componentsAt {
+		if d.components[i].Name == name {
+			at = append(at, d.componentsAt[i])
+		}
+	}
+	return lastPlace(at, where...)
+}
+
+// settingsOf are the places of the ConfigMaps of a component that come from files.
+func (d *definitions) settingsOf(c *v1alpha1.Component) (at []*input.Positions) {
+	for i := range d.configMapsAt {
+		if isOf(&d.configMaps[i], c) {
+			at = append(at, d.configMapsAt[i])
+		}
+	}
+	return at
+}
+
+// settingPlace finds a key of settings.
+func settingPlace(at []*input.Positions, key string) sourcePlace { return lastPlace(at, "data", key) }
+
+// isOf tells whether a ConfigMap is the one of a component.
+func isOf(m *corev1.ConfigMap, c *v1alpha1.Component) bool {
+	ref := c.Spec.ConfigMap
+	return ref != nil && m.Name == ref.Name && (m.Namespace == ref.Namespace || m.Namespace == "")
+}
+
+// steps takes a place of a finding apart: spec.parts[0].field is spec, parts, 0, field.
+func steps(where string) []string {
+	return strings.FieldsFunc(where, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+}
