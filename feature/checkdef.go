@@ -206,40 +206,6 @@ func (d *definer) cycles(byGate map[string]*Feature) {
 	}
 }
 
-// contradictions finds features that gate the same thing and disagree on what is to become of it.
-func (d *definer) contradictions() {
-	type place struct{ group, version, resource, path string }
-	type user struct {
-		f *Feature
-		t *Target
-	}
-	at := map[place][]user{}
-	for _, f := range d.model.features {
-		for i := range f.Targets {
-			t := &f.Targets[i]
-			p := place{t.Group, t.Version, t.Resource, t.Path.String()}
-			for _, o := range at[p] {
-				if d.full() {
-					return
-				}
-				where := fmt.Sprintf("spec.parts[%d]", t.Part)
-				switch {
-				case o.f == f:
-					if o.t.Part != t.Part && sameValues(o.t, t) {
-						d.err(CodeDuplicate, f.Spec.Gate, where, "the feature gates this already, in spec.parts[%d]", o.t.Part)
-					}
-				case !overlap(o.t, t):
-				case o.f.Spec.WhenDisabled != f.Spec.WhenDisabled:
-					d.err(CodeContradiction, f.Spec.Gate, where, "while it is closed this is to be %s, but %s, which gates it too, says %s", f.Spec.WhenDisabled, o.f.Spec.Gate, o.f.Spec.WhenDisabled)
-				case o.f.Spec.Ratchet != f.Spec.Ratchet:
-					d.err(CodeContradiction, f.Spec.Gate, where, "the ratchet is to be %s, but %s, which gates this too, says %s", f.Spec.Ratchet, o.f.Spec.Gate, o.f.Spec.Ratchet)
-				}
-			}
-			at[p] = append(at[p], user{f, t})
-		}
-	}
-}
-
 // sameValues tells whether two targets of one path narrow it down in the same way.
 func sameValues(a, b *Target) bool {
 	return slices.Equal(a.Values, b.Values) && text(a.Pattern) == text(b.Pattern) &&

@@ -29,6 +29,7 @@ const (
 	CodeBreaksRule      Code = "breaks-rule"
 	CodeNoDrop          Code = "cannot-drop"
 	CodeContradiction   Code = "contradiction"
+	CodeShared          Code = "shared-with-another"
 )
 
 // Codes of findings about settings.

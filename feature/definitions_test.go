@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 )
 
@@ -72,6 +73,11 @@ func TestDefinitionsAreRefused(t *testing.T) {
 		{"refused and dropped", part("field: spec.tasksTimeout") + "\n- {gate: H, whenDisabled: Drop, parts: [{field: spec.tasksTimeout}]}", []string{"error contradiction H spec.parts[0]"}},
 		{"two ratchets", part("field: spec.tasksTimeout") + "\n- {gate: H, ratchet: Unchanged, parts: [{field: spec.tasksTimeout}]}", []string{"error contradiction H spec.parts[0]"}},
 		{"two values, refused and dropped", part("field: spec.onError, values: [Retry]") + "\n- {gate: H, whenDisabled: Drop, parts: [{field: spec.onError, values: [Continue]}]}", nil},
+		{"an entry of the map that another gates", "- {gate: G, parts: [{field: 'spec.env[*].secretRef'}]}\n- {gate: H, whenDisabled: Drop, parts: [{field: spec.env.FOO.secretRef}]}", []string{"error contradiction H spec.parts[0]"}},
+		{"the map of which another gates an entry", "- {gate: G, whenDisabled: Warn, parts: [{field: spec.env.FOO.secretRef}]}\n- {gate: H, parts: [{field: 'spec.env[*].secretRef'}]}", []string{"error contradiction H spec.parts[0]"}},
+		{"two entries of a map", "- {gate: G, parts: [{field: spec.env.FOO.secretRef}]}\n- {gate: H, whenDisabled: Drop, parts: [{field: spec.env.BAR.secretRef}]}", nil},
+		{"an entry of the map that another gates alike", "- {gate: G, parts: [{field: 'spec.env[*].secretRef'}]}\n- {gate: H, parts: [{field: spec.env.FOO.secretRef}]}", nil},
+		{"an entry and all, in one feature", "- {gate: G, parts: [{field: 'spec.env[*].secretRef'}, {field: spec.env.FOO.secretRef}]}", nil},
 		{"all at once", "- {gate: G, key: feature-gates, requires: [F], whenDisabled: Refuse, stages: [{stage: Beta}], parts: [{field: spec.x}, {field: spec.name}]}", []string{
 			"error stage-order G spec.stages[0]", "error bad-requirement G spec.requires[0]", "error key-taken G spec.key", "error unknown-field G spec.parts[0].field",
 			"error required-field G spec.parts[1].field", "error bad-value G spec.whenDisabled",
@@ -96,5 +102,39 @@ func TestDefinitionsAreRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestWhatTwoComponentsGate(t *testing.T) {
+	var components []v1alpha1.Component
+	var all []v1alpha1.Feature
+	o := feature.Options{Resources: pipelines(t)}
+	add := func(name, text string) {
+		c := component(t, componentYAML)
+		c.Name = name
+		components = append(components, *c)
+		for _, f := range features(t, text) {
+			f.Spec.Component, f.Name = name, ""
+			all = append(all, f)
+		}
+	}
+	add("a", "- {gate: Env, parts: [{field: spec.tasksTimeout}, {field: 'spec.env[*].secretRef'}]}\n- {gate: Own, parts: [{field: spec.free}]}\n- {gate: Retry, parts: [{field: spec.onError, values: [Retry]}]}")
+	add("b", "- {gate: Foo, whenDisabled: Drop, requires: [Go], parts: [{field: spec.env.FOO.secretRef}, {resource: unknown, field: spec.x}]}\n- {gate: Go, parts: [{field: spec.onError, values: [Continue]}]}")
+	add("c", "- {gate: Behaviour}")
+	// In b itself Foo is left out, for a resource that is not known; a is told of it all the same.
+	told := map[string][]string{}
+	for i := range components {
+		m, _ := feature.Define(&components[i], all, o)
+		told[m.Component()] = lines(m.SharedWith(components, all, o))
+	}
+	if diff := cmp.Diff(map[string][]string{"a": {"warning shared-with-another Env spec.parts[1]"}, "b": nil, "c": nil}, told); diff != "" {
+		t.Error(diff)
+	}
+	m, _ := feature.Define(&components[0], all, o)
+	text := m.SharedWith(components, all, o)[0].Message
+	for _, part := range []string{`"b"`, "Foo", "Reject", "Drop"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q lacks %s", text, part)
+		}
 	}
 }

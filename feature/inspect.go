@@ -1,7 +1,12 @@
 package feature
 
 // Inspector tells which features objects use, whether they are open or not.
-type Inspector struct{ evaluator *Evaluator }
+type Inspector struct {
+	evaluator *Evaluator
+	// versions are the parts that are whole versions, of each resource. Who wrote an object in which version stands in the
+	// object, whatever version it is read in.
+	versions map[groupResource][]*gate
+}
 
 // Use is what an object uses of one feature.
 type Use struct {
@@ -14,26 +19,41 @@ type Use struct {
 
 // Inspector returns an inspector for all features of the model.
 func (m *Model) Inspector() *Inspector {
-	e := &Evaluator{states: m.Resolve(nil, Runtime{}), programs: map[resourceVersion]*program{}}
-	e.compile(func(*State, *Target, bool) bool { return true })
-	return &Inspector{evaluator: e}
+	return m.InspectorFor(func(*Feature, *Target) bool { return true })
 }
 
-// Uses returns what an object uses, in the order in which it is found there. A whole version is used by an object whose
-// managed fields say that it was written in it.
+// InspectorFor returns an inspector that looks only for the targets for which take holds.
+func (m *Model) InspectorFor(take func(*Feature, *Target) bool) *Inspector {
+	in := &Inspector{versions: map[groupResource][]*gate{}}
+	in.evaluator = &Evaluator{states: m.Resolve(nil, Runtime{}), programs: map[resourceVersion]*program{}}
+	in.evaluator.compile(func(s *State, t *Target, _ bool) bool {
+		if !take(s.Feature, t) {
+			return false
+		}
+		if t.WholeVersion {
+			key := groupResource{t.Group, t.Resource}
+			in.versions[key] = append(in.versions[key], &gate{state: s, target: t})
+		}
+		return !t.WholeVersion
+	})
+	return in
+}
+
+// Uses returns what an object uses that was read in a version of a resource: whole versions first, the rest in the order in
+// which it is found there. A whole version, whichever it is, is used by an object whose managed fields name it.
 func (in *Inspector) Uses(group, version, resource string, object map[string]any) []Use {
-	p := in.evaluator.program(group, version, resource)
-	if p == nil {
-		return nil
-	}
 	s := &inspection{byFeature: map[*Feature]int{}}
-	for _, g := range p.version {
+	for _, g := range in.versions[groupResource{group, resource}] {
 		if g.target.writtenIn(object) {
 			s.trail = []place{{name: "apiVersion"}}
 			s.note(g)
 		}
 	}
 	s.trail = nil
+	p := in.evaluator.program(group, version, resource)
+	if p == nil {
+		return s.uses
+	}
 	for _, n := range []*node{&p.drop, &p.check} {
 		if n.used(object) {
 			s.walk(n, object)

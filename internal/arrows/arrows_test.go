@@ -203,7 +203,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/e2e/enforcement", why: "policies and the webhook on a real API server, against the evaluator; no process and no controller",
-		may: []string{"feature", "feature/policy", "internal/controller/features"},
+		may: []string{"feature", "feature/policy", "internal/admission", "internal/controller/features"},
 	},
 	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",

@@ -16,6 +16,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	featurepolicy "sluice.dev/feature/policy"
+	"sluice.dev/internal/input"
 )
 
 // featureFlags are those of all commands about features.
@@ -27,17 +28,25 @@ type featureFlags struct {
 	mode       string
 	settings   []string
 	output     string
+	processes  bool
 }
 
-func (f *featureFlags) add(cmd *cobra.Command, outputs string) {
+func (f *featureFlags) add(e *env, cmd *cobra.Command, outputs string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.component, "component", "", "the component, where the files hold several")
 	flags.StringVar(&f.release, "release", "", "the release of the component, instead of the one that its manifest names")
 	flags.StringVar(&f.kubernetes, "kube-version", "", "the oldest API server that shall take the policies, such as 1.35; default: "+featurepolicy.Newest)
 	flags.StringVar(&f.mode, "mode", "", "live: policies read the ConfigMap; baked: the settings are part of them; default: what the component says")
 	flags.StringSliceVar(&f.settings, "settings", nil, "a file with the ConfigMap, or KEY=VALUE; several may be given")
+	flags.BoolVar(&f.processes, "assume-processes", false, "take the processes that features require (requiredProcesses) as reporting them on; without it such features are closed")
 	flags.StringVarP(&f.output, "output", "o", "", outputs)
 	complete(cmd, "mode", "live", "baked")
+	completeWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) {
+		if len(f.files) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return componentsToComplete(cmd.Context(), quiet(e), &featuresFlags{files: f.files}), cobra.ShellCompDirectiveNoFileComp
+	})
 }
 
 func newFeatures(e *env) *cobra.Command {
@@ -70,7 +79,7 @@ Parts that policies cannot enforce are told on standard error, with the reason: 
 			if !slices.Contains([]string{"", "yaml", "json", "name"}, f.output) {
 				return fmt.Errorf("unknown output format %q: the formats are yaml, json, name", f.output)
 			}
-			d, err := readDefinitions(e, f.files)
+			d, err := readDefinitions(cmd.Context(), e, f.files)
 			if err != nil {
 				return err
 			}
@@ -94,7 +103,7 @@ Parts that policies cannot enforce are told on standard error, with the reason: 
 		},
 	}
 	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Component, its Features and CRDs, - for standard input")
-	f.add(cmd, "yaml, json or name; default: yaml")
+	f.add(e, cmd, "yaml, json or name; default: yaml")
 	complete(cmd, "output", "yaml", "json", "name")
 	return cmd
 }
@@ -132,15 +141,20 @@ func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*co
 	if findings.Err() != nil {
 		return nil, errFindings
 	}
+	for _, x := range model.SharedWith(d.components, d.features, feature.Options{Date: e.now(), Resources: d.resources}) {
+		at := d.placed(component, &x)
+		fmt.Fprintln(e.err, at.String())
+	}
 	c := &compiled{model: model}
-	if c.data, err = d.settings(e, component, f.settings); err != nil {
+	var at []*input.Positions
+	if c.data, at, err = d.settings(ctx, e, component, f.settings); err != nil {
 		return nil, err
 	}
 	settings, findings := model.ParseSettings(c.data)
 	for _, x := range findings {
-		fmt.Fprintf(e.err, "%s: settings: %s\n", x.Severity, x)
+		fmt.Fprintf(e.err, "%s%s: settings: %s\n", settingPlace(at, x.Where).before(), x.Severity, x)
 	}
-	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: settings, Runtime: feature.Runtime{AssumeProcesses: true}}
+	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: settings, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
 	switch strings.ToLower(f.mode) {
 	case "":
 	case "live":
@@ -153,15 +167,24 @@ func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*co
 	if c.set, err = featurepolicy.Compile(ctx, model, o); err != nil {
 		return nil, err
 	}
-	if c.set.Mode == v1alpha1.Baked && findings.Err() != nil {
+	// In live mode without a ConfigMap there is nothing that policies could read.
+	if live := c.set.Mode == v1alpha1.Live && component.Spec.ConfigMap != nil; !live && findings.Err() != nil {
 		return nil, errFindings // bad settings are not to be baked in
 	}
 	c.states = model.Resolve(settings, o.Runtime)
+	for _, x := range model.Features() {
+		if list := x.Spec.RequiredProcesses; len(list) > 0 && !f.processes {
+			fmt.Fprintf(e.err, "note: %s is closed, whatever the settings say: nobody reports here that %s has it on (--assume-processes)\n", x.Spec.Gate, strings.Join(list, " and "))
+		}
+	}
 	return c, nil
 }
 
 // printObjects prints manifests, a List of them, or their names.
 func printObjects(e *env, output string, objects []runtime.Object) error {
+	if len(objects) == 0 {
+		return errors.New("there is nothing to enforce: no feature of the component gates a part of a resource that policies can enforce, or all are open")
+	}
 	if output == "json" {
 		enc := json.NewEncoder(e.out)
 		enc.SetIndent("", "  ")
@@ -182,9 +205,6 @@ func printObjects(e *env, output string, objects []runtime.Object) error {
 		if _, err := fmt.Fprintf(e.out, "---\n%s", data); err != nil {
 			return err
 		}
-	}
-	if objects == nil {
-		return errors.New("there is nothing to enforce: no feature of the component gates a part of a resource that policies can enforce, or all are open")
 	}
 	return nil
 }

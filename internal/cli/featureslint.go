@@ -65,11 +65,11 @@ Without the CRDs only what is wrong by itself is found. Exit code 1 if there is 
 		Example: `  sluice features lint -f features.yaml -f crds/
   sluice features lint -f config/ -o json --strict`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkListFormat(f.output, "json", "yaml"); err != nil {
 				return err
 			}
-			d, err := readDefinitions(e, f.files)
+			d, err := readDefinitions(cmd.Context(), e, f.files)
 			if err != nil {
 				return err
 			}
@@ -114,7 +114,7 @@ func (d *definitions) lint(e *env, f *lintFlags) (out []featureFinding, err erro
 	for _, c := range components {
 		o := feature.Options{Release: f.release, Date: e.now(), Resources: d.resources}
 		model, findings := feature.Define(c, d.features, o)
-		for _, x := range slices.Concat(findings, model.Lint(o.Date)) {
+		for _, x := range slices.Concat(findings, model.Lint(o.Date), model.SharedWith(d.components, d.features, o)) {
 			out = append(out, d.placed(c, &x))
 		}
 		out = append(out, d.lintSettings(c, model)...)
@@ -123,7 +123,7 @@ func (d *definitions) lint(e *env, f *lintFlags) (out []featureFinding, err erro
 		s := &d.features[i].Spec
 		if f.component == "" && !slices.Contains(names, s.Component) {
 			x := featureFinding{
-				sourcePlace: d.find(ofFeature(s.Component, s.Gate), "spec", "component"), Severity: feature.Error, Code: codeNoComponent,
+				sourcePlace: d.findFeature(s.Component, s.Gate, "spec", "component"), Severity: feature.Error, Code: codeNoComponent,
 				Component: s.Component, Gate: s.Gate, Where: "spec.component",
 				Message: fmt.Sprintf("the files hold no Component %q%s", s.Component, nearest.Hint(s.Component, names)),
 			}
@@ -140,32 +140,26 @@ var partsOfFeatures = []string{"gate", "stages", "parts", "requires", "whenDisab
 // placed gives a finding about a definition its place.
 func (d *definitions) placed(c *v1alpha1.Component, x *feature.Finding) featureFinding {
 	out := featureFinding{Severity: x.Severity, Code: x.Code, Component: c.Name, Gate: x.Gate, Where: x.Where, Message: x.Message}
-	path := steps(x.Where)
-	is := ofComponent(c.Name)
-	if x.Gate != "" || len(path) > 1 && slices.Contains(partsOfFeatures, path[1]) { // a Feature may lack its gate
-		is = ofFeature(c.Name, x.Gate)
-	}
-	if len(path) > 0 {
-		out.sourcePlace = d.find(is, path...)
+	switch path := steps(x.Where); {
+	case x.Gate != "" || len(path) > 1 && slices.Contains(partsOfFeatures, path[1]): // a Feature may lack its gate
+		out.sourcePlace = d.findFeature(c.Name, x.Gate, path...)
+	default:
+		out.sourcePlace = d.findComponent(c.Name, path...)
 	}
 	return out
 }
 
 // lintSettings looks at the ConfigMap of a component, where the files hold one.
 func (d *definitions) lintSettings(c *v1alpha1.Component, model *feature.Model) (out []featureFinding) {
-	ref := c.Spec.ConfigMap
-	if ref == nil {
-		return nil
-	}
 	for i := range d.configMaps {
 		m := &d.configMaps[i]
-		if m.Name != ref.Name || m.Namespace != ref.Namespace && m.Namespace != "" {
+		if !isOf(m, c) {
 			continue
 		}
 		_, findings := model.ParseSettings(m.Data)
 		for _, x := range findings {
 			out = append(out, featureFinding{
-				sourcePlace: d.find(ofConfigMap(ref.Namespace, ref.Name), "data", x.Where),
+				sourcePlace: settingPlace(d.settingsOf(c), x.Where),
 				Severity:    x.Severity, Code: x.Code, Component: c.Name, Gate: x.Gate, Where: x.Where, Message: x.Message,
 			})
 		}

@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -28,8 +30,10 @@ type featureState struct {
 	Fix string `json:"fix,omitempty"`
 	// InUse is what the cluster last counted; nil where nobody has.
 	InUse *int64 `json:"inUse,omitempty"`
-	// Errors are those of the definition.
-	Errors []string `json:"errors,omitempty"`
+	// Errors are those of the definition, and Warnings what else is worth a look in it. Where it comes from a file they begin
+	// with FILE:LINE.
+	Errors   []string `json:"errors,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 type featureStates struct {
@@ -44,12 +48,18 @@ func (c *chosenFeature) value() featureState {
 	d := c.definition
 	out := featureState{Name: d.Name, Component: d.Spec.Component, Gate: d.Spec.Gate, InUse: d.Status.InUse}
 	for _, x := range c.findings.Of(d.Spec.Gate) {
+		text := c.places.placed(c.component, &x).before() + x.String()
 		if x.Severity == feature.Error {
-			out.Errors = append(out.Errors, x.String())
+			out.Errors = append(out.Errors, text)
+		} else {
+			out.Warnings = append(out.Warnings, text)
 		}
 	}
 	if s := c.state; s != nil {
 		out.Stage, out.Default, out.Enabled, out.Why, out.Fix = s.Feature.Stage, &s.Feature.Default, &s.Open, s.Reason, s.Fix
+		if c.hidden != nil {
+			out.Enabled, out.Why, out.Fix = d.Status.Enabled, d.Status.Why, ""
+		}
 	}
 	return out
 }
@@ -86,7 +96,7 @@ func (w *featureWorld) wrongSettings() map[string][]string {
 	for _, p := range w.parts {
 		for _, x := range p.wrong {
 			if x.Severity == feature.Error {
-				out[p.component.Name] = append(out[p.component.Name], x.String())
+				out[p.component.Name] = append(out[p.component.Name], p.settingPlace(x.Where).before()+x.String())
 			}
 		}
 	}
@@ -97,6 +107,7 @@ func (w *featureWorld) list(e *env, output string, list []chosenFeature) error {
 	if output == "name" {
 		return printNames(e, list)
 	}
+	tellUnread(e, list)
 	values := make([]featureState, len(list))
 	for i := range list {
 		values[i] = list[i].value()
@@ -106,10 +117,15 @@ func (w *featureWorld) list(e *env, output string, list []chosenFeature) error {
 	}
 	for _, p := range w.parts {
 		for _, x := range p.wrong {
-			fmt.Fprintf(e.err, "%s: settings of %s: %s\n", x.Severity, p.component.Name, x)
+			fmt.Fprintf(e.err, "%s%s: settings of %s: %s\n", p.settingPlace(x.Where).before(), x.Severity, p.component.Name, x)
 		}
 		if p.stays() {
 			fmt.Fprintf(e.err, "note: until they hold no error the last good settings of %s stay in force, or the defaults where there never were any\n", p.component.Name)
+		}
+	}
+	for i := range values {
+		for _, text := range values[i].Warnings {
+			fmt.Fprintf(e.err, "warning: %s: %s\n", values[i].Component, text)
 		}
 	}
 	if len(values) == 0 {
@@ -196,6 +212,7 @@ func newFeaturesGet(e *env) *cobra.Command {
 			if f.output == "name" {
 				return printNames(e, list)
 			}
+			tellUnread(e, list)
 			details := make([]featureDetails, len(list))
 			for i := range list {
 				details[i] = list[i].details()
@@ -235,6 +252,12 @@ func (c *chosenFeature) details() featureDetails {
 			d.RequiredBy = append(d.RequiredBy, other.Spec.Gate)
 		}
 	}
+	if c.hidden != nil {
+		if is := meta.FindStatusCondition(c.definition.Status.Conditions, v1alpha1.ConditionSkew); is != nil && is.Status == metav1.ConditionTrue {
+			d.Skew = is.Message
+		}
+		return d
+	}
 	for i := range c.skew.Disagreements {
 		if x := &c.skew.Disagreements[i]; x.Gate == s.Gate {
 			d.Skew = x.String()
@@ -259,9 +282,14 @@ func (d *featureDetails) print(out io.Writer) error {
 	for _, e := range d.Errors {
 		row("Wrong:", e)
 	}
+	for _, w := range d.Warnings {
+		row("Warning:", w)
+	}
 	if d.Enabled != nil {
 		row("Enabled:", fmt.Sprintf("%t: %s", *d.Enabled, d.Why))
 		row("To enable:", d.Fix)
+	} else {
+		row("Enabled:", d.Why)
 	}
 	row("Key:", d.Key)
 	var stages []string

@@ -1,34 +1,21 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
-	"sluice.dev/internal/limit"
+	"sluice.dev/internal/input"
 	"sluice.dev/internal/nearest"
 )
-
-// maxDefinitions is how many bytes are read of one file.
-const maxDefinitions = 64 << 20
 
 // definitions are components, features and what they gate.
 type definitions struct {
@@ -38,172 +25,89 @@ type definitions struct {
 	kinds      map[string]string // the plural of a kind, by group/kind
 	configMaps []corev1.ConfigMap
 	reports    []v1alpha1.FeatureReport
-	files      []sourceFile // in which Components, Features and ConfigMaps stand
+
+	// Where components, features and ConfigMaps stand, by their index; empty where they do not come from files.
+	componentsAt, featuresAt, configMapsAt []*input.Positions
 }
 
 // readDefinitions reads files and directories.
-func readDefinitions(e *env, files []string) (*definitions, error) {
+func readDefinitions(ctx context.Context, e *env, files []string) (*definitions, error) {
 	if len(files) == 0 {
 		return nil, errors.New("no definitions: give files with -f")
 	}
 	d := &definitions{kinds: map[string]string{}}
 	for _, name := range files {
-		list := []string{name}
-		if info, err := os.Stat(name); err == nil && info.IsDir() {
-			if list, err = manifestsIn(name); err != nil {
-				return nil, err
-			}
+		set, err := readManifests(ctx, e, name)
+		if err != nil {
+			return nil, err
 		}
-		for _, file := range list {
-			data, err := readSource(e, file)
-			if err != nil {
-				return nil, err
-			}
-			before := len(d.components) + len(d.features) + len(d.configMaps)
-			if err := documentsOf(sourceName(file), data, d.add); err != nil {
-				return nil, err
-			}
-			if len(d.components)+len(d.features)+len(d.configMaps) > before {
-				d.files = append(d.files, sourceFile{name: sourceName(file), data: data})
-			}
+		if err := d.add(set); err != nil {
+			return nil, err
 		}
 	}
 	return d, nil
 }
 
-func manifestsIn(dir string) (out []string, err error) {
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
-			out = append(out, path)
-		}
-		return err
-	})
-	return out, err
-}
-
-// eachDocument calls do for every document of a file that holds something.
-func eachDocument(e *env, file string, do func(doc []byte) error) error {
-	data, err := readSource(e, file)
+// readManifests reads all objects of a source as kubectl reads them.
+func readManifests(ctx context.Context, e *env, name string) (*input.Set, error) {
+	src, err := input.ParseSource(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return documentsOf(sourceName(file), data, do)
+	return input.Load(ctx, src, input.Options{Stdin: e.in, Objects: true})
 }
 
-func sourceName(file string) string {
-	if file == "-" {
-		return "standard input"
-	}
-	return file
-}
-
-// readSource reads a file, or standard input.
-func readSource(e *env, file string) ([]byte, error) {
-	in := e.in
-	if file != "-" {
-		f, err := os.Open(file) //nolint:gosec // the file that the user names
+// add takes in what a source holds; kinds that say nothing of features are passed over.
+func (d *definitions) add(set *input.Set) error {
+	for _, doc := range set.Documents {
+		r, err := feature.ResourceOf(doc.CRD)
 		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = f.Close() }()
-		in = f
-	}
-	data, err := limit.ReadAll(in, maxDefinitions)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", sourceName(file), err)
-	}
-	return data, nil
-}
-
-// documentsOf calls do for every document that holds something.
-func documentsOf(name string, data []byte, do func(doc []byte) error) error {
-	r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	for n := 1; ; n++ {
-		doc, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		at := fmt.Sprintf("%s, document %d", name, n)
-		if err != nil {
-			return fmt.Errorf("%s: %w", at, err)
-		}
-		var content map[string]any
-		if err := yaml.Unmarshal(doc, &content); err != nil {
-			return fmt.Errorf("%s: %w", at, err)
-		}
-		if len(content) == 0 {
-			continue
-		}
-		if err := do(doc); err != nil {
-			return fmt.Errorf("%s: %w", at, err)
-		}
-	}
-}
-
-// add takes in what a document holds; kinds that say nothing of features are passed over.
-func (d *definitions) add(doc []byte) error {
-	var meta metav1.TypeMeta
-	if err := yaml.Unmarshal(doc, &meta); err != nil {
-		return err
-	}
-	strict := func(to any) error { return unmarshalStrict(doc, to) }
-	switch group, _, _ := strings.Cut(meta.APIVersion, "/"); {
-	case meta.Kind == "Component" && group == v1alpha1.SchemeGroupVersion.Group:
-		var c v1alpha1.Component
-		if err := strict(&c); err != nil {
-			return err
-		}
-		d.components = append(d.components, c)
-	case meta.Kind == "Feature" && group == v1alpha1.SchemeGroupVersion.Group:
-		var f v1alpha1.Feature
-		if err := strict(&f); err != nil {
-			return err
-		}
-		d.features = append(d.features, f)
-	case meta.Kind == "FeatureReport" && group == v1alpha1.SchemeGroupVersion.Group:
-		var r v1alpha1.FeatureReport
-		if err := strict(&r); err != nil {
-			return err
-		}
-		d.reports = append(d.reports, r)
-	case meta.Kind == "CustomResourceDefinition":
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.Unmarshal(doc, &crd); err != nil {
-			return err
-		}
-		r, err := feature.ResourceOf(&crd)
-		if err != nil {
-			return err
+			return fmt.Errorf("%s:%d: %w", doc.File, doc.Line, err)
 		}
 		d.resources = append(d.resources, r)
 		d.kinds[r.Group+"/"+r.Kind] = r.Resource
-	case meta.Kind == "ConfigMap" && meta.APIVersion == "v1":
-		var c corev1.ConfigMap
-		if err := yaml.Unmarshal(doc, &c); err != nil {
+	}
+	for i := range set.Objects {
+		o := &set.Objects[i]
+		var meta metav1.TypeMeta
+		if err := utiljson.Unmarshal(o.JSON, &meta); err != nil {
+			return notAs(o, err)
+		}
+		group, _, _ := strings.Cut(meta.APIVersion, "/")
+		var err error
+		switch ours := group == v1alpha1.SchemeGroupVersion.Group; {
+		case ours && meta.Kind == "Component":
+			d.components, d.componentsAt, err = decoded(o, d.components, d.componentsAt)
+		case ours && meta.Kind == "Feature":
+			d.features, d.featuresAt, err = decoded(o, d.features, d.featuresAt)
+		case ours && meta.Kind == "FeatureReport":
+			d.reports, _, err = decoded(o, d.reports, nil)
+		case meta.Kind == "ConfigMap" && meta.APIVersion == "v1":
+			d.configMaps, d.configMapsAt, err = decoded(o, d.configMaps, d.configMapsAt)
+		}
+		if err != nil {
 			return err
-		}
-		d.configMaps = append(d.configMaps, c)
-	case meta.Kind == "List":
-		var list struct {
-			Items []map[string]any `json:"items"`
-		}
-		if err := yaml.Unmarshal(doc, &list); err != nil {
-			return err
-		}
-		for i, item := range list.Items {
-			data, err := yaml.Marshal(item)
-			if err != nil {
-				return err
-			}
-			if item["kind"] == "List" {
-				return fmt.Errorf("items[%d] is a List itself", i)
-			}
-			if err := d.add(data); err != nil {
-				return fmt.Errorf("items[%d]: %w", i, err)
-			}
 		}
 	}
 	return nil
+}
+
+// decoded adds an object to those of its type, and its place to theirs. A field that the type does not have is an error, and
+// so is one that stands there twice.
+func decoded[T any](o *input.Object, to []T, at []*input.Positions) ([]T, []*input.Positions, error) {
+	if o.Twice != nil {
+		return nil, nil, o.Twice
+	}
+	var v T
+	if err := unmarshalStrict(o, &v); err != nil {
+		return nil, nil, err
+	}
+	return append(to, v), append(at, o.Positions), nil
+}
+
+// notAs says that an object is not as its kind wants it.
+func notAs(o *input.Object, err error) error {
+	return fmt.Errorf("%s:%d: %w", sourceName(o.File), o.Line, err)
 }
 
 // component returns the component of a name, or the only one.
@@ -225,20 +129,18 @@ func (d *definitions) component(name string) (*v1alpha1.Component, error) {
 }
 
 // settings collects the data of the component's ConfigMap: from the definitions, and from what is given beside them. Nil
-// stands for no ConfigMap.
-func (d *definitions) settings(e *env, c *v1alpha1.Component, given []string) (map[string]string, error) {
-	var data map[string]string
+// stands for no ConfigMap. The places are those of the ConfigMaps that come from files.
+func (d *definitions) settings(ctx context.Context, e *env, c *v1alpha1.Component, given []string) (data map[string]string, at []*input.Positions, err error) {
 	set := func(more map[string]string) {
 		if data == nil {
 			data = map[string]string{}
 		}
 		maps.Copy(data, more)
 	}
-	if ref := c.Spec.ConfigMap; ref != nil {
-		for i := range d.configMaps {
-			if m := &d.configMaps[i]; m.Name == ref.Name && (m.Namespace == ref.Namespace || m.Namespace == "") {
-				set(m.Data)
-			}
+	for i := range d.configMaps {
+		if isOf(&d.configMaps[i], c) {
+			set(d.configMaps[i].Data)
+			at = append(at, d.configMapsAt[i])
 		}
 	}
 	for _, s := range given {
@@ -246,47 +148,50 @@ func (d *definitions) settings(e *env, c *v1alpha1.Component, given []string) (m
 			set(map[string]string{key: value})
 			continue
 		}
-		found := false
-		err := eachDocument(e, s, func(doc []byte) error {
-			var m corev1.ConfigMap
-			if err := yaml.Unmarshal(doc, &m); err != nil {
-				return err
-			}
-			if m.Kind != "ConfigMap" {
-				return fmt.Errorf("this is no ConfigMap but a %s", cmp.Or(m.Kind, "document without a kind"))
-			}
-			if err := unmarshalStrict(doc, &m); err != nil {
-				return err
-			}
-			found = true
-			set(m.Data)
-			return nil
-		})
+		manifests, err := readManifests(ctx, e, s)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if !found {
-			return nil, fmt.Errorf("%s holds no ConfigMap; a setting is written KEY=VALUE", s)
+		if len(manifests.Objects) == 0 {
+			return nil, nil, fmt.Errorf("%s holds no ConfigMap; a setting is written KEY=VALUE", s)
+		}
+		for i := range manifests.Objects {
+			o := &manifests.Objects[i]
+			var meta metav1.TypeMeta
+			if err := utiljson.Unmarshal(o.JSON, &meta); err != nil {
+				return nil, nil, notAs(o, err)
+			}
+			if meta.Kind != "ConfigMap" {
+				return nil, nil, notAs(o, fmt.Errorf("this is no ConfigMap but a %s", meta.Kind))
+			}
+			list, _, err := decoded[corev1.ConfigMap](o, nil, nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			set(list[0].Data)
+			at = append(at, o.Positions)
 		}
 	}
-	return data, nil
+	return data, at, nil
 }
 
 // readObject reads the one object of a file as Kubernetes decodes it.
-func readObject(e *env, file string) (map[string]any, error) {
-	var out map[string]any
-	err := eachDocument(e, file, func(doc []byte) error {
-		if out != nil {
-			return errors.New("there is more than one object")
-		}
-		data, err := yaml.YAMLToJSON(doc)
-		if err != nil {
-			return err
-		}
-		return utiljson.Unmarshal(data, &out)
-	})
-	if err == nil && out == nil {
-		err = fmt.Errorf("%s holds no object", file)
+func readObject(ctx context.Context, e *env, file string) (map[string]any, error) {
+	set, err := readManifests(ctx, e, file)
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	switch len(set.Objects) {
+	case 0:
+		return nil, fmt.Errorf("%s holds no object", file)
+	case 1:
+	default:
+		second := &set.Objects[1]
+		return nil, fmt.Errorf("%s:%d: there is more than one object", second.File, second.Line)
+	}
+	var out map[string]any
+	if err := utiljson.Unmarshal(set.Objects[0].JSON, &out); err != nil {
+		return nil, notAs(&set.Objects[0], err)
+	}
+	return out, nil
 }

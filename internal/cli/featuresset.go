@@ -137,6 +137,9 @@ func setFeatures(ctx context.Context, e *env, f *setFlags, names []string, on bo
 	if p.component.Spec.ConfigMap == nil {
 		return fmt.Errorf("component %s has no ConfigMap: its features are set where its processes are started, with --feature-gates", p.component.Name)
 	}
+	if p.hidden != nil {
+		return p.hidden
+	}
 	s := &setter{env: e, flags: f, world: w, part: p, gates: gates, on: on}
 	change, err := s.run(ctx)
 	if err != nil {
@@ -186,6 +189,9 @@ func (s *setter) run(ctx context.Context) (*featureChange, error) {
 		// Somebody else was faster: look at what stands there now.
 		if err := s.part.readSettings(ctx, s.world); err != nil {
 			return nil, err
+		}
+		if s.part.hidden != nil {
+			return nil, s.part.hidden
 		}
 	}
 	return nil, fmt.Errorf("ConfigMap %s was changed by others %d times while it was to be written: try again", s.part.ref(), maxConflicts)

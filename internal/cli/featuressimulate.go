@@ -9,7 +9,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/feature"
@@ -22,6 +25,7 @@ type simulateFlags struct {
 	object, old string
 	labels      []string
 	mayUse      []string
+	noConfigMap bool
 }
 
 // simulation is what the command prints.
@@ -65,7 +69,9 @@ No schema is applied: nothing is defaulted, pruned or validated. Exit code 1 if 
 	flags.StringSliceVar(&f.files, "features", nil, "file or directory with the Component, its Features and CRDs")
 	flags.StringSliceVar(&f.labels, "namespace-label", nil, "KEY=VALUE, a label of the object's namespace")
 	flags.StringSliceVar(&f.mayUse, "may-use", nil, "the name of a Feature that the user may use")
-	f.add(cmd, "yaml, json, or nothing for text")
+	flags.BoolVar(&f.noConfigMap, "no-configmap", false, "the ConfigMap with the settings is missing, although the component names one")
+	f.add(e, cmd, "yaml, json, or nothing for text")
+	cmd.MarkFlagsMutuallyExclusive("settings", "no-configmap")
 	complete(cmd, "output", "yaml", "json")
 	return cmd
 }
@@ -79,15 +85,18 @@ func runSimulate(ctx context.Context, e *env, f *simulateFlags) error {
 	case len(f.files) == 0:
 		return errors.New("no definitions: give files with --features")
 	}
-	d, err := readDefinitions(e, f.files)
+	d, err := readDefinitions(ctx, e, f.files)
 	if err != nil {
 		return err
+	}
+	if f.noConfigMap {
+		d.configMaps, d.configMapsAt = nil, nil
 	}
 	c, err := d.compile(ctx, e, &f.featureFlags)
 	if err != nil {
 		return err
 	}
-	r, err := f.request(e, d, c)
+	r, err := f.request(ctx, e, d, c)
 	if err != nil {
 		return err
 	}
@@ -115,8 +124,8 @@ func runSimulate(ctx context.Context, e *env, f *simulateFlags) error {
 }
 
 // request makes the request of the flags.
-func (f *simulateFlags) request(e *env, d *definitions, c *compiled) (*simulate.Request, error) {
-	object, err := readObject(e, f.object)
+func (f *simulateFlags) request(ctx context.Context, e *env, d *definitions, c *compiled) (*simulate.Request, error) {
+	object, err := readObject(ctx, e, f.object)
 	if err != nil {
 		return nil, err
 	}
@@ -127,14 +136,15 @@ func (f *simulateFlags) request(e *env, d *definitions, c *compiled) (*simulate.
 	}
 	r := &simulate.Request{Group: gvk.Group, Version: gvk.Version, Resource: d.kinds[gvk.Group+"/"+gvk.Kind], Object: object, Settings: c.data}
 	if r.Resource == "" {
-		// Without its CRD the plural is a guess, as it is for kubectl without a cluster.
-		r.Resource = strings.ToLower(gvk.Kind) + "s"
+		if r.Resource, err = c.guess(gvk); err != nil {
+			return nil, err
+		}
 	}
-	if r.Settings == nil {
+	if r.Settings == nil && !f.noConfigMap {
 		r.Settings = map[string]string{}
 	}
 	if f.old != "" {
-		if r.Old, err = readObject(e, f.old); err != nil {
+		if r.Old, err = readObject(ctx, e, f.old); err != nil {
 			return nil, err
 		}
 	}
@@ -152,24 +162,58 @@ func (f *simulateFlags) request(e *env, d *definitions, c *compiled) (*simulate.
 	return r, nil
 }
 
+// guess finds the resource of a kind whose CRD is not given, as kubectl does without a cluster. Where the guess may be wrong so
+// that a use would not be seen, it is an error.
+func (c *compiled) guess(gvk schema.GroupVersionKind) (string, error) {
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	if scheme.Scheme.Recognizes(gvk) {
+		return plural.Resource, nil
+	}
+	var others []string
+	for _, f := range c.model.Features() {
+		for i := range f.Targets {
+			switch t := &f.Targets[i]; {
+			case t.Group != gvk.Group:
+			case t.Resource == plural.Resource:
+				return plural.Resource, nil
+			case !slices.Contains(others, t.Resource):
+				others = append(others, t.Resource)
+			}
+		}
+	}
+	if others == nil {
+		return plural.Resource, nil
+	}
+	slices.Sort(others)
+	return "", fmt.Errorf("which resource has the kind %s of %s is not known without its CRD: no feature gates %s, but of the same group %s are gated; give the CRD with --features",
+		gvk.Kind, gvk.Group, plural.Resource, strings.Join(others, ", "))
+}
+
 // webhook adds what the webhook would say of the parts that no policy enforces. What it would drop it does after the
 // policies have.
 func (c *compiled) webhook(r *simulate.Request, out *simulation) {
 	if !c.set.Webhook {
 		return
 	}
-	byWebhook := map[string]bool{}
+	type part struct {
+		gate, group, resource, version string
+		index                          int
+	}
+	mine := map[part]bool{}
 	for _, e := range c.set.Enforced {
 		if e.Kind == "" {
-			byWebhook[e.Gate] = true
+			mine[part{e.Gate, e.Group, e.Resource, e.Version, e.Part}] = true
 		}
 	}
+	evaluator := c.states.CompileFor(func(f *feature.Feature, t *feature.Target) bool {
+		return mine[part{f.Spec.Gate, t.Group, t.Resource, t.Version, t.Part}]
+	})
 	object := r.Object
 	if out.Object != nil {
 		object = out.Object
 	}
 	in := c.model.Spec().OptIn
-	decision := c.states.Compile().Evaluate(&feature.Request{
+	decision := evaluator.Evaluate(&feature.Request{
 		Group: r.Group, Version: r.Version, Resource: r.Resource, Object: object, Old: r.Old,
 		OptedIn: func(gate string) bool {
 			return in != nil && (in.NamespaceLabel && r.NamespaceLabels[feature.OptInLabel(c.model.Component(), gate)] == feature.OptInValue ||
@@ -178,9 +222,7 @@ func (c *compiled) webhook(r *simulate.Request, out *simulation) {
 	})
 	said := func(v feature.Violations, prefix string) (list []simulate.Refusal) {
 		for i := range v.List {
-			if byWebhook[v.List[i].State.Feature.Spec.Gate] {
-				list = append(list, simulate.Refusal{Policy: "webhook", Message: prefix + v.List[i].String()})
-			}
+			list = append(list, simulate.Refusal{Policy: "webhook", Message: prefix + v.List[i].String()})
 		}
 		return list
 	}

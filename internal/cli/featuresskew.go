@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,13 +62,7 @@ Exit code 1 if some disagree, but for the time of a rolling update.`,
 	f.add(e, cmd, true, "json", "yaml", "name")
 	cmd.Flags().StringSliceVar(&scrape, "scrape", nil, "PROCESS=URL of metrics in Prometheus' text format, of a process of the component; several may be given")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		var out []string
-		if w, err := readFeatures(cmd.Context(), quiet(e), f); err == nil {
-			for _, p := range w.parts {
-				out = append(out, p.component.Name)
-			}
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
+		return componentsToComplete(cmd.Context(), quiet(e), f), cobra.ShellCompDirectiveNoFileComp
 	}
 	return cmd
 }
@@ -82,10 +77,15 @@ func (w *featureWorld) skew(e *env, output string, names []string) error {
 			return fmt.Errorf("there is no component %q%s", n, nearest.Hint(n, known))
 		}
 	}
-	out := featureSkew{APIVersion: report.APIVersion, Kind: "FeatureSkew"}
+	out := featureSkew{APIVersion: report.APIVersion, Kind: "FeatureSkew", Components: []componentSkew{}}
 	differs := false
+	var unread []error
 	for _, p := range w.parts {
 		if len(names) > 0 && !slices.Contains(names, p.component.Name) {
+			continue
+		}
+		if p.hidden != nil {
+			unread = append(unread, p.hidden)
 			continue
 		}
 		c := p.skew.Component
@@ -109,10 +109,16 @@ func (w *featureWorld) skew(e *env, output string, names []string) error {
 	default:
 		err = printValue(e, output, out)
 	}
-	if err == nil && differs {
-		err = errFindings
+	switch {
+	case err != nil:
+		return err
+	case differs:
+		for _, err := range unread {
+			fmt.Fprintf(e.err, "note: %v\n", err)
+		}
+		return errFindings
 	}
-	return err
+	return errors.Join(unread...)
 }
 
 func (s *featureSkew) print(e *env) error {

@@ -7,23 +7,20 @@ import (
 	"strings"
 
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
+	"sluice.dev/internal/input"
 	"sluice.dev/internal/nearest"
 )
 
 // maxStrict is how many unknown fields are told of one document.
 const maxStrict = 20
 
-// unmarshalStrict reads a YAML document. Fields that the type does not have are errors, all of them at once, with the nearest name.
-func unmarshalStrict(doc []byte, to any) error {
-	data, err := yaml.YAMLToJSONStrict(doc)
+// unmarshalStrict decodes an object. Fields that the type does not have are errors, all of them at once, with their lines and
+// the nearest names.
+func unmarshalStrict(o *input.Object, to any) error {
+	strict, err := kjson.UnmarshalStrict(o.JSON, to)
 	if err != nil {
-		return err
-	}
-	strict, err := kjson.UnmarshalStrict(data, to)
-	if err != nil {
-		return err
+		return notAs(o, err)
 	}
 	var errs []error
 	for i, e := range strict {
@@ -33,7 +30,7 @@ func unmarshalStrict(doc []byte, to any) error {
 		}
 		var field kjson.FieldError
 		if !errors.As(e, &field) {
-			errs = append(errs, e)
+			errs = append(errs, notAs(o, e))
 			continue
 		}
 		path := field.FieldPath()
@@ -41,7 +38,7 @@ func unmarshalStrict(doc []byte, to any) error {
 		if i := strings.LastIndexByte(path, '.'); i >= 0 {
 			parent, name = path[:i], path[i+1:]
 		}
-		errs = append(errs, fmt.Errorf("there is no field %q%s", path, nearest.Hint(name, fieldsAt(reflect.TypeOf(to), parent))))
+		errs = append(errs, fmt.Errorf("%sthere is no field %q%s", placeIn(o.Positions, steps(path)...).before(), path, nearest.Hint(name, fieldsAt(reflect.TypeOf(to), parent))))
 	}
 	return errors.Join(errs...)
 }

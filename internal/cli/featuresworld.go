@@ -42,17 +42,12 @@ func (f *featuresFlags) add(e *env, cmd *cobra.Command, files bool, outputs ...s
 	fs.StringVar(&f.component, "component", "", "only this component")
 	fs.StringVarP(&f.output, "output", "o", "", strings.Join(outputs, ", ")+", or nothing for a table")
 	complete(cmd, "output", outputs...)
+	completeWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) {
+		return componentsToComplete(cmd.Context(), quiet(e), f), cobra.ShellCompDirectiveNoFileComp
+	})
 	if files {
 		fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs, ConfigMaps and FeatureReports, in place of the cluster")
 	}
-	_ = cmd.RegisterFlagCompletionFunc("component", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		var out []string
-		for _, x := range namesToComplete(cmd.Context(), quiet(e), f) {
-			out = append(out, x.Spec.Component)
-		}
-		slices.Sort(out)
-		return slices.Compact(out), cobra.ShellCompDirectiveNoFileComp
-	}) // the flag is there
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		// A shell waits for this: what cannot be read is not completed.
 		var out []string
@@ -79,12 +74,32 @@ const completionTimeout = 3 * time.Second
 // namesToComplete reads the features only, and gives none where they cannot be read.
 func namesToComplete(ctx context.Context, e *env, f *featuresFlags) []v1alpha1.Feature {
 	if len(f.files) > 0 {
-		d, err := readDefinitions(e, f.files)
+		d, err := readDefinitions(ctx, e, f.files)
 		if err != nil {
 			return nil
 		}
 		return d.features
 	}
+	return toComplete[v1alpha1.Feature](ctx, f, "features")
+}
+
+// componentsToComplete are the names of components, as far as they can be read.
+func componentsToComplete(ctx context.Context, e *env, f *featuresFlags) (names []string) {
+	var list []v1alpha1.Component
+	if len(f.files) == 0 {
+		list = toComplete[v1alpha1.Component](ctx, f, "components")
+	} else if d, err := readDefinitions(ctx, e, f.files); err == nil {
+		list = d.components
+	}
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// toComplete reads all objects of a kind of sluice.dev from the cluster, and gives none where they cannot be read.
+func toComplete[T any](ctx context.Context, f *featuresFlags, resource string) []T {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	config, _, err := f.connect()
@@ -95,8 +110,8 @@ func namesToComplete(ctx context.Context, e *env, f *featuresFlags) []v1alpha1.F
 	if err != nil {
 		return nil
 	}
-	var out []v1alpha1.Feature
-	if err := eachOf(ctx, c, "features", &out); err != nil {
+	var out []T
+	if err := eachOf(ctx, c, resource, &out); err != nil {
 		return nil
 	}
 	return out
@@ -140,13 +155,15 @@ type componentFeatures struct {
 	wrong     feature.Findings  // of the settings in the ConfigMap
 	skew      *skew.Result
 	states    *feature.States // what is in effect
+	places    *definitions    // where definitions stand that come from files
+	hidden    error           // why the ConfigMap cannot be read; nil where it can
 }
 
 // readFeatures reads all features. A component that is chosen by flag is the only one.
 func readFeatures(ctx context.Context, e *env, f *featuresFlags) (*featureWorld, error) {
 	w := &featureWorld{definitions: definitions{kinds: map[string]string{}}}
 	if len(f.files) > 0 {
-		d, err := readDefinitions(e, f.files)
+		d, err := readDefinitions(ctx, e, f.files)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +178,7 @@ func readFeatures(ctx context.Context, e *env, f *featuresFlags) (*featureWorld,
 		if f.component != "" && c.Name != f.component {
 			continue
 		}
-		p := &componentFeatures{component: c}
+		p := &componentFeatures{component: c, places: &w.definitions}
 		for _, x := range w.features {
 			if x.Spec.Component == c.Name {
 				if x.Name == "" {
@@ -323,7 +340,9 @@ func (w *featureWorld) builtins(list []featureusage.Resource) error {
 // define says what the definitions and settings of a component make of its features.
 func (p *componentFeatures) define(ctx context.Context, e *env, w *featureWorld) error {
 	slices.SortFunc(p.features, func(a, b v1alpha1.Feature) int { return strings.Compare(a.Name, b.Name) })
-	p.model, p.findings = feature.Define(p.component, p.features, feature.Options{Resources: w.resources, Date: e.now()})
+	o := feature.Options{Resources: w.resources, Date: e.now()}
+	p.model, p.findings = feature.Define(p.component, p.features, o)
+	p.findings = append(p.findings, p.model.SharedWith(w.components, w.features, o)...)
 	if err := p.readSettings(ctx, w); err != nil {
 		return err
 	}
@@ -333,19 +352,22 @@ func (p *componentFeatures) define(ctx context.Context, e *env, w *featureWorld)
 
 // readSettings reads the ConfigMap.
 func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) error {
-	p.config = nil
+	p.config, p.hidden = nil, nil
 	if ref := p.component.Spec.ConfigMap; ref != nil {
 		if w.kube != nil {
 			cm, err := w.kube.CoreV1().ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 			switch {
 			case err == nil:
 				p.config = cm
+			case apierrors.IsForbidden(err):
+				// Who may not read it may see the rest.
+				p.hidden = fmt.Errorf("the settings of %s: %w", p.component.Name, err)
 			case !apierrors.IsNotFound(err):
 				return fmt.Errorf("the settings of %s: %w", p.component.Name, err)
 			}
 		}
 		for i := range w.configMaps {
-			if m := &w.configMaps[i]; m.Name == ref.Name && (m.Namespace == ref.Namespace || m.Namespace == "") {
+			if m := &w.configMaps[i]; isOf(m, p.component) {
 				p.config = m
 			}
 		}
@@ -358,6 +380,22 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 		}
 	}
 	return nil
+}
+
+// tellUnread notes of which components the settings cannot be read, among those of the features.
+func tellUnread(e *env, list []chosenFeature) {
+	var told []*componentFeatures
+	for _, c := range list {
+		if p := c.componentFeatures; p.hidden != nil && !slices.Contains(told, p) {
+			told = append(told, p)
+			fmt.Fprintf(e.err, "note: what is on is what the status of the features says: %v\n", p.hidden)
+		}
+	}
+}
+
+// settingPlace tells where a key of the settings stands.
+func (p *componentFeatures) settingPlace(key string) sourcePlace {
+	return settingPlace(p.places.settingsOf(p.component), key)
 }
 
 // stays tells whether the last good settings are in force, or the defaults, because those of the ConfigMap are wrong.

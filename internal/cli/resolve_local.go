@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -250,6 +251,9 @@ func documents(text []byte) ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		if doc, err = asYAML(doc); err != nil {
+			return nil, err
+		}
 		var content any
 		if err := yaml.Unmarshal(doc, &content); err != nil {
 			return nil, err
@@ -258,6 +262,23 @@ func documents(text []byte) ([][]byte, error) {
 			out = append(out, doc)
 		}
 	}
+}
+
+// asYAML leaves YAML as it is. What is JSON comes without the escapes that YAML does not know, such as those of pairs of
+// surrogates.
+func asYAML(doc []byte) ([]byte, error) {
+	// The marker of a document's beginning stays with the first.
+	text := bytes.TrimSpace(bytes.TrimPrefix(doc, []byte("---")))
+	if !bytes.ContainsRune(text, '\\') || !bytes.HasPrefix(text, []byte("{")) || !json.Valid(text) {
+		return doc, nil
+	}
+	var content any
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&content); err != nil {
+		return nil, err
+	}
+	return json.Marshal(content)
 }
 
 // readFileBounded reads a file that a user has named.
@@ -350,6 +371,9 @@ func readSecret(path string) (map[string][]byte, error) {
 		Kind       string
 		Data       map[string][]byte
 		StringData map[string]string
+	}
+	if text, err = asYAML(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := yaml.Unmarshal(text, &secret); err != nil || secret.Kind != "Secret" {
 		return nil, fmt.Errorf("%s is no manifest of a Secret; for the value of one key give --secret NAME:KEY=FILE", path)

@@ -54,6 +54,23 @@ func TestRequestsOfBothVersionsAreRead(t *testing.T) {
 	}
 }
 
+// TestJSONIsNoYAML has pairs of surrogates, which YAML does not know.
+func TestJSONIsNoYAML(t *testing.T) {
+	const request = `{"apiVersion": "resolution.tekton.dev/v1beta1", "kind": "ResolutionRequest",
+ "metadata": {"labels": {"resolution.tekton.dev/type": "git"}, "annotations": {"mood": "\ud83d\ude00 \u003c"}}, "spec": {"params": []}}`
+	got, err := parseRequests([]byte("---\n" + request + "\n---\n" + requestBeta))
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%v %v", got, err)
+	}
+	if diff := cmp.Diff(map[string]string{"mood": "😀 <"}, got[0].Annotations); diff != "" {
+		t.Error(diff)
+	}
+	list, err := objects([]byte(`{"mood": "\ud83d\ude00"}`))
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v %v", list, err)
+	}
+}
+
 func TestAListTellsOfEachRequest(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	request := func(name string, status metav1.ConditionStatus, reason string, change func(*v1beta1.ResolutionRequest)) summary {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	apiversion "k8s.io/apimachinery/pkg/version"
 
@@ -90,12 +91,12 @@ func (r *Result) Of(component, gate string) *Usage {
 	return nil
 }
 
-// Run counts. Objects are read in the version that they are stored in; parts that this version does not have are looked for
-// in one that has them, the most stable and newest of those. The error says which listing failed.
+// Run counts. Objects are read in the version that they are stored in; each part that this version does not have is looked
+// for in one that has it, the most stable and newest of those. An object counts once for a feature however many parts it uses,
+// in however many versions. The error says which listing failed.
 func (s *Scan) Run(ctx context.Context) (*Result, error) {
 	c := &counter{scan: s, result: &Result{}, counts: map[key]*count{}}
 	for _, m := range s.Models {
-		c.inspectors = append(c.inspectors, m.Inspector())
 		for _, f := range m.Features() {
 			if len(f.Targets) > 0 && (s.Gates == nil || slices.Contains(s.Gates, f.Spec.Gate)) {
 				k := key{m.Component(), f.Spec.Gate}
@@ -128,44 +129,56 @@ type count struct {
 }
 
 type counter struct {
-	scan       *Scan
-	inspectors []*feature.Inspector // of each model
-	result     *Result
-	counts     map[key]*count
+	scan   *Scan
+	result *Result
+	counts map[key]*count
 }
 
 // listing is one pass over the objects of a resource.
 type listing struct {
 	*Resource
 
-	version string
-	counted map[key]bool // in this pass
+	version    string
+	inspectors []*feature.Inspector // of what is looked for in this pass, of each model
+	// counted are the objects that were counted for a feature, by UID, shared by the passes of one resource. Features that are
+	// looked for in one pass only are not among its keys.
+	counted map[key]map[string]bool
 }
 
-// listings chooses the versions to list: that of storage first, others for features that have no part in it.
+// listings chooses the versions to list: that of storage first, then others for parts that it does not have.
 func (c *counter) listings() (out []listing) {
 	for i := range c.scan.Resources {
 		r := &c.scan.Resources[i]
 		if c.scan.Namespace != "" && !r.Namespaced {
 			continue
 		}
-		passes := map[string]map[key]bool{} // features by version
+		passes := map[string]map[*feature.Target]bool{} // what to look for, by version
+		counted := map[key]map[string]bool{}
 		for k, n := range c.counts {
-			versions := versionsOf(n.feature, r)
-			if versions == nil {
-				continue
+			in := map[string]bool{}
+			for version, targets := range passesOf(n.feature, r) {
+				in[version] = true
+				if passes[version] == nil {
+					passes[version] = map[*feature.Target]bool{}
+				}
+				for _, t := range targets {
+					passes[version][t] = true
+				}
 			}
-			version := slices.MaxFunc(versions, apiversion.CompareKubeAwareVersionStrings)
-			if slices.Contains(versions, r.Storage) || slices.Contains(versions, "") && r.Storage != "" {
-				version = r.Storage
+			if len(in) > 1 {
+				counted[k] = map[string]bool{}
 			}
-			if passes[version] == nil {
-				passes[version] = map[key]bool{}
-			}
-			passes[version][k] = true
 		}
-		for _, version := range slices.Sorted(maps.Keys(passes)) {
-			out = append(out, listing{r, version, passes[version]})
+		versions := slices.Sorted(maps.Keys(passes))
+		if i := slices.Index(versions, r.Storage); i > 0 {
+			versions = slices.Insert(slices.Delete(versions, i, i+1), 0, r.Storage)
+		}
+		for _, version := range versions {
+			l := listing{Resource: r, version: version, counted: counted}
+			for _, m := range c.scan.Models {
+				l.inspectors = append(l.inspectors, m.InspectorFor(func(_ *feature.Feature, t *feature.Target) bool { return passes[version][t] }))
+			}
+			out = append(out, l)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b listing) int {
@@ -174,14 +187,38 @@ func (c *counter) listings() (out []listing) {
 	return out
 }
 
-// versionsOf returns the versions in which a feature has parts of a resource.
-func versionsOf(f *feature.Feature, r *Resource) (out []string) {
+// passesOf says in which versions to look for which parts of a feature: in that of storage whatever is there, and whole versions,
+// which show in every version; each other part in the most stable and newest of its versions.
+func passesOf(f *feature.Feature, r *Resource) map[string][]*feature.Target {
+	out := map[string][]*feature.Target{}
+	var rest []*feature.Target
 	for i := range f.Targets {
-		if t := &f.Targets[i]; t.Group == r.Group && t.Resource == r.Resource && !slices.Contains(out, t.Version) {
-			out = append(out, t.Version)
+		t := &f.Targets[i]
+		switch {
+		case t.Group != r.Group || t.Resource != r.Resource:
+		case r.Storage != "" && (t.WholeVersion || t.Version == "" || t.Version == r.Storage):
+			out[r.Storage] = append(out[r.Storage], t)
+		default:
+			rest = append(rest, t)
+		}
+	}
+	slices.SortStableFunc(rest, func(a, b *feature.Target) int { return apiversion.CompareKubeAwareVersionStrings(b.Version, a.Version) })
+	for _, t := range rest {
+		if !slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(out))...), func(o *feature.Target) bool { return same(f, o, t) }) {
+			out[t.Version] = append(out[t.Version], t)
 		}
 	}
 	return out
+}
+
+// same tells whether two targets are one thing in two versions: of one part, or of two that differ in their versions only.
+func same(f *feature.Feature, a, b *feature.Target) bool {
+	x, y := f.Spec.Parts[a.Part], f.Spec.Parts[b.Part]
+	if x.WholeVersion || y.WholeVersion {
+		return a == b
+	}
+	x.Versions, y.Versions = nil, nil
+	return equality.Semantic.DeepEqual(x, y)
 }
 
 func (c *counter) list(ctx context.Context, l *listing) error {
@@ -221,26 +258,35 @@ func (c *counter) object(l *listing, object map[string]any) {
 	meta, _ := object["metadata"].(map[string]any)
 	namespace, _ := meta["namespace"].(string)
 	name, _ := meta["name"].(string)
-	for i, in := range c.inspectors {
+	uid, _ := meta["uid"].(string)
+	for i, in := range l.inspectors {
 		component := c.scan.Models[i].Component()
 		for _, use := range in.Uses(l.Group, l.version, l.Resource.Resource, object) {
 			k := key{component, use.Feature.Spec.Gate}
-			if !l.counted[k] {
-				continue
-			}
 			n := c.counts[k]
-			n.Objects++
-			n.Uses += int64(use.Count)
-			in := n.namespaces[namespace]
-			if in == nil {
-				in = &Namespace{Name: namespace}
-				n.namespaces[namespace] = in
+			again := false
+			if seen := l.counted[k]; seen != nil {
+				again = seen[uid]
+				seen[uid] = true
 			}
-			in.Objects++
-			in.Uses += int64(use.Count)
-			if len(n.Names) < c.scan.Names {
+			n.add(namespace, int64(use.Count), again)
+			if !again && len(n.Names) < c.scan.Names {
 				n.Names = append(n.Names, Object{l.Group, l.Resource.Resource, namespace, name, use.Count, use.Path})
 			}
 		}
+	}
+}
+
+// add counts the uses of an object, which may have been counted itself.
+func (n *count) add(namespace string, uses int64, again bool) {
+	in := n.namespaces[namespace]
+	if in == nil {
+		in = &Namespace{Name: namespace}
+		n.namespaces[namespace] = in
+	}
+	n.Uses, in.Uses = n.Uses+uses, in.Uses+uses
+	if !again {
+		n.Objects++
+		in.Objects++
 	}
 }

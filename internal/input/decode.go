@@ -222,7 +222,11 @@ func (l *loader) keep(d *document, n int32) {
 	}
 	r := renderer{t: d.t}
 	r.value(n)
-	l.set.Objects = append(l.set.Objects, Object{File: d.file, Line: d.place(n).Line, JSON: r.out})
+	o := Object{File: d.file, Line: d.place(n).Line, JSON: r.out, Positions: d.positions(n)}
+	if twice := d.t.remark; twice != nil {
+		o.Twice = &Error{Position: report.Position{File: d.file, Line: twice.line}, Msg: twice.msg, Err: twice}
+	}
+	l.set.Objects = append(l.set.Objects, o)
 }
 
 func (l *loader) list(d *document, items int32, kind string, depth int) error {

@@ -106,6 +106,10 @@ type Object struct {
 	Line int
 	// JSON is the object as compact JSON with sorted keys. It has a kind.
 	JSON []byte
+	// Positions finds the places of the parts of the object. It is never nil, and keeps the text of the document.
+	Positions *Positions
+	// Twice says that a key stands twice somewhere in the document; the last one counts. It is nil where none does.
+	Twice *Error
 }
 
 // Warning is something that the API server would warn about, or that a reader should know.

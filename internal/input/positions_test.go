@@ -1,6 +1,7 @@
 package input
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -130,5 +131,32 @@ func TestPlacesAgree(t *testing.T) {
 	walk(doc.Content[0], nil)
 	if diff := cmp.Diff(want, got); diff != "" || len(want) < 50 {
 		t.Errorf("%d paths (-want +got):\n%s", len(want), diff)
+	}
+}
+
+func TestObjectsKnowTheirPlaces(t *testing.T) {
+	const text = "kind: A\nspec:\n  parts:\n  - field: x\n---\nkind: List\nitems:\n- kind: B\n  data:\n    k: v\n---\n{\"kind\": \"C\",\n \"spec\": {\n  \"x\": \"\\ud83d\\ude00\"}}\n---\nkind: D\nspec:\n  x: 1\n  x: 2\n"
+	set, err := DecodeObjects(t.Context(), "f", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i, path := range [][]string{{"spec", "parts", "0", "field"}, {"data", "k"}, {"spec", "x"}, {"spec", "y"}} {
+		o := set.Objects[i]
+		pos, found := o.Positions.Find(path...)
+		twice := ""
+		if o.Twice != nil {
+			twice = o.Twice.Error()
+		}
+		got = append(got, fmt.Sprintf("%s %d:%d %t %s", o.JSON, pos.Line, pos.Column, found, twice))
+	}
+	want := []string{
+		`{"kind":"A","spec":{"parts":[{"field":"x"}]}} 4:5 true `,
+		`{"data":{"k":"v"},"kind":"B"} 10:5 true `,
+		`{"kind":"C","spec":{"x":"😀"}} 14:3 true `,
+		`{"kind":"D","spec":{"x":2}} 17:1 false f:19: duplicate key "x", which stands at line 18 already`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

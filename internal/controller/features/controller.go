@@ -362,6 +362,9 @@ func (s *session) reconcile(ctx context.Context, key string) (time.Duration, err
 	}
 	s.Metrics.planned(s.Clock.Since(start))
 	s.usage.gate(key, p.gates())
+	for _, name := range p.neighbours {
+		s.queue.Add(name)
+	}
 	done := &outcome{}
 	again := s.enforce(ctx, p, done)
 	_, left := s.today()
@@ -381,6 +384,9 @@ func soonest(a, b time.Duration) time.Duration {
 func (s *session) gone(ctx context.Context, name string) error {
 	s.settings.keep(name, nil)
 	s.usage.gate(name, nil)
+	for _, near := range s.near(name) {
+		s.queue.Add(near)
+	}
 	s.forget(name)
 	s.Metrics.forget(name)
 	errs := []error{s.hook(ctx, name, nil)}

@@ -28,6 +28,8 @@ type plan struct {
 	gated     gated
 	// definition is what is wrong with component and features.
 	definition feature.Findings
+	// neighbours are the components to which something new came with this plan, because both gate the same.
+	neighbours []string
 	live       bool
 	// current is the ConfigMap, zero where the component has none.
 	current configMap
@@ -66,6 +68,10 @@ type remembered struct {
 	key        string
 	model      *feature.Model
 	definition feature.Findings
+
+	sharedKey string
+	shared    feature.Findings
+	near      []string // the components that gate parts of the same resources
 
 	setKey string
 	set    *policy.Set
@@ -224,7 +230,8 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 			r.model, r.setKey = model, ""
 		}
 	}
-	out.model, out.definition = r.model, r.definition
+	out.model = r.model
+	out.definition = slices.Concat(r.definition, p.shared(r, out, resources))
 	return nil
 }
 

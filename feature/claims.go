@@ -1,0 +1,213 @@
+package feature
+
+import (
+	"fmt"
+	"slices"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// claim is a target of a feature.
+type claim struct {
+	f *Feature
+	t *Target
+}
+
+// claims finds the targets of one resource whose paths may lead to one value: a trie of their paths, in which [*] meets any name.
+type claims struct {
+	here   []claim
+	names  map[string]*claims
+	fields []*claims // in the order in which they came
+	each   *claims
+}
+
+func (n *claims) add(path Path, c claim) {
+	for _, s := range path {
+		var next *claims
+		if s.Kind != Field {
+			if n.each == nil {
+				n.each = &claims{}
+			}
+			next = n.each
+		} else if next = n.names[s.Name]; next == nil {
+			if n.names == nil {
+				n.names = map[string]*claims{}
+			}
+			next = &claims{}
+			n.names[s.Name] = next
+			n.fields = append(n.fields, next)
+		}
+		n = next
+	}
+	n.here = append(n.here, c)
+}
+
+// meeting calls do for each target that gates what t does in a version of its resource, as far as paths tell, as long as do
+// returns true. path is what is left of t's.
+func (n *claims) meeting(t *Target, path Path, do func(claim) bool) bool {
+	if len(path) == 0 {
+		for _, c := range n.here {
+			if meets(c.t, t) && !do(c) {
+				return false
+			}
+		}
+		return true
+	}
+	s, rest := path[0], path[1:]
+	if n.each != nil && !n.each.meeting(t, rest, do) {
+		return false
+	}
+	if s.Kind == Field {
+		next := n.names[s.Name]
+		return next == nil || next.meeting(t, rest, do)
+	}
+	for _, next := range n.fields {
+		if !next.meeting(t, rest, do) {
+			return false
+		}
+	}
+	return true
+}
+
+// meets tells whether two targets of a resource whose steps have equal names or [*] speak of one thing.
+func meets(a, b *Target) bool {
+	if a.WholeVersion != b.WholeVersion || a.Version != b.Version && a.Version != "" && b.Version != "" {
+		return false
+	}
+	for i := range a.Path {
+		// An item of an array has no name.
+		if x, y := a.Path[i].Kind, b.Path[i].Kind; x == Field && y == Items || x == Items && y == Field {
+			return false
+		}
+	}
+	return overlap(a, b)
+}
+
+// contradictions finds features that gate the same thing and disagree on what is to become of it.
+func (d *definer) contradictions() {
+	by := map[groupResource]*claims{}
+	for _, f := range d.model.features {
+		for i := range f.Targets {
+			t := &f.Targets[i]
+			key := groupResource{t.Group, t.Resource}
+			if by[key] == nil {
+				by[key] = &claims{}
+			}
+			if !by[key].meeting(t, t.Path, func(o claim) bool { return d.contradict(o, claim{f, t}) }) {
+				return
+			}
+			by[key].add(t.Path, claim{f, t})
+		}
+	}
+}
+
+// contradict checks two targets that meet; it tells whether there is room for more findings.
+func (d *definer) contradict(o, c claim) bool {
+	if d.full() {
+		return false
+	}
+	f, t := c.f, c.t
+	where := fmt.Sprintf("spec.parts[%d]", t.Part)
+	what := "it"
+	if o.t.Path.String() != t.Path.String() {
+		what = "some of this with " + o.t.Path.String()
+	}
+	switch {
+	case o.f == f:
+		if o.t.Part != t.Part && o.t.Version == t.Version && o.t.Path.equal(t.Path) && sameValues(o.t, t) {
+			d.err(CodeDuplicate, f.Spec.Gate, where, "the feature gates this already, in spec.parts[%d]", o.t.Part)
+		}
+	case o.f.Spec.WhenDisabled != f.Spec.WhenDisabled:
+		d.err(CodeContradiction, f.Spec.Gate, where, "while it is closed this is to be %s, but %s, which gates %s too, says %s", f.Spec.WhenDisabled, o.f.Spec.Gate, what, o.f.Spec.WhenDisabled)
+	case o.f.Spec.Ratchet != f.Spec.Ratchet:
+		d.err(CodeContradiction, f.Spec.Gate, where, "the ratchet is to be %s, but %s, which gates %s too, says %s", f.Spec.Ratchet, o.f.Spec.Gate, what, o.f.Spec.Ratchet)
+	}
+	return true
+}
+
+// SharedWith returns a warning for each feature of another component that gates what a part of a feature of the model gates:
+// the two know nothing of each other, and what one opens the other may close. Of components and features those of the model
+// itself are passed over, and so are parts of resources that no feature of the model gates, and features that were removed. The options are those of [Define]: the
+// resources of the model are enough. The findings are sorted as those of Define.
+func (m *Model) SharedWith(components []v1alpha1.Component, features []v1alpha1.Feature, o Options) Findings {
+	mine := map[groupResource]bool{}
+	for _, f := range m.features {
+		for i := range f.Targets {
+			mine[groupResource{f.Targets[i].Group, f.Targets[i].Resource}] = true
+		}
+	}
+	var near []v1alpha1.Feature
+	for i := range features {
+		f := features[i] // a copy, of which only parts that matter are left
+		f.Spec.Parts = slices.DeleteFunc(slices.Clone(f.Spec.Parts), func(p v1alpha1.Part) bool { return !mine[groupResource{p.Group, p.Resource}] })
+		f.Spec.Requires = nil
+		if f.Spec.Component != m.name && len(f.Spec.Parts) > 0 {
+			near = append(near, f)
+		}
+	}
+	var out findings
+	if near == nil {
+		return nil
+	}
+	for i := range components {
+		if components[i].Name == m.name {
+			continue
+		}
+		other, _ := Define(&components[i], near, Options{Date: o.Date, Resources: o.Resources})
+		if other.features != nil {
+			m.sharedWith(other, &out)
+		}
+	}
+	return out.sorted()
+}
+
+func (m *Model) sharedWith(o *Model, out *findings) {
+	by := map[groupResource]*claims{}
+	for _, f := range o.features {
+		if f.Stage == v1alpha1.Removed {
+			continue
+		}
+		for i := range f.Targets {
+			t := &f.Targets[i]
+			key := groupResource{t.Group, t.Resource}
+			if by[key] == nil {
+				by[key] = &claims{}
+			}
+			by[key].add(t.Path, claim{f, t})
+		}
+	}
+	for _, f := range m.features {
+		if f.Stage == v1alpha1.Removed {
+			continue
+		}
+		for i := range f.Targets {
+			t := &f.Targets[i]
+			n := by[groupResource{t.Group, t.Resource}]
+			if n == nil {
+				continue
+			}
+			told := map[*Feature]bool{}
+			if !n.meeting(t, t.Path, func(c claim) bool {
+				if !told[c.f] {
+					told[c.f] = true
+					out.warn(CodeShared, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", t.Part), "%s of component %q gates this too%s: each of them can close it",
+						c.f.Spec.Gate, o.name, otherwise(&f.Spec, &c.f.Spec))
+				}
+				return !out.full()
+			}) {
+				return
+			}
+		}
+	}
+}
+
+// otherwise says how the other feature of a pair disagrees.
+func otherwise(mine, other *v1alpha1.FeatureSpec) string {
+	switch {
+	case mine.WhenDisabled != other.WhenDisabled:
+		return fmt.Sprintf(", with whenDisabled %s where this says %s", other.WhenDisabled, mine.WhenDisabled)
+	case mine.Ratchet != other.Ratchet:
+		return fmt.Sprintf(", with ratchet %s where this says %s", other.Ratchet, mine.Ratchet)
+	}
+	return ""
+}

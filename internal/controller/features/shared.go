@@ -1,0 +1,74 @@
+package features
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+// shared tells what features of other components gate as well, unless nothing has changed of what it comes from. Where the
+// answer is another than before, the neighbours of the plan are those components, which have something new to tell then, too.
+func (p *planner) shared(r *remembered, out *plan, resources gated) feature.Findings {
+	gates := map[string]bool{}
+	for i := range out.features {
+		for _, x := range out.features[i].Spec.Parts {
+			gates[crdName(x.Group, x.Resource)] = true
+		}
+	}
+	var components []v1alpha1.Component
+	var features []v1alpha1.Feature
+	var key strings.Builder
+	key.WriteString(r.key)
+	for _, name := range p.components.GetStore().ListKeys() {
+		if name == out.component.Name {
+			continue
+		}
+		list := slices.DeleteFunc(p.featuresOf(name), func(f v1alpha1.Feature) bool {
+			return !slices.ContainsFunc(f.Spec.Parts, func(x v1alpha1.Part) bool { return gates[crdName(x.Group, x.Resource)] })
+		})
+		c := p.component(name)
+		if c == nil || c.DeletionTimestamp != nil || len(list) == 0 {
+			continue
+		}
+		components, features = append(components, *c), append(features, list...)
+	}
+	slices.SortFunc(components, func(a, b v1alpha1.Component) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(features, func(a, b v1alpha1.Feature) int { return strings.Compare(a.Name, b.Name) })
+	var names []string
+	for i := range components {
+		names = append(names, components[i].Name)
+		fmt.Fprintf(&key, " %s %d", components[i].UID, components[i].Generation)
+	}
+	for i := range features {
+		fmt.Fprintf(&key, " %s %d", features[i].UID, features[i].Generation)
+	}
+	if r.sharedKey == key.String() {
+		return r.shared
+	}
+	day, _ := p.today()
+	o := feature.Options{Date: day, Resources: resources.others}
+	for _, known := range resources.crds {
+		if known.err == nil {
+			o.Resources = append(slices.Clip(o.Resources), known.resource)
+		}
+	}
+	before, had := r.shared, r.near
+	r.sharedKey, r.near, r.shared = key.String(), names, out.model.SharedWith(components, features, o)
+	if !slices.Equal(before, r.shared) {
+		for _, name := range slices.Concat(had, names) {
+			if !slices.Contains(out.neighbours, name) {
+				out.neighbours = append(out.neighbours, name)
+			}
+		}
+	}
+	return r.shared
+}
+
+// near are the components that gate parts of the same resources as a component did when it was last planned.
+func (p *planner) near(component string) []string {
+	r := p.remember(component)
+	return r.near
+}
