@@ -1,9 +1,12 @@
 package apply
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +29,8 @@ type Conflict struct {
 }
 
 // ConflictError tells of all conflicts of an apply. Where it is returned nothing was changed, unless somebody took a field
-// while the apply ran.
+// while the apply ran, or the object is of a version that only comes with the source and could not be tried in another one; then
+// definitions and settings may have been applied. They stay, and the same request goes on.
 type ConflictError struct{ Conflicts []Conflict }
 
 // Error implements error: the first few conflicts.
@@ -66,6 +70,96 @@ func conflictsOf(it *Item, err error) []Conflict {
 			}
 		}
 		out = append(out, Conflict{ID: it.ID, File: it.File, Line: it.Line, Field: c.Field, Owner: owner, Update: update})
+	}
+	return out
+}
+
+// conflicts asks the server, by a dry run, about what exists and has other owners. What does not exist, or is ours alone,
+// cannot be in conflict. What is of a version that only comes with the source is asked about in one that is served, where the
+// two have the same fields.
+func (a *Applier) conflicts(ctx context.Context, p *Plan) error {
+	if p.request.Force {
+		return nil
+	}
+	var doubtful []*Item
+	for i := range p.Items {
+		if it := &p.Items[i]; it.Action == Update && it.live.shared && !it.live.terminating {
+			doubtful = append(doubtful, it)
+		}
+	}
+	found := make([][]Conflict, len(doubtful))
+	errs := make([]error, len(doubtful))
+	err := each(ctx, len(doubtful), cap(a.client.slots), func(ctx context.Context, i int) error {
+		it := doubtful[i]
+		var err error
+		if it.mapping.pending {
+			err = a.tryIn(ctx, p, it, it.mapping.before)
+		} else if _, err = a.client.patch(ctx, it.mapping.path(&it.Object), it.json, true, false); err != nil {
+			for _, v := range a.otherVersions(ctx, p, it, err) {
+				if err = a.tryIn(ctx, p, it, v); err != nil {
+					break
+				}
+			}
+		}
+		if found[i] = conflictsOf(it, err); found[i] == nil && refused(err) {
+			errs[i] = it.fail(err)
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	if all := slices.Concat(found...); len(all) > 0 {
+		return &ConflictError{all}
+	}
+	return errors.Join(errs...)
+}
+
+// tryIn tries an item by a dry run in another version: that in which its kind is served until its CRD is written, or one in which
+// owners are noted. The manifest is cut down to what the live object has: only that somebody can own, and the rest that version may
+// not know. Conflicts are told as they are for the item; what else is wrong in that version says nothing about the other.
+func (a *Applier) tryIn(ctx context.Context, p *Plan, it *Item, version string) error {
+	if version == "" || p.request.Force {
+		return nil
+	}
+	if converts, err := a.converts(ctx, p, it); converts || err != nil {
+		return err // a webhook may give the fields other names
+	}
+	path := listPath(it.Group, version, it.mapping.resource, it.Namespace) + "/" + it.Name
+	live, err := a.client.get(ctx, path)
+	if err != nil || live == nil {
+		return err
+	}
+	want, err := it.content()
+	if err != nil {
+		return err
+	}
+	want = common(want, live)
+	want["apiVersion"] = it.Group + "/" + version
+	body, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	if _, err = a.client.patch(ctx, path, body, true, false); conflictsOf(it, err) == nil && !refused(err) {
+		return nil
+	}
+	return err
+}
+
+// common cuts an object down to the fields that another one has; lists stay whole.
+func common(want, live map[string]any) map[string]any {
+	out := map[string]any{}
+	for k, v := range want {
+		l, there := live[k]
+		if !there {
+			continue
+		}
+		if w, ok := v.(map[string]any); ok {
+			if m, ok := l.(map[string]any); ok {
+				v = common(w, m)
+			}
+		}
+		out[k] = v
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,7 +35,8 @@ type TryOptions struct {
 // Try has the server try the plan by dry runs, which change nothing: what it would refuse is an error, as in
 // [Applier.Apply]. The differences are in the order of the plan, deletions last; updates that the server finds to change
 // nothing are left out, and become Unchanged in the plan. Objects of a kind or in a namespace that only comes with the source
-// cannot be tried; their difference says so.
+// cannot be tried; their difference says so. Where fields are owned by others, and nothing else is wrong, the error is of type
+// [*ConflictError], and the differences are those of the other objects.
 func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
@@ -71,7 +73,10 @@ func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference,
 	if all := slices.Concat(conflicts...); len(all) > 0 {
 		conflict = &ConflictError{all}
 	}
-	if err := errors.Join(errors.Join(failures...), conflict); err != nil {
+	if err := errors.Join(failures...); err != nil {
+		if conflict != nil {
+			err = errors.Join(err, conflict)
+		}
 		return nil, err
 	}
 	var out []Difference
@@ -81,7 +86,10 @@ func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference,
 		}
 	}
 	gone, err := a.tryRemovals(ctx, p, o)
-	return append(out, gone...), err
+	if err != nil {
+		return nil, err
+	}
+	return append(out, gone...), conflict
 }
 
 // try asks the server about one item; nil means that nothing would change.
@@ -101,6 +109,9 @@ func (a *Applier) try(ctx context.Context, p *Plan, it *Item, o TryOptions) (*Di
 	}
 	switch {
 	case it.mapping.pending:
+		if err := a.tryIn(ctx, p, it, it.mapping.before); err != nil {
+			return nil, err
+		}
 		d.Note = "its CRD is not served yet, so the server was not asked"
 	case it.live != nil && it.live.terminating:
 		d.Note = "it is being deleted; the server was not asked"
@@ -108,6 +119,13 @@ func (a *Applier) try(ctx context.Context, p *Plan, it *Item, o TryOptions) (*Di
 		after, err = a.client.patch(ctx, path, it.json, true, p.request.Force)
 		if apierrors.IsNotFound(err) && p.brings(it.Namespace) {
 			d.Note = "its namespace does not exist yet, so the server was not asked"
+		} else if others := a.otherVersions(ctx, p, it, err); len(others) > 0 {
+			for _, v := range others {
+				if err := a.tryIn(ctx, p, it, v); err != nil {
+					return nil, err
+				}
+			}
+			d.Note = "the owners of its fields are still noted in " + strings.Join(others, ", ") + ", and the server cannot try it before that is changed"
 		} else if err != nil {
 			if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) || !p.changesCRDOf(it) {
 				return nil, err
@@ -146,7 +164,7 @@ func (a *Applier) tryRemovals(ctx context.Context, p *Plan, o TryOptions) ([]Dif
 	if !p.request.Prune {
 		return nil, nil
 	}
-	if err := a.remove(ctx, p.inventory.owner(), p.Removals, p.request.AllowDeleteCRDs, true); err != nil {
+	if err := a.remove(ctx, p, true); err != nil {
 		return nil, err
 	}
 	var out []Difference

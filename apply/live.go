@@ -29,6 +29,8 @@ type live struct {
 	shared bool
 	// own is the digest of our entry in managedFields; empty where there is none.
 	own string
+	// versions are the API versions that fields are noted in, as GROUP/VERSION.
+	versions []string
 	// applied: it is as the item wants it.
 	applied bool
 	health  health
@@ -66,6 +68,9 @@ func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	for _, e := range entries {
 		if e.subresource == "" && (e.manager != Manager || e.operation != "Apply") {
 			l.shared = true
+		}
+		if !slices.Contains(l.versions, e.apiVersion) {
+			l.versions = append(l.versions, e.apiVersion)
 		}
 	}
 	if want == nil || l.terminating {

@@ -77,6 +77,10 @@ type Request struct {
 	Force bool
 	// Wait waits until all is ready, as kstatus tells. CRDs are waited for in any case.
 	Wait bool
+	// Patience is how long an apply waits, all in all, for what others have to do before it can go on: that CRDs are served,
+	// that objects which are being deleted are gone. When it is over the error wraps [ErrWaiting]. 0 waits as long as the
+	// context allows. It does not bound Wait.
+	Patience time.Duration
 }
 
 // Action is what becomes of an object.
@@ -122,6 +126,8 @@ type Removal struct {
 
 	live   *live
 	unread error
+	// unserved: the cluster does not serve its kind in any version.
+	unserved bool
 }
 
 // Plan is what an apply will do. It is made by [Applier.Plan].
@@ -134,6 +140,7 @@ type Plan struct {
 	request   Request
 	crds      map[string]*apiextensionsv1.CustomResourceDefinition
 	inventory *Inventory // nil without an app
+	patience  patience
 }
 
 // Count says how many items have the action.
@@ -150,6 +157,15 @@ func (p *Plan) Count(a Action) int {
 		}
 	}
 	return n
+}
+
+// Started is when the apply that the inventory tells of began. One that goes on where it was interrupted has begun when it was
+// begun first. The zero time stands for none.
+func (p *Plan) Started() time.Time {
+	if p.inventory == nil || p.inventory.Started == nil {
+		return time.Time{}
+	}
+	return p.inventory.Started.Time
 }
 
 // Err tells of objects that this user may not read; nothing can be said of them, and the plan cannot be applied. The preflight
@@ -340,7 +356,7 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 				return err
 			}
 			if r.Action = Forget; !known {
-				r.Reason = "the cluster does not serve its kind any more"
+				r.Reason, r.unserved = "the cluster does not serve its kind any more", true
 				continue
 			}
 			r.Reason = "it does not exist any more"
@@ -367,13 +383,17 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 		}
 		return nil
 	}
-	return a.client.read(ctx, wanted, take, func(at place, name string, err error) {
+	err := a.client.read(ctx, wanted, take, func(at place, name string, err error) {
 		if it := items[at][name]; it != nil {
 			it.unread = it.fail(err)
 			return
 		}
 		gone[at][name].unread = &Error{ID: gone[at][name].ID, Err: err}
 	})
+	if err != nil {
+		return err
+	}
+	return a.remember(ctx, p)
 }
 
 func ownerWords(owner string) string {

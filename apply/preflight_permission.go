@@ -125,8 +125,15 @@ func (p *Plan) accesses() []access {
 		}
 	}
 	for i := range p.Removals {
-		if r := &p.Removals[i]; r.Action == Delete {
-			out = append(out, access{"delete", r.Group, r.Resource, r.Namespace, r.Name})
+		r := &p.Removals[i]
+		if r.Action != Delete && r.unread == nil {
+			continue
+		}
+		out = append(out, access{"get", r.Group, r.Resource, r.Namespace, r.Name}, access{"delete", r.Group, r.Resource, r.Namespace, r.Name})
+		if r.isCRD() && !p.request.AllowDeleteCRDs {
+			// Whether it has stored objects is seen before it is deleted.
+			plural, group, _ := strings.Cut(r.Name, ".")
+			out = append(out, access{verb: "list", group: group, resource: plural})
 		}
 	}
 	if v := p.inventory; v != nil && p.pending(p.result(Applied)) {

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -19,13 +21,14 @@ func (a *Applier) prune(ctx context.Context, p *Plan) error {
 	if !p.request.Prune {
 		return nil
 	}
-	return a.remove(ctx, p.inventory.owner(), p.Removals, p.request.AllowDeleteCRDs, false)
+	return a.remove(ctx, p, false)
 }
 
-// remove deletes those of the list whose action is Delete, in its order: what is of one stage at once, CRDs before namespaces.
-// A CRD that has stored objects by then stays, unless deleting it is allowed; its action becomes Keep. What the owner, an app, has
+// remove deletes those of the plan's removals whose action is Delete, in their order: what is of one stage at once, CRDs before
+// namespaces. A CRD that has stored objects by then stays, unless deleting it is allowed; its action becomes Keep. What the app has
 // lost to another one by then stays as well; its action becomes Forget.
-func (a *Applier) remove(ctx context.Context, owner string, list []Removal, allowCRDs, dryRun bool) error {
+func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
+	owner, list := p.inventory.owner(), p.Removals
 	total := 0
 	for i := range list {
 		if list[i].Action == Delete {
@@ -49,7 +52,7 @@ func (a *Applier) remove(ctx context.Context, owner string, list []Removal, allo
 			if r.Action != Delete {
 				return nil
 			}
-			if r.isCRD() && !allowCRDs {
+			if r.isCRD() && !p.request.AllowDeleteCRDs {
 				stored, err := a.stored(ctx, r.Name)
 				if err != nil {
 					return &Error{ID: r.ID, Err: err}
@@ -76,11 +79,47 @@ func (a *Applier) remove(ctx context.Context, owner string, list []Removal, allo
 		if dryRun {
 			continue
 		}
-		if err := a.awaitGone(ctx, group); err != nil {
+		if err := a.awaitGone(ctx, p, group); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// remember keeps removals in the inventory of which nothing was found only because their CRD does not serve them: they are stored
+// all the same, and come to light when it does again.
+func (a *Applier) remember(ctx context.Context, p *Plan) error {
+	var doubtful []*Removal
+	for i := range p.Removals {
+		if r := &p.Removals[i]; r.Action == Forget && r.live == nil && r.unread == nil && strings.Contains(r.Group, ".") {
+			doubtful = append(doubtful, r)
+		}
+	}
+	crds := map[string]func() (*apiextensionsv1.CustomResourceDefinition, error){}
+	for _, r := range doubtful {
+		name := r.Resource + "." + r.Group
+		if crds[name] == nil {
+			crds[name] = sync.OnceValues(func() (*apiextensionsv1.CustomResourceDefinition, error) { return a.client.reads.CRD(ctx, name) })
+		}
+	}
+	return each(ctx, len(doubtful), cap(a.client.slots), func(_ context.Context, i int) error {
+		r := doubtful[i]
+		crd, err := crds[r.Resource+"."+r.Group]()
+		switch {
+		case apierrors.IsForbidden(err):
+			if r.unserved {
+				r.Action, r.Reason = Keep, "the cluster does not serve its kind, and whether its CRD exists may not be read"
+			}
+			return nil
+		case err != nil || crd == nil:
+			return err
+		}
+		serves := slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served && v.Name == r.Version })
+		if r.unserved || !serves {
+			r.Action, r.Reason = Keep, "the cluster does not serve its kind at present, but its CRD exists"
+		}
+		return nil
+	})
 }
 
 // removeOwned deletes an object that has not changed since it was found to be the owner's. One that has is looked at again: by
@@ -119,7 +158,7 @@ func isNamespace(id ID) bool { return id.Group == "" && id.Kind == "Namespace" }
 
 // awaitGone waits until what was deleted is gone; what follows may need it gone, and an inventory that forgets something that
 // still exists would be wrong.
-func (a *Applier) awaitGone(ctx context.Context, group []Removal) error {
+func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error {
 	left := map[place]map[string]string{} // UIDs by name
 	for i := range group {
 		if r := &group[i]; r.Action == Delete {
@@ -130,6 +169,11 @@ func (a *Applier) awaitGone(ctx context.Context, group []Removal) error {
 			left[at][r.Name] = r.live.uid
 		}
 	}
+	if len(left) == 0 {
+		return nil
+	}
+	ctx, cancel := a.patient(ctx, p)
+	defer cancel()
 	var example string
 	err := poll(ctx, func() (bool, error) {
 		wanted := map[place][]string{}
@@ -158,6 +202,7 @@ func (a *Applier) awaitGone(ctx context.Context, group []Removal) error {
 		}
 		return len(still) == 0, err
 	})
+	err = impatient(ctx, err)
 	if err != nil && ctx.Err() != nil && example != "" {
 		return fmt.Errorf("%s is deleted but not gone yet, a finalizer may wait for something: %w", example, err)
 	}
@@ -221,7 +266,8 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 	if err := a.client.saveInventory(ctx, &v); err != nil {
 		return err
 	}
-	if err := a.remove(ctx, v.owner(), d.Removals, d.allowCRDs, false); err != nil {
+	p := &Plan{inventory: &v, Removals: d.Removals, request: Request{AllowDeleteCRDs: d.allowCRDs}}
+	if err := a.remove(ctx, p, false); err != nil {
 		return err
 	}
 	v.Objects = nil
@@ -243,7 +289,8 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 	return a.client.saveInventory(ctx, &v)
 }
 
-// Status tells how each object of an inventory is, in its order. What does not exist has the status NotFound.
+// Status tells how each object of an inventory is, in its order. What does not exist has the status NotFound, that of which the
+// cluster serves no version Unknown.
 func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) {
 	out := make([]NotReady, len(v.Objects))
 	wanted := map[place][]string{}
@@ -256,6 +303,7 @@ func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) 
 			return nil, err
 		}
 		if !known {
+			out[i].Status, out[i].Message = string(status.UnknownStatus), "the cluster does not serve its kind"
 			continue
 		}
 		at := place{now.Group, now.Version, now.Resource, now.Namespace}

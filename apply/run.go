@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -102,15 +103,22 @@ func (p *Plan) pending(next *Inventory) bool {
 	if have.State != Applied || have.resourceVersion == "" || p.Count(Unchanged) < len(p.Items) || p.Count(Delete) > 0 {
 		return true
 	}
-	return !slices.Equal(have.Objects, next.Objects) || !slices.EqualFunc(have.Sources, next.Sources, func(a, b Source) bool {
-		return a.Name == b.Name && a.URI == b.URI && a.EntryPoint == b.EntryPoint && fmt.Sprint(a.Digest) == fmt.Sprint(b.Digest)
+	return !slices.Equal(have.Objects, next.Objects) || !sameSources(have.Sources, next.Sources)
+}
+
+func sameSources(a, b []Source) bool {
+	return slices.EqualFunc(a, b, func(a, b Source) bool {
+		return a.Name == b.Name && a.URI == b.URI && a.EntryPoint == b.EntryPoint && maps.Equal(a.Digest, b.Digest)
 	})
 }
 
 // begin records, before the first write, all that may exist from now on.
 func (a *Applier) begin(ctx context.Context, p *Plan) error {
 	v := *p.inventory
-	v.State, v.Next, v.Started, v.Finished = Applying, p.request.Sources, stamp(a.opts.Now()), nil
+	if v.State != Applying || v.Started == nil || !sameSources(v.Next, p.request.Sources) {
+		v.Started = stamp(a.opts.Now())
+	}
+	v.State, v.Next, v.Finished = Applying, p.request.Sources, nil
 	v.Objects = slices.Clone(v.Objects)
 	for i := range p.Items {
 		it := &p.Items[i]
@@ -134,37 +142,6 @@ func (a *Applier) begin(ctx context.Context, p *Plan) error {
 	}
 	p.inventory = &v
 	return nil
-}
-
-// conflicts asks the server, by a dry run, about what exists and has other owners. What does not exist, or is ours alone,
-// cannot be in conflict.
-func (a *Applier) conflicts(ctx context.Context, p *Plan) error {
-	if p.request.Force {
-		return nil
-	}
-	var doubtful []*Item
-	for i := range p.Items {
-		if it := &p.Items[i]; it.Action == Update && it.live.shared && !it.live.terminating {
-			doubtful = append(doubtful, it)
-		}
-	}
-	found := make([][]Conflict, len(doubtful))
-	errs := make([]error, len(doubtful))
-	err := each(ctx, len(doubtful), cap(a.client.slots), func(ctx context.Context, i int) error {
-		it := doubtful[i]
-		_, err := a.client.patch(ctx, it.mapping.path(&it.Object), it.json, true, false)
-		if found[i] = conflictsOf(it, err); found[i] == nil && refused(err) {
-			errs[i] = it.fail(err)
-		}
-		return ctx.Err()
-	})
-	if err != nil {
-		return err
-	}
-	if all := slices.Concat(found...); len(all) > 0 {
-		return &ConflictError{all}
-	}
-	return errors.Join(errs...)
 }
 
 // refused tells whether the server will not take the object however often it is asked. A CRD that is updated before may
@@ -244,11 +221,12 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 	path := it.mapping.path(&it.Object)
 	if it.live != nil && it.live.terminating {
 		a.events.tell(Event{ID: it.ID, Note: "waiting until the one that is being deleted is gone"})
-		if err := a.gone(ctx, path, it.live.uid); err != nil {
+		if err := a.goneBefore(ctx, p, path, it.live.uid); err != nil {
 			return err
 		}
 	}
 	deadline := a.opts.Now().Add(settle)
+	renoted := false
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		obj, err := a.client.patch(ctx, path, it.json, false, p.request.Force)
 		if err == nil {
@@ -259,6 +237,13 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 			it.live, it.owned = l, l.own
 			return nil
 		}
+		if !renoted && len(a.otherVersions(ctx, p, it, err)) > 0 {
+			if again := a.renote(ctx, it); again != nil {
+				return fmt.Errorf("%w; and what owns its fields cannot be noted in %s: %w", err, it.Version, again)
+			}
+			renoted = true
+			continue
+		}
 		if !p.unsettled(it, err) || a.opts.Now().After(deadline) {
 			return err
 		}
@@ -266,6 +251,16 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 			return err
 		}
 	}
+}
+
+// goneBefore waits until an object that is being deleted makes room for another one of its name.
+func (a *Applier) goneBefore(ctx context.Context, p *Plan, path, uid string) error {
+	ctx, cancel := a.patient(ctx, p)
+	defer cancel()
+	if err := impatient(ctx, a.gone(ctx, path, uid)); err != nil {
+		return fmt.Errorf("the one that is being deleted is not gone yet, a finalizer may wait for something: %w", err)
+	}
+	return nil
 }
 
 // unsettled tells whether an error may pass because the kind's CRD, or its namespace, was written a moment ago.

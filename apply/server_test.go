@@ -27,11 +27,13 @@ type server struct {
 	before func(r *http.Request)
 	// forbidden are paths that may not be read.
 	forbidden map[string]bool
+	// held are paths of objects with a finalizer: a deletion only begins.
+	held map[string]bool
 }
 
 func newServer(t *testing.T) (*server, *Applier) {
 	t.Helper()
-	s := &server{t: t, objects: map[string]map[string]any{}, forbidden: map[string]bool{}}
+	s := &server{t: t, objects: map[string]map[string]any{}, forbidden: map[string]bool{}, held: map[string]bool{}}
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
 	a, err := New(&rest.Config{Host: h.URL}, Options{Namespace: "default", Now: time.Now})
@@ -92,7 +94,13 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.fail(w, apierrors.NewConflict(resource, path, errors.New("the precondition does not hold")))
 			return
 		}
-		delete(s.objects, path)
+		if s.held[path] {
+			meta, _ := obj["metadata"].(map[string]any)
+			meta["deletionTimestamp"] = "2001-01-01T00:00:00Z"
+			s.put(path, obj)
+		} else {
+			delete(s.objects, path)
+		}
 		s.answer(w, http.StatusOK, obj)
 	default:
 		s.answer(w, http.StatusOK, obj)
@@ -192,5 +200,50 @@ func TestADeletionLeavesTheInventoryOfAnApplyThatRanMeanwhile(t *testing.T) {
 	}
 	if s.objects[inventory] == nil {
 		t.Error("the inventory is gone")
+	}
+}
+
+func TestAnApplyWaitsForOthersNoLongerThanItsPatienceAndGoesOn(t *testing.T) {
+	s, a := newServer(t)
+	s.shop()
+	s.held[thing] = true
+	begun := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
+	now := begun
+	a.opts.Now = func() time.Time { return now }
+	apply := func(sources ...Source) (*Plan, error) {
+		t.Helper()
+		p, err := a.Plan(t.Context(), Request{App: "shop", Prune: true, Sources: sources, Patience: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p, a.Apply(t.Context(), p)
+	}
+	one, two := Source{Name: "one"}, Source{Name: "two"}
+	for i := range 3 {
+		p, err := apply(one)
+		if !errors.Is(err, ErrWaiting) {
+			t.Fatalf("error %v, want that it is waited for", err)
+		}
+		if got := p.Started(); !got.Equal(begun) {
+			t.Errorf("run %d: begun at %s, want %s: it is the same apply", i, got, begun)
+		}
+		now = now.Add(time.Hour)
+	}
+	if p, err := apply(two); !errors.Is(err, ErrWaiting) || !p.Started().Equal(now) {
+		t.Errorf("another source: begun at %s, error %v", p.Started(), err)
+	}
+	v, err := a.App(t.Context(), "default", "shop")
+	if err != nil || v.State != Applying || len(v.Objects) != 1 {
+		t.Errorf("inventory %+v, error %v", v, err)
+	}
+	s.mu.Lock()
+	s.held[thing] = false
+	delete(s.objects, thing)
+	s.mu.Unlock()
+	if _, err := apply(two); err != nil {
+		t.Error(err)
+	}
+	if v, err := a.App(t.Context(), "default", "shop"); err != nil || v.State != Applied || len(v.Objects) != 0 {
+		t.Errorf("inventory %+v, error %v", v, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -34,6 +35,38 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
+// ErrWaiting says that an apply has waited as long as [Request.Patience] allows for what others have to do. What was done
+// stays; the same request goes on.
+var ErrWaiting = errors.New("not waited for any longer")
+
+// patience is what is left of [Request.Patience]. It begins with the first wait.
+type patience struct {
+	mu  sync.Mutex
+	end time.Time
+}
+
+// patient bounds a wait by the patience of the plan.
+func (a *Applier) patient(ctx context.Context, p *Plan) (context.Context, context.CancelFunc) {
+	if p.request.Patience <= 0 {
+		return ctx, func() {}
+	}
+	p.patience.mu.Lock()
+	defer p.patience.mu.Unlock()
+	now := a.opts.Now()
+	if p.patience.end.IsZero() {
+		p.patience.end = now.Add(p.request.Patience)
+	}
+	return context.WithTimeoutCause(ctx, p.patience.end.Sub(now), ErrWaiting)
+}
+
+// impatient gives [ErrWaiting] the place of an error that comes of it.
+func impatient(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), ErrWaiting) && !errors.Is(err, ErrWaiting) {
+		return ErrWaiting
+	}
+	return err
+}
+
 // served waits until every CRD of the plan that was written is established and its versions can be listed.
 func (a *Applier) served(ctx context.Context, p *Plan) error {
 	var todo []*Item
@@ -46,6 +79,8 @@ func (a *Applier) served(ctx context.Context, p *Plan) error {
 		return nil
 	}
 	a.events.tell(Event{Phase: "waiting until definitions are served", Total: len(todo)})
+	ctx, cancel := a.patient(ctx, p)
+	defer cancel()
 	err := each(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
 		it := todo[i]
 		why := ""
@@ -54,6 +89,7 @@ func (a *Applier) served(ctx context.Context, p *Plan) error {
 			why, err = a.establishing(ctx, it.Name)
 			return why == "" && err == nil, err
 		})
+		err = impatient(ctx, err)
 		if err != nil && why != "" {
 			err = fmt.Errorf("%w: %s", err, why)
 		}

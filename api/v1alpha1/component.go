@@ -37,6 +37,10 @@ type ComponentSpec struct {
 	Release string `json:"release,omitempty"`
 	// ConfigMap holds the settings; nil where the component has none in the cluster, only flags.
 	ConfigMap *ConfigMapReference `json:"configMap,omitempty"`
+	// Namespaces are those in which processes of the component run: reports of features count only from there. Empty stands for
+	// that of the ConfigMap; without a ConfigMap no report counts then.
+	// +listType=set
+	Namespaces []string `json:"namespaces,omitempty"`
 	// Mode is how settings reach the API server; empty stands for Live.
 	Mode Mode `json:"mode,omitempty"`
 	// DefaultLevel is the level where the settings give none; empty stands for stable.
@@ -118,9 +122,9 @@ type ComponentStatus struct {
 	// Level is the level in force.
 	Level Level `json:"level,omitempty"`
 	// Features counts the features of the component; Enabled those that are open; InUse those that a stored object uses.
-	Features int32 `json:"features,omitempty"`
-	Enabled  int32 `json:"enabled,omitempty"`
-	InUse    int32 `json:"inUse,omitempty"`
+	Features int32 `json:"features"`
+	Enabled  int32 `json:"enabled"`
+	InUse    int32 `json:"inUse"`
 	// SettingsVersion is the resourceVersion of the ConfigMap whose settings are in force; empty stands for defaults.
 	SettingsVersion string `json:"settingsVersion,omitempty"`
 	// Settings are the last good ones as they stood in the ConfigMap. They are in force while those in it are bad (baked mode),
@@ -140,6 +144,19 @@ const (
 	ConditionEnforced = "Enforced"
 	// ConditionSkew is True when processes disagree with each other, with the settings, or with what is enforced.
 	ConditionSkew = "Skew"
+	// ConditionCounted, of features only, is True when the stored objects that use the feature have been counted.
+	ConditionCounted = "Counted"
+)
+
+// Reasons of the condition [ConditionCounted].
+const (
+	ReasonCounted = "Counted"
+	// ReasonNotCounted: the first count has not ended yet.
+	ReasonNotCounted = "NotCounted"
+	// ReasonCountForbidden: the controller may not list the objects.
+	ReasonCountForbidden = "CountForbidden"
+	// ReasonCountFailed: they could not be listed for another reason.
+	ReasonCountFailed = "CountFailed"
 )
 
 // Reasons of the condition [ConditionAccepted].

@@ -111,7 +111,8 @@ type DeliveryStatus struct {
 	Inventory *InventoryReference `json:"inventory,omitempty"`
 	// Report is what the preflights found in what they looked at last; nil where they found nothing.
 	Report *DeliveryReport `json:"report,omitempty"`
-	// KeptTime is when, in a blocked delivery, what runs was last looked at, and drift of it put right.
+	// KeptTime is when what runs was last looked at, and drift of it put right, although the source brought nothing to apply: it is
+	// blocked, or cannot be had.
 	KeptTime *metav1.Time `json:"keptTime,omitempty"`
 	// CheckedTime is when the source was fetched last, and Request the ResolutionRequest that brought it.
 	CheckedTime *metav1.Time      `json:"checkedTime,omitempty"`
@@ -237,6 +238,8 @@ const (
 	ReasonNamespaceTerminating = "NamespaceTerminating"
 	// ReasonUnknownKind: the cluster does not serve a kind, and the source has no CRD for it.
 	ReasonUnknownKind = "UnknownKind"
+	// ReasonApplying: an apply has begun and waits for what others have to do, such as a finalizer; it goes on by itself.
+	ReasonApplying = "Applying"
 	// ReasonTimedOut: it took longer than the timeout.
 	ReasonTimedOut = "TimedOut"
 	// ReasonApplyFailed: it could not be applied; the message says why.

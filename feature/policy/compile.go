@@ -72,12 +72,15 @@ type Set struct {
 	Enforced []Enforced
 	// Webhook tells whether anything takes the webhook.
 	Webhook bool
+	// SettingsReason says in a sentence without an end why, in live mode, no policy judges the settings when they are written,
+	// so that it takes the webhook; empty where one does.
+	SettingsReason string
 
 	model *feature.Model
 }
 
 // Compile makes policies of the features of a model. The error tells of options that are not understood; what cannot be
-// said in policies is none. It also tells of expressions that the API server would not take, which would be a fault here.
+// said in policies is none.
 func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 	minor, err := minorOf(o.Kubernetes)
 	if err != nil {
@@ -100,10 +103,8 @@ func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := c.finish(); err != nil {
-		return nil, err
-	}
-	return c.set, nil
+	c.finish(ctx)
+	return c.set, ctx.Err()
 }
 
 func minorOf(text string) (int, error) {
@@ -280,13 +281,13 @@ func (c *compiler) claims(g *group, part int) {
 }
 
 // finish adds what guards the settings and sorts what was made.
-func (c *compiler) finish() error {
+func (c *compiler) finish(ctx context.Context) {
 	s := c.set
 	if c.live {
 		c.anchors()
-		if err := c.guard(); err != nil {
-			return err
-		}
+	}
+	if c.judges() {
+		c.guard(ctx)
 	}
 	s.merge()
 	slices.SortFunc(s.Validating, func(a, b admissionregistrationv1.ValidatingAdmissionPolicy) int {
@@ -303,5 +304,4 @@ func (c *compiler) finish() error {
 		return cmp.Or(strings.Compare(a.Gate, b.Gate), cmp.Compare(a.Part, b.Part), strings.Compare(a.Group, b.Group),
 			strings.Compare(a.Resource, b.Resource), strings.Compare(a.Version, b.Version))
 	})
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"sluice.dev/api/v1alpha1"
@@ -109,7 +110,7 @@ func TestVersionsWithTheSamePartsShareAPolicy(t *testing.T) {
 	m := model(t, "demo.dev", []v1alpha1.FeatureSpec{{Gate: "G", Parts: []v1alpha1.Part{{Field: "spec.mode"}}}}, object(map[string]apiextensionsv1.JSONSchemaProps{"mode": {Type: "string"}}))
 	for mode, want := range map[v1alpha1.Mode][]string{
 		v1alpha1.Live:  {"features.demo.anchor", "features.demo.settings", "features.demo.things.demo.dev.reject.v1"},
-		v1alpha1.Baked: {"features.demo.things.demo.dev.reject.v1"},
+		v1alpha1.Baked: {"features.demo.settings", "features.demo.things.demo.dev.reject.v1"},
 	} {
 		set, err := policy.Compile(t.Context(), m, policy.Options{Mode: mode})
 		if err != nil {
@@ -118,7 +119,7 @@ func TestVersionsWithTheSamePartsShareAPolicy(t *testing.T) {
 		var names, bindings []string
 		for _, p := range set.Validating {
 			names = append(names, p.Name)
-			if (p.Spec.ParamKind != nil) != (mode == v1alpha1.Live && p.Name != want[1%len(want)]) {
+			if (p.Spec.ParamKind != nil) != (mode == v1alpha1.Live && p.Name != policy.GuardName("demo")) {
 				t.Errorf("%s, %s: parameter %v", mode, p.Name, p.Spec.ParamKind)
 			}
 			if p.Spec.ParamKind != nil && p.Spec.ParamKind.Kind != "ConfigMap" {
@@ -140,6 +141,48 @@ func TestVersionsWithTheSamePartsShareAPolicy(t *testing.T) {
 		}
 		if len(set.Objects()) != 2*len(want) {
 			t.Errorf("%d objects", len(set.Objects()))
+		}
+	}
+}
+
+// TestTheGuardOfBakedSettings has settings judged in baked mode too, as long as there is anything to judge and to judge with.
+func TestTheGuardOfBakedSettings(t *testing.T) {
+	props := object(map[string]apiextensionsv1.JSONSchemaProps{"mode": {Type: "string"}})
+	m := model(t, "demo.dev", []v1alpha1.FeatureSpec{{Gate: "G", Parts: []v1alpha1.Part{{Field: "spec.mode"}}}}, props)
+	open, findings := m.ParseSettings(map[string]string{"g": "true"})
+	if err := findings.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name    string
+		model   *feature.Model
+		options policy.Options
+		want    bool
+	}{
+		{"closed", m, policy.Options{}, true},
+		{"open, so that there is no other policy", m, policy.Options{Settings: open}, true},
+		{"no features", model(t, "demo.dev", nil, props), policy.Options{}, false},
+		{"an API server without policies", m, policy.Options{WithoutValidating: true}, false},
+		{"an old API server", m, policy.Options{Kubernetes: "1.29"}, false},
+	} {
+		tt.options.Mode = v1alpha1.Baked
+		set, err := policy.Compile(t.Context(), tt.model, tt.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := false
+		for _, p := range set.Validating {
+			if p.Name != policy.GuardName("demo") {
+				continue
+			}
+			got = true
+			want := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
+			if diff := cmp.Diff(want, p.Spec.MatchConstraints.ResourceRules[0].Operations); diff != "" {
+				t.Errorf("%s: to delete the settings gives the defaults, and is nobody's concern: %s", tt.name, diff)
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s: a guard: %t", tt.name, got)
 		}
 	}
 }
@@ -169,7 +212,7 @@ func TestCostlyFeaturesAreSplit(t *testing.T) {
 		names[e.Name] = true
 	}
 	for _, p := range set.Validating {
-		if !names[p.Name] {
+		if !names[p.Name] && p.Name != policy.GuardName("demo") {
 			t.Errorf("%s enforces nothing", p.Name)
 		}
 	}

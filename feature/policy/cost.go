@@ -228,6 +228,7 @@ func unitOf(name string, n int) (int, bool) {
 type runner struct {
 	compiler    *plugincel.CompositedCompiler
 	object, old any
+	request     any // nil stands for an empty one
 	hasParams   bool
 	params      map[string]any
 	values      map[string]any
@@ -240,14 +241,6 @@ func newRunner(minor int) (*runner, error) {
 		return nil, err
 	}
 	return &runner{compiler: c, values: map[string]any{}, params: map[string]any{}}, nil
-}
-
-// compile compiles a variable and does not evaluate it.
-func (r *runner) compile(v variable) error {
-	if res := r.store(v); res.Error != nil {
-		return fmt.Errorf("%s: %w", v.expression, res.Error)
-	}
-	return nil
 }
 
 func (r *runner) store(v variable) plugincel.CompilationResult {
@@ -291,9 +284,13 @@ func (r *runner) run(ctx context.Context, res *plugincel.CompilationResult) (any
 	if res.Error != nil {
 		return nil, 0, res.Error
 	}
+	request := r.request
+	if request == nil {
+		request = map[string]any{}
+	}
 	value, details, err := res.Program.ContextEval(ctx, map[string]any{
 		"object": r.object, "oldObject": r.old, "params": common.SchemalessTypedToVal(r.params), "variables": r.values,
-		"request": map[string]any{}, "namespaceObject": nil,
+		"request": request, "namespaceObject": nil,
 	})
 	if err != nil {
 		return nil, 0, err

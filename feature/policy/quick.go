@@ -208,12 +208,11 @@ func (g *gates) saysOpen(f *feature.Feature, lists bool) string {
 	}
 	if !f.FollowsLevel && f.Default {
 		about := []string{gate}
-		switch f.Stage {
-		case v1alpha1.Alpha:
+		if f.Stage == v1alpha1.Alpha {
 			about = append(about, quote(allAlpha))
-		case v1alpha1.Beta:
+		}
+		if f.Stage == v1alpha1.Beta {
 			about = append(about, quote(allBeta))
-		default:
 		}
 		ways = append(ways, and(noKey, silent(about...)))
 	}

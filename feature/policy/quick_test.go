@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -138,7 +137,7 @@ func quickGates(t *testing.T, m *feature.Model, states *feature.States, gate str
 		vars[i] = compile(v.name, v.expression)
 	}
 	ask := func(r *plugincel.CompilationResult, params, values map[string]any) any {
-		v, details, err := r.Program.ContextEval(context.Background(), map[string]any{"params": params, "variables": values})
+		v, details, err := r.Program.ContextEval(t.Context(), map[string]any{"params": params, "variables": values})
 		if err != nil {
 			t.Fatal(params, err)
 		}
@@ -152,7 +151,7 @@ func quickGates(t *testing.T, m *feature.Model, states *feature.States, gate str
 		func(params map[string]any) bool {
 			values := map[string]any{}
 			for i := range vars {
-				v, _, err := vars[i].Program.ContextEval(context.Background(), map[string]any{"params": params, "variables": values})
+				v, _, err := vars[i].Program.ContextEval(t.Context(), map[string]any{"params": params, "variables": values})
 				if err != nil {
 					t.Fatal(fmt.Sprint(params), err)
 				}

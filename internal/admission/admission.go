@@ -25,30 +25,28 @@ const (
 	maxTime, defaultTime = 30 * time.Second, 10 * time.Second
 )
 
-// Serve answers one request with what answer says of its review, within the time that the API server waits. Slots has room for
-// as many values as reviews are read at once; the others wait, without being read. What is no review is refused with a code
-// from 400 on, which the webhook's failure policy is for.
-func Serve(w http.ResponseWriter, r *http.Request, slots chan struct{}, answer func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) {
-	ctx, cancel := context.WithTimeout(r.Context(), allowed(r.URL.Query().Get("timeout")))
+// Serve answers one request with what answer says of its review, within the time that the API server waits. What the request takes
+// until then comes from the intake. What is no review is refused with a code from 400 on, which the webhook's failure policy is for.
+func Serve(w http.ResponseWriter, r *http.Request, in *Intake, answer func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) {
+	within := allowed(r.URL.Query().Get("timeout"))
+	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
-	if end, ok := ctx.Deadline(); ok {
-		// Where it is not supported the server's own bounds hold.
-		_ = http.NewResponseController(w).SetReadDeadline(end)
-	}
-	select {
-	case slots <- struct{}{}:
-		defer func() { <-slots }()
-	case <-ctx.Done():
-		http.Error(w, "the webhook is busy with other requests; try again", http.StatusServiceUnavailable)
-		return
-	}
-	body, err := limit.ReadSized(r.Body, r.ContentLength, MaxReview)
-	if err != nil {
-		status := http.StatusBadRequest
-		if errors.Is(err, limit.ErrTooLarge) {
-			status = http.StatusRequestEntityTooLarge
+	body, done, err := in.read(ctx, within, w, r)
+	defer done()
+	if err == nil {
+		if err = take(ctx, in.turns, 1); err == nil {
+			defer give(in.turns, 1)
 		}
-		http.Error(w, "the review cannot be read: "+err.Error(), status)
+	}
+	switch {
+	case errors.Is(err, errBusy):
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	case errors.Is(err, limit.ErrTooLarge):
+		http.Error(w, "the review cannot be read: "+err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	case err != nil:
+		http.Error(w, "the review cannot be read: "+err.Error(), http.StatusBadRequest)
 		return
 	}
 	var review admissionv1.AdmissionReview

@@ -121,6 +121,7 @@ var table = []row{
 	{pkg: "api/resolution/v1alpha1", why: "the older API; it is converted, never stored", may: []string{"api/resolution", "api/resolution/v1beta1"}},
 	{pkg: "client", tree: true, why: "generated clients", may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1"}},
 	{pkg: "config", why: "manifests, as files", may: []string{"api/resolution"}},
+	{pkg: "internal/fairqueue", why: "whose turn it is, for whoever works for several tenants"},
 	{pkg: "internal/servingcert", why: "the certificate of a webhook, whichever it is"},
 	{
 		pkg: "requester", why: "asks for a resource through the API; how it is found is not its business",
@@ -133,7 +134,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/controller/resolution", why: "brings requests of the API to resolvers, and answers back; it knows no resolver by name",
-		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/servingcert", "resolve"},
+		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/fairqueue", "internal/servingcert", "resolve"},
 	},
 
 	{
@@ -160,7 +161,7 @@ var table = []row{
 	{
 		pkg: "internal/controller/delivery", why: "keeps in a cluster what stands in a source; how it is fetched, judged and applied is for the packages below",
 		may: []string{
-			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "internal/apiclient", "internal/config", "internal/input",
+			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "internal/apiclient", "internal/config", "internal/fairqueue", "internal/input",
 			"internal/preflight", "internal/sourceurl", "report", "requester",
 		},
 	},
@@ -170,13 +171,15 @@ var table = []row{
 	},
 	{
 		pkg: "internal/controller/features", why: "keeps policies, webhook and status in step with features; what they mean and how they are said is for the packages below",
-		may: []string{"api/v1alpha1", "feature", "feature/policy", "feature/skew", "internal/admission", "internal/apiclient"},
+		may: []string{
+			"api/v1alpha1", "feature", "feature/policy", "feature/skew", "internal/admission", "internal/apiclient", "internal/cluster", "internal/featureusage",
+		},
 	},
 	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
-			"feature", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/cluster",
+			"feature", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/admission", "internal/cluster",
 			"internal/config", "internal/controller/delivery", "internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
 			"internal/featureusage", "internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
 			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
@@ -196,11 +199,11 @@ var table = []row{
 	},
 	{
 		pkg: "internal/e2e/features", why: "tests features as their users meet them: processes, each with its rights, and a real API server",
-		may: []string{"feature/policy", "internal/cli"},
+		may: []string{"feature/policy", "feature/process", "internal/cli"},
 	},
 	{
 		pkg: "internal/e2e/enforcement", why: "policies and the webhook on a real API server, against the evaluator; no process and no controller",
-		may: []string{"feature", "feature/policy", "internal/controller/features"},
+		may: []string{"feature", "feature/policy", "internal/admission", "internal/controller/features"},
 	},
 	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",

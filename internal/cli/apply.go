@@ -139,8 +139,10 @@ type applyResult struct {
 	Report     json.RawMessage  `json:"report,omitempty"`
 	Conflicts  []apply.Conflict `json:"conflicts,omitempty"`
 	NotReady   []apply.NotReady `json:"notReady,omitempty"`
-	Objects    []objectResult   `json:"objects"`
-	Summary    map[string]int   `json:"summary"`
+	// Written is what was created or updated by an apply that has not ended in order.
+	Written []apply.ID     `json:"written,omitempty"`
+	Objects []objectResult `json:"objects"`
+	Summary map[string]int `json:"summary"`
 }
 
 type objectResult struct {
@@ -206,7 +208,7 @@ func (d *deliverer) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
-	return d.finish(ctx, d.deliver(ctx, cfg))
+	return d.finish(d.deliver(ctx, cfg))
 }
 
 func (d *deliverer) checkFlags() error {
@@ -353,7 +355,9 @@ func (d *deliverer) showRemovals() {
 			if d.flags.verbose {
 				d.told.line("will be forgotten: %s: %s", r.ID, r.Reason)
 			}
-		case apply.Create, apply.Update, apply.Unchanged, apply.Keep:
+		case apply.Keep:
+			d.told.line("will be kept: %s: %s", r.ID, r.Reason)
+		case apply.Create, apply.Update, apply.Unchanged:
 		}
 	}
 }
@@ -375,7 +379,7 @@ func verb(a apply.Action) string {
 }
 
 // finish tells the outcome.
-func (d *deliverer) finish(ctx context.Context, err error) error {
+func (d *deliverer) finish(err error) error {
 	d.told.done()
 	r := &d.result
 	var conflict *apply.ConflictError
@@ -407,11 +411,8 @@ func (d *deliverer) finish(ctx context.Context, err error) error {
 	case errors.As(err, &conflict):
 		r.Outcome, r.Conflicts, r.Error = outcomeBlocked, conflict.Conflicts, err.Error()
 		d.showConflicts(conflict)
-		if more, several := errors.AsType[interface {
-			error
-			Unwrap() []error
-		}](err); several && len(more.Unwrap()) > 1 {
-			// Something else went wrong as well, and taking the fields over would not help that.
+		if !onlyConflicts(err) {
+			// Taking the fields over would not help what else went wrong.
 			r.Outcome, r.Error = outcomeFailed, oneLine(err)
 			break
 		}
@@ -421,9 +422,10 @@ func (d *deliverer) finish(ctx context.Context, err error) error {
 		if unready, ok := errors.AsType[*apply.NotReadyError](err); ok {
 			r.NotReady = unready.Objects
 		}
-		if d.applier.Writes() > 0 && ctx.Err() != nil {
-			fmt.Fprintln(d.err, "note: what was done so far stays; the same command goes on")
-		}
+	}
+	if blocked := errors.Is(err, errBlocked) && conflict == nil; err != nil && !blocked && d.applier.Writes() > 0 {
+		r.Written = d.told.written
+		fmt.Fprintln(d.err, "note: "+leftBehind(r.Written))
 	}
 	if d.flags.output == "json" {
 		enc := json.NewEncoder(d.out)
@@ -434,6 +436,31 @@ func (d *deliverer) finish(ctx context.Context, err error) error {
 		d.told.line("%s", d.summary())
 	}
 	return err
+}
+
+// onlyConflicts tells whether an error that tells of conflicts tells of nothing else.
+func onlyConflicts(err error) bool {
+	several, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err)
+	return !ok || len(several.Unwrap()) == 1
+}
+
+// leftBehind says what an apply that has not ended in order leaves behind.
+func leftBehind(written []apply.ID) string {
+	const most = 5
+	var names []string
+	for _, id := range written[:min(len(written), most)] {
+		names = append(names, id.String())
+	}
+	what := "what was done so far"
+	if n := len(written) - most; n > 0 {
+		what += fmt.Sprintf(" (%s and %d more were written)", strings.Join(names, ", "), n)
+	} else if len(names) > 0 {
+		what += fmt.Sprintf(" (%s written)", strings.Join(names, ", "))
+	}
+	return what + " stays; the same command goes on"
 }
 
 // showConflicts tells each field with its owner.
@@ -484,8 +511,10 @@ type teller struct {
 	lines io.Writer
 	// quiet: a document tells all in the end.
 	quiet bool
-	bar   *progress
-	phase string
+	// written is what has been created or updated so far.
+	written []apply.ID
+	bar     *progress
+	phase   string
 }
 
 func (t *teller) line(format string, args ...any) {
@@ -504,6 +533,9 @@ func (t *teller) event(ev apply.Event) {
 			fmt.Fprintln(t.err, phaseLine(ev))
 		}
 		t.bar = t.progress(ev.Phase, int64(ev.Total))
+	}
+	if ev.Did == "created" || ev.Did == "updated" {
+		t.written = append(t.written, ev.ID)
 	}
 	switch {
 	case ev.Did != "" && ev.Note != "":

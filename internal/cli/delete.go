@@ -75,8 +75,12 @@ func runDelete(ctx context.Context, e *env, f *deleteFlags, app string) error {
 		return err
 	}
 	for i := range plan.Removals {
-		if r := &plan.Removals[i]; r.Action == apply.Delete {
+		switch r := &plan.Removals[i]; r.Action {
+		case apply.Delete:
 			told.line("will be deleted: %s", r.ID)
+		case apply.Keep:
+			told.line("will be kept: %s: %s", r.ID, r.Reason)
+		case apply.Create, apply.Update, apply.Unchanged, apply.Forget:
 		}
 	}
 	result := deleteResult{

@@ -181,6 +181,15 @@ func TestE2EDeliveryGoesOnWhenTheCauseHasGone(t *testing.T) {
 		t.Errorf("%+v", o.Status.Conditions)
 	}
 	d.holds("a", "k", "1")
+	// What was delivered stays as it was.
+	d.change("a", "kubectl-edit", `{"data":{"k":"edited"}}`)
+	d.holds("a", "k", "1")
+	d.reaches("x", v1alpha1.ReasonResolutionFailed, func(o *v1alpha1.Delivery) error {
+		if c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady); strings.Contains(c.Message, "drift") {
+			return fmt.Errorf("message %q", c.Message)
+		}
+		return nil
+	})
 	d.gone.Store(false)
 	d.applies("x", v1)
 
@@ -208,6 +217,7 @@ func TestE2EDeliveryGoesOnWhenTheCauseHasGone(t *testing.T) {
 	// What is there is no object.
 	d.push("just: words\n")
 	d.reaches("x", v1alpha1.ReasonInvalidSource, nil)
+	d.change("a", "kubectl-edit", `{"data":{"k":"edited"}}`)
 	d.holds("a", "k", "1")
 	// The cluster does not know a kind.
 	d.push("apiVersion: nobody.example.com/v1\nkind: Thing\nmetadata: {name: t}\n")

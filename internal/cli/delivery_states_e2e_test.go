@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -34,6 +35,7 @@ func TestE2EDeliverySideBySide(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *deliveryWorld){
 			"tells whether its objects are ready":                 objectsBecomeReady,
 			"takes no longer than its timeout":                    takesNoLongerThanItsTimeout,
+			"is not held up by those of another namespace":        isNotHeldUp,
 			"goes with its namespace":                             goesWithItsNamespace,
 			"goes on when a replica is killed":                    aReplicaIsKilled,
 			"comes from registries and by HTTP":                   func(t *testing.T, d *deliveryWorld) { comesFromRegistries(t, d, host) },
@@ -115,6 +117,42 @@ func takesNoLongerThanItsTimeout(t *testing.T, d *deliveryWorld) {
 	}
 	d.applies("x", revision)
 	d.holds("a", "k", "1")
+}
+
+// Those that wait for a finalizer, more than there are workers, are of another namespace, and leave workers to this one.
+func isNotHeldUp(t *testing.T, d *deliveryWorld) {
+	other := d.another(t)
+	for _, w := range []*deliveryWorld{d, other} {
+		w.grant("all", rule("", "configmaps"))
+	}
+	configs := other.kube.CoreV1().ConfigMaps(other.namespace)
+	pinned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: []string{"example.com/pin"}}}
+	if _, err := configs.Create(t.Context(), pinned, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := configs.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waiting := other.push(configMap("a"))
+	const n = 20
+	for i := range n {
+		other.create(fmt.Sprintf("x%d", i), func(s *v1alpha1.DeliverySpec) {
+			s.Timeout, s.Interval, s.Force = &metav1.Duration{Duration: time.Hour}, &metav1.Duration{Duration: time.Minute}, true
+		})
+	}
+	// The first of them have workers by now.
+	other.reaches("x0", v1alpha1.ReasonApplying, says(waiting, "ConfigMap "+other.namespace+"/a", "a finalizer may wait"))
+	revision := d.push(configMap("a", "k", "1"))
+	d.create("x", nil)
+	d.applies("x", revision)
+	// One is left, the finalizer goes, and it goes on.
+	if err := other.dynamic.Resource(deliveriesGVR).Namespace(other.namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name!=x0"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := configs.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	other.applies("x0", waiting)
 }
 
 func goesWithItsNamespace(t *testing.T, d *deliveryWorld) {

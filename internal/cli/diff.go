@@ -43,7 +43,7 @@ Secrets are not shown. Preflights run where --preflight or -c asks for them; wha
 
 ` + sourceHelp + `
 
-Exit codes: 0 no difference, 1 differences, or findings that would block an apply, 2 could not do it.`,
+Exit codes: 0 no difference, 1 differences, or findings or fields that others own which would block an apply, 2 could not do it.`,
 		Example: `  sluice diff --app shop -f config/ --prune`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -81,6 +81,7 @@ type diffResult struct {
 	Sources     []apply.Source   `json:"sources"`
 	Ran         []string         `json:"preflights,omitempty"`
 	Report      json.RawMessage  `json:"report,omitempty"`
+	Conflicts   []apply.Conflict `json:"conflicts,omitempty"`
 	Differences []differenceJSON `json:"differences"`
 }
 
@@ -139,18 +140,24 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 			return err
 		}
 	}
-	differences, err := applier.Try(ctx, plan, apply.TryOptions{Contents: true})
-	if err != nil {
-		return err
-	}
 	out := e.out
 	if f.report != "" && f.report != "text" {
 		out = e.err // standard output is for the document
 	}
+	differences, err := applier.Try(ctx, plan, apply.TryOptions{Contents: true})
+	conflict, ok := errors.AsType[*apply.ConflictError](err)
+	if ok {
+		run.told = &teller{env: e, lines: out, quiet: f.output == "json"}
+		run.showConflicts(conflict)
+		run.result.Conflicts = conflict.Conflicts
+	}
+	if err != nil && (!ok || !onlyConflicts(err)) {
+		return err
+	}
 	if f.output == "json" {
 		result := diffResult{
 			APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: namespace, Sources: loaded.sources,
-			Ran: run.result.Ran, Report: run.result.Report, Differences: []differenceJSON{},
+			Ran: run.result.Ran, Report: run.result.Report, Conflicts: run.result.Conflicts, Differences: []differenceJSON{},
 		}
 		for _, d := range differences {
 			result.Differences = append(result.Differences, differenceJSON{d.ID, d.Action, d.Before, d.After, d.Note})
@@ -163,7 +170,7 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	} else if err := showDifferences(e, out, differences, color); err != nil {
 		return err
 	}
-	if len(differences) > 0 || blocked {
+	if len(differences) > 0 || blocked || conflict != nil {
 		return errFindings
 	}
 	return nil

@@ -12,8 +12,10 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 
+	"sluice.dev/internal/admission"
 	"sluice.dev/internal/controller/guard"
 	"sluice.dev/internal/preflight"
 	"sluice.dev/internal/servingcert"
@@ -39,7 +41,7 @@ const (
 	// configuration as well, and until the bundle is back changes are refused.
 	certificateLook = 10 * time.Second
 	versionLook     = 10 * time.Minute
-	// guardRequests is how many requests of up to 8 MB are in memory at once.
+	// guardRequests is how many requests of up to 8 MB are judged at once, and have room in memory.
 	guardRequests = 16
 )
 
@@ -51,9 +53,9 @@ func (p *process) serveGuard(ctx context.Context, ready func()) error {
 		return err
 	}
 	g := &guard.Guard{
-		Settings: &guard.Settings{Rules: preflight.Rules()}, Objects: guard.Objects{Client: objects}, Kube: p.kube,
+		Settings: &guard.Settings{Rules: preflight.Rules()}, Objects: guard.Objects{Client: objects, Discovery: discovery.ToServerResourcesInterfaceWithContext(p.kube.Discovery())}, Kube: p.kube,
 		Metrics: guard.NewMetrics(p.registry), Recorder: p.recorder, Clock: p.clock, Log: p.log,
-		Requests: make(chan struct{}, guardRequests), Slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
+		Requests: admission.NewIntake(guardRequests), Slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()

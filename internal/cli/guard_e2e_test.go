@@ -304,6 +304,7 @@ func TestE2EGuard(t *testing.T) {
 		{"lets one change through, by annotation and permission", (*guarded).isBypassed},
 		{"follows the fail mode where nothing is decided", (*guarded).followsTheConfiguration},
 		{"refuses deletions that take objects along", (*guarded).refusesDeletions},
+		{"refuses what breaks Sluice's own CRDs", (*guarded).refusesWhatBreaksItsOwn},
 		{"shares its certificate and renews it", (*guarded).renewsItsCertificate},
 		{"locks nobody out when it is down", (*guarded).locksNobodyOut},
 	} {

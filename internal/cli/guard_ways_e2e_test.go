@@ -14,13 +14,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 
 	"sluice.dev/compat"
 	"sluice.dev/internal/controller/guard"
+	"sluice.dev/internal/kube"
 )
 
 func (g *guarded) isBypassed(t *testing.T) {
@@ -152,6 +156,53 @@ func (g *guarded) refusesDeletions(t *testing.T) {
 	wants(t, err, "this deletion of "+databasesCRD+" is unsafe", "data-lost, crd-removed", "objects are stored", "for example default/")
 	wants(t, crds.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "team=a"}), databasesCRD)
 
+	// Who may write the status takes the conditions away by which a CRD is served. The API server's controllers look no further
+	// where its names are accepted; where they are gone as well they put both right, and are waited for.
+	forge := func(change func(*apiextensionsv1.CustomResourceDefinitionStatus)) {
+		t.Helper()
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			forged := g.live(t, databasesCRD)
+			for i := range forged.Status.Conditions {
+				forged.Status.Conditions[i].Status = apiextensionsv1.ConditionFalse
+			}
+			change(&forged.Status)
+			_, err := apiextensions.NewForConfigOrDie(g.cluster.Config()).ApiextensionsV1().CustomResourceDefinitions().UpdateStatus(t.Context(), forged, metav1.UpdateOptions{})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	forge(func(*apiextensionsv1.CustomResourceDefinitionStatus) {})
+	until(t, "the refusal", func() error { // while the API server still serves it, it is counted
+		err := crds.Delete(t.Context(), databasesCRD, metav1.DeleteOptions{DryRun: dryRun.DryRun})
+		wants(t, err, "crd-removed")
+		if !strings.Contains(err.Error(), "taken away the conditions") {
+			return err
+		}
+		return nil
+	})
+	forge(func(s *apiextensionsv1.CustomResourceDefinitionStatus) {
+		s.AcceptedNames = apiextensionsv1.CustomResourceDefinitionNames{}
+	})
+	wants(t, crds.Delete(t.Context(), databasesCRD, metav1.DeleteOptions{DryRun: dryRun.DryRun}), "objects are stored")
+	// Names that another CRD has: this one is never served, and goes.
+	taken := gauge("takens", "Database", "example.sluice.dev", "")
+	if _, err := crds.Create(t.Context(), taken, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the names to be refused", func() error {
+		for _, c := range g.live(t, taken.Name).Status.Conditions {
+			if c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse {
+				return nil
+			}
+		}
+		return errors.New("not yet")
+	})
+	if err := crds.Delete(t.Context(), taken.Name, metav1.DeleteOptions{}); err != nil {
+		t.Errorf("a CRD that was never served: %v", err)
+	}
+
 	// Without the permission to look nothing is decided, and the message says how to give it.
 	other := gauge("others", "Other", "elsewhere.example", "")
 	if _, err := crds.Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
@@ -197,6 +248,57 @@ func (g *guarded) refusesDeletions(t *testing.T) {
 	wants(t, crds.Delete(t.Context(), databasesCRD, metav1.DeleteOptions{DryRun: dryRun.DryRun}), "1 object is stored", "alice may not", digest)
 	if err := g.as("bob", nil).ApiextensionsV1().CustomResourceDefinitions().Delete(t.Context(), databasesCRD, metav1.DeleteOptions{DryRun: dryRun.DryRun}); err != nil {
 		t.Error(err)
+	}
+}
+
+// refusesWhatBreaksItsOwn takes the CRDs that Sluice installs; locksNobodyOut has what happens to such while the guard is down.
+func (g *guarded) refusesWhatBreaksItsOwn(t *testing.T) {
+	k, err := kube.New(g.cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"../../config/delivery/10-crds.yaml", "../../config/features/10-crds.yaml", "../../config/resolution/10-crd.yaml"} {
+		if err := k.Apply(t.Context(), file, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := func(err error, texts ...string) {
+		t.Helper()
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"own.crd-guard.sluice.dev" denied`) {
+			t.Errorf("not refused by the guard: %v", err)
+			return
+		}
+		for _, text := range texts {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("no %q in: %v", text, err)
+			}
+		}
+	}
+	withoutSpec := func(crd *apiextensionsv1.CustomResourceDefinition) {
+		for _, v := range crd.Spec.Versions {
+			schema := v.Schema.OpenAPIV3Schema
+			delete(schema.Properties, "spec")
+			schema.Required, schema.XValidations = nil, nil
+		}
+	}
+	crds := g.as("alice", nil).ApiextensionsV1().CustomResourceDefinitions()
+	for _, name := range []string{"deliveries.sluice.dev", "features.sluice.dev", "components.sluice.dev", "resolutionrequests.resolution.tekton.dev"} {
+		own(g.update(t, "alice", name, withoutSpec, dryRun, nil), "property-removed")
+		own(g.update(t, "alice", name, dropServed, dryRun, nil), "clients-broken")
+		// What is no harm passes.
+		if err := g.update(t, "alice", name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Spec.Names.ShortNames = append(crd.Spec.Names.ShortNames, "mine"+crd.Spec.Names.Plural)
+		}, dryRun, nil); err != nil {
+			t.Errorf("%s with a short name: %v", name, err)
+		}
+		until(t, "the refusal for want of permission to look", func() error {
+			err := crds.Delete(t.Context(), name, metav1.DeleteOptions{DryRun: dryRun.DryRun})
+			if err == nil {
+				return errors.New("not established yet")
+			}
+			own(err, "undecided, crd-removed", "--verb=list")
+			return nil
+		})
 	}
 }
 

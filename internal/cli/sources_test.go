@@ -3,6 +3,10 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"io"
 	"log"
 	"net/http"
@@ -22,6 +26,7 @@ import (
 
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/bundle/bundletest"
+	"sluice.dev/resolve/verify"
 )
 
 // places is remotes on this machine and files, all of which hold ConfigMaps.
@@ -232,6 +237,39 @@ func TestWhatMayBeAPasswordIsNotShown(t *testing.T) {
 	} {
 		if got := redact(source); got != want {
 			t.Errorf("%s: %s, want %s", source, got, want)
+		}
+	}
+}
+
+func TestSourcesPassTheVerificationThatIsAskedFor(t *testing.T) {
+	p := newPlaces(t)
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signature, err := verify.Sign([]byte(cm("signed")), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	signed := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: signed\n  annotations: {" + verify.AnnotationSignature + ": " + signature + "}\n"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text := map[string]string{"/signed.yaml": signed, "/changed.yaml": strings.Replace(signed, "name: signed", "name: changed", 1), "/unsigned.yaml": cm("unsigned")}[r.URL.Path]
+		_, _ = io.WriteString(w, text)
+	}))
+	t.Cleanup(server.Close)
+	p.write(t, "policies.yaml", "apiVersion: tekton.dev/v1alpha1\nkind: VerificationPolicy\nmetadata: {name: p}\nspec:\n  resources: [{pattern: '.*'}]\n  authorities:\n  - name: k\n    key:\n      data: |\n        "+
+		strings.ReplaceAll(strings.TrimSpace(public), "\n", "\n        ")+"\n")
+	for file, ok := range map[string]bool{"signed": true, "changed": false, "unsigned": false} {
+		got, _, err := p.names(t.Context(), sourceFlags{
+			sources: []string{server.URL + "/" + file + ".yaml"}, allow: []string{"127.0.0.1"}, plain: true, verification: filepath.Join(p.dir, "policies.yaml"),
+		})
+		if ok && (err != nil || !cmp.Equal(got, []string{file})) || !ok && (err == nil || !strings.Contains(err.Error(), "sign")) {
+			t.Errorf("%s: %v, error %v", file, got, err)
 		}
 	}
 }

@@ -399,6 +399,13 @@ func TestGuardOfManySettings(t *testing.T) {
 }
 
 func TestGuardOfSettings(t *testing.T) {
+	for _, mode := range []v1alpha1.Mode{v1alpha1.Live, v1alpha1.Baked} {
+		t.Run(string(mode), func(t *testing.T) { guardOfSettings(t, mode) })
+	}
+}
+
+func guardOfSettings(t *testing.T, mode v1alpha1.Mode) {
+	t.Helper()
 	m := model(t, `
 metadata: {name: demo}
 spec:
@@ -412,7 +419,9 @@ spec:
 - {gate: Early, parts: [{field: "spec.env[*].secretRef"}]}
 - {gate: Done, stages: [{stage: Stable, release: v1.0.0, lockToDefault: true}]}
 `)
-	_, s := compile(t, m, policy.Options{})
+	// Baked settings have no say in how others are judged.
+	baked, _ := m.ParseSettings(map[string]string{"a": "true", "b": "true"})
+	_, s := compile(t, m, policy.Options{Mode: mode, Settings: baked})
 	settings := func(data map[string]string) map[string]any {
 		out := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "feature-flags", "namespace": "demo-system"}}
 		if data != nil {
@@ -440,6 +449,7 @@ spec:
 		{map[string]string{"feature-gates": "A=true,A=true"}, "twice"},
 		{map[string]string{"feature-gates": "A=true", "a": "false"}, "disagree"},
 		{map[string]string{"b": "true", "a": "false"}, "requires A"},
+		{map[string]string{"b": "true"}, ""}, // a resource whose highest stage is Beta has A
 		{map[string]string{"early": "true"}, "maxLevel"},
 		{map[string]string{"done": "false"}, "for good"},
 		{map[string]string{"results-from": "x"}, "does not match"},
@@ -460,7 +470,7 @@ spec:
 			t.Errorf("%v, unchanged: %v", tt.data, res.Refused)
 		}
 	}
-	if res := run(t, s, &simulate.Request{Version: "v1", Resource: "configmaps", Old: settings(nil)}); res.Allowed() {
-		t.Error("the settings can be deleted")
+	if res := run(t, s, &simulate.Request{Version: "v1", Resource: "configmaps", Old: settings(nil)}); res.Allowed() != (mode == v1alpha1.Baked) {
+		t.Errorf("the deletion of the settings is allowed: %t", res.Allowed())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,17 +71,22 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 	if err == nil {
 		objects, err = objectsOf(set)
 	}
+	if err != nil && ctx.Err() != nil {
+		return r.failed(ctx, got, err) // it says nothing about the source
+	}
 	if err != nil {
 		st.Request = got.request
 		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonInvalidSource, err.Error())
-		return r.end(v1alpha1.ReasonInvalidSource, err.Error())
+		again := r.end(v1alpha1.ReasonInvalidSource, err.Error())
+		r.remembered(process, cfg, true)
+		return again
 	}
 	a, err := r.applier()
 	if err != nil {
 		return r.failed(ctx, got, err)
 	}
 	request := apply.Request{
-		Objects: objects, App: r.d.Name, AppNamespace: r.d.Namespace, Prune: r.d.Spec.Prune, Force: r.d.Spec.Force,
+		Objects: objects, App: r.d.Name, AppNamespace: r.d.Namespace, Prune: r.d.Spec.Prune, Force: r.d.Spec.Force, Patience: patience,
 		Sources: []apply.Source{{Name: got.name, URI: got.revision.URI, Digest: got.digests, EntryPoint: got.revision.EntryPoint}},
 	}
 	plan, err := a.Plan(ctx, request)
@@ -104,7 +110,9 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 		r.Metrics.applies.WithLabelValues("blocked").Inc()
 		return r.stays(process, cfg, got)
 	}
-	if plan, err = r.write(ctx, a, request, plan); err != nil {
+	if plan, err = r.write(ctx, a, request, plan); isWaiting(err) && ctx.Err() == nil && r.now.Sub(plan.Started()) < r.timeout() {
+		return r.waits(got, err)
+	} else if err != nil {
 		return r.failed(ctx, got, err)
 	}
 	return r.applied(process, a, plan, got)
@@ -229,6 +237,7 @@ func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, g
 	}
 	r.Metrics.applies.WithLabelValues(outcome).Inc()
 	st.Applied, st.Request = got.revision, got.request
+	r.contents.put(r.d.UID, got.revision.Digest, got.data)
 	st.Inventory = &v1alpha1.InventoryReference{Name: apply.InventoryName(r.d.Name), Objects: objectCount(len(plan.Items) + plan.Kept())}
 	r.set(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied, "applied "+got.revision.Revision)
 	again := r.done()
@@ -262,13 +271,29 @@ func (r *run) failed(ctx context.Context, got *fetched, err error) time.Duration
 	return again
 }
 
+// isWaiting tells whether an error says no more than that others have to do something first.
+func isWaiting(err error) bool {
+	return err != nil && !slices.ContainsFunc(all(err), func(e error) bool { return !errors.Is(e, apply.ErrWaiting) })
+}
+
+// waits gives the worker back while others do what the apply waits for, and returns when to go on.
+func (r *run) waits(got *fetched, err error) time.Duration {
+	if r.now.Sub(got.ended) >= r.interval() {
+		r.d.Status.Request = got.request
+	}
+	message := "applying " + got.revision.Revision + ": " + err.Error()
+	r.set(v1alpha1.ConditionApplied, metav1.ConditionUnknown, v1alpha1.ReasonApplying, message)
+	r.set(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonApplying, message)
+	return min(r.retry(keyOf(r.d), r.interval()), lastWait)
+}
+
 // explain gives reason and message for an error of an apply.
 func explain(ctx context.Context, err error, account string) (reason, message string) {
 	message = strings.ReplaceAll(err.Error(), "--force-conflicts", "spec.force: true")
 	_, isConflict := errors.AsType[*apply.ConflictError](err)
 	_, isPreflight := errors.AsType[*apply.PreflightError](err)
 	switch {
-	case errors.Is(context.Cause(ctx), errTimeout):
+	case errors.Is(context.Cause(ctx), errTimeout), isWaiting(err):
 		return v1alpha1.ReasonTimedOut, "spec.timeout is over: " + message
 	case isConflict:
 		return v1alpha1.ReasonFieldConflict, message

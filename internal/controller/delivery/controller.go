@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"runtime/debug"
@@ -21,6 +22,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/client/informers"
 	"sluice.dev/client/versioned"
+	"sluice.dev/internal/fairqueue"
 	"sluice.dev/requester"
 )
 
@@ -36,12 +38,16 @@ type Members interface {
 }
 
 const (
-	defaultWorkers  = 8
+	defaultWorkers  = 16
 	defaultInterval = 10 * time.Minute
 	defaultTimeout  = 5 * time.Minute
 	// firstRetry and lastRetry bound the pause before something that has failed is tried again; it doubles.
 	firstRetry = 2 * time.Second
 	lastRetry  = 5 * time.Minute
+	// patience is how long a worker waits for what others have to do before an apply can go on, and lastWait the longest pause
+	// before it looks again.
+	patience = 5 * time.Second
+	lastWait = 15 * time.Second
 )
 
 // Controller works on deliveries. All fields but those that say so are required.
@@ -54,7 +60,8 @@ type Controller struct {
 	Members Members
 	// Store has content that is too large for a ResolutionRequest; nil: such content is an error.
 	Store requester.Store
-	// Workers is how many deliveries are worked on at once; 0 stands for 8.
+	// Workers is how many deliveries are worked on at once; 0 stands for 16. Those of one namespace get a share of them,
+	// which is smaller the more namespaces have something to do, and half of them at most.
 	Workers  int
 	Metrics  *Metrics
 	Recorder record.EventRecorder
@@ -66,6 +73,7 @@ type Controller struct {
 	informer  cache.SharedIndexInformer
 	queue     workqueue.TypedDelayingInterface[types.NamespacedName]
 	failures  workqueue.TypedRateLimiter[types.NamespacedName]
+	contents  *contents
 }
 
 // Run works until ctx is done. An apply that is under way then ends where it is; the next process goes on. ready is called
@@ -75,6 +83,7 @@ func (c *Controller) Run(ctx context.Context, ready func()) error {
 	if c.api, err = newClient(c.Config); err != nil {
 		return err
 	}
+	c.contents = newContents(maxContents)
 	c.requester = requester.Requester{Client: c.Client.ResolutionV1beta1(), Store: c.Store}
 	c.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c.Clock})
 	c.failures = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry)
@@ -101,20 +110,29 @@ func (c *Controller) Run(ctx context.Context, ready func()) error {
 		return nil
 	}
 	ready()
-	workers := c.Workers
-	if workers == 0 {
-		workers = defaultWorkers
-	}
+	workers := cmp.Or(c.Workers, defaultWorkers)
+	due := fairqueue.New(workers, func(k types.NamespacedName) string { return k.Namespace })
+	// What is due goes through: c.queue knows when, and that nothing is worked on twice at once; due knows whose turn it is.
+	wg.Go(func() {
+		for {
+			k, closed := c.queue.Get()
+			if closed {
+				return
+			}
+			due.Add(k)
+		}
+	})
 	for range workers {
 		wg.Go(func() {
 			for {
-				k, closed := c.queue.Get()
-				if closed {
+				k, ok := due.Get(ctx)
+				if !ok {
 					return
 				}
 				if again := c.safely(ctx, k); again > 0 {
 					c.queue.AddAfter(k, again)
 				}
+				due.Done(k)
 				c.queue.Done(k)
 			}
 		})
@@ -163,6 +181,7 @@ func (c *Controller) onDelete(o any) {
 	if d, ok := o.(*v1alpha1.Delivery); ok {
 		c.failures.Forget(keyOf(d))
 		c.Metrics.forget(keyOf(d))
+		c.contents.forget(d.UID)
 		c.dependents(d)
 	}
 }
@@ -215,6 +234,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) time
 		return c.trouble(ctx, k, "cannot read a delivery", err)
 	case c.Members != nil && !c.Members.Owns(Role, d.UID):
 		c.Metrics.forget(k)
+		c.contents.forget(d.UID)
 		return 0
 	}
 	before := d.DeepCopy()

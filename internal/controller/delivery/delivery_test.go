@@ -3,24 +3,33 @@ package delivery
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	clientgotesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 
 	resolutionv1beta1 "sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/apply"
+	"sluice.dev/client/versioned/fake"
+	"sluice.dev/internal/config"
 	"sluice.dev/report"
+	"sluice.dev/requester"
 )
 
 func delivery(name string, ready bool, on ...string) *v1alpha1.Delivery {
@@ -286,6 +295,99 @@ func TestDurationsHaveDefaults(t *testing.T) {
 	for want, d := range map[time.Duration]*metav1.Duration{defaultInterval: nil, time.Second: {Duration: time.Second}} {
 		if got := duration(d, defaultInterval); got != want {
 			t.Errorf("%v: %s", d, got)
+		}
+	}
+}
+
+func newRun(t *testing.T, d *v1alpha1.Delivery) *run {
+	t.Helper()
+	client := fake.NewSimpleClientset()
+	return &run{
+		Controller: &Controller{
+			Config: &rest.Config{Host: "http://127.0.0.1:1"}, Client: client, Clock: clock.RealClock{}, Metrics: NewMetrics(prometheus.NewRegistry()),
+			Log: slog.New(slog.DiscardHandler), requester: requester.Requester{Client: client.ResolutionV1beta1()}, contents: newContents(maxContents),
+			failures: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
+		},
+		d: d, now: time.Now(),
+	}
+}
+
+func TestASourceThatTakesTooLongToDecodeIsNotInvalid(t *testing.T) {
+	for name, test := range map[string]struct {
+		data    string
+		timeout time.Duration
+		want    string
+	}{
+		"it takes too long": {"a: b\n", time.Nanosecond, v1alpha1.ReasonTimedOut},
+		"it is invalid":     {"a: b\n", time.Minute, v1alpha1.ReasonInvalidSource},
+	} {
+		d := delivery("x", false)
+		d.Spec.Timeout = &metav1.Duration{Duration: test.timeout}
+		r := newRun(t, d)
+		r.bring(t.Context(), &config.Config{}, &fetched{data: []byte(test.data), revision: &v1alpha1.Revision{}, ended: r.now})
+		if c := r.condition(v1alpha1.ConditionReady); c == nil || c.Reason != test.want {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+}
+
+func TestOnlyTheRequestThatWasReadIsDeleted(t *testing.T) {
+	d := delivery("x", false)
+	d.UID = "d"
+	r := newRun(t, d)
+	client, ok := r.Client.(*fake.Clientset)
+	if !ok {
+		t.Fatal("another client")
+	}
+	_, spec, err := source(&v1alpha1.DeliverySource{URL: "https://h.test/a.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.ask(t.Context(), "http", spec); !errors.Is(err, requester.ErrInProgress) {
+		t.Fatalf("error %v, want that it is in progress", err)
+	}
+	requests := client.ResolutionV1beta1().ResolutionRequests("n")
+	list, err := requests.List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 {
+		t.Fatalf("%d requests, error %v", len(list.Items), err)
+	}
+	q := &list.Items[0]
+	q.UID = "one"
+	q.Status.Data = "YTogYg=="
+	q.Status.Conditions = []resolutionv1beta1.Condition{{Type: "Succeeded", Status: "True"}}
+	if _, err := requests.Update(t.Context(), q, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	client.ClearActions()
+	resource, err := r.ask(t.Context(), "http", spec)
+	if err != nil || string(resource.Data) != "a: b" {
+		t.Fatalf("%+v, error %v", resource, err)
+	}
+	var deleted []types.UID
+	for _, a := range client.Actions() {
+		if del, ok := a.(clientgotesting.DeleteActionImpl); ok && del.DeleteOptions.Preconditions != nil {
+			deleted = append(deleted, *del.DeleteOptions.Preconditions.UID)
+		}
+	}
+	if diff := cmp.Diff([]types.UID{"one"}, deleted); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWaitingIsNoErrorWhereNothingElseIsWrong(t *testing.T) {
+	waiting := fmt.Errorf("x: %w", apply.ErrWaiting)
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing":             {nil, false},
+		"waiting":             {waiting, true},
+		"for several":         {errors.Join(waiting, &apply.Error{Err: waiting}), true},
+		"and something else":  {errors.Join(waiting, errors.New("refused")), false},
+		"only something else": {errors.New("refused"), false},
+	} {
+		if got := isWaiting(test.err); got != test.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

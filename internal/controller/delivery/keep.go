@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,8 +26,10 @@ import (
 	"sluice.dev/requester"
 )
 
-// What runs while a later revision is blocked is kept as it was delivered, once a round: its source is asked for at the commit
-// or digest that was applied, and drift is put right. Where that cannot be asked for, the condition Applied says so.
+// What runs while a later revision is blocked is kept as it was delivered, once a round, and drift is put right. What was delivered
+// the process remembers; one that does not asks for the source at the commit or digest that was applied. Where that cannot be asked
+// for, the condition Applied says so. While the source cannot be had, or holds what is no list of objects, only what the process
+// remembers helps, and the condition Ready says whether it does.
 
 // keep looks at what runs, if that is due, and returns when to look again.
 func (r *run) keep(process context.Context, cfg *config.Config) time.Duration {
@@ -51,36 +54,95 @@ func (r *run) keep(process context.Context, cfg *config.Config) time.Duration {
 	if c := r.condition(v1alpha1.ConditionApplied); c == nil || c.Reason != v1alpha1.ReasonBlocked {
 		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked, stopped+"; "+st.Applied.Revision+" stays")
 	}
-	resolver, spec, err := pinned(&r.d.Spec.Source, st.Applied)
-	if err != nil {
-		return done(err.Error())
-	}
 	ctx, cancel := context.WithTimeoutCause(process, r.timeout(), errTimeout)
 	defer cancel()
-	resource, err := r.ask(ctx, resolver, spec)
-	if errors.Is(err, requester.ErrInProgress) {
-		return lookAgain
+	data, known := r.contents.get(r.d.UID, st.Applied.Digest)
+	if !known {
+		resolver, spec, err := pinned(&r.d.Spec.Source, st.Applied)
+		if err != nil {
+			return done(err.Error())
+		}
+		resource, err := r.ask(ctx, resolver, spec)
+		if errors.Is(err, requester.ErrInProgress) {
+			return lookAgain
+		}
+		if err != nil {
+			return done(err.Error())
+		}
+		data = resource.Data
+		if sum := sha256.Sum256(data); "sha256:"+hex.EncodeToString(sum[:]) != st.Applied.Digest {
+			return done("its source has other content now")
+		}
+		r.contents.put(r.d.UID, st.Applied.Digest, data)
 	}
-	if err != nil {
-		return done(err.Error())
-	}
-	if sum := sha256.Sum256(resource.Data); "sha256:"+hex.EncodeToString(sum[:]) != st.Applied.Digest {
-		return done("its source has other content now")
-	}
-	changed, err := r.restore(ctx, cfg, resource)
+	changed, err := r.restore(ctx, cfg, data)
 	switch {
 	case process.Err() != nil:
 		return r.interval()
+	case isWaiting(err):
+		return min(r.retry(keyOf(r.d), r.interval()), lastWait)
 	case err != nil:
 		_, message := explain(ctx, err, r.account())
 		return done(message)
 	case changed != "":
-		r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonDriftCorrected, "put right what others had changed of " + st.Applied.Revision + ": " + changed})
-		r.Metrics.applies.WithLabelValues("applied").Inc()
-		st.AppliedTime = stamp(r.now)
+		r.restored(changed)
 	}
 	return done("")
 }
+
+// restored tells that drift was put right.
+func (r *run) restored(changed string) {
+	st := &r.d.Status
+	r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonDriftCorrected, "put right what others had changed of " + st.Applied.Revision + ": " + changed})
+	r.Metrics.applies.WithLabelValues("applied").Inc()
+	st.AppliedTime = stamp(r.now)
+}
+
+// meanwhile puts drift right, once in an interval, while the source cannot be had.
+func (r *run) meanwhile(ctx context.Context, cfg *config.Config) {
+	c := r.condition(v1alpha1.ConditionResolved)
+	if c == nil || c.Status != metav1.ConditionFalse || c.ObservedGeneration != r.d.Generation {
+		return
+	}
+	due := !slices.ContainsFunc([]*metav1.Time{r.d.Status.CheckedTime, r.d.Status.KeptTime}, func(last *metav1.Time) bool {
+		return last != nil && r.now.Sub(last.Time) < r.interval()
+	})
+	r.remembered(ctx, cfg, due)
+}
+
+// remembered puts drift right, if that is due, by what the process remembers, and adds to the message of Ready why it could not.
+func (r *run) remembered(process context.Context, cfg *config.Config, due bool) {
+	st := &r.d.Status
+	if st.Applied == nil {
+		return
+	}
+	data, known := r.contents.get(r.d.UID, st.Applied.Digest)
+	problem := "this process does not remember what was delivered"
+	if known && due {
+		ctx, cancel := context.WithTimeoutCause(process, r.timeout(), errTimeout)
+		defer cancel()
+		changed, err := r.restore(ctx, cfg, data)
+		problem = ""
+		switch {
+		case process.Err() != nil:
+			return
+		case err != nil:
+			_, problem = explain(ctx, err, r.account())
+		case changed != "":
+			r.restored(changed)
+		}
+		r.contents.setProblem(r.d.UID, problem)
+		st.KeptTime = stamp(r.now)
+	} else if known {
+		problem = r.contents.problem(r.d.UID)
+	}
+	if c := r.condition(v1alpha1.ConditionReady); c != nil && c.Status == metav1.ConditionFalse && problem != "" {
+		r.set(c.Type, c.Status, c.Reason, cut(c.Message, maxMessage/2)+notPutRight+problem)
+	}
+}
+
+// notPutRight begins what the message of Ready says of drift.
+const notPutRight = "; drift of what was delivered is not put right: "
 
 // ask asks for the source by a request of its own, which goes when it has been read. Its content cannot change, so one that is
 // left over from another round is as good.
@@ -90,12 +152,22 @@ func (r *run) ask(ctx context.Context, resolver string, spec resolutionv1beta1.R
 	if err != nil {
 		return nil, err
 	}
+	requests := r.Client.ResolutionV1beta1().ResolutionRequests(r.d.Namespace)
+	q, err := requests.Get(ctx, name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	missing := err != nil
 	resource, err := r.requester.Submit(ctx, owner, resolver, spec)
 	if errors.Is(err, requester.ErrInProgress) {
 		return nil, err
 	}
-	requests := r.Client.ResolutionV1beta1().ResolutionRequests(r.d.Namespace)
-	if e := requests.Delete(ctx, name, metav1.DeleteOptions{}); e != nil && !apierrors.IsNotFound(e) {
+	if missing {
+		return nil, requester.ErrInProgress // it has ended between the two calls: the event of that is on its way
+	}
+	// A conflict says that another one has its name by now.
+	e := requests.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &q.UID}})
+	if e != nil && !apierrors.IsNotFound(e) && !apierrors.IsConflict(e) {
 		return nil, errors.Join(err, e)
 	}
 	return resource, err
@@ -134,13 +206,13 @@ func pinned(s *v1alpha1.DeliverySource, applied *v1alpha1.Revision) (resolver st
 }
 
 // restore makes what runs as it was delivered, and says what was changed for that. It deletes nothing, and it does what the
-// preflights let pass only: somebody may have made what is there depend on the drift.
-func (r *run) restore(ctx context.Context, cfg *config.Config, resource *requester.Resource) (changed string, err error) {
+// preflights let pass only: somebody may have made what is there depend on the drift. It makes nothing that was not delivered.
+func (r *run) restore(ctx context.Context, cfg *config.Config, data []byte) (changed string, err error) {
 	name := r.d.Spec.Source.URL
 	if name == "" {
 		name = r.d.Spec.Source.Resolver
 	}
-	set, err := input.DecodeObjects(ctx, name, resource.Data)
+	set, err := input.DecodeObjects(ctx, name, data)
 	if err != nil {
 		return "", err
 	}
@@ -156,13 +228,19 @@ func (r *run) restore(ctx context.Context, cfg *config.Config, resource *request
 	if err != nil {
 		return "", err
 	}
-	if inventory.State != apply.Applied {
+	// An apply of the same revision may have been interrupted: it goes on.
+	if inventory.State != apply.Applied && !equality.Semantic.DeepEqual(inventory.Next, inventory.Sources) {
 		return "", errors.New("a later apply was interrupted, and some of it may be there")
 	}
-	request := apply.Request{Objects: objects, App: r.d.Name, AppNamespace: r.d.Namespace, Force: r.d.Spec.Force, Sources: inventory.Sources}
+	request := apply.Request{Objects: objects, App: r.d.Name, AppNamespace: r.d.Namespace, Force: r.d.Spec.Force, Sources: inventory.Sources, Patience: patience}
 	plan, err := a.Plan(ctx, request)
 	if err != nil {
 		return "", err
+	}
+	for i := range plan.Items {
+		if id := plan.Items[i].ID; !slices.ContainsFunc(inventory.Objects, func(e apply.Entry) bool { return e.ID == id }) {
+			return "", fmt.Errorf("the spec has changed since, and %s would be another object", id)
+		}
 	}
 	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: cfg.Enabled})
 	if err != nil {

@@ -98,6 +98,7 @@ func (r *run) deliver(ctx context.Context) time.Duration {
 	}
 	got, again := r.fetch(ctx, resolver, spec)
 	if got == nil {
+		r.meanwhile(ctx, cfg)
 		return again
 	}
 	return r.bring(ctx, cfg, got)

@@ -27,18 +27,19 @@ import (
 
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
+	"sluice.dev/internal/admission"
 	"sluice.dev/internal/featuregen"
 )
 
-// asked is a webhook that enforces all of a trial by itself.
-type asked struct {
+// soleHook is a webhook that enforces all of a trial by itself.
+type soleHook struct {
 	*testing.T
 	trial   *featuregen.Trial
 	handler http.Handler
 }
 
-// ask has the webhook judge all of a trial: as if the API server had no policies.
-func ask(t *testing.T, trial *featuregen.Trial) *asked {
+// newSoleHook has the webhook judge all of a trial: as if the API server had no policies.
+func newSoleHook(t *testing.T, trial *featuregen.Trial) *soleHook {
 	t.Helper()
 	set, err := policy.Compile(t.Context(), trial.World.Model, policy.Options{WithoutValidating: true, WithoutMutating: true})
 	if err != nil {
@@ -60,16 +61,16 @@ func ask(t *testing.T, trial *featuregen.Trial) *asked {
 	})
 	h := &Webhook{
 		Cluster: Cluster{Kube: clients, Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}},
-		Metrics: NewMetrics(prometheus.NewRegistry()), Requests: make(chan struct{}, 1),
+		Metrics: NewMetrics(prometheus.NewRegistry()), Requests: admission.NewIntake(1),
 		judges: map[string]*judge{"gen": judgeOf(&plan{model: trial.World.Model, states: trial.States, set: set})},
 	}
 	mux := http.NewServeMux()
 	mux.Handle(HookPattern, h)
-	return &asked{t, trial, mux}
+	return &soleHook{t, trial, mux}
 }
 
 // post asks the webhook as the API server does.
-func (a *asked) post(what string, old, object map[string]any) *admissionv1.AdmissionResponse {
+func (a *soleHook) post(what string, old, object map[string]any) *admissionv1.AdmissionResponse {
 	a.Helper()
 	raw := func(v map[string]any) (out runtime.RawExtension) {
 		if v != nil {
@@ -113,7 +114,7 @@ type fate struct {
 }
 
 // judged is what becomes of a request by the webhook: what mutates comes first.
-func (a *asked) judged(old, object map[string]any) (out fate) {
+func (a *soleHook) judged(old, object map[string]any) (out fate) {
 	a.Helper()
 	out.Object = object
 	resp := a.post(askDrop, old, object)
@@ -135,7 +136,7 @@ func (a *asked) judged(old, object map[string]any) (out fate) {
 	return out
 }
 
-func (a *asked) patched(object map[string]any, text []byte) map[string]any {
+func (a *soleHook) patched(object map[string]any, text []byte) map[string]any {
 	a.Helper()
 	before, err := json.Marshal(object)
 	if err != nil {
@@ -167,7 +168,7 @@ func TestTheWebhookSaysWhatTheEvaluatorSays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := ask(t, trial)
+			a := newSoleHook(t, trial)
 			for range pairs {
 				old, object := trial.Pair(r)
 				d := trial.Evaluate(old, object)

@@ -10,10 +10,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"sluice.dev/api/v1alpha1"
@@ -39,6 +36,8 @@ type outcome struct {
 	warned map[string]string
 	// frozen are the names that were left as they are.
 	frozen map[string]bool
+	// removed is what was deleted, by resource and name.
+	removed map[string]bool
 	// hook says why the webhook is not asked, though something takes it; nil if it is.
 	hook error
 	// absent tells that there is no webhook to be asked.
@@ -47,8 +46,13 @@ type outcome struct {
 	hookKept bool
 	// restored are objects that somebody else had changed or deleted.
 	restored []string
-	// settings says why the settings could not be put back.
+	// settings says why the settings could not be put back, and withheld that policies are not written because of that.
 	settings error
+	withheld bool
+	// reading tells that nothing is known of the settings of a live component yet.
+	reading bool
+	// standing is what the API server enforces other than it is wanted.
+	standing
 	// putBack tells that they were.
 	putBack bool
 	// held tells that nothing was written, because settings are not known.
@@ -59,7 +63,9 @@ type outcome struct {
 func (o *outcome) err() error {
 	errs := []error{o.settings}
 	for _, name := range slices.Sorted(maps.Keys(o.failed)) {
-		errs = append(errs, o.failed[name])
+		if err := o.failed[name]; o.settings == nil || !errors.Is(err, o.settings) {
+			errs = append(errs, err)
+		}
 	}
 	if !o.absent {
 		errs = append(errs, o.hook)
@@ -70,14 +76,15 @@ func (o *outcome) err() error {
 // enforce writes what is to be in force, and returns when to look again.
 func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Duration {
 	done.failed, done.waiting, done.fresh = map[string]error{}, map[string]bool{}, map[string]bool{}
-	done.warned, done.frozen = map[string]string{}, s.frozen(p)
+	done.warned, done.frozen, done.removed = map[string]string{}, s.frozen(p), map[string]bool{}
 	s.putBack(ctx, p, done)
-	if !p.live && !p.known {
+	if !p.live && !p.known || done.reading {
 		done.held = true
 		return 0
 	}
 	wanted := map[string]bool{}
-	var additions, changes []runtime.Object
+	var additions, settling []runtime.Object
+	var changes []change
 	for _, o := range p.set.Objects() {
 		want, err := managed(o)
 		if err != nil {
@@ -93,26 +100,44 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 		if done.frozen[m.GetName()] {
 			continue
 		}
+		if s.withheld(want, done) {
+			done.failed[m.GetName()], done.withheld = done.settings, true
+			continue
+		}
 		switch have := s.have(want); {
 		case have == nil:
 			additions = append(additions, want)
 		case !same(want, have):
-			changes = append(changes, want)
+			changes = append(changes, change{have, want})
 		default:
 			s.judged(have, done)
+			if done.fresh[m.GetName()] {
+				settling = append(settling, want)
+			}
 		}
 	}
 	// A part that moves from one policy to another, because a version has got a schema of its own for example, is to be in
-	// the new one before it is gone from the old one.
-	writes := slices.Concat(additions, changes)
+	// force in the new one before it is gone from the old one.
+	changes, later := inOrder(additions, settling, changes)
+	writes := additions
+	for _, c := range changes {
+		writes = append(writes, c.want)
+	}
 	name := p.component.Name
 	if wait := s.soon(name); len(writes) > 0 && wait > 0 {
 		// What is written is the newest then.
 		done.held = true
+		done.standing = s.remember(name).standing
 		return wait
 	}
 	for _, want := range writes {
 		s.write(ctx, want, done)
+	}
+	for _, c := range later {
+		if m, err := meta.Accessor(c.want); err == nil {
+			done.waiting[m.GetName()], done.fresh[m.GetName()] = true, true
+			done.wait = soonest(done.wait, settle)
+		}
 	}
 	if len(writes) > 0 {
 		s.mu.Lock()
@@ -121,6 +146,7 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 	}
 	s.enforceByHook(ctx, p, done)
 	s.removeOthers(ctx, p, wanted, done)
+	s.observe(p, done)
 	return done.wait
 }
 
@@ -210,29 +236,17 @@ func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]b
 	}
 	removalOrder(list)
 	for _, o := range list {
+		if m, err := meta.Accessor(o); err == nil && m.GetDeletionTimestamp() != nil && len(m.GetFinalizers()) > 0 {
+			done.failed[nameOf(o)] = fmt.Errorf("%s: it is deleted, but stays in force until %s lets it go", nameOf(o), strings.Join(m.GetFinalizers(), ", "))
+			continue
+		}
 		err := s.objects.remove(ctx, o)
 		s.Metrics.wrote(resourceOf(o), "delete", err)
 		if err != nil {
 			done.failed[nameOf(o)] = fmt.Errorf("%s: %w", nameOf(o), err)
+			continue
 		}
-	}
-}
-
-// putBack makes the settings of a live component again: without them the API server refuses what the policies match.
-func (s *session) putBack(ctx context.Context, p *plan, done *outcome) {
-	if !p.live || !p.current.known || p.current.exists {
-		return
-	}
-	ref := p.model.Spec().ConfigMap
-	_, err := s.Kube.CoreV1().ConfigMaps(ref.Namespace).Create(ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}, Data: p.kept,
-	}, metav1.CreateOptions{FieldManager: Manager})
-	switch {
-	case apierrors.IsAlreadyExists(err):
-	case err != nil:
-		done.settings = fmt.Errorf("putting the ConfigMap %s back: %w", p.source(), err)
-	default:
-		done.putBack = true
+		done.removed[keyOf(o)] = true
 	}
 }
 

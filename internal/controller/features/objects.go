@@ -287,7 +287,22 @@ func anchor(namespace string, s server) []runtime.Object {
 func nameOf(o runtime.Object) string {
 	m, err := meta.Accessor(o)
 	if err != nil {
-		return o.GetObjectKind().GroupVersionKind().Kind
+		return kindNameOf(o)
 	}
-	return fmt.Sprintf("%s %s", o.GetObjectKind().GroupVersionKind().Kind, m.GetName())
+	return fmt.Sprintf("%s %s", kindNameOf(o), m.GetName())
+}
+
+// kindNameOf is the kind of an object, which one that was watched does not say of itself.
+func kindNameOf(o runtime.Object) string {
+	switch o.(type) {
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		return "ValidatingAdmissionPolicy"
+	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
+		return "ValidatingAdmissionPolicyBinding"
+	case *admissionregistrationv1.MutatingAdmissionPolicy:
+		return "MutatingAdmissionPolicy"
+	case *admissionregistrationv1.MutatingAdmissionPolicyBinding:
+		return "MutatingAdmissionPolicyBinding"
+	}
+	return o.GetObjectKind().GroupVersionKind().Kind
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
+	"sluice.dev/internal/featureusage"
 )
 
 // plan is what is to be in force for a component.
@@ -23,6 +25,7 @@ type plan struct {
 	component *v1alpha1.Component
 	features  []v1alpha1.Feature
 	model     *feature.Model
+	gated     gated
 	// definition is what is wrong with component and features.
 	definition feature.Findings
 	live       bool
@@ -38,9 +41,11 @@ type plan struct {
 	// version is the resourceVersion of the ConfigMap whose settings are in force, empty for others.
 	version string
 	// since is when the settings that are in force were seen first.
-	since  time.Time
-	states *feature.States
-	set    *policy.Set
+	since time.Time
+	// without is what was left out when the settings that are in the ConfigMap were put back.
+	without []string
+	states  *feature.States
+	set     *policy.Set
 }
 
 // planner makes plans. It remembers for each component what takes time to find out.
@@ -70,6 +75,10 @@ type remembered struct {
 	version string
 	current string // the version of the ConfigMap when it was looked at last
 	since   time.Time
+
+	made     string   // the version of the ConfigMap when it was put back last
+	without  []string // what of the settings was left out then
+	standing standing // when it was looked at last
 }
 
 // knownCRD is a CRD that has been read.
@@ -77,6 +86,7 @@ type knownCRD struct {
 	uid        types.UID
 	generation int64
 	resource   feature.Resource
+	usage      featureusage.Resource
 	err        error
 }
 
@@ -122,6 +132,9 @@ func (p *planner) plan(ctx context.Context, c *v1alpha1.Component) (*plan, error
 		r.current, r.since = out.current.version, p.Clock.Now()
 	}
 	out.kept, out.version, out.since = r.kept, r.version, r.since
+	if out.current.exists && r.made == out.current.version {
+		out.without = r.without
+	}
 	rt := p.runtime(out.model)
 	out.states = out.model.Resolve(out.settings, rt)
 	return out, p.compile(ctx, r, out, rt)
@@ -172,6 +185,7 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 	if err != nil {
 		return err
 	}
+	out.gated = resources
 	var key strings.Builder
 	fmt.Fprintf(&key, "%s %d %s", out.component.UID, out.component.Generation, day)
 	for i := range out.features {
@@ -281,7 +295,14 @@ func (p *planner) readCRD(ctx context.Context, name string) (*knownCRD, error) {
 	if err != nil {
 		return nil, err
 	}
-	known = &knownCRD{uid: crd.UID, generation: crd.Generation}
+	known = &knownCRD{uid: crd.UID, generation: crd.Generation, usage: featureusage.Resource{
+		Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural, Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+	}}
+	for _, v := range crd.Spec.Versions {
+		if v.Storage && v.Served {
+			known.usage.Storage = v.Name
+		}
+	}
 	known.resource, known.err = feature.ResourceOf(crd)
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -31,6 +31,9 @@ const (
 // tell writes what has become of a component and its features into their status, and tells what has changed in events. It
 // returns when to look again.
 func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duration {
+	if done.reading {
+		return 0 // it is looked at again in a moment
+	}
 	var again time.Duration
 	enforcers := p.enforcers()
 	var enforced, notEnforced []string
@@ -78,7 +81,7 @@ func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duratio
 		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventRestored, cut(name+" was changed or deleted by somebody else and is as it was again", maxEvent))
 	}
 	if done.putBack {
-		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventSettingsPutBack, cut("the ConfigMap "+p.source()+" was missing and is there again, with the last good settings", maxEvent))
+		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventSettingsPutBack, cut("the ConfigMap "+p.source()+" was missing and is there again, with the last good settings"+p.leftOut(), maxEvent))
 	}
 	return soonest(again, agree.Again)
 }
@@ -116,6 +119,7 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 		return
 	}
 	set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks("the definition holds no error", p.definition.Of(gate)))
+	s.countedStatus(p, f, m)
 	st.Stage = m.Stage
 	st.Default = nil
 	if m.Entry >= 0 {
@@ -133,20 +137,26 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 	if done.held {
 		return // it is looked at again in a moment
 	}
-	st.EnforcedBy = enforcers
+	st.EnforcedBy = slices.Concat(enforcers, done.leftEnforcers(gate))
 	status, reason, text := enforcedBy(f, enforcers, done)
 	set(v1alpha1.ConditionEnforced, status, reason, text)
 }
 
 // enforcedBy says whether a feature is enforced, and by what.
 func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcome) (status metav1.ConditionStatus, reason, message string) {
+	left := done.tellLeft(f.Spec.Gate)
 	switch {
+	case left != "" && (len(f.Spec.Parts) == 0 || len(enforcers) == 0):
+		return metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, left
 	case len(f.Spec.Parts) == 0:
 		return metav1.ConditionTrue, v1alpha1.ReasonBehaviourOnly, "the feature gates behaviour only: there is nothing for the API server to enforce"
 	case len(enforcers) == 0:
 		return metav1.ConditionTrue, v1alpha1.ReasonOpenForAll, "the feature is open for everybody: there is nothing to enforce"
 	}
 	var by, hooks, failed, waiting []string
+	if left != "" {
+		failed = append(failed, left)
+	}
 	for _, e := range enforcers {
 		where := e.Resource
 		if e.Group != "" {
@@ -262,21 +272,27 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 		}
 		set(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalidSettings, fmt.Sprintf("ConfigMap %s: %s; %s", p.source(), wrong, what))
 	default:
-		set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks("definitions and settings hold no error", p.wrong))
+		set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks("definitions and settings hold no error"+p.leftOut(), p.wrong))
 	}
 	switch {
 	case done.held && !p.known:
 		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: "+unread(p))
 	case done.held:
+	case done.withheld:
+		set(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, done.settings.Error()+". Without it new policies would refuse all writes of what they gate: they are not written until it is there")
 	case done.settings != nil:
 		set(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, done.settings.Error()+": until it is there the API server refuses writes that the policies match")
 	case p.live && p.current.err != nil && !p.current.known:
 		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the policies are written, but the settings cannot be read: "+unread(p))
 	case len(notEnforced) > 0 || done.err() != nil:
-		message := fmt.Sprintf("%d of %d features: %s", len(notEnforced), len(p.features), strings.Join(notEnforced, ", "))
-		if err := done.err(); err != nil {
-			message += "; " + oneLine(err)
+		message := ""
+		if len(notEnforced) > 0 {
+			message = fmt.Sprintf("%d of %d features: %s; ", len(notEnforced), len(p.features), strings.Join(notEnforced, ", "))
 		}
+		if err := done.err(); err != nil {
+			message += oneLine(err)
+		}
+		message = strings.TrimSuffix(message, "; ")
 		status, reason := metav1.ConditionFalse, v1alpha1.ReasonNotEnforced
 		if len(done.waiting) > 0 && done.err() == nil && bad == nil && done.hook == nil {
 			status, reason = metav1.ConditionUnknown, v1alpha1.ReasonNotObserved
@@ -287,9 +303,25 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 		if by[v1alpha1.ReasonEnforcedByWebhook] > 0 {
 			reason = v1alpha1.ReasonEnforcedByWebhook
 		}
-		set(v1alpha1.ConditionEnforced, metav1.ConditionTrue, reason, fmt.Sprintf("%d features by policy alone, %d with the webhook, %d open for everybody, %d of behaviour only",
-			by[v1alpha1.ReasonEnforcedByPolicy], by[v1alpha1.ReasonEnforcedByWebhook], by[v1alpha1.ReasonOpenForAll], by[v1alpha1.ReasonBehaviourOnly]))
+		message := fmt.Sprintf("%d features by policy alone, %d with the webhook, %d open for everybody, %d of behaviour only",
+			by[v1alpha1.ReasonEnforcedByPolicy], by[v1alpha1.ReasonEnforcedByWebhook], by[v1alpha1.ReasonOpenForAll], by[v1alpha1.ReasonBehaviourOnly])
+		if why := p.set.SettingsReason; why != "" {
+			message += "; bad settings are refused by the webhook"
+			if done.absent {
+				message += ", which has not run in this cluster yet: nobody refuses them"
+			}
+			message += " (" + why + ")"
+		}
+		set(v1alpha1.ConditionEnforced, metav1.ConditionTrue, reason, message)
 	}
+}
+
+// leftOut says what was left out of settings that were put back; empty if nothing was.
+func (p *plan) leftOut() string {
+	if len(p.without) == 0 {
+		return ""
+	}
+	return "; what of them is bad by now was left out when they were put back: " + strings.Join(p.without, "; ")
 }
 
 // lines are the errors among findings, in one text.
@@ -352,6 +384,9 @@ func (s *session) store(ctx context.Context, resource string, o runtime.Object, 
 		old := meta.FindStatusCondition(was, now.Type)
 		if old != nil && old.Status == now.Status && old.Reason == now.Reason || now.Status == metav1.ConditionUnknown {
 			continue
+		}
+		if now.Type == v1alpha1.ConditionCounted {
+			continue // the number tells
 		}
 		if old == nil && now.Type == v1alpha1.ConditionSkew && now.Status == metav1.ConditionFalse {
 			continue // nothing has been said that could be taken back

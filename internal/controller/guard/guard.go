@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"sluice.dev/compat"
+	"sluice.dev/internal/admission"
 	"sluice.dev/report"
 )
 
@@ -31,9 +32,8 @@ type Guard struct {
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
 	Log      *slog.Logger
-	// Requests has room for as many values as requests are read at once; the others wait, and are failed when their time is
-	// over.
-	Requests chan struct{}
+	// Requests bounds what requests take while they arrive, wait and are judged; those that find no room in time are failed.
+	Requests *admission.Intake
 	// Slots has room for as many values as changes are compared at once. Those that find no room in time are undecided.
 	Slots chan struct{}
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -20,21 +17,19 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	discoveryfake "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/metadata"
 	metadatafake "k8s.io/client-go/metadata/fake"
-	"k8s.io/client-go/rest"
 	clientgotesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/compat"
+	"sluice.dev/internal/admission"
 	"sluice.dev/internal/config"
 	"sluice.dev/report"
 )
@@ -46,7 +41,9 @@ type world struct {
 	*Guard
 	kube     *fake.Clientset
 	metadata *metadatafake.FakeMetadataClient
-	events   chan string
+	// discovery has nothing unless a test puts it there.
+	discovery *discoveryfake.FakeDiscovery
+	events    chan string
 	// reviewed are the questions who may bypass; mayBypass is the answer.
 	reviewed  []authorizationv1.SubjectAccessReviewSpec
 	mayBypass bool
@@ -60,7 +57,10 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	events := make(chan string, 10)
-	w := &world{kube: fake.NewClientset(), metadata: metadatafake.NewSimpleMetadataClient(scheme), events: events}
+	w := &world{
+		kube: fake.NewClientset(), metadata: metadatafake.NewSimpleMetadataClient(scheme), events: events,
+		discovery: &discoveryfake.FakeDiscovery{Fake: &clientgotesting.Fake{}},
+	}
 	w.kube.PrependReactor("create", "subjectaccessreviews", func(a clientgotesting.Action) (bool, runtime.Object, error) {
 		create, ok := a.(clientgotesting.CreateAction)
 		if !ok {
@@ -77,9 +77,9 @@ func newWorld(t testing.TB) *world {
 	recorder := record.NewFakeRecorder(10)
 	recorder.Events = events
 	w.Guard = &Guard{
-		Settings: &Settings{Rules: ruleIDs()}, Objects: Objects{Client: w.metadata}, Kube: w.kube, Metrics: NewMetrics(prometheus.NewRegistry()),
+		Settings: &Settings{Rules: ruleIDs()}, Objects: Objects{Client: w.metadata, Discovery: w.discovery}, Kube: w.kube, Metrics: NewMetrics(prometheus.NewRegistry()),
 		Recorder: recorder, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
-		Requests: make(chan struct{}, 2), Slots: make(chan struct{}, 1),
+		Requests: admission.NewIntake(2), Slots: make(chan struct{}, 1),
 	}
 	return w
 }
@@ -308,87 +308,6 @@ func TestARefusalCountsTheObjectsAndNamesTheWorstFirst(t *testing.T) {
 	}
 }
 
-func TestTheMetadataOfOneObjectIsAskedFor(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/apis/example.sluice.dev/v1/databases" || r.URL.Query().Get("limit") != "1" || !strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
-			t.Errorf("asked for %s as %s", r.URL, r.Header.Get("Accept"))
-		}
-		rw.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(rw, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"x"},"items":[{"metadata":{"name":"orders"}}]}`)
-	}))
-	defer server.Close()
-	client, err := metadata.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := Objects{Client: client}.count(t.Context(), live(t, "v1.yaml"))
-	if diff := cmp.Diff(stored{count: 1, example: "orders"}, got, cmp.AllowUnexported(stored{})); diff != "" || err != nil {
-		t.Error(diff, err)
-	}
-}
-
-func TestDeletionsWaitForTheirObjects(t *testing.T) {
-	resource := schema.GroupResource{Group: "example.sluice.dev", Resource: "databases"}
-	for name, test := range map[string]struct {
-		crd     func(*apiextensionsv1.CustomResourceDefinition)
-		setUp   func(*world)
-		config  string
-		allowed bool
-		want    []string
-	}{
-		"none":     {setUp: func(w *world) { w.stores(0) }, allowed: true},
-		"one":      {setUp: func(w *world) { w.stores(1) }, want: []string{"deletion of databases.example.sluice.dev is unsafe", "1 object is stored", "default/orders", "on the CRD"}},
-		"many":     {setUp: func(w *world) { w.stores(3000) }, want: []string{"3000 objects are stored"}},
-		"hidden":   {setUp: func(w *world) { w.listFails(apierrors.NewForbidden(resource, "", errors.New("no"))) }, want: []string{"cannot be shown to be safe", "kubectl create clusterrole sluice-crd-guard-databases.example.sluice.dev --verb=list"}},
-		"broken":   {setUp: func(w *world) { w.listFails(errors.New("conversion webhook is down")) }, want: []string{"undecided, crd-removed", "conversion webhook is down"}},
-		"open":     {setUp: func(w *world) { w.listFails(errors.New("conversion webhook is down")) }, config: "failMode: open", allowed: true, want: []string{"conversion webhook is down"}},
-		"warned":   {setUp: func(w *world) { w.stores(1) }, config: "mode: warn", allowed: true, want: []string{"1 object is stored"}},
-		"unserved": {crd: func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Versions[0].Served = false }, want: []string{"serves no version"}},
-		"a CRD that was never served": {crd: func(c *apiextensionsv1.CustomResourceDefinition) {
-			c.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
-		}, allowed: true},
-		"a CRD that is served without being established": {crd: func(c *apiextensionsv1.CustomResourceDefinition) {
-			c.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
-				{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue},
-				{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse},
-			}
-		}, setUp: func(w *world) { w.stores(1) }, want: []string{"1 object is stored"}},
-		"a CRD that goes already": {crd: func(c *apiextensionsv1.CustomResourceDefinition) { c.DeletionTimestamp = new(metav1.Now()) }, allowed: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			if test.setUp != nil {
-				test.setUp(w)
-			}
-			if test.config != "" {
-				w.configure(t, test.config)
-			}
-			crd := live(t, "v1.yaml")
-			if test.crd != nil {
-				test.crd(crd)
-			}
-			answer := w.review(t, deletionOf(t, crd))
-			_, text := said(answer)
-			if answer.Allowed != test.allowed {
-				t.Errorf("allowed: %v, saying %s", answer.Allowed, text)
-			}
-			for _, want := range test.want {
-				if !strings.Contains(text, want) {
-					t.Errorf("no %q in: %s", want, text)
-				}
-			}
-		})
-	}
-	t.Run("of what is no CRD", func(t *testing.T) {
-		w := newWorld(t)
-		r := deletionOf(t, nil)
-		r.OldObject.Raw = []byte("[")
-		if answer := w.review(t, r); answer.Allowed {
-			t.Error("it is let through")
-		}
-	})
-}
-
 func (w *world) configure(t testing.TB, text string) {
 	t.Helper()
 	if err := w.Settings.Configure(map[string]string{ConfigKey: "apiVersion: sluice.dev/v1alpha1\nkind: Config\n" + text + "\n"}); err != nil {
@@ -514,18 +433,5 @@ func TestADeletionIsLetThroughForOneCRDOnly(t *testing.T) {
 	crd.UID = types.UID("another")
 	if answer := w.review(t, deletionOf(t, crd)); answer.Allowed {
 		t.Error("one that was made anew under the name goes too")
-	}
-}
-
-func TestCountingIsToldInWords(t *testing.T) {
-	for _, test := range []struct {
-		stored stored
-		want   string
-	}{
-		{stored{count: 1, exact: true}, "1 object is stored"}, {stored{count: 2, exact: true}, "2 objects are stored"}, {stored{count: 1}, "objects are stored"},
-	} {
-		if got := test.stored.String(); got != test.want {
-			t.Errorf("%+v: %s", test.stored, got)
-		}
 	}
 }

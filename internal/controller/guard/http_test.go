@@ -70,41 +70,7 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 			if recorder := w.post(t, t.Context(), "", strings.NewReader(test.body)); recorder.Code != test.code {
 				t.Errorf("%d %s", recorder.Code, recorder.Body)
 			}
-			if len(w.Requests) != 0 {
-				t.Error("the room is not given back")
-			}
 		})
-	}
-}
-
-func TestNoMoreRequestsAreReadThanThereIsRoomFor(t *testing.T) {
-	w := newWorld(t)
-	for range cap(w.Requests) {
-		w.Requests <- struct{}{}
-	}
-	body := strings.NewReader("whatever")
-	if recorder := w.post(t, t.Context(), "?timeout=20ms", body); recorder.Code != http.StatusServiceUnavailable || body.Len() != 8 {
-		t.Errorf("%d, and %d bytes are unread", recorder.Code, body.Len())
-	}
-}
-
-func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {
-	w := newWorld(t)
-	server := httptest.NewServer(w)
-	defer server.Close()
-	body, feed := io.Pipe()
-	defer feed.Close() //nolint:errcheck // the other end is gone
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"?timeout=50ms", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close() //nolint:errcheck // only the code is looked at
-	if resp.StatusCode != http.StatusBadRequest || len(w.Requests) != 0 {
-		t.Errorf("%s, %d requests are read", resp.Status, len(w.Requests))
 	}
 }
 

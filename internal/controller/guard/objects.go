@@ -7,18 +7,25 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 )
 
-// servedAfter is how long after it was established the API server may take to serve a CRD.
+// servedAfter is how long the API server may take to serve a CRD that was established a moment ago, and its controllers to put
+// conditions right that somebody else has written.
 const servedAfter = 2 * time.Second
 
 // Objects asks the cluster whether objects of a CRD are stored. It reads the metadata of one object at most.
-type Objects struct{ Client metadata.Interface }
+type Objects struct {
+	Client metadata.Interface
+	// Discovery is asked whether a CRD is served whose objects may not be listed.
+	Discovery discovery.ServerResourcesInterfaceWithContext
+}
 
 // stored says how many objects there are: none, or at least one; exact says that the count is no lower bound.
 type stored struct {
@@ -34,11 +41,10 @@ type unread struct{ text string }
 func (u unread) Error() string { return u.text }
 
 // count asks. An error of type unread says why there is no answer and what to do.
+//
+// The API server is asked whatever the conditions of the CRD say: whoever may write its status can write them as well. That there
+// are none because the CRD was never served is believed where the whole status and the API server agree on it.
 func (o Objects) count(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) (stored, error) {
-	if !served(live) {
-		// It has never been served, so nobody can have stored anything.
-		return stored{exact: true}, nil
-	}
 	version := ""
 	for _, v := range live.Spec.Versions {
 		if v.Served && (v.Storage || version == "") {
@@ -51,6 +57,12 @@ func (o Objects) count(ctx context.Context, live *apiextensionsv1.CustomResource
 	resource := schema.GroupVersionResource{Group: live.Spec.Group, Version: version, Resource: live.Spec.Names.Plural}
 	list, err := o.list(ctx, resource)
 	switch {
+	case neverServed(live) && ctx.Err() == nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !o.discovered(ctx, resource)):
+		// Nobody can have stored anything.
+		return stored{exact: true}, nil
+	case !served(live) && apierrors.IsNotFound(err):
+		return stored{}, unread{"the names of the CRD were accepted, so it was served, but somebody has taken away the conditions of its status by which it is: " +
+			"its objects are stored all the same; set the condition NamesAccepted to True again to have them served"}
 	case apierrors.IsForbidden(err):
 		return stored{}, unread{fmt.Sprintf("the guard may not list %[1]s.%[2]s; allow it with: kubectl create clusterrole sluice-crd-guard-%[1]s.%[2]s --verb=list --resource=%[1]s.%[2]s && "+
 			"kubectl create clusterrolebinding sluice-crd-guard-%[1]s.%[2]s --clusterrole=sluice-crd-guard-%[1]s.%[2]s --serviceaccount=sluice-system:sluice-crd-guard", resource.Resource, resource.Group)}
@@ -71,22 +83,42 @@ func (o Objects) count(ctx context.Context, live *apiextensionsv1.CustomResource
 	return s, nil
 }
 
-// list lists one object. A CRD that was made a moment ago may not be served yet although it says so.
+// list lists one object. A CRD that was made a moment ago may not be served yet although it says so, and one may be served again
+// in a moment that is not because somebody has changed its conditions.
 func (o Objects) list(ctx context.Context, resource schema.GroupVersionResource) (list *metav1.PartialObjectMetadataList, err error) {
-	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedAfter, true, func(ctx context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedAfter, true, func(context.Context) (bool, error) { // the last answer counts, so it may take longer
 		list, err = o.Client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
 		return !apierrors.IsNotFound(err), nil
 	})
 	return list, err
 }
 
-// served tells whether the CRD is served, or was: controllers do not take the condition Established back (naming_controller.go
+// discovered tells whether the API server serves the resource, or begins to in a moment. Where that cannot be seen it counts as served.
+func (o Objects) discovered(ctx context.Context, resource schema.GroupVersionResource) bool {
+	is := true
+	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedAfter, true, func(context.Context) (bool, error) { // the last answer counts, so it may take longer
+		list, err := o.Discovery.ServerResourcesForGroupVersionWithContext(ctx, resource.GroupVersion().String())
+		is = err != nil && !apierrors.IsNotFound(err) || err == nil &&
+			slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource })
+		return is, nil
+	})
+	return is || ctx.Err() != nil
+}
+
+// served tells whether the conditions of the CRD say that it is served, or was: controllers do not take the condition Established back (naming_controller.go
 // and establishing_controller.go of apiextensions-apiserver), and where somebody else has, accepted names are enough for its
 // objects to be served (customresource_handler.go). Its finalizer would then leave them stored, with no CRD to reach them by.
 func served(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Status == apiextensionsv1.ConditionTrue && (c.Type == apiextensionsv1.Established || c.Type == apiextensionsv1.NamesAccepted)
 	})
+}
+
+// neverServed tells whether the status of the CRD says that it never was served. Controllers accept names and set the condition in
+// one write, and look no further where names are accepted (naming_controller.go): accepted names without the condition are
+// somebody else's doing. Where the names are gone as well the controllers put both right.
+func neverServed(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return !served(crd) && !equality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames)
 }
 
 // String says how many there are.

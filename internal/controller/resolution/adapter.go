@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -22,8 +23,15 @@ import (
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
+	"sluice.dev/internal/fairqueue"
 	"sluice.dev/resolve"
 )
+
+// key names one request for as long as it exists: another request of the same name has another UID.
+type key struct {
+	namespace, name string
+	uid             types.UID
+}
 
 // Resolver is what the adapter needs of a resolver: parameters arrive as the request has them, not yet validated.
 type Resolver interface {
@@ -79,7 +87,7 @@ type Adapter struct {
 	Clock  clock.Clock
 
 	placer    placer
-	queue     *queue
+	queue     *fairqueue.Queue[key]
 	informers []cache.SharedIndexInformer
 
 	mu      sync.Mutex
@@ -103,7 +111,7 @@ func (a *Adapter) Run(ctx context.Context, ready func()) error {
 		limit: a.MaxData, most: cmp.Or(a.MaxContent, DefaultMaxContent), compress: a.Compress, store: a.Store,
 		support: &support{ask: func() (bool, error) { return hasFields(a.Kube.Discovery()) }, clock: a.Clock}, turn: make(chan struct{}, largeAtOnce),
 	}
-	a.queue = newQueue(slots)
+	a.queue = fairqueue.New(slots, func(k key) string { return k.namespace })
 	a.cancels, a.settled = map[key]context.CancelCauseFunc{}, map[key]bool{}
 	for _, selector := range a.selectors() {
 		i, err := a.inform(selector)
@@ -130,12 +138,12 @@ func (a *Adapter) Run(ctx context.Context, ready func()) error {
 	for range slots {
 		wg.Go(func() {
 			for {
-				k, ok := a.queue.get(ctx)
+				k, ok := a.queue.Get(ctx)
 				if !ok {
 					return
 				}
 				a.work(ctx, k)
-				a.queue.done(k)
+				a.queue.Done(k)
 				// It may have become due again while it ran, after a failed write for example.
 				if r := a.lookup(k); r != nil && ctx.Err() == nil {
 					a.consider(r)
@@ -226,7 +234,7 @@ func (a *Adapter) consider(r *v1beta1.ResolutionRequest) {
 	}
 	name := resolverOf(r)
 	if _, ok := a.Resolvers[name]; ok && !a.isSettled(keyOf(r)) && a.Members.Owns(Role(name), r.UID) {
-		a.queue.add(keyOf(r))
+		a.queue.Add(keyOf(r))
 	}
 }
 
@@ -268,7 +276,7 @@ func (a *Adapter) recheck() {
 }
 
 func (a *Adapter) stop(k key, cause error) {
-	a.queue.forget(k)
+	a.queue.Forget(k)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.settled, k)

@@ -27,6 +27,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/clock"
 
+	"sluice.dev/internal/admission"
 	"sluice.dev/internal/controller/features"
 	"sluice.dev/internal/featuregen"
 )
@@ -58,7 +59,7 @@ func (s *server) serve() *hook {
 		Cluster: features.Cluster{
 			Config: s.admin, Kube: s.clients, CRDs: crds, Namespace: "default", Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{},
 		},
-		Metrics: features.NewMetrics(prometheus.NewRegistry()), Requests: make(chan struct{}, 4),
+		Metrics: features.NewMetrics(prometheus.NewRegistry()), Requests: admission.NewIntake(4),
 	}
 	ctx, cancel := context.WithCancel(s.Context())
 	ready, ended := make(chan struct{}), make(chan error, 1)

@@ -244,7 +244,7 @@ func TestE2EColumns(t *testing.T) {
 	t.Parallel()
 	c := newScene(t, installed(t), "columns", sceneOptions{gates: []string{"TasksTimeout"}})
 	c.enforced()
-	want := map[string][]string{"features": {"columns", "TasksTimeout", "Alpha", "false", "false"}, "components": {"v1.5.0", "stable", "1", "True", "True"}}
+	want := map[string][]string{"features": {"columns", "TasksTimeout", "Alpha", "false", "false"}, "components": {"v1.5.0", "stable", "1", "0", "True", "True"}}
 	for resource, cells := range want {
 		name := c.name
 		if resource == "features" {

@@ -226,12 +226,17 @@ func (c *scene) set(data map[string]string) {
 
 func (c *scene) trySet(data map[string]string) error {
 	maps := c.kube.CoreV1().ConfigMaps(c.name)
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "flags"}, Data: data}
+	m := c.settings(data)
 	_, err := maps.Update(c.t.Context(), m, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = maps.Create(c.t.Context(), m, metav1.CreateOptions{})
 	}
 	return err
+}
+
+// settings is the ConfigMap of the component.
+func (c *scene) settings(data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "flags"}, Data: data}
 }
 
 // pipeline is an object with a spec in YAML.

@@ -1,0 +1,85 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// The server notes the owners of fields by API version, and compares what is applied with each of these versions
+// (structured-merge-diff, merge/update.go). Where the CRD has no conversion webhook it fails, with the code 500, as soon as the
+// object has a field that the schema of one of them does not know: what was once applied as v1 could never be applied as a v2
+// that has more. Without a webhook the fields are the same in all versions, so the version that the owners are noted in can be
+// changed without changing what they own.
+
+// otherVersions gives the versions, other than the item's own, that owners of its fields are noted in, where an error of applying
+// it may come of that and [Applier.renote] may help.
+func (a *Applier) otherVersions(ctx context.Context, p *Plan, it *Item, err error) []string {
+	var status apierrors.APIStatus
+	if it.live == nil || !strings.Contains(it.Group, ".") || !errors.As(err, &status) || status.Status().Code != http.StatusInternalServerError {
+		return nil
+	}
+	var out []string
+	for _, v := range it.live.versions {
+		if version, ok := strings.CutPrefix(v, it.Group+"/"); ok && version != it.Version {
+			out = append(out, version)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	if converts, err := a.converts(ctx, p, it); converts || err != nil {
+		return nil // the first error is the one to tell
+	}
+	return out
+}
+
+// converts tells whether a webhook converts between the versions of an item's kind; also where that cannot be seen, or the kind is
+// no custom one.
+func (a *Applier) converts(ctx context.Context, p *Plan, it *Item) (bool, error) {
+	name := it.mapping.resource + "." + it.Group
+	crd := p.crds[name]
+	if crd == nil {
+		var err error
+		if crd, err = a.client.reads.CRD(ctx, name); err != nil || crd == nil {
+			if apierrors.IsForbidden(err) {
+				err = nil
+			}
+			return true, err
+		}
+	}
+	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter, nil
+}
+
+// renote notes all owners of an object's fields in the item's version.
+func (a *Applier) renote(ctx context.Context, it *Item) error {
+	path := it.mapping.path(&it.Object)
+	obj, err := a.client.get(ctx, path)
+	if err != nil || obj == nil {
+		return err
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	list, _ := meta["managedFields"].([]any)
+	for _, e := range list {
+		if m, ok := e.(map[string]any); ok {
+			m["apiVersion"] = it.Group + "/" + it.Version
+		}
+	}
+	body, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]},
+		{"op": "replace", "path": "/metadata/managedFields", "value": list},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = a.client.do(ctx, request{
+		verb: http.MethodPatch, path: path, query: url.Values{"fieldManager": {Manager}}, body: body, contentType: "application/json-patch+json",
+	})
+	return err
+}

@@ -1,0 +1,337 @@
+//go:build e2e
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// gadgetCRD is a CRD with the versions that are named, each served; later ones have more fields. The last is stored.
+func gadgetCRD(group string, versions ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: gadgets.%[1]s}\nspec:\n  group: %[1]s\n  names: {kind: Gadget, plural: gadgets}\n  scope: Namespaced\n  versions:\n", group)
+	for i, v := range versions {
+		more := ""
+		if i > 0 {
+			more = ", color: {type: string}"
+		}
+		fmt.Fprintf(&b, `  - name: %s
+    served: true
+    storage: %t
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              size: {type: string}%s
+              parts:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [name]
+                items:
+                  type: object
+                  required: [name]
+                  properties: {name: {type: string}, weight: {type: string}%s}
+`, v, i == len(versions)-1, strings.ReplaceAll(more, ", color: {type: string}", "\n              color: {type: string}"), more)
+	}
+	return b.String()
+}
+
+func gadget(group, version, spec string) string {
+	return fmt.Sprintf("---\napiVersion: %s/%s\nkind: Gadget\nmetadata: {name: g}\nspec: %s\n", group, version, spec)
+}
+
+func (w *world) gadgetsOf(group string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gadgets"}
+}
+
+func TestE2EConflictsInAVersionThatComesWithTheSourceAreFoundBeforehand(t *testing.T) {
+	w := newWorld(t)
+	group := w.namespace + ".example.com"
+	w.apply(ExitOK, "--app", "x", "-f", w.file("v1.yaml", gadgetCRD(group, "v1")+gadget(group, "v1", "{size: small, parts: [{name: a, weight: light}]}")))
+	_, err := w.dynamic.Resource(w.gadgetsOf(group)).Namespace(w.namespace).Patch(t.Context(), "g", types.MergePatchType,
+		[]byte(`{"spec":{"size":"large","parts":[{"name":"a","weight":"heavy"}]}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := func() string {
+		t.Helper()
+		u, err := w.dynamic.Resource(crdsGVR).Get(t.Context(), "gadgets."+group, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.GetResourceVersion()
+	}
+	before := crd()
+	// Of fields that the new version adds the old one knows nothing.
+	v2 := w.file("v2.yaml", gadgetCRD(group, "v1", "v2")+gadget(group, "v2", "{size: small, color: red}"))
+	r := w.apply(ExitFindings, "--app", "x", "-f", v2, "--preflight", "")
+	if len(r.Conflicts) != 1 || r.Conflicts[0].Field != ".spec.size" || r.Conflicts[0].Owner != "kubectl-edit using "+group+"/v1" || r.Outcome != outcomeBlocked || len(r.Written) > 0 {
+		t.Errorf("%+v", r)
+	}
+	if now := crd(); now != before {
+		t.Error("the CRD was written although there is a conflict")
+	}
+	if _, state := w.inventory("x"); state != "applied" {
+		t.Errorf("state %s", state)
+	}
+	if r = w.apply(ExitFindings, "--app", "x", "-f", v2, "--preflight", "", "--dry-run", "server"); len(r.Conflicts) != 1 {
+		t.Errorf("%+v", r)
+	}
+	// Where only the new version can be asked, what was written is told, and the same command goes on.
+	late := w.file("late.yaml", gadgetCRD(group, "v1", "v2")+gadget(group, "v2", "{parts: [{name: a, weight: light, color: red}]}"))
+	r = w.apply(ExitFindings, "--app", "x", "-f", late, "--preflight", "")
+	if len(r.Conflicts) != 1 || !strings.Contains(r.Conflicts[0].Field, "weight") || len(r.Written) != 1 || r.Written[0].Kind != "CustomResourceDefinition" {
+		t.Errorf("%+v", r)
+	}
+	if now := crd(); now == before {
+		t.Error("the CRD was not written")
+	}
+	if _, errs := w.run(ExitOK, "apply", "--app", "x", "-f", late, "--preflight", "", "--force-conflicts"); strings.Contains(errs, "note: ") {
+		t.Errorf("stderr %s", errs)
+	}
+	if objects, state := w.inventory("x"); state != "applied" || len(objects) != 2 {
+		t.Errorf("%s: %v", state, objects)
+	}
+}
+
+// What was applied in one version, and changed by others in that version, is applied in another one that has more fields.
+func TestE2EAnObjectMovesToAVersionWithMoreFields(t *testing.T) {
+	w := newWorld(t)
+	group := w.namespace + ".example.com"
+	w.apply(ExitOK, "--app", "x", "-f", w.file("v1.yaml", gadgetCRD(group, "v1")+gadget(group, "v1", "{size: small, parts: [{name: a, weight: light}]}")))
+	_, err := w.dynamic.Resource(w.gadgetsOf(group)).Namespace(w.namespace).Patch(t.Context(), "g", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{FieldManager: "controller"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Without the field that is dropped, with new ones at two depths.
+	v2 := w.file("v2.yaml", gadgetCRD(group, "v1", "v2")+gadget(group, "v2", "{color: red, parts: [{name: a, weight: light, color: red}]}"))
+	r := w.apply(ExitOK, "--app", "x", "-f", v2, "--preflight", "")
+	if r.Summary["update"] != 2 {
+		t.Errorf("%+v", r.Summary)
+	}
+	in := w.gadgetsOf(group)
+	in.Version = "v2"
+	u, err := w.dynamic.Resource(in).Namespace(w.namespace).Get(t.Context(), "g", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"color": "red", "parts": []any{map[string]any{"name": "a", "weight": "light", "color": "red"}}}
+	if diff := cmp.Diff(want, u.Object["spec"]); diff != "" || u.GetLabels()["a"] != "b" {
+		t.Errorf("labels %v: %s", u.GetLabels(), diff)
+	}
+	owners := map[string]string{}
+	for _, m := range u.GetManagedFields() {
+		owners[m.Manager] = m.APIVersion
+	}
+	if diff := cmp.Diff(map[string]string{"sluice": group + "/v2", "controller": group + "/v2"}, owners); diff != "" {
+		t.Error(diff)
+	}
+	if r := w.apply(ExitOK, "--app", "x", "-f", v2, "--preflight", ""); r.Outcome != outcomeUnchanged {
+		t.Errorf("again: %+v", r)
+	}
+	// Who still writes the old version is in nobody's way: a change is found, tried and applied.
+	if _, err := w.dynamic.Resource(w.gadgetsOf(group)).Namespace(w.namespace).Patch(t.Context(), "g", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"a":"c"}}}`), metav1.PatchOptions{FieldManager: "controller"}); err != nil {
+		t.Fatal(err)
+	}
+	next := w.file("next.yaml", gadgetCRD(group, "v1", "v2")+gadget(group, "v2", "{color: blue}"))
+	if out, errs := w.run(ExitFindings, "diff", "--app", "x", "-f", next); !strings.Contains(out, "+  color: blue") || !strings.Contains(errs, "still noted in v1") {
+		t.Errorf("diff:\n%s%s", out, errs)
+	}
+	if r := w.apply(ExitOK, "--app", "x", "-f", next, "--preflight", ""); r.Summary["update"] != 1 {
+		t.Errorf("%+v", r.Summary)
+	}
+}
+
+func TestE2EWhatIsNotServedForAWhileIsNotForgotten(t *testing.T) {
+	w := newWorld(t)
+	group := w.namespace + ".example.com"
+	w.apply(ExitOK, "--app", "crds", "-f", w.file("crd.yaml", gadgetCRD(group, "v1")))
+	w.apply(ExitOK, "--app", "x", "-f", w.file("x.yaml", configMap("a")+gadget(group, "v1", "{size: small}")))
+	serve := func(served bool) {
+		t.Helper()
+		patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/versions/0/served","value":%t}]`, served)
+		if _, err := w.dynamic.Resource(crdsGVR).Patch(t.Context(), "gadgets."+group, types.JSONPatchType, []byte(patch), metav1.PatchOptions{FieldManager: "test"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	both := []string{"ConfigMap/a", "Gadget/g"}
+	rest := w.file("rest.yaml", configMap("a"))
+	serve(false)
+	until(t, "it not to be served", func() error {
+		if _, err := w.dynamic.Resource(w.gadgetsOf(group)).Namespace(w.namespace).Get(t.Context(), "g", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is: %w", err)
+		}
+		return nil
+	})
+	r := w.apply(ExitFindings, "--app", "x", "-f", rest, "--prune")
+	if r.Summary["keep"] != 1 {
+		t.Errorf("%+v", r)
+	}
+	if objects, state := w.inventory("x"); state != "applied" || !cmp.Equal(objects, both) {
+		t.Errorf("%s: %v", state, objects)
+	}
+	if out, _ := w.run(ExitOK, "ls", "x"); !strings.Contains(out, "does not serve its kind") {
+		t.Errorf("ls:\n%s", out)
+	}
+	// A deletion of the app keeps it as well.
+	if out, _ := w.run(ExitFindings, "delete", "x"); !strings.Contains(out, "will be kept: Gadget."+group) {
+		t.Errorf("delete:\n%s", out)
+	}
+	if objects, _ := w.inventory("x"); !cmp.Equal(objects, []string{"Gadget/g"}) {
+		t.Errorf("%v", objects)
+	}
+	serve(true)
+	until(t, "the object to be pruned", func() error {
+		code, out, errs := sluice(t, "apply", "--kubeconfig", w.Kubeconfig, "-n", w.namespace, "--app", "x", "-f", rest, "--prune")
+		if code != ExitOK {
+			return fmt.Errorf("exit code %d\n%s%s", code, out, errs)
+		}
+		return nil
+	})
+	if _, err := w.dynamic.Resource(w.gadgetsOf(group)).Namespace(w.namespace).Get(t.Context(), "g", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+	// Where the CRD is gone the object is, too.
+	w.apply(ExitOK, "--app", "x", "-f", w.file("x.yaml", configMap("a")+gadget(group, "v1", "{size: small}")))
+	w.run(ExitOK, "delete", "crds", "--allow-delete-crds")
+	if r := w.apply(ExitOK, "--app", "x", "-f", rest, "--prune"); r.Summary["forget"] != 1 {
+		t.Errorf("%+v", r)
+	}
+	if objects, _ := w.inventory("x"); !cmp.Equal(objects, []string{"ConfigMap/a"}) {
+		t.Errorf("%v", objects)
+	}
+}
+
+func TestE2EPruningACRDNeedsToSeeItsObjects(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	group := w.namespace + ".example.com"
+	user := "system:serviceaccount:" + w.namespace + ":default"
+	name := w.namespace + "-pruner"
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "update", "patch"}},
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get", "list", "create", "patch", "delete"}},
+	}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "default", Namespace: w.namespace}},
+	}
+	if _, err := w.kube.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.kube.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.apply(ExitOK, "--app", "x", "-f", w.file("v1.yaml", configMap("a")+gadgetCRD(group, "v1")))
+	rest := w.file("rest.yaml", configMap("a", "k", "new"))
+	args := []string{"apply", "--kubeconfig", w.impersonating(user), "-n", w.namespace, "--app", "x", "-f", rest, "--prune", "--preflight", "PermissionValidation"}
+	before := w.versions()
+	code, out, errs := sluice(t, args...)
+	if code != ExitFindings || !strings.Contains(strings.Join(strings.Fields(out), " "), "may not list gadgets."+group+" in the cluster") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	if diff := cmp.Diff(before, w.versions()); diff != "" {
+		t.Error(diff)
+	}
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"gadgets"}, Verbs: []string{"list"}})
+	if _, err := w.kube.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the permission to hold", func() error {
+		if code, out, errs := sluice(t, args...); code != ExitOK {
+			return fmt.Errorf("exit code %d\n%s%s", code, out, errs)
+		}
+		return nil
+	})
+	if _, err := w.dynamic.Resource(crdsGVR).Get(ctx, "gadgets."+group, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the CRD is still there: %v", err)
+	}
+}
+
+func TestE2EACRDThatWasHandedOverSurvivesItsOldApp(t *testing.T) {
+	for _, how := range []string{"prune", "delete"} {
+		t.Run(how, func(t *testing.T) {
+			w := newWorld(t)
+			group := w.namespace + ".example.com"
+			crd := w.file("crd.yaml", gadgetCRD(group, "v1"))
+			w.apply(ExitOK, "--app", "old", "-f", w.file("old.yaml", configMap("a")+gadgetCRD(group, "v1")))
+			w.apply(ExitFailed, "--app", "new", "-f", crd)
+			w.apply(ExitOK, "--app", "new", "-f", crd, "--force-conflicts")
+			old, err := w.dynamic.Resource(crdsGVR).Get(t.Context(), "gadgets."+group, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if how == "prune" {
+				r := w.apply(ExitOK, "--app", "old", "-f", w.file("rest.yaml", configMap("a")), "--prune", "--allow-delete-crds")
+				if r.Summary["forget"] != 1 || r.Summary["delete"] != 0 {
+					t.Errorf("%+v", r.Summary)
+				}
+				if objects, _ := w.inventory("old"); !cmp.Equal(objects, []string{"ConfigMap/a"}) {
+					t.Errorf("%v", objects)
+				}
+			} else {
+				w.run(ExitOK, "delete", "old", "--allow-delete-crds")
+			}
+			now, err := w.dynamic.Resource(crdsGVR).Get(t.Context(), "gadgets."+group, metav1.GetOptions{})
+			if err != nil || now.GetUID() != old.GetUID() || now.GetDeletionTimestamp() != nil {
+				t.Errorf("%v, %v", now, err)
+			}
+			if objects, state := w.inventory("new"); state != "applied" || !slices.Equal(objects, []string{"CustomResourceDefinition/gadgets." + group}) {
+				t.Errorf("%s: %v", state, objects)
+			}
+		})
+	}
+}
+
+func TestE2EDiffAndDryRunTellConflictsAsApplyDoes(t *testing.T) {
+	w := newWorld(t)
+	w.apply(ExitOK, "--app", "x", "-f", w.file("a.yaml", configMap("a", "k", "1")+configMap("b")))
+	_, err := w.kube.CoreV1().ConfigMaps(w.namespace).Patch(t.Context(), "a", types.MergePatchType, []byte(`{"data":{"k":"edited"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := w.file("next.yaml", configMap("a", "k", "2")+configMap("b", "k", "2"))
+	before := w.versions()
+	out, errs := w.run(ExitFindings, "diff", "--app", "x", "-f", next)
+	for _, want := range []string{"next.yaml:2: ConfigMap " + w.namespace + "/a: .data.k is owned by kubectl-edit using v1", `+  k: "2"`, "1 to be updated"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if !strings.Contains(errs, "--force-conflicts takes them over") {
+		t.Errorf("stderr %s", errs)
+	}
+	out, _ = w.run(ExitFindings, "diff", "--app", "x", "-f", next, "-o", "json")
+	var r diffResult
+	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Conflicts) != 1 || r.Conflicts[0].Field != ".data.k" || len(r.Differences) != 1 {
+		t.Errorf("%v: %s", err, out)
+	}
+	if r := w.apply(ExitFindings, "--app", "x", "-f", next, "--dry-run", "server"); r.Outcome != outcomeBlocked || len(r.Conflicts) != 1 {
+		t.Errorf("%+v", r)
+	}
+	w.apply(ExitFindings, "--app", "x", "-f", next)
+	// Where something else is wrong as well, none of them could do it.
+	wrong := w.file("wrong.yaml", configMap("a", "k", "2")+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {k: {no: text}}\n")
+	w.run(ExitFailed, "diff", "--app", "x", "-f", wrong)
+	w.apply(ExitFailed, "--app", "x", "-f", wrong, "--dry-run", "server")
+	if diff := cmp.Diff(before, w.versions()); diff != "" {
+		t.Error(diff)
+	}
+	w.run(ExitOK, "diff", "--app", "x", "-f", w.file("same.yaml", configMap("b")))
+}

@@ -1,0 +1,101 @@
+package delivery
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// maxContents bounds what is remembered of all deliveries, in bytes.
+const maxContents = 64 << 20
+
+// contents remembers what was applied last of each delivery, so that drift can be put right while its source cannot be had. It is
+// bounded: the content that was asked for least recently goes first. A process that has just started remembers nothing.
+type contents struct {
+	most int
+
+	mu    sync.Mutex
+	size  int
+	clock int64
+	of    map[types.UID]*content
+}
+
+type content struct {
+	digest string
+	data   []byte
+	used   int64
+	// problem is why drift of it could not be put right the last time; empty where it could.
+	problem string
+}
+
+func newContents(most int) *contents { return &contents{most: most, of: map[types.UID]*content{}} }
+
+// put remembers the content of a delivery in place of what was remembered of it; not where it takes a quarter of the room.
+func (c *contents) put(uid types.UID, digest string, data []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clock++
+	if old := c.of[uid]; old != nil && old.digest == digest {
+		old.used = c.clock
+		return
+	}
+	c.drop(uid)
+	if len(data) > c.most/4 {
+		return
+	}
+	c.of[uid] = &content{digest: digest, data: data, used: c.clock}
+	for c.size += len(data); c.size > c.most; {
+		oldest := uid
+		for other, o := range c.of {
+			if o.used < c.of[oldest].used {
+				oldest = other
+			}
+		}
+		c.drop(oldest)
+	}
+}
+
+// get gives the content of a delivery, if it is the one with that digest.
+func (c *contents) get(uid types.UID, digest string) ([]byte, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := c.of[uid]
+	if found == nil || found.digest != digest {
+		return nil, false
+	}
+	c.clock++
+	found.used = c.clock
+	return found.data, true
+}
+
+// problem gives why drift of a content could not be put right the last time.
+func (c *contents) problem(uid types.UID) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if found := c.of[uid]; found != nil {
+		return found.problem
+	}
+	return ""
+}
+
+func (c *contents) setProblem(uid types.UID, problem string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if found := c.of[uid]; found != nil {
+		found.problem = problem
+	}
+}
+
+// forget drops what is remembered of a delivery.
+func (c *contents) forget(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop(uid)
+}
+
+func (c *contents) drop(uid types.UID) {
+	if old := c.of[uid]; old != nil {
+		c.size -= len(old.data)
+		delete(c.of, uid)
+	}
+}

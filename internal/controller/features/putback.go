@@ -1,0 +1,180 @@
+package features
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sluice.dev/feature"
+	"sluice.dev/feature/policy"
+)
+
+// maxCleanings bounds how often settings are read again to find what of them is bad today. Each time at most 200 errors are told.
+const maxCleanings = 50
+
+// putBack makes the settings of a live component again: without them the API server refuses what the policies match. What of the
+// last good ones is bad by now, because a feature was deleted since for example, is left out: the policy that guards the settings
+// would refuse all of them.
+func (s *session) putBack(ctx context.Context, p *plan, done *outcome) {
+	if !p.live || p.current.exists {
+		return
+	}
+	ref := p.model.Spec().ConfigMap
+	api := s.Kube.CoreV1().ConfigMaps(ref.Namespace)
+	if !p.current.known {
+		if p.current.err == nil {
+			// Whether there are any is known in a moment.
+			done.reading = true
+			return
+		}
+		// To look at it takes less than to watch it.
+		_, err := api.Get(ctx, ref.Name, metav1.GetOptions{})
+		if err == nil {
+			return
+		}
+		if !apierrors.IsNotFound(err) {
+			done.settings = fmt.Errorf("whether there is a ConfigMap %s is not known: %w; %s", p.source(), err, roleFor(p))
+			return
+		}
+	}
+	good, without := clean(p.model, p.kept)
+	create := func(data map[string]string) (*corev1.ConfigMap, error) {
+		return api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}, Data: data}, metav1.CreateOptions{FieldManager: Manager})
+	}
+	stored, err := create(good)
+	if apierrors.IsInvalid(err) && len(good) > 0 && s.guardStands(p) {
+		// Without settings nothing of the kind can be written, so that none are better than those that are refused.
+		without = []string{"all of them, because they are refused: " + oneLine(err)}
+		stored, err = create(nil)
+	}
+	switch {
+	case apierrors.IsAlreadyExists(err):
+	case err != nil:
+		done.settings = fmt.Errorf("the ConfigMap %s is not there and cannot be made: %w; %s", p.source(), err, roleFor(p))
+	default:
+		done.putBack = true
+		p.without = without
+		r := s.remember(p.component.Name)
+		r.made, r.without = stored.ResourceVersion, without
+	}
+}
+
+// roleFor says what lets the controller watch and make the settings.
+func roleFor(p *plan) string {
+	return fmt.Sprintf("make it, or let it be made: a Role for it is printed by: sluice manifests --roles=%s --feature-settings=%s", Role, p.source())
+}
+
+// guardStands tells whether the policy that judges the settings has been in force long enough as it is wanted, so that what it
+// refuses is refused for good.
+func (s *session) guardStands(p *plan) bool {
+	for _, o := range p.set.Objects() {
+		m, err := meta.Accessor(o)
+		if err != nil || m.GetName() != policy.GuardName(p.component.Name) {
+			continue
+		}
+		want, err := managed(o)
+		if err != nil {
+			return false
+		}
+		have := s.have(want)
+		if have == nil || !same(want, have) {
+			return false
+		}
+		s.mu.Lock()
+		age := s.Clock.Since(s.applied[keyOf(want)].at)
+		s.mu.Unlock()
+		if age < settle {
+			return false
+		}
+	}
+	return true
+}
+
+// withheld tells whether an object is not to be written because the settings are not there: a new policy that has no parameter
+// would refuse all writes of its kind, those too that use nothing. What was there before stays, and is made again.
+func (s *session) withheld(want runtime.Object, done *outcome) bool {
+	if done.settings == nil || s.have(want) != nil {
+		return false
+	}
+	s.mu.Lock()
+	_, before := s.applied[keyOf(want)]
+	s.mu.Unlock()
+	return !before
+}
+
+// clean returns of settings what is good to a model, and what is not, each with its key and what is wrong.
+func clean(m *feature.Model, data map[string]string) (good map[string]string, without []string) {
+	good = maps.Clone(data)
+	for range maxCleanings {
+		_, findings := m.ParseSettings(good)
+		var invalid *feature.InvalidError
+		if !errors.As(findings.Err(), &invalid) {
+			return good, without
+		}
+		size := len(without)
+		for _, f := range invalid.Findings {
+			if leaveOut(m, good, f) {
+				without = append(without, f.String())
+			}
+		}
+		if len(without) == size {
+			break // what is wrong stands in no key
+		}
+	}
+	return nil, []string{"all of them, because too much in them is wrong"}
+}
+
+// leaveOut takes out of settings what an error is about; it tells whether there was anything.
+func leaveOut(m *feature.Model, data map[string]string, f feature.Finding) bool {
+	before := len(data)
+	list, listed := data[m.Spec().GatesKey]
+	if known := m.Feature(f.Gate); known != nil && f.Code == feature.CodeDisagree {
+		// Neither of the two counts.
+		delete(data, known.Spec.Key)
+	} else if f.Where != m.Spec().GatesKey {
+		delete(data, f.Where)
+		return len(data) < before
+	}
+	if !listed {
+		return len(data) < before
+	}
+	var kept []string
+	for entry := range strings.SplitSeq(list, ",") {
+		gate, word, _ := strings.Cut(strings.TrimSpace(entry), "=")
+		gate = strings.TrimSpace(gate)
+		_, err := strconv.ParseBool(strings.TrimSpace(word))
+		bad := gate == f.Gate
+		if f.Gate == "" {
+			bad = err != nil || !isGate(m, gate)
+		}
+		if !bad || strings.TrimSpace(entry) == "" {
+			kept = append(kept, entry)
+		}
+	}
+	after := strings.Join(kept, ",")
+	switch {
+	case after == list && f.Gate == "":
+		delete(data, m.Spec().GatesKey) // the list as a whole is wrong
+		return true
+	case after == "":
+		delete(data, m.Spec().GatesKey)
+	default:
+		data[m.Spec().GatesKey] = after
+	}
+	return after != list || len(data) < before
+}
+
+// isGate tells whether a list of gates may name it.
+func isGate(m *feature.Model, gate string) bool {
+	return m.Feature(gate) != nil || gate == "AllAlpha" || gate == "AllBeta" || slices.Contains(m.LeftOut(), gate)
+}

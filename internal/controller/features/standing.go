@@ -1,0 +1,180 @@
+package features
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature/skew"
+)
+
+// standing is what the API server enforces other than it is wanted, because something could not be written or deleted or was left
+// as it was. What is written just now, or waits for what takes its place, is none of it.
+type standing struct {
+	// left are policies that enforce a feature and should not, by gate.
+	left map[string][]leftover
+	// missing are the names of policies that should enforce something and are not there, or without their binding.
+	missing map[string]bool
+	// without are the gates that a policy should enforce, and does not as it is stored, by its name.
+	without map[string]map[string]bool
+}
+
+// leftover is a policy that enforces what it should not.
+type leftover struct {
+	v1alpha1.Enforcer
+
+	err error // says why
+}
+
+var errFrozen = errors.New("it stays as it was, because another feature that it enforces has errors")
+
+// observe finds out what stands otherwise than it is wanted.
+func (s *session) observe(p *plan, done *outcome) {
+	type pair struct{ policy, binding runtime.Object }
+	stored := map[string]*pair{}
+	for _, o := range s.of(p.component.Name) {
+		m, err := meta.Accessor(o)
+		if err != nil || done.removed[keyOf(o)] {
+			continue
+		}
+		x := stored[m.GetName()]
+		if x == nil {
+			x = &pair{}
+			stored[m.GetName()] = x
+		}
+		switch resourceOf(o) {
+		case validatingPolicies, mutatingPolicies:
+			x.policy = s.have(o)
+		default:
+			x.binding = o
+		}
+	}
+	asked := map[string]map[string]bool{}
+	out := standing{left: map[string][]leftover{}, missing: map[string]bool{}, without: map[string]map[string]bool{}}
+	for gate, list := range p.enforcers() {
+		for _, e := range list {
+			if asked[e.Name] == nil {
+				asked[e.Name] = map[string]bool{}
+			}
+			asked[e.Name][gate] = true
+			if x := stored[e.Name]; done.failed[e.Name] != nil && (x == nil || x.policy == nil || x.binding == nil) {
+				out.missing[e.Name] = true
+			}
+		}
+	}
+	for name, x := range stored {
+		if x.policy == nil || x.binding == nil {
+			continue // one without the other does nothing
+		}
+		var err error
+		switch {
+		case done.failed[name] != nil:
+			err = done.failed[name]
+		case done.frozen[name]:
+			err = errFrozen
+		case done.failed[nameOf(x.policy)] != nil || done.failed[nameOf(x.binding)] != nil:
+			err = errors.Join(done.failed[nameOf(x.policy)], done.failed[nameOf(x.binding)])
+		default:
+			continue
+		}
+		has := map[string]bool{}
+		for _, gate := range gatesOf(x.policy) {
+			has[gate] = true
+			if p.model.Feature(gate) != nil && !asked[name][gate] {
+				out.left[gate] = append(out.left[gate], leftover{enforcerOf(x.policy), err})
+			}
+		}
+		for gate := range asked[name] {
+			if !has[gate] {
+				if out.without[name] == nil {
+					out.without[name] = map[string]bool{}
+				}
+				out.without[name][gate] = true
+			}
+		}
+	}
+	done.standing = out
+	s.remember(p.component.Name).standing = out
+}
+
+// enforcerOf names a policy as what enforces a feature.
+func enforcerOf(o runtime.Object) v1alpha1.Enforcer {
+	out := v1alpha1.Enforcer{Kind: kindNameOf(o), Reason: "it should not, and is still there"}
+	if m, err := meta.Accessor(o); err == nil {
+		out.Name = m.GetName()
+	}
+	var match *admissionregistrationv1.MatchResources
+	switch o := o.(type) {
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		match = o.Spec.MatchConstraints
+	case *admissionregistrationv1.MutatingAdmissionPolicy:
+		match = o.Spec.MatchConstraints
+	}
+	if match == nil || len(match.ResourceRules) == 0 {
+		return out
+	}
+	if groups := match.ResourceRules[0].APIGroups; len(groups) > 0 {
+		out.Group = groups[0]
+	}
+	if resources := match.ResourceRules[0].Resources; len(resources) > 0 {
+		out.Resource = resources[0]
+	}
+	return out
+}
+
+// tellLeft says in a sentence without an end by what a feature is enforced that should not be; empty: by nothing.
+func (st *standing) tellLeft(gate string) string {
+	var lines []string
+	for _, l := range st.left[gate] {
+		where := strings.TrimSuffix(l.Resource+"."+l.Group, ".")
+		lines = append(lines, fmt.Sprintf("%s is still enforced by %s %s, as it was before: %s", where, l.Kind, l.Name, oneLine(l.err)))
+	}
+	slices.Sort(lines)
+	return strings.Join(slices.Compact(lines), "; ")
+}
+
+// leftEnforcers are the policies that enforce a feature and should not, sorted by name.
+func (st *standing) leftEnforcers(gate string) (out []v1alpha1.Enforcer) {
+	for _, l := range st.left[gate] {
+		out = append(out, l.Enforcer)
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.Enforcer) int { return strings.Compare(a.Kind+a.Name, b.Kind+b.Name) })
+	return out
+}
+
+// enforcement is what is known of what the API server enforces.
+func (p *plan) enforcement(done *outcome) (out []skew.Enforced) {
+	for gate, list := range p.enforcers() {
+		state, _ := p.states.State(gate)
+		for _, e := range list {
+			by := e.Kind + " " + e.Name
+			switch {
+			case done.missing[e.Name]:
+				if done.settings == nil {
+					out = append(out, skew.Enforced{Gate: gate, Open: true, By: by + ", which is not in force"})
+				}
+			case done.without[e.Name][gate]:
+				out = append(out, skew.Enforced{Gate: gate, Open: true, By: by + ", which is as it was before"})
+			case done.failed[e.Name] == nil && !done.frozen[e.Name] && !done.held:
+				out = append(out, skew.Enforced{Gate: gate, Open: state.Open, By: by})
+			}
+			// Of others it is not known what they say.
+		}
+	}
+	if p.live {
+		return out // what is left reads the settings, as nobody knows which
+	}
+	for gate := range done.left {
+		// In baked mode a policy speaks of a feature only while it is closed.
+		for _, e := range done.leftEnforcers(gate) {
+			out = append(out, skew.Enforced{Gate: gate, By: e.Kind + " " + e.Name})
+		}
+	}
+	return out
+}

@@ -1,0 +1,148 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	clientgotesting "k8s.io/client-go/testing"
+)
+
+func TestTheMetadataOfOneObjectIsAskedFor(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/apis/example.sluice.dev/v1/databases" || r.URL.Query().Get("limit") != "1" || !strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
+			t.Errorf("asked for %s as %s", r.URL, r.Header.Get("Accept"))
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(rw, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"x"},"items":[{"metadata":{"name":"orders"}}]}`)
+	}))
+	defer server.Close()
+	client, err := metadata.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Objects{Client: client}.count(t.Context(), live(t, "v1.yaml"))
+	if diff := cmp.Diff(stored{count: 1, example: "orders"}, got, cmp.AllowUnexported(stored{})); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+func TestDeletionsWaitForTheirObjects(t *testing.T) {
+	neverServed := func(c *apiextensionsv1.CustomResourceDefinition) {
+		c.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
+			{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionFalse},
+			{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse},
+		}
+	}
+	resource := schema.GroupResource{Group: "example.sluice.dev", Resource: "databases"}
+	for name, test := range map[string]struct {
+		crd     func(*apiextensionsv1.CustomResourceDefinition)
+		setUp   func(*world)
+		config  string
+		allowed bool
+		want    []string
+	}{
+		"none":                                {setUp: func(w *world) { w.stores(0) }, allowed: true},
+		"one":                                 {setUp: func(w *world) { w.stores(1) }, want: []string{"deletion of databases.example.sluice.dev is unsafe", "1 object is stored", "default/orders", "on the CRD"}},
+		"many":                                {setUp: func(w *world) { w.stores(3000) }, want: []string{"3000 objects are stored"}},
+		"hidden":                              {setUp: func(w *world) { w.listFails(apierrors.NewForbidden(resource, "", errors.New("no"))) }, want: []string{"cannot be shown to be safe", "kubectl create clusterrole sluice-crd-guard-databases.example.sluice.dev --verb=list"}},
+		"broken":                              {setUp: func(w *world) { w.listFails(errors.New("conversion webhook is down")) }, want: []string{"undecided, crd-removed", "conversion webhook is down"}},
+		"open":                                {setUp: func(w *world) { w.listFails(errors.New("conversion webhook is down")) }, config: "failMode: open", allowed: true, want: []string{"conversion webhook is down"}},
+		"warned":                              {setUp: func(w *world) { w.stores(1) }, config: "mode: warn", allowed: true, want: []string{"1 object is stored"}},
+		"unserved":                            {crd: func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Versions[0].Served = false }, want: []string{"serves no version"}},
+		"a CRD that was never served":         {crd: neverServed, setUp: func(w *world) { w.listFails(apierrors.NewNotFound(resource, "")) }, allowed: true},
+		"a CRD that was never served, hidden": {crd: neverServed, setUp: func(w *world) { w.listFails(apierrors.NewForbidden(resource, "", errors.New("no"))) }, allowed: true},
+		"a CRD that is served, hidden, whose conditions somebody has taken away": {crd: neverServed, setUp: func(w *world) {
+			w.listFails(apierrors.NewForbidden(resource, "", errors.New("no")))
+			w.discovery.Resources = []*metav1.APIResourceList{{GroupVersion: "example.sluice.dev/v1", APIResources: []metav1.APIResource{{Name: "databases"}}}}
+		}, want: []string{"cannot be shown to be safe", "--verb=list"}},
+		"a CRD whose conditions somebody has taken away for good": {crd: func(c *apiextensionsv1.CustomResourceDefinition) {
+			neverServed(c)
+			c.Status.AcceptedNames = c.Spec.Names
+		}, setUp: func(w *world) { w.listFails(apierrors.NewNotFound(resource, "")) }, want: []string{"undecided, crd-removed", "taken away", "NamesAccepted"}},
+		"a CRD of which one name is taken": {crd: func(c *apiextensionsv1.CustomResourceDefinition) {
+			neverServed(c)
+			c.Status.AcceptedNames = c.Spec.Names
+			c.Status.AcceptedNames.Kind = ""
+		}, setUp: func(w *world) { w.listFails(apierrors.NewNotFound(resource, "")) }, allowed: true},
+		"a CRD whose conditions somebody has taken away": {crd: neverServed, setUp: func(w *world) { w.stores(1) }, want: []string{"1 object is stored", "default/orders"}},
+		"a CRD whose conditions somebody puts right a moment later": {crd: neverServed, setUp: func(w *world) {
+			w.stores(1)
+			asked := 0
+			w.metadata.PrependReactor("list", "databases", func(clientgotesting.Action) (bool, runtime.Object, error) {
+				asked++
+				return asked < 3, nil, apierrors.NewNotFound(resource, "")
+			})
+		}, want: []string{"1 object is stored"}},
+		"a CRD without conditions, while the API server is ill": {crd: neverServed, setUp: func(w *world) { w.listFails(apierrors.NewInternalError(errors.New("etcd"))) }, want: []string{"undecided, crd-removed", "etcd"}},
+		"a CRD without conditions that serves no version": {crd: func(c *apiextensionsv1.CustomResourceDefinition) {
+			neverServed(c)
+			c.Spec.Versions[0].Served = false
+		}, want: []string{"serves no version"}},
+		"a CRD that says it is served, and is not": {setUp: func(w *world) { w.listFails(apierrors.NewNotFound(resource, "")) }, want: []string{"undecided, crd-removed"}},
+		"a CRD that is served without being established": {crd: func(c *apiextensionsv1.CustomResourceDefinition) {
+			c.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
+				{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue},
+				{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse},
+			}
+		}, setUp: func(w *world) { w.stores(1) }, want: []string{"1 object is stored"}},
+		"a CRD that goes already": {crd: func(c *apiextensionsv1.CustomResourceDefinition) { c.DeletionTimestamp = new(metav1.Now()) }, allowed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // some wait for the API server to change its mind
+			w := newWorld(t)
+			if test.setUp != nil {
+				test.setUp(w)
+			}
+			if test.config != "" {
+				w.configure(t, test.config)
+			}
+			crd := live(t, "v1.yaml")
+			if test.crd != nil {
+				test.crd(crd)
+			}
+			answer := w.review(t, deletionOf(t, crd))
+			_, text := said(answer)
+			if answer.Allowed != test.allowed {
+				t.Errorf("allowed: %v, saying %s", answer.Allowed, text)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("no %q in: %s", want, text)
+				}
+			}
+		})
+	}
+	t.Run("of what is no CRD", func(t *testing.T) {
+		w := newWorld(t)
+		r := deletionOf(t, nil)
+		r.OldObject.Raw = []byte("[")
+		if answer := w.review(t, r); answer.Allowed {
+			t.Error("it is let through")
+		}
+	})
+}
+
+func TestCountingIsToldInWords(t *testing.T) {
+	for _, test := range []struct {
+		stored stored
+		want   string
+	}{
+		{stored{count: 1, exact: true}, "1 object is stored"}, {stored{count: 2, exact: true}, "2 objects are stored"}, {stored{count: 1}, "objects are stored"},
+	} {
+		if got := test.stored.String(); got != test.want {
+			t.Errorf("%+v: %s", test.stored, got)
+		}
+	}
+}
