@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"sluice.dev/internal/admission"
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/admission"
 )
 
 // asked is an API server that knows what a webhook asks for, and counts the questions.
