@@ -31,15 +31,15 @@ import (
 	"sluice.dev/internal/featuregen"
 )
 
-// questioned is a webhook that enforces all of a trial by itself.
-type questioned struct {
+// soleHook is a webhook that enforces all of a trial by itself.
+type soleHook struct {
 	*testing.T
 	trial   *featuregen.Trial
 	handler http.Handler
 }
 
-// ask has the webhook judge all of a trial: as if the API server had no policies.
-func ask(t *testing.T, trial *featuregen.Trial) *questioned {
+// newSoleHook has the webhook judge all of a trial: as if the API server had no policies.
+func newSoleHook(t *testing.T, trial *featuregen.Trial) *soleHook {
 	t.Helper()
 	set, err := policy.Compile(t.Context(), trial.World.Model, policy.Options{WithoutValidating: true, WithoutMutating: true})
 	if err != nil {
@@ -61,16 +61,16 @@ func ask(t *testing.T, trial *featuregen.Trial) *questioned {
 	})
 	h := &Webhook{
 		Cluster: Cluster{Kube: clients, Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}},
-		Metrics: NewMetrics(prometheus.NewRegistry()), Requests: admission.NewIntake(4),
+		Metrics: NewMetrics(prometheus.NewRegistry()), Requests: admission.NewIntake(1),
 		judges: map[string]*judge{"gen": judgeOf(&plan{model: trial.World.Model, states: trial.States, set: set})},
 	}
 	mux := http.NewServeMux()
 	mux.Handle(HookPattern, h)
-	return &questioned{t, trial, mux}
+	return &soleHook{t, trial, mux}
 }
 
 // post asks the webhook as the API server does.
-func (a *questioned) post(what string, old, object map[string]any) *admissionv1.AdmissionResponse {
+func (a *soleHook) post(what string, old, object map[string]any) *admissionv1.AdmissionResponse {
 	a.Helper()
 	raw := func(v map[string]any) (out runtime.RawExtension) {
 		if v != nil {
@@ -114,7 +114,7 @@ type fate struct {
 }
 
 // judged is what becomes of a request by the webhook: what mutates comes first.
-func (a *questioned) judged(old, object map[string]any) (out fate) {
+func (a *soleHook) judged(old, object map[string]any) (out fate) {
 	a.Helper()
 	out.Object = object
 	resp := a.post(askDrop, old, object)
@@ -136,7 +136,7 @@ func (a *questioned) judged(old, object map[string]any) (out fate) {
 	return out
 }
 
-func (a *questioned) patched(object map[string]any, text []byte) map[string]any {
+func (a *soleHook) patched(object map[string]any, text []byte) map[string]any {
 	a.Helper()
 	before, err := json.Marshal(object)
 	if err != nil {
@@ -168,7 +168,7 @@ func TestTheWebhookSaysWhatTheEvaluatorSays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := ask(t, trial)
+			a := newSoleHook(t, trial)
 			for range pairs {
 				old, object := trial.Pair(r)
 				d := trial.Evaluate(old, object)
