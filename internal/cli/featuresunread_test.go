@@ -66,7 +66,8 @@ func TestSettingsThatCannotBeReadHideNothingElse(t *testing.T) {
 			[]string{"note: what is on is what the status of the features says: the settings of closed: you may not"},
 		},
 		{
-			"get", "features get one", 0, []string{"Enabled:  true: the settings say on", "Skew:     webhook disagrees"},
+			"get", "features get one", 0,
+			[]string{"Enabled:  true: the settings say on", "Skew:     webhook disagrees"},
 			[]string{"note: what is on is what the status of the features says: the settings of closed"},
 		},
 		{"get another", "features get two -o json", 0, []string{`"enabled": true`}, nil},

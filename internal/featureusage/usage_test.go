@@ -78,19 +78,23 @@ func TestEachPartIsLookedForWhereItShows(t *testing.T) {
 		{"a whole version", `[{wholeVersion: true, versions: [v2]}]`, count{3, 3, []string{"version", "both", "everything"}}, map[string]int{"v1": 1}},
 		{
 			"a field beside a whole version", `[{field: spec.a, versions: [v1]}, {wholeVersion: true, versions: [v2]}]`,
-			count{4, 6, []string{"field", "version", "both", "everything"}}, map[string]int{"v1": 1},
+			count{4, 6, []string{"field", "version", "both", "everything"}},
+			map[string]int{"v1": 1},
 		},
 		{
 			"a field of another version", `[{field: spec.a, versions: [v1]}, {field: spec.onlyInTwo, versions: [v2]}]`,
-			count{4, 5, []string{"field", "both", "everything", "new"}}, map[string]int{"v1": 1, "v2": 1},
+			count{4, 5, []string{"field", "both", "everything", "new"}},
+			map[string]int{"v1": 1, "v2": 1},
 		},
 		{
 			"all at once", `[{field: spec.onlyInTwo, versions: [v2]}, {wholeVersion: true, versions: [v2]}, {field: spec.a, versions: [v1]}]`,
-			count{5, 8, []string{"field", "version", "both", "everything", "new"}}, map[string]int{"v1": 1, "v2": 1},
+			count{5, 8, []string{"field", "version", "both", "everything", "new"}},
+			map[string]int{"v1": 1, "v2": 1},
 		},
 		{
 			"a field of two versions, in two parts", `[{field: spec.a, versions: [v2]}, {field: spec.a, versions: [v1]}]`,
-			count{3, 3, []string{"field", "both", "everything"}}, map[string]int{"v1": 1},
+			count{3, 3, []string{"field", "both", "everything"}},
+			map[string]int{"v1": 1},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
