@@ -44,7 +44,7 @@ unit: ## unit, golden and property tests, no cluster
 
 .PHONY: e2e
 e2e: cluster ## tests against a real kube-apiserver
-	$(GO) test -tags e2e -run 'E2E' ./apply ./examples/operator ./feature/policy/simulate ./feature/process ./internal/cli ./internal/controller/resolution ./internal/e2e ./internal/e2e/features ./resolve/cluster
+	$(GO) test -tags e2e -run 'E2E' ./apply ./examples/operator ./feature/process ./internal/cli ./internal/controller/resolution ./internal/e2e ./internal/e2e/enforcement ./internal/e2e/features ./resolve/cluster
 	cd localcluster && $(GO) test ./...
 
 .PHONY: cluster

@@ -61,6 +61,9 @@ type Options struct {
 	Roles []string
 	// FeatureSettings are the ConfigMaps of components, NAMESPACE/NAME, that the roles for features may watch, and make again.
 	FeatureSettings []string
+	// FeatureUsage are the resources, PLURAL.GROUP, whose objects the controller of features may list, to count those that use
+	// features.
+	FeatureUsage []string
 	// GuardCertManager leaves the certificate of the guard to cert-manager.
 	GuardCertManager bool
 	// GuardReads are API groups whose objects the guard may list, to see whether there are any when a CRD is deleted.

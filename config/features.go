@@ -25,6 +25,9 @@ func features(o Options) (string, error) {
 		if len(o.FeatureSettings) > 0 {
 			return "", fmt.Errorf("settings of features are for the roles %s and %s, which are not asked for", FeaturesRole, FeatureWebhookRole)
 		}
+		if len(o.FeatureUsage) > 0 {
+			return "", fmt.Errorf("the use of features is counted by the role %s, which is not asked for", FeaturesRole)
+		}
 		return "", nil
 	}
 	var parts []string
@@ -42,7 +45,36 @@ func features(o Options) (string, error) {
 		}
 		parts = append(parts, settingsRole(namespace, name))
 	}
+	for _, r := range o.FeatureUsage {
+		resource, group, _ := strings.Cut(r, ".")
+		if !validName(resource) || group != "" && !validName(group) || strings.HasSuffix(r, ".") {
+			return "", fmt.Errorf("%q is no resource of the form PLURAL.GROUP", r)
+		}
+		parts = append(parts, usageRole(resource, group))
+	}
 	return strings.Join(parts, "---\n"), nil
+}
+
+// usageRole lets the controller count the objects of a resource that use features.
+func usageRole(resource, group string) string {
+	return fmt.Sprintf(`# The controller lists these objects, page by page, to count those that use features.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: sluice-features-usage-%[3]s
+  labels: {app.kubernetes.io/part-of: sluice}
+rules:
+  - {apiGroups: [%[2]q], resources: [%[1]s], verbs: [list]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: sluice-features-usage-%[3]s
+  labels: {app.kubernetes.io/part-of: sluice}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: sluice-features-usage-%[3]s}
+subjects:
+  - {kind: ServiceAccount, name: sluice-features, namespace: sluice-system}
+`, resource, group, strings.TrimSuffix(resource+"."+group, "."))
 }
 
 func validName(s string) bool {

@@ -37,7 +37,7 @@ func TestFeaturesAreInstalledWhereTheyAreNamed(t *testing.T) {
 // Whoever has an account of these roles may write nothing that is gated, read no Secret but its own, and list no ConfigMap that it
 // was not given.
 func TestTheRolesForFeaturesMayDoWhatTheyMustOnly(t *testing.T) {
-	all := objects(t, config.Options{Roles: []string{config.FeaturesRole, config.FeatureWebhookRole}, FeatureSettings: []string{"team/flags"}})
+	all := objects(t, config.Options{Roles: []string{config.FeaturesRole, config.FeatureWebhookRole}, FeatureSettings: []string{"team/flags"}, FeatureUsage: []string{"widgets.demo.dev", "pods"}})
 	got := map[string]string{}
 	for _, u := range all {
 		if u.GetKind() != "ClusterRole" && u.GetKind() != "Role" {
@@ -77,6 +77,8 @@ func TestTheRolesForFeaturesMayDoWhatTheyMustOnly(t *testing.T) {
 		"sluice-system/sluice-feature-webhook configmaps sluice-feature-webhook":  "get create patch",
 		"sluice-system/sluice-feature-webhook configmaps config-defaults":         "get list watch",
 		"sluice-system/sluice-feature-webhook leases":                             "create get list watch patch delete",
+		"/sluice-features-usage-widgets.demo.dev widgets":                         "list",
+		"/sluice-features-usage-pods pods":                                        "list",
 		"team/sluice-features-settings-flags configmaps flags":                    "get list watch",
 		"team/sluice-features-settings-flags-missing configmaps":                  "create",
 	}
@@ -93,5 +95,16 @@ func TestSettingsThatAreNoConfigMapAreRefused(t *testing.T) {
 	}
 	if _, err := config.Manifests(config.Options{Roles: []string{"resolver-git"}, FeatureSettings: []string{"team/flags"}}); err == nil {
 		t.Error("settings without a role for them are taken")
+	}
+}
+
+func TestUsageOfWhatIsNoResourceIsRefused(t *testing.T) {
+	for _, s := range []string{"", ".demo.dev", "widgets.", "widgets.demo dev", "Widgets.demo.dev", "widgets.demo.dev\n- x"} {
+		if _, err := config.Manifests(config.Options{Roles: []string{config.FeaturesRole}, FeatureUsage: []string{s}}); err == nil {
+			t.Errorf("%q is taken", s)
+		}
+	}
+	if _, err := config.Manifests(config.Options{Roles: []string{"resolver-git"}, FeatureUsage: []string{"widgets.demo.dev"}}); err == nil {
+		t.Error("usage without the role that counts it is taken")
 	}
 }

@@ -2,6 +2,7 @@ package feature
 
 import (
 	"fmt"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -24,7 +25,11 @@ func ResourceOf(crd *apiextensionsv1.CustomResourceDefinition) (Resource, error)
 		if err != nil {
 			return Resource{}, fmt.Errorf("CRD %s, version %s: %w", crd.Name, v.Name, err)
 		}
-		r.Versions = append(r.Versions, Version{Name: v.Name, Schema: n})
+		version := Version{Name: v.Name, Schema: n}
+		if v.Subresources != nil && v.Subresources.Scale != nil {
+			version.Scale = strings.Split(strings.TrimPrefix(v.Subresources.Scale.SpecReplicasPath, "."), ".")
+		}
+		r.Versions = append(r.Versions, version)
 	}
 	return r, nil
 }

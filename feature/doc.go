@@ -30,6 +30,11 @@
 // With ratchet InUse the place must have used the part before: a field may change its value then; an enum value must be
 // the same one, because each value is a use of its own; what matched a pattern or a match may change to what matches it.
 // With Unchanged the value must be equal to the one that stood there (beneath a list without identities: to one of them).
-// A whole version is used by a stored object whose managed fields name the version; with Unchanged, updates in a closed
-// version may change metadata only.
+// A whole version is used by a stored object whose managed fields say that more of it than metadata, status and scale was
+// written in the version; with Unchanged, updates in a closed version may change metadata only.
+//
+// Managed fields are what a client sends, if it sends any (k8s.io/apimachinery/pkg/util/managedfields). So that nobody can
+// claim a write that never was, managed fields that say of a closed version what the stored ones did not are a new use of it,
+// in writes of the object in whatever version and of its status. Who may write the object can still take from managed fields
+// what they say: the ratchet of the version is gone then, and writes in it are refused that passed before.
 package feature

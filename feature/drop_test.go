@@ -111,10 +111,13 @@ func TestWholeVersions(t *testing.T) {
 	m := define(t, componentYAML, `
 - {gate: Two, parts: [{wholeVersion: true, versions: [v2]}]}
 - {gate: Strict, ratchet: Unchanged, parts: [{wholeVersion: true, versions: [v3]}]}
-`, nil)
+`, []feature.Resource{{Group: "demo.dev", Resource: "pipelines", Versions: []feature.Version{{Name: "v1"}, {Name: "v2", Scale: []string{"spec", "replicas"}}, {Name: "v3"}}}})
 	const (
-		inTwo    = `{metadata: {name: a, managedFields: [{apiVersion: demo.dev/v1}, {apiVersion: demo.dev/v2}]}, spec: {a: 1}, status: {x: 1}}`
-		inStatus = `{metadata: {managedFields: [{apiVersion: demo.dev/v2, subresource: status}]}, spec: {a: 1}}`
+		spec     = `fieldsV1: {"f:spec": {"f:a": {}}}`
+		inTwo    = `{metadata: {name: a, managedFields: [{apiVersion: demo.dev/v1, ` + spec + `}, {apiVersion: demo.dev/v2, ` + spec + `}]}, spec: {a: 1}, status: {x: 1}}`
+		labels   = `{metadata: {managedFields: [{apiVersion: demo.dev/v2, fieldsV1: {"f:metadata": {"f:labels": {}}, "f:status": {}}}]}, spec: {a: 1}}`
+		inStatus = `{metadata: {managedFields: [{apiVersion: demo.dev/v2, subresource: status, ` + spec + `}]}, spec: {a: 1}}`
+		odd      = `{metadata: {managedFields: [x, null, {apiVersion: demo.dev/v2, fieldsV1: x}]}, spec: {a: 1}}`
 	)
 	for _, tt := range []struct {
 		name, version, sub, old, object string
@@ -123,11 +126,28 @@ func TestWholeVersions(t *testing.T) {
 		{"create in it", "v2", "", "", `{spec: {}}`, []string{"Two apiVersion"}},
 		{"create in another", "v1", "", "", `{spec: {}}`, nil},
 		{"metadata only", "v2", "", `{spec: {a: 1}}`, `{metadata: {labels: {a: b}}, spec: {a: 1.0}, status: {y: 1}}`, nil},
+		{"null taken out", "v2", "", `{spec: {a: null, b: 1}}`, `{spec: {b: 1}}`, []string{"Two apiVersion"}},
+		{"null left", "v2", "", `{spec: {a: null, b: 1}}`, `{metadata: {labels: {a: b}}, spec: {a: null, b: 1}}`, nil},
 		{"an object that was never written in it", "v2", "", `{spec: {a: 1}}`, `{spec: {a: 2}}`, []string{"Two apiVersion"}},
 		{"an object that was", "v2", "", inTwo, `{spec: {a: 2}}`, nil},
 		{"one that was, with ratchet Unchanged", "v3", "", strings.ReplaceAll(inTwo, "v2", "v3"), `{spec: {a: 2}}`, []string{"Strict apiVersion"}},
 		{"one that was, with ratchet Unchanged, and stays", "v3", "", strings.ReplaceAll(inTwo, "v2", "v3"), `{metadata: {name: a, labels: {x: z}}, spec: {a: 1}}`, nil},
 		{"writing its status does not count", "v2", "", inStatus, `{spec: {a: 2}}`, []string{"Two apiVersion"}},
+		{"labelling it does not count", "v2", "", labels, `{spec: {a: 2}}`, []string{"Two apiVersion"}},
+		{"labelling it passes", "v2", "", `{spec: {a: 1}}`, labels, nil},
+		{"managed fields of another form", "v2", "", odd, `{spec: {a: 2}}`, []string{"Two apiVersion"}},
+		{"owning what is there already", "v2", "", `{spec: {a: 1}}`, strings.ReplaceAll(inTwo, "status", "spec.status"), []string{"Two apiVersion"}},
+		{"a claim in another version", "v1", "", `{spec: {a: 1}}`, inTwo, []string{"Two metadata.managedFields"}},
+		{"a claim of a new object", "v1", "", "", inTwo, []string{"Two metadata.managedFields"}},
+		{"a claim with the status", "v2", "status", `{spec: {a: 1}}`, inTwo, []string{"Two metadata.managedFields"}},
+		{"a claim of the scale", "v1", "", `{spec: {a: 1}}`, strings.ReplaceAll(inTwo, "f:a", "f:replicas"), nil},
+		{"a claim of what was taken over", "v1", "", `{spec: {a: 1}}`, strings.ReplaceAll(inTwo, `{"f:a": {}}`, "{}"), nil},
+		{"a claim of the scale and more", "v1", "", `{spec: {a: 1}}`, strings.ReplaceAll(inTwo, `"f:a": {}`, `"f:a": {}, "f:replicas": {}`), []string{"Two metadata.managedFields"}},
+		{"a claim that was true before", "v1", "", inTwo, inTwo, nil},
+		{"a claim given up", "v1", "", inTwo, `{spec: {a: 2}}`, nil},
+		{"a claim of labels", "v1", "", `{spec: {a: 1}}`, labels, nil},
+		{"a claim of the status", "v1", "", `{spec: {a: 1}}`, inStatus, nil},
+		{"a claim that nobody trusts", "v1", "", `{spec: {a: 1}}`, strings.ReplaceAll(inTwo, "v2", "v3"), nil},
 		{"status", "v2", "status", `{spec: {a: 1}}`, `{spec: {a: 2}}`, nil},
 		{"scale", "v2", "scale", `{spec: {a: 1}}`, `{spec: {a: 2}}`, nil},
 		{"one more version", "v3", "", "", `{}`, []string{"Strict apiVersion"}},

@@ -13,7 +13,8 @@ import (
 type Request struct {
 	// Group, Version and Resource are those in which the object is written: what the objects are in.
 	Group, Version, Resource string
-	// Subresource is empty for the object itself. Writes of subresources are always allowed.
+	// Subresource is empty for the object itself. Writes of subresources are always allowed, but for one thing: who writes the
+	// status cannot claim that the object was written in a version that is closed (see the package's documentation).
 	Subresource string
 	// Object is the new object; nil stands for a deletion, which is always allowed.
 	Object map[string]any
@@ -67,16 +68,23 @@ type Violation struct {
 // Evaluate judges a request.
 func (e *Evaluator) Evaluate(r *Request) Decision {
 	e.states.askedBy(r)
-	p := e.program(r.Group, r.Version, r.Resource)
-	if p == nil || r.Subresource != "" || r.Object == nil {
+	if r.Object == nil {
 		return Decision{}
 	}
-	drop := p.drops && p.drop.used(r.Object)
-	if check := p.checks && p.check.used(r.Object); !drop && !check && p.version == nil {
+	p, versions := e.program(r.Group, r.Version, r.Resource), e.versions[groupResource{r.Group, r.Resource}]
+	if r.Subresource != "" {
+		p = nil
+	}
+	drop := p != nil && p.drops && p.drop.used(r.Object)
+	check := p != nil && p.checks && p.check.used(r.Object)
+	if !drop && !check && versions == nil && (p == nil || p.version == nil) {
 		return Decision{}
 	}
 	w := &walker{evaluator: e, request: r}
-	w.version(p)
+	w.claims(versions)
+	if p == nil {
+		return w.decision
+	}
 	object := r.Object
 	if drop {
 		w.dropping = true
@@ -87,6 +95,7 @@ func (e *Evaluator) Evaluate(r *Request) Decision {
 		}
 		w.dropping = false
 	}
+	w.version(p, object)
 	if p.checks && p.check.used(object) {
 		w.check(&p.check, object)
 	}
@@ -230,7 +239,7 @@ func (w *walker) record(g *gate, v any) {
 		return
 	}
 	x := Violation{Path: "apiVersion", State: g.state, Target: g.target}
-	if !g.target.WholeVersion {
+	if len(w.trail) > 0 {
 		x.Path = pathOf(w.trail)
 	}
 	if g.target.Values != nil {
@@ -240,15 +249,21 @@ func (w *walker) record(g *gate, v any) {
 	list.List = append(list.List, x)
 }
 
-// version judges gates of the whole version.
-func (w *walker) version(p *program) {
+// version judges gates of the whole version, by the object without what is dropped.
+func (w *walker) version(p *program, object map[string]any) {
 	asked, unchanged := false, false
 	for _, g := range p.version {
 		if r := w.request; r.Old != nil {
 			if !asked {
-				asked, unchanged = true, onlyMetadata(r.Object, r.Old)
+				asked, unchanged = true, onlyMetadata(object, r.Old)
 			}
-			if unchanged || g.state.Feature.Spec.Ratchet == v1alpha1.InUse && writtenIn(r.Old, r.Group, r.Version) {
+			inUse := g.state.Feature.Spec.Ratchet == v1alpha1.InUse
+			switch {
+			case inUse && g.target.writtenIn(r.Old):
+				continue
+			case unchanged && (!inUse || !g.target.writtenIn(r.Object)):
+				// Who owns parts of the object in this version from now on, by server-side apply of what is there already, could
+				// write them in the next request.
 				continue
 			}
 		}
@@ -258,12 +273,34 @@ func (w *walker) version(p *program) {
 	}
 }
 
+// claims judges what managed fields say of writes in closed versions. A client may send them as it likes, with writes of the
+// status as well: what they did not say before, only a write in the version makes true, which is judged by itself.
+func (w *walker) claims(gates []*gate) {
+	r := w.request
+	if r.Subresource != "" && r.Subresource != statusSubresource {
+		return
+	}
+	for _, g := range gates {
+		t := g.target
+		if r.Subresource == "" && r.Version == t.Version || !t.writtenIn(r.Object) || t.writtenIn(r.Old) {
+			continue
+		}
+		if !w.optedIn(g) {
+			w.trail = append(w.trail[:0], place{name: "metadata"}, place{name: "managedFields"})
+			w.record(g, nil)
+			w.trail = w.trail[:0]
+		}
+	}
+}
+
+const statusSubresource = "status"
+
 // onlyMetadata tells whether two objects differ in metadata and status at most.
 func onlyMetadata(a, b map[string]any) bool {
 	for _, p := range [][2]map[string]any{{a, b}, {b, a}} {
 		for name, v := range p[0] {
 			if name != "metadata" && name != "status" && v != nil {
-				if o, ok := p[1][name]; !ok || !equal(v, o) {
+				if o, ok := p[1][name]; !ok || !equalToNull(v, o) {
 					return false
 				}
 			}
@@ -272,16 +309,51 @@ func onlyMetadata(a, b map[string]any) bool {
 	return true
 }
 
-// writtenIn tells whether managed fields say that an object, not only a subresource of it, was written in a version.
-func writtenIn(object map[string]any, group, version string) bool {
-	if group != "" {
-		version = group + "/" + version
+// writtenIn tells whether managed fields say that more of an object than metadata, status and scale was written in the target's
+// version.
+func (t *Target) writtenIn(object map[string]any) bool {
+	version := t.Version
+	if t.Group != "" {
+		version = t.Group + "/" + version
 	}
 	metadata, _ := object["metadata"].(map[string]any)
-	fields, _ := metadata["managedFields"].([]any)
-	return slices.ContainsFunc(fields, func(f any) bool {
+	entries, _ := metadata["managedFields"].([]any)
+	return slices.ContainsFunc(entries, func(f any) bool {
 		entry, _ := f.(map[string]any)
 		sub, _ := entry["subresource"].(string)
-		return entry["apiVersion"] == any(version) && sub == ""
+		if entry["apiVersion"] != any(version) || sub != "" {
+			return false
+		}
+		owned, _ := entry["fieldsV1"].(map[string]any)
+		for name, v := range owned {
+			if !slices.Contains(unowned, name) && !t.onlyScale(name, v) {
+				return true
+			}
+		}
+		return false
 	})
+}
+
+// unowned are the fields of an object that do not make a version one in which it was written.
+var unowned = []string{"f:metadata", "f:status", "."}
+
+// onlyScale tells whether of a field of the object nothing is owned but what the scale has: who writes that may make it an entry
+// of the object.
+func (t *Target) onlyScale(name string, v any) bool {
+	for i, step := range t.Scale {
+		if name != "f:"+step {
+			return false
+		}
+		owned, _ := v.(map[string]any)
+		switch {
+		case len(owned) == 0:
+			return true // nothing, after another has taken it over
+		case len(owned) > 1 || i+1 == len(t.Scale):
+			return false
+		}
+		for only, inner := range owned {
+			name, v = only, inner
+		}
+	}
+	return false
 }

@@ -37,6 +37,8 @@ type Version struct {
 	Name string
 	// Schema is that of the whole object; nil if it is not known.
 	Schema *schema.Node
+	// Scale are the names of the fields that lead to the replicas which the subresource scale writes; nil if there is none.
+	Scale []string
 }
 
 // Model is a component with those of its features that hold no error, at one release and day.
@@ -97,6 +99,8 @@ type Target struct {
 	Match []Condition
 	// Schema is that of the values; nil if it is not known.
 	Schema *schema.Node
+	// Scale leads to what the subresource scale writes in the version; nil if there is none.
+	Scale []string
 
 	pattern *pattern
 }
@@ -265,7 +269,7 @@ func (d *definer) part(f *Feature, i int) {
 	var missing []string
 	for _, v := range versions {
 		target := t
-		target.Version = v.Name
+		target.Version, target.Scale = v.Name, v.Scale
 		if v.Schema != nil && !p.WholeVersion {
 			path, node, problem := resolvePath(v.Schema, t.Path)
 			if problem != "" {

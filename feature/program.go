@@ -12,6 +12,8 @@ import (
 type Evaluator struct {
 	states   *States
 	programs map[resourceVersion]*program
+	// versions are the gates of whole versions that trust what managed fields say.
+	versions map[groupResource][]*gate
 }
 
 type resourceVersion struct {
@@ -59,7 +61,7 @@ func (st *States) Compile() *Evaluator {
 // CompileFor makes an evaluator of those targets that are closed and for which take holds, for who enforces a part of what
 // there is.
 func (st *States) CompileFor(take func(*Feature, *Target) bool) *Evaluator {
-	e := &Evaluator{states: st, programs: map[resourceVersion]*program{}}
+	e := &Evaluator{states: st, programs: map[resourceVersion]*program{}, versions: map[groupResource][]*gate{}}
 	e.compile(func(s *State, t *Target, lifted bool) bool {
 		open := s.Open
 		if lifted {
@@ -84,6 +86,9 @@ func (e *Evaluator) compile(take func(s *State, t *Target, lifted bool) bool) {
 				continue
 			}
 			g := &gate{state: s, target: t, lifted: lifted}
+			if spec := &s.Feature.Spec; t.WholeVersion && spec.WhenDisabled == v1alpha1.Reject && spec.Ratchet == v1alpha1.InUse && e.versions != nil {
+				e.versions[key.groupResource] = append(e.versions[key.groupResource], g)
+			}
 			if t.Version == "" {
 				anyVersion[key.groupResource] = append(anyVersion[key.groupResource], g)
 			} else {

@@ -261,7 +261,7 @@ func TestSettingsOfHostileLengthAreBounded(t *testing.T) {
 
 // TestTektonSettings reads every key of Tekton's ConfigMap feature-flags.
 func TestTektonSettings(t *testing.T) {
-	m := define(t, tektonComponent, tektonFeatures, nil)
+	m, _ := tekton(t)
 	settings := map[string]string{
 		"enable-api-fields": "beta", "await-sidecar-readiness": "true", "coschedule": "workspaces", "disable-creds-init": "false",
 		"disable-inline-spec": "", "enable-artifacts": "false", "enable-cel-in-whenexpression": "false",

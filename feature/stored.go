@@ -210,9 +210,12 @@ func (s *stored) usesOf(list []any, g *gate, rest Path) *usesIn {
 const maxNesting = 10_000
 
 // equal tells whether two values are the same; 1 and 1.0 are, and null is the same as a field that is not there.
-func equal(a, b any) bool { return equalAt(a, b, maxNesting) }
+func equal(a, b any) bool { return equalAt(a, b, maxNesting, false) }
 
-func equalAt(a, b any, depth int) bool {
+// equalToNull is equal, but for null, which is a value of its own: it stands in what is stored where a schema says nullable.
+func equalToNull(a, b any) bool { return equalAt(a, b, maxNesting, true) }
+
+func equalAt(a, b any, depth int, null bool) bool {
 	if depth == 0 {
 		return false
 	}
@@ -224,23 +227,24 @@ func equalAt(a, b any, depth int) bool {
 		}
 		n := 0
 		for k, v := range a {
-			if v == nil {
+			if v == nil && !null {
 				continue
 			}
 			n++
-			if !equalAt(v, b[k], depth-1) {
+			other, there := b[k]
+			if null && !there || !equalAt(v, other, depth-1, null) {
 				return false
 			}
 		}
 		for _, v := range b {
-			if v != nil {
+			if v != nil || null {
 				n--
 			}
 		}
 		return n == 0
 	case []any:
 		b, ok := b.([]any)
-		return ok && slices.EqualFunc(a, b, func(x, y any) bool { return equalAt(x, y, depth-1) })
+		return ok && slices.EqualFunc(a, b, func(x, y any) bool { return equalAt(x, y, depth-1, null) })
 	case string:
 		b, ok := b.(string)
 		return ok && a == b

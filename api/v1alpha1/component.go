@@ -37,6 +37,10 @@ type ComponentSpec struct {
 	Release string `json:"release,omitempty"`
 	// ConfigMap holds the settings; nil where the component has none in the cluster, only flags.
 	ConfigMap *ConfigMapReference `json:"configMap,omitempty"`
+	// Namespaces are those in which processes of the component run: reports of features count only from there. Empty stands for
+	// that of the ConfigMap; without a ConfigMap no report counts then.
+	// +listType=set
+	Namespaces []string `json:"namespaces,omitempty"`
 	// Mode is how settings reach the API server; empty stands for Live.
 	Mode Mode `json:"mode,omitempty"`
 	// DefaultLevel is the level where the settings give none; empty stands for stable.
@@ -140,6 +144,19 @@ const (
 	ConditionEnforced = "Enforced"
 	// ConditionSkew is True when processes disagree with each other, with the settings, or with what is enforced.
 	ConditionSkew = "Skew"
+	// ConditionCounted, of features only, is True when the stored objects that use the feature have been counted.
+	ConditionCounted = "Counted"
+)
+
+// Reasons of the condition [ConditionCounted].
+const (
+	ReasonCounted = "Counted"
+	// ReasonNotCounted: the first count has not ended yet.
+	ReasonNotCounted = "NotCounted"
+	// ReasonCountForbidden: the controller may not list the objects.
+	ReasonCountForbidden = "CountForbidden"
+	// ReasonCountFailed: they could not be listed for another reason.
+	ReasonCountFailed = "CountFailed"
 )
 
 // Reasons of the condition [ConditionAccepted].

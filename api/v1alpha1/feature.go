@@ -164,13 +164,14 @@ type FeatureStatus struct {
 	Enabled *bool `json:"enabled,omitempty"`
 	// Why says in a sentence what decided Enabled.
 	Why string `json:"why,omitempty"`
-	// InUse counts the stored objects that used the feature when they were last counted; nil before.
+	// InUse is how many stored objects used the feature when they were last counted; nil before that, and where they cannot be
+	// counted, which the condition Counted tells.
 	InUse *int64 `json:"inUse,omitempty"`
-	// InUseTime is when they were counted.
+	// InUseTime is when they were counted. While the number stays the same, it is moved on once an hour.
 	InUseTime *metav1.Time `json:"inUseTime,omitempty"`
 	// EnforcedBy lists the policies and webhooks that enforce the feature.
 	EnforcedBy []Enforcer `json:"enforcedBy,omitempty"`
-	// Conditions are of the types Accepted, Enforced and Skew.
+	// Conditions are of the types Accepted, Enforced, Skew and Counted.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -6,7 +6,7 @@ import (
 
 // FeatureReport says with which gates one process of a component runs. The process writes it itself, in its own namespace,
 // and renews it as long as it runs; its pod or lease owns it, so that it goes with the process. One that was not renewed in
-// time counts for nothing, and so does one outside of the namespace of the component's ConfigMap, where the component has one.
+// time counts for nothing, and so does one outside of the component's namespaces (spec.namespaces, or else that of its ConfigMap).
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 //

@@ -72,12 +72,15 @@ type Set struct {
 	Enforced []Enforced
 	// Webhook tells whether anything takes the webhook.
 	Webhook bool
+	// SettingsReason says in a sentence without an end why, in live mode, no policy judges the settings when they are written,
+	// so that it takes the webhook; empty where one does.
+	SettingsReason string
 
 	model *feature.Model
 }
 
 // Compile makes policies of the features of a model. The error tells of options that are not understood; what cannot be
-// said in policies is none. It also tells of expressions that the API server would not take, which would be a fault here.
+// said in policies is none.
 func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 	minor, err := minorOf(o.Kubernetes)
 	if err != nil {
@@ -100,10 +103,8 @@ func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := c.finish(); err != nil {
-		return nil, err
-	}
-	return c.set, nil
+	c.finish(ctx)
+	return c.set, ctx.Err()
 }
 
 func minorOf(text string) (int, error) {
@@ -130,6 +131,8 @@ type unit struct {
 	state   feature.State
 	shape   shape
 	cost    int64 // of its variables, at the greatest size
+	dearest int64 // of one of them
+	limit   int   // how many items can be gone through; zero: those of the options
 	told    bool  // it is of a policy that tells of uses and enforces nothing
 }
 
@@ -148,10 +151,12 @@ type group struct {
 	apiGroup, resource, version string
 	kind                        kind
 	whole                       bool // whole versions
-	lifted                      bool
-	units                       []unit
-	costly                      bool // to find out whether any part is used
-	plain                       bool // nothing but that is asked before the validation: whether gates are open would cost too much
+	// claims is about what managed fields say of the version in writes of other versions and of the status.
+	claims bool
+	lifted bool
+	units  []unit
+	costly bool // to find out whether any part is used
+	plain  bool // nothing but that is asked before the validation: whether gates are open would cost too much
 }
 
 func (c *compiler) groups(ctx context.Context) {
@@ -178,7 +183,7 @@ func (c *compiler) groups(ctx context.Context) {
 				told.told = true
 				add(tells, told)
 			}
-			probe := &gates{emitter: newEmitter(), model: c.model, states: c.states, live: c.live, lifted: lifted, done: map[string]bool{}}
+			probe := &gates{emitter: newEmitter(c.minor), model: c.model, states: c.states, live: c.live, lifted: lifted, done: map[string]bool{}}
 			if probe.isOpen(f.Spec.Gate, true) == "true" {
 				continue
 			}
@@ -236,8 +241,14 @@ func (c *compiler) chunk(ctx context.Context, g *group, part int) int {
 		part++
 		p := *g
 		p.units = at
+		for i := range at {
+			u := &at[i]
+			most := min(maxExpressionCost*1000/max(u.dearest, 1), maxBudget*1000/max(sum, 1))
+			u.limit = int(int64(c.limit(u)) * most / 1000)
+		}
 		c.look(ctx, &p)
 		c.policy(&p, part)
+		c.claims(&p, part)
 		at, sum = nil, 0
 	}
 	for _, u := range g.units {
@@ -255,16 +266,28 @@ func (c *compiler) chunk(ctx context.Context, g *group, part int) int {
 	return part
 }
 
+// limit is how many items of a target are gone through, those of lists within lists counted too.
+func (c *compiler) limit(u *unit) int { return max(u.limit, c.options.Items*max(u.shape.loops(), 1)) }
+
+// claims makes the policy that keeps clients from claiming writes in a version that never were: what is refused in a closed
+// version trusts managed fields, and those a client may send as it likes, also with writes of other versions and of the status.
+func (c *compiler) claims(g *group, part int) {
+	claims := *g
+	claims.claims = true
+	claims.units = slices.DeleteFunc(slices.Clone(g.units), func(u unit) bool { return u.feature.Spec.Ratchet != v1alpha1.InUse })
+	if g.whole && g.kind == rejects && len(claims.units) > 0 {
+		c.policy(&claims, part)
+	}
+}
+
 // finish adds what guards the settings and sorts what was made.
-func (c *compiler) finish() error {
+func (c *compiler) finish(ctx context.Context) {
 	s := c.set
 	if c.live {
 		c.anchors()
 	}
-	if c.guards() {
-		if err := c.guard(); err != nil {
-			return err
-		}
+	if c.judges() {
+		c.guard(ctx)
 	}
 	s.merge()
 	slices.SortFunc(s.Validating, func(a, b admissionregistrationv1.ValidatingAdmissionPolicy) int {
@@ -281,5 +304,4 @@ func (c *compiler) finish() error {
 		return cmp.Or(strings.Compare(a.Gate, b.Gate), cmp.Compare(a.Part, b.Part), strings.Compare(a.Group, b.Group),
 			strings.Compare(a.Resource, b.Resource), strings.Compare(a.Version, b.Version))
 	})
-	return nil
 }

@@ -22,6 +22,8 @@ import (
 const (
 	maxExpressionCost = 900_000
 	maxPolicyCost     = 3_500_000
+	// maxBudget is what a policy may cost at the number of items beyond which they are not gone through.
+	maxBudget = 4_900_000
 	// gateCost is what the settings of a gate may cost, with 5,000 entries in the list of gates.
 	gateCost = 12_000
 	// askCost is half of what the API server charges for a question to the authorizer, which is asked once and not for messages
@@ -92,6 +94,7 @@ func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 	scale := int64((c.options.Items + sample - 1) / sample)
 	for i := range g.units {
 		g.units[i].cost = gateCost + c.asks(g.units[i].feature, map[string]bool{})*askCost
+		g.units[i].dearest = 0
 	}
 	for _, v := range d.vars {
 		cost, err := run.variable(ctx, v)
@@ -105,6 +108,7 @@ func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 			reasons[i] = fmt.Sprintf("with %d items it could cost %d, of 1000000 that an expression may cost", c.options.Items, cost*scale)
 		case mine:
 			g.units[i].cost += cost * scale
+			g.units[i].dearest = max(g.units[i].dearest, cost*scale)
 		}
 	}
 	if len(reasons) > 0 {
@@ -169,7 +173,7 @@ func (c *compiler) chunks(g *group) []*group {
 		if !g.whole {
 			root.add(&g.units[i], 0)
 		}
-		own := max(len(d.texts[i]), len(d.valid[i])) + len(root.used("object", 0)) + 10
+		own := max(len(d.texts[i]), len(d.valid[i])) + len(root.used(d.emitter, "object", "", 0)) + 10
 		if size += own; size > maxSize {
 			part := *g
 			part.units = nil
@@ -224,6 +228,7 @@ func unitOf(name string, n int) (int, bool) {
 type runner struct {
 	compiler    *plugincel.CompositedCompiler
 	object, old any
+	request     any // nil stands for an empty one
 	hasParams   bool
 	params      map[string]any
 	values      map[string]any
@@ -236,14 +241,6 @@ func newRunner(minor int) (*runner, error) {
 		return nil, err
 	}
 	return &runner{compiler: c, values: map[string]any{}, params: map[string]any{}}, nil
-}
-
-// compile compiles a variable and does not evaluate it.
-func (r *runner) compile(v variable) error {
-	if res := r.store(v); res.Error != nil {
-		return fmt.Errorf("%s: %w", v.expression, res.Error)
-	}
-	return nil
 }
 
 func (r *runner) store(v variable) plugincel.CompilationResult {
@@ -287,9 +284,13 @@ func (r *runner) run(ctx context.Context, res *plugincel.CompilationResult) (any
 	if res.Error != nil {
 		return nil, 0, res.Error
 	}
+	request := r.request
+	if request == nil {
+		request = map[string]any{}
+	}
 	value, details, err := res.Program.ContextEval(ctx, map[string]any{
 		"object": r.object, "oldObject": r.old, "params": common.SchemalessTypedToVal(r.params), "variables": r.values,
-		"request": map[string]any{}, "namespaceObject": nil,
+		"request": request, "namespaceObject": nil,
 	})
 	if err != nil {
 		return nil, 0, err

@@ -39,7 +39,11 @@ func (c *compiler) dropPolicy(name string, d *draft) {
 	})
 
 	ignore := admissionregistrationv1.Ignore
-	teller := bounded(strings.Replace(name, "."+string(drops)+".", ".dropped.", 1))
+	teller := name
+	if at := strings.LastIndex(name, "."+string(drops)+"."); at >= 0 {
+		// A component, resource or group may be called drop too: they stand before.
+		teller = bounded(name[:at] + ".dropped." + name[at+len(drops)+2:])
+	}
 	v := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(teller, d.group)}
 	v.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    &ignore,
@@ -94,7 +98,13 @@ func (d *draft) drops(note, noted string) string {
 	// Values are put back in fields, which nothing that is removed from a list moves, while what they stand in is still there.
 	puts = append(puts, "")
 	removed := d.add("removed", "["+strings.Join(lists, ", ")+"].flatten().reverse()")
-	ops := strings.Join(puts, " + ") + removed + ".map(p, JSONPatch{op: 'remove', path: p})"
+	remove := ".map(p, JSONPatch{op: 'remove', path: p})"
+	if d.pieces {
+		remove = pieces(removed, false, 0, ".map(c, c"+remove+")") + ".flatten()"
+	} else {
+		remove = removed + remove
+	}
+	ops := strings.Join(puts, " + ") + remove
 	at := quote("/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(note, "~", "~0"), "/", "~1"))
 	text := clipped(ref("message"), 2000)
 	ops += " + (" + ref("message") + " != '' ? (has(object.metadata.annotations) ? [] : [JSONPatch{op: 'add', path: '/metadata/annotations', value: {}}]) + [JSONPatch{op: 'add', path: " + at + ", value: " + text + "}]" +
@@ -107,7 +117,7 @@ func (d *draft) taken(units []int) string {
 	parts := make([]string, len(units))
 	for i, n := range units {
 		u := &d.group.units[n]
-		w := &walker{shape: u.shape, emitter: d.emitter, id: n, pointer: true}
+		w := &walker{shape: u.shape, emitter: d.emitter, id: n, pointer: true, limit: d.limits[n]}
 		parts[i] = "((" + d.valid[n] + ") ? [] : (" + w.places() + "))"
 	}
 	if len(parts) == 1 {

@@ -38,11 +38,12 @@ type draft struct {
 	texts   []string // of each unit: what is told of them, empty where there is nothing to tell
 	short   []string // the same in few words
 	message string
+	limits  []int // of each unit: how many items are gone through
 }
 
 // draft writes the expressions of a group.
 func (c *compiler) draft(g *group) *draft {
-	d := &draft{emitter: newEmitter(), group: g}
+	d := &draft{emitter: newEmitter(c.minor), group: g}
 	gs := &gates{emitter: d.emitter, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{}}
 	d.used = d.usedAtAll()
 	if d.used != "" && c.live && !g.plain && g.kind != tells {
@@ -51,7 +52,8 @@ func (c *compiler) draft(g *group) *draft {
 	for i := range g.units {
 		u := &g.units[i]
 		gate := u.feature.Spec.Gate
-		w := &walker{shape: u.shape, emitter: d.emitter, id: i}
+		d.limits = append(d.limits, c.limit(u))
+		w := &walker{shape: u.shape, emitter: d.emitter, id: i, limit: c.limit(u)}
 		places := d.wholeVersion(u)
 		if !g.whole {
 			places = w.places()
@@ -169,7 +171,7 @@ func (d *draft) usedAtAll() string {
 	for i := range d.group.units {
 		root.add(&d.group.units[i], 0)
 	}
-	return root.used("object", 0)
+	return root.used(d.emitter, "object", "", 0)
 }
 
 // tree joins the paths of targets, so that each list is gone through once.
@@ -200,7 +202,7 @@ func (n *tree) add(u *unit, i int) {
 	b.to.add(u, i+1)
 }
 
-func (n *tree) used(v string, depth int) string {
+func (n *tree) used(e *emitter, v, outer string, depth int) string {
 	var ways []string
 	for _, u := range n.here {
 		if way := uses(u.target, v); !slices.Contains(ways, way) {
@@ -212,11 +214,11 @@ func (n *tree) used(v string, depth int) string {
 	for _, b := range n.children {
 		switch b.step.Kind {
 		case feature.Field:
-			fields = append(fields, and(has(v, b.step.Name), b.to.used(member(v, b.step.Name), depth+1)))
+			fields = append(fields, and(has(v, b.step.Name), b.to.used(e, member(v, b.step.Name), outer, depth+1)))
 		case feature.Entries:
-			ways = append(ways, and(isMap(v), v+".exists("+x+", "+b.to.used(v+"["+x+"]", depth+1)+")"))
+			ways = append(ways, and(isMap(v), e.few(v, outer, true, depth, ".exists("+x+", "+b.to.used(e, v+"["+x+"]", outer+v+".size() * ", depth+1)+")")))
 		case feature.Items, feature.Each:
-			ways = append(ways, and(isList(v), v+".exists("+x+", "+b.to.used(x, depth+1)+")"))
+			ways = append(ways, and(isList(v), e.few(v, outer, false, depth, ".exists("+x+", "+b.to.used(e, x, outer+v+".size() * ", depth+1)+")")))
 		}
 	}
 	if fields != nil {
@@ -225,8 +227,22 @@ func (n *tree) used(v string, depth int) string {
 	return or(ways...)
 }
 
+// few asks whether something holds for an item of a list, or a key of a map, if there are not too many of them; otherwise the
+// answer is yes, and the variables find out.
+func (e *emitter) few(v, outer string, keys bool, depth int, through string) string {
+	switch {
+	case !e.pieces:
+		return v + through
+	case outer != "":
+		return fmt.Sprintf("(%s.size() > %d || %s%s.size() > %d || %s)", v, innerLimit, outer, v, matchLimit, v+through)
+	}
+	c := fmt.Sprintf("c%d", depth)
+	return fmt.Sprintf("(%s.size() > %d || %s)", v, matchLimit, pieces(v, keys, depth, ".exists("+c+", "+c+through+")"))
+}
+
 // wholeVersion writes where a whole version is used: nowhere if the object is not changed but for metadata, or was written
-// in the version before, as its managed fields say.
+// in the version before, as its managed fields say. In writes of other versions and of the status it is where managed fields
+// say so that did not before.
 func (d *draft) wholeVersion(u *unit) string {
 	t := u.target
 	if !t.WholeVersion {
@@ -242,14 +258,34 @@ func (d *draft) wholeVersion(u *unit) string {
 	kept := func(a, b string) string {
 		return a + ".all(k, k in ['metadata', 'status'] || " + a + "[k] == null || k in " + b + " && " + b + "[k] == " + a + "[k])"
 	}
-	pass := once("same", and(isMap("oldObject"), kept("object", "oldObject"), kept("oldObject", "object")))
-	if u.feature.Spec.Ratchet == "InUse" {
-		written := once("written", and(isMap("oldObject"), "has(oldObject.metadata)", "has(oldObject.metadata.managedFields)",
-			"oldObject.metadata.managedFields.exists(f, has(f.apiVersion) && f.apiVersion == "+quote(apiVersion(t.Group, t.Version))+
-				" && (!has(f.subresource) || f.subresource == ''))"))
-		pass += " || " + written
+	same := once("same", and(isMap("oldObject"), kept("object", "oldObject"), kept("oldObject", "object")))
+	if u.feature.Spec.Ratchet != "InUse" {
+		return same + " ? '' : 'apiVersion'"
 	}
-	return pass + " ? '' : 'apiVersion'"
+	if d.group.claims {
+		return claim("object", t) + " && !(" + claim("oldObject", t) + ") ? 'metadata.managedFields' : ''"
+	}
+	return once("written", claim("oldObject", t)) + " || " + same + " && !(" + claim("object", t) + ") ? '' : 'apiVersion'"
+}
+
+// claim tells whether managed fields say that more of an object than metadata, status and scale was written in a target's
+// version.
+func claim(v string, t *feature.Target) string {
+	owned := "!(k in ['f:metadata', 'f:status', '.'])"
+	if n := len(t.Scale); n > 0 {
+		var only []string // nothing is left where another has taken it over
+		for i := range n {
+			nested := "{}"
+			for _, name := range slices.Backward(t.Scale[1 : i+1]) {
+				nested = "{" + quote("f:"+name) + ": " + nested + "}"
+			}
+			only = append(only, "f.fieldsV1[k] == "+nested)
+		}
+		owned += " && !(k == " + quote("f:"+t.Scale[0]) + " && " + or(only...) + ")"
+	}
+	return and(isMap(v), "has("+v+".metadata)", isMap(v+".metadata"), "has("+v+".metadata.managedFields)", isList(v+".metadata.managedFields"),
+		v+".metadata.managedFields.exists(f, type(f) == map && has(f.apiVersion) && f.apiVersion == "+quote(apiVersion(t.Group, t.Version))+
+			" && (!has(f.subresource) || f.subresource == '') && has(f.fieldsV1) && type(f.fieldsV1) == map && f.fieldsV1.exists(k, "+owned+"))")
 }
 
 // policy adds the policy and the binding of a group.
@@ -257,7 +293,7 @@ func (c *compiler) policy(g *group, part int) {
 	d := c.draft(g)
 	name := c.name(g, part)
 	message := d.add("message", d.message)
-	if g.kind != tells {
+	if !g.claims && g.kind != tells {
 		c.meta(name, g)
 	}
 	if g.kind == drops {
@@ -266,7 +302,8 @@ func (c *compiler) policy(g *group, part int) {
 	}
 	fail := admissionregistrationv1.Fail
 	actions := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
-	allow := false
+	// Writes of other versions and of the status do not wait for the settings.
+	allow := g.claims
 	if g.kind == warns || g.kind == tells {
 		fail, allow = admissionregistrationv1.Ignore, true
 		actions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
@@ -331,6 +368,12 @@ func (d *draft) variables() []admissionregistrationv1.Variable {
 
 // matchConditions keep objects that use no part, or only what is open, from the policy. They cannot see its variables.
 func (d *draft) matchConditions(besides string) []admissionregistrationv1.MatchCondition {
+	if g := d.group; g.claims {
+		return []admissionregistrationv1.MatchCondition{
+			{Name: "not-a-write-in-the-version", Expression: "request.resource.version != " + quote(g.version) + " || has(request.subResource) && request.subResource != ''"},
+			{Name: "names-the-version", Expression: claim("object", g.units[0].target)},
+		}
+	}
 	if d.used == "" || d.group.costly {
 		return nil
 	}
@@ -338,6 +381,7 @@ func (d *draft) matchConditions(besides string) []admissionregistrationv1.MatchC
 	if d.quick != nil {
 		used = d.quick.text
 	}
+	used = d.changed() + " && " + used
 	if besides != "" {
 		used += " || " + besides
 	}
@@ -346,16 +390,19 @@ func (d *draft) matchConditions(besides string) []admissionregistrationv1.MatchC
 
 func constraints(g *group) *admissionregistrationv1.MatchResources {
 	exact := admissionregistrationv1.Exact
-	version := g.version
-	if version == "" {
+	version, resources := g.version, []string{g.resource}
+	if version == "" || g.claims {
 		version = "*"
+	}
+	if g.claims {
+		resources = append(resources, g.resource+"/status")
 	}
 	return &admissionregistrationv1.MatchResources{
 		MatchPolicy: &exact,
 		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 			Rule: admissionregistrationv1.Rule{
-				APIGroups: []string{g.apiGroup}, APIVersions: []string{version}, Resources: []string{g.resource},
+				APIGroups: []string{g.apiGroup}, APIVersions: []string{version}, Resources: resources,
 			},
 		}}},
 	}
@@ -371,6 +418,9 @@ func (c *compiler) name(g *group, part int) string {
 	k := string(g.kind)
 	if g.whole {
 		k += "-version"
+	}
+	if g.claims {
+		k += "-claim"
 	}
 	if part > 1 {
 		k += "-" + strconv.Itoa(part)

@@ -55,15 +55,15 @@ func quickly(gs *gates, g *group) *quick {
 	}
 	closed := map[string]string{}
 	for _, name := range names {
-		q.parts = append(q.parts, byGate[name].used("object", 0))
+		q.parts = append(q.parts, byGate[name].used(gs.emitter, "object", "", 0))
 		if on := gs.surelyOpen(name, lists); on != "" {
 			closed[name] = "!" + on
 		}
 	}
-	q.text = root.closed("object", 0, closed)
+	q.text = root.closed(gs.emitter, "object", 0, closed)
 	if !lists {
 		list := quote(gs.model.Spec().GatesKey)
-		q.text = "(has(params.data) && " + list + " in params.data ? " + root.used("object", 0) + " : " + q.text + ")"
+		q.text = "(has(params.data) && " + list + " in params.data ? " + root.used(gs.emitter, "object", "", 0) + " : " + q.text + ")"
 	}
 	if len(closed) == 0 || len(q.text) > quickText {
 		return nil
@@ -73,7 +73,7 @@ func quickly(gs *gates, g *group) *quick {
 
 // closed is as used, of parts whose gates may be closed. Gates are asked outside of loops: within a list or map first whether
 // anything is used there, and then for each gate that may be closed whether it is that.
-func (n *tree) closed(v string, depth int, closed map[string]string) string {
+func (n *tree) closed(e *emitter, v string, depth int, closed map[string]string) string {
 	var ways, fields []string
 	for _, u := range n.here {
 		if way := and(uses(u.target, v), closed[u.feature.Spec.Gate]); !slices.Contains(ways, way) {
@@ -82,21 +82,21 @@ func (n *tree) closed(v string, depth int, closed map[string]string) string {
 	}
 	for _, b := range n.children {
 		if b.step.Kind == feature.Field {
-			fields = append(fields, and(has(v, b.step.Name), b.to.closed(member(v, b.step.Name), depth+1, closed)))
+			fields = append(fields, and(has(v, b.step.Name), b.to.closed(e, member(v, b.step.Name), depth+1, closed)))
 			continue
 		}
 		var names, each []string
 		b.to.gates(&names)
 		for _, name := range names {
 			one := &tree{children: []*branch{{step: b.step, to: *b.to.only(name)}}}
-			each = append(each, and(closed[name], one.used(v, depth)))
+			each = append(each, and(closed[name], one.used(e, v, "", depth)))
 		}
 		if len(names) == 1 {
 			ways = append(ways, each[0])
 			continue
 		}
 		all := &tree{children: []*branch{b}}
-		ways = append(ways, and(all.used(v, depth), or(each...)))
+		ways = append(ways, and(all.used(e, v, "", depth), or(each...)))
 	}
 	if fields != nil {
 		ways = append(ways, and(isMap(v), or(fields...)))
@@ -208,12 +208,11 @@ func (g *gates) saysOpen(f *feature.Feature, lists bool) string {
 	}
 	if !f.FollowsLevel && f.Default {
 		about := []string{gate}
-		switch f.Stage {
-		case v1alpha1.Alpha:
+		if f.Stage == v1alpha1.Alpha {
 			about = append(about, quote(allAlpha))
-		case v1alpha1.Beta:
+		}
+		if f.Stage == v1alpha1.Beta {
 			about = append(about, quote(allBeta))
-		default:
 		}
 		ways = append(ways, and(noKey, silent(about...)))
 	}

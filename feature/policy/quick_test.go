@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -116,7 +115,7 @@ func TestWhatIsSurelyOpenIsOpen(t *testing.T) {
 // quickGates returns the two ways to ask whether a gate is open; nil if it is fixed.
 func quickGates(t *testing.T, m *feature.Model, states *feature.States, gate string, lifted, lists bool) (quick, exact func(params map[string]any) bool) {
 	t.Helper()
-	e := newEmitter()
+	e := newEmitter(newestMinor)
 	g := &gates{emitter: e, model: m, states: states, live: true, lifted: lifted, done: map[string]bool{}}
 	open, sure := g.isOpen(gate, true), g.surelyOpen(gate, lists)
 	if open == "true" || sure == "" {
@@ -138,7 +137,7 @@ func quickGates(t *testing.T, m *feature.Model, states *feature.States, gate str
 		vars[i] = compile(v.name, v.expression)
 	}
 	ask := func(r *plugincel.CompilationResult, params, values map[string]any) any {
-		v, details, err := r.Program.ContextEval(context.Background(), map[string]any{"params": params, "variables": values})
+		v, details, err := r.Program.ContextEval(t.Context(), map[string]any{"params": params, "variables": values})
 		if err != nil {
 			t.Fatal(params, err)
 		}
@@ -152,7 +151,7 @@ func quickGates(t *testing.T, m *feature.Model, states *feature.States, gate str
 		func(params map[string]any) bool {
 			values := map[string]any{}
 			for i := range vars {
-				v, _, err := vars[i].Program.ContextEval(context.Background(), map[string]any{"params": params, "variables": values})
+				v, _, err := vars[i].Program.ContextEval(t.Context(), map[string]any{"params": params, "variables": values})
 				if err != nil {
 					t.Fatal(fmt.Sprint(params), err)
 				}

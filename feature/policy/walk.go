@@ -18,9 +18,14 @@ func ref(name string) string { return "variables." + name }
 type emitter struct {
 	vars  []variable
 	nodes map[string]string // variables of values at paths of fields, by path and side
+	// pieces says that the API server takes what loops in pieces need.
+	pieces bool
 }
 
-func newEmitter() *emitter { return &emitter{nodes: map[string]string{}} }
+// newEmitter makes an emitter for API servers of a minor version.
+func newEmitter(minor int) *emitter {
+	return &emitter{nodes: map[string]string{}, pieces: minor >= nestedSince}
+}
 
 func (e *emitter) add(name, expression string) string {
 	e.vars = append(e.vars, variable{name, expression})
@@ -121,6 +126,7 @@ type walker struct {
 	id      int
 	stored  string // the index of stored uses
 	pointer bool   // places are written as JSON pointers
+	limit   int    // how many items are gone through
 }
 
 // found is a value that is there if the conditions hold.
@@ -156,7 +162,7 @@ func (w *walker) places() string {
 			body = "[" + body + "]"
 		}
 	}
-	return and(f.conditions...) + " ? " + body + " : " + none
+	return w.bounded(and(f.conditions...)+" ? "+body+" : "+none, none)
 }
 
 // step goes on from a value, which may have any form. Old is the value at the same place in the stored object, which is
@@ -183,17 +189,71 @@ func (w *walker) step(v string, i int, path *pathText, old string, oldThere, pla
 			old = old + "[" + x + "]"
 		}
 		inner := w.step(v+"["+x+"]", i+1, path.key(x), old, oldThere, w.identify(place, i, x))
-		return w.join(isMap(v), v+".map("+x+", "+and(inner.conditions...)+", "+inner.body+")", inner)
+		return w.repeat(isMap(v), v, i, func(bool) (string, found) {
+			return ".map(" + x + ", " + and(inner.conditions...) + ", " + inner.body + ")", inner
+		})
 	}
 	there := isList(v)
 	if i == w.open && old != "" {
 		// One use anywhere beneath the stored list lets all of them pass.
-		there = and(there, "!("+and(append(slices.Clip(oldThere), isList(old), exists(t, old, i, "y"))...)+")")
+		there = and(there, "!("+and(append(slices.Clip(oldThere), isList(old), w.emitter.exists(t, old, i, "y"))...)+")")
 		old, oldThere = "", nil
 	}
-	n := fmt.Sprintf("i%d", i)
-	inner := w.step(x, i+1, path.index(n), old, oldThere, w.identify(place, i, x))
-	return w.join(there, v+".transformList("+n+", "+x+", "+and(inner.conditions...)+", "+inner.body+")", inner)
+	return w.repeat(there, v, i, func(inPieces bool) (string, found) {
+		n := fmt.Sprintf("i%d", i)
+		index := n
+		if inPieces {
+			index = fmt.Sprintf("k%d * %d + %s", i, piece, n)
+		}
+		inner := w.step(x, i+1, path.index(index), old, oldThere, w.identify(place, i, x))
+		return ".transformList(" + n + ", " + x + ", " + and(inner.conditions...) + ", " + inner.body + ")", inner
+	})
+}
+
+// repeat goes through a list, or the keys of a map: through is what is done with all of it or with a piece.
+func (w *walker) repeat(there, v string, i int, through func(inPieces bool) (string, found)) found {
+	var whole, parts found
+	if !w.emitter.pieces || i > w.loop {
+		text, inner := through(false)
+		whole = w.join(there, v+text, inner)
+	}
+	if w.emitter.pieces {
+		c, k := fmt.Sprintf("c%d", i), fmt.Sprintf("k%d", i)
+		text, inner := through(true)
+		one := w.join("", c+text, inner)
+		parts = w.join(there, pieces(v, w.target.Path[i].Kind == feature.Entries, i, ".transformList("+k+", "+c+", "+one.body+")"), found{list: true})
+	}
+	switch {
+	case whole.body == "":
+		return parts
+	case parts.body == "":
+		return whole
+	}
+	whole.body = short(v, whole.body, parts.body)
+	return whole
+}
+
+// short takes a list as it is if it fits into a piece: within another loop most do, and pieces cost more than they save.
+func short(v, whole, parts string) string {
+	return fmt.Sprintf("(%s.size() <= %d ? %s : %s)", v, piece, whole, parts)
+}
+
+// piece is how many items a loop goes through at a time. The API server counts what an expression costs on a stack that grows for
+// as long as a loop runs, and looks through all of it at almost every step (github.com/google/cel-go, interpreter, refValStack).
+// What a loop within a loop has left there goes when it ends. With pieces the stack stays short, and the time in proportion
+// to the number of items where it would grow with its square.
+const piece = 100
+
+// pieces goes through a list, or the keys of a map, in lists of [piece] items.
+func pieces(v string, keys bool, i int, through string) string {
+	if keys {
+		// There is no other way to list the keys.
+		list := fmt.Sprintf("l%d", i)
+		return "[" + v + ".map(" + list + ", " + list + ")].map(" + list + ", " + pieces(list, false, i, through) + ")[0]"
+	}
+	from := fmt.Sprintf("p%d", i)
+	return fmt.Sprintf("(%[1]s.size() <= %[2]d ? [%[1]s] : lists.range((%[1]s.size() + %[3]d) / %[2]d).map(%[4]s, %[1]s.slice(%[4]s * %[2]d, %[4]s * %[2]d + %[2]d < %[1]s.size() ? %[4]s * %[2]d + %[2]d : %[1]s.size())))",
+		v, piece, piece-1, from) + through
 }
 
 func (w *walker) uses(v string) string { return uses(w.target, v) }
@@ -274,9 +334,17 @@ func (e *emitter) storedIndex(w *walker) string {
 	f := w.collect(e.node(true, t.Path[:w.loop]), w.loop, nil)
 	list := e.add(fmt.Sprintf("s%d", w.id), and(f.conditions...)+" ? "+f.body+" : []")
 	if v, x, keep, body, ok := w.single(); ok {
-		return e.add(fmt.Sprintf("m%d", w.id), isList(v)+" ? "+v+".transformMapEntry(i, "+x+", "+keep+", {"+body+": true}) : {}")
+		return e.add(fmt.Sprintf("m%d", w.id), isList(v)+" ? "+e.index(v, x, keep+", {"+body+": true}")+" : {}")
 	}
-	return e.add(fmt.Sprintf("m%d", w.id), list+".transformMapEntry(i, x, {x: true})")
+	return e.add(fmt.Sprintf("m%d", w.id), e.index(list, "x", "{x: true}"))
+}
+
+// index makes a map of the items of a list.
+func (e *emitter) index(v, x, entry string) string {
+	if !e.pieces {
+		return v + ".transformMapEntry(i, " + x + ", " + entry + ")"
+	}
+	return pieces(v, false, 0, ".transformMapEntry(k, c, c.transformMapEntry(i, "+x+", "+entry+"))")
 }
 
 // single returns the parts of the index of a target with one list on its way, which needs no list in between.
@@ -336,24 +404,32 @@ func (w *walker) collect(v string, i int, place []string) found {
 	case s.Kind == feature.Entries:
 		there, item = isMap(v), v+"["+x+"]"
 	case i == w.open && !w.exact:
-		return found{conditions: []string{exists(t, v, i, "y")}, body: placeText(place)}
+		return found{conditions: []string{w.emitter.exists(t, v, i, "y")}, body: placeText(place)}
 	case i == w.open:
 		// The same value may be there many times: each is asked for once.
 		text := func(v string) string { return scalarText(v) + " == w" }
-		body := quotes(valueTexts(t.Values)) + ".filter(w, " + existsWhere(t, v, i, "y", text) + ").map(w, " + placeText(append(slices.Clip(place), "w")) + ")"
+		body := quotes(valueTexts(t.Values)) + ".filter(w, " + w.emitter.existsWhere(t, v, i, "y", text) + ").map(w, " + placeText(append(slices.Clip(place), "w")) + ")"
 		return found{conditions: []string{there}, body: body, list: true}
 	}
 	inner := w.collect(item, i+1, w.identify(place, i, x))
-	body := v + ".map(" + x + ", " + and(inner.conditions...) + ", " + inner.body + ")"
+	through := ".map(" + x + ", " + and(inner.conditions...) + ", " + inner.body + ")"
 	if inner.list {
-		body += ".flatten()"
+		through += ".flatten()"
+	}
+	if !w.emitter.pieces {
+		return found{conditions: []string{there}, body: v + through, list: true}
+	}
+	c := fmt.Sprintf("c%d", i)
+	body := pieces(v, s.Kind == feature.Entries, i, ".map("+c+", "+c+through+")") + ".flatten()"
+	if i > w.loop {
+		body = short(v, v+through, body)
 	}
 	return found{conditions: []string{there}, body: body, list: true}
 }
 
 // exists tells whether there is a use of a target beneath a value, from a step of its path on.
-func exists(t *feature.Target, v string, i int, name string) string {
-	return existsWhere(t, v, i, name, func(v string) string { return uses(t, v) })
+func (e *emitter) exists(t *feature.Target, v string, i int, name string) string {
+	return e.existsWhere(t, v, i, name, func(v string) string { return uses(t, v) })
 }
 
 // valueTexts lists what [scalarText] writes of values that are one of some texts.
@@ -373,20 +449,29 @@ func valueTexts(values []string) (out []string) {
 }
 
 // existsWhere tells whether a condition holds for a value that a path leads to.
-func existsWhere(t *feature.Target, v string, i int, name string, where func(v string) string) string {
+func (e *emitter) existsWhere(t *feature.Target, v string, i int, name string, where func(v string) string) string {
 	if i == len(t.Path) {
 		return where(v)
 	}
 	s := t.Path[i]
 	if s.Kind == feature.Field {
-		return and(isMap(v), has(v, s.Name), existsWhere(t, member(v, s.Name), i+1, name, where))
+		return and(isMap(v), has(v, s.Name), e.existsWhere(t, member(v, s.Name), i+1, name, where))
 	}
 	x := fmt.Sprintf("%s%d", name, i)
 	item, there := x, isList(v)
 	if s.Kind == feature.Entries {
 		item, there = v+"["+x+"]", isMap(v)
 	}
-	return and(there, v+".exists("+x+", "+existsWhere(t, item, i+1, name, where)+")")
+	return and(there, e.any(v, s.Kind == feature.Entries, i, ".exists("+x+", "+e.existsWhere(t, item, i+1, name, where)+")"))
+}
+
+// any asks whether something holds for one of the items of a list, or one of the keys of a map.
+func (e *emitter) any(v string, keys bool, i int, through string) string {
+	if !e.pieces {
+		return v + through
+	}
+	c := fmt.Sprintf("c%d", i)
+	return short(v, v+through, pieces(v, keys, i, ".exists("+c+", "+c+through+")"))
 }
 
 // pathText is the place of a value, as text and expressions in turn.

@@ -12,12 +12,13 @@
 //     the defaults where it may not read that or there are none;
 //   - settings that may not be read any more stay as they were, which is reported;
 //   - a report is renewed as long as Start runs, and deleted when it ends in order;
-//   - a feature that needs other processes is on only while their reports say so;
+//   - a feature that needs other processes is on only while their reports say so; while the API server does not answer, what they
+//     said last holds;
 //   - a cluster without the kind FeatureReport is no error: the settings are followed all the same.
 //
-// The process needs the rights to get, list and watch its ConfigMap, and to get, list, watch, create, patch and delete
-// FeatureReports in its own namespace; to get its Component is of use, but can be missing. It decides nothing about features:
-// package gate does.
+// The process needs the rights to get, list and watch its ConfigMap, to create, patch and delete FeatureReports in its own
+// namespace, and to list and watch them in the namespaces of its component where a feature needs other processes; to get its
+// Component is of use, but can be missing. It decides nothing about features: package gate does.
 package process
 
 import (
@@ -37,16 +38,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/clock"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature/gate"
+	"sluice.dev/feature/skew"
 )
 
-// DefaultRenew is how often a report is renewed; it counts for three times as long.
-const DefaultRenew = 10 * time.Second
+// DefaultRenew is how often a report is renewed; it counts for three times as long. Of a process that was killed nobody thinks
+// for longer than ten seconds that it runs, and a renewal may fail twice. A renewal is one small patch.
+const DefaultRenew = 3 * time.Second
 
 // Options say who the process is.
 type Options struct {
@@ -54,8 +58,8 @@ type Options struct {
 	Process string
 	// Instance tells processes of the kind apart: the name of the pod.
 	Instance string
-	// Namespace is that of the pod: the report is written there. It counts only if it is that of the component's ConfigMap,
-	// where the component has one.
+	// Namespace is that of the pod: the report is written there. It counts only if it is one of the component's namespaces: those
+	// that it names, or else that of its ConfigMap.
 	Namespace string
 	// Release is that of the program; Revision tells roll-outs of one release apart, such as the pod's label
 	// pod-template-hash. They tell a rolling update.
@@ -90,6 +94,8 @@ type Process struct {
 	reporter func() v1alpha1.FeatureReportSpec
 	kube     kubernetes.Interface
 	dynamic  dynamic.Interface
+	// metadata renews reports: its answers are small.
+	metadata metadata.Interface
 	started  metav1.Time
 	poke     chan struct{}
 
@@ -97,9 +103,9 @@ type Process struct {
 
 	mu       sync.Mutex
 	begun    bool
-	reports  map[string]v1alpha1.FeatureReport // of all processes, by name
-	file     string                            // the last error of the file
-	settings error                             // why the settings cannot be read; nil: they can
+	follower skew.Follower // of the reports of all processes
+	file     string        // the last error of the file
+	settings error         // why the settings cannot be read; nil: they can
 }
 
 // New makes a process. It contacts nobody.
@@ -122,12 +128,15 @@ func New(config *rest.Config, gates *gate.Gates, o Options) (*Process, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	p := &Process{options: o, gates: gates, reporter: gates.Reporter(), poke: make(chan struct{}, 1), reports: map[string]v1alpha1.FeatureReport{}, started: metav1.NewTime(o.Clock.Now())}
+	p := &Process{options: o, gates: gates, reporter: gates.Reporter(), poke: make(chan struct{}, 1), started: metav1.NewTime(o.Clock.Now())}
 	var err error
 	if p.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}
 	if p.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if p.metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -232,7 +241,9 @@ func (p *Process) Start(ctx context.Context) error {
 		running.Go(func() { p.watchSettings(ctx, ref) })
 	}
 	if p.needsOthers() {
-		running.Go(func() { p.watchReports(ctx) })
+		for _, namespace := range skew.Namespaces(p.gates.Model()) {
+			running.Go(func() { p.watchReports(ctx, namespace) })
+		}
 	}
 	p.report(ctx)
 	return nil

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -355,6 +356,51 @@ func TestE2EAProcessWithoutRightsSaysSo(t *testing.T) {
 	if err := p.Begin(t.Context()); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "rights/flags") {
 		t.Errorf("error %v", err)
 	}
+}
+
+// TestE2EARenewalWritesTheTimeAlone, and what somebody else has made of a report is as it was again.
+func TestE2EARenewalWritesTheTimeAlone(t *testing.T) {
+	installReports(t)
+	w := newWorld(t, "renewals")
+	w.set(map[string]string{"fast-path": "true"})
+	w.start("controller", nil)
+	const name = "demo.controller.controller-0"
+	var first metav1.Time
+	w.reported("written", name, func(r *v1alpha1.FeatureReport) error {
+		first = r.Spec.RenewTime
+		return nil
+	})
+	renewed := func(what string) {
+		t.Helper()
+		w.reported(what, name, func(r *v1alpha1.FeatureReport) error {
+			if !r.Spec.RenewTime.After(first.Time) {
+				return fmt.Errorf("renewed at %s", r.Spec.RenewTime)
+			}
+			if len(r.Spec.Features) != 3 || r.Spec.Process != "controller" {
+				return fmt.Errorf("it says %v", r.Spec)
+			}
+			for _, m := range r.ManagedFields {
+				if m.Operation == metav1.ManagedFieldsOperationUpdate && m.Manager == "sluice-feature-report" {
+					if diff := cmp.Diff(`{"f:spec":{"f:renewTime":{}}}`, string(m.FieldsV1.Raw)); diff != "" {
+						return errors.New(diff)
+					}
+					first = r.Spec.RenewTime
+					return nil
+				}
+			}
+			return errors.New("it was written as a whole")
+		})
+	}
+	renewed("renewed")
+	client := w.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("featurereports")).Namespace(w.namespace)
+	if _, err := client.Patch(t.Context(), name, types.MergePatchType, []byte(`{"spec":{"process":"other","features":null}}`), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
+		t.Fatal(err)
+	}
+	renewed("changed by somebody else")
+	if err := client.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	renewed("deleted by somebody else")
 }
 
 // TestE2ESettingsThatAreBadFromTheStart: a process takes the last good ones, where it may read them.

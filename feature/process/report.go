@@ -2,6 +2,8 @@ package process
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -9,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature/skew"
@@ -34,9 +37,12 @@ func (p *Process) report(ctx context.Context) {
 	w := &writer{process: p}
 	for {
 		again := w.write(ctx)
-		var retry <-chan time.Time
+		var retry, expires <-chan time.Time
 		if again > 0 {
 			retry = p.options.Clock.After(again)
+		}
+		if next := p.expires(); next > 0 {
+			expires = p.options.Clock.After(next)
 		}
 		select {
 		case <-ctx.Done():
@@ -44,6 +50,8 @@ func (p *Process) report(ctx context.Context) {
 			return
 		case <-p.poke:
 		case <-retry:
+		case <-expires:
+			p.weigh()
 		case <-tick.C():
 			if p.options.File != "" {
 				p.readFile()
@@ -57,6 +65,7 @@ func (p *Process) report(ctx context.Context) {
 type writer struct {
 	process *Process
 	last    *v1alpha1.FeatureReportSpec // nil where none is written
+	stored  metav1.ObjectMeta           // what tells the report as it was written last from others
 	failed  string
 }
 
@@ -69,14 +78,29 @@ func (w *writer) write(ctx context.Context) time.Duration {
 	}
 	spec := p.spec()
 	now := p.options.Clock.Now()
+	same := false
 	if w.last != nil {
-		same := *w.last
-		same.RenewTime = spec.RenewTime
-		if equality.Semantic.DeepEqual(same, spec) && now.Sub(w.last.RenewTime.Time) < p.options.Renew-time.Second/2 {
+		before := *w.last
+		before.RenewTime = spec.RenewTime
+		same = equality.Semantic.DeepEqual(before, spec)
+		if same && now.Sub(w.last.RenewTime.Time) < p.options.Renew-time.Second/2 {
 			return 0
 		}
 	}
-	err := p.apply(ctx, &spec)
+	asking, cancel := context.WithTimeout(ctx, max(p.options.Renew, retry))
+	defer cancel()
+	err := errRenew
+	if same {
+		err = w.renew(asking, &spec)
+	}
+	if errors.Is(err, errRenew) {
+		err = w.apply(asking, &spec)
+	}
+	if ctx.Err() == nil {
+		p.mu.Lock()
+		p.follower.Asked(err, p.options.Clock.Now())
+		p.mu.Unlock()
+	}
 	switch {
 	case err == nil:
 		w.last, w.failed = &spec, ""
@@ -124,8 +148,31 @@ func (p *Process) spec() v1alpha1.FeatureReportSpec {
 	return s
 }
 
+// errRenew tells that the report is not there as it was written last.
+var errRenew = errors.New("the report is another than before")
+
+// renew writes the time and nothing else, if the report is as it was written last.
+func (w *writer) renew(ctx context.Context, spec *v1alpha1.FeatureReportSpec) error {
+	p := w.process
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": w.stored.UID, "resourceVersion": w.stored.ResourceVersion}, "spec": map[string]any{"renewTime": spec.RenewTime},
+	})
+	if err != nil {
+		return err
+	}
+	m, err := p.metadata.Resource(reports).Namespace(p.options.Namespace).Patch(ctx, p.Name(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err):
+		return errRenew
+	case err == nil:
+		w.stored = m.ObjectMeta
+	}
+	return err
+}
+
 // apply writes the report by server-side apply: one request, whether it is there or not.
-func (p *Process) apply(ctx context.Context, spec *v1alpha1.FeatureReportSpec) error {
+func (w *writer) apply(ctx context.Context, spec *v1alpha1.FeatureReportSpec) error {
+	p := w.process
 	r := &v1alpha1.FeatureReport{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "FeatureReport"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -140,8 +187,11 @@ func (p *Process) apply(ctx context.Context, spec *v1alpha1.FeatureReportSpec) e
 	if err != nil {
 		return err
 	}
-	_, err = p.dynamic.Resource(reports).Namespace(p.options.Namespace).Apply(ctx, p.Name(), &unstructured.Unstructured{Object: object},
+	u, err := p.dynamic.Resource(reports).Namespace(p.options.Namespace).Apply(ctx, p.Name(), &unstructured.Unstructured{Object: object},
 		metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	if err == nil {
+		w.stored = metav1.ObjectMeta{UID: u.GetUID(), ResourceVersion: u.GetResourceVersion()}
+	}
 	return err
 }
 
@@ -153,10 +203,20 @@ func (p *Process) weigh() {
 	p.weighing.Lock()
 	defer p.weighing.Unlock()
 	p.mu.Lock()
-	list := make([]v1alpha1.FeatureReport, 0, len(p.reports))
-	for _, r := range p.reports {
-		list = append(list, r)
-	}
+	now := p.options.Clock.Now()
+	list := p.follower.Of(p.gates.Model().Component(), now)
 	p.mu.Unlock()
-	p.gates.SetRuntime(skew.Runtime(skew.Live(p.gates.Model(), list, p.options.Clock.Now())))
+	p.gates.SetRuntime(skew.Runtime(skew.Live(p.gates.Model(), list, now)))
+}
+
+// expires returns in how long the first report of another process expires; 0: none does.
+func (p *Process) expires() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.options.Clock.Now()
+	next, at := p.follower.Next(now)
+	if next == nil {
+		return 0
+	}
+	return at.Sub(now)
 }

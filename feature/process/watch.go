@@ -88,12 +88,8 @@ func (p *Process) unreadable(err error) {
 	p.changed()
 }
 
-// watchReports follows what the component's processes report until ctx ends.
-func (p *Process) watchReports(ctx context.Context) {
-	namespace := p.options.Namespace
-	if ref := p.gates.Model().Spec().ConfigMap; ref != nil {
-		namespace = ref.Namespace
-	}
+// watchReports follows what the component's processes in a namespace report until ctx ends.
+func (p *Process) watchReports(ctx context.Context, namespace string) {
 	client := p.dynamic.Resource(reports).Namespace(namespace)
 	selector := ComponentLabel + "=" + p.gates.Model().Component()
 	list := &cache.ListWatch{
@@ -117,7 +113,7 @@ func (p *Process) watchReports(ctx context.Context) {
 			return
 		}
 		p.mu.Lock()
-		p.reports[r.Name] = r
+		p.follower.Put(&r, p.options.Clock.Now())
 		p.mu.Unlock()
 		p.weigh()
 	}
@@ -129,7 +125,7 @@ func (p *Process) watchReports(ctx context.Context) {
 			}
 			if u, ok := o.(*unstructured.Unstructured); ok {
 				p.mu.Lock()
-				delete(p.reports, u.GetName())
+				p.follower.Delete(u.GetNamespace(), u.GetName())
 				p.mu.Unlock()
 				p.weigh()
 			}

@@ -136,7 +136,7 @@ func (j *judge) read() {
 	for i := range j.result.Live {
 		r := &j.result.Live[i]
 		s := &r.Spec
-		j.again(expiry(r).Sub(j.Now))
+		j.again(Expires(r).Sub(j.Now))
 		rev := revision{s.Release, s.Revision}
 		if first, ok := j.runs[s.Process]; ok && first != rev {
 			j.rolling[s.Process] = true
@@ -268,6 +268,9 @@ func (j *judge) component() {
 		c.Message = j.message(list, broken)
 	case len(j.result.Live) == 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1alpha1.ReasonNoReports, "no process of the component reports its features"
+		if Namespaces(j.Model) == nil {
+			c.Message = "the component has no ConfigMap and names no namespaces in which its processes run: no report counts"
+		}
 	default:
 		c.Message = processes(len(j.result.Live)) + " agree"
 		if len(j.result.Live) == 1 {

@@ -36,7 +36,7 @@ type Input struct {
 	// SettingsTime is since when they have been in force; zero stands for long ago. Within [Grace] of it, a process that
 	// reports another SettingsVersion is not held against them.
 	SettingsTime time.Time
-	// Reports are sorted out here: those of other components or namespaces, and expired ones, count for nothing.
+	// Reports are sorted out here: those of other components or namespaces ([Namespaces]), and expired ones, count for nothing.
 	Reports []v1alpha1.FeatureReport
 	// Enforced says what is enforced of features that gate parts; gates that are not mentioned are not looked at.
 	Enforced []Enforced
@@ -69,14 +69,26 @@ type Result struct {
 	Again time.Duration
 }
 
+// Namespaces are those of which reports count for a component: those that it names, or else that of its ConfigMap. Whoever may
+// write reports elsewhere has no say; of a component that names neither, none counts.
+func Namespaces(m *feature.Model) []string {
+	switch spec := m.Spec(); {
+	case len(spec.Namespaces) > 0:
+		return spec.Namespaces
+	case spec.ConfigMap != nil:
+		return []string{spec.ConfigMap.Namespace}
+	}
+	return nil
+}
+
 // Live returns the reports that count for a component at a time, sorted by process, instance, namespace and name: of its
-// ConfigMap's namespace, if it has one, that count ([Counts]), and the newest of each instance.
+// namespaces ([Namespaces]), that count ([Counts]), and the newest of each instance.
 func Live(m *feature.Model, reports []v1alpha1.FeatureReport, now time.Time) []v1alpha1.FeatureReport {
-	ref := m.Spec().ConfigMap
+	namespaces := Namespaces(m)
 	var out []v1alpha1.FeatureReport
 	for i := range reports {
 		r := &reports[i]
-		if r.Spec.Component == m.Component() && (ref == nil || r.Namespace == ref.Namespace) && Counts(r, now) {
+		if r.Spec.Component == m.Component() && slices.Contains(namespaces, r.Namespace) && Counts(r, now) {
 			out = append(out, *r)
 		}
 	}
@@ -93,10 +105,11 @@ func Live(m *feature.Model, reports []v1alpha1.FeatureReport, now time.Time) []v
 // for, as one that is would hold for ever, whatever becomes of the process.
 func Counts(r *v1alpha1.FeatureReport, now time.Time) bool {
 	lease := time.Duration(r.Spec.LeaseDurationSeconds) * time.Second
-	return now.Before(expiry(r)) && !r.Spec.RenewTime.After(now.Add(lease))
+	return now.Before(Expires(r)) && !r.Spec.RenewTime.After(now.Add(lease))
 }
 
-func expiry(r *v1alpha1.FeatureReport) time.Time {
+// Expires is when a report ceases to count.
+func Expires(r *v1alpha1.FeatureReport) time.Time {
 	return r.Spec.RenewTime.Add(time.Duration(r.Spec.LeaseDurationSeconds) * time.Second)
 }
 

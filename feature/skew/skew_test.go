@@ -81,7 +81,8 @@ func report(text string) v1alpha1.FeatureReport {
 func TestJudge(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		flags    bool // the component has no ConfigMap
+		flags    bool // the component has no ConfigMap, but names the namespaces demo and more
+		nowhere  bool // it has neither
 		gates    string
 		reports  []string
 		enforced []skew.Enforced
@@ -111,6 +112,18 @@ func TestJudge(t *testing.T) {
 		{
 			name: "with flags only they may agree on what is no default", flags: true, reports: []string{"webhook/a v1 Plain", "controller/b v1 Plain"},
 			reason: "ProcessesAgree", again: 20 * time.Second,
+		},
+		{
+			name: "with flags only, reports of each of the namespaces count", flags: true, reports: []string{"webhook/a v1 Plain", "controller/b v1 Plain=false"},
+			change: func(in *skew.Input) { in.Reports[1].Namespace = "more" }, reason: "ProcessesDisagree", again: 20 * time.Second,
+		},
+		{
+			name: "with flags only, reports of other namespaces count for nothing", flags: true, reports: []string{"webhook/a v1 Plain", "controller/b v1 Plain=false"},
+			change: func(in *skew.Input) { in.Reports[1].Namespace = "elsewhere" }, reason: "ProcessesAgree", again: 20 * time.Second,
+		},
+		{
+			name: "a component that names no namespace has no reports", nowhere: true, reports: []string{"webhook/a v1 Plain", "controller/b v1 Plain=false"},
+			reason: "NoReports", says: []string{"names no namespaces"},
 		},
 		{
 			name: "required processes report it", gates: "Both=true", reports: []string{"webhook/a v1 Both", "controller/b v1 Both", "controller/c v1 Both"},
@@ -189,8 +202,11 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := model(t, func(c *v1alpha1.Component) {
-				if tt.flags {
+				if tt.flags || tt.nowhere {
 					c.Spec.ConfigMap = nil
+				}
+				if tt.flags {
+					c.Spec.Namespaces = []string{"more", "demo"}
 				}
 			})
 			in := &skew.Input{Now: now, Model: m, Settings: settings(t, m, tt.gates), Enforced: tt.enforced}

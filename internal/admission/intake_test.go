@@ -101,7 +101,9 @@ func TestThoseWhoSendSlowlyKeepNobodyWaiting(t *testing.T) {
 		_ = f.CloseWithError(errors.New("they give up"))
 	}
 	for range slow {
-		<-ended
+		if err := <-ended; err == nil {
+			t.Error("one that gave up was answered")
+		}
 	}
 	eventually(t, "the memory to be given back", func() bool { return len(in.memory) == 0 && len(in.turns) == 0 })
 }

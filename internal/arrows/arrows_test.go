@@ -171,7 +171,9 @@ var table = []row{
 	},
 	{
 		pkg: "internal/controller/features", why: "keeps policies, webhook and status in step with features; what they mean and how they are said is for the packages below",
-		may: []string{"api/v1alpha1", "feature", "feature/policy", "feature/skew", "internal/admission", "internal/apiclient"},
+		may: []string{
+			"api/v1alpha1", "feature", "feature/policy", "feature/skew", "internal/admission", "internal/apiclient", "internal/cluster", "internal/featureusage",
+		},
 	},
 	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
@@ -197,7 +199,11 @@ var table = []row{
 	},
 	{
 		pkg: "internal/e2e/features", why: "tests features as their users meet them: processes, each with its rights, and a real API server",
-		may: []string{"feature/policy", "internal/cli"},
+		may: []string{"feature/policy", "feature/process", "internal/cli"},
+	},
+	{
+		pkg: "internal/e2e/enforcement", why: "policies and the webhook on a real API server, against the evaluator; no process and no controller",
+		may: []string{"feature", "feature/policy", "internal/controller/features"},
 	},
 	{
 		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",

@@ -166,7 +166,7 @@ func featuresLatency(ctx context.Context, c *config) (err error) {
 	took := map[cell][]time.Duration{}
 	for range latencyRounds {
 		// In an order that changes, so that what one leaves behind is not always the same other's to bear.
-		for _, i := range rand.Perm(len(latencyVariants)) {
+		for _, i := range rand.Perm(len(latencyVariants)) { //nolint:gosec // an order, no secret
 			for _, concurrency := range []int{1, 8} {
 				for _, method := range []string{http.MethodPost, http.MethodPut} {
 					d, err := s.latency(ctx, &latencyVariants[i], method, concurrency, latencyCalls/latencyRounds)

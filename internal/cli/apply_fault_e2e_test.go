@@ -265,15 +265,17 @@ func TestE2EApplyIsKilledAtTenPointsAndGoesOn(t *testing.T) {
 		}
 	}
 	upgrade(t, nil)
-	state, _ := func() (*os.ProcessState, string) {
+	// What somebody changes meanwhile, such as the status of a policy, costs another write: the fewest count.
+	for range 3 {
 		w.run(ExitOK, "apply", "--app", "x", "-f", s.first)
-		return b.sluice(w, nil, whole...)
-	}()
-	writes = b.writes.Load()
-	if state.ExitCode() != ExitOK || writes < 20 {
-		t.Fatalf("%s, %d writes", state, writes)
+		state, _ := b.sluice(w, nil, whole...)
+		if n := b.writes.Load(); state.ExitCode() != ExitOK || n < 20 {
+			t.Fatalf("%s, %d writes", state, n)
+		} else if writes == 0 || n < writes {
+			writes = n
+		}
+		w.run(ExitOK, "delete", "x", "--allow-delete-crds")
 	}
-	w.run(ExitOK, "delete", "x", "--allow-delete-crds")
 	const points = 10
 	struck := map[int64]bool{}
 	for i := range int64(points) {

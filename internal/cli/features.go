@@ -92,6 +92,9 @@ Parts that policies cannot enforce are told on standard error, with the reason: 
 					fmt.Fprintf(e.err, "note: %s takes the webhook: %s\n", partName(&w), w.Reason)
 				}
 			}
+			if why := c.set.SettingsReason; why != "" {
+				fmt.Fprintf(e.err, "note: bad settings are refused by the webhook only: %s\n", why)
+			}
 			objects := c.set.Objects()
 			if ref := c.model.Spec().ConfigMap; c.set.Mode == v1alpha1.Live && ref != nil && objects != nil {
 				fmt.Fprintf(e.err, "note: the policies read ConfigMap %s/%s: without it they refuse every write of what they gate, so let it be there first\n", ref.Namespace, ref.Name)

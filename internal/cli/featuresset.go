@@ -369,7 +369,7 @@ func (s *setter) look(ctx context.Context, c *featureChange) error {
 	for i := range c.Features {
 		x := &c.Features[i]
 		f := s.part.gateOf(x.Name)
-		u := s.usage.Of(f.Spec.Gate)
+		u := s.usage.Of(s.part.component.Name, f.Spec.Gate)
 		if u == nil {
 			continue
 		}

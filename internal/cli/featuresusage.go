@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
 	"sluice.dev/internal/featureusage"
 	"sluice.dev/report"
 )
@@ -156,7 +157,7 @@ func (w *featureWorld) usage(ctx context.Context, e *env, f *usageFlags, list []
 
 // scan makes a scan for features of a component.
 func (w *featureWorld) scan(e *env, p *componentFeatures, gates []string, namespace string) *featureusage.Scan {
-	s := &featureusage.Scan{Cluster: w.cluster, Model: p.model, Gates: gates, Resources: w.scopes, Namespace: namespace}
+	s := &featureusage.Scan{Cluster: w.cluster, Models: []*feature.Model{p.model}, Gates: gates, Resources: w.scopes, Namespace: namespace}
 	if e.errTTY {
 		s.Progress = func(resource string, objects int64) { fmt.Fprintf(e.err, "\r\033[K%d objects, %s", objects, resource) }
 	}

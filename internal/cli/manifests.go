@@ -37,6 +37,7 @@ func newManifests(e *env) *cobra.Command {
 	flags.StringSliceVar(&o.Roles, "roles", nil, "only these roles of sluice serve; default: all but crd-guard, delivery, features and feature-webhook")
 	flags.BoolVar(&o.GuardCertManager, "guard-cert-manager", false, "leave the certificate of the role crd-guard to cert-manager")
 	flags.StringSliceVar(&o.GuardReads, "guard-reads", nil, "API groups whose objects the guard may list, to see whether a CRD that is deleted has any")
+	flags.StringSliceVar(&o.FeatureUsage, "feature-usage", nil, "resource, as PLURAL.GROUP, whose objects the role features may list, to count those that use features")
 	flags.StringSliceVar(&o.FeatureSettings, "feature-settings", nil, "ConfigMap of a component, NAMESPACE/NAME, that the roles features and feature-webhook may watch, and make again when it is gone")
 	flags.StringSliceVar(&o.Writers, "writer", nil, "one more user who may write the status of requests: system:serviceaccount:NAMESPACE:NAME=RESOLVER, once for each resolver; without =RESOLVER those of all resolvers but Sluice's own, with =* all")
 	flags.BoolVar(&o.Compress, "compress", false, "resolvers compress content that is too large for a request, for clients that know of it")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -14,16 +15,19 @@ import (
 	"sluice.dev/internal/servingcert"
 )
 
-// featureWebhookFlags are those of the role feature-webhook.
+// featureWebhookFlags are those of the roles features and feature-webhook.
 type featureWebhookFlags struct {
 	listen string
 	url    string
 	hosts  []string
+	// usage is how often the role features counts; 0: never.
+	usage time.Duration
 }
 
 func (f *featureWebhookFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.listen, "feature-webhook-listen", ":9444", "address of the admission webhook, in the role feature-webhook")
 	flags.StringVar(&f.url, "feature-webhook-url", "", "how the API server reaches the webhook, https://HOST:PORT; default: the Service "+features.Service)
+	flags.DurationVar(&f.usage, "feature-usage-interval", features.DefaultUsageInterval, "how often the stored objects that use features are counted, in the role features; 0: never")
 	flags.StringSliceVar(&f.hosts, "feature-webhook-host", nil, "one more DNS name or IP address that the webhook's certificate is for, where the API server does not call a Service")
 }
 
@@ -42,7 +46,10 @@ func (p *process) featureMetrics() *features.Metrics {
 
 // serveFeatures runs the controller of features.
 func (p *process) serveFeatures(ctx context.Context, ready func()) error {
-	c := &features.Controller{Cluster: p.featureCluster(), Members: p.members, Metrics: p.featureMetrics(), Recorder: p.recorder}
+	c := &features.Controller{Cluster: p.featureCluster(), Members: p.members, Metrics: p.featureMetrics(), Recorder: p.recorder, UsageInterval: p.flags.features.usage}
+	if c.UsageInterval == 0 {
+		c.UsageInterval = -1 // as the flag has it
+	}
 	return c.Run(ctx, ready)
 }
 

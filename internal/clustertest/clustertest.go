@@ -66,6 +66,7 @@ type Cluster struct {
 	Server string
 
 	dir    string
+	base   []string // what is the same with all options
 	args   []string
 	config *rest.Config
 
@@ -118,6 +119,20 @@ func (c *Cluster) Restart(t testing.TB) {
 func (c *Cluster) Crash(t testing.TB) {
 	t.Helper()
 	c.again(t, func(p *process) error { return errors.Join(p.kill(), c.awaitSilence(t.Context())) })
+}
+
+// CrashWith is Crash with other options than before, as where the API server is another version afterwards. None stands for the
+// defaults.
+func (c *Cluster) CrashWith(t testing.TB, options ...Option) {
+	t.Helper()
+	var s settings
+	for _, option := range options {
+		option(&s)
+	}
+	c.mu.Lock()
+	c.args = slices.Concat(c.base, s.args)
+	c.mu.Unlock()
+	c.Crash(t)
 }
 
 // awaitSilence waits until nobody listens at the API server's port: the kernel ends the parts of a cluster that was killed, but
@@ -186,10 +201,11 @@ func start(ctx context.Context, options []Option) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, args: append([]string{
+	c := &Cluster{dir: dir, base: []string{
 		path, "start", "-o", "json", "--until-stdin-closes",
 		"--dir", filepath.Join(dir, "cluster"), "--no-fsync", "--timeout", startTimeout.String(),
-	}, s.args...)}
+	}}
+	c.args = slices.Concat(c.base, s.args)
 	if err := c.launch(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

@@ -17,6 +17,7 @@ import (
 // Trial is a world with policies for it.
 type Trial struct {
 	World     *World
+	States    *feature.States
 	Set       *policy.Set
 	Settings  map[string]string
 	OptedIn   []string // gates
@@ -44,7 +45,8 @@ func NewTrial(ctx context.Context, r *rand.Rand) (*Trial, error) {
 			return nil, err
 		}
 		if !t.Set.Webhook {
-			t.evaluator = w.Model.Resolve(settings, feature.Runtime{}).Compile()
+			t.States = w.Model.Resolve(settings, feature.Runtime{})
+			t.evaluator = t.States.Compile()
 			break
 		}
 		taken := map[string]bool{}
@@ -56,18 +58,36 @@ func NewTrial(ctx context.Context, r *rand.Rand) (*Trial, error) {
 		}
 		w.Without(func(gate string, part int) bool { return taken[fmt.Sprint(gate, part)] })
 	}
-	for _, f := range w.Features {
-		if r.IntN(4) == 0 {
-			t.OptedIn = append(t.OptedIn, f.Spec.Gate)
-		}
-	}
-	if in := w.Component.Spec.OptIn; in != nil {
-		t.ByLabel = in.NamespaceLabel && (!in.RBAC || r.IntN(2) == 0)
-	}
+	t.optIn(r)
 	if t.simulator, err = simulate.New(t.Set); err != nil {
 		return nil, err
 	}
 	return t, nil
+}
+
+// NewEvaluation draws a world, settings and those who opted in as [NewTrial] does, but makes no policies: nothing is left out.
+func NewEvaluation(r *rand.Rand) (*Trial, error) {
+	w, err := New(r)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trial{World: w, Settings: w.Settings(r), oddly: true}
+	settings, _ := w.Model.ParseSettings(t.Settings)
+	t.States = w.Model.Resolve(settings, feature.Runtime{})
+	t.evaluator = t.States.Compile()
+	t.optIn(r)
+	return t, nil
+}
+
+func (t *Trial) optIn(r *rand.Rand) {
+	for _, f := range t.World.Features {
+		if r.IntN(4) == 0 {
+			t.OptedIn = append(t.OptedIn, f.Spec.Gate)
+		}
+	}
+	if in := t.World.Component.Spec.OptIn; in != nil {
+		t.ByLabel = in.NamespaceLabel && (!in.RBAC || r.IntN(2) == 0)
+	}
 }
 
 // optsIn tells whether a gate was opted in to.
@@ -89,7 +109,13 @@ func (t *Trial) NamespaceLabels() map[string]string {
 
 // Evaluate asks the evaluator.
 func (t *Trial) Evaluate(old, object map[string]any) feature.Decision {
-	return t.evaluator.Evaluate(&feature.Request{Group: Group, Version: "v1", Resource: Resource, Old: old, Object: object, OptedIn: t.optsIn})
+	return t.evaluator.Evaluate(&feature.Request{Group: Group, Version: version(object), Resource: Resource, Old: old, Object: object, OptedIn: t.optsIn})
+}
+
+// version is that in which an object is written.
+func version(object map[string]any) string {
+	v, _ := object["apiVersion"].(string)
+	return strings.TrimPrefix(v, Group+"/")
 }
 
 // Try judges a pair on both sides; the error says how they differ. It tells whether anything was refused, dropped or warned
@@ -97,10 +123,8 @@ func (t *Trial) Evaluate(old, object map[string]any) feature.Decision {
 func (t *Trial) Try(ctx context.Context, old, object map[string]any) (said bool, err error) {
 	d := t.Evaluate(old, object)
 	res, err := t.simulator.Run(ctx, &simulate.Request{
-		Group: Group, Version: "v1", Resource: Resource, Object: object, Old: old, Settings: t.Settings,
-		NamespaceLabels: t.NamespaceLabels(), MayUse: func(name string) bool {
-			return !t.ByLabel && slices.ContainsFunc(t.OptedIn, func(gate string) bool { return feature.ObjectName("gen", gate) == name })
-		},
+		Group: Group, Version: version(object), Resource: Resource, Object: object, Old: old, Settings: t.Settings,
+		NamespaceLabels: t.NamespaceLabels(), MayUse: func(name string) bool { return slices.Contains(t.MayUse(), name) },
 	})
 	if err != nil {
 		return false, err
@@ -251,16 +275,17 @@ func (t *Trial) Pair(r *rand.Rand) (old, object map[string]any) {
 	return old, t.World.Change(r, old, t.oddly)
 }
 
-// Valid has objects drawn that the schema allows. The user of an API server is taken to be one who may do everything: where
-// users opt in by RBAC, that one has opted in to everything, unless the namespace did.
-func (t *Trial) Valid() {
-	t.oddly = false
-	if in := t.World.Component.Spec.OptIn; in != nil && in.RBAC {
-		t.OptedIn, t.ByLabel = nil, false
-		for _, f := range t.World.Features {
-			t.OptedIn = append(t.OptedIn, f.Spec.Gate)
+// Valid has objects drawn that the schema allows.
+func (t *Trial) Valid() { t.oddly = false }
+
+// MayUse lists the names of the features that the user has the verb use on.
+func (t *Trial) MayUse() (names []string) {
+	if !t.ByLabel {
+		for _, gate := range t.OptedIn {
+			names = append(names, feature.ObjectName("gen", gate))
 		}
 	}
+	return names
 }
 
 // Update draws an old object and a new one.

@@ -2,7 +2,8 @@
 // evaluator of package feature says of them with what policies do. It is for tests and benchmarks of both.
 //
 // It promises that the same seed draws the same world, and that what it draws covers every form of part: fields, values,
-// patterns, matches, items and entries, beneath lists with and without identities and maps. It decides nothing about who is
+// patterns, matches, items and entries, beneath lists with and without identities and maps, in two versions, and whole
+// versions. It decides nothing about who is
 // right where they differ.
 package featuregen
 
@@ -20,7 +21,9 @@ import (
 )
 
 // names of fields: ordinary ones and those that need care in expressions and patches.
-var names = []string{"mode", "tasks", "in", "a-b", "x.y", "namespace", "t~e", "size", "type", "object"}
+var names = []string{
+	"mode", "tasks", "in", "a-b", "x.y", "namespace", "t~e", "size", "type", "object", `q"t`, "it's", `b\s`, "s/h", "é", "__in__", "a__b", "variables", "9",
+}
 
 // generator draws.
 type generator struct {
@@ -38,12 +41,12 @@ func (g *generator) schema(path string, depth int) apiextensionsv1.JSONSchemaPro
 	return p
 }
 
-func (g *generator) value(path string, depth int) apiextensionsv1.JSONSchemaProps {
-	kinds := []string{"string", "string", "enum", "integer", "boolean"}
+func (g *generator) value(path string, depth int) (p apiextensionsv1.JSONSchemaProps) {
+	kinds := []string{"string", "string", "enum", "integer", "boolean", "int-or-string"}
 	if depth > 0 {
-		kinds = append(kinds, "object", "object", "map", "map", "keyed", "keyed", "keyed", "keyed", "atomic", "atomic", "set")
+		kinds = append(kinds, "object", "object", "map", "map", "keyed", "keyed", "keyed", "keyed", "atomic", "atomic", "set", "free", "embedded")
 	}
-	p := apiextensionsv1.JSONSchemaProps{}
+	yes := true
 	list := func(items apiextensionsv1.JSONSchemaProps, kind string) {
 		p.Type = "array"
 		p.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items}
@@ -51,7 +54,19 @@ func (g *generator) value(path string, depth int) apiextensionsv1.JSONSchemaProp
 			p.XListType = &kind
 		}
 	}
+	defer func() { p.Nullable = p.Enum == nil && g.IntN(8) == 0 }() // an enum would have to name null
 	switch kind := pick(g.Rand, kinds...); kind {
+	case "int-or-string":
+		p.XIntOrString = true
+	case "free":
+		p.Type, p.XPreserveUnknownFields = "object", &yes
+		for _, inner := range []string{"a", "b.c"} {
+			g.gate(path+"."+inner, &apiextensionsv1.JSONSchemaProps{Type: "string"})
+		}
+	case "embedded":
+		p.Type, p.XPreserveUnknownFields, p.XEmbeddedResource = "object", &yes, true
+		p.Required = []string{"apiVersion", "kind", "metadata"}
+		g.gate(path+".a", &apiextensionsv1.JSONSchemaProps{Type: "string"})
 	case "enum":
 		p.Type = "string"
 		for _, v := range []string{"A", "B", "C"} {
@@ -107,6 +122,7 @@ func join(path, name string) string {
 func (g *generator) gate(path string, p *apiextensionsv1.JSONSchemaProps) {
 	add := func(part v1alpha1.Part) {
 		part.Group, part.Resource, part.Field = Group, Resource, path
+		part.Versions = pick(g.Rand, nil, nil, []string{"v1"}, []string{"v2"}, []string{"v1", "v2"})
 		g.parts = append(g.parts, part)
 	}
 	add(v1alpha1.Part{})
@@ -116,6 +132,9 @@ func (g *generator) gate(path string, p *apiextensionsv1.JSONSchemaProps) {
 	case p.Type == "string":
 		add(v1alpha1.Part{Pattern: pick(g.Rand, `^\s*#!`, "x$", "[yz]")})
 		add(v1alpha1.Part{Values: []string{pick(g.Rand, "x", "y", "")}})
+	case p.XIntOrString:
+		add(v1alpha1.Part{Values: []string{pick(g.Rand, "7", "x")}})
+		add(v1alpha1.Part{Pattern: "x$"})
 	case p.Type == "integer":
 		add(v1alpha1.Part{Values: []string{"7"}})
 	case p.Type == "boolean":
@@ -149,22 +168,25 @@ const (
 	Kind     = "Thing"
 )
 
-// crd wraps a schema of spec.
+// crd wraps a schema of spec, which both of its versions have.
 func crd(spec apiextensionsv1.JSONSchemaProps) *apiextensionsv1.CustomResourceDefinition {
 	yes := true
 	root := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
 		"spec": spec, "status": {Type: "object", XPreserveUnknownFields: &yes},
 	}}
+	version := func(name string) apiextensionsv1.CustomResourceDefinitionVersion {
+		return apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: name, Served: true, Storage: name == "v1", Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &root},
+			Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+		}
+	}
 	return &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: Resource + "." + Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: Kind, ListKind: Kind + "List", Plural: Resource, Singular: "thing"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &root},
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-			}},
+			Names:    apiextensionsv1.CustomResourceDefinitionNames{Kind: Kind, ListKind: Kind + "List", Plural: Resource, Singular: "thing"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version("v1"), version("v2")},
 		},
 	}
 }

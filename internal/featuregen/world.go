@@ -37,6 +37,7 @@ func New(r *rand.Rand) (*World, error) {
 	w.resources = []feature.Resource{res}
 	w.component(g)
 	w.features(g)
+	w.wholeVersion(g)
 	w.define()
 	return w, nil
 }
@@ -83,6 +84,24 @@ func (w *World) features(g *generator) {
 			ObjectMeta: metav1.ObjectMeta{Name: feature.ObjectName("gen", s.Gate)}, Spec: s,
 		})
 	}
+}
+
+// wholeVersion adds a feature that gates a version, to two worlds of three.
+func (w *World) wholeVersion(g *generator) {
+	if g.IntN(3) == 0 {
+		return
+	}
+	s := v1alpha1.FeatureSpec{
+		Component: "gen", Gate: "Whole",
+		Parts:        []v1alpha1.Part{{Group: Group, Resource: Resource, Versions: pick(g.Rand, []string{"v2"}, []string{"v2"}, []string{"v1", "v2"}), WholeVersion: true}},
+		Stages:       []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
+		WhenDisabled: pick(g.Rand, v1alpha1.Reject, v1alpha1.Reject, v1alpha1.Warn),
+		Ratchet:      pick(g.Rand, v1alpha1.InUse, v1alpha1.InUse, v1alpha1.Unchanged),
+	}
+	w.Features = append(w.Features, v1alpha1.Feature{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "sluice.dev/v1alpha1", Kind: "Feature"},
+		ObjectMeta: metav1.ObjectMeta{Name: feature.ObjectName("gen", s.Gate)}, Spec: s,
+	})
 }
 
 // define makes the model; features with errors are not in it.
@@ -142,10 +161,32 @@ func (w *World) Object(r *rand.Rand, odd bool) map[string]any {
 	if !ok {
 		spec = map[string]any{}
 	}
-	return map[string]any{
-		"apiVersion": Group + "/v1", "kind": Kind,
-		"metadata": map[string]any{"name": "x", "namespace": "default"}, "spec": spec,
+	out := map[string]any{"apiVersion": Group + "/" + pick(r, "v1", "v1", "v2"), "kind": Kind, "spec": spec}
+	out["metadata"] = d.metadata()
+	return out
+}
+
+// metadata has managed fields now and then, where they need not be what an API server would write.
+func (d *drawer) metadata() map[string]any {
+	out := map[string]any{"name": "x", "namespace": "default"}
+	if !d.odd || d.IntN(2) == 0 {
+		return out
 	}
+	var entries []any
+	for range d.IntN(3) {
+		entry := map[string]any{
+			"manager": "somebody", "operation": "Update", "apiVersion": Group + "/" + pick(d.Rand, "v1", "v2"), "fieldsType": "FieldsV1",
+			"fieldsV1": map[string]any{pick(d.Rand, "f:spec", "f:metadata", "f:status"): map[string]any{"f:a": map[string]any{}}},
+		}
+		if d.IntN(4) == 0 {
+			entry["subresource"] = "status"
+		}
+		entries = append(entries, entry)
+	}
+	if entries != nil {
+		out["managedFields"] = entries
+	}
+	return out
 }
 
 type drawer struct {
@@ -157,7 +198,12 @@ func (d *drawer) draw(p *apiextensionsv1.JSONSchemaProps) any {
 	if d.odd && d.IntN(60) == 0 {
 		return pick[any](d.Rand, nil, "odd", int64(7), 1.5, 7.0, true, []any{"x", nil, map[string]any{"name": "a"}}, map[string]any{"name": "a"}, map[string]any{})
 	}
+	if p.Nullable && d.IntN(6) == 0 {
+		return nil
+	}
 	switch p.Type {
+	case "":
+		return pick[any](d.Rand, "7", "x", "zx", int64(7), int64(8))
 	case "string":
 		if p.Enum != nil {
 			return pick[any](d.Rand, "A", "B", "C")
@@ -171,6 +217,13 @@ func (d *drawer) draw(p *apiextensionsv1.JSONSchemaProps) any {
 		return d.list(p)
 	}
 	out := map[string]any{}
+	if p.XPreserveUnknownFields != nil {
+		out = d.free()
+	}
+	if p.XEmbeddedResource {
+		out["apiVersion"], out["kind"], out["metadata"] = "v1", "ConfigMap", map[string]any{"name": "x"}
+		return out
+	}
 	if p.AdditionalProperties != nil {
 		for _, k := range []string{"a", "b/c", `d"e.f`, "t~1", "in", "seven, eight"} {
 			if d.IntN(5) < 2 {
@@ -182,6 +235,17 @@ func (d *drawer) draw(p *apiextensionsv1.JSONSchemaProps) any {
 		s := p.Properties[name]
 		if slices.Contains(p.Required, name) && (!d.odd || d.IntN(40) > 0) || d.IntN(2) == 0 {
 			out[name] = d.draw(&s)
+		}
+	}
+	return out
+}
+
+// free is an object that no schema describes.
+func (d *drawer) free() map[string]any {
+	out := map[string]any{}
+	for _, k := range []string{"a", "b"} {
+		if d.IntN(2) == 0 {
+			out[k] = pick[any](d.Rand, "x", "y", int64(7), nil, map[string]any{"c": "x"}, map[string]any{"c": nil}, []any{"x"})
 		}
 	}
 	return out
@@ -238,6 +302,9 @@ func (w *World) Change(r *rand.Rand, old map[string]any, odd bool) map[string]an
 	m := &mixer{Rand: r, odd: odd}
 	out := maps.Clone(old)
 	out["spec"] = m.mix(&w.spec, old["spec"], other["spec"])
+	if odd && r.IntN(2) == 0 {
+		out["metadata"] = other["metadata"]
+	}
 	return out
 }
 

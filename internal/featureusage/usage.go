@@ -1,7 +1,8 @@
-// Package featureusage counts which stored objects use the features of a component.
+// Package featureusage counts which stored objects use the features of components.
 //
 // It lists each resource in pages, one object in memory at a time; what it keeps is a count for each feature and namespace,
-// as many names as it is told to, and where objects have to be read in two versions which of them were counted. It only reads. What a use is, package feature decides.
+// as many names as it is told to, and where objects have to be read in two versions which of them were counted. It only
+// reads. What a use is, package feature decides.
 package featureusage
 
 import (
@@ -14,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"sluice.dev/feature"
 	"sluice.dev/internal/cluster"
@@ -31,8 +33,9 @@ type Resource struct {
 // Scan says what to count.
 type Scan struct {
 	Cluster *cluster.Cluster
-	Model   *feature.Model
-	// Gates are the features to count; nil stands for all that gate parts.
+	// Models are of different components. Every object is read once for all of them.
+	Models []*feature.Model
+	// Gates are the features to count, of each model; nil stands for all that gate parts.
 	Gates []string
 	// Resources are those that the features gate. A feature's parts in others are not counted.
 	Resources []Resource
@@ -42,11 +45,13 @@ type Scan struct {
 	Names int
 	// Progress, where not nil, is called after each page.
 	Progress func(resource string, objects int64)
+	// Between, where not nil, is called between two pages of a listing. An error of it ends the scan and is returned.
+	Between func(ctx context.Context) error
 }
 
 // Usage is what uses one feature.
 type Usage struct {
-	Gate string
+	Component, Gate string
 	// Objects is how many objects use it, Uses how often in all.
 	Objects, Uses int64
 	// Namespaces are sorted by name; objects that stand in none are under the empty name.
@@ -71,30 +76,33 @@ type Object struct {
 
 // Result is what was counted.
 type Result struct {
-	// Usage has an entry for each feature that was looked for, sorted by gate.
+	// Usage has an entry for each feature that was looked for, sorted by component and gate.
 	Usage []Usage
 	// Scanned is how many objects were looked at.
 	Scanned int64
 }
 
-// Of returns the usage of a gate; nil if it was not looked for.
-func (r *Result) Of(gate string) *Usage {
+// Of returns the usage of a feature; nil if it was not looked for.
+func (r *Result) Of(component, gate string) *Usage {
 	for i := range r.Usage {
-		if r.Usage[i].Gate == gate {
-			return &r.Usage[i]
+		if u := &r.Usage[i]; u.Component == component && u.Gate == gate {
+			return u
 		}
 	}
 	return nil
 }
 
 // Run counts. Objects are read in the version that they are stored in; each part that this version does not have is looked
-// for in one that has it. An object counts once for a feature however many parts it uses, in however many versions. The
-// error says which listing failed.
+// for in one that has it, the most stable and newest of those. An object counts once for a feature however many parts it
+// uses, in however many versions. The error says which listing failed.
 func (s *Scan) Run(ctx context.Context) (*Result, error) {
-	c := &counter{scan: s, result: &Result{}, counts: map[string]*count{}}
-	for _, f := range s.Model.Features() {
-		if len(f.Targets) > 0 && (s.Gates == nil || slices.Contains(s.Gates, f.Spec.Gate)) {
-			c.counts[f.Spec.Gate] = &count{Usage: Usage{Gate: f.Spec.Gate}, namespaces: map[string]*Namespace{}}
+	c := &counter{scan: s, result: &Result{}, counts: map[key]*count{}}
+	for _, m := range s.Models {
+		for _, f := range m.Features() {
+			if len(f.Targets) > 0 && (s.Gates == nil || slices.Contains(s.Gates, f.Spec.Gate)) {
+				k := key{m.Component(), f.Spec.Gate}
+				c.counts[k] = &count{Usage: Usage{Component: k.component, Gate: k.gate}, feature: f, namespaces: map[string]*Namespace{}}
+			}
 		}
 	}
 	for _, l := range c.listings() {
@@ -102,8 +110,8 @@ func (s *Scan) Run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 	}
-	for _, gate := range slices.Sorted(maps.Keys(c.counts)) {
-		n := c.counts[gate]
+	for _, k := range slices.SortedFunc(maps.Keys(c.counts), func(a, b key) int { return cmp.Or(cmp.Compare(a.component, b.component), cmp.Compare(a.gate, b.gate)) }) {
+		n := c.counts[k]
 		for _, name := range slices.Sorted(maps.Keys(n.namespaces)) {
 			n.Namespaces = append(n.Namespaces, *n.namespaces[name])
 		}
@@ -112,27 +120,30 @@ func (s *Scan) Run(ctx context.Context) (*Result, error) {
 	return c.result, nil
 }
 
+type key struct{ component, gate string }
+
 type count struct {
 	Usage
 
+	feature    *feature.Feature
 	namespaces map[string]*Namespace
 }
 
 type counter struct {
 	scan   *Scan
 	result *Result
-	counts map[string]*count
+	counts map[key]*count
 }
 
 // listing is one pass over the objects of a resource.
 type listing struct {
 	*Resource
 
-	version   string
-	inspector *feature.Inspector // of what is looked for in this pass
-	// counted are the objects that were counted for a gate, by UID, shared by the passes of one resource. Gates that are
-	// looked for in one pass only are not among its keys.
-	counted map[string]map[string]bool
+	version    string
+	inspectors []*feature.Inspector // of what is looked for in this pass, for each model
+	// counted are the objects that were counted for a feature, by UID, shared by the passes of one resource. Features that
+	// are looked for in one pass only are not among its keys.
+	counted map[key]map[string]bool
 }
 
 // listings chooses the versions to list: that of storage first, then others for parts that it does not have.
@@ -143,10 +154,10 @@ func (c *counter) listings() (out []listing) {
 			continue
 		}
 		passes := map[string]map[*feature.Target]bool{} // what to look for, by version
-		counted := map[string]map[string]bool{}
-		for gate := range c.counts {
+		counted := map[key]map[string]bool{}
+		for k, n := range c.counts {
 			in := map[string]bool{}
-			for version, targets := range c.passes(gate, r) {
+			for version, targets := range passesOf(n.feature, r) {
 				in[version] = true
 				if passes[version] == nil {
 					passes[version] = map[*feature.Target]bool{}
@@ -156,7 +167,7 @@ func (c *counter) listings() (out []listing) {
 				}
 			}
 			if len(in) > 1 {
-				counted[gate] = map[string]bool{}
+				counted[k] = map[string]bool{}
 			}
 		}
 		versions := slices.Sorted(maps.Keys(passes))
@@ -164,8 +175,11 @@ func (c *counter) listings() (out []listing) {
 			versions = slices.Insert(slices.Delete(versions, i, i+1), 0, r.Storage)
 		}
 		for _, version := range versions {
-			inspector := c.scan.Model.InspectorFor(func(_ *feature.Feature, t *feature.Target) bool { return passes[version][t] })
-			out = append(out, listing{r, version, inspector, counted})
+			var inspectors []*feature.Inspector
+			for _, m := range c.scan.Models {
+				inspectors = append(inspectors, m.InspectorFor(func(_ *feature.Feature, t *feature.Target) bool { return passes[version][t] }))
+			}
+			out = append(out, listing{r, version, inspectors, counted})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b listing) int {
@@ -174,10 +188,9 @@ func (c *counter) listings() (out []listing) {
 	return out
 }
 
-// passes says in which versions to look for which parts of a feature: in that of storage whatever is there, and whole versions,
-// which show in every version; each other part in the first of its versions.
-func (c *counter) passes(gate string, r *Resource) map[string][]*feature.Target {
-	f := c.scan.Model.Feature(gate)
+// passesOf says in which versions to look for which parts of a feature: in that of storage whatever is there, and whole
+// versions, which show in every version; each other part in the most stable and newest of its versions.
+func passesOf(f *feature.Feature, r *Resource) map[string][]*feature.Target {
 	out := map[string][]*feature.Target{}
 	var rest []*feature.Target
 	for i := range f.Targets {
@@ -190,7 +203,7 @@ func (c *counter) passes(gate string, r *Resource) map[string][]*feature.Target 
 			rest = append(rest, t)
 		}
 	}
-	slices.SortStableFunc(rest, func(a, b *feature.Target) int { return cmp.Compare(a.Version, b.Version) })
+	slices.SortStableFunc(rest, func(a, b *feature.Target) int { return apiversion.CompareKubeAwareVersionStrings(b.Version, a.Version) })
 	for _, t := range rest {
 		if !slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(out))...), func(o *feature.Target) bool { return same(f, o, t) }) {
 			out[t.Version] = append(out[t.Version], t)
@@ -218,9 +231,12 @@ func (c *counter) list(ctx context.Context, l *listing) error {
 		path += "/namespaces/" + c.scan.Namespace
 	}
 	name := strings.TrimSuffix(l.Resource.Resource+"."+l.Group, ".")
-	o := cluster.EachOptions{Page: func(int64) error {
+	o := cluster.EachOptions{Page: func(remaining int64) error {
 		if c.scan.Progress != nil {
 			c.scan.Progress(name, c.result.Scanned)
+		}
+		if c.scan.Between != nil && remaining != 0 {
+			return c.scan.Between(ctx)
 		}
 		return nil
 	}}
@@ -244,30 +260,31 @@ func (c *counter) object(l *listing, object map[string]any) {
 	namespace, _ := meta["namespace"].(string)
 	name, _ := meta["name"].(string)
 	uid, _ := meta["uid"].(string)
-	for _, use := range l.inspector.Uses(l.Group, l.version, l.Resource.Resource, object) {
-		gate := use.Feature.Spec.Gate
-		n := c.counts[gate]
-		again := false
-		if seen := l.counted[gate]; seen != nil {
-			again = seen[uid]
-			seen[uid] = true
-		}
-		if !again {
+	for i, inspector := range l.inspectors {
+		component := c.scan.Models[i].Component()
+		for _, use := range inspector.Uses(l.Group, l.version, l.Resource.Resource, object) {
+			k := key{component, use.Feature.Spec.Gate}
+			n := c.counts[k]
+			again := false
+			if seen := l.counted[k]; seen != nil {
+				again = seen[uid]
+				seen[uid] = true
+			}
+			in := n.namespaces[namespace]
+			if in == nil {
+				in = &Namespace{Name: namespace}
+				n.namespaces[namespace] = in
+			}
+			n.Uses += int64(use.Count)
+			in.Uses += int64(use.Count)
+			if again {
+				continue
+			}
 			n.Objects++
-		}
-		n.Uses += int64(use.Count)
-		in := n.namespaces[namespace]
-		if in == nil {
-			in = &Namespace{Name: namespace}
-			n.namespaces[namespace] = in
-		}
-		in.Uses += int64(use.Count)
-		if again {
-			continue
-		}
-		in.Objects++
-		if len(n.Names) < c.scan.Names {
-			n.Names = append(n.Names, Object{l.Group, l.Resource.Resource, namespace, name, use.Count, use.Path})
+			in.Objects++
+			if len(n.Names) < c.scan.Names {
+				n.Names = append(n.Names, Object{l.Group, l.Resource.Resource, namespace, name, use.Count, use.Path})
+			}
 		}
 	}
 }

@@ -23,15 +23,15 @@ const stored = `
   spec: {}
 - metadata: {name: field, namespace: x, uid: "2"}
   spec: {a: 1}
-- metadata: {name: version, namespace: x, uid: "3", managedFields: [{apiVersion: demo.dev/v2, operation: Update}]}
+- metadata: {name: version, namespace: x, uid: "3", managedFields: [{apiVersion: demo.dev/v2, operation: Update, fieldsV1: {"f:spec": {"f:x": {}}}}]}
   spec: {}
-- metadata: {name: both, namespace: y, uid: "4", managedFields: [{apiVersion: demo.dev/v2, operation: Update}]}
+- metadata: {name: both, namespace: y, uid: "4", managedFields: [{apiVersion: demo.dev/v2, operation: Update, fieldsV1: {"f:spec": {"f:x": {}}}}]}
   spec: {a: 1}
-- metadata: {name: status, namespace: y, uid: "5", managedFields: [{apiVersion: demo.dev/v2, operation: Update, subresource: status}]}
+- metadata: {name: status, namespace: y, uid: "5", managedFields: [{apiVersion: demo.dev/v2, operation: Update, subresource: status, fieldsV1: {"f:spec": {"f:x": {}}}}]}
   spec: {}
 - metadata: {name: new, namespace: y, uid: "6"}
   spec: {onlyInTwo: 1}
-- metadata: {name: everything, namespace: y, uid: "7", managedFields: [{apiVersion: demo.dev/v2, operation: Update}]}
+- metadata: {name: everything, namespace: y, uid: "7", managedFields: [{apiVersion: demo.dev/v2, operation: Update, fieldsV1: {"f:spec": {"f:x": {}}}}]}
   spec: {a: 1, onlyInTwo: 1}
 `
 
@@ -114,14 +114,14 @@ func TestEachPartIsLookedForWhereItShows(t *testing.T) {
 			}
 			listed := map[string]int{}
 			s := &featureusage.Scan{
-				Cluster: serve(t, listed), Model: m, Names: 10,
+				Cluster: serve(t, listed), Models: []*feature.Model{m}, Names: 10,
 				Resources: []featureusage.Resource{{Group: "demo.dev", Resource: "pipes", Storage: "v1", Namespaced: true}},
 			}
 			result, err := s.Run(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			u := result.Of("Mixed")
+			u := result.Of("demo", "Mixed")
 			got := count{Objects: u.Objects, Uses: u.Uses}
 			var inNamespaces int64
 			for _, n := range u.Namespaces {

@@ -37,7 +37,9 @@ spec:
             properties:
               tasksTimeout: {type: string}
               onError: {type: string, enum: [Stop, Continue, Retry]}
-              env: {type: object, additionalProperties: {type: object, properties: {secretRef: {type: string}}}}
+              words: {type: array, items: {type: string}}
+              loose: {type: array, items: {type: object, properties: {script: {type: string}, hint: {type: string}}}}
+              env: {type: object, additionalProperties: {type: object, properties: {secretRef: {type: string}, hint: {type: string}}}}
               tasks:
                 type: array
                 x-kubernetes-list-type: map
@@ -49,10 +51,11 @@ spec:
                     name: {type: string}
                     timeout: {type: string}
                     policy: {type: string, enum: [Old, New]}
-                    steps: {type: array, items: {type: object, properties: {debug: {type: string}, script: {type: string}}}}
+                    steps: {type: array, items: {type: object, properties: {debug: {type: string}, script: {type: string}, hint: {type: string}}}}
   - name: v2
     served: true
     storage: false
+    subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {tasksTimeout: {type: string}}}}}}
 `
 
@@ -333,7 +336,8 @@ func TestWholeVersion(t *testing.T) {
 - {gate: V2, parts: [{versions: [v2], wholeVersion: true}]}
 `)
 	_, s := compile(t, m, policy.Options{})
-	written := `metadata: {managedFields: [{apiVersion: demo.dev/v2, manager: x}]}`
+	written := `metadata: {managedFields: [{apiVersion: demo.dev/v2, manager: x, fieldsV1: {"f:spec": {"f:a": {}}}}]}`
+	labelled := `metadata: {managedFields: [{apiVersion: demo.dev/v2, manager: x, fieldsV1: {"f:metadata": {"f:labels": {}}}}]}`
 	for _, tt := range []struct {
 		version, old, object string
 		settings             map[string]string
@@ -345,6 +349,17 @@ func TestWholeVersion(t *testing.T) {
 		{"v2", "{spec: {a: 1}}", "{spec: {a: 1}, metadata: {labels: {a: b}}, status: {x: 1}}", nil, true},
 		{"v2", "{spec: {a: 1}}", "{spec: {a: 2}}", nil, false},
 		{"v2", "{spec: {a: 1}, " + written + "}", "{spec: {a: 2}}", nil, true},
+		{"v2", "{spec: {a: 1}, " + labelled + "}", "{spec: {a: 2}}", nil, false},
+		{"v2", "{spec: {a: 1}}", "{spec: {a: 1}, " + labelled + "}", nil, true},
+		{"v2", "{spec: {a: 1}}", "{spec: {a: 1}, " + written + "}", nil, false},
+		{"v1", "", "{spec: {a: 1}, " + written + "}", nil, false},
+		{"v1", "", "{spec: {a: 1}, " + written + "}", map[string]string{"v2": "true"}, true},
+		{"v1", "{spec: {a: 1}}", "{spec: {a: 1}, " + written + "}", nil, false},
+		{"v1", "{spec: {a: 1}, " + written + "}", "{spec: {a: 2}, " + written + "}", nil, true},
+		{"v1", "{spec: {a: 1}, " + written + "}", "{spec: {a: 2}}", nil, true},
+		{"v1", "{spec: {a: 1}}", "{spec: {a: 1}, " + labelled + "}", nil, true},
+		{"v1", "{spec: {a: 1}}", "{spec: {a: 1}, " + strings.ReplaceAll(written, "f:a", "f:replicas") + "}", nil, true},
+		{"v1", "{spec: {a: 1}}", "{spec: {a: 1}, " + strings.ReplaceAll(written, `{"f:a": {}}`, "{}") + "}", nil, true},
 	} {
 		settings := tt.settings
 		if settings == nil {

@@ -1,11 +1,10 @@
 package features
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -51,7 +50,11 @@ type Controller struct {
 	// Members divides the work; nil: this process has all of it.
 	Members Members
 	// Workers is how many components are worked on at once; 0 stands for 4.
-	Workers  int
+	Workers int
+	// UsageInterval is how often the stored objects that use features are counted; 0 stands for [DefaultUsageInterval], less:
+	// never.
+	UsageInterval time.Duration
+
 	Metrics  *Metrics
 	Recorder record.EventRecorder
 }
@@ -89,6 +92,7 @@ type session struct {
 	*planner
 
 	server   server
+	usage    *usage
 	objects  *objects
 	stores   map[string]cache.SharedIndexInformer // by resource
 	queue    workqueue.TypedDelayingInterface[string]
@@ -119,6 +123,7 @@ func (c *Controller) session(outer context.Context, can server, ready func()) er
 		return err
 	}
 	s.planner = &planner{world: w, server: can}
+	s.usage = newUsage(c.Clock, cmp.Or(c.UsageInterval, DefaultUsageInterval))
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer w.settings.wait()
@@ -145,6 +150,11 @@ func (c *Controller) session(outer context.Context, can server, ready func()) er
 	wg.Go(func() {
 		if err := s.followServer(ctx); err != nil {
 			cancel(err)
+		}
+	})
+	wg.Go(func() {
+		if err := s.count(ctx); err != nil {
+			s.Log.Error("the objects that use features are not counted", "error", err)
 		}
 	})
 	workers := c.Workers
@@ -276,7 +286,7 @@ func (s *session) followServer(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-s.Clock.After(lookAgain):
+		case <-s.Clock.After(lookAtServer):
 		}
 		now, err := askServer(s.Kube.Discovery())
 		if err != nil {
@@ -334,6 +344,7 @@ func (s *session) reconcile(ctx context.Context, key string) (time.Duration, err
 	}
 	if !s.owns(key) {
 		s.settings.keep(key, nil)
+		s.usage.gate(key, nil)
 		s.Metrics.forget(key)
 		return 0, nil
 	}
@@ -353,6 +364,7 @@ func (s *session) reconcile(ctx context.Context, key string) (time.Duration, err
 	for _, name := range p.neighbours {
 		s.queue.Add(name)
 	}
+	s.usage.gate(key, p.gates())
 	done := &outcome{}
 	again := s.enforce(ctx, p, done)
 	_, left := s.today()
@@ -374,6 +386,7 @@ func (s *session) gone(ctx context.Context, name string) error {
 	for _, near := range s.near(name) {
 		s.queue.Add(near)
 	}
+	s.usage.gate(name, nil)
 	s.forget(name)
 	s.Metrics.forget(name)
 	errs := []error{s.hook(ctx, name, nil)}
@@ -462,34 +475,4 @@ func (s *session) restored(want, stored runtime.Object) bool {
 	a, errA := meta.Accessor(before.stored)
 	b, errB := meta.Accessor(stored)
 	return errA == nil && errB == nil && a.GetResourceVersion() != b.GetResourceVersion()
-}
-
-// gatesOf are the gates that a policy enforces.
-func gatesOf(o runtime.Object) []string {
-	m, err := meta.Accessor(o)
-	if err != nil || m.GetAnnotations()[policy.GatesAnnotation] == "" {
-		return nil
-	}
-	return strings.Split(m.GetAnnotations()[policy.GatesAnnotation], ",")
-}
-
-// frozen tells which names are left as they are: those of policies that enforce features whose definition has turned bad.
-func (s *session) frozen(p *plan) map[string]bool {
-	var bad []string
-	for i := range p.features {
-		if gate := p.features[i].Spec.Gate; p.left(gate) {
-			bad = append(bad, gate)
-		}
-	}
-	out := map[string]bool{}
-	if bad == nil {
-		return out
-	}
-	for _, o := range s.of(p.component.Name) {
-		m, err := meta.Accessor(o)
-		if err == nil && slices.ContainsFunc(gatesOf(o), func(gate string) bool { return slices.Contains(bad, gate) }) {
-			out[m.GetName()] = true
-		}
-	}
-	return out
 }

@@ -83,7 +83,8 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 		return 0
 	}
 	wanted := map[string]bool{}
-	var additions, changes []runtime.Object
+	var additions, settling []runtime.Object
+	var changes []change
 	for _, o := range p.set.Objects() {
 		want, err := managed(o)
 		if err != nil {
@@ -107,14 +108,21 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 		case have == nil:
 			additions = append(additions, want)
 		case !same(want, have):
-			changes = append(changes, want)
+			changes = append(changes, change{have, want})
 		default:
 			s.judged(have, done)
+			if done.fresh[m.GetName()] {
+				settling = append(settling, want)
+			}
 		}
 	}
 	// A part that moves from one policy to another, because a version has got a schema of its own for example, is to be in
-	// the new one before it is gone from the old one.
-	writes := slices.Concat(additions, changes)
+	// force in the new one before it is gone from the old one.
+	changes, later := inOrder(additions, settling, changes)
+	writes := additions
+	for _, c := range changes {
+		writes = append(writes, c.want)
+	}
 	name := p.component.Name
 	if wait := s.soon(name); len(writes) > 0 && wait > 0 {
 		// What is written is the newest then.
@@ -124,6 +132,12 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 	}
 	for _, want := range writes {
 		s.write(ctx, want, done)
+	}
+	for _, c := range later {
+		if m, err := meta.Accessor(c.want); err == nil {
+			done.waiting[m.GetName()], done.fresh[m.GetName()] = true, true
+			done.wait = soonest(done.wait, settle)
+		}
 	}
 	if len(writes) > 0 {
 		s.mu.Lock()

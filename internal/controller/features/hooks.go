@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
 )
 
@@ -67,6 +68,7 @@ type hookSet struct {
 
 // keep adds what stands in the configurations and is not wanted any more: lists of the two kinds of webhooks, or nil.
 func (h *hookSet) keep(validating, mutating any) {
+	// What is kept may be asked for objects that the conditions of what is wanted leave out: then nothing is left out.
 	if have, ok := validating.([]admissionregistrationv1.ValidatingWebhook); ok {
 		for i := range have {
 			at := slices.IndexFunc(h.validating, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == have[i].Name })
@@ -74,7 +76,11 @@ func (h *hookSet) keep(validating, mutating any) {
 				h.validating = append(h.validating, have[i])
 				continue
 			}
-			h.validating[at].Rules = keepRules(h.validating[at].Rules, have[i].Rules)
+			w := &h.validating[at]
+			rules := keepRules(w.Rules, have[i].Rules)
+			if !equality.Semantic.DeepEqual(rules, w.Rules) || !equality.Semantic.DeepEqual(w.MatchConditions, have[i].MatchConditions) {
+				w.Rules, w.MatchConditions = rules, nil
+			}
 		}
 	}
 	if have, ok := mutating.([]admissionregistrationv1.MutatingWebhook); ok {
@@ -84,13 +90,18 @@ func (h *hookSet) keep(validating, mutating any) {
 				h.mutating = append(h.mutating, have[i])
 				continue
 			}
-			h.mutating[at].Rules = keepRules(h.mutating[at].Rules, have[i].Rules)
+			w := &h.mutating[at]
+			rules := keepRules(w.Rules, have[i].Rules)
+			if !equality.Semantic.DeepEqual(rules, w.Rules) || !equality.Semantic.DeepEqual(w.MatchConditions, have[i].MatchConditions) {
+				w.Rules, w.MatchConditions = rules, nil
+			}
 		}
 	}
 }
 
 // keepRules adds the versions of resources that others have, each rule being about one resource.
 func keepRules(rules, others []admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.RuleWithOperations {
+	rules = slices.Clone(rules)
 	for _, o := range others {
 		at := slices.IndexFunc(rules, func(r admissionregistrationv1.RuleWithOperations) bool {
 			return slices.Equal(r.APIGroups, o.APIGroups) && slices.Equal(r.Resources, o.Resources)
@@ -128,7 +139,7 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 			}
 		}
 	}
-	want := hooksOf(p, s.Namespace, address.data)
+	want := hooksOf(p, s.Namespace, address.data, s.server.matchConditions())
 	if len(p.pending(done)) > 0 {
 		// What policies are to take over stays with the webhook until they are in force.
 		want.keep(s.hooksIn(validatingHooks, p.component.Name), s.hooksIn(mutatingHooks, p.component.Name))
@@ -136,10 +147,13 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 	done.hook = s.hook(ctx, p.component.Name, want)
 }
 
-// hooksOf lists what of a component the webhook is asked for.
-func hooksOf(p *plan, namespace string, address map[string]string) *hookSet {
-	type key struct{ group, resource string }
-	versions := map[string]map[key][]string{}
+// hookedResource is a resource that the webhook is asked about.
+type hookedResource struct{ group, resource string }
+
+// hooksOf lists what of a component the webhook is asked for. conditions tells whether the API server knows match conditions.
+func hooksOf(p *plan, namespace string, address map[string]string, conditions bool) *hookSet {
+	versions := map[string]map[hookedResource][]string{}
+	targets := map[string]map[hookedResource][]*feature.Target{}
 	for _, e := range p.set.Enforced {
 		f := p.model.Feature(e.Gate)
 		if e.Kind != "" || f == nil || beyondWebhooks(e.Group) {
@@ -153,12 +167,17 @@ func hooksOf(p *plan, namespace string, address map[string]string) *hookSet {
 			ask = askDrop
 		case v1alpha1.Reject:
 		}
-		k, version := key{e.Group, e.Resource}, e.Version
+		k, version := hookedResource{e.Group, e.Resource}, e.Version
 		if version == "" {
 			version = "*"
 		}
 		if versions[ask] == nil {
-			versions[ask] = map[key][]string{}
+			versions[ask], targets[ask] = map[hookedResource][]string{}, map[hookedResource][]*feature.Target{}
+		}
+		for i := range f.Targets {
+			if t := &f.Targets[i]; t.Part == e.Part && t.Group == e.Group && t.Resource == e.Resource && t.Version == e.Version {
+				targets[ask][k] = append(targets[ask][k], t)
+			}
 		}
 		if !slices.Contains(versions[ask][k], version) {
 			versions[ask][k] = append(versions[ask][k], version)
@@ -180,6 +199,12 @@ func hooksOf(p *plan, namespace string, address map[string]string) *hookSet {
 		})
 		return out
 	}
+	matching := func(ask string) []admissionregistrationv1.MatchCondition {
+		if !conditions {
+			return nil
+		}
+		return usesAPart(targets[ask])
+	}
 	// Sluice has to be able to run before it can be asked.
 	elsewhere := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 		Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{namespace},
@@ -188,7 +213,7 @@ func hooksOf(p *plan, namespace string, address map[string]string) *hookSet {
 	validating := func(ask string, rules []admissionregistrationv1.RuleWithOperations, namespaces *metav1.LabelSelector, fail admissionregistrationv1.FailurePolicyType) {
 		out.validating = append(out.validating, admissionregistrationv1.ValidatingWebhook{
 			Name: name + "." + ask + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(name, ask)), Rules: rules,
-			FailurePolicy: &fail, MatchPolicy: new(admissionregistrationv1.Exact), NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
+			MatchConditions: matching(ask), FailurePolicy: &fail, MatchPolicy: new(admissionregistrationv1.Exact), NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
 			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
 		})
 	}
@@ -201,7 +226,7 @@ func hooksOf(p *plan, namespace string, address map[string]string) *hookSet {
 	if r := rules(askDrop); r != nil {
 		out.mutating = append(out.mutating, admissionregistrationv1.MutatingWebhook{
 			Name: name + "." + askDrop + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(name, askDrop)), Rules: r,
-			FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact), NamespaceSelector: elsewhere, ObjectSelector: &metav1.LabelSelector{},
+			MatchConditions: matching(askDrop), FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact), NamespaceSelector: elsewhere, ObjectSelector: &metav1.LabelSelector{},
 			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
 			ReinvocationPolicy: new(admissionregistrationv1.NeverReinvocationPolicy),
 		})
@@ -214,15 +239,44 @@ func hooksOf(p *plan, namespace string, address map[string]string) *hookSet {
 				APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}, Scope: new(admissionregistrationv1.NamespacedScope),
 			},
 		}}, &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ref.Namespace}}, admissionregistrationv1.Ignore)
-		last := &out.validating[len(out.validating)-1]
-		last.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "settings", Expression: "request.name == '" + ref.Name + "'"}}
+		if conditions {
+			last := &out.validating[len(out.validating)-1]
+			last.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "settings", Expression: "request.name == '" + ref.Name + "'"}}
+		}
 	}
 	return out
 }
 
-// guarded tells whether a policy judges the settings when they are written.
+// maxCondition is how long a match condition may be, in bytes.
+const maxCondition = 16 << 10
+
+// usesAPart has objects that have none of the fields in question pass without the webhook, be it there or not. Whoever has one
+// is for the webhook to judge.
+func usesAPart(targets map[hookedResource][]*feature.Target) []admissionregistrationv1.MatchCondition {
+	var ways []string
+	for r, list := range targets {
+		filter := policy.Prefilter(list)
+		if len(targets) == 1 {
+			ways = append(ways, filter)
+			break
+		}
+		way := fmt.Sprintf("request.resource.group == '%s' && request.resource.resource == '%s'", r.group, r.resource)
+		if filter != "" {
+			way += " && (" + filter + ")"
+		}
+		ways = append(ways, way)
+	}
+	slices.Sort(ways)
+	expression := strings.Join(ways, " || ")
+	if expression == "" || len(expression) > maxCondition {
+		return nil
+	}
+	return []admissionregistrationv1.MatchCondition{{Name: "uses-a-part", Expression: expression}}
+}
+
+// guarded tells whether policies judge the settings when they are written.
 func (p *plan) guarded() bool {
-	return slices.ContainsFunc(p.set.Validating, func(v admissionregistrationv1.ValidatingAdmissionPolicy) bool {
+	return p.set.SettingsReason == "" && slices.ContainsFunc(p.set.Validating, func(v admissionregistrationv1.ValidatingAdmissionPolicy) bool {
 		return v.Name == policy.GuardName(p.component.Name)
 	})
 }

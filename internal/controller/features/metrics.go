@@ -14,6 +14,9 @@ type Metrics struct {
 	reviews            *prometheus.CounterVec
 	reviewing          *prometheus.HistogramVec
 	settings, skew     *prometheus.GaugeVec
+	scans              *prometheus.CounterVec
+	objects            prometheus.Counter
+	scanning           prometheus.Histogram
 }
 
 // NewMetrics registers the metrics of both roles.
@@ -49,8 +52,21 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m.skew = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "sluice_features_skew", Help: "Features of a component about which its processes, the settings and what is enforced disagree.",
 	}, []string{"component"})
-	r.MustRegister(m.skew, m.accepted, m.settings, m.features, m.writes, m.restores, m.planning, m.reviews, m.reviewing)
+	m.scans = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sluice_features_scans_total", Help: "Scans of a resource for objects that use features, by outcome (done, failed).",
+	}, []string{"outcome"})
+	m.objects = prometheus.NewCounter(prometheus.CounterOpts{Name: "sluice_features_scanned_objects_total", Help: "Objects that such scans have read."})
+	m.scanning = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "sluice_features_scan_seconds", Help: "Time that such a scan took, its rests between pages among it.", Buckets: []float64{.01, .1, 1, 10, 60, 300, 1800},
+	})
+	r.MustRegister(m.scans, m.objects, m.scanning, m.skew, m.accepted, m.settings, m.features, m.writes, m.restores, m.planning, m.reviews, m.reviewing)
 	return m
+}
+
+func (m *Metrics) scanned(outcome string, objects int64, d time.Duration) {
+	m.scans.WithLabelValues(outcome).Inc()
+	m.objects.Add(float64(objects))
+	m.scanning.Observe(max(d, 0).Seconds())
 }
 
 func (m *Metrics) planned(d time.Duration) { m.planning.Observe(max(d, 0).Seconds()) }

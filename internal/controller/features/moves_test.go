@@ -2,12 +2,15 @@ package features
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/v1alpha1"
@@ -156,18 +159,92 @@ func TestPending(t *testing.T) {
 	}
 }
 
+// TestAPartIsInForceAtItsNewPlaceBeforeItLeavesTheOldOne writes policies as NAME: GATES@VERSIONS.
+func TestAPartIsInForceAtItsNewPlaceBeforeItLeavesTheOldOne(t *testing.T) {
+	parse := func(text string) runtime.Object {
+		name, rest, _ := strings.Cut(text, ": ")
+		gates, versions, _ := strings.Cut(rest, "@")
+		p := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{policy.GatesAnnotation: gates}}}
+		p.Spec.MatchConstraints = &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+			RuleWithOperations: admissionregistrationv1.RuleWithOperations{Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{"demo.dev"}, Resources: []string{"widgets"}, APIVersions: strings.Split(versions, " "),
+			}},
+		}}}
+		return p
+	}
+	name := func(o runtime.Object) string {
+		m, err := meta.Accessor(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.GetName()
+	}
+	for _, tt := range []struct {
+		name                string
+		additions, settling []string
+		changes             [][2]string // what is stored, and what is wanted
+		now, wait           string
+	}{
+		{name: "nothing moves", changes: [][2]string{{"a: A,B@v1", "a: A@v1"}, {"b: C@v1", "b: C,D@v1"}}, now: "a b"},
+		{name: "to one that exists", changes: [][2]string{{"a: A,B@v1", "a: A@v1"}, {"b: C@v1", "b: B,C@v1"}}, now: "b", wait: "a"},
+		{name: "to a new one", additions: []string{"b: B@v1"}, changes: [][2]string{{"a: A,B@v1", "a: A@v1"}}, wait: "a"},
+		{name: "to one that was written just now", settling: []string{"b: B@v1"}, changes: [][2]string{{"a: A,B@v1", "a: A@v1"}}, wait: "a"},
+		{name: "a version", additions: []string{"b: A@v2"}, changes: [][2]string{{"a: A@v1 v2", "a: A@v1"}}, wait: "a"},
+		{name: "another version", additions: []string{"b: A@v3"}, changes: [][2]string{{"a: A@v1 v2", "a: A,B@v1 v2"}}, now: "a"},
+		{name: "from all versions", additions: []string{"b: A@v2"}, changes: [][2]string{{"a: A@*", "a: A@v1"}}, wait: "a"},
+		{name: "to all versions", changes: [][2]string{{"a: A,B@v1", "a: B@v1"}, {"b: C@*", "b: A,C@*"}}, now: "b", wait: "a"},
+		{name: "one after the other", changes: [][2]string{{"a: A,B@v1", "a: A@v1"}, {"b: C,D@v1", "b: B,C@v1"}, {"c: E@v1", "c: D,E@v1"}}, now: "c", wait: "a b"},
+		{name: "to and fro", changes: [][2]string{{"a: A@v1", "a: B@v1"}, {"b: B@v1", "b: A@v1"}}, now: "a b"},
+	} {
+		var additions, settling []runtime.Object
+		for _, x := range tt.additions {
+			additions = append(additions, parse(x))
+		}
+		for _, x := range tt.settling {
+			settling = append(settling, parse(x))
+		}
+		var changes []change
+		for _, x := range tt.changes {
+			changes = append(changes, change{parse(x[0]), parse(x[1])})
+		}
+		now, wait := inOrder(additions, settling, changes)
+		var got [2][]string
+		for i, list := range [][]change{now, wait} {
+			for _, c := range list {
+				got[i] = append(got[i], name(c.want))
+			}
+		}
+		if diff := cmp.Diff([2]string{tt.now, tt.wait}, [2]string{strings.Join(got[0], " "), strings.Join(got[1], " ")}); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
 func TestWebhooksAreKeptUntilPoliciesTakeOver(t *testing.T) {
 	rule := func(resource string, versions ...string) admissionregistrationv1.RuleWithOperations {
 		return admissionregistrationv1.RuleWithOperations{Rule: admissionregistrationv1.Rule{APIGroups: []string{"demo.dev"}, APIVersions: versions, Resources: []string{resource}}}
 	}
 	type rules = []admissionregistrationv1.RuleWithOperations
-	want := &hookSet{validating: []admissionregistrationv1.ValidatingWebhook{{Name: "reject", Rules: rules{rule("widgets", "v2")}}}}
+	condition := func(x string) []admissionregistrationv1.MatchCondition {
+		return []admissionregistrationv1.MatchCondition{{Name: "uses-a-part", Expression: x}}
+	}
+	want := &hookSet{validating: []admissionregistrationv1.ValidatingWebhook{
+		{Name: "reject", Rules: rules{rule("widgets", "v2")}, MatchConditions: condition("x")},
+		{Name: "same", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")},
+		{Name: "other", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")},
+	}}
 	want.keep([]admissionregistrationv1.ValidatingWebhook{
-		{Name: "reject", Rules: rules{rule("gadgets", "v1"), rule("widgets", "v1", "v2")}}, {Name: "warn", Rules: rules{rule("widgets", "v1")}},
+		{Name: "reject", Rules: rules{rule("gadgets", "v1"), rule("widgets", "v1", "v2")}, MatchConditions: condition("x")},
+		{Name: "warn", Rules: rules{rule("widgets", "v1")}},
+		{Name: "same", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")},
+		{Name: "other", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("y")},
 	}, []admissionregistrationv1.MutatingWebhook{{Name: "drop", Rules: rules{rule("widgets", "v1")}}})
 	if diff := cmp.Diff(&hookSet{
 		validating: []admissionregistrationv1.ValidatingWebhook{
-			{Name: "reject", Rules: rules{rule("widgets", "v1", "v2"), rule("gadgets", "v1")}}, {Name: "warn", Rules: rules{rule("widgets", "v1")}},
+			{Name: "reject", Rules: rules{rule("widgets", "v1", "v2"), rule("gadgets", "v1")}},
+			{Name: "same", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")},
+			{Name: "other", Rules: rules{rule("widgets", "v1")}},
+			{Name: "warn", Rules: rules{rule("widgets", "v1")}},
 		},
 		mutating: []admissionregistrationv1.MutatingWebhook{{Name: "drop", Rules: rules{rule("widgets", "v1")}}},
 	}, want, cmp.AllowUnexported(hookSet{})); diff != "" {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
+	"sluice.dev/internal/featureusage"
 )
 
 // plan is what is to be in force for a component.
@@ -23,6 +25,7 @@ type plan struct {
 	component *v1alpha1.Component
 	features  []v1alpha1.Feature
 	model     *feature.Model
+	gated     gated
 	// definition is what is wrong with component and features.
 	definition feature.Findings
 	// neighbours are the components to which something new came with this plan, because both gate the same.
@@ -89,6 +92,7 @@ type knownCRD struct {
 	uid        types.UID
 	generation int64
 	resource   feature.Resource
+	usage      featureusage.Resource
 	err        error
 }
 
@@ -187,6 +191,7 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 	if err != nil {
 		return err
 	}
+	out.gated = resources
 	var key strings.Builder
 	fmt.Fprintf(&key, "%s %d %s", out.component.UID, out.component.Generation, day)
 	for i := range out.features {
@@ -297,7 +302,14 @@ func (p *planner) readCRD(ctx context.Context, name string) (*knownCRD, error) {
 	if err != nil {
 		return nil, err
 	}
-	known = &knownCRD{uid: crd.UID, generation: crd.Generation}
+	known = &knownCRD{uid: crd.UID, generation: crd.Generation, usage: featureusage.Resource{
+		Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural, Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+	}}
+	for _, v := range crd.Spec.Versions {
+		if v.Storage && v.Served {
+			known.usage.Storage = v.Name
+		}
+	}
 	known.resource, known.err = feature.ResourceOf(crd)
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,9 +17,12 @@ import (
 	"sluice.dev/feature"
 )
 
-// lookAgain is how often the API server is asked what it can do: it may have been upgraded, or rolled back.
+// lookAgain is how often the API server is asked for resources that it had: they may have other versions now.
 const (
 	lookAgain = 10 * time.Minute
+	// lookAtServer is how often it is asked which kinds of policies it serves: two small answers. As long as it serves other ones
+	// than it is known to, what moves from one to the other is not enforced, or by the webhook in vain.
+	lookAtServer = 15 * time.Second
 	// lookSoon is how often it is asked for a resource that it did not have.
 	lookSoon = 15 * time.Second
 )
@@ -34,6 +37,12 @@ type server struct {
 
 func (s server) String() string {
 	return fmt.Sprintf("Kubernetes %s, validating policies %t, mutating policies %t", s.version, s.validating, s.mutating)
+}
+
+// matchConditions tells whether webhooks can have match conditions (beta and on since 1.28).
+func (s server) matchConditions() bool {
+	v, err := version.ParseGeneric(s.version)
+	return err == nil && v.AtLeast(version.MajorMinor(1, 28))
 }
 
 // askServer asks the API server what it can do.

@@ -2,6 +2,8 @@ package features
 
 import (
 	"cmp"
+	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,58 +16,117 @@ import (
 
 const reportsResource = "featurereports"
 
-func indexReport(o any) ([]string, error) {
-	if r, ok := o.(*v1alpha1.FeatureReport); ok {
-		return []string{r.Spec.Component}, nil
-	}
-	return nil, nil
-}
+const (
+	// contactEvery is how often it is looked whether a report is about to expire, and contactAhead how long before it does the
+	// API server is asked for it, which tells whether it was the process that went or the API server.
+	contactEvery, contactAhead = 500 * time.Millisecond, time.Second
+)
 
 // listenToReports has changes of reports told. One that is only renewed in time says nothing new.
 func (w *world) listenToReports() error {
-	tell := func(o any) {
-		if r, ok := last(o).(*v1alpha1.FeatureReport); ok {
-			w.changed(r.Spec.Component)
-		}
-	}
 	_, err := w.reports.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: tell, DeleteFunc: tell,
-		UpdateFunc: func(a, b any) {
-			x, okX := a.(*v1alpha1.FeatureReport)
-			y, okY := b.(*v1alpha1.FeatureReport)
-			if okX && okY && x.UID == y.UID && x.Generation == y.Generation {
-				return
+		AddFunc: func(o any) { w.saw(nil, o) }, UpdateFunc: w.saw,
+		DeleteFunc: func(o any) {
+			if r, ok := last(o).(*v1alpha1.FeatureReport); ok {
+				w.reported.Lock()
+				w.follower.Delete(r.Namespace, r.Name)
+				w.reported.Unlock()
+				w.changed(r.Spec.Component)
 			}
-			if okX && okY && x.UID == y.UID && w.renewed(x, y) {
-				return
-			}
-			tell(a)
-			tell(b)
 		},
 	})
 	return err
 }
 
-// renewed tells whether a report that still counted was renewed, and nothing else.
-func (w *world) renewed(before, after *v1alpha1.FeatureReport) bool {
-	b := *after
-	b.Spec.RenewTime = before.Spec.RenewTime
+// saw notes a report, and what it was before.
+func (w *world) saw(before, after any) {
+	r, ok := after.(*v1alpha1.FeatureReport)
+	if !ok {
+		return
+	}
 	now := w.Clock.Now()
-	return skew.Counts(before, now) && skew.Counts(after, now) && equality.Semantic.DeepEqual(before.Spec, b.Spec)
+	w.reported.Lock()
+	counted := w.follower.Counts(r.Namespace, r.Name, now)
+	w.follower.Put(r, now)
+	w.reported.Unlock()
+	if old, ok := before.(*v1alpha1.FeatureReport); ok {
+		renewed := *r
+		renewed.Spec.RenewTime = old.Spec.RenewTime
+		if counted && equality.Semantic.DeepEqual(old.Spec, renewed.Spec) {
+			return
+		}
+		w.changed(old.Spec.Component)
+	}
+	w.changed(r.Spec.Component)
+}
+
+// keepContact asks the API server for reports that are about to expire, until ctx is done. One question at a time is enough:
+// what is to be known is whether the API server answers.
+func (w *world) keepContact(ctx context.Context) {
+	tick := w.Clock.NewTicker(contactEvery)
+	defer tick.Stop()
+	var asked time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C():
+		}
+		now := w.Clock.Now()
+		w.reported.Lock()
+		lost := w.follower.Lost()
+		if lost {
+			asked = time.Time{} // any of them will do
+		}
+		next, expires := w.follower.Next(asked)
+		w.reported.Unlock()
+		switch {
+		case next == nil || !lost && expires.After(now.Add(contactAhead)):
+		case !lost && !expires.After(now):
+			asked = now // it was out of date when it was seen first
+		default:
+			asked = now.Add(contactAhead)
+			w.ask(ctx, next)
+		}
+	}
+}
+
+// ask asks for one report.
+func (w *world) ask(ctx context.Context, r *v1alpha1.FeatureReport) {
+	asking, cancel := context.WithTimeout(ctx, contactAhead-contactAhead/10)
+	defer cancel()
+	fresh := &v1alpha1.FeatureReport{}
+	err := w.api.rest.Get().Resource(reportsResource).Namespace(r.Namespace).Name(r.Name).MaxRetries(0).Do(asking).Into(fresh)
+	if ctx.Err() != nil {
+		return
+	}
+	now := w.Clock.Now()
+	w.reported.Lock()
+	lost := w.follower.Lost()
+	w.follower.Asked(err, now)
+	if err == nil && fresh.UID == r.UID {
+		w.follower.Put(fresh, now) // the watch may be behind
+	}
+	found := w.follower.Lost()
+	w.reported.Unlock()
+	if lost != found {
+		w.Log.Info("what processes report is not judged by its age while the API server does not answer", "answers", !found)
+	}
 }
 
 func (w *world) reportsOf(component string) []v1alpha1.FeatureReport {
-	list, err := w.reports.GetIndexer().ByIndex(byComponent, component)
-	if err != nil {
-		return nil // there is no such index, which a test would have told
+	w.reported.Lock()
+	defer w.reported.Unlock()
+	return w.follower.Of(component, w.Clock.Now())
+}
+
+// expires returns in how long the first report expires of those that count for a component; 0: none does.
+func (w *world) expires(m *feature.Model) (first time.Duration) {
+	now := w.Clock.Now()
+	for _, r := range skew.Live(m, w.reportsOf(m.Component()), now) {
+		first = soonest(first, max(skew.Expires(&r).Sub(now), time.Millisecond))
 	}
-	out := make([]v1alpha1.FeatureReport, 0, len(list))
-	for _, o := range list {
-		if r, ok := o.(*v1alpha1.FeatureReport); ok {
-			out = append(out, *r)
-		}
-	}
-	return out
+	return first
 }
 
 // runtime is what is known of the processes of a component.

@@ -128,8 +128,8 @@ func enforcerOf(o runtime.Object) v1alpha1.Enforcer {
 	return out
 }
 
-// tell says in a sentence without an end by what a feature is enforced that should not be; empty: by nothing.
-func (st *standing) tell(gate string) string {
+// tellLeft says in a sentence without an end by what a feature is enforced that should not be; empty: by nothing.
+func (st *standing) tellLeft(gate string) string {
 	var lines []string
 	for _, l := range st.left[gate] {
 		where := strings.TrimSuffix(l.Resource+"."+l.Group, ".")
@@ -139,8 +139,8 @@ func (st *standing) tell(gate string) string {
 	return strings.Join(slices.Compact(lines), "; ")
 }
 
-// enforcers are the policies that enforce a feature and should not, sorted by name.
-func (st *standing) enforcers(gate string) (out []v1alpha1.Enforcer) {
+// leftEnforcers are the policies that enforce a feature and should not, sorted by name.
+func (st *standing) leftEnforcers(gate string) (out []v1alpha1.Enforcer) {
 	for _, l := range st.left[gate] {
 		out = append(out, l.Enforcer)
 	}
@@ -159,7 +159,7 @@ func (p *plan) enforcement(done *outcome) (out []skew.Enforced) {
 				if done.settings == nil {
 					out = append(out, skew.Enforced{Gate: gate, Open: true, By: by + ", which is not in force"})
 				}
-			case done.standing.without[e.Name][gate]:
+			case done.without[e.Name][gate]:
 				out = append(out, skew.Enforced{Gate: gate, Open: true, By: by + ", which is as it was before"})
 			case done.failed[e.Name] == nil && !done.frozen[e.Name] && !done.held:
 				out = append(out, skew.Enforced{Gate: gate, Open: state.Open, By: by})
@@ -172,7 +172,7 @@ func (p *plan) enforcement(done *outcome) (out []skew.Enforced) {
 	}
 	for gate := range done.left {
 		// In baked mode a policy speaks of a feature only while it is closed.
-		for _, e := range done.standing.enforcers(gate) {
+		for _, e := range done.leftEnforcers(gate) {
 			out = append(out, skew.Enforced{Gate: gate, By: e.Kind + " " + e.Name})
 		}
 	}

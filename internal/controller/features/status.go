@@ -119,6 +119,7 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 		return
 	}
 	set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks("the definition holds no error", p.definition.Of(gate)))
+	s.countedStatus(p, f, m)
 	st.Stage = m.Stage
 	st.Default = nil
 	if m.Entry >= 0 {
@@ -136,14 +137,14 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 	if done.held {
 		return // it is looked at again in a moment
 	}
-	st.EnforcedBy = slices.Concat(enforcers, done.standing.enforcers(gate))
+	st.EnforcedBy = slices.Concat(enforcers, done.leftEnforcers(gate))
 	status, reason, text := enforcedBy(f, enforcers, done)
 	set(v1alpha1.ConditionEnforced, status, reason, text)
 }
 
 // enforcedBy says whether a feature is enforced, and by what.
 func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcome) (status metav1.ConditionStatus, reason, message string) {
-	left := done.standing.tell(f.Spec.Gate)
+	left := done.tellLeft(f.Spec.Gate)
 	switch {
 	case left != "" && (len(f.Spec.Parts) == 0 || len(enforcers) == 0):
 		return metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, left
@@ -302,8 +303,16 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 		if by[v1alpha1.ReasonEnforcedByWebhook] > 0 {
 			reason = v1alpha1.ReasonEnforcedByWebhook
 		}
-		set(v1alpha1.ConditionEnforced, metav1.ConditionTrue, reason, fmt.Sprintf("%d features by policy alone, %d with the webhook, %d open for everybody, %d of behaviour only",
-			by[v1alpha1.ReasonEnforcedByPolicy], by[v1alpha1.ReasonEnforcedByWebhook], by[v1alpha1.ReasonOpenForAll], by[v1alpha1.ReasonBehaviourOnly]))
+		message := fmt.Sprintf("%d features by policy alone, %d with the webhook, %d open for everybody, %d of behaviour only",
+			by[v1alpha1.ReasonEnforcedByPolicy], by[v1alpha1.ReasonEnforcedByWebhook], by[v1alpha1.ReasonOpenForAll], by[v1alpha1.ReasonBehaviourOnly])
+		if why := p.set.SettingsReason; why != "" {
+			message += "; bad settings are refused by the webhook"
+			if done.absent {
+				message += ", which has not run in this cluster yet: nobody refuses them"
+			}
+			message += " (" + why + ")"
+		}
+		set(v1alpha1.ConditionEnforced, metav1.ConditionTrue, reason, message)
 	}
 }
 
@@ -375,6 +384,9 @@ func (s *session) store(ctx context.Context, resource string, o runtime.Object, 
 		old := meta.FindStatusCondition(was, now.Type)
 		if old != nil && old.Status == now.Status && old.Reason == now.Reason || now.Status == metav1.ConditionUnknown {
 			continue
+		}
+		if now.Type == v1alpha1.ConditionCounted {
+			continue // the number tells
 		}
 		if old == nil && now.Type == v1alpha1.ConditionSkew && now.Status == metav1.ConditionFalse {
 			continue // nothing has been said that could be taken back

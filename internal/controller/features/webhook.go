@@ -15,9 +15,9 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/workqueue"
 
@@ -29,9 +29,6 @@ import (
 const (
 	// HookPattern is what the webhook serves.
 	HookPattern = "POST /features/{component}/{ask}"
-
-	// reportsLook is how often reports are looked at where a feature needs them.
-	reportsLook = 5 * time.Second
 )
 
 // Webhook answers the API server for what policies cannot say, and judges settings when they are written. All fields are
@@ -42,8 +39,12 @@ type Webhook struct {
 	// Requests bounds what requests take while they arrive, wait and are judged; those that find no room in time are failed.
 	Requests *admission.Intake
 
+	once       sync.Once
+	remembered *cache.LRUExpireCache // see answers
+
 	mu     sync.RWMutex
 	judges map[string]*judge
+	api    *client
 }
 
 // judge is what is in force for a component.
@@ -122,6 +123,9 @@ func (h *Webhook) session(outer context.Context, can server, failures workqueue.
 	if !w.start(ctx, &wg) {
 		return context.Cause(ctx)
 	}
+	h.mu.Lock()
+	h.api = w.api
+	h.mu.Unlock()
 	pending := map[string]bool{}
 	for _, name := range w.components.GetStore().ListKeys() {
 		pending[name] = true
@@ -160,7 +164,7 @@ func (h *Webhook) session(outer context.Context, can server, failures workqueue.
 			select {
 			case <-ctx.Done():
 				return
-			case <-h.Clock.After(lookAgain):
+			case <-h.Clock.After(lookAtServer):
 			}
 			if now, err := askServer(h.Kube.Discovery()); err == nil && now != can {
 				cancel(errServerChanged)
@@ -175,7 +179,7 @@ func (h *Webhook) session(outer context.Context, can server, failures workqueue.
 func (h *Webhook) look(ctx context.Context, p *planner, name string) (known bool, again time.Duration, err error) {
 	_, again = p.today()
 	c := p.component(name)
-	if c == nil {
+	if c == nil || c.DeletionTimestamp != nil {
 		p.settings.keep(name, nil)
 		p.forget(name)
 		h.mu.Lock()
@@ -201,7 +205,7 @@ func (h *Webhook) look(ctx context.Context, p *planner, name string) (known bool
 	h.judges[name] = j
 	// A report that expires is told by nobody.
 	if slices.ContainsFunc(out.features, func(f v1alpha1.Feature) bool { return len(f.Spec.RequiredProcesses) > 0 }) {
-		again = min(again, reportsLook)
+		again = soonest(again, p.expires(out.model))
 	}
 	return true, again, nil
 }
@@ -219,12 +223,18 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	j := h.judge(r.PathValue("component"))
-	if j == nil {
+	component := r.PathValue("component")
+	j := h.judge(component)
+	if j == nil && !h.gone(r.Context(), component) {
 		http.Error(w, "what is in force for this component is not known yet; try again", http.StatusServiceUnavailable)
 		return
 	}
 	admission.Serve(w, r, h.Requests, func(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if j == nil {
+			// The controller has not taken the webhook out of the configuration yet.
+			h.Metrics.reviewed(ask, outcomeAllowed, 0)
+			return &admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}
+		}
 		return h.review(ctx, j, ask, req)
 	})
 }
@@ -338,50 +348,6 @@ func (j *judge) settings(req *admissionv1.AdmissionRequest) (outcome string, res
 		resp.Warnings = append(resp.Warnings, f.String())
 	}
 	return outcomeAllowed, resp
-}
-
-// optedIn asks whether the namespace or the user has opted in to a feature. Whoever cannot be asked has not.
-func (h *Webhook) optedIn(ctx context.Context, j *judge, req *admissionv1.AdmissionRequest) func(gate string) bool {
-	o := j.model.Spec().OptIn
-	if o == nil || !o.NamespaceLabel && !o.RBAC {
-		return nil
-	}
-	labels := sync.OnceValue(func() map[string]string {
-		if req.Namespace == "" {
-			return nil
-		}
-		ns, err := h.Kube.CoreV1().Namespaces().Get(ctx, req.Namespace, metav1.GetOptions{})
-		if err != nil {
-			h.Log.Warn("the labels of a namespace cannot be read", "namespace", req.Namespace, "error", err)
-			return nil
-		}
-		return ns.Labels
-	})
-	return func(gate string) bool {
-		if o.NamespaceLabel && labels()[feature.OptInLabel(j.model.Component(), gate)] == feature.OptInValue {
-			return true
-		}
-		return o.RBAC && h.may(ctx, req, feature.ObjectName(j.model.Component(), gate))
-	}
-}
-
-// may asks whether the user may use a feature.
-func (h *Webhook) may(ctx context.Context, req *admissionv1.AdmissionRequest, name string) bool {
-	extra := map[string]authorizationv1.ExtraValue{}
-	for k, v := range req.UserInfo.Extra {
-		extra[k] = authorizationv1.ExtraValue(v)
-	}
-	review, err := h.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: req.UserInfo.Username, Groups: req.UserInfo.Groups, UID: req.UserInfo.UID, Extra: extra,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: req.Namespace, Verb: feature.OptInVerb, Group: v1alpha1.GroupName, Resource: featuresResource, Name: name,
-		},
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		h.Log.Warn("whether a user may use a feature cannot be asked", "feature", name, "error", err)
-		return false
-	}
-	return review.Status.Allowed
 }
 
 // difference lists what turns one value into the other, as a JSON patch (RFC 6902): the least for objects, arrays as a whole.

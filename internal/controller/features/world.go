@@ -11,6 +11,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature/skew"
 )
 
 // Roles of sluice serve.
@@ -55,7 +57,10 @@ type world struct {
 	components, features, crds cache.SharedIndexInformer
 	reports                    cache.SharedIndexInformer
 	settings                   *configMaps
-	builtIns                   *builtIns
+
+	reported sync.Mutex
+	follower skew.Follower // of reports
+	builtIns *builtIns
 	// changed is called with the name of a component about which something has changed.
 	changed func(component string)
 }
@@ -74,7 +79,7 @@ func (c Cluster) open(changed func(component string)) (*world, error) {
 	}
 	w.components = w.api.informer(componentsResource, &v1alpha1.Component{}, nil)
 	w.features = w.api.informer(featuresResource, &v1alpha1.Feature{}, cache.Indexers{byComponent: indexComponent, byResource: indexResource})
-	w.reports = w.api.informer(reportsResource, &v1alpha1.FeatureReport{}, cache.Indexers{byComponent: indexReport})
+	w.reports = w.api.informer(reportsResource, &v1alpha1.FeatureReport{}, nil)
 	objects, err := metadata.NewForConfig(c.Config)
 	if err != nil {
 		return nil, err
@@ -156,7 +161,7 @@ func (w *world) listen() error {
 		{w.features, of, func(a, b any) bool {
 			x, okX := a.(*v1alpha1.Feature)
 			y, okY := b.(*v1alpha1.Feature)
-			return okX && okY && x.UID == y.UID && x.Generation == y.Generation
+			return okX && okY && x.UID == y.UID && x.Generation == y.Generation && equality.Semantic.DeepEqual(x.Status.InUse, y.Status.InUse)
 		}},
 		{w.crds, crd, func(a, b any) bool {
 			x, okX := a.(*metav1.PartialObjectMetadata)
@@ -167,7 +172,8 @@ func (w *world) listen() error {
 		_, err := h.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: h.tell, DeleteFunc: h.tell,
 			UpdateFunc: func(a, b any) {
-				// A status that is written, by this process for one, is no reason to look again.
+				// A status that is written, by this process for one, is no reason to look again, but for a count that somebody
+				// recorded: the component says how many features are in use.
 				if !h.same(a, b) {
 					h.tell(b)
 				}
@@ -193,6 +199,7 @@ func (w *world) start(ctx context.Context, wg *sync.WaitGroup) bool {
 	for _, i := range []cache.SharedIndexInformer{w.components, w.features, w.crds, w.reports} {
 		wg.Go(func() { i.RunWithContext(ctx) })
 	}
+	wg.Go(func() { w.keepContact(ctx) })
 	return cache.WaitForCacheSync(ctx.Done(), w.components.HasSynced, w.features.HasSynced, w.crds.HasSynced, w.reports.HasSynced)
 }
 

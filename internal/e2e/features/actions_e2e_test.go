@@ -21,6 +21,8 @@ var uses = []struct{ gate, spec, place string }{
 	{"RetryOnError", "{onError: retry}", "spec.onError"},
 	{"TaskTimeout", "{tasks: [{name: a}, {name: b, timeout: 1m}]}", "spec.tasks[1].timeout"},
 	{"EnvSecret", "{env: {A: {value: x}, B: {secret: s}}}", "spec.env.B.secret"},
+	{"TurboMode", "{modes: [calm, turbo]}", "spec.modes[1]"},
+	{"Extra", "{extra: {k: v}}", "spec.extra.k"},
 }
 
 // TestE2EReject is scenarios 1 and 2: what is closed is refused, and all of it is told at once.
@@ -63,7 +65,7 @@ func TestE2EDrop(t *testing.T) {
 	c := newScene(t, installed(t), "drop", sceneOptions{whenDisabled: "Drop"})
 	c.enforced()
 	for i, u := range uses {
-		without := []string{"{}", "{}", "{tasks: [{name: a}, {name: b}]}", "{env: {A: {value: x}, B: {}}}"}[i]
+		without := []string{"{}", "{}", "{tasks: [{name: a}, {name: b}]}", "{env: {A: {value: x}, B: {}}}", "{modes: [calm]}", "{extra: {}}"}[i]
 		eventually(t, u.spec+" to be dropped", func(context.Context) error {
 			c.warnings.take()
 			got, err := c.try(u.spec)
@@ -76,7 +78,7 @@ func TestE2EDrop(t *testing.T) {
 			if w := c.warnings.take(); !strings.Contains(w, "dropped "+u.place) || !strings.Contains(w, u.gate) {
 				return fmt.Errorf("the warning is %q", w)
 			}
-			return nil
+			return c.audited("pipelines", "try", byPolicy, `"policy":"features.drop.pipelines.drop.e2e.dev.dropped.v1"`, "dropped "+u.place, u.gate)
 		})
 	}
 	c.open("{description: d, tasks: [{name: a}], env: {A: {value: x}}, onError: stop}")
@@ -100,7 +102,7 @@ func TestE2EWarn(t *testing.T) {
 			if w := c.warnings.take(); !strings.Contains(w, u.place) || !strings.Contains(w, u.gate) {
 				return fmt.Errorf("the warning is %q", w)
 			}
-			return nil
+			return c.audited("pipelines", "try", byPolicy, `"policy":"features.warn.pipelines.warn.e2e.dev.warn.v1"`, u.place+": ", u.gate)
 		})
 	}
 	eventually(t, "the version to be warned of", func(context.Context) error {
@@ -116,8 +118,11 @@ func TestE2EWarn(t *testing.T) {
 		return nil
 	})
 	c.warnings.take()
-	c.open("{description: d}")
+	c.must("quiet", "{description: d}")
 	if w := c.warnings.take(); w != "" {
 		t.Errorf("an object that uses nothing is warned of: %s", w)
 	}
+	eventually(t, "an object that uses nothing to be in the audit log without a word of it", func(context.Context) error {
+		return c.audited("pipelines", "quiet", byPolicy)
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -49,8 +50,15 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asSluice) != "" {
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
+	options, remove, err := audit()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	shared.Options = options
 	code := shared.Run(m)
 	stopAll()
+	remove()
 	if code != 0 {
 		for _, p := range processes {
 			fmt.Fprintf(os.Stderr, "%s logged: %s\n", p.role, p.log)
@@ -86,6 +94,7 @@ type system struct {
 	kube    *kubernetes.Clientset
 	dynamic *dynamic.DynamicClient
 	objects *kube.Client
+	unknown []string // kinds
 	// hook is where the webhook listens.
 	hook string
 }
@@ -112,9 +121,10 @@ func installed(t *testing.T) *system {
 	return sharedSystem
 }
 
-// install applies the manifests, but for Deployments: processes run here.
-func install(ctx context.Context, cluster *clustertest.Cluster) (*system, error) {
-	s := &system{cluster: cluster, admin: cluster.Config()}
+// install applies the manifests, but for Deployments: processes run here. What is of kinds that the API server does not know is
+// left out too: they are named.
+func install(ctx context.Context, cluster *clustertest.Cluster, unknown ...string) (*system, error) {
+	s := &system{cluster: cluster, admin: cluster.Config(), unknown: unknown}
 	s.admin.WarningHandler = rest.NoWarnings{}
 	var errs [4]error
 	s.kube, errs[0] = kubernetes.NewForConfig(s.admin)
@@ -141,7 +151,7 @@ func (s *system) apply(ctx context.Context, text string) error {
 		} else if err != nil {
 			return err
 		}
-		if u.Object == nil {
+		if u.Object == nil || slices.Contains(s.unknown, u.GetKind()) {
 			continue
 		}
 		if err := s.objects.ApplyObject(ctx, u, u.GetKind() == "Deployment"); err != nil {
@@ -206,7 +216,7 @@ func (s *system) start(ctx context.Context, role string) (*process, error) {
 		return nil, err
 	}
 	p := &process{role: role, listen: listen, log: &lockedBuffer{}, ended: make(chan struct{}), dir: dir}
-	p.cmd = exec.Command(os.Args[0], "serve", "--roles="+role, "--kubeconfig="+file, "--listen="+listen, "--verbose",
+	p.cmd = exec.Command(os.Args[0], "serve", "--roles="+role, "--kubeconfig="+file, "--listen="+listen, "--verbose", "--feature-usage-interval=5s",
 		"--feature-webhook-listen="+s.hook, "--feature-webhook-url=https://"+s.hook, "--feature-webhook-host=127.0.0.1")
 	p.cmd.Env = []string{asSluice + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "POD_NAME=" + fmt.Sprintf("%s-%d", role, time.Now().UnixNano())}
 	p.cmd.Stderr = p.log

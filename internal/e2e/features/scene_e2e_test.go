@@ -66,6 +66,8 @@ spec:
                 additionalProperties:
                   type: object
                   properties: {value: {type: string}, secret: {type: string}}
+              modes: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+              extra: {type: object, additionalProperties: {type: string}}
               script: {type: string}
           status:
             type: object
@@ -83,6 +85,8 @@ var featureParts = map[string]string{
 	"RetryOnError": "{field: spec.onError, values: [retry], versions: [v1]}",
 	"TaskTimeout":  `{field: "spec.tasks[*].timeout", versions: [v1]}`,
 	"EnvSecret":    `{field: "spec.env[*].secret", versions: [v1]}`,
+	"TurboMode":    `{field: "spec.modes[*]", values: [turbo], versions: [v1]}`,
+	"Extra":        `{field: "spec.extra[*]", versions: [v1]}`,
 	"Preview":      "{wholeVersion: true, versions: [v1alpha1]}",
 }
 

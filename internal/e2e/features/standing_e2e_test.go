@@ -140,10 +140,13 @@ func TestE2ESettingsThatAreBadByNow(t *testing.T) {
 		_, err := settings.Create(ctx, c.settings(map[string]string{"env-secret": "true"}), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return refused(err, "there is no key env-secret")
 	})
-	// It asks for no name, so that no policy for one sees it.
-	if err := settings.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=flags"}); err != nil {
-		t.Fatal(err)
-	}
+	bindings := c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	eventually(t, "the settings to be deleted", func(ctx context.Context) error {
+		if err := bindings.Delete(ctx, "features.bygone.settings", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		return settings.Delete(ctx, "flags", metav1.DeleteOptions{})
+	})
 	eventually(t, "the settings to be put back", func(ctx context.Context) error {
 		cm, err := settings.Get(ctx, "flags", metav1.GetOptions{})
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // everything uses all features of a scene that gate fields and values.
-const everything = "{tasksTimeout: 1h, onError: retry, tasks: [{name: a, timeout: 1m}, {name: b}], env: {A: {secret: s}, B: {value: x}}}"
+const everything = "{tasksTimeout: 1h, onError: retry, tasks: [{name: a, timeout: 1m}, {name: b}], env: {A: {secret: s}, B: {value: x}}, modes: [calm, turbo], extra: {k: v}}"
 
 // TestE2EStoredObjectsGoOn is scenarios 4 to 8: what is stored and uses features that are closed since stays as it is, in each
 // mode of disabling.
@@ -84,7 +84,7 @@ func TestE2EStoredObjectsGoOn(t *testing.T) {
 			got, err = c.patch("used", "{spec: {description: d}}")
 			same("unrelated", got, err, strings.Replace(everything, "{", "{description: d, ", 1))
 			got, err = c.patch("used", "{spec: {description: null, tasks: [{name: b}, {name: a, timeout: 1m}]}}")
-			same("items in another order", got, err, "{tasksTimeout: 1h, onError: retry, tasks: [{name: b}, {name: a, timeout: 1m}], env: {A: {secret: s}, B: {value: x}}}")
+			same("items in another order", got, err, "{tasksTimeout: 1h, onError: retry, tasks: [{name: b}, {name: a, timeout: 1m}], env: {A: {secret: s}, B: {value: x}}, modes: [calm, turbo], extra: {k: v}}")
 			got, err = c.patch("used", "{spec: {tasks: [{name: a, timeout: 1m}, {name: b}]}}")
 			same("back", got, err, everything)
 			got, err = c.patch("used", "{spec: {tasksTimeout: 2h}}")
@@ -98,8 +98,9 @@ func TestE2EStoredObjectsGoOn(t *testing.T) {
 
 			not("in a sibling item", "{spec: {tasks: [{name: a, timeout: 1m}, {name: b, timeout: 1m}]}}", everything)
 			not("in a sibling key", "{spec: {env: {B: {secret: s}}}}", everything)
+			not("another value of a map", "{spec: {extra: {l: v}}}", everything)
 
-			without := "{tasks: [{name: a, timeout: 1m}, {name: b}], env: {A: {secret: s}, B: {value: x}}}"
+			without := "{tasks: [{name: a, timeout: 1m}, {name: b}], env: {A: {secret: s}, B: {value: x}}, modes: [calm, turbo], extra: {k: v}}"
 			got, err = c.patch("used", "{spec: {tasksTimeout: null, onError: null}}")
 			same("less", got, err, without)
 			not("added again", "{spec: {tasksTimeout: 1h}}", without)

@@ -119,7 +119,7 @@ func TestE2EWebhook(t *testing.T) {
 		if w := c.warnings.take(); strings.Count(w, "spec.minReadySeconds") != 1 {
 			return fmt.Errorf("the warnings are %q", w)
 		}
-		return nil
+		return c.audited("deployments", "try", "hook.warn.feature.sluice.dev/features", "ReadySeconds")
 	})
 	eventually(t, "a field to be dropped", func(context.Context) error {
 		c.warnings.take()
@@ -130,7 +130,7 @@ func TestE2EWebhook(t *testing.T) {
 		if w := c.warnings.take(); d.Spec.Template.Spec.Hostname != "" || !strings.Contains(w, "dropped spec.template.spec.hostname") {
 			return fmt.Errorf("it is %q; the warnings are %q", d.Spec.Template.Spec.Hostname, w)
 		}
-		return nil
+		return c.audited("deployments", "try", "hook.drop.feature.sluice.dev/features", "PodHostname")
 	})
 	if _, err := try(nil); err != nil {
 		t.Errorf("an object that uses nothing: %v", err)
@@ -163,7 +163,7 @@ func TestE2EWebhook(t *testing.T) {
 				return err
 			}
 			if now.ResourceVersion == changed.ResourceVersion || slices.ContainsFunc(now.Webhooks, func(h admissionregistrationv1.ValidatingWebhook) bool {
-				return h.Name == name && len(h.MatchConditions) > 0
+				return h.Name == name && slices.ContainsFunc(h.MatchConditions, func(m admissionregistrationv1.MatchCondition) bool { return m.Name == "never" })
 			}) {
 				return fmt.Errorf("%s has it", name)
 			}
@@ -222,6 +222,9 @@ func TestE2EWebhook(t *testing.T) {
 	})
 	c.inForce(timeout)
 	c.open("{description: d}")
+	if _, err := try(nil); err != nil {
+		t.Errorf("an object that has none of the fields waits for the webhook: %v", err)
+	}
 	if _, err := c.kube.AppsV1().Deployments("hook").Patch(t.Context(), "used", "application/merge-patch+json", []byte(`{"status":{"replicas":2}}`), metav1.PatchOptions{}, "status"); err != nil {
 		t.Errorf("a status: %v", err)
 	}

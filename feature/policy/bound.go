@@ -1,0 +1,129 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sluice.dev/feature"
+)
+
+// matchLimit is how many items are gone through to find out whether a policy is needed at all; where there are more it is.
+// Of a list within another there are fewer, because it is gone through in one piece then.
+const (
+	matchLimit = 20_000
+	innerLimit = 1000
+)
+
+// bounded keeps what is written of the places in a list or map within what the API server lets it cost. A list that is as it is
+// stored has none. One with more items than can be gone through has none either if the name of what is gated does not stand
+// in it as text; what has it is refused with the number of items in place of their places.
+func (w *walker) bounded(places, none string) string {
+	if !w.emitter.pieces || w.loop == len(w.target.Path) {
+		return places
+	}
+	node, old := w.emitter.node(false, w.target.Path[:w.loop]), w.emitter.node(true, w.target.Path[:w.loop])
+	count := w.emitter.total(w.target.Path, node, w.loop)
+	return fmt.Sprintf("%s != null && %s == %s ? %s : %s <= %d ? (%s) : %s ? %s : %s",
+		old, old, node, none, count, w.limit, places, w.named(node), w.tooMany(), none)
+}
+
+// tooMany stands for places that would cost too much to find. A patch cannot be made then: the key that is not there is what
+// the API server tells.
+func (w *walker) tooMany() string {
+	text := fmt.Sprintf("%s (more than %d items, too many to tell which)", w.target.Path[:w.loop], w.limit)
+	if w.pointer {
+		return "[{'': ''}[" + quote(text+" cannot be dropped") + "]]"
+	}
+	return quote(text)
+}
+
+// total returns how many items and entries there are in the loops of a path, which targets with the same loops share.
+func (e *emitter) total(path feature.Path, v string, loop int) string {
+	last := len(path)
+	for path[last-1].Kind == feature.Field {
+		last--
+	}
+	key := "#" + path[:last].String()
+	if e.nodes[key] == "" {
+		e.nodes[key] = fmt.Sprintf("t%d", len(e.nodes)+1)
+		e.add(e.nodes[key], e.count(path, v, loop))
+	}
+	return ref(e.nodes[key])
+}
+
+// count writes how many items and entries there are in the loops of a path from a step on. Where there are too many in one of
+// them those within are not counted.
+func (e *emitter) count(path feature.Path, v string, i int) string {
+	keys := path[i].Kind == feature.Entries
+	is := isList(v)
+	if keys {
+		is = isMap(v)
+	}
+	next := i + 1
+	for next < len(path) && path[next].Kind == feature.Field {
+		next++
+	}
+	if next == len(path) {
+		return fmt.Sprintf("(%s ? %s.size() : 0)", is, v)
+	}
+	x, c := fmt.Sprintf("x%d", i), fmt.Sprintf("c%d", i)
+	item := x
+	if keys {
+		item = v + "[" + x + "]"
+	}
+	var there []string
+	for _, s := range path[i+1 : next] {
+		there = append(there, isMap(item), has(item, s.Name))
+		item = member(item, s.Name)
+	}
+	there = append(there, "true")
+	within := pieces(v, keys, i, ".map("+c+", "+c+".map("+x+", "+and(there...)+" ? "+e.count(path, item, next)+" : 0).sum()).sum()")
+	return fmt.Sprintf("(%s ? %s.size() + (%s.size() > %d ? 0 : %s) : 0)", is, v, v, matchLimit, within)
+}
+
+// named tells whether what is gated may stand somewhere in a value: its name, or one of the values. It costs little, as the
+// value is looked through as text.
+func (w *walker) named(v string) string {
+	t := w.target
+	var words []string
+	switch last := t.Path[len(t.Path)-1]; {
+	case t.Values != nil && last.Kind != feature.Field:
+		words = t.Values
+	case last.Kind == feature.Field:
+		words = []string{last.Name}
+	default:
+		return "true"
+	}
+	ways := make([]string, len(words))
+	for i, word := range words {
+		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+			return "true" // it may be written in another way
+		}
+		ways[i] = w.emitter.text(v) + ".contains(" + quote(word) + ")"
+	}
+	return or(ways...)
+}
+
+// text returns a value as text, which targets in the same list share.
+func (e *emitter) text(v string) string {
+	key := "%" + v
+	if e.nodes[key] == "" {
+		e.nodes[key] = fmt.Sprintf("w%d", len(e.nodes)+1)
+		e.add(e.nodes[key], "'%s'.format(["+v+"])")
+	}
+	return ref(e.nodes[key])
+}
+
+// changed tells whether any of the fields of an object that the paths of targets begin with is not as it is stored.
+func (d *draft) changed() string {
+	var ways []string
+	for i := range d.group.units {
+		name := d.group.units[i].target.Path[0].Name
+		way := "!(" + and(has("oldObject", name), has("object", name), member("oldObject", name)+" == "+member("object", name)) + ")"
+		if !slices.Contains(ways, way) {
+			ways = append(ways, way)
+		}
+	}
+	return "(!(" + isMap("oldObject") + ") || " + or(ways...) + ")"
+}

@@ -1,0 +1,53 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"sluice.dev/feature"
+)
+
+// maxPrefilter is how many places a prefilter looks for; more are not worth the question.
+const maxPrefilter = 64
+
+// Prefilter writes a CEL expression over object that is true for every object that uses one of the targets, and false for most
+// that use none: it looks for the field in which a use would be, up to the first list or map on the way, so that its cost does
+// not depend on the size of the object. It never fails. It is empty where nothing simple can be said: a whole version is used
+// by every object, and more than 64 places are not looked for.
+func Prefilter(targets []*feature.Target) string {
+	var ways []string
+	for _, t := range targets {
+		way := onTheWay(t)
+		if way == "" {
+			return ""
+		}
+		if !slices.Contains(ways, way) {
+			ways = append(ways, way)
+		}
+	}
+	if len(ways) > maxPrefilter {
+		return ""
+	}
+	slices.Sort(ways)
+	return strings.Join(ways, " || ")
+}
+
+// onTheWay asks for the fields on the way to a target.
+func onTheWay(t *feature.Target) string {
+	if t.WholeVersion {
+		return ""
+	}
+	var conditions []string
+	at := "object"
+	for i, s := range t.Path {
+		if s.Kind != feature.Field {
+			break
+		}
+		if i > 0 {
+			conditions = append(conditions, isMap(at))
+		}
+		conditions = append(conditions, has(at, s.Name))
+		at = member(at, s.Name)
+	}
+	return strings.Join(conditions, " && ")
+}

@@ -1,0 +1,413 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+// Bounds of the policies that judge settings. Beyond them it takes the webhook, which needs a thousandth of the time.
+const (
+	// maxGuards is how many there may be: together they cost a write of the settings a second of the API server's time at most.
+	maxGuards = 3
+	// maxGuardSize is how long the expressions of one may be in all, in bytes.
+	maxGuardSize = 400 << 10
+	// questionCost is what one question about a feature costs for each entry that there may be in the list of gates, at most.
+	questionCost = 12
+)
+
+// guard is a policy that judges settings, in the making.
+type guard struct {
+	*gates
+
+	run      *runner
+	problems []string // names of variables that hold lists of problems
+	cost     int64
+	size     int
+}
+
+// newGuard begins a policy. It is measured with settings in which everything is set.
+func (c *compiler) newGuard(ctx context.Context) (*guard, error) {
+	run, err := newRunner(c.minor)
+	if err != nil {
+		return nil, err
+	}
+	data := map[string]any{}
+	var list []string
+	for _, f := range c.model.Features() {
+		data[f.Spec.Key] = "true"
+		list = append(list, f.Spec.Gate+"=true")
+	}
+	for _, p := range c.model.Spec().Settings {
+		data[p.Name] = strings.Repeat("x", sampleText)
+	}
+	data[c.model.Spec().LevelKey], data[c.model.Spec().GatesKey] = "stable", strings.Join(list, ",")
+	before := map[string]any{}
+	for k := range data {
+		before[k] = data[k]
+	}
+	before[c.model.Spec().LevelKey] = "alpha"
+	run.object, run.old = map[string]any{"data": data}, map[string]any{"data": before}
+	run.request = map[string]any{"operation": "UPDATE"}
+	e := newEmitter(c.minor)
+	e.add("data", "request.operation != 'DELETE' && has(object.data) ? object.data : {}")
+	e.add("same", "request.operation == 'UPDATE' && (has(oldObject.data) ? oldObject.data : {}) == variables.data")
+	states := c.states
+	if !c.live {
+		states = c.model.Resolve(nil, c.options.Runtime) // settings that are written are judged by themselves
+	}
+	// What requires another is good where the other may be open for some resource, as for feature.ParseSettings.
+	g := &guard{run: run, gates: &gates{emitter: e, model: c.model, states: states, live: true, lifted: true, alike: true, done: map[string]bool{"data": true}}}
+	return g, g.measure(ctx, 0)
+}
+
+// measure measures the variables from one on. The error says why the API server would not take one.
+func (g *guard) measure(ctx context.Context, from int) error {
+	for _, v := range g.vars[from:] {
+		cost, err := g.run.variable(ctx, v)
+		if err != nil {
+			return fmt.Errorf("the API server would not take an expression: %s", oneLine(err))
+		}
+		if cost > maxExpressionCost {
+			return fmt.Errorf("it could cost %d, of 1000000 that an expression may cost", cost)
+		}
+		g.cost, g.size = g.cost+cost, g.size+len(v.expression)
+	}
+	return nil
+}
+
+// all is an expression of the list of all problems.
+func (g *guard) all() string { return "variables.same ? [] : " + strings.Join(g.problems, " + ") }
+
+// look adds problems: expressions of lists of texts. room is false, and nothing is added, where they would cost too much together
+// with those that are there.
+func (g *guard) look(ctx context.Context, problems func(*gates) []string) (room bool, err error) {
+	vars, had, cost, size := len(g.vars), len(g.problems), g.cost, g.size
+	for _, p := range problems(g.gates) {
+		g.problems = append(g.problems, g.add(fmt.Sprintf("p%d", len(g.problems)), p))
+	}
+	if err := g.measure(ctx, vars); err != nil {
+		return false, err
+	}
+	if g.cost <= maxPolicyCost && g.size <= maxGuardSize {
+		return true, nil
+	}
+	if had == 0 {
+		return false, fmt.Errorf("it could cost %d, of 10000000 that a policy may cost in all", 2*g.cost)
+	}
+	g.vars, g.problems, g.cost, g.size = g.vars[:vars], g.problems[:had], cost, size
+	return false, nil
+}
+
+// guards judge all settings together. The error says why it takes the webhook.
+func (c *compiler) guards(ctx context.Context) (out []*guard, err error) {
+	at, err := c.newGuard(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := at.look(ctx, c.common); err != nil {
+		return nil, err
+	}
+	features := c.model.Features()
+	// To ask about a feature costs in proportion to how many there may be in the list of gates.
+	step := max(1, maxExpressionCost/(questionCost*(len(features)+10)))
+	for some := range slices.Chunk(features, step) {
+		problems := func(g *gates) []string { return c.ofFeatures(g, some) }
+		room, err := at.look(ctx, problems)
+		if err != nil {
+			return nil, err
+		}
+		if room {
+			continue
+		}
+		if out = append(out, at); len(out) == maxGuards {
+			return nil, fmt.Errorf("for so many features it takes more than %d policies", maxGuards)
+		}
+		if at, err = c.newGuard(ctx); err != nil {
+			return nil, err
+		}
+		if _, err := at.look(ctx, problems); err != nil {
+			return nil, err
+		}
+	}
+	return append(out, at), nil
+}
+
+// judges tells whether policies judge the settings. They need no parameter. In live mode they come with policies that have the
+// settings as theirs; in baked mode those are gone as long as the settings open everything, and these stay.
+func (c *compiler) judges() bool {
+	if c.live {
+		return len(c.set.Validating)+len(c.set.Mutating) > 0
+	}
+	return c.model.Spec().ConfigMap != nil && len(c.model.Features()) > 0 && c.minor >= validatingSince && !c.options.WithoutValidating
+}
+
+// guard adds the policies that refuse bad settings: the first error, in plain words. What is left as it is passes. In live mode
+// they refuse the deletion of the settings, too; in baked mode that gives the defaults.
+func (c *compiler) guard(ctx context.Context) {
+	name := GuardName(c.model.Component())
+	gone := fmt.Sprintf("these are the settings of component %q, which its policies need; without them writes of what they gate are refused", c.model.Component())
+	// A namespace that is being deleted takes them with it.
+	stays := admissionregistrationv1.Validation{
+		Expression: "request.operation != 'DELETE' || namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)",
+		Message:    gone, Reason: new(metav1.StatusReasonInvalid),
+	}
+	// The request that deletes several at once has no name.
+	deletions := admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: configMaps(admissionregistrationv1.Delete)}
+	writes := admissionregistrationv1.NamedRuleWithOperations{
+		ResourceNames: []string{c.model.Spec().ConfigMap.Name}, RuleWithOperations: configMaps(admissionregistrationv1.Create, admissionregistrationv1.Update),
+	}
+	guards, err := c.guards(ctx)
+	if err != nil {
+		c.set.SettingsReason = err.Error()
+		if !c.live {
+			return
+		}
+		c.guardPolicy(name, nil, []admissionregistrationv1.Validation{stays}, deletions)
+		return
+	}
+	for i, g := range guards {
+		g.add("problems", g.all())
+		bad := admissionregistrationv1.Validation{
+			Expression: "request.operation == 'DELETE' || variables.problems.size() == 0", Message: "the settings are bad", Reason: new(metav1.StatusReasonInvalid),
+			MessageExpression: "variables.problems.size() == 0 ? '' : variables.problems[0].size() > 1000 ? variables.problems[0].substring(0, 1000) : variables.problems[0]",
+		}
+		switch {
+		case i == 0 && c.live:
+			c.guardPolicy(name, g.emitter, []admissionregistrationv1.Validation{stays, bad}, writes, deletions)
+			continue
+		case i == 0:
+			c.guardPolicy(name, g.emitter, []admissionregistrationv1.Validation{bad}, writes)
+			continue
+		}
+		c.guardPolicy(bounded(fmt.Sprintf("features.%s.%s-%d", c.model.Component(), guardName, i+1)), g.emitter, []admissionregistrationv1.Validation{bad}, writes)
+	}
+}
+
+// guardPolicy adds a policy for the settings, and its binding.
+func (c *compiler) guardPolicy(name string, e *emitter, validations []admissionregistrationv1.Validation, rules ...admissionregistrationv1.NamedRuleWithOperations) {
+	ref := c.model.Spec().ConfigMap
+	p := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, nil)}
+	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: new(admissionregistrationv1.Fail),
+		MatchConstraints: &admissionregistrationv1.MatchResources{
+			MatchPolicy:       new(admissionregistrationv1.Exact),
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ref.Namespace}},
+			ResourceRules:     rules,
+		},
+		MatchConditions: []admissionregistrationv1.MatchCondition{{
+			Name: "the-settings", Expression: "request.operation != 'DELETE' || oldObject.metadata.name == " + quote(ref.Name),
+		}},
+		Validations: validations,
+	}
+	if e != nil {
+		p.Spec.Variables = (&draft{emitter: e}).variables()
+	}
+	c.set.Validating = append(c.set.Validating, p)
+	c.set.ValidatingBindings = append(c.set.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, nil),
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	})
+}
+
+func configMaps(operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: operations, Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+	}
+}
+
+// common lists expressions of lists of problems with the settings as a whole.
+func (c *compiler) common(g *gates) []string {
+	m, spec, e := c.model, c.model.Spec(), g.emitter
+	var keys, bools, gateNames []string
+	keys = append(keys, spec.LevelKey, spec.GatesKey)
+	gateNames = append(gateNames, allAlpha, allBeta)
+	for _, f := range m.Features() {
+		keys = append(keys, f.Spec.Key)
+		bools = append(bools, f.Spec.Key)
+		gateNames = append(gateNames, f.Spec.Gate)
+	}
+	keys = append(keys, m.LeftOut()...)
+	gateNames = append(gateNames, m.LeftOut()...) // behind those of features
+	for _, s := range spec.Settings {
+		keys = append(keys, s.Name)
+	}
+	isBool := "(" + trueWords + " + " + falseWords + ")"
+	level, gatesKey := quote(spec.LevelKey), quote(spec.GatesKey)
+	maximum := slices.Index(levels, spec.MaxLevel)
+	words := make([]string, len(levels))
+	for i, l := range levels {
+		words[i] = string(l)
+	}
+	entries := g.entries()
+	// What stands in a map is found at once, however much of it there is.
+	keySet, gateSet := e.add("keys", set(keys)), e.add("gates", set(gateNames))
+	out := []string{
+		first("variables.data.filter(k, !k.startsWith('_') && !(k in "+keySet+"))", "'there is no key ' + x + '; '", "the keys are "+strings.Join(first20(keys), ", ")),
+		level + " in variables.data && !(variables.data[" + level + "].trim().lowerAscii() in " + quotes(words) + ") ? " + quote(spec.LevelKey+": the levels are stable, beta, alpha") + " : ''",
+		level + " in variables.data && variables.data[" + level + "].trim().lowerAscii() in " + quotes(words[maximum+1:]) + " ? " + quote(fmt.Sprintf("%s: beyond %s, the maxLevel of component %q", spec.LevelKey, spec.MaxLevel, m.Component())) + " : ''",
+		first(quotes(bools)+".filter(k, k in variables.data && !(variables.data[k].trim() in "+isBool+"))", "x + ': '", "neither true nor false"),
+		gatesKey + " in variables.data && variables.data[" + gatesKey + "].size() > 65536 ? " + quote(spec.GatesKey+": longer than 65536 characters") + " : ''",
+		first("("+gatesKey+" in variables.data && variables.data["+gatesKey+"].size() <= 65536 ? variables.data["+gatesKey+"].split(',').map(e, e.trim()) : []).filter(e, e != '' && !e.contains('='))",
+			"x + ': '", "to be written as NAME=true or NAME=false"),
+		first(entries+".filter(e, e.endsWith('='))", "x + ': '", "neither true nor false"),
+		first(entries+".map(e, e.split('=')[0]).filter(n, !(n in "+gateSet+"))", "'there is no gate ' + x + '; '", "the gates are "+strings.Join(first20(gateNames), ", ")),
+	}
+	for _, p := range spec.Settings {
+		if p.Pattern != "" {
+			key := quote(p.Name)
+			out = append(out, key+" in variables.data && !variables.data["+key+"].matches("+quote("^(?:"+p.Pattern+")$")+") ? "+quote(p.Name+": does not match "+clip(p.Pattern))+" : ''")
+		}
+	}
+	_, named := c.names(g)
+	return []string{
+		"[" + strings.Join(out, ", ") + "].filter(p, p != '')",
+		fmt.Sprintf("%[1]s.filter(n, %[2]s.indexOf(n) != %[2]s.lastIndexOf(n)).map(n, %[3]s + n + ' stands there twice')", quotes([]string{allAlpha, allBeta}), named, quote(spec.GatesKey+": ")),
+	}
+}
+
+// ofFeatures lists expressions of lists of problems with single features: a gate that is listed twice, contradictions, what
+// cannot be set. Features are gone through by name: an expression for each would take the API server too much time to read.
+func (c *compiler) ofFeatures(g *gates, features []*feature.Feature) []string {
+	data, entries, gatesKey := g.data(), g.entries(), c.model.Spec().GatesKey
+	keyOf, named := c.names(g)
+	var all, plain, inverted, other []string
+	notOn, notOff := map[string]string{}, map[string]string{}
+	for _, f := range features {
+		gate := f.Spec.Gate
+		all = append(all, gate)
+		if f.Spec.Inverted {
+			inverted = append(inverted, gate)
+		} else {
+			plain = append(plain, gate)
+		}
+		text := gate + ": " + f.HowToOpen()
+		switch {
+		case f.Stage == v1alpha1.Removed:
+		case f.Entry < 0:
+			notOn[gate], notOff[gate] = text, text
+		case f.Locked && f.Default:
+			notOff[gate] = text
+		case f.Locked, !f.Free():
+			notOn[gate] = text
+		default:
+			other = append(other, c.requirements(g, f)...)
+		}
+	}
+	out := []string{fmt.Sprintf("%[1]s.filter(n, %[2]s.indexOf(n) != %[2]s.lastIndexOf(n)).map(n, %[3]s + n + ' stands there twice')", quotes(all), named, quote(gatesKey+": "))}
+	in := func(words string) string {
+		return fmt.Sprintf("%[1]s[n] in %[2]s && %[2]s[%[1]s[n]].trim() in %[3]s", keyOf, data, words)
+	}
+	listed := func(bit string) string { return "(n + '=" + bit + "') in " + entries }
+	for _, x := range []struct {
+		gates   []string
+		on, off string
+	}{{plain, trueWords, falseWords}, {inverted, falseWords, trueWords}} {
+		if x.gates == nil {
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s.filter(n, %s && %s || %s && %s).map(n, %s[n] + ' and %s disagree on ' + n)",
+			quotes(x.gates), in(x.on), listed("0"), in(x.off), listed("1"), keyOf, unquoted(gatesKey)))
+		// What both ways say is told as a contradiction.
+		on, off := or(in(x.on), listed("1")), or(in(x.off), listed("0"))
+		for _, no := range []struct {
+			texts     map[string]string
+			yes, rest string
+		}{{notOn, on, off}, {notOff, off, on}} {
+			texts := texts(no.texts, x.gates)
+			if texts != "" {
+				out = append(out, fmt.Sprintf("%s.filter(n, %s && !%s).map(n, %s[n])", texts, no.yes, no.rest, texts))
+			}
+		}
+	}
+	if other != nil {
+		out = append(out, "["+strings.Join(other, ", ")+"].filter(p, p != '')")
+	}
+	return out
+}
+
+// texts writes a map of those of some gates; empty if there are none.
+func texts(of map[string]string, gates []string) string {
+	var out []string
+	for _, gate := range gates {
+		if text, ok := of[gate]; ok {
+			out = append(out, quote(gate)+": "+quote(text))
+		}
+	}
+	if out == nil {
+		return ""
+	}
+	return "{" + strings.Join(out, ", ") + "}"
+}
+
+// unquoted is a text as it stands within the quotes of a literal.
+func unquoted(s string) string {
+	q := quote(s)
+	if q[0] == '"' {
+		q = strings.ReplaceAll(q, "'", "\\'")
+	}
+	return q[1 : len(q)-1]
+}
+
+// names are variables: a map of the keys of all features by gate, and the gates that the list of gates sets.
+func (c *compiler) names(g *gates) (keyOf, named string) {
+	keyOf = g.once("keyOf", func() string {
+		features := c.model.Features()
+		out := make([]string, len(features))
+		for i, f := range features {
+			out[i] = quote(f.Spec.Gate) + ": " + quote(f.Spec.Key)
+		}
+		return "{" + strings.Join(out, ", ") + "}"
+	})
+	entries := g.entries()
+	named = g.once("named", func() string { return entries + ".filter(e, !e.endsWith('=')).map(e, e.split('=')[0])" })
+	return keyOf, named
+}
+
+// requirements lists expressions of texts that are empty where a feature is not on without what it requires.
+func (c *compiler) requirements(g *gates, f *feature.Feature) (out []string) {
+	for _, other := range f.Spec.Requires {
+		open := g.isOpen(other, false)
+		if open == "true" {
+			continue
+		}
+		closed := "!" + open
+		if open == "false" {
+			closed = "true"
+		}
+		out = append(out, g.says(f.Spec.Gate, f)+" == 1 && "+closed+" ? "+quote(fmt.Sprintf("%s is on, but requires %s, which is off", f.Spec.Gate, other))+" : ''")
+	}
+	return out
+}
+
+// first writes a text about the first item of a list.
+func first(list, prefix, text string) string {
+	return "(" + list + " + ['']).map(x, x == '' ? '' : " + prefix + " + " + quote(text) + ")[0]"
+}
+
+// set writes a map that has the keys.
+func set(keys []string) string {
+	keys = slices.Clone(keys)
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	for i, k := range keys {
+		keys[i] = quote(k) + ": true"
+	}
+	return "{" + strings.Join(keys, ", ") + "}"
+}
+
+func first20(list []string) []string {
+	if len(list) > 20 {
+		return append(slices.Clone(list[:20]), "…")
+	}
+	return list
+}

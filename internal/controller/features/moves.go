@@ -1,0 +1,115 @@
+package features
+
+import (
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sluice.dev/feature/policy"
+)
+
+// gatesOf are the gates that a policy enforces.
+func gatesOf(o runtime.Object) []string {
+	m, err := meta.Accessor(o)
+	if err != nil || m.GetAnnotations()[policy.GatesAnnotation] == "" {
+		return nil
+	}
+	return strings.Split(m.GetAnnotations()[policy.GatesAnnotation], ",")
+}
+
+// frozen tells which names are left as they are: those of policies that enforce features whose definition has turned bad.
+func (s *session) frozen(p *plan) map[string]bool {
+	var bad []string
+	for i := range p.features {
+		if gate := p.features[i].Spec.Gate; p.left(gate) {
+			bad = append(bad, gate)
+		}
+	}
+	out := map[string]bool{}
+	if bad == nil {
+		return out
+	}
+	for _, o := range s.of(p.component.Name) {
+		m, err := meta.Accessor(o)
+		if err == nil && slices.ContainsFunc(gatesOf(o), func(gate string) bool { return slices.Contains(bad, gate) }) {
+			out[m.GetName()] = true
+		}
+	}
+	return out
+}
+
+// change is an object that is stored otherwise than it is wanted.
+type change struct{ have, want runtime.Object }
+
+// cover is what a policy enforces: gates in versions of a resource.
+type cover struct {
+	group, resource string
+	versions, gates []string
+}
+
+// coverOf is what a policy enforces; ok is false for what is none, or enforces no gates.
+func coverOf(o runtime.Object) (c cover, ok bool) {
+	var m *admissionregistrationv1.MatchResources
+	switch o := o.(type) {
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		m = o.Spec.MatchConstraints
+	case *admissionregistrationv1.MutatingAdmissionPolicy:
+		m = o.Spec.MatchConstraints
+	}
+	if m == nil || len(m.ResourceRules) != 1 {
+		return c, false
+	}
+	r := &m.ResourceRules[0].Rule
+	if len(r.APIGroups) != 1 || len(r.Resources) != 1 {
+		return c, false
+	}
+	c = cover{group: r.APIGroups[0], resource: r.Resources[0], versions: r.APIVersions, gates: gatesOf(o)}
+	return c, c.gates != nil
+}
+
+// has tells whether a gate is enforced in a version.
+func (c *cover) has(gate, version string) bool {
+	return slices.Contains(c.gates, gate) && (slices.Contains(c.versions, version) || slices.Contains(c.versions, "*"))
+}
+
+// gives tells whether a policy, as it is wanted, leaves something to another that it enforces itself as it is.
+func (c *change) gives(other runtime.Object) bool {
+	have, ok := coverOf(c.have)
+	want, isPolicy := coverOf(c.want)
+	to, takes := coverOf(other)
+	if !ok || !takes || have.group != to.group || have.resource != to.resource {
+		return false
+	}
+	for _, gate := range have.gates {
+		for _, version := range have.versions {
+			anywhere := version == "*" && slices.Contains(to.gates, gate)
+			if (to.has(gate, version) || anywhere) && (!isPolicy || !want.has(gate, version)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inOrder divides changes into those that can be made now, and those that wait: a policy gives a part to another once that has
+// it in force. additions are about to be written, settling were written just now. Where each of several gives to the next all
+// are made at once.
+func inOrder(additions, settling []runtime.Object, changes []change) (now, wait []change) {
+	for i := range changes {
+		c := &changes[i]
+		gives := slices.ContainsFunc(additions, c.gives) || slices.ContainsFunc(settling, c.gives) ||
+			slices.ContainsFunc(changes, func(other change) bool { return other.want != c.want && c.gives(other.want) })
+		if gives {
+			wait = append(wait, *c)
+		} else {
+			now = append(now, *c)
+		}
+	}
+	if len(additions) == 0 && len(settling) == 0 && len(now) == 0 {
+		return wait, nil
+	}
+	return now, wait
+}

@@ -1,0 +1,123 @@
+package features
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+const (
+	// maxAnswers is how many answers of the API server are remembered, and answersFor how long those about opting in are: what is
+	// granted or taken away is in force that much later.
+	maxAnswers, answersFor = 10_000, 3 * time.Second
+	// goneFor is how long it is remembered that there is no component of a name; askGone is how long asking may take.
+	goneFor, askGone = time.Second, 2 * time.Second
+)
+
+// answers are what the API server has said lately. Requests of one user for features of one component come in rows.
+func (h *Webhook) answers() *cache.LRUExpireCache {
+	h.once.Do(func() { h.remembered = cache.NewLRUExpireCacheWithClock(maxAnswers, h.Clock) })
+	return h.remembered
+}
+
+// Kinds of answers, so that their keys are different.
+type (
+	reviewed  [sha256.Size]byte // bool, by the sum of the question
+	labelled  string            // map[string]string, by namespace
+	missingly string            // by component
+)
+
+// gone tells whether there is no such component, so that it gates nothing.
+func (h *Webhook) gone(ctx context.Context, component string) bool {
+	h.mu.RLock()
+	api := h.api
+	h.mu.RUnlock()
+	if api == nil {
+		return false
+	}
+	if _, ok := h.answers().Get(missingly(component)); ok {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, askGone)
+	defer cancel()
+	c := &v1alpha1.Component{}
+	err := api.rest.Get().Resource(componentsResource).Name(component).MaxRetries(0).Do(ctx).Into(c)
+	if apierrors.IsNotFound(err) || err == nil && c.DeletionTimestamp != nil {
+		h.answers().Add(missingly(component), true, goneFor)
+		return true
+	}
+	return false
+}
+
+// optedIn asks whether the namespace or the user has opted in to a feature. Whoever cannot be asked has not.
+func (h *Webhook) optedIn(ctx context.Context, j *judge, req *admissionv1.AdmissionRequest) func(gate string) bool {
+	o := j.model.Spec().OptIn
+	if o == nil || !o.NamespaceLabel && !o.RBAC {
+		return nil
+	}
+	labels := sync.OnceValue(func() map[string]string { return h.labels(ctx, req.Namespace) })
+	return func(gate string) bool {
+		if o.NamespaceLabel && labels()[feature.OptInLabel(j.model.Component(), gate)] == feature.OptInValue {
+			return true
+		}
+		return o.RBAC && h.may(ctx, req, feature.ObjectName(j.model.Component(), gate))
+	}
+}
+
+// labels are those of a namespace; none where it has none or they cannot be read.
+func (h *Webhook) labels(ctx context.Context, namespace string) map[string]string {
+	if namespace == "" {
+		return nil
+	}
+	if v, ok := h.answers().Get(labelled(namespace)); ok {
+		l, _ := v.(map[string]string)
+		return l
+	}
+	ns, err := h.Kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	if err != nil {
+		h.Log.Warn("the labels of a namespace cannot be read", "namespace", namespace, "error", err)
+		return nil
+	}
+	h.answers().Add(labelled(namespace), ns.Labels, answersFor)
+	return ns.Labels
+}
+
+// may asks whether the user may use a feature.
+func (h *Webhook) may(ctx context.Context, req *admissionv1.AdmissionRequest, name string) bool {
+	extra := map[string]authorizationv1.ExtraValue{}
+	for k, v := range req.UserInfo.Extra {
+		extra[k] = authorizationv1.ExtraValue(v)
+	}
+	spec := authorizationv1.SubjectAccessReviewSpec{
+		User: req.UserInfo.Username, Groups: req.UserInfo.Groups, UID: req.UserInfo.UID, Extra: extra,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: req.Namespace, Verb: feature.OptInVerb, Group: v1alpha1.GroupName, Resource: featuresResource, Name: name,
+		},
+	}
+	question, err := json.Marshal(spec) // maps are sorted in it
+	if err != nil {
+		return false // it has nothing that JSON has not
+	}
+	key := reviewed(sha256.Sum256(question))
+	if v, ok := h.answers().Get(key); ok {
+		return v == any(true)
+	}
+	review, err := h.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+	if err != nil {
+		h.Log.Warn("whether a user may use a feature cannot be asked", "feature", name, "error", err)
+		return false
+	}
+	h.answers().Add(key, review.Status.Allowed, answersFor)
+	return review.Status.Allowed
+}

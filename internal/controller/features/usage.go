@@ -1,0 +1,383 @@
+package features
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/internal/cluster"
+	"sluice.dev/internal/featureusage"
+)
+
+const (
+	// DefaultUsageInterval is how often the objects that use features are counted.
+	DefaultUsageInterval = 10 * time.Minute
+	// usageSettle is how long after a definition changed a count begins, and usageGap how long after one the next of the same
+	// resource may begin because of such a change.
+	usageSettle, usageGap = 5 * time.Second, 30 * time.Second
+	// usageRetry is when a resource that could not be read is tried again.
+	usageRetry = time.Minute
+	// usageFresh is how old the time of a count that has not changed may get before it is written anew.
+	usageFresh = time.Hour
+	// usageKept is how many intervals a count is good for while the next ones fail.
+	usageKept = 3
+	// Between two pages a scan waits for usageRest times as long as the page took, and maxRest at most: it is no more than a
+	// fifth of one connection's load.
+	usageRest = 4
+	maxRest   = 10 * time.Second
+)
+
+// usage counts which stored objects use features: for each resource one scan for all features of the components that this
+// process works on. It holds one object in memory at a time, and a number for each feature and resource.
+type usage struct {
+	clock    clock.Clock
+	interval time.Duration
+	poke     chan struct{}
+
+	mu     sync.Mutex
+	parts  map[string]*gatedBy // by component
+	counts map[string]*tally   // by resource, in the form of crdName
+}
+
+// gatedBy are the resources that the features of a component gate.
+type gatedBy struct {
+	model     *feature.Model
+	resources map[string]featureusage.Resource // by name, in the form of crdName
+}
+
+// tally is what is known of the use of one resource.
+type tally struct {
+	// of are the models whose features were counted, by component; nil before the first count.
+	of map[string]*feature.Model
+	// objects are how many use each feature; those that none does are left out.
+	objects map[gateOf]int64
+	// at is when they were counted.
+	at time.Time
+	// err says why they could not be counted when that was tried last.
+	err error
+	// tried is when a scan ended last, due when the next may begin.
+	tried, due time.Time
+}
+
+type gateOf struct{ component, gate string }
+
+func newUsage(c clock.Clock, interval time.Duration) *usage {
+	return &usage{clock: c, interval: interval, poke: make(chan struct{}, 1), parts: map[string]*gatedBy{}, counts: map[string]*tally{}}
+}
+
+// gate says what a component gates, so that it is counted; nil: nothing, or nothing that is for this process to count.
+func (u *usage) gate(component string, of *gatedBy) {
+	if u.interval <= 0 {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	before := u.parts[component]
+	if of == nil {
+		if before == nil {
+			return
+		}
+		delete(u.parts, component)
+	} else {
+		if before != nil && before.model == of.model && maps.Equal(before.resources, of.resources) {
+			return
+		}
+		u.parts[component] = of
+		for name := range of.resources {
+			t := u.counts[name]
+			if t == nil {
+				t = &tally{due: u.clock.Now().Add(u.interval)}
+				u.counts[name] = t
+			}
+			u.soon(t)
+		}
+	}
+	maps.DeleteFunc(u.counts, func(name string, _ *tally) bool { return len(u.gating(name)) == 0 })
+	select {
+	case u.poke <- struct{}{}:
+	default:
+	}
+}
+
+// soon has the next scan of a resource begin soon after something has changed.
+func (u *usage) soon(t *tally) {
+	due := u.clock.Now().Add(usageSettle)
+	if next := t.tried.Add(min(usageGap, u.interval)); due.Before(next) {
+		due = next
+	}
+	if due.Before(t.due) {
+		t.due = due
+	}
+}
+
+// gating lists the components that gate a resource, sorted.
+func (u *usage) gating(name string) (out []string) {
+	for _, component := range slices.Sorted(maps.Keys(u.parts)) {
+		if _, ok := u.parts[component].resources[name]; ok {
+			out = append(out, component)
+		}
+	}
+	return out
+}
+
+// next returns the resource that is due first, and in how long; empty if there is none.
+func (u *usage) next() (name string, wait time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for n, t := range u.counts {
+		if first := u.counts[name]; first == nil || t.due.Before(first.due) || t.due.Equal(first.due) && n < name {
+			name = n
+		}
+	}
+	if name == "" {
+		return "", 0
+	}
+	return name, max(0, u.counts[name].due.Sub(u.clock.Now()))
+}
+
+// run counts what is due, one resource after the other, until ctx is done. changed is called with the names of components
+// whose numbers may be others.
+func (u *usage) run(ctx context.Context, scan func(context.Context, *featureusage.Scan) (*featureusage.Result, error), changed func(component string)) {
+	if u.interval <= 0 {
+		return
+	}
+	for ctx.Err() == nil {
+		name, wait := u.next()
+		var at <-chan time.Time
+		if name != "" {
+			at = u.clock.After(wait)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-u.poke:
+			continue // something else may be due first
+		case <-at:
+		}
+		components, s := u.begin(name)
+		if components == nil {
+			continue
+		}
+		result, err := scan(ctx, s)
+		if ctx.Err() != nil {
+			return
+		}
+		u.end(name, s.Models, result, err)
+		for _, c := range components {
+			changed(c)
+		}
+	}
+}
+
+// begin says what to scan of a resource; nil where nobody gates it any more.
+func (u *usage) begin(name string) (components []string, s *featureusage.Scan) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	components = u.gating(name)
+	if components == nil {
+		return nil, nil
+	}
+	s = &featureusage.Scan{Between: u.rest()}
+	for _, c := range components {
+		s.Models = append(s.Models, u.parts[c].model)
+		s.Resources = []featureusage.Resource{u.parts[c].resources[name]}
+	}
+	return components, s
+}
+
+// rest makes what waits between pages.
+func (u *usage) rest() func(context.Context) error {
+	began := u.clock.Now()
+	return func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-u.clock.After(min(usageRest*u.clock.Since(began), maxRest)):
+		}
+		began = u.clock.Now()
+		return nil
+	}
+}
+
+// end notes what came of a scan.
+func (u *usage) end(name string, models []*feature.Model, result *featureusage.Result, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	t := u.counts[name]
+	if t == nil {
+		return // nobody gates it any more
+	}
+	now := u.clock.Now()
+	t.tried, t.err = now, err
+	if err != nil {
+		t.due = now.Add(min(u.interval, usageRetry))
+		return
+	}
+	t.at, t.due = now, now.Add(u.interval)
+	t.of, t.objects = map[string]*feature.Model{}, map[gateOf]int64{}
+	for _, m := range models {
+		t.of[m.Component()] = m
+		if p := u.parts[m.Component()]; p != nil && p.model != m {
+			u.soon(t) // it was defined anew in the meantime
+		}
+	}
+	for _, x := range result.Usage {
+		if x.Objects > 0 {
+			t.objects[gateOf{x.Component, x.Gate}] = x.Objects
+		}
+	}
+}
+
+// counted is what is known of the use of one feature.
+type counted struct {
+	// known tells that all its resources have been counted, as the feature is defined now.
+	known   bool
+	objects int64
+	// at is when the first of them was.
+	at time.Time
+	// failed says of resources why they cannot be counted, sorted by resource; forbidden tells that it is for want of rights.
+	failed    []string
+	forbidden bool
+}
+
+// of returns what is known of a feature of a model.
+func (u *usage) of(m *feature.Model, f *feature.Feature) (out counted) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	out.known = true
+	seen := map[string]bool{}
+	for i := range f.Targets {
+		name := crdName(f.Targets[i].Group, f.Targets[i].Resource)
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		t := u.counts[name]
+		if t == nil {
+			out.known = false
+			continue
+		}
+		// A count that failed for a reason that passes does not undo the one before.
+		kept := t.of[m.Component()] == m && u.clock.Since(t.at) < usageKept*u.interval && !apierrors.IsForbidden(t.err)
+		if t.err != nil && !kept {
+			out.known = false
+			out.forbidden = out.forbidden || apierrors.IsForbidden(t.err)
+			out.failed = append(out.failed, cut(whyNot(name, t.err), maxEvent))
+			continue
+		}
+		if t.of[m.Component()] != m {
+			out.known = false
+			continue
+		}
+		out.objects += t.objects[gateOf{m.Component(), f.Spec.Gate}]
+		if out.at.IsZero() || t.at.Before(out.at) {
+			out.at = t.at
+		}
+	}
+	slices.Sort(out.failed)
+	return out
+}
+
+func whyNot(name string, err error) string {
+	if apierrors.IsForbidden(err) {
+		return fmt.Sprintf("%s may not be listed; a ClusterRole for it is printed by: sluice manifests --roles=%s --feature-usage=%s", name, Role, strings.TrimSuffix(name, "."))
+	}
+	return err.Error()
+}
+
+// countedStatus fills in how many objects use a feature. The status keeps the number that it has until there is one of the
+// feature as it is defined now.
+func (s *session) countedStatus(p *plan, f *v1alpha1.Feature, m *feature.Feature) {
+	st := &f.Status
+	if s.usage.interval <= 0 || len(m.Targets) == 0 {
+		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionCounted)
+		return
+	}
+	now := s.Clock.Now()
+	set := func(status metav1.ConditionStatus, reason, message string) {
+		setCondition(&st.Conditions, f.Generation, now, v1alpha1.ConditionCounted, status, reason, message)
+	}
+	n := s.usage.of(p.model, m)
+	before := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionCounted)
+	switch {
+	case n.failed != nil:
+		if before != nil && before.Status == metav1.ConditionTrue {
+			// It was this number that is not known any more. One that somebody else has recorded since stays.
+			st.InUse, st.InUseTime = nil, nil
+		}
+		reason := v1alpha1.ReasonCountFailed
+		if n.forbidden {
+			reason = v1alpha1.ReasonCountForbidden
+		}
+		set(metav1.ConditionUnknown, reason, strings.Join(n.failed, "; "))
+	case !n.known:
+		if before == nil || before.Status != metav1.ConditionTrue {
+			set(metav1.ConditionUnknown, v1alpha1.ReasonNotCounted, "the stored objects have not been counted yet")
+		}
+	default:
+		set(metav1.ConditionTrue, v1alpha1.ReasonCounted, fmt.Sprintf("all stored objects are counted every %s", s.usage.interval))
+		if t := st.InUseTime; t != nil && t.After(n.at) && !t.After(now) {
+			return // somebody has recorded a newer count
+		}
+		if st.InUse == nil || *st.InUse != n.objects || st.InUseTime == nil || n.at.Sub(st.InUseTime.Time) >= usageFresh {
+			st.InUse, st.InUseTime = new(n.objects), new(metav1.NewTime(n.at.Truncate(time.Second)))
+		}
+	}
+}
+
+// gates says what is to be counted for a component.
+func (p *plan) gates() *gatedBy {
+	out := &gatedBy{model: p.model, resources: map[string]featureusage.Resource{}}
+	used := map[string]bool{}
+	for _, f := range p.model.Features() {
+		for i := range f.Targets {
+			used[crdName(f.Targets[i].Group, f.Targets[i].Resource)] = true
+		}
+	}
+	for _, c := range p.gated.crds {
+		if name := crdName(c.usage.Group, c.usage.Resource); used[name] {
+			out.resources[name] = c.usage
+		}
+	}
+	for _, r := range p.gated.others {
+		if name := crdName(r.Group, r.Resource); used[name] {
+			out.resources[name] = featureusage.Resource{Group: r.Group, Resource: r.Resource}
+		}
+	}
+	return out
+}
+
+// count counts until ctx is done.
+func (s *session) count(ctx context.Context) error {
+	c, err := cluster.For(s.Config)
+	if err != nil {
+		return err
+	}
+	s.usage.run(ctx, func(ctx context.Context, scan *featureusage.Scan) (*featureusage.Result, error) {
+		scan.Cluster = c
+		start := s.Clock.Now()
+		result, err := scan.Run(ctx)
+		switch {
+		case errors.Is(err, context.Canceled):
+		case err != nil:
+			s.Metrics.scanned("failed", 0, s.Clock.Since(start))
+			s.Log.Info("the objects that use features cannot be counted", "error", err)
+		default:
+			s.Metrics.scanned("done", result.Scanned, s.Clock.Since(start))
+		}
+		return result, err
+	}, s.queue.Add)
+	return nil
+}
