@@ -40,7 +40,8 @@ func (m *Model) InspectorFor(take func(*Feature, *Target) bool) *Inspector {
 }
 
 // Uses returns what an object uses that was read in a version of a resource: whole versions first, the rest in the order in
-// which it is found there. A whole version, whichever it is, is used by an object whose managed fields name it.
+// which it is found there. A whole version, whichever it is, is used by an object whose managed fields say that it was written
+// in it.
 func (in *Inspector) Uses(group, version, resource string, object map[string]any) []Use {
 	s := &inspection{byFeature: map[*Feature]int{}}
 	for _, g := range in.versions[groupResource{group, resource}] {

@@ -405,7 +405,7 @@ clidemo.turbo   clidemo-b  40       80
 	}
 	out, _ = c.features(ExitOK, "usage", "-o", "json")
 	var usage featureUsage
-	if err := json.Unmarshal([]byte(out), &usage); err != nil || usage.Scanned != 242 || len(usage.Features) != 4 {
+	if err := json.Unmarshal([]byte(out), &usage); err != nil || usage.Scanned != 121 || len(usage.Features) != 4 {
 		t.Errorf("%v: %+v", err, usage)
 	}
 	out, _ = c.features(ExitOK, "usage", "-o", "name")

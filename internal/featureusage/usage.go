@@ -1,7 +1,8 @@
 // Package featureusage counts which stored objects use the features of components.
 //
 // It lists each resource in pages, one object in memory at a time; what it keeps is a count for each feature and namespace,
-// and as many names as it is told to. It only reads. What a use is, package feature decides.
+// as many names as it is told to, and where objects have to be read in two versions which of them were counted. It only
+// reads. What a use is, package feature decides.
 package featureusage
 
 import (
@@ -92,8 +93,8 @@ func (r *Result) Of(component, gate string) *Usage {
 }
 
 // Run counts. Objects are read in the version that they are stored in; each part that this version does not have is looked
-// for in one that has it, the most stable and newest of those. An object counts once for a feature however many parts it uses,
-// in however many versions. The error says which listing failed.
+// for in one that has it, the most stable and newest of those. An object counts once for a feature however many parts it
+// uses, in however many versions. The error says which listing failed.
 func (s *Scan) Run(ctx context.Context) (*Result, error) {
 	c := &counter{scan: s, result: &Result{}, counts: map[key]*count{}}
 	for _, m := range s.Models {
@@ -139,9 +140,9 @@ type listing struct {
 	*Resource
 
 	version    string
-	inspectors []*feature.Inspector // of what is looked for in this pass, of each model
-	// counted are the objects that were counted for a feature, by UID, shared by the passes of one resource. Features that are
-	// looked for in one pass only are not among its keys.
+	inspectors []*feature.Inspector // of what is looked for in this pass, for each model
+	// counted are the objects that were counted for a feature, by UID, shared by the passes of one resource. Features that
+	// are looked for in one pass only are not among its keys.
 	counted map[key]map[string]bool
 }
 
@@ -174,11 +175,11 @@ func (c *counter) listings() (out []listing) {
 			versions = slices.Insert(slices.Delete(versions, i, i+1), 0, r.Storage)
 		}
 		for _, version := range versions {
-			l := listing{Resource: r, version: version, counted: counted}
+			var inspectors []*feature.Inspector
 			for _, m := range c.scan.Models {
-				l.inspectors = append(l.inspectors, m.InspectorFor(func(_ *feature.Feature, t *feature.Target) bool { return passes[version][t] }))
+				inspectors = append(inspectors, m.InspectorFor(func(_ *feature.Feature, t *feature.Target) bool { return passes[version][t] }))
 			}
-			out = append(out, l)
+			out = append(out, listing{r, version, inspectors, counted})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b listing) int {
@@ -187,8 +188,8 @@ func (c *counter) listings() (out []listing) {
 	return out
 }
 
-// passesOf says in which versions to look for which parts of a feature: in that of storage whatever is there, and whole versions,
-// which show in every version; each other part in the most stable and newest of its versions.
+// passesOf says in which versions to look for which parts of a feature: in that of storage whatever is there, and whole
+// versions, which show in every version; each other part in the most stable and newest of its versions.
 func passesOf(f *feature.Feature, r *Resource) map[string][]*feature.Target {
 	out := map[string][]*feature.Target{}
 	var rest []*feature.Target
@@ -259,9 +260,9 @@ func (c *counter) object(l *listing, object map[string]any) {
 	namespace, _ := meta["namespace"].(string)
 	name, _ := meta["name"].(string)
 	uid, _ := meta["uid"].(string)
-	for i, in := range l.inspectors {
+	for i, inspector := range l.inspectors {
 		component := c.scan.Models[i].Component()
-		for _, use := range in.Uses(l.Group, l.version, l.Resource.Resource, object) {
+		for _, use := range inspector.Uses(l.Group, l.version, l.Resource.Resource, object) {
 			k := key{component, use.Feature.Spec.Gate}
 			n := c.counts[k]
 			again := false
@@ -269,24 +270,21 @@ func (c *counter) object(l *listing, object map[string]any) {
 				again = seen[uid]
 				seen[uid] = true
 			}
-			n.add(namespace, int64(use.Count), again)
-			if !again && len(n.Names) < c.scan.Names {
+			in := n.namespaces[namespace]
+			if in == nil {
+				in = &Namespace{Name: namespace}
+				n.namespaces[namespace] = in
+			}
+			n.Uses += int64(use.Count)
+			in.Uses += int64(use.Count)
+			if again {
+				continue
+			}
+			n.Objects++
+			in.Objects++
+			if len(n.Names) < c.scan.Names {
 				n.Names = append(n.Names, Object{l.Group, l.Resource.Resource, namespace, name, use.Count, use.Path})
 			}
 		}
-	}
-}
-
-// add counts the uses of an object, which may have been counted itself.
-func (n *count) add(namespace string, uses int64, again bool) {
-	in := n.namespaces[namespace]
-	if in == nil {
-		in = &Namespace{Name: namespace}
-		n.namespaces[namespace] = in
-	}
-	n.Uses, in.Uses = n.Uses+uses, in.Uses+uses
-	if !again {
-		n.Objects++
-		in.Objects++
 	}
 }

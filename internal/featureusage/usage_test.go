@@ -23,15 +23,15 @@ const stored = `
   spec: {}
 - metadata: {name: field, namespace: x, uid: "2"}
   spec: {a: 1}
-- metadata: {name: version, namespace: x, uid: "3", managedFields: [{apiVersion: demo.dev/v2, operation: Update, fieldsV1: {"f:spec": {}}}]}
+- metadata: {name: version, namespace: x, uid: "3", managedFields: [{apiVersion: demo.dev/v2, operation: Update, fieldsV1: {"f:spec": {"f:x": {}}}}]}
   spec: {}
-- metadata: {name: both, namespace: y, uid: "4", managedFields: [{apiVersion: demo.dev/v2, operation: Update, fieldsV1: {"f:spec": {}}}]}
+- metadata: {name: both, namespace: y, uid: "4", managedFields: [{apiVersion: demo.dev/v2, operation: Update, fieldsV1: {"f:spec": {"f:x": {}}}}]}
   spec: {a: 1}
-- metadata: {name: status, namespace: y, uid: "5", managedFields: [{apiVersion: demo.dev/v2, operation: Update, subresource: status}]}
+- metadata: {name: status, namespace: y, uid: "5", managedFields: [{apiVersion: demo.dev/v2, operation: Update, subresource: status, fieldsV1: {"f:spec": {"f:x": {}}}}]}
   spec: {}
 - metadata: {name: new, namespace: y, uid: "6"}
   spec: {onlyInTwo: 1}
-- metadata: {name: everything, namespace: y, uid: "7", managedFields: [{apiVersion: demo.dev/v2, operation: Update, fieldsV1: {"f:spec": {}}}]}
+- metadata: {name: everything, namespace: y, uid: "7", managedFields: [{apiVersion: demo.dev/v2, operation: Update, fieldsV1: {"f:spec": {"f:x": {}}}}]}
   spec: {a: 1, onlyInTwo: 1}
 `
 

@@ -361,10 +361,10 @@ func (s *session) reconcile(ctx context.Context, key string) (time.Duration, err
 		return 0, err
 	}
 	s.Metrics.planned(s.Clock.Since(start))
-	s.usage.gate(key, p.gates())
 	for _, name := range p.neighbours {
 		s.queue.Add(name)
 	}
+	s.usage.gate(key, p.gates())
 	done := &outcome{}
 	again := s.enforce(ctx, p, done)
 	_, left := s.today()
@@ -383,10 +383,10 @@ func soonest(a, b time.Duration) time.Duration {
 // gone takes away what was made for a component that is not there any more.
 func (s *session) gone(ctx context.Context, name string) error {
 	s.settings.keep(name, nil)
-	s.usage.gate(name, nil)
 	for _, near := range s.near(name) {
 		s.queue.Add(near)
 	}
+	s.usage.gate(name, nil)
 	s.forget(name)
 	s.Metrics.forget(name)
 	errs := []error{s.hook(ctx, name, nil)}
