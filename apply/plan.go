@@ -469,3 +469,9 @@ func (a *Applier) checkOwners(p *Plan) error {
 
 // ErrOtherApp says that an object belongs to another app.
 var ErrOtherApp = errors.New("belongs to the app")
+
+// Has tells whether the app has applied an object before: the object is marked as the app's, and has fields that we own.
+func (p *Plan) Has(id ID) bool {
+	i := slices.IndexFunc(p.Items, func(it Item) bool { return it.ID == id })
+	return i >= 0 && p.inventory != nil && p.Items[i].live != nil && p.Items[i].live.own != "" && p.Items[i].live.owner == p.inventory.owner()
+}

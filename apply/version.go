@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -66,14 +67,30 @@ func (a *Applier) renote(ctx context.Context, it *Item) error {
 	}
 	meta, _ := obj["metadata"].(map[string]any)
 	list, _ := meta["managedFields"].([]any)
+	// Of two entries of one owner in one version the API server keeps the last (k8s.io/apimachinery/pkg/util/managedfields).
+	var merged []any
+	entries := map[string]map[string]any{}
 	for _, e := range list {
-		if m, ok := e.(map[string]any); ok {
-			m["apiVersion"] = it.Group + "/" + it.Version
+		m, ok := e.(map[string]any)
+		if !ok {
+			continue
 		}
+		m["apiVersion"] = it.Group + "/" + it.Version
+		owner := fmt.Sprintf("%q %q %q", m["manager"], m["operation"], m["subresource"])
+		if first := entries[owner]; first != nil {
+			to, okTo := first["fieldsV1"].(map[string]any)
+			from, okFrom := m["fieldsV1"].(map[string]any)
+			if okTo && okFrom {
+				union(to, from)
+				continue
+			}
+		}
+		entries[owner] = m
+		merged = append(merged, m)
 	}
 	body, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]},
-		{"op": "replace", "path": "/metadata/managedFields", "value": list},
+		{"op": "replace", "path": "/metadata/managedFields", "value": merged},
 	})
 	if err != nil {
 		return err
@@ -82,4 +99,17 @@ func (a *Applier) renote(ctx context.Context, it *Item) error {
 		verb: http.MethodPatch, path: path, query: url.Values{"fieldManager": {Manager}}, body: body, contentType: "application/json-patch+json",
 	})
 	return err
+}
+
+// union adds the fields of one set to another, in the form of managed fields.
+func union(to, from map[string]any) {
+	for k, v := range from {
+		a, okTo := to[k].(map[string]any)
+		b, okFrom := v.(map[string]any)
+		if okTo && okFrom {
+			union(a, b)
+		} else {
+			to[k] = v
+		}
+	}
 }

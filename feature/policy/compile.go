@@ -156,6 +156,7 @@ type group struct {
 	lifted bool
 	units  []unit
 	costly bool // to find out whether any part is used
+	most   int  // how many items are gone through for that; 0: matchLimit
 	plain  bool // nothing but that is asked before the validation: whether gates are open would cost too much
 }
 
@@ -267,7 +268,13 @@ func (c *compiler) chunk(ctx context.Context, g *group, part int) int {
 }
 
 // limit is how many items of a target are gone through, those of lists within lists counted too.
-func (c *compiler) limit(u *unit) int { return max(u.limit, c.options.Items*max(u.shape.loops(), 1)) }
+func (c *compiler) limit(u *unit) int {
+	n := max(u.limit, c.options.Items*max(u.shape.loops(), 1))
+	if u.shape.loops() > 1 {
+		n = min(n, matchLimit) // where the outer list has more, what is within is not counted
+	}
+	return n
+}
 
 // claims makes the policy that keeps clients from claiming writes in a version that never were: what is refused in a closed
 // version trusts managed fields, and those a client may send as it likes, also with writes of other versions and of the status.

@@ -144,8 +144,16 @@ func (c *compiler) look(ctx context.Context, g *group) {
 	run.object, run.old, run.hasParams = idleObject(g), nil, c.live
 	scale := int64((c.options.Items + sample - 1) / sample)
 	cost, err := run.condition(ctx, d.used)
-	g.costly = err != nil || cost*scale > maxExpressionCost
-	g.plain = d.quick != nil && !c.quickEnough(ctx, run, d.quick, cost*scale)
+	sum := cost * scale
+	g.costly = err != nil || sum > maxExpressionCost
+	if d.quick != nil {
+		if quick, ok := c.quickCost(ctx, run, d.quick, sum); ok {
+			sum = quick
+		} else {
+			g.plain = true
+		}
+	}
+	g.most = int(min(matchLimit, int64(c.options.Items)*maxExpressionCost/max(sum, 1)))
 }
 
 // asks counts the questions to the authorizer that it may take to tell whether a feature is open.
@@ -185,20 +193,20 @@ func (c *compiler) chunks(g *group) []*group {
 	return out
 }
 
-// quickEnough tells whether the quick look costs what an expression may cost: at most all that the plain one does, the parts
-// of each gate by themselves and the settings.
-func (c *compiler) quickEnough(ctx context.Context, run *runner, q *quick, used int64) bool {
+// quickCost is what the quick look costs at most: all that the plain one does, the parts of each gate by themselves and the
+// settings; ok if that is what an expression may cost.
+func (c *compiler) quickCost(ctx context.Context, run *runner, q *quick, used int64) (sum int64, ok bool) {
 	scale := int64((c.options.Items + sample - 1) / sample)
-	sum := used + q.gateCost
+	sum = used + q.gateCost
 	for _, part := range q.parts {
 		cost, err := run.condition(ctx, part)
 		if err != nil {
-			return false
+			return 0, false
 		}
 		sum += cost * scale
 	}
 	_, err := run.condition(ctx, q.text)
-	return err == nil && sum <= maxExpressionCost
+	return sum, err == nil && sum <= maxExpressionCost
 }
 
 func (c *compiler) all(g *group, reason string) map[int]string {

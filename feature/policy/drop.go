@@ -45,6 +45,7 @@ func (c *compiler) dropPolicy(name string, d *draft) {
 		teller = bounded(name[:at] + ".dropped." + name[at+len(drops)+2:])
 	}
 	v := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(teller, d.group)}
+	v.Annotations[TellsAnnotation] = "true"
 	v.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    &ignore,
 		MatchConstraints: constraints(d.group),

@@ -21,6 +21,8 @@ const (
 	ComponentLabel = "feature.sluice.dev/component"
 	// GatesAnnotation lists the gates that a policy enforces, with commas between them.
 	GatesAnnotation = "feature.sluice.dev/gates"
+	// TellsAnnotation is on policies that tell of uses, or of what was dropped, and enforce nothing; its value is true.
+	TellsAnnotation = "feature.sluice.dev/tells"
 )
 
 // NoteAnnotation is the annotation on objects in which a component's policy leaves word of what it dropped, for another
@@ -44,6 +46,9 @@ type draft struct {
 // draft writes the expressions of a group.
 func (c *compiler) draft(g *group) *draft {
 	d := &draft{emitter: newEmitter(c.minor), group: g}
+	if g.most > 0 {
+		d.most = g.most
+	}
 	gs := &gates{emitter: d.emitter, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{}}
 	d.used = d.usedAtAll()
 	if d.used != "" && c.live && !g.plain && g.kind != tells {
@@ -234,10 +239,10 @@ func (e *emitter) few(v, outer string, keys bool, depth int, through string) str
 	case !e.pieces:
 		return v + through
 	case outer != "":
-		return fmt.Sprintf("(%s.size() > %d || %s%s.size() > %d || %s)", v, innerLimit, outer, v, matchLimit, v+through)
+		return fmt.Sprintf("(%s.size() > %d || %s%s.size() > %d || %s)", v, innerLimit, outer, v, e.most, v+through)
 	}
 	c := fmt.Sprintf("c%d", depth)
-	return fmt.Sprintf("(%s.size() > %d || %s)", v, matchLimit, pieces(v, keys, depth, ".exists("+c+", "+c+through+")"))
+	return fmt.Sprintf("(%s.size() > %d || %s)", v, e.most, pieces(v, keys, depth, ".exists("+c+", "+c+through+")"))
 }
 
 // wholeVersion writes where a whole version is used: nowhere if the object is not changed but for metadata, or was written
@@ -450,6 +455,9 @@ func (c *compiler) objectMeta(name string, g *group) metav1.ObjectMeta {
 			gates = append(gates, g.units[i].feature.Spec.Gate)
 		}
 		m.Annotations = map[string]string{GatesAnnotation: strings.Join(slices.Compact(gates), ",")}
+		if g.kind == tells {
+			m.Annotations[TellsAnnotation] = "true"
+		}
 	}
 	return m
 }

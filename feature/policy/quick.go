@@ -141,6 +141,7 @@ func (g *gates) surelyOpen(gate string, lists bool) string {
 		return ""
 	}
 	all := []string{g.saysOpen(f, lists)}
+	size := len(all[0])
 	for _, other := range f.Spec.Requires {
 		switch g.isOpen(other, false) {
 		case "true":
@@ -149,8 +150,8 @@ func (g *gates) surelyOpen(gate string, lists bool) string {
 			return ""
 		}
 		on := g.surelyOpen(other, lists)
-		if on == "" {
-			return ""
+		if size += len(on); on == "" || size > quickText {
+			return "" // each is written out wherever it is required
 		}
 		all = append(all, on)
 	}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,4 +160,31 @@ func quickGates(t *testing.T, m *feature.Model, states *feature.States, gate str
 			}
 			return ask(&last, params, values) == true
 		}
+}
+
+// TestRequirementsOfRequirementsAreNotWrittenOutWithoutEnd has each gate require all before it.
+func TestRequirementsOfRequirementsAreNotWrittenOutWithoutEnd(t *testing.T) {
+	c := &v1alpha1.Component{}
+	c.Name = "demo"
+	c.Spec = v1alpha1.ComponentSpec{Release: "v1.5.0", ConfigMap: &v1alpha1.ConfigMapReference{Namespace: "demo-system", Name: "flags"}}
+	var list []v1alpha1.Feature
+	var before []string
+	for i := range 40 {
+		gate := fmt.Sprintf("Gate%d", i)
+		list = append(list, v1alpha1.Feature{Spec: v1alpha1.FeatureSpec{
+			Component: "demo", Gate: gate, Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}}, Requires: slices.Clone(before),
+		}})
+		before = append(before, gate)
+	}
+	m, findings := feature.Define(c, list, feature.Options{})
+	if err := findings.Err(); err != nil {
+		t.Fatal(err)
+	}
+	g := &gates{emitter: newEmitter(newestMinor), model: m, states: m.Resolve(nil, feature.Runtime{}), live: true, done: map[string]bool{}}
+	if sure := g.surelyOpen("Gate1", true); sure == "" {
+		t.Error("one requirement is too many")
+	}
+	if sure := g.surelyOpen("Gate39", true); sure != "" {
+		t.Errorf("%d bytes", len(sure))
+	}
 }

@@ -391,7 +391,7 @@ func (c *compiler) requirements(g *gates, f *feature.Feature) (out []string) {
 
 // first writes a text about the first item of a list.
 func first(list, prefix, text string) string {
-	return "(" + list + " + ['']).map(x, x == '' ? '' : " + prefix + " + " + quote(text) + ")[0]"
+	return "(" + list + ".map(x, " + prefix + " + " + quote(text) + ") + [''])[0]"
 }
 
 // set writes a map that has the keys.

@@ -20,11 +20,13 @@ type emitter struct {
 	nodes map[string]string // variables of values at paths of fields, by path and side
 	// pieces says that the API server takes what loops in pieces need.
 	pieces bool
+	// most is how many items are gone through to find out whether a policy is needed at all.
+	most int
 }
 
 // newEmitter makes an emitter for API servers of a minor version.
 func newEmitter(minor int) *emitter {
-	return &emitter{nodes: map[string]string{}, pieces: minor >= nestedSince}
+	return &emitter{nodes: map[string]string{}, pieces: minor >= nestedSince, most: matchLimit}
 }
 
 func (e *emitter) add(name, expression string) string {

@@ -34,8 +34,8 @@ func Serve(w http.ResponseWriter, r *http.Request, in *Intake, answer func(conte
 	body, done, err := in.read(ctx, within, w, r)
 	defer done()
 	if err == nil {
-		if err = take(ctx, in.turns, 1); err == nil {
-			defer give(in.turns, 1)
+		if err = in.turn(ctx); err == nil {
+			defer func() { <-in.turns }()
 		}
 	}
 	switch {

@@ -22,42 +22,80 @@ const (
 type Intake struct {
 	// turns has a value for each review that is judged, memory one for each chunk that is held.
 	turns, memory chan struct{}
+	// beyond has room for the one request that goes on where all hold a part of what they need and wait for the rest.
+	beyond chan struct{}
 }
 
-// NewIntake makes an intake of which n reviews, at least one, are judged at once. All reviews together hold no more than n of
-// [MaxReview] bytes.
+// NewIntake makes an intake of which n reviews, at least one, are judged at once. All reviews together hold no more than n+1
+// of [MaxReview] bytes.
 func NewIntake(n int) *Intake {
 	n = max(n, 1)
-	return &Intake{turns: make(chan struct{}, n), memory: make(chan struct{}, n*MaxReview/chunk)}
+	return &Intake{turns: make(chan struct{}, n), memory: make(chan struct{}, n*MaxReview/chunk), beyond: make(chan struct{}, 1)}
 }
 
 // errBusy says that there is no room for a request, and was none for as long as it had time.
 var errBusy = errors.New("the webhook is busy with other requests; try again")
 
-// take waits for n values of room in c.
-func take(ctx context.Context, c chan struct{}, n int) error {
-	for i := range n {
+// turn waits for a turn to be judged, which whoever has it gives back.
+func (i *Intake) turn(ctx context.Context) error {
+	select {
+	case i.turns <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return errBusy
+	}
+}
+
+// room is what one request holds of the memory.
+type room struct {
+	*Intake
+
+	held   int
+	beyond bool
+}
+
+// take waits for n chunks more. A request that holds some may have what it needs beyond all others, one at a time.
+func (r *room) take(ctx context.Context, n int) error {
+	for range n {
+		if r.beyond {
+			return nil
+		}
 		select {
-		case c <- struct{}{}:
+		case r.memory <- struct{}{}:
+			r.held++
+			continue
+		default:
+		}
+		last := r.Intake.beyond
+		if r.held == 0 {
+			last = nil
+		}
+		select {
+		case r.memory <- struct{}{}:
+			r.held++
+		case last <- struct{}{}:
+			r.beyond = true
 		case <-ctx.Done():
-			give(c, i)
 			return errBusy
 		}
 	}
 	return nil
 }
 
-func give(c chan struct{}, n int) {
-	for range n {
-		<-c
+func (r *room) give() {
+	for range r.held {
+		<-r.memory
+	}
+	if r.beyond {
+		<-r.Intake.beyond
 	}
 }
 
 // read reads a body within its share of the time that the answer may take, which is up when ctx is done. done gives back the
 // memory of it, and is called also after an error. One that is too large is [limit.ErrTooLarge].
 func (i *Intake) read(ctx context.Context, within time.Duration, w http.ResponseWriter, r *http.Request) (body []byte, done func(), err error) {
-	held := 0
-	done = func() { give(i.memory, held) }
+	has := &room{Intake: i}
+	done = has.give
 	if r.ContentLength > MaxReview {
 		return nil, done, limit.ErrTooLarge
 	}
@@ -82,11 +120,9 @@ func (i *Intake) read(ctx context.Context, within time.Duration, w http.Response
 			if size <= cap(body) {
 				return nil, done, limit.ErrTooLarge // more than is announced, which the server does not let through
 			}
-			more := min(size, MaxReview)/chunk - held
-			if err := take(arrives, i.memory, more); err != nil {
+			if err := has.take(arrives, min(size, MaxReview)/chunk-has.held); err != nil {
 				return nil, done, err
 			}
-			held += more
 			body = append(make([]byte, 0, size), body...)
 		}
 		n, err := r.Body.Read(body[len(body):min(cap(body), MaxReview+1)])

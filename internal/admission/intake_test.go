@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -205,4 +206,28 @@ func TestWhateverComesTheRoomIsGivenBack(t *testing.T) {
 			t.Errorf("%.20q: code %d, %d and %d held", body, recorder.Code, len(in.memory), len(in.turns))
 		}
 	}
+}
+
+// TestManyLargeReviewsAtOnceAllGetThrough has more of them than there is memory for: each holds a part and waits for the rest.
+func TestManyLargeReviewsAtOnceAllGetThrough(t *testing.T) {
+	in := NewIntake(2)
+	url, client := serve(t, in, allow)
+	large := review(t, 6<<20)
+	const n = 12
+	ended := make(chan error, n)
+	for range n {
+		go func() {
+			code, err := post(t.Context(), client, url+"?timeout=30s", bytes.NewReader(large))
+			if err == nil && code != http.StatusOK {
+				err = fmt.Errorf("code %d", code)
+			}
+			ended <- err
+		}()
+	}
+	for range n {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	eventually(t, "the memory to be given back", func() bool { return len(in.memory) == 0 && len(in.turns) == 0 && len(in.beyond) == 0 })
 }

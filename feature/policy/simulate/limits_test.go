@@ -136,6 +136,16 @@ spec:
 	if !slices.ContainsFunc(set.Enforced, func(e policy.Enforced) bool { return e.Gate == "Base" && e.Kind != "" }) {
 		t.Fatal("Base is not enforced: processes are taken as reporting")
 	}
+	for _, list := range []string{"=true", "=true,Nobody=true", ",", "Solo=true,", "=", " = "} {
+		_, findings := m.ParseSettings(map[string]string{"feature-gates": list})
+		res := run(t, s, &simulate.Request{
+			Version: "v1", Resource: "configmaps",
+			Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "feature-flags", "namespace": "demo-system"}, "data": map[string]any{"feature-gates": list}},
+		})
+		if fine := findings.Err() == nil; fine != res.Allowed() {
+			t.Errorf("feature-gates: %q: the parser says %v, the guard %v", list, findings, res.Refused)
+		}
+	}
 	good, bad := 0, 0
 	for i := range 1 << 10 {
 		data := map[string]string{}
@@ -169,5 +179,24 @@ spec:
 	}
 	if good < 100 || bad < 100 {
 		t.Errorf("%d are good and %d bad", good, bad)
+	}
+}
+
+// TestObjectsThatUseNothingPassWhateverTheirSize goes through sizes up to and beyond those that a condition goes through.
+func TestObjectsThatUseNothingPassWhateverTheirSize(t *testing.T) {
+	var parts strings.Builder
+	parts.WriteString("- {gate: Windows, parts: [{field: 'spec.tasks[*].steps[*].script', pattern: '#!win'}]}\n- {gate: TaskTimeout, parts: [{field: 'spec.tasks[*].timeout'}]}\n")
+	_, s := compile(t, model(t, componentYAML, parts.String()), policy.Options{})
+	for _, n := range []int{4_000, 8_000, 13_000, 19_999, 20_001} {
+		tasks := make([]any, n)
+		for i := range tasks {
+			tasks[i] = map[string]any{"name": fmt.Sprintf("a-task-with-a-name-%d", i), "policy": "Old"}
+		}
+		for _, old := range []map[string]any{nil, {"metadata": map[string]any{"name": "x"}, "spec": map[string]any{"tasks": tasks[:n-1]}}} {
+			r := &simulate.Request{Settings: map[string]string{}, Old: old, Object: map[string]any{"metadata": map[string]any{"name": "x"}, "spec": map[string]any{"tasks": tasks}}}
+			if res := run(t, s, r); !res.Allowed() {
+				t.Errorf("%d items, update %t: %v", n, old != nil, res.Refused[0].Message)
+			}
+		}
 	}
 }

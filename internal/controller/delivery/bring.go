@@ -122,7 +122,7 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 func (r *run) write(ctx context.Context, a *apply.Applier, request apply.Request, plan *apply.Plan) (*apply.Plan, error) {
 	err := a.Apply(ctx, plan)
 	conflict, ok := errors.AsType[*apply.ConflictError](err)
-	if !ok || !r.isDrift(ctx, a, conflict) {
+	if !ok || !r.isDrift(ctx, a, plan, conflict) {
 		return plan, err
 	}
 	request.Force = true
@@ -199,10 +199,11 @@ func passed(ran []string, s report.Summary) string {
 }
 
 // isDrift tells whether all fields in conflict are of objects that the delivery has applied, and were changed since by
-// somebody who does not apply them from a manifest. Those are taken back; the others are somebody else's.
-func (r *run) isDrift(ctx context.Context, a *apply.Applier, e *apply.ConflictError) bool {
+// somebody who does not apply them from a manifest. Those are taken back; the others are somebody else's. While an apply goes on
+// the inventory lists what is still to come, too: what is there says then whether it was applied.
+func (r *run) isDrift(ctx context.Context, a *apply.Applier, plan *apply.Plan, e *apply.ConflictError) bool {
 	inventory, err := a.App(ctx, r.d.Namespace, r.d.Name)
-	if err != nil || inventory.State != apply.Applied {
+	if err != nil || inventory.State == apply.Deleting {
 		return false
 	}
 	ours := map[apply.ID]bool{}
@@ -210,7 +211,7 @@ func (r *run) isDrift(ctx context.Context, a *apply.Applier, e *apply.ConflictEr
 		ours[inventory.Objects[i].ID] = true
 	}
 	for _, c := range e.Conflicts {
-		if !c.Update || !ours[c.ID] {
+		if !c.Update || !ours[c.ID] || inventory.State != apply.Applied && !plan.Has(c.ID) {
 			return false
 		}
 	}
@@ -223,15 +224,17 @@ func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, g
 	counts := fmt.Sprintf("%d created, %d updated, %d deleted, %d unchanged",
 		plan.Count(apply.Create), plan.Count(apply.Update), plan.Count(apply.Delete), plan.Count(apply.Unchanged))
 	changed := plan.Count(apply.Create)+plan.Count(apply.Update)+plan.Count(apply.Delete) > 0
+	before := r.condition(v1alpha1.ConditionApplied)
+	goesOn := before != nil && before.Reason == v1alpha1.ReasonApplying // what an earlier round wrote counts as well
 	outcome := "unchanged"
 	// The inventory is written where only the source has moved on, which is no change of anything that runs.
 	switch {
 	case st.Applied == nil || st.Applied.Digest != got.revision.Digest:
 		r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonApplied, "applied " + got.revision.Revision + ": " + counts})
-	case changed && r.condition(v1alpha1.ConditionApplied) != nil && r.condition(v1alpha1.ConditionApplied).ObservedGeneration == r.d.Generation:
+	case changed && !goesOn && before != nil && before.ObservedGeneration == r.d.Generation:
 		r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonDriftCorrected, "put right what others had changed: " + counts})
 	}
-	if changed || st.AppliedTime == nil {
+	if changed || goesOn || st.AppliedTime == nil {
 		outcome = "applied"
 		st.AppliedTime = stamp(r.now)
 	}

@@ -136,8 +136,13 @@ func (r *run) remembered(process context.Context, cfg *config.Config, due bool) 
 	} else if known {
 		problem = r.contents.problem(r.d.UID)
 	}
-	if c := r.condition(v1alpha1.ConditionReady); c != nil && c.Status == metav1.ConditionFalse && problem != "" {
-		r.set(c.Type, c.Status, c.Reason, cut(c.Message, maxMessage/2)+notPutRight+problem)
+	if c := r.condition(v1alpha1.ConditionReady); c != nil && c.Status == metav1.ConditionFalse {
+		// The message may be that of the round before.
+		said, _, _ := strings.Cut(c.Message, notPutRight)
+		if problem != "" {
+			said = cut(said, maxMessage/2) + notPutRight + problem
+		}
+		r.set(c.Type, c.Status, c.Reason, said)
 	}
 }
 

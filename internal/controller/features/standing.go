@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature/policy"
 	"sluice.dev/feature/skew"
 )
 
@@ -71,6 +72,9 @@ func (s *session) observe(p *plan, done *outcome) {
 	for name, x := range stored {
 		if x.policy == nil || x.binding == nil {
 			continue // one without the other does nothing
+		}
+		if m, err := meta.Accessor(x.policy); err == nil && m.GetAnnotations()[policy.TellsAnnotation] != "" {
+			continue // it enforces nothing
 		}
 		var err error
 		switch {
