@@ -381,7 +381,7 @@ func TestE2EARenewalWritesTheTimeAlone(t *testing.T) {
 			}
 			for _, m := range r.ManagedFields {
 				if m.Operation == metav1.ManagedFieldsOperationUpdate && m.Manager == "sluice-feature-report" {
-					if diff := cmp.Diff(`{"f:spec":{"f:renewTime":{}}}`, string(m.FieldsV1.Raw)); diff != "" {
+					if diff := cmp.Diff(`{"f:spec":{"f:renewTime":{}}}`, m.FieldsV1.GetRawString()); diff != "" {
 						return errors.New(diff)
 					}
 					first = r.Spec.RenewTime

@@ -111,7 +111,7 @@ func (h *hook) post(ctx context.Context, component, what, user string, p pair) (
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was only read
 	if answer.StatusCode != http.StatusOK {
-		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(answer.StatusCode), Message: answer.Status}} //nolint:gosec // a status is small
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(answer.StatusCode), Message: answer.Status}}
 	}
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(answer.Body).Decode(&review); err != nil {

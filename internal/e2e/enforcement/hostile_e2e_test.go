@@ -23,7 +23,7 @@ import (
 
 // hostileNames need care in expressions, in JSON pointers or in messages.
 var hostileNames = []string{
-	`quo"te`, `it's`, `sla/sh`, `til~de`, `~0~1/`, `back\slash`, `\`, `a.b`, `[*]`, `a[0]`, `-`, `0`, `new` + "\n" + `line`, "tab\t", "é", "日本", "👍", "‮right",
+	`quo"te`, `it's`, `sla/sh`, `til~de`, `~0~1/`, `back\slash`, `\`, `a.b`, `[*]`, `a[0]`, `-`, `0`, `new` + "\n" + `line`, "tab\t", "é", "日本", "👍", "\u202eright",
 	"in", "true", "null", "namespace", "object", "oldObject", "variables", "params", "request", "has", "size", "type", "map", "__in__", "__dot__", "a__b", "$", "{}", "%s",
 	strings.Repeat("x", 300), strings.Repeat("'", 60),
 }

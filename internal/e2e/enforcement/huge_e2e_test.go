@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -92,9 +93,7 @@ func list(n int, item func(i int) any) []any {
 
 func task(i int, more object) object {
 	out := object{"name": fmt.Sprintf("task-%d", i)}
-	for k, v := range more {
-		out[k] = v
-	}
+	maps.Copy(out, more)
 	return out
 }
 
@@ -142,9 +141,7 @@ func hugeCases() []hugeCase {
 	with := func(spec object, more object) object {
 		out := object{}
 		for _, m := range []object{spec, more} {
-			for k, v := range m {
-				out[k] = v
-			}
+			maps.Copy(out, m)
 		}
 		return out
 	}
