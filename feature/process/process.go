@@ -261,8 +261,14 @@ func (p *Process) needsOthers() bool {
 
 // Name returns the name of the report: COMPONENT.PROCESS.INSTANCE, with a hash where that is no name.
 func (p *Process) Name() string {
+	return ReportName(p.gates.Model().Component(), p.options.Process, p.options.Instance)
+}
+
+// ReportName is the name of the report of an instance of a process: COMPONENT.PROCESS.INSTANCE, or the component and a hash where
+// that is no name of an object.
+func ReportName(component, process, instance string) string {
 	const longest = 200
-	full := p.gates.Model().Component() + "." + p.options.Process + "." + p.options.Instance
+	full := component + "." + process + "." + instance
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
 			return r
@@ -274,7 +280,7 @@ func (p *Process) Name() string {
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(full)) // never fails
-	return fmt.Sprintf("%s.%016x", p.gates.Model().Component(), h.Sum64())
+	return fmt.Sprintf("%s.%016x", component, h.Sum64())
 }
 
 var errNoReports = errors.New("the cluster has no kind FeatureReport (sluice.dev/v1alpha1): what this process runs with is not reported")

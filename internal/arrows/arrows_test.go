@@ -179,7 +179,7 @@ var table = []row{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
-			"feature", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/admission", "internal/cluster",
+			"feature", "feature/policy", "feature/policy/simulate", "feature/process", "feature/skew", "internal/admission", "internal/cluster",
 			"internal/config", "internal/controller/delivery", "internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
 			"internal/featureusage", "internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
 			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",

@@ -58,7 +58,7 @@ func newFeatures(e *env) *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(newFeaturesList(e), newFeaturesGet(e), newFeaturesEnable(e), newFeaturesDisable(e), newFeaturesUsage(e), newFeaturesSkew(e),
+	cmd.AddCommand(newFeaturesList(e), newFeaturesGet(e), newFeaturesEnable(e), newFeaturesDisable(e), newFeaturesUsage(e), newFeaturesSkew(e), newFeaturesReport(e),
 		newFeaturesLint(e), newFeaturesCompile(e), newFeaturesSimulate(e))
 	return cmd
 }

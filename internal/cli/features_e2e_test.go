@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -474,10 +476,44 @@ spec: {component: clidemo, process: controller, instance: a, release: v1.5.0, re
 `, time.Now().UTC().Format(time.RFC3339)))
 	out, _ = c.features(ExitOK, "skew", "clidemo")
 	c.says(out, "clidemo: ProcessesAgree")
+	var on atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintln(w, "kubernetes_feature_enabled{name=\"Mode\",stage=\"ALPHA\"} 0")
+		fmt.Fprintf(w, "kubernetes_feature_enabled{name=\"Mode\",stage=\"ALPHA\"} %d\n", on.Load())
 	}))
 	defer server.Close()
 	out, _ = c.features(ExitFindings, "skew", "--component", "clidemo", "--scrape", "webhook="+server.URL)
 	c.says(out, "clidemo: ProcessesDisagree", "Mode: the settings say on; on in controller/a (v1.5.0); off in webhook/scraped-0")
+
+	// What is scraped for as long as it runs is reported as if the process did so itself.
+	ctx, stop := context.WithCancel(c.t.Context())
+	defer stop()
+	ended := make(chan int, 1)
+	go func() {
+		e := &env{in: strings.NewReader(""), out: io.Discard, err: io.Discard, now: time.Now, getenv: func(string) string { return "" }}
+		ended <- run(ctx, []string{
+			"features", "report", "--component", "clidemo", "--process", "webhook", "--instance", "b", "-n", "clidemo", "--interval", "1s",
+			"--scrape", server.URL, "--kubeconfig", c.Kubeconfig,
+		}, e)
+	}()
+	told := func(want string) {
+		c.t.Helper()
+		deadline := time.Now().Add(time.Minute)
+		for {
+			if _, out, _ := sluice(c.t, "features", "skew", "clidemo", "--kubeconfig", c.Kubeconfig); strings.Contains(out, want) {
+				return
+			} else if time.Now().After(deadline) {
+				c.t.Fatalf("%q is not told: %s", want, out)
+			}
+		}
+	}
+	told("off in webhook/b")
+	on.Store(1)
+	told("clidemo: ProcessesAgree")
+	stop()
+	if code := <-ended; code != ExitOK {
+		c.t.Errorf("exit code %d", code)
+	}
+	if out, _ := c.features(ExitOK, "skew", "clidemo"); strings.Contains(out, "webhook") {
+		c.t.Errorf("the report is still there: %s", out)
+	}
 }
