@@ -289,6 +289,9 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 	return a.client.saveInventory(ctx, &v)
 }
 
+// Unserved is the message of [Applier.Status] for an object whose kind the cluster serves in no version.
+const Unserved = "the cluster does not serve its kind"
+
 // Status tells how each object of an inventory is, in its order. What does not exist has the status NotFound, that of which the
 // cluster serves no version Unknown.
 func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) {
@@ -303,7 +306,7 @@ func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) 
 			return nil, err
 		}
 		if !known {
-			out[i].Status, out[i].Message = string(status.UnknownStatus), "the cluster does not serve its kind"
+			out[i].Status, out[i].Message = string(status.UnknownStatus), Unserved
 			continue
 		}
 		at := place{now.Group, now.Version, now.Resource, now.Namespace}

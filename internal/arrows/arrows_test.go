@@ -42,6 +42,7 @@ var table = []row{
 	},
 	{pkg: "internal/nearest", pure: true, why: "the name that was meant, for whoever refuses a name"},
 	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
+	{pkg: "internal/testsource", why: "tests as text, for tests that hold the documentation against them"},
 	{pkg: "internal/admission", why: "the protocol of admission webhooks; what is admitted is for those who serve one", may: []string{"internal/limit"}},
 	{pkg: "api/resolution", why: "names that both versions of the API share"},
 	{pkg: "api/resolution/v1beta1", why: "the API as it is stored", may: []string{"api/resolution"}},
@@ -251,7 +252,7 @@ func isPure(imp string) bool {
 
 // helpers may be imported by the tests of any package.
 var helpers = []string{
-	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "feature/featuretest", "feature/gate", "internal/clustertest", "internal/dnstest", "internal/featuregen", "internal/kube", "internal/schemagen",
+	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "feature/featuretest", "feature/gate", "internal/clustertest", "internal/dnstest", "internal/featuregen", "internal/kube", "internal/schemagen", "internal/testsource",
 	"resolve/bundle/bundletest", "resolve/git/gittest", "resolve/resolvetest", "resolve/verify", "schema/upstream",
 }
 

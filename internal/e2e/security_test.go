@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"sluice.dev/internal/testsource"
 )
 
 const root = "../.."
@@ -38,9 +40,8 @@ func TestTheTestsOfTheTableOfAttacksExist(t *testing.T) {
 				t.Errorf("%q is no package in quotes and names of tests", part)
 				continue
 			}
-			have := functions(t, m[1])
 			for name := range strings.SplitSeq(m[2], ", ") {
-				if !testName.MatchString(name) || !strings.Contains(have, "\nfunc "+name+"(") {
+				if !testName.MatchString(name) || !testsource.Has(t, root, m[1], name) {
 					t.Errorf("%s has no test %s", m[1], name)
 				}
 			}
@@ -50,23 +51,4 @@ func TestTheTestsOfTheTableOfAttacksExist(t *testing.T) {
 	if attacks < 30 {
 		t.Errorf("the table has %d attacks", attacks)
 	}
-}
-
-// functions is the source of the tests of a package.
-func functions(t *testing.T, pkg string) string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
-	if err != nil || len(files) == 0 {
-		t.Errorf("there is no package %s with tests (%v)", pkg, err)
-	}
-	var all strings.Builder
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.WriteString("\n")
-		all.Write(text)
-	}
-	return all.String()
 }

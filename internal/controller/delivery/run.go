@@ -216,7 +216,8 @@ func (r *run) look(ctx context.Context, a *apply.Applier) time.Duration {
 	}
 	waiting, failed := []string(nil), false
 	for _, s := range states {
-		if s.Status == "Current" {
+		// What is not served any more stands in the inventory only: a source that has it is not applied.
+		if s.Status == "Current" || s.Message == apply.Unserved {
 			continue
 		}
 		failed = failed || s.Status == "Failed"

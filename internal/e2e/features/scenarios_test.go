@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"sluice.dev/internal/testsource"
 )
 
 const root = "../../.."
@@ -26,7 +28,6 @@ func TestTheTestsOfTheScenariosExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	have := map[string]string{}
 	found := map[int]bool{}
 	rows, columns := 0, 0
 	for line := range strings.Lines(string(text)) {
@@ -59,12 +60,9 @@ func TestTheTestsOfTheScenariosExist(t *testing.T) {
 			count := 0
 			for _, m := range named {
 				pkg := m[1]
-				if have[pkg] == "" {
-					have[pkg] = functions(t, pkg)
-				}
 				for name := range strings.SplitSeq(m[2], ", ") {
 					count++
-					if !strings.Contains(have[pkg], "\nfunc "+name+"(") {
+					if !testsource.Has(t, root, pkg, name) {
 						t.Errorf("%s has no test %s", pkg, name)
 					}
 				}
@@ -82,23 +80,4 @@ func TestTheTestsOfTheScenariosExist(t *testing.T) {
 	if rows < 35 {
 		t.Errorf("there are %d rows", rows)
 	}
-}
-
-// functions is the source of the tests of a package.
-func functions(t *testing.T, pkg string) string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
-	if err != nil || len(files) == 0 {
-		t.Errorf("there is no package %s with tests (%v)", pkg, err)
-	}
-	var all strings.Builder
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.WriteString("\n")
-		all.Write(text)
-	}
-	return all.String()
 }

@@ -1,0 +1,29 @@
+// Package testsource reads the tests of this module as text, for tests that hold what the documentation says of them. It does not
+// decide what is to be found there.
+package testsource
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Has tells whether a package, by its folder below root, has a test or fuzz target of a name. A package without tests is an error.
+func Has(t testing.TB, root, pkg, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
+	if err != nil || len(files) == 0 {
+		t.Errorf("there is no package %s with tests (%v)", pkg, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file) //nolint:gosec // a file of this module
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains("\n"+string(text), "\nfunc "+name+"(") {
+			return true
+		}
+	}
+	return false
+}
