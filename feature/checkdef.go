@@ -154,6 +154,7 @@ func (d *definer) together() {
 			where := fmt.Sprintf("spec.requires[%d]", i)
 			o := byGate[name]
 			switch {
+			case o == nil && d.model.left[name]: // it has told its errors
 			case o == nil:
 				d.err(CodeRequires, f.Spec.Gate, where, "the component has no feature %q%s", clip(name), hint(name, gates))
 			case slices.Contains(f.Spec.Requires[:i], name):

@@ -22,6 +22,8 @@ type Options struct {
 	// Resources are those of the cluster or of the given CRDs; nil means that none is known: paths are then taken as they
 	// are, and no list has items with keys. If there is any, a part of an unknown resource is an error.
 	Resources []Resource
+	// Without are gates of features to leave out as if they held errors, and to look at no further.
+	Without []string
 }
 
 // Resource is a resource with its schemas.
@@ -163,6 +165,10 @@ func Define(c *v1alpha1.Component, features []v1alpha1.Feature, o Options) (*Mod
 		mine = mine[:maxFeatures]
 	}
 	for _, f := range mine {
+		if slices.Contains(o.Without, f.Spec.Gate) {
+			d.model.leave(&f.Spec)
+			continue
+		}
 		d.add(f)
 	}
 	slices.SortStableFunc(d.model.features, func(a, b *Feature) int { return strings.Compare(a.Spec.Gate, b.Spec.Gate) })
@@ -193,7 +199,7 @@ func (d *definer) leaveOut() {
 		if !d.has(f.Spec.Gate) && (d.more == 0 || d.worst != Error) {
 			return false
 		}
-		m.left[f.Spec.Gate], m.left[f.Spec.Key] = true, true
+		m.leave(&f.Spec)
 		return true
 	})
 	for _, f := range m.features {
@@ -218,6 +224,13 @@ func (d *definer) component() {
 		c.Release = d.options.Release
 	}
 	d.checkComponent()
+}
+
+// leave notes that a feature is left out.
+func (m *Model) leave(s *v1alpha1.FeatureSpec) {
+	key := s.Key
+	fill(&key, Kebab(s.Gate))
+	m.left[s.Gate], m.left[key] = true, true
 }
 
 // add adds a feature with what can be said of it alone.

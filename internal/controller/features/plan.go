@@ -54,7 +54,7 @@ type plan struct {
 type planner struct {
 	*world
 
-	// sticky keeps the model as it is while a definition in it has turned bad, so that nothing opens.
+	// sticky keeps the last good definition of a feature whose definition has turned bad, so that nothing opens.
 	sticky bool
 
 	mu     sync.Mutex
@@ -226,7 +226,10 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 		}
 		model, findings := feature.Define(out.component, out.features, o)
 		r.definition, r.key = findings, key.String()
-		if !p.sticky || r.model == nil || !out.loses(r.model, model) {
+		if p.sticky && r.model != nil && out.loses(r.model, model) {
+			model = out.keeping(r.model, model, o)
+		}
+		if model != r.model {
 			r.model, r.setKey = model, ""
 		}
 	}
@@ -240,6 +243,37 @@ func (out *plan) loses(before, after *feature.Model) bool {
 	return slices.ContainsFunc(out.features, func(f v1alpha1.Feature) bool {
 		return before.Feature(f.Spec.Gate) != nil && after.Feature(f.Spec.Gate) == nil
 	})
+}
+
+// keeping defines the component with the last good definitions of features that have turned bad. What is new is left out if
+// it is bad, too; if that is not enough, all that is new: it may be what turned them bad. It returns the model of before where
+// their definitions fit no more, because the schema has changed for example.
+func (out *plan) keeping(before, after *feature.Model, o feature.Options) *feature.Model {
+	features := make([]v1alpha1.Feature, 0, len(out.features))
+	var bad, fresh []string
+	for i := range out.features {
+		f := out.features[i]
+		gate := f.Spec.Gate
+		good := before.Feature(gate)
+		switch {
+		case good == nil && after.Feature(gate) == nil:
+			bad = append(bad, gate)
+		case good == nil:
+			fresh = append(fresh, gate)
+		case after.Feature(gate) == nil && f.Name != good.Name:
+			continue // a second one with its gate
+		case after.Feature(gate) == nil:
+			f.Spec = good.Spec
+		}
+		features = append(features, f)
+	}
+	for _, without := range [][]string{bad, slices.Concat(bad, fresh)} {
+		o.Without = without
+		if model, _ := feature.Define(out.component, features, o); !out.loses(before, model) {
+			return model
+		}
+	}
+	return before
 }
 
 // gated are the resources that features gate.

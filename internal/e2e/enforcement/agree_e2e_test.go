@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,8 +98,8 @@ func (s *drawn) install() {
 	c := s.trial.World.Component.DeepCopy()
 	c.APIVersion, c.Kind = v1alpha1.SchemeGroupVersion.String(), "Component"
 	s.apply(s.unstructured(c))
-	for i := range s.trial.World.Features {
-		s.apply(s.unstructured(&s.trial.World.Features[i]))
+	for _, f := range s.inOrder() {
+		s.apply(s.unstructured(&f))
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{featuregen.Group}, Resources: []string{"*"}, Verbs: []string{"*"}}}}
 	if names := s.trial.MayUse(); names != nil {
@@ -111,6 +112,35 @@ func (s *drawn) install() {
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 	}))
+}
+
+// inOrder returns the features so that none which is bad in the end is good for a while, whoever looks in between: the webhook
+// would keep what it said then.
+func (s *drawn) inOrder() []v1alpha1.Feature {
+	w := s.trial.World
+	var out, bad []v1alpha1.Feature
+	for _, f := range w.Features {
+		if w.Model.Feature(f.Spec.Gate) != nil {
+			out = append(out, f)
+		} else {
+			bad = append(bad, f)
+		}
+	}
+	r, err := feature.ResourceOf(w.CRD)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for len(bad) > 0 {
+		i := slices.IndexFunc(bad, func(f v1alpha1.Feature) bool {
+			m, _ := feature.Define(w.Component, append(slices.Clone(out), f), feature.Options{Resources: []feature.Resource{r}})
+			return m.Feature(f.Spec.Gate) == nil
+		})
+		if i < 0 {
+			s.Fatalf("%v is good before %v come", bad[0].Spec, bad[1:])
+		}
+		out, bad = append(out, bad[i]), slices.Delete(bad, i, i+1)
+	}
+	return out
 }
 
 func (s *drawn) uninstall() {
