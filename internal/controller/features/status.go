@@ -39,7 +39,7 @@ func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duratio
 	var enforced, notEnforced []string
 	by := map[string]int{}
 	var open int32
-	agree := s.skewed(p, done)
+	agree := s.skewed(ctx, p, done)
 	for i := range p.features {
 		f := &p.features[i]
 		before := f.DeepCopy()

@@ -1,0 +1,104 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+
+	"sluice.dev/feature/policy"
+)
+
+// reference is a variable of a policy in an expression. Within a text it is one variable too many, which does no harm.
+var reference = regexp.MustCompile(`variables\.(\w+)`)
+
+// Says tells of gates whether a policy of package feature/policy takes them as open, for those who have opted in to nothing. It
+// asks the policy as it is stored, so that the answer is good for one that was made for other definitions or settings. settings is
+// the data of the ConfigMap that is its parameter; nil stands for a ConfigMap that is missing, of which a policy that reads it says
+// nothing. Gates of which that cannot be told are not in the answer.
+func Says(ctx context.Context, o runtime.Object, gates []string, settings map[string]string) (map[string]bool, error) {
+	variables, params := []admissionregistrationv1.Variable(nil), false
+	switch p := o.(type) {
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		variables, params = p.Spec.Variables, p.Spec.ParamKind != nil
+	case *admissionregistrationv1.MutatingAdmissionPolicy:
+		params = p.Spec.ParamKind != nil
+		for _, v := range p.Spec.Variables {
+			variables = append(variables, admissionregistrationv1.Variable(v))
+		}
+	default:
+		return nil, fmt.Errorf("%T is no policy", o)
+	}
+	if params && settings == nil {
+		return nil, nil
+	}
+	out := map[string]bool{}
+	needed := map[string]bool{}
+	var asked []string
+	var questions []plugincel.ExpressionAccessor
+	for _, gate := range gates {
+		name := policy.OpenVariable(gate)
+		needed[name] = true
+		asked, questions = append(asked, gate), append(questions, &validating.ValidationCondition{Expression: "variables." + name})
+	}
+	// A variable can only refer to those before it.
+	known := map[string]bool{}
+	for i := len(variables) - 1; i >= 0; i-- {
+		if v := &variables[i]; needed[v.Name] {
+			known[v.Name] = true
+			for _, m := range reference.FindAllStringSubmatch(v.Expression, -1) {
+				needed[m[1]] = true
+			}
+		}
+	}
+	var used []admissionregistrationv1.Variable
+	for _, v := range variables {
+		if known[v.Name] {
+			used = append(used, v)
+		}
+	}
+	for i := len(asked) - 1; i >= 0; i-- {
+		if !known[policy.OpenVariable(asked[i])] {
+			out[asked[i]] = false // what is open or closed for good is no variable, and no policy has what is open
+			asked, questions = append(asked[:i], asked[i+1:]...), append(questions[:i], questions[i+1:]...)
+		}
+	}
+	if len(asked) == 0 {
+		return out, nil
+	}
+	k := newChecked(params, used)
+	if k.err != nil {
+		return nil, k.err
+	}
+	evaluator := k.CompileCondition(questions, k.options, environment.StoredExpressions)
+	// What settings say does not depend on who asks: any request will do.
+	n, err := newRun(&Request{Resource: "nothing", Version: "v1", Object: map[string]any{}, Settings: settings})
+	if err != nil {
+		return nil, err
+	}
+	request := plugincel.CreateAdmissionRequest(n.attr.Attributes, metav1.GroupVersionResource(n.gvr), metav1.GroupVersionKind(n.attr.VersionedKind))
+	bindings := plugincel.OptionalVariableBindings{Authorizer: n.access}
+	if params {
+		bindings.VersionedParams = n.params
+	}
+	results, _, err := evaluator.ForInput(ctx, n.attr, request, bindings, nil, celconfig.RuntimeCELCostBudget)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range results {
+		if r.Error != nil {
+			continue
+		}
+		if open, ok := r.EvalResult.Value().(bool); ok {
+			out[asked[i]] = open
+		}
+	}
+	return out, nil
+}
