@@ -14,11 +14,13 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 
 	"sluice.dev/api/v1alpha1"
@@ -41,6 +43,8 @@ type Webhook struct {
 
 	once       sync.Once
 	remembered *cache.LRUExpireCache // see answers
+	asking     singleflight.Group    // by component, see gone
+	questions  flowcontrol.PassiveRateLimiter
 
 	mu     sync.RWMutex
 	judges map[string]*judge
@@ -227,18 +231,18 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	component := r.PathValue("component")
-	j := h.judge(component)
-	if j == nil && !h.gone(r.Context(), component) {
-		http.Error(w, "what is in force for this component is not known yet; try again", http.StatusServiceUnavailable)
-		return
-	}
 	admission.Serve(w, r, h.Requests, func(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-		if j == nil {
-			// The controller has not taken the webhook out of the configuration yet.
-			h.Metrics.reviewed(ask, outcomeAllowed, 0)
-			return &admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}
+		j := h.judge(component)
+		switch {
+		case j != nil:
+			return h.review(ctx, j, ask, req)
+		case !h.gone(ctx, component):
+			h.Metrics.reviewed(ask, outcomeError, 0)
+			return nil
 		}
-		return h.review(ctx, j, ask, req)
+		// The controller has not taken the webhook out of the configuration yet.
+		h.Metrics.reviewed(ask, outcomeAllowed, 0)
+		return &admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}
 	})
 }
 
