@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,50 +25,44 @@ var reference = regexp.MustCompile(`variables\.(\w+)`)
 // the data of the ConfigMap that is its parameter; nil stands for a ConfigMap that is missing, of which a policy that reads it says
 // nothing. Gates of which that cannot be told are not in the answer.
 func Says(ctx context.Context, o runtime.Object, gates []string, settings map[string]string) (map[string]bool, error) {
-	variables, params := []admissionregistrationv1.Variable(nil), false
+	var variables []admissionregistrationv1.Variable
+	var params bool
 	switch p := o.(type) {
 	case *admissionregistrationv1.ValidatingAdmissionPolicy:
 		variables, params = p.Spec.Variables, p.Spec.ParamKind != nil
 	case *admissionregistrationv1.MutatingAdmissionPolicy:
-		params = p.Spec.ParamKind != nil
-		for _, v := range p.Spec.Variables {
-			variables = append(variables, admissionregistrationv1.Variable(v))
-		}
+		variables, params = p.Spec.Variables, p.Spec.ParamKind != nil
 	default:
 		return nil, fmt.Errorf("%T is no policy", o)
 	}
 	if params && settings == nil {
 		return nil, nil
 	}
-	out := map[string]bool{}
 	needed := map[string]bool{}
+	for _, gate := range gates {
+		needed[policy.OpenVariable(gate)] = true
+	}
+	// A variable can only refer to those before it.
+	var used []admissionregistrationv1.Variable
+	known := map[string]bool{}
+	for _, v := range slices.Backward(variables) {
+		if !needed[v.Name] {
+			continue
+		}
+		known[v.Name], used = true, append(used, v)
+		for _, m := range reference.FindAllStringSubmatch(v.Expression, -1) {
+			needed[m[1]] = true
+		}
+	}
+	slices.Reverse(used)
+	out := map[string]bool{}
 	var asked []string
 	var questions []plugincel.ExpressionAccessor
 	for _, gate := range gates {
-		name := policy.OpenVariable(gate)
-		needed[name] = true
-		asked, questions = append(asked, gate), append(questions, &validating.ValidationCondition{Expression: "variables." + name})
-	}
-	// A variable can only refer to those before it.
-	known := map[string]bool{}
-	for i := len(variables) - 1; i >= 0; i-- {
-		if v := &variables[i]; needed[v.Name] {
-			known[v.Name] = true
-			for _, m := range reference.FindAllStringSubmatch(v.Expression, -1) {
-				needed[m[1]] = true
-			}
-		}
-	}
-	var used []admissionregistrationv1.Variable
-	for _, v := range variables {
-		if known[v.Name] {
-			used = append(used, v)
-		}
-	}
-	for i := len(asked) - 1; i >= 0; i-- {
-		if !known[policy.OpenVariable(asked[i])] {
-			out[asked[i]] = false // what is open or closed for good is no variable, and no policy has what is open
-			asked, questions = append(asked[:i], asked[i+1:]...), append(questions[:i], questions[i+1:]...)
+		if name := policy.OpenVariable(gate); known[name] {
+			asked, questions = append(asked, gate), append(questions, &validating.ValidationCondition{Expression: "variables." + name})
+		} else {
+			out[gate] = false // what is open or closed for good is no variable, and no policy has what is open
 		}
 	}
 	if len(asked) == 0 {
