@@ -129,7 +129,10 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 		return
 	}
 	if len(address.data[bundleKey]) == 0 {
-		done.absent, done.hook = true, errNoWebhook
+		done.absent, done.hook, done.untold = true, errNoWebhook, map[string]bool{}
+		for i := range p.set.Told {
+			done.untold[p.set.Told[i].Gate] = true
+		}
 		if !p.set.Webhook {
 			done.hook = nil
 		}

@@ -107,6 +107,17 @@ func TestE2EWebhook(t *testing.T) {
 		}
 		return nil
 	})
+	eventually(t, "that nobody tells of uses to be told", func(context.Context) error {
+		st, _ := c.featureStatus("pod-subdomain")
+		if err := is(st.Conditions, v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonOpenForAll); err != nil {
+			return err
+		}
+		if m := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionEnforced).Message; !strings.Contains(m, "uses are not told of as tellUse has it: ") {
+			return errors.New(m)
+		}
+		return nil
+	})
+	c.told(v1alpha1.ConditionSkew, metav1.ConditionTrue, v1alpha1.ReasonEnforcementDiffers, "Paused: the settings say off", "enforced as on by ValidatingWebhookConfiguration sluice-features, which is not in force")
 	if _, err := try(paused); err != nil {
 		t.Errorf("nobody enforces it yet: %v", err)
 	}
