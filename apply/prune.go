@@ -139,13 +139,15 @@ func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dry
 			return again
 		}
 		l, again := observe(obj, nil, nil)
-		switch {
-		case again != nil:
+		if again != nil {
 			return again
+		}
+		action, reason := l.deletable(owner)
+		switch {
 		case l.uid != r.live.uid || l.terminating:
 			return nil // gone, or going
-		case l.owner != owner:
-			r.Action, r.Reason = Forget, "it is marked as "+ownerWords(l.owner)
+		case action == Forget:
+			r.Action, r.Reason = action, reason
 			return nil
 		case try == maxTries:
 			return err

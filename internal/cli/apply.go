@@ -140,7 +140,9 @@ type applyResult struct {
 	Conflicts  []apply.Conflict `json:"conflicts,omitempty"`
 	NotReady   []apply.NotReady `json:"notReady,omitempty"`
 	// Written is what was created or updated by an apply that has not ended in order.
-	Written []apply.ID     `json:"written,omitempty"`
+	Written []apply.ID `json:"written,omitempty"`
+	// LeftOut is what stands in the source and is not applied.
+	LeftOut []apply.Hook   `json:"leftOut,omitempty"`
 	Objects []objectResult `json:"objects"`
 	Summary map[string]int `json:"summary"`
 }
@@ -279,6 +281,8 @@ func (d *deliverer) deliver(ctx context.Context, cfg *config.Config) error {
 	if err := d.plan.Err(); err != nil {
 		return err
 	}
+	d.result.LeftOut = d.plan.LeftOut
+	d.showNotes()
 	d.showRemovals()
 	switch f.dryRun {
 	case dryRunClient:
@@ -339,6 +343,13 @@ func (d *deliverer) preflight(ctx context.Context, cfg *config.Config) (bool, er
 	return r.Failing() > 0, err
 }
 
+// showNotes tells of objects that are not treated as one may expect.
+func (d *deliverer) showNotes() {
+	for _, n := range d.plan.Notes() {
+		fmt.Fprintln(d.err, "note:", n)
+	}
+}
+
 // showRemovals tells what will be deleted, before it is.
 func (d *deliverer) showRemovals() {
 	if n := d.plan.Orphans(); n > 0 {
@@ -352,7 +363,9 @@ func (d *deliverer) showRemovals() {
 		case apply.Delete:
 			d.told.line("will be deleted: %s", r.ID)
 		case apply.Forget:
-			if d.flags.verbose {
+			if r.Stays() {
+				d.told.line("will be left alone: %s: %s", r.ID, r.Reason)
+			} else if d.flags.verbose {
 				d.told.line("will be forgotten: %s: %s", r.ID, r.Reason)
 			}
 		case apply.Keep:

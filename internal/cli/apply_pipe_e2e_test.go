@@ -5,6 +5,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -153,5 +154,88 @@ secretGenerator:
 	w.run(ExitOK, "delete", "x")
 	if _, err := w.kube.CoreV1().Namespaces().Get(t.Context(), made, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the namespace: %v", err)
+	}
+}
+
+// What helm template prints of a chart (testdata/helm says how it was made) is applied as an install or an upgrade is, as far as that
+// can be said of objects: Helm's own annotations are minded, and it is told where they are not.
+func TestE2EHelmComesThroughAPipe(t *testing.T) {
+	w := newWorld(t)
+	rendered := func(name string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join("testdata/helm", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	args := []string{"apply", "--app", "x", "--wait=false"}
+	// Without the CRDs of the chart one of its objects is of a kind that nobody knows.
+	_, errs := w.pipe(ExitFailed, rendered("template.yaml"), args...)
+	if !strings.Contains(errs, "Basket.helm.example.com shop: the cluster does not serve this kind") || !strings.Contains(errs, "the source has no CRD for it") {
+		t.Errorf("without CRDs: %s", errs)
+	}
+
+	all := rendered("template-crds.yaml")
+	out, errs := w.pipe(ExitOK, all, args...)
+	for _, want := range []string{
+		"left out, because Helm runs it neither at an install nor at an upgrade: Pod shop-test-connection (test), Job.batch shop-drop-database (pre-delete)\n",
+		"although it is a hook of Helm: Job.batch " + w.namespace + "/shop-migrate (pre-install,pre-upgrade); helm template --no-hooks",
+	} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("no %q in %s", want, errs)
+		}
+	}
+	if strings.Contains(out, "shop-drop-database") || strings.Contains(out, "shop-test-connection") {
+		t.Errorf("what is left out is applied: %s", out)
+	}
+	want := []string{
+		"Basket/shop", "ConfigMap/shop-listed-a", "ConfigMap/shop-listed-b", "ConfigMap/shop-shop", "CustomResourceDefinition/baskets.helm.example.com",
+		"Deployment/shop-shop", "Job/shop-migrate", "PersistentVolumeClaim/shop-data", "Service/shop-shop",
+	}
+	objects, state := w.inventory("x")
+	if diff := cmp.Diff(want, objects); diff != "" || state != "applied" {
+		t.Errorf("state %s: %s", state, diff)
+	}
+	jobs, err := w.kube.BatchV1().Jobs(w.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(jobs.Items) != 1 {
+		t.Errorf("%d jobs, %v", len(jobs.Items), err)
+	}
+	if r := w.pipeApply(ExitOK, all, args[1:]...); r.Outcome != outcomeUnchanged || r.Summary["unchanged"] != len(want) || len(r.LeftOut) != 2 {
+		t.Errorf("again: %s %v, left out %v", r.Outcome, r.Summary, r.LeftOut)
+	}
+
+	// Without hooks the Job goes with the next prune, and there is nothing to tell.
+	crd, _, _ := strings.Cut(all, "# Source: shop/templates/")
+	out, errs = w.pipe(ExitOK, crd+rendered("template-no-hooks.yaml"), append(args, "--prune")...)
+	if !strings.Contains(out, "deleted Job.batch "+w.namespace+"/shop-migrate") || strings.Contains(errs, "Helm") {
+		t.Errorf("without hooks: %s%s", out, errs)
+	}
+	// What Helm would keep when it is no longer in the chart stays, and so it does when the app is deleted.
+	kept := "PersistentVolumeClaim " + w.namespace + "/shop-data: its annotation helm.sh/resource-policy says that it is to be kept"
+	out, _ = w.pipe(ExitOK, crd+configMap("shop-shop"), append(args, "--prune")...)
+	if !strings.Contains(out, "will be left alone: "+kept) {
+		t.Errorf("pruned: %s", out)
+	}
+	claims := w.kube.CoreV1().PersistentVolumeClaims(w.namespace)
+	if c, err := claims.Get(t.Context(), "shop-data", metav1.GetOptions{}); err != nil || c.DeletionTimestamp != nil {
+		t.Errorf("pruned: %v, %v", c, err)
+	}
+	w.pipe(ExitOK, all, args...)
+	out, _ = w.run(ExitOK, "delete", "x")
+	if !strings.Contains(out, "left alone: "+kept) {
+		t.Errorf("deleted: %s", out)
+	}
+	if c, err := claims.Get(t.Context(), "shop-data", metav1.GetOptions{}); err != nil || c.DeletionTimestamp != nil {
+		t.Errorf("deleted: %v, %v", c, err)
+	}
+	if objects, _ := w.inventory("x"); objects != nil {
+		t.Errorf("the inventory has %v", objects)
+	}
+	// A source of hooks alone is a mistake, not an app without objects.
+	_, tests, _ := strings.Cut(all, "# Source: shop/templates/tests/connection.yaml")
+	tests, _, _ = strings.Cut(tests, "# Source: shop/templates/migrate.yaml")
+	if _, errs := w.pipe(ExitFailed, tests, args...); !strings.Contains(errs, "nothing in the source is to be applied: left out") {
+		t.Errorf("hooks alone: %s", errs)
 	}
 }

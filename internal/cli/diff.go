@@ -134,6 +134,7 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 		return err
 	}
 	run.applier, run.loaded, run.plan, run.told = applier, loaded, plan, &teller{env: e, lines: e.err, quiet: true}
+	run.showNotes()
 	blocked := false
 	if f.preflights == nil || len(f.preflights) > 0 {
 		if blocked, err = run.preflight(ctx, cfg); err != nil {

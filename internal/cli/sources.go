@@ -36,7 +36,8 @@ type sourceFlags struct {
 const sourceHelp = `A source is a file, a directory, - (standard input), git:REV[:PATH] in the current repository,
 git+https://HOST/REPO//PATH?ref=REV (also git+ssh and git+file), oci://REGISTRY/REPO:TAG
 (Tekton bundles, Flux's artifacts, tars), http(s)://..., or a file with a ResolutionRequest, which is resolved here.
-Output of Kustomize or Helm comes through -f -.`
+Output of Kustomize or Helm comes through -f -. Of Helm's hooks, those that are no part of an install or an upgrade (test,
+pre-delete, ...) are left out; the others are applied like all the rest.`
 
 func (f *sourceFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
