@@ -146,7 +146,9 @@ type Plan struct {
 	request   Request
 	crds      map[string]*apiextensionsv1.CustomResourceDefinition
 	inventory *Inventory // nil without an app
-	patience  patience
+	// deletion: all of the app is to go, and its inventory.
+	deletion bool
+	patience patience
 }
 
 // Count says how many items have the action.
