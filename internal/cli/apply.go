@@ -63,8 +63,8 @@ CRD that harms stored objects, writers or readers is not applied.
 With --app the objects are recorded in the cluster under that name, so that sluice ls shows them, --prune deletes what is
 no longer in the source, and an apply that was interrupted is gone on with by the same command.
 
-Exit codes: 0 applied, or nothing to do; 1 blocked by a preflight, by fields that others own, or by stored objects of a
-CRD that was to be deleted; 2 could not do it.`,
+Exit codes: 0 applied, or nothing to do; 1 blocked by a preflight, by fields that others own, by objects of another app, or by
+stored objects of a CRD that was to be deleted; 2 could not do it.`,
 		Example: `  sluice apply --app shop -f config/
   sluice apply --app shop -f git+https://example.com/shop.git//deploy?ref=v1.2.0 --prune
   sluice apply --app operator -f oci://registry.example.com/operator/manifests:v2
@@ -430,6 +430,10 @@ func (d *deliverer) finish(err error) error {
 			break
 		}
 		err = errBlocked
+	case errors.Is(err, apply.ErrOtherApp):
+		r.Outcome, r.Error = outcomeBlocked, oneLine(err)
+		d.showOtherApps(err)
+		err = errBlocked
 	default:
 		r.Outcome, r.Error = outcomeFailed, oneLine(err)
 		if unready, ok := errors.AsType[*apply.NotReadyError](err); ok {
@@ -489,6 +493,20 @@ func (d *deliverer) showConflicts(e *apply.ConflictError) {
 		fmt.Fprintf(d.told.lines, "conflict: %s%s: %s is owned by %s\n", at, c.ID, c.Field, c.Owner)
 	}
 	fmt.Fprintf(d.err, "sluice: %d fields are owned by others; --force-conflicts takes them over\n", len(e.Conflicts))
+}
+
+// showOtherApps tells each object that belongs to another app.
+func (d *deliverer) showOtherApps(err error) {
+	each := []error{err}
+	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the plan has joined them, and nothing more
+		each = several.Unwrap()
+	}
+	if d.flags.output != "json" {
+		for _, e := range each {
+			fmt.Fprintf(d.told.lines, "blocked: %s\n", oneLine(e))
+		}
+	}
+	fmt.Fprintf(d.err, "sluice: %d objects belong to other apps; nothing was changed; --force-conflicts takes them over\n", len(each))
 }
 
 // summary counts what was done.

@@ -271,7 +271,18 @@ func TestE2EACRDThatWasHandedOverSurvivesItsOldApp(t *testing.T) {
 			group := w.namespace + ".example.com"
 			crd := w.file("crd.yaml", gadgetCRD(group, "v1"))
 			w.apply(ExitOK, "--app", "old", "-f", w.file("old.yaml", configMap("a")+gadgetCRD(group, "v1")))
-			w.apply(ExitFailed, "--app", "new", "-f", crd)
+			for _, command := range []string{"apply", "diff"} {
+				out, errs := w.run(ExitFindings, command, "--app", "new", "-f", crd)
+				if !strings.Contains(out, "blocked: "+crd+":2: CustomResourceDefinition.apiextensions.k8s.io gadgets."+group+": belongs to the app "+w.namespace+"/old; ") ||
+					!strings.Contains(errs, "1 objects belong to other apps; nothing was changed") {
+					t.Errorf("%s: %s%s", command, out, errs)
+				}
+				out, _ = w.run(ExitFindings, command, "--app", "new", "-f", crd, "-o", "json")
+				var told struct{ Error, Outcome string }
+				if err := json.Unmarshal([]byte(out), &told); err != nil || !strings.Contains(told.Error, "belongs to the app") || command == "apply" && told.Outcome != outcomeBlocked {
+					t.Errorf("%s: %v: %s", command, err, out)
+				}
+			}
 			w.apply(ExitOK, "--app", "new", "-f", crd, "--force-conflicts")
 			old, err := w.dynamic.Resource(crdsGVR).Get(t.Context(), "gadgets."+group, metav1.GetOptions{})
 			if err != nil {
