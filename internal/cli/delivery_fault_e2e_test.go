@@ -46,6 +46,16 @@ func (d *deliveryWorld) holds(name, key, value string) {
 	})
 }
 
+// pin gives a ConfigMap a finalizer and has it deleted; the function that it returns lets it go.
+func (d *deliveryWorld) pin(name string) (unpin func()) {
+	d.t.Helper()
+	d.change(name, "somebody", `{"metadata":{"finalizers":["example.com/pin"]}}`)
+	if err := d.kube.CoreV1().ConfigMaps(d.namespace).Delete(d.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		d.t.Fatal(err)
+	}
+	return func() { d.change(name, "somebody", `{"metadata":{"finalizers":null}}`) }
+}
+
 func (d *deliveryWorld) change(name, manager, patch string) {
 	d.t.Helper()
 	_, err := d.kube.CoreV1().ConfigMaps(d.namespace).Patch(d.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager})
@@ -190,6 +200,11 @@ func TestE2EDeliveryGoesOnWhenTheCauseHasGone(t *testing.T) {
 		}
 		return nil
 	})
+	// Drift that waits for somebody says for what.
+	unpin := d.pin("a")
+	d.reaches("x", v1alpha1.ReasonResolutionFailed, says("drift of what was delivered is not put right: ", "ConfigMap "+d.namespace+"/a: the one that is being deleted is not gone yet"))
+	unpin()
+	d.holds("a", "k", "1")
 	d.gone.Store(false)
 	d.applies("x", v1)
 
