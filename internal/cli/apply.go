@@ -498,7 +498,7 @@ func (d *deliverer) showConflicts(e *apply.ConflictError) {
 // showOtherApps tells each object that belongs to another app.
 func (d *deliverer) showOtherApps(err error) {
 	each := []error{err}
-	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the plan has joined them, and nothing more
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		each = several.Unwrap()
 	}
 	if d.flags.output != "json" {
