@@ -103,7 +103,10 @@ func (r *fetcher) source(ctx context.Context, s string) error {
 		if err != nil {
 			return err
 		}
-		return r.local(ctx, s, src, "", "")
+		if err := r.local(ctx, s, src, "", ""); err != nil {
+			return hint(err, src)
+		}
+		return nil
 	case scheme == "git+file":
 		return r.gitFile(ctx, s, rest)
 	case strings.HasPrefix(scheme, "git+"):
@@ -118,6 +121,32 @@ func (r *fetcher) source(ctx context.Context, s string) error {
 		return r.fetch(ctx, s, "http", "", map[string]string{"url": s})
 	}
 	return fmt.Errorf("%s: the scheme %s:// is not known; there are git+https, git+http, git+ssh, git+file, oci, https and http", redact(s), scheme)
+}
+
+// builders are programs that make objects of a folder, by a file that tells such a folder.
+var builders = map[string]string{
+	"kustomization.yaml": "kubectl kustomize DIR", "kustomization.yml": "kubectl kustomize DIR", "Kustomization": "kubectl kustomize DIR",
+	"Chart.yaml": "helm template RELEASE DIR --include-crds",
+}
+
+// hint adds to an error of a source on this machine how its objects are had, where it is no folder of objects but one of Kustomize or
+// Helm.
+func hint(err error, src input.Source) error {
+	if src.Kind != input.Path {
+		return err
+	}
+	for _, path := range src.Paths {
+		for _, file := range slices.Sorted(maps.Keys(builders)) {
+			folder := path
+			if filepath.Base(path) == file {
+				folder = filepath.Dir(path)
+			}
+			if info, e := os.Stat(filepath.Join(folder, file)); e == nil && info.Mode().IsRegular() {
+				return fmt.Errorf("%w; %s is to be built first: %s | sluice apply -f -", err, folder, strings.ReplaceAll(builders[file], "DIR", folder))
+			}
+		}
+	}
+	return err
 }
 
 // redact leaves out what may be a password.
