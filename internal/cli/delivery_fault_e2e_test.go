@@ -237,9 +237,13 @@ func TestE2EDeliveryGoesOnWhenTheCauseHasGone(t *testing.T) {
 	// The cluster does not know a kind.
 	d.push("apiVersion: nobody.example.com/v1\nkind: Thing\nmetadata: {name: t}\n")
 	d.reaches("x", v1alpha1.ReasonUnknownKind, says("Thing"))
+	// A test of Helm's is left out, which is told; the account could not make it.
+	v2 := d.push(configMap("a", "k", "2") + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: t, annotations: {helm.sh/hook: test}}\n")
+	o = d.applies("x", v2)
+	if c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionApplied); !strings.Contains(c.Message, "applied "+v2+"; left out, because Helm runs it neither at an install nor at an upgrade: Pod t (test)") {
+		t.Errorf("message %q", c.Message)
+	}
 	// Of another delivery.
-	v2 := d.push(configMap("a", "k", "2"))
-	d.applies("x", v2)
 	d.create("y", nil)
 	d.reaches("y", v1alpha1.ReasonOtherApp, says(d.namespace+"/x"))
 	if err := d.dynamic.Resource(deliveriesGVR).Namespace(d.namespace).Delete(t.Context(), "y", metav1.DeleteOptions{}); err != nil {
