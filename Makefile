@@ -48,8 +48,9 @@ e2e: cluster ## tests against a real kube-apiserver
 	cd localcluster && $(GO) test ./...
 
 .PHONY: cluster
-cluster: ## build the local cluster's binary (4 to 5 minutes the first time)
+cluster: ## build the local cluster's binary and its kubectl (5 to 7 minutes the first time)
 	@$(GO) run ./internal/clustertest/build >/dev/null
+	@$(GO) run ./internal/clustertest/build kubectl >/dev/null
 
 .PHONY: generate
 generate: generate-client ## write docs/rules.md, the golden files and the generated clients anew

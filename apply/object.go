@@ -53,6 +53,8 @@ type Object struct {
 
 	// json is what is sent: the manifest without what only a server writes.
 	json []byte
+	// hook are the events of Helm that the object is for; nil for none.
+	hook []string
 }
 
 // GVK gives group, version and kind.
@@ -140,6 +142,8 @@ func NewObject(file string, line int, manifest []byte) (Object, error) {
 		delete(meta, f)
 	}
 	delete(meta, "generateName")
+	annotations, _ := meta["annotations"].(map[string]any)
+	o.hook = hookEvents(annotations)
 	if o.isCRD() || !strings.Contains(o.Group, ".") || strings.HasSuffix(o.Group, ".k8s.io") {
 		delete(content, "status")
 	}

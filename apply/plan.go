@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -130,17 +131,24 @@ type Removal struct {
 	unserved bool
 }
 
+// Stays tells whether the object is there, and stays although the app forgets it.
+func (r *Removal) Stays() bool { return r.Action == Forget && r.live != nil }
+
 // Plan is what an apply will do. It is made by [Applier.Plan].
 type Plan struct {
 	// Items are the objects of the source by stage, and within a stage in the source's order.
 	Items []Item
 	// Removals are in the order in which they are deleted. Without Request.Prune their action is Keep.
 	Removals []Removal
+	// LeftOut are objects of the source that are not applied: hooks of Helm that are no part of an install or an upgrade.
+	LeftOut []Hook
 
 	request   Request
 	crds      map[string]*apiextensionsv1.CustomResourceDefinition
 	inventory *Inventory // nil without an app
-	patience  patience
+	// deletion: all of the app is to go, and its inventory.
+	deletion bool
+	patience patience
 }
 
 // Count says how many items have the action.
@@ -234,6 +242,16 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 	objects, err := Unique(p.request.Objects)
 	if err != nil {
 		return err
+	}
+	objects = slices.DeleteFunc(objects, func(o Object) bool {
+		out := isApart(o.hook)
+		if out {
+			p.LeftOut = append(p.LeftOut, Hook{o.ID, o.hook})
+		}
+		return out
+	})
+	if len(objects) == 0 && len(p.LeftOut) > 0 {
+		return fmt.Errorf("nothing in the source is to be applied: %s", strings.Join(p.Notes(), "; "))
 	}
 	defined, crds, err := definedBy(objects)
 	if err != nil {
@@ -377,10 +395,8 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 		if err != nil {
 			return err
 		}
-		r.live, r.Action, r.Reason = l, Delete, ""
-		if l.owner != p.inventory.owner() {
-			r.Action, r.Reason = Forget, "it is marked as "+ownerWords(l.owner)
-		}
+		r.live = l
+		r.Action, r.Reason = l.deletable(p.inventory.owner())
 		return nil
 	}
 	err := a.client.read(ctx, wanted, take, func(at place, name string, err error) {
@@ -394,6 +410,17 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 		return err
 	}
 	return a.remember(ctx, p)
+}
+
+// deletable decides about an object of an app that is no longer in the source.
+func (l *live) deletable(owner string) (Action, string) {
+	switch {
+	case l.owner != owner:
+		return Forget, "it is marked as " + ownerWords(l.owner)
+	case l.kept:
+		return Forget, keptReason
+	}
+	return Delete, ""
 }
 
 func ownerWords(owner string) string {

@@ -87,7 +87,10 @@ func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
 }
 
 // remember keeps removals in the inventory of which nothing was found only because their CRD does not serve them: they are stored
-// all the same, and come to light when it does again.
+// all the same, and come to light when it does again. Where the CRD may not be read, discovery decides for a deletion of the whole
+// app, which nobody without that right could end otherwise: it has answered for the group and each of its versions, or the plan would
+// have failed, and serves the kind in none. That is so as well where a CRD is there and serves nothing, which is rare; hence a prune,
+// after which the inventory goes on, waits for somebody who can tell.
 func (a *Applier) remember(ctx context.Context, p *Plan) error {
 	var doubtful []*Removal
 	for i := range p.Removals {
@@ -106,9 +109,12 @@ func (a *Applier) remember(ctx context.Context, p *Plan) error {
 		r := doubtful[i]
 		crd, err := crds[r.Resource+"."+r.Group]()
 		switch {
+		case apierrors.IsForbidden(err) && r.unserved && p.deletion:
+			r.Reason = "the cluster serves its kind no more, so it has gone with its CRD; should that be there and serve no version, which may not be read, it is left behind"
+			return nil
 		case apierrors.IsForbidden(err):
 			if r.unserved {
-				r.Action, r.Reason = Keep, "the cluster does not serve its kind, and whether its CRD exists may not be read"
+				r.Action, r.Reason = Keep, "the cluster does not serve its kind, and whether its CRD exists may not be read; who may get it can prune"
 			}
 			return nil
 		case err != nil || crd == nil:
@@ -139,13 +145,15 @@ func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dry
 			return again
 		}
 		l, again := observe(obj, nil, nil)
-		switch {
-		case again != nil:
+		if again != nil {
 			return again
+		}
+		action, reason := l.deletable(owner)
+		switch {
 		case l.uid != r.live.uid || l.terminating:
 			return nil // gone, or going
-		case l.owner != owner:
-			r.Action, r.Reason = Forget, "it is marked as "+ownerWords(l.owner)
+		case action == Forget:
+			r.Action, r.Reason = action, reason
 			return nil
 		case try == maxTries:
 			return err
@@ -245,7 +253,7 @@ func (a *Applier) PlanDeletion(ctx context.Context, namespace, app string, allow
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{inventory: v, request: Request{App: app, AppNamespace: namespace, Prune: true}}
+	p := &Plan{inventory: v, deletion: true, request: Request{App: app, AppNamespace: namespace, Prune: true}}
 	p.findRemovals()
 	if err := a.look(ctx, p); err != nil {
 		return nil, err

@@ -163,7 +163,7 @@ func (a *Applier) stage(ctx context.Context, p *Plan, s Stage) error {
 		}
 	}
 	if len(todo) == 0 {
-		return nil
+		return a.settled(ctx, p, s)
 	}
 	phase := "applying " + s.String()
 	a.events.tell(Event{Phase: phase, Total: len(todo)})
@@ -206,6 +206,11 @@ func (a *Applier) stage(ctx context.Context, p *Plan, s Stage) error {
 		slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 		return errors.Join(errs...)
 	}
+	return a.settled(ctx, p, s)
+}
+
+// settled waits for what the stages after one need of it.
+func (a *Applier) settled(ctx context.Context, p *Plan, s Stage) error {
 	if s == StageDefinitions {
 		return a.served(ctx, p)
 	}
@@ -272,11 +277,11 @@ func (p *Plan) unsettled(it *Item, err error) bool {
 		return false
 	}
 	return slices.ContainsFunc(p.Items, func(d Item) bool {
+		if d.isCRD() {
+			return d.Name == it.mapping.resource+"."+it.Group && (d.Action != Unchanged || it.mapping.pending)
+		}
 		if d.Action == Unchanged || d.Stage != StageDefinitions {
 			return false
-		}
-		if d.isCRD() {
-			return d.Name == it.mapping.resource+"."+it.Group
 		}
 		return apierrors.IsNotFound(err) && d.Name == it.Namespace
 	})

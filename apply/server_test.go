@@ -3,9 +3,11 @@ package apply
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,13 +29,15 @@ type server struct {
 	before func(r *http.Request)
 	// forbidden are paths that may not be read.
 	forbidden map[string]bool
+	// reads counts what was read, by path; a list is read at the path of its resource.
+	reads map[string]int
 	// held are paths of objects with a finalizer: a deletion only begins.
 	held map[string]bool
 }
 
 func newServer(t *testing.T) (*server, *Applier) {
 	t.Helper()
-	s := &server{t: t, objects: map[string]map[string]any{}, forbidden: map[string]bool{}, held: map[string]bool{}}
+	s := &server{t: t, objects: map[string]map[string]any{}, forbidden: map[string]bool{}, reads: map[string]int{}, held: map[string]bool{}}
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
 	a, err := New(&rest.Config{Host: h.URL}, Options{Namespace: "default", Now: time.Now})
@@ -67,6 +71,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.before != nil && r.Method != http.MethodGet {
 		s.before(r)
 	}
+	if r.Method == http.MethodGet {
+		s.reads[path]++
+	}
 	obj := s.objects[path]
 	switch {
 	case s.forbidden[path]:
@@ -83,6 +90,17 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s.put(path, next)
 		s.answer(w, http.StatusOK, next)
+	case r.Method == http.MethodPost:
+		var next map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&next); err != nil {
+			s.t.Error(err)
+		}
+		meta, _ := next["metadata"].(map[string]any)
+		name, _ := meta["name"].(string)
+		s.put(path+"/"+name, next)
+		s.answer(w, http.StatusCreated, next)
+	case r.Method == http.MethodPatch && s.objects[path[:strings.LastIndexByte(path, '/')]] != nil:
+		s.answer(w, http.StatusOK, s.applied(r, path))
 	case obj == nil:
 		s.fail(w, apierrors.NewNotFound(resource, path))
 	case r.Method == http.MethodDelete:
@@ -105,6 +123,42 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.answer(w, http.StatusOK, obj)
 	}
+}
+
+// applied stores what is applied, as that of one manager, and keeps the status.
+func (s *server) applied(r *http.Request, path string) map[string]any {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		s.t.Error(err)
+	}
+	next, err := decode(body)
+	if err != nil {
+		s.t.Error(err)
+	}
+	version, _ := next["apiVersion"].(string)
+	entry := map[string]any{
+		"manager": Manager, "operation": "Apply", "apiVersion": version, "time": "2001-01-01T00:00:00Z", "fieldsV1": fieldsOf(withoutHead(next)),
+	}
+	meta, _ := next["metadata"].(map[string]any)
+	meta["managedFields"] = []any{entry}
+	if status, ok := s.objects[path]["status"]; ok {
+		next["status"] = status
+	}
+	s.put(path, next)
+	return next
+}
+
+// fieldsOf are the fields of an object as they are owned; lists as a whole.
+func fieldsOf(obj map[string]any) map[string]any {
+	out := map[string]any{}
+	for k, v := range obj {
+		fields := map[string]any{}
+		if m, ok := v.(map[string]any); ok {
+			fields = fieldsOf(m)
+		}
+		out["f:"+k] = fields
+	}
+	return out
 }
 
 func (s *server) answer(w http.ResponseWriter, code int, v any) {

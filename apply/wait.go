@@ -67,14 +67,33 @@ func impatient(ctx context.Context, err error) error {
 	return err
 }
 
-// served waits until every CRD of the plan that was written is established and its versions can be listed.
-func (a *Applier) served(ctx context.Context, p *Plan) error {
-	var todo []*Item
+// unserved gives the CRDs of the plan that may not be served yet: those that were written, and of the others, which an apply that
+// was interrupted may have written a moment ago, those that are not established, or that did not serve what the plan has of them when
+// it was made. That is known from the plan.
+func (p *Plan) unserved() []*Item {
+	needed := map[schema.GroupKind]bool{}
 	for i := range p.Items {
-		if it := &p.Items[i]; it.isCRD() && it.Action != Unchanged {
-			todo = append(todo, it)
+		if it := &p.Items[i]; it.mapping.pending {
+			needed[it.GVK().GroupKind()] = true
 		}
 	}
+	var out []*Item
+	for i := range p.Items {
+		it := &p.Items[i]
+		if !it.isCRD() {
+			continue
+		}
+		spec := &p.crds[it.Name].Spec
+		if it.Action != Unchanged || !it.live.health.ready() || needed[schema.GroupKind{Group: spec.Group, Kind: spec.Names.Kind}] {
+			out = append(out, it)
+		}
+	}
+	return out
+}
+
+// served waits until every CRD of the plan that may not be served yet is established and its versions can be listed.
+func (a *Applier) served(ctx context.Context, p *Plan) error {
+	todo := p.unserved()
 	if len(todo) == 0 {
 		return nil
 	}

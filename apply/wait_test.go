@@ -1,7 +1,10 @@
 package apply
 
 import (
+	"encoding/json"
+	"errors"
 	"testing"
+	"time"
 )
 
 func TestADefinitionIsServedForThoseWhoMayNotListItsObjects(t *testing.T) {
@@ -24,5 +27,80 @@ func TestADefinitionIsServedForThoseWhoMayNotListItsObjects(t *testing.T) {
 	why, err = a.establishing(t.Context(), "things.example.com")
 	if err != nil || why != "" {
 		t.Errorf("once it is served: %q, %v", why, err)
+	}
+}
+
+// A CRD that an earlier round has written, and that the server has not taken up yet, is waited for by the next round as well.
+func TestADefinitionOfAnEarlierRoundIsWaitedFor(t *testing.T) {
+	const (
+		crds    = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+		crd     = crds + "/things.example.com"
+		version = "/apis/example.com/v1"
+		things  = version + "/namespaces/default/things"
+	)
+	s, a := newServer(t)
+	s.put("/apis/apiextensions.k8s.io/v1", map[string]any{"resources": []any{
+		map[string]any{"name": "customresourcedefinitions", "kind": "CustomResourceDefinition", "verbs": []any{"get"}},
+	}})
+	s.put(crds, map[string]any{"items": []any{}})
+	manifests := []map[string]any{
+		{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "things.example.com"},
+			"spec": map[string]any{
+				"group": "example.com", "scope": "Namespaced", "names": map[string]any{"kind": "Thing", "plural": "things"},
+				"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true}},
+			},
+		},
+		{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "t"}},
+	}
+	var objects []Object
+	for _, m := range manifests {
+		text, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := NewObject("a.yaml", 1, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, o)
+	}
+	round := func(patience time.Duration) (*Plan, error) {
+		t.Helper()
+		p, err := a.Plan(t.Context(), Request{Objects: objects, App: "x", Patience: patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p, a.Apply(t.Context(), p)
+	}
+	for i, want := range []Action{Create, Unchanged, Unchanged} {
+		p, err := round(time.Millisecond)
+		if got := p.Items[0].Action; got != want || !errors.Is(err, ErrWaiting) {
+			t.Fatalf("round %d: the CRD is to be %s, want %s; error %v, want that it is waited for", i, got, want, err)
+		}
+	}
+	// It is established, and what it defines is served.
+	s.mu.Lock()
+	s.objects[crd]["status"] = map[string]any{"conditions": []any{
+		map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"},
+	}}
+	s.put(version+"/things", map[string]any{"items": []any{}})
+	s.put(things, map[string]any{"items": []any{}})
+	s.mu.Unlock()
+	if p, err := round(time.Minute); err != nil || p.Items[0].Action != Unchanged || s.objects[things+"/t"] == nil {
+		t.Fatalf("once it is served: %v", err)
+	}
+	// From then on nothing asks for it.
+	s.mu.Lock()
+	s.put(version, map[string]any{"resources": []any{map[string]any{"name": "things", "kind": "Thing", "namespaced": true, "verbs": []any{"get"}}}})
+	clear(s.reads)
+	s.mu.Unlock()
+	a.mapper.forget("example.com")
+	p, err := round(time.Minute)
+	if err != nil || p.Count(Unchanged) != 2 {
+		t.Errorf("again: %+v, %v", p.Items, err)
+	}
+	if s.reads[crd] != 1 || s.reads[version+"/things"] != 0 {
+		t.Errorf("read: %v", s.reads)
 	}
 }

@@ -63,8 +63,8 @@ CRD that harms stored objects, writers or readers is not applied.
 With --app the objects are recorded in the cluster under that name, so that sluice ls shows them, --prune deletes what is
 no longer in the source, and an apply that was interrupted is gone on with by the same command.
 
-Exit codes: 0 applied, or nothing to do; 1 blocked by a preflight, by fields that others own, or by stored objects of a
-CRD that was to be deleted; 2 could not do it.`,
+Exit codes: 0 applied, or nothing to do; 1 blocked by a preflight, by fields that others own, by objects of another app, or by
+stored objects of a CRD that was to be deleted; 2 could not do it.`,
 		Example: `  sluice apply --app shop -f config/
   sluice apply --app shop -f git+https://example.com/shop.git//deploy?ref=v1.2.0 --prune
   sluice apply --app operator -f oci://registry.example.com/operator/manifests:v2
@@ -140,7 +140,9 @@ type applyResult struct {
 	Conflicts  []apply.Conflict `json:"conflicts,omitempty"`
 	NotReady   []apply.NotReady `json:"notReady,omitempty"`
 	// Written is what was created or updated by an apply that has not ended in order.
-	Written []apply.ID     `json:"written,omitempty"`
+	Written []apply.ID `json:"written,omitempty"`
+	// LeftOut is what stands in the source and is not applied.
+	LeftOut []apply.Hook   `json:"leftOut,omitempty"`
 	Objects []objectResult `json:"objects"`
 	Summary map[string]int `json:"summary"`
 }
@@ -279,6 +281,8 @@ func (d *deliverer) deliver(ctx context.Context, cfg *config.Config) error {
 	if err := d.plan.Err(); err != nil {
 		return err
 	}
+	d.result.LeftOut = d.plan.LeftOut
+	d.showNotes()
 	d.showRemovals()
 	switch f.dryRun {
 	case dryRunClient:
@@ -339,6 +343,13 @@ func (d *deliverer) preflight(ctx context.Context, cfg *config.Config) (bool, er
 	return r.Failing() > 0, err
 }
 
+// showNotes tells of objects that are not treated as one may expect.
+func (d *deliverer) showNotes() {
+	for _, n := range d.plan.Notes() {
+		fmt.Fprintln(d.err, "note:", n)
+	}
+}
+
 // showRemovals tells what will be deleted, before it is.
 func (d *deliverer) showRemovals() {
 	if n := d.plan.Orphans(); n > 0 {
@@ -352,7 +363,9 @@ func (d *deliverer) showRemovals() {
 		case apply.Delete:
 			d.told.line("will be deleted: %s", r.ID)
 		case apply.Forget:
-			if d.flags.verbose {
+			if r.Stays() {
+				d.told.line("will be left alone: %s: %s", r.ID, r.Reason)
+			} else if d.flags.verbose {
 				d.told.line("will be forgotten: %s: %s", r.ID, r.Reason)
 			}
 		case apply.Keep:
@@ -417,6 +430,10 @@ func (d *deliverer) finish(err error) error {
 			break
 		}
 		err = errBlocked
+	case errors.Is(err, apply.ErrOtherApp):
+		r.Outcome, r.Error = outcomeBlocked, oneLine(err)
+		d.showOtherApps(err)
+		err = errBlocked
 	default:
 		r.Outcome, r.Error = outcomeFailed, oneLine(err)
 		if unready, ok := errors.AsType[*apply.NotReadyError](err); ok {
@@ -476,6 +493,20 @@ func (d *deliverer) showConflicts(e *apply.ConflictError) {
 		fmt.Fprintf(d.told.lines, "conflict: %s%s: %s is owned by %s\n", at, c.ID, c.Field, c.Owner)
 	}
 	fmt.Fprintf(d.err, "sluice: %d fields are owned by others; --force-conflicts takes them over\n", len(e.Conflicts))
+}
+
+// showOtherApps tells each object that belongs to another app.
+func (d *deliverer) showOtherApps(err error) {
+	each := []error{err}
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		each = several.Unwrap()
+	}
+	if d.flags.output != "json" {
+		for _, e := range each {
+			fmt.Fprintf(d.told.lines, "blocked: %s\n", oneLine(e))
+		}
+	}
+	fmt.Fprintf(d.err, "sluice: %d objects belong to other apps; nothing was changed; --force-conflicts takes them over\n", len(each))
 }
 
 // summary counts what was done.

@@ -271,7 +271,18 @@ func TestE2EACRDThatWasHandedOverSurvivesItsOldApp(t *testing.T) {
 			group := w.namespace + ".example.com"
 			crd := w.file("crd.yaml", gadgetCRD(group, "v1"))
 			w.apply(ExitOK, "--app", "old", "-f", w.file("old.yaml", configMap("a")+gadgetCRD(group, "v1")))
-			w.apply(ExitFailed, "--app", "new", "-f", crd)
+			for _, command := range []string{"apply", "diff"} {
+				out, errs := w.run(ExitFindings, command, "--app", "new", "-f", crd)
+				if !strings.Contains(out, "blocked: "+crd+":2: CustomResourceDefinition.apiextensions.k8s.io gadgets."+group+": belongs to the app "+w.namespace+"/old; ") ||
+					!strings.Contains(errs, "1 objects belong to other apps; nothing was changed") {
+					t.Errorf("%s: %s%s", command, out, errs)
+				}
+				out, _ = w.run(ExitFindings, command, "--app", "new", "-f", crd, "-o", "json")
+				var told struct{ Error, Outcome string }
+				if err := json.Unmarshal([]byte(out), &told); err != nil || !strings.Contains(told.Error, "belongs to the app") || command == "apply" && told.Outcome != outcomeBlocked {
+					t.Errorf("%s: %v: %s", command, err, out)
+				}
+			}
 			w.apply(ExitOK, "--app", "new", "-f", crd, "--force-conflicts")
 			old, err := w.dynamic.Resource(crdsGVR).Get(t.Context(), "gadgets."+group, metav1.GetOptions{})
 			if err != nil {
@@ -334,4 +345,64 @@ func TestE2EDiffAndDryRunTellConflictsAsApplyDoes(t *testing.T) {
 		t.Error(diff)
 	}
 	w.run(ExitOK, "diff", "--app", "x", "-f", w.file("same.yaml", configMap("b")))
+}
+
+// Who may not read CRDs can delete an app although the CRD of one of its objects is gone.
+func TestE2EAnAppIsDeletedAfterTheCRDThatMayNotBeRead(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	group := w.namespace + ".example.com"
+	user := "system:serviceaccount:" + w.namespace + ":default"
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "user"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"", group}, Resources: []string{"configmaps", "gadgets"}, Verbs: []string{"*"}},
+	}}
+	if _, err := w.kube.RbacV1().Roles(w.namespace).Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.kube.RbacV1().RoleBindings(w.namespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "user"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "user"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.namespace, Name: "default"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := w.impersonating(user)
+	as := func(want int, command string, args ...string) string {
+		t.Helper()
+		code, out, errs := sluice(t, append([]string{command, "--kubeconfig", kubeconfig, "-n", w.namespace}, args...)...)
+		if code != want {
+			t.Fatalf("sluice %s: exit code %d, want %d\n%s%s", command, code, want, out, errs)
+		}
+		return out
+	}
+	w.apply(ExitOK, "--app", "crds", "-f", w.file("crd.yaml", gadgetCRD(group, "v1")))
+	x := w.file("x.yaml", configMap("a")+gadget(group, "v1", "{size: small}"))
+	until(t, "the permission to hold", func() error {
+		if code, out, errs := sluice(t, "apply", "--kubeconfig", kubeconfig, "-n", w.namespace, "--app", "x", "-f", x); code != ExitOK {
+			return fmt.Errorf("exit code %d\n%s%s", code, out, errs)
+		}
+		return nil
+	})
+	w.run(ExitOK, "delete", "crds", "--allow-delete-crds")
+	until(t, "the kind not to be served", func() error {
+		if _, err := w.kube.Discovery().ServerResourcesForGroupVersion(group + "/v1"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is: %w", err)
+		}
+		return nil
+	})
+	// A prune goes on with the inventory, and waits for somebody who can tell.
+	rest := w.file("rest.yaml", configMap("a"))
+	if out := as(ExitFindings, "apply", "--app", "x", "-f", rest, "--prune"); !strings.Contains(out, "may not be read; who may get it can prune") {
+		t.Errorf("prune: %s", out)
+	}
+	if objects, _ := w.inventory("x"); !cmp.Equal(objects, []string{"ConfigMap/a", "Gadget/g"}) {
+		t.Errorf("after a prune: %v", objects)
+	}
+	out := as(ExitOK, "delete", "x")
+	if !strings.Contains(out, "forgotten: Gadget."+group+" "+w.namespace+"/g: the cluster serves its kind no more, so it has gone with its CRD") || !strings.Contains(out, "1 deleted, 0 kept") {
+		t.Errorf("delete: %s", out)
+	}
+	if objects, _ := w.inventory("x"); objects != nil {
+		t.Errorf("the inventory has %v", objects)
+	}
 }

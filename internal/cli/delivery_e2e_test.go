@@ -423,6 +423,16 @@ func TestE2EDeliveryStopsTheUnsafeUpgradeAndBringsTheSafeOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.holds("settings", "a", "1")
+	unpin := d.pin("settings")
+	d.reaches("shop", v1alpha1.ReasonBlocked, func(o *v1alpha1.Delivery) error {
+		c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionApplied)
+		if !strings.Contains(c.Message, v1+" stays, and putting its drift right waits: ") || !strings.Contains(c.Message, "ConfigMap "+d.namespace+"/settings: the one that is being deleted") {
+			return fmt.Errorf("message %q", c.Message)
+		}
+		return nil
+	})
+	unpin()
+	d.holds("settings", "a", "1")
 	o = d.reaches("shop", v1alpha1.ReasonBlocked, func(o *v1alpha1.Delivery) error {
 		c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionApplied)
 		if !strings.Contains(c.Message, v1+" stays") || strings.Contains(c.Message, "drift") {
@@ -434,7 +444,7 @@ func TestE2EDeliveryStopsTheUnsafeUpgradeAndBringsTheSafeOne(t *testing.T) {
 		t.Errorf("status %+v", o.Status)
 	}
 	until(t, "the events", func() error {
-		if n := d.events("shop", v1alpha1.ReasonDriftCorrected); n != 2 {
+		if n := d.events("shop", v1alpha1.ReasonDriftCorrected); n != 3 {
 			return fmt.Errorf("%d events", n)
 		}
 		return nil

@@ -46,6 +46,16 @@ func (d *deliveryWorld) holds(name, key, value string) {
 	})
 }
 
+// pin gives a ConfigMap a finalizer and has it deleted; the function that it returns lets it go.
+func (d *deliveryWorld) pin(name string) (unpin func()) {
+	d.t.Helper()
+	d.change(name, "somebody", `{"metadata":{"finalizers":["example.com/pin"]}}`)
+	if err := d.kube.CoreV1().ConfigMaps(d.namespace).Delete(d.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		d.t.Fatal(err)
+	}
+	return func() { d.change(name, "somebody", `{"metadata":{"finalizers":null}}`) }
+}
+
 func (d *deliveryWorld) change(name, manager, patch string) {
 	d.t.Helper()
 	_, err := d.kube.CoreV1().ConfigMaps(d.namespace).Patch(d.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager})
@@ -190,6 +200,11 @@ func TestE2EDeliveryGoesOnWhenTheCauseHasGone(t *testing.T) {
 		}
 		return nil
 	})
+	// Drift that waits for somebody says for what.
+	unpin := d.pin("a")
+	d.reaches("x", v1alpha1.ReasonResolutionFailed, says("drift of what was delivered is not put right: ", "ConfigMap "+d.namespace+"/a: the one that is being deleted is not gone yet"))
+	unpin()
+	d.holds("a", "k", "1")
 	d.gone.Store(false)
 	d.applies("x", v1)
 
@@ -222,9 +237,13 @@ func TestE2EDeliveryGoesOnWhenTheCauseHasGone(t *testing.T) {
 	// The cluster does not know a kind.
 	d.push("apiVersion: nobody.example.com/v1\nkind: Thing\nmetadata: {name: t}\n")
 	d.reaches("x", v1alpha1.ReasonUnknownKind, says("Thing"))
+	// A test of Helm's is left out, which is told; the account could not make it.
+	v2 := d.push(configMap("a", "k", "2") + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: t, annotations: {helm.sh/hook: test}}\n")
+	o = d.applies("x", v2)
+	if c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionApplied); !strings.Contains(c.Message, "applied "+v2+"; left out, because Helm runs it neither at an install nor at an upgrade: Pod t (test)") {
+		t.Errorf("message %q", c.Message)
+	}
 	// Of another delivery.
-	v2 := d.push(configMap("a", "k", "2"))
-	d.applies("x", v2)
 	d.create("y", nil)
 	d.reaches("y", v1alpha1.ReasonOtherApp, says(d.namespace+"/x"))
 	if err := d.dynamic.Resource(deliveriesGVR).Namespace(d.namespace).Delete(t.Context(), "y", metav1.DeleteOptions{}); err != nil {

@@ -43,7 +43,7 @@ Secrets are not shown. Preflights run where --preflight or -c asks for them; wha
 
 ` + sourceHelp + `
 
-Exit codes: 0 no difference, 1 differences, or findings or fields that others own which would block an apply, 2 could not do it.`,
+Exit codes: 0 no difference, 1 differences, or what would block an apply (findings, fields that others own, objects of another app), 2 could not do it.`,
 		Example: `  sluice diff --app shop -f config/ --prune`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -74,14 +74,16 @@ Exit codes: 0 no difference, 1 differences, or findings or fields that others ow
 
 // diffResult is the differences for programs.
 type diffResult struct {
-	APIVersion  string           `json:"apiVersion"`
-	Kind        string           `json:"kind"`
-	App         string           `json:"app,omitempty"`
-	Namespace   string           `json:"namespace"`
-	Sources     []apply.Source   `json:"sources"`
-	Ran         []string         `json:"preflights,omitempty"`
-	Report      json.RawMessage  `json:"report,omitempty"`
-	Conflicts   []apply.Conflict `json:"conflicts,omitempty"`
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	App        string           `json:"app,omitempty"`
+	Namespace  string           `json:"namespace"`
+	Sources    []apply.Source   `json:"sources"`
+	Ran        []string         `json:"preflights,omitempty"`
+	Report     json.RawMessage  `json:"report,omitempty"`
+	Conflicts  []apply.Conflict `json:"conflicts,omitempty"`
+	// Error says which objects belong to other apps; then nothing was compared.
+	Error       string           `json:"error,omitempty"`
 	Differences []differenceJSON `json:"differences"`
 }
 
@@ -130,10 +132,21 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	plan, err := applier.Plan(ctx, apply.Request{
 		Objects: loaded.objects, App: f.app, Sources: loaded.sources, Prune: f.prune, Force: f.force,
 	})
+	if errors.Is(err, apply.ErrOtherApp) {
+		run.told = &teller{env: e, lines: e.out}
+		run.showOtherApps(err)
+		if f.output == "json" {
+			return errors.Join(errFindings, encode(e.out, diffResult{
+				APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: namespace, Sources: loaded.sources, Error: oneLine(err), Differences: []differenceJSON{},
+			}))
+		}
+		return errFindings
+	}
 	if err != nil {
 		return err
 	}
 	run.applier, run.loaded, run.plan, run.told = applier, loaded, plan, &teller{env: e, lines: e.err, quiet: true}
+	run.showNotes()
 	blocked := false
 	if f.preflights == nil || len(f.preflights) > 0 {
 		if blocked, err = run.preflight(ctx, cfg); err != nil {

@@ -36,7 +36,8 @@ type sourceFlags struct {
 const sourceHelp = `A source is a file, a directory, - (standard input), git:REV[:PATH] in the current repository,
 git+https://HOST/REPO//PATH?ref=REV (also git+ssh and git+file), oci://REGISTRY/REPO:TAG
 (Tekton bundles, Flux's artifacts, tars), http(s)://..., or a file with a ResolutionRequest, which is resolved here.
-Output of Kustomize or Helm comes through -f -.`
+Output of Kustomize or Helm comes through -f -. Of Helm's hooks, those that are no part of an install or an upgrade (test,
+pre-delete, ...) are left out; the others are applied like all the rest.`
 
 func (f *sourceFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
@@ -102,7 +103,10 @@ func (r *fetcher) source(ctx context.Context, s string) error {
 		if err != nil {
 			return err
 		}
-		return r.local(ctx, s, src, "", "")
+		if err := r.local(ctx, s, src, "", ""); err != nil {
+			return hint(err, src)
+		}
+		return nil
 	case scheme == "git+file":
 		return r.gitFile(ctx, s, rest)
 	case strings.HasPrefix(scheme, "git+"):
@@ -117,6 +121,32 @@ func (r *fetcher) source(ctx context.Context, s string) error {
 		return r.fetch(ctx, s, "http", "", map[string]string{"url": s})
 	}
 	return fmt.Errorf("%s: the scheme %s:// is not known; there are git+https, git+http, git+ssh, git+file, oci, https and http", redact(s), scheme)
+}
+
+// builders are programs that make objects of a folder, by a file that tells such a folder.
+var builders = map[string]string{
+	"kustomization.yaml": "kubectl kustomize DIR", "kustomization.yml": "kubectl kustomize DIR", "Kustomization": "kubectl kustomize DIR",
+	"Chart.yaml": "helm template RELEASE DIR --include-crds",
+}
+
+// hint adds to an error of a source on this machine how its objects are had, where it is no folder of objects but one of Kustomize or
+// Helm.
+func hint(err error, src input.Source) error {
+	if src.Kind != input.Path {
+		return err
+	}
+	for _, path := range src.Paths {
+		for _, file := range slices.Sorted(maps.Keys(builders)) {
+			folder := path
+			if filepath.Base(path) == file {
+				folder = filepath.Dir(path)
+			}
+			if info, e := os.Stat(filepath.Join(folder, file)); e == nil && info.Mode().IsRegular() {
+				return fmt.Errorf("%w; %s is to be built first: %s | sluice apply -f -", err, folder, strings.ReplaceAll(builders[file], "DIR", folder))
+			}
+		}
+	}
+	return err
 }
 
 // redact leaves out what may be a password.

@@ -26,6 +26,7 @@ import (
 
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/bundle/bundletest"
+	"sluice.dev/resolve/git/gittest"
 	"sluice.dev/resolve/verify"
 )
 
@@ -173,6 +174,69 @@ spec:
 				t.Errorf("source %+v, want the digest %v", s, c.digest)
 			}
 		})
+	}
+}
+
+// git+ssh takes the user's own key and known_hosts.
+func TestASourceIsFetchedBySSH(t *testing.T) {
+	s := gittest.NewSSHServer(t, true)
+	gittest.NewOrigin(t, s.Root, "shop.git", map[string]string{"deploy/a.yaml": cm("ssh"), "deploy/sub/b.yaml": cm("ssh-below"), "other.yaml": cm("other")})
+	p := &places{dir: t.TempDir(), stderr: &bytes.Buffer{}}
+	p.env = &env{out: io.Discard, err: p.stderr, now: time.Now, getenv: func(name string) string { return map[string]string{"HOME": p.dir}[name] }}
+	p.write(t, ".ssh/known_hosts", string(s.Secret()["known_hosts"]))
+	source := "git+ssh://git@" + s.Address + "/shop.git//deploy?ref=main"
+	p.write(t, "key", string(s.User.PEM))
+	flags := sourceFlags{sources: []string{source}, allow: []string{"127.0.0.1"}}
+	if _, _, err := p.names(t.Context(), flags); err == nil || !strings.Contains(err.Error(), "ssh-privatekey") {
+		t.Errorf("without a key: %v", err)
+	}
+	withFlag := flags
+	withFlag.sshKey = filepath.Join(p.dir, "key")
+	p.write(t, ".ssh/id_ed25519", string(gittest.NewSSHKey(t).PEM))
+	if _, _, err := p.names(t.Context(), flags); err == nil || !strings.Contains(err.Error(), "refuses") {
+		t.Errorf("with another key: %v", err)
+	}
+	check := func(how string, f sourceFlags) {
+		t.Helper()
+		got, l, err := p.names(t.Context(), f)
+		if err != nil {
+			t.Fatalf("%s: %v", how, err)
+		}
+		if diff := cmp.Diff([]string{"ssh", "ssh-below"}, got); diff != "" || len(l.sources[0].Digest["sha1"]) != 40 || l.sources[0].URI != "git+ssh://git@"+s.Address+"/shop.git" {
+			t.Errorf("%s: %+v %s", how, l.sources, diff)
+		}
+	}
+	check("--ssh-key", withFlag)
+	p.write(t, ".ssh/id_ed25519", string(s.User.PEM))
+	check("~/.ssh", flags)
+	p.write(t, ".ssh/known_hosts", "")
+	if _, _, err := p.names(t.Context(), flags); err == nil || !strings.Contains(err.Error(), "known_hosts") {
+		t.Errorf("a server that nobody knows: %v", err)
+	}
+}
+
+func TestAFolderOfKustomizeOrHelmIsToBeBuiltFirst(t *testing.T) {
+	p := newPlaces(t)
+	p.write(t, "kustomize/kustomization.yaml", "resources: [a.yaml]\n")
+	p.write(t, "kustomize/a.yaml", cm("a"))
+	p.write(t, "named/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n")
+	in := func(f string) string { return filepath.Join(p.dir, f) }
+	for source, want := range map[string]string{
+		in("kustomize"):                    in("kustomize") + " is to be built first: kubectl kustomize " + in("kustomize") + " | sluice apply -f -",
+		in("kustomize/kustomization.yaml"): "kubectl kustomize " + in("kustomize") + " |",
+		in("named"):                        "kubectl kustomize " + in("named") + " |",
+		"testdata/helm/chart":              "helm template RELEASE testdata/helm/chart --include-crds | sluice apply -f -",
+	} {
+		if _, _, err := p.names(t.Context(), sourceFlags{sources: []string{source}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+	if got, _, err := p.names(t.Context(), sourceFlags{sources: []string{in("kustomize/a.yaml")}}); err != nil || !cmp.Equal([]string{"a"}, got) {
+		t.Errorf("a file of it: %v, %v", got, err)
+	}
+	p.write(t, "plain/a.yaml", "words\n")
+	if _, _, err := p.names(t.Context(), sourceFlags{sources: []string{in("plain")}}); err == nil || strings.Contains(err.Error(), "built") {
+		t.Errorf("another folder: %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -217,11 +218,7 @@ func TestE2EFromARepositoryToTheGuard(t *testing.T) {
 			t.Errorf("the guard does not say %q: %s", want, refused)
 		}
 	}
-	if kubectl, err := exec.LookPath("kubectl"); err != nil {
-		t.Log("kubectl is not installed: it was not tried")
-	} else if told := s.sendByKubectl(kubectl, next); told != refused {
-		t.Errorf("kubectl is told: %s\nthe other client: %s", told, refused)
-	}
+	s.sendByKubectl(next, refused)
 	if got := s.crd(byHand).Generation; got != before[byHand] {
 		t.Error("the CRD was written")
 	}
@@ -262,6 +259,7 @@ func TestE2EFromARepositoryToTheGuard(t *testing.T) {
 			t.Errorf("%s: %s, %v", group, text, err)
 		}
 	}
+	s.columns(v3)
 }
 
 // unsafe is the CRD of a group as v2 has it.
@@ -301,8 +299,9 @@ func (s *storyWorld) sendAsController(next *apiextensionsv1.CustomResourceDefini
 	return ""
 }
 
-// sendByKubectl applies the CRD by kubectl, and returns what the guard said.
-func (s *storyWorld) sendByKubectl(kubectl string, next *apiextensionsv1.CustomResourceDefinition) string {
+// sendByKubectl tries by all that kubectl has to change the CRD, and wants each to be refused in the words that another client was
+// told, and the deletion because objects are stored.
+func (s *storyWorld) sendByKubectl(next *apiextensionsv1.CustomResourceDefinition, refused string) {
 	s.t.Helper()
 	crd := next.DeepCopy()
 	crd.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
@@ -311,12 +310,69 @@ func (s *storyWorld) sendByKubectl(kubectl string, next *apiextensionsv1.CustomR
 		s.t.Fatal(err)
 	}
 	file := s.file("crd.yaml", string(text))
-	cmd := exec.CommandContext(s.t.Context(), kubectl, "--kubeconfig", s.Kubeconfig, "apply", "--server-side", "--force-conflicts", "-f", file)
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	var exit *exec.ExitError
-	if err := cmd.Run(); !errors.As(err, &exit) {
-		s.t.Errorf("kubectl: %v", err)
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"versions": crd.Spec.Versions}})
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	return message(errs.String())
+	// try runs kubectl and returns what the guard said.
+	try := func(args ...string) string {
+		s.t.Helper()
+		out, errs, err := s.Kubectl(s.t, "", args...)
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 || !strings.Contains(errs, "Error from server") {
+			s.t.Errorf("kubectl %s: %v\n%s%s", args[0], err, out, errs)
+		}
+		return message(errs)
+	}
+	for _, args := range [][]string{
+		{"apply", "-f", file},
+		{"apply", "--server-side", "--force-conflicts", "-f", file},
+		{"apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", file},
+		{"replace", "-f", file},
+		{"patch", "crd", crd.Name, "--type=merge", "-p", string(patch)},
+	} {
+		if told := try(args...); told != refused {
+			s.t.Errorf("kubectl %s is told: %s\nthe other client: %s", strings.Join(args[:2], " "), told, refused)
+		}
+	}
+	removed := s.guard.as("", nil).ApiextensionsV1().CustomResourceDefinitions().Delete(s.t.Context(), crd.Name, metav1.DeleteOptions{})
+	if removed == nil {
+		s.t.Fatal("another client has deleted the CRD")
+	}
+	told := try("delete", "crd", crd.Name)
+	if told != message(removed.Error()) || !strings.Contains(told, "4 objects are stored") || !strings.Contains(told, bypassedKey) {
+		s.t.Errorf("kubectl delete is told: %s\nthe other client: %v", told, removed)
+	}
+}
+
+// columns wants kubectl get to show what the documents say of each kind.
+func (s *storyWorld) columns(revision string) {
+	s.t.Helper()
+	text := `{apiVersion: sluice.dev/v1alpha1, kind: Component, metadata: {name: story}, spec: {release: v1.5.0, configMap: {namespace: shop, name: story-flags}}}
+---
+{apiVersion: sluice.dev/v1alpha1, kind: Feature, metadata: {name: story.turbo}, spec: {component: story, gate: Turbo, stages: [{stage: Alpha, release: v1.0.0}]}}
+`
+	if out, errs, err := s.Kubectl(s.t, text, "apply", "-f", "-"); err != nil {
+		s.t.Fatalf("%v: %s%s", err, out, errs)
+	}
+	want := map[string][]string{ // headings, then a row without its age
+		"deliveries": {"NAME READY REASON APPLIED FAIL AGE", "shop True Delivered " + revision + " 0"},
+		"components": {"NAME RELEASE LEVEL FEATURES ENABLED IN USE ACCEPTED ENFORCED SKEW AGE", "story v1.5.0 stable 1 0"},
+		"features":   {"NAME COMPONENT GATE STAGE DEFAULT ENABLED IN USE AGE", "story.turbo story Turbo Alpha false false"},
+	}
+	for resource, lines := range want {
+		until(s.t, "kubectl get "+resource, func() error {
+			out, errs, err := s.Kubectl(s.t, "", "get", resource, "-n", "shop")
+			if err != nil {
+				return fmt.Errorf("%w: %s", err, errs)
+			}
+			var got []string
+			for line := range strings.Lines(out) {
+				got = append(got, strings.Join(strings.Fields(line), " "))
+			}
+			if len(got) != 2 || got[0] != lines[0] || !strings.HasPrefix(got[1], lines[1]) {
+				return fmt.Errorf("%q, want %q", got, lines)
+			}
+			return nil
+		})
+	}
 }

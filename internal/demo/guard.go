@@ -63,15 +63,11 @@ func (d *demo) guarded(ctx context.Context, k *kube.Client, config *rest.Config)
 	}); err != nil {
 		return nil, err
 	}
-	if kubectl, err := exec.LookPath("kubectl"); err == nil {
-		out, err := d.command(ctx, 1, kubectl, "apply", "--server-side", "--force-conflicts", "-f", "v2.yaml")
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprint(d.out, out)
-	} else {
-		fmt.Fprintln(d.out, "(kubectl is not installed here)")
+	out, err := d.command(ctx, 1, d.kubectl, "apply", "--server-side", "--force-conflicts", "-f", "v2.yaml")
+	if err != nil {
+		return nil, err
 	}
+	fmt.Fprint(d.out, out)
 	refused := k.ApplyObject(ctx, unsafe, false)
 	if !apierrors.IsForbidden(refused) {
 		return nil, fmt.Errorf("a client of client-go was not refused: %w", refused)

@@ -44,6 +44,8 @@ type demo struct {
 
 	// dir has all files of the demo.
 	dir, kubeconfig string
+	// kubectl is the path of one.
+	kubectl string
 }
 
 func (d *demo) say(what string) {
@@ -54,6 +56,9 @@ func (d *demo) say(what string) {
 func (d *demo) run(ctx context.Context) error {
 	bin, err := binary.Path(ctx, ".", os.Stderr)
 	if err != nil {
+		return err
+	}
+	if d.kubectl, err = binary.Kubectl(ctx, ".", os.Stderr); err != nil {
 		return err
 	}
 	if d.sluice, err = filepath.Abs(d.sluice); err != nil {
@@ -89,7 +94,7 @@ func (d *demo) command(ctx context.Context, want int, program string, args ...st
 	fmt.Fprintf(d.out, "$ %s %s\n", filepath.Base(program), strings.Join(args, " "))
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = d.dir
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.kubeconfig)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.kubeconfig, "KUBECACHEDIR="+filepath.Join(d.dir, "kubectl-cache"))
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -1,6 +1,7 @@
-// Package binary finds the localcluster binary that belongs to this working tree, and builds it when there is none yet.
+// Package binary finds the localcluster binary that belongs to this working tree, and the kubectl of the same Kubernetes version,
+// and builds them when there are none yet.
 //
-// It promises that the binary returned was built from the sources as they are now, with the Kubernetes version stamped
+// It promises that a binary returned was built from the sources as they are now, with the Kubernetes version stamped
 // into it, and that any number of processes asking at once build it one time. It does not start it.
 package binary
 
@@ -24,19 +25,44 @@ import (
 )
 
 const (
-	// EnvOverride names a binary to use instead of building one; it is not checked against the sources.
+	// EnvOverride names a localcluster binary to use instead of building one; it is not checked against the sources.
 	EnvOverride = "SLUICE_LOCALCLUSTER"
+	// EnvKubectl does the same for kubectl.
+	EnvKubectl = "SLUICE_KUBECTL"
 
-	name         = "localcluster"
+	// module is the folder of the module that knows Kubernetes itself.
+	module       = "localcluster"
 	lockInterval = 200 * time.Millisecond
 	maxBuildLog  = 8 << 10
 )
 
-// Path returns the absolute path of the binary for the working tree that dir is in, building it first when it is not in
-// the tree's .cache folder. A build takes minutes when Go's build cache is empty, so its begin is announced on log in one
+// program is what is built of the module.
+type program struct {
+	// name is that of the binary, and of its folder in .cache.
+	name     string
+	override string
+	// pkg is the Go package.
+	pkg string
+	// foreign: no file of the module but go.mod and go.sum goes into it.
+	foreign bool
+	// first says how long it takes when Go's build cache is empty.
+	first string
+}
+
+// Path returns the absolute path of the localcluster binary for the working tree that dir is in, building it first when it is not
+// in the tree's .cache folder. A build takes minutes when Go's build cache is empty, so its begin is announced on log in one
 // line, as is waiting for another process that builds.
 func Path(ctx context.Context, dir string, log io.Writer) (string, error) {
-	if override := os.Getenv(EnvOverride); override != "" {
+	return path(ctx, dir, log, program{name: module, override: EnvOverride, pkg: ".", first: "about five minutes"})
+}
+
+// Kubectl returns the absolute path of a kubectl of the Kubernetes version that the local cluster has, otherwise as [Path] does.
+func Kubectl(ctx context.Context, dir string, log io.Writer) (string, error) {
+	return path(ctx, dir, log, program{name: "kubectl", override: EnvKubectl, pkg: "k8s.io/kubernetes/cmd/kubectl", foreign: true, first: "about two minutes"})
+}
+
+func path(ctx context.Context, dir string, log io.Writer, p program) (string, error) {
+	if override := os.Getenv(p.override); override != "" {
 		return filepath.Abs(override)
 	}
 	root, err := findRoot(dir)
@@ -47,19 +73,19 @@ func Path(ctx context.Context, dir string, log io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key, err := sourceKey(root, flags)
+	key, err := sourceKey(root, flags, p.foreign)
 	if err != nil {
 		return "", err
 	}
-	cache := filepath.Join(root, ".cache", name)
-	path := filepath.Join(cache, key, name)
+	cache := filepath.Join(root, ".cache", p.name)
+	path := filepath.Join(cache, key, p.name)
 	if exists(path) {
 		return path, nil
 	}
 	if err := os.MkdirAll(cache, 0o750); err != nil {
 		return "", err
 	}
-	unlock, err := lock(ctx, filepath.Join(cache, "lock"), log)
+	unlock, err := lock(ctx, filepath.Join(cache, "lock"), p.name, log)
 	if err != nil {
 		return "", err
 	}
@@ -67,8 +93,8 @@ func Path(ctx context.Context, dir string, log io.Writer) (string, error) {
 	if exists(path) {
 		return path, nil
 	}
-	_, _ = fmt.Fprintf(log, "building %s for the tests (about five minutes on two cores when Go's build cache is empty)\n", name)
-	if err := build(ctx, filepath.Join(root, name), path, flags); err != nil {
+	_, _ = fmt.Fprintf(log, "building %s for the tests (%s on two cores when Go's build cache is empty)\n", p.name, p.first)
+	if err := build(ctx, filepath.Join(root, module), p.pkg, path, flags); err != nil {
 		return "", err
 	}
 	return path, prune(cache, key)
@@ -81,11 +107,11 @@ func findRoot(dir string) (string, error) {
 		return "", err
 	}
 	for at := start; ; at = filepath.Dir(at) {
-		if exists(filepath.Join(at, name, "go.mod")) {
+		if exists(filepath.Join(at, module, "go.mod")) {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("neither %s nor a folder above it holds %s/go.mod", start, name)
+			return "", fmt.Errorf("neither %s nor a folder above it holds %s/go.mod", start, module)
 		}
 	}
 }
@@ -95,7 +121,7 @@ var kubernetesVersion = regexp.MustCompile(`(?m)^\s*(?:require\s+)?k8s\.io/kuber
 // linkerFlags stamps the Kubernetes version that go.mod asks for into the two packages that report it, as upstream's own
 // build does (hack/lib/version.sh).
 func linkerFlags(root string) (string, error) {
-	path := filepath.Join(root, name, "go.mod")
+	path := filepath.Join(root, module, "go.mod")
 	content, err := os.ReadFile(path) //nolint:gosec // a file of this working tree
 	if err != nil {
 		return "", err
@@ -113,21 +139,24 @@ func linkerFlags(root string) (string, error) {
 	return strings.Join(flags, " "), nil
 }
 
-// sourceKey names what the binary is built from: the module's files that go into it, the flags, the Go version, the
-// platform.
-func sourceKey(root, flags string) (string, error) {
+// sourceKey names what a binary is built from: the module's files that go into it, the flags, the Go version, the
+// platform. What is foreign has none of the module's Go files in it.
+func sourceKey(root, flags string, foreign bool) (string, error) {
 	sum := sha256.New()
 	_, _ = fmt.Fprintf(sum, "%s %s/%s %q\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, flags)
-	module := filepath.Join(root, name)
-	err := filepath.WalkDir(module, func(path string, entry fs.DirEntry, err error) error {
+	folder := filepath.Join(root, module)
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() || !isSource(entry.Name()) {
 			return err
+		}
+		if foreign && strings.HasSuffix(entry.Name(), ".go") {
+			return nil
 		}
 		content, err := os.ReadFile(path) //nolint:gosec // a file of this working tree
 		if err != nil {
 			return err
 		}
-		relative, err := filepath.Rel(module, path)
+		relative, err := filepath.Rel(folder, path)
 		if err != nil {
 			return err
 		}
@@ -142,20 +171,20 @@ func isSource(file string) bool {
 }
 
 // build builds into a temporary file first, so that path never holds half a binary.
-func build(ctx context.Context, module, path, flags string) error {
+func build(ctx context.Context, folder, pkg, path, flags string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
 	temp := path + ".building"
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", flags, "-o", temp, ".") //nolint:gosec // flags are ours
-	cmd.Dir = module
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", flags, "-o", temp, pkg) //nolint:gosec // flags are ours
+	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		if len(output) > maxBuildLog {
 			output = output[len(output)-maxBuildLog:]
 		}
-		return errors.Join(fmt.Errorf("build %s: %w\n%s", module, err, bytes.TrimSpace(output)), os.RemoveAll(temp))
+		return errors.Join(fmt.Errorf("build %s in %s: %w\n%s", pkg, folder, err, bytes.TrimSpace(output)), os.RemoveAll(temp))
 	}
 	return os.Rename(temp, path)
 }
@@ -179,7 +208,7 @@ func exists(path string) bool {
 }
 
 // lock waits until this process is the only one that builds.
-func lock(ctx context.Context, path string, log io.Writer) (unlock func(), err error) {
+func lock(ctx context.Context, path, name string, log io.Writer) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a file of this working tree
 	if err != nil {
 		return nil, err

@@ -23,11 +23,11 @@ func newTree(t *testing.T, says string) string {
 	root := t.TempDir()
 	write(t, root, "localcluster/go.mod", "module sluice.dev/localcluster\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.3\n\nreplace k8s.io/kubernetes => ./kubernetes\n")
 	write(t, root, "localcluster/kubernetes/go.mod", "module k8s.io/kubernetes\n\ngo 1.26.0\n")
-	write(t, root, "localcluster/main.go", program(says))
+	write(t, root, "localcluster/main.go", printer(says))
 	return root
 }
 
-func program(says string) string {
+func printer(says string) string {
 	return "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(\"" + says + "\") }\n"
 }
 
@@ -71,13 +71,48 @@ func TestTheBinaryIsBuiltOncePerStateOfTheSources(t *testing.T) {
 	if again, log := get(t, root); again != first || log != "" {
 		t.Errorf("after a change of a test: %s, log %q", again, log)
 	}
-	write(t, root, "localcluster/main.go", program("two"))
+	write(t, root, "localcluster/main.go", printer("two"))
 	second, _ := get(t, root)
 	if got := output(t, second); second == first || got != "two" {
 		t.Errorf("after a change: %s says %q", second, got)
 	}
 	if exists(first) {
 		t.Error("the outdated binary was kept")
+	}
+}
+
+func TestKubectlIsBuiltOncePerVersionOfKubernetes(t *testing.T) {
+	root := newTree(t, "localcluster")
+	t.Setenv(EnvKubectl, "")
+	write(t, root, "localcluster/kubernetes/cmd/kubectl/main.go", printer("kubectl"))
+	ask := func() (path, log string) {
+		t.Helper()
+		var buffer bytes.Buffer
+		path, err := Kubectl(t.Context(), root, &buffer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path, buffer.String()
+	}
+	first, log := ask()
+	if got := output(t, first); got != "kubectl" || strings.Count(log, "\n") != 1 || filepath.Base(first) != "kubectl" {
+		t.Errorf("%s says %q, after a log of %q", first, got, log)
+	}
+	write(t, root, "localcluster/main.go", printer("changed"))
+	if again, log := ask(); again != first || log != "" {
+		t.Errorf("after a change of localcluster: %s, log %q", again, log)
+	}
+	mod, err := os.ReadFile(filepath.Join(root, "localcluster/go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, root, "localcluster/go.mod", strings.Replace(string(mod), "v1.36.3", "v1.36.4", 1))
+	if again, _ := ask(); again == first || exists(first) {
+		t.Errorf("of another version of Kubernetes: %s, and %s is there: %t", again, first, exists(first))
+	}
+	t.Setenv(EnvKubectl, "/opt/kubectl")
+	if path, _ := ask(); path != "/opt/kubectl" {
+		t.Errorf("with an override: %s", path)
 	}
 }
 
@@ -111,11 +146,11 @@ func TestAFailedBuildIsToldAndLeavesNothing(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "undefinedName") {
 		t.Errorf("error %v", err)
 	}
-	files, err := filepath.Glob(filepath.Join(root, ".cache", name, "*", "*"))
+	files, err := filepath.Glob(filepath.Join(root, ".cache", module, "*", "*"))
 	if err != nil || len(files) > 0 {
 		t.Errorf("left: %v (%v)", files, err)
 	}
-	write(t, root, "localcluster/main.go", program("mended"))
+	write(t, root, "localcluster/main.go", printer("mended"))
 	path, _ := get(t, root)
 	if got := output(t, path); got != "mended" {
 		t.Errorf("it says %q", got)
@@ -125,7 +160,7 @@ func TestAFailedBuildIsToldAndLeavesNothing(t *testing.T) {
 func TestWaitingForAnotherBuildIsToldAndEndsWithTheContext(t *testing.T) {
 	root := newTree(t, "never built")
 	write(t, root, ".cache/localcluster/lock", "")
-	unlock, err := lock(t.Context(), filepath.Join(root, ".cache", name, "lock"), &bytes.Buffer{})
+	unlock, err := lock(t.Context(), filepath.Join(root, ".cache", module, "lock"), module, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,5 @@
-// Command build prints the path of the localcluster binary of this working tree, building it first when needed.
+// Command build prints the path of the localcluster binary of this working tree, building it first when needed. With the argument
+// kubectl it does so for the kubectl of the tests.
 package main
 
 import (
@@ -13,7 +14,11 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	path, err := binary.Path(ctx, ".", os.Stderr)
+	find := binary.Path
+	if len(os.Args) > 1 && os.Args[1] == "kubectl" {
+		find = binary.Kubectl
+	}
+	path, err := find(ctx, ".", os.Stderr)
 	if err == nil {
 		_, err = fmt.Fprintln(os.Stdout, path)
 	}

@@ -242,7 +242,7 @@ func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, g
 	st.Applied, st.Request = got.revision, got.request
 	r.contents.put(r.d.UID, got.revision.Digest, got.data)
 	st.Inventory = &v1alpha1.InventoryReference{Name: apply.InventoryName(r.d.Name), Objects: objectCount(len(plan.Items) + plan.Kept())}
-	r.set(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied, "applied "+got.revision.Revision)
+	r.set(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied, strings.Join(append([]string{"applied " + got.revision.Revision}, plan.Notes()...), "; "))
 	again := r.done()
 	if r.d.Spec.Wait != nil && !*r.d.Spec.Wait {
 		r.set(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonDelivered, got.revision.Revision+" is delivered")

@@ -391,3 +391,26 @@ func TestWaitingIsNoErrorWhereNothingElseIsWrong(t *testing.T) {
 		}
 	}
 }
+
+func TestDriftThatWaitsIsTriedLaterEachTimeAndTold(t *testing.T) {
+	d := delivery("x", false)
+	d.Spec.Interval = &metav1.Duration{Duration: time.Minute}
+	d.Status.Applied = &v1alpha1.Revision{Revision: "sha1:1"}
+	r := newRun(t, d)
+	var pauses []time.Duration
+	for range 8 {
+		pauses = append(pauses, r.keepWaits(fmt.Errorf("ConfigMap n/a: a finalizer may wait: %w", apply.ErrWaiting)))
+	}
+	s := time.Second
+	if diff := cmp.Diff([]time.Duration{2 * s, 4 * s, 8 * s, 16 * s, 32 * s, 60 * s, 60 * s, 60 * s}, pauses); diff != "" {
+		t.Error(diff)
+	}
+	c := r.condition(v1alpha1.ConditionApplied)
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonBlocked || !strings.Contains(c.Message, "sha1:1 stays, and putting its drift right waits: ConfigMap n/a: a finalizer may wait") {
+		t.Errorf("condition %+v", c)
+	}
+	r.done()
+	if got := r.keepWaits(apply.ErrWaiting); got != 2*s {
+		t.Errorf("after another round: %s", got)
+	}
+}

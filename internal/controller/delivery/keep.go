@@ -31,10 +31,12 @@ import (
 // for, the condition Applied says so. While the source cannot be had, or holds what is no list of objects, only what the process
 // remembers helps, and the condition Ready says whether it does.
 
+// stopped begins what the condition Applied says while a later revision is blocked.
+const stopped = "a later revision is not applied: the preflights stop it"
+
 // keep looks at what runs, if that is due, and returns when to look again.
 func (r *run) keep(process context.Context, cfg *config.Config) time.Duration {
 	st := &r.d.Status
-	const stopped = "a later revision is not applied: the preflights stop it"
 	if st.Applied == nil {
 		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked, "the preflights stop the first revision")
 		return r.interval()
@@ -80,7 +82,7 @@ func (r *run) keep(process context.Context, cfg *config.Config) time.Duration {
 	case process.Err() != nil:
 		return r.interval()
 	case isWaiting(err):
-		return min(r.retry(keyOf(r.d), r.interval()), lastWait)
+		return r.keepWaits(err)
 	case err != nil:
 		_, message := explain(ctx, err, r.account())
 		return done(message)
@@ -88,6 +90,14 @@ func (r *run) keep(process context.Context, cfg *config.Config) time.Duration {
 		r.restored(changed)
 	}
 	return done("")
+}
+
+// keepWaits says what putting drift right waits for, and returns when to go on: later each time, for it may be long, and no later than
+// the interval.
+func (r *run) keepWaits(err error) time.Duration {
+	r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked,
+		stopped+"; "+r.d.Status.Applied.Revision+" stays, and putting its drift right waits: "+err.Error())
+	return r.retry(keyOf(r.d), r.interval())
 }
 
 // restored tells that drift was put right.
@@ -126,6 +136,8 @@ func (r *run) remembered(process context.Context, cfg *config.Config, due bool) 
 		switch {
 		case process.Err() != nil:
 			return
+		case isWaiting(err):
+			problem = err.Error()
 		case err != nil:
 			_, problem = explain(ctx, err, r.account())
 		case changed != "":

@@ -136,7 +136,15 @@ func (c *configMaps) watch(ctx context.Context, ref v1alpha1.ConfigMapReference,
 		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) || len(informer.GetStore().ListKeys()) > 0 {
 			return
 		}
-		note(configMap{known: true})
+		c.mu.Lock()
+		missing := !w.state.known // if not, it has come since
+		if missing {
+			w.state = configMap{known: true}
+		}
+		c.mu.Unlock()
+		if missing {
+			c.changed(ref)
+		}
 	})
 	informer.RunWithContext(ctx)
 }

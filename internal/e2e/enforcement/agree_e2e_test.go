@@ -98,9 +98,7 @@ func (s *drawn) install() {
 	c := s.trial.World.Component.DeepCopy()
 	c.APIVersion, c.Kind = v1alpha1.SchemeGroupVersion.String(), "Component"
 	s.apply(s.unstructured(c))
-	for _, f := range s.inOrder() {
-		s.apply(s.unstructured(&f))
-	}
+	s.features()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{featuregen.Group}, Resources: []string{"*"}, Verbs: []string{"*"}}}}
 	if names := s.trial.MayUse(); names != nil {
 		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"sluice.dev"}, Resources: []string{"features"}, ResourceNames: names, Verbs: []string{"use"}})
@@ -114,33 +112,24 @@ func (s *drawn) install() {
 	}))
 }
 
-// inOrder returns the features so that none which is bad in the end is good for a while, whoever looks in between: the webhook
-// would keep what it said then.
-func (s *drawn) inOrder() []v1alpha1.Feature {
-	w := s.trial.World
-	var out, bad []v1alpha1.Feature
-	for _, f := range w.Features {
-		if w.Model.Feature(f.Spec.Gate) != nil {
-			out = append(out, f)
+// features applies the features so that none which is bad in the end is good for a while, whoever looks in between: the
+// webhook would keep what it said then. Those come with a requirement that is not there, which they lose when all are there.
+func (s *drawn) features() {
+	var bad []v1alpha1.Feature
+	for _, f := range s.trial.World.Features {
+		if s.trial.World.Model.Feature(f.Spec.Gate) != nil {
+			s.apply(s.unstructured(&f))
 		} else {
 			bad = append(bad, f)
 		}
 	}
-	r, err := feature.ResourceOf(w.CRD)
-	if err != nil {
-		s.Fatal(err)
+	for _, f := range bad {
+		f.Spec.Requires = append(slices.Clone(f.Spec.Requires), "NotThere")
+		s.apply(s.unstructured(&f))
 	}
-	for len(bad) > 0 {
-		i := slices.IndexFunc(bad, func(f v1alpha1.Feature) bool {
-			m, _ := feature.Define(w.Component, append(slices.Clone(out), f), feature.Options{Resources: []feature.Resource{r}})
-			return m.Feature(f.Spec.Gate) == nil
-		})
-		if i < 0 {
-			s.Fatalf("%v is good before %v come", bad[0].Spec, bad[1:])
-		}
-		out, bad = append(out, bad[i]), slices.Delete(bad, i, i+1)
+	for i := range bad {
+		s.apply(s.unstructured(&bad[i]))
 	}
-	return out
 }
 
 func (s *drawn) uninstall() {

@@ -1,0 +1,86 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Annotations of Helm that say how an object is to be treated (helm.sh/helm/v3/pkg/release/hook.go, pkg/kube/resource_policy.go).
+const (
+	annotationHook   = "helm.sh/hook"
+	annotationPolicy = "helm.sh/resource-policy"
+)
+
+// Hook is an object that Helm does not apply with the others, but at certain events. helm template prints it among them.
+type Hook struct {
+	ID ID `json:"object"`
+	// Events are those of the annotation helm.sh/hook, such as pre-install; at least one.
+	Events []string `json:"events"`
+}
+
+// String gives the object and its events.
+func (h Hook) String() string { return h.ID.String() + " (" + strings.Join(h.Events, ",") + ")" }
+
+// apart are the events that are no part of an install or an upgrade. What is for no other one must not run because a source is
+// applied: a Job for pre-delete takes down what is there. test-success and test-failure are older names of test.
+var apart = []string{"test", "test-success", "test-failure", "pre-delete", "post-delete", "pre-rollback", "post-rollback"}
+
+// hookEvents reads the annotation as Helm does; none where there is none, or it names nothing.
+func hookEvents(annotations map[string]any) []string {
+	value, _ := annotations[annotationHook].(string)
+	var out []string
+	for event := range strings.SplitSeq(value, ",") {
+		if event = strings.ToLower(strings.TrimSpace(event)); event != "" {
+			out = append(out, event)
+		}
+	}
+	return out
+}
+
+// isApart tells whether an object is not to be applied.
+func isApart(events []string) bool {
+	return len(events) > 0 && !slices.ContainsFunc(events, func(e string) bool { return !slices.Contains(apart, e) })
+}
+
+// isKept tells whether annotations say that nothing but a person deletes the object.
+func isKept(annotations map[string]any) bool {
+	policy, _ := annotations[annotationPolicy].(string)
+	return strings.ToLower(strings.TrimSpace(policy)) == "keep"
+}
+
+const keptReason = "its annotation " + annotationPolicy + " says that it is to be kept"
+
+// Notes are sentences for people about objects of the source that are not treated as their author may expect; nil for none. They
+// are the same for the same source.
+func (p *Plan) Notes() []string {
+	var out []string
+	if n := len(p.LeftOut); n > 0 {
+		out = append(out, fmt.Sprintf("left out, because Helm runs it neither at an install nor at an upgrade: %s", hookNames(p.LeftOut)))
+	}
+	var hooks []Hook
+	for i := range p.Items {
+		if it := &p.Items[i]; len(it.hook) > 0 {
+			hooks = append(hooks, Hook{it.ID, it.hook})
+		}
+	}
+	if len(hooks) > 0 {
+		out = append(out, fmt.Sprintf("applied like all the rest, not before or after it and not again at each upgrade, although it is a hook of Helm: %s; "+
+			"helm template --no-hooks leaves it out", hookNames(hooks)))
+	}
+	return out
+}
+
+// hookNames names the first few.
+func hookNames(list []Hook) string {
+	const most = 5
+	var names []string
+	for _, h := range list[:min(len(list), most)] {
+		names = append(names, h.String())
+	}
+	text := strings.Join(names, ", ")
+	if n := len(list) - most; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}

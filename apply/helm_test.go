@@ -1,0 +1,48 @@
+package apply
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestHooksOfHelmThatAreNoPartOfAnApplyAreLeftOut(t *testing.T) {
+	for value, test := range map[string]struct {
+		events []string
+		out    bool
+	}{
+		"":                            {nil, false},
+		" , ":                         {nil, false},
+		"test":                        {[]string{"test"}, true},
+		"test-success":                {[]string{"test-success"}, true},
+		" Pre-Delete ,post-delete":    {[]string{"pre-delete", "post-delete"}, true},
+		"pre-rollback, post-rollback": {[]string{"pre-rollback", "post-rollback"}, true},
+		"pre-install,pre-delete":      {[]string{"pre-install", "pre-delete"}, false},
+		"post-upgrade,test":           {[]string{"post-upgrade", "test"}, false},
+		"crd-install":                 {[]string{"crd-install"}, false},
+		"never-heard-of":              {[]string{"never-heard-of"}, false},
+	} {
+		o, err := NewObject("a.yaml", 1, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","annotations":{"helm.sh/hook":%q}}}`, value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.events, o.hook); diff != "" || isApart(o.hook) != test.out {
+			t.Errorf("%q: left out: %t, want %t; events %s", value, isApart(o.hook), test.out, diff)
+		}
+	}
+	for _, annotations := range []string{`{"helm.sh/hook":7}`, `{"helm.sh/hook":null}`, `null`, `[]`, `"x"`} {
+		o, err := NewObject("a.yaml", 1, []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","annotations":`+annotations+`}}`))
+		if err != nil || o.hook != nil {
+			t.Errorf("%s: %v, %v", annotations, o.hook, err)
+		}
+	}
+}
+
+func TestOnlyKeepKeeps(t *testing.T) {
+	for value, want := range map[any]bool{"keep": true, " Keep ": true, "": false, "delete": false, 7: false, nil: false} {
+		if got := isKept(map[string]any{annotationPolicy: value}); got != want {
+			t.Errorf("%v: %t", value, got)
+		}
+	}
+}

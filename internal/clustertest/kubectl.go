@@ -1,0 +1,40 @@
+package clustertest
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"sluice.dev/internal/clustertest/binary"
+)
+
+// findKubectl finds kubectl once for a test binary.
+var findKubectl = sync.OnceValues(func() (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
+	defer cancel()
+	return binary.Kubectl(ctx, ".", os.Stderr)
+})
+
+// Kubectl runs a kubectl of the cluster's version as the administrator, and returns what it printed; err is an [*exec.ExitError]
+// where it ended with another exit code than 0. Nothing of the user's own configuration of kubectl is read or written. It fails the
+// test when there is no kubectl; the first call in a working tree builds it, which may take minutes.
+func (c *Cluster) Kubectl(t testing.TB, stdin string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	path, err := findKubectl()
+	if err != nil {
+		t.Fatalf("clustertest: %v", err)
+	}
+	home := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), path, append([]string{"--kubeconfig", c.Kubeconfig, "--cache-dir", filepath.Join(home, "cache")}, args...)...) //nolint:gosec // the binary that was built for this
+	cmd.Env = append(os.Environ(), "HOME="+home, "KUBERC=off")
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
