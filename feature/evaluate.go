@@ -231,7 +231,7 @@ func (w *walker) record(g *gate, v any) {
 	switch {
 	case w.dropping:
 		list = &w.decision.Dropped
-	case g.state.Feature.Spec.WhenDisabled == v1alpha1.Warn:
+	case g.state.Feature.Spec.WhenDisabled == v1alpha1.Warn || w.evaluator.tells:
 		list = &w.decision.Warned
 	}
 	list.Count++

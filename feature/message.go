@@ -29,22 +29,26 @@ func pathOf(trail []place) string {
 // What says what is wrong with the use, and what to set, without the place.
 func (v *Violation) What() string {
 	f := v.State.Feature
-	subject := ""
+	return fmt.Sprintf("%s%s; needs feature %q of component %q: %s", v.subject(), f.StageName(), f.Spec.Gate, f.Spec.Component, v.State.Fix)
+}
+
+// subject says what of the place is used, with a verb; empty if that is the place itself.
+func (v *Violation) subject() string {
 	switch {
 	case v.Target.WholeVersion:
 		version := v.Target.Version
 		if v.Target.Group != "" {
 			version = v.Target.Group + "/" + version
 		}
-		subject = version + " is "
+		return version + " is "
 	case v.Target.Values != nil:
-		subject = "value " + strconv.Quote(v.Value) + " is "
+		return "value " + strconv.Quote(v.Value) + " is "
 	case v.Target.Pattern != nil:
-		subject = "a value that matches " + strconv.Quote(clip(v.Target.Pattern.String())) + " is "
+		return "a value that matches " + strconv.Quote(clip(v.Target.Pattern.String())) + " is "
 	case v.Target.Match != nil:
-		subject = "such an entry is "
+		return "such an entry is "
 	}
-	return fmt.Sprintf("%s%s; needs feature %q of component %q: %s", subject, f.StageName(), f.Spec.Gate, f.Spec.Component, v.State.Fix)
+	return ""
 }
 
 // StageName names the stage as messages do: in small letters, or not there yet.

@@ -14,6 +14,8 @@ type Evaluator struct {
 	programs map[resourceVersion]*program
 	// versions are the gates of whole versions that trust what managed fields say.
 	versions map[groupResource][]*gate
+	// tells has all uses told of, those too that would be dropped or refused.
+	tells bool
 }
 
 type resourceVersion struct {
@@ -97,10 +99,10 @@ func (e *Evaluator) compile(take func(s *State, t *Target, lifted bool) bool) {
 		}
 	}
 	for key, gates := range byVersion {
-		e.programs[key] = newProgram(slices.Concat(gates, anyVersion[key.groupResource]))
+		e.programs[key] = newProgram(slices.Concat(gates, anyVersion[key.groupResource]), e.tells)
 	}
 	for key, gates := range anyVersion {
-		e.programs[resourceVersion{groupResource: key}] = newProgram(gates)
+		e.programs[resourceVersion{groupResource: key}] = newProgram(gates, e.tells)
 	}
 }
 
@@ -114,7 +116,7 @@ func (e *Evaluator) program(group, version, resource string) *program {
 	return e.programs[key]
 }
 
-func newProgram(gates []*gate) *program {
+func newProgram(gates []*gate, tells bool) *program {
 	p := &program{}
 	for _, shared := range gates {
 		g := *shared
@@ -123,7 +125,7 @@ func newProgram(gates []*gate) *program {
 		switch {
 		case g.target.WholeVersion:
 			p.version = append(p.version, &g)
-		case g.state.Feature.Spec.WhenDisabled == v1alpha1.Drop:
+		case g.state.Feature.Spec.WhenDisabled == v1alpha1.Drop && !tells:
 			p.drop.add(g.target.Path, &g)
 			p.drops = true
 		default:

@@ -70,7 +70,10 @@ type Set struct {
 	// Enforced is sorted by gate, part, resource and version. Parts of features that are open for everybody for good, or in
 	// baked mode by the settings, are not in it.
 	Enforced []Enforced
-	// Webhook tells whether anything takes the webhook.
+	// Told are the parts of which the component's tellUse has whoever begins to use them told, and for which that takes the webhook:
+	// Kind and Name are empty in all of them. It is sorted as Enforced is, and has nothing to do with what is open.
+	Told []Enforced
+	// Webhook tells whether anything in Enforced takes the webhook.
 	Webhook bool
 	// SettingsReason says in a sentence without an end why, in live mode, no policy judges the settings when they are written,
 	// so that it takes the webhook; empty where one does.
@@ -180,9 +183,14 @@ func (c *compiler) groups(ctx context.Context) {
 				}
 				g.units = append(g.units, u)
 			}
-			if told := u; slices.Contains(c.model.Spec().TellUse, f.Stage) && c.unsaid(&told) == "" {
+			if slices.Contains(c.model.Spec().TellUse, f.Stage) {
+				told := u
 				told.told = true
-				add(tells, told)
+				if reason := c.unsaid(&told); reason != "" {
+					c.webhook(&told, reason)
+				} else {
+					add(tells, told)
+				}
 			}
 			probe := &gates{emitter: newEmitter(c.minor), model: c.model, states: c.states, live: c.live, lifted: lifted, done: map[string]bool{}}
 			if probe.isOpen(f.Spec.Gate, true) == "true" {
@@ -212,14 +220,14 @@ func kindOf(f *feature.Feature) kind {
 }
 
 func (c *compiler) webhook(u *unit, reason string) {
+	t := u.target
+	e := Enforced{Gate: u.feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Reason: reason}
 	if u.told {
+		c.set.Told = append(c.set.Told, e)
 		return
 	}
-	t := u.target
 	c.set.Webhook = true
-	c.set.Enforced = append(c.set.Enforced, Enforced{
-		Gate: u.feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Reason: reason,
-	})
+	c.set.Enforced = append(c.set.Enforced, e)
 }
 
 // group makes the policies of a group: as few as its size and cost allow.
@@ -307,8 +315,10 @@ func (c *compiler) finish(ctx context.Context) {
 	slices.SortFunc(s.MutatingBindings, func(a, b admissionregistrationv1.MutatingAdmissionPolicyBinding) int {
 		return strings.Compare(a.Name, b.Name)
 	})
-	slices.SortStableFunc(s.Enforced, func(a, b Enforced) int {
-		return cmp.Or(strings.Compare(a.Gate, b.Gate), cmp.Compare(a.Part, b.Part), strings.Compare(a.Group, b.Group),
-			strings.Compare(a.Resource, b.Resource), strings.Compare(a.Version, b.Version))
-	})
+	for _, list := range [][]Enforced{s.Enforced, s.Told} {
+		slices.SortStableFunc(list, func(a, b Enforced) int {
+			return cmp.Or(strings.Compare(a.Gate, b.Gate), cmp.Compare(a.Part, b.Part), strings.Compare(a.Group, b.Group),
+				strings.Compare(a.Resource, b.Resource), strings.Compare(a.Version, b.Version))
+		})
+	}
 }

@@ -11,7 +11,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 )
 
@@ -109,11 +108,7 @@ func (c *compiler) what(u *unit) string {
 	f := u.feature
 	subject := subjectOf(u.target)
 	if u.told {
-		fate := "it may change or go in any release"
-		if f.Stage == v1alpha1.Deprecated {
-			fate = "it will go"
-		}
-		return fmt.Sprintf(": %s%s, as feature %q of component %q is; %s", subject, f.StageName(), f.Spec.Gate, f.Spec.Component, fate)
+		return ": " + subject + f.Told()
 	}
 	fix := f.HowToOpen()
 	switch {
@@ -375,7 +370,7 @@ func (d *draft) variables() []admissionregistrationv1.Variable {
 func (d *draft) matchConditions(besides string) []admissionregistrationv1.MatchCondition {
 	if g := d.group; g.claims {
 		return []admissionregistrationv1.MatchCondition{
-			{Name: "not-a-write-in-the-version", Expression: "request.resource.version != " + quote(g.version) + " || has(request.subResource) && request.subResource != ''"},
+			{Name: "not-a-write-in-the-version", Expression: elsewhere(g.version)},
 			{Name: "names-the-version", Expression: claim("object", g.units[0].target)},
 		}
 	}

@@ -35,6 +35,10 @@ type gates struct {
 	done  map[string]bool
 }
 
+// OpenVariable is the name of the variable of a policy that tells whether a gate is open for who writes. A policy has none for a
+// gate that is closed whatever the settings say.
+func OpenVariable(gate string) string { return "g" + gate }
+
 // isOpen returns an expression that tells whether a gate is open for a request, and whether that is certain: "true" or
 // "false". Without asking the authorizer it is what can be told in messages.
 func (g *gates) isOpen(gate string, ask bool) string {
@@ -50,7 +54,7 @@ func (g *gates) isOpen(gate string, ask bool) string {
 	if !reported {
 		return "false"
 	}
-	name := "g" + gate
+	name := OpenVariable(gate)
 	if !ask {
 		name = "q" + gate
 	}

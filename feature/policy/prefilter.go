@@ -51,3 +51,16 @@ func onTheWay(t *feature.Target) string {
 	}
 	return strings.Join(conditions, " && ")
 }
+
+// ClaimFilter writes a CEL expression over request, object and oldObject that is true for every write that claims to have been made
+// in a target's version and was not: one of another version, or of the status, after which managed fields say that more than metadata,
+// status and scale was written in the version, and before which they did not. It is for targets that are whole versions, and never
+// fails.
+func ClaimFilter(t *feature.Target) string {
+	return elsewhere(t.Version) + " && " + claim("object", t) + " && !(" + claim("oldObject", t) + ")"
+}
+
+// elsewhere tells whether a request is no write of an object in a version.
+func elsewhere(version string) string {
+	return "(request.resource.version != " + quote(version) + " || has(request.subResource) && request.subResource != '')"
+}

@@ -26,7 +26,8 @@ const (
 )
 
 // Serve answers one request with what answer says of its review, within the time that the API server waits. What the request takes
-// until then comes from the intake. What is no review is refused with a code from 400 on, which the webhook's failure policy is for.
+// until then comes from the intake. What is no review is refused with a code from 400 on, which the webhook's failure policy is for;
+// so is a review of which answer returns nil, because what it takes to judge it is not known yet.
 func Serve(w http.ResponseWriter, r *http.Request, in *Intake, answer func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) {
 	within := allowed(r.URL.Query().Get("timeout"))
 	ctx, cancel := context.WithTimeout(r.Context(), within)
@@ -55,9 +56,12 @@ func Serve(w http.ResponseWriter, r *http.Request, in *Intake, answer func(conte
 		http.Error(w, "the body is no AdmissionReview of "+admissionv1.SchemeGroupVersion.String(), http.StatusBadRequest)
 		return
 	}
-	text, err := json.Marshal(admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: review.APIVersion, Kind: review.Kind}, Response: answer(ctx, review.Request),
-	})
+	response := answer(ctx, review.Request)
+	if response == nil {
+		http.Error(w, "what is in force here is not known yet; try again", http.StatusServiceUnavailable)
+		return
+	}
+	text, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: review.APIVersion, Kind: review.Kind}, Response: response})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

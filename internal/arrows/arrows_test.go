@@ -173,7 +173,7 @@ var table = []row{
 	{
 		pkg: "internal/controller/features", why: "keeps policies, webhook and status in step with features; what they mean and how they are said is for the packages below",
 		may: []string{
-			"api/v1alpha1", "feature", "feature/policy", "feature/skew", "internal/admission", "internal/apiclient", "internal/cluster", "internal/featureusage",
+			"api/v1alpha1", "feature", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/admission", "internal/apiclient", "internal/cluster", "internal/featureusage",
 		},
 	},
 	{

@@ -92,6 +92,9 @@ Parts that policies cannot enforce are told on standard error, with the reason: 
 					fmt.Fprintf(e.err, "note: %s takes the webhook: %s\n", partName(&w), w.Reason)
 				}
 			}
+			for _, w := range c.set.Told {
+				fmt.Fprintf(e.err, "note: to tell of uses of %s takes the webhook: %s\n", partName(&w), w.Reason)
+			}
 			if why := c.set.SettingsReason; why != "" {
 				fmt.Fprintf(e.err, "note: bad settings are refused by the webhook only: %s\n", why)
 			}

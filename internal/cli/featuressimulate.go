@@ -192,18 +192,21 @@ func (c *compiled) guess(gvk schema.GroupVersionKind) (string, error) {
 // webhook adds what the webhook would say of the parts that no policy enforces. What it would drop it does after the
 // policies have.
 func (c *compiled) webhook(r *simulate.Request, out *simulation) {
-	if !c.set.Webhook {
+	if !c.set.Webhook && c.set.Told == nil {
 		return
 	}
 	type part struct {
 		gate, group, resource, version string
 		index                          int
 	}
-	mine := map[part]bool{}
+	mine, told := map[part]bool{}, map[part]bool{}
 	for _, e := range c.set.Enforced {
 		if e.Kind == "" {
 			mine[part{e.Gate, e.Group, e.Resource, e.Version, e.Part}] = true
 		}
+	}
+	for _, e := range c.set.Told {
+		told[part{e.Gate, e.Group, e.Resource, e.Version, e.Part}] = true
 	}
 	evaluator := c.states.CompileFor(func(f *feature.Feature, t *feature.Target) bool {
 		return mine[part{f.Spec.Gate, t.Group, t.Resource, t.Version, t.Part}]
@@ -229,7 +232,13 @@ func (c *compiled) webhook(r *simulate.Request, out *simulation) {
 	out.Refused = append(out.Refused, said(decision.Rejected, "")...)
 	out.Warned = append(out.Warned, slices.Concat(said(decision.Dropped, "dropped "), said(decision.Warned, ""))...)
 	if decision.Object != nil {
-		out.Object = decision.Object
+		object, out.Object = decision.Object, decision.Object
+	}
+	found := c.model.TellerFor(func(f *feature.Feature, t *feature.Target) bool {
+		return told[part{f.Spec.Gate, t.Group, t.Resource, t.Version, t.Part}]
+	}).Tell(&feature.Request{Group: r.Group, Version: r.Version, Resource: r.Resource, Object: object, Old: r.Old})
+	for _, text := range found.Told() {
+		out.Warned = append(out.Warned, simulate.Refusal{Policy: "webhook", Message: text})
 	}
 }
 

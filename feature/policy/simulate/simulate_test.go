@@ -173,12 +173,14 @@ func TestAllViolationsInOneMessage(t *testing.T) {
 
 // TestWhoBeginsToUseWhatMayChangeIsTold has an open feature, and one that is stable: who stores the first is told, once.
 func TestWhoBeginsToUseWhatMayChangeIsTold(t *testing.T) {
-	_, s := compile(t, model(t, componentYAML+"  tellUse: [Alpha, Deprecated]\n", `
+	m := model(t, componentYAML+"  tellUse: [Alpha, Deprecated]\n", `
 - {gate: TaskTimeout, parts: [{field: "spec.tasks[*].timeout"}]}
 - {gate: OnErrorContinue, stages: [{stage: Alpha, release: v1.0.0}, {stage: Deprecated, release: v1.4.0, default: true}], parts: [{field: spec.onError, values: [Continue]}]}
 - {gate: TasksTimeout, stages: [{stage: Beta, release: v1.0.0}], parts: [{field: spec.tasksTimeout}]}
 - {gate: EnvSecret, whenDisabled: Drop, parts: [{field: "spec.env[*].secretRef"}]}
-`), policy.Options{})
+`)
+	_, s := compile(t, m, policy.Options{})
+	teller := m.TellerFor(func(*feature.Feature, *feature.Target) bool { return true })
 	all := read(t, `{metadata: {name: x}, spec: {tasksTimeout: 1h, onError: Continue, tasks: [{name: a}, {name: b, timeout: x}], env: {A: {secretRef: x}}}}`)
 	want := []string{
 		`spec.env.A.secretRef: alpha, as feature "EnvSecret" of component "demo" is; it may change or go in any release`,
@@ -209,6 +211,20 @@ func TestWhoBeginsToUseWhatMayChangeIsTold(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, slices.Sorted(slices.Values(got)), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
+		}
+		// The webhook says the same, where it is asked.
+		object := all
+		if res.Object != nil {
+			object = res.Object
+		}
+		told := teller.Tell(&feature.Request{Group: "demo.dev", Version: "v1", Resource: "pipelines", Object: object, Old: tt.old})
+		texts := told.Told()
+		slices.Sort(texts)
+		for i := range texts {
+			texts[i] = strings.ReplaceAll(texts[i], `env["A"]`, "env.A")
+		}
+		if diff := cmp.Diff(tt.want, texts, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s, by the webhook: %s", tt.name, diff)
 		}
 	}
 }

@@ -52,6 +52,10 @@ const (
 	askWarn     = "warn"
 	askDrop     = "drop"
 	askSettings = "settings"
+
+	// claimsHook is in the name of the webhook that is asked, as askReject has it, about writes of other versions than those that are
+	// closed as a whole, and of the status.
+	claimsHook = "claim"
 )
 
 // errNoWebhook says that nobody has told how the webhook is reached.
@@ -125,7 +129,10 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 		return
 	}
 	if len(address.data[bundleKey]) == 0 {
-		done.absent, done.hook = true, errNoWebhook
+		done.absent, done.hook, done.untold = true, errNoWebhook, map[string]bool{}
+		for i := range p.set.Told {
+			done.untold[p.set.Told[i].Gate] = true
+		}
 		if !p.set.Webhook {
 			done.hook = nil
 		}
@@ -154,7 +161,29 @@ type hookedResource struct{ group, resource string }
 func hooksOf(p *plan, namespace string, address map[string]string, conditions bool) *hookSet {
 	versions := map[string]map[hookedResource][]string{}
 	targets := map[string]map[hookedResource][]*feature.Target{}
-	for _, e := range p.set.Enforced {
+	closed := map[hookedResource][]*feature.Target{} // versions of which managed fields are trusted
+	add := func(ask string, f *feature.Feature, e *policy.Enforced) {
+		k, version := hookedResource{e.Group, e.Resource}, e.Version
+		if version == "" {
+			version = "*"
+		}
+		if versions[ask] == nil {
+			versions[ask], targets[ask] = map[hookedResource][]string{}, map[hookedResource][]*feature.Target{}
+		}
+		for i := range f.Targets {
+			if t := &f.Targets[i]; t.Part == e.Part && t.Group == e.Group && t.Resource == e.Resource && t.Version == e.Version {
+				targets[ask][k] = append(targets[ask][k], t)
+				if ask == askReject && t.WholeVersion && f.Spec.Ratchet == v1alpha1.InUse {
+					closed[k] = append(closed[k], t)
+				}
+			}
+		}
+		if !slices.Contains(versions[ask][k], version) {
+			versions[ask][k] = append(versions[ask][k], version)
+		}
+	}
+	for i := range p.set.Enforced {
+		e := &p.set.Enforced[i]
 		f := p.model.Feature(e.Gate)
 		if e.Kind != "" || f == nil || beyondWebhooks(e.Group) {
 			continue
@@ -167,20 +196,12 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 			ask = askDrop
 		case v1alpha1.Reject:
 		}
-		k, version := hookedResource{e.Group, e.Resource}, e.Version
-		if version == "" {
-			version = "*"
-		}
-		if versions[ask] == nil {
-			versions[ask], targets[ask] = map[hookedResource][]string{}, map[hookedResource][]*feature.Target{}
-		}
-		for i := range f.Targets {
-			if t := &f.Targets[i]; t.Part == e.Part && t.Group == e.Group && t.Resource == e.Resource && t.Version == e.Version {
-				targets[ask][k] = append(targets[ask][k], t)
-			}
-		}
-		if !slices.Contains(versions[ask][k], version) {
-			versions[ask][k] = append(versions[ask][k], version)
+		add(ask, f, e)
+	}
+	for i := range p.set.Told {
+		e := &p.set.Told[i]
+		if f := p.model.Feature(e.Gate); f != nil && !beyondWebhooks(e.Group) {
+			add(askWarn, f, e)
 		}
 	}
 	name := p.component.Name
@@ -219,6 +240,10 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 	}
 	if r := rules(askReject); r != nil {
 		validating(askReject, r, elsewhere, admissionregistrationv1.Fail)
+	}
+	if w := claims(closed, conditions); w != nil {
+		w.Name, w.ClientConfig, w.NamespaceSelector = name+"."+claimsHook+hookSuffix, clientConfig(namespace, address, hookPath(name, askReject)), elsewhere
+		out.validating = append(out.validating, *w)
 	}
 	if r := rules(askWarn); r != nil {
 		validating(askWarn, r, elsewhere, admissionregistrationv1.Ignore)
@@ -272,6 +297,46 @@ func usesAPart(targets map[hookedResource][]*feature.Target) []admissionregistra
 		return nil
 	}
 	return []admissionregistrationv1.MatchCondition{{Name: "uses-a-part", Expression: expression}}
+}
+
+// claims has the webhook asked about writes in other versions than those that are closed as a whole, and of the status, that claim to
+// have been made in one: what is refused in a closed version trusts managed fields, and those a client may send as it likes. Policies
+// look at the same. Only what makes such a claim waits for the webhook. Where conditions cannot say so nothing does: writes of the
+// status never wait for a gate. It is nil if no version is closed so; name, address and namespaces are left out.
+func claims(closed map[hookedResource][]*feature.Target, conditions bool) *admissionregistrationv1.ValidatingWebhook {
+	var ways []string
+	resources := map[hookedResource]bool{}
+	for r, list := range closed {
+		resources[r] = true
+		for _, t := range list {
+			ways = append(ways, fmt.Sprintf("request.resource.group == '%s' && request.resource.resource == '%s' && %s", r.group, r.resource, policy.ClaimFilter(t)))
+		}
+	}
+	if ways == nil {
+		return nil
+	}
+	w := &admissionregistrationv1.ValidatingWebhook{
+		FailurePolicy: new(admissionregistrationv1.Ignore), MatchPolicy: new(admissionregistrationv1.Exact), ObjectSelector: &metav1.LabelSelector{},
+		SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
+	}
+	for r := range resources {
+		w.Rules = append(w.Rules, admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{r.group}, APIVersions: []string{"*"}, Resources: []string{r.resource, r.resource + "/" + statusSubresource}, Scope: new(admissionregistrationv1.AllScopes),
+			},
+		})
+	}
+	slices.SortFunc(w.Rules, func(a, b admissionregistrationv1.RuleWithOperations) int {
+		return strings.Compare(a.Resources[0]+"."+a.APIGroups[0], b.Resources[0]+"."+b.APIGroups[0])
+	})
+	slices.Sort(ways)
+	ways = slices.Compact(ways)
+	if expression := strings.Join(ways, " || "); conditions && len(expression) <= maxCondition {
+		w.FailurePolicy = new(admissionregistrationv1.Fail)
+		w.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "claims-a-version", Expression: expression}}
+	}
+	return w
 }
 
 // guarded tells whether policies judge the settings when they are written.

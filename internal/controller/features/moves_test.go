@@ -2,10 +2,12 @@ package features
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -127,6 +129,131 @@ func TestTheWebhookDoesNotLeaveToPoliciesWhatItIsAskedFor(t *testing.T) {
 		d := j.evaluators[tt.ask].Evaluate(&feature.Request{Group: "demo.dev", Version: "v1", Resource: "widgets", Object: object})
 		if diff := cmp.Diff(tt.want, answer{d.Rejected.Count, d.Dropped.Count, d.Warned.Count, d.Object}); diff != "" {
 			t.Errorf("%s on %v (%s): %s", tt.ask, tt.can, tt.reason, diff)
+		}
+	}
+}
+
+// TestWhoTells: what tellUse has told is told by the webhook where no policy does, be the feature open or not.
+func TestWhoTells(t *testing.T) {
+	m := movesModel(t, "{metadata: {name: demo}, spec: {release: v1.0.0, mode: Baked, configMap: {namespace: demo, name: flags}, tellUse: [Alpha]}}", movesFeatures)
+	all, findings := m.ParseSettings(map[string]string{"enable-api-fields": "alpha"})
+	if err := findings.Err(); err != nil {
+		t.Fatal(err)
+	}
+	const object = `{"spec":{"refused":"x","dropped":"x","warned":"x"}}`
+	for _, tt := range []struct {
+		name     string
+		can      server
+		settings *feature.Settings
+		asked    []string // the webhooks in the configurations
+		old      string
+		want     []string
+	}{
+		{"policies tell", newServer, all, nil, "", nil},
+		{"policies tell, and refuse", newServer, nil, nil, "", nil},
+		{"all is open", oldServer, all, []string{askWarn}, "", []string{"dropped", "refused", "warned"}},
+		{"what is stored is not told again", oldServer, all, []string{askWarn}, `{"spec":{"refused":"y","dropped":"y"}}`, []string{"warned"}},
+		{"all is closed", oldServer, nil, []string{askReject, askWarn, askDrop}, "", []string{"dropped", "refused", "warned"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := planOf(t, m, tt.settings, tt.can)
+			hooks := hooksOf(p, "sluice-system", map[string]string{bundleKey: "x"}, true)
+			var asked []string
+			for _, h := range hooks.validating {
+				if ask := strings.Split(h.Name, ".")[1]; ask != askSettings {
+					asked = append(asked, ask)
+				}
+			}
+			for _, h := range hooks.mutating {
+				asked = append(asked, strings.Split(h.Name, ".")[1])
+			}
+			if diff := cmp.Diff(tt.asked, asked); diff != "" {
+				t.Error(diff)
+			}
+			h, _, _ := newTestWebhook(t)
+			req := &admissionv1.AdmissionRequest{
+				Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Group: "demo.dev", Version: "v1", Resource: "widgets"},
+				Object: runtime.RawExtension{Raw: []byte(object)},
+			}
+			if tt.old != "" {
+				req.Operation, req.OldObject.Raw = admissionv1.Update, []byte(tt.old)
+			}
+			resp := h.review(t.Context(), judgeOf(p), askWarn, req)
+			if !resp.Allowed {
+				t.Errorf("refused: %v", resp.Result)
+			}
+			var told, gates []string
+			for _, w := range resp.Warnings {
+				if field, rest, _ := strings.Cut(w, ": alpha, as feature"); strings.HasSuffix(rest, "it may change or go in any release") {
+					told = append(told, strings.TrimPrefix(field, "spec."))
+					gates = append(gates, strings.ToUpper(field[5:6])+field[6:])
+				}
+			}
+			if diff := cmp.Diff(tt.want, told); diff != "" {
+				t.Error(diff)
+			}
+			if got := resp.AuditAnnotations["told"]; got != strings.Join(gates, ",") {
+				t.Errorf("the audit log has %q", got)
+			}
+		})
+	}
+}
+
+// TestTheWebhookIsAskedAboutClaims: of a version that is closed as a whole, also about writes of others, as policies are.
+func TestTheWebhookIsAskedAboutClaims(t *testing.T) {
+	m := movesModel(t, movesComponent, `
+- {component: demo, gate: Whole, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, versions: [v1], wholeVersion: true}]}
+- {component: demo, gate: Dropped, whenDisabled: Drop, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, field: spec.dropped}]}
+`)
+	const claims, none = `{"metadata":{"managedFields":[{"apiVersion":"demo.dev/v1","fieldsV1":{"f:spec":{}}}]}}`, `{"metadata":{"managedFields":[]}}`
+	p := planOf(t, m, nil, server{version: "1.29"})
+	h, _, _ := newTestWebhook(t)
+	for _, tt := range []struct {
+		name, version, sub, old, object string
+		refused                         bool
+	}{
+		{"in another version", "v2", "", none, claims, true},
+		{"in the status", "v2", "status", none, claims, true},
+		{"in the status of the version", "v1", "status", none, claims, true},
+		{"in the scale, which cannot claim", "v2", "scale", none, claims, false},
+		{"what was claimed before", "v2", "", claims, claims, false},
+		{"what claims nothing", "v2", "", none, none, false},
+	} {
+		resp := h.review(t.Context(), judgeOf(p), askReject, &admissionv1.AdmissionRequest{
+			Operation: admissionv1.Update, SubResource: tt.sub, Resource: metav1.GroupVersionResource{Group: "demo.dev", Version: tt.version, Resource: "widgets"},
+			Object: runtime.RawExtension{Raw: []byte(tt.object)}, OldObject: runtime.RawExtension{Raw: []byte(tt.old)},
+		})
+		if resp.Allowed == tt.refused || tt.refused && !strings.HasPrefix(resp.Result.Message, "metadata.managedFields: demo.dev/v1 is alpha") {
+			t.Errorf("%s: allowed %t: %v", tt.name, resp.Allowed, resp.Result)
+		}
+	}
+	for _, conditions := range []bool{true, false} {
+		asked := hooksOf(p, "sluice-system", map[string]string{bundleKey: "x"}, conditions).validating
+		at := slices.IndexFunc(asked, func(w admissionregistrationv1.ValidatingWebhook) bool {
+			return w.Name == "demo.claim.feature.sluice.dev"
+		})
+		if at < 0 {
+			t.Fatal("it is not asked")
+		}
+		found := &asked[at]
+		want := admissionregistrationv1.Ignore
+		if conditions {
+			want = admissionregistrationv1.Fail
+		}
+		if diff := cmp.Diff([]string{"widgets", "widgets/status"}, found.Rules[0].Resources); diff != "" || len(found.Rules) != 1 || !slices.Equal(found.Rules[0].APIVersions, []string{"*"}) {
+			t.Errorf("the rules are %v", found.Rules)
+		}
+		// What would have every write of the status wait must not.
+		if *found.FailurePolicy != want || (len(found.MatchConditions) > 0) != conditions {
+			t.Errorf("with conditions %t: %s, %v", conditions, *found.FailurePolicy, found.MatchConditions)
+		}
+	}
+	unchanged := movesModel(t, "{metadata: {name: demo}, spec: {release: v1.0.0, mode: Baked, configMap: {namespace: demo, name: flags}}}", `
+- {component: demo, gate: Whole, ratchet: Unchanged, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, versions: [v1], wholeVersion: true}]}
+`)
+	for _, w := range hooksOf(planOf(t, unchanged, nil, server{version: "1.29"}), "sluice-system", map[string]string{bundleKey: "x"}, true).validating {
+		if strings.Contains(w.Name, claimsHook+hookSuffix) {
+			t.Error("it is asked about claims that nothing trusts")
 		}
 	}
 }

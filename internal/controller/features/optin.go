@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -23,12 +25,22 @@ const (
 	maxAnswers, answersFor = 10_000, 3 * time.Second
 	// goneFor is how long it is remembered that there is no component of a name; askGone is how long asking may take.
 	goneFor, askGone = time.Second, 2 * time.Second
+	// goneEvery is how many times a second it is asked for components, goneMost how many times at once. Whoever reaches the port may
+	// make names up, and each of them is a question.
+	goneEvery, goneMost = 20, 50
 )
 
 // answers are what the API server has said lately. Requests of one user for features of one component come in rows.
 func (h *Webhook) answers() *cache.LRUExpireCache {
-	h.once.Do(func() { h.remembered = cache.NewLRUExpireCacheWithClock(maxAnswers, h.Clock) })
+	h.begin()
 	return h.remembered
+}
+
+func (h *Webhook) begin() {
+	h.once.Do(func() {
+		h.remembered = cache.NewLRUExpireCacheWithClock(maxAnswers, h.Clock)
+		h.questions = flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(goneEvery, goneMost, h.Clock)
+	})
 }
 
 // Kinds of answers, so that their keys are different.
@@ -38,26 +50,37 @@ type (
 	missingly string            // by component
 )
 
-// gone tells whether there is no such component, so that it gates nothing.
+// gone tells whether there is no such component, so that it gates nothing. What is not known, or would be a question too many, is
+// not gone. It is called in a turn of the intake: of one name one question is open at a time, of all names as many as there are turns.
 func (h *Webhook) gone(ctx context.Context, component string) bool {
 	h.mu.RLock()
 	api := h.api
 	h.mu.RUnlock()
-	if api == nil {
+	if api == nil || len(validation.IsDNS1123Subdomain(component)) > 0 {
 		return false
 	}
 	if _, ok := h.answers().Get(missingly(component)); ok {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, askGone)
-	defer cancel()
-	c := &v1alpha1.Component{}
-	err := api.rest.Get().Resource(componentsResource).Name(component).MaxRetries(0).Do(ctx).Into(c)
-	if apierrors.IsNotFound(err) || err == nil && c.DeletionTimestamp != nil {
-		h.answers().Add(missingly(component), true, goneFor)
-		return true
-	}
-	return false
+	answer, _, _ := h.asking.Do(component, func() (any, error) {
+		if _, ok := h.answers().Get(missingly(component)); ok {
+			return true, nil
+		}
+		if !h.questions.TryAccept() {
+			return false, nil
+		}
+		// Who asked first may have given up when another waits for the answer.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askGone)
+		defer cancel()
+		c := &v1alpha1.Component{}
+		err := api.rest.Get().Resource(componentsResource).Name(component).MaxRetries(0).Do(ctx).Into(c)
+		if apierrors.IsNotFound(err) || err == nil && c.DeletionTimestamp != nil {
+			h.answers().Add(missingly(component), true, goneFor)
+			return true, nil
+		}
+		return false, nil
+	})
+	return answer == any(true)
 }
 
 // optedIn asks whether the namespace or the user has opted in to a feature. Whoever cannot be asked has not.

@@ -135,14 +135,18 @@ func (w *world) runtime(m *feature.Model) feature.Runtime {
 }
 
 // skewed says whether the processes of a component agree, with each other, with the settings and with what is enforced.
-func (s *session) skewed(p *plan, done *outcome) *skew.Result {
+func (s *session) skewed(ctx context.Context, p *plan, done *outcome) *skew.Result {
 	in := &skew.Input{
 		Now: s.Clock.Now(), Model: p.model, Settings: p.settings, SettingsVersion: p.version, SettingsTime: p.since, Reports: s.reportsOf(p.component.Name),
 	}
 	if p.live && p.current.exists {
 		in.SettingsVersion = p.current.version
 	}
-	in.Enforced = p.enforcement(done)
+	enforced, err := p.enforcement(ctx, done)
+	if err != nil && ctx.Err() == nil {
+		s.Log.Warn("what a policy that is as it was before makes of the settings is not known", "component", p.component.Name, "error", err)
+	}
+	in.Enforced = enforced
 	return skew.Judge(in)
 }
 

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature/policy"
+	"sluice.dev/feature/policy/simulate"
 	"sluice.dev/feature/skew"
 )
 
@@ -24,6 +26,16 @@ type standing struct {
 	missing map[string]bool
 	// without are the gates that a policy should enforce, and does not as it is stored, by its name.
 	without map[string]map[string]bool
+	// stale are policies that are in force otherwise than they are wanted.
+	stale []stale
+}
+
+// stale is a policy that is in force otherwise than it is wanted.
+type stale struct {
+	policy runtime.Object
+	gates  []string
+	// settings is what it reads, nil if that is no ConfigMap that is named.
+	settings *v1alpha1.ConfigMapReference
 }
 
 // leftover is a policy that enforces what it should not.
@@ -87,13 +99,18 @@ func (s *session) observe(p *plan, done *outcome) {
 		default:
 			continue
 		}
-		has := map[string]bool{}
+		has, old := map[string]bool{}, stale{policy: x.policy, settings: readBy(x.binding)}
 		for _, gate := range gatesOf(x.policy) {
 			has[gate] = true
-			if p.model.Feature(gate) != nil && !asked[name][gate] {
+			if p.model.Feature(gate) == nil {
+				continue
+			}
+			old.gates = append(old.gates, gate)
+			if !asked[name][gate] {
 				out.left[gate] = append(out.left[gate], leftover{enforcerOf(x.policy), err})
 			}
 		}
+		out.stale = append(out.stale, old)
 		for gate := range asked[name] {
 			if !has[gate] {
 				if out.without[name] == nil {
@@ -152,33 +169,65 @@ func (st *standing) leftEnforcers(gate string) (out []v1alpha1.Enforcer) {
 	return out
 }
 
-// enforcement is what is known of what the API server enforces.
-func (p *plan) enforcement(done *outcome) (out []skew.Enforced) {
+// readBy is the ConfigMap that the policy of a binding reads; nil if it reads none, or one that is not named.
+func readBy(binding runtime.Object) *v1alpha1.ConfigMapReference {
+	var ref *admissionregistrationv1.ParamRef
+	switch b := binding.(type) {
+	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
+		ref = b.Spec.ParamRef
+	case *admissionregistrationv1.MutatingAdmissionPolicyBinding:
+		ref = b.Spec.ParamRef
+	}
+	if ref == nil {
+		return nil
+	}
+	return &v1alpha1.ConfigMapReference{Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// enforcement is what is known of what the API server enforces. The error tells of what else cannot be known.
+func (p *plan) enforcement(ctx context.Context, done *outcome) (out []skew.Enforced, err error) {
+	old := map[string]bool{}
+	for i := range done.stale {
+		old[nameOf(done.stale[i].policy)] = true
+	}
 	for gate, list := range p.enforcers() {
 		state, _ := p.states.State(gate)
 		for _, e := range list {
 			by := e.Kind + " " + e.Name
 			switch {
+			case e.Name == Configuration && done.hook != nil:
+				if errors.Is(done.hook, errNoWebhook) {
+					out = append(out, skew.Enforced{Gate: gate, Open: true, By: by + ", which is not in force"})
+				}
 			case done.missing[e.Name]:
 				if done.settings == nil {
 					out = append(out, skew.Enforced{Gate: gate, Open: true, By: by + ", which is not in force"})
 				}
 			case done.without[e.Name][gate]:
 				out = append(out, skew.Enforced{Gate: gate, Open: true, By: by + ", which is as it was before"})
-			case done.failed[e.Name] == nil && !done.frozen[e.Name] && !done.held:
+			case done.failed[e.Name] == nil && !done.frozen[e.Name] && !done.held && !old[by]:
 				out = append(out, skew.Enforced{Gate: gate, Open: state.Open, By: by})
 			}
-			// Of others it is not known what they say.
+			// What others say they are asked below.
 		}
 	}
-	if p.live {
-		return out // what is left reads the settings, as nobody knows which
-	}
-	for gate := range done.left {
-		// In baked mode a policy speaks of a feature only while it is closed.
-		for _, e := range done.leftEnforcers(gate) {
-			out = append(out, skew.Enforced{Gate: gate, By: e.Kind + " " + e.Name})
+	var errs []error
+	for i := range done.stale {
+		x := &done.stale[i]
+		var settings map[string]string // of others than the component's it is not known what they say
+		if ref := p.model.Spec().ConfigMap; ref != nil && x.settings != nil && *x.settings == *ref && p.current.exists {
+			settings = p.current.data
+			if settings == nil {
+				settings = map[string]string{}
+			}
+		}
+		says, err := simulate.Says(ctx, x.policy, x.gates, settings)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", nameOf(x.policy), err))
+		}
+		for gate, open := range says {
+			out = append(out, skew.Enforced{Gate: gate, Open: open, By: nameOf(x.policy) + ", which is as it was before"})
 		}
 	}
-	return out
+	return out, errors.Join(errs...)
 }

@@ -2,18 +2,19 @@ package features
 
 import (
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"sluice.dev/api/v1alpha1"
-	"sluice.dev/feature/skew"
 )
 
 const standingComponent = `
@@ -64,27 +65,9 @@ func TestWhatStandsIsTold(t *testing.T) {
 				}
 				return planOf(t, m, s, newServer)
 			}
-			s := &session{
-				Controller: &Controller{Cluster: Cluster{Clock: clocktesting.NewFakeClock(metav1.Now().Time)}}, planner: &planner{},
-				stores: map[string]cache.SharedIndexInformer{}, applied: map[string]applied{},
-			}
-			for resource, of := range (&session{server: newServer}).kinds() {
-				i := cache.NewSharedIndexInformer(&cache.ListWatch{}, of, 0, cache.Indexers{byComponent: func(any) ([]string, error) { return []string{"demo"}, nil }})
-				s.stores[resource] = i
-			}
+			s := standingSession(t)
 			if tt.stored != nil {
-				for _, o := range parse(tt.stored).set.Objects() {
-					o, err := managed(o)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if resourceOf(o) == tt.without {
-						continue
-					}
-					if err := s.stores[resourceOf(o)].GetIndexer().Add(o); err != nil {
-						t.Fatal(err)
-					}
-				}
+				s.stand(t, parse(tt.stored), tt.without)
 			}
 			p := parse(tt.want)
 			s.observe(p, &tt.done)
@@ -102,14 +85,119 @@ func TestWhatStandsIsTold(t *testing.T) {
 				t.Error(diff)
 			}
 			var skewed []string
-			result := skew.Judge(&skew.Input{Now: s.Clock.Now(), Model: m, Settings: p.settings, Enforced: p.enforcement(&tt.done)})
-			for gate, c := range result.Features {
+			for gate, c := range s.skewed(t.Context(), p, &tt.done).Features {
 				if c.Reason == v1alpha1.ReasonEnforcementDiffers {
 					skewed = append(skewed, gate)
 				}
 			}
 			slices.Sort(skewed)
 			if diff := cmp.Diff(tt.skewed, strings.Join(skewed, " ")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// standingSession is one in which nothing is stored.
+func standingSession(t *testing.T) *session {
+	t.Helper()
+	w := &world{Cluster: Cluster{Clock: clocktesting.NewFakeClock(metav1.Now().Time), Log: slog.New(slog.DiscardHandler)}}
+	s := &session{Controller: &Controller{Cluster: w.Cluster}, planner: &planner{world: w}, stores: map[string]cache.SharedIndexInformer{}, applied: map[string]applied{}}
+	for resource, of := range (&session{server: newServer}).kinds() {
+		s.stores[resource] = cache.NewSharedIndexInformer(&cache.ListWatch{}, of, 0, cache.Indexers{byComponent: func(any) ([]string, error) { return []string{"demo"}, nil }})
+	}
+	return s
+}
+
+// stand has what a plan makes stored, but for one resource.
+func (s *session) stand(t *testing.T, p *plan, without string) {
+	t.Helper()
+	for _, o := range p.set.Objects() {
+		o, err := managed(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resourceOf(o) == without {
+			continue
+		}
+		if err := s.stores[resourceOf(o)].GetIndexer().Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWhatStandsOfLivePoliciesIsAskedWhatItSays: a policy that reads the settings by definitions of before is in skew where it makes
+// something else of them.
+func TestWhatStandsOfLivePoliciesIsAskedWhatItSays(t *testing.T) {
+	const (
+		name     = "features.demo.widgets.demo.dev.reject.v1"
+		live     = `{metadata: {name: demo}, spec: {release: v1.0.0, mode: Live, configMap: {namespace: demo, name: flags}}}`
+		beta     = `{metadata: {name: demo}, spec: {release: v1.0.0, mode: Live, defaultLevel: beta, configMap: {namespace: demo, name: flags}}}`
+		other    = `{metadata: {name: demo}, spec: {release: v1.0.0, mode: Live, configMap: {namespace: demo, name: others}}}`
+		baked    = `{metadata: {name: demo}, spec: {release: v1.0.0, mode: Baked, configMap: {namespace: demo, name: flags}}}`
+		features = `
+- {component: demo, gate: A, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, field: spec.refused}]}
+- {component: demo, gate: B, stages: [{stage: Beta, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, field: spec.warned}]}
+`
+		stable = `
+- {component: demo, gate: A, stages: [{stage: Stable, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, field: spec.refused}]}
+- {component: demo, gate: B, stages: [{stage: Stable, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, field: spec.warned}]}
+`
+		needs = `
+- {component: demo, gate: A, requiredProcesses: [controller], stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, field: spec.refused}]}
+- {component: demo, gate: B, stages: [{stage: Beta, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, field: spec.warned}]}
+`
+	)
+	no := errors.New("not allowed")
+	notDeleted := map[string]error{"ValidatingAdmissionPolicy " + name: no, "ValidatingAdmissionPolicyBinding " + name: no}
+	notChanged := map[string]error{name: no}
+	for _, tt := range []struct {
+		name                        string
+		storedComponent, storedList string
+		component, list             string
+		settings                    map[string]string
+		missing                     bool // the ConfigMap
+		failed                      map[string]error
+		want                        map[string]string // what is told of the gates that are in skew
+	}{
+		{"nothing has failed", live, features, live, stable, nil, false, nil, nil},
+		{"open for good by now, and not deleted", live, features, live, stable, nil, false, notDeleted, map[string]string{
+			"A": "enforced as off by ValidatingAdmissionPolicy " + name + ", which is as it was before",
+			"B": "enforced as off by ValidatingAdmissionPolicy " + name + ", which is as it was before",
+		}},
+		{"the settings open one of them there too", live, features, live, stable, map[string]string{"a": "true"}, false, notDeleted, map[string]string{"B": "enforced as off"}},
+		{"or both", live, features, live, stable, map[string]string{"enable-api-fields": "alpha"}, false, notDeleted, nil},
+		{"open at another level by now, and not changed", live, features, beta, features, nil, false, notChanged, map[string]string{"B": "the settings say on; enforced as off"}},
+		{"which the settings say as well", live, features, beta, features, map[string]string{"feature-gates": "B=true"}, false, notChanged, nil},
+		{"closed by now, and not changed", live, features, live, needs, map[string]string{"a": "true"}, false, notChanged, map[string]string{"A": "enforced as on by"}},
+		{"without settings nothing is known", live, features, live, stable, nil, true, notDeleted, nil},
+		{"other settings say nothing", other, features, live, stable, nil, false, notDeleted, nil},
+		{"not deleted since settings were baked in", live, features, baked, stable, map[string]string{"a": "true"}, false, notDeleted, map[string]string{"B": "enforced as off"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := standingSession(t)
+			s.stand(t, planOf(t, movesModel(t, tt.storedComponent, tt.storedList), nil, newServer), "")
+			m := movesModel(t, tt.component, tt.list)
+			settings, findings := m.ParseSettings(tt.settings)
+			if err := findings.Err(); err != nil {
+				t.Fatal(err)
+			}
+			p := planOf(t, m, settings, newServer)
+			p.live = m.Spec().Mode == v1alpha1.Live
+			p.current = configMap{known: true, exists: !tt.missing, data: tt.settings}
+			done := &outcome{failed: tt.failed}
+			s.observe(p, done)
+			got := map[string]string{}
+			for gate, c := range s.skewed(t.Context(), p, done).Features {
+				switch {
+				case !strings.Contains(c.Message, "enforced as"):
+				case tt.want[gate] != "" && strings.Contains(c.Message, tt.want[gate]):
+					got[gate] = tt.want[gate]
+				default:
+					got[gate] = c.Message
+				}
+			}
+			if diff := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
 		})

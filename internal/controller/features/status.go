@@ -39,7 +39,7 @@ func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duratio
 	var enforced, notEnforced []string
 	by := map[string]int{}
 	var open int32
-	agree := s.skewed(p, done)
+	agree := s.skewed(ctx, p, done)
 	for i := range p.features {
 		f := &p.features[i]
 		before := f.DeepCopy()
@@ -139,6 +139,9 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 	}
 	st.EnforcedBy = slices.Concat(enforcers, done.leftEnforcers(gate))
 	status, reason, text := enforcedBy(f, enforcers, done)
+	if done.untold[gate] {
+		text += "; uses are not told of as tellUse has it: " + errNoWebhook.Error()
+	}
 	set(v1alpha1.ConditionEnforced, status, reason, text)
 }
 

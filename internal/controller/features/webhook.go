@@ -14,17 +14,23 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/feature/policy"
 	"sluice.dev/internal/admission"
 )
+
+// statusSubresource is the one that has managed fields of the object itself.
+const statusSubresource = "status"
 
 const (
 	// HookPattern is what the webhook serves.
@@ -41,6 +47,8 @@ type Webhook struct {
 
 	once       sync.Once
 	remembered *cache.LRUExpireCache // see answers
+	asking     singleflight.Group    // by component, see gone
+	questions  flowcontrol.PassiveRateLimiter
 
 	mu     sync.RWMutex
 	judges map[string]*judge
@@ -52,6 +60,8 @@ type judge struct {
 	model *feature.Model
 	// evaluators are of what may be asked of it.
 	evaluators map[string]*feature.Evaluator
+	// teller tells of uses that no policy tells of; nil if there are none.
+	teller *feature.Teller
 }
 
 // judgeOf is the judge of a plan.
@@ -59,27 +69,38 @@ type judge struct {
 // What is refused or dropped it judges of all parts, those too that policies enforce as far as this process knows: the
 // controller may know another API server, for as long as it takes both to see that it was upgraded or rolled back, and have
 // the webhook asked for what this process leaves to policies. Where policies are in force, they come first and the webhook
-// finds nothing. A warning would be given twice: of those only what no policy gives is judged. What is refused has no say in
+// finds nothing. A warning would be given twice, and so would what tellUse has told: of those only what no policy gives is judged. What is refused has no say in
 // what is dropped, and the other way round: each is asked for by itself.
 func judgeOf(out *plan) *judge {
 	type place struct {
 		gate, group, resource, version string
 		part                           int
 	}
-	mine := map[place]bool{}
-	for _, e := range out.set.Enforced {
-		if e.Kind == "" {
-			mine[place{e.Gate, e.Group, e.Resource, e.Version, e.Part}] = true
+	of := func(e *policy.Enforced) place { return place{e.Gate, e.Group, e.Resource, e.Version, e.Part} }
+	at := func(f *feature.Feature, t *feature.Target) place {
+		return place{f.Spec.Gate, t.Group, t.Resource, t.Version, t.Part}
+	}
+	mine, told := map[place]bool{}, map[place]bool{}
+	for i := range out.set.Enforced {
+		if e := &out.set.Enforced[i]; e.Kind == "" {
+			mine[of(e)] = true
 		}
+	}
+	for i := range out.set.Told {
+		told[of(&out.set.Told[i])] = true
 	}
 	evaluator := func(when v1alpha1.WhenDisabled) *feature.Evaluator {
 		return out.states.CompileFor(func(f *feature.Feature, t *feature.Target) bool {
-			return f.Spec.WhenDisabled == when && (when != v1alpha1.Warn || mine[place{f.Spec.Gate, t.Group, t.Resource, t.Version, t.Part}])
+			return f.Spec.WhenDisabled == when && (when != v1alpha1.Warn || mine[at(f, t)])
 		})
 	}
-	return &judge{model: out.model, evaluators: map[string]*feature.Evaluator{
-		askReject: evaluator(v1alpha1.Reject), askDrop: evaluator(v1alpha1.Drop), askWarn: evaluator(v1alpha1.Warn),
-	}}
+	return &judge{
+		model: out.model,
+		evaluators: map[string]*feature.Evaluator{
+			askReject: evaluator(v1alpha1.Reject), askDrop: evaluator(v1alpha1.Drop), askWarn: evaluator(v1alpha1.Warn),
+		},
+		teller: out.model.TellerFor(func(f *feature.Feature, t *feature.Target) bool { return told[at(f, t)] }),
+	}
 }
 
 // Run keeps what is in force until ctx is done. ready is called when it is known of all components.
@@ -227,18 +248,18 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	component := r.PathValue("component")
-	j := h.judge(component)
-	if j == nil && !h.gone(r.Context(), component) {
-		http.Error(w, "what is in force for this component is not known yet; try again", http.StatusServiceUnavailable)
-		return
-	}
 	admission.Serve(w, r, h.Requests, func(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-		if j == nil {
-			// The controller has not taken the webhook out of the configuration yet.
-			h.Metrics.reviewed(ask, outcomeAllowed, 0)
-			return &admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}
+		j := h.judge(component)
+		switch {
+		case j != nil:
+			return h.review(ctx, j, ask, req)
+		case !h.gone(ctx, component):
+			h.Metrics.reviewed(ask, outcomeError, 0)
+			return nil
 		}
-		return h.review(ctx, j, ask, req)
+		// The controller has not taken the webhook out of the configuration yet.
+		h.Metrics.reviewed(ask, outcomeAllowed, 0)
+		return &admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}
 	})
 }
 
@@ -263,14 +284,15 @@ func (h *Webhook) review(ctx context.Context, j *judge, ask string, req *admissi
 		resp.UID = req.UID
 		h.Metrics.reviewed(ask, outcome, h.Clock.Since(start))
 	}()
-	if req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
+	claims := ask == askReject && req.SubResource == statusSubresource // see claims in hooks.go
+	if req.SubResource != "" && !claims || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
 		return &admissionv1.AdmissionResponse{Allowed: true}
 	}
 	if ask == askSettings {
 		outcome, resp = j.settings(req)
 		return resp
 	}
-	q := &feature.Request{Group: req.Resource.Group, Version: req.Resource.Version, Resource: req.Resource.Resource, OptedIn: h.optedIn(ctx, j, req)}
+	q := &feature.Request{Group: req.Resource.Group, Version: req.Resource.Version, Resource: req.Resource.Resource, Subresource: req.SubResource, OptedIn: h.optedIn(ctx, j, req)}
 	err := utiljson.Unmarshal(req.Object.Raw, &q.Object)
 	if err == nil && len(req.OldObject.Raw) > 0 {
 		err = utiljson.Unmarshal(req.OldObject.Raw, &q.Old)
@@ -288,10 +310,16 @@ func (h *Webhook) review(ctx context.Context, j *judge, ask string, req *admissi
 			return refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, d.Message())
 		}
 	case askWarn:
+		resp.AuditAnnotations = map[string]string{}
 		if d.Warned.Count > 0 {
 			outcome = outcomeWarned
 			resp.Warnings = (&feature.Decision{Warned: d.Warned}).Warnings()
-			resp.AuditAnnotations = map[string]string{"features": gatesIn(&d.Warned)}
+			resp.AuditAnnotations["features"] = gatesIn(&d.Warned)
+		}
+		if told := j.teller.Tell(q); told.Count > 0 {
+			outcome = outcomeWarned
+			resp.Warnings = append(resp.Warnings, told.Told()...)
+			resp.AuditAnnotations["told"] = gatesIn(&told)
 		}
 	case askDrop:
 		if d.Object == nil {

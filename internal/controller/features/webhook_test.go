@@ -3,11 +3,13 @@ package features
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,5 +178,70 @@ func TestAComponentThatIsNotThereGatesNothing(t *testing.T) {
 	a.mu.Unlock()
 	if code, _ := h.post(t, "gone", "u", usesRefused); code != http.StatusServiceUnavailable || a.count(at) != 2 {
 		t.Errorf("that nobody can be asked is answered with %d; asked %d times", code, a.count(at))
+	}
+}
+
+// TestNamesThatAreMadeUpAreNoFloodOfQuestions: whoever reaches the port may ask about any name.
+func TestNamesThatAreMadeUpAreNoFloodOfQuestions(t *testing.T) {
+	h, a, c := newTestWebhook(t)
+	h.Requests = admission.NewIntake(4)
+	all := func() (n int) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for at, times := range a.counts {
+			if strings.Contains(at, "/components/") {
+				n += times
+			}
+		}
+		return n
+	}
+	mux := http.NewServeMux()
+	mux.Handle(HookPattern, h)
+	for _, at := range []string{hookPath("a", askReject), hookPath("b", askDrop)} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, at, strings.NewReader("no review")))
+		if w.Code != http.StatusBadRequest {
+			t.Errorf("what is no review is answered with %d", w.Code)
+		}
+	}
+	for _, name := range []string{"Not-a-name", strings.Repeat("x", 300), "a..b"} {
+		if code, _ := h.post(t, name, "u", usesRefused); code != http.StatusServiceUnavailable {
+			t.Errorf("%s is answered with %d", name, code)
+		}
+	}
+	if n := all(); n != 0 {
+		t.Fatalf("asked %d times about what can be no component", n)
+	}
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			if code, passes := h.post(t, "one", "u", usesRefused); code != http.StatusOK || !passes {
+				t.Errorf("%d, passes %t", code, passes)
+			}
+		})
+	}
+	wg.Wait()
+	if n := all(); n != 1 {
+		t.Errorf("asked %d times about one name", n)
+	}
+	var refused atomic.Int32
+	for i := range 20 * goneMost {
+		wg.Go(func() {
+			if code, _ := h.post(t, fmt.Sprintf("made-up-%d", i), "u", usesRefused); code == http.StatusServiceUnavailable {
+				refused.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	// On a busy machine a question may have no answer in time.
+	if n := all(); n != goneMost || refused.Load() < 20*goneMost-(goneMost-1) {
+		t.Errorf("asked %d times, %d were told to try again", n, refused.Load())
+	}
+	if code, passes := h.post(t, "demo", "u", usesRefused); code != http.StatusOK || passes {
+		t.Errorf("a component that is there: %d, passes %t", code, passes)
+	}
+	c.Step(time.Second)
+	if code, passes := h.post(t, "later", "u", usesRefused); code != http.StatusOK || !passes || all() != goneMost+1 {
+		t.Errorf("a while later: %d, passes %t; asked %d times", code, passes, all())
 	}
 }

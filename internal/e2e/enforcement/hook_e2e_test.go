@@ -27,6 +27,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/clock"
 
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/config"
+	"sluice.dev/feature"
 	"sluice.dev/internal/admission"
 	"sluice.dev/internal/controller/features"
 	"sluice.dev/internal/featuregen"
@@ -174,29 +177,41 @@ func (h *hook) forgotten(component string) error {
 func (s *drawn) register() {
 	s.Helper()
 	s.hook.registered = true
+	s.ask(s.hook, "gen", featuregen.Group, featuregen.Resource, 30)
+}
+
+func (s *drawn) unregister() {
+	s.Helper()
+	s.hook.registered = false
+	s.askNoMore("gen")
+}
+
+// ask has the API server ask a webhook about a resource that a component gates, and wait for it so many seconds.
+func (s *server) ask(h *hook, component, group, resource string, seconds int32) {
+	s.Helper()
 	rules := []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{featuregen.Group}, APIVersions: []string{"*"}, Resources: []string{featuregen.Resource}},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
 	}}
 	at := func(what string) admissionregistrationv1.WebhookClientConfig {
-		return admissionregistrationv1.WebhookClientConfig{URL: new(s.hook.url + "/features/gen/" + what), CABundle: s.hook.bundle}
+		return admissionregistrationv1.WebhookClientConfig{URL: new(h.url + "/features/" + component + "/" + what), CABundle: h.bundle}
 	}
 	meta := func(kind string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: kind}
 	}
 	for _, o := range []runtime.Object{
 		&admissionregistrationv1.ValidatingWebhookConfiguration{
-			TypeMeta: meta("ValidatingWebhookConfiguration"), ObjectMeta: metav1.ObjectMeta{Name: "gen"},
+			TypeMeta: meta("ValidatingWebhookConfiguration"), ObjectMeta: metav1.ObjectMeta{Name: component},
 			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-				Name: "reject.gen.sluice.dev", ClientConfig: at("reject"), Rules: rules, FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact),
-				SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(30)), AdmissionReviewVersions: []string{"v1"},
+				Name: "reject." + component + ".sluice.dev", ClientConfig: at("reject"), Rules: rules, FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact),
+				SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: &seconds, AdmissionReviewVersions: []string{"v1"},
 			}},
 		},
 		&admissionregistrationv1.MutatingWebhookConfiguration{
-			TypeMeta: meta("MutatingWebhookConfiguration"), ObjectMeta: metav1.ObjectMeta{Name: "gen"},
+			TypeMeta: meta("MutatingWebhookConfiguration"), ObjectMeta: metav1.ObjectMeta{Name: component},
 			Webhooks: []admissionregistrationv1.MutatingWebhook{{
-				Name: "drop.gen.sluice.dev", ClientConfig: at("drop"), Rules: rules, FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact),
-				SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(30)), AdmissionReviewVersions: []string{"v1"},
+				Name: "drop." + component + ".sluice.dev", ClientConfig: at("drop"), Rules: rules, FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact),
+				SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: &seconds, AdmissionReviewVersions: []string{"v1"},
 			}},
 		},
 	} {
@@ -204,14 +219,46 @@ func (s *drawn) register() {
 	}
 }
 
-func (s *drawn) unregister() {
+// askNoMore takes back what ask has done.
+func (s *server) askNoMore(component string) {
 	s.Helper()
-	s.hook.registered = false
 	ctx := context.WithoutCancel(s.Context())
 	for _, resource := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
-		err := s.dynamic.Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(resource)).Delete(ctx, "gen", metav1.DeleteOptions{})
+		err := s.dynamic.Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(resource)).Delete(ctx, component, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			s.Error(err)
 		}
 	}
+}
+
+// enforceByHook has the webhook enforce all that a component gates of a resource, as where the API server has no policies. It waits
+// ten seconds for an answer, as what the controller writes does. The component is there until the test has ended.
+func (s *server) enforceByHook(m *feature.Model, group, resource string) {
+	s.Helper()
+	crds, err := config.FeatureCRDs()
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.applyYAML(string(crds))
+	c := &v1alpha1.Component{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Component"}, ObjectMeta: metav1.ObjectMeta{Name: m.Component()}, Spec: *m.Spec()}
+	s.apply(s.unstructured(c))
+	for _, f := range m.Features() {
+		s.apply(s.unstructured(&v1alpha1.Feature{
+			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Feature"}, ObjectMeta: metav1.ObjectMeta{Name: feature.ObjectName(m.Component(), f.Spec.Gate)}, Spec: f.Spec,
+		}))
+	}
+	h := s.serve()
+	s.ask(h, m.Component(), group, resource, 10)
+	s.Cleanup(func() {
+		s.askNoMore(m.Component())
+		ctx := context.WithoutCancel(s.Context())
+		for _, f := range m.Features() {
+			if err := s.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("features")).Delete(ctx, feature.ObjectName(m.Component(), f.Spec.Gate), metav1.DeleteOptions{}); err != nil {
+				s.Error(err)
+			}
+		}
+		if err := s.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("components")).Delete(ctx, m.Component(), metav1.DeleteOptions{}); err != nil {
+			s.Error(err)
+		}
+	})
 }

@@ -29,14 +29,17 @@ var hostileNames = []string{
 }
 
 // TestE2EHostileNames gates fields of names that need care, in the object, in items of a list and in entries of a map whose keys need
-// it too: refused with the place told, dropped and nothing else, let pass where stored; in both modes.
+// it too: refused with the place told, dropped and nothing else, let pass where stored; by policies in both modes, and by the webhook.
 func TestE2EHostileNames(t *testing.T) {
 	t.Parallel()
 	s := connect(t)
-	for _, mode := range []v1alpha1.Mode{v1alpha1.Live, v1alpha1.Baked} {
-		t.Run(string(mode), func(t *testing.T) {
-			s := s.with(t)
-			component := "names-" + strings.ToLower(string(mode))
+	for _, by := range []string{"Live", "Baked", byTheWebhook} {
+		t.Run(by, func(t *testing.T) {
+			s, mode := s.with(t), v1alpha1.Mode(by)
+			if by == byTheWebhook {
+				mode = v1alpha1.Baked
+			}
+			component := "names-" + strings.ToLower(by)
 			group, namespace := component+".e2e.dev", component
 			s.namespace(namespace, nil)
 			s.settings(namespace, nil)
@@ -105,8 +108,12 @@ func TestE2EHostileNames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.enforce(set)
-			defer s.release(component)
+			if by == byTheWebhook {
+				s.enforceByHook(m, group, "things")
+			} else {
+				s.enforce(set)
+				defer s.release(component)
+			}
 			dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 			refused := func(what, place, gate string, spec map[string]any) {
 				t.Helper()

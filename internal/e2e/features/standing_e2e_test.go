@@ -77,8 +77,11 @@ func (c *scene) told(conditionType string, status metav1.ConditionStatus, reason
 // before, and status says so. It has the cluster for itself, as the controller's rights are everybody's.
 func TestE2EWhatCannotBeWrittenIsTold(t *testing.T) { //nolint:paralleltest // see above
 	c := newScene(t, installed(t), "stuck", sceneOptions{mode: "Baked", gates: []string{"TasksTimeout"}})
+	live := newScene(t, c.system, "stuck-live", sceneOptions{gates: []string{"TasksTimeout"}})
 	c.enforced()
+	live.enforced()
 	c.inForce(timeout)
+	live.inForce(timeout)
 	c.mayWrite(false)
 	t.Cleanup(func() {
 		if err := c.grant(context.WithoutCancel(t.Context()), true); err != nil {
@@ -109,8 +112,26 @@ func TestE2EWhatCannotBeWrittenIsTold(t *testing.T) { //nolint:paralleltest // s
 		return errors.New("nobody tells it")
 	})
 
+	// A policy that reads the settings goes on by the definition of before: it differs where it makes something else of them.
+	graduated := strings.Replace(live.feature("TasksTimeout", featureParts["TasksTimeout"], sceneOptions{}), "[{stage: Alpha, release: v1.0.0}]",
+		"[{stage: Alpha, release: v1.0.0}, {stage: Stable, release: v1.5.0, lockToDefault: true}]", 1)
+	live.apply(graduated)
+	const livePolicy = "features.stuck-live.pipelines.stuck-live.e2e.dev.reject.v1"
+	live.told(v1alpha1.ConditionSkew, metav1.ConditionTrue, v1alpha1.ReasonEnforcementDiffers, "TasksTimeout: the settings say on", "enforced as off by ValidatingAdmissionPolicy "+livePolicy)
+	live.told(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, "cannot delete")
+	live.inForce(timeout)
+	live.events(v1alpha1.ReasonEnforcementDiffers)
+	live.set(map[string]string{"tasks-timeout": "true"})
+	live.told(v1alpha1.ConditionSkew, metav1.ConditionUnknown, v1alpha1.ReasonNoReports)
+	live.open(timeout)
+	live.set(nil)
+	live.told(v1alpha1.ConditionSkew, metav1.ConditionTrue, v1alpha1.ReasonEnforcementDiffers)
+
 	// It clears by itself.
 	c.mayWrite(true)
+	live.told(v1alpha1.ConditionSkew, metav1.ConditionUnknown, v1alpha1.ReasonNoReports)
+	live.enforced()
+	live.open(timeout)
 	c.told(v1alpha1.ConditionSkew, metav1.ConditionFalse, v1alpha1.ReasonProcessesAgree, "1 process agrees")
 	c.enforced()
 	eventually(t, "the feature to be open for all", func(context.Context) error {

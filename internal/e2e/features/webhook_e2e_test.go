@@ -17,6 +17,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -42,6 +46,21 @@ spec: {component: %[1]s, gate: PodHostname, whenDisabled: Drop, stages: [{stage:
 ---
 apiVersion: sluice.dev/v1alpha1
 kind: Feature
+metadata: {name: %[1]s.pod-subdomain}
+spec: {component: %[1]s, gate: PodSubdomain, stages: [{stage: Alpha, release: v1.0.0}, {stage: Stable, release: v1.2.0}, {stage: Deprecated, release: v1.4.0, default: true}], parts: [{group: apps, resource: deployments, field: spec.template.spec.subdomain}]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Feature
+metadata: {name: %[1]s.old-script}
+spec: {component: %[1]s, gate: OldScript, stages: [{stage: Alpha, release: v1.0.0}, {stage: Stable, release: v1.2.0}, {stage: Deprecated, release: v1.4.0, default: true}], parts: [{group: %[1]s.e2e.dev, resource: pipelines, field: spec.script}]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Feature
+metadata: {name: %[1]s.old-scaling}
+spec: {component: %[1]s, gate: OldScaling, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: autoscaling, resource: horizontalpodautoscalers, versions: [v1], wholeVersion: true}]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Feature
 metadata: {name: %[1]s.own-kind}
 spec: {component: %[1]s, gate: OwnKind, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: sluice.dev, resource: components, field: spec.optIn}]}
 `
@@ -58,16 +77,17 @@ func deployment(name string, change func(*appsv1.Deployment)) *appsv1.Deployment
 	return d
 }
 
-func paused(d *appsv1.Deployment)   { d.Spec.Paused = true }
-func waits(d *appsv1.Deployment)    { d.Spec.MinReadySeconds = 3 }
-func hostname(d *appsv1.Deployment) { d.Spec.Template.Spec.Hostname = "h" }
+func paused(d *appsv1.Deployment)    { d.Spec.Paused = true }
+func waits(d *appsv1.Deployment)     { d.Spec.MinReadySeconds = 3 }
+func subdomain(d *appsv1.Deployment) { d.Spec.Template.Spec.Subdomain = "s" }
+func hostname(d *appsv1.Deployment)  { d.Spec.Template.Spec.Hostname = "h" }
 
 // TestE2EWebhook: what policies cannot say is enforced by the webhook, as policies enforce the rest; settings are judged by it
 // in baked mode; without it only that rest waits.
 func TestE2EWebhook(t *testing.T) {
 	t.Parallel()
 	s := installed(t)
-	c := newScene(t, s, "hook", sceneOptions{mode: "Baked", component: ", optIn: {namespaceLabel: true, rbac: true}", gates: []string{"TasksTimeout"}})
+	c := newScene(t, s, "hook", sceneOptions{mode: "Baked", component: ", tellUse: [Deprecated], optIn: {namespaceLabel: true, rbac: true}", gates: []string{"TasksTimeout"}})
 	c.enforced()
 	c.be("dev")
 	c.apply(fmt.Sprintf(hookFeatures, "hook"))
@@ -87,6 +107,17 @@ func TestE2EWebhook(t *testing.T) {
 		}
 		return nil
 	})
+	eventually(t, "that nobody tells of uses to be told", func(context.Context) error {
+		st, _ := c.featureStatus("pod-subdomain")
+		if err := is(st.Conditions, v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonOpenForAll); err != nil {
+			return err
+		}
+		if m := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionEnforced).Message; !strings.Contains(m, "uses are not told of as tellUse has it: ") {
+			return errors.New(m)
+		}
+		return nil
+	})
+	c.told(v1alpha1.ConditionSkew, metav1.ConditionTrue, v1alpha1.ReasonEnforcementDiffers, "Paused: the settings say off", "enforced as on by ValidatingWebhookConfiguration sluice-features, which is not in force")
 	if _, err := try(paused); err != nil {
 		t.Errorf("nobody enforces it yet: %v", err)
 	}
@@ -132,6 +163,29 @@ func TestE2EWebhook(t *testing.T) {
 		}
 		return c.audited("deployments", "try", "hook.drop.feature.sluice.dev/features", "PodHostname")
 	})
+	eventually(t, "a use of what will go to be told", func(context.Context) error {
+		c.warnings.take()
+		if _, err := try(subdomain); err != nil {
+			return err
+		}
+		const text = `spec.template.spec.subdomain: deprecated, as feature "PodSubdomain" of component "hook" is; it will go`
+		if w := c.warnings.take(); strings.Count(w, text) != 1 {
+			return fmt.Errorf("the warnings are %q", w)
+		}
+		return c.audited("deployments", "try", "hook.warn.feature.sluice.dev/told", "PodSubdomain")
+	})
+	eventually(t, "a use of what will go to be told once, by the policy", func(context.Context) error {
+		c.warnings.take()
+		if _, err := c.try("{script: s}"); err != nil {
+			return err
+		}
+		const text = `spec.script: deprecated, as feature "OldScript" of component "hook" is; it will go`
+		if w := c.warnings.take(); strings.Count(w, text) != 1 || strings.Count(w, "OldScript") != 1 {
+			return fmt.Errorf("the warnings are %q", w)
+		}
+		return nil
+	})
+	c.claimsAreRefused()
 	if _, err := try(nil); err != nil {
 		t.Errorf("an object that uses nothing: %v", err)
 	}
@@ -253,11 +307,65 @@ func TestE2EWebhook(t *testing.T) {
 	p.stop(t)
 }
 
+// claimsAreRefused has objects of which a version is closed by the webhook, and managed fields that say they were written in it: in
+// writes of the other version and of the status, where the webhook is asked about nothing else.
+func (c *scene) claimsAreRefused() {
+	t, ctx := c.t, c.t.Context()
+	t.Helper()
+	of := func(version string) dynamic.ResourceInterface {
+		return dynamic.NewForConfigOrDie(c.quiet).Resource(schema.GroupVersionResource{Group: "autoscaling", Version: version, Resource: "horizontalpodautoscalers"}).Namespace(c.name)
+	}
+	scaler := func(version, name string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "autoscaling/" + version, "kind": "HorizontalPodAutoscaler", "metadata": map[string]any{"name": name},
+			"spec": map[string]any{"maxReplicas": int64(3), "scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}},
+		}}
+	}
+	dry := []string{metav1.DryRunAll}
+	const closed = `autoscaling/v1 is alpha; needs feature "OldScaling" of component "hook"`
+	eventually(t, "the version to be closed", func(ctx context.Context) error {
+		_, err := of("v1").Create(ctx, scaler("v1", "try"), metav1.CreateOptions{DryRun: dry})
+		return refused(err, "apiVersion: "+closed)
+	})
+	made, err := of("v2").Create(ctx, scaler("v2", "made"), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forge := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		u = u.DeepCopy()
+		u.SetManagedFields(append(u.GetManagedFields(), metav1.ManagedFieldsEntry{
+			Manager: "forger", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "autoscaling/v1", FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:maxReplicas":{}}}`), Time: new(metav1.Now()),
+		}))
+		return u
+	}
+	eventually(t, "a claim to be refused", func(ctx context.Context) error {
+		_, err := of("v2").Update(ctx, forge(made), metav1.UpdateOptions{DryRun: dry})
+		return refused(err, "metadata.managedFields: "+closed)
+	})
+	if _, err := of("v2").Update(ctx, made, metav1.UpdateOptions{}); err != nil {
+		t.Errorf("a write of the other version that claims nothing: %v", err)
+	}
+	// Of the status: refused, or of no use.
+	if _, err := of("v2").UpdateStatus(ctx, forge(made), metav1.UpdateOptions{}); err != nil {
+		if err := refused(err, "metadata.managedFields: "+closed); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := of("v2").Patch(ctx, "made", types.MergePatchType, []byte(`{"status":{"currentReplicas":1,"desiredReplicas":1}}`), metav1.PatchOptions{}, "status"); err != nil {
+		t.Errorf("a status that claims nothing: %v", err)
+	}
+	_, err = of("v1").Patch(ctx, "made", types.MergePatchType, []byte(`{"spec":{"maxReplicas":4}}`), metav1.PatchOptions{})
+	if err := refused(err, "apiVersion: "+closed); err != nil {
+		t.Errorf("the version is still closed for the object: %v", err)
+	}
+}
+
 // be has the scene's requests made by a user who may write what it has, and use no feature that is off: an administrator may use
 // them all.
 func (c *scene) be(user string) {
 	c.t.Helper()
-	c.role(user, "write", rbacv1.PolicyRule{APIGroups: []string{"apps", c.group}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	c.role(user, "write", rbacv1.PolicyRule{APIGroups: []string{"apps", "autoscaling", c.group}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	c.quiet = rest.CopyConfig(c.quiet)
 	c.quiet.Impersonate = rest.ImpersonationConfig{UserName: user}
 	c.things = c.of("v1", c.quiet)

@@ -1,0 +1,99 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+
+	"sluice.dev/feature/policy"
+)
+
+// reference is a variable of a policy in an expression. Within a text it is one variable too many, which does no harm.
+var reference = regexp.MustCompile(`variables\.(\w+)`)
+
+// Says tells of gates whether a policy of package feature/policy takes them as open, for those who have opted in to nothing. It
+// asks the policy as it is stored, so that the answer is good for one that was made for other definitions or settings. settings is
+// the data of the ConfigMap that is its parameter; nil stands for a ConfigMap that is missing, of which a policy that reads it says
+// nothing. Gates of which that cannot be told are not in the answer.
+func Says(ctx context.Context, o runtime.Object, gates []string, settings map[string]string) (map[string]bool, error) {
+	var variables []admissionregistrationv1.Variable
+	var params bool
+	switch p := o.(type) {
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		variables, params = p.Spec.Variables, p.Spec.ParamKind != nil
+	case *admissionregistrationv1.MutatingAdmissionPolicy:
+		variables, params = p.Spec.Variables, p.Spec.ParamKind != nil
+	default:
+		return nil, fmt.Errorf("%T is no policy", o)
+	}
+	if params && settings == nil {
+		return nil, nil
+	}
+	needed := map[string]bool{}
+	for _, gate := range gates {
+		needed[policy.OpenVariable(gate)] = true
+	}
+	// A variable can only refer to those before it.
+	var used []admissionregistrationv1.Variable
+	known := map[string]bool{}
+	for _, v := range slices.Backward(variables) {
+		if !needed[v.Name] {
+			continue
+		}
+		known[v.Name], used = true, append(used, v)
+		for _, m := range reference.FindAllStringSubmatch(v.Expression, -1) {
+			needed[m[1]] = true
+		}
+	}
+	slices.Reverse(used)
+	out := map[string]bool{}
+	var asked []string
+	var questions []plugincel.ExpressionAccessor
+	for _, gate := range gates {
+		if name := policy.OpenVariable(gate); known[name] {
+			asked, questions = append(asked, gate), append(questions, &validating.ValidationCondition{Expression: "variables." + name})
+		} else {
+			out[gate] = false // what is open or closed for good is no variable, and no policy has what is open
+		}
+	}
+	if len(asked) == 0 {
+		return out, nil
+	}
+	k := newChecked(params, used)
+	if k.err != nil {
+		return nil, k.err
+	}
+	evaluator := k.CompileCondition(questions, k.options, environment.StoredExpressions)
+	// What settings say does not depend on who asks: any request will do.
+	n, err := newRun(&Request{Resource: "nothing", Version: "v1", Object: map[string]any{}, Settings: settings})
+	if err != nil {
+		return nil, err
+	}
+	request := plugincel.CreateAdmissionRequest(n.attr.Attributes, metav1.GroupVersionResource(n.gvr), metav1.GroupVersionKind(n.attr.VersionedKind))
+	bindings := plugincel.OptionalVariableBindings{Authorizer: n.access}
+	if params {
+		bindings.VersionedParams = n.params
+	}
+	results, _, err := evaluator.ForInput(ctx, n.attr, request, bindings, nil, celconfig.RuntimeCELCostBudget)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range results {
+		if r.Error != nil {
+			continue
+		}
+		if open, ok := r.EvalResult.Value().(bool); ok {
+			out[asked[i]] = open
+		}
+	}
+	return out, nil
+}

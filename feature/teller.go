@@ -1,0 +1,69 @@
+package feature
+
+import (
+	"fmt"
+	"slices"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// Teller finds the uses that whoever begins them is told of, be the features open or not: of features at one of the stages in the
+// component's tellUse.
+type Teller struct{ evaluator *Evaluator }
+
+// TellerFor returns a teller of those targets for which take holds; nil where there is nothing to tell.
+func (m *Model) TellerFor(take func(*Feature, *Target) bool) *Teller {
+	e := &Evaluator{states: m.Resolve(nil, Runtime{}), programs: map[resourceVersion]*program{}, tells: true}
+	e.compile(func(s *State, t *Target, _ bool) bool {
+		return slices.Contains(m.Spec().TellUse, s.Feature.Stage) && take(s.Feature, t)
+	})
+	if len(e.programs) == 0 {
+		return nil
+	}
+	return &Teller{e}
+}
+
+// Tell lists the uses of a request that begin with it, as the feature's ratchet has it: what is stored is not told again. Who opted
+// in makes no difference. A nil Teller has nothing to tell.
+func (t *Teller) Tell(r *Request) Violations {
+	if t == nil || r.Object == nil || r.Subresource != "" {
+		return Violations{}
+	}
+	p := t.evaluator.program(r.Group, r.Version, r.Resource)
+	if p == nil {
+		return Violations{}
+	}
+	asked := *r
+	asked.OptedIn = nil
+	w := &walker{evaluator: t.evaluator, request: &asked}
+	w.version(p, r.Object)
+	if p.checks && p.check.used(r.Object) {
+		w.check(&p.check, r.Object)
+	}
+	return w.decision.Warned
+}
+
+// Told says what whoever begins to use a part of the feature is told of it: alpha, as feature "X" of component "demo" is; it may
+// change or go in any release.
+func (f *Feature) Told() string {
+	fate := "it may change or go in any release"
+	if f.Stage == v1alpha1.Deprecated {
+		fate = "it will go"
+	}
+	return fmt.Sprintf("%s, as feature %q of component %q is; %s", f.StageName(), f.Spec.Gate, f.Spec.Component, fate)
+}
+
+// Told is the place of a use and what is told of it, for what a [Teller] has found.
+func (v *Violation) Told() string { return v.Path + ": " + v.subject() + v.State.Feature.Told() }
+
+// Told are the texts of all uses that a [Teller] has found; beyond 100 the rest is counted.
+func (v *Violations) Told() []string {
+	out := make([]string, 0, len(v.List)+1)
+	for i := range v.List {
+		out = append(out, v.List[i].Told())
+	}
+	if more := v.Count - len(v.List); more > 0 {
+		out = append(out, fmt.Sprintf("and %d more uses of what may change or go", more))
+	}
+	return out
+}
