@@ -368,7 +368,7 @@ func (s *session) reconcile(ctx context.Context, key string) (time.Duration, err
 	done := &outcome{}
 	again := s.enforce(ctx, p, done)
 	_, left := s.today()
-	again = soonest(again, left)
+	again = soonest(soonest(again, left), p.gated.again())
 	return soonest(again, s.tell(ctx, p, done)), done.err()
 }
 

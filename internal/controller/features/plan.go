@@ -61,6 +61,7 @@ type planner struct {
 	server server
 	known  map[string]*remembered
 	crd    map[string]*knownCRD
+	gone   map[string]time.Time // when a CRD was seen last that is being deleted, or gone
 }
 
 // remembered is what a planner knows of one component. Only one goroutine at a time makes plans for a component.
@@ -302,7 +303,7 @@ func (p *planner) resources(ctx context.Context, features []v1alpha1.Feature) (g
 				g.crds = append(g.crds, known)
 				continue
 			}
-			versions, err := p.builtIns.find(part.Group, part.Resource)
+			versions, err := p.withoutCRD(name, part.Group, part.Resource)
 			if err != nil {
 				return g, fmt.Errorf("looking for %s: %w", name, err)
 			}
@@ -314,6 +315,33 @@ func (p *planner) resources(ctx context.Context, features []v1alpha1.Feature) (g
 		}
 	}
 	return g, nil
+}
+
+// withoutCRD returns the versions of a resource that no CRD defines; none if there is no such resource. The API server's discovery
+// has what a CRD defines until it is gone, and a moment longer: that is no resource without a CRD.
+func (p *planner) withoutCRD(name, group, resource string) ([]feature.Version, error) {
+	_, there, err := p.crds.GetStore().GetByKey(name)
+	if err != nil {
+		return nil, err
+	}
+	now := p.Clock.Now()
+	p.mu.Lock()
+	if there || p.crd[name] != nil {
+		if p.gone == nil {
+			p.gone = map[string]time.Time{}
+		}
+		p.gone[name] = now
+		delete(p.crd, name)
+	}
+	var since time.Time
+	if gone, ok := p.gone[name]; ok {
+		since = gone.Add(lookSoon)
+	}
+	p.mu.Unlock()
+	if now.Before(since) {
+		return nil, nil
+	}
+	return p.builtIns.find(group, resource, since)
 }
 
 // readCRD returns a CRD with its schemas, nil if there is none of that name.
@@ -381,6 +409,17 @@ func (p *planner) compile(ctx context.Context, r *remembered, out *plan, rt feat
 	}
 	out.set = r.set
 	return nil
+}
+
+// again is how long the resources stay as they are as far as nobody tells of them.
+func (g *gated) again() time.Duration {
+	switch {
+	case g.missing:
+		return lookSoon
+	case len(g.others) > 0:
+		return lookAgain
+	}
+	return 0
 }
 
 // left tells whether a feature was left out of the model because of errors.

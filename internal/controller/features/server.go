@@ -83,12 +83,12 @@ type builtInGroup struct {
 	resources map[string][]feature.Version
 }
 
-// find returns the versions of a resource; none if there is no such resource.
-func (b *builtIns) find(group, resource string) ([]feature.Version, error) {
+// find returns the versions of a resource; none if there is no such resource. What was asked before since does not count.
+func (b *builtIns) find(group, resource string, since time.Time) ([]feature.Version, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	g := b.groups[group]
-	if g != nil {
+	if g != nil && !g.asked.Before(since) {
 		found, age := g.resources[resource], b.clock.Since(g.asked)
 		if age < lookSoon || found != nil && age < lookAgain {
 			return found, nil

@@ -212,6 +212,7 @@ func (h *Webhook) look(ctx context.Context, p *planner, name string) (known bool
 	if err != nil {
 		return false, 0, err
 	}
+	again = soonest(again, out.gated.again())
 	if !out.known {
 		// What is asked until then is answered with an error, which the failure policy is for. A process is ready all the same:
 		// others have settings that can be read.

@@ -1,0 +1,91 @@
+package features
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	fakeextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/fake"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	coretesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// A kind whose CRD goes is gone, although discovery has it a while longer; one that an aggregated API server has then is there.
+func TestWhatDiscoveryHasOfACRDThatGoesIsNoKindWithoutACRD(t *testing.T) {
+	const name = "widgets.demo.dev"
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal([]byte(movesCRD), crd); err != nil {
+		t.Fatal(err)
+	}
+	c := testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	served := &fakediscovery.FakeDiscovery{Fake: &coretesting.Fake{}}
+	served.Resources = []*metav1.APIResourceList{{GroupVersion: "demo.dev/v1", APIResources: []metav1.APIResource{{Name: "widgets"}, {Name: "gadgets"}}}}
+	w := &world{
+		Cluster: Cluster{Clock: c, CRDs: fakeextensions.NewClientset(crd)},
+		crds:    cache.NewSharedIndexInformer(nil, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{}), builtIns: &builtIns{discovery: served, clock: c},
+	}
+	p := &planner{world: w}
+	part := func(resource string) v1alpha1.Feature {
+		return v1alpha1.Feature{Spec: v1alpha1.FeatureSpec{Parts: []v1alpha1.Part{{Group: "demo.dev", Resource: resource, Field: "spec.refused"}}}}
+	}
+	store := w.crds.GetStore()
+	put := func(generation int64, going bool) {
+		t.Helper()
+		m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("1"), Generation: generation}}
+		if going {
+			m.DeletionTimestamp = new(metav1.NewTime(c.Now()))
+		}
+		if err := store.Add(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type seen struct {
+		CRDs, Others int
+		Missing      bool
+		Again        time.Duration
+	}
+	wants := func(what string, want seen) {
+		t.Helper()
+		// Another kind of the group, which no CRD defines, has discovery asked for both.
+		if _, err := p.resources(t.Context(), []v1alpha1.Feature{part("gadgets")}); err != nil {
+			t.Fatal(err)
+		}
+		g, err := p.resources(t.Context(), []v1alpha1.Feature{part("widgets")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, seen{len(g.crds), len(g.others), g.missing, g.again()}); d != "" {
+			t.Errorf("%s: -want +got\n%s", what, d)
+		}
+	}
+	put(1, false)
+	wants("it is there", seen{CRDs: 1})
+	put(2, true)
+	wants("it is being deleted", seen{Missing: true, Again: lookSoon})
+	c.Step(time.Hour)
+	wants("it is still being deleted", seen{Missing: true, Again: lookSoon})
+	if err := store.Delete(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	wants("it is gone, and discovery has it", seen{Missing: true, Again: lookSoon})
+	served.Resources[0].APIResources = served.Resources[0].APIResources[1:]
+	c.Step(lookSoon)
+	wants("discovery has caught up", seen{Missing: true, Again: lookSoon})
+	put(1, false)
+	wants("it is back", seen{CRDs: 1})
+	if err := store.Delete(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	wants("it is gone at once", seen{Missing: true, Again: lookSoon})
+	served.Resources[0].APIResources = []metav1.APIResource{{Name: "widgets"}}
+	c.Step(lookSoon)
+	wants("another API server has it", seen{Others: 1, Again: lookAgain})
+}
