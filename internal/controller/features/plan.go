@@ -288,8 +288,7 @@ type gated struct {
 func (p *planner) resources(ctx context.Context, features []v1alpha1.Feature) (g gated, err error) {
 	var seen []string
 	for i := range features {
-		for j := range features[i].Spec.Parts {
-			part := &features[i].Spec.Parts[j]
+		for _, part := range features[i].Spec.Parts {
 			name := crdName(part.Group, part.Resource)
 			if slices.Contains(seen, name) {
 				continue
