@@ -405,7 +405,11 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	return a.remember(ctx, p)
+	if err := a.remember(ctx, p); err != nil {
+		return err
+	}
+	p.shelter()
+	return nil
 }
 
 // deletable decides about an object of an app that is no longer in the source.
