@@ -278,6 +278,9 @@ func TestE2EACRDThatWasHandedOverSurvivesItsOldApp(t *testing.T) {
 					!strings.Contains(errs, "1 objects belong to other apps; nothing was changed") {
 					t.Errorf("%s: %s%s", command, out, errs)
 				}
+				if out, errs := w.run(ExitFindings, command, "--app", "new", "-f", crd, "--report", "sarif"); out != "" || !strings.Contains(errs, "blocked: ") {
+					t.Errorf("%s: what is no report: %s%s", command, out, errs)
+				}
 				out, _ = w.run(ExitFindings, command, "--app", "new", "-f", crd, "-o", "json")
 				var told struct{ Error, Outcome string }
 				if err := json.Unmarshal([]byte(out), &told); err != nil || !strings.Contains(told.Error, "belongs to the app") || command == "apply" && told.Outcome != outcomeBlocked {
