@@ -441,3 +441,20 @@ func TestE2EAnAppIsDeletedAfterTheCRDThatMayNotBeRead(t *testing.T) {
 		t.Errorf("the inventory has %v", objects)
 	}
 }
+
+// What converts stored objects comes with the same source, after the CRD.
+func TestE2EACRDWhoseConversionIsNotThereYetStopsNothing(t *testing.T) {
+	w := newWorld(t)
+	group := w.namespace + ".example.com"
+	w.apply(ExitOK, "--app", "x", "-f", w.file("a.yaml", gadgetCRD(group, "v1")+gadget(group, "v1", "{size: small}")))
+	crd := strings.Replace(gadgetCRD(group, "v1", "v2"), "  scope: Namespaced\n", `  scope: Namespaced
+  conversion:
+    strategy: Webhook
+    webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: `+w.namespace+`, name: later}}}
+`, 1)
+	source := w.file("b.yaml", crd+gadget(group, "v1", "{size: small}")+configMap("later"))
+	w.apply(ExitOK, "--app", "x", "--preflight=", "-f", source)
+	if got := w.configMaps(w.namespace); !slices.Contains(got, "later") {
+		t.Errorf("there are %v", got)
+	}
+}
