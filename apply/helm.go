@@ -19,8 +19,44 @@ type Hook struct {
 	Events []string `json:"events"`
 }
 
-// String gives the object and its events.
-func (h Hook) String() string { return h.ID.String() + " (" + strings.Join(h.Events, ",") + ")" }
+// String gives the object and the first few of its events.
+func (h Hook) String() string {
+	const most = 5
+	events := make([]string, 0, most+1)
+	for _, e := range h.Events[:min(len(h.Events), most)] {
+		events = append(events, clip(e))
+	}
+	if len(h.Events) > most {
+		events = append(events, "…")
+	}
+	return h.ID.String() + " (" + strings.Join(events, ",") + ")"
+}
+
+// clip shortens a word that is longer than any of Helm's.
+func clip(word string) string {
+	const most = 30
+	if len(word) > most {
+		return strings.ToValidUTF8(word[:most], "") + "…"
+	}
+	return word
+}
+
+// leaveOut takes what is not to be applied out of a source. What it says of an object stands once.
+func leaveOut(source []Object) (objects []Object, left []Hook) {
+	said := map[string]bool{}
+	for _, o := range source {
+		if !isApart(o.hook) {
+			objects = append(objects, o)
+			continue
+		}
+		h := Hook{o.ID, o.hook}
+		if text := h.String(); !said[text] {
+			said[text] = true
+			left = append(left, h)
+		}
+	}
+	return objects, left
+}
 
 // apart are the events that are no part of an install or an upgrade. What is for no other one must not run because a source is
 // applied: a Job for pre-delete takes down what is there. test-success and test-failure are older names of test.

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,5 +45,36 @@ func TestOnlyKeepKeeps(t *testing.T) {
 		if got := isKept(map[string]any{annotationPolicy: value}); got != want {
 			t.Errorf("%v: %t", value, got)
 		}
+	}
+}
+
+// Helm takes several hooks of one name, and one beside an object of that name.
+func TestHooksThatAreLeftOutMayHaveTheNameOfOthers(t *testing.T) {
+	var source []Object
+	for i, hook := range []string{"", "pre-delete", "test", "test", "post-delete"} {
+		text := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","annotations":{"helm.sh/hook":%q}},"spec":{"n":%d}}`, hook, i)
+		o, err := NewObject("a.yaml", i, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = append(source, o)
+	}
+	objects, left := leaveOut(source)
+	if len(objects) != 1 || objects[0].Line != 0 {
+		t.Errorf("objects %v", objects)
+	}
+	var got []string
+	for _, h := range left {
+		got = append(got, h.String())
+	}
+	if diff := cmp.Diff([]string{"Pod p (pre-delete)", "Pod p (test)", "Pod p (post-delete)"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatIsToldOfAHookIsBounded(t *testing.T) {
+	h := Hook{ID{Kind: "Pod", Name: "p"}, []string{strings.Repeat("é", 1000), "a", "b", "c", "d", "e", "f"}}
+	if diff := cmp.Diff("Pod p ("+strings.Repeat("é", 15)+"…,a,b,c,d,…)", h.String()); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -239,17 +239,13 @@ func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 
 // items makes the items of a plan, without what is in the cluster.
 func (a *Applier) items(ctx context.Context, p *Plan) error {
-	objects, err := Unique(p.request.Objects)
+	// Helm takes several hooks of one name, for they are not there at once.
+	objects, left := leaveOut(p.request.Objects)
+	p.LeftOut = left
+	objects, err := Unique(objects)
 	if err != nil {
 		return err
 	}
-	objects = slices.DeleteFunc(objects, func(o Object) bool {
-		out := isApart(o.hook)
-		if out {
-			p.LeftOut = append(p.LeftOut, Hook{o.ID, o.hook})
-		}
-		return out
-	})
 	if len(objects) == 0 && len(p.LeftOut) > 0 {
 		return fmt.Errorf("nothing in the source is to be applied: %s", strings.Join(p.Notes(), "; "))
 	}
@@ -409,7 +405,11 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	return a.remember(ctx, p)
+	if err := a.remember(ctx, p); err != nil {
+		return err
+	}
+	p.shelter()
+	return nil
 }
 
 // deletable decides about an object of an app that is no longer in the source.

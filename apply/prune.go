@@ -47,6 +47,13 @@ func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
 		}
 		group := list[from:to]
 		from = to
+		for _, r := range p.shelter() { // what stays now, and was to go
+			did := "left alone"
+			if r.Action == Keep {
+				did = "kept"
+			}
+			a.events.tell(Event{ID: r.ID, Did: did, Note: r.Reason})
+		}
 		err := each(ctx, len(group), cap(a.client.slots), func(ctx context.Context, i int) error {
 			r := &group[i]
 			if r.Action != Delete {

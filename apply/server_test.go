@@ -29,6 +29,8 @@ type server struct {
 	before func(r *http.Request)
 	// forbidden are paths that may not be read.
 	forbidden map[string]bool
+	// broken are paths at which the server fails.
+	broken map[string]bool
 	// reads counts what was read, by path; a list is read at the path of its resource.
 	reads map[string]int
 	// held are paths of objects with a finalizer: a deletion only begins.
@@ -37,7 +39,7 @@ type server struct {
 
 func newServer(t *testing.T) (*server, *Applier) {
 	t.Helper()
-	s := &server{t: t, objects: map[string]map[string]any{}, forbidden: map[string]bool{}, reads: map[string]int{}, held: map[string]bool{}}
+	s := &server{t: t, objects: map[string]map[string]any{}, forbidden: map[string]bool{}, broken: map[string]bool{}, reads: map[string]int{}, held: map[string]bool{}}
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
 	a, err := New(&rest.Config{Host: h.URL}, Options{Namespace: "default", Now: time.Now})
@@ -78,6 +80,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.forbidden[path]:
 		s.fail(w, apierrors.NewForbidden(resource, "", errors.New("not you")))
+	case s.broken[path]:
+		s.fail(w, apierrors.NewInternalError(errors.New("conversion webhook failed")))
 	case r.Method == http.MethodPut:
 		var next map[string]any
 		if err := json.NewDecoder(r.Body).Decode(&next); err != nil {

@@ -152,8 +152,9 @@ func (a *Applier) establishing(ctx context.Context, name string) (string, error)
 			continue
 		}
 		_, err := a.client.reads.Any(ctx, listPath(crd.Spec.Group, v.Name, crd.Spec.Names.Plural, ""))
-		if apierrors.IsForbidden(err) {
-			// Who may write the CRD need not be allowed to list its objects, and is refused that whether it is served or not.
+		if status := apierrors.APIStatus(nil); errors.As(err, &status) && !apierrors.IsNotFound(err) && !transient(err) {
+			// Who may write the CRD need not be allowed to list its objects, and is refused that whether it is served or not. And where
+			// what is stored cannot be converted yet, because the webhook comes with a later stage, that is no reason to wait for it.
 			a.mapper.forget(crd.Spec.Group)
 			_, err = a.mapper.find(ctx, schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}, nil)
 		}

@@ -7,7 +7,17 @@ import (
 	"time"
 )
 
-func TestADefinitionIsServedForThoseWhoMayNotListItsObjects(t *testing.T) {
+func TestADefinitionIsServedAlthoughItsObjectsCannotBeListed(t *testing.T) {
+	for name, refuse := range map[string]func(s *server, path string){
+		"it is not allowed":                    func(s *server, path string) { s.forbidden[path] = true },
+		"they are not converted for some time": func(s *server, path string) { s.broken[path] = true },
+	} {
+		t.Run(name, func(t *testing.T) { servedWhile(t, refuse) })
+	}
+}
+
+func servedWhile(t *testing.T, refuse func(s *server, path string)) {
+	t.Helper()
 	const crd, things, version = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com", "/apis/example.com/v1/things", "/apis/example.com/v1"
 	s, a := newServer(t)
 	s.put(crd, map[string]any{
@@ -18,7 +28,7 @@ func TestADefinitionIsServedForThoseWhoMayNotListItsObjects(t *testing.T) {
 		},
 		"status": map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}},
 	})
-	s.forbidden[things] = true
+	refuse(s, things)
 	why, err := a.establishing(t.Context(), "things.example.com")
 	if err != nil || why == "" {
 		t.Errorf("before it is served: %q, %v", why, err)

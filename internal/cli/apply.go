@@ -176,7 +176,7 @@ func (d *deliverer) run(ctx context.Context) error {
 	}
 	if f.verbose {
 		for _, n := range notes {
-			fmt.Fprintln(d.err, "note:", n)
+			fmt.Fprintln(d.err, "note:", oneLine(errors.New(n)))
 		}
 	}
 	rest, namespace, err := f.connect()
@@ -346,7 +346,7 @@ func (d *deliverer) preflight(ctx context.Context, cfg *config.Config) (bool, er
 // showNotes tells of objects that are not treated as one may expect.
 func (d *deliverer) showNotes() {
 	for _, n := range d.plan.Notes() {
-		fmt.Fprintln(d.err, "note:", n)
+		fmt.Fprintln(d.err, "note:", oneLine(errors.New(n)))
 	}
 }
 

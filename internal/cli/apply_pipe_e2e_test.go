@@ -239,3 +239,26 @@ func TestE2EHelmComesThroughAPipe(t *testing.T) {
 		t.Errorf("hooks alone: %s", errs)
 	}
 }
+
+// Hooks of one name are taken as Helm takes them; one that was applied before goes with the next prune.
+func TestE2EHooksThatAreLeftOut(t *testing.T) {
+	w := newWorld(t)
+	hook := func(event, value string) string {
+		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: h, annotations: {helm.sh/hook: \"" + event + "\"}}\ndata: {a: \"" + value + "\"}\n"
+	}
+	_, errs := w.pipe(ExitOK, configMap("a")+hook("pre-install", "1")+hook("pre-delete", "2")+hook("test", "3"), "apply", "--app", "x")
+	if !strings.Contains(errs, "upgrade: ConfigMap h (pre-delete), ConfigMap h (test)\n") {
+		t.Error(errs)
+	}
+	if got := w.configMaps(w.namespace); len(got) != 3 { // the inventory is one
+		t.Errorf("there are %v", got)
+	}
+	out, errs := w.pipe(ExitOK, configMap("a")+hook(`pre-delete`, "2"), "apply", "--app", "x", "--prune")
+	if !strings.Contains(out, "will be deleted: ConfigMap "+w.namespace+"/h\n") {
+		t.Error(out, errs)
+	}
+	_, errs = w.pipe(ExitOK, configMap("a")+hook(`pre-install,\nblocked: \e[2Jall`, "1"), "apply", "--app", "x")
+	if strings.Contains(errs, "\nblocked") || strings.Contains(errs, "\x1b") {
+		t.Errorf("%q", errs)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -277,6 +278,9 @@ func TestE2EACRDThatWasHandedOverSurvivesItsOldApp(t *testing.T) {
 					!strings.Contains(errs, "1 objects belong to other apps; nothing was changed") {
 					t.Errorf("%s: %s%s", command, out, errs)
 				}
+				if out, errs := w.run(ExitFindings, command, "--app", "new", "-f", crd, "--report", "sarif"); out != "" || !strings.Contains(errs, "blocked: ") {
+					t.Errorf("%s: what is no report: %s%s", command, out, errs)
+				}
 				out, _ = w.run(ExitFindings, command, "--app", "new", "-f", crd, "-o", "json")
 				var told struct{ Error, Outcome string }
 				if err := json.Unmarshal([]byte(out), &told); err != nil || !strings.Contains(told.Error, "belongs to the app") || command == "apply" && told.Outcome != outcomeBlocked {
@@ -398,11 +402,59 @@ func TestE2EAnAppIsDeletedAfterTheCRDThatMayNotBeRead(t *testing.T) {
 	if objects, _ := w.inventory("x"); !cmp.Equal(objects, []string{"ConfigMap/a", "Gadget/g"}) {
 		t.Errorf("after a prune: %v", objects)
 	}
+	// What stands in for the CRD, and cannot be reached, is no reason to forget anything.
+	services := w.dynamic.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
+	_, err = services.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1." + group},
+		"spec": map[string]any{
+			"group": group, "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(10), "insecureSkipTLSVerify": true,
+			"service": map[string]any{"namespace": w.namespace, "name": "nowhere"},
+		},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the aggregated API to be known", func() error {
+		if _, err := w.kube.Discovery().ServerResourcesForGroupVersion(group + "/v1"); !apierrors.IsServiceUnavailable(err) {
+			return fmt.Errorf("it is: %w", err)
+		}
+		return nil
+	})
+	as(ExitFailed, "delete", "x")
+	if objects, _ := w.inventory("x"); !cmp.Equal(objects, []string{"ConfigMap/a", "Gadget/g"}) {
+		t.Errorf("while an aggregated API is down: %v", objects)
+	}
+	if err := services.Delete(ctx, "v1."+group, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the kind not to be served again", func() error {
+		if _, err := w.kube.Discovery().ServerResourcesForGroupVersion(group + "/v1"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is: %w", err)
+		}
+		return nil
+	})
 	out := as(ExitOK, "delete", "x")
 	if !strings.Contains(out, "forgotten: Gadget."+group+" "+w.namespace+"/g: the cluster serves its kind no more, so it has gone with its CRD") || !strings.Contains(out, "1 deleted, 0 kept") {
 		t.Errorf("delete: %s", out)
 	}
 	if objects, _ := w.inventory("x"); objects != nil {
 		t.Errorf("the inventory has %v", objects)
+	}
+}
+
+// What converts stored objects comes with the same source, after the CRD.
+func TestE2EACRDWhoseConversionIsNotThereYetStopsNothing(t *testing.T) {
+	w := newWorld(t)
+	group := w.namespace + ".example.com"
+	w.apply(ExitOK, "--app", "x", "-f", w.file("a.yaml", gadgetCRD(group, "v1")+gadget(group, "v1", "{size: small}")))
+	crd := strings.Replace(gadgetCRD(group, "v1", "v2"), "  scope: Namespaced\n", `  scope: Namespaced
+  conversion:
+    strategy: Webhook
+    webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: `+w.namespace+`, name: later}}}
+`, 1)
+	source := w.file("b.yaml", crd+gadget(group, "v1", "{size: small}")+configMap("later"))
+	w.apply(ExitOK, "--app", "x", "--preflight=", "-f", source)
+	if got := w.configMaps(w.namespace); !slices.Contains(got, "later") {
+		t.Errorf("there are %v", got)
 	}
 }

@@ -303,15 +303,19 @@ func TestE2EDeliveryReplicasDivideTheWork(t *testing.T) {
 	a := d.controller("delivery-a")
 	b := d.controller("delivery-b")
 	v1 := d.push(configMap("a"))
-	const n = 8
 	name := func(i int) string { return fmt.Sprintf("x%d", i) }
+	n := 0
 	// Each has a namespace of its own: the same objects in one would be in conflict.
-	for i := range n {
-		target := d.namespace + "-" + name(i)
+	more := func() {
+		target := d.namespace + "-" + name(n)
 		if _, err := d.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: target}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		d.create(name(i), func(s *v1alpha1.DeliverySpec) { s.TargetNamespace = target })
+		d.create(name(n), func(s *v1alpha1.DeliverySpec) { s.TargetNamespace = target })
+		n++
+	}
+	for range 8 {
+		more()
 	}
 	for i := range n {
 		d.applies(name(i), v1)
@@ -320,12 +324,20 @@ func TestE2EDeliveryReplicasDivideTheWork(t *testing.T) {
 		_, body := get(t, "http://"+p.listen+"/metrics")
 		return strings.Count(body, "sluice_delivery_ready{")
 	}
-	until(t, "both to work", func() error {
-		if x, y := counts(a), counts(b); x == 0 || y == 0 || x+y != n {
-			return fmt.Errorf("%d and %d", x, y)
+	// Whose one is depends on its UID: it may be that one of the two has none of the first.
+	for x, y := 0, 0; x == 0 || y == 0; {
+		if n == 40 {
+			t.Fatalf("only one of the two works: %d and %d", x, y)
 		}
-		return nil
-	})
+		more()
+		d.applies(name(n-1), v1)
+		until(t, "each to have what the other has not", func() error {
+			if x, y = counts(a), counts(b); x+y != n {
+				return fmt.Errorf("%d and %d of %d", x, y, n)
+			}
+			return nil
+		})
+	}
 	for i := range n {
 		// Events are sent beside the work.
 		until(t, "the event of "+name(i), func() error {

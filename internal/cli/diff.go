@@ -132,8 +132,12 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	plan, err := applier.Plan(ctx, apply.Request{
 		Objects: loaded.objects, App: f.app, Sources: loaded.sources, Prune: f.prune, Force: f.force,
 	})
+	out := e.out
+	if f.report != "" && f.report != "text" {
+		out = e.err // standard output is for the document
+	}
 	if errors.Is(err, apply.ErrOtherApp) {
-		run.told = &teller{env: e, lines: e.out}
+		run.told = &teller{env: e, lines: out}
 		run.showOtherApps(err)
 		if f.output == "json" {
 			return errors.Join(errFindings, encode(e.out, diffResult{
@@ -152,10 +156,6 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 		if blocked, err = run.preflight(ctx, cfg); err != nil {
 			return err
 		}
-	}
-	out := e.out
-	if f.report != "" && f.report != "text" {
-		out = e.err // standard output is for the document
 	}
 	differences, err := applier.Try(ctx, plan, apply.TryOptions{Contents: true})
 	conflict, ok := errors.AsType[*apply.ConflictError](err)

@@ -122,10 +122,9 @@ func (c *configMaps) watch(ctx context.Context, ref v1alpha1.ConfigMapReference,
 				return // it will come back
 			}
 			c.mu.Lock()
-			s := w.state
+			w.state.err = err // what is known may change at the same time
 			c.mu.Unlock()
-			s.err = err
-			note(s)
+			c.changed(ref)
 		})
 	}
 	if err != nil {

@@ -1,0 +1,63 @@
+package apply
+
+import "fmt"
+
+// shelter leaves namespaces and CRDs alone whose deletion would take something with it that is to stay: a namespace in which
+// the source has objects, or in which something of the app is kept or left alone, and a CRD of which the source has objects, or of
+// which an object is kept as its annotation says. What somebody else has in them, or the app has forgotten before, is not known
+// here. It returns those that were to be deleted until then.
+//
+// What is left alone for the sake of something that the app forgets is forgotten, too: when the app is deleted next nothing would
+// be known of that.
+func (p *Plan) shelter() []*Removal {
+	wanted, left, kept := map[string]ID{}, map[string]ID{}, map[string]ID{} // by namespace
+	wantedOf, leftOf := map[string]ID{}, map[string]ID{}                    // by the name of the CRD
+	note := func(where map[string]ID, key string, id ID) {
+		if _, ok := where[key]; !ok {
+			where[key] = id
+		}
+	}
+	for i := range p.Items {
+		it := &p.Items[i]
+		note(wanted, it.Namespace, it.ID)
+		note(wantedOf, it.mapping.resource+"."+it.Group, it.ID)
+	}
+	for i := range p.Removals {
+		switch r := &p.Removals[i]; {
+		case r.Action == Keep:
+			note(kept, r.Namespace, r.ID)
+		case r.Stays():
+			note(left, r.Namespace, r.ID)
+			if r.live.kept {
+				note(leftOf, r.Resource+"."+r.Group, r.ID)
+			}
+		}
+	}
+	var out []*Removal
+	for i := range p.Removals {
+		r := &p.Removals[i]
+		if r.Action != Delete {
+			continue
+		}
+		switch {
+		case isNamespace(r.ID):
+			if id, ok := kept[r.Name]; ok {
+				r.Action, r.Reason = Keep, fmt.Sprintf("%s in it is kept", id)
+			} else if id, ok := wanted[r.Name]; ok {
+				r.Action, r.Reason = Forget, fmt.Sprintf("the source has objects in it, such as %s", id)
+			} else if id, ok := left[r.Name]; ok {
+				r.Action, r.Reason = Forget, fmt.Sprintf("%s in it is left alone", id)
+			}
+		case r.isCRD():
+			if id, ok := wantedOf[r.Name]; ok {
+				r.Action, r.Reason = Keep, fmt.Sprintf("the source has objects that it defines, such as %s", id)
+			} else if id, ok := leftOf[r.Name]; ok {
+				r.Action, r.Reason = Forget, fmt.Sprintf("%s is left alone, which it defines", id)
+			}
+		}
+		if r.Action != Delete {
+			out = append(out, r)
+		}
+	}
+	return out
+}

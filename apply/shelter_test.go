@@ -1,0 +1,109 @@
+package apply
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWhatStaysIsNotTakenByItsNamespaceOrItsDefinition(t *testing.T) {
+	const crd, inside = "gadgets.example.com", "gadgets"
+	gadget := Entry{ID: ID{Group: "example.com", Kind: "Gadget", Namespace: "n", Name: "g"}, Version: "v1", Resource: inside}
+	setting := Entry{ID: ID{Kind: "ConfigMap", Namespace: "n", Name: "c"}, Version: "v1", Resource: "configmaps"}
+	for name, test := range map[string]struct {
+		items []Entry
+		other Removal
+		// what becomes of the namespace n and the CRD
+		namespace, crd Action
+	}{
+		"what is deleted with them":                    {nil, Removal{Entry: gadget, Action: Delete, live: &live{}}, Delete, Delete},
+		"what has gone already":                        {nil, Removal{Entry: gadget, Action: Forget}, Delete, Delete},
+		"an object that its annotation keeps":          {nil, Removal{Entry: gadget, Action: Forget, live: &live{kept: true}}, Forget, Forget},
+		"an object of another app":                     {nil, Removal{Entry: gadget, Action: Forget, live: &live{}}, Forget, Delete},
+		"an object that is not served at present":      {nil, Removal{Entry: gadget, Action: Keep}, Keep, Delete},
+		"one of another kind, which is kept":           {nil, Removal{Entry: setting, Action: Forget, live: &live{kept: true}}, Forget, Delete},
+		"an object of the source":                      {[]Entry{setting}, Removal{Entry: gadget, Action: Delete, live: &live{}}, Forget, Delete},
+		"an object of the source that the CRD defines": {[]Entry{gadget}, Removal{Entry: setting, Action: Delete, live: &live{}}, Forget, Keep},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &Plan{Removals: []Removal{
+				test.other,
+				{Entry: Entry{ID: ID{Kind: "ConfigMap", Namespace: "m", Name: "n"}}, Action: Delete, live: &live{}},
+				{Entry: Entry{ID: ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: crd}}, Action: Delete, live: &live{}},
+				{Entry: Entry{ID: ID{Kind: "Namespace", Name: "m"}}, Action: Delete, live: &live{}},
+				{Entry: Entry{ID: ID{Kind: "Namespace", Name: "n"}}, Action: Delete, live: &live{}},
+			}}
+			for _, e := range test.items {
+				p.Items = append(p.Items, Item{Object: Object{ID: e.ID, Version: e.Version}, mapping: mapping{resource: e.Resource}})
+			}
+			told := len(p.shelter())
+			var got []Action
+			stay := 0
+			for i := range p.Removals[1:] {
+				r := &p.Removals[i+1]
+				got = append(got, r.Action)
+				if r.Action != Delete {
+					stay++
+					if !strings.Contains(r.Reason, " n/") {
+						t.Errorf("%s: reason %q", r.ID, r.Reason)
+					}
+				}
+			}
+			if diff := cmp.Diff([]Action{Delete, test.crd, Delete, test.namespace}, got); diff != "" || told != stay {
+				t.Errorf("%d told, %d stay: %s", told, stay, diff)
+			}
+			if again := p.shelter(); len(again) > 0 {
+				t.Errorf("again: %v", again)
+			}
+		})
+	}
+}
+
+// An object that gets the annotation, or another owner, after the plan was made stays with the namespace that it is in.
+func TestWhatStaysInTheEndKeepsItsNamespace(t *testing.T) {
+	const space = "/api/v1/namespaces/default"
+	s, a := newServer(t)
+	s.shop()
+	s.put("/api/v1", map[string]any{"resources": []any{
+		map[string]any{"name": "configmaps", "kind": "ConfigMap", "namespaced": true, "verbs": []any{"get"}},
+		map[string]any{"name": "namespaces", "kind": "Namespace", "verbs": []any{"get"}},
+	}})
+	s.put(space, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
+		"name": "default", "uid": "2", "annotations": map[string]any{AnnotationApp: "default/shop"},
+	}})
+	v, err := a.App(t.Context(), "default", "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Objects = append(v.Objects, Entry{ID: ID{Kind: "Namespace", Name: "default"}, Version: "v1", Resource: "namespaces"})
+	if err := a.client.saveInventory(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	d, err := a.PlanDeletion(t.Context(), "default", "shop", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	actions := func() []Action { return []Action{d.Removals[0].Action, d.Removals[1].Action} }
+	if diff := cmp.Diff([]Action{Delete, Delete}, actions()); diff != "" {
+		t.Fatal(diff)
+	}
+	s.before = func(r *http.Request) {
+		if r.Method == http.MethodDelete && r.URL.Path == thing {
+			s.before = nil
+			meta, _ := s.objects[thing]["metadata"].(map[string]any)
+			meta["annotations"] = map[string]any{AnnotationApp: "default/shop", annotationPolicy: "keep"}
+			s.put(thing, s.objects[thing])
+		}
+	}
+	if err := a.Delete(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if s.objects[thing] == nil || s.objects[space] == nil {
+		t.Errorf("the ConfigMap is there: %t, its namespace: %t", s.objects[thing] != nil, s.objects[space] != nil)
+	}
+	if diff := cmp.Diff([]Action{Forget, Forget}, actions()); diff != "" {
+		t.Error(diff)
+	}
+}
