@@ -129,15 +129,13 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 		return
 	}
 	if len(address.data[bundleKey]) == 0 {
-		done.absent, done.hook, done.untold = true, errNoWebhook, map[string]bool{}
-		for i := range p.set.Told {
-			done.untold[p.set.Told[i].Gate] = true
-		}
+		done.absent, done.hook, done.untold = true, errNoWebhook, p.untold(false)
 		if !p.set.Webhook {
 			done.hook = nil
 		}
 		return
 	}
+	done.untold = p.untold(true)
 	for i := range p.features {
 		for _, e := range p.features[i].Status.EnforcedBy {
 			if p.left(p.features[i].Spec.Gate) && e.Name == Configuration {
@@ -152,6 +150,20 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 		want.keep(s.hooksIn(validatingHooks, p.component.Name), s.hooksIn(mutatingHooks, p.component.Name))
 	}
 	done.hook = s.hook(ctx, p.component.Name, want)
+}
+
+// untold says of which gates nobody tells that they are used, and why.
+func (p *plan) untold(webhook bool) map[string]error {
+	out := map[string]error{}
+	for i := range p.set.Told {
+		switch e := &p.set.Told[i]; {
+		case beyondWebhooks(e.Group):
+			out[e.Gate] = fmt.Errorf("%s.%s is beyond any webhook", e.Resource, e.Group)
+		case !webhook:
+			out[e.Gate] = errNoWebhook
+		}
+	}
+	return out
 }
 
 // hookedResource is a resource that the webhook is asked about.
