@@ -42,8 +42,8 @@ type outcome struct {
 	hook error
 	// absent tells that there is no webhook to be asked.
 	absent bool
-	// untold are the gates of whose uses nobody tells for want of the webhook.
-	untold map[string]bool
+	// untold says why nobody tells of the uses of a gate, as tellUse has it.
+	untold map[string]error
 	// hookKept tells that it is asked as before, because the definition of a feature that it enforces has turned bad.
 	hookKept bool
 	// restored are objects that somebody else had changed or deleted.

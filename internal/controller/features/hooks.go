@@ -52,10 +52,6 @@ const (
 	askWarn     = "warn"
 	askDrop     = "drop"
 	askSettings = "settings"
-
-	// claimsHook is in the name of the webhook that is asked, as askReject has it, about writes of other versions than those that are
-	// closed as a whole, and of the status.
-	claimsHook = "claim"
 )
 
 // errNoWebhook says that nobody has told how the webhook is reached.
@@ -82,7 +78,11 @@ func (h *hookSet) keep(validating, mutating any) {
 			}
 			w := &h.validating[at]
 			rules := keepRules(w.Rules, have[i].Rules)
-			if !equality.Semantic.DeepEqual(rules, w.Rules) || !equality.Semantic.DeepEqual(w.MatchConditions, have[i].MatchConditions) {
+			switch {
+			case aboutClaims(w.Name):
+				w.Rules = rules
+				keepClaims(w, &have[i])
+			case !equality.Semantic.DeepEqual(rules, w.Rules) || !equality.Semantic.DeepEqual(w.MatchConditions, have[i].MatchConditions):
 				w.Rules, w.MatchConditions = rules, nil
 			}
 		}
@@ -129,15 +129,13 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 		return
 	}
 	if len(address.data[bundleKey]) == 0 {
-		done.absent, done.hook, done.untold = true, errNoWebhook, map[string]bool{}
-		for i := range p.set.Told {
-			done.untold[p.set.Told[i].Gate] = true
-		}
+		done.absent, done.hook, done.untold = true, errNoWebhook, p.untold(false)
 		if !p.set.Webhook {
 			done.hook = nil
 		}
 		return
 	}
+	done.untold = p.untold(true)
 	for i := range p.features {
 		for _, e := range p.features[i].Status.EnforcedBy {
 			if p.left(p.features[i].Spec.Gate) && e.Name == Configuration {
@@ -152,6 +150,20 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 		want.keep(s.hooksIn(validatingHooks, p.component.Name), s.hooksIn(mutatingHooks, p.component.Name))
 	}
 	done.hook = s.hook(ctx, p.component.Name, want)
+}
+
+// untold says of which gates nobody tells that they are used, and why.
+func (p *plan) untold(webhook bool) map[string]error {
+	out := map[string]error{}
+	for i := range p.set.Told {
+		switch e := &p.set.Told[i]; {
+		case beyondWebhooks(e.Group):
+			out[e.Gate] = fmt.Errorf("%s.%s is beyond any webhook", e.Resource, e.Group)
+		case !webhook:
+			out[e.Gate] = errNoWebhook
+		}
+	}
+	return out
 }
 
 // hookedResource is a resource that the webhook is asked about.
@@ -241,9 +253,9 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 	if r := rules(askReject); r != nil {
 		validating(askReject, r, elsewhere, admissionregistrationv1.Fail)
 	}
-	if w := claims(closed, conditions); w != nil {
-		w.Name, w.ClientConfig, w.NamespaceSelector = name+"."+claimsHook+hookSuffix, clientConfig(namespace, address, hookPath(name, askReject)), elsewhere
-		out.validating = append(out.validating, *w)
+	for i, w := range claims(closed, conditions) {
+		w.Name, w.ClientConfig, w.NamespaceSelector = claimsName(name, i), clientConfig(namespace, address, hookPath(name, askReject)), elsewhere
+		out.validating = append(out.validating, w)
 	}
 	if r := rules(askWarn); r != nil {
 		validating(askWarn, r, elsewhere, admissionregistrationv1.Ignore)
@@ -297,46 +309,6 @@ func usesAPart(targets map[hookedResource][]*feature.Target) []admissionregistra
 		return nil
 	}
 	return []admissionregistrationv1.MatchCondition{{Name: "uses-a-part", Expression: expression}}
-}
-
-// claims has the webhook asked about writes in other versions than those that are closed as a whole, and of the status, that claim to
-// have been made in one: what is refused in a closed version trusts managed fields, and those a client may send as it likes. Policies
-// look at the same. Only what makes such a claim waits for the webhook. Where conditions cannot say so nothing does: writes of the
-// status never wait for a gate. It is nil if no version is closed so; name, address and namespaces are left out.
-func claims(closed map[hookedResource][]*feature.Target, conditions bool) *admissionregistrationv1.ValidatingWebhook {
-	var ways []string
-	resources := map[hookedResource]bool{}
-	for r, list := range closed {
-		resources[r] = true
-		for _, t := range list {
-			ways = append(ways, fmt.Sprintf("request.resource.group == '%s' && request.resource.resource == '%s' && %s", r.group, r.resource, policy.ClaimFilter(t)))
-		}
-	}
-	if ways == nil {
-		return nil
-	}
-	w := &admissionregistrationv1.ValidatingWebhook{
-		FailurePolicy: new(admissionregistrationv1.Ignore), MatchPolicy: new(admissionregistrationv1.Exact), ObjectSelector: &metav1.LabelSelector{},
-		SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
-	}
-	for r := range resources {
-		w.Rules = append(w.Rules, admissionregistrationv1.RuleWithOperations{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-			Rule: admissionregistrationv1.Rule{
-				APIGroups: []string{r.group}, APIVersions: []string{"*"}, Resources: []string{r.resource, r.resource + "/" + statusSubresource}, Scope: new(admissionregistrationv1.AllScopes),
-			},
-		})
-	}
-	slices.SortFunc(w.Rules, func(a, b admissionregistrationv1.RuleWithOperations) int {
-		return strings.Compare(a.Resources[0]+"."+a.APIGroups[0], b.Resources[0]+"."+b.APIGroups[0])
-	})
-	slices.Sort(ways)
-	ways = slices.Compact(ways)
-	if expression := strings.Join(ways, " || "); conditions && len(expression) <= maxCondition {
-		w.FailurePolicy = new(admissionregistrationv1.Fail)
-		w.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "claims-a-version", Expression: expression}}
-	}
-	return w
 }
 
 // guarded tells whether policies judge the settings when they are written.

@@ -199,6 +199,25 @@ func TestWhoTells(t *testing.T) {
 	}
 }
 
+// TestThatNobodyTellsIsTold: there is no webhook, or the API server asks none about the resource.
+func TestThatNobodyTellsIsTold(t *testing.T) {
+	p := &plan{set: &policy.Set{Told: []policy.Enforced{
+		{Gate: "Plain", Group: "demo.dev", Resource: "widgets"}, {Gate: "Own", Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
+	}}}
+	for webhook, want := range map[bool]map[string]string{
+		true:  {"Own": "validatingwebhookconfigurations.admissionregistration.k8s.io is beyond any webhook"},
+		false: {"Own": "validatingwebhookconfigurations.admissionregistration.k8s.io is beyond any webhook", "Plain": errNoWebhook.Error()},
+	} {
+		got := map[string]string{}
+		for gate, why := range p.untold(webhook) {
+			got[gate] = why.Error()
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("webhook %t: %s", webhook, diff)
+		}
+	}
+}
+
 // TestTheWebhookIsAskedAboutClaims: of a version that is closed as a whole, also about writes of others, as policies are.
 func TestTheWebhookIsAskedAboutClaims(t *testing.T) {
 	m := movesModel(t, movesComponent, `

@@ -23,7 +23,7 @@ const (
 	// maxAnswers is how many answers of the API server are remembered, and answersFor how long those about opting in are: what is
 	// granted or taken away is in force that much later.
 	maxAnswers, answersFor = 10_000, 3 * time.Second
-	// goneFor is how long it is remembered that there is no component of a name; askGone is how long asking may take.
+	// goneFor is how long it is remembered whether there is a component of a name; askGone is how long asking may take.
 	goneFor, askGone = time.Second, 2 * time.Second
 	// goneEvery is how many times a second it is asked for components, goneMost how many times at once. Whoever reaches the port may
 	// make names up, and each of them is a question.
@@ -47,7 +47,7 @@ func (h *Webhook) begin() {
 type (
 	reviewed  [sha256.Size]byte // bool, by the sum of the question
 	labelled  string            // map[string]string, by namespace
-	missingly string            // by component
+	missingly string            // bool, by component
 )
 
 // gone tells whether there is no such component, so that it gates nothing. What is not known, or would be a question too many, is
@@ -59,12 +59,12 @@ func (h *Webhook) gone(ctx context.Context, component string) bool {
 	if api == nil || len(validation.IsDNS1123Subdomain(component)) > 0 {
 		return false
 	}
-	if _, ok := h.answers().Get(missingly(component)); ok {
-		return true
+	if gone, ok := h.answers().Get(missingly(component)); ok {
+		return gone == any(true)
 	}
 	answer, _, _ := h.asking.Do(component, func() (any, error) {
-		if _, ok := h.answers().Get(missingly(component)); ok {
-			return true, nil
+		if gone, ok := h.answers().Get(missingly(component)); ok {
+			return gone, nil
 		}
 		if !h.questions.TryAccept() {
 			return false, nil
@@ -74,11 +74,11 @@ func (h *Webhook) gone(ctx context.Context, component string) bool {
 		defer cancel()
 		c := &v1alpha1.Component{}
 		err := api.rest.Get().Resource(componentsResource).Name(component).MaxRetries(0).Do(ctx).Into(c)
-		if apierrors.IsNotFound(err) || err == nil && c.DeletionTimestamp != nil {
-			h.answers().Add(missingly(component), true, goneFor)
-			return true, nil
+		gone := apierrors.IsNotFound(err) || err == nil && c.DeletionTimestamp != nil
+		if gone || err == nil {
+			h.answers().Add(missingly(component), gone, goneFor)
 		}
-		return false, nil
+		return gone, nil
 	})
 	return answer == any(true)
 }

@@ -148,6 +148,14 @@ func TestWhatStandsOfLivePoliciesIsAskedWhatItSays(t *testing.T) {
 - {component: demo, gate: B, stages: [{stage: Beta, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, field: spec.warned}]}
 `
 	)
+	// In a resource whose highest stage is Beta the level stable opens what is beta, as TEP-0033 has it.
+	const (
+		lifted      = `{metadata: {name: demo}, spec: {release: v1.0.0, mode: Live, configMap: {namespace: demo, name: flags}, resources: [{group: demo.dev, resource: widgets, highestStage: Beta}]}}`
+		liftedAlpha = `
+- {component: demo, gate: A, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, field: spec.refused}]}
+- {component: demo, gate: B, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, field: spec.warned}]}
+`
+	)
 	no := errors.New("not allowed")
 	notDeleted := map[string]error{"ValidatingAdmissionPolicy " + name: no, "ValidatingAdmissionPolicyBinding " + name: no}
 	notChanged := map[string]error{name: no}
@@ -172,6 +180,9 @@ func TestWhatStandsOfLivePoliciesIsAskedWhatItSays(t *testing.T) {
 		{"closed by now, and not changed", live, features, live, needs, map[string]string{"a": "true"}, false, notChanged, map[string]string{"A": "enforced as on by"}},
 		{"without settings nothing is known", live, features, live, stable, nil, true, notDeleted, nil},
 		{"other settings say nothing", other, features, live, stable, nil, false, notDeleted, nil},
+		{"not changed where the level opens more than elsewhere", lifted, features, lifted, features, nil, false, notChanged, nil},
+		{"graduated there by now, and not changed", lifted, liftedAlpha, lifted, features, nil, false, notChanged, nil},
+		{"turned on by now, and not changed", lifted, liftedAlpha, lifted, stable, nil, false, notDeleted, map[string]string{"A": "enforced as off", "B": "enforced as off"}},
 		{"not deleted since settings were baked in", live, features, baked, stable, map[string]string{"a": "true"}, false, notDeleted, map[string]string{"B": "enforced as off"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

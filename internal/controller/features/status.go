@@ -139,8 +139,8 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 	}
 	st.EnforcedBy = slices.Concat(enforcers, done.leftEnforcers(gate))
 	status, reason, text := enforcedBy(f, enforcers, done)
-	if done.untold[gate] {
-		text += "; uses are not told of as tellUse has it: " + errNoWebhook.Error()
+	if why := done.untold[gate]; why != nil {
+		text += "; uses are not told of as tellUse has it: " + why.Error()
 	}
 	set(v1alpha1.ConditionEnforced, status, reason, text)
 }

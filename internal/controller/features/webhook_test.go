@@ -181,6 +181,27 @@ func TestAComponentThatIsNotThereGatesNothing(t *testing.T) {
 	}
 }
 
+// TestWritesOfWhatIsNotKnownYetLeaveQuestionsForOthers: a component may be there for long before its settings can be read.
+func TestWritesOfWhatIsNotKnownYetLeaveQuestionsForOthers(t *testing.T) {
+	h, a, c := newTestWebhook(t)
+	const at = "sluice.dev/v1alpha1/components/there"
+	for range 2 * goneMost {
+		if code, _ := h.post(t, "there", "u", usesRefused); code != http.StatusServiceUnavailable {
+			t.Fatalf("it is answered with %d", code)
+		}
+	}
+	if n := a.count(at); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	if code, passes := h.post(t, "gone", "u", usesRefused); code != http.StatusOK || !passes {
+		t.Errorf("a component that was deleted: %d, passes %t", code, passes)
+	}
+	c.Step(goneFor + time.Nanosecond)
+	if h.post(t, "there", "u", usesRefused); a.count(at) != 2 {
+		t.Errorf("asked %d times after a while", a.count(at))
+	}
+}
+
 // TestNamesThatAreMadeUpAreNoFloodOfQuestions: whoever reaches the port may ask about any name.
 func TestNamesThatAreMadeUpAreNoFloodOfQuestions(t *testing.T) {
 	h, a, c := newTestWebhook(t)

@@ -57,7 +57,7 @@ spec: {component: %[1]s, gate: OldScript, stages: [{stage: Alpha, release: v1.0.
 apiVersion: sluice.dev/v1alpha1
 kind: Feature
 metadata: {name: %[1]s.old-scaling}
-spec: {component: %[1]s, gate: OldScaling, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: autoscaling, resource: horizontalpodautoscalers, versions: [v1], wholeVersion: true}]}
+spec: {component: %[1]s, gate: OldScaling, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: autoscaling, resource: horizontalpodautoscalers, versions: [v1], wholeVersion: true}, {group: networking.k8s.io, resource: ingressclasses, versions: [v1], wholeVersion: true}]}
 ---
 apiVersion: sluice.dev/v1alpha1
 kind: Feature
