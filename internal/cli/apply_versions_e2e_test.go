@@ -457,4 +457,10 @@ func TestE2EACRDWhoseConversionIsNotThereYetStopsNothing(t *testing.T) {
 	if got := w.configMaps(w.namespace); !slices.Contains(got, "later") {
 		t.Errorf("there are %v", got)
 	}
+	// A kind that cannot be listed would keep every namespace of the cluster from being deleted.
+	w.apply(ExitOK, "--app", "x", "--preflight=", "-f", w.file("c.yaml", gadgetCRD(group, "v1", "v2")+gadget(group, "v1", "{size: small}")))
+	until(t, "the objects to be listed", func() error {
+		_, err := w.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v2", Resource: "gadgets"}).List(t.Context(), metav1.ListOptions{})
+		return err
+	})
 }
