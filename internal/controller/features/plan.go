@@ -215,8 +215,11 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 			}
 		}
 		o.Resources = append(o.Resources, resources.others...)
-		if resources.missing {
+		if resources.missing != nil {
 			for _, name := range p.crds.GetStore().ListKeys() {
+				if slices.Contains(resources.missing, name) {
+					continue // it is being deleted
+				}
 				plural, group, _ := strings.Cut(name, ".")
 				o.Resources = append(o.Resources, feature.Resource{Group: group, Resource: plural})
 			}
@@ -281,8 +284,8 @@ func (out *plan) keeping(before, after *feature.Model, o feature.Options) *featu
 type gated struct {
 	crds   []*knownCRD
 	others []feature.Resource
-	// missing tells that some are not there.
-	missing bool
+	// missing are the names of the CRDs that would define those that are not there.
+	missing []string
 }
 
 func (p *planner) resources(ctx context.Context, features []v1alpha1.Feature) (g gated, err error) {
@@ -307,7 +310,7 @@ func (p *planner) resources(ctx context.Context, features []v1alpha1.Feature) (g
 				return g, fmt.Errorf("looking for %s: %w", name, err)
 			}
 			if versions == nil {
-				g.missing = true
+				g.missing = append(g.missing, name)
 				continue
 			}
 			g.others = append(g.others, feature.Resource{Group: part.Group, Resource: part.Resource, Versions: versions})
@@ -413,7 +416,7 @@ func (p *planner) compile(ctx context.Context, r *remembered, out *plan, rt feat
 // again is how long the resources stay as they are as far as nobody tells of them.
 func (g *gated) again() time.Duration {
 	switch {
-	case g.missing:
+	case g.missing != nil:
 		return lookSoon
 	case len(g.others) > 0:
 		return lookAgain

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
 )
 
 // A kind whose CRD goes is gone, although discovery has it a while longer; one that an aggregated API server has then is there.
@@ -31,6 +33,7 @@ func TestWhatDiscoveryHasOfACRDThatGoesIsNoKindWithoutACRD(t *testing.T) {
 	w := &world{
 		Cluster: Cluster{Clock: c, CRDs: fakeextensions.NewClientset(crd)},
 		crds:    cache.NewSharedIndexInformer(nil, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{}), builtIns: &builtIns{discovery: served, clock: c},
+		components: cache.NewSharedIndexInformer(nil, &v1alpha1.Component{}, 0, cache.Indexers{}),
 	}
 	p := &planner{world: w}
 	part := func(resource string) v1alpha1.Feature {
@@ -62,8 +65,21 @@ func TestWhatDiscoveryHasOfACRDThatGoesIsNoKindWithoutACRD(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(want, seen{len(g.crds), len(g.others), g.missing, g.again()}); d != "" {
+		if d := cmp.Diff(want, seen{len(g.crds), len(g.others), g.missing != nil, g.again()}); d != "" {
 			t.Errorf("%s: -want +got\n%s", what, d)
+		}
+		// A feature of what is missing is bad, so that what enforces it stays: it is not one of a kind without versions.
+		out := &plan{component: &v1alpha1.Component{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: v1alpha1.ComponentSpec{Release: "v1.0.0"}}}
+		f := part("widgets")
+		f.Name, f.Spec.Component, f.Spec.Gate = feature.ObjectName("demo", "A"), "demo", "A"
+		f.Spec.Stages = []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}}
+		out.features = []v1alpha1.Feature{f}
+		if err := p.define(t.Context(), &remembered{}, out); err != nil {
+			t.Fatal(err)
+		}
+		unknown := slices.ContainsFunc(out.definition, func(f feature.Finding) bool { return f.Code == feature.CodeUnknownResource })
+		if unknown != want.Missing || out.left("A") != want.Missing {
+			t.Errorf("%s: left out: %t; %v", what, out.left("A"), out.definition)
 		}
 	}
 	put(1, false)
