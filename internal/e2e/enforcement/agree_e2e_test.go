@@ -21,6 +21,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/config"
 	"sluice.dev/feature"
+	"sluice.dev/internal/clustertest"
 	"sluice.dev/internal/featuregen"
 )
 
@@ -38,7 +39,7 @@ type drawn struct {
 	*server
 	trial  *featuregen.Trial
 	things map[string]dynamic.ResourceInterface
-	warned map[string]*warnings
+	warned map[string]*clustertest.Warnings
 	hook   *hook
 	told   map[string]int
 }
@@ -66,7 +67,7 @@ func TestE2EEvaluatorWebhookAndPoliciesAgree(t *testing.T) {
 				t.Fatal(err)
 			}
 			trial.Valid()
-			w := &drawn{server: s.with(t), trial: trial, hook: h, told: told, things: map[string]dynamic.ResourceInterface{}, warned: map[string]*warnings{}}
+			w := &drawn{server: s.with(t), trial: trial, hook: h, told: told, things: map[string]dynamic.ResourceInterface{}, warned: map[string]*clustertest.Warnings{}}
 			for _, v := range []string{"v1", "v2"} {
 				w.things[v], w.warned[v] = s.as(user, schema.GroupVersionResource{Group: featuregen.Group, Version: v, Resource: featuregen.Resource}, "gen-system")
 			}
@@ -220,7 +221,7 @@ func (s *drawn) byServer(ctx context.Context, p pair) (v verdict, err error) {
 	u := (&unstructured.Unstructured{Object: p.object}).DeepCopy()
 	version := versionOf(p.object)
 	dry := []string{metav1.DryRunAll}
-	s.warned[version].take()
+	s.warned[version].Take()
 	var got *unstructured.Unstructured
 	if p.old == nil {
 		got, err = s.things[version].Create(ctx, u, metav1.CreateOptions{DryRun: dry})
@@ -228,7 +229,7 @@ func (s *drawn) byServer(ctx context.Context, p pair) (v verdict, err error) {
 		u.SetResourceVersion((&unstructured.Unstructured{Object: p.old}).GetResourceVersion())
 		got, err = s.things[version].Update(ctx, u, metav1.UpdateOptions{DryRun: dry})
 	}
-	v.warnings, v.warns = s.warned[version].take(), !s.hook.registered
+	v.warnings, v.warns = s.warned[version].Take(), !s.hook.registered
 	switch {
 	case err == nil:
 		v.spec = got.Object["spec"]

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -185,31 +184,10 @@ func (s *server) release(component string) {
 	}
 }
 
-// warnings collects what the API server warns of.
-type warnings struct {
-	mu    sync.Mutex
-	texts []string
-}
-
-func (w *warnings) HandleWarningHeader(_ int, _, text string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.texts = append(w.texts, text)
-}
-
-// take returns what has been warned of since the last call.
-func (w *warnings) take() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := strings.Join(w.texts, "\n")
-	w.texts = nil
-	return out
-}
-
 // as makes a client of a kind that keeps its warnings; of an administrator if the user is empty.
-func (s *server) as(user string, gvr schema.GroupVersionResource, namespace string) (dynamic.ResourceInterface, *warnings) {
+func (s *server) as(user string, gvr schema.GroupVersionResource, namespace string) (dynamic.ResourceInterface, *clustertest.Warnings) {
 	s.Helper()
-	w := &warnings{}
+	w := &clustertest.Warnings{}
 	cfg := rest.CopyConfig(s.admin)
 	cfg.WarningHandler = w
 	cfg.Impersonate.UserName = user

@@ -67,7 +67,7 @@ func TestE2EDrop(t *testing.T) {
 	for i, u := range uses {
 		without := []string{"{}", "{}", "{tasks: [{name: a}, {name: b}]}", "{env: {A: {value: x}, B: {}}}", "{modes: [calm]}", "{extra: {}}"}[i]
 		eventually(t, u.spec+" to be dropped", func(context.Context) error {
-			c.warnings.take()
+			c.warnings.Take()
 			got, err := c.try(u.spec)
 			if err != nil {
 				return err
@@ -75,7 +75,7 @@ func TestE2EDrop(t *testing.T) {
 			if diff := cmp.Diff(c.pipeline("x", without).Object["spec"], got.Object["spec"]); diff != "" {
 				return errors.New(diff)
 			}
-			if w := c.warnings.take(); !strings.Contains(w, "dropped "+u.place) || !strings.Contains(w, u.gate) {
+			if w := c.warnings.Take(); !strings.Contains(w, "dropped "+u.place) || !strings.Contains(w, u.gate) {
 				return fmt.Errorf("the warning is %q", w)
 			}
 			return c.audited("pipelines", "try", byPolicy, `"policy":"features.drop.pipelines.drop.e2e.dev.dropped.v1"`, "dropped "+u.place, u.gate)
@@ -91,7 +91,7 @@ func TestE2EWarn(t *testing.T) {
 	c.enforced()
 	for _, u := range uses {
 		eventually(t, u.spec+" to be warned of", func(context.Context) error {
-			c.warnings.take()
+			c.warnings.Take()
 			got, err := c.try(u.spec)
 			if err != nil {
 				return err
@@ -99,27 +99,27 @@ func TestE2EWarn(t *testing.T) {
 			if diff := cmp.Diff(c.pipeline("x", u.spec).Object["spec"], got.Object["spec"]); diff != "" {
 				return errors.New(diff)
 			}
-			if w := c.warnings.take(); !strings.Contains(w, u.place) || !strings.Contains(w, u.gate) {
+			if w := c.warnings.Take(); !strings.Contains(w, u.place) || !strings.Contains(w, u.gate) {
 				return fmt.Errorf("the warning is %q", w)
 			}
 			return c.audited("pipelines", "try", byPolicy, `"policy":"features.warn.pipelines.warn.e2e.dev.warn.v1"`, u.place+": ", u.gate)
 		})
 	}
 	eventually(t, "the version to be warned of", func(context.Context) error {
-		c.warnings.take()
+		c.warnings.Take()
 		u := c.pipeline("x", "{description: d}")
 		u.SetAPIVersion(c.group + "/v1alpha1")
 		if _, err := c.of("v1alpha1", c.quiet).Create(t.Context(), u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 			return err
 		}
-		if w := c.warnings.take(); !strings.Contains(w, c.group+"/v1alpha1") || !strings.Contains(w, "Preview") {
+		if w := c.warnings.Take(); !strings.Contains(w, c.group+"/v1alpha1") || !strings.Contains(w, "Preview") {
 			return fmt.Errorf("the warning is %q", w)
 		}
 		return nil
 	})
-	c.warnings.take()
+	c.warnings.Take()
 	c.must("quiet", "{description: d}")
-	if w := c.warnings.take(); w != "" {
+	if w := c.warnings.Take(); w != "" {
 		t.Errorf("an object that uses nothing is warned of: %s", w)
 	}
 	eventually(t, "an object that uses nothing to be in the audit log without a word of it", func(context.Context) error {

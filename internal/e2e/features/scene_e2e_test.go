@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,6 +25,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/config"
+	"sluice.dev/internal/clustertest"
 )
 
 // crdText is a kind with all that can be gated, in two versions.
@@ -102,28 +102,7 @@ type scene struct {
 	things   dynamic.ResourceInterface
 	quiet    *rest.Config
 
-	warnings *warnings
-}
-
-// warnings collects what the API server warns of.
-type warnings struct {
-	mu    sync.Mutex
-	texts []string
-}
-
-func (w *warnings) HandleWarningHeader(_ int, _, text string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.texts = append(w.texts, text)
-}
-
-// take returns what has been warned of since the last call.
-func (w *warnings) take() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := strings.Join(w.texts, "\n")
-	w.texts = nil
-	return out
+	warnings *clustertest.Warnings
 }
 
 // sceneOptions change what a scene has.
@@ -139,7 +118,7 @@ type sceneOptions struct {
 func newScene(t *testing.T, s *system, name string, o sceneOptions) *scene {
 	t.Helper()
 	ctx := t.Context()
-	w := &warnings{}
+	w := &clustertest.Warnings{}
 	c := &scene{system: s, t: t, name: name, group: name + ".e2e.dev", warnings: w, quiet: rest.CopyConfig(s.admin)}
 	c.quiet.WarningHandler = w
 	c.things = c.of("v1", c.quiet)

@@ -92,11 +92,11 @@ func TestE2EOlderServers(t *testing.T) {
 			return nil
 		})
 		eventually(t, "one warning", func(context.Context) error {
-			c.warnings.take()
+			c.warnings.Take()
 			if _, err := c.try(retry); err != nil {
 				return err
 			}
-			if w := c.warnings.take(); strings.Count(w, "RetryOnError") != 1 {
+			if w := c.warnings.Take(); strings.Count(w, "RetryOnError") != 1 {
 				return fmt.Errorf("the warnings are %q", w)
 			}
 			return nil

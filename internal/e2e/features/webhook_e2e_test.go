@@ -143,44 +143,44 @@ func TestE2EWebhook(t *testing.T) {
 	closed("set enable-api-fields: alpha or paused: \"true\" in ConfigMap hook/flags; or label the namespace feature.sluice.dev/hook.Paused: enabled; or get the verb use on hook.paused of features.sluice.dev")
 	c.inForce(timeout, "; or label the namespace feature.sluice.dev/hook.TasksTimeout: enabled; or get the verb use on hook.tasks-timeout of features.sluice.dev")
 	eventually(t, "a warning", func(context.Context) error {
-		c.warnings.take()
+		c.warnings.Take()
 		if _, err := try(waits); err != nil {
 			return err
 		}
-		if w := c.warnings.take(); strings.Count(w, "spec.minReadySeconds") != 1 {
+		if w := c.warnings.Take(); strings.Count(w, "spec.minReadySeconds") != 1 {
 			return fmt.Errorf("the warnings are %q", w)
 		}
 		return c.audited("deployments", "try", "hook.warn.feature.sluice.dev/features", "ReadySeconds")
 	})
 	eventually(t, "a field to be dropped", func(context.Context) error {
-		c.warnings.take()
+		c.warnings.Take()
 		d, err := try(hostname)
 		if err != nil {
 			return err
 		}
-		if w := c.warnings.take(); d.Spec.Template.Spec.Hostname != "" || !strings.Contains(w, "dropped spec.template.spec.hostname") {
+		if w := c.warnings.Take(); d.Spec.Template.Spec.Hostname != "" || !strings.Contains(w, "dropped spec.template.spec.hostname") {
 			return fmt.Errorf("it is %q; the warnings are %q", d.Spec.Template.Spec.Hostname, w)
 		}
 		return c.audited("deployments", "try", "hook.drop.feature.sluice.dev/features", "PodHostname")
 	})
 	eventually(t, "a use of what will go to be told", func(context.Context) error {
-		c.warnings.take()
+		c.warnings.Take()
 		if _, err := try(subdomain); err != nil {
 			return err
 		}
 		const text = `spec.template.spec.subdomain: deprecated, as feature "PodSubdomain" of component "hook" is; it will go`
-		if w := c.warnings.take(); strings.Count(w, text) != 1 {
+		if w := c.warnings.Take(); strings.Count(w, text) != 1 {
 			return fmt.Errorf("the warnings are %q", w)
 		}
 		return c.audited("deployments", "try", "hook.warn.feature.sluice.dev/told", "PodSubdomain")
 	})
 	eventually(t, "a use of what will go to be told once, by the policy", func(context.Context) error {
-		c.warnings.take()
+		c.warnings.Take()
 		if _, err := c.try("{script: s}"); err != nil {
 			return err
 		}
 		const text = `spec.script: deprecated, as feature "OldScript" of component "hook" is; it will go`
-		if w := c.warnings.take(); strings.Count(w, text) != 1 || strings.Count(w, "OldScript") != 1 {
+		if w := c.warnings.Take(); strings.Count(w, text) != 1 || strings.Count(w, "OldScript") != 1 {
 			return fmt.Errorf("the warnings are %q", w)
 		}
 		return nil
