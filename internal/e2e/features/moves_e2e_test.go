@@ -3,6 +3,8 @@
 package features
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -24,18 +26,22 @@ func TestE2EMoves(t *testing.T) {
 	c.enforced()
 	policies := c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies()
 	o := metav1.ListOptions{LabelSelector: policy.ComponentLabel + "=moves"}
-	before, err := policies.List(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gates := map[string]string{} // of each policy
-	for i := range before.Items {
-		gates[before.Items[i].Name] = before.Items[i].Annotations[policy.GatesAnnotation]
-	}
 	const reject, warn = "features.moves.pipelines.moves.e2e.dev.reject.v1", "features.moves.pipelines.moves.e2e.dev.warn.v1"
-	if gates[reject] != "TaskTimeout,TasksTimeout" || gates[warn] != "RetryOnError" {
-		t.Fatalf("the policies are %v", gates)
-	}
+	var before *admissionregistrationv1.ValidatingAdmissionPolicyList
+	var gates map[string]string // of each policy
+	eventually(t, "the policies", func(ctx context.Context) (err error) {
+		if before, err = policies.List(ctx, o); err != nil {
+			return err
+		}
+		gates = map[string]string{}
+		for i := range before.Items {
+			gates[before.Items[i].Name] = before.Items[i].Annotations[policy.GatesAnnotation]
+		}
+		if gates[reject] != "TaskTimeout,TasksTimeout" || gates[warn] != "RetryOnError" {
+			return fmt.Errorf("they are %v", gates)
+		}
+		return nil
+	})
 	o.ResourceVersion = before.ResourceVersion
 	w, err := policies.Watch(t.Context(), o)
 	if err != nil {
