@@ -7,7 +7,9 @@ TOOLS := $(CACHE)/bin
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X sluice.dev/internal/cli.sluiceVersion=$(VERSION)
+# The container image of a release, which sluice manifests installs by default; none for a development build.
+IMAGE ?=
+LDFLAGS := -s -w -X sluice.dev/internal/cli.sluiceVersion=$(VERSION) -X sluice.dev/config.defaultImage=$(IMAGE)
 CORPUS ?= $(wildcard $(CURDIR)/../shared/corpus)
 PKGS := ./...
 PARTS ?=

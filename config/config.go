@@ -1,9 +1,10 @@
 // Package config holds the manifests that install Sluice in a cluster. It promises that they are the files of this
-// folder; it applies nothing.
+// folder, and that none of them is a ConfigMap: settings are the operator's. It applies nothing.
 package config
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ const TektonWriter = "system:serviceaccount:tekton-pipelines:tekton-pipelines-co
 const DeliveryRole = "delivery"
 
 const (
-	placeOfImage  = "image: sluice\n"
+	placeOfImage  = "image: IMAGE\n"
 	endOfWriters  = "          'system:serviceaccount:sluice-system:sluice-resolver-dir': ['dir'],\n"
 	endOfArgs     = "            - --config-namespace=sluice-system\n"
 	endOfMounts   = "            - {name: cache, mountPath: /var/cache/sluice}\n"
@@ -33,6 +34,13 @@ const (
 	tektonsConfig = "--config-namespace=tekton-pipelines-resolvers"
 )
 
+// defaultImage is the container image of a release. It is set when the program is linked (see the Makefile); a development
+// build has none.
+var defaultImage string
+
+// ErrNoImage is the error of [Manifests] where neither the options nor the build name an image.
+var ErrNoImage = errors.New("this is a development build without a container image of its own: name the image to install")
+
 // Options change what is installed. The zero value installs Sluice alone.
 type Options struct {
 	// BesideTekton leaves out the CRD and the lifecycle controller, which are Tekton's there, lets Tekton's controller
@@ -40,13 +48,14 @@ type Options struct {
 	BesideTekton bool
 	// WideCredentials lets the resolvers read Secrets of all namespaces, as Tekton's do.
 	WideCredentials bool
-	// WideAddresses opens private addresses and plain http to requesters, as Tekton's resolvers have them open.
+	// WideAddresses opens private addresses and plain http to requesters, as Tekton's resolvers have them open, where the
+	// resolver's ConfigMap does not say otherwise.
 	WideAddresses bool
 	// Writers are more users who may write the status of requests, for resolvers that are not part of Sluice; in the form
 	// system:serviceaccount:NAMESPACE:NAME=RESOLVER for the requests of that resolver, once for each resolver that they
 	// have. Without =RESOLVER they may write those of all resolvers but Sluice's own, with =* those of all.
 	Writers []string
-	// Image is the container image; empty stands for sluice.
+	// Image is the container image; empty stands for the one that this build belongs to, if it knows any.
 	Image string
 	// Compress has resolvers compress content that is too large for a request; Store, REGISTRY/PATH, is where they put what
 	// is too large all the same. StoreCredentials names a Secret in sluice-system of the type
@@ -102,9 +111,6 @@ func Manifests(o Options) ([]byte, error) {
 	if o.WideCredentials {
 		paths = append(paths, "compat-tekton/30-credentials.yaml")
 	}
-	if o.WideAddresses {
-		paths = append(paths, "compat-tekton/32-addresses.yaml")
-	}
 	if contains(o.Roles, DeliveryRole) {
 		paths = append(paths, "delivery/10-crds.yaml", "delivery/40-delivery.yaml")
 	}
@@ -126,15 +132,12 @@ func Manifests(o Options) ([]byte, error) {
 			}
 		}
 		if strings.HasPrefix(p, "resolution/50-") {
-			if text, err = o.addStore(text); err != nil {
+			if text, err = o.addArgs(text); err != nil {
 				return nil, err
 			}
 		}
 		if o.BesideTekton {
 			text = strings.ReplaceAll(text, ownConfig, tektonsConfig)
-			if strings.HasPrefix(p, "compat-tekton/32-") {
-				text = strings.ReplaceAll(text, "namespace: sluice-system\n", "namespace: tekton-pipelines-resolvers\n")
-			}
 		}
 		if out.Len() > 0 {
 			out.WriteString("---\n")
@@ -158,9 +161,12 @@ func (o Options) checkStore() error {
 	return nil
 }
 
-// addStore tells a resolver what to do with content that is too large for a request.
-func (o Options) addStore(text string) (string, error) {
+// addArgs tells a resolver which addresses are open by default, and what to do with content that is too large for a request.
+func (o Options) addArgs(text string) (string, error) {
 	var args, mount, volume string
+	if o.WideAddresses {
+		args += "            - --wide-addresses\n"
+	}
 	if o.Compress {
 		args += "            - --compress\n"
 	}
@@ -177,7 +183,7 @@ func (o Options) addStore(text string) (string, error) {
 	}
 	for _, add := range []struct{ at, what string }{{endOfArgs, args}, {endOfMounts, mount}, {endOfVolumes, volume}} {
 		if strings.Count(text, add.at) != 1 {
-			return "", errors.New("the manifest of a resolver has no place for a store")
+			return "", errors.New("the manifest of a resolver has no place for arguments")
 		}
 		text = strings.Replace(text, add.at, add.at+add.what, 1)
 	}
@@ -200,14 +206,14 @@ func finish(out *bytes.Buffer, o Options) ([]byte, error) {
 		}
 		out.WriteString("---\n" + text)
 	}
-	text := out.String()
-	if o.Image != "" {
-		if strings.ContainsAny(o.Image, " \t\r\n\"'#{}") {
-			return nil, fmt.Errorf("%q is no name of an image", o.Image)
-		}
-		text = strings.ReplaceAll(text, placeOfImage, "image: "+o.Image+"\n")
+	image := cmp.Or(o.Image, defaultImage)
+	switch {
+	case image == "":
+		return nil, ErrNoImage
+	case strings.ContainsAny(image, " \t\r\n\"'#{}"):
+		return nil, fmt.Errorf("%q is no name of an image", image)
 	}
-	return []byte(text), nil
+	return []byte(strings.ReplaceAll(out.String(), placeOfImage, "image: "+image+"\n")), nil
 }
 
 // FeatureCRDs returns the CRDs of Component, Feature and FeatureReport, as a YAML stream. Manifests has them where a role for

@@ -23,6 +23,7 @@ import (
 
 func objects(t *testing.T, o config.Options) (out []*unstructured.Unstructured) {
 	t.Helper()
+	o.Image = testImage
 	data, err := config.Manifests(o)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +102,7 @@ func TestEveryProcessRunsUnderAnAccountThatMayWriteTheStatus(t *testing.T) {
 	if diff := cmp.Diff(accounts, names(all, "Deployment")); diff != "" {
 		t.Error(diff)
 	}
-	data, err := config.Manifests(config.Options{})
+	data, err := config.Manifests(config.Options{Image: testImage})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,6 @@ func TestOptionsChangeWhatIsInstalled(t *testing.T) {
 		"--config-namespace=tekton-pipelines-resolvers":       true,
 		"--config-namespace=sluice-system":                    false,
 		"image: example.test/sluice:v1\n":                     true,
-		"image: sluice\n":                                     false,
 	} {
 		if strings.Contains(string(data), text) != want {
 			t.Errorf("%q is there: %v", text, !want)
@@ -152,6 +152,9 @@ func TestOptionsChangeWhatIsInstalled(t *testing.T) {
 		{Writers: []string{"system:serviceaccount:sluice-system:sluice-resolver-git=http"}},
 		{Image: "x\n          privileged: true"},
 	} {
+		if bad.Image == "" {
+			bad.Image = testImage
+		}
 		if _, err := config.Manifests(bad); err == nil {
 			t.Errorf("%+v was taken", bad)
 		}
@@ -189,31 +192,62 @@ func TestResolversAreToldOfTheStore(t *testing.T) {
 	for _, bad := range []config.Options{
 		{Store: "r/x\n- evil"}, {Store: "r/x", StoreCredentials: "a}}"}, {StoreCredentials: "a"}, {StorePlainHTTP: true}, {Store: "r/x", BesideTekton: true}, {Compress: true, BesideTekton: true},
 	} {
+		if bad.Image == "" {
+			bad.Image = testImage
+		}
 		if _, err := config.Manifests(bad); err == nil {
 			t.Errorf("%+v was taken", bad)
 		}
 	}
 }
 
-func TestAddressesAreOpenedWhereTheResolversRead(t *testing.T) {
-	for beside, namespace := range map[bool]string{false: "sluice-system", true: "tekton-pipelines-resolvers"} {
-		got := map[string]map[string]any{}
-		for _, u := range objects(t, config.Options{BesideTekton: beside, WideAddresses: true}) {
-			if u.GetKind() == "ConfigMap" && u.GetNamespace() == namespace {
-				got[u.GetName()], _, _ = unstructured.NestedMap(u.Object, "data")
+// testImage is the image that tests install.
+const testImage = "example.test/sluice:v1"
+
+func TestSettingsAreTheOperators(t *testing.T) {
+	for _, o := range []config.Options{
+		{}, {WideAddresses: true}, {BesideTekton: true}, {BesideTekton: true, WideAddresses: true, WideCredentials: true}, {Roles: []string{"all"}, WideAddresses: true},
+	} {
+		all := objects(t, o)
+		// A Secret, too, is filled in by those who run there.
+		for _, kind := range []string{"ConfigMap", "Secret"} {
+			if found := names(all, kind); len(found) > 0 {
+				t.Errorf("%+v: %s %v: to apply it takes away what an operator has set", o, kind, found)
 			}
 		}
-		want := map[string]map[string]any{
-			"http-resolver-config": {"allow-private-addresses": "true", "allow-plain-http": "true"},
-			"hubresolver-config":   {"allow-private-requested-addresses": "true", "allow-plain-http": "true"},
-			"git-resolver-config":  {"allow-private-requested-addresses": "true", "allow-plain-http-credentials": "true"},
+		wide := 0
+		for _, u := range all {
+			if text, err := u.MarshalJSON(); err != nil {
+				t.Fatal(err)
+			} else if strings.Contains(string(text), `"--wide-addresses"`) && u.GetKind() == "Deployment" && strings.HasPrefix(u.GetName(), "sluice-resolver-") {
+				wide++
+			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("beside Tekton %v: %s", beside, diff)
+		if (wide == 6) != o.WideAddresses || !o.WideAddresses && wide > 0 {
+			t.Errorf("%+v: %d resolvers have the wide defaults", o, wide)
 		}
 	}
-	if n := len(names(objects(t, config.Options{}), "ConfigMap")); n != 0 {
-		t.Errorf("%d ConfigMaps without the option", n)
+}
+
+func TestADevelopmentBuildKnowsNoImage(t *testing.T) {
+	for _, roles := range [][]string{nil, {"all"}, {config.GuardRole}, {"resolver-git"}} {
+		if data, err := config.Manifests(config.Options{Roles: roles}); !errors.Is(err, config.ErrNoImage) {
+			t.Errorf("roles %v: %v, %d bytes", roles, err, len(data))
+		}
+		for _, u := range objects(t, config.Options{Roles: roles, Image: testImage}) {
+			if u.GetKind() != "Deployment" {
+				continue
+			}
+			var d appsv1.Deployment
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &d); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range d.Spec.Template.Spec.Containers {
+				if c.Image != testImage {
+					t.Errorf("%s runs the image %q", d.Name, c.Image)
+				}
+			}
+		}
 	}
 }
 
@@ -266,11 +300,11 @@ func TestTheGuardWaitsOnlyForWhatIsNotItsOwn(t *testing.T) {
 }
 
 func TestCertManagerKeepsTheCertificateWhereItIsAskedTo(t *testing.T) {
-	own, err := config.Manifests(config.Options{Roles: []string{config.GuardRole}})
+	own, err := config.Manifests(config.Options{Image: testImage, Roles: []string{config.GuardRole}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := config.Manifests(config.Options{Roles: []string{config.GuardRole}, GuardCertManager: true})
+	theirs, err := config.Manifests(config.Options{Image: testImage, Roles: []string{config.GuardRole}, GuardCertManager: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +344,7 @@ func TestTheGuardListsObjectsOfNamedGroupsOnly(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, bad := range []string{"", "*", "apps", "a.b], verbs: ['*'", "A.example.com"} {
-		if _, err := config.Manifests(config.Options{Roles: []string{config.GuardRole}, GuardReads: []string{bad}}); err == nil {
+		if _, err := config.Manifests(config.Options{Roles: []string{config.GuardRole}, GuardReads: []string{bad}, Image: testImage}); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}

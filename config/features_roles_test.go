@@ -89,22 +89,22 @@ func TestTheRolesForFeaturesMayDoWhatTheyMustOnly(t *testing.T) {
 
 func TestSettingsThatAreNoConfigMapAreRefused(t *testing.T) {
 	for _, s := range []string{"flags", "team/", "/flags", "team/fl ags", "team/flags\n- x", "Team/flags"} {
-		if _, err := config.Manifests(config.Options{Roles: []string{config.FeaturesRole}, FeatureSettings: []string{s}}); err == nil {
+		if _, err := config.Manifests(config.Options{Image: testImage, Roles: []string{config.FeaturesRole}, FeatureSettings: []string{s}}); err == nil {
 			t.Errorf("%q is taken", s)
 		}
 	}
-	if _, err := config.Manifests(config.Options{Roles: []string{"resolver-git"}, FeatureSettings: []string{"team/flags"}}); err == nil {
+	if _, err := config.Manifests(config.Options{Image: testImage, Roles: []string{"resolver-git"}, FeatureSettings: []string{"team/flags"}}); err == nil {
 		t.Error("settings without a role for them are taken")
 	}
 }
 
 func TestUsageOfWhatIsNoResourceIsRefused(t *testing.T) {
 	for _, s := range []string{"", ".demo.dev", "widgets.", "widgets.demo dev", "Widgets.demo.dev", "widgets.demo.dev\n- x"} {
-		if _, err := config.Manifests(config.Options{Roles: []string{config.FeaturesRole}, FeatureUsage: []string{s}}); err == nil {
+		if _, err := config.Manifests(config.Options{Image: testImage, Roles: []string{config.FeaturesRole}, FeatureUsage: []string{s}}); err == nil {
 			t.Errorf("%q is taken", s)
 		}
 	}
-	if _, err := config.Manifests(config.Options{Roles: []string{"resolver-git"}, FeatureUsage: []string{"widgets.demo.dev"}}); err == nil {
+	if _, err := config.Manifests(config.Options{Image: testImage, Roles: []string{"resolver-git"}, FeatureUsage: []string{"widgets.demo.dev"}}); err == nil {
 		t.Error("usage without the role that counts it is taken")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 )
@@ -57,6 +58,9 @@ type Options struct {
 	// Epoch names what Verify goes by, and what resolvers go by beside their configuration: what was cached under another
 	// epoch is not used. Nil stands for one that never changes.
 	Epoch func() string
+	// Defaults are values of keys that hold where the ConfigMap has none, in place of those that the resolver declares, by
+	// the name of the resolver and then by key.
+	Defaults map[string]map[string]string
 	// Random gives numbers from 0 up to 1 for the jitter of retries; nil for those of math/rand.
 	Random func() float64
 }
@@ -132,6 +136,11 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 	config, err := spec.ParseConfig(data)
 	if err != nil {
 		return err
+	}
+	for key, value := range r.opts.Defaults[spec.Name] {
+		if strings.TrimSpace(data[key]) == "" {
+			config[key] = value
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

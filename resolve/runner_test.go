@@ -537,3 +537,18 @@ func TestCacheStaysWithinItsBounds(t *testing.T) {
 		t.Errorf("%d stored, %d evicted after the cache was closed", stored, evicted)
 	}
 }
+
+func TestDefaultsOfTheProcessHoldWhereTheConfigMapHasNone(t *testing.T) {
+	r := runner(t, spec(), resolve.Options{Defaults: map[string]map[string]string{"fake": {"default-kind": "pipeline"}}}, nil)
+	for _, tt := range []struct {
+		data map[string]string
+		want string
+	}{{nil, "pipeline"}, {map[string]string{"default-kind": " "}, "pipeline"}, {map[string]string{"default-kind": "task"}, "task"}} {
+		if err := r.Configure("fake", tt.data); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Config("fake")["default-kind"]; got != tt.want {
+			t.Errorf("%v gives %q, want %q", tt.data, got, tt.want)
+		}
+	}
+}

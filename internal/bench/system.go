@@ -136,7 +136,7 @@ func install(ctx context.Context, sluice string, configs map[string]map[string]s
 
 // applyManifests applies what sluice manifests prints. Nothing here runs Deployments.
 func (s *system) applyManifests(ctx context.Context, options []string) error {
-	out, err := exec.CommandContext(ctx, s.bin, append([]string{"manifests"}, options...)...).Output()
+	out, err := exec.CommandContext(ctx, s.bin, append([]string{"manifests", "--image=example.test/sluice"}, options...)...).Output()
 	if err != nil {
 		return fmt.Errorf("%s manifests: %w (make build)", s.bin, err)
 	}

@@ -82,7 +82,7 @@ func (g *guarded) install(t *testing.T) {
 	if err := k.Apply(t.Context(), upgrade+"v1.yaml", false); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs := sluice(t, "manifests", "--roles=crd-guard", "--guard-reads=example.sluice.dev,guarded.example")
+	code, out, errs := sluice(t, "manifests", "--image=example.test/sluice:v1", "--roles=crd-guard", "--guard-reads=example.sluice.dev,guarded.example")
 	if code != ExitOK {
 		t.Fatal(errs)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,9 @@ func newManifests(e *env) *cobra.Command {
 				}
 			}
 			data, err := config.Manifests(o)
+			if errors.Is(err, config.ErrNoImage) {
+				return fmt.Errorf("%w with --image, as in --image=registry.example.com/sluice:v1", err)
+			}
 			if err != nil {
 				return err
 			}
@@ -33,7 +37,7 @@ func newManifests(e *env) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Image, "image", "", "container image")
+	flags.StringVar(&o.Image, "image", "", "container image; a release has a default, a development build needs it")
 	flags.StringSliceVar(&o.Roles, "roles", nil, "only these roles of sluice serve; default: all but crd-guard, delivery, features and feature-webhook")
 	flags.BoolVar(&o.GuardCertManager, "guard-cert-manager", false, "leave the certificate of the role crd-guard to cert-manager")
 	flags.StringSliceVar(&o.GuardReads, "guard-reads", nil, "API groups whose objects the guard may list, to see whether a CRD that is deleted has any")
@@ -46,6 +50,6 @@ func newManifests(e *env) *cobra.Command {
 	flags.BoolVar(&o.StorePlainHTTP, "store-plain-http", false, "the registry of --store may have no TLS")
 	flags.BoolVar(&o.BesideTekton, "beside-tekton", false, "beside Tekton Pipelines: its CRD and lifecycle controller stay, its ConfigMaps are read")
 	flags.BoolVar(&o.WideCredentials, "wide-credentials", false, "let resolvers read the Secrets of all namespaces, as Tekton's do")
-	flags.BoolVar(&o.WideAddresses, "wide-addresses", false, "open private addresses and plain http to requesters, as Tekton's resolvers have them open")
+	flags.BoolVar(&o.WideAddresses, "wide-addresses", false, "open private addresses and plain http to requesters, as Tekton's resolvers have them open, where their ConfigMaps do not say otherwise")
 	return cmd
 }

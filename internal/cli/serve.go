@@ -53,7 +53,7 @@ type serveFlags struct {
 	account, id                string
 	listen, webhookListen      string
 	slots, maxData, maxContent int
-	compress                   bool
+	compress, wideAddresses    bool
 	cacheDir                   string
 	dirs                       []string
 	ttl                        time.Duration
@@ -99,6 +99,7 @@ work on are taken up by another process, or by the next.`,
 	flags.BoolVar(&f.compress, "compress", false, "compress content over --max-data, for clients that know of it")
 	f.addStore(flags, "repository in an OCI registry, REGISTRY/PATH, for content that is over --max-data all the same, for clients that know of it")
 	flags.IntVar(&f.maxContent, "max-content", resolution.DefaultMaxContent, "limit of content that is compressed or stored, in bytes")
+	flags.BoolVar(&f.wideAddresses, "wide-addresses", false, "private addresses and plain http are open to requesters, where the ConfigMap of the resolver does not say otherwise")
 	flags.StringVar(&f.cacheDir, "cache-dir", "", "folder of this process alone, for mirrors of repositories; default: a temporary one")
 	flags.StringArrayVar(&f.dirs, "dir", nil, "directory of the resolver dir, as PATH or NAME=PATH; may be given several times")
 	flags.DurationVar(&f.ttl, "ttl", resolution.DefaultTTL, "how long finished requests without an owner stay; negative: for ever")
@@ -117,6 +118,21 @@ func (f *serveFlags) contentLimit() int {
 		return max(f.maxData, f.maxContent)
 	}
 	return f.maxData
+}
+
+// defaults are the values that keys of the resolvers' ConfigMaps have where an operator has set none.
+func (f *serveFlags) defaults(entries []resolvers.Entry) map[string]map[string]string {
+	if !f.wideAddresses {
+		return nil
+	}
+	out := map[string]map[string]string{}
+	for _, e := range entries {
+		out[e.Name] = map[string]string{}
+		for _, key := range e.Wide {
+			out[e.Name][key] = "true"
+		}
+	}
+	return out
 }
 
 // roleNames lists the roles of this build.
@@ -288,7 +304,9 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 	tells := resolve.SystemClock()
 	rs, err := newResolving(ctx, mine, resolvers.Env{
 		Clock: tells, Network: network(e, tells), Cache: folder, Roots: directories, Cluster: p.config, Accounts: credentials,
-	}, resolve.Options{Observer: p.metrics.Observer(p.log), Limits: resolve.Limits{Content: int64(p.flags.contentLimit())}})
+	}, resolve.Options{
+		Observer: p.metrics.Observer(p.log), Limits: resolve.Limits{Content: int64(p.flags.contentLimit())}, Defaults: p.flags.defaults(mine),
+	})
 	if err != nil {
 		return errors.Join(err, remove())
 	}

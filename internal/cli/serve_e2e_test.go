@@ -118,7 +118,7 @@ func changedManifests(t *testing.T, c *clustertest.Cluster, change func(*unstruc
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs := sluice(t, append([]string{"manifests"}, args...)...)
+	code, out, errs := sluice(t, append([]string{"manifests", "--image=example.test/sluice:v1"}, args...)...)
 	if code != ExitOK {
 		t.Fatal(errs)
 	}

@@ -127,7 +127,7 @@ func (d *demo) around(ctx context.Context, k *kube.Client, config *rest.Config, 
 // installGuard puts the manifests of the guard into the cluster. Nothing runs its Deployment here, so that the API server calls
 // it by its address.
 func (d *demo) installGuard(ctx context.Context, k *kube.Client, address string) error {
-	out, err := d.command(ctx, 0, d.sluice, "manifests", "--roles=crd-guard", "--guard-reads=example.sluice.dev")
+	out, err := d.command(ctx, 0, d.sluice, "manifests", "--image=example.test/sluice", "--roles=crd-guard", "--guard-reads=example.sluice.dev")
 	if err != nil {
 		return err
 	}

@@ -200,6 +200,7 @@ func TestE2EBesideTekton(t *testing.T) {
 		}
 	})
 
+	t.Run("wide defaults are defaults", func(t *testing.T) { wideDefaults(t, s) })
 	t.Run("what is Tekton's is left alone", func(t *testing.T) {
 		leases, err := kubernetes.NewForConfigOrDie(s.admin).CoordinationV1().Leases(tektonNamespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(leases.Items) > 0 {
@@ -213,4 +214,5 @@ func TestE2EBesideTekton(t *testing.T) {
 			t.Errorf("Tekton's configuration is complained of: %s", e.Message)
 		}
 	})
+	t.Run("the operator's settings stay", func(t *testing.T) { settingsStay(t, s) })
 }

@@ -84,6 +84,7 @@ func install(ctx context.Context, cluster *clustertest.Cluster, o config.Options
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
+	o.Image = "example.test/sluice:v1"
 	manifests, err := config.Manifests(o)
 	if err != nil {
 		return nil, err
@@ -162,7 +163,11 @@ type option func(*options)
 type options struct {
 	id, cache string
 	wrap      []string
+	flags     []string
 }
+
+// flagged gives the process more flags.
+func flagged(flags ...string) option { return func(o *options) { o.flags = flags } }
 
 // named gives the process the name of its Pod, and a cache folder that outlives it, as a restarted container has them.
 func named(id, cache string) option { return func(o *options) { o.id, o.cache = id, cache } }
@@ -191,6 +196,7 @@ func (s *system) start(t *testing.T, role string, opts ...option) *process {
 	args := append(slices.Clip(o.wrap),
 		os.Args[0], "serve", "--roles="+role, "--kubeconfig="+s.kubeconfig(t, systemNamespace, "sluice-"+role), "--listen="+listen,
 		"--webhook-listen="+s.webhook, "--cache-dir="+o.cache, "--config-namespace="+s.configNamespace)
+	args = append(args, o.flags...)
 	p.cmd = exec.Command(args[0], args[1:]...)
 	p.cmd.Env = []string{asSluice + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "POD_NAME=" + o.id}
 	p.cmd.Stderr = p.log

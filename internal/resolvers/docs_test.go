@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,5 +64,18 @@ func TestDocumentation(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(now), b.String()); diff != "" {
 		t.Errorf("%s is not current; write it with: go test ./internal/resolvers -update (-file +now)\n%s", file, diff)
+	}
+}
+
+func TestWideKeysAreClosedByDefault(t *testing.T) {
+	for _, e := range resolvers.Table() {
+		for _, wide := range e.Wide {
+			i := slices.IndexFunc(e.Spec().Keys(), func(k resolve.Key) bool { return k.Name == wide })
+			if i < 0 {
+				t.Errorf("%s has no key %q", e.Name, wide)
+			} else if k := e.Spec().Keys()[i]; k.Default != "false" || k.Check("true") != nil {
+				t.Errorf("%s: the key %s is %q by default", e.Name, wide, k.Default)
+			}
+		}
 	}
 }

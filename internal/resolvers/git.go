@@ -7,11 +7,13 @@ import (
 
 	"sluice.dev/resolve"
 	resolvegit "sluice.dev/resolve/git"
+	"sluice.dev/resolve/netguard"
 )
 
 func git() []Entry {
 	return []Entry{{
 		Name: "git", ConfigMap: resolvegit.ConfigMapName, Flag: "enable-git-resolver", Local: true,
+		Wide: []string{netguard.KeyChosen, resolvegit.KeyPlain},
 		Spec: new(resolvegit.Resolver).Spec,
 		New: func(ctx context.Context, e Env) (resolve.Resolver, func() error, error) {
 			r, err := resolvegit.New(ctx, resolvegit.Options{Dir: e.Cache, Network: e.Network, Clock: e.Clock})

@@ -13,6 +13,7 @@ import (
 func http() []Entry {
 	return []Entry{{
 		Name: "http", ConfigMap: "http-resolver-config", Flag: "enable-http-resolver", Local: true,
+		Wide: []string{netguard.KeyPrivate, httpfile.KeyPlain},
 		Spec: httpfile.New(netguard.Options{}).Spec,
 		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
 			r := httpfile.New(e.Network)

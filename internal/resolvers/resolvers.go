@@ -25,6 +25,8 @@ type Entry struct {
 	ConfigMap string
 	// Flag is its key in the ConfigMap resolvers-feature-flags; empty where Tekton has none.
 	Flag string
+	// Wide are the keys of its ConfigMap that open what Tekton's resolver has open: private addresses and plain http.
+	Wide []string
 	// Local: it is of use without a cluster.
 	Local bool
 	// Spec describes it without making it, so that nothing has to be installed for help; the resolver dir has one

@@ -33,11 +33,13 @@ const (
 	keyAuthSecret      = "auth-secret-name"
 	keyAuthSecretNS    = "auth-secret-namespace"
 	keyKnownHosts      = "known-hosts"
-	keyPlain           = "allow-plain-http-credentials"
 	keyRefTTL          = "ref-ttl"
 	keyPolicy          = "policy"
 	keySigners         = "allowed-signers"
 )
+
+// KeyPlain lets credentials be sent over http without TLS.
+const KeyPlain = "allow-plain-http-credentials"
 
 var ownKeys = []string{
 	keyDefaultURL, keyDefaultOrg, keySCMType, keyServerURL, keyAPISecret, keyAPISecretKey, keyAPISecretNS, keyHosts, keyAuthSecret,
@@ -115,7 +117,7 @@ func keys() []resolve.Key {
 		{Name: keyAuthSecretNS, Default: "default", Doc: "The namespace of that Secret."},
 		resolve.SecretHostsKey(),
 		{Name: keyKnownHosts, Doc: "Lines of known_hosts for SSH servers, where a Secret has none."},
-		{Name: keyPlain, Default: "false", Check: checkBool, Doc: "Whether credentials may be sent over http without TLS."},
+		{Name: KeyPlain, Default: "false", Check: checkBool, Doc: "Whether credentials may be sent over http without TLS."},
 		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long a branch or tag is taken to be where it was seen last."},
 		{Name: keyPolicy, Check: optional(checkPolicy), Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
 		{Name: keySigners, Check: optional(checkSigners), Doc: "If set, commits or tags must be signed by one of these: lines of git's allowed_signers file, and OpenPGP keys in armor."},

@@ -108,7 +108,7 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 
 // checkPlain keeps credentials off connections that everybody may read.
 func checkPlain(s settings, repo repository) error {
-	if repo.scheme == "http" && s.Config[keyPlain] != "true" {
+	if repo.scheme == "http" && s.Config[KeyPlain] != "true" {
 		return resolve.Errorf(resolve.ReasonForbidden, "url: a credential is not sent over http without TLS; use https")
 	}
 	return nil

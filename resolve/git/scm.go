@@ -333,7 +333,7 @@ func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*ap
 	if err != nil {
 		return nil, err
 	}
-	if a.token != "" && strings.HasPrefix(server, "http:") && s.Config[keyPlain] != "true" {
+	if a.token != "" && strings.HasPrefix(server, "http:") && s.Config[KeyPlain] != "true" {
 		return nil, resolve.Errorf(resolve.ReasonForbidden, "serverURL: a token is not sent over http without TLS; use https")
 	}
 	guard, err := g.guard(s, !operators && server != p.server)

@@ -91,7 +91,7 @@ func installAll(ctx context.Context, cfg *rest.Config) (*installation, error) {
 	}
 	webhook := httptest.NewTLSServer(http.HandlerFunc(Convert))
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: webhook.Certificate().Raw})
-	manifests, err := config.Manifests(config.Options{Writers: []string{
+	manifests, err := config.Manifests(config.Options{Image: "example.test/sluice:v1", Writers: []string{
 		"system:serviceaccount:custom:any", "system:serviceaccount:custom:demo=demo", "system:serviceaccount:custom:demo=bundle", "system:serviceaccount:custom:all=*",
 	}})
 	if err != nil {

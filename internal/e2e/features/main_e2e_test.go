@@ -134,7 +134,7 @@ func install(ctx context.Context, cluster *clustertest.Cluster, unknown ...strin
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	manifests, err := config.Manifests(config.Options{Roles: []string{config.FeaturesRole, config.FeatureWebhookRole}})
+	manifests, err := config.Manifests(config.Options{Image: "example.test/sluice:v1", Roles: []string{config.FeaturesRole, config.FeatureWebhookRole}})
 	if err != nil {
 		return nil, err
 	}

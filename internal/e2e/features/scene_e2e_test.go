@@ -154,7 +154,7 @@ func newScene(t *testing.T, s *system, name string, o sceneOptions) *scene {
 // allowSettings lets Sluice watch the settings, as sluice manifests --feature-settings does.
 func (c *scene) allowSettings() {
 	c.t.Helper()
-	manifests, err := config.Manifests(config.Options{Roles: []string{config.FeaturesRole}, FeatureSettings: []string{c.name + "/flags"}})
+	manifests, err := config.Manifests(config.Options{Image: "example.test/sluice:v1", Roles: []string{config.FeaturesRole}, FeatureSettings: []string{c.name + "/flags"}})
 	if err != nil {
 		c.t.Fatal(err)
 	}

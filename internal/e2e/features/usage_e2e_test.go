@@ -56,7 +56,7 @@ func TestE2EUsage(t *testing.T) {
 		}
 		c.must(fmt.Sprintf("p-%d", i), spec)
 	}
-	manifests, err := config.Manifests(config.Options{Roles: []string{config.FeaturesRole}, FeatureUsage: []string{"pipelines." + c.group}})
+	manifests, err := config.Manifests(config.Options{Image: "example.test/sluice:v1", Roles: []string{config.FeaturesRole}, FeatureUsage: []string{"pipelines." + c.group}})
 	if err != nil {
 		t.Fatal(err)
 	}
