@@ -283,9 +283,9 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	if err != nil {
 		return nil, err
 	}
-	c := s.Config
-	key := g.store.name(append(cred.identity(), repo.scheme, repo.user, repo.canonical(), repo.path,
-		c[netguard.KeyHTTPProxy], c[netguard.KeyHTTPSProxy], c[netguard.KeyNoProxy], c[netguard.KeyCAs])...)
+	// The rules for addresses are part of it: what is known under others is not given to a request that these refuse.
+	key := g.store.name(slices.Concat(cred.identity(), []string{repo.scheme, repo.user, repo.canonical(), repo.path},
+		netguard.Identity(s.Config, false))...)
 	connect := func() (remote, error) { return g.connect(s, repo, cred) }
 	path := r.Get("pathInRepo")
 	below := r.Get("recursive") == "true"

@@ -83,7 +83,7 @@ type Pool struct {
 }
 
 type pooled struct {
-	key   [8]string
+	key   []string
 	guard *Guard
 }
 
@@ -94,13 +94,23 @@ const maxPooled = 8
 // [KeyPrivate] adds to its AllowPrivate.
 func NewPool(base Options) *Pool { return &Pool{base: base} }
 
+// Identity tells guards apart: two configurations with the same have the same rules. What was connected or fetched under one
+// must not serve a request under another.
+func Identity(c resolve.Config, chosen bool) []string {
+	out := []string{strconv.FormatBool(chosen)}
+	for _, k := range Keys(false, true) {
+		out = append(out, c[k.Name])
+	}
+	return out
+}
+
 // Get gives the guard for a configuration that has [Keys]. Where the operator gives addresses and a requester can give
 // another, chosen is true for the latter: [KeyChosen] then says about private ranges, and nothing else does.
 func (p *Pool) Get(c resolve.Config, chosen bool) (*Guard, error) {
-	key := [8]string{c[KeyAllowed], c[KeyPrivate], c[KeyChosen], c[KeyCAs], c[KeyHTTPProxy], c[KeyHTTPSProxy], c[KeyNoProxy], strconv.FormatBool(chosen)}
+	key := Identity(c, chosen)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i := slices.IndexFunc(p.guards, func(g pooled) bool { return g.key == key }); i >= 0 {
+	if i := slices.IndexFunc(p.guards, func(g pooled) bool { return slices.Equal(g.key, key) }); i >= 0 {
 		g := p.guards[i]
 		p.guards = append(slices.Delete(p.guards, i, i+1), g)
 		return g.guard, nil
