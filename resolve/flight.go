@@ -15,6 +15,9 @@ type waiter struct {
 	request           *Request
 	mode              CacheMode
 	key, host, tenant string
+	// The look at the remote must not be older than notBefore, or with anew than the beginning of the fetch.
+	notBefore time.Time
+	anew      bool
 }
 
 // flight is a fetch with all who wait for it. Fields below done are the runner's, under its lock.
@@ -28,6 +31,8 @@ type flight struct {
 
 	waiters int
 	store   bool // somebody wants it cached even if it can change
+	anew    bool // somebody wants a look that is not older than the fetch
+	since   time.Time
 	ticket  *ticket
 	tenants map[string]bool
 	last    *Error // why the last try failed
@@ -114,11 +119,15 @@ func (r *Runner) join(w *waiter) (f *flight, joined bool, err error) {
 		}
 		f.waiters++
 		f.store = f.store || w.mode == CacheAlways
+		f.anew = f.anew || w.anew
+		if w.notBefore.After(f.since) {
+			f.since = w.notBefore
+		}
 		r.opts.Observer.Shared(w.spec.Name)
 		return f, true, nil
 	}
 	f = &flight{
-		waiter: w, flightKey: key, done: make(chan struct{}), waiters: 1, store: w.mode == CacheAlways,
+		waiter: w, flightKey: key, done: make(chan struct{}), waiters: 1, store: w.mode == CacheAlways, anew: w.anew, since: w.notBefore,
 		ticket: newTicket(w.host), tenants: map[string]bool{w.tenant: true},
 	}
 	if !r.queue.enter(f.ticket, w.tenant) {
@@ -197,9 +206,7 @@ func (r *Runner) tries(f *flight) (*Resource, error) {
 			defer stop()
 			began = clock.Now()
 			if f.mode == CacheNever {
-				r.mu.Lock()
-				r.forget(f)
-				r.mu.Unlock()
+				r.depart(f, began)
 			}
 		}
 		res, err := r.call(ctx, f, release)
@@ -225,6 +232,22 @@ func (r *Runner) tries(f *flight) (*Resource, error) {
 			return nil, failure
 		}
 	}
+}
+
+// depart begins a flight that is not for those who come later: what they ask for may be newer than what it finds.
+func (r *Runner) depart(f *flight, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forget(f)
+	since := f.since
+	if f.anew {
+		since = now
+	}
+	// The waiter that began the flight still reads its own.
+	w, request := *f.waiter, *f.request
+	request.NotBefore = since
+	w.request = &request
+	f.waiter = &w
 }
 
 // requeue puts a flight in line again, for all tenants that wait for it.
@@ -289,7 +312,23 @@ func (r *Runner) call(ctx context.Context, f *flight, release func()) (*Resource
 		return nil, err
 	}
 	r.opts.Observer.Bytes(name, len(out.res.Data))
-	return out.res, nil
+	return out.res.looked(began), nil
+}
+
+// looked tells in an annotation when the remote was asked what is there, if that can change.
+func (r *Resource) looked(fetch time.Time) *Resource {
+	if r.Immutable {
+		return r
+	}
+	out := r.clone()
+	if out.LookedAt.IsZero() {
+		out.LookedAt = fetch
+	}
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	out.Annotations[AnnotationLookedAt] = out.LookedAt.UTC().Format(time.RFC3339Nano)
+	return out
 }
 
 // Bounds of what a resolver may say about a resource.

@@ -20,7 +20,7 @@ const (
 	CacheAuto CacheMode = "auto"
 	// CacheAlways uses it for all; content may be as old as the cache's time to live.
 	CacheAlways CacheMode = "always"
-	// CacheNever fetches anew.
+	// CacheNever fetches anew, and asks the remote anew where a branch or a tag is.
 	CacheNever CacheMode = "never"
 )
 

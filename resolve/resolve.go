@@ -131,6 +131,9 @@ type Request struct {
 	Identity string
 	// Secrets reads credentials; nil where there are none to be had.
 	Secrets Secrets
+	// NotBefore is the time before which no look at what can move, a branch or a tag for example, serves this request; zero
+	// where a look that is a short time old does. A resolver that keeps nothing from one request to the next need not heed it.
+	NotBefore time.Time
 	// MaxBytes is how many bytes the content may have; a resolver reads no more than that and gives [TooLarge] where
 	// there is more. 0 stands for [DefaultMaxBytes].
 	MaxBytes int64
@@ -191,6 +194,9 @@ type Resource struct {
 	Signers []string
 	// Immutable: the same parameters will always give the same content, because they name a commit or a digest.
 	Immutable bool
+	// LookedAt is when the resolver looked at what can move; zero for when its fetch began. The framework tells it in
+	// [AnnotationLookedAt] where the resource is not immutable.
+	LookedAt time.Time
 }
 
 // Source is the origin of a resource, refSource in the status of a request (SLSA provenance).
@@ -214,6 +220,9 @@ const (
 	AnnotationPrefix      = "resolution.tekton.dev/"
 	AnnotationContentType = AnnotationPrefix + "content-type"
 	ContentTypeYAML       = "application/x-yaml"
+	// AnnotationLookedAt is set by the framework, on results that can change: when the remote was asked what is there, in RFC
+	// 3339. What was pushed later is not in the result.
+	AnnotationLookedAt = "sluice.dev/looked-at"
 )
 
 // Clock tells the time; tests have their own.

@@ -28,6 +28,9 @@ type Query struct {
 	Params []Given
 	// Tenant is who the fetch is counted against; the namespace if empty.
 	Tenant string
+	// NotBefore: the remote is asked what is there at this time or later; a time to come stands for now. Zero leaves that to
+	// the parameter cache: never asks when the fetch begins, and otherwise a look serves for as long as the resolver says.
+	NotBefore time.Time
 	// Deadline is when nobody waits any more; zero for the context's.
 	Deadline time.Time
 }
@@ -275,7 +278,12 @@ func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resourc
 	if scope == "" {
 		scope = NamespaceScope(req)
 	}
+	anew := mode == CacheNever
+	if !q.NotBefore.IsZero() {
+		mode = CacheNever
+	}
 	w := &waiter{
+		notBefore: earlier(q.NotBefore, r.opts.Clock.Now()), anew: anew,
 		configured: c, request: req, mode: mode, key: keyOf(c, r.opts.Epoch(), scope, req), host: host, tenant: cmp.Or(q.Tenant, q.Namespace),
 	}
 	if !q.Deadline.IsZero() {
@@ -297,6 +305,13 @@ func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resourc
 		}
 	}
 	return res, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.After(b) {
+		return b
+	}
+	return a
 }
 
 // keyOf is the same for requests that may share a fetch.

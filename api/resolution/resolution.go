@@ -21,6 +21,9 @@ const (
 	// AnnotationTimeout shortens the time-out of one request: a Go duration such as 30s, measured from its creation. One
 	// that is longer than the operator's limit, or cannot be read, has no effect.
 	AnnotationTimeout = "sluice.dev/resolution-timeout"
+	// AnnotationLookAfter has the resolver ask the remote anew where a branch or tag is: "now", or a time in RFC 3339, such as
+	// that of the push that a webhook has told of. A look that was made at that time or later serves.
+	AnnotationLookAfter = "sluice.dev/look-after"
 	// AnnotationReason stands in the status of a failed request: the reason in one word, for machines. The condition's
 	// own reason is one of the two that Tekton's clients know.
 	AnnotationReason = "sluice.dev/reason"

@@ -226,7 +226,7 @@ func (f framed) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resou
 		return nil, resolve.Errorf(resolve.ReasonForbidden, "the resolver %s is switched off in the ConfigMap %s", f.entry.Name, flagsConfigMap)
 	}
 	q := &resolve.Query{
-		Resolver: f.entry.Name, Namespace: r.Namespace, Name: r.Name, UID: r.UID, URL: r.URL, Identity: r.Identity, Secrets: r.Secrets,
+		Resolver: f.entry.Name, Namespace: r.Namespace, Name: r.Name, UID: r.UID, URL: r.URL, Identity: r.Identity, Secrets: r.Secrets, NotBefore: r.NotBefore,
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Params)) {
 		q.Params = append(q.Params, resolve.Given{Name: name, Value: r.Params[name]})

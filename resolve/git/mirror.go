@@ -32,7 +32,7 @@ type mirror struct {
 	session   *session
 
 	capsFlight   flights[capabilities]
-	refFlight    flights[target]
+	refFlight    flights[cachedRef]
 	fetchFlight  flights[struct{}]
 	historyReady bool
 
@@ -148,43 +148,59 @@ func (m *mirror) exists() bool {
 	return m.format != ""
 }
 
-// lookup finds what a revision names now. What was found is good for ttl; a commit's full name needs no look.
-func (m *mirror) lookup(ctx context.Context, revision string, now func() time.Time, ttl time.Duration, limits Limits) (target, error) {
+// age says how old a look at a branch or tag may be: younger than ttl, and not made before a time.
+type age struct {
+	now       func() time.Time
+	ttl       time.Duration
+	notBefore time.Time
+}
+
+// lookup finds what a revision names now, and when that was looked at. A commit's full name needs no look.
+func (m *mirror) lookup(ctx context.Context, revision string, wanted age, limits Limits) (cachedRef, error) {
 	if isObjectID(revision) {
-		return target{object: revision, commit: revision}, nil
+		return cachedRef{target: target{object: revision, commit: revision}, at: wanted.now()}, nil
 	}
 	m.mu.Lock()
 	cached, ok := m.refs[revision]
 	m.mu.Unlock()
-	if ok && now().Sub(cached.at) < ttl {
-		return cached.target, nil
+	if ok && wanted.now().Sub(cached.at) < wanted.ttl && !cached.at.Before(wanted.notBefore) {
+		return cached, nil
 	}
-	return m.refFlight.do(ctx, revision, func(ctx context.Context) (target, error) {
-		at := now()
-		caps, err := m.capabilities(ctx)
-		if err != nil {
-			return target{}, err
+	look := func(ctx context.Context) (cachedRef, error) { return m.look(ctx, revision, wanted.now(), limits) }
+	found, err := m.refFlight.do(ctx, revision, look)
+	if err == nil && found.at.Before(wanted.notBefore) {
+		// A look that was under way asked the server too early; whatever is under way now began after it.
+		found, err = m.refFlight.do(ctx, revision, look)
+	}
+	return found, err
+}
+
+// look asks the server what a revision names.
+func (m *mirror) look(ctx context.Context, revision string, at time.Time, limits Limits) (cachedRef, error) {
+	caps, err := m.capabilities(ctx)
+	if err != nil {
+		return cachedRef{}, err
+	}
+	names := candidates(revision)
+	found, err := m.session.refs(ctx, caps, names, false)
+	if err != nil {
+		return cachedRef{}, err
+	}
+	t, ok := pick(names, found)
+	if !ok {
+		if len(revision) >= 4 && len(revision) < 64 && isHex(revision) {
+			t, err := m.short(ctx, caps, revision, limits)
+			return cachedRef{t, at}, err
 		}
-		names := candidates(revision)
-		found, err := m.session.refs(ctx, caps, names, false)
-		if err != nil {
-			return target{}, err
-		}
-		t, ok := pick(names, found)
-		if !ok {
-			if len(revision) >= 4 && len(revision) < 64 && isHex(revision) {
-				return m.short(ctx, caps, revision, limits)
-			}
-			return target{}, resolve.Errorf(resolve.ReasonNotFound, "revision: there is no branch, tag or commit %q", revision)
-		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.refs == nil || len(m.refs) >= maxCachedRefs {
-			m.refs = map[string]cachedRef{}
-		}
-		m.refs[revision] = cachedRef{t, at}
-		return t, nil
-	})
+		return cachedRef{}, resolve.Errorf(resolve.ReasonNotFound, "revision: there is no branch, tag or commit %q", revision)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.refs == nil || len(m.refs) >= maxCachedRefs {
+		m.refs = map[string]cachedRef{}
+	}
+	m.refs[revision] = cachedRef{t, at}
+	return cachedRef{t, at}, nil
 }
 
 // short finds the commit whose name begins with these digits. It needs the commits of all branches and tags, without their

@@ -289,9 +289,10 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	connect := func() (remote, error) { return g.connect(s, repo, cred) }
 	path := r.Get("pathInRepo")
 	below := r.Get("recursive") == "true"
+	wanted := age{now: g.options.Clock.Now, ttl: s.duration(keyRefTTL, 5*time.Second), notBefore: r.NotBefore}
 
 	for attempt := 0; ; attempt++ {
-		data, c, err := g.read(ctx, key, connect, s, revision, path, below, f, allowed)
+		data, c, at, err := g.read(ctx, key, connect, s, wanted, revision, path, below, f, allowed)
 		if (errors.Is(err, errCorrupt) || errors.Is(err, errMissing)) && attempt == 0 && ctx.Err() == nil {
 			// Whatever is wrong with the mirror, a new one has not got it.
 			continue
@@ -303,15 +304,17 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 		if err != nil {
 			return nil, g.explain(err, repo)
 		}
-		return resource(data, c.id, path, raw, revision, nil), nil
+		out := resource(data, c.id, path, raw, revision, nil)
+		out.LookedAt = at
+		return out, nil
 	}
 }
 
-// read reads from the mirror of that key.
-func (g *Resolver) read(ctx context.Context, key string, connect func() (remote, error), s settings, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, err error) {
+// read reads from the mirror of that key, and tells when the revision was looked at.
+func (g *Resolver) read(ctx context.Context, key string, connect func() (remote, error), s settings, wanted age, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, at time.Time, err error) {
 	m, err := g.store.acquire(key, connect)
 	if err != nil {
-		return nil, c, err
+		return nil, c, at, err
 	}
 	defer g.store.release(m)
 	defer func() {
@@ -320,26 +323,27 @@ func (g *Resolver) read(ctx context.Context, key string, connect func() (remote,
 		}
 	}()
 	limits := g.options.Limits
-	t, err := m.lookup(ctx, revision, g.options.Clock.Now, s.duration(keyRefTTL, 5*time.Second), limits)
+	looked, err := m.lookup(ctx, revision, wanted, limits)
 	if err != nil {
-		return nil, c, err
+		return nil, c, at, err
 	}
+	t, at := looked.target, looked.at
 	f.revisions = names(revision, t)
 	if err := allowed(f); err != nil {
-		return nil, c, err
+		return nil, c, at, err
 	}
 	if c, err = m.ensure(ctx, t, limits); err != nil {
-		return nil, c, err
+		return nil, c, at, err
 	}
 	if c.id != t.commit {
 		// The revision was the name of a tag object, or the server told another commit than the tag has.
 		f.revisions = names(revision, target{ref: t.ref, commit: c.id})
 		if err := allowed(f); err != nil {
-			return nil, c, err
+			return nil, c, at, err
 		}
 	}
 	if err := checkSignature(s.Config[keySigners], c, g.options.Clock.Now); err != nil {
-		return nil, c, err
+		return nil, c, at, err
 	}
 	w := &walker{mirror: m, commit: c, limits: limits, below: below}
 	data, err = w.read(ctx, path, func(path string) error {
@@ -347,7 +351,7 @@ func (g *Resolver) read(ctx context.Context, key string, connect func() (remote,
 		f.path = path
 		return allowed(f)
 	})
-	return data, c, err
+	return data, c, at, err
 }
 
 // names are those by which a policy may know a revision.

@@ -377,6 +377,9 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), URL: r.Spec.URL, Params: make(map[string]resolve.Value, len(r.Spec.Params)),
 		Secrets: Credentials{Kube: a.Kube, Namespace: a.Namespace, Account: a.Account},
 	}
+	if req.NotBefore, err = lookAfter(r, a.Clock.Now()); err != nil {
+		return nil, kept{}, err
+	}
 	for _, p := range r.Spec.Params {
 		if _, twice := req.Params[p.Name]; twice {
 			return nil, kept{}, resolve.Errorf(resolve.ReasonInvalid, "the parameter %q stands twice", p.Name)
@@ -405,6 +408,22 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 		return nil, kept{}, err
 	}
 	return res, where, nil
+}
+
+// lookAfter is the time before which no look at the remote serves the request; zero for none.
+func lookAfter(r *v1beta1.ResolutionRequest, now time.Time) (time.Time, error) {
+	switch text := r.Annotations[resolution.AnnotationLookAfter]; text {
+	case "":
+		return time.Time{}, nil
+	case "now":
+		return now, nil
+	default:
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return at, resolve.Errorf(resolve.ReasonInvalid, `the annotation %s is %q; want "now", or a time such as 2026-01-02T15:04:05Z`, resolution.AnnotationLookAfter, text)
+		}
+		return at, nil
+	}
 }
 
 func value(v v1beta1.ParamValue) resolve.Value {

@@ -1,0 +1,132 @@
+package git
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"sluice.dev/resolve"
+	"sluice.dev/resolve/git/gittest"
+)
+
+func runnerOf(t *testing.T, g *Resolver) *resolve.Runner {
+	t.Helper()
+	list, err := resolve.NewRegistry(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := resolve.NewRunner(resolve.Options{Resolvers: list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Wait)
+	if err := r.Configure("git", map[string]string{"ref-ttl": "1h"}); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Whoever asks after a push that the look must not be older gets what was pushed, whatever others have asked before and ask
+// at the same time; what is told of the look's age is true.
+func TestAPushIsSeenByWhoAsksForIt(t *testing.T) {
+	s := gittest.NewServer(t, false)
+	o := gittest.NewOrigin(t, s.Root, "r.git", map[string]string{"n.yaml": "n: 0\n"})
+	r := runnerOf(t, newResolver(t, nil))
+	query := func(mode string, notBefore time.Time) *resolve.Query {
+		return &resolve.Query{Resolver: "git", Namespace: "team", NotBefore: notBefore, Params: resolve.Strings(map[string]string{
+			"url": s.URL + "/r.git", "revision": "main", "pathInRepo": "n.yaml", "cache": mode,
+		})}
+	}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's
+	for n := range 30 {
+		pushed := o.Commit("main", map[string]string{"n.yaml": fmt.Sprintf("n: %d\n", n+1)})
+		at := time.Now()
+		var all sync.WaitGroup
+		for range 1 + random.IntN(6) {
+			// The others, who take what there is.
+			mode := []string{"auto", "always"}[random.IntN(2)]
+			all.Go(func() {
+				if _, err := r.Resolve(t.Context(), query(mode, time.Time{})); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for range 1 + random.IntN(4) {
+			q := query("never", time.Time{})
+			if random.IntN(2) == 0 {
+				q = query([]string{"auto", "always", "never"}[random.IntN(3)], at)
+			}
+			all.Go(func() {
+				res, err := r.Resolve(t.Context(), q)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if res.Source.Digest["sha1"] != pushed || string(res.Data) != fmt.Sprintf("n: %d\n", n+1) {
+					t.Errorf("push %d is not seen with %v: %q", n+1, q, res.Data)
+				}
+				looked, err := time.Parse(time.RFC3339Nano, res.Annotations[resolve.AnnotationLookedAt])
+				if err != nil || looked.Before(at.Round(0)) {
+					t.Errorf("looked at %v (%v), pushed at %v", looked, err, at)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+// A look that is under way while somebody pushes may have asked too early.
+func TestALookThatIsUnderWayServesNobodyWhoAsksLater(t *testing.T) {
+	s := gittest.NewServer(t, false)
+	o := gittest.NewOrigin(t, s.Root, "r.git", map[string]string{"n.yaml": "n: 0\n"})
+	g := newResolver(t, nil)
+	request := func() *resolve.Request {
+		r := ask(nil, "url", s.URL+"/r.git", "pathInRepo", "n.yaml", ":ref-ttl", "1h")
+		r.NotBefore = time.Now()
+		return r
+	}
+	wantData(t, g, request(), "n: 0\n")
+
+	arrived, let := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	s.Set(func(w http.ResponseWriter, q *http.Request) (done bool) {
+		first.Do(func() {
+			// The refs are read before the push, and sent after it.
+			s.Set(nil)
+			answer := httptest.NewRecorder()
+			s.ServeHTTP(answer, q)
+			close(arrived)
+			<-let
+			maps.Copy(w.Header(), answer.Header())
+			if _, err := w.Write(answer.Body.Bytes()); err != nil {
+				t.Error(err)
+			}
+			done = true
+		})
+		return done
+	})
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { wantData(t, g, request(), "n: 0\n") })
+	<-arrived
+	o.Commit("main", map[string]string{"n.yaml": "n: 1\n"})
+	all.Go(func() { wantData(t, g, request(), "n: 1\n") })
+	until(t, func() bool {
+		g.store.mu.Lock()
+		defer g.store.mu.Unlock()
+		for _, m := range g.store.mirrors {
+			m.refFlight.mu.Lock()
+			defer m.refFlight.mu.Unlock()
+			if f := m.refFlight.runs["main"]; f != nil && f.waiters == 2 {
+				return true
+			}
+		}
+		return false
+	})
+	close(let)
+}
