@@ -89,6 +89,8 @@ type Requester struct {
 	// owners, none of them its controller, so the resolver does not know on whose behalf it works, and the request goes
 	// when the last of them has gone. Otherwise a request is that of one owner, which controls it.
 	Shared bool
+	// Annotations are put on the requests that are made, for example sluice.dev/look-after.
+	Annotations map[string]string
 	// Store reads content that is too large for a request; nil: such content is a *[DataError].
 	Store Store
 	// MaxBytes is how much content is taken that is compressed or in the store; 0 stands for [DefaultMaxBytes].
@@ -209,7 +211,7 @@ func (r *Requester) build(owner Owner, name, resolver string, spec v1beta1.Resol
 		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "ResolutionRequest"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: owner.Namespace, Name: name, Labels: map[string]string{resolution.LabelType: resolver},
-			OwnerReferences: []metav1.OwnerReference{ref},
+			OwnerReferences: []metav1.OwnerReference{ref}, Annotations: maps.Clone(r.Annotations),
 		},
 		Spec: *spec.DeepCopy(),
 	}

@@ -20,6 +20,9 @@ type waiter struct {
 	anew      bool
 }
 
+// fresh tells that what was found before the waiter came need not serve it.
+func (w *waiter) fresh() bool { return w.anew || !w.notBefore.IsZero() }
+
 // flight is a fetch with all who wait for it. Fields below done are the runner's, under its lock.
 type flight struct {
 	*waiter
@@ -58,7 +61,7 @@ func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, error) {
 			return nil, r.ended(ctx, nil)
 		}
 		if w.mode != CacheNever {
-			if res := r.cache.get(w.key, w.mode == CacheAlways); res != nil {
+			if res := r.cache.get(w.key, w.mode == CacheAlways && !w.fresh()); res != nil {
 				r.opts.Observer.Cache(w.spec.Name, CacheHit)
 				return res, nil
 			}
@@ -99,11 +102,11 @@ func timedOut(text string, last *Error) *Error {
 	return &Error{Reason: ReasonTimedOut, Msg: text, Err: errFetchTimeout}
 }
 
-// join finds the fetch for a waiter or begins one. Who wants nothing cached only joins a fetch that has not begun.
+// join finds the fetch for a waiter or begins one. Who wants something fresh only joins a fetch that has not begun.
 func (r *Runner) join(w *waiter) (f *flight, joined bool, err error) {
 	key := w.key
-	if w.mode == CacheNever {
-		key += "/never"
+	if w.fresh() {
+		key += "/fresh"
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,7 +208,7 @@ func (r *Runner) tries(f *flight) (*Resource, error) {
 			ctx, stop = withTimeout(ctx, clock, f.common.timeout, errFetchTimeout)
 			defer stop()
 			began = clock.Now()
-			if f.mode == CacheNever {
+			if f.fresh() {
 				r.depart(f, began)
 			}
 		}

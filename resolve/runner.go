@@ -278,12 +278,8 @@ func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resourc
 	if scope == "" {
 		scope = NamespaceScope(req)
 	}
-	anew := mode == CacheNever
-	if !q.NotBefore.IsZero() {
-		mode = CacheNever
-	}
 	w := &waiter{
-		notBefore: earlier(q.NotBefore, r.opts.Clock.Now()), anew: anew,
+		notBefore: earlier(q.NotBefore, r.opts.Clock.Now()), anew: mode == CacheNever,
 		configured: c, request: req, mode: mode, key: keyOf(c, r.opts.Epoch(), scope, req), host: host, tenant: cmp.Or(q.Tenant, q.Namespace),
 	}
 	if !q.Deadline.IsZero() {

@@ -162,7 +162,7 @@ var table = []row{
 	{
 		pkg: "internal/controller/delivery", why: "keeps in a cluster what stands in a source; how it is fetched, judged and applied is for the packages below",
 		may: []string{
-			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "internal/apiclient", "internal/config", "internal/fairqueue", "internal/input",
+			"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "internal/apiclient", "internal/config", "internal/fairqueue", "internal/input",
 			"internal/preflight", "internal/sourceurl", "report", "requester",
 		},
 	},
@@ -196,7 +196,7 @@ var table = []row{
 	{pkg: "internal/clustertest", why: "starts the local cluster for a test, whatever it tests", may: []string{"internal/clustertest/binary"}},
 	{
 		pkg: "internal/e2e", why: "tests resolution as its users run it: processes, each with its rights, and a real API server",
-		may: []string{"api/resolution/v1alpha1", "internal/cli", "internal/controller/resolution", "requester"},
+		may: []string{"api/resolution/v1alpha1", "internal/cli", "internal/controller/resolution", "requester", "resolve"},
 	},
 	{
 		pkg: "internal/e2e/features", why: "tests features as their users meet them: processes, each with its rights, and a real API server",

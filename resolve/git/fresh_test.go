@@ -130,3 +130,22 @@ func TestALookThatIsUnderWayServesNobodyWhoAsksLater(t *testing.T) {
 	})
 	close(let)
 }
+
+// What cannot change is taken from the cache, however old a look may be.
+func TestACommitNeedsNoFreshLook(t *testing.T) {
+	s := gittest.NewServer(t, false)
+	o := gittest.NewOrigin(t, s.Root, "r.git", map[string]string{"n.yaml": "n: 0\n"})
+	r := runnerOf(t, newResolver(t, nil))
+	for range 3 {
+		res, err := r.Resolve(t.Context(), &resolve.Query{Resolver: "git", Namespace: "team", NotBefore: time.Now(), Params: resolve.Strings(map[string]string{
+			"url": s.URL + "/r.git", "revision": gittest.Run(t, o.Dir, nil, "rev-parse", "main"), "pathInRepo": "n.yaml",
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if looked, ok := res.Annotations[resolve.AnnotationLookedAt]; ok {
+			t.Errorf("a commit was looked at %s", looked)
+		}
+		s.Set(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
+	"sluice.dev/api/resolution"
 	resolutionv1beta1 "sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/client/informers"
@@ -84,7 +85,11 @@ func (c *Controller) Run(ctx context.Context, ready func()) error {
 		return err
 	}
 	c.contents = newContents(maxContents)
-	c.requester = requester.Requester{Client: c.Client.ResolutionV1beta1(), Store: c.Store}
+	c.requester = requester.Requester{
+		Client: c.Client.ResolutionV1beta1(), Store: c.Store,
+		// A delivery may have been told of a push.
+		Annotations: map[string]string{resolution.AnnotationLookAfter: "now"},
+	}
 	c.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c.Clock})
 	c.failures = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry)
 	c.informer = c.api.informer()
