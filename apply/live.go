@@ -12,6 +12,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/internal/cluster"
 )
@@ -47,7 +48,11 @@ type health struct {
 // ready tells whether the object is as it is to be in the end.
 func (h health) ready() bool { return h.status == status.CurrentStatus }
 
+// healthOf asks kstatus. Of an object without a kind it knows nothing, and would take it for ready.
 func healthOf(obj map[string]any) health {
+	if kind, _ := obj["kind"].(string); kind == "" {
+		return health{status.UnknownStatus, "its kind is not known"}
+	}
 	r, err := status.Compute(&unstructured.Unstructured{Object: obj})
 	if err != nil {
 		return health{status.UnknownStatus, "its status cannot be read: " + err.Error()}
@@ -92,7 +97,7 @@ func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
 }
 
 // place is where objects of a kind are listed.
-type place struct{ group, version, resource, namespace string }
+type place struct{ group, version, resource, kind, namespace string }
 
 func (p place) path() string { return listPath(p.group, p.version, p.resource, p.namespace) }
 
@@ -182,6 +187,9 @@ func (c *client) readList(ctx context.Context, p place, missing map[string]bool,
 		if err != nil {
 			return err
 		}
+		// Items of lists of built-in kinds carry neither (k8s.io/apimachinery/pkg/apis/meta/v1, TypeMeta); what a kind means by its
+		// fields is told by both.
+		obj["apiVersion"], obj["kind"] = schema.GroupVersion{Group: p.group, Version: p.version}.String(), p.kind
 		return take(p, name, obj)
 	})
 	switch {

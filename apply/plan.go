@@ -354,7 +354,7 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 		if it.mapping.pending && it.mapping.before == "" {
 			continue
 		}
-		at := place{it.Group, cmp.Or(it.mapping.before, it.Version), it.mapping.resource, it.Namespace}
+		at := place{it.Group, cmp.Or(it.mapping.before, it.Version), it.mapping.resource, it.Kind, it.Namespace}
 		if items[at] == nil {
 			items[at] = map[string]*Item{}
 		}
@@ -374,7 +374,7 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 				continue
 			}
 			r.Reason = "it does not exist any more"
-			at := place{m.Group, m.Version, m.Resource, m.Namespace}
+			at := place{m.Group, m.Version, m.Resource, m.Kind, m.Namespace}
 			if gone[at] == nil {
 				gone[at] = map[string]*Removal{}
 			}

@@ -177,7 +177,7 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 	left := map[place]map[string]string{} // UIDs by name
 	for i := range group {
 		if r := &group[i]; r.Action == Delete {
-			at := place{r.Group, r.Version, r.Resource, r.Namespace}
+			at := place{r.Group, r.Version, r.Resource, r.Kind, r.Namespace}
 			if left[at] == nil {
 				left[at] = map[string]string{}
 			}
@@ -324,7 +324,7 @@ func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) 
 			out[i].Status, out[i].Message = string(status.UnknownStatus), Unserved
 			continue
 		}
-		at := place{now.Group, now.Version, now.Resource, now.Namespace}
+		at := place{now.Group, now.Version, now.Resource, now.Kind, now.Namespace}
 		if by[at] == nil {
 			by[at] = map[string]int{}
 		}

@@ -251,7 +251,7 @@ func (a *Applier) refresh(ctx context.Context, items []*Item) error {
 	wanted := map[place][]string{}
 	by := map[place]map[string]*Item{}
 	for _, it := range items {
-		at := place{it.Group, it.Version, it.mapping.resource, it.Namespace}
+		at := place{it.Group, it.Version, it.mapping.resource, it.Kind, it.Namespace}
 		if by[at] == nil {
 			by[at] = map[string]*Item{}
 		}

@@ -52,22 +52,35 @@ func TestE2EDeliverySideBySide(t *testing.T) {
 
 func objectsBecomeReady(t *testing.T, d *deliveryWorld) {
 	d.grant("all", rule("", "configmaps"), rule("apps", "deployments"))
-	revision := d.push(`apiVersion: apps/v1
+	text := ""
+	names := []string{"a", "d"}
+	for _, name := range names {
+		text += strings.ReplaceAll(`---
+apiVersion: apps/v1
 kind: Deployment
-metadata: {name: d}
+metadata: {name: NAME}
 spec:
   replicas: 1
-  selector: {matchLabels: {app: d}}
+  selector: {matchLabels: {app: NAME}}
   template:
-    metadata: {labels: {app: d}}
+    metadata: {labels: {app: NAME}}
     spec: {containers: [{name: c, image: "example.com/c:1"}]}
-`)
+`, "NAME", name)
+	}
+	revision := d.push(text)
+	elsewhere := newWorld(t).namespace
 	d.create("x", nil)
+	d.create("dependent", func(s *v1alpha1.DeliverySpec) {
+		wait := false
+		s.DependsOn, s.TargetNamespace, s.Wait = []v1alpha1.DeliveryReference{{Name: "x"}}, elsewhere, &wait
+	})
 	state := func(status metav1.ConditionStatus) func(*v1alpha1.Delivery) error {
 		return func(o *v1alpha1.Delivery) error {
 			c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady)
-			if c.Status != status || !strings.Contains(c.Message, "Deployment.apps "+d.namespace+"/d is InProgress") {
-				return fmt.Errorf("%+v", c)
+			for _, name := range names {
+				if c.Status != status || !strings.Contains(c.Message, "Deployment.apps "+d.namespace+"/"+name+" is InProgress") {
+					return fmt.Errorf("%+v", c)
+				}
 			}
 			if !meta.IsStatusConditionTrue(o.Status.Conditions, v1alpha1.ConditionApplied) {
 				return fmt.Errorf("it is not applied: %+v", o.Status.Conditions)
@@ -75,23 +88,24 @@ spec:
 			return nil
 		}
 	}
+	report := func(name, status string) {
+		t.Helper()
+		if _, err := d.kube.AppsV1().Deployments(d.namespace).Patch(t.Context(), name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	d.reaches("x", v1alpha1.ReasonWaiting, state(metav1.ConditionUnknown))
 	d.patch("x", `{"spec":{"timeout":"1s"}}`)
 	d.reaches("x", v1alpha1.ReasonNotReady, state(metav1.ConditionFalse))
 	// Nobody runs pods here; whoever says that it is ready is believed.
-	_, err := d.kube.AppsV1().Deployments(d.namespace).Patch(t.Context(), "d", types.MergePatchType, []byte(
-		`{"status":{"observedGeneration":1,"replicas":1,"updatedReplicas":1,"readyReplicas":1,"availableReplicas":1,"conditions":[{"type":"Available","status":"True"},{"type":"Progressing","status":"True","reason":"NewReplicaSetAvailable"}]}}`),
-		metav1.PatchOptions{}, "status")
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range names {
+		d.reaches("dependent", v1alpha1.ReasonDependencyNotReady, nil)
+		report(name, `{"status":{"observedGeneration":1,"replicas":1,"updatedReplicas":1,"readyReplicas":1,"availableReplicas":1,"conditions":[{"type":"Available","status":"True"},{"type":"Progressing","status":"True","reason":"NewReplicaSetAvailable"}]}}`)
 	}
 	d.applies("x", revision)
+	d.applies("dependent", revision)
 	// It fails again, and is told again.
-	_, err = d.kube.AppsV1().Deployments(d.namespace).Patch(t.Context(), "d", types.MergePatchType, []byte(`{"status":{"readyReplicas":0,"availableReplicas":0,"updatedReplicas":0}}`),
-		metav1.PatchOptions{}, "status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	report("d", `{"status":{"readyReplicas":0,"availableReplicas":0,"updatedReplicas":0}}`)
 	d.reaches("x", v1alpha1.ReasonNotReady, nil)
 	// Who does not want to wait is ready when all is applied.
 	d.patch("x", `{"spec":{"wait":false}}`)
