@@ -34,6 +34,26 @@ var ruleFaults = []fault{
 		broken: "a statement about outer values is assumed true where it is false, too",
 	},
 	{
+		file: "schema/contain/internal/celrule/quantify.go", old: `case c == atom && value || value && implies(atom, c):`, new: `case value && (c == atom || implies(c, atom)):`,
+		broken: "where a statement about outer values holds, a stronger one is taken to hold, too",
+	},
+	{
+		file: "schema/contain/internal/celrule/quantify.go", old: `case c == atom || !value && implies(c, atom):`, new: `case c == atom || !value && (implies(c, atom) || implies(atom, c)):`,
+		broken: "where a statement about outer values does not hold, a weaker one is taken not to hold, either",
+	},
+	{
+		file: "schema/contain/internal/celrule/unique.go", old: `isError = isError && a.strict`, new: `isError = isError || a.strict`,
+		broken: "a comparison that has() guards is taken for an error where a key is missing",
+	},
+	{
+		file: "schema/contain/internal/celrule/unique.go", old: `return !c.pred.f.needs(k) })`, new: `return false && !c.pred.f.needs(k) })`,
+		broken: "every comparison is taken for an error where a key is missing",
+	},
+	{
+		file: "schema/contain/internal/celrule/macro.go", old: `if len(t.asides) > mark {`, new: `if len(t.asides) > mark && name == "" {`,
+		broken: "the bounds of a macro are taken to hold where what was granted does not",
+	},
+	{
 		file: "schema/contain/internal/celrule/strings.go", old: "p += `\\z`", new: "p += ``",
 		broken: "a part of a string that has to equal a constant may go on after it",
 	},

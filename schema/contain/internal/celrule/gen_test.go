@@ -2,7 +2,9 @@ package celrule
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -10,6 +12,8 @@ import (
 )
 
 type props = apiextensionsv1.JSONSchemaProps
+
+type itemsOf = apiextensionsv1.JSONSchemaPropsOrArray
 
 // gen makes random schemas, values that they accept, and rules about them.
 type gen struct {
@@ -85,7 +89,8 @@ func (g *gen) schema(depth int) props {
 				p.XListType = new("set")
 			}
 		case "object":
-			for name, c := range item.Properties {
+			for _, name := range slices.Sorted(maps.Keys(item.Properties)) {
+				c := item.Properties[name]
 				if c.Type == "string" && c.Format == "" && c.Default == nil && !c.Nullable && g.chance(50) && !item.Nullable {
 					p.XListType, p.XListMapKeys = new("map"), []string{name}
 					item.Required = []string{name}
@@ -185,7 +190,8 @@ func (g *gen) value(p *props) any {
 			}
 			return out
 		}
-		for k, c := range p.Properties {
+		for _, k := range slices.Sorted(maps.Keys(p.Properties)) {
+			c := p.Properties[k]
 			if g.chance(65) || len(p.Required) > 0 && p.Required[0] == k {
 				out[k] = g.value(&c)
 			}

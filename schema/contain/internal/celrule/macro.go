@@ -188,6 +188,7 @@ func (t *translator) macro(e *expr, env *variable) (value, error) {
 			mark := len(t.asides)
 			v, err := t.macroCompr(name, s.compr, bodies, bind(names, s.elem, computed, env))
 			if err != nil {
+				t.asides = t.asides[:mark]
 				return nil, err
 			}
 			t.pure = false // where nothing passes the filter, there is no error
@@ -210,6 +211,9 @@ func (t *translator) macro(e *expr, env *variable) (value, error) {
 			v, err := t.macroCompr(name, c, bodies, vars)
 			opaque := func() (boolV, error) { return t.opaque(e, env) }
 			if errors.Is(err, errMixed) || errors.Is(err, errUnsupported) {
+				if len(t.asides) > mark { // the bounds hold only of what was granted
+					err = errMixed
+				}
 				t.asides = t.asides[:mark]
 				return t.few(e, env, s.ref, err)
 			}

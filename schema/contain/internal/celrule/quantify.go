@@ -3,6 +3,7 @@ package celrule
 import (
 	"errors"
 	"math/bits"
+	"slices"
 
 	"sluice.dev/schema/contain/internal/logic"
 )
@@ -165,15 +166,15 @@ func foreign(c *cond, mask uint64) *cond {
 	return nil
 }
 
-// assume replaces the part atom.
+// assume replaces the part atom, and what its value decides: where atom is true, what it implies; where it is false, what
+// implies it.
 func assume(c, atom *cond, value bool) *cond {
-	if c == atom || c.op == opLeaf && atom.op == opLeaf && c.at.equal(atom.at) && relateFormulas(opAnd, c.f, atom.f) == same {
-		if value {
-			return yes
-		}
+	switch {
+	case c == atom && value || value && implies(atom, c):
+		return yes
+	case c == atom || !value && implies(c, atom):
 		return no
-	}
-	if c.scopes&atom.scopes == 0 || len(c.kids) == 0 {
+	case c.scopes&atom.scopes == 0 || len(c.kids) == 0:
 		return c
 	}
 	kids := make([]*cond, len(c.kids))
@@ -184,4 +185,30 @@ func assume(c, atom *cond, value bool) *cond {
 		return and(kids...)
 	}
 	return or(kids...)
+}
+
+// implies tells whether the leaf b holds wherever the leaf a does, as far as it is seen.
+func implies(a, b *cond) bool {
+	if a.op != opLeaf || b.op != opLeaf {
+		return false
+	}
+	// In a conjunction, one adds nothing to what implies it, and is made unnecessary by that.
+	r := relate(opAnd, a, b)
+	return r == same || relate(opAnd, b, a) == stronger
+}
+
+// needs tells whether c holds only where the leaf k does, as far as it is seen.
+func (c *cond) needs(k *cond) bool {
+	switch c.op {
+	case opFalse:
+		return true
+	case opLeaf:
+		return implies(c, k)
+	case opAnd:
+		return slices.ContainsFunc(c.kids, func(d *cond) bool { return d.needs(k) })
+	case opOr:
+		return !slices.ContainsFunc(c.kids, func(d *cond) bool { return !d.needs(k) })
+	case opTrue, opRel:
+	}
+	return false
 }

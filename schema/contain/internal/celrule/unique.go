@@ -36,8 +36,8 @@ func plainType(n *schema.Node) bool {
 type aside struct {
 	of   scope // of the items that are compared with the others
 	that *cond
-	// one: there is one key, without which the comparison is an error.
-	one bool
+	// strict: where one item is otherwise, the comparison of any other with it is an error: no guard such as has() decides it.
+	strict bool
 }
 
 // sameItems counts the items of a list that are equal to another item of the same list, the one at scope x. It is at
@@ -134,12 +134,13 @@ func (t *translator) countSame(c *compr) (value, bool) {
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	if cond := and(there...); cond.op != opTrue {
-		all, err := c.quantifier(true).over(cond)
+	if needed := and(there...); needed.op != opTrue {
+		all, err := c.quantifier(true).over(needed)
 		if err != nil {
 			return nil, false
 		}
-		t.asides = append(t.asides, aside{x, all, len(paths) == 1})
+		strict := !slices.ContainsFunc(there, func(k *cond) bool { return !c.pred.f.needs(k) })
+		t.asides = append(t.asides, aside{x, all, strict})
 	}
 	return just(newNum(sameItems{t, x, alone{c.of, listType(items, keys)}})), true
 }
@@ -176,7 +177,7 @@ func rawEqualBelow(n *schema.Node, depth int) bool {
 }
 
 // settle applies what was taken for granted of the list of scope s since mark. Outside it the result of a macro is an error where
-// nothing but a comparison by one key is asked of each item, and else what the opaque statement says.
+// nothing but a comparison is asked of each item, and it is an error for each; else it is what the opaque statement says.
 func (t *translator) settle(mark int, s scope, v value, macro string, opaque func() (boolV, error)) (value, error) {
 	granted, isError := yes, t.pure
 	rest := t.asides[:mark]
@@ -186,7 +187,7 @@ func (t *translator) settle(mark int, s scope, v value, macro string, opaque fun
 			continue
 		}
 		granted = and(granted, a.that)
-		isError = isError && a.one
+		isError = isError && a.strict
 	}
 	t.asides = rest
 	if granted.op == opTrue {
@@ -239,7 +240,11 @@ func (t *translator) few(e *expr, env *variable, c ref, why error) (value, error
 	}
 	var out value
 	for n, region := range regions {
+		mark := len(t.asides)
 		r, err := t.copied(e, env, c, n)
+		if err != nil || r.t.size+r.f.size > maxRegion {
+			t.asides = t.asides[:mark]
+		}
 		switch {
 		case errors.Is(err, errUnsupported) || errors.Is(err, errMixed):
 			rest = or(rest, region)
