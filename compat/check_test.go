@@ -132,7 +132,7 @@ func TestWhichVersionsAreCompared(t *testing.T) {
 		{
 			"what is pruned of a version that is only stored is lost",
 			versions("v1 storage "+more, "v2 served "+more), versions("v1 storage "+less, "v2 served "+more), nil,
-			[]string{"property-removed"},
+			[]string{"property-removed", "added-in-one-version"},
 		},
 		{
 			"a version that is only stored is read, so that it must not prune, but nobody is refused",
@@ -193,9 +193,9 @@ func TestWhichVersionsAreCompared(t *testing.T) {
 			[]string{"versions-contradict"},
 		},
 		{
-			"a field that one version demands and the other does not know is no contradiction",
+			"a field that one version demands and the other does not know",
 			versions("v1 served,storage "+less, "v2 none "+less), versions("v1 served,storage "+less, "v2 served "+more+", required: [b]"), nil,
-			[]string{},
+			[]string{"versions-contradict", "added-in-one-version"},
 		},
 		{
 			"a field that one version demands and both know is one",

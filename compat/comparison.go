@@ -11,6 +11,7 @@ import (
 	"sluice.dev/report"
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
+	"sluice.dev/schema/upstream"
 )
 
 type (
@@ -35,6 +36,8 @@ type comparison struct {
 	// moved are the answer of storageGaps, once it was asked for.
 	moved        []contain.Gap
 	storageAsked bool
+	crossed      *crossings // what reachable found, once it was asked for
+	settledParts map[pair]*part
 	// surprises are what readers asks for, once it was.
 	surprises    []report.Finding
 	readersAsked bool
@@ -52,7 +55,8 @@ type part struct {
 	err   error
 	// plain is the same without spec.preserveUnknownFields, and plainGaps what is in its way, where that is asked for.
 	plain     *part
-	plainGaps map[gapKey]bool
+	plainGaps told
+	judge     *upstream.Validator // made by validator
 }
 
 // pair are two versions of which objects of the first should pass as the second.

@@ -122,9 +122,10 @@ versions:
 			SchemaPath: []string{"spec", "conversion"}, InOld: true,
 		}
 		for _, p := range pairs {
-			for _, g := range c.decide(ctx, p) {
+			for _, g := range c.decide(ctx, pair{c.settled(p.from, nil), p.to}) {
 				if g.Harm == contain.Pruned && g.Verdict == contain.NotContained {
 					f.Witness, f.Version = witness(&g), p.to.Name
+					f.Witness.AcceptedBy, f.Witness.JudgedBy = p.from.named(), p.to.named()
 					f.Message += ": what is written as " + p.from.Name + " is pruned as " + p.to.Name
 					return []report.Finding{f}
 				}

@@ -145,6 +145,7 @@ versions:
 		for _, g := range c.storageGaps(ctx) {
 			f := c.tell(newChange(pair{from, to}, g))
 			if f.Witness != nil {
+				f.Witness.AcceptedBy, f.Witness.JudgedBy = from.named(), to.named()
 				f.Message = cut(f.Witness.Effect, maxInline)
 			}
 			f.Message = "the storage version changes from " + from.Name + " to " + to.Name + " without conversion: " + f.Message
@@ -170,33 +171,17 @@ func (c *comparison) findStorageGaps(ctx context.Context) []contain.Gap {
 		return nil
 	}
 	same := find(c.newParts, from.Name)
-	var known map[gapKey]bool
+	var known told
 	if same != nil {
 		known = gapKeys(c.decide(ctx, pair{from, same}))
 	}
 	var out []contain.Gap
-	for _, g := range c.decide(ctx, pair{from, to}) {
+	for _, g := range c.decide(ctx, pair{c.settled(from, same), to}) {
 		// What is only refused is a matter of writing through the new version, for versions-contradict.
 		stuck := g.Harm == contain.Refused && (same == nil || !same.Served)
 		if (g.Harm == contain.Pruned || stuck) && !known[keyOf(&g)] {
 			out = append(out, g)
 		}
-	}
-	return out
-}
-
-// gapKey tells gaps apart, between whichever versions.
-type gapKey struct {
-	path, keyword, detail string
-	harm                  contain.Harm
-}
-
-func keyOf(g *contain.Gap) gapKey { return gapKey{g.Path.String(), g.Keyword, g.Detail, g.Harm} }
-
-func gapKeys(gaps []contain.Gap) map[gapKey]bool {
-	out := make(map[gapKey]bool, len(gaps))
-	for i := range gaps {
-		out[keyOf(&gaps[i])] = true
 	}
 	return out
 }

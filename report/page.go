@@ -342,7 +342,10 @@ func commonPath(places []place) string {
 
 // sides names the CRD that accepts a witness and the one that does what its effect says.
 func (w *Witness) sides() (accepting, judging string) {
-	if w.Reversed {
+	switch {
+	case w.AcceptedBy != "" && w.JudgedBy != "":
+		return w.AcceptedBy, w.JudgedBy
+	case w.Reversed:
 		return "the new CRD", "the old CRD"
 	}
 	return "the old CRD", "the new CRD"

@@ -59,6 +59,10 @@ type Witness struct {
 	// Reversed is true where the sides are the other way round, for what surprises old readers: the new CRD accepts Object,
 	// and Effect is what the old one says to it.
 	Reversed bool `json:"reversed,omitempty"`
+	// AcceptedBy and JudgedBy name the versions of the CRDs, where objects go from one version to another; empty stands for
+	// the two CRDs.
+	AcceptedBy string `json:"acceptedBy,omitempty"`
+	JudgedBy   string `json:"judgedBy,omitempty"`
 }
 
 // Objects counts stored objects of a cluster.
@@ -213,7 +217,8 @@ func compareFindings(a, b Finding) int {
 func compareEvidence(a, b Finding) int {
 	return cmp.Or(
 		compareOptional(a.Witness, b.Witness, func(a, b Witness) int {
-			return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Old, b.Old), cmp.Compare(a.Effect, b.Effect), compareBool(a.Reversed, b.Reversed))
+			return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Old, b.Old), cmp.Compare(a.Effect, b.Effect), compareBool(a.Reversed, b.Reversed),
+				cmp.Compare(a.AcceptedBy, b.AcceptedBy), cmp.Compare(a.JudgedBy, b.JudgedBy))
 		}),
 		compareOptional(a.Position, b.Position, func(a, b Position) int {
 			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -72,12 +72,28 @@ var compatFaults = []fault{
 		broken: "the old CRD is taken for one that was never established, whose names may change",
 	},
 	{
-		file: "compat/rule_versions_contradict.go", old: `if !c.both() || converts(c.new) {`, new: `if !c.both() || !converts(c.old) {`,
-		broken: "contradictions between versions under conversion None are not told",
+		file: "compat/reach.go", old: `if c.both() && !converts(c.new) {`, new: `if c.both() && converts(c.old) {`,
+		broken: "what one version holds and another erases or refuses, under conversion None, is not told",
 	},
 	{
-		file: "compat/rule_versions_contradict.go", old: `return c.Keyword != "required" || c.old.Property(c.Detail) != nil`, new: `return true`,
-		broken: "a field that one version demands and the other does not know is told as a contradiction",
+		file: "compat/reach.go", old: `if before == nil || !before.Served {`, new: `if before == nil {`,
+		broken: "a version that begins to be served is taken for one that clients used before",
+	},
+	{
+		file: "compat/reach.go", old: `if same.Served || c.readFromStorage(pair{p.from, same}, g.Harm) {`, new: `if true {`,
+		broken: "what a version that is not served would refuse is not told of the others",
+	},
+	{
+		file: "compat/reach.go", old: `		if len(own) > 0 {`, new: `		if len(own) > 1 {`,
+		broken: "a default that one version fills in on reading, and another refuses, is not told",
+	},
+	{
+		file: "compat/settle.go", old: `if fillsIn(&child) || shared && fillsIn(&twin) {`, new: `if shared && fillsIn(&twin) && !fillsIn(&child) {`,
+		broken: "the defaults of the version in which an object was written are forgotten when it is read in another one",
+	},
+	{
+		file: "compat/told.go", old: `if t[keyOf(g)] || g.Harm != contain.Pruned {`, new: `if t[keyOf(g)] {`,
+		broken: "a version that refuses a field, which it dropped before, is not told",
 	},
 	{
 		file: "compat/rule_storage_version_changed.go", old: `stuck := g.Harm == contain.Refused && (same == nil || !same.Served)`, new: `stuck := g.Harm == contain.Refused && same == nil`,

@@ -1,0 +1,313 @@
+package compat
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/version"
+
+	"sluice.dev/schema/contain"
+	"sluice.dev/schema/upstream"
+)
+
+// crossing is a gap between two versions of different names that nothing converts between.
+type crossing struct {
+	pair
+	contain.Gap
+}
+
+// crossings are what becomes of objects that one version holds once they are read and written back in another one
+// (docs/containment.md, Several versions without a webhook).
+type crossings struct {
+	// erased and refused concern objects that the old CRD can hold, onesided those that only the new one can.
+	erased, refused, onesided []crossing
+}
+
+// reachable finds the crossings, once.
+func (c *comparison) reachable(ctx context.Context) *crossings {
+	if c.crossed == nil {
+		c.crossed = &crossings{}
+		if c.both() && !converts(c.new) {
+			c.findCrossings(ctx, c.crossed)
+		}
+	}
+	return c.crossed
+}
+
+func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
+	moved := told{}
+	moved.add(c.storageGaps(ctx)...)
+	for _, to := range c.newParts {
+		if !to.Served && !to.Storage || to.build() != nil {
+			continue
+		}
+		known := c.knownTo(ctx, to)
+		if to.Storage {
+			known.merge(moved)
+		}
+		for _, from := range c.writers() {
+			if from.Name != to.Name && to.Served {
+				c.crossOld(ctx, pair{from, to}, known, out)
+			}
+		}
+		for _, from := range served(c.newParts) {
+			if from.Name == to.Name || from.build() != nil || c.sameAsBefore(from, to) {
+				continue
+			}
+			for _, g := range c.decide(ctx, pair{c.settled(from, storage(c.newParts)), to}) {
+				harms := g.Harm == contain.Pruned || g.Harm == contain.Refused && to.Served
+				if g.Verdict == contain.NotContained && harms && !known.has(&g) {
+					known.add(g)
+					out.onesided = append(out.onesided, crossing{pair{from, to}, g})
+				}
+			}
+		}
+	}
+}
+
+// crossOld looks at what objects written in an old version meet in a new one. What it finds is known from then on.
+func (c *comparison) crossOld(ctx context.Context, p pair, known told, out *crossings) {
+	home := c.home(p.from)
+	if home == nil || home.build() != nil || p.from.build() != nil || c.sameAsBefore(p.from, p.to) {
+		return
+	}
+	own := told{}
+	if same := find(c.newParts, p.from.Name); same != nil {
+		for _, g := range c.decide(ctx, pair{p.from, same}) {
+			if same.Served || c.readFromStorage(pair{p.from, same}, g.Harm) {
+				own.add(g)
+			}
+		}
+	}
+	for _, g := range c.filledIn(ctx, p, home) {
+		if !known.has(&g) {
+			known.add(g)
+			out.refused = append(out.refused, crossing{p, g})
+		}
+	}
+	for _, g := range c.decide(ctx, pair{c.settled(p.from, home), p.to}) {
+		if known.has(&g) || own.has(&g) || g.Harm != contain.Pruned && g.Harm != contain.Refused {
+			continue
+		}
+		known.add(g)
+		x := crossing{p, g}
+		switch {
+		case g.Verdict == contain.Unknown:
+			if g.Harm == contain.Pruned && p.from.Storage {
+				out.erased = append(out.erased, x)
+			}
+		case !c.travels(ctx, p, &g):
+		case g.Harm == contain.Pruned:
+			out.erased = append(out.erased, x)
+		default:
+			out.refused = append(out.refused, x)
+		}
+	}
+}
+
+// filledIn are the gaps of defaults that the new CRD fills in when it reads what the old one stored, and that the version
+// in which it is read refuses.
+func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain.Gap {
+	if p.from.Name != home.Name {
+		return nil
+	}
+	asking, ok := demand(p.from.props, home.props, 0)
+	if !ok {
+		return nil
+	}
+	o := c.containOptions(p.from)
+	o.Only = map[string]bool{"required": true}
+	side, err := contain.NewSide(asking)
+	if err != nil {
+		return nil // cannot be: it is a schema that passed, with more names in required
+	}
+	var out []contain.Gap
+	for _, g := range contain.Decide(ctx, p.from.side, side, o).Gaps {
+		if g.Witness == nil {
+			continue
+		}
+		j, err := c.journey(ctx, p, g.Witness.Object)
+		if err != nil {
+			continue
+		}
+		own := slices.DeleteFunc(j.errors, func(e string) bool {
+			path, _, _ := strings.Cut(e, ": ")
+			return !concerns(path, &g)
+		})
+		if len(own) > 0 {
+			g.Witness = &contain.Witness{Object: g.Witness.Object, Errors: own}
+			g.Keyword, g.Path, g.Detail = "default", fullPath(&g), ""
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// writers are the old versions in which objects may have been written or stored, the storage version first. What a webhook
+// made of a write in another version is not known.
+func (c *comparison) writers() []*part {
+	var out []*part
+	for _, p := range c.oldParts {
+		if p.Served && !converts(c.old) || c.isStored(p.Name) {
+			out = append(out, p)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *part) int {
+		switch {
+		case a.Storage == b.Storage:
+			return 0
+		case a.Storage:
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// home is the version of the new CRD by which objects written in an old version are read: that of the old storage version,
+// or their own where nobody writes in it any more. nil where the new CRD lacks it.
+func (c *comparison) home(from *part) *part {
+	if s := storage(c.oldParts); from.Served && s != nil && !converts(c.old) {
+		from = s
+	}
+	return find(c.newParts, from.Name)
+}
+
+// knownTo are the gaps that need not be told of a version of the new CRD: the old CRD had them between its versions, or the
+// comparison of the version with itself tells them.
+func (c *comparison) knownTo(ctx context.Context, to *part) told {
+	known := told{}
+	before := find(c.oldParts, to.Name)
+	if before == nil || !before.Served {
+		return known
+	}
+	known.add(c.decide(ctx, pair{before, to})...)
+	if converts(c.old) || before.build() != nil {
+		return known
+	}
+	for _, from := range c.writers() {
+		if from != before && from.build() == nil {
+			known.add(c.decide(ctx, pair{c.settled(from, storage(c.oldParts)), before})...)
+		}
+	}
+	return known
+}
+
+// sameAsBefore tells whether the old CRD served the version to and had both, with the same meaning.
+func (c *comparison) sameAsBefore(from, to *part) bool {
+	o, n := find(c.oldParts, from.Name), find(c.newParts, from.Name)
+	before := find(c.oldParts, to.Name)
+	return o != nil && n != nil && before != nil && before.Served && !converts(c.old) && unchanged(o, n) && unchanged(before, to)
+}
+
+func unchanged(o, n *part) bool {
+	return o.build() == nil && n.build() == nil && o.node().Hash() == n.node().Hash()
+}
+
+// preferred is the served version that discovery names first, and kubectl uses.
+func preferred(ps []*part) *part {
+	all := served(ps)
+	if len(all) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(all, func(a, b *part) int { return version.CompareKubeAwareVersionStrings(a.Name, b.Name) })
+}
+
+// travels tells whether the witness of a gap makes the whole journey, and in the other version something is dropped or
+// refused at the end of it.
+func (c *comparison) travels(ctx context.Context, p pair, g *contain.Gap) bool {
+	j, err := c.journey(ctx, p, g.Witness.Object)
+	switch {
+	case err != nil:
+		return false
+	case g.Harm == contain.Refused:
+		return slices.ContainsFunc(j.errors, func(e string) bool {
+			path, _, _ := strings.Cut(e, ": ")
+			return concerns(path, g) || strings.Contains(e, "("+g.Keyword+")") // what junctors say has no path
+		})
+	}
+	return g.Keyword == "nullable" && j.nulls || slices.ContainsFunc(j.dropped, func(path string) bool { return concerns(path, g) })
+}
+
+// journey is what becomes of an object that is written in one version and then read and written back in another one.
+type journey struct {
+	// dropped are the paths that the other version drops, of what is stored; nulls tells whether it drops nulls.
+	dropped []string
+	nulls   bool
+	// errors are why an update that sets a label is refused, ratcheting aside.
+	errors []string
+}
+
+var errNoJourney = errors.New("the object is not stored")
+
+// journey writes an object in an old version, stores it, reads it under the new CRD and writes it back in another version,
+// all by the API server's code.
+func (c *comparison) journey(ctx context.Context, p pair, obj map[string]any) (journey, error) {
+	home, storing := c.home(p.from), p.from
+	if s := storage(c.oldParts); p.from.Served && s != nil && !converts(c.old) {
+		storing = s
+	}
+	var at [4]*upstream.Validator
+	for i, q := range []*part{p.from, storing, home, p.to} {
+		v, err := c.validator(q)
+		if err != nil {
+			return journey{}, err
+		}
+		at[i] = v
+	}
+	res, err := at[0].Create(ctx, obj)
+	if err != nil || res.Refused() {
+		return journey{}, errors.Join(errNoJourney, err)
+	}
+	stored := res.Stored
+	if storing != p.from {
+		if stored, _, err = at[1].Convert(stored); err != nil {
+			return journey{}, err
+		}
+	}
+	kept, _, err := at[2].Convert(stored) // without the defaults that reading fills in: they are no data
+	if err != nil {
+		return journey{}, err
+	}
+	converted, dropped, err := at[3].Convert(kept)
+	if err != nil {
+		return journey{}, err
+	}
+	j := journey{dropped: dropped, nulls: compact(withoutType(converted)) != compact(withoutType(kept))}
+	from := at[2]
+	if home == p.to {
+		from = nil
+	}
+	touch, err := at[3].TouchUpdateFrom(ctx, from, stored, false)
+	for _, e := range touch.Errors {
+		j.errors = append(j.errors, e.Error())
+	}
+	return j, err
+}
+
+func withoutType(obj map[string]any) map[string]any {
+	out := map[string]any{}
+	for k, v := range obj {
+		if k != "apiVersion" {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// validator prepares the schema of a version for requests, once.
+func (c *comparison) validator(p *part) (*upstream.Validator, error) {
+	if p.judge == nil {
+		o := c.containOptions(p)
+		v, err := upstream.New(p.props, upstream.Options{
+			Group: o.Group, Version: p.Name, Kind: o.Kind, Namespaced: o.Namespaced, KubeVersion: o.KubeVersion,
+		})
+		if err != nil {
+			return nil, err
+		}
+		p.judge = v
+	}
+	return p.judge, nil
+}

@@ -1,0 +1,342 @@
+package compat
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/report"
+	"sluice.dev/schema/upstream"
+)
+
+// cases is how many random cases a test draws: SLUICE_CASES, or the given few.
+func cases(t *testing.T, few int) int {
+	t.Helper()
+	if n, err := strconv.Atoi(os.Getenv("SLUICE_CASES")); err == nil {
+		return n
+	}
+	return few
+}
+
+// drawProps draws the properties of spec of one version, like those of another one or not.
+func drawProps(r *rand.Rand) map[string]string {
+	pick := func(all ...string) string { return all[r.IntN(len(all))] }
+	all := map[string]string{
+		"a": "{type: integer" + pick("", "", ", maximum: 2", ", maximum: 4", ", nullable: true") + pick("", "", "", ", default: 1", ", default: 2") + "}",
+		"b": "{type: string" + pick("", ", enum: [x]", ", enum: [x, u]", ", enum: [x, u, z]") + pick("", "", ", default: x") + "}",
+		"c": "{type: object" + pick("", ", default: {}") + pick(", properties: {d: {type: integer}}", ", properties: {d: {type: integer, default: 1}}",
+			", properties: {d: {type: integer}}, required: [d]", ", x-kubernetes-preserve-unknown-fields: true") + "}",
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		if r.IntN(4) == 0 {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
+func drawSpec(r *rand.Rand, like map[string]string) (map[string]string, string) {
+	properties := drawProps(r)
+	if like != nil {
+		for _, name := range []string{"a", "b", "c"} {
+			switch was, had := like[name]; {
+			case r.IntN(3) == 0: // as drawn
+			case had:
+				properties[name] = was
+			default:
+				delete(properties, name)
+			}
+		}
+	}
+	var b strings.Builder
+	b.WriteString("{type: object, properties: {")
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		b.WriteString(name + ": " + properties[name] + ", ")
+	}
+	b.WriteString("}")
+	for _, name := range []string{"a", "b"} {
+		if _, ok := properties[name]; ok && r.IntN(5) == 0 {
+			b.WriteString(", required: [" + name + "]")
+			break
+		}
+	}
+	return properties, b.String() + "}"
+}
+
+// drawVersions draws a CRD of up to three versions.
+func drawVersions(t *testing.T, r *rand.Rand, like map[string]string) (*crd, map[string]string) {
+	names := []string{"v1alpha1", "v1beta1", "v1"}
+	n := 1 + r.IntN(len(names))
+	first := r.IntN(len(names) - n + 1)
+	store := r.IntN(n)
+	var b strings.Builder
+	b.WriteString("versions:\n")
+	for i := range n {
+		properties, spec := drawSpec(r, like)
+		if like == nil || r.IntN(2) == 0 {
+			like = properties
+		}
+		fmt.Fprintf(&b, "- {name: %s, served: %t, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: %s}}}}\n",
+			names[first+i], i == store || r.IntN(5) > 0, i == store, spec)
+	}
+	return patched(t, b.String()), like
+}
+
+// world runs requests against a CRD through the API server's code.
+type world struct {
+	crd        *crd
+	validators map[string]*upstream.Validator
+}
+
+func newWorld(t *testing.T, d *crd) *world {
+	t.Helper()
+	w := &world{d, map[string]*upstream.Validator{}}
+	for _, v := range d.Spec.Versions {
+		made, err := upstream.New(v.Schema.OpenAPIV3Schema, upstream.Options{Group: d.Spec.Group, Version: v.Name, Kind: d.Spec.Names.Kind, Namespaced: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.validators[v.Name] = made
+	}
+	return w
+}
+
+func (w *world) store() apiextensionsv1.CustomResourceDefinitionVersion {
+	i := slices.IndexFunc(w.crd.Spec.Versions, func(v crdVersion) bool { return v.Storage })
+	return w.crd.Spec.Versions[i]
+}
+
+func (w *world) serves(version string) bool {
+	return slices.ContainsFunc(w.crd.Spec.Versions, func(v crdVersion) bool { return v.Name == version && v.Served })
+}
+
+// write creates an object of the given spec in a version and returns what is stored, and nil where it is refused or pruned.
+func (w *world) write(t *testing.T, version string, spec map[string]any) map[string]any {
+	t.Helper()
+	res, err := w.validators[version].Create(t.Context(), map[string]any{
+		"apiVersion": "example.com/" + version, "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": "default"}, "spec": spec,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Refused() || len(res.Pruned) > 0 {
+		return nil
+	}
+	stored, _, err := w.validators[w.store().Name].Convert(res.Stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored
+}
+
+// label reads what is stored in a version, writes it back with a label, and says which fields of spec are gone and what is
+// refused.
+func (w *world) label(t *testing.T, stored map[string]any, version string) (erased, refused []string) {
+	t.Helper()
+	home := w.validators[strings.TrimPrefix(stored["apiVersion"].(string), "example.com/")]
+	target := w.validators[version]
+	read, _, _, err := home.Read(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	converted, _, err := target.Convert(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	erased = missing(stored["spec"], converted["spec"], "spec") // a default that only reading fills in is no data
+	from := home
+	if from == target {
+		from = nil
+	}
+	res, err := target.TouchUpdateFrom(t.Context(), from, stored, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range res.Errors {
+		refused = append(refused, e.Field)
+	}
+	return erased, refused
+}
+
+// missing lists what a has and b has not.
+func missing(a, b any, path string) []string {
+	from, ok := a.(map[string]any)
+	if !ok {
+		return nil
+	}
+	to, _ := b.(map[string]any)
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(from)) {
+		if v, ok := to[k]; !ok {
+			out = append(out, path+"."+k)
+		} else {
+			out = append(out, missing(from[k], v, path+"."+k)...)
+		}
+	}
+	return out
+}
+
+// specs are all objects of the domain.
+func specs() []map[string]any {
+	values := map[string][]any{
+		"a": {nil, int64(1), int64(3), int64(5), "null"},
+		"b": {nil, "x", "u", "z", "w"},
+		"c": {nil, map[string]any{}, map[string]any{"d": int64(1)}, map[string]any{"d": int64(2)}, map[string]any{"d": "x"}, map[string]any{"d": map[string]any{"f": int64(1)}}, map[string]any{"e": "x"}},
+	}
+	out := []map[string]any{{}}
+	for _, name := range []string{"a", "b", "c"} {
+		var next []map[string]any
+		for _, o := range out {
+			for _, v := range values[name] {
+				p := maps.Clone(o)
+				switch v {
+				case nil:
+				default:
+					p[name] = v
+					if v == "null" {
+						p[name] = nil
+					}
+				}
+				next = append(next, p)
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+// TestReachabilityAcrossVersions draws CRDs of several versions and holds the verdict against all objects of a small domain,
+// by the API server's code: each is written in each version of the old CRD, stored, read under the new CRD in each served
+// version, and written back. What fares worse than under the old CRD is told, and what is told between versions happens.
+func TestReachabilityAcrossVersions(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	domain := specs()
+	harms := 0
+	for i := range cases(t, 200) {
+		old, like := drawVersions(t, r, nil)
+		new, _ := drawVersions(t, r, like)
+		before, after := newWorld(t, old), newWorld(t, new)
+		if after.validators[before.store().Name] == nil || !takes(t, old) || !takes(t, new) {
+			continue // the stored version is gone, so that nothing can be read; or the API server takes no such CRD
+		}
+		got, err := Check(t.Context(), old, new, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		happens := map[string]bool{} // version and path
+		for _, from := range old.Spec.Versions {
+			if !from.Served {
+				continue
+			}
+			for _, spec := range domain {
+				stored := before.write(t, from.Name, spec)
+				if stored == nil {
+					continue
+				}
+				for _, to := range new.Spec.Versions {
+					if !to.Served {
+						continue
+					}
+					erased, refused := after.label(t, stored, to.Name)
+					var wasErased, wasRefused []string
+					if before.serves(to.Name) {
+						wasErased, wasRefused = before.label(t, stored, to.Name)
+					}
+					for kind, paths := range map[string][2][]string{"erased": {erased, wasErased}, "refused": {refused, wasRefused}} {
+						for _, path := range paths[0] {
+							if slices.Contains(paths[1], path) {
+								continue
+							}
+							happens[to.Name+" "+path] = true
+							if !fails(got, path) {
+								t.Fatalf("case %d: an object of %s is %s at %s by %s, and nothing is told:\n%v\nold:\n%s\nnew:\n%s",
+									i, from.Name, kind, path, to.Name, spec, describe(old), describe(new))
+							}
+							harms++
+						}
+					}
+				}
+			}
+		}
+		for _, f := range got.Findings {
+			if f.Outcome != report.Violation || f.Rule != "version-erases-data" && f.Rule != "versions-contradict" {
+				continue
+			}
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(happens)), func(k string) bool {
+				version, path, _ := strings.Cut(k, " ")
+				return version == f.Version && (strings.HasPrefix(path, strings.TrimPrefix(f.Path, ".")) || strings.HasPrefix(strings.TrimPrefix(f.Path, "."), path))
+			}) {
+				t.Fatalf("case %d: %s %s is told and does not happen: %s\n%s\nold:\n%s\nnew:\n%s", i, f.Rule, f.Path, f.Message, f.Witness.Object, describe(old), describe(new))
+			}
+		}
+	}
+	if harms == 0 {
+		t.Error("no case did harm")
+	}
+}
+
+func takes(t *testing.T, d *crd) bool {
+	t.Helper()
+	errs, err := upstream.ValidateCRD(t.Context(), d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(errs) == 0
+}
+
+// What a write in one version leaves behind has the defaults of that version, which the other one reads.
+func TestTheWritersDefaultsAreRead(t *testing.T) {
+	version := func(name, how, spec string) string {
+		return "- {name: " + name + ", " + how + ", schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, " + spec + "}}}}}\n"
+	}
+	const demands = "required: [size], properties: {size: {type: integer}}"
+	const fills = "properties: {size: {type: integer, default: 3}}"
+	const leaves = "properties: {size: {type: integer}}"
+	v1 := version("v1", "served: true, storage: true", demands)
+	for name, c := range map[string]struct{ second, rule string }{
+		"the other version fills it in":      {fills, ""},
+		"the other version leaves it out":    {leaves, "added-in-one-version"},
+		"the other version narrows it":       {"properties: {size: {type: integer, maximum: 3}}", "versions-contradict"},
+		"the other version does not have it": {"properties: {other: {type: integer}}", "version-erases-data"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := patched(t, "versions:\n"+v1)
+			new := patched(t, "versions:\n"+v1+version("v2", "served: true, storage: false", c.second))
+			got := check(t, old, new)
+			if c.rule == "" && len(got.Findings) > 0 {
+				t.Errorf("%v", got.Findings)
+			}
+			if c.rule != "" && !slices.Contains(ruleIDs(got.Findings), c.rule) {
+				t.Errorf("%v, want %s", ruleIDs(got.Findings), c.rule)
+			}
+			for _, f := range got.Findings {
+				if w := f.Witness; w != nil && (w.AcceptedBy == "" || w.JudgedBy == "" || strings.Contains(w.AcceptedBy, "v2 of the old")) {
+					t.Errorf("%s names %q and %q", f.Rule, w.AcceptedBy, w.JudgedBy)
+				}
+			}
+		})
+	}
+}
+
+// fails tells whether a finding fails the check at the path, above it or below it.
+func fails(got report.CRD, path string) bool {
+	return slices.ContainsFunc(got.Findings, func(f report.Finding) bool {
+		own := strings.TrimSuffix(strings.TrimPrefix(f.Path, "."), ".*")
+		return f.Severity == report.Fail && own != "" && (strings.HasPrefix(path, own) || strings.HasPrefix(own, path))
+	})
+}
+
+func describe(d *crd) string {
+	var b strings.Builder
+	for _, v := range d.Spec.Versions {
+		fmt.Fprintf(&b, "%s served=%t storage=%t %s\n", v.Name, v.Served, v.Storage, compact(v.Schema.OpenAPIV3Schema.Properties["spec"]))
+	}
+	return b.String()
+}

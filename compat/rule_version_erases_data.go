@@ -1,0 +1,176 @@
+package compat
+
+import (
+	"context"
+	"strings"
+
+	"sluice.dev/report"
+	"sluice.dev/schema/contain"
+)
+
+var versionErasesData = Rule{
+	ID:    "version-erases-data",
+	Level: report.DataLost,
+	Title: "Clients of one version erase what another version stored, and nothing converts between them",
+	Why: `Under the conversion strategy None the API server prunes an object by the schema of the version in which it is read. A client of that version ` +
+		`never sees the fields that the version lacks, and its next write of the object, be it a label, erases them. A version that is new and has the ` +
+		`highest priority is the one that kubectl uses by itself, so that a plain kubectl label erases the fields.
+
+The rule asks about the objects that the old CRD can hold: those that were written in any of its versions and stored, and every version that the new CRD ` +
+		`serves. What was erased already between the versions of the old CRD is not reported, nor is a field that the new CRD adds to one version only: ` +
+		`added-in-one-version warns of that.`,
+	Help: `Declare in the version what the others declare, or set x-kubernetes-preserve-unknown-fields there; or convert with a webhook; or do not serve the version.`,
+	Unsafe: Example{
+		Old: `
+versions:
+- name: v1alpha1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size:
+              type: integer
+            color:
+              type: string
+`,
+		New: `
+versions:
+- name: v1alpha1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size:
+              type: integer
+            color:
+              type: string
+- name: v1beta1
+  served: true
+  storage: false
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size:
+              type: integer
+`,
+	},
+	Safe: Example{
+		Old: `
+versions:
+- name: v1alpha1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size:
+              type: integer
+            color:
+              type: string
+`,
+		New: `
+versions:
+- name: v1alpha1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size:
+              type: integer
+            color:
+              type: string
+- name: v1beta1
+  served: true
+  storage: false
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size:
+              type: integer
+            color:
+              type: string
+`,
+	},
+	whole: func(ctx context.Context, c *comparison) []report.Finding {
+		var out []report.Finding
+		for _, x := range c.reachable(ctx).erased {
+			f := c.cross(x)
+			f.Message = "clients of " + x.to.Name + " erase " + where(f) + ", which was stored by clients of " + x.from.Name
+			if x.from == storage(c.oldParts) {
+				f.Message = "clients of " + x.to.Name + " erase " + where(f) + ", which is stored as " + x.from.Name
+			}
+			if before := preferred(c.oldParts); x.to == preferred(c.newParts) && (before == nil || before.Name != x.to.Name) {
+				f.Message += "; kubectl uses " + x.to.Name + " from now on"
+			}
+			if x.Verdict == contain.Unknown {
+				f.Outcome, f.Message = report.Undecided, Undetermined+": "+f.Message
+			} else {
+				f.Level = report.DataLost
+			}
+			out = append(out, f)
+		}
+		return out
+	},
+}
+
+// where names the place of a finding in a sentence.
+func where(f report.Finding) string {
+	if f.Path == "" {
+		return "unknown fields"
+	}
+	return strings.TrimPrefix(f.Path, ".")
+}
+
+// cross makes a finding of a crossing. It stands in the version in which the object is read.
+func (c *comparison) cross(x crossing) report.Finding {
+	ch := newChange(x.pair, x.Gap)
+	f := c.tell(ch)
+	f.Rule = ""
+	path := x.Path
+	if ch.losesKeys() {
+		path = path[:len(path)-1]
+	}
+	if f.InOld || x.Harm == contain.Pruned {
+		steps, _, _ := descend(x.to.node(), path)
+		f.SchemaPath, f.InOld = append(x.to.tokens("schema", "openAPIV3Schema"), steps...), false
+	}
+	if f.Witness != nil {
+		f.Witness.AcceptedBy, f.Witness.JudgedBy = x.from.named(), x.to.named()
+	}
+	return f
+}
+
+// named names the version and the CRD that it is of.
+func (p *part) named() string {
+	if p.isOld {
+		return "version " + p.Name + " of the old CRD"
+	}
+	return "version " + p.Name + " of the new CRD"
+}
