@@ -2,6 +2,7 @@ package compat
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -58,6 +59,17 @@ func (c *comparison) validate(ctx context.Context) *refusal {
 	}
 	r.old, r.err = upstream.ValidateCRD(ctx, c.old, c.opts.KubeVersion)
 	return r
+}
+
+// frameAccepted tells whether the API server takes the update, schemas aside: metadata, names, and what else stands around
+// them. What is equal on both sides is not asked about: it is installed, or both were refused.
+func (c *comparison) frameAccepted(ctx context.Context) bool {
+	if reflect.DeepEqual(ownMetadata(c.old.ObjectMeta), ownMetadata(c.new.ObjectMeta)) {
+		return true
+	}
+	old, new := c.installed()
+	errs, err := upstream.ValidateCRDUpdate(ctx, withoutSchemas(new), withoutSchemas(old), c.opts.KubeVersion)
+	return err == nil && len(errs) == 0
 }
 
 // installed returns the two CRDs as they meet in the API server: the old one is established and names its stored
@@ -152,7 +164,9 @@ func cutEqual(p, q *props, depth int) *props {
 
 // ownMetadata is what the author of a manifest decides of its metadata.
 func ownMetadata(m metav1.ObjectMeta) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: m.Name, Labels: m.Labels, Annotations: m.Annotations}
+	return metav1.ObjectMeta{
+		Name: m.Name, Labels: m.Labels, Annotations: m.Annotations, Finalizers: m.Finalizers, OwnerReferences: m.OwnerReferences,
+	}
 }
 
 // about tells whether the error is about the field of the CRD, or something in it.

@@ -96,6 +96,10 @@ var compatFaults = []fault{
 		broken: "a version that refuses a field, which it dropped before, is not told",
 	},
 	{
+		file: "compat/check.go", old: `c.onlyTextsDiffer() && c.frameAccepted(ctx)`, new: `c.onlyTextsDiffer()`,
+		broken: "metadata that the API server refuses are called unchanged",
+	},
+	{
 		file: "compat/rule_storage_version_changed.go", old: `stuck := g.Harm == contain.Refused && (same == nil || !same.Served)`, new: `stuck := g.Harm == contain.Refused && same == nil`,
 		broken: "objects are stuck in the new storage version and it is not told, where the old version is still there and not served",
 	},
