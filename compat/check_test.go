@@ -242,8 +242,8 @@ func TestWhatStandsAroundTheSchema(t *testing.T) {
 		rules    []string
 	}{
 		{"a label selector path that is gone", scale(", labelSelectorPath: .status.selector"), scale(""), []string{"scale-subresource-changed"}},
-		{"another label selector path", scale(", labelSelectorPath: .status.selector"), scale(", labelSelectorPath: .status.labels"), []string{"scale-subresource-changed"}},
-		{"a new label selector path", scale(""), scale(", labelSelectorPath: .status.selector"), []string{}},
+		{"another label selector path", scale(", labelSelectorPath: .status.selector"), scale(", labelSelectorPath: .status.labels"), []string{"scale-value-refused", "scale-subresource-changed"}},
+		{"a new label selector path over any value", scale(""), scale(", labelSelectorPath: .status.selector"), []string{"scale-value-refused"}},
 		{"another type of a column", column("type: date"), column("type: string"), []string{"printer-column-changed"}},
 		{"another format of a column", column("type: integer, format: int32"), column("type: integer, format: int64"), []string{"printer-column-changed"}},
 		{"a column's description", column("type: date"), column("type: date, description: how old it is"), []string{}},

@@ -206,6 +206,7 @@ func validator(t *testing.T, d *crd) *upstream.Validator {
 	v := d.Spec.Versions[0]
 	out, err := upstream.New(schemaProps(&v), upstream.Options{
 		Group: d.Spec.Group, Version: v.Name, Kind: d.Spec.Names.Kind, Namespaced: d.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		Scale: scaleOf(&part{crdVersion: &v}),
 	})
 	if err != nil {
 		t.Fatal(err)

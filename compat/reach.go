@@ -302,7 +302,7 @@ func (c *comparison) validator(p *part) (*upstream.Validator, error) {
 	if p.judge == nil {
 		o := c.containOptions(p)
 		v, err := upstream.New(p.props, upstream.Options{
-			Group: o.Group, Version: p.Name, Kind: o.Kind, Namespaced: o.Namespaced, KubeVersion: o.KubeVersion,
+			Group: o.Group, Version: p.Name, Kind: o.Kind, Namespaced: o.Namespaced, KubeVersion: o.KubeVersion, Scale: scaleOf(p),
 		})
 		if err != nil {
 			return nil, err

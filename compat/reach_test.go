@@ -99,7 +99,7 @@ func newWorld(t *testing.T, d *crd) *world {
 	t.Helper()
 	w := &world{d, map[string]*upstream.Validator{}}
 	for _, v := range d.Spec.Versions {
-		made, err := upstream.New(v.Schema.OpenAPIV3Schema, upstream.Options{Group: d.Spec.Group, Version: v.Name, Kind: d.Spec.Names.Kind, Namespaced: true})
+		made, err := upstream.New(v.Schema.OpenAPIV3Schema, upstream.Options{Group: d.Spec.Group, Version: v.Name, Kind: d.Spec.Names.Kind, Namespaced: true, Scale: scaleOf(&part{crdVersion: &v})})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,6 +69,7 @@ func Rules() []Rule {
 		statusSubresourceAdded,
 		scaleSubresourceRemoved,
 		scaleSubresourceChanged,
+		scaleValueRefused,
 		selectableFieldRemoved,
 
 		oddValueRefused,

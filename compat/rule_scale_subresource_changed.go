@@ -37,6 +37,15 @@ versions:
 - name: v1
   served: true
   storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        status:
+          type: object
+          properties:
+            selector:
+              type: string
   subresources:
     scale:
       specReplicasPath: .spec.replicas
@@ -46,6 +55,15 @@ versions:
 - name: v1
   served: true
   storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        status:
+          type: object
+          properties:
+            selector:
+              type: string
   subresources:
     scale:
       specReplicasPath: .spec.replicas

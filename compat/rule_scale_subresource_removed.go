@@ -33,11 +33,33 @@ versions:
 - name: v1
   served: true
   storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            replicas:
+              type: integer
+              minimum: 0
+              maximum: 100
 `, New: `
 versions:
 - name: v1
   served: true
   storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            replicas:
+              type: integer
+              minimum: 0
+              maximum: 100
   subresources:
     scale:
       specReplicasPath: .spec.replicas

@@ -12,7 +12,7 @@ var statusSubresourceAdded = Rule{
 	Title: "A status subresource was added to an object with a status",
 	Why: `With the subresource, .status in ordinary requests is silently ignored: a controller that writes its status with an ordinary update ` +
 		`believes to have written it, and a status in a manifest is dropped. It has to write to /status, and needs the right to do so. The rule speaks only ` +
-		`of versions whose old schema already declares a status.`,
+		`of versions whose objects could have a status before: the old schema declares one, or keeps unknown fields.`,
 	Help: `Release a controller that writes to /status, with RBAC for it, before or together with the CRD; then suppress the finding with that reason.`,
 	Unsafe: Example{Old: `
 versions:
@@ -81,7 +81,7 @@ versions:
 			if hasStatus(p.from) || !hasStatus(p.to) || p.from.props == nil {
 				continue
 			}
-			if _, ok := p.from.props.Properties["status"]; ok {
+			if holdsStatus(p.from.props) {
 				out = append(out, report.Finding{
 					Version: p.to.Name, Path: ".status", SchemaPath: p.to.tokens("subresources", "status"),
 					Message: "a status subresource was added: .status in ordinary requests is ignored from now on",
@@ -90,4 +90,10 @@ versions:
 		}
 		return out
 	},
+}
+
+// holdsStatus tells whether objects of the schema can have a status: it is declared, or kept as an unknown field.
+func holdsStatus(p *props) bool {
+	_, declared := p.Properties["status"]
+	return declared || p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
 }

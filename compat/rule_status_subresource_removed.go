@@ -32,6 +32,17 @@ versions:
 - name: v1
   served: true
   storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            replicas:
+              type: integer
+              minimum: 0
+              maximum: 100
   subresources:
     status: {}
 `, New: `
@@ -39,6 +50,17 @@ versions:
 - name: v1
   served: true
   storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            replicas:
+              type: integer
+              minimum: 0
+              maximum: 100
   subresources:
     status: {}
     scale:

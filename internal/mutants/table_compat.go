@@ -100,6 +100,18 @@ var compatFaults = []fault{
 		broken: "metadata that the API server refuses are called unchanged",
 	},
 	{
+		file: "compat/rule_scale_value_refused.go", old: `branch = props{Type: "object", Nullable: true, Properties`, new: `branch = props{Properties`,
+		broken: "an object that is stuck, because a path of the scale subresource leads through a string, is not told",
+	},
+	{
+		file: "compat/rule_scale_value_refused.go", old: `Minimum: &zero, `, new: ``,
+		broken: "negative replicas that the scale subresource refuses are not told",
+	},
+	{
+		file: "compat/rule_status_subresource_added.go", old: `return declared || p.X`, new: `return declared && p.X`,
+		broken: "a status subresource over a status that is kept as an unknown field is not told",
+	},
+	{
 		file: "compat/rule_storage_version_changed.go", old: `stuck := g.Harm == contain.Refused && (same == nil || !same.Served)`, new: `stuck := g.Harm == contain.Refused && same == nil`,
 		broken: "objects are stuck in the new storage version and it is not told, where the old version is still there and not served",
 	},

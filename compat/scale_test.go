@@ -1,0 +1,103 @@
+package compat
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"sluice.dev/report"
+	"sluice.dev/schema/upstream"
+)
+
+// TestValuesThatTheScaleSubresourceRefuses draws a scale subresource over fields of all kinds, and holds the verdict against all
+// values of a small domain, by the API server's code: an object that no label can be set on is told, and what is told is one.
+func TestValuesThatTheScaleSubresourceRefuses(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 22))
+	pick := func(all ...string) string { return all[r.IntN(len(all))] }
+	field := func() string {
+		return pick("{type: integer}", "{type: integer, minimum: 0}", "{type: integer, minimum: -1, maximum: 9}", "{type: integer, format: int32, minimum: 0}",
+			"{type: number, minimum: 0, maximum: 5}", "{x-kubernetes-int-or-string: true}", "{type: string}", "{type: integer, nullable: true, minimum: 0, maximum: 9}",
+			"{type: object, properties: {a: {type: string}}}", "{type: string, nullable: true}", "{x-kubernetes-preserve-unknown-fields: true}")
+	}
+	paths := []string{".spec.n", ".spec.o.n", ".spec.s", ".spec.u"}
+	values := []any{nil, int64(-1), int64(0), int64(5), int64(1) << 40, 1.5, "a", map[string]any{}, map[string]any{"a": "b"}, "null", []any{}}
+	stuck := 0
+	for i := range cases(t, 150) {
+		spec := "{type: object, " + pick("", "", "x-kubernetes-preserve-unknown-fields: true, ") + "properties: {n: " + field() + ", s: " + field() +
+			", o: {type: object, " + pick("", "nullable: true, ") + "properties: {n: " + field() + "}}}}"
+		version := func(more string) *crd {
+			return patched(t, "versions:\n- {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: "+spec+"}}}"+more+"}")
+		}
+		replicas, selector := paths[r.IntN(len(paths))], paths[r.IntN(len(paths))]
+		old, new := version(""), version(", subresources: {scale: {specReplicasPath: "+replicas+", statusReplicasPath: .status.n, labelSelectorPath: "+selector+"}}")
+		if errs, err := upstream.ValidateCRD(t.Context(), new, nil); err != nil || len(errs) > 0 {
+			t.Fatalf("%v %v", errs, err)
+		}
+		if r.IntN(3) == 0 { // the same over another path
+			old = version(", subresources: {scale: {specReplicasPath: " + selector + ", statusReplicasPath: .status.n}}")
+		}
+		got := check(t, old, new)
+		before, after := newWorld(t, old), newWorld(t, new)
+		happens := map[string]bool{}
+		for _, path := range []string{replicas, selector} {
+			for _, v := range values {
+				steps := strings.Split(strings.TrimPrefix(path, ".spec."), ".")
+				spec := map[string]any{}
+				at := spec
+				for _, s := range steps[:len(steps)-1] {
+					below := map[string]any{}
+					at[s], at = below, below
+				}
+				if at[steps[len(steps)-1]] = v; v == nil {
+					delete(at, steps[len(steps)-1])
+				} else if v == "null" {
+					at[steps[len(steps)-1]] = nil
+				}
+				stored := before.write(t, "v1", spec)
+				if stored == nil {
+					continue
+				}
+				_, refused := after.label(t, stored, "v1")
+				for _, p := range refused {
+					happens[p] = true
+					stuck++
+					if !slices.ContainsFunc(got.Findings, func(f report.Finding) bool {
+						return f.Rule == "scale-value-refused" && f.Path == p && f.Severity == report.Fail
+					}) {
+						t.Fatalf("case %d: %v is stuck at %s, and it is not told: %v\n%s", i, spec, p, ruleIDs(got.Findings), describe(old))
+					}
+				}
+			}
+		}
+		for _, f := range got.Findings {
+			if f.Rule == "scale-value-refused" && !happens[f.Path] {
+				t.Fatalf("case %d: %s is told, and no value is refused: %s\n%s", i, f.Path, f.Message, describe(old))
+			}
+		}
+	}
+	if stuck == 0 {
+		t.Error("no case had a stuck object")
+	}
+}
+
+// A status subresource takes the status out of ordinary requests wherever objects could have one.
+func TestAStatusSubresourceOverAStatusThatIsKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		schema string
+		told   bool
+	}{
+		"declared":                       {"{type: object, properties: {status: {type: object}}}", true},
+		"kept as an unknown field":       {"{type: object, x-kubernetes-preserve-unknown-fields: true}", true},
+		"pruned":                         {"{type: object, properties: {spec: {type: object}}}", false},
+		"unknown fields are kept deeper": {"{type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			version := "versions:\n- {name: v1, served: true, storage: true, schema: {openAPIV3Schema: " + c.schema + "}"
+			got := ruleIDs(check(t, patched(t, version+"}"), patched(t, version+", subresources: {status: {}}}")).Findings)
+			if slices.Contains(got, "status-subresource-added") != c.told {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+}
