@@ -229,6 +229,9 @@ func witness(g *contain.Gap) *report.Witness {
 	return out
 }
 
+// notEvaluated ends the effect where the API server does not come to evaluate the rule of the finding.
+const notEvaluated = " (the API server does not evaluate the rule while this is wrong)"
+
 // effect says what the new CRD does to the witness.
 func effect(g *contain.Gap) string {
 	w := g.Witness
@@ -250,6 +253,13 @@ func effect(g *contain.Gap) string {
 		}
 		return field + " is filled in with " + inline(w.After) + " instead of " + inline(w.Before)
 	case contain.Refused, contain.RefusedTransition:
+	}
+	if len(w.Masked) > 0 {
+		for _, e := range w.Errors {
+			if field, _, _ := strings.Cut(e, ": "); field != "<nil>" { // that rules were not checked has no path
+				return e + notEvaluated
+			}
+		}
 	}
 	for _, e := range w.Errors {
 		if field, _, _ := strings.Cut(e, ": "); concerns(field, g) {

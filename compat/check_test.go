@@ -208,6 +208,11 @@ func TestWhichVersionsAreCompared(t *testing.T) {
 			[]string{"storage-version-changed", "conversion-webhook-dropped"},
 		},
 		{
+			"what a version that is not served any more would demand is told of another that demands it",
+			versions("v1 served,storage " + more), versions("v1 none "+more+", required: [b]", "v2 served "+more+", required: [b]", "v3 served,storage "+more), nil,
+			[]string{"version-unserved", "versions-contradict"},
+		},
+		{
 			"no version is served",
 			versions("v1 storage " + loose), versions("v1 storage " + tight), nil,
 			[]string{},

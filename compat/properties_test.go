@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"sluice.dev/report"
 	"sluice.dev/schema/upstream"
@@ -190,6 +191,12 @@ func requireWitness(t *testing.T, old, new *crd, f report.Finding) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if result.Refused() && harmsByRefusal(f.Level) {
+		said := strings.TrimSuffix(strings.TrimSuffix(f.Witness.Effect, notEvaluated), "…")
+		if !slices.ContainsFunc(result.Errors, func(e *field.Error) bool { return strings.HasPrefix(strings.TrimPrefix(e.Error(), "<nil>: "), said) }) {
+			t.Errorf("%s: %q is not what the API server says: %v", f.Rule, said, result.Errors)
+		}
+	}
 	switch {
 	case result.Refused() || len(result.Pruned) > 0:
 	case f.Level == report.DataLost || f.Level == report.MeaningChanged || f.Level == report.ReadersSurprised:
@@ -199,6 +206,10 @@ func requireWitness(t *testing.T, old, new *crd, f report.Finding) {
 	default:
 		t.Errorf("%s: the other CRD takes the witness as well", f.Rule)
 	}
+}
+
+func harmsByRefusal(l report.Level) bool {
+	return l == report.ObjectsStuck || l == report.ObjectsRatcheted || l == report.WritersRefused
 }
 
 func validator(t *testing.T, d *crd) *upstream.Validator {

@@ -291,6 +291,22 @@ func takes(t *testing.T, d *crd) bool {
 	return len(errs) == 0
 }
 
+// A default that the stored version fills in while it reads can be one that another version refuses.
+func TestADefaultThatAnotherVersionRefuses(t *testing.T) {
+	version := func(name, how, spec string) string {
+		return "- {name: " + name + ", " + how + ", schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, " + spec + "}}}}}\n"
+	}
+	const small = "properties: {size: {type: integer, maximum: 3}}"
+	second := version("v2", "served: true, storage: false", small)
+	old := patched(t, "versions:\n"+version("v1", "served: true, storage: true", small)+second)
+	new := patched(t, "versions:\n"+version("v1", "served: true, storage: true", "properties: {size: {type: integer, default: 9}}")+second)
+	got := check(t, old, new)
+	i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "versions-contradict" })
+	if i < 0 || got.Findings[i].Version != "v2" || got.Findings[i].Path != ".spec.size" {
+		t.Errorf("%+v", got.Findings)
+	}
+}
+
 // What a write in one version leaves behind has the defaults of that version, which the other one reads.
 func TestTheWritersDefaultsAreRead(t *testing.T) {
 	version := func(name, how, spec string) string {

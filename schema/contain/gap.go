@@ -140,6 +140,9 @@ type Witness struct {
 	Old map[string]any
 	// Errors are the new schema's words where it refuses the object.
 	Errors []string
+	// Masked are what the rule of the gap would say, where the API server does not come to evaluate it, because something
+	// else is wrong with every such object that was found; Errors are then what it says in its place.
+	Masked []string
 	// PrunedPaths are the fields that the new schema drops.
 	PrunedPaths []string
 	// Stuck is true where, once the object is stored, even an update that touches nothing but a label is refused under
@@ -153,4 +156,15 @@ type Witness struct {
 	WritersOnly bool
 	// Before and After are, for Redefaulted, the value that each side fills in.
 	Before, After any
+}
+
+// harm orders witnesses of what is refused by how they fare.
+func (w *Witness) harm() int {
+	switch {
+	case w.Stuck:
+		return 2
+	case w.Ratcheted:
+		return 1
+	}
+	return 0
 }

@@ -1,13 +1,16 @@
 package contain
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
 	"sluice.dev/schema/upstream"
 )
@@ -19,6 +22,7 @@ type search struct {
 	sides          [2]Side // old and new
 	oldCut, newCut *upstream.Projector
 	newProps       *apiextensionsv1.JSONSchemaProps
+	plain          logic.Formula // what the new schema accepts, rules aside; nil until it is asked for
 }
 
 // pending is a suspect on its way.
@@ -29,6 +33,8 @@ type pending struct {
 	done   bool
 	// mixed is a witness that other changes refuse as well.
 	mixed *Witness
+	// worst is the witness that fares worst so far.
+	worst *Witness
 }
 
 // resolve decides the suspects. Those that the whole schema proves, though their part could not, are left out. Candidates
@@ -44,8 +50,8 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 	for round := range 3 {
 		s.confirmRound(ctx, all, round)
 		for _, p := range all {
-			if round > 0 && !p.done && p.mixed != nil {
-				p.confirmed(p.mixed)
+			if w := cmp.Or(p.worst, p.mixed); round > 0 && !p.done && w != nil {
+				p.confirmed(w)
 			}
 		}
 	}
@@ -136,6 +142,9 @@ func (s *search) batch(p *pending, round int) []any {
 	case round == 0:
 		return p.models[:1]
 	case round == 1:
+		if p.mixed != nil && p.worst == nil {
+			return append(s.evaluated(p), p.models[1:]...)
+		}
 		return p.models[1:]
 	case s.steps > s.maxSteps():
 		return nil
@@ -149,6 +158,19 @@ func (s *search) batch(p *pending, round int) []any {
 		return more
 	}
 	return nil
+}
+
+// evaluated returns candidates for which the API server evaluates the rule: nothing else is wrong with them.
+func (s *search) evaluated(p *pending) []any {
+	if s.plain == nil {
+		node, err := schema.New(withoutRules(s.newProps))
+		if err != nil {
+			return nil // cannot be: it is a part of a schema that passed
+		}
+		t := newTranslator(s.opts)
+		s.plain = t.accepts(place{node: node, pos: atRoot})
+	}
+	return s.few(4, append(s.formulas(p), s.plain)...)
 }
 
 // probed returns candidates that the rule's own constants suggest. Probes are many, so that each has a small budget, and
@@ -202,21 +224,32 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 	}
 }
 
-// confirmAny confirms the first candidate that can be. One that only this change refuses makes a better witness for
-// a rule than one that others refuse as well, so that it is looked for among the first candidates.
+// confirmAny confirms candidates until a stored object is in trouble, and keeps the one that fares worst. One that only this change refuses
+// makes a better witness for a rule than one that others refuse as well, so that it is looked for among the first candidates.
 func (c *confirmer) confirmAny(ctx context.Context, p *pending, objs []map[string]any) {
 	for _, obj := range objs {
 		w, why := c.confirm(ctx, p.suspect, obj)
+		clean := w != nil && w.Masked == nil && (p.says == "" || len(p.about(w.Errors)) == len(w.Errors))
 		switch {
 		case w == nil:
 			p.reason = orDefault(p.reason, why)
-		case p.says == "" || len(p.about(w.Errors)) == len(w.Errors):
+		case clean && (p.gap.Harm != Refused || !w.WritersOnly):
 			p.confirmed(w)
 			return
-		case p.mixed == nil:
-			p.mixed = w
+		case clean:
+			p.worst = worse(p.worst, w)
+		default:
+			p.mixed = worse(p.mixed, w)
 		}
 	}
+}
+
+// worse returns the witness that fares worse, the first one of equals.
+func worse(a, b *Witness) *Witness {
+	if a == nil || b.harm() > a.harm() {
+		return b
+	}
+	return a
 }
 
 func (p *pending) confirmed(w *Witness) {
@@ -346,6 +379,16 @@ func (c *confirmer) rulesAlone() (*upstream.Validator, error) {
 	return c.bare, c.bareErr
 }
 
+// masked tells whether the rule refuses the object, though the API server does not come to evaluate it.
+func (c *confirmer) masked(ctx context.Context, x *suspect, obj map[string]any) bool {
+	bare, err := c.rulesAlone()
+	if err != nil {
+		return true
+	}
+	r, err := bare.Create(ctx, obj)
+	return err != nil || slices.ContainsFunc(r.Errors, func(e *field.Error) bool { return blames(&x.gap, []string{e.Error()}) })
+}
+
 // confirm returns the witness that obj makes for the gap, or why it makes none.
 func (c *confirmer) confirm(ctx context.Context, x *suspect, obj map[string]any) (*Witness, string) {
 	g := &x.gap
@@ -388,9 +431,11 @@ func (c *confirmer) confirm(ctx context.Context, x *suspect, obj map[string]any)
 		if bare, err := c.rulesAlone(); err == nil {
 			if r, err := bare.Create(ctx, obj); err == nil {
 				for _, e := range r.Errors {
-					w.Errors = append(w.Errors, e.Error())
+					w.Masked = append(w.Masked, e.Error())
 				}
-				about = x.about(w.Errors)
+				if w.Masked = x.about(w.Masked); len(w.Masked) > 0 {
+					return w, c.fate(ctx, x, w, before.Stored)
+				}
 			}
 		}
 	}
@@ -416,7 +461,7 @@ func (c *confirmer) fate(ctx context.Context, x *suspect, w *Witness, stored map
 	for _, e := range again.Errors {
 		errs = append(errs, e.Error())
 	}
-	if !blames(&x.gap, errs) {
+	if !blames(&x.gap, errs) && (w.Masked == nil || !c.masked(ctx, x, stored)) {
 		w.WritersOnly = true
 		return ""
 	}

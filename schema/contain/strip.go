@@ -28,3 +28,25 @@ func withoutValues(p *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSche
 	}
 	return out
 }
+
+// withoutRules returns a copy of the schema without its validation rules.
+func withoutRules(p *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	if p == nil {
+		return nil
+	}
+	out := *p
+	out.XValidations = nil
+	if p.Properties != nil {
+		out.Properties = make(map[string]apiextensionsv1.JSONSchemaProps, len(p.Properties))
+		for name, c := range p.Properties {
+			out.Properties[name] = *withoutRules(&c)
+		}
+	}
+	if a := p.AdditionalProperties; a != nil {
+		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: a.Allows, Schema: withoutRules(a.Schema)}
+	}
+	if p.Items != nil && p.Items.Schema != nil {
+		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: withoutRules(p.Items.Schema)}
+	}
+	return &out
+}
