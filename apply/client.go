@@ -68,6 +68,8 @@ type request struct {
 	body       []byte
 	// contentType is that of body; JSON if empty.
 	contentType string
+	// lock: it is about the lock of an app, and needs none.
+	lock bool
 }
 
 // do makes a request and gives the answer's body. A connection that breaks and a server that asks to come again later are
@@ -113,7 +115,10 @@ func (c *client) once(ctx context.Context, r request) ([]byte, error) {
 		}
 		req.SetHeader("Content-Type", contentType).Body(r.body)
 	}
-	if r.verb != http.MethodGet && r.query.Get("dryRun") == "" {
+	if r.verb != http.MethodGet && r.query.Get("dryRun") == "" && !r.lock {
+		if err := fenced(ctx); err != nil {
+			return nil, err
+		}
 		c.writes.Add(1)
 	}
 	res := req.Do(ctx)

@@ -29,6 +29,13 @@ type Options struct {
 	Concurrent int
 	// Observe, where not nil, is told what happens. Calls are one after the other.
 	Observe func(Event)
+	// LockTimeout is how long [Applier.Apply] and [Applier.Delete] wait while somebody else changes the app; then they return a
+	// [*LockedError]. 0 does not wait.
+	LockTimeout time.Duration
+	// Holder says who changes an app, for those who wait; empty stands for user, host and process.
+	Holder string
+	// Locks are shared by appliers that try for the same locks; nil for none.
+	Locks *Locks
 }
 
 // defaultConcurrent keeps a small API server busy without a queue in front of it.
@@ -51,6 +58,7 @@ func New(config *rest.Config, o Options) (*Applier, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Locks = cmp.Or(o.Locks, &Locks{})
 	return &Applier{client: c, mapper: newMapper(c), opts: o, events: events{observe: o.Observe}}, nil
 }
 

@@ -28,6 +28,14 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 	next := p.result(Applied)
 	begun := p.inventory == nil || !p.pending(next)
 	if !begun {
+		locked, unlock, err := a.lockPlanned(ctx, p.inventory, func(ctx context.Context, _ *Inventory) (context.Context, func(), error) {
+			return a.lockFor(ctx, p)
+		})
+		defer unlock()
+		if err != nil {
+			return err
+		}
+		ctx = locked
 		if err := a.begin(ctx, p); err != nil {
 			return err
 		}
@@ -112,7 +120,24 @@ func sameSources(a, b []Source) bool {
 	})
 }
 
-// begin records, before the first write, all that may exist from now on.
+// lockFor gets the lock of the plan's app. Where its namespace comes with the source that is the one object that is written before.
+func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked context.Context, unlock func(), err error) {
+	locked, unlock, err = a.lock(ctx, p.inventory)
+	if !apierrors.IsNotFound(err) {
+		return locked, unlock, err
+	}
+	v := p.inventory
+	i := slices.IndexFunc(p.Items, func(i Item) bool { return isNamespace(i.ID) && i.Name == v.Namespace })
+	if i < 0 {
+		return ctx, unlock, fmt.Errorf("the inventory of app %s is to be in namespace %s, which does not exist and is not in the source", v.App, v.Namespace)
+	}
+	if err := a.write(ctx, p, &p.Items[i]); err != nil {
+		return ctx, unlock, p.Items[i].fail(err)
+	}
+	return a.lock(ctx, v)
+}
+
+// begin records, before the first write but that, all that may exist from now on.
 func (a *Applier) begin(ctx context.Context, p *Plan) error {
 	v := *p.inventory
 	if v.State != Applying || v.Started == nil || !sameSources(v.Next, p.request.Sources) {
@@ -125,23 +150,19 @@ func (a *Applier) begin(ctx context.Context, p *Plan) error {
 		v.Objects = append(v.Objects, Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource})
 	}
 	v.Objects = sortEntries(v.Objects)
-	err := a.client.saveInventory(ctx, &v)
-	if apierrors.IsNotFound(err) {
-		// The namespace of the inventory comes with the source. It is the one object that is written before the inventory.
-		i := slices.IndexFunc(p.Items, func(i Item) bool { return i.Group == "" && i.Kind == "Namespace" && i.Name == v.Namespace })
-		if i < 0 {
-			return fmt.Errorf("the inventory of app %s is to be in namespace %s, which does not exist and is not in the source", v.App, v.Namespace)
-		}
-		if err := a.write(ctx, p, &p.Items[i]); err != nil {
-			return err
-		}
-		err = a.client.saveInventory(ctx, &v)
-	}
-	if err != nil {
-		return err
+	if err := a.client.saveInventory(ctx, &v); err != nil {
+		return changed(err)
 	}
 	p.inventory = &v
 	return nil
+}
+
+// changed gives [ErrChanged] the place of an error that says that the inventory is not the one of the plan.
+func changed(err error) error {
+	if errors.Is(err, ErrConcurrent) {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
 }
 
 // refused tells whether the server will not take the object however often it is asked. A CRD that is updated before may
