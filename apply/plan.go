@@ -116,7 +116,7 @@ type Item struct {
 	Object
 	Stage  Stage
 	Action Action
-	// Reason says why an item is kept or forgotten.
+	// Reason says why an item is left as it is although it may differ.
 	Reason string
 
 	mapping mapping
@@ -299,7 +299,11 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 		if err := o.edit(namespace, annotations); err != nil {
 			return err
 		}
-		p.Items = append(p.Items, Item{Object: *o, Stage: stageOf(o.ID), Action: Create, mapping: m})
+		it := Item{Object: *o, Stage: stageOf(o.ID), Action: Create, mapping: m}
+		if why := it.marks.spares(nil); why != "" {
+			it.Action, it.Reason = Unchanged, why
+		}
+		p.Items = append(p.Items, it)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -426,7 +430,7 @@ func (l *live) deletable(owner string) (Action, string) {
 	case l.owner != owner:
 		return Forget, "it is marked as " + ownerWords(l.owner)
 	case l.kept:
-		return Forget, keptReason
+		return Forget, l.keptReason()
 	}
 	return Delete, ""
 }
@@ -448,6 +452,9 @@ func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
 	it.Action = Update
 	if l.applied {
 		it.Action = Unchanged
+	}
+	if why := it.marks.spares(l); why != "" {
+		it.Action, it.Reason = Unchanged, why
 	}
 	return nil
 }
@@ -491,7 +498,7 @@ func (a *Applier) checkOwners(p *Plan) error {
 		if it.live == nil || it.live.owner == "" || p.inventory != nil && it.live.owner == p.inventory.owner() {
 			continue
 		}
-		if p.inventory == nil && it.Action == Unchanged {
+		if (p.inventory == nil || it.Reason != "") && it.Action == Unchanged {
 			continue
 		}
 		errs = append(errs, &Error{

@@ -90,6 +90,9 @@ func (p *Plan) result(s State) *Inventory {
 	}
 	for i := range p.Items {
 		it := &p.Items[i]
+		if it.marks.alone {
+			continue // it is not the app's
+		}
 		e := Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource}
 		if it.owned != "" && !it.isSecret() {
 			e.Manifest, e.Owned = it.digest(), it.owned
@@ -147,6 +150,9 @@ func (a *Applier) begin(ctx context.Context, p *Plan) error {
 	v.Objects = slices.Clone(v.Objects)
 	for i := range p.Items {
 		it := &p.Items[i]
+		if it.marks.alone {
+			continue
+		}
 		v.Objects = append(v.Objects, Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource})
 	}
 	v.Objects = sortEntries(v.Objects)
@@ -177,6 +183,9 @@ func (i *Item) fail(err error) error {
 
 // stage applies the objects of a stage. One that fails does not stop the others of its stage, only the stages after it.
 func (a *Applier) stage(ctx context.Context, p *Plan, s Stage) error {
+	if err := a.awaitOthers(ctx, p, s); err != nil {
+		return err
+	}
 	var todo []*Item
 	for i := range p.Items {
 		if it := &p.Items[i]; it.Stage == s && it.Action != Unchanged {
@@ -228,6 +237,30 @@ func (a *Applier) stage(ctx context.Context, p *Plan, s Stage) error {
 		return errors.Join(errs...)
 	}
 	return a.settled(ctx, p, s)
+}
+
+// awaitOthers waits for the objects of a stage that somebody else is to create.
+func (a *Applier) awaitOthers(ctx context.Context, p *Plan, s Stage) error {
+	for i := range p.Items {
+		it := &p.Items[i]
+		if it.Stage != s || !it.marks.exists || it.live != nil {
+			continue
+		}
+		a.events.tell(Event{ID: it.ID, Note: fmt.Sprintf("waiting until somebody creates %s, as its annotation %s says", it.ID, it.marks.aloneBy)})
+		if err := a.awaitExisting(ctx, p, it); err != nil {
+			return it.fail(fmt.Errorf("nobody has created it, and its annotation %s says that others do: %w", it.marks.aloneBy, err))
+		}
+	}
+	return nil
+}
+
+func (a *Applier) awaitExisting(ctx context.Context, p *Plan, it *Item) error {
+	ctx, cancel := a.patient(ctx, p)
+	defer cancel()
+	return impatient(ctx, poll(ctx, func() (bool, error) {
+		obj, err := a.client.get(ctx, it.mapping.path(&it.Object))
+		return obj != nil, err
+	}))
 }
 
 // settled waits for what the stages after one need of it.

@@ -29,7 +29,7 @@ func newDelete(e *env) *cobra.Command {
 		Use:   "delete APP",
 		Short: "Delete an app: all objects of its inventory, and the inventory",
 		Long: `Delete deletes the objects of an app, in the opposite order of an apply, and waits until they are gone. Objects that another
-app has taken over stay, and those whose annotation helm.sh/resource-policy is keep, with the namespaces that they are in. So do
+app has taken over stay, and those that an annotation of Helm, kapp, Flux, Argo CD or cli-utils keeps, with the namespaces that they are in. So do
 CRDs with stored objects, unless --allow-delete-crds; then the app stays with them.
 
 Exit codes: 0 deleted, 1 something was kept, 2 could not do it. When it is interrupted the same command goes on.`,
