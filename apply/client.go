@@ -68,10 +68,12 @@ type request struct {
 	body       []byte
 	// contentType is that of body; JSON if empty.
 	contentType string
+	// lock: it is about the lock of an app, and needs none.
+	lock bool
 }
 
-// do makes a request and gives the answer's body. A connection that breaks and a server that asks to come again later are
-// tried again a few times: all that is sent here can be sent twice.
+// do makes a request and gives the answer's body. Where the connection breaks it is made again a few times, and where the server asks
+// to come again later, for as long as that server is patient with itself: all that is sent here can be sent twice.
 func (c *client) do(ctx context.Context, r request) ([]byte, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -80,22 +82,33 @@ func (c *client) do(ctx context.Context, r request) ([]byte, error) {
 		return nil, context.Cause(ctx)
 	}
 	wait := 100 * time.Millisecond
-	for try := 1; ; try++ {
+	for try, begun := 1, time.Now(); ; try++ {
 		b, err := c.once(ctx, r)
-		if err == nil || try == maxTries || !transient(err) || ctx.Err() != nil {
+		if err == nil || !transient(err) || ctx.Err() != nil {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
 			return b, err
 		}
-		if err := sleep(ctx, wait); err != nil {
+		seconds, later := apierrors.SuggestsClientDelay(err)
+		later = later && seconds > 0 || apierrors.IsTooManyRequests(err)
+		if !later && try >= maxTries || later && time.Since(begun) >= maxBusy {
 			return nil, err
 		}
-		wait *= 2
+		// A server says when it has room again; without a word of it the pauses grow.
+		if err := sleep(ctx, max(wait, min(time.Duration(seconds)*time.Second, maxBusy))); err != nil {
+			return nil, err
+		}
+		wait = min(2*wait, lastPause)
 	}
 }
 
-const maxTries = 5
+const (
+	// maxTries is how often a request is made whose connection breaks, or that is answered by 503 without a word of when to come again: an
+	// API service may be down for long. maxBusy is how long one is made that the server puts off.
+	maxTries = 5
+	maxBusy  = 2 * time.Minute
+)
 
 func (c *client) once(ctx context.Context, r request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -113,7 +126,10 @@ func (c *client) once(ctx context.Context, r request) ([]byte, error) {
 		}
 		req.SetHeader("Content-Type", contentType).Body(r.body)
 	}
-	if r.verb != http.MethodGet && r.query.Get("dryRun") == "" {
+	if r.verb != http.MethodGet && r.query.Get("dryRun") == "" && !r.lock {
+		if err := fenced(ctx); err != nil {
+			return nil, err
+		}
 		c.writes.Add(1)
 	}
 	res := req.Do(ctx)

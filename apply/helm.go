@@ -79,14 +79,6 @@ func isApart(events []string) bool {
 	return len(events) > 0 && !slices.ContainsFunc(events, func(e string) bool { return !slices.Contains(apart, e) })
 }
 
-// isKept tells whether annotations say that nothing but a person deletes the object.
-func isKept(annotations map[string]any) bool {
-	policy, _ := annotations[annotationPolicy].(string)
-	return strings.ToLower(strings.TrimSpace(policy)) == "keep"
-}
-
-const keptReason = "its annotation " + annotationPolicy + " says that it is to be kept"
-
 // Notes are sentences for people about objects of the source that are not treated as their author may expect; nil for none. They
 // are the same for the same source.
 func (p *Plan) Notes() []string {
@@ -103,6 +95,11 @@ func (p *Plan) Notes() []string {
 	if len(hooks) > 0 {
 		out = append(out, fmt.Sprintf("applied like all the rest, not before or after it and not again at each upgrade, although it is a hook of Helm: %s; "+
 			"helm template --no-hooks leaves it out", hookNames(hooks)))
+	}
+	for _, note := range []string{p.sparedNote(), p.foreignNote()} {
+		if note != "" {
+			out = append(out, note)
+		}
 	}
 	return out
 }

@@ -40,9 +40,10 @@ func TestHooksOfHelmThatAreNoPartOfAnApplyAreLeftOut(t *testing.T) {
 	}
 }
 
+// A policy that Helm does not know either is told, and nothing is deleted for it.
 func TestOnlyKeepKeeps(t *testing.T) {
-	for value, want := range map[any]bool{"keep": true, " Keep ": true, "": false, "delete": false, 7: false, nil: false} {
-		if got := isKept(map[string]any{annotationPolicy: value}); got != want {
+	for value, want := range map[any]bool{"keep": true, " Keep ": true, "": false, "delete": true, 7: false, nil: false} {
+		if got := marksOf(map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotationPolicy: value}}}).kept; got != want {
 			t.Errorf("%v: %t", value, got)
 		}
 	}

@@ -24,8 +24,8 @@ type live struct {
 	version string
 	// owner is the value of [AnnotationApp], empty where there is none.
 	owner string
-	// kept: Helm's annotation says that it is not to be deleted.
-	kept bool
+	// marks is what annotations of other tools say.
+	marks
 	// terminating: its deletion has begun.
 	terminating bool
 	// shared: others than our manager own fields of it, status not counted.
@@ -68,7 +68,7 @@ func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	l.version, _ = meta["resourceVersion"].(string)
 	annotations, _ := meta["annotations"].(map[string]any)
 	l.owner, _ = annotations[AnnotationApp].(string)
-	l.kept = isKept(annotations)
+	l.marks = marksOf(obj)
 	_, l.terminating = meta["deletionTimestamp"]
 	entries := managers(obj)
 	mine := own(entries, Manager)

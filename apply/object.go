@@ -55,6 +55,8 @@ type Object struct {
 	json []byte
 	// hook are the events of Helm that the object is for; nil for none.
 	hook []string
+	// marks is what annotations of other tools say.
+	marks marks
 }
 
 // GVK gives group, version and kind.
@@ -144,6 +146,7 @@ func NewObject(file string, line int, manifest []byte) (Object, error) {
 	delete(meta, "generateName")
 	annotations, _ := meta["annotations"].(map[string]any)
 	o.hook = hookEvents(annotations)
+	o.marks = marksOf(content)
 	if o.isCRD() || !strings.Contains(o.Group, ".") || strings.HasSuffix(o.Group, ".k8s.io") {
 		delete(content, "status")
 	}

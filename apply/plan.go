@@ -29,6 +29,13 @@ type Options struct {
 	Concurrent int
 	// Observe, where not nil, is told what happens. Calls are one after the other.
 	Observe func(Event)
+	// LockTimeout is how long [Applier.Apply] and [Applier.Delete] wait while somebody else changes the app; then they return a
+	// [*LockedError]. 0 does not wait.
+	LockTimeout time.Duration
+	// Holder says who changes an app, for those who wait; empty stands for user, host and process.
+	Holder string
+	// Locks are shared by appliers that try for the same locks; nil for none.
+	Locks *Locks
 }
 
 // defaultConcurrent keeps a small API server busy without a queue in front of it.
@@ -51,6 +58,7 @@ func New(config *rest.Config, o Options) (*Applier, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Locks = cmp.Or(o.Locks, &Locks{})
 	return &Applier{client: c, mapper: newMapper(c), opts: o, events: events{observe: o.Observe}}, nil
 }
 
@@ -108,7 +116,7 @@ type Item struct {
 	Object
 	Stage  Stage
 	Action Action
-	// Reason says why an item is kept or forgotten.
+	// Reason says why an item is left as it is although it may differ.
 	Reason string
 
 	mapping mapping
@@ -291,7 +299,11 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 		if err := o.edit(namespace, annotations); err != nil {
 			return err
 		}
-		p.Items = append(p.Items, Item{Object: *o, Stage: stageOf(o.ID), Action: Create, mapping: m})
+		it := Item{Object: *o, Stage: stageOf(o.ID), Action: Create, mapping: m}
+		if why := it.marks.spares(nil); why != "" {
+			it.Action, it.Reason = Unchanged, why
+		}
+		p.Items = append(p.Items, it)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -418,7 +430,7 @@ func (l *live) deletable(owner string) (Action, string) {
 	case l.owner != owner:
 		return Forget, "it is marked as " + ownerWords(l.owner)
 	case l.kept:
-		return Forget, keptReason
+		return Forget, l.keptReason()
 	}
 	return Delete, ""
 }
@@ -440,6 +452,9 @@ func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
 	it.Action = Update
 	if l.applied {
 		it.Action = Unchanged
+	}
+	if why := it.marks.spares(l); why != "" {
+		it.Action, it.Reason = Unchanged, why
 	}
 	return nil
 }
@@ -483,7 +498,7 @@ func (a *Applier) checkOwners(p *Plan) error {
 		if it.live == nil || it.live.owner == "" || p.inventory != nil && it.live.owner == p.inventory.owner() {
 			continue
 		}
-		if p.inventory == nil && it.Action == Unchanged {
+		if (p.inventory == nil || it.Reason != "") && it.Action == Unchanged {
 			continue
 		}
 		errs = append(errs, &Error{

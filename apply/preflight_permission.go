@@ -142,6 +142,9 @@ func (p *Plan) accesses() []access {
 			verb = "create"
 		}
 		out = append(out, access{verb, "", "configmaps", v.Namespace, inventoryPrefix + v.App})
+		for _, verb := range []string{"get", "create", "update", "delete"} {
+			out = append(out, access{verb, "coordination.k8s.io", "leases", v.Namespace, InventoryName(v.App)})
+		}
 	}
 	slices.SortFunc(out, access.compare)
 	return slices.Compact(out)

@@ -276,10 +276,15 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 			return err
 		}
 	}
+	ctx, unlock, err := a.lockPlanned(ctx, d.inventory, a.lockExisting)
+	defer unlock()
+	if err != nil {
+		return err
+	}
 	v := *d.inventory
 	v.State, v.Started, v.Finished = Deleting, stamp(a.opts.Now()), nil
 	if err := a.client.saveInventory(ctx, &v); err != nil {
-		return err
+		return changed(err)
 	}
 	p := &Plan{inventory: &v, Removals: d.Removals, request: Request{AllowDeleteCRDs: d.allowCRDs}}
 	if err := a.remove(ctx, p, false); err != nil {

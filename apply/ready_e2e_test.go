@@ -92,17 +92,22 @@ func TestE2EReadinessIsCheckedOfOneAndOfSeveralObjectsOfAKind(t *testing.T) {
 					continue // one, and then three: written just now, and found as they are to be
 				}
 				for _, want := range []Action{Create, Unchanged} {
-					p, err := a.Plan(t.Context(), Request{Objects: objects, App: "ready", Wait: true})
+					resumed, unlock, err := a.Resume(t.Context(), ns.Name, "ready")
+					if err != nil {
+						t.Fatal(err)
+					}
+					p, err := a.Plan(resumed, Request{Objects: objects, App: "ready", Wait: true})
 					if err != nil {
 						t.Fatal(err)
 					}
 					if last := p.Items[len(p.Items)-1].Action; last != want {
 						t.Errorf("%d objects: %s, want %s", len(objects), last, want)
 					}
-					ctx, cancel := context.WithCancel(t.Context())
+					ctx, cancel := context.WithCancel(resumed)
 					waits = cancel
 					unready, ok := errors.AsType[*NotReadyError](a.Apply(ctx, p))
 					cancel()
+					unlock()
 					if !ok || len(unready.Objects) != len(objects) {
 						t.Errorf("%d objects: %v are not ready", len(objects), unready)
 					}

@@ -28,6 +28,14 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 	next := p.result(Applied)
 	begun := p.inventory == nil || !p.pending(next)
 	if !begun {
+		locked, unlock, err := a.lockPlanned(ctx, p.inventory, func(ctx context.Context, _ *Inventory) (context.Context, func(), error) {
+			return a.lockFor(ctx, p)
+		})
+		defer unlock()
+		if err != nil {
+			return err
+		}
+		ctx = locked
 		if err := a.begin(ctx, p); err != nil {
 			return err
 		}
@@ -82,6 +90,9 @@ func (p *Plan) result(s State) *Inventory {
 	}
 	for i := range p.Items {
 		it := &p.Items[i]
+		if it.marks.alone {
+			continue // it is not the app's
+		}
 		e := Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource}
 		if it.owned != "" && !it.isSecret() {
 			e.Manifest, e.Owned = it.digest(), it.owned
@@ -112,7 +123,24 @@ func sameSources(a, b []Source) bool {
 	})
 }
 
-// begin records, before the first write, all that may exist from now on.
+// lockFor gets the lock of the plan's app. Where its namespace comes with the source that is the one object that is written before.
+func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked context.Context, unlock func(), err error) {
+	locked, unlock, err = a.lock(ctx, p.inventory)
+	if !apierrors.IsNotFound(err) {
+		return locked, unlock, err
+	}
+	v := p.inventory
+	i := slices.IndexFunc(p.Items, func(i Item) bool { return isNamespace(i.ID) && i.Name == v.Namespace })
+	if i < 0 {
+		return ctx, unlock, fmt.Errorf("the inventory of app %s is to be in namespace %s, which does not exist and is not in the source", v.App, v.Namespace)
+	}
+	if err := a.write(ctx, p, &p.Items[i]); err != nil {
+		return ctx, unlock, p.Items[i].fail(err)
+	}
+	return a.lock(ctx, v)
+}
+
+// begin records, before the first write but that, all that may exist from now on.
 func (a *Applier) begin(ctx context.Context, p *Plan) error {
 	v := *p.inventory
 	if v.State != Applying || v.Started == nil || !sameSources(v.Next, p.request.Sources) {
@@ -122,26 +150,25 @@ func (a *Applier) begin(ctx context.Context, p *Plan) error {
 	v.Objects = slices.Clone(v.Objects)
 	for i := range p.Items {
 		it := &p.Items[i]
+		if it.marks.alone {
+			continue
+		}
 		v.Objects = append(v.Objects, Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource})
 	}
 	v.Objects = sortEntries(v.Objects)
-	err := a.client.saveInventory(ctx, &v)
-	if apierrors.IsNotFound(err) {
-		// The namespace of the inventory comes with the source. It is the one object that is written before the inventory.
-		i := slices.IndexFunc(p.Items, func(i Item) bool { return i.Group == "" && i.Kind == "Namespace" && i.Name == v.Namespace })
-		if i < 0 {
-			return fmt.Errorf("the inventory of app %s is to be in namespace %s, which does not exist and is not in the source", v.App, v.Namespace)
-		}
-		if err := a.write(ctx, p, &p.Items[i]); err != nil {
-			return err
-		}
-		err = a.client.saveInventory(ctx, &v)
-	}
-	if err != nil {
-		return err
+	if err := a.client.saveInventory(ctx, &v); err != nil {
+		return changed(err)
 	}
 	p.inventory = &v
 	return nil
+}
+
+// changed gives [ErrChanged] the place of an error that says that the inventory is not the one of the plan.
+func changed(err error) error {
+	if errors.Is(err, ErrConcurrent) {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
 }
 
 // refused tells whether the server will not take the object however often it is asked. A CRD that is updated before may
@@ -156,6 +183,9 @@ func (i *Item) fail(err error) error {
 
 // stage applies the objects of a stage. One that fails does not stop the others of its stage, only the stages after it.
 func (a *Applier) stage(ctx context.Context, p *Plan, s Stage) error {
+	if err := a.awaitOthers(ctx, p, s); err != nil {
+		return err
+	}
 	var todo []*Item
 	for i := range p.Items {
 		if it := &p.Items[i]; it.Stage == s && it.Action != Unchanged {
@@ -207,6 +237,30 @@ func (a *Applier) stage(ctx context.Context, p *Plan, s Stage) error {
 		return errors.Join(errs...)
 	}
 	return a.settled(ctx, p, s)
+}
+
+// awaitOthers waits for the objects of a stage that somebody else is to create.
+func (a *Applier) awaitOthers(ctx context.Context, p *Plan, s Stage) error {
+	for i := range p.Items {
+		it := &p.Items[i]
+		if it.Stage != s || !it.marks.exists || it.live != nil {
+			continue
+		}
+		a.events.tell(Event{ID: it.ID, Note: fmt.Sprintf("waiting until somebody creates %s, as its annotation %s says", it.ID, it.marks.aloneBy)})
+		if err := a.awaitExisting(ctx, p, it); err != nil {
+			return it.fail(fmt.Errorf("nobody has created it, and its annotation %s says that others do: %w", it.marks.aloneBy, err))
+		}
+	}
+	return nil
+}
+
+func (a *Applier) awaitExisting(ctx context.Context, p *Plan, it *Item) error {
+	ctx, cancel := a.patient(ctx, p)
+	defer cancel()
+	return impatient(ctx, poll(ctx, func() (bool, error) {
+		obj, err := a.client.get(ctx, it.mapping.path(&it.Object))
+		return obj != nil, err
+	}))
 }
 
 // settled waits for what the stages after one need of it.

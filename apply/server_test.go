@@ -270,11 +270,16 @@ func TestAnApplyWaitsForOthersNoLongerThanItsPatienceAndGoesOn(t *testing.T) {
 	a.opts.Now = func() time.Time { return now }
 	apply := func(sources ...Source) (*Plan, error) {
 		t.Helper()
-		p, err := a.Plan(t.Context(), Request{App: "shop", Prune: true, Sources: sources, Patience: time.Millisecond})
+		ctx, unlock, err := a.Resume(t.Context(), "default", "shop")
+		defer unlock()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p, a.Apply(t.Context(), p)
+		p, err := a.Plan(ctx, Request{App: "shop", Prune: true, Sources: sources, Patience: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p, a.Apply(ctx, p)
 	}
 	one, two := Source{Name: "one"}, Source{Name: "two"}
 	for i := range 3 {

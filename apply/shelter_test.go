@@ -10,6 +10,7 @@ import (
 
 func TestWhatStaysIsNotTakenByItsNamespaceOrItsDefinition(t *testing.T) {
 	const crd, inside = "gadgets.example.com", "gadgets"
+	kept := marks{treatment: treatment{kept: true}}
 	gadget := Entry{ID: ID{Group: "example.com", Kind: "Gadget", Namespace: "n", Name: "g"}, Version: "v1", Resource: inside}
 	setting := Entry{ID: ID{Kind: "ConfigMap", Namespace: "n", Name: "c"}, Version: "v1", Resource: "configmaps"}
 	for name, test := range map[string]struct {
@@ -20,10 +21,10 @@ func TestWhatStaysIsNotTakenByItsNamespaceOrItsDefinition(t *testing.T) {
 	}{
 		"what is deleted with them":                    {nil, Removal{Entry: gadget, Action: Delete, live: &live{}}, Delete, Delete},
 		"what has gone already":                        {nil, Removal{Entry: gadget, Action: Forget}, Delete, Delete},
-		"an object that its annotation keeps":          {nil, Removal{Entry: gadget, Action: Forget, live: &live{kept: true}}, Forget, Forget},
+		"an object that its annotation keeps":          {nil, Removal{Entry: gadget, Action: Forget, live: &live{marks: kept}}, Forget, Forget},
 		"an object of another app":                     {nil, Removal{Entry: gadget, Action: Forget, live: &live{}}, Forget, Delete},
 		"an object that is not served at present":      {nil, Removal{Entry: gadget, Action: Keep}, Keep, Delete},
-		"one of another kind, which is kept":           {nil, Removal{Entry: setting, Action: Forget, live: &live{kept: true}}, Forget, Delete},
+		"one of another kind, which is kept":           {nil, Removal{Entry: setting, Action: Forget, live: &live{marks: kept}}, Forget, Delete},
 		"an object of the source":                      {[]Entry{setting}, Removal{Entry: gadget, Action: Delete, live: &live{}}, Forget, Delete},
 		"an object of the source that the CRD defines": {[]Entry{gadget}, Removal{Entry: setting, Action: Delete, live: &live{}}, Forget, Keep},
 	} {

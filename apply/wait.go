@@ -80,7 +80,7 @@ func (p *Plan) unserved() []*Item {
 	var out []*Item
 	for i := range p.Items {
 		it := &p.Items[i]
-		if !it.isCRD() {
+		if !it.isCRD() || it.live == nil && it.Action == Unchanged { // one that others are to create
 			continue
 		}
 		spec := &p.crds[it.Name].Spec

@@ -77,11 +77,16 @@ func TestADefinitionOfAnEarlierRoundIsWaitedFor(t *testing.T) {
 	}
 	round := func(patience time.Duration) (*Plan, error) {
 		t.Helper()
-		p, err := a.Plan(t.Context(), Request{Objects: objects, App: "x", Patience: patience})
+		ctx, unlock, err := a.Resume(t.Context(), "default", "x")
+		defer unlock()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p, a.Apply(t.Context(), p)
+		p, err := a.Plan(ctx, Request{Objects: objects, App: "x", Patience: patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p, a.Apply(ctx, p)
 	}
 	for i, want := range []Action{Create, Unchanged, Unchanged} {
 		p, err := round(time.Millisecond)

@@ -41,6 +41,7 @@ type applyFlags struct {
 	force           bool
 	wait            bool
 	timeout         time.Duration
+	lockTimeout     time.Duration
 	dryRun          string
 	configs         []string
 	preflights      []string
@@ -88,6 +89,7 @@ stored objects of a CRD that was to be deleted; 2 could not do it.`,
 	fs.BoolVar(&f.force, "force-conflicts", false, "take over fields that others own, and objects of other apps")
 	fs.BoolVar(&f.wait, "wait", true, "wait until all is ready")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
+	addLockTimeout(fs, &f.lockTimeout)
 	fs.StringVar(&f.dryRun, "dry-run", dryRunNone, "client: tell what differs, without writing; server: have the server try it as well")
 	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file, kapp's or sluice's own (may be repeated)")
 	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas, in place of those in the configuration: "+strings.Join(config.Preflights(), ", ")+`; "" for none`)
@@ -205,7 +207,7 @@ func (d *deliverer) run(ctx context.Context) error {
 	for _, s := range d.loaded.sources {
 		d.told.line("source %s", sourceLine(s))
 	}
-	if d.applier, err = apply.New(rest, apply.Options{Namespace: namespace, Now: d.now, Observe: d.told.event}); err != nil {
+	if d.applier, err = apply.New(rest, apply.Options{Namespace: namespace, Now: d.now, Observe: d.told.event, LockTimeout: f.lockTimeout}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
@@ -259,8 +261,26 @@ func sourceLine(s apply.Source) string {
 // errBlocked ends a command that did not do all it was asked to, for the sake of something.
 var errBlocked = errFindings
 
-// deliver plans, checks and applies.
+// deliver plans, checks and applies, once more where somebody has changed the app in the meantime.
 func (d *deliverer) deliver(ctx context.Context, cfg *config.Config) error {
+	if d.flags.app == "" || d.flags.dryRun != dryRunNone {
+		return d.attempt(ctx, cfg)
+	}
+	for {
+		locked, unlock, err := d.applier.Resume(ctx, "", d.flags.app)
+		if err == nil {
+			err = d.attempt(locked, cfg)
+		}
+		unlock()
+		if !errors.Is(err, apply.ErrChanged) {
+			return lockHint(err)
+		}
+		fmt.Fprintf(d.err, "note: somebody has changed app %s in the meantime; comparing and checking again\n", d.flags.app)
+		d.result.Ran = []string{}
+	}
+}
+
+func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 	f := d.flags
 	var err error
 	d.plan, err = d.applier.Plan(ctx, apply.Request{

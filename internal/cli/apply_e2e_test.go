@@ -376,6 +376,7 @@ func TestE2EPermissionsAreAskedForBeforeTheFirstWrite(t *testing.T) {
 	ctx := t.Context()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "deployer"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "update", "patch"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update", "delete"}},
 		{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"roles"}, Verbs: []string{"get", "list", "create", "patch"}},
 	}}
 	binding := &rbacv1.RoleBinding{

@@ -227,6 +227,7 @@ func TestE2EPruningACRDNeedsToSeeItsObjects(t *testing.T) {
 	name := w.namespace + "-pruner"
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "update", "patch"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update", "delete"}},
 		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get", "list", "create", "patch", "delete"}},
 	}}
 	binding := &rbacv1.ClusterRoleBinding{
@@ -359,6 +360,7 @@ func TestE2EAnAppIsDeletedAfterTheCRDThatMayNotBeRead(t *testing.T) {
 	user := "system:serviceaccount:" + w.namespace + ":default"
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "user"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"", group}, Resources: []string{"configmaps", "gadgets"}, Verbs: []string{"*"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"*"}},
 	}}
 	if _, err := w.kube.RbacV1().Roles(w.namespace).Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"sluice.dev/apply"
 	"sluice.dev/report"
@@ -18,6 +19,7 @@ type deleteFlags struct {
 	allowDeleteCRDs bool
 	dryRun          bool
 	timeout         time.Duration
+	lockTimeout     time.Duration
 	output          string
 }
 
@@ -27,7 +29,7 @@ func newDelete(e *env) *cobra.Command {
 		Use:   "delete APP",
 		Short: "Delete an app: all objects of its inventory, and the inventory",
 		Long: `Delete deletes the objects of an app, in the opposite order of an apply, and waits until they are gone. Objects that another
-app has taken over stay, and those whose annotation helm.sh/resource-policy is keep, with the namespaces that they are in. So do
+app has taken over stay, and those that an annotation of Helm, kapp, Flux, Argo CD or cli-utils keeps, with the namespaces that they are in. So do
 CRDs with stored objects, unless --allow-delete-crds; then the app stays with them.
 
 Exit codes: 0 deleted, 1 something was kept, 2 could not do it. When it is interrupted the same command goes on.`,
@@ -39,6 +41,7 @@ Exit codes: 0 deleted, 1 something was kept, 2 could not do it. When it is inter
 	fs.BoolVar(&f.allowDeleteCRDs, "allow-delete-crds", false, "delete CRDs with stored objects, and the objects with them")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "tell what would be deleted, and delete nothing")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
+	addLockTimeout(fs, &f.lockTimeout)
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	complete(cmd, "output", "text", "json")
 	return cmd
@@ -65,12 +68,30 @@ func runDelete(ctx context.Context, e *env, f *deleteFlags, app string) error {
 		return err
 	}
 	told := &teller{env: e, lines: e.out, quiet: f.output == "json"}
-	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.now, Observe: told.event})
+	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.now, Observe: told.event, LockTimeout: f.lockTimeout})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
+	for {
+		locked, unlock := ctx, func() {}
+		if !f.dryRun {
+			locked, unlock, err = applier.Resume(ctx, namespace, app)
+		}
+		if err == nil {
+			err = deleteOnce(locked, e, f, applier, told, namespace, app)
+		}
+		unlock()
+		if !errors.Is(err, apply.ErrChanged) {
+			return lockHint(err)
+		}
+		fmt.Fprintf(e.err, "note: somebody has changed app %s in the meantime; looking again\n", app)
+	}
+}
+
+// deleteOnce plans and deletes.
+func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Applier, told *teller, namespace, app string) error {
 	plan, err := applier.PlanDeletion(ctx, namespace, app, f.allowDeleteCRDs)
 	if err != nil {
 		return err
@@ -88,7 +109,9 @@ func runDelete(ctx context.Context, e *env, f *deleteFlags, app string) error {
 		APIVersion: report.APIVersion, Kind: "DeleteResult", App: app, Namespace: namespace, DryRun: f.dryRun, Outcome: outcomeTried, Objects: []objectResult{},
 	}
 	if !f.dryRun {
-		err = applier.Delete(ctx, plan)
+		if err = applier.Delete(ctx, plan); errors.Is(err, apply.ErrChanged) {
+			return err
+		}
 		result.Outcome = "deleted"
 	}
 	told.done()
@@ -128,6 +151,19 @@ func runDelete(ctx context.Context, e *env, f *deleteFlags, app string) error {
 			word = "to be deleted"
 		}
 		told.line("app %s: %d %s, %d kept", app, deleted, word, kept)
+	}
+	return err
+}
+
+// addLockTimeout adds the flag of commands that change an app.
+func addLockTimeout(fs *pflag.FlagSet, timeout *time.Duration) {
+	fs.DurationVar(timeout, "lock-timeout", time.Minute, "how long to wait while somebody else changes the app; 0 does not wait")
+}
+
+// lockHint adds to an error that somebody else changes the app what can be done about it.
+func lockHint(err error) error {
+	if _, locked := errors.AsType[*apply.LockedError](err); locked {
+		return fmt.Errorf("%w; nothing was changed; --lock-timeout waits longer", err)
 	}
 	return err
 }

@@ -180,9 +180,20 @@ func (d *deliveryWorld) serve(roles ...string) {
 	}
 }
 
-// account makes the ServiceAccount deployer.
+// account makes the ServiceAccount deployer, which may lock its apps.
 func (d *deliveryWorld) account() {
 	d.t.Helper()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "lock"}, Rules: []rbacv1.PolicyRule{rule("coordination.k8s.io", "leases")}}
+	if _, err := d.kube.RbacV1().Roles(d.namespace).Create(d.t.Context(), role, metav1.CreateOptions{}); err != nil {
+		d.t.Fatal(err)
+	}
+	_, err := d.kube.RbacV1().RoleBindings(d.namespace).Create(d.t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "lock"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "lock"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: d.namespace, Name: "deployer"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		d.t.Fatal(err)
+	}
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "deployer"}}
 	if _, err := d.kube.CoreV1().ServiceAccounts(d.namespace).Create(d.t.Context(), sa, metav1.CreateOptions{}); err != nil {
 		d.t.Fatal(err)

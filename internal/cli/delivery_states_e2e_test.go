@@ -37,6 +37,7 @@ func TestE2EDeliverySideBySide(t *testing.T) {
 			"takes no longer than its timeout":                    takesNoLongerThanItsTimeout,
 			"is not held up by those of another namespace":        isNotHeldUp,
 			"goes with its namespace":                             goesWithItsNamespace,
+			"is held up by a command for the same app":            isHeldUpByACommand,
 			"goes on when a replica is killed":                    aReplicaIsKilled,
 			"comes from registries and by HTTP":                   func(t *testing.T, d *deliveryWorld) { comesFromRegistries(t, d, host) },
 			"reads the cluster as its account":                    readsTheClusterAsItsAccount,

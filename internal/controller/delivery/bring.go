@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +53,11 @@ func (r *run) applier() (*apply.Applier, error) {
 	if namespace == "" {
 		namespace = r.d.Namespace
 	}
-	return apply.New(r.impersonated(), apply.Options{Namespace: namespace, Now: r.Clock.Now})
+	holder := "Delivery " + keyOf(r.d).String()
+	if host, err := os.Hostname(); err == nil {
+		holder += " on " + host
+	}
+	return apply.New(r.impersonated(), apply.Options{Namespace: namespace, Now: r.Clock.Now, Holder: holder, Locks: &r.locks})
 }
 
 // bring has what was fetched looked at and applied, and returns when to look again.
@@ -85,6 +90,11 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 	if err != nil {
 		return r.failed(ctx, got, err)
 	}
+	ctx, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
+	defer unlock()
+	if err != nil {
+		return r.failed(ctx, got, err)
+	}
 	request := apply.Request{
 		Objects: objects, App: r.d.Name, AppNamespace: r.d.Namespace, Prune: r.d.Spec.Prune, Force: r.d.Spec.Force, Patience: patience,
 		Sources: []apply.Source{{Name: got.name, URI: got.revision.URI, Digest: got.digests, EntryPoint: got.revision.EntryPoint}},
@@ -110,7 +120,8 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 		r.Metrics.applies.WithLabelValues("blocked").Inc()
 		return r.stays(process, cfg, got)
 	}
-	if plan, err = r.write(ctx, a, request, plan); isWaiting(err) && ctx.Err() == nil && r.now.Sub(plan.Started()) < r.timeout() {
+	plan, err = r.write(ctx, a, request, plan)
+	if isWaiting(err) && !isLocked(err) && ctx.Err() == nil && r.now.Sub(plan.Started()) < r.timeout() {
 		return r.waits(got, err)
 	} else if err != nil {
 		return r.failed(ctx, got, err)
@@ -255,8 +266,11 @@ func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, g
 // again until it is as old as the interval.
 func (r *run) failed(ctx context.Context, got *fetched, err error) time.Duration {
 	again := r.retry(keyOf(r.d), r.interval())
-	if errors.Is(err, apply.ErrConcurrent) {
-		return again // another process, or sluice apply, is at it: nothing is wrong yet
+	if isLocked(err) {
+		return r.waits(got, err)
+	}
+	if errors.Is(err, apply.ErrChanged) || errors.Is(err, apply.ErrConcurrent) {
+		return again // sluice apply, or another process, was at it: nothing is wrong yet
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errTimeout) {
 		return again // this process ends
@@ -272,6 +286,12 @@ func (r *run) failed(ctx context.Context, got *fetched, err error) time.Duration
 	r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, reason, message)
 	r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
 	return again
+}
+
+// isLocked tells whether somebody else is changing the app.
+func isLocked(err error) bool {
+	_, locked := errors.AsType[*apply.LockedError](err)
+	return locked
 }
 
 // isWaiting tells whether an error says no more than that others have to do something first.

@@ -21,6 +21,7 @@ import (
 	"sluice.dev/api/resolution"
 	resolutionv1beta1 "sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/apply"
 	"sluice.dev/client/informers"
 	"sluice.dev/client/versioned"
 	"sluice.dev/internal/fairqueue"
@@ -75,6 +76,7 @@ type Controller struct {
 	queue     workqueue.TypedDelayingInterface[types.NamespacedName]
 	failures  workqueue.TypedRateLimiter[types.NamespacedName]
 	contents  *contents
+	locks     apply.Locks
 }
 
 // Run works until ctx is done. An apply that is under way then ends where it is; the next process goes on. ready is called

@@ -241,6 +241,11 @@ func (r *run) restore(ctx context.Context, cfg *config.Config, data []byte) (cha
 	if err != nil {
 		return "", err
 	}
+	ctx, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
+	defer unlock()
+	if err != nil {
+		return "", err
+	}
 	inventory, err := a.App(ctx, r.d.Namespace, r.d.Name)
 	if err != nil {
 		return "", err

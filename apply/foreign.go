@@ -1,0 +1,231 @@
+package apply
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Other tools say by annotations of an object that it is to be kept, or left alone. Sluice does as they say. Flux takes a label for an
+// annotation, and so does this for all of them.
+
+// treatment is how an object is to be treated that others have marked.
+type treatment struct {
+	// kept: nothing but a person deletes it.
+	kept bool
+	// alone: it is neither created nor changed. exists: the apply waits until somebody else has created it.
+	alone, exists bool
+	// once: it is created, and not changed from then on.
+	once bool
+}
+
+// mark is what a value of an annotation means; understood is false for a value that its tool does not know.
+type mark func(value string) (t treatment, understood bool)
+
+// one makes a mark of values: those that say nothing special, and one that does.
+func one(t treatment, special string, usual ...string) mark {
+	return func(value string) (treatment, bool) {
+		value = strings.ToLower(strings.TrimSpace(value))
+		if value == special {
+			return t, true
+		}
+		return treatment{}, slices.Contains(usual, value)
+	}
+}
+
+// foreign are the annotations of others that say something of how an object is treated, with where their tool reads them. docs/apply.md
+// has the same table.
+var foreign = map[string]mark{
+	// helm.sh/helm/v3/pkg/kube/resource_policy.go
+	annotationPolicy: one(treatment{kept: true}, "keep", ""),
+	// carvel-dev/kapp, pkg/kapp/clusterapply: add_or_update_change.go, delete_change.go
+	"kapp.k14s.io/delete-strategy": one(treatment{kept: true}, "orphan", ""),
+	"kapp.k14s.io/noop":            one(treatment{alone: true, kept: true}, ""),
+	"kapp.k14s.io/exists":          one(treatment{alone: true, kept: true, exists: true}, ""),
+	"kapp.k14s.io/update-strategy": one(treatment{once: true}, "skip", "", "fallback-on-replace", "always-replace"),
+	// fluxcd/kustomize-controller, docs/spec/v1/kustomizations.md, "Controlling the apply behavior of resources"
+	"kustomize.toolkit.fluxcd.io/prune":     one(treatment{kept: true}, "disabled", "", "enabled"),
+	"kustomize.toolkit.fluxcd.io/reconcile": one(treatment{alone: true, kept: true}, "disabled", "", "enabled"),
+	"kustomize.toolkit.fluxcd.io/ssa": func(value string) (treatment, bool) {
+		switch strings.ToLower(strings.TrimSpace(value)) {
+		case "ignore":
+			return treatment{alone: true, kept: true}, true
+		case "ifnotpresent":
+			return treatment{once: true}, true
+		case "", "override", "merge":
+			return treatment{}, true
+		}
+		return treatment{}, false
+	},
+	// argo-cd, docs/user-guide/sync-options.md and resource_hooks.md
+	"argocd.argoproj.io/sync-options": syncOptions,
+	"argocd.argoproj.io/hook": func(value string) (treatment, bool) {
+		return treatment{alone: strings.TrimSpace(value) == "Skip"}, strings.TrimSpace(value) == "Skip"
+	},
+	// kubernetes-sigs/cli-utils, pkg/common/common.go
+	"cli-utils.sigs.k8s.io/on-remove":         one(treatment{kept: true}, "keep", ""),
+	"client.lifecycle.config.k8s.io/deletion": one(treatment{kept: true}, "detach", ""),
+	"client.lifecycle.config.k8s.io/mutation": one(treatment{once: true}, "ignore", ""),
+}
+
+// syncOptions reads the options of Argo CD. Prune and Delete are two switches there, for pruning and for the deletion of the app; what
+// has either set to false or confirm is kept in both cases here. The other options do not speak of what is deleted or left alone.
+func syncOptions(value string) (treatment, bool) {
+	t, understood := treatment{}, true
+	for option := range strings.SplitSeq(value, ",") {
+		name, setting, _ := strings.Cut(strings.TrimSpace(option), "=")
+		switch name {
+		case "":
+		case "Prune", "Delete":
+			switch setting {
+			case "false", "confirm":
+				t.kept = true
+			case "true":
+			default:
+				t.kept, understood = true, false
+			}
+		case "ServerSideApply", "PruneLast", "SkipDryRunOnMissingResource":
+		default:
+			understood = false
+		}
+	}
+	return t, understood
+}
+
+// foreignPrefixes are those of annotations that are told where they are not understood, and own those that tools write for themselves,
+// or that something else here reads.
+var (
+	foreignPrefixes = []string{
+		"helm.sh/", "kapp.k14s.io/", "kustomize.toolkit.fluxcd.io/", "argocd.argoproj.io/", "cli-utils.sigs.k8s.io/", "client.lifecycle.config.k8s.io/",
+	}
+	foreignNotes = []string{
+		annotationHook, "helm.sh/hook-weight", "helm.sh/hook-delete-policy", "helm.sh/chart",
+		"kapp.k14s.io/app", "kapp.k14s.io/association", "kapp.k14s.io/identity", "kapp.k14s.io/original", "kapp.k14s.io/original-diff", "kapp.k14s.io/original-diff-md5",
+		"kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/checksum",
+		"argocd.argoproj.io/tracking-id",
+	}
+	// live are those that count as well where only the object in the cluster has them.
+	foreignLive = []string{"kustomize.toolkit.fluxcd.io/reconcile", "kustomize.toolkit.fluxcd.io/ssa"}
+)
+
+// deletionWords are in the names of annotations that speak of deletion. Of what such a one means nothing is guessed: the object stays.
+var deletionWords = []string{"delet", "prune", "remove", "policy"}
+
+// marks is what the annotations of an object say.
+type marks struct {
+	treatment
+
+	// keptBy, aloneBy and onceBy are the annotations that say so, as KEY or KEY: VALUE.
+	keptBy, aloneBy, onceBy string
+	// unknown are those that are not understood.
+	unknown []string
+}
+
+// marksOf reads labels and annotations.
+func marksOf(obj map[string]any) marks {
+	meta, _ := obj["metadata"].(map[string]any)
+	texts := map[string]string{}
+	for _, field := range []string{"labels", "annotations"} {
+		list, _ := meta[field].(map[string]any)
+		for k, v := range list {
+			if s, ok := v.(string); ok {
+				texts[k] = s
+			}
+		}
+	}
+	var out marks
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		if !slices.ContainsFunc(foreignPrefixes, func(p string) bool { return strings.HasPrefix(key, p) }) || slices.Contains(foreignNotes, key) {
+			continue
+		}
+		by := key
+		if v := texts[key]; v != "" {
+			by += ": " + clip(v)
+		}
+		t, understood := treatment{}, false
+		if read := foreign[key]; read != nil {
+			t, understood = read(texts[key])
+		}
+		if !understood {
+			out.unknown = append(out.unknown, by)
+			_, name, _ := strings.Cut(key, "/")
+			t.kept = t.kept || slices.ContainsFunc(deletionWords, func(w string) bool { return strings.Contains(name, w) })
+		}
+		note := func(is bool, was *bool, first *string) {
+			if is && !*was {
+				*was, *first = true, by
+			}
+		}
+		note(t.kept, &out.kept, &out.keptBy)
+		note(t.alone, &out.alone, &out.aloneBy)
+		note(t.once, &out.once, &out.onceBy)
+		out.exists = out.exists || t.exists
+	}
+	return out
+}
+
+// keptReason says why an object is not deleted.
+func (m *marks) keptReason() string {
+	return fmt.Sprintf("its annotation %s says that it stays", m.keptBy)
+}
+
+// spares says why an item is not written; empty where it is. l is the object in the cluster, nil for none.
+func (m *marks) spares(l *live) string {
+	switch {
+	case m.alone:
+		return fmt.Sprintf("its annotation %s says that it is left alone", m.aloneBy)
+	case l != nil && m.once:
+		return fmt.Sprintf("its annotation %s says that it is not changed once it exists", m.onceBy)
+	case l != nil && l.marks.alone && slices.ContainsFunc(foreignLive, func(key string) bool { return strings.HasPrefix(l.marks.aloneBy, key) }):
+		return fmt.Sprintf("the annotation %s of the object in the cluster says that it is left alone", l.marks.aloneBy)
+	}
+	return ""
+}
+
+// foreignNote tells of annotations that are not understood; empty where there are none.
+func (p *Plan) foreignNote() string {
+	const most = 5
+	var keys []string
+	first := map[string]ID{}
+	for i := range p.Items {
+		for _, key := range p.Items[i].marks.unknown {
+			if _, told := first[key]; !told {
+				first[key] = p.Items[i].ID
+				keys = append(keys, key)
+			}
+		}
+	}
+	if len(keys) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, key := range keys[:min(len(keys), most)] {
+		parts = append(parts, fmt.Sprintf("%s (%s)", key, first[key]))
+	}
+	if n := len(keys) - most; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", n))
+	}
+	return "annotations of other tools that have no effect here: " + strings.Join(parts, ", ") + "; an object with one that speaks of deletion is never deleted"
+}
+
+// sparedNote tells of objects that are not written because an annotation says so; empty where there are none.
+func (p *Plan) sparedNote() string {
+	const most = 5
+	var parts []string
+	n := 0
+	for i := range p.Items {
+		if it := &p.Items[i]; it.Reason != "" {
+			if n++; n <= most {
+				parts = append(parts, fmt.Sprintf("%s: %s", it.ID, it.Reason))
+			}
+		}
+	}
+	if n > most {
+		parts = append(parts, fmt.Sprintf("%d more", n-most))
+	}
+	if n == 0 {
+		return ""
+	}
+	return "not written: " + strings.Join(parts, "; ")
+}

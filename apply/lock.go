@@ -1,0 +1,386 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/user"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Whoever changes an app holds its lock from before the first write until after the last one: a Lease in the app's namespace, which has
+// the name of the inventory. The holder renews it. A holder that cannot stops to write before anybody may take the lock over: see
+// [lock.valid]. A Lease counts as left behind when somebody has seen it for its whole duration without a renewal (clocks of other
+// machines are not looked at, as in k8s.io/client-go/tools/leaderelection), or when its holder was a process of this machine that
+// has ended.
+
+// lockDuration is how long a lock is held without a renewal.
+const lockDuration = 15 * time.Second
+
+// annotationProcess on a lock identifies the process that holds it, for others of the same machine.
+const annotationProcess = "sluice.dev/process"
+
+// ErrChanged says that somebody has changed the app since the plan was made, or may have, because a run had not ended then. A plan that
+// is made after [Applier.Resume] can be applied.
+var ErrChanged = errors.New("somebody has changed the app since the plan was made")
+
+// errLost is why the writes of a run end when its lock is somebody else's, or may be.
+var errLost = errors.New("the lock of the app is lost")
+
+// LockedError says that somebody else is changing the app. Nothing was changed. The same request can be made again later; the error
+// wraps [ErrWaiting].
+type LockedError struct {
+	// App is NAMESPACE/NAME, Holder who has the lock, Since when it was taken, as the holder's clock says.
+	App, Holder string
+	Since       time.Time
+}
+
+// Error implements error.
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("app %s is being changed by %s since %s", e.App, e.Holder, e.Since.UTC().Format(time.RFC3339))
+}
+
+// Is tells that nobody has to wait for a [LockedError] in other ways than for [ErrWaiting].
+func (e *LockedError) Is(target error) bool { return target == ErrWaiting }
+
+// Locks is what a process knows of locks that others hold. Appliers that try again and again for the same lock share one: a holder is
+// known to be dead only after it was looked at for a while. The zero value is ready for use.
+type Locks struct {
+	mu   sync.Mutex
+	seen map[string]sighting
+	// duration takes the place of lockDuration, and process that of this process; for tests.
+	duration time.Duration
+	process  string
+}
+
+// sighting is a Lease as it was first seen.
+type sighting struct {
+	version string
+	at      time.Time
+}
+
+func (l *Locks) length() time.Duration { return cmp.Or(l.duration, lockDuration) }
+
+// left tells whether a Lease was left behind.
+func (l *Locks) left(path string, lease *coordinationv1.Lease) bool {
+	if value(lease.Spec.HolderIdentity) == "" || hasEnded(lease.Annotations[annotationProcess]) {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen == nil {
+		l.seen = map[string]sighting{}
+	}
+	s := l.seen[path]
+	if s.version != lease.ResourceVersion {
+		s = sighting{lease.ResourceVersion, time.Now()}
+		l.seen[path] = s
+	}
+	return time.Since(s.at) >= l.length()
+}
+
+func (l *Locks) forget(path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.seen, path)
+}
+
+func value[T any](p *T) T {
+	if p == nil {
+		return *new(T)
+	}
+	return *p
+}
+
+// lock is one that this run holds, or tries to get.
+type lock struct {
+	client   *client
+	locks    *Locks
+	events   *events
+	app      string // NAMESPACE/NAME
+	list     string // path of the Leases
+	path     string
+	identity string
+
+	mu      sync.Mutex
+	lease   coordinationv1.Lease // as last written
+	renewed time.Time            // when the last renewal that succeeded was sent
+}
+
+type lockKey struct{}
+
+// valid tells whether the lock is surely held. It stops being so a third of its duration before others may take it over, which
+// leaves time for a request that has just been sent. A machine that was asleep may have a monotonic clock that was, too.
+func (l *lock) valid() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	most := l.locks.length() * 2 / 3
+	return time.Since(l.renewed) < most && time.Now().Round(0).Sub(l.renewed.Round(0)) < most
+}
+
+// fenced refuses a write of a run that has lost its lock. Runs without a lock are not refused.
+func fenced(ctx context.Context) error {
+	if l, ok := ctx.Value(lockKey{}).(*lock); ok && !l.valid() {
+		return fmt.Errorf("app %s: %w", l.app, errLost)
+	}
+	return nil
+}
+
+// lock gets the lock of an app, unless the context has it, and waits for it no longer than Options.LockTimeout. The context ends when the lock is lost; unlock is
+// to be called in any case. The error may be a [*LockedError].
+func (a *Applier) lock(ctx context.Context, v *Inventory) (locked context.Context, unlock func(), err error) {
+	if held, ok := ctx.Value(lockKey{}).(*lock); ok && held.app == v.owner() {
+		return ctx, func() {}, nil
+	}
+	l := &lock{
+		client: a.client, locks: a.opts.Locks, events: &a.events, app: v.owner(),
+		list: listPath("coordination.k8s.io", "v1", "leases", v.Namespace), identity: cmp.Or(a.opts.Holder, whoami()) + " (" + rand.Text()[:8] + ")",
+	}
+	l.path = l.list + "/" + InventoryName(v.App)
+	l.lease.APIVersion, l.lease.Kind = "coordination.k8s.io/v1", "Lease"
+	l.lease.Namespace, l.lease.Name = v.Namespace, InventoryName(v.App)
+	if err := l.await(ctx, a.opts.LockTimeout); err != nil {
+		return ctx, func() {}, err
+	}
+	parent := context.WithValue(ctx, lockKey{}, l)
+	locked, cancel := context.WithCancelCause(parent)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.keep(locked, cancel)
+	}()
+	return locked, func() {
+		cancel(nil)
+		<-done
+		l.release(ctx)
+	}, nil
+}
+
+// Resume gets the lock of an app whose last run has not ended in order, so that nobody changes the app between a plan that is made with
+// the context and its end; see [ErrChanged]. It does nothing where the last run has ended, or there is none: [Applier.Apply] and
+// [Applier.Delete] get the lock by themselves then. The context ends when the lock is lost; unlock is to be called in any case.
+func (a *Applier) Resume(ctx context.Context, namespace, app string) (locked context.Context, unlock func(), err error) {
+	v, err := a.client.loadInventory(ctx, cmp.Or(namespace, a.opts.Namespace), app)
+	if err != nil || !v.interrupted() {
+		return ctx, func() {}, err
+	}
+	return a.lockExisting(ctx, v)
+}
+
+// lockExisting gets the lock of an app that has an inventory. In a namespace that is being deleted nobody gets one, and nobody makes
+// anything new there.
+func (a *Applier) lockExisting(ctx context.Context, v *Inventory) (locked context.Context, unlock func(), err error) {
+	if locked, unlock, err = a.lock(ctx, v); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return ctx, func() {}, nil
+	}
+	return locked, unlock, err
+}
+
+// lockPlanned gets a lock, by get, for what was planned by an inventory. Where a run had not ended then, and the lock was not held
+// yet, what was planned may not be true any more.
+func (a *Applier) lockPlanned(ctx context.Context, v *Inventory, get func(context.Context, *Inventory) (context.Context, func(), error)) (locked context.Context, unlock func(), err error) {
+	locked, unlock, err = get(ctx, v)
+	if err == nil && locked != ctx && v.interrupted() {
+		err = fmt.Errorf("app %s: %w", v.owner(), ErrChanged)
+	}
+	return locked, unlock, err
+}
+
+// interrupted tells whether the last run has not ended in order: it may go on at this moment.
+func (v *Inventory) interrupted() bool {
+	return v.resourceVersion != "" && v.State != Applied
+}
+
+// await tries to get the lock until it has it, or the time is over.
+func (l *lock) await(ctx context.Context, most time.Duration) error {
+	begun, told := time.Now(), ""
+	for pause := firstPause; ; pause = min(pause*3/2, time.Second) {
+		held, err := l.take(ctx)
+		if err != nil || held == nil {
+			return err
+		}
+		locked := &LockedError{App: l.app, Holder: value(held.Spec.HolderIdentity), Since: value(held.Spec.AcquireTime).Time}
+		if time.Since(begun) >= most {
+			return locked
+		}
+		if told != locked.Holder {
+			told = locked.Holder
+			l.events.tell(Event{Note: "waiting: " + locked.Error()})
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return fmt.Errorf("%w: %w", err, locked)
+		}
+	}
+}
+
+// take tries once to get the lock. It returns the Lease of who has it; nil where this run does.
+func (l *lock) take(ctx context.Context) (*coordinationv1.Lease, error) {
+	held, err := l.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	verb, path := http.MethodPost, l.list
+	l.lease.ResourceVersion, l.lease.UID = "", ""
+	transitions := int32(0)
+	if held != nil {
+		if value(held.Spec.HolderIdentity) != l.identity && !l.locks.left(l.path, held) {
+			return held, nil
+		}
+		verb, path = http.MethodPut, l.path
+		l.lease.ResourceVersion, l.lease.UID = held.ResourceVersion, held.UID
+		transitions = value(held.Spec.LeaseTransitions) + 1
+	}
+	now, seconds := metav1.NewMicroTime(time.Now()), int32(max(l.locks.length()/time.Second, 1))
+	l.lease.Annotations = map[string]string{annotationProcess: cmp.Or(l.locks.process, thisProcess())}
+	l.lease.Spec = coordinationv1.LeaseSpec{
+		HolderIdentity: &l.identity, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now, LeaseTransitions: &transitions,
+	}
+	switch err := l.put(ctx, verb, path); {
+	case err == nil:
+		if held != nil && value(held.Spec.HolderIdentity) != "" {
+			l.events.tell(Event{Note: fmt.Sprintf("took the lock of app %s over from %s, which has ended", l.app, value(held.Spec.HolderIdentity))})
+		}
+		l.locks.forget(l.path)
+		return nil, nil
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), held != nil && apierrors.IsNotFound(err):
+		// Somebody was faster, or the answer to this very request was lost: the next look tells.
+		if held, err = l.read(ctx); err == nil && held == nil {
+			held = &coordinationv1.Lease{}
+		}
+		return held, err
+	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil, fmt.Errorf("the lock of app %s: the rights to get, create, update and delete leases.coordination.k8s.io in its namespace are needed: %w", l.app, err)
+	default:
+		return nil, fmt.Errorf("the lock of app %s: %w", l.app, err)
+	}
+}
+
+// read reads the Lease; nil where there is none.
+func (l *lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
+	b, err := l.client.once(ctx, request{verb: http.MethodGet, path: l.path})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the lock of app %s: %w", l.app, err)
+	}
+	held := &coordinationv1.Lease{}
+	return held, json.Unmarshal(b, held)
+}
+
+// put writes the Lease. It waits for no other request of the run: a renewal must not.
+func (l *lock) put(ctx context.Context, verb, path string) error {
+	body, err := json.Marshal(&l.lease)
+	if err != nil {
+		return err
+	}
+	sent := time.Now()
+	b, err := l.client.once(ctx, request{verb: verb, path: path, body: body, lock: true})
+	if err != nil {
+		return err
+	}
+	var now coordinationv1.Lease
+	if err := json.Unmarshal(b, &now); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lease.ResourceVersion, l.lease.UID, l.renewed = now.ResourceVersion, now.UID, sent
+	return nil
+}
+
+// keep renews the lock until ctx ends, or ends it where the lock is lost.
+func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) {
+	for {
+		if err := sleep(ctx, l.locks.length()/6); err != nil {
+			return
+		}
+		l.mu.Lock()
+		left := l.locks.length()*2/3 - time.Since(l.renewed)
+		l.mu.Unlock()
+		within, cancel := context.WithTimeout(ctx, max(left, time.Millisecond))
+		err := l.renew(within)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errLost):
+			lose(fmt.Errorf("app %s: %w", l.app, err))
+			return
+		case !l.valid():
+			lose(fmt.Errorf("app %s: %w: it cannot be renewed: %w", l.app, errLost, err))
+			return
+		}
+	}
+}
+
+// renew renews the lock once.
+func (l *lock) renew(ctx context.Context) error {
+	now := metav1.NewMicroTime(time.Now())
+	l.lease.Spec.RenewTime = &now
+	err := l.put(ctx, http.MethodPut, l.path)
+	if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return err
+	}
+	held, err := l.read(ctx)
+	if err != nil {
+		return err
+	}
+	if held == nil {
+		// It went with its namespace, or somebody deleted it.
+		l.lease.ResourceVersion, l.lease.UID = "", ""
+		err := l.put(ctx, http.MethodPost, l.list)
+		if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.renewed = now.Time // nobody else gets a lock there either
+			return nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		if held, err = l.read(ctx); err != nil || held == nil {
+			return err
+		}
+	}
+	if holder := value(held.Spec.HolderIdentity); holder != l.identity {
+		return fmt.Errorf("%w: %s has it", errLost, holder)
+	}
+	l.lease.ResourceVersion, l.lease.UID = held.ResourceVersion, held.UID
+	return l.put(ctx, http.MethodPut, l.path)
+}
+
+// release deletes the Lease, if it is still this run's. Where that fails it expires.
+func (l *lock) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.locks.length()/3)
+	defer cancel()
+	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &l.lease.ResourceVersion}}
+	o.APIVersion, o.Kind = "v1", "DeleteOptions"
+	if body, err := json.Marshal(o); err == nil && l.lease.ResourceVersion != "" {
+		_, _ = l.client.once(ctx, request{verb: http.MethodDelete, path: l.path, body: body, lock: true}) //nolint:errcheck // see above
+	}
+}
+
+// whoami names this process for people.
+func whoami() string {
+	name := fmt.Sprintf("uid %d", os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unknown host"
+	}
+	return fmt.Sprintf("%s on %s, process %d", name, host, os.Getpid())
+}

@@ -1,0 +1,117 @@
+//go:build e2e
+
+package apply
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// TestE2EALockIsRenewedTakenOverAndFenced goes through the life of a lock whose holder renews it, dies without a word on a machine of
+// which nothing is known, and comes back.
+func TestE2EALockIsRenewedTakenOverAndFenced(t *testing.T) {
+	kube, err := kubernetes.NewForConfig(shared.Get(t).Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "lock-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	applier := func(holder string, length time.Duration, patience time.Duration) *Applier {
+		a, err := New(shared.Get(t).Config(), Options{
+			Namespace: ns.Name, Now: time.Now, Holder: holder, LockTimeout: patience, Locks: &Locks{duration: length, process: "another machine"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	lease := func() string {
+		l, err := kube.CoordinationV1().Leases(ns.Name).Get(t.Context(), InventoryName("x"), metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		return value(l.Spec.HolderIdentity) + l.Spec.RenewTime.String()
+	}
+	v := &Inventory{App: "x", Namespace: ns.Name}
+	// The first holder renews it, so that somebody who looks on for longer than it lasts does not get it.
+	first := applier("first", 3*time.Second, 0)
+	held, unlock, err := first.lock(t.Context(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := lease()
+	second := applier("second", 3*time.Second, 4*time.Second)
+	if _, _, err := second.lock(t.Context(), v); !isLockedBy(err, "first") {
+		t.Errorf("somebody got a lock that is renewed: %v", err)
+	}
+	if now := lease(); now == before {
+		t.Error("it was not renewed")
+	}
+	if err := fenced(held); err != nil || held.Err() != nil {
+		t.Errorf("the holder lost it: %v", err)
+	}
+	unlock()
+	if _, err := kube.CoordinationV1().Leases(ns.Name).Get(t.Context(), InventoryName("x"), metav1.GetOptions{}); err == nil {
+		t.Error("it is still there after it was released")
+	}
+	// A holder that does not renew, for it is stopped or cut off, loses the right to write before anybody gets the lock.
+	stopped := &lock{
+		client: first.client, locks: &Locks{duration: time.Second, process: "another machine"}, events: &first.events, app: v.owner(), identity: "stopped",
+		list: listPath("coordination.k8s.io", "v1", "leases", ns.Name), path: listPath("coordination.k8s.io", "v1", "leases", ns.Name) + "/" + InventoryName("x"),
+	}
+	stopped.lease.APIVersion, stopped.lease.Kind, stopped.lease.Name = "coordination.k8s.io/v1", "Lease", InventoryName("x")
+	if err := stopped.await(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	their := context.WithValue(t.Context(), lockKey{}, stopped)
+	if err := fenced(their); err != nil {
+		t.Error(err)
+	}
+	third := applier("third", time.Second, time.Minute)
+	mine, unlock, err := third.lock(t.Context(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fenced(their); !errors.Is(err, errLost) {
+		t.Errorf("the one that was stopped may still write: %v", err)
+	}
+	if _, err := first.client.patch(their, listPath("", "v1", "configmaps", ns.Name)+"/x", []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`), false, false); !errors.Is(err, errLost) {
+		t.Errorf("it wrote: %v", err)
+	}
+	if err := stopped.renew(t.Context()); !errors.Is(err, errLost) {
+		t.Errorf("it renewed what another one has: %v", err)
+	}
+	// Who deletes the Lease by hand and takes the lock ends the run of the holder.
+	if err := kube.CoordinationV1().Leases(ns.Name).Delete(t.Context(), InventoryName("x"), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, release, err := applier("fourth", time.Hour, time.Minute).lock(t.Context(), v)
+	if err != nil && !isLockedBy(err, "third") { // the third one may have made it anew
+		t.Fatal(err)
+	}
+	if err == nil {
+		select {
+		case <-mine.Done():
+		case <-time.After(time.Minute):
+			t.Error("the third run goes on without its lock")
+		}
+		if cause := context.Cause(mine); !errors.Is(cause, errLost) {
+			t.Errorf("%v", cause)
+		}
+	}
+	release()
+	unlock()
+}
+
+func isLockedBy(err error, holder string) bool {
+	locked, ok := errors.AsType[*LockedError](err)
+	return ok && locked.Holder[:len(holder)] == holder && errors.Is(err, ErrWaiting)
+}

@@ -1,0 +1,70 @@
+package apply
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// thisProcess identifies this process among those that see each other by their ids: boot of the machine, PID namespace, id, and when it
+// began. It is empty where the system does not tell, and then nobody takes the process for ended.
+var thisProcess = sync.OnceValue(func() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	namespace, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return ""
+	}
+	// Where /proc is that of another PID namespace it calls this process by another id.
+	own, err := os.Readlink("/proc/self")
+	if err != nil || own != fmt.Sprint(os.Getpid()) {
+		return ""
+	}
+	began := ""
+	if _, began, _ = processStat(os.Getpid()); began == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %s %d %s", bytes.TrimSpace(boot), namespace, os.Getpid(), began)
+})
+
+// hasEnded tells whether the process that thisProcess has given elsewhere has surely ended.
+func hasEnded(process string) bool {
+	var boot, namespace, began, myBoot, myNamespace, myBegan string
+	var id, mine int
+	if _, err := fmt.Sscanf(process, "%s %s %d %s", &boot, &namespace, &id, &began); err != nil {
+		return false
+	}
+	if _, err := fmt.Sscanf(thisProcess(), "%s %s %d %s", &myBoot, &myNamespace, &mine, &myBegan); err != nil || boot != myBoot || namespace != myNamespace {
+		return false
+	}
+	p, err := os.FindProcess(id)
+	if err != nil {
+		return errors.Is(err, os.ErrProcessDone)
+	}
+	defer p.Release() //nolint:errcheck // nothing was done to it
+	if err := p.Signal(syscall.Signal(0)); errors.Is(err, os.ErrProcessDone) {
+		return true
+	}
+	state, since, ok := processStat(id)
+	return ok && (since != began || state == "Z" || state == "X")
+}
+
+// processStat reads the state of a process, and when it began in ticks since boot (proc_pid_stat(5), fields 3 and 22).
+func processStat(id int) (state, began string, ok bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
+	if err != nil {
+		return "", "", false
+	}
+	// The name before may have spaces and parentheses.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 20 {
+		return "", "", false
+	}
+	return fields[0], fields[19], true
+}
