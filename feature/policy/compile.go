@@ -22,7 +22,8 @@ type Options struct {
 	Kubernetes string
 	// Mode overrides the component's.
 	Mode v1alpha1.Mode
-	// Settings are part of the policies in baked mode; nil stands for defaults. In live mode they are not looked at.
+	// Settings are part of the policies in baked mode; nil stands for defaults. In live mode they are not looked at, but for
+	// SettingsMissing.
 	Settings *feature.Settings
 	// Runtime says which processes report what. Policies cannot know that by themselves.
 	Runtime feature.Runtime
@@ -31,6 +32,9 @@ type Options struct {
 	// Items is how many items of lists and maps the uses of one part may be spread over within the API server's limits of
 	// cost; zero stands for 5,000.
 	Items int
+	// SettingsMissing says of a component in live mode that its ConfigMap is not there and cannot be made: Settings are part of the
+	// policies until it is, as in baked mode.
+	SettingsMissing bool
 }
 
 // Newest is the version of Kubernetes whose code judges the expressions, and the newest that can be asked for.
@@ -96,7 +100,8 @@ func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 		model: m, options: o, minor: minor,
 		set: &Set{Component: m.Component(), Mode: cmp.Or(o.Mode, m.Spec().Mode), model: m},
 	}
-	c.live = c.set.Mode == v1alpha1.Live && m.Spec().ConfigMap != nil
+	c.follows = c.set.Mode == v1alpha1.Live && m.Spec().ConfigMap != nil
+	c.live = c.follows && !o.SettingsMissing
 	settings := o.Settings
 	if c.live {
 		settings = nil
@@ -122,9 +127,10 @@ type compiler struct {
 	model   *feature.Model
 	options Options
 	minor   int
-	live    bool
-	states  *feature.States
-	set     *Set
+	// follows says that the settings are those of the ConfigMap, whenever it is there, and live that policies read it.
+	follows, live bool
+	states        *feature.States
+	set           *Set
 }
 
 // unit is one target of a feature in the making.
@@ -298,7 +304,7 @@ func (c *compiler) claims(g *group, part int) {
 // finish adds what guards the settings and sorts what was made.
 func (c *compiler) finish(ctx context.Context) {
 	s := c.set
-	if c.live {
+	if c.follows {
 		c.anchors()
 	}
 	if c.judges() {

@@ -35,7 +35,7 @@ func (c *compiler) dropPolicy(name string, d *draft) {
 	c.set.Mutating = append(c.set.Mutating, p)
 	c.set.MutatingBindings = append(c.set.MutatingBindings, admissionregistrationv1.MutatingAdmissionPolicyBinding{
 		TypeMeta: typeMeta("MutatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, d.group),
-		Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.paramRef(false)},
+		Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.paramRef()},
 	})
 
 	ignore := admissionregistrationv1.Ignore

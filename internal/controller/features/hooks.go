@@ -83,7 +83,7 @@ func (h *hookSet) keep(validating, mutating any) {
 				w.Rules = rules
 				keepClaims(w, &have[i])
 			case !equality.Semantic.DeepEqual(rules, w.Rules) || !equality.Semantic.DeepEqual(w.MatchConditions, have[i].MatchConditions):
-				w.Rules, w.MatchConditions = rules, nil
+				w.Rules, w.MatchConditions = rules, keepConditions(w.MatchConditions, have[i].MatchConditions)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func (h *hookSet) keep(validating, mutating any) {
 			w := &h.mutating[at]
 			rules := keepRules(w.Rules, have[i].Rules)
 			if !equality.Semantic.DeepEqual(rules, w.Rules) || !equality.Semantic.DeepEqual(w.MatchConditions, have[i].MatchConditions) {
-				w.Rules, w.MatchConditions = rules, nil
+				w.Rules, w.MatchConditions = rules, keepConditions(w.MatchConditions, have[i].MatchConditions)
 			}
 		}
 	}
@@ -197,7 +197,7 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 	for i := range p.set.Enforced {
 		e := &p.set.Enforced[i]
 		f := p.model.Feature(e.Gate)
-		if e.Kind != "" || f == nil || beyondWebhooks(e.Group) {
+		if e.Kind != "" || f == nil || beyondWebhooks(e.Group) || p.openForAll(e) {
 			continue
 		}
 		ask := askReject
@@ -236,7 +236,7 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 		if !conditions {
 			return nil
 		}
-		return usesAPart(targets[ask])
+		return matchConditions(targets[ask])
 	}
 	// Sluice has to be able to run before it can be asked.
 	elsewhere := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
@@ -284,12 +284,24 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 	return out
 }
 
-// maxCondition is how long a match condition may be, in bytes.
-const maxCondition = 16 << 10
+const (
+	// maxCondition is how long a match condition may be, in bytes.
+	maxCondition = 16 << 10
+	// changedCondition is the name of the one that leaves metadata and status alone.
+	changedCondition = "changed"
+)
 
-// usesAPart has objects that have none of the fields in question pass without the webhook, be it there or not. Whoever has one
-// is for the webhook to judge.
-func usesAPart(targets map[hookedResource][]*feature.Target) []admissionregistrationv1.MatchCondition {
+// matchConditions have pass without the webhook, be it there or not, what changes nothing but metadata and status, and objects that have
+// none of the fields in question. The rest is for the webhook to judge.
+func matchConditions(targets map[hookedResource][]*feature.Target) []admissionregistrationv1.MatchCondition {
+	var all []*feature.Target
+	for _, list := range targets {
+		all = append(all, list...)
+	}
+	var out []admissionregistrationv1.MatchCondition
+	if changed := policy.Changed(all); len(changed) <= maxCondition {
+		out = append(out, admissionregistrationv1.MatchCondition{Name: changedCondition, Expression: changed})
+	}
 	var ways []string
 	for r, list := range targets {
 		filter := policy.Prefilter(list)
@@ -306,9 +318,25 @@ func usesAPart(targets map[hookedResource][]*feature.Target) []admissionregistra
 	slices.Sort(ways)
 	expression := strings.Join(ways, " || ")
 	if expression == "" || len(expression) > maxCondition {
-		return nil
+		return out
 	}
-	return []admissionregistrationv1.MatchCondition{{Name: "uses-a-part", Expression: expression}}
+	return append(out, admissionregistrationv1.MatchCondition{Name: "uses-a-part", Expression: expression})
+}
+
+// openForAll tells whether the settings open for everybody what is enforced. Its use is nobody's to judge until they say otherwise.
+func (out *plan) openForAll(e *policy.Enforced) bool {
+	state, ok := out.states.State(e.Gate)
+	return ok && out.known && (state.Open || state.Lifted && out.model.Lifted(e.Group, e.Resource))
+}
+
+// keepConditions leaves of match conditions what holds for other rules too: that something has changed, if both say so alike.
+func keepConditions(a, b []admissionregistrationv1.MatchCondition) (out []admissionregistrationv1.MatchCondition) {
+	for _, c := range a {
+		if c.Name == changedCondition && slices.Contains(b, c) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // guarded tells whether policies judge the settings when they are written.
