@@ -60,6 +60,9 @@ type Enforced struct {
 	Kind, Name string
 	// Reason says in a sentence without an end why it takes the webhook; empty otherwise.
 	Reason string
+	// Undropped says that it refuses what was dropped and is there all the same, because something that changes objects later set it
+	// again.
+	Undropped bool
 }
 
 // Set is what enforces the features of a component.
@@ -97,7 +100,7 @@ func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 		o.Items = 5000
 	}
 	c := &compiler{
-		model: m, options: o, minor: minor,
+		model: m, options: o, minor: minor, groupOf: map[string]*group{},
 		set: &Set{Component: m.Component(), Mode: cmp.Or(o.Mode, m.Spec().Mode), model: m},
 	}
 	c.follows = c.set.Mode == v1alpha1.Live && m.Spec().ConfigMap != nil
@@ -131,6 +134,7 @@ type compiler struct {
 	follows, live bool
 	states        *feature.States
 	set           *Set
+	groupOf       map[string]*group // of each policy, by name
 }
 
 // unit is one target of a feature in the making.
@@ -143,6 +147,7 @@ type unit struct {
 	dearest int64 // of one of them
 	limit   int   // how many items can be gone through; zero: those of the options
 	told    bool  // it is of a policy that tells of uses and enforces nothing
+	remains bool  // it is of a policy that refuses what was dropped and is there all the same
 }
 
 // kind is what a policy does.
@@ -153,6 +158,7 @@ const (
 	warns   kind = "warn"
 	tells   kind = "tell" // of uses of what is open
 	drops   kind = "drop"
+	remains kind = "undropped" // refuses what was dropped and was set again by what changes objects later
 )
 
 // group are the targets that go into one kind of policy for one version of a resource.
@@ -202,6 +208,15 @@ func (c *compiler) groups(ctx context.Context) {
 			if probe.isOpen(f.Spec.Gate, true) == "true" {
 				continue
 			}
+			if k == drops {
+				left := u
+				left.remains = true
+				if reason := c.unsaid(&left); reason != "" {
+					c.webhook(&left, reason)
+				} else {
+					add(remains, left)
+				}
+			}
 			if reason := c.unsaid(&u); reason != "" {
 				c.webhook(&u, reason)
 				continue
@@ -227,7 +242,7 @@ func kindOf(f *feature.Feature) kind {
 
 func (c *compiler) webhook(u *unit, reason string) {
 	t := u.target
-	e := Enforced{Gate: u.feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Reason: reason}
+	e := Enforced{Gate: u.feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Reason: reason, Undropped: u.remains}
 	if u.told {
 		c.set.Told = append(c.set.Told, e)
 		return
@@ -310,7 +325,9 @@ func (c *compiler) finish(ctx context.Context) {
 	if c.judges() {
 		c.guard(ctx)
 	}
+	c.scales()
 	s.merge()
+	c.otherVersions()
 	slices.SortFunc(s.Validating, func(a, b admissionregistrationv1.ValidatingAdmissionPolicy) int {
 		return strings.Compare(a.Name, b.Name)
 	})

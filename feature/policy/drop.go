@@ -19,6 +19,7 @@ func (c *compiler) dropPolicy(name string, d *draft) {
 		quote(note) + " in object.metadata.annotations"
 	fail := admissionregistrationv1.Fail
 	p := admissionregistrationv1.MutatingAdmissionPolicy{TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, d.group)}
+	c.groupOf[name] = d.group
 	mutation := d.drops(note, noted)
 	p.Spec = admissionregistrationv1.MutatingAdmissionPolicySpec{
 		FailurePolicy:      &fail,

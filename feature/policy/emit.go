@@ -110,6 +110,9 @@ func (c *compiler) what(u *unit) string {
 	if u.told {
 		return ": " + subject + f.Told()
 	}
+	if u.remains {
+		subject = "set again after it was dropped; " + subject
+	}
 	fix := f.HowToOpen()
 	switch {
 	case !c.live && u.state.Fix != "":
@@ -317,6 +320,7 @@ func (c *compiler) policy(g *group, part int) {
 	if g.kind == tells {
 		paramKind, paramRef, why = nil, nil, "a part of the object may change or go"
 	}
+	c.groupOf[name] = g
 	p := admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: c.objectMeta(name, g)}
 	p.TypeMeta = typeMeta("ValidatingAdmissionPolicy")
 	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
@@ -473,6 +477,7 @@ func (c *compiler) meta(name string, g *group) {
 		t := g.units[i].target
 		c.set.Enforced = append(c.set.Enforced, Enforced{
 			Gate: g.units[i].feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Kind: k, Name: name,
+			Undropped: g.units[i].remains,
 		})
 	}
 }

@@ -258,7 +258,7 @@ func (p *plan) enforcers() map[string][]v1alpha1.Enforcer {
 		x := v1alpha1.Enforcer{Kind: e.Kind, Name: e.Name, Group: e.Group, Resource: e.Resource, Reason: cut(e.Reason, 500)}
 		if e.Kind == "" {
 			x.Kind, x.Name = "ValidatingWebhookConfiguration", Configuration
-			if f := p.model.Feature(e.Gate); f != nil && f.Spec.WhenDisabled == v1alpha1.Drop {
+			if f := p.model.Feature(e.Gate); f != nil && f.Spec.WhenDisabled == v1alpha1.Drop && !e.Undropped {
 				x.Kind = "MutatingWebhookConfiguration"
 			}
 		}
