@@ -30,6 +30,7 @@ const (
 	CodeNoDrop          Code = "cannot-drop"
 	CodeContradiction   Code = "contradiction"
 	CodeShared          Code = "shared-with-another"
+	CodeOpenVersion     Code = "open-version"
 )
 
 // Codes of findings about settings.

@@ -13,6 +13,7 @@ import (
 // not be read.
 func ResourceOf(crd *apiextensionsv1.CustomResourceDefinition) (Resource, error) {
 	r := Resource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural, Kind: crd.Spec.Names.Kind}
+	r.Converted = crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 	for _, v := range crd.Spec.Versions {
 		if !v.Served {
 			continue
@@ -24,6 +25,9 @@ func ResourceOf(crd *apiextensionsv1.CustomResourceDefinition) (Resource, error)
 		n, err := schema.New(props)
 		if err != nil {
 			return Resource{}, fmt.Errorf("CRD %s, version %s: %w", crd.Name, v.Name, err)
+		}
+		if v.Storage {
+			r.Stored = v.Name
 		}
 		version := Version{Name: v.Name, Schema: n}
 		if v.Subresources != nil && v.Subresources.Scale != nil {

@@ -32,6 +32,10 @@ type Resource struct {
 	// Kind is the kind of its objects; empty if it is not known.
 	Kind     string
 	Versions []Version
+	// Stored is the version in which objects are stored; empty if it is not served, or not known.
+	Stored string
+	// Converted tells that a webhook converts between the versions: a field may have another name in each.
+	Converted bool
 }
 
 // Version is a version of a resource that is served.
@@ -53,6 +57,7 @@ type Model struct {
 	byGate    map[string]*Feature
 	byKey     map[string]*Feature
 	left      map[string]bool // gates and keys of features that were left out
+	resources []Resource
 }
 
 type groupResource struct{ group, resource string }
@@ -134,6 +139,15 @@ func (m *Model) Feature(gate string) *Feature { return m.byGate[gate] }
 // not unknown.
 func (m *Model) LeftOut() []string { return slices.Sorted(maps.Keys(m.left)) }
 
+// Resource returns a resource as [Options] have it; ok is false where it is not known.
+func (m *Model) Resource(group, resource string) (r Resource, ok bool) {
+	i := slices.IndexFunc(m.resources, func(r Resource) bool { return r.Group == group && r.Resource == resource })
+	if i < 0 {
+		return Resource{}, false
+	}
+	return m.resources[i], true
+}
+
 // Lifted tells whether level stable opens the beta parts of a resource, because its highest stage is Beta.
 func (m *Model) Lifted(group, resource string) bool { return m.lifted[groupResource{group, resource}] }
 
@@ -151,7 +165,7 @@ func (f *Feature) capped() bool { return rank(f.Level) > rank(f.model.component.
 func Define(c *v1alpha1.Component, features []v1alpha1.Feature, o Options) (*Model, Findings) {
 	d := &definer{options: o, model: &Model{
 		name: c.Name, component: *c.Spec.DeepCopy(), settings: map[string]*regexp.Regexp{}, lifted: map[groupResource]bool{},
-		byGate: map[string]*Feature{}, byKey: map[string]*Feature{}, left: map[string]bool{},
+		byGate: map[string]*Feature{}, byKey: map[string]*Feature{}, left: map[string]bool{}, resources: o.Resources,
 	}}
 	d.component()
 	var mine []*v1alpha1.Feature

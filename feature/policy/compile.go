@@ -22,7 +22,8 @@ type Options struct {
 	Kubernetes string
 	// Mode overrides the component's.
 	Mode v1alpha1.Mode
-	// Settings are part of the policies in baked mode; nil stands for defaults. In live mode they are not looked at.
+	// Settings are part of the policies in baked mode; nil stands for defaults. In live mode they are not looked at, but for
+	// SettingsMissing.
 	Settings *feature.Settings
 	// Runtime says which processes report what. Policies cannot know that by themselves.
 	Runtime feature.Runtime
@@ -31,6 +32,9 @@ type Options struct {
 	// Items is how many items of lists and maps the uses of one part may be spread over within the API server's limits of
 	// cost; zero stands for 5,000.
 	Items int
+	// SettingsMissing says of a component in live mode that its ConfigMap is not there and cannot be made: Settings are part of the
+	// policies until it is, as in baked mode.
+	SettingsMissing bool
 }
 
 // Newest is the version of Kubernetes whose code judges the expressions, and the newest that can be asked for.
@@ -56,6 +60,9 @@ type Enforced struct {
 	Kind, Name string
 	// Reason says in a sentence without an end why it takes the webhook; empty otherwise.
 	Reason string
+	// Undropped says that it refuses what was dropped and is there all the same, because something that changes objects later set it
+	// again.
+	Undropped bool
 }
 
 // Set is what enforces the features of a component.
@@ -93,10 +100,11 @@ func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 		o.Items = 5000
 	}
 	c := &compiler{
-		model: m, options: o, minor: minor,
+		model: m, options: o, minor: minor, groupOf: map[string]*group{},
 		set: &Set{Component: m.Component(), Mode: cmp.Or(o.Mode, m.Spec().Mode), model: m},
 	}
-	c.live = c.set.Mode == v1alpha1.Live && m.Spec().ConfigMap != nil
+	c.follows = c.set.Mode == v1alpha1.Live && m.Spec().ConfigMap != nil
+	c.live = c.follows && !o.SettingsMissing
 	settings := o.Settings
 	if c.live {
 		settings = nil
@@ -122,9 +130,11 @@ type compiler struct {
 	model   *feature.Model
 	options Options
 	minor   int
-	live    bool
-	states  *feature.States
-	set     *Set
+	// follows says that the settings are those of the ConfigMap, whenever it is there, and live that policies read it.
+	follows, live bool
+	states        *feature.States
+	set           *Set
+	groupOf       map[string]*group // of each policy, by name
 }
 
 // unit is one target of a feature in the making.
@@ -137,6 +147,7 @@ type unit struct {
 	dearest int64 // of one of them
 	limit   int   // how many items can be gone through; zero: those of the options
 	told    bool  // it is of a policy that tells of uses and enforces nothing
+	remains bool  // it is of a policy that refuses what was dropped and is there all the same
 }
 
 // kind is what a policy does.
@@ -147,6 +158,7 @@ const (
 	warns   kind = "warn"
 	tells   kind = "tell" // of uses of what is open
 	drops   kind = "drop"
+	remains kind = "undropped" // refuses what was dropped and was set again by what changes objects later
 )
 
 // group are the targets that go into one kind of policy for one version of a resource.
@@ -196,6 +208,15 @@ func (c *compiler) groups(ctx context.Context) {
 			if probe.isOpen(f.Spec.Gate, true) == "true" {
 				continue
 			}
+			if k == drops {
+				left := u
+				left.remains = true
+				if reason := c.unsaid(&left); reason != "" {
+					c.webhook(&left, reason)
+				} else {
+					add(remains, left)
+				}
+			}
 			if reason := c.unsaid(&u); reason != "" {
 				c.webhook(&u, reason)
 				continue
@@ -221,7 +242,7 @@ func kindOf(f *feature.Feature) kind {
 
 func (c *compiler) webhook(u *unit, reason string) {
 	t := u.target
-	e := Enforced{Gate: u.feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Reason: reason}
+	e := Enforced{Gate: u.feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Reason: reason, Undropped: u.remains}
 	if u.told {
 		c.set.Told = append(c.set.Told, e)
 		return
@@ -298,13 +319,15 @@ func (c *compiler) claims(g *group, part int) {
 // finish adds what guards the settings and sorts what was made.
 func (c *compiler) finish(ctx context.Context) {
 	s := c.set
-	if c.live {
+	if c.follows {
 		c.anchors()
 	}
 	if c.judges() {
 		c.guard(ctx)
 	}
+	c.scales()
 	s.merge()
+	c.otherVersions()
 	slices.SortFunc(s.Validating, func(a, b admissionregistrationv1.ValidatingAdmissionPolicy) int {
 		return strings.Compare(a.Name, b.Name)
 	})

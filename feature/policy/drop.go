@@ -19,6 +19,7 @@ func (c *compiler) dropPolicy(name string, d *draft) {
 		quote(note) + " in object.metadata.annotations"
 	fail := admissionregistrationv1.Fail
 	p := admissionregistrationv1.MutatingAdmissionPolicy{TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, d.group)}
+	c.groupOf[name] = d.group
 	mutation := d.drops(note, noted)
 	p.Spec = admissionregistrationv1.MutatingAdmissionPolicySpec{
 		FailurePolicy:      &fail,
@@ -35,7 +36,7 @@ func (c *compiler) dropPolicy(name string, d *draft) {
 	c.set.Mutating = append(c.set.Mutating, p)
 	c.set.MutatingBindings = append(c.set.MutatingBindings, admissionregistrationv1.MutatingAdmissionPolicyBinding{
 		TypeMeta: typeMeta("MutatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, d.group),
-		Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.paramRef(false)},
+		Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.paramRef()},
 	})
 
 	ignore := admissionregistrationv1.Ignore

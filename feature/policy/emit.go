@@ -110,6 +110,9 @@ func (c *compiler) what(u *unit) string {
 	if u.told {
 		return ": " + subject + f.Told()
 	}
+	if u.remains {
+		subject = "set again after it was dropped; " + subject
+	}
 	fix := f.HowToOpen()
 	switch {
 	case !c.live && u.state.Fix != "":
@@ -255,10 +258,7 @@ func (d *draft) wholeVersion(u *unit) string {
 		}
 		return ref(name)
 	}
-	kept := func(a, b string) string {
-		return a + ".all(k, k in ['metadata', 'status'] || " + a + "[k] == null || k in " + b + " && " + b + "[k] == " + a + "[k])"
-	}
-	same := once("same", and(isMap("oldObject"), kept("object", "oldObject"), kept("oldObject", "object")))
+	same := once("same", sameButMetadata)
 	if u.feature.Spec.Ratchet != "InUse" {
 		return same + " ? '' : 'apiVersion'"
 	}
@@ -266,6 +266,14 @@ func (d *draft) wholeVersion(u *unit) string {
 		return claim("object", t) + " && !(" + claim("oldObject", t) + ") ? 'metadata.managedFields' : ''"
 	}
 	return once("written", claim("oldObject", t)) + " || " + same + " && !(" + claim("object", t) + ") ? '' : 'apiVersion'"
+}
+
+// sameButMetadata tells whether only metadata and status of an object are changed.
+var sameButMetadata = and(isMap("oldObject"), kept("object", "oldObject"), kept("oldObject", "object"))
+
+// kept tells whether b has what a has besides metadata and status.
+func kept(a, b string) string {
+	return a + ".all(k, k in ['metadata', 'status'] || " + a + "[k] == null || k in " + b + " && " + b + "[k] == " + a + "[k])"
 }
 
 // claim tells whether managed fields say that more of an object than metadata, status and scale was written in a target's
@@ -302,18 +310,17 @@ func (c *compiler) policy(g *group, part int) {
 	}
 	fail := admissionregistrationv1.Fail
 	actions := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
-	// Writes of other versions and of the status do not wait for the settings.
-	allow := g.claims
 	if g.kind == warns || g.kind == tells {
-		fail, allow = admissionregistrationv1.Ignore, true
+		fail = admissionregistrationv1.Ignore
 		actions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
 	}
 	short := d.add("short", said(d.short))
 	reason := metav1.StatusReasonInvalid
-	paramKind, paramRef, why := c.paramKind(), c.paramRef(allow), "a part of the object needs a feature that is off"
+	paramKind, paramRef, why := c.paramKind(), c.paramRef(), "a part of the object needs a feature that is off"
 	if g.kind == tells {
 		paramKind, paramRef, why = nil, nil, "a part of the object may change or go"
 	}
+	c.groupOf[name] = g
 	p := admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: c.objectMeta(name, g)}
 	p.TypeMeta = typeMeta("ValidatingAdmissionPolicy")
 	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
@@ -429,6 +436,9 @@ func (c *compiler) name(g *group, part int) string {
 	if version == "" {
 		version = "all"
 	}
+	if c.follows && !c.live {
+		version += "-detached" // beside those that read the settings, so that either are in force before the others go
+	}
 	return bounded(strings.Join([]string{"features", c.model.Component(), g.resource, g.apiGroup, k, version}, "."))
 }
 
@@ -467,6 +477,7 @@ func (c *compiler) meta(name string, g *group) {
 		t := g.units[i].target
 		c.set.Enforced = append(c.set.Enforced, Enforced{
 			Gate: g.units[i].feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Kind: k, Name: name,
+			Undropped: g.units[i].remains,
 		})
 	}
 }
@@ -475,18 +486,24 @@ func (c *compiler) paramKind() *admissionregistrationv1.ParamKind {
 	if !c.live {
 		return nil
 	}
+	return settingsKind()
+}
+
+func settingsKind() *admissionregistrationv1.ParamKind {
 	return &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
 }
 
-// paramRef names the settings. What is missing stops writes, or lets them pass.
-func (c *compiler) paramRef(allow bool) *admissionregistrationv1.ParamRef {
+// paramRef names the settings. While they are missing every write passes: the API server looks for them before match conditions, so
+// that Deny would refuse labels and the removal of finalizers too, and keep objects and their namespaces from going
+// (k8s.io/apiserver/pkg/admission/plugin/policy/generic).
+func (c *compiler) paramRef() *admissionregistrationv1.ParamRef {
 	if !c.live {
 		return nil
 	}
-	action := admissionregistrationv1.DenyAction
-	if allow {
-		action = admissionregistrationv1.AllowAction
-	}
+	return c.settingsRef()
+}
+
+func (c *compiler) settingsRef() *admissionregistrationv1.ParamRef {
 	m := c.model.Spec().ConfigMap
-	return &admissionregistrationv1.ParamRef{Name: m.Name, Namespace: m.Namespace, ParameterNotFoundAction: &action}
+	return &admissionregistrationv1.ParamRef{Name: m.Name, Namespace: m.Namespace, ParameterNotFoundAction: new(admissionregistrationv1.AllowAction)}
 }

@@ -68,14 +68,14 @@ func (c *compiler) anchors() {
 		s.Validating = append(s.Validating, admissionregistrationv1.ValidatingAdmissionPolicy{
 			TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, nil),
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-				FailurePolicy: &ignore, ParamKind: c.paramKind(), MatchConstraints: nothing(),
+				FailurePolicy: &ignore, ParamKind: settingsKind(), MatchConstraints: nothing(),
 				Validations: []admissionregistrationv1.Validation{{Expression: "true"}},
 			},
 		})
 		s.ValidatingBindings = append(s.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 			TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, nil),
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: name, ParamRef: c.paramRef(true), ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+				PolicyName: name, ParamRef: c.settingsRef(), ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 			},
 		})
 	}
@@ -83,13 +83,13 @@ func (c *compiler) anchors() {
 		s.Mutating = append(s.Mutating, admissionregistrationv1.MutatingAdmissionPolicy{
 			TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, nil),
 			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
-				FailurePolicy: &ignore, ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy, ParamKind: c.paramKind(), MatchConstraints: nothing(),
+				FailurePolicy: &ignore, ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy, ParamKind: settingsKind(), MatchConstraints: nothing(),
 				Mutations: []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeJSONPatch, JSONPatch: &admissionregistrationv1.JSONPatch{Expression: "[JSONPatch{op: 'test', path: '/kind', value: 'Nothing'}]"}}},
 			},
 		})
 		s.MutatingBindings = append(s.MutatingBindings, admissionregistrationv1.MutatingAdmissionPolicyBinding{
 			TypeMeta: typeMeta("MutatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, nil),
-			Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.paramRef(true)},
+			Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.settingsRef()},
 		})
 	}
 }

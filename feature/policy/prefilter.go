@@ -52,6 +52,20 @@ func onTheWay(t *feature.Target) string {
 	return strings.Join(conditions, " && ")
 }
 
+// Changed writes a CEL expression over object and oldObject that is false for updates which change nothing but metadata and status, and
+// true for all other writes: no target is used anew by the former. Where a target is a whole version it is true, too, for an update after
+// which managed fields say that the object was written in that version, and before which they did not. It never fails.
+func Changed(targets []*feature.Target) string {
+	ways := []string{"!(" + sameButMetadata + ")"}
+	for _, t := range targets {
+		if way := and(claim("object", t), "!("+claim("oldObject", t)+")"); t.WholeVersion && !slices.Contains(ways, way) {
+			ways = append(ways, way)
+		}
+	}
+	slices.Sort(ways)
+	return or(ways...)
+}
+
 // ClaimFilter writes a CEL expression over request, object and oldObject that is true for every write that claims to have been made
 // in a target's version and was not: one of another version, or of the status, after which managed fields say that more than metadata,
 // status and scale was written in the version, and before which they did not. It is for targets that are whole versions, and never

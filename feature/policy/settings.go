@@ -153,7 +153,7 @@ func (c *compiler) judges() bool {
 // they refuse the deletion of the settings, too; in baked mode that gives the defaults.
 func (c *compiler) guard(ctx context.Context) {
 	name := GuardName(c.model.Component())
-	gone := fmt.Sprintf("these are the settings of component %q, which its policies need; without them writes of what they gate are refused", c.model.Component())
+	gone := fmt.Sprintf("these are the settings of component %q, which its policies read: change them instead", c.model.Component())
 	// A namespace that is being deleted takes them with it.
 	stays := admissionregistrationv1.Validation{
 		Expression: "request.operation != 'DELETE' || namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)",
@@ -167,7 +167,7 @@ func (c *compiler) guard(ctx context.Context) {
 	guards, err := c.guards(ctx)
 	if err != nil {
 		c.set.SettingsReason = err.Error()
-		if !c.live {
+		if !c.follows {
 			return
 		}
 		c.guardPolicy(name, nil, []admissionregistrationv1.Validation{stays}, deletions)
@@ -180,7 +180,7 @@ func (c *compiler) guard(ctx context.Context) {
 			MessageExpression: "variables.problems.size() == 0 ? '' : variables.problems[0].size() > 1000 ? variables.problems[0].substring(0, 1000) : variables.problems[0]",
 		}
 		switch {
-		case i == 0 && c.live:
+		case i == 0 && c.follows:
 			c.guardPolicy(name, g.emitter, []admissionregistrationv1.Validation{stays, bad}, writes, deletions)
 			continue
 		case i == 0:

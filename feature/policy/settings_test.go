@@ -64,7 +64,7 @@ func judge(t *testing.T, guards []*guard, data map[string]string) (out []string)
 }
 
 func compiled(m *feature.Model) *compiler {
-	return &compiler{model: m, minor: newestMinor, live: true, states: m.Resolve(nil, feature.Runtime{}), set: &Set{Validating: make([]admissionregistrationv1.ValidatingAdmissionPolicy, 1)}}
+	return &compiler{model: m, minor: newestMinor, follows: true, live: true, states: m.Resolve(nil, feature.Runtime{}), set: &Set{Validating: make([]admissionregistrationv1.ValidatingAdmissionPolicy, 1)}}
 }
 
 // TestSettingsOfManyFeatures: however many features there are, what policies judge costs no more than the API server allows.

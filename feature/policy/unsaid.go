@@ -20,7 +20,7 @@ var builtIn = []string{
 
 // unsaid tells why a target takes the webhook; empty if it does not.
 func (c *compiler) unsaid(u *unit) string {
-	t, drop := u.target, u.feature.Spec.WhenDisabled == v1alpha1.Drop
+	t, drop := u.target, u.feature.Spec.WhenDisabled == v1alpha1.Drop && !u.remains
 	switch {
 	case c.minor < validatingSince:
 		return fmt.Sprintf("Kubernetes 1.%d has no ValidatingAdmissionPolicy v1, which came with 1.%d", c.minor, validatingSince)

@@ -29,6 +29,7 @@ type featureFlags struct {
 	settings   []string
 	output     string
 	processes  bool
+	missing    bool // the ConfigMap with the settings
 }
 
 func (f *featureFlags) add(e *env, cmd *cobra.Command, outputs string) {
@@ -157,7 +158,7 @@ func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*co
 	for _, x := range findings {
 		fmt.Fprintf(e.err, "%s%s: settings: %s\n", settingPlace(at, x.Where).before(), x.Severity, x)
 	}
-	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: settings, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
+	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: settings, SettingsMissing: f.missing, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
 	switch strings.ToLower(f.mode) {
 	case "":
 	case "live":

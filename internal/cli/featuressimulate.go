@@ -69,7 +69,7 @@ No schema is applied: nothing is defaulted, pruned or validated. Exit code 1 if 
 	flags.StringSliceVar(&f.files, "features", nil, "file or directory with the Component, its Features and CRDs")
 	flags.StringSliceVar(&f.labels, "namespace-label", nil, "KEY=VALUE, a label of the object's namespace")
 	flags.StringSliceVar(&f.mayUse, "may-use", nil, "the name of a Feature that the user may use")
-	flags.BoolVar(&f.noConfigMap, "no-configmap", false, "the ConfigMap with the settings is missing, although the component names one")
+	flags.BoolVar(&f.noConfigMap, "no-configmap", false, "the ConfigMap with the settings is missing: the defaults are in force")
 	f.add(e, cmd, "yaml, json, or nothing for text")
 	cmd.MarkFlagsMutuallyExclusive("settings", "no-configmap")
 	complete(cmd, "output", "yaml", "json")
@@ -90,7 +90,7 @@ func runSimulate(ctx context.Context, e *env, f *simulateFlags) error {
 		return err
 	}
 	if f.noConfigMap {
-		d.configMaps, d.configMapsAt = nil, nil
+		d.configMaps, d.configMapsAt, f.missing = nil, nil, true
 	}
 	c, err := d.compile(ctx, e, &f.featureFlags)
 	if err != nil {

@@ -310,7 +310,7 @@ func (s *session) work(ctx context.Context) {
 		case ctx.Err() != nil:
 		case err != nil:
 			s.Log.Warn("a component is not in order yet", "component", key, "error", err)
-			s.queue.AddAfter(key, s.failures.When(key))
+			s.queue.AddAfter(key, soonest(again, s.failures.When(key)))
 		default:
 			s.failures.Forget(key)
 			if again > 0 {
@@ -395,6 +395,9 @@ func (s *session) gone(ctx context.Context, name string) error {
 	for _, o := range list {
 		err := s.objects.remove(ctx, o)
 		s.Metrics.wrote(resourceOf(o), "delete", err)
+		if err == nil {
+			s.unapplied(o)
+		}
 		errs = append(errs, err)
 	}
 	errs = append(errs, s.orphans(ctx, name))
@@ -460,6 +463,13 @@ func keyOf(o runtime.Object) string {
 		return ""
 	}
 	return resourceOf(o) + "/" + m.GetName()
+}
+
+// unapplied forgets what this process has written, because it has deleted it.
+func (s *session) unapplied(o runtime.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.applied, keyOf(o))
 }
 
 // restored notes what was written and tells whether it is what this process had written before, so that somebody else has

@@ -48,9 +48,8 @@ type outcome struct {
 	hookKept bool
 	// restored are objects that somebody else had changed or deleted.
 	restored []string
-	// settings says why the settings could not be put back, and withheld that policies are not written because of that.
+	// settings says why the settings could not be put back.
 	settings error
-	withheld bool
 	// reading tells that nothing is known of the settings of a live component yet.
 	reading bool
 	// standing is what the API server enforces other than it is wanted.
@@ -62,12 +61,13 @@ type outcome struct {
 }
 
 // err joins what is to be tried again.
-func (o *outcome) err() error {
-	errs := []error{o.settings}
+func (o *outcome) err() error { return errors.Join(o.settings, o.unwritten()) }
+
+// unwritten joins why something does not enforce what it is to.
+func (o *outcome) unwritten() error {
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(o.failed)) {
-		if err := o.failed[name]; o.settings == nil || !errors.Is(err, o.settings) {
-			errs = append(errs, err)
-		}
+		errs = append(errs, o.failed[name])
 	}
 	if !o.absent {
 		errs = append(errs, o.hook)
@@ -79,7 +79,9 @@ func (o *outcome) err() error {
 func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Duration {
 	done.failed, done.waiting, done.fresh = map[string]error{}, map[string]bool{}, map[string]bool{}
 	done.warned, done.frozen, done.removed = map[string]string{}, s.frozen(p), map[string]bool{}
-	s.putBack(ctx, p, done)
+	if err := s.putBack(ctx, p, done); err != nil {
+		done.settings = errors.Join(done.settings, err)
+	}
 	if !p.live && !p.known || done.reading {
 		done.held = true
 		return 0
@@ -100,10 +102,6 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 		}
 		wanted[resourceOf(want)+"/"+m.GetName()] = true
 		if done.frozen[m.GetName()] {
-			continue
-		}
-		if s.withheld(want, done) {
-			done.failed[m.GetName()], done.withheld = done.settings, true
 			continue
 		}
 		switch have := s.have(want); {
@@ -248,6 +246,7 @@ func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]b
 			done.failed[nameOf(o)] = fmt.Errorf("%s: %w", nameOf(o), err)
 			continue
 		}
+		s.unapplied(o)
 		done.removed[keyOf(o)] = true
 	}
 }
@@ -259,7 +258,7 @@ func (p *plan) enforcers() map[string][]v1alpha1.Enforcer {
 		x := v1alpha1.Enforcer{Kind: e.Kind, Name: e.Name, Group: e.Group, Resource: e.Resource, Reason: cut(e.Reason, 500)}
 		if e.Kind == "" {
 			x.Kind, x.Name = "ValidatingWebhookConfiguration", Configuration
-			if f := p.model.Feature(e.Gate); f != nil && f.Spec.WhenDisabled == v1alpha1.Drop {
+			if f := p.model.Feature(e.Gate); f != nil && f.Spec.WhenDisabled == v1alpha1.Drop && !e.Undropped {
 				x.Kind = "MutatingWebhookConfiguration"
 			}
 		}

@@ -48,10 +48,14 @@ const (
 // What a webhook is asked for. Each has a path of its own, because what is refused waits for the webhook (failurePolicy Fail)
 // and what is warned of does not.
 const (
-	askReject   = "reject"
-	askWarn     = "warn"
-	askDrop     = "drop"
-	askSettings = "settings"
+	askReject = "reject"
+	askWarn   = "warn"
+	askDrop   = "drop"
+	askLeft   = "left" // refuse what was dropped and is there all the same
+
+	// wholeVersions is in the names of the webhooks for them.
+	wholeVersions = "-version"
+	askSettings   = "settings"
 )
 
 // errNoWebhook says that nobody has told how the webhook is reached.
@@ -83,7 +87,7 @@ func (h *hookSet) keep(validating, mutating any) {
 				w.Rules = rules
 				keepClaims(w, &have[i])
 			case !equality.Semantic.DeepEqual(rules, w.Rules) || !equality.Semantic.DeepEqual(w.MatchConditions, have[i].MatchConditions):
-				w.Rules, w.MatchConditions = rules, nil
+				w.Rules, w.MatchConditions = rules, keepConditions(w.MatchConditions, have[i].MatchConditions)
 			}
 		}
 	}
@@ -97,7 +101,7 @@ func (h *hookSet) keep(validating, mutating any) {
 			w := &h.mutating[at]
 			rules := keepRules(w.Rules, have[i].Rules)
 			if !equality.Semantic.DeepEqual(rules, w.Rules) || !equality.Semantic.DeepEqual(w.MatchConditions, have[i].MatchConditions) {
-				w.Rules, w.MatchConditions = rules, nil
+				w.Rules, w.MatchConditions = rules, keepConditions(w.MatchConditions, have[i].MatchConditions)
 			}
 		}
 	}
@@ -173,19 +177,28 @@ type hookedResource struct{ group, resource string }
 func hooksOf(p *plan, namespace string, address map[string]string, conditions bool) *hookSet {
 	versions := map[string]map[hookedResource][]string{}
 	targets := map[string]map[hookedResource][]*feature.Target{}
-	closed := map[hookedResource][]*feature.Target{} // versions of which managed fields are trusted
+	elsewhereJudged := map[string]map[hookedResource][]string{} // versions of which objects are not converted to be judged
+	closed := map[hookedResource][]*feature.Target{}            // versions of which managed fields are trusted
 	add := func(ask string, f *feature.Feature, e *policy.Enforced) {
 		k, version := hookedResource{e.Group, e.Resource}, e.Version
 		if version == "" {
 			version = "*"
 		}
-		if versions[ask] == nil {
-			versions[ask], targets[ask] = map[hookedResource][]string{}, map[hookedResource][]*feature.Target{}
+		if f.Spec.Parts[e.Part].WholeVersion {
+			ask += wholeVersions
 		}
+		if versions[ask] == nil {
+			versions[ask], targets[ask], elsewhereJudged[ask] = map[hookedResource][]string{}, map[hookedResource][]*feature.Target{}, map[hookedResource][]string{}
+		}
+		others := policy.ElsewhereJudged(p.model, f, e.Group, e.Resource)
+		if before, ok := elsewhereJudged[ask][k]; ok {
+			others = slices.DeleteFunc(others, func(v string) bool { return !slices.Contains(before, v) })
+		}
+		elsewhereJudged[ask][k] = others
 		for i := range f.Targets {
 			if t := &f.Targets[i]; t.Part == e.Part && t.Group == e.Group && t.Resource == e.Resource && t.Version == e.Version {
 				targets[ask][k] = append(targets[ask][k], t)
-				if ask == askReject && t.WholeVersion && f.Spec.Ratchet == v1alpha1.InUse {
+				if ask == askReject+wholeVersions && t.WholeVersion && f.Spec.Ratchet == v1alpha1.InUse {
 					closed[k] = append(closed[k], t)
 				}
 			}
@@ -197,7 +210,7 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 	for i := range p.set.Enforced {
 		e := &p.set.Enforced[i]
 		f := p.model.Feature(e.Gate)
-		if e.Kind != "" || f == nil || beyondWebhooks(e.Group) {
+		if e.Kind != "" || f == nil || beyondWebhooks(e.Group) || p.openForAll(e) {
 			continue
 		}
 		ask := askReject
@@ -206,6 +219,9 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 			ask = askWarn
 		case v1alpha1.Drop:
 			ask = askDrop
+			if e.Undropped {
+				ask = askLeft
+			}
 		case v1alpha1.Reject:
 		}
 		add(ask, f, e)
@@ -236,7 +252,7 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 		if !conditions {
 			return nil
 		}
-		return usesAPart(targets[ask])
+		return append(versionConditions(versions[ask], elsewhereJudged[ask]), matchConditions(targets[ask])...)
 	}
 	// Sluice has to be able to run before it can be asked.
 	elsewhere := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
@@ -245,25 +261,32 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 	out := &hookSet{}
 	validating := func(ask string, rules []admissionregistrationv1.RuleWithOperations, namespaces *metav1.LabelSelector, fail admissionregistrationv1.FailurePolicyType) {
 		out.validating = append(out.validating, admissionregistrationv1.ValidatingWebhook{
-			Name: name + "." + ask + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(name, ask)), Rules: rules,
-			MatchConditions: matching(ask), FailurePolicy: &fail, MatchPolicy: new(admissionregistrationv1.Exact), NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
+			Name: name + "." + ask + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(name, strings.TrimSuffix(ask, wholeVersions))), Rules: rules,
+			MatchConditions: matching(ask), FailurePolicy: &fail, MatchPolicy: matchPolicy(ask, conditions), NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
 			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
 		})
 	}
-	if r := rules(askReject); r != nil {
-		validating(askReject, r, elsewhere, admissionregistrationv1.Fail)
+	for _, ask := range []string{askReject, askReject + wholeVersions} {
+		if r := rules(ask); r != nil {
+			validating(ask, r, elsewhere, admissionregistrationv1.Fail)
+		}
+	}
+	if r := rules(askLeft); r != nil {
+		validating(askLeft, r, elsewhere, admissionregistrationv1.Fail)
 	}
 	for i, w := range claims(closed, conditions) {
 		w.Name, w.ClientConfig, w.NamespaceSelector = claimsName(name, i), clientConfig(namespace, address, hookPath(name, askReject)), elsewhere
 		out.validating = append(out.validating, w)
 	}
-	if r := rules(askWarn); r != nil {
-		validating(askWarn, r, elsewhere, admissionregistrationv1.Ignore)
+	for _, ask := range []string{askWarn, askWarn + wholeVersions} {
+		if r := rules(ask); r != nil {
+			validating(ask, r, elsewhere, admissionregistrationv1.Ignore)
+		}
 	}
 	if r := rules(askDrop); r != nil {
 		out.mutating = append(out.mutating, admissionregistrationv1.MutatingWebhook{
 			Name: name + "." + askDrop + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(name, askDrop)), Rules: r,
-			MatchConditions: matching(askDrop), FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact), NamespaceSelector: elsewhere, ObjectSelector: &metav1.LabelSelector{},
+			MatchConditions: matching(askDrop), FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: matchPolicy(askDrop, conditions), NamespaceSelector: elsewhere, ObjectSelector: &metav1.LabelSelector{},
 			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
 			ReinvocationPolicy: new(admissionregistrationv1.NeverReinvocationPolicy),
 		})
@@ -284,12 +307,51 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 	return out
 }
 
-// maxCondition is how long a match condition may be, in bytes.
-const maxCondition = 16 << 10
+const (
+	// maxCondition is how long a match condition may be, in bytes.
+	maxCondition = 16 << 10
+	// changedCondition is the name of the one that leaves metadata and status alone.
+	changedCondition = "changed"
+)
 
-// usesAPart has objects that have none of the fields in question pass without the webhook, be it there or not. Whoever has one
-// is for the webhook to judge.
-func usesAPart(targets map[hookedResource][]*feature.Target) []admissionregistrationv1.MatchCondition {
+// matchPolicy has objects of versions that are not asked about converted to one that is: a version may be new, or have other names for what
+// is gated. Whole versions are what they are.
+func matchPolicy(ask string, conditions bool) *admissionregistrationv1.MatchPolicyType {
+	if ask == askSettings || strings.HasSuffix(ask, wholeVersions) || !conditions {
+		return new(admissionregistrationv1.Exact)
+	}
+	return new(admissionregistrationv1.Equivalent)
+}
+
+// versionConditions leave out objects of versions that are not converted to be judged.
+func versionConditions(versions, elsewhere map[hookedResource][]string) (out []admissionregistrationv1.MatchCondition) {
+	var ways []string
+	for r, list := range elsewhere {
+		list = slices.DeleteFunc(slices.Clone(list), func(v string) bool { return slices.Contains(versions[r], v) || slices.Contains(versions[r], "*") })
+		if len(list) == 0 {
+			continue
+		}
+		slices.Sort(list)
+		ways = append(ways, fmt.Sprintf("!(request.requestResource.group == '%s' && request.requestResource.resource == '%s' && request.requestResource.version in ['%s'])", r.group, r.resource, strings.Join(list, "', '")))
+	}
+	slices.Sort(ways)
+	if expression := strings.Join(ways, " && "); expression != "" {
+		out = append(out, admissionregistrationv1.MatchCondition{Name: "version", Expression: expression})
+	}
+	return out
+}
+
+// matchConditions have pass without the webhook, be it there or not, what changes nothing but metadata and status, and objects that have
+// none of the fields in question. The rest is for the webhook to judge.
+func matchConditions(targets map[hookedResource][]*feature.Target) []admissionregistrationv1.MatchCondition {
+	var all []*feature.Target
+	for _, list := range targets {
+		all = append(all, list...)
+	}
+	var out []admissionregistrationv1.MatchCondition
+	if changed := policy.Changed(all); len(changed) <= maxCondition {
+		out = append(out, admissionregistrationv1.MatchCondition{Name: changedCondition, Expression: changed})
+	}
 	var ways []string
 	for r, list := range targets {
 		filter := policy.Prefilter(list)
@@ -306,9 +368,25 @@ func usesAPart(targets map[hookedResource][]*feature.Target) []admissionregistra
 	slices.Sort(ways)
 	expression := strings.Join(ways, " || ")
 	if expression == "" || len(expression) > maxCondition {
-		return nil
+		return out
 	}
-	return []admissionregistrationv1.MatchCondition{{Name: "uses-a-part", Expression: expression}}
+	return append(out, admissionregistrationv1.MatchCondition{Name: "uses-a-part", Expression: expression})
+}
+
+// openForAll tells whether the settings open for everybody what is enforced. Its use is nobody's to judge until they say otherwise.
+func (out *plan) openForAll(e *policy.Enforced) bool {
+	state, ok := out.states.State(e.Gate)
+	return ok && out.known && (state.Open || state.Lifted && out.model.Lifted(e.Group, e.Resource))
+}
+
+// keepConditions leaves of match conditions what holds for other rules too: that something has changed, if both say so alike.
+func keepConditions(a, b []admissionregistrationv1.MatchCondition) (out []admissionregistrationv1.MatchCondition) {
+	for _, c := range a {
+		if c.Name == changedCondition && slices.Contains(b, c) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // guarded tells whether policies judge the settings when they are written.

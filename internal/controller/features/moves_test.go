@@ -153,7 +153,7 @@ func TestWhoTells(t *testing.T) {
 		{"policies tell, and refuse", newServer, nil, nil, "", nil},
 		{"all is open", oldServer, all, []string{askWarn}, "", []string{"dropped", "refused", "warned"}},
 		{"what is stored is not told again", oldServer, all, []string{askWarn}, `{"spec":{"refused":"y","dropped":"y"}}`, []string{"warned"}},
-		{"all is closed", oldServer, nil, []string{askReject, askWarn, askDrop}, "", []string{"dropped", "refused", "warned"}},
+		{"all is closed", oldServer, nil, []string{askReject, askLeft, askWarn, askDrop}, "", []string{"dropped", "refused", "warned"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := planOf(t, m, tt.settings, tt.can)

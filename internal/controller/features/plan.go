@@ -44,6 +44,9 @@ type plan struct {
 	version string
 	// since is when the settings that are in force were seen first.
 	since time.Time
+	// detached says that the ConfigMap of a live component is not there and cannot be made: the settings that are in force are part of
+	// the policies.
+	detached bool
 	// without is what was left out when the settings that are in the ConfigMap were put back.
 	without []string
 	states  *feature.States
@@ -83,6 +86,7 @@ type remembered struct {
 	current string // the version of the ConfigMap when it was looked at last
 	since   time.Time
 
+	detached bool     // the settings could not be put back
 	made     string   // the version of the ConfigMap when it was put back last
 	without  []string // what of the settings was left out then
 	standing standing // when it was looked at last
@@ -142,9 +146,28 @@ func (p *planner) plan(ctx context.Context, c *v1alpha1.Component) (*plan, error
 	if out.current.exists && r.made == out.current.version {
 		out.without = r.without
 	}
-	rt := p.runtime(out.model)
-	out.states = out.model.Resolve(out.settings, rt)
-	return out, p.compile(ctx, r, out, rt)
+	if !out.live || out.current.exists {
+		r.detached = false
+	}
+	if r.detached {
+		out.detach(r)
+	}
+	return out, p.compile(ctx, r, out)
+}
+
+// detach makes the last good settings part of the policies, or the defaults where there are none.
+func (out *plan) detach(r *remembered) {
+	r.detached, out.detached = true, true
+	out.settings, out.known = r.lastGood(out.model), true
+}
+
+// lastGood is what the last good settings say to a model; nil stands for defaults.
+func (r *remembered) lastGood(m *feature.Model) *feature.Settings {
+	if r.kept == nil {
+		return nil
+	}
+	s, _ := m.ParseSettings(r.kept)
+	return s
 }
 
 // read finds the settings that are in force.
@@ -153,14 +176,7 @@ func (out *plan) read(r *remembered, has bool) {
 	if out.current.exists {
 		settings, out.wrong = out.model.ParseSettings(out.current.data)
 	}
-	// What the last good ones say to the model as it is now.
-	lastGood := func() *feature.Settings {
-		if r.kept == nil {
-			return nil
-		}
-		s, _ := out.model.ParseSettings(r.kept)
-		return s
-	}
+	lastGood := func() *feature.Settings { return r.lastGood(out.model) }
 	switch {
 	case !has:
 		out.known, r.kept, r.version = true, nil, ""
@@ -385,24 +401,28 @@ func (p *planner) readCRD(ctx context.Context, name string) (*knownCRD, error) {
 }
 
 // compile makes the policies, unless nothing has changed of what they come from.
-func (p *planner) compile(ctx context.Context, r *remembered, out *plan, rt feature.Runtime) error {
+func (p *planner) compile(ctx context.Context, r *remembered, out *plan) error {
+	rt := p.runtime(out.model)
+	out.states = out.model.Resolve(out.settings, rt)
+	baked := !out.live || out.detached
 	p.mu.Lock()
 	s := p.server
 	p.mu.Unlock()
 	var key strings.Builder
-	key.WriteString(s.String())
+	fmt.Fprintf(&key, "%s %t", s, out.detached)
 	for _, st := range out.states.All() {
 		fmt.Fprintf(&key, " %t", st.Reported())
 		for _, process := range st.Feature.Spec.RequiredProcesses {
 			fmt.Fprintf(&key, "%t", rt.Processes[process][st.Feature.Spec.Gate])
 		}
-		if !out.live {
+		if baked {
 			fmt.Fprintf(&key, "%t%t%s", st.Alone(false), st.Alone(true), st.Fix)
 		}
 	}
 	if r.set == nil || r.setKey != key.String() {
 		set, err := policy.Compile(ctx, out.model, policy.Options{
 			Kubernetes: s.version, Settings: out.settings, Runtime: rt, WithoutValidating: !s.validating, WithoutMutating: !s.mutating,
+			SettingsMissing: out.detached,
 		})
 		if err != nil {
 			return err

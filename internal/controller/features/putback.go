@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
@@ -22,13 +21,24 @@ import (
 // maxCleanings bounds how often settings are read again to find what of them is bad today. Each time at most 200 errors are told.
 const maxCleanings = 50
 
-// putBack makes the settings of a live component again: without them the API server refuses what the policies match. What of the
-// last good ones is bad by now, because a feature was deleted since for example, is left out: the policy that guards the settings
-// would refuse all of them.
-func (s *session) putBack(ctx context.Context, p *plan, done *outcome) {
+// putBack makes the settings of a live component again: without them its policies let everything pass. Where they cannot be made, as in
+// a namespace that is being deleted, the last good ones become part of the policies.
+func (s *session) putBack(ctx context.Context, p *plan, done *outcome) error {
 	if !p.live || p.current.exists {
-		return
+		return nil
 	}
+	s.makeSettings(ctx, p, done)
+	if done.settings == nil || p.detached {
+		return nil
+	}
+	r := s.remember(p.component.Name)
+	p.detach(r)
+	return s.compile(ctx, r, p)
+}
+
+// makeSettings makes the ConfigMap. What of the last good settings is bad by now, because a feature was deleted since for example, is
+// left out: the policy that guards the settings would refuse all of them.
+func (s *session) makeSettings(ctx context.Context, p *plan, done *outcome) {
 	ref := p.model.Spec().ConfigMap
 	api := s.Kube.CoreV1().ConfigMaps(ref.Namespace)
 	if !p.current.known {
@@ -53,7 +63,7 @@ func (s *session) putBack(ctx context.Context, p *plan, done *outcome) {
 	}
 	stored, err := create(good)
 	if apierrors.IsInvalid(err) && len(good) > 0 && s.guardStands(p) {
-		// Without settings nothing of the kind can be written, so that none are better than those that are refused.
+		// None are better than those that are refused: somebody can change them.
 		without = []string{"all of them, because they are refused: " + oneLine(err)}
 		stored, err = create(nil)
 	}
@@ -98,18 +108,6 @@ func (s *session) guardStands(p *plan) bool {
 		}
 	}
 	return true
-}
-
-// withheld tells whether an object is not to be written because the settings are not there: a new policy that has no parameter
-// would refuse all writes of its kind, those too that use nothing. What was there before stays, and is made again.
-func (s *session) withheld(want runtime.Object, done *outcome) bool {
-	if done.settings == nil || s.have(want) != nil {
-		return false
-	}
-	s.mu.Lock()
-	_, before := s.applied[keyOf(want)]
-	s.mu.Unlock()
-	return !before
 }
 
 // clean returns of settings what is good to a model, and what is not, each with its key and what is wrong.

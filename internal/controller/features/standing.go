@@ -200,9 +200,7 @@ func (p *plan) enforcement(ctx context.Context, done *outcome) (out []skew.Enfor
 					out = append(out, skew.Enforced{Gate: gate, Open: true, By: by + ", which is not in force"})
 				}
 			case done.missing[e.Name]:
-				if done.settings == nil {
-					out = append(out, skew.Enforced{Gate: gate, Open: true, By: by + ", which is not in force"})
-				}
+				out = append(out, skew.Enforced{Gate: gate, Open: true, By: by + ", which is not in force"})
 			case done.without[e.Name][gate]:
 				out = append(out, skew.Enforced{Gate: gate, Open: true, By: by + ", which is as it was before"})
 			case done.failed[e.Name] == nil && !done.frozen[e.Name] && !done.held && !old[by]:

@@ -53,7 +53,6 @@ func TestWhatStandsIsTold(t *testing.T) {
 		{name: "not changed", stored: closed, want: settings{"a": "true"}, done: outcome{failed: map[string]error{name: no}}, enforced: "False False", skewed: "A"},
 		{name: "nothing added", stored: settings{"a": "true"}, want: closed, done: outcome{failed: map[string]error{name: no}}, enforced: "False False", skewed: "A"},
 		{name: "not made", want: closed, done: outcome{failed: map[string]error{name: no}}, enforced: "False False", skewed: "A B"},
-		{name: "not made, as there are no settings", want: closed, done: outcome{failed: map[string]error{name: no}, settings: no}, enforced: "False False"},
 		{name: "without its binding", stored: closed, without: validatingBindings, want: closed, done: outcome{failed: map[string]error{name: no}}, enforced: "False False", skewed: "A B"},
 		{name: "frozen", stored: closed, want: settings{"a": "true"}, done: outcome{frozen: map[string]bool{name: true}}, enforced: "False False", skewed: "A"},
 	} {

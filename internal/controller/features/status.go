@@ -274,6 +274,12 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 			}
 		}
 		set(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalidSettings, fmt.Sprintf("ConfigMap %s: %s; %s", p.source(), wrong, what))
+	case done.settings != nil:
+		what := "the last good settings are part of the policies until it is there"
+		if p.settings == nil {
+			what = "the defaults are in force until it is there"
+		}
+		set(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, oneLine(done.settings)+"; "+what)
 	default:
 		set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks("definitions and settings hold no error"+p.leftOut(), p.wrong))
 	}
@@ -281,23 +287,19 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 	case done.held && !p.known:
 		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: "+unread(p))
 	case done.held:
-	case done.withheld:
-		set(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, done.settings.Error()+". Without it new policies would refuse all writes of what they gate: they are not written until it is there")
-	case done.settings != nil:
-		set(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, done.settings.Error()+": until it is there the API server refuses writes that the policies match")
-	case p.live && p.current.err != nil && !p.current.known:
+	case p.live && p.current.err != nil && !p.current.known && !p.detached:
 		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the policies are written, but the settings cannot be read: "+unread(p))
-	case len(notEnforced) > 0 || done.err() != nil:
+	case len(notEnforced) > 0 || done.unwritten() != nil:
 		message := ""
 		if len(notEnforced) > 0 {
 			message = fmt.Sprintf("%d of %d features: %s; ", len(notEnforced), len(p.features), strings.Join(notEnforced, ", "))
 		}
-		if err := done.err(); err != nil {
+		if err := done.unwritten(); err != nil {
 			message += oneLine(err)
 		}
 		message = strings.TrimSuffix(message, "; ")
 		status, reason := metav1.ConditionFalse, v1alpha1.ReasonNotEnforced
-		if len(done.waiting) > 0 && done.err() == nil && bad == nil && done.hook == nil {
+		if len(done.waiting) > 0 && done.unwritten() == nil && bad == nil && done.hook == nil {
 			status, reason = metav1.ConditionUnknown, v1alpha1.ReasonNotObserved
 		}
 		set(v1alpha1.ConditionEnforced, status, reason, message)

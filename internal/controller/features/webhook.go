@@ -98,6 +98,7 @@ func judgeOf(out *plan) *judge {
 		model: out.model,
 		evaluators: map[string]*feature.Evaluator{
 			askReject: evaluator(v1alpha1.Reject), askDrop: evaluator(v1alpha1.Drop), askWarn: evaluator(v1alpha1.Warn),
+			askLeft: evaluator(v1alpha1.Drop),
 		},
 		teller: out.model.TellerFor(func(f *feature.Feature, t *feature.Target) bool { return told[at(f, t)] }),
 	}
@@ -244,7 +245,7 @@ func (h *Webhook) Knows(component string) bool { return h.judge(component) != ni
 // ServeHTTP answers an AdmissionReview of admission.k8s.io/v1.
 func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ask := r.PathValue("ask")
-	if !slices.Contains([]string{askReject, askWarn, askDrop, askSettings}, ask) {
+	if !slices.Contains([]string{askReject, askWarn, askDrop, askLeft, askSettings}, ask) {
 		http.NotFound(w, r)
 		return
 	}
@@ -309,6 +310,12 @@ func (h *Webhook) review(ctx context.Context, j *judge, ask string, req *admissi
 		if !d.Allowed() {
 			outcome = outcomeRefused
 			return refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, d.Message())
+		}
+	case askLeft:
+		if d.Dropped.Count > 0 {
+			outcome = outcomeRefused
+			message := (&feature.Decision{Rejected: d.Dropped}).Message()
+			return refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "set again after it was dropped: "+message)
 		}
 	case askWarn:
 		resp.AuditAnnotations = map[string]string{}

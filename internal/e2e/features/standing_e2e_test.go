@@ -184,20 +184,32 @@ func TestE2ESettingsThatAreBadByNow(t *testing.T) {
 	c.events(v1alpha1.EventSettingsPutBack)
 }
 
-// TestE2ENoPolicyBeforeItsSettings: a first install without settings, and without a Role to make them, stops nobody.
-func TestE2ENoPolicyBeforeItsSettings(t *testing.T) {
+// TestE2EDefaultsBeforeTheFirstSettings: a first install without settings, and without a Role to make them, has the defaults in force; so
+// has a component that is deleted and made again without them.
+func TestE2EDefaultsBeforeTheFirstSettings(t *testing.T) {
 	t.Parallel()
 	c := newScene(t, installed(t), "first", sceneOptions{gates: []string{"TasksTimeout"}, noSettings: true})
-	c.told(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, "the ConfigMap first/flags is not there", "sluice manifests --roles=features --feature-settings=first/flags")
-	if made := c.made(); len(made) > 0 {
-		t.Errorf("there are %v", made)
+	missing := func() {
+		t.Helper()
+		c.told(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, "the ConfigMap first/flags is not there", "the defaults are in force",
+			"sluice manifests --roles=features --feature-settings=first/flags")
+		c.told(v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonEnforcedByPolicy)
+		c.inForce(timeout)
+		c.open("{description: d}")
 	}
-	st, _ := c.featureStatus("tasks-timeout")
-	if err := is(st.Conditions, v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotEnforced); err != nil {
-		t.Error(err)
+	missing()
+	components := c.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("components"))
+	if err := components.Delete(t.Context(), c.name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
 	}
-	c.open("{description: d}")
-	c.open(timeout)
+	eventually(t, "the policies to go with the component", func(context.Context) error {
+		if left := c.made(); len(left) > 0 {
+			return fmt.Errorf("there are %v", left)
+		}
+		return nil
+	})
+	c.apply(fmt.Sprintf("apiVersion: sluice.dev/v1alpha1\nkind: Component\nmetadata: {name: %[1]s}\nspec: {release: v1.5.0, mode: Live, configMap: {namespace: %[1]s, name: flags}}\n", c.name))
+	missing()
 
 	c.allowSettings()
 	c.enforced()

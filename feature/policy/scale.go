@@ -1,0 +1,114 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+// scaled are the fields that the subresource scale of Kubernetes' own resources writes; those of others stand in their CRD.
+var scaled = []struct{ group, resource string }{{"apps", "deployments"}, {"apps", "replicasets"}, {"apps", "statefulsets"}, {"", "replicationcontrollers"}}
+
+// scales tells whether the subresource scale writes what a target gates.
+func scales(t *feature.Target) bool {
+	names := t.Scale
+	for _, s := range scaled {
+		if s.group == t.Group && s.resource == t.Resource {
+			names = []string{"spec", "replicas"}
+		}
+	}
+	return names != nil && !t.WholeVersion && slices.EqualFunc(t.Path, names, func(s feature.Step, name string) bool { return s.Kind == feature.Field && s.Name == name })
+}
+
+// scales adds policies for writes of the subresource scale, of what is gated and it can set: the API server asks no policy of the resource
+// about them. The object of such a write has the replicas only, 0 where there are none, so that none counts as no use.
+func (c *compiler) scales() {
+	if c.minor < validatingSince || c.options.WithoutValidating {
+		return
+	}
+	byKey := map[string]*group{}
+	var order []*group
+	for _, f := range c.model.Features() {
+		state, _ := c.states.State(f.Spec.Gate)
+		for i := range f.Targets {
+			t := &f.Targets[i]
+			if !scales(t) {
+				continue
+			}
+			k := kindOf(f)
+			if k == drops {
+				k = rejects // there is nothing else that could be written
+			}
+			key := strings.Join([]string{t.Group, t.Resource, t.Version, string(k)}, "\x00")
+			g := byKey[key]
+			if g == nil {
+				g = &group{apiGroup: t.Group, resource: t.Resource, version: t.Version, kind: k, lifted: c.model.Lifted(t.Group, t.Resource)}
+				byKey[key], order = g, append(order, g)
+			}
+			g.units = append(g.units, unit{feature: f, target: t, state: state, shape: shapeOf(f, t)})
+		}
+	}
+	for _, g := range order {
+		c.scale(g)
+	}
+}
+
+func (c *compiler) scale(g *group) {
+	e := newEmitter(c.minor)
+	gs := &gates{emitter: e, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{}}
+	const now, before = "object.spec.replicas", "oldObject.spec.replicas"
+	there := func(v string) string { return "has(" + strings.TrimSuffix(v, ".replicas") + ") && has(" + v + ")" }
+	g.units = slices.DeleteFunc(g.units, func(u unit) bool { return gs.isOpen(u.feature.Spec.Gate, true) == "true" })
+	if len(g.units) == 0 {
+		return
+	}
+	var valid, texts []string
+	for i := range g.units {
+		u := &g.units[i]
+		open := gs.isOpen(u.feature.Spec.Gate, true)
+		used := and(there(now), now+" != 0", uses(u.target, now))
+		stored := and(there(before), before+" != 0", uses(u.target, before))
+		if u.shape.exact {
+			stored = and(there(before), before+" == "+now)
+		}
+		fine := or("!("+used+")", stored, open)
+		valid = append(valid, fine)
+		texts = append(texts, or("!("+used+")", stored, gs.isOpen(u.feature.Spec.Gate, false))+" ? '' : "+quote(u.target.Path.String()+c.what(u)))
+	}
+	fail, actions := admissionregistrationv1.Fail, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
+	if g.kind == warns {
+		fail, actions = admissionregistrationv1.Ignore, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
+	}
+	name := c.name(&group{apiGroup: g.apiGroup, resource: g.resource, version: g.version, kind: g.kind + "-scale"}, 1)
+	c.groupOf[name] = g
+	match := constraints(g)
+	match.ResourceRules[0].Resources = []string{g.resource + "/scale"}
+	p := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, g)}
+	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: &fail, ParamKind: c.paramKind(), MatchConstraints: match,
+		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "changed", Expression: fmt.Sprintf("!(%s && %s && %s == %s)", there(now), there(before), now, before)}},
+		Validations: []admissionregistrationv1.Validation{{
+			Expression: conjunction(valid), Message: "the replicas need a feature that is off", MessageExpression: said(texts) + ".join('; also ')",
+			Reason: new(metav1.StatusReasonInvalid),
+		}},
+	}
+	p.Spec.Variables = (&draft{emitter: e}).variables()
+	for i := range g.units {
+		u := &g.units[i]
+		c.set.Enforced = append(c.set.Enforced, Enforced{
+			Gate: u.feature.Spec.Gate, Part: u.target.Part, Group: u.target.Group, Version: u.target.Version, Resource: u.target.Resource,
+			Kind: p.Kind, Name: name, Undropped: u.feature.Spec.WhenDisabled == v1alpha1.Drop,
+		})
+	}
+	c.set.Validating = append(c.set.Validating, p)
+	c.set.ValidatingBindings = append(c.set.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, g),
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.paramRef(), ValidationActions: actions},
+	})
+}

@@ -1,0 +1,88 @@
+package policy
+
+import (
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"sluice.dev/feature"
+)
+
+// otherVersions has policies judge writes in versions that are not known yet, and, where a webhook converts between versions, in those
+// that no part of a feature names: the API server converts such an object to a version of the policy first (matchPolicy Equivalent). Of
+// the versions of a feature it is the one in which objects are stored, or else the first.
+func (c *compiler) otherVersions() {
+	for i := range c.set.Validating {
+		s := &c.set.Validating[i].Spec
+		c.judgeOthers(c.set.Validating[i].Name, s.MatchConstraints, &s.MatchConditions)
+	}
+	for i := range c.set.Mutating {
+		s := &c.set.Mutating[i].Spec
+		c.judgeOthers(c.set.Mutating[i].Name, s.MatchConstraints, &s.MatchConditions)
+	}
+}
+
+func (c *compiler) judgeOthers(name string, match *admissionregistrationv1.MatchResources, conditions *[]admissionregistrationv1.MatchCondition) {
+	g := c.groupOf[name]
+	if g == nil || g.whole {
+		return
+	}
+	versions := match.ResourceRules[0].APIVersions
+	var elsewhere []string
+	judges := false
+	for i := range g.units {
+		home, others := elsewhereJudged(c.model, g.units[i].feature, g.apiGroup, g.resource)
+		if !slices.Contains(versions, home) {
+			continue
+		}
+		if !judges {
+			elsewhere, judges = others, true
+			continue
+		}
+		elsewhere = slices.DeleteFunc(slices.Clone(elsewhere), func(v string) bool { return !slices.Contains(others, v) })
+	}
+	if !judges {
+		return
+	}
+	match.MatchPolicy = new(admissionregistrationv1.Equivalent)
+	elsewhere = slices.DeleteFunc(slices.Clone(elsewhere), func(v string) bool { return slices.Contains(versions, v) })
+	if len(elsewhere) > 0 {
+		slices.Sort(elsewhere)
+		*conditions = append([]admissionregistrationv1.MatchCondition{{Name: "version", Expression: "!(request.requestResource.version in " + quotes(elsewhere) + ")"}}, *conditions...)
+	}
+}
+
+// ElsewhereJudged returns the versions of a resource in which writes are judged as they are, or not at all: those of a feature's parts and,
+// unless a webhook converts, those that the parts leave out. Objects of others are judged in one of the former.
+func ElsewhereJudged(m *feature.Model, f *feature.Feature, group, resource string) []string {
+	home, others := elsewhereJudged(m, f, group, resource)
+	if home == "" {
+		return others
+	}
+	return append(others, home)
+}
+
+// elsewhereJudged returns the version in which such objects are judged, and the versions of the others besides. home is empty where the
+// resource's versions are not known, or the feature has no part of it but whole versions.
+func elsewhereJudged(m *feature.Model, f *feature.Feature, group, resource string) (home string, others []string) {
+	r, ok := m.Resource(group, resource)
+	if !ok || r.Versions == nil {
+		return "", nil
+	}
+	covered := map[string]bool{}
+	for i := range f.Targets {
+		t := &f.Targets[i]
+		if t.Group != group || t.Resource != resource || t.WholeVersion || t.Version == "" {
+			continue
+		}
+		if covered[t.Version] = true; home == "" || t.Version == r.Stored {
+			home = t.Version
+		}
+	}
+	for _, v := range r.Versions {
+		if v.Name != home && (covered[v.Name] || !r.Converted) {
+			others = append(others, v.Name)
+		}
+	}
+	return home, others
+}
