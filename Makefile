@@ -71,7 +71,7 @@ generate-client: ## write deep copies, clientset, listers and informers anew
 	  --versioned-clientset-package sluice.dev/client/versioned --listers-package sluice.dev/client/listers \
 	  --output-pkg sluice.dev/client/informers --output-dir client/informers $(RESOLUTION)
 
-FEATURES := examples/operator/features.yaml
+FEATURES := features.yaml examples/operator/features.yaml
 .PHONY: generate-features
 generate-features: ## write CRDs, manifests and code of features anew, from the Go types and their markers
 	@for f in $(FEATURES); do $(GO) run ./cmd/sluice features generate -f $$f || exit; done

@@ -213,7 +213,7 @@ func (r *goReader) tagPackage(pkg *loader.Package) {
 
 // tagNode turns the markers of a type or a field into tags.
 func (r *goReader) tagNode(pkg *loader.Package, node ast.Node, values *markers.MarkerValues, comments []comment) {
-	for _, name := range []string{markFeature, markItems, markValues, markPattern} {
+	for _, name := range []string{markFeature, markItems, markValues, markPattern, markLoosen} {
 		for _, v := range (*values)[name] {
 			m := newMark(name, v)
 			target := markers.DescribesField
@@ -235,6 +235,13 @@ func (r *goReader) tagNode(pkg *loader.Package, node ast.Node, values *markers.M
 				break
 			}
 			n := r.add(pkg, pos, m)
+			for _, k := range m.loosen {
+				if loosenable[k] == nil {
+					names := sortedKeys(loosenable)
+					at := &r.api.marks[n]
+					r.wrong.add(at.file, at.line, "+%s does not take out %q%s; it takes out %s", markLoosen, k, nearest.Hint(k, names), strings.Join(names, ", "))
+				}
+			}
 			if m.items {
 				(*values)[tagsKey] = append((*values)[tagsKey], itemsTag(n))
 			} else {
@@ -346,7 +353,7 @@ func (r *goReader) rest(pkg *loader.Package, file *ast.File, c *comment) {
 func (r *goReader) unknown(pkg *loader.Package, c *comment) {
 	at := pkg.Fset.Position(c.pos)
 	name, _, _ := strings.Cut(strings.TrimPrefix(c.text, "+"), "=")
-	known := []string{markFeature, markItems, markValues + ":name", markPattern + ":name"}
+	known := []string{markFeature, markItems, markValues + ":name", markPattern + ":name", markLoosen}
 	r.wrong.add(r.relative(at.Filename), at.Line, "there is no marker +%s here%s; the markers are %s", name, nearest.Hint(name, known), "+"+strings.Join(known, ", +"))
 }
 
@@ -358,7 +365,7 @@ func (r *goReader) checkInlined() {
 	}
 	refuse := func(values markers.MarkerValues, what string) {
 		for _, t := range values[tagsKey] {
-			if n, ok := t.(tag); ok && r.api.marks[n].values == nil {
+			if n, ok := t.(tag); ok && r.api.marks[n].values == nil && r.api.marks[n].loosen == nil {
 				m := &r.api.marks[n]
 				r.wrong.add(m.file, m.line, "%s is inlined: mark its fields", what)
 			}

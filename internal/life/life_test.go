@@ -202,6 +202,7 @@ func TestAllThatIsWrongIsToldAtOnce(t *testing.T) {
 		{"a package that does not compile", change("type Counter struct {", "type Counter struct {{"), []string{"api/v1/types.go:65: expected '}'", "api/v1/types.go:66: expected ';'"}},
 		{"a type that is not there", change("Gift *Gift", "Gift *Gft"), []string{"api/v1/types.go:68: unknown type Gft"}},
 		{"a type twice", change("// Counter is where", "type Gift struct{}\n\n// Counter is where"), []string{"types.go:76: Gift redeclared in this block"}},
+		{"a keyword that is not taken out", change("\t// Gift wraps.\n", "\t// Gift wraps.\n\t// +sluice:loosen=patern\n"), []string{`types.go:68: +sluice:loosen does not take out "patern" (did you mean "pattern"?)`}},
 		{"no such package", change("packages: [./api/...]", "packages: [./aip]"), []string{"aip"}},
 		{"keys of features.yaml", change("behaviourOnly: true", "behaviorOnly: true", "release: v1.2.0", "releas: v1.2.0"), []string{
 			`features.yaml:5: there is no field "spec.releas" (did you mean "release"?)`,
@@ -274,5 +275,29 @@ func TestWhatWasReplacedIsPutBack(t *testing.T) {
 	}
 	if _, err := os.Stat("b"); read(t, "a") != "old a" || err == nil {
 		t.Error("the files are not as they were")
+	}
+}
+
+// TestOurOwnFilesAreUpToDate holds the CRDs of Sluice and of its example against their Go types.
+func TestOurOwnFilesAreUpToDate(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	for _, file := range []string{"features.yaml", "examples/operator/features.yaml"} {
+		f, err := Read(t.Context(), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Load(t.Context(), f, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := p.Outputs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := out.Each(func(path string, old, want []byte) {
+			t.Errorf("%s is not up to date (make generate-features):\n%s", path, cmp.Diff(string(old), string(want)))
+		}); err != nil {
+			t.Error(err)
+		}
 	}
 }

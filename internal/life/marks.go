@@ -28,6 +28,8 @@ const (
 	markValues = "sluice:feature:values"
 	// markPattern gates what a pattern finds in a string: +sluice:feature:pattern:name=WindowsScripts,pattern="^#!win".
 	markPattern = "sluice:feature:pattern"
+	// markLoosen takes keywords out of the schema of a field whose type somebody else has written: +sluice:loosen=pattern;maxLength.
+	markLoosen = "sluice:loosen"
 )
 
 // markerPrefix begins the markers of this package, and of no other tool.
@@ -60,6 +62,7 @@ func register(r *markers.Registry) error {
 		{markItems, "", onTypes},
 		{markValues, valuesMarker{}, onTypes},
 		{markPattern, patternMarker{}, onTypes},
+		{markLoosen, []string(nil), onTypes[1:]},
 	} {
 		for _, target := range m.targets {
 			if err := r.Define(m.name, target, m.value); err != nil {
@@ -76,6 +79,7 @@ type mark struct {
 	items   bool
 	values  []string
 	pattern string
+	loosen  []string // keywords; nil for the marks that gate
 
 	file string
 	line int
@@ -88,6 +92,8 @@ func newMark(name string, value any) mark {
 		return mark{gate: v.Name, values: v.Values}
 	case patternMarker:
 		return mark{gate: v.Name, pattern: v.Pattern}
+	case []string:
+		return mark{loosen: v}
 	case string:
 		return mark{gate: v, items: name == markItems}
 	}
@@ -153,6 +159,10 @@ func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensi
 		}
 		for _, n := range numbers {
 			m := &marks[n]
+			if m.loosen != nil {
+				loosen(s, m.loosen)
+				continue
+			}
 			p := v1alpha1.Part{
 				Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural, Versions: []string{version.Name},
 				Field: path.String(), Values: m.values, Pattern: m.pattern,
@@ -165,6 +175,27 @@ func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensi
 		return true
 	})
 	return out
+}
+
+// loosenable are the keywords that [markLoosen] takes out.
+var loosenable = map[string]func(s *apiextensionsv1.JSONSchemaProps){
+	"pattern":   func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = "" },
+	"minLength": func(s *apiextensionsv1.JSONSchemaProps) { s.MinLength = nil },
+	"maxLength": func(s *apiextensionsv1.JSONSchemaProps) { s.MaxLength = nil },
+	"minimum":   func(s *apiextensionsv1.JSONSchemaProps) { s.Minimum = nil },
+	"maximum":   func(s *apiextensionsv1.JSONSchemaProps) { s.Maximum = nil },
+}
+
+// loosen takes keywords out of a schema and all below it.
+func loosen(s *apiextensionsv1.JSONSchemaProps, keywords []string) {
+	walk(s, nil, func(_ feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+		for _, k := range keywords {
+			if take := loosenable[k]; take != nil {
+				take(s)
+			}
+		}
+		return true
+	})
 }
 
 // tagsOf takes the numbers out of one schema.

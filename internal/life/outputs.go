@@ -100,10 +100,13 @@ func (p *Project) crdOutput(i int, o *CRDOutput, crds []*apiextensionsv1.CustomR
 	}
 	var text bytes.Buffer
 	text.WriteString(head)
-	for _, c := range chosen {
+	for j, c := range chosen {
 		data, err := crdYAML(c)
 		if err != nil {
 			return err
+		}
+		if j > 0 {
+			text.WriteString("---\n")
 		}
 		text.Write(data)
 	}
@@ -120,6 +123,5 @@ func crdYAML(c *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
 	if meta, ok := u["metadata"].(map[string]any); ok {
 		delete(meta, "creationTimestamp")
 	}
-	data, err := yaml.Marshal(u)
-	return append([]byte("---\n"), data...), err
+	return yaml.Marshal(u)
 }

@@ -99,6 +99,9 @@ func (p *Project) join(api *goAPI) (wrong Problems) {
 	}
 	for i := range api.marks {
 		m := &api.marks[i]
+		if m.loosen != nil {
+			continue
+		}
 		e, hint := p.File.entry(m.gate)
 		switch {
 		case e == nil:
