@@ -55,7 +55,7 @@ cluster: ## build the local cluster's binary and its kubectl (5 to 7 minutes the
 	@$(GO) run ./internal/clustertest/build kubectl >/dev/null
 
 .PHONY: generate
-generate: generate-client ## write docs/rules.md, the golden files and the generated clients anew
+generate: generate-client generate-features ## write docs/rules.md, the golden files, generated clients, CRDs and features anew
 	$(GO) test ./compat ./report ./internal/resolvers -update
 
 RESOLUTION := sluice.dev/api/resolution/v1beta1 sluice.dev/api/resolution/v1alpha1
@@ -71,10 +71,16 @@ generate-client: ## write deep copies, clientset, listers and informers anew
 	  --versioned-clientset-package sluice.dev/client/versioned --listers-package sluice.dev/client/listers \
 	  --output-pkg sluice.dev/client/informers --output-dir client/informers $(RESOLUTION)
 
+FEATURES := features.yaml examples/operator/features.yaml
+.PHONY: generate-features
+generate-features: ## write CRDs, manifests and code of features anew, from the Go types and their markers
+	@for f in $(FEATURES); do $(GO) run ./cmd/sluice features generate -f $$f || exit; done
+
 .PHONY: verify
-verify: ## fail if a module file is untidy (a test holds generated files against their source)
+verify: ## fail if a module file is untidy, or CRDs and features are not as their Go types say (tests hold the other generated files)
 	$(GO) mod tidy -diff
 	cd localcluster && $(GO) mod tidy -diff
+	@for f in $(FEATURES); do $(GO) run ./cmd/sluice features generate --verify -f $$f || exit; done
 
 .PHONY: demo
 demo: build cluster ## the whole story on a real API server, told step by step

@@ -15,7 +15,7 @@ import (
 	"sluice.dev/api/resolution"
 )
 
-//go:embed resolution/*.yaml features/*.yaml compat-tekton/*.yaml guard/*.yaml delivery/*.yaml
+//go:embed resolution/*.yaml features/*.yaml compat-tekton/*.yaml guard/*.yaml delivery/*.yaml own/*.yaml
 var files embed.FS
 
 // TektonWriter is the user that writes the status of requests where Tekton Pipelines runs.
@@ -219,6 +219,10 @@ func finish(out *bytes.Buffer, o Options) ([]byte, error) {
 // FeatureCRDs returns the CRDs of Component, Feature and FeatureReport, as a YAML stream. Manifests has them where a role for
 // features is asked for.
 func FeatureCRDs() ([]byte, error) { return files.ReadFile("features/10-crds.yaml") }
+
+// OwnFeatures returns the Component sluice and its Features, as a YAML stream: what of Sluice's own API is not settled yet. They are
+// applied once the role features runs.
+func OwnFeatures() ([]byte, error) { return files.ReadFile("own/features.yaml") }
 
 // roleOf returns the role that a file installs, if it installs one.
 func roleOf(path string) (string, bool) {

@@ -7,6 +7,19 @@ import (
 // Component is a program, or several that are released together, with features that its users can turn on and off. Its
 // name is that of the component; it is part of labels, so that name and gate have 62 characters together at most.
 //
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=sluice"
+// +kubebuilder:resource:categories=sluice,scope=Cluster
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Release",type=string,JSONPath=`.spec.release`
+// +kubebuilder:printcolumn:name="Level",type=string,JSONPath=`.status.level`
+// +kubebuilder:printcolumn:name="Features",type=integer,JSONPath=`.status.features`
+// +kubebuilder:printcolumn:name="Enabled",type=integer,JSONPath=`.status.enabled`
+// +kubebuilder:printcolumn:name="In use",type=integer,JSONPath=`.status.inUse`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].status`
+// +kubebuilder:printcolumn:name="Skew",type=string,JSONPath=`.status.conditions[?(@.type=="Skew")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 61 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name is part of labels; lower case letters, digits and - are allowed, 61 characters at most"
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 //
 //nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
@@ -31,42 +44,67 @@ type ComponentList struct {
 }
 
 // ComponentSpec says where the settings of a component stand and what they may say.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.levelKey) ? self.levelKey : 'enable-api-fields') != (has(self.gatesKey) ? self.gatesKey : 'feature-gates')",message="levelKey and gatesKey are to be different"
+// +kubebuilder:validation:XValidation:rule="(has(self.maxLevel) ? self.maxLevel : 'alpha') == 'alpha' || (has(self.defaultLevel) ? self.defaultLevel : 'stable') == 'stable' || self.maxLevel == 'beta' && self.defaultLevel == 'beta'",message="defaultLevel is beyond maxLevel"
 type ComponentSpec struct {
 	// Release is the release that is installed, a semantic version with or without a leading v. It chooses among the
 	// stages of each feature. Empty: stages are chosen by date.
+	// +kubebuilder:validation:MaxLength=100
 	Release string `json:"release,omitempty"`
-	// ConfigMap holds the settings; nil where the component has none in the cluster, only flags.
+	// ConfigMap holds the settings. If left out, the component has none in the cluster, only flags.
 	ConfigMap *ConfigMapReference `json:"configMap,omitempty"`
 	// Namespaces are those in which processes of the component run: reports of features count only from there. Empty stands for
 	// that of the ConfigMap; without a ConfigMap no report counts then.
 	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Mode is how settings reach the API server; empty stands for Live.
+	// +kubebuilder:validation:Enum=Live;Baked
 	Mode Mode `json:"mode,omitempty"`
 	// DefaultLevel is the level where the settings give none; empty stands for stable.
+	// +kubebuilder:validation:Enum=stable;beta;alpha
 	DefaultLevel Level `json:"defaultLevel,omitempty"`
 	// MaxLevel closes what is less stable, whatever anybody sets; empty stands for alpha, which closes nothing.
+	// +kubebuilder:validation:Enum=stable;beta;alpha
 	MaxLevel Level `json:"maxLevel,omitempty"`
 	// LevelKey is the key of the settings that gives the level; empty stands for enable-api-fields.
+	// +kubebuilder:validation:MaxLength=253
 	LevelKey string `json:"levelKey,omitempty"`
 	// GatesKey is the key of the settings that lists gates in the form A=true,B=false; empty stands for feature-gates.
+	// +kubebuilder:validation:MaxLength=253
 	GatesKey string `json:"gatesKey,omitempty"`
 	// Settings are keys that are no gates and pass. So do keys that begin with an underscore.
+	// +kubebuilder:validation:MaxItems=500
+	// +listType=map
+	// +listMapKey=name
 	Settings []Setting `json:"settings,omitempty"`
 	// Resources says of resources how stable their most stable version is; one that is left out is Stable.
+	// +kubebuilder:validation:MaxItems=500
 	Resources []ResourceStage `json:"resources,omitempty"`
-	// OptIn lets people use closed features who may not change the settings; nil lets nobody.
+	// OptIn lets people use closed features who may not change the settings; if left out, nobody.
 	OptIn *OptIn `json:"optIn,omitempty"`
 	// TellUse lists stages, Alpha, Beta or Deprecated: whoever begins to use a part of a feature at one of them is told by a warning,
 	// and the audit log by an annotation, though the feature is open. Empty: nobody is told.
+	// +sluice:feature=TellUse
 	// +listType=set
+	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:items:Enum=Alpha;Beta;Deprecated
 	TellUse []Stage `json:"tellUse,omitempty"`
 }
 
 // ConfigMapReference names a ConfigMap.
 type ConfigMapReference struct {
+	// Namespace is that of the ConfigMap.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
+	// Name is that of the ConfigMap.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
 }
 
 // Mode is how settings reach the API server.
@@ -92,18 +130,26 @@ const (
 
 // Setting is a key of the settings that is no gate.
 type Setting struct {
+	// Name is the key.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 	// Pattern is a regular expression (RE2) that the whole value must match; empty lets every value pass.
+	// +kubebuilder:validation:MaxLength=1000
 	Pattern string `json:"pattern,omitempty"`
 }
 
 // ResourceStage says how stable the most stable version of a resource is.
 type ResourceStage struct {
 	// Group is the API group; empty stands for the core group.
+	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group,omitempty"`
 	// Resource is the plural name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	Resource string `json:"resource"`
 	// HighestStage is Beta or Stable. Where it is Beta, level stable opens the beta parts of the resource.
+	// +kubebuilder:validation:Enum=Beta;Stable
 	HighestStage Stage `json:"highestStage"`
 }
 
@@ -121,16 +167,22 @@ type ComponentStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Level is the level in force.
 	Level Level `json:"level,omitempty"`
-	// Features counts the features of the component; Enabled those that are open; InUse those that a stored object uses.
+	// Features is how many features the component has.
+	// +optional
 	Features int32 `json:"features"`
-	Enabled  int32 `json:"enabled"`
-	InUse    int32 `json:"inUse"`
+	// Enabled is how many of them are open.
+	// +optional
+	Enabled int32 `json:"enabled"`
+	// InUse is how many of them a stored object uses.
+	// +optional
+	InUse int32 `json:"inUse"`
 	// SettingsVersion is the resourceVersion of the ConfigMap whose settings are in force; empty stands for defaults.
 	SettingsVersion string `json:"settingsVersion,omitempty"`
 	// Settings are the last good ones as they stood in the ConfigMap. They are in force while those in it are bad (baked mode),
 	// and put back when it is gone (live mode). Settings of more than 256 KiB are not kept.
 	Settings map[string]string `json:"settings,omitempty"`
 	// Conditions are of the types Accepted, Enforced and Skew.
+	// +sluice:loosen=pattern;minLength;maxLength;minimum
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -12,6 +12,19 @@ import (
 // right what others have changed. Everything is done as a ServiceAccount of its namespace. What is applied is recorded as
 // the app of the same name, as sluice apply --app does.
 //
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=sluice"
+// +kubebuilder:resource:categories=sluice
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.applied.revision`
+// +kubebuilder:printcolumn:name="Fail",type=integer,JSONPath=`.status.report.fail`
+// +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`,priority=1
+// +kubebuilder:printcolumn:name="Observed",type=string,JSONPath=`.status.observed.revision`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 200",message="a name has 200 characters at most"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.dependsOn) || self.spec.dependsOn.all(d, d.name != self.metadata.name || has(d.__namespace__))",message="a delivery cannot depend on itself",fieldPath=".spec.dependsOn"
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 //
 //nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
@@ -19,6 +32,7 @@ type Delivery struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// +required
 	Spec   DeliverySpec   `json:"spec,omitempty"`
 	Status DeliveryStatus `json:"status,omitempty"`
 }
@@ -39,16 +53,32 @@ type DeliveryList struct {
 type DeliverySpec struct {
 	// Source is where the objects are.
 	Source DeliverySource `json:"source"`
-	// Interval is how often the source is fetched again and drift is put right; nil stands for ten minutes.
+	// Interval is how often the source is fetched again and drift is put right; ten minutes if left out.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('168h')",message="an interval has 1s at least and 168h at most"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 	// Suspend stops all that; what was delivered stays.
 	Suspend bool `json:"suspend,omitempty"`
-	// Preflights are those that run, as in preflightRules of kapp's configuration: one that is not named does not run. Nil
-	// stands for CRDUpgradeSafety with its defaults.
+	// Preflights are those that run, as in preflightRules of kapp's configuration: one that is not named does not run.
+	// If left out, CRDUpgradeSafety runs with its defaults.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
 	Preflights []Preflight `json:"preflights,omitempty"`
 	// ServiceAccountName is the ServiceAccount of the namespace that everything is done as; empty stands for default.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +kubebuilder:default="default"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// TargetNamespace is where objects go that have no namespace; empty stands for that of the delivery.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 	// Prune deletes what the source no longer has. CRDs with stored objects stay in any case.
 	Prune bool `json:"prune,omitempty"`
@@ -56,37 +86,61 @@ type DeliverySpec struct {
 	Force bool `json:"force,omitempty"`
 	// DependsOn are deliveries that must be ready before.
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
 	DependsOn []DeliveryReference `json:"dependsOn,omitempty"`
-	// Wait makes the delivery ready only when all its objects are, as kstatus tells; nil stands for true.
+	// Wait makes the delivery ready only when all its objects are, as kstatus tells; true if left out.
+	// +kubebuilder:default=true
 	Wait *bool `json:"wait,omitempty"`
-	// Timeout is how long an apply may take, and after it the objects to become ready; nil stands for five minutes.
+	// Timeout is how long an apply may take, and after it the objects to become ready; five minutes if left out.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="a timeout has 1s at least and 1h at most"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
 // DeliverySource is where objects are: either a resolver with its parameters, or a URL.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.resolver)",message="either url or resolver is needed"
+// +kubebuilder:validation:XValidation:rule="!has(self.params) || has(self.resolver)",message="params are those of a resolver",fieldPath=".params"
 type DeliverySource struct {
-	// Resolver and Params are those of a ResolutionRequest.
+	// Resolver is the name of a resolver, as of a ResolutionRequest.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
 	Resolver string `json:"resolver,omitempty"`
+	// Params are the parameters of the resolver, each name once.
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
 	Params []v1beta1.Param `json:"params,omitempty"`
 	// URL is the short form: git+https://HOST/REPO//PATH?ref=REV (also git+http and git+ssh), oci://REGISTRY/REPO:TAG,
 	// https://... or http://...
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(git[+]https|git[+]http|git[+]ssh|oci|https|http)://[^/]')",message="a source is git+https://, git+http://, git+ssh://, oci://, https:// or http:// and a host; for others name a resolver"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[a-z+]+://[^/]*:[^/]*@')",message="a password does not belong here; name the resolver and a Secret in its params"
 	URL string `json:"url,omitempty"`
 }
 
 // Preflight is a preflight that runs.
 type Preflight struct {
 	// Name is CRDUpgradeSafety, PermissionValidation or FeatureGates.
+	// +kubebuilder:validation:Enum=CRDUpgradeSafety;PermissionValidation;FeatureGates
 	Name string `json:"name"`
 	// Config is that of the rule in kapp's configuration: mode, failMode, levels, rules, suppressions; of FeatureGates mode.
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Config *runtime.RawExtension `json:"config,omitempty"`
 }
 
 // DeliveryReference names a delivery.
 type DeliveryReference struct {
+	// Name is that of the delivery.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=200
 	Name string `json:"name"`
 	// Namespace is empty for that of the one that refers.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 }
 
@@ -95,28 +149,31 @@ type DeliveryStatus struct {
 	// ObservedGeneration is the generation of the object that the status speaks of.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are of the types Ready, Resolved, PreflightsPassed and Applied, and Suspended while it is.
+	// +sluice:loosen=pattern
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Observed is what the source held when it was fetched last; Applied what was applied last in full.
+	// Observed is what the source held when it was fetched last.
 	Observed *Revision `json:"observed,omitempty"`
-	Applied  *Revision `json:"applied,omitempty"`
+	// Applied is what was applied last in full.
+	Applied *Revision `json:"applied,omitempty"`
 	// AppliedTime is when Applied was applied first, or drift was put right last.
 	AppliedTime *metav1.Time `json:"appliedTime,omitempty"`
 	// Decided is what the preflights looked at last: while nothing of it changes, a blocked delivery stays blocked.
 	Decided *Decided `json:"decided,omitempty"`
-	// Asked is the value of [AnnotationReconcile] that was answered last.
+	// Asked is the value of the annotation sluice.dev/reconcile-at that was answered last.
 	Asked string `json:"asked,omitempty"`
 	// Inventory is the record of what was applied.
 	Inventory *InventoryReference `json:"inventory,omitempty"`
-	// Report is what the preflights found in what they looked at last; nil where they found nothing.
+	// Report is what the preflights found in what they looked at last; left out where they found nothing.
 	Report *DeliveryReport `json:"report,omitempty"`
 	// KeptTime is when what runs was last looked at, and drift of it put right, although the source brought nothing to apply: it is
 	// blocked, or cannot be had.
 	KeptTime *metav1.Time `json:"keptTime,omitempty"`
-	// CheckedTime is when the source was fetched last, and Request the ResolutionRequest that brought it.
-	CheckedTime *metav1.Time      `json:"checkedTime,omitempty"`
-	Request     *RequestReference `json:"request,omitempty"`
+	// CheckedTime is when the source was fetched last.
+	CheckedTime *metav1.Time `json:"checkedTime,omitempty"`
+	// Request is the ResolutionRequest that brought it.
+	Request *RequestReference `json:"request,omitempty"`
 }
 
 // Revision is a state of a source.
@@ -125,16 +182,19 @@ type Revision struct {
 	Revision string `json:"revision"`
 	// Digest is that of the content that was fetched, sha256:...
 	Digest string `json:"digest"`
-	// URI and EntryPoint say where it came from, as far as the resolver tells.
-	URI        string `json:"uri,omitempty"`
+	// URI says where it came from, as far as the resolver tells.
+	URI string `json:"uri,omitempty"`
+	// EntryPoint is the file there, as far as the resolver tells.
 	EntryPoint string `json:"entryPoint,omitempty"`
 }
 
 // Decided identifies what a decision was about.
 type Decided struct {
-	Digest     string `json:"digest"`
-	Generation int64  `json:"generation"`
-	// Asked is the value that the annotation [AnnotationReconcile] had.
+	// Digest is that of the content.
+	Digest string `json:"digest"`
+	// Generation is that of the delivery.
+	Generation int64 `json:"generation"`
+	// Asked is the value that the annotation sluice.dev/reconcile-at had.
 	Asked string `json:"asked,omitempty"`
 	// Features identifies what the preflight FeatureGates found; empty where that was nothing, or it did not run.
 	Features string `json:"features,omitempty"`
@@ -142,6 +202,7 @@ type Decided struct {
 
 // InventoryReference names the ConfigMap, in the delivery's namespace, that records what was applied.
 type InventoryReference struct {
+	// Name is that of the ConfigMap.
 	Name string `json:"name"`
 	// Objects is how many it has.
 	Objects int32 `json:"objects"`
@@ -149,18 +210,25 @@ type InventoryReference struct {
 
 // RequestReference names a ResolutionRequest in the delivery's namespace.
 type RequestReference struct {
-	Name string    `json:"name"`
-	UID  types.UID `json:"uid"`
+	// Name is that of the ResolutionRequest.
+	Name string `json:"name"`
+	// UID is that of the ResolutionRequest.
+	UID types.UID `json:"uid"`
 }
 
 // DeliveryReport is what preflights found, in short.
 type DeliveryReport struct {
-	Fail      int32 `json:"fail"`
-	Warn      int32 `json:"warn"`
+	// Fail is how many findings fail.
+	Fail int32 `json:"fail"`
+	// Warn is how many findings warn.
+	Warn int32 `json:"warn"`
+	// Undecided is how many findings could not be decided.
 	Undecided int32 `json:"undecided"`
-	Notes     int32 `json:"notes"`
+	// Notes is how many findings are notes.
+	Notes int32 `json:"notes"`
 	// Worst has the worst findings, five at most, the most severe first.
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
 	Worst []DeliveryFinding `json:"worst,omitempty"`
 	// ConfigMap, in the delivery's namespace, has the whole report: report.json, and report.txt for people. It is empty
 	// where that could not be written.
@@ -169,19 +237,29 @@ type DeliveryReport struct {
 
 // DeliveryFinding is a finding; the fields are those of the report.
 type DeliveryFinding struct {
-	Rule     string `json:"rule"`
-	Level    string `json:"level,omitempty"`
+	// Rule is the rule that found it.
+	Rule string `json:"rule"`
+	// Level is the level of harm; left out where nothing was decided.
+	Level string `json:"level,omitempty"`
+	// Severity is fail or warn.
 	Severity string `json:"severity"`
-	CRD      string `json:"crd"`
-	Version  string `json:"version,omitempty"`
-	Path     string `json:"path,omitempty"`
-	Message  string `json:"message"`
-	// Witness is an object, as YAML, that shows it, and Effect what becomes of that object. Long ones are cut.
+	// CRD is the name of the definition that it is about.
+	CRD string `json:"crd"`
+	// Version is the version that it is about, where it is one.
+	Version string `json:"version,omitempty"`
+	// Path is the field that it is about, where it is one.
+	Path string `json:"path,omitempty"`
+	// Message says what changed, and who is hurt.
+	Message string `json:"message"`
+	// Witness is an object, as YAML, that shows it. A long one is cut.
 	Witness string `json:"witness,omitempty"`
-	Effect  string `json:"effect,omitempty"`
-	// Checked is how many stored objects were read, Affected how many of them it holds for, and Examples names of some.
-	Checked  int64 `json:"checked,omitempty"`
+	// Effect is what becomes of that object.
+	Effect string `json:"effect,omitempty"`
+	// Checked is how many stored objects were read.
+	Checked int64 `json:"checked,omitempty"`
+	// Affected is how many of them it holds for.
 	Affected int64 `json:"affected,omitempty"`
+	// Examples are the names of some of them.
 	// +listType=atomic
 	Examples []string `json:"examples,omitempty"`
 }

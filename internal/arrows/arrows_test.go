@@ -86,11 +86,15 @@ var table = []row{
 	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
 	{
 		pkg: "internal/input", why: "reads CRDs and says where they stood; what they mean is for others",
-		may: []string{"internal/limit", "internal/yamlerr", "report"},
+		may: []string{"internal/limit", "internal/nearest", "internal/yamlerr", "report"},
 	},
 	{
 		pkg: "internal/config", why: "reads the configuration and applies it to a finished report",
 		may: []string{"internal/limit", "internal/nearest", "internal/yamlerr", "report"},
+	},
+	{
+		pkg: "internal/life", why: "features from a marker in Go to their end: reads sources and writes generated files; what definitions mean, feature says",
+		may: []string{"api/v1alpha1", "feature", "feature/gate", "internal/input", "internal/limit", "internal/nearest"},
 	},
 
 	{pkg: "resolve", why: "what a resolver is, and what all have in common; the resolvers import it, never the other way round", may: []string{"internal/nearest"}},
@@ -182,7 +186,7 @@ var table = []row{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
 			"feature", "feature/policy", "feature/policy/simulate", "feature/process", "feature/skew", "internal/admission", "internal/cluster",
 			"internal/config", "internal/controller/delivery", "internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
-			"internal/featureusage", "internal/input", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
+			"internal/featureusage", "internal/input", "internal/life", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
 			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},

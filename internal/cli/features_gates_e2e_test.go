@@ -101,8 +101,8 @@ func widgetNamed(group, name, spec string) string {
 	return fmt.Sprintf("---\napiVersion: %s/v1\nkind: Widget\nmetadata: {name: %s}\nspec: %s\n", group, name, spec)
 }
 
-// gates installs the kinds of features and a component with its CRD.
-func (w *world) gates(optIn string) (group, component string) {
+// featureKinds installs the kinds of features.
+func (w *world) featureKinds() *kube.Client {
 	w.t.Helper()
 	k, err := kube.New(w.Config())
 	if err != nil {
@@ -112,14 +112,7 @@ func (w *world) gates(optIn string) (group, component string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	dec := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-	for {
-		u := &unstructured.Unstructured{}
-		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			w.t.Fatal(err)
-		}
+	for _, u := range w.decoded(text) {
 		if err := k.ApplyObject(w.t.Context(), u, false); err != nil {
 			w.t.Fatal(err)
 		}
@@ -127,6 +120,28 @@ func (w *world) gates(optIn string) (group, component string) {
 			w.t.Fatal(err)
 		}
 	}
+	return k
+}
+
+// decoded reads a stream of objects.
+func (w *world) decoded(text []byte) (out []*unstructured.Unstructured) {
+	w.t.Helper()
+	dec := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		u := &unstructured.Unstructured{}
+		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
+			return out
+		} else if err != nil {
+			w.t.Fatal(err)
+		}
+		out = append(out, u)
+	}
+}
+
+// gates installs the kinds of features and a component with its CRD.
+func (w *world) gates(optIn string) (group, component string) {
+	w.t.Helper()
+	w.featureKinds()
 	group, component = w.namespace+".example.com", w.namespace
 	w.forgets(component)
 	w.run(ExitOK, "apply", "-f", w.file("gates.yaml", gatesOf(component, group, w.namespace, optIn)+gatedWidget(group)))

@@ -9,6 +9,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/internal/input"
 	"sluice.dev/internal/nearest"
 	"sluice.dev/report"
 )
@@ -140,7 +141,7 @@ var partsOfFeatures = []string{"gate", "stages", "parts", "requires", "whenDisab
 // placed gives a finding about a definition its place.
 func (d *definitions) placed(c *v1alpha1.Component, x *feature.Finding) featureFinding {
 	out := featureFinding{Severity: x.Severity, Code: x.Code, Component: c.Name, Gate: x.Gate, Where: x.Where, Message: x.Message}
-	switch path := steps(x.Where); {
+	switch path := input.Steps(x.Where); {
 	case x.Gate != "" || len(path) > 1 && slices.Contains(partsOfFeatures, path[1]): // a Feature may lack its gate
 		out.sourcePlace = d.findFeature(c.Name, x.Gate, path...)
 	default:

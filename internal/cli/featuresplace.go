@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -102,9 +101,4 @@ func settingPlace(at []*input.Positions, key string) sourcePlace { return lastPl
 func isOf(m *corev1.ConfigMap, c *v1alpha1.Component) bool {
 	ref := c.Spec.ConfigMap
 	return ref != nil && m.Name == ref.Name && (m.Namespace == ref.Namespace || m.Namespace == "")
-}
-
-// steps takes a place of a finding apart: spec.parts[0].field is spec, parts, 0, field.
-func steps(where string) []string {
-	return strings.FieldsFunc(where, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
 }

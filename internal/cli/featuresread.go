@@ -71,7 +71,7 @@ func (d *definitions) add(set *input.Set) error {
 		o := &set.Objects[i]
 		var meta metav1.TypeMeta
 		if err := utiljson.Unmarshal(o.JSON, &meta); err != nil {
-			return notAs(o, err)
+			return o.Wrong(err)
 		}
 		group, _, _ := strings.Cut(meta.APIVersion, "/")
 		var err error
@@ -95,19 +95,11 @@ func (d *definitions) add(set *input.Set) error {
 // decoded adds an object to those of its type, and its place to theirs. A field that the type does not have is an error, and
 // so is one that stands there twice.
 func decoded[T any](o *input.Object, to []T, at []*input.Positions) ([]T, []*input.Positions, error) {
-	if o.Twice != nil {
-		return nil, nil, o.Twice
-	}
 	var v T
-	if err := unmarshalStrict(o, &v); err != nil {
+	if err := o.Strict(&v); err != nil {
 		return nil, nil, err
 	}
 	return append(to, v), append(at, o.Positions), nil
-}
-
-// notAs says that an object is not as its kind wants it.
-func notAs(o *input.Object, err error) error {
-	return fmt.Errorf("%s:%d: %w", sourceName(o.File), o.Line, err)
 }
 
 // component returns the component of a name, or the only one.
@@ -159,10 +151,10 @@ func (d *definitions) settings(ctx context.Context, e *env, c *v1alpha1.Componen
 			o := &manifests.Objects[i]
 			var meta metav1.TypeMeta
 			if err := utiljson.Unmarshal(o.JSON, &meta); err != nil {
-				return nil, nil, notAs(o, err)
+				return nil, nil, o.Wrong(err)
 			}
 			if meta.Kind != "ConfigMap" {
-				return nil, nil, notAs(o, fmt.Errorf("this is no ConfigMap but a %s", meta.Kind))
+				return nil, nil, o.Wrong(fmt.Errorf("this is no ConfigMap but a %s", meta.Kind))
 			}
 			list, _, err := decoded[corev1.ConfigMap](o, nil, nil)
 			if err != nil {
@@ -191,7 +183,7 @@ func readObject(ctx context.Context, e *env, file string) (map[string]any, error
 	}
 	var out map[string]any
 	if err := utiljson.Unmarshal(set.Objects[0].JSON, &out); err != nil {
-		return nil, notAs(&set.Objects[0], err)
+		return nil, set.Objects[0].Wrong(err)
 	}
 	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 
 func newManifests(e *env) *cobra.Command {
 	var o config.Options
+	own := false
 	cmd := &cobra.Command{
 		Use:   "manifests",
 		Short: "Print the manifests that install Sluice in a cluster",
@@ -19,7 +20,17 @@ func newManifests(e *env) *cobra.Command {
 
   sluice manifests --image registry.example.com/sluice:v1 | kubectl apply --server-side -f -`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if own {
+				if n := cmd.Flags().NFlag(); n > 1 {
+					return errors.New("--own-features prints the features of Sluice only: it takes no other flag")
+				}
+				data, err := config.OwnFeatures()
+				if err == nil {
+					_, err = e.out.Write(data)
+				}
+				return err
+			}
 			if o.Store != "" {
 				if _, err := contentstore.New(o.Store, contentstore.Options{}); err != nil {
 					return fmt.Errorf("--store: %w", err)
@@ -43,6 +54,7 @@ func newManifests(e *env) *cobra.Command {
 	flags.StringSliceVar(&o.GuardReads, "guard-reads", nil, "API groups whose objects the guard may list, to see whether a CRD that is deleted has any")
 	flags.StringSliceVar(&o.FeatureUsage, "feature-usage", nil, "resource, as PLURAL.GROUP, whose objects the role features may list, to count those that use features")
 	flags.StringSliceVar(&o.FeatureSettings, "feature-settings", nil, "ConfigMap of a component, NAMESPACE/NAME, that the roles features and feature-webhook may watch, and make again when it is gone")
+	flags.BoolVar(&own, "own-features", false, "print the Component sluice and its Features instead: what of Sluice's own API is not settled yet; for where the role features runs")
 	flags.StringSliceVar(&o.Writers, "writer", nil, "one more user who may write the status of requests: system:serviceaccount:NAMESPACE:NAME=RESOLVER, once for each resolver; without =RESOLVER those of all resolvers but Sluice's own, with =* all")
 	flags.BoolVar(&o.Compress, "compress", false, "resolvers compress content that is too large for a request, for clients that know of it")
 	flags.StringVar(&o.Store, "store", "", "repository in an OCI registry, REGISTRY/PATH, where resolvers put content that is too large for a request, for clients that know of it")

@@ -37,6 +37,10 @@ type ResolutionRequestSpec struct {
 
 // Param is a parameter.
 type Param struct {
+	// Name is that of the parameter.
+	// A Delivery takes names of 1 to 128 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
 	Name string `json:"name"`
 	// Value is a string, an array of strings or an object of strings.
 	// +kubebuilder:validation:Schemaless

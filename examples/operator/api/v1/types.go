@@ -11,6 +11,7 @@ var GroupVersion = schema.GroupVersion{Group: "pages.example.dev", Version: "v1"
 
 // Page is a page of text, of which the operator makes a ConfigMap of the same name.
 //
+// +kubebuilder:subresource:status
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 //
 //nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
@@ -38,25 +39,32 @@ type PageList struct {
 // empty value that is written counts as a use.
 type PageSpec struct {
 	// Text is the page.
+	// +kubebuilder:validation:MaxLength=100000
 	Text string `json:"text"`
 	// Format says how Text is written; empty stands for Plain.
 	Format Format `json:"format,omitempty"`
-	// Banner stands above the text. Alpha; honoured only where the feature Banner is on.
+	// Banner stands above the text.
+	// +sluice:feature=Banner
 	Banner *Banner `json:"banner,omitempty"`
 }
 
 // Banner is a line above a page.
 type Banner struct {
+	// Text is the line.
+	// +kubebuilder:validation:MaxLength=1000
 	Text string `json:"text"`
 }
 
 // Format is how a text is written.
+//
+// +kubebuilder:validation:Enum=Plain;HTML;Markdown
 type Format string
 
-// The formats. Markdown comes in two releases: see the feature Markdown.
+// The formats.
 const (
 	Plain    Format = "Plain"
 	HTML     Format = "HTML"
+	// +sluice:feature=Markdown
 	Markdown Format = "Markdown"
 )
 
@@ -64,6 +72,7 @@ const (
 type PageStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Shown says which parts are shown.
+	// +listType=atomic
 	Shown []string `json:"shown,omitempty"`
 }
 

@@ -1,4 +1,4 @@
-package cli
+package input
 
 import (
 	"errors"
@@ -8,19 +8,21 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
-	"sluice.dev/internal/input"
 	"sluice.dev/internal/nearest"
 )
 
 // maxStrict is how many unknown fields are told of one document.
 const maxStrict = 20
 
-// unmarshalStrict decodes an object. Fields that the type does not have are errors, all of them at once, with their lines and
-// the nearest names.
-func unmarshalStrict(o *input.Object, to any) error {
+// Strict decodes the object into a Go value. Fields that the type does not have are errors, all of them at once, with their
+// lines and the nearest names; so is a key that stands there twice.
+func (o *Object) Strict(to any) error {
+	if o.Twice != nil {
+		return o.Twice
+	}
 	strict, err := kjson.UnmarshalStrict(o.JSON, to)
 	if err != nil {
-		return notAs(o, err)
+		return o.Wrong(err)
 	}
 	var errs []error
 	for i, e := range strict {
@@ -30,7 +32,7 @@ func unmarshalStrict(o *input.Object, to any) error {
 		}
 		var field kjson.FieldError
 		if !errors.As(e, &field) {
-			errs = append(errs, notAs(o, e))
+			errs = append(errs, o.Wrong(e))
 			continue
 		}
 		path := field.FieldPath()
@@ -38,14 +40,34 @@ func unmarshalStrict(o *input.Object, to any) error {
 		if i := strings.LastIndexByte(path, '.'); i >= 0 {
 			parent, name = path[:i], path[i+1:]
 		}
-		errs = append(errs, fmt.Errorf("%sthere is no field %q%s", placeIn(o.Positions, steps(path)...).before(), path, nearest.Hint(name, fieldsAt(reflect.TypeOf(to), parent))))
+		at, _ := o.Positions.Find(Steps(path)...)
+		at.File = forPeople(at.File)
+		errs = append(errs, &Error{Position: at, Msg: fmt.Sprintf("there is no field %q%s", path, nearest.Hint(name, fieldsAt(reflect.TypeOf(to), parent)))})
 	}
 	return errors.Join(errs...)
 }
 
+// Wrong says that an object is not as its kind wants it.
+func (o *Object) Wrong(err error) error {
+	return fmt.Errorf("%s:%d: %w", forPeople(o.File), o.Line, err)
+}
+
+// forPeople is the name of a source for people.
+func forPeople(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
+}
+
+// Steps takes the path of a field apart for [Positions.Find]: spec.parts[0].field is spec, parts, 0, field.
+func Steps(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+}
+
 // fieldsAt returns the names of the fields that stand at a path such as spec.stages[0].
 func fieldsAt(t reflect.Type, path string) (out []string) {
-	for _, step := range steps(path) {
+	for _, step := range Steps(path) {
 		t = inner(t)
 		if t.Kind() != reflect.Struct || strings.Trim(step, "0123456789") == "" {
 			continue

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+
+	"sluice.dev/internal/life"
+)
+
+// featuresFile is where features.yaml is looked for.
+const featuresFile = "features.yaml"
+
+func newFeaturesGenerate(e *env) *cobra.Command {
+	file, verify := featuresFile, false
+	cmd := &cobra.Command{
+		Use:   "generate",
+		Short: "Write manifests, Go code, CRDs and documentation of features from markers and features.yaml",
+		Long: `Write the Feature manifests, Go constants with the declaration for feature/gate, CRDs whose descriptions tell stage and gate,
+and documentation, as output of features.yaml asks for. Which fields, values and versions a feature gates, markers in the Go types say:
+
+  // +sluice:feature=TasksTimeout
+  TasksTimeout *metav1.Duration ` + "`json:\"tasksTimeout,omitempty\"`" + `
+
+The Go types are read as controller-gen reads them. All errors are told at once, with file and line; then nothing is written.
+Exit code 1 with --verify if a file is not as it would be written.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out, err := generate(cmd.Context(), e, file)
+			if err != nil {
+				return err
+			}
+			if verify {
+				return verifyGenerated(e, out)
+			}
+			changed, err := out.Write()
+			for _, path := range changed {
+				fmt.Fprintf(e.err, "wrote %s\n", filepath.ToSlash(path))
+			}
+			if err == nil && changed == nil {
+				fmt.Fprintln(e.err, "all files are up to date")
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&file, "filename", "f", featuresFile, "the file with stages and settings")
+	cmd.Flags().BoolVar(&verify, "verify", false, "write nothing; show the difference instead, and exit with 1 if there is any")
+	return cmd
+}
+
+// loadProject reads features.yaml and the API that it speaks of; warnings are told.
+func loadProject(ctx context.Context, e *env, file string) (*life.Project, error) {
+	f, err := life.Read(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	p, err := life.Load(ctx, f, e.now())
+	if p != nil {
+		for _, w := range p.Warnings {
+			fmt.Fprintf(e.err, "warning: %s\n", w)
+		}
+	}
+	return p, err
+}
+
+func generate(ctx context.Context, e *env, file string) (life.Outputs, error) {
+	p, err := loadProject(ctx, e, file)
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.Outputs()
+	if err == nil && len(out) == 0 {
+		err = errors.New(p.Name() + ": output is missing: say there which files are to be written, for example output: {manifests: config/features.yaml}")
+	}
+	return out, err
+}
+
+// verifyGenerated shows what is not as it would be written.
+func verifyGenerated(e *env, out life.Outputs) error {
+	same := true
+	err := out.Each(func(path string, old, want []byte) {
+		same = false
+		name := filepath.ToSlash(path)
+		fmt.Fprintf(e.out, "%s", diff.Diff(name, old, name+" (generated)", want))
+	})
+	switch {
+	case err != nil:
+		return err
+	case same:
+		return nil
+	}
+	fmt.Fprintln(e.err, "the files are not as they would be generated: run sluice features generate")
+	return errFindings
+}

@@ -1,0 +1,115 @@
+package life
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+// said is the sentence that [describe] puts at the end of descriptions: one line of its own.
+var said = regexp.MustCompile(`(?m)\n*^(?:The (?:value|values|items|version|strings) .*|Alpha|Beta|Stable|Deprecated|Planned)\b.*: feature [A-Z][A-Za-z0-9]* of component [-a-z0-9]+\.$`)
+
+// describe tells in the descriptions of a CRD which parts a feature gates, how far it has come, and what it is by default, so
+// that kubectl explain tells.
+func describe(crd *apiextensionsv1.CustomResourceDefinition, model *feature.Model) {
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		if v.Schema == nil {
+			continue
+		}
+		lines := map[string][]string{}
+		for _, f := range model.Features() {
+			if f.Stage == v1alpha1.Removed {
+				continue
+			}
+			for j := range f.Targets {
+				t := &f.Targets[j]
+				if t.Group == crd.Spec.Group && t.Resource == crd.Spec.Names.Plural && (t.Version == "" || t.Version == v.Name) {
+					at := t.Path.String()
+					if line := sentence(f, t); !slices.Contains(lines[at], line) {
+						lines[at] = append(lines[at], line)
+					}
+				}
+			}
+		}
+		walk(v.Schema.OpenAPIV3Schema, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+			at := path.String()
+			if more := lines[at]; more != nil {
+				delete(lines, at) // those below allOf have the same path
+				s.Description = strings.TrimLeft(s.Description+"\n"+strings.Join(more, "\n"), "\n")
+			}
+			return true
+		})
+	}
+}
+
+// undescribe takes out what [describe] has said.
+func undescribe(crd *apiextensionsv1.CustomResourceDefinition) {
+	for i := range crd.Spec.Versions {
+		if v := &crd.Spec.Versions[i]; v.Schema != nil {
+			walk(v.Schema.OpenAPIV3Schema, nil, func(_ feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+				s.Description = said.ReplaceAllString(s.Description, "")
+				return true
+			})
+		}
+	}
+}
+
+// sentence says how far a feature has come that gates a part.
+func sentence(f *feature.Feature, t *feature.Target) string {
+	what := ""
+	switch {
+	case t.WholeVersion:
+		what = "The version is "
+	case len(t.Values) == 1:
+		what = "The value " + t.Values[0] + " is "
+	case t.Values != nil:
+		what = "The values " + strings.Join(t.Values, ", ") + " are "
+	case t.Pattern != nil:
+		what = "The strings that match " + strconv.Quote(t.Pattern.String()) + " are "
+	case t.Match != nil:
+		what = "The items that match are "
+	}
+	stage := stageText(f)
+	if what == "" {
+		return strings.ToUpper(stage[:1]) + stage[1:] + fmt.Sprintf(": feature %s of component %s.", f.Spec.Gate, f.Spec.Component)
+	}
+	return what + stage + fmt.Sprintf(": feature %s of component %s.", f.Spec.Gate, f.Spec.Component)
+}
+
+// stageText says the stage, since when, and the default.
+func stageText(f *feature.Feature) string {
+	if f.Entry < 0 {
+		first := &f.Spec.Stages[0]
+		return fmt.Sprintf("planned as %s for %s", strings.ToLower(string(first.Stage)), begins(first))
+	}
+	first := f.Entry
+	for first > 0 && f.Spec.Stages[first-1].Stage == f.Stage {
+		first--
+	}
+	value := "off"
+	if f.Default {
+		value = "on"
+	}
+	if f.Locked {
+		value = "always " + value
+	} else {
+		value += " by default"
+	}
+	return fmt.Sprintf("%s since %s, %s", strings.ToLower(string(f.Stage)), begins(&f.Spec.Stages[first]), value)
+}
+
+// begins is the release of a stage, or its day.
+func begins(s *v1alpha1.FeatureStage) string {
+	if s.Release != "" {
+		return s.Release
+	}
+	return s.Date
+}

@@ -1,0 +1,425 @@
+package life
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-tools/pkg/crd"
+	"sigs.k8s.io/controller-tools/pkg/loader"
+	"sigs.k8s.io/controller-tools/pkg/markers"
+
+	"sluice.dev/internal/nearest"
+)
+
+// goAPI is what Go packages say: their CRDs, and what markers gate.
+type goAPI struct {
+	crds  []*apiextensionsv1.CustomResourceDefinition
+	marks []mark
+	uses  []use
+}
+
+// goReader reads Go packages.
+type goReader struct {
+	parser   *crd.Parser
+	registry *markers.Registry
+	api      goAPI
+	wrong    Problems
+	// versions are the marks of packages.
+	versions map[*loader.Package][]int
+	cwd      string
+}
+
+// readGo reads packages of the module at dir with the loader, the markers and the schemas of controller-tools. The error is for
+// what cannot be read, the problems for what is wrong in what was.
+func readGo(ctx context.Context, dir string, patterns []string) (*goAPI, Problems, error) {
+	r := &goReader{registry: &markers.Registry{}, versions: map[*loader.Package][]int{}}
+	if err := register(r.registry); err != nil {
+		return nil, nil, err
+	}
+	r.cwd, _ = os.Getwd()
+	roots, err := loader.LoadRootsWithConfig(&packages.Config{Context: ctx, Dir: dir, Mode: packages.NeedModule}, patterns...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("load Go packages %s: %w", strings.Join(patterns, " "), err)
+	}
+	if r.loadErrors(roots); len(r.wrong) > 0 {
+		return nil, nil, r.wrong.err()
+	}
+	r.parser = &crd.Parser{
+		Collector: &markers.Collector{Registry: r.registry},
+		Checker:   &loader.TypeChecker{NodeFilters: []loader.NodeFilter{crd.Generator{}.CheckFilter()}},
+		// The types are there already, whoever finds floats dangerous has said so.
+		AllowDangerousTypes: true,
+	}
+	crd.AddKnownTypes(r.parser)
+	for _, p := range roots {
+		r.parser.NeedPackage(p)
+	}
+	marked := r.markedImports(roots)
+	for _, p := range marked {
+		r.parser.NeedPackage(p)
+	}
+	// Of a package with a marker that cannot be read nothing is known.
+	if r.loadErrors(roots); len(r.wrong) > 0 {
+		return nil, nil, r.wrong.err()
+	}
+	for _, p := range append(roots, marked...) {
+		r.tagPackage(p)
+	}
+	r.checkInlined()
+	r.makeCRDs(roots)
+	before := len(r.wrong)
+	if r.loadErrors(roots); len(r.wrong) > before { // a kind is not known in full
+		return nil, nil, r.wrong.err()
+	}
+	return &r.api, r.wrong, nil
+}
+
+// loadErrors tells what the loader could not read. Errors of types are left out, as controller-gen leaves them out: it looks at
+// parts of packages only, and tells by another error where it misses a type.
+func (r *goReader) loadErrors(roots []*loader.Package) {
+	seen := map[string]bool{}
+	var visit func(p *loader.Package, root bool)
+	visit = func(p *loader.Package, root bool) {
+		if seen[p.ID] {
+			return
+		}
+		seen[p.ID] = true
+		for _, e := range p.Errors {
+			if e.Kind == packages.TypeError && !(root && redeclared.MatchString(e.Msg)) {
+				continue
+			}
+			file, line := position(e.Pos)
+			r.wrong.add(r.relative(file), line, "%s", strings.TrimSpace(e.Msg))
+		}
+		for _, q := range p.Imports() {
+			visit(q, false)
+		}
+	}
+	for _, p := range roots {
+		if len(p.GoFiles) == 0 && len(p.Errors) == 0 {
+			r.wrong.add("", 0, "package %s has no Go files", p.PkgPath)
+		}
+		visit(p, true)
+	}
+}
+
+// redeclared are errors of types that cannot come from imports which were left out.
+var redeclared = regexp.MustCompile(`^(\w+ redeclared in this block|other declaration of \w+)$`)
+
+// position takes FILE:LINE:COLUMN apart.
+func position(s string) (file string, line int) {
+	parts := strings.Split(s, ":")
+	for i := 1; i < len(parts); i++ {
+		if n, err := strconv.Atoi(parts[i]); err == nil {
+			return strings.Join(parts[:i], ":"), n
+		}
+	}
+	return strings.TrimSuffix(s, "-"), 0
+}
+
+// relative is a file as the working directory sees it, where it is below that.
+func (r *goReader) relative(file string) string {
+	if rel, err := filepath.Rel(r.cwd, file); err == nil && filepath.IsAbs(file) && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return rel
+	}
+	return file
+}
+
+// markedImports returns the imported packages of the same module that have markers of ours: a type of theirs may be a field of an
+// API.
+func (r *goReader) markedImports(roots []*loader.Package) (out []*loader.Package) {
+	seen := map[*loader.Package]bool{}
+	for _, p := range roots {
+		seen[p] = true
+	}
+	var visit func(p *loader.Package)
+	visit = func(p *loader.Package) {
+		for _, path := range sortedKeys(p.Imports()) {
+			q := p.Imports()[path]
+			if seen[q] || q.Module == nil || !q.Module.Main {
+				continue
+			}
+			seen[q] = true
+			if slices.ContainsFunc(q.CompiledGoFiles, func(file string) bool {
+				data, err := os.ReadFile(file) //nolint:gosec // a file of the package
+				return err == nil && bytes.Contains(data, []byte(markerPrefix))
+			}) {
+				out = append(out, q)
+			}
+			visit(q)
+		}
+	}
+	for _, p := range roots {
+		visit(p)
+	}
+	return out
+}
+
+// comment is a marker of ours in a file.
+type comment struct {
+	pos     token.Pos
+	text    string
+	claimed bool
+}
+
+// tagPackage finds the markers of a package and leaves tags where controller-tools will see them.
+func (r *goReader) tagPackage(pkg *loader.Package) {
+	for _, file := range pkg.Syntax {
+		var comments []comment
+		for _, group := range file.Comments {
+			for _, c := range group.List {
+				if text := strings.TrimSpace(strings.TrimPrefix(c.Text, "//")); strings.HasPrefix(text, markerPrefix) {
+					comments = append(comments, comment{pos: c.Pos(), text: text})
+				}
+			}
+		}
+		if comments == nil {
+			continue
+		}
+		for ident, info := range r.parser.Types {
+			if ident.Package != pkg || info.RawFile != file {
+				continue
+			}
+			r.tagNode(pkg, info.RawSpec, &info.Markers, comments)
+			for i := range info.Fields {
+				f := &info.Fields[i]
+				if i > 0 && info.Fields[i-1].RawField == f.RawField { // A, B int
+					f.Markers = info.Fields[i-1].Markers
+					continue
+				}
+				r.tagNode(pkg, f.RawField, &f.Markers, comments)
+			}
+		}
+		r.tagConstants(pkg, file, comments)
+		for i := range comments {
+			r.rest(pkg, file, &comments[i])
+		}
+	}
+}
+
+// tagNode turns the markers of a type or a field into tags.
+func (r *goReader) tagNode(pkg *loader.Package, node ast.Node, values *markers.MarkerValues, comments []comment) {
+	for _, name := range []string{markFeature, markItems, markValues, markPattern, markLoosen} {
+		for _, v := range (*values)[name] {
+			m := newMark(name, v)
+			target := markers.DescribesField
+			if _, ok := node.(*ast.TypeSpec); ok {
+				target = markers.DescribesType
+			}
+			pos := node.Pos()
+			for i := len(comments) - 1; i >= 0; i-- {
+				c := &comments[i]
+				if c.claimed || c.pos > node.Pos() {
+					continue
+				}
+				if def := r.registry.Lookup(c.text, target); def == nil || def.Name != name {
+					continue
+				} else if got, err := def.Parse(c.text); err != nil || !reflect.DeepEqual(got, v) {
+					continue
+				}
+				c.claimed, pos = true, c.pos
+				break
+			}
+			n := r.add(pkg, pos, m)
+			for _, k := range m.loosen {
+				if loosenable[k] == nil {
+					names := sortedKeys(loosenable)
+					at := &r.api.marks[n]
+					r.wrong.add(at.file, at.line, "+%s does not take out %q%s; it takes out %s", markLoosen, k, nearest.Hint(k, names), strings.Join(names, ", "))
+				}
+			}
+			if m.items {
+				(*values)[tagsKey] = append((*values)[tagsKey], itemsTag(n))
+			} else {
+				(*values)[tagsKey] = append((*values)[tagsKey], tag(n))
+			}
+		}
+	}
+}
+
+// add gives a mark its number.
+func (r *goReader) add(pkg *loader.Package, pos token.Pos, m mark) int {
+	at := pkg.Fset.Position(pos)
+	m.file, m.line = r.relative(at.Filename), at.Line
+	r.api.marks = append(r.api.marks, m)
+	return len(r.api.marks) - 1
+}
+
+// tagConstants turns markers of constants into tags of their type: the value of the constant is gated wherever the type is used.
+func (r *goReader) tagConstants(pkg *loader.Package, file *ast.File, comments []comment) {
+	for _, decl := range file.Decls {
+		g, ok := decl.(*ast.GenDecl)
+		if !ok || g.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range g.Specs {
+			vs, ok := spec.(*ast.ValueSpec)
+			if !ok {
+				continue
+			}
+			doc := vs.Doc
+			if doc == nil && !g.Lparen.IsValid() {
+				doc = g.Doc
+			}
+			for i := range comments {
+				if c := &comments[i]; doc != nil && doc.Pos() <= c.pos && c.pos < doc.End() {
+					c.claimed = true
+					r.tagConstant(pkg, vs, c)
+				}
+			}
+		}
+	}
+}
+
+func (r *goReader) tagConstant(pkg *loader.Package, vs *ast.ValueSpec, c *comment) {
+	at := pkg.Fset.Position(c.pos)
+	file := r.relative(at.Filename)
+	def := r.registry.Lookup(c.text, markers.DescribesType)
+	if def == nil || def.Name != markFeature {
+		r.unknown(pkg, c)
+		return
+	}
+	gate, err := def.Parse(c.text)
+	if err != nil {
+		r.wrong.add(file, at.Line, "%s: %s", c.text, err)
+		return
+	}
+	pkg.NeedTypesInfo()
+	for _, name := range vs.Names {
+		k, ok := pkg.TypesInfo.Defs[name].(*types.Const)
+		if !ok {
+			continue
+		}
+		named, ok := k.Type().(*types.Named)
+		var info *markers.TypeInfo
+		if ok && named.Obj().Pkg() == pkg.Types {
+			info = r.parser.Types[crd.TypeIdent{Package: pkg, Name: named.Obj().Name()}]
+		}
+		if info == nil {
+			r.wrong.add(file, at.Line, "%s is of type %s: only constants of a type of this package are values of a field; use +%s at the field", name.Name, k.Type(), markValues)
+			continue
+		}
+		value := k.Val().ExactString()
+		if k.Val().Kind() == constant.String {
+			value = constant.StringVal(k.Val())
+		}
+		m := newMark(markFeature, gate)
+		m.values = []string{value}
+		if info.Markers == nil {
+			info.Markers = markers.MarkerValues{}
+		}
+		info.Markers[tagsKey] = append(info.Markers[tagsKey], tag(r.add(pkg, c.pos, m)))
+	}
+}
+
+// rest looks at a marker that no type, field or constant has: it is that of the package, or out of place.
+func (r *goReader) rest(pkg *loader.Package, file *ast.File, c *comment) {
+	if c.claimed {
+		return
+	}
+	at := pkg.Fset.Position(c.pos)
+	def := r.registry.Lookup(c.text, markers.DescribesPackage)
+	if c.pos < file.Package && def != nil && def.Name == markFeature {
+		gate, err := def.Parse(c.text)
+		if err != nil {
+			r.wrong.add(r.relative(at.Filename), at.Line, "%s: %s", c.text, err)
+			return
+		}
+		r.versions[pkg] = append(r.versions[pkg], r.add(pkg, c.pos, newMark(markFeature, gate)))
+		return
+	}
+	if r.registry.Lookup(c.text, markers.DescribesField) == nil && r.registry.Lookup(c.text, markers.DescribesType) == nil {
+		r.unknown(pkg, c)
+		return
+	}
+	r.wrong.add(r.relative(at.Filename), at.Line, "%s stands where it marks nothing: put it into the comment of a type, a field, a constant or the package", c.text)
+}
+
+// unknown says that there is no such marker, or not there.
+func (r *goReader) unknown(pkg *loader.Package, c *comment) {
+	at := pkg.Fset.Position(c.pos)
+	name, _, _ := strings.Cut(strings.TrimPrefix(c.text, "+"), "=")
+	known := []string{markFeature, markItems, markValues + ":name", markPattern + ":name", markLoosen}
+	r.wrong.add(r.relative(at.Filename), at.Line, "there is no marker +%s here%s; the markers are %s", name, nearest.Hint(name, known), "+"+strings.Join(known, ", +"))
+}
+
+// checkInlined refuses marks of what is inlined: its fields are those of the struct around it, which would be gated as a whole.
+func (r *goReader) checkInlined() {
+	byPath := map[string]*loader.Package{}
+	for ident := range r.parser.Types {
+		byPath[ident.Package.PkgPath] = ident.Package
+	}
+	refuse := func(values markers.MarkerValues, what string) {
+		for _, t := range values[tagsKey] {
+			if n, ok := t.(tag); ok && r.api.marks[n].values == nil && r.api.marks[n].loosen == nil {
+				m := &r.api.marks[n]
+				r.wrong.add(m.file, m.line, "%s is inlined: mark its fields", what)
+			}
+		}
+	}
+	for ident, info := range r.parser.Types {
+		for i := range info.Fields {
+			f := &info.Fields[i]
+			json, _ := f.Tag.Lookup("json")
+			name, options, _ := strings.Cut(json, ",")
+			if name != "" || !slices.Contains(strings.Split(options, ","), "inline") && f.Name != "" {
+				continue
+			}
+			refuse(f.Markers, "the field")
+			ident.Package.NeedTypesInfo()
+			t := ident.Package.TypesInfo.TypeOf(f.RawField.Type)
+			if p, ok := t.(*types.Pointer); ok {
+				t = p.Elem()
+			}
+			if named, ok := types.Unalias(t).(*types.Named); ok && named.Obj().Pkg() != nil {
+				if other := r.parser.Types[crd.TypeIdent{Package: byPath[named.Obj().Pkg().Path()], Name: named.Obj().Name()}]; other != nil {
+					refuse(other.Markers, fmt.Sprintf("%s, in %s,", other.Name, info.Name))
+				}
+			}
+		}
+	}
+}
+
+// makeCRDs makes the CRDs of the roots as controller-gen does, and takes the tags out of them.
+func (r *goReader) makeCRDs(roots []*loader.Package) {
+	meta := crd.FindMetav1(roots)
+	if meta == nil {
+		return
+	}
+	for _, kind := range crd.FindKubeKinds(r.parser, meta) {
+		r.parser.NeedCRDFor(kind, nil)
+		made, ok := r.parser.CustomResourceDefinitions[kind]
+		if !ok || kind.Group == "" {
+			continue
+		}
+		crd.FixTopLevelMetadata(made)
+		out := made.DeepCopy()
+		for i := range out.Spec.Versions {
+			v := &out.Spec.Versions[i]
+			r.api.uses = append(r.api.uses, takeTags(out, v, r.api.marks)...)
+			for pkg, numbers := range r.versions {
+				if gv := r.parser.GroupVersions[pkg]; gv.Group == kind.Group && gv.Version == v.Name && r.parser.LookupType(pkg, kind.Kind) != nil {
+					for _, n := range numbers {
+						r.api.uses = append(r.api.uses, versionUse(out, v.Name, n))
+					}
+				}
+			}
+		}
+		r.api.crds = append(r.api.crds, out)
+	}
+	slices.SortFunc(r.api.uses, compareUses)
+}

@@ -1,0 +1,234 @@
+package life
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdmarkers "sigs.k8s.io/controller-tools/pkg/crd/markers"
+	"sigs.k8s.io/controller-tools/pkg/markers"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+// The markers.
+const (
+	// markFeature gates a field, every field of a type, a value of an enum, or a version: +sluice:feature=TasksTimeout.
+	markFeature = "sluice:feature"
+	// markItems gates the items of an array or the values of a map: +sluice:feature:items=StepWorkspaces.
+	markItems = "sluice:feature:items"
+	// markValues gates values of a field: +sluice:feature:values:name=Markdown,values=Markdown;AsciiDoc.
+	markValues = "sluice:feature:values"
+	// markPattern gates what a pattern finds in a string: +sluice:feature:pattern:name=WindowsScripts,pattern="^#!win".
+	markPattern = "sluice:feature:pattern"
+	// markLoosen takes keywords out of the schema of a field whose type somebody else has written: +sluice:loosen=pattern;maxLength.
+	markLoosen = "sluice:loosen"
+)
+
+// markerPrefix begins the markers of this package, and of no other tool.
+const markerPrefix = "+sluice:"
+
+// valuesMarker and patternMarker are what the markers of these names hold.
+type (
+	valuesMarker struct {
+		Name   string
+		Values []string
+	}
+	patternMarker struct {
+		Name    string
+		Pattern string
+	}
+)
+
+// register adds the markers to those of controller-tools.
+func register(r *markers.Registry) error {
+	if err := crdmarkers.Register(r); err != nil {
+		return err
+	}
+	onTypes := []markers.TargetType{markers.DescribesType, markers.DescribesField}
+	for _, m := range []struct {
+		name    string
+		value   any
+		targets []markers.TargetType
+	}{
+		{markFeature, "", append([]markers.TargetType{markers.DescribesPackage}, onTypes...)},
+		{markItems, "", onTypes},
+		{markValues, valuesMarker{}, onTypes},
+		{markPattern, patternMarker{}, onTypes},
+		{markLoosen, []string(nil), onTypes[1:]},
+	} {
+		for _, target := range m.targets {
+			if err := r.Define(m.name, target, m.value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mark is a marker of this package at its place.
+type mark struct {
+	gate    string
+	items   bool
+	values  []string
+	pattern string
+	loosen  []string // keywords; nil for the marks that gate
+
+	file string
+	line int
+}
+
+// newMark makes a mark of what a marker holds.
+func newMark(name string, value any) mark {
+	switch v := value.(type) {
+	case valuesMarker:
+		return mark{gate: v.Name, values: v.Values}
+	case patternMarker:
+		return mark{gate: v.Name, pattern: v.Pattern}
+	case []string:
+		return mark{loosen: v}
+	case string:
+		return mark{gate: v, items: name == markItems}
+	}
+	return mark{}
+}
+
+// tag is a mark on its way through controller-tools: it writes its number into the schema of whatever has the marker, and so
+// is found again wherever that schema ends up. CRDs have no other use for the keyword id; it is taken out again.
+type tag int
+
+const (
+	tagsKey   = "sluice:tag"
+	tagPrefix = "sluice-marks"
+)
+
+// ApplyToSchema implements the interface that controller-tools has for markers of schemas.
+func (t tag) ApplyToSchema(_ *crdmarkers.SchemaContext, s *apiextensionsv1.JSONSchemaProps) error {
+	if s.ID == "" {
+		s.ID = tagPrefix
+	}
+	s.ID += ";" + strconv.Itoa(int(t))
+	return nil
+}
+
+// itemsTag is a tag of the items of an array or the values of a map.
+type itemsTag tag
+
+// ApplyToSchema implements the interface that controller-tools has for markers of schemas.
+func (t itemsTag) ApplyToSchema(ctx *crdmarkers.SchemaContext, s *apiextensionsv1.JSONSchemaProps) error {
+	switch {
+	case s.Items != nil && s.Items.Schema != nil:
+		return tag(t).ApplyToSchema(ctx, s.Items.Schema)
+	case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
+		return tag(t).ApplyToSchema(ctx, s.AdditionalProperties.Schema)
+	}
+	return errors.New("+" + markItems + " stands at what is no array and no map that is written out here: mark the type of the items")
+}
+
+// use is a part of an API that a mark gates.
+type use struct {
+	mark int
+	part v1alpha1.Part
+}
+
+// takeTags takes the tags out of a schema and returns what they gate.
+func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensionsv1.CustomResourceDefinitionVersion, marks []mark) (out []use) {
+	if version.Schema == nil {
+		return nil
+	}
+	walk(version.Schema.OpenAPIV3Schema, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+		numbers := tagsOf(s)
+		// Where a field and its type have tags, controller-tools keeps both below allOf.
+		s.AllOf = slices.DeleteFunc(s.AllOf, func(a apiextensionsv1.JSONSchemaProps) bool {
+			more := tagsOf(&a)
+			numbers = append(numbers, more...)
+			return more != nil && len(a.AllOf) == 0 && isEmpty(&a)
+		})
+		for i := range s.AllOf {
+			tagsOf(&s.AllOf[i])
+		}
+		if len(s.AllOf) == 0 {
+			s.AllOf = nil
+		}
+		for _, n := range numbers {
+			m := &marks[n]
+			if m.loosen != nil {
+				loosen(s, m.loosen)
+				continue
+			}
+			p := v1alpha1.Part{
+				Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural, Versions: []string{version.Name},
+				Field: path.String(), Values: m.values, Pattern: m.pattern,
+			}
+			if len(path) == 0 {
+				p.WholeVersion = true
+			}
+			out = append(out, use{n, p})
+		}
+		return true
+	})
+	return out
+}
+
+// loosenable are the keywords that [markLoosen] takes out.
+var loosenable = map[string]func(s *apiextensionsv1.JSONSchemaProps){
+	"pattern":   func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = "" },
+	"minLength": func(s *apiextensionsv1.JSONSchemaProps) { s.MinLength = nil },
+	"maxLength": func(s *apiextensionsv1.JSONSchemaProps) { s.MaxLength = nil },
+	"minimum":   func(s *apiextensionsv1.JSONSchemaProps) { s.Minimum = nil },
+	"maximum":   func(s *apiextensionsv1.JSONSchemaProps) { s.Maximum = nil },
+}
+
+// loosen takes keywords out of a schema and all below it.
+func loosen(s *apiextensionsv1.JSONSchemaProps, keywords []string) {
+	walk(s, nil, func(_ feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+		for _, k := range keywords {
+			if take := loosenable[k]; take != nil {
+				take(s)
+			}
+		}
+		return true
+	})
+}
+
+// tagsOf takes the numbers out of one schema.
+func tagsOf(s *apiextensionsv1.JSONSchemaProps) (out []int) {
+	rest, ok := strings.CutPrefix(s.ID, tagPrefix)
+	if !ok {
+		return nil
+	}
+	s.ID = ""
+	for _, part := range strings.Split(rest, ";")[1:] {
+		if n, err := strconv.Atoi(part); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// isEmpty tells whether a schema says nothing.
+func isEmpty(s *apiextensionsv1.JSONSchemaProps) bool {
+	return reflect.DeepEqual(*s, apiextensionsv1.JSONSchemaProps{})
+}
+
+// at says where a mark stands.
+func (m *mark) at() string { return fmt.Sprintf("%s:%d", m.file, m.line) }
+
+// versionUse is that a mark gates a whole version.
+func versionUse(crd *apiextensionsv1.CustomResourceDefinition, version string, n int) use {
+	return use{n, v1alpha1.Part{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural, Versions: []string{version}, WholeVersion: true}}
+}
+
+func compareUses(a, b use) int {
+	return cmp.Or(strings.Compare(a.part.Group, b.part.Group), strings.Compare(a.part.Resource, b.part.Resource), strings.Compare(a.part.Field, b.part.Field),
+		slices.Compare(a.part.Versions, b.part.Versions), strings.Compare(a.part.Pattern, b.part.Pattern), slices.Compare(a.part.Values, b.part.Values), cmp.Compare(a.mark, b.mark))
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

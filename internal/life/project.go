@@ -1,0 +1,241 @@
+package life
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/feature/gate"
+	"sluice.dev/internal/input"
+)
+
+// Project is features.yaml together with the API that it speaks of.
+type Project struct {
+	File *File
+	// CRDs are those of the Go types, then those of files, without a word of features.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// Declaration has the features with all their parts.
+	Declaration gate.Declaration
+	// Model is what package feature makes of it.
+	Model *feature.Model
+	// Warnings are what should not stay as it is.
+	Warnings Problems
+}
+
+// Load reads the API of a file and brings both together. All that is wrong comes as [Problems]. Stages that have days are chosen by
+// the day.
+func Load(ctx context.Context, f *File, day time.Time) (*Project, error) {
+	p := &Project{File: f}
+	api := &goAPI{}
+	var wrong Problems
+	if len(f.Source.Packages) > 0 {
+		read, more, err := readGo(ctx, f.dir, f.Source.Packages)
+		if err != nil {
+			return nil, err
+		}
+		api, wrong = read, more
+	}
+	p.CRDs = api.crds
+	for _, name := range f.Source.CRDs {
+		src, err := input.ParseSource(f.path(name))
+		if err != nil {
+			return nil, err
+		}
+		set, err := input.Load(ctx, src, input.Options{})
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range set.Documents {
+			p.CRDs = append(p.CRDs, d.CRD)
+		}
+	}
+	for _, c := range p.CRDs {
+		undescribe(c)
+	}
+	if len(p.CRDs) == 0 {
+		if err := wrong.err(); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%s: source holds no CRD: no type there has TypeMeta and ObjectMeta, in a package with +groupName", f.at0())
+	}
+	wrong = append(wrong, p.join(api)...)
+	wrong = append(wrong, p.define(api, day)...)
+	return p, wrong.err()
+}
+
+// at0 is the place of the file itself.
+func (f *File) at0() string {
+	file, _ := f.place("")
+	return file
+}
+
+// partsOf remembers where the parts of the declaration come from: the mark, or -1 for features.yaml.
+type partsOf map[string][]int
+
+// join gives each feature the parts that marks gate.
+func (p *Project) join(api *goAPI) (wrong Problems) {
+	reached := make([]bool, len(api.marks))
+	first := map[string]int{}
+	for _, u := range api.uses {
+		m := &api.marks[u.mark]
+		reached[u.mark] = true
+		key := fmt.Sprintf("%s/%s/%s %v %q %q", u.part.Group, u.part.Resource, u.part.Field, u.part.Versions, u.part.Values, u.part.Pattern)
+		if before, ok := first[key]; ok {
+			what := u.part.Field
+			if u.part.WholeVersion {
+				what = "the version"
+			}
+			other := &api.marks[before]
+			wrong.add(m.file, m.line, "%s of %s %s is marked twice: here for %s, at %s for %s", what, u.part.Resource, u.part.Versions[0], m.gate, other.at(), other.gate)
+		}
+		first[key] = u.mark
+	}
+	for i := range api.marks {
+		m := &api.marks[i]
+		if m.loosen != nil {
+			continue
+		}
+		e, hint := p.File.entry(m.gate)
+		switch {
+		case e == nil:
+			wrong.add(m.file, m.line, "features.yaml has no feature %q%s", m.gate, hint)
+		case !reached[i]:
+			wrong.add(m.file, m.line, "the marker of %s reaches no field of a CRD: no kind of these packages has what it marks", m.gate)
+		case e.BehaviourOnly:
+			wrong.add(m.file, m.line, "%s gates a part of the API, but features.yaml says behaviourOnly", m.gate)
+		}
+	}
+	return wrong
+}
+
+// define puts the parts together and has package feature look at the whole.
+func (p *Project) define(api *goAPI, day time.Time) (wrong Problems) {
+	from := partsOf{}
+	p.Declaration = gate.Declaration{Name: p.File.Component, Spec: p.File.Spec}
+	for i := range p.File.Features {
+		e := &p.File.Features[i]
+		spec := *e.DeepCopy()
+		spec.Component = p.File.Component
+		own := spec.Parts
+		spec.Parts, from[e.Gate] = merged(api, e.Gate)
+		for range own {
+			from[e.Gate] = append(from[e.Gate], -1)
+		}
+		spec.Parts = append(spec.Parts, own...)
+		p.Declaration.Features = append(p.Declaration.Features, spec)
+	}
+	var resources []feature.Resource
+	for _, c := range p.CRDs {
+		r, err := feature.ResourceOf(c)
+		if err != nil {
+			wrong.add("", 0, "%s", err)
+			continue
+		}
+		resources = append(resources, r)
+	}
+	component, features := p.Declaration.Objects()
+	model, findings := feature.Define(component, features, feature.Options{Date: day, Resources: resources})
+	p.Model = model
+	for _, x := range slices.Concat(findings, model.Lint(day)) {
+		to := &wrong
+		if x.Severity != feature.Error {
+			to = &p.Warnings
+		}
+		file, line := p.placeOf(api, from, &x)
+		message := x.Message
+		if x.Gate != "" {
+			message = x.Gate + ": " + message
+		}
+		to.add(file, line, "%s", message)
+	}
+	for i, e := range p.File.Features {
+		if e.BehaviourOnly || len(p.Declaration.Features[i].Parts) > 0 {
+			continue
+		}
+		if f := model.Feature(e.Gate); f != nil && f.Stage == v1alpha1.Removed {
+			continue
+		}
+		file, line := p.File.place(fmt.Sprintf("features[%d]", i))
+		wrong.add(file, line, "no marker names %s, and it has no parts: mark what it gates, or say behaviourOnly: true", e.Gate)
+	}
+	for i := range api.marks {
+		m := &api.marks[i]
+		if f := model.Feature(m.gate); f != nil && f.Stage == v1alpha1.Removed {
+			wrong.add(m.file, m.line, "%s was removed: take the marker away", m.gate)
+		}
+	}
+	return wrong
+}
+
+// merged returns the parts that marks gate, with the mark of each: versions in which the same is gated are put together, and so
+// are values of the same field.
+func merged(api *goAPI, gate string) (parts []v1alpha1.Part, from []int) {
+	put := func(u use, same func(p *v1alpha1.Part) bool, add func(p *v1alpha1.Part)) {
+		for i := range parts {
+			if same(&parts[i]) {
+				add(&parts[i])
+				return
+			}
+		}
+		parts, from = append(parts, *u.part.DeepCopy()), append(from, u.mark)
+	}
+	place := func(a, b *v1alpha1.Part) bool {
+		return a.Group == b.Group && a.Resource == b.Resource && a.Field == b.Field && a.WholeVersion == b.WholeVersion && a.Pattern == b.Pattern
+	}
+	// Values of one field and version first, since a constant has a mark of its own; then versions.
+	var byValues []use
+	for _, u := range api.uses {
+		if api.marks[u.mark].gate != gate {
+			continue
+		}
+		i := slices.IndexFunc(byValues, func(o use) bool {
+			return u.part.Values != nil && o.part.Values != nil && place(&u.part, &o.part) && slices.Equal(u.part.Versions, o.part.Versions)
+		})
+		if i < 0 {
+			u.part = *u.part.DeepCopy()
+			byValues = append(byValues, u)
+			continue
+		}
+		for _, v := range u.part.Values {
+			if !slices.Contains(byValues[i].part.Values, v) {
+				byValues[i].part.Values = append(byValues[i].part.Values, v)
+			}
+		}
+	}
+	for _, u := range byValues {
+		put(u, func(p *v1alpha1.Part) bool { return place(p, &u.part) && slices.Equal(p.Values, u.part.Values) }, func(p *v1alpha1.Part) {
+			if !slices.Contains(p.Versions, u.part.Versions[0]) {
+				p.Versions = append(p.Versions, u.part.Versions[0])
+			}
+		})
+	}
+	return parts, from
+}
+
+// placeOf finds what a finding is about: the marker, or a line of features.yaml.
+func (p *Project) placeOf(api *goAPI, from partsOf, x *feature.Finding) (file string, line int) {
+	if x.Gate == "" {
+		return p.File.place(x.Where)
+	}
+	i := slices.IndexFunc(p.File.Features, func(e Entry) bool { return e.Gate == x.Gate })
+	where := strings.TrimPrefix(x.Where, "spec.")
+	var part int
+	if n, err := fmt.Sscanf(where, "parts[%d]", &part); n == 1 && err == nil && part < len(from[x.Gate]) {
+		if m := from[x.Gate][part]; m >= 0 {
+			return api.marks[m].file, api.marks[m].line
+		}
+		marked := slices.Index(from[x.Gate], -1)
+		where = strings.Replace(where, fmt.Sprintf("parts[%d]", part), fmt.Sprintf("parts[%d]", part-marked), 1)
+	}
+	return p.File.place(fmt.Sprintf("features[%d].%s", i, where))
+}
+
+// Name is the path of features.yaml.
+func (p *Project) Name() string { return filepath.Clean(p.File.at0()) }

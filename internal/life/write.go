@@ -1,0 +1,107 @@
+package life
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Output file of a project.
+type outFile struct {
+	path string // as the working directory sees it
+	data []byte
+}
+
+// Outputs are the files of a project: path as the working directory sees it, and content.
+type Outputs []outFile
+
+// Each calls f for each file that is not yet as it is to be: with its path, what stands there (nil if it does not exist), and
+// what is to stand there.
+func (o Outputs) Each(f func(path string, old, want []byte)) error {
+	for _, x := range o {
+		old, err := os.ReadFile(x.path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if err != nil || !bytes.Equal(old, x.data) {
+			f(x.path, old, x.data)
+		}
+	}
+	return nil
+}
+
+// Write replaces the files that are not yet as they are to be, and returns their paths. Each is replaced atomically. Where one
+// cannot be written, those before it are put back, so that all are new or none is.
+func (o Outputs) Write() (changed []string, err error) {
+	var todo Outputs
+	var old [][]byte
+	if err := o.Each(func(path string, was, want []byte) {
+		todo, old = append(todo, outFile{path, want}), append(old, was)
+	}); err != nil {
+		return nil, err
+	}
+	staged := make([]string, 0, len(todo))
+	defer func() {
+		for _, s := range staged {
+			_ = os.Remove(s) // it has been moved, or nobody wants it
+		}
+	}()
+	for _, x := range todo {
+		s, err := stage(x)
+		if err != nil {
+			return nil, err
+		}
+		staged = append(staged, s)
+	}
+	for i, x := range todo {
+		if err := os.Rename(staged[i], x.path); err != nil {
+			return nil, errors.Join(err, putBack(todo[:i], old[:i]))
+		}
+		changed = append(changed, x.path)
+	}
+	return changed, nil
+}
+
+// stage writes a file beside the one that it will replace.
+func stage(x outFile) (name string, err error) {
+	dir := filepath.Dir(x.path)
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a folder of source code
+		return "", err
+	}
+	mode := os.FileMode(0o644)
+	if info, err := os.Stat(x.path); err == nil {
+		if info.IsDir() {
+			return "", fmt.Errorf("%s is a folder; a file is to be written there", x.path)
+		}
+		mode = info.Mode().Perm()
+	}
+	f, err := os.CreateTemp(dir, ".sluice-*")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(x.data)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err != nil {
+		_ = os.Remove(f.Name()) // the first error says why
+		return "", err
+	}
+	return f.Name(), nil
+}
+
+// putBack undoes what was replaced.
+func putBack(files Outputs, old [][]byte) (err error) {
+	for i, x := range files {
+		if old[i] == nil {
+			err = errors.Join(err, os.Remove(x.path))
+			continue
+		}
+		name, e := stage(outFile{x.path, old[i]})
+		if e == nil {
+			e = os.Rename(name, x.path)
+		}
+		err = errors.Join(err, e)
+	}
+	return err
+}
