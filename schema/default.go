@@ -2,6 +2,7 @@ package schema
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -44,4 +45,11 @@ func WithDefaults(n *Node, v any) any {
 		return out
 	}
 	return v
+}
+
+// SameDefault tells whether two properties that are left out are filled in with the same: what is filled in below the default
+// itself counts, so that {} is {a: 1} where a has the default 1.
+func SameDefault(o, n *Node) bool {
+	return o.HasDefault == n.HasDefault && (reflect.DeepEqual(o.Default, n.Default) ||
+		reflect.DeepEqual(WithDefaults(o, o.Default), WithDefaults(n, n.Default)))
 }

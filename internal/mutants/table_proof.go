@@ -22,7 +22,7 @@ var proofFaults = []fault{
 		broken: "nullable that is removed is not noticed",
 	},
 	{
-		file: "schema/contain/walk.go", old: `return o.HasDefault == n.HasDefault && (reflect`, new: `return !n.HasDefault || (reflect`,
+		file: "schema/default.go", old: `return o.HasDefault == n.HasDefault && (reflect`, new: `return !n.HasDefault || (reflect`,
 		broken: "a default that is removed is not noticed",
 	},
 	{
@@ -129,7 +129,7 @@ var proofFaults = []fault{
 		broken: "a transition rule that loses optionalOldSelf is taken for the same",
 	},
 	{
-		file: "schema/contain/updates.go", old: `parsed.ImpliedBy(olds, false) && sameTypes(o.node, n.node, parsed.Names(), 0)`, new: `parsed.ImpliedBy(olds, false)`,
+		file: "schema/contain/updates.go", old: `parsed.ImpliedBy(olds, false) && same()`, new: `parsed.ImpliedBy(olds, false)`,
 		broken: "a rule is taken for implied though its fields are of other types",
 	},
 	{
@@ -156,7 +156,7 @@ var proofFaults = []fault{
 		broken: "an object that no update passes any more is told as an update that is refused",
 	},
 	{
-		file: "schema/contain/updates.go", old: `!sameDefault(c.Node, d) || `, new: ``,
+		file: "schema/contain/internal/celrule/sees.go", old: `!schema.SameDefault(x.node, y.node) || `, new: ``,
 		broken: "a transition rule is taken for the same though the default of what it speaks of changed",
 	},
 	{
@@ -174,6 +174,38 @@ var proofFaults = []fault{
 	{
 		file: "schema/contain/blame.go", old: `path = append(path, Step{Field, g.Detail})`, new: `path = append(path, Step{AnyKey, ""})`,
 		broken: "any missing property is taken for the one that became required",
+	},
+	{
+		file: "schema/contain/internal/celrule/sees.go", old: `if a.whole || b.whole {`, new: `if false {`,
+		broken: "a rule that compares whole values is taken to see nothing but the fields that it mentions",
+	},
+	{
+		file: "schema/contain/internal/celrule/sees.go", old: `!schema.SameDefault(p.Node, c) || `, new: ``,
+		broken: "what is filled in below a value that a rule uses as a whole is passed over",
+	},
+	{
+		file: "schema/contain/internal/celrule/sees.go", old: `o.Property(p.Name) == nil && (p.Node.HasDefault || keep`, new: `o.Property(p.Name) == nil && (keep`,
+		broken: "a new field that is filled in is taken for none in a value that a rule uses as a whole",
+	},
+	{
+		file: "schema/contain/updates.go", old: `return w.moved == 0 && len(w.fillings) == 0 && w.impliedByForm(o, n, r, parsed)`, new: `return w.moved == 0 && w.impliedByForm(o, n, r, parsed)`,
+		broken: "an unchanged rule about updates is passed over though a new default makes an old value where there was none",
+	},
+	{
+		file: "schema/contain/updates.go", old: `return a == nil || b == nil || !schema.SameDefault(a, b)`, new: `return a == nil || b == nil`,
+		broken: "a key of a list that is filled in is taken to change no update",
+	},
+	{
+		file: "schema/contain/walk.go", old: `(w.moved == 0 && len(w.fillings) == 0 || !w.hasTransitions(n.node))`, new: `(w.moved == 0 || !w.hasTransitions(n.node))`,
+		broken: "what is equal is passed over though an object around it is filled in",
+	},
+	{
+		file: "schema/contain/implied.go", old: `case i < w.fillings[0].from:`, new: `case i <= w.fillings[0].from:`,
+		broken: "whether a value is filled in is judged without the object around it",
+	},
+	{
+		file: "schema/contain/fill.go", old: `out[i].below = true`, new: `out[i].below = false`,
+		broken: "the items of a list that is filled in are taken for what is there",
 	},
 	{
 		file: "schema/contain/implied.go", old: `if w.moved > 0 || o.kind != declared`, new: `if o.kind != declared`,

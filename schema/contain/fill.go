@@ -1,6 +1,7 @@
 package contain
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,4 +86,52 @@ func (t *translator) embedded(n *schema.Node) logic.Formula {
 		valid = logic.Or{logic.NumProps{Max: 0}, valid}
 	}
 	return append(out, logic.Prop{Name: "metadata", F: logic.And{logic.Kinds(logic.Object), valid}})
+}
+
+// filling is what both schemas fill in at a place where the value, or one around it, is left out.
+type filling struct {
+	from     int // how long the path is to the value that is left out
+	new, old any
+	had      bool // old is filled in
+	below    bool // the place is in a list or map that is filled in
+}
+
+// filledAt returns what is filled in at the property of the place where the walk is, in which both schemas differ. Where the
+// new schema fills in nothing, an update finds no value, and no rule about updates is evaluated.
+func (w *walker) filledAt(o, n place, name string) []filling {
+	var out []filling
+	for _, f := range w.fillings {
+		if f.below {
+			out = append(out, f)
+			continue
+		}
+		after, _ := f.new.(map[string]any)
+		before, _ := f.old.(map[string]any)
+		f.new, f.old = after[name], before[name]
+		_, filled := after[name]
+		if _, f.had = before[name]; filled && !f.same() {
+			out = append(out, f)
+		}
+	}
+	if n.kind == declared && n.node.HasDefault {
+		f := filling{from: len(w.path), new: schema.WithDefaults(n.node, n.node.Default)}
+		if f.had = o.kind == declared && o.node.HasDefault; f.had {
+			f.old = schema.WithDefaults(o.node, o.node.Default)
+		}
+		if !f.same() {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (f filling) same() bool { return f.had && reflect.DeepEqual(f.old, f.new) }
+
+// fillBelow returns what is filled in at the items or values of the place where the walk is.
+func (w *walker) fillBelow() []filling {
+	out := slices.Clone(w.fillings)
+	for i := range out {
+		out[i].below = true
+	}
+	return out
 }

@@ -32,8 +32,15 @@ func (w *walker) impliedUpdate(o, n place, r *schema.Rule, parsed *celrule.Rule)
 				return false
 			}
 		}
-		if w.frozen(o, here, path, r, parsed) || w.followsFrom(o, n, path, r, parsed) {
-			return true
+		switch {
+		case len(w.fillings) == 0:
+			if w.frozen(o, here, path, r, parsed) || w.followsFrom(o, n, path, r, parsed) {
+				return true
+			}
+		case i < w.fillings[0].from: // whether there is a value here is seen from the objects around it
+			if w.followsFrom(o, n, path, r, parsed) {
+				return true
+			}
 		}
 		if i == 0 {
 			return false

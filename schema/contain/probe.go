@@ -154,7 +154,11 @@ func (s *search) states(p *pending) []any {
 		}
 		out = append(out, s.few(1, s.formulas(p, logic.Enum{Values: []any{v}})...)...)
 	}
-	// The value may also be missing from one side of an update.
+	// The value, or one around it that is filled in, may also be missing from one side of an update.
+	for _, from := range p.missing {
+		lacks := logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: p.path[from-1].Name}}
+		out = append(out, s.few(2, s.old.accepts(s.oldRoot), s.envelope(), s.old.written(s.oldRoot), at(p.path[:from-1], lacks))...)
+	}
 	return append(out, s.solver.Solve(1, s.old.accepts(s.oldRoot), s.envelope(), s.old.written(s.oldRoot)).Models...)
 }
 

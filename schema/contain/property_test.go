@@ -22,7 +22,7 @@ func rounds(n int) int {
 	return n
 }
 
-func validator(t *testing.T, p *apiextensionsv1.JSONSchemaProps) *upstream.Validator {
+func validator(t testing.TB, p *apiextensionsv1.JSONSchemaProps) *upstream.Validator {
 	t.Helper()
 	v, err := upstream.New(p, upstream.Options{Group: "example.com", Version: "v1", Kind: "Example", Namespaced: true})
 	if err != nil {
@@ -32,7 +32,7 @@ func validator(t *testing.T, p *apiextensionsv1.JSONSchemaProps) *upstream.Valid
 }
 
 // fine tells whether the API server accepts the object and keeps all of it.
-func fine(t *testing.T, v *upstream.Validator, obj map[string]any) (bool, string) {
+func fine(t testing.TB, v *upstream.Validator, obj map[string]any) (bool, string) {
 	t.Helper()
 	r, err := v.Create(t.Context(), obj)
 	if err != nil {
@@ -63,7 +63,7 @@ func showSchema(p *apiextensionsv1.JSONSchemaProps) string {
 	return string(b)
 }
 
-func side(t *testing.T, p *apiextensionsv1.JSONSchemaProps) Side {
+func side(t testing.TB, p *apiextensionsv1.JSONSchemaProps) Side {
 	t.Helper()
 	s, err := NewSide(p)
 	if err != nil {

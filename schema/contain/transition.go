@@ -58,9 +58,14 @@ func (c *confirmer) confirmStuck(ctx context.Context, g *Gap, obj map[string]any
 }
 
 func (c *confirmer) confirmTransition(ctx context.Context, g *Gap, before, after map[string]any) *Witness {
-	if !accepted(ctx, c.old, before, after) {
+	if !accepted(ctx, c.old, after) {
 		return nil
 	}
+	created, err := c.old.Create(ctx, before)
+	if err != nil || created.Refused() {
+		return nil
+	}
+	before, _ = asStored(created.Stored).(map[string]any) // with what the old schema has filled in
 	judge := c.new
 	if !accepted(ctx, judge, before, after) { // another change refuses them: ask the rules alone
 		bare, err := c.rulesAlone()

@@ -9,14 +9,15 @@ import (
 )
 
 // compareTransitions looks at the rules of the new node that restrict updates. One that the old node has too, or that its
-// rules imply by their form, over fields of the same types, restricts nothing new, unless updates correlate the values above in another way.
+// rules imply by their form, and that sees the same values, restricts nothing new, unless updates correlate the values above in another way,
+// or find a value filled in where there was none.
 func (w *walker) compareTransitions(o, n place) {
 	if n.dark {
 		return
 	}
 	lib := w.opts.library()
 	for _, b := range n.node.AllOf { // no valid CRD has rules in there
-		if w.hasTransitions(b) && !slices.ContainsFunc(o.branches(), func(c *schema.Node) bool { return w.moved == 0 && c.Hash() == b.Hash() }) {
+		if w.hasTransitions(b) && !slices.ContainsFunc(o.branches(), func(c *schema.Node) bool { return w.moved == 0 && len(w.fillings) == 0 && c.Hash() == b.Hash() }) {
 			w.suspect(o, n, Gap{Keyword: "allOf", Detail: "rules about updates", Harm: RefusedTransition}, logic.True)
 		}
 	}
@@ -33,7 +34,7 @@ func (w *walker) compareTransitions(o, n place) {
 
 // sameTransition tells whether the old node's rules say as much about updates.
 func (w *walker) sameTransition(o, n place, r *schema.Rule, parsed *celrule.Rule) bool {
-	return w.moved == 0 && w.impliedByForm(o, n, r, parsed)
+	return w.moved == 0 && len(w.fillings) == 0 && w.impliedByForm(o, n, r, parsed)
 }
 
 // impliedByForm tells whether the rules of the old node, read as they stand, imply the rule of the new one, and see the
@@ -42,6 +43,9 @@ func (w *walker) impliedByForm(o, n place, r *schema.Rule, parsed *celrule.Rule)
 	if o.kind != declared || o.dark {
 		return false
 	}
+	same := func() bool {
+		return o.hasMeta() == n.hasMeta() && parsed.SeesSame(o.node, n.node, n.hasMeta(), o.keep || o.whole || n.keep || n.whole)
+	}
 	var olds []*celrule.Rule
 	for i := range o.node.Rules {
 		q := &o.node.Rules[i]
@@ -49,42 +53,16 @@ func (w *walker) impliedByForm(o, n place, r *schema.Rule, parsed *celrule.Rule)
 		if err != nil || optional(q) != optional(r) || other.UsesOldSelf() && !parsed.UsesOldSelf() && !optional(r) {
 			continue // not evaluated when the new rule is
 		}
-		if other.Canonical() == parsed.Canonical() && sameTypes(o.node, n.node, parsed.Names(), 0) {
+		if other.Canonical() == parsed.Canonical() && same() {
 			return true
 		}
 		olds = append(olds, other)
 	}
 	switch o.node.Type {
 	case "string", "integer", "number", "boolean":
-		return parsed.ImpliedBy(olds, true) && sameTypes(o.node, n.node, parsed.Names(), 0)
+		return parsed.ImpliedBy(olds, true) && same()
 	}
-	return len(olds) > 0 && parsed.ImpliedBy(olds, false) && sameTypes(o.node, n.node, parsed.Names(), 0)
-}
-
-// sameTypes tells whether the fields with the given names have the same types, formats, topology and defaults on both
-// sides, so that an expression that mentions no others sees the same values.
-func sameTypes(o, n *schema.Node, names map[string]bool, depth int) bool {
-	if o.Hash() == n.Hash() {
-		return true
-	}
-	if o == nil || n == nil || depth > schema.MaxDepth {
-		return false
-	}
-	a, b := *o, *n
-	if a.Type != b.Type || a.IntOrString != b.IntOrString || a.Nullable != b.Nullable || a.Format != b.Format ||
-		a.PreserveUnknown != b.PreserveUnknown || a.ListType != b.ListType || !slices.Equal(a.ListMapKeys, b.ListMapKeys) {
-		return false
-	}
-	for _, c := range o.Properties {
-		d := n.Property(c.Name)
-		if c.Node.Hash() == d.Hash() || !names[c.Name] {
-			continue
-		}
-		if d == nil || !sameDefault(c.Node, d) || !sameTypes(c.Node, d, names, depth+1) {
-			return false
-		}
-	}
-	return sameTypes(o.Items, n.Items, names, depth+1) && sameTypes(o.Additional, n.Additional, names, depth+1)
+	return len(olds) > 0 && parsed.ImpliedBy(olds, false) && same()
 }
 
 // branches are those of allOf, none where the place is not declared.
@@ -101,7 +79,11 @@ func moved(o, n place) bool {
 	if o.kind != declared || n.kind != declared {
 		return false // no rule of one of them is one of the other's
 	}
-	return o.node.ListType != n.node.ListType || !slices.Equal(o.node.ListMapKeys, n.node.ListMapKeys) || o.node.MapType != n.node.MapType
+	return o.node.ListType != n.node.ListType || !slices.Equal(o.node.ListMapKeys, n.node.ListMapKeys) || o.node.MapType != n.node.MapType ||
+		slices.ContainsFunc(n.node.ListMapKeys, func(key string) bool {
+			a, b := o.node.Items.Property(key), n.node.Items.Property(key)
+			return a == nil || b == nil || !schema.SameDefault(a, b)
+		})
 }
 
 // hasTransitions tells whether the node, or a part of it, has a rule that mentions oldSelf.

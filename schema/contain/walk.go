@@ -1,7 +1,6 @@
 package contain
 
 import (
-	"reflect"
 	"slices"
 
 	"sluice.dev/schema"
@@ -16,6 +15,8 @@ type suspect struct {
 	old   place         // what the old schema says at the path
 	rule  string        // of a validation rule, its text
 	says  string        // of a validation rule, what its refusals say
+	// missing are the lengths of the paths to what is filled in differently when it is left out, at the place or above it.
+	missing []int
 	// whole, where not nil, is to be looked for when local is proven not to happen: all that the walk passed over.
 	whole logic.Formula
 }
@@ -31,7 +32,10 @@ type walker struct {
 	above    [][2]place // the old and the new place around each step of path
 	visits   int
 	// moved counts the places above where lists or maps are merged differently, so that an update compares other values.
-	moved       int
+	moved int
+	// fillings are those of the values above, and of this one, that are filled in differently when they are left out, and so
+	// that it changes the value here, outermost first.
+	fillings    []filling
 	transitions map[*schema.Node]bool // what hasTransitions has found
 	cut         string                // why the walk stopped early
 	steps       int                   // of all searches so far
@@ -89,12 +93,15 @@ func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
 		x.rule = n.node.Rules[g.Rule].Rule
 		x.says = says(&n.node.Rules[g.Rule])
 	}
+	for _, f := range w.fillings {
+		x.missing = append(x.missing, f.from)
+	}
 	w.suspects = append(w.suspects, x)
 }
 
 // walk compares the old place o with the new place n, and all below them.
 func (w *walker) walk(o, n place) {
-	if o.kind == gone || w.cut != "" || o.key() == n.key() && (w.moved == 0 || !w.hasTransitions(n.node)) {
+	if o.kind == gone || w.cut != "" || o.key() == n.key() && (w.moved == 0 && len(w.fillings) == 0 || !w.hasTransitions(n.node)) {
 		return
 	}
 	if w.visits++; w.visits > w.opts.maxVisits() {
@@ -185,7 +192,7 @@ func (w *walker) compareDefaults(o, n place) {
 	if o.kind != declared || len(w.path) == 0 || w.path[len(w.path)-1].Kind != Field {
 		return
 	}
-	if sameDefault(o.node, n.node) {
+	if schema.SameDefault(o.node, n.node) {
 		return
 	}
 	g := Gap{Keyword: "default", Harm: Redefaulted, Rule: -1, Path: w.publicPath()}
@@ -255,22 +262,24 @@ func (w *walker) compareChildren(o, n place) {
 	}
 	names = logic.NamesExcept(names...)
 	for _, name := range names {
-		w.push(o, n, walkStep{Step: Step{Field, name}}, func() { w.walk(o.child(name), n.child(name)) })
+		w.push(o, n, walkStep{Step: Step{Field, name}}, func() {
+			before := w.fillings
+			w.fillings = w.filledAt(o.child(name), n.child(name), name)
+			defer func() { w.fillings = before }()
+			w.walk(o.child(name), n.child(name))
+		})
 	}
 	if moved(o, n) {
 		w.moved++
 		defer func() { w.moved-- }()
 	}
+	before := w.fillings
+	w.fillings = w.fillBelow()
+	defer func() { w.fillings = before }()
 	if o.may("object") {
 		w.push(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.walk(o.rest(), n.rest()) })
 	}
 	if o.may("array") || w.old.letsListsThrough(o) {
 		w.push(o, n, walkStep{Step: Step{Kind: AnyItem}}, func() { w.walk(o.item(), n.item()) })
 	}
-}
-
-func sameDefault(o, n *schema.Node) bool {
-	return o.HasDefault == n.HasDefault && (reflect.DeepEqual(o.Default, n.Default) ||
-		// What is filled in below the default itself counts: {} is {a: 1} where a has the default 1.
-		reflect.DeepEqual(schema.WithDefaults(o, o.Default), schema.WithDefaults(n, n.Default)))
 }

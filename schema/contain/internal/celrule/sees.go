@@ -1,0 +1,70 @@
+package celrule
+
+import "sluice.dev/schema"
+
+// SeesSame tells whether the rule sees the same in a value of o as in the same value of n, once each has filled in its
+// defaults below the value: whether all that it looks at has the same types, formats, topology and defaults on both sides,
+// and all of a value that it looks at as a whole. The value is one that o accepts and n does not prune. Root is as in
+// [Scope], keep says that the surroundings of one of both keep
+// unknown fields of it.
+func (r *Rule) SeesSame(o, n *schema.Node, root, keep bool) bool {
+	if o.Hash() == n.Hash() {
+		return true
+	}
+	touched := func(x *schema.Node) (*touch, *translator) {
+		t := &translator{}
+		if root {
+			x = withMeta(x)
+		}
+		top := &touch{node: t.seen(x)}
+		u := &toucher{t: t, roots: map[string]*touch{self: top, oldSelf: top}}
+		u.use(r.root, nil)
+		return top, t
+	}
+	a, t := touched(o)
+	b, _ := touched(n)
+	return t.sameTouched(a, b, keep)
+}
+
+func (t *translator) sameTouched(a, b *touch, keep bool) bool {
+	if a.whole || b.whole {
+		return t.sameWhole(a.node, b.node, keep, 0)
+	}
+	if ownShape(a.node) != ownShape(b.node) || len(a.kids) != len(b.kids) || (a.items == nil) != (b.items == nil) {
+		return false
+	}
+	for name, x := range a.kids {
+		y := b.kids[name]
+		if y == nil || !schema.SameDefault(x.node, y.node) || !t.sameTouched(x, y, false) {
+			return false
+		}
+	}
+	return a.items == nil || schema.SameDefault(a.items.node, b.items.node) && t.sameTouched(a.items, b.items, keep || b.node.PreserveUnknown)
+}
+
+// sameWhole tells whether whole values of both are the same in CEL.
+func (t *translator) sameWhole(o, n *schema.Node, keep bool, depth int) bool {
+	if o == nil || n == nil || depth > schema.MaxDepth {
+		return o == n
+	}
+	if o, n = t.seen(o), t.seen(n); ownShape(o) != ownShape(n) {
+		return false
+	}
+	keep = keep || n.PreserveUnknown
+	for _, p := range o.Properties {
+		c := n.Property(p.Name)
+		switch {
+		case c == nil && !keep && n.Additional == nil && n.AdditionalBool == nil: // a value that has it is pruned
+		case c == nil || !schema.SameDefault(p.Node, c) || !t.sameWhole(p.Node, c, false, depth+1):
+			return false
+		}
+	}
+	for _, p := range n.Properties {
+		// No value of o has it, unless it keeps what it does not know.
+		if o.Property(p.Name) == nil && (p.Node.HasDefault || keep || o.Additional != nil || o.AdditionalBool != nil) {
+			return false
+		}
+	}
+	return (o.Items == nil || n.Items == nil || schema.SameDefault(o.Items, n.Items)) && t.sameWhole(o.Items, n.Items, keep, depth+1) &&
+		(o.Additional == nil || n.Additional == nil || schema.SameDefault(o.Additional, n.Additional)) && t.sameWhole(o.Additional, n.Additional, false, depth+1)
+}
