@@ -180,13 +180,14 @@ var table = []row{
 			"api/v1alpha1", "feature", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/admission", "internal/apiclient", "internal/cluster", "internal/featureusage",
 		},
 	},
+	{pkg: "internal/installation", why: "what Sluice has in a cluster, and how it is removed; the manifests say what it gets"},
 	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
 			"feature", "feature/policy", "feature/policy/simulate", "feature/process", "feature/skew", "internal/admission", "internal/cluster",
 			"internal/config", "internal/controller/delivery", "internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
-			"internal/featureusage", "internal/input", "internal/life", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
+			"internal/featureusage", "internal/input", "internal/installation", "internal/life", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
 			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},

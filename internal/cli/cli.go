@@ -112,7 +112,7 @@ Exit codes of every command: 0 nothing to object, 1 findings at a failing level,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (%s --help shows the flags)", err, cmd.CommandPath())
 	})
-	root.AddCommand(newCheck(e), newRules(e), newExplain(e), newFeatures(e), newVersion(e), newServe(e), newManifests(e),
+	root.AddCommand(newCheck(e), newRules(e), newExplain(e), newFeatures(e), newVersion(e), newServe(e), newManifests(e), newUninstall(e),
 		newApply(e), newDiff(e), newLs(e), newDelete(e), newResolve(e))
 	refuseUnknown(root)
 	return root

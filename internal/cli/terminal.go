@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"bufio"
+	"errors"
+	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 )
@@ -18,4 +22,24 @@ func terminal(w io.Writer) (bool, int) {
 		return true, 0
 	}
 	return true, width
+}
+
+// errNotConfirmed is the answer "no" to a question.
+var errNotConfirmed = errors.New("not confirmed: nothing was changed")
+
+// confirm asks a question on the terminal. Where nobody can answer, the error names the flag that answers it.
+func confirm(e *env, question string) error {
+	in, ok := e.in.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return errors.New("nobody can be asked, as standard input is no terminal: add --yes to do it without a question, or --dry-run to look first")
+	}
+	fmt.Fprintf(e.err, "%s [y/N] ", question)
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return errNotConfirmed
+	}
+	return nil
 }

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/internal/installation"
+	"sluice.dev/report"
+)
+
+type uninstallFlags struct {
+	clusterFlags
+	installation.Options
+
+	dryRun, yes bool
+	timeout     time.Duration
+	output      string
+}
+
+func newUninstall(e *env) *cobra.Command {
+	f := &uninstallFlags{}
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Remove Sluice from a cluster",
+		Long: `Uninstall removes what the manifests of Sluice and its programs have put into the cluster. Webhooks and bindings of admission
+policies go first, so that no kind is left whose writes are refused.
+
+These stay, and are listed with the reason: Sluice's kinds that have objects, settings and other objects in sluice-system, and
+what deliveries and sluice apply have delivered. Beside Tekton its CRD stays as well.
+
+Without --yes uninstall asks before it changes anything. If it is interrupted, run the same command again.
+
+Exit codes: 0 removed, 2 could not do it.`,
+		Example: `  sluice uninstall --dry-run
+  sluice uninstall --yes --delete-objects`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runUninstall(cmd.Context(), e, f) },
+	}
+	fs := cmd.Flags()
+	f.addCluster(fs)
+	fs.BoolVar(&f.DeleteObjects, "delete-objects", false, "remove Sluice's kinds even if they have objects, and the objects with them")
+	fs.BoolVar(&f.DeleteNamespace, "delete-namespace", false, "remove the namespace sluice-system with all that is in it")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be removed, and remove nothing")
+	fs.BoolVar(&f.yes, "yes", false, "do not ask")
+	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long it may take")
+	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	complete(cmd, "output", "text", "json")
+	return cmd
+}
+
+// uninstallResult is the outcome for programs.
+type uninstallResult struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	DryRun     bool   `json:"dryRun,omitempty"`
+	// Outcome is "planned", "removed", "nothing" or "failed".
+	Outcome string `json:"outcome"`
+	Error   string `json:"error,omitempty"`
+
+	*installation.Plan
+}
+
+func runUninstall(ctx context.Context, e *env, f *uninstallFlags) error {
+	if err := checkOutput(f.output); err != nil {
+		return err
+	}
+	rest, _, err := f.connect()
+	if err != nil {
+		return err
+	}
+	cluster, err := installation.New(rest)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
+	defer cancel()
+	plan, err := cluster.Plan(ctx, f.Options)
+	if err != nil {
+		return err
+	}
+	text := f.output != "json"
+	if text {
+		printPlan(e, plan)
+	}
+	result := uninstallResult{APIVersion: report.APIVersion, Kind: "UninstallResult", DryRun: f.dryRun, Outcome: "planned", Plan: plan}
+	switch {
+	case plan.Empty():
+		result.Outcome = "nothing"
+	case f.dryRun:
+	case !f.yes:
+		if err := confirm(e, "Remove this from the cluster at "+rest.Host+"?"); err != nil {
+			return err
+		}
+		fallthrough
+	default:
+		err = cluster.Remove(ctx, plan, f.Options, func(s *installation.Step) {
+			fmt.Fprintf(e.err, "removing %s (%d)\n", s.Title, len(s.Objects))
+		})
+		result.Outcome = "removed"
+		if err != nil {
+			result.Outcome, result.Error = "failed", oneLine(err)
+		}
+	}
+	switch {
+	case !text:
+		return errors.Join(err, encode(e.out, result))
+	case err == nil && result.Outcome == "nothing":
+		fmt.Fprintln(e.out, "Sluice is not installed in this cluster.")
+	case err == nil && result.Outcome == "removed":
+		fmt.Fprintln(e.out, "Sluice is removed.")
+	}
+	return err
+}
+
+// printPlan prints what goes and what stays.
+func printPlan(e *env, p *installation.Plan) {
+	for _, s := range p.Steps {
+		for _, o := range s.Objects {
+			fmt.Fprintf(e.out, "remove  %s\n", o)
+		}
+	}
+	for _, s := range p.Stored {
+		fmt.Fprintf(e.out, "stored  %d objects of %s\n", s.Count, s.CRD)
+	}
+	for _, o := range p.Left {
+		fmt.Fprintf(e.out, "keep    %s: %s\n", o, o.Reason)
+	}
+}

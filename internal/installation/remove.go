@@ -1,0 +1,166 @@
+package installation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// ErrBack says that something was there again after its removal.
+var ErrBack = errors.New("a program of Sluice still runs and makes again what was removed: stop it, and run the same command again")
+
+const interval = 100 * time.Millisecond
+
+// Remove carries out the plan and calls told before each step. Each step waits until its objects are gone; the context bounds the
+// wait. If Remove fails, a new plan has what is left. The error wraps [ErrBack] if an object came back.
+func (c *Cluster) Remove(ctx context.Context, p *Plan, o Options, told func(*Step)) error {
+	for i := range p.Left {
+		if err := c.release(ctx, &p.Left[i]); err != nil {
+			return err
+		}
+	}
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		if len(step.Objects) == 0 {
+			continue
+		}
+		told(step)
+		for j := range step.Objects {
+			if err := c.delete(ctx, &step.Objects[j]); err != nil {
+				return err
+			}
+		}
+		for j := range step.Objects {
+			if err := c.gone(ctx, &step.Objects[j]); err != nil {
+				return err
+			}
+		}
+	}
+	again, err := c.Plan(ctx, o)
+	if err != nil {
+		return err
+	}
+	var back []string
+	for _, s := range again.Steps {
+		for _, o := range s.Objects {
+			back = append(back, o.String())
+		}
+	}
+	if back != nil {
+		return fmt.Errorf("%w: %s", ErrBack, strings.Join(back, ", "))
+	}
+	return nil
+}
+
+// release makes a CRD that stays independent of the program that converts its objects: it serves the stored version alone.
+func (c *Cluster) release(ctx context.Context, o *Object) error {
+	if o.Kind != "CustomResourceDefinition" || !strings.HasSuffix(o.Name, ".resolution.tekton.dev") {
+		return nil
+	}
+	// A merge patch would need all of the versions. v1beta1 is stored, and v1alpha1 is the second of two.
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/spec/versions/1/name", "value": "v1alpha1"},
+		{"op": "replace", "path": "/spec/versions/1/served", "value": false},
+		{"op": "replace", "path": "/spec/conversion", "value": map[string]any{"strategy": "None"}},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.objects.Resource(o.resource).Patch(ctx, o.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "sluice"})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("cannot take the conversion webhook out of %s: %w", o, err)
+	}
+	return nil
+}
+
+func (c *Cluster) delete(ctx context.Context, o *Object) error {
+	uid := types.UID(o.uid)
+	policy := metav1.DeletePropagationBackground
+	if o.Kind == "Deployment" {
+		policy = metav1.DeletePropagationForeground // its Pods are gone before it is
+	}
+	if o.Kind == "CustomResourceDefinition" {
+		if err := c.unlock(ctx, o); err != nil {
+			return err
+		}
+	}
+	err := c.objects.Resource(o.resource).Namespace(o.Namespace).Delete(ctx, o.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &policy,
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("cannot delete %s: %w", o, err)
+	}
+	return nil
+}
+
+// unlock takes Sluice's finalizers off the objects of a kind that goes: who would act on them has gone.
+func (c *Cluster) unlock(ctx context.Context, crd *Object) error {
+	plural, group, _ := strings.Cut(crd.Name, ".")
+	resource, err := c.mapper.ResourceFor(schema.GroupVersionResource{Group: group, Resource: plural})
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var locked []*metav1.PartialObjectMetadata
+	isOurs := func(f string) bool { return strings.HasPrefix(f, "sluice.dev/") }
+	err = c.each(ctx, resource, metav1.ListOptions{}, func(o *metav1.PartialObjectMetadata) {
+		if slices.ContainsFunc(o.Finalizers, isOurs) {
+			locked = append(locked, o)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, o := range locked {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"resourceVersion": o.ResourceVersion, "finalizers": slices.DeleteFunc(slices.Clone(o.Finalizers), isOurs),
+		}})
+		if err != nil {
+			return err
+		}
+		_, err = c.objects.Resource(resource).Namespace(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "sluice"})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("cannot take the finalizer of Sluice off %s %s/%s: %w", plural, o.Namespace, o.Name, err)
+		}
+	}
+	return nil
+}
+
+// gone waits until the object is gone.
+func (c *Cluster) gone(ctx context.Context, o *Object) error {
+	var held []string
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		live, err := c.objects.Resource(o.resource).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return true, nil
+		case err != nil:
+			return false, err
+		case string(live.UID) != o.uid:
+			return false, fmt.Errorf("%w: %s", ErrBack, o)
+		}
+		held = live.Finalizers
+		return false, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		why := ""
+		if len(held) > 0 {
+			why = "; its finalizers are " + strings.Join(held, ", ")
+		}
+		return fmt.Errorf("%s is not gone yet%s: %w", o, why, context.Cause(ctx))
+	}
+	return err
+}
