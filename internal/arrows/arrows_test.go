@@ -205,7 +205,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/e2e/features", why: "tests features as their users meet them: processes, each with its rights, and a real API server",
-		may: []string{"feature/policy", "feature/process", "internal/cli"},
+		may: []string{"feature/policy", "feature/process", "internal/cli", "internal/controller/features"},
 	},
 	{
 		pkg: "internal/e2e/enforcement", why: "policies and the webhook on a real API server, against the evaluator; no process and no controller",
