@@ -79,10 +79,19 @@ func verdict(findings []report.Finding) report.Verdict {
 	return v
 }
 
+// ahead starts f and returns a function that waits for its result. A panic of f reaches whoever waits, who can recover.
+func ahead[T any](f func() T) func() T {
+	once := sync.OnceValue(f)
+	go func() {
+		defer func() { _ = recover() }() // OnceValue panics again
+		once()
+	}()
+	return once
+}
+
 // run applies all rules.
 func (c *comparison) run(ctx context.Context) {
-	c.refusal = sync.OnceValue(func() *refusal { return c.validate(ctx) })
-	go c.refusal() // takes as long as the comparison of schemas; rules wait for it
+	c.refusal = ahead(func() *refusal { return c.validate(ctx) }) // takes as long as the comparison of schemas
 	for _, p := range c.pairs {
 		c.compareSchemas(ctx, p)
 	}
