@@ -65,7 +65,9 @@ func (c *confirmer) confirmTransition(ctx context.Context, g *Gap, before, after
 	if err != nil || created.Refused() {
 		return nil
 	}
-	before, _ = asStored(created.Stored).(map[string]any) // with what the old schema has filled in
+	stored, _ := asStored(created.Stored).(map[string]any) // with what the old schema has filled in
+	stored["metadata"] = before["metadata"]
+	before = stored
 	judge := c.new
 	if !accepted(ctx, judge, before, after) { // another change refuses them: ask the rules alone
 		bare, err := c.rulesAlone()
