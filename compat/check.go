@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"sluice.dev/report"
+	"sluice.dev/schema/upstream"
 )
 
 // Options say under which circumstances CRDs are compared. The zero value is usable.
@@ -24,6 +25,10 @@ type Options struct {
 	// Steps, Visits and Tries are budgets of the prover (contain.Options); 0 means its defaults.
 	Steps, Visits, Tries int
 }
+
+// KubeVersions returns the oldest and the newest Kubernetes version whose rules are known. The newest is that of the linked
+// libraries.
+func KubeVersions() (oldest, newest *version.Version) { return upstream.Oldest, upstream.Newest }
 
 // ErrNothing is returned by [Check] for two nil CRDs.
 var ErrNothing = errors.New("there is no CRD to check")

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	kubeversion "k8s.io/component-base/version"
 
+	"sluice.dev/compat"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/config"
 	"sluice.dev/internal/crdcheck"
@@ -220,6 +221,9 @@ func (c *checker) configure() (*config.Config, error) {
 		return nil, fmt.Errorf("--kube-version %q: it is a version such as 1.29", kube)
 	}
 	c.kube = version.MajorMinor(c.kube.Major(), c.kube.Minor())
+	if oldest, newest := compat.KubeVersions(); c.kube.LessThan(oldest) || newest.LessThan(c.kube) {
+		return nil, fmt.Errorf("--kube-version %q: this build knows the rules of %s to %s", kube, oldest, newest)
+	}
 	return cfg, nil
 }
 
@@ -303,6 +307,9 @@ func (c *checker) connect(ctx context.Context) error {
 	if c.kube == nil {
 		if c.kube, err = c.cluster.Version(ctx); err != nil {
 			return err
+		}
+		if _, newest := compat.KubeVersions(); newest.LessThan(version.MajorMinor(c.kube.Major(), c.kube.Minor())) {
+			fmt.Fprintf(c.err, "warning: the cluster runs Kubernetes %s; what is told is by the rules of %s, the newest that this build knows\n", c.kube, newest)
 		}
 	}
 	return nil
