@@ -82,6 +82,9 @@ type Request struct {
 	Prune bool
 	// AllowDeleteCRDs lets Prune delete CRDs that have stored objects, and these with them.
 	AllowDeleteCRDs bool
+	// AllowDeleteNamespaces lets Prune delete namespaces that were there before the app, or that have objects of others, and these with
+	// them.
+	AllowDeleteNamespaces bool
 	// Force takes fields from other managers, and objects from other apps.
 	Force bool
 	// Wait waits until all is ready, as kstatus tells. CRDs are waited for in any case.
@@ -123,6 +126,7 @@ type Item struct {
 	live    *live
 	owned   string // digest of our entry once applied
 	unread  error  // why nothing is known of it in the cluster
+	found   bool   // it is in the cluster, and was not the app's when the plan was made
 }
 
 // Removal is an object of the inventory that is no longer in the source.
@@ -133,8 +137,13 @@ type Removal struct {
 	// Reason says why it is kept or forgotten.
 	Reason string
 
+	// Takes says what goes with a namespace or a CRD that is deleted, beside what is deleted by itself; empty for nothing.
+	Takes string
+
 	live   *live
 	unread error
+	// protected: it is kept for the sake of what it would take along.
+	protected bool
 	// unserved: the cluster does not serve its kind in any version.
 	unserved bool
 }
@@ -203,6 +212,14 @@ func (p *Plan) Orphans() int {
 		return 0
 	}
 	return len(p.Removals)
+}
+
+// Recorded says how many objects the app may have had in the cluster before the plan.
+func (p *Plan) Recorded() int {
+	if p.inventory == nil {
+		return 0
+	}
+	return len(p.inventory.Objects)
 }
 
 // Kept says how many objects of the app are no longer in the source and stay, for whatever reason.
@@ -343,18 +360,9 @@ func (p *Plan) findRemovals() {
 	sortRemovals(p.Removals)
 }
 
-// sortRemovals orders backwards by stage: admission configuration first, so that it judges no deletion of what it needs, and
-// definitions last, CRDs before namespaces.
+// sortRemovals orders by [Removal.turn].
 func sortRemovals(list []Removal) {
-	rank := func(r *Removal) int {
-		if r.Kind == "Namespace" && r.Group == "" {
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(list, func(x, y Removal) int {
-		return cmp.Or(cmp.Compare(y.Stage, x.Stage), cmp.Compare(rank(&x), rank(&y)), x.Compare(y.ID))
-	})
+	slices.SortStableFunc(list, func(x, y Removal) int { return cmp.Or(cmp.Compare(x.turn(), y.turn()), x.Compare(y.ID)) })
 }
 
 // look reads from the cluster what the plan is about, and decides.
@@ -421,7 +429,7 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 		return err
 	}
 	p.shelter()
-	return nil
+	return a.protect(ctx, p)
 }
 
 // deletable decides about an object of an app that is no longer in the source.
@@ -449,6 +457,7 @@ func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
 		return err
 	}
 	it.live, it.owned = l, l.own
+	it.found = l.owner != p.ownerOf()
 	it.Action = Update
 	if l.applied {
 		it.Action = Unchanged
@@ -457,6 +466,14 @@ func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
 		it.Action, it.Reason = Unchanged, why
 	}
 	return nil
+}
+
+// ownerOf is the value of [AnnotationApp] of the app's objects; empty without an app.
+func (p *Plan) ownerOf() string {
+	if p.inventory == nil {
+		return ""
+	}
+	return p.inventory.owner()
 }
 
 // locate finds out how an object of the inventory is reached now: its version may not be served any more. known is false where
