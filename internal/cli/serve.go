@@ -181,6 +181,7 @@ type process struct {
 	log      *slog.Logger
 	clock    clock.WithTicker
 	timeout  *resolution.Timeout
+	memory   memoryShares
 	tracer   trace.Tracer
 
 	featuresOnce    sync.Once
@@ -303,13 +304,15 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 	credentials := resolution.Credentials{Kube: p.kube, Namespace: p.flags.namespace, Account: p.flags.account}
 	tells := resolve.SystemClock()
 	rs, err := newResolving(ctx, mine, resolvers.Env{
-		Clock: tells, Network: network(e, tells), Cache: folder, Roots: directories, Cluster: p.config, Accounts: credentials,
+		Clock: tells, Network: network(e, tells), Cache: folder, ProcessMemory: p.memory.processes, Roots: directories, Cluster: p.config, Accounts: credentials,
 	}, resolve.Options{
 		Observer: p.metrics.Observer(p.log), Limits: resolve.Limits{Content: int64(p.flags.contentLimit())}, Defaults: p.flags.defaults(mine),
+		Memory: resolve.NewMemory(p.memory.content),
 	})
 	if err != nil {
 		return errors.Join(err, remove())
 	}
+	rs.maxCache = p.memory.cache
 	waits := []<-chan struct{}{configured}
 	for name, configure := range rs.configMaps(ctx, credentials) {
 		waits = append(waits, p.watchConfig(ctx, parts, name, configure))
@@ -378,6 +381,7 @@ func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
 	}
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	p.metrics = resolution.NewMetrics(p.registry)
+	p.memory = memory(e.getenv)
 	var errs [4]error
 	p.kube, errs[0] = kubernetes.NewForConfig(cfg)
 	p.client, errs[1] = versioned.NewForConfig(cfg)
@@ -429,7 +433,7 @@ func (p *process) startTracing(ctx context.Context) (end func(), err error) {
 func (p *process) adapter(r *resolving) *resolution.Adapter {
 	return &resolution.Adapter{
 		Client: p.client, Kube: p.kube, Resolvers: r.adapters(), Identity: r.identity(resolution.Owner{Dynamic: p.dynamic}), Namespace: p.flags.namespace, Account: p.flags.account,
-		Members: p.members, Slots: p.flags.slots, MaxData: p.flags.maxData, MaxContent: p.flags.contentLimit(), Compress: p.flags.compress, Timeout: p.timeout,
+		Members: p.members, Slots: p.flags.slots, MaxData: p.flags.maxData, MaxContent: p.flags.contentLimit(), Compress: p.flags.compress, Timeout: p.timeout, Writes: resolve.NewMemory(p.memory.writes),
 		Metrics: p.metrics, Recorder: p.recorder, Tracer: p.tracer, Log: p.log, Clock: p.clock,
 	}
 }
