@@ -66,6 +66,9 @@ type CRDOutput struct {
 	Path string `json:"path"`
 	// Kinds are those that go there; empty stands for those that go nowhere else.
 	Kinds []string `json:"kinds,omitempty"`
+
+	// Channel and Gates leave features out; without them nothing is left out.
+	Channel `json:",inline"`
 }
 
 // Entry is a feature. Its parts come from markers; those of an API without Go types, and conditions that no marker can say,
