@@ -21,8 +21,9 @@ type Options struct {
 	// Stored are versions in which objects may be stored, besides the storage version of the old CRD and what the
 	// status.storedVersions of the old CRD names.
 	Stored []string
-	// Steps, Visits and Tries are budgets of the prover (contain.Options); 0 means its defaults.
-	Steps, Visits, Tries int
+	// Budget bounds the work of the comparison of one CRD, in units of less than a microsecond ([contain.Work]); 0 means
+	// [contain.DefaultBudget].
+	Budget int64
 }
 
 // ErrNothing is returned by [Check] for two nil CRDs.

@@ -13,9 +13,9 @@ var proofFaults = []fault{
 		broken: "what the new schema prunes is passed over",
 	},
 	{
-		file: "schema/contain/walk.go", old: `w.cut = "the schemas have too many differing parts"
+		file: "schema/contain/walk.go", old: `w.cut = tooMuch
 		return`, new: `return`,
-		broken: "a spent budget of places is taken for a proof",
+		broken: "a budget that is spent on the way to a place is taken for a proof",
 	},
 	{
 		file: "schema/contain/walk.go", old: `if n.pos == atProperty && !n.node.Nullable {`, new: `if n.pos == atItem && !n.node.Nullable {`,

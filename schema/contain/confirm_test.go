@@ -133,7 +133,7 @@ func TestASpentBudgetProvesNothing(t *testing.T) {
 	new := side(t, parseSchema(t, `{type: object, properties: {spec: {type: object, properties: {a: {type: integer, maximum: 5}, b: {type: integer, maximum: 5}}}}}`))
 	s := newComparison(old, new, &Options{Namespaced: true})
 	suspects := len(s.suspects)
-	s.steps = s.maxSteps() + 1
+	s.opts.Work.Charge(DefaultBudget + 1)
 	gaps := s.resolve(t.Context(), s.suspects)
 	if len(gaps) != suspects || suspects != 2 {
 		t.Errorf("%d places that could not be proven, %d gaps, want 2", suspects, len(gaps))

@@ -74,7 +74,7 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 		p.reason = "stopped: " + err.Error()
 		return true
 	}
-	if s.steps > s.maxSteps() {
+	if s.opts.Work.Spent() {
 		p.reason = tooMuch
 		return true
 	}
@@ -118,7 +118,6 @@ func (s *search) solveFor(p *pending, envelope logic.Formula) logic.Result {
 	fs := s.formulas(p)
 	fs[1] = envelope
 	r := s.solver.Solve(firstModels, fs...)
-	s.steps += s.solver.Steps()
 	return r
 }
 
@@ -146,11 +145,10 @@ func (s *search) batch(p *pending, round int) []any {
 			return append(s.evaluated(p), p.models[1:]...)
 		}
 		return p.models[1:]
-	case s.steps > s.maxSteps():
+	case s.opts.Work.Spent():
 		return nil
 	default:
 		more := s.solver.Solve(orDefault(s.opts.Tries, 48), s.formulas(p)...).Models
-		s.steps += s.solver.Steps()
 		more = more[min(len(more), len(p.models)):]
 		if p.rule != "" {
 			more = append(more, s.probed(p)...)
@@ -177,9 +175,9 @@ func (s *search) evaluated(p *pending) []any {
 // all together have that of one search.
 func (s *search) probed(p *pending) []any {
 	var out []any
-	most := s.steps + s.solver.Budget
+	most := s.opts.Work.Done() + s.solver.Budget
 	for _, f := range alternate(s.hinted(p), s.probes(p)) {
-		if out = append(out, s.few(2, s.formulas(p, f)...)...); s.steps > most {
+		if out = append(out, s.few(2, s.formulas(p, f)...)...); s.opts.Work.Done() > most {
 			break
 		}
 	}

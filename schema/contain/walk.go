@@ -30,7 +30,7 @@ type walker struct {
 	suspects []suspect
 	path     []walkStep
 	above    [][2]place // the old and the new place around each step of path
-	visits   int
+	memory   *logic.Memory
 	// moved counts the places above where lists or maps are merged differently, so that an update compares other values.
 	moved int
 	// fillings are those of the values above, and of this one, that are filled in differently when they are left out, and so
@@ -38,7 +38,6 @@ type walker struct {
 	fillings    []filling
 	transitions map[*schema.Node]bool // what hasTransitions has found
 	cut         string                // why the walk stopped early
-	steps       int                   // of all searches so far
 }
 
 type walkStep struct {
@@ -72,14 +71,11 @@ func (w *walker) publicPath() Path {
 // proved tells whether no value that the old schema accepts here makes goal true.
 func (w *walker) proved(o place, goal logic.Formula) bool {
 	r := w.local.Solve(1, w.old.accepts(o), goal)
-	if w.steps += w.local.Steps(); w.steps > w.maxSteps() && w.cut == "" {
+	if w.opts.Work.Spent() && w.cut == "" {
 		w.cut = tooMuch
 	}
 	return r.None
 }
-
-// maxSteps bounds the steps of all searches together.
-func (w *walker) maxSteps() int { return 100 * w.solver.Budget }
 
 const tooMuch = "the schemas differ in too much: the budget of the comparison is spent"
 
@@ -104,8 +100,8 @@ func (w *walker) walk(o, n place) {
 	if o.kind == gone || w.cut != "" || o.key() == n.key() && (w.moved == 0 && len(w.fillings) == 0 || !w.hasTransitions(n.node)) {
 		return
 	}
-	if w.visits++; w.visits > w.opts.maxVisits() {
-		w.cut = "the schemas have too many differing parts"
+	if !w.opts.Work.Charge(1) {
+		w.cut = tooMuch
 		return
 	}
 	switch n.kind {
