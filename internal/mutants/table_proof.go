@@ -68,7 +68,7 @@ var proofFaults = []fault{
 		broken: "what holds for objects with simple metadata is taken to hold for all",
 	},
 	{
-		file: "schema/contain/search.go", old: `return nil, "the new schema accepts the candidates"`, new: `return w, ""`,
+		file: "schema/contain/search.go", old: `return nil, false, "the new schema accepts the candidates"`, new: `return w, true, ""`,
 		broken: "a witness that the new schema accepts is reported",
 	},
 	{
@@ -152,7 +152,7 @@ var proofFaults = []fault{
 		broken: "values that nobody writes are tried first",
 	},
 	{
-		file: "schema/contain/transition.go", old: `w := &Witness{Object: obj, Stuck: true}`, new: `w := &Witness{Object: obj}`,
+		file: "schema/contain/transition.go", old: `Witness{Object: obj, Stuck: true, Errors`, new: `Witness{Object: obj, Errors`,
 		broken: "an object that no update passes any more is told as an update that is refused",
 	},
 	{
