@@ -3,6 +3,10 @@ package main
 // proofFaults are those of the comparison: the walk over two schemas, the search for witnesses, what is made of both.
 var proofFaults = []fault{
 	{
+		file: "schema/contain/cause.go", old: `if c.find(path, o.node, n.node, names, 0); c.first == "" && names != nil {`, new: `if path = nil; false {`,
+		broken: "a keyword that stands alike on both sides is blamed",
+	},
+	{
 		file: "schema/contain/walk.go", old: `return r.None
 }`, new: `return len(r.Models) == 0
 }`,

@@ -22,14 +22,21 @@ func blames(g *Gap, errs field.ErrorList) bool {
 	return slices.ContainsFunc(errs, func(e *field.Error) bool { return matchAt(fieldOf(e), path) })
 }
 
-// fieldOf returns the field that an error is about. That a number is beyond its format (int32, float) upstream says of no
-// field, but at the end of the text: ... in spec.replicas (kubeOpenAPIResultToFieldErrors in
-// k8s.io/apiextensions-apiserver/pkg/apiserver/validation, CheckedValue in kube-openapi/pkg/validation/validate).
+// fieldOf returns the field that an error is about. Of junctors and of numbers beyond their format (int32, float) upstream
+// says it in the text alone: "spec.source" must validate one and only one schema (oneOf); ... in spec.replicas
+// (kubeOpenAPIResultToFieldErrors in k8s.io/apiextensions-apiserver/pkg/apiserver/validation).
 func fieldOf(e *field.Error) string {
-	if i := strings.LastIndex(e.Detail, " in "); i >= 0 && (e.Field == "" || e.Field == noField) {
-		return e.Detail[i+len(" in "):]
+	if e.Field != "" && e.Field != noField {
+		return e.Field
 	}
-	return e.Field
+	if rest, ok := strings.CutPrefix(e.Detail, `"`); ok {
+		name, _, _ := strings.Cut(rest, `" must `)
+		return name
+	}
+	if name, _, ok := strings.Cut(e.Detail, " in body "); ok {
+		return name
+	}
+	return e.Detail[strings.LastIndex(e.Detail, " ")+1:]
 }
 
 // noField is how the path of no field is written.

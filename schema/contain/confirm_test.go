@@ -106,6 +106,10 @@ func TestBlames(t *testing.T) {
 	if !blames(&Gap{Path: item}, field.ErrorList{number}) || blames(&Gap{Path: replicas}, field.ErrorList{number}) {
 		t.Errorf("%v is about %s", number, item)
 	}
+	junctor := &field.Error{Type: field.ErrorTypeInvalid, Field: "<nil>", Detail: `"spec.replicas" must validate one and only one schema (oneOf). Found none valid`}
+	if blames(&Gap{Path: item}, field.ErrorList{junctor}) || !blames(&Gap{Path: replicas}, field.ErrorList{junctor}) {
+		t.Errorf("%v is about %s", junctor, replicas)
+	}
 	for _, c := range []struct {
 		field string
 		path  Path

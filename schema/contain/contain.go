@@ -130,7 +130,8 @@ func newComparison(old, new Side, o *Options) *search {
 	if o.Work == nil {
 		o.Work = NewWork(orDefault(o.Budget, DefaultBudget))
 	}
-	w := &walker{opts: o, old: newTranslator(o), new: newTranslator(o), memory: &logic.Memory{}}
+	t := newTranslator(o)
+	w := &walker{opts: o, old: t, new: t, memory: &logic.Memory{}}
 	w.solver = logic.Solver{Strings: o.strings(), Budget: max(1, orDefault(o.Budget, DefaultBudget)/wholeShare), Total: o.Work, Memory: w.memory}
 	w.local = w.solver
 	w.local.Budget /= localShare

@@ -206,6 +206,9 @@ func (w *walker) compareDefaults(o, n place) {
 // comparePieces looks at every keyword of the new node that restricts values.
 func (w *walker) comparePieces(o, n place) {
 	for _, x := range w.new.pieces(n) {
+		if w.sayTheSame(o, x) {
+			continue
+		}
 		goal := logic.Not(x.formula)
 		if w.proved(o, goal) || x.rule != nil && w.impliedPiece(o, n, x.rule) {
 			continue
@@ -214,6 +217,7 @@ func (w *walker) comparePieces(o, n place) {
 		if x.rule != nil {
 			g.Rule = x.index
 		}
+		g.Cause = w.cause(o, n, x)
 		w.suspect(o, n, g, goal)
 	}
 	w.compareTransitions(o, n)
