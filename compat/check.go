@@ -22,8 +22,9 @@ type Options struct {
 	// Stored are versions in which objects may be stored, besides the storage version of the old CRD and what the
 	// status.storedVersions of the old CRD names.
 	Stored []string
-	// Steps, Visits and Tries are budgets of the prover (contain.Options); 0 means its defaults.
-	Steps, Visits, Tries int
+	// Budget bounds the work of the comparison of one CRD, in units of less than a microsecond ([contain.Work]); 0 means
+	// [contain.DefaultBudget].
+	Budget int64
 }
 
 // KubeVersions returns the oldest and the newest Kubernetes version whose rules are known. The newest is that of the linked

@@ -114,6 +114,8 @@ type Gap struct {
 	Verdict Verdict
 	// Reason says, for Unknown, what stopped the proof.
 	Reason string
+	// Cause says, where the keyword stands alike on both sides, what else changed: ".spec.type has lost its default".
+	Cause string
 	// Before and After are the keyword's values on both sides, nil where absent.
 	Before, After any
 	// Rule is the index of the validation rule in the new node, -1 for other keywords.
