@@ -452,7 +452,12 @@ func ownerWords(owner string) string {
 
 // compare decides about an item that exists.
 func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
-	l, err := observe(obj, &it.Object, p.inventory.entry(it.ID))
+	record := p.inventory.entry(it.ID)
+	if ownerIn(obj) != p.ownerOf() {
+		// Another app applies as the same manager, and the times of its entries have seconds: its apply may leave an entry like ours.
+		record = nil
+	}
+	l, err := observe(obj, &it.Object, record)
 	if err != nil {
 		return err
 	}

@@ -112,13 +112,8 @@ func (p *Plan) result(s State) *Inventory {
 // found tells whether an item is a namespace that was there before the app: it is recorded so, or is there and was not the app's when
 // the plan was made.
 func (p *Plan) found(it *Item) bool {
-	if !isNamespace(it.ID) {
-		return false
-	}
-	if record := p.inventory.entry(it.ID); record != nil {
-		return record.Found
-	}
-	return it.found
+	record := p.inventory.entry(it.ID)
+	return isNamespace(it.ID) && (it.found || record != nil && record.Found)
 }
 
 // pending tells whether there is anything to write: in the cluster, or in the inventory.
