@@ -55,7 +55,7 @@ type serveFlags struct {
 	slots, maxData, maxContent int
 	compress, wideAddresses    bool
 	cacheDir                   string
-	dirs                       []string
+	dirs, others               []string
 	ttl                        time.Duration
 	qps                        float32
 	verbose                    bool
@@ -102,6 +102,7 @@ work on are taken up by another process, or by the next.`,
 	flags.BoolVar(&f.wideAddresses, "wide-addresses", false, "private addresses and plain http are open to requesters, where the ConfigMap of the resolver does not say otherwise")
 	flags.StringVar(&f.cacheDir, "cache-dir", "", "folder of this process alone, for mirrors of repositories; default: a temporary one")
 	flags.StringArrayVar(&f.dirs, "dir", nil, "directory of the resolver dir, as PATH or NAME=PATH; may be given several times")
+	flags.StringSliceVar(&f.others, "other-resolvers", nil, "names of resolvers that are not part of Sluice, in the role resolution, or * for any: requests for others that nobody runs end soon")
 	flags.DurationVar(&f.ttl, "ttl", resolution.DefaultTTL, "how long finished requests without an owner stay; negative: for ever")
 	flags.Float32Var(&f.qps, "qps", 500, "calls per second to the API server")
 	flags.StringVar(&f.traceEndpoint, "trace-endpoint", "", "host:port of a collector that takes OpenTelemetry traces over gRPC; default: no traces")
@@ -230,8 +231,10 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 	configured := p.watchConfig(ctx, &parts, resolution.TimeoutConfigMap, p.timeout.Configure)
 	if slices.Contains(roles, resolution.LifecycleRole) {
 		run("lifecycle", p.whenServed("lifecycle", requestsServed, func(ctx context.Context, ready func()) error {
+			known := &resolution.Known{Kube: p.kube, Namespace: p.flags.namespace, Members: p.members, Others: f.others, Log: p.log}
+			parts.Go(func() { known.Run(ctx) })
 			l := &resolution.Lifecycle{
-				Client: p.client, Members: p.members, Timeout: p.timeout, TTL: f.ttl,
+				Client: p.client, Members: p.members, Known: known, Timeout: p.timeout, TTL: f.ttl,
 				Metrics: p.metrics, Recorder: p.recorder, Log: p.log, Clock: p.clock,
 			}
 			await(ctx, configured)
