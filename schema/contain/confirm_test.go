@@ -46,7 +46,7 @@ func TestConfirm(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newComparison(side(t, parseSchema(t, old)), side(t, parseSchema(t, new)), &Options{Namespaced: true})
 			obj := resource(t, `{"spec": `+c.spec+`}`)
-			confirmer, err := s.newConfirmer([]map[string]any{obj})
+			confirmer, err := s.newConfirmer(t.Context(), []map[string]any{obj})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,6 +73,30 @@ func TestFate(t *testing.T) {
 		{"ratcheting tolerates it", "properties: {a: {type: integer}}", "properties: {a: {type: integer, maximum: 5}}", "1.30", fate{Ratcheted: true}},
 		{"without ratcheting", "properties: {a: {type: integer}}", "properties: {a: {type: integer, maximum: 5}}", "1.29", fate{Stuck: true}},
 		{"filled in before it is stored", "properties: {a: {type: string, default: x}}", "required: [a], properties: {a: {type: string}}", "1.30", fate{WritersOnly: true}},
+		{
+			"an object around it is filled in before it is stored", "properties: {o: {type: object, default: {a: x}, properties: {a: {type: string}}}}",
+			"required: [o], properties: {o: {type: object, required: [a], properties: {a: {type: string}}}}", "1.30", fate{WritersOnly: true},
+		},
+		{
+			"more of it is filled in before it is stored", "properties: {o: {type: object, properties: {a: {type: string, default: x}}}}",
+			"properties: {o: {type: object, required: [a], properties: {a: {type: string, maxLength: 3}}}}", "1.30", fate{WritersOnly: true},
+		},
+		{
+			"items of it are filled in before they are stored", "properties: {l: {type: array, items: {type: object, properties: {a: {type: string, default: x}}}}}",
+			"properties: {l: {type: array, items: {type: object, required: [a], properties: {a: {type: string}}}}}", "1.30", fate{WritersOnly: true},
+		},
+		{
+			"it is counted before it is stored", "properties: {a: {type: string}, z: {type: string, default: x}}",
+			"minProperties: 1, properties: {a: {type: string}, z: {type: string}}", "1.30", fate{WritersOnly: true},
+		},
+		{
+			"it is required where it was filled in", "properties: {a: {type: string}, z: {type: string, default: x}}",
+			"required: [z], properties: {a: {type: string}, z: {type: string}}", "1.30", fate{WritersOnly: true},
+		},
+		{
+			"what is filled in before it is stored has more", "properties: {o: {type: object, default: {p: {a: x}}, properties: {p: {type: object, properties: {a: {type: string}}}}}}",
+			"required: [o], properties: {o: {type: object, required: [p], properties: {p: {type: object, required: [a], properties: {a: {type: string}}}}}}", "1.30", fate{WritersOnly: true},
+		},
 		{
 			"the rule tolerates what is stored", "properties: {a: {type: integer}}",
 			"properties: {a: {type: integer, x-kubernetes-validations: [{rule: 'oldSelf.hasValue() || self < 5', optionalOldSelf: true}]}}", "1.30",

@@ -208,7 +208,7 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 	if len(objs) == 0 || ctx.Err() != nil {
 		return
 	}
-	c, err := s.newConfirmer(objs)
+	c, err := s.newConfirmer(ctx, objs)
 	for i, p := range all {
 		switch {
 		case len(batches[i]) == 0:
@@ -358,13 +358,23 @@ type confirmer struct {
 	bareErr  error
 }
 
-func (s *search) newConfirmer(objs []map[string]any) (*confirmer, error) {
-	c := &confirmer{s: s, objs: objs}
+func (s *search) newConfirmer(ctx context.Context, objs []map[string]any) (*confirmer, error) {
+	c := &confirmer{s: s, objs: slices.Clip(objs)}
 	var err error
 	if c.old, err = s.oldCut.For(objs...); err != nil {
 		return nil, err
 	}
-	c.new, err = s.newCut.For(objs...)
+	if fills(s.oldRoot.node) != "" { // what is stored has more fields, which the cut schemas have to know
+		for _, obj := range objs {
+			if r, err := c.old.Create(ctx, obj); err == nil && !r.Refused() {
+				c.objs = append(c.objs, r.Stored)
+			}
+		}
+		if c.old, err = s.oldCut.For(c.objs...); err != nil {
+			return nil, err
+		}
+	}
+	c.new, err = s.newCut.For(c.objs...)
 	return c, err
 }
 

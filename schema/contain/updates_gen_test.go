@@ -165,7 +165,7 @@ func (g updateGen) change(p *jsonProps) {
 		p.Properties[name] = c
 		return
 	}
-	switch n := g.IntN(12); {
+	switch n := g.IntN(13); {
 	case n < 6:
 		g.filled(p, 70)
 	case p.Type == "array":
@@ -188,6 +188,8 @@ func (g updateGen) change(p *jsonProps) {
 		delete(p.Properties, one(g, "n", "t", "p"))
 	case n == 10:
 		p.XPreserveUnknownFields = one(g, nil, new(true))
+	case n == 11:
+		p.Required = []string{one(g, slices.Sorted(maps.Keys(p.Properties))...)}
 	default:
 		p.XValidations = nil
 	}
