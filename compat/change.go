@@ -166,6 +166,8 @@ func level(g *contain.Gap) report.Level {
 		}
 	case contain.Refused:
 		switch w := g.Witness; {
+		case w != nil && w.Lost:
+			return report.DataLost
 		case w == nil || w.Stuck:
 		case w.WritersOnly:
 			return report.WritersRefused

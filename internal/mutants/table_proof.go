@@ -212,6 +212,22 @@ var proofFaults = []fault{
 		broken: "the items of a list that is filled in are taken for what is there",
 	},
 	{
+		file: "schema/contain/search.go", old: `w, alone = c.unequal(ctx, p.suspect, w, alone)`, new: `_, alone = c.unequal(ctx, p.suspect, w, alone)`,
+		broken: "objects with unknown fields are taken to be tolerated like others",
+	},
+	{
+		file: "schema/contain/search.go", old: `p.models = append(s.few(1, s.formulas(p, p.loses)...), p.models...)`, new: `_ = p.loses`,
+		broken: "that a value of another type is pruned is not looked for",
+	},
+	{
+		file: "schema/contain/walk.go", old: `w.compareKept(o, n)
+	}
+}`, new: `_ = w.compareKept
+	}
+}`,
+		broken: "below a type that differs nothing is taken to be pruned",
+	},
+	{
 		file: "schema/contain/search.go", old: `c.objs = append(c.objs, r.Stored)`, new: `_ = r.Stored`,
 		broken: "what is filled in before an object is stored is unknown to the schema that judges it then",
 	},

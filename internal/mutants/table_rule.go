@@ -46,7 +46,7 @@ var ruleFaults = []fault{
 		broken: "every time that validation takes is taken to be one that CEL can read",
 	},
 	{
-		file: "schema/contain/internal/celrule/scope.go", old: `"byte": `+"`^[^+/]*$`"+`}`, new: `"byte": ""}`,
+		file: "schema/contain/internal/celrule/scope.go", old: `"byte": ` + "`^[^+/]*$`" + `}`, new: `"byte": ""}`,
 		broken: "every base64 is taken to be one that CEL can read",
 	},
 	{

@@ -98,6 +98,14 @@ func TestFate(t *testing.T) {
 			"required: [o], properties: {o: {type: object, required: [p], properties: {p: {type: object, required: [a], properties: {a: {type: string}}}}}}", "1.30", fate{WritersOnly: true},
 		},
 		{
+			"unknown fields are never equal", "x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: integer}}",
+			"x-kubernetes-preserve-unknown-fields: true, required: [a], properties: {a: {type: integer}}", "1.30", fate{Stuck: true},
+		},
+		{
+			"unknown fields of an object that may be missing are never equal", "properties: {a: {type: integer}, o: {type: object, x-kubernetes-preserve-unknown-fields: true}}",
+			"required: [a], properties: {a: {type: integer}, o: {type: object, x-kubernetes-preserve-unknown-fields: true}}", "1.30", fate{Stuck: true},
+		},
+		{
 			"the rule tolerates what is stored", "properties: {a: {type: integer}}",
 			"properties: {a: {type: integer, x-kubernetes-validations: [{rule: 'oldSelf.hasValue() || self < 5', optionalOldSelf: true}]}}", "1.30",
 			fate{WritersOnly: true},
@@ -115,6 +123,31 @@ func TestFate(t *testing.T) {
 			w := r.Gaps[i].Witness
 			if got := (fate{w.Stuck, w.Ratcheted, w.WritersOnly}); got != c.want {
 				t.Errorf("%+v, want %+v: %v", got, c.want, w.StuckErrors)
+			}
+		})
+	}
+}
+
+// What is declared under what was kept whatever it was loses the fields that it does not know, though it is also refused for
+// its type.
+func TestWhatWasKeptIsPruned(t *testing.T) {
+	const kept = "{type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true"
+	for _, c := range []struct{ name, declared, path string }{
+		{"a text", "{type: string}", ".spec.config"},
+		{"an object", "{type: object, properties: {level: {type: string}}}", ".spec.config.*"},
+		{"an object in one that keeps the rest", "{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {log: {type: object, properties: {level: {type: string}}}}}", ".spec.config.log.*"},
+		{"an object that keeps all", "{type: object, x-kubernetes-preserve-unknown-fields: true}", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := Decide(t.Context(), side(t, parseSchema(t, kept+"}}}")), side(t, parseSchema(t, kept+", properties: {config: "+c.declared+"}}}}")), Options{Namespaced: true})
+			var pruned []string
+			for _, g := range r.Gaps {
+				if g.Verdict == NotContained && (g.Harm == Pruned || g.Witness.Lost) {
+					pruned = append(pruned, g.Path.String())
+				}
+			}
+			if got := strings.Join(pruned, " "); got != c.path {
+				t.Errorf("pruned is %q, want %q: %v", got, c.path, told(r.Gaps))
 			}
 		})
 	}

@@ -157,6 +157,8 @@ type Witness struct {
 	// in) is accepted, so that only requests that leave them out are refused, or the rule tolerates what is stored
 	// (optionalOldSelf) without the help of ratcheting.
 	WritersOnly bool
+	// Lost is true where the value is not only refused: its fields are pruned, because its type does not know them.
+	Lost bool
 	// Before and After are, for Redefaulted, the value that each side fills in.
 	Before, After any
 }
@@ -164,6 +166,8 @@ type Witness struct {
 // harm orders witnesses of what is refused by how they fare.
 func (w *Witness) harm() int {
 	switch {
+	case w.Lost:
+		return 3
 	case w.Stuck:
 		return 2
 	case w.Ratcheted:

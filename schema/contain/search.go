@@ -84,6 +84,9 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 		r = s.find(p)
 	}
 	p.models, p.reason = r.Models, r.Reason
+	if p.loses != nil && !r.None {
+		p.models = append(s.few(1, s.formulas(p, p.loses)...), p.models...)
+	}
 	if p.gap.Harm == RefusedTransition && len(r.Models) > 0 {
 		p.models = s.states(p)
 	}
@@ -227,10 +230,15 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 func (c *confirmer) confirmAny(ctx context.Context, p *pending, objs []map[string]any) {
 	for _, obj := range objs {
 		w, alone, why := c.confirm(ctx, p.suspect, obj)
-		clean := w != nil && w.Masked == nil && (p.says == "" || alone)
-		switch {
-		case w == nil:
+		if w == nil {
 			p.reason = orDefault(p.reason, why)
+			continue
+		}
+		if w.Ratcheted {
+			w, alone = c.unequal(ctx, p.suspect, w, alone)
+		}
+		clean := w.Masked == nil && (p.says == "" || alone)
+		switch {
 		case clean && (p.gap.Harm != Refused || !w.WritersOnly):
 			p.confirmed(w)
 			return
@@ -450,6 +458,7 @@ func (c *confirmer) confirm(ctx context.Context, x *suspect, obj map[string]any)
 		}
 		return nil, false, "the new schema refuses the candidates for another reason: " + errs[0].Error()
 	}
+	w.Lost = x.loses != nil && matchesPath(append(slices.Clone(g.Path), Step{Kind: AnyKey}), lost(obj, after.Stored, "", nil))
 	// What the gap says comes first.
 	others := slices.DeleteFunc(slices.Clone(errs), func(e *field.Error) bool { return slices.Contains(about, e) })
 	w.Errors = append(texts(about), texts(others)...)

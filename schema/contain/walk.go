@@ -17,6 +17,8 @@ type suspect struct {
 	says  string        // of a validation rule, what its refusals say
 	// missing are the lengths of the paths to what is filled in differently when it is left out, at the place or above it.
 	missing []int
+	// loses, where not nil, is true of values that lose fields besides; a witness with one is preferred.
+	loses logic.Formula
 	// whole, where not nil, is to be looked for when local is proven not to happen: all that the walk passed over.
 	whole logic.Formula
 }
@@ -123,7 +125,27 @@ func (w *walker) walk(o, n place) {
 	if n.node.Type == "" || !typed { // below a type that differs nothing more is to be learned
 		w.comparePieces(o, n)
 		w.compareChildren(o, n)
+	} else {
+		w.compareKept(o, n)
 	}
+}
+
+// compareKept looks, where the types differ so that the walk goes no deeper, whether the new place prunes what the old one
+// keeps: of an object that is refused for its type, too, less is read back from storage.
+func (w *walker) compareKept(o, n place) {
+	if n.kind != declared || !o.may("object") || !n.may("object") {
+		return // the gap of the type tells of objects that become another type
+	}
+	names := declaredNames(o, n)
+	if n.rest().kind != gone {
+		for _, name := range names {
+			if o.child(name).kind != gone {
+				w.push(o, n, walkStep{Step: Step{Field, name}}, func() { w.compareKept(o.child(name), n.child(name)) })
+			}
+		}
+		return
+	}
+	w.push(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.walk(o.rest(), n.rest()) })
 }
 
 // compareTypes looks at type and nullable. It returns whether the types of most values differ, so that there is no point
@@ -150,6 +172,9 @@ func (w *walker) compareTypes(o, n place) bool {
 		found = (o.kind == anything || o.kind == declared && o.node.Type == "" && !o.node.IntOrString) && !w.hasTransitions(n.node)
 		if found {
 			w.suspects[len(w.suspects)-1].whole = logic.Not(w.new.accepts(n))
+			if !n.may("object") {
+				w.suspects[len(w.suspects)-1].loses = logic.And{logic.Kinds(logic.Object), logic.NumProps{Min: 1, Max: logic.Unbounded}}
+			}
 		}
 	}
 	if n.pos == atProperty && !n.node.Nullable {
@@ -249,18 +274,7 @@ func (w *walker) push(o, n place, s walkStep, f func()) {
 }
 
 func (w *walker) compareChildren(o, n place) {
-	var names []string
-	for _, p := range []place{o, n} {
-		if p.kind == declared {
-			for _, c := range p.node.Properties {
-				names = append(names, c.Name)
-			}
-		}
-		if p.hasMeta() {
-			names = append(names, metaFields...)
-		}
-	}
-	names = logic.NamesExcept(names...)
+	names := declaredNames(o, n)
 	for _, name := range names {
 		w.push(o, n, walkStep{Step: Step{Field, name}}, func() {
 			before := w.fillings
@@ -282,4 +296,20 @@ func (w *walker) compareChildren(o, n place) {
 	if o.may("array") || w.old.letsListsThrough(o) {
 		w.push(o, n, walkStep{Step: Step{Kind: AnyItem}}, func() { w.walk(o.item(), n.item()) })
 	}
+}
+
+// declaredNames are the properties that one of the places declares, sorted.
+func declaredNames(o, n place) []string {
+	var names []string
+	for _, p := range []place{o, n} {
+		if p.kind == declared {
+			for _, c := range p.node.Properties {
+				names = append(names, c.Name)
+			}
+		}
+		if p.hasMeta() {
+			names = append(names, metaFields...)
+		}
+	}
+	return logic.NamesExcept(names...)
 }

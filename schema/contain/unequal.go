@@ -1,0 +1,70 @@
+package contain
+
+import (
+	"context"
+	"maps"
+)
+
+// unknownField is a name that hardly any schema declares.
+const unknownField = "unknownField"
+
+// unequal returns a witness like w of which the object is stuck, where one is found, or w, and whether only this change refuses it. Ratcheting takes no object for
+// equal to itself that has a field which its schema keeps and does not declare, and tolerates nothing of it
+// (CorrelatedObject in k8s.io/apiserver/pkg/cel/common): see [upstream.Validator.TouchUpdate].
+func (c *confirmer) unequal(ctx context.Context, x *suspect, w *Witness, alone bool) (*Witness, bool) {
+	for _, absent := range []bool{true, false} {
+		v, changed := withUnknown(w.Object, place{node: c.s.sides[0].Node, pos: atRoot}, place{node: c.s.sides[1].Node, pos: atRoot}, absent)
+		obj, ok := v.(map[string]any)
+		if !changed || !ok {
+			return w, alone
+		}
+		d, err := c.s.newConfirmer(ctx, []map[string]any{obj})
+		if err != nil {
+			return w, alone
+		}
+		if stuck, only, _ := d.confirm(ctx, x, obj); stuck != nil && stuck.Stuck {
+			return stuck, only
+		}
+	}
+	return w, alone
+}
+
+// withUnknown returns v with a field that nobody declares in each object where both schemas keep it; absent says that objects
+// which may hold one are made where they are missing.
+func withUnknown(v any, o, n place, absent bool) (any, bool) {
+	if o.kind != declared || n.kind != declared {
+		return v, false
+	}
+	changed := false
+	switch v := v.(type) {
+	case map[string]any:
+		out := maps.Clone(v)
+		for k, x := range v {
+			if o.hasMeta() && isMeta(k) {
+				continue
+			}
+			sub, ok := withUnknown(x, o.child(k), n.child(k), absent)
+			out[k], changed = sub, changed || ok
+		}
+		for _, c := range n.node.Properties {
+			if _, ok := v[c.Name]; ok || !absent || c.Node.Type != "object" || o.hasMeta() && isMeta(c.Name) {
+				continue
+			}
+			if sub, ok := withUnknown(map[string]any{}, o.child(c.Name), n.child(c.Name), false); ok {
+				out[c.Name], changed = sub, true
+			}
+		}
+		if o.child(unknownField).kind == anything && n.child(unknownField).kind == anything {
+			out[unknownField], changed = "x", true
+		}
+		return out, changed
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			sub, ok := withUnknown(x, o.item(), n.item(), absent)
+			out[i], changed = sub, changed || ok
+		}
+		return out, changed
+	}
+	return v, false
+}
