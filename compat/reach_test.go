@@ -291,6 +291,16 @@ func takes(t *testing.T, d *crd) bool {
 	return len(errs) == 0
 }
 
+// A version that dropped a field until now, and refuses some of its values from now on, is told.
+func TestAFieldThatWasDroppedIsRefused(t *testing.T) {
+	const v1 = "versions:\n- {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {b: {type: string}}}}}}}\n"
+	const v2 = "- {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: "
+	got := check(t, patched(t, v1+v2+"{a: {type: string}}}}}}}\n"), patched(t, v1+v2+"{a: {type: string}, b: {type: string, enum: [x]}}}}}}}\n"))
+	if !slices.Contains(ruleIDs(got.Findings), "versions-contradict") {
+		t.Errorf("%v", ruleIDs(got.Findings))
+	}
+}
+
 // A default that the stored version fills in while it reads can be one that another version refuses.
 func TestADefaultThatAnotherVersionRefuses(t *testing.T) {
 	version := func(name, how, spec string) string {

@@ -81,6 +81,15 @@ func TestValuesThatTheScaleSubresourceRefuses(t *testing.T) {
 	}
 }
 
+// A path of the scale subresource that leads through something that is no object is refused as well.
+func TestAScalePathThroughAString(t *testing.T) {
+	const version = "versions:\n- {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {s: {type: string}}}}}}"
+	got := check(t, patched(t, version+"}"), patched(t, version+", subresources: {scale: {specReplicasPath: .spec.s.n, statusReplicasPath: .status.n}}}"))
+	if i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "scale-value-refused" && f.Path == ".spec.s.n" }); i < 0 || got.Findings[i].Witness == nil {
+		t.Errorf("%v", got.Findings)
+	}
+}
+
 // A status subresource takes the status out of ordinary requests wherever objects could have one.
 func TestAStatusSubresourceOverAStatusThatIsKept(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -32,6 +32,11 @@ func TestTheServersWordsAndTheWorstLevel(t *testing.T) {
 			"{x: {type: integer, x-kubernetes-validations: [{rule: self < 4}]}, y: {type: object, required: [z], properties: {z: {type: string}}}}",
 			"validation-rule-added", report.ObjectsRatcheted, true,
 		},
+		"the simplest object is out of trouble once it is stored, another one is not": {
+			"o: {type: object, properties: {x: {type: integer, default: 1}, z: {type: integer}}}",
+			"o: {type: object, properties: {x: {type: integer}, z: {type: integer}}, x-kubernetes-validations: [{rule: 'has(self.x) && (!has(self.z) || self.z < 5)'}]}",
+			"validation-rule-added", report.ObjectsRatcheted, true,
+		},
 		"a stored default is out of trouble, another value is not": {
 			"x: {type: integer, default: 1}", "{x: {type: integer, maximum: 5}}", "maximum-lowered", report.ObjectsRatcheted, true,
 		},

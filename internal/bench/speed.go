@@ -56,7 +56,7 @@ func speed(ctx context.Context, c *config) error {
 	return nil
 }
 
-// process measures whole runs of the command on CRDs of two sizes.
+// process measures the start of the command and whole runs of it.
 func process(ctx context.Context, c *config) error {
 	if _, err := os.Stat(c.sluice); err != nil {
 		return fmt.Errorf("%w (make build)", err)
@@ -66,7 +66,20 @@ func process(ctx context.Context, c *config) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	rows := [][]string{{"sluice check, one pair, whole process", "median wall", "median CPU", "peak memory", "aim"}}
+	rows := [][]string{{"whole process", "median wall", "median CPU", "peak memory", "aim"}}
+	for _, start := range []struct {
+		name, aim string
+		args      []string
+	}{
+		{"start: sluice version", "10 ms CPU, 30 MiB", []string{"version"}},
+		{"sluice check, the pair of the README", "28 ms CPU (crdify)", []string{"check", "examples/upgrade/v1.yaml", "examples/upgrade/v2-unsafe.yaml"}},
+	} {
+		row, err := runs(ctx, c.sluice, start.args...)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, append([]string{start.name}, append(row, start.aim)...))
+	}
 	for _, size := range []struct {
 		bytes int
 		aim   string
@@ -79,29 +92,30 @@ func process(ctx context.Context, c *config) error {
 			if err := os.WriteFile(next, bigCRD(size.bytes, change), 0o600); err != nil {
 				return err
 			}
-			row, err := runs(ctx, c.sluice, old, next)
+			row, err := runs(ctx, c.sluice, "check", old, next)
 			if err != nil {
 				return err
 			}
-			rows = append(rows, append([]string{fmt.Sprintf("%d KiB, %s", size.bytes>>10, change)}, append(row, size.aim)...))
+			rows = append(rows, append([]string{fmt.Sprintf("sluice check, a pair of %d KiB, %s", size.bytes>>10, change)}, append(row, size.aim)...))
 		}
 	}
 	c.table(rows...)
 	return nil
 }
 
-func runs(ctx context.Context, bin, old, next string) ([]string, error) {
+// runs is the median wall time, the median CPU time and the peak memory of several runs of the command.
+func runs(ctx context.Context, bin string, args ...string) ([]string, error) {
 	var wall, cpu []time.Duration
 	var memory int64
 	for range 11 {
-		cmd := exec.CommandContext(ctx, bin, "check", old, next)
+		cmd := exec.CommandContext(ctx, bin, args...)
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		t := time.Now()
 		err := cmd.Run()
 		d := time.Since(t)
 		if code := cmd.ProcessState.ExitCode(); code != 0 && code != 1 {
-			return nil, fmt.Errorf("%s check: %w: %s", bin, err, strings.TrimSpace(out.String()))
+			return nil, fmt.Errorf("%s %s: %w: %s", bin, args[0], err, strings.TrimSpace(out.String()))
 		}
 		wall = append(wall, d)
 		cpu = append(cpu, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
