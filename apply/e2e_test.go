@@ -4,6 +4,7 @@ package apply
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -193,6 +194,73 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 	}
 }
 
+// record makes an inventory of many objects, all applied: digests cannot be compressed.
+func record(v *Inventory, objects int) {
+	v.State, v.Started, v.Objects = Applied, stamp(time.Now()), nil
+	for i := range objects {
+		v.Objects = append(v.Objects, Entry{
+			ID: ID{Kind: "ConfigMap", Namespace: "default", Name: fmt.Sprintf("some-longer-name-%05d", i)}, Version: "v1", Resource: "configmaps",
+			Manifest: digest([]byte(fmt.Sprint(i))), Owned: digest([]byte(fmt.Sprint(-i))),
+		})
+	}
+}
+
+func TestE2EAnInventoryOfFiftyThousandObjectsStandsInSeveralConfigMaps(t *testing.T) {
+	a := newApplier(t)
+	ctx := t.Context()
+	kube, err := kubernetes.NewForConfig(shared.Get(t).Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := func() int {
+		t.Helper()
+		list, err := kube.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{LabelSelector: labelPart + "=" + partLabel("large")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Items)
+	}
+	v, err := a.client.loadInventory(ctx, "default", "large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, objects := range []int{50000, 49999, 100} {
+		record(v, objects)
+		if err := v.fits(); err != nil {
+			t.Error(err)
+		}
+		if err := a.client.saveInventory(ctx, v); err != nil {
+			t.Fatal(err)
+		}
+		got, err := a.App(ctx, "default", "large")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(v.Objects, got.Objects) || !slices.Equal(v.parts, got.parts) || v.resourceVersion != got.resourceVersion {
+			t.Errorf("%d objects are read as %d", objects, len(got.Objects))
+		}
+		if n := parts(); n != len(v.parts) || (n > 1) != (objects > 100) {
+			t.Errorf("%d objects in %d parts, and %d ConfigMaps", objects, len(v.parts), n)
+		}
+	}
+	// A part that is gone or was changed is told, and what is not one is not asked for.
+	record(v, 50000)
+	if err := a.client.saveInventory(ctx, v); err != nil {
+		t.Fatal(err)
+	}
+	if err := kube.CoreV1().ConfigMaps("default").Delete(ctx, v.parts[1], metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.App(ctx, "default", "large"); !errors.Is(err, errInventory) {
+		t.Errorf("a part is missing: %v", err)
+	}
+	// An app that does not fit is told before anything is written.
+	record(v, 300000)
+	if err := v.fits(); err == nil {
+		t.Error("there is no limit")
+	}
+}
+
 func TestE2EManyObjectsOfAnAppAreRecordedPacked(t *testing.T) {
 	a := newApplier(t)
 	ctx := t.Context()
@@ -200,13 +268,7 @@ func TestE2EManyObjectsOfAnAppAreRecordedPacked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 5000 {
-		v.Objects = append(v.Objects, Entry{
-			ID: ID{Kind: "ConfigMap", Namespace: "default", Name: fmt.Sprintf("some-longer-name-%04d", i)}, Version: "v1", Resource: "configmaps",
-			Manifest: digest([]byte(fmt.Sprint(i))), Owned: digest([]byte(fmt.Sprint(-i))),
-		})
-	}
-	v.State, v.Started = Applied, stamp(time.Now())
+	record(v, 5000)
 	if err := a.client.saveInventory(ctx, v); err != nil {
 		t.Fatal(err)
 	}

@@ -93,8 +93,9 @@ type Inventory struct {
 	// Objects are sorted by ID.
 	Objects []Entry `json:"objects"`
 
-	// resourceVersion is that of the ConfigMap; empty where there is none yet.
+	// resourceVersion is that of the ConfigMap; empty where there is none yet. parts are those that it names.
 	resourceVersion string
+	parts           []string
 }
 
 const (
@@ -126,7 +127,9 @@ func inventoryPath(namespace, app string) string {
 }
 
 // isInventory tells whether a ConfigMap holds the inventory of an app.
-func isInventory(name, app string) bool { return name == InventoryName(app) }
+func isInventory(name, app string) bool {
+	return name == InventoryName(app) || strings.HasPrefix(name, partPrefix+partLabel(app)+"-")
+}
 
 // entry finds an object; nil where it is not in the inventory. It may be called on nil.
 func (v *Inventory) entry(id ID) *Entry {
@@ -151,6 +154,19 @@ func sortEntries(list []Entry) []Entry {
 
 // loadInventory reads the inventory of an app. Where there is none yet it is empty.
 func (c *client) loadInventory(ctx context.Context, namespace, app string) (*Inventory, error) {
+	for try := 1; ; try++ {
+		v, err := c.loadOnce(ctx, namespace, app)
+		if try == maxTries || !errors.Is(err, errInventory) || !apierrors.IsNotFound(err) {
+			return v, err
+		}
+		// A part is gone: somebody has written another inventory after its names were read.
+		if err := sleep(ctx, firstPause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *client) loadOnce(ctx context.Context, namespace, app string) (*Inventory, error) {
 	b, err := c.do(ctx, request{verb: http.MethodGet, path: inventoryPath(namespace, app)})
 	if apierrors.IsNotFound(err) {
 		return &Inventory{APIVersion: inventoryVersion, Kind: inventoryKind, App: app, Namespace: namespace}, nil
@@ -162,7 +178,7 @@ func (c *client) loadInventory(ctx context.Context, namespace, app string) (*Inv
 	if err := json.Unmarshal(b, &cm); err != nil {
 		return nil, fmt.Errorf("inventory of app %s: %w", app, err)
 	}
-	v, err := unpack(&cm)
+	v, err := c.unpack(ctx, &cm)
 	if err != nil {
 		return nil, err
 	}
@@ -175,12 +191,20 @@ func (c *client) loadInventory(ctx context.Context, namespace, app string) (*Inv
 // errInventory says that a ConfigMap holds no inventory that can be read.
 var errInventory = errors.New("the inventory cannot be read")
 
-func unpack(cm *corev1.ConfigMap) (*Inventory, error) {
+func (c *client) unpack(ctx context.Context, cm *corev1.ConfigMap) (*Inventory, error) {
 	fail := func(err error) (*Inventory, error) {
 		return nil, fmt.Errorf("ConfigMap %s/%s: %w: %w", cm.Namespace, cm.Name, errInventory, err)
 	}
 	text := []byte(cm.Data[inventoryKey])
-	if packed := cm.BinaryData[packedKey]; len(packed) > 0 {
+	packed := cm.BinaryData[packedKey]
+	var parts []string
+	if cm.Data[partsKey] != "" {
+		var err error
+		if packed, parts, err = c.readParts(ctx, cm); err != nil {
+			return fail(err)
+		}
+	}
+	if len(packed) > 0 {
 		r, err := gzip.NewReader(bytes.NewReader(packed))
 		if err != nil {
 			return fail(err)
@@ -208,7 +232,7 @@ func unpack(cm *corev1.ConfigMap) (*Inventory, error) {
 		}
 	}
 	v.Objects = sortEntries(v.Objects)
-	v.resourceVersion = cm.ResourceVersion
+	v.resourceVersion, v.parts = cm.ResourceVersion, parts
 	return v, nil
 }
 
@@ -233,20 +257,26 @@ func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
 	if err != nil {
 		return err
 	}
+	var parts []string
 	if len(text) <= maxPlain {
 		cm["data"] = map[string]any{inventoryKey: string(text)}
 	} else {
-		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
-		_, err := w.Write(text)
-		if err = errors.Join(err, w.Close()); err != nil {
+		packed, err := pack(text)
+		if err != nil {
 			return err
 		}
-		packed := base64.StdEncoding.EncodeToString(b.Bytes())
-		if len(packed) > maxPacked {
-			return fmt.Errorf("app %s has %d objects, more than an inventory holds: divide it into several apps", v.App, len(v.Objects))
+		if base64.StdEncoding.EncodedLen(len(packed)) <= maxPacked {
+			cm["binaryData"] = map[string]any{packedKey: base64.StdEncoding.EncodeToString(packed)}
+		} else {
+			if parts, err = c.writeParts(ctx, v, packed); err != nil {
+				return err
+			}
+			names, err := json.Marshal(parts)
+			if err != nil {
+				return err
+			}
+			cm["data"] = map[string]any{partsKey: string(names)}
 		}
-		cm["binaryData"] = map[string]any{packedKey: packed}
 	}
 	r := request{verb: http.MethodPost, path: listPath("", "v1", "configmaps", v.Namespace), query: url.Values{"fieldManager": {Manager}}}
 	if v.resourceVersion != "" {
@@ -261,7 +291,7 @@ func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
 		// Perhaps it was this very request, of which the first answer was lost.
 		now, again := c.loadInventory(ctx, v.Namespace, v.App)
 		if again == nil && now.same(text) {
-			v.resourceVersion = now.resourceVersion
+			v.resourceVersion, v.parts = now.resourceVersion, now.parts
 			return nil
 		}
 		return fmt.Errorf("app %s: %w", v.App, ErrConcurrent)
@@ -277,8 +307,12 @@ func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
 	if err := json.Unmarshal(b, &saved); err != nil {
 		return fmt.Errorf("inventory of app %s: %w", v.App, err)
 	}
-	v.resourceVersion = saved.Metadata.ResourceVersion
-	return nil
+	had := v.parts
+	v.resourceVersion, v.parts = saved.Metadata.ResourceVersion, parts
+	if slices.Equal(had, parts) {
+		return nil
+	}
+	return c.dropParts(ctx, v.Namespace, v.App, parts)
 }
 
 // Apps lists the inventories in a namespace, or in all where it is empty, by namespace and name. An inventory that cannot be
@@ -301,7 +335,7 @@ func (a *Applier) Apps(ctx context.Context, namespace string) ([]*Inventory, err
 			return nil, fmt.Errorf("inventories: %w", err)
 		}
 		for i := range list.Items {
-			v, err := unpack(&list.Items[i])
+			v, err := a.client.unpack(ctx, &list.Items[i])
 			if err != nil {
 				errs = append(errs, err)
 				continue

@@ -152,9 +152,12 @@ func TestInventoriesThatCannotBeRead(t *testing.T) {
 		"a path in a name": {Data: map[string]string{inventoryKey: head + `{"kind":"X","version":"v1","resource":"xs","name":"../y"}]}`}},
 		"no resource":      {Data: map[string]string{inventoryKey: head + `{"kind":"X","version":"v1","name":"y"}]}`}},
 		"no gzip":          {BinaryData: map[string][]byte{packedKey: []byte("x")}},
+		"no list of parts": {Data: map[string]string{partsKey: "x"}},
+		"a path in a part": {Data: map[string]string{partsKey: `["sluice-part-x/../y"]`}},
+		"another's part":   {Data: map[string]string{partsKey: `["sluice-app-x"]`}},
 		"a bomb":           {BinaryData: map[string][]byte{packedKey: bomb}},
 	} {
-		if _, err := unpack(cm); !errors.Is(err, errInventory) {
+		if _, err := (&client{}).unpack(t.Context(), cm); !errors.Is(err, errInventory) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -163,7 +166,7 @@ func TestInventoriesThatCannotBeRead(t *testing.T) {
 func FuzzUnpack(f *testing.F) {
 	f.Add(`{"apiVersion":"sluice.dev/v1alpha1","kind":"Inventory","objects":[{"kind":"X","version":"v1","resource":"xs","name":"y"}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		v, err := unpack(&corev1.ConfigMap{Data: map[string]string{inventoryKey: text}})
+		v, err := (&client{}).unpack(t.Context(), &corev1.ConfigMap{Data: map[string]string{inventoryKey: text}})
 		if err != nil {
 			return
 		}

@@ -308,6 +308,9 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 		if apierrors.IsConflict(err) {
 			return fmt.Errorf("app %s: %w", v.App, ErrConcurrent) // an apply has begun, and recorded what it makes
 		}
+		if err == nil && len(v.parts) > 0 {
+			err = a.client.dropParts(ctx, v.Namespace, v.App, nil)
+		}
 		return err
 	}
 	v.Objects, v.Finished = sortEntries(v.Objects), stamp(a.opts.Now())

@@ -28,6 +28,9 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 	next := p.result(Applied)
 	begun := p.inventory == nil || !p.pending(next)
 	if !begun {
+		if err := p.recordable(); err != nil {
+			return err
+		}
 		locked, unlock, err := a.lockPlanned(ctx, p.inventory, func(ctx context.Context, _ *Inventory) (context.Context, func(), error) {
 			return a.lockFor(ctx, p)
 		})
@@ -66,7 +69,7 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 	if !p.pending(next) {
 		return nil
 	}
-	next.resourceVersion, next.Started, next.Finished = p.inventory.resourceVersion, p.inventory.Started, stamp(a.opts.Now())
+	next.resourceVersion, next.parts, next.Started, next.Finished = p.inventory.resourceVersion, p.inventory.parts, p.inventory.Started, stamp(a.opts.Now())
 	if err := a.client.saveInventory(ctx, next); err != nil {
 		return err
 	}
@@ -148,12 +151,9 @@ func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked context.Context,
 	return a.lock(ctx, v)
 }
 
-// begin records, before the first write but that, all that may exist from now on.
-func (a *Applier) begin(ctx context.Context, p *Plan) error {
+// union is the inventory with all that may exist from the beginning of the apply on.
+func (p *Plan) union() *Inventory {
 	v := *p.inventory
-	if v.State != Applying || v.Started == nil || !sameSources(v.Next, p.request.Sources) {
-		v.Started = stamp(a.opts.Now())
-	}
 	v.State, v.Next, v.Finished = Applying, p.request.Sources, nil
 	v.Objects = slices.Clone(v.Objects)
 	for i := range p.Items {
@@ -161,13 +161,31 @@ func (a *Applier) begin(ctx context.Context, p *Plan) error {
 		if it.marks.alone {
 			continue
 		}
-		v.Objects = append(v.Objects, Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource, Found: p.found(it)})
+		if e := p.inventory.entry(it.ID); e == nil {
+			v.Objects = append(v.Objects, Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource, Found: p.found(it)})
+		} else if p.found(it) {
+			again := *e // another app had it in between
+			again.Found = true
+			v.Objects = append([]Entry{again}, v.Objects...)
+		}
 	}
 	v.Objects = sortEntries(v.Objects)
-	if err := a.client.saveInventory(ctx, &v); err != nil {
+	return &v
+}
+
+// recordable judges before anything is written whether the inventory can be.
+func (p *Plan) recordable() error { return p.union().fits() }
+
+// begin records, before the first write but that, all that may exist from now on.
+func (a *Applier) begin(ctx context.Context, p *Plan) error {
+	v, was := p.union(), p.inventory
+	if was.State != Applying || v.Started == nil || !sameSources(was.Next, p.request.Sources) {
+		v.Started = stamp(a.opts.Now())
+	}
+	if err := a.client.saveInventory(ctx, v); err != nil {
 		return changed(err)
 	}
-	p.inventory = &v
+	p.inventory = v
 	return nil
 }
 

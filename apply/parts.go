@@ -1,0 +1,137 @@
+package apply
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// An inventory that is too large for one ConfigMap stands in several: parts, which have their content in their names and are never
+// changed, and the ConfigMap of the inventory, which names them. Parts are written before it names them, and deleted after it does not
+// any more, so that it is whole at any time.
+
+const (
+	partPrefix = "sluice-part-"
+	partsKey   = "parts.json"
+	partKey    = "part"
+	// labelPart marks the parts; its value identifies the app.
+	labelPart = "sluice.dev/inventory-part"
+	// maxPart is the size of a part in bytes, which are a third more in JSON.
+	maxPart = 600 << 10
+	// digestSize is about what the digests of an entry need once it is applied.
+	digestSize = 100
+)
+
+// partLabel identifies an app in a label.
+func partLabel(app string) string { return digest([]byte(app)) }
+
+// fits judges before anything is written whether an inventory can be recorded, also when all of it is applied.
+func (v *Inventory) fits() error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if most := len(text) + digestSize*len(v.Objects); most > maxInventory {
+		return fmt.Errorf("app %s has %d objects; their inventory needs %d MB, and %d MB is the limit: divide the app into several", v.App, len(v.Objects), most>>20, maxInventory>>20)
+	}
+	return nil
+}
+
+// pack compresses an inventory.
+func pack(text []byte) ([]byte, error) {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write(text)
+	err = errors.Join(err, w.Close())
+	return b.Bytes(), err
+}
+
+// writeParts writes what is packed as parts and gives their names.
+func (c *client) writeParts(ctx context.Context, v *Inventory, packed []byte) ([]string, error) {
+	var names []string
+	for chunk := range slices.Chunk(packed, maxPart) {
+		name := partPrefix + partLabel(v.App) + "-" + digest(chunk)
+		names = append(names, name)
+		if slices.Contains(v.parts, name) {
+			continue
+		}
+		body, err := json.Marshal(map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "immutable": true,
+			"metadata":   map[string]any{"name": name, "namespace": v.Namespace, "labels": map[string]any{labelPart: partLabel(v.App)}},
+			"binaryData": map[string]any{partKey: base64.StdEncoding.EncodeToString(chunk)},
+		})
+		if err != nil {
+			return nil, err
+		}
+		_, err = c.do(ctx, request{verb: http.MethodPost, path: listPath("", "v1", "configmaps", v.Namespace), query: url.Values{"fieldManager": {Manager}}, body: body})
+		if err != nil && !apierrors.IsAlreadyExists(err) { // a run that was interrupted may have left it
+			return nil, fmt.Errorf("inventory of app %s: %w", v.App, err)
+		}
+	}
+	return names, nil
+}
+
+// readParts puts the parts of an inventory together; what it gives is packed.
+func (c *client) readParts(ctx context.Context, cm *corev1.ConfigMap) ([]byte, []string, error) {
+	var names []string
+	if err := json.Unmarshal([]byte(cm.Data[partsKey]), &names); err != nil {
+		return nil, nil, err
+	}
+	if len(names) > maxInventory/maxPart+1 {
+		return nil, nil, fmt.Errorf("it has %d parts", len(names))
+	}
+	var packed []byte
+	for _, name := range names {
+		if !strings.HasPrefix(name, partPrefix) || strings.ContainsAny(name, "/%?#") {
+			return nil, nil, fmt.Errorf("it has a part with the name %q", name)
+		}
+		b, err := c.do(ctx, request{verb: http.MethodGet, path: listPath("", "v1", "configmaps", cm.Namespace) + "/" + name})
+		if err != nil {
+			return nil, nil, fmt.Errorf("its part %s: %w", name, err)
+		}
+		var part corev1.ConfigMap
+		if err := json.Unmarshal(b, &part); err != nil {
+			return nil, nil, err
+		}
+		if chunk := part.BinaryData[partKey]; strings.HasSuffix(name, "-"+digest(chunk)) {
+			packed = append(packed, chunk...)
+			continue
+		}
+		return nil, nil, fmt.Errorf("its part %s was changed by hand", name)
+	}
+	return packed, names, nil
+}
+
+// dropParts deletes the parts of an app that are not among names.
+func (c *client) dropParts(ctx context.Context, namespace, app string, names []string) error {
+	path := listPath("", "v1", "configmaps", namespace)
+	b, err := c.do(ctx, request{
+		verb: http.MethodGet, path: path, query: url.Values{"labelSelector": {labelPart + "=" + partLabel(app)}}, accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+	})
+	if err != nil {
+		return fmt.Errorf("inventory of app %s: %w", app, err)
+	}
+	var list corev1.ConfigMapList
+	if err := json.Unmarshal(b, &list); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if name := list.Items[i].Name; strings.HasPrefix(name, partPrefix) && !slices.Contains(names, name) {
+			if err := c.remove(ctx, path+"/"+name, "", "", false); err != nil {
+				return fmt.Errorf("inventory of app %s: %w", app, err)
+			}
+		}
+	}
+	return nil
+}
