@@ -23,7 +23,7 @@ type memoryShares struct {
 
 func shares(limit int64) memoryShares {
 	return memoryShares{
-		limit: limit, heap: limit * 5 / 8, processes: limit * 5 / 16,
+		limit: limit, heap: limit * 9 / 16, processes: limit * 5 / 16,
 		content: limit / 4, writes: limit / 24, cache: limit / 8,
 	}
 }

@@ -214,5 +214,7 @@ func TestE2EBesideTekton(t *testing.T) {
 			t.Errorf("Tekton's configuration is complained of: %s", e.Message)
 		}
 	})
+	t.Run("a resolver is killed in the middle of 500", func(t *testing.T) { killInTheMiddle(t, s) })
+	t.Run("the API server is restarted with 500 pending", func(t *testing.T) { restartTheAPIServer(t, s, 500) })
 	t.Run("the operator's settings stay", func(t *testing.T) { settingsStay(t, s) })
 }

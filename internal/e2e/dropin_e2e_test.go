@@ -26,6 +26,7 @@ import (
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
 	"sluice.dev/requester"
+	"sluice.dev/resolve"
 	"sluice.dev/resolve/bundle/bundletest"
 	"sluice.dev/resolve/git/gittest"
 )
@@ -116,6 +117,10 @@ func (k *tekton) status(t *testing.T, ns, name string) map[string]any {
 	}
 	if err := json.Unmarshal(raw, &r); err != nil {
 		t.Fatal(err)
+	}
+	// Sluice's own, which Tekton does not have; its time differs each time.
+	if annotations, ok := r.Status["annotations"].(map[string]any); ok {
+		delete(annotations, resolve.AnnotationLookedAt)
 	}
 	return r.Status
 }

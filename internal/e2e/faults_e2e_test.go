@@ -167,10 +167,16 @@ func nothingHalfDone(t *testing.T, cache string) {
 
 func TestE2EAKilledResolverLosesNoneOf500Requests(t *testing.T) {
 	s := standsAlone(t)
+	s.start(t, "resolution")
+	killInTheMiddle(t, s)
+}
+
+// killInTheMiddle kills a resolver that has 500 requests; the lifecycle controller runs already.
+func killInTheMiddle(t *testing.T, s *system) {
+	t.Helper()
 	s.configure(t, "git-resolver-config", loopback)
 	repos, held := catalog(t)
 	one, other := s.namespace(t), s.namespace(t)
-	s.start(t, "resolution")
 	cache := t.TempDir()
 	first := s.start(t, "resolver-git", named("git-0", cache))
 	s.create(t, other, wave(repos.URL+"/held.git", 250)...)
@@ -214,13 +220,23 @@ func TestE2ETwoReplicasOneOfThemKilled(t *testing.T) {
 
 func TestE2EARestartedAPIServerLosesNothing(t *testing.T) {
 	s := standsAlone(t)
+	lifecycle := s.start(t, "resolution")
+	restartTheAPIServer(t, s, 200)
+	if _, err := lifecycle.get(t.Context(), "/readyz"); err != nil {
+		t.Errorf("%s: %v", lifecycle.role, err)
+	}
+}
+
+// restartTheAPIServer kills the API server while so many requests are pending; the lifecycle controller runs already.
+func restartTheAPIServer(t *testing.T, s *system, pending int) {
+	t.Helper()
 	s.configure(t, "git-resolver-config", loopback)
 	repos, held := catalog(t)
 	one, other := s.namespace(t), s.namespace(t)
-	lifecycle, resolver := s.start(t, "resolution"), s.start(t, "resolver-git")
-	s.create(t, other, wave(repos.URL+"/held.git", 100)...)
+	resolver := s.start(t, "resolver-git")
+	s.create(t, other, wave(repos.URL+"/held.git", pending/2)...)
 	<-held.arrived
-	s.create(t, one, wave(repos.URL+"/good.git", 100)...)
+	s.create(t, one, wave(repos.URL+"/good.git", pending/2)...)
 	s.some(t, one, 10)
 	// Results come while nobody can take them.
 	server, err := url.Parse(s.admin.Host)
@@ -240,12 +256,10 @@ func TestE2EARestartedAPIServerLosesNothing(t *testing.T) {
 	})
 	s.cluster.Crash(t)
 	wg.Wait()
-	s.wantWave(t, one, 100)
-	s.wantWave(t, other, 100)
-	for _, p := range []*process{lifecycle, resolver} {
-		if _, err := p.get(t.Context(), "/readyz"); err != nil {
-			t.Errorf("%s: %v", p.role, err)
-		}
+	s.wantWave(t, one, pending/2)
+	s.wantWave(t, other, pending/2)
+	if _, err := resolver.get(t.Context(), "/readyz"); err != nil {
+		t.Errorf("%s: %v", resolver.role, err)
 	}
 	// The conversion webhook is found again too, and so is the way to new requests.
 	old, err := s.client.ResolutionV1alpha1().ResolutionRequests(one).Get(t.Context(), "r0", metav1.GetOptions{})
@@ -375,7 +389,7 @@ func TestE2EBrokenGitServersGiveTrueReasons(t *testing.T) {
 }
 
 // A file system of 1 MiB is what the cache has.
-func TestE2EAFullDiskFailsWhatDoesNotFitOnly(t *testing.T) {
+func TestE2EAFullDiskCostsTheCacheOnly(t *testing.T) {
 	disk := t.TempDir()
 	small := []string{
 		"unshare", "--user", "--map-root-user", "--mount",
@@ -401,7 +415,8 @@ func TestE2EAFullDiskFailsWhatDoesNotFitOnly(t *testing.T) {
 	wantContent(t, s.resolve(t, ns, newRequest("before", "git", "url", repos.URL+"/good.git", "pathInRepo", "task-0.yaml")), content(0))
 	for i := range 3 {
 		r := s.resolve(t, ns, newRequest(fmt.Sprintf("large-%d", i), "git", "url", repos.URL+"/large.git", "pathInRepo", "task.yaml"))
-		wantFailure(t, r, "RemoteUnavailable", "disk is full")
+		// It is fetched without the cache.
+		wantContent(t, r, content(1))
 	}
 	wantContent(t, s.resolve(t, ns, newRequest("after", "git", "url", repos.URL+"/good.git", "pathInRepo", "task-1.yaml", "cache", "never")), content(1))
 }

@@ -17,6 +17,7 @@ type batch struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
 	err     error
+	broken  *accident
 }
 
 const maxBatch = 512
@@ -90,6 +91,9 @@ func (m *mirror) gather(ctx context.Context, ids []string, each int64) (*batch, 
 
 	select {
 	case <-b.done:
+		if b.broken != nil {
+			panic(b.broken)
+		}
 		return b, b.err
 	case <-ctx.Done():
 	}
@@ -116,7 +120,7 @@ func (m *mirror) runBatches() {
 			return
 		}
 		m.mu.Unlock()
-		b.err = m.runBatch(b)
+		b.broken = guarded(func() { b.err = m.runBatch(b) })
 		b.cancel()
 		close(b.done)
 	}

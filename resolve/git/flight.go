@@ -2,8 +2,33 @@ package git
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 )
+
+// accident is a panic in a goroutine that several wait for. Each of them panics with it, so that whoever protects itself from
+// what it calls is protected.
+type accident struct {
+	value any
+	stack []byte
+}
+
+// Error implements error.
+func (a *accident) Error() string { return fmt.Sprintf("%v\n%s", a.value, a.stack) }
+
+// guarded runs fn and catches its panic.
+func guarded(fn func()) (a *accident) {
+	done := false
+	defer func() {
+		if !done {
+			a = &accident{recover(), debug.Stack()}
+		}
+	}()
+	fn()
+	done = true
+	return nil
+}
 
 // flights lets callers that want the same share one run. A run ends when nobody waits for it any more.
 type flights[T any] struct {
@@ -15,6 +40,7 @@ type flight[T any] struct {
 	done    chan struct{}
 	value   T
 	err     error
+	broken  *accident
 	waiters int
 	cancel  context.CancelFunc
 }
@@ -37,7 +63,7 @@ func (g *flights[T]) do(ctx context.Context, key string, fn func(context.Context
 		g.runs[key] = f
 		go func() {
 			defer cancel()
-			f.value, f.err = fn(run)
+			f.broken = guarded(func() { f.value, f.err = fn(run) })
 			g.mu.Lock()
 			if g.runs[key] == f {
 				delete(g.runs, key)
@@ -51,6 +77,9 @@ func (g *flights[T]) do(ctx context.Context, key string, fn func(context.Context
 
 	select {
 	case <-f.done:
+		if f.broken != nil {
+			panic(f.broken)
+		}
 		return f.value, f.err
 	case <-ctx.Done():
 	}

@@ -481,26 +481,6 @@ func TestAddressesThatTheGuardRefusesAreNotDialled(t *testing.T) {
 	}
 }
 
-func TestFullDisk(t *testing.T) {
-	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skip("there is no /dev/full")
-	}
-	s := gittest.NewServer(t, false)
-	gittest.NewOrigin(t, s.Root, "r.git", someFiles)
-	g := newResolver(t, nil)
-	create := g.store.create
-	g.store.create = func(string) (*os.File, error) { return os.OpenFile("/dev/full", os.O_RDWR, 0) }
-	e := failure(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml"), resolve.ReasonUnavailable)
-	if !e.Transient || !strings.Contains(e.Msg, "disk is full") {
-		t.Errorf("error %+v", e)
-	}
-	g.store.create = create
-	wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
-	if l := leftovers(t, g); len(l) > 0 {
-		t.Errorf("left over: %v", l)
-	}
-}
-
 // until waits for a condition.
 func until(t testing.TB, ok func() bool) {
 	t.Helper()

@@ -37,6 +37,9 @@ type mirror struct {
 	fetchFlight  flights[struct{}]
 	historyReady bool
 
+	// making is held while the repository is made on disk; mu never is held over disk, as the store takes it inside its own.
+	making sync.Mutex
+
 	mu     sync.Mutex
 	size   int64
 	format string
@@ -101,12 +104,15 @@ func (m *mirror) capabilities(ctx context.Context) (capabilities, error) {
 
 // prepare makes the bare repository if there is none: under another name first, so that it is whole or not there.
 func (m *mirror) prepare(format string) error {
+	m.making.Lock()
+	defer m.making.Unlock()
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.format == format {
+	have := m.format
+	m.mu.Unlock()
+	if have == format {
 		return nil
 	}
-	if m.format != "" {
+	if have != "" {
 		return errCorrupt
 	}
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
@@ -138,6 +144,8 @@ func (m *mirror) prepare(format string) error {
 			return diskError(err)
 		}
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.format, m.size = format, m.size+5*4096
 	return nil
 }
@@ -350,6 +358,9 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, whole bool, limits L
 		if tips := objectsOf(all); len(tips) > 0 {
 			err = m.fetch(ctx, caps, want{objects: tips}, "", limits.PackBytes)
 		}
+	}
+	if errors.Is(err, errTooMuch) && m.store.aside {
+		return errDiskFull // with a cache there would have been room for it
 	}
 	if errors.Is(err, errTooMuch) {
 		return resolve.Errorf(resolve.ReasonTooLarge, "the repository sends more than %d bytes for one commit", limits.PackBytes)

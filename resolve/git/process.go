@@ -62,6 +62,8 @@ func command(ctx context.Context, binary, dir string, args ...string) *exec.Cmd 
 		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C", "GIT_DIR=" + dir,
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
 		"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_OPTIONAL_LOCKS=0",
+		// What is freed goes back to the system; glibc would raise these by what it has seen.
+		"MALLOC_MMAP_THRESHOLD_=131072", "MALLOC_TRIM_THRESHOLD_=131072", "MALLOC_ARENA_MAX=1",
 		"GIT_CONFIG_COUNT=" + strconv.Itoa(len(config)),
 	}
 	for i, kv := range config {
@@ -175,6 +177,8 @@ func firstLine(b []byte) string {
 // catfile is a git cat-file that waits for questions.
 type catfile struct {
 	memory *resolve.Memory
+	// held is the memory of a large object that was read. The process ends before others have it.
+	held *resolve.Reservation
 	dir    string
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -223,13 +227,14 @@ func (c *catfiles) with(ctx context.Context, dir string, fn func(*catfile) error
 	}
 	c.mu.Lock()
 	c.busy--
-	keep := unharmed && (err == nil || errors.Is(err, errMissing) || errors.Is(err, errTooMuch))
+	keep := unharmed && p.held == nil && (err == nil || errors.Is(err, errMissing) || errors.Is(err, errTooMuch))
 	if keep {
 		c.idle = append(c.idle, p)
 	}
 	c.mu.Unlock()
 	if !keep {
 		p.stop()
+		p.held.Release()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -338,11 +343,13 @@ func (p *catfile) header() (id, kind string, size int64, err error) {
 }
 
 // reserve waits for the memory that git needs for an object: the object, and what it is a delta of.
-func (p *catfile) reserve(ctx context.Context, size int64) (*resolve.Reservation, error) {
+func (p *catfile) reserve(ctx context.Context, size int64) (err error) {
 	if size <= smallObject {
-		return nil, nil //nolint:nilnil // nothing is needed
+		return nil
 	}
-	return p.memory.Reserve(ctx, 3*size)
+	p.held.Release()
+	p.held, err = p.memory.Reserve(ctx, 3*size)
+	return err
 }
 
 // read returns an object of at most limit bytes. The size is asked for before anything is read.
@@ -354,11 +361,9 @@ func (p *catfile) read(ctx context.Context, name string, limit int64) (kind stri
 	if size > limit {
 		return kind, nil, size, errTooMuch
 	}
-	held, err := p.reserve(ctx, size)
-	if err != nil {
+	if err := p.reserve(ctx, size); err != nil {
 		return "", nil, 0, err
 	}
-	defer held.Release()
 	if _, err := io.WriteString(p.stdin, "contents "+name+"\n"); err != nil {
 		return "", nil, 0, errCorrupt
 	}
@@ -383,11 +388,9 @@ func (p *catfile) stream(ctx context.Context, name, want string, limit int64, fn
 	case size > limit:
 		return size, errTooMuch
 	}
-	held, err := p.reserve(ctx, size)
-	if err != nil {
+	if err := p.reserve(ctx, size); err != nil {
 		return size, err
 	}
-	defer held.Release()
 	if _, err := io.WriteString(p.stdin, "contents "+name+"\n"); err != nil {
 		return size, errCorrupt
 	}

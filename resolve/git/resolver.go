@@ -84,6 +84,13 @@ type Resolver struct {
 	options Options
 	store   *store
 	files   *catfiles
+	index   *indexer
+	// beside is the turn of whoever reads without the store.
+	beside chan struct{}
+	// besideBytes bounds the packs that are fetched then.
+	besideBytes int64
+	// way stands before the way to each repository in tests; nil elsewhere.
+	way func(remote) remote
 
 	guards *netguard.Pool
 }
@@ -102,11 +109,12 @@ func New(ctx context.Context, o Options) (*Resolver, error) {
 	}
 	memory := resolve.NewMemory(o.Limits.ProcessBytes)
 	files := newCatfiles(binary, o.Limits.Processes, memory)
-	s, err := openStore(o.Dir, o.Limits.CacheBytes, files, newIndexer(binary, memory))
+	index := newIndexer(binary, memory)
+	s, err := openStoreIn(o.Dir, o.Limits.CacheBytes, files, index)
 	if err != nil {
 		return nil, err
 	}
-	return &Resolver{options: o, store: s, files: files, guards: netguard.NewPool(o.Network)}, nil
+	return &Resolver{options: o, store: s, files: files, index: index, guards: netguard.NewPool(o.Network), beside: make(chan struct{}, 1), besideBytes: asideBytes}, nil
 }
 
 // Close ends the processes and connections that wait for more, and gives the folder free. Nothing may be under way.
@@ -290,13 +298,27 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	// The rules for addresses are part of it: what is known under others is not given to a request that these refuse.
 	key := g.store.name(slices.Concat(cred.identity(), []string{repo.scheme, repo.user, repo.canonical(), repo.path},
 		netguard.Identity(s.Config, false))...)
-	connect := func() (remote, error) { return g.connect(s, repo, cred) }
+	connect := func() (remote, error) {
+		r, err := g.connect(s, repo, cred)
+		if err == nil && g.way != nil {
+			r = g.way(r)
+		}
+		return r, err
+	}
 	path := r.Get("pathInRepo")
 	below := r.Get("recursive") == "true"
 	wanted := terms{now: g.options.Clock.Now, ttl: s.duration(keyRefTTL, 5*time.Second), notBefore: r.NotBefore, bytes: r.Limit()}
 
 	for attempt := 0; ; attempt++ {
-		data, c, at, err := g.read(ctx, key, connect, s, wanted, revision, path, below, f, allowed)
+		data, c, at, err := g.read(ctx, g.store, key, connect, s, wanted, revision, path, below, f, allowed)
+		if errors.Is(err, errDiskFull) && ctx.Err() == nil {
+			if attempt == 0 && g.store.makeRoom() {
+				continue
+			}
+			data, c, at, err = g.readBeside(ctx, func(st *store) ([]byte, commit, time.Time, error) {
+				return g.read(ctx, st, key, connect, s, wanted, revision, path, below, f, allowed)
+			})
+		}
 		if (errors.Is(err, errCorrupt) || errors.Is(err, errMissing)) && attempt == 0 && ctx.Err() == nil {
 			// Whatever is wrong with the mirror, a new one has not got it.
 			continue
@@ -314,18 +336,37 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	}
 }
 
-// read reads from the mirror of that key, and tells when the revision was looked at.
-func (g *Resolver) read(ctx context.Context, key string, connect func() (remote, error), s settings, wanted terms, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, at time.Time, err error) {
-	limits := g.options.Limits
-	limits.FileBytes = min(limits.FileBytes, wanted.bytes)
-	m, err := g.store.acquire(key, connect)
+// readBeside reads without the store: its file system is full of what cannot be removed. One request after the other does so.
+func (g *Resolver) readBeside(ctx context.Context, read func(*store) ([]byte, commit, time.Time, error)) (data []byte, c commit, at time.Time, err error) {
+	select {
+	case g.beside <- struct{}{}:
+		defer func() { <-g.beside }()
+	case <-ctx.Done():
+		return nil, c, at, ctx.Err()
+	}
+	st, err := openAside(g.files, g.index, errDiskFull)
 	if err != nil {
 		return nil, c, at, err
 	}
-	defer g.store.release(m)
+	defer func() { _ = st.close() }()
+	return read(st)
+}
+
+// read reads from the mirror of that key, and tells when the revision was looked at.
+func (g *Resolver) read(ctx context.Context, st *store, key string, connect func() (remote, error), s settings, wanted terms, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, at time.Time, err error) {
+	limits := g.options.Limits
+	limits.FileBytes = min(limits.FileBytes, wanted.bytes)
+	if st.aside {
+		limits.PackBytes = min(limits.PackBytes, g.besideBytes)
+	}
+	m, err := st.acquire(key, connect)
+	if err != nil {
+		return nil, c, at, err
+	}
+	defer st.release(m)
 	defer func() {
 		if errors.Is(err, errCorrupt) || errors.Is(err, errMissing) {
-			g.store.discard(m)
+			st.discard(m)
 		}
 	}()
 	looked, err := m.lookup(ctx, revision, wanted, limits)
@@ -445,8 +486,7 @@ func (g *Resolver) explain(err error, repo repository) error {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, errDiskFull):
-		g.store.evict(g.options.Limits.CacheBytes / 2)
-		e := resolve.Transientf("the resolver's disk is full")
+		e := resolve.Transientf("the resolver's disk is full, and there is no other place for what it has to fetch")
 		e.Err = err
 		return e
 	case errors.As(err, &damaged):

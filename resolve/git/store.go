@@ -31,6 +31,10 @@ type store struct {
 	index *indexer
 	// create makes a file for a pack.
 	create func(name string) (*os.File, error)
+	// space tells how much of the file system is free, and how large it is.
+	space func(dir string) (free, total int64, err error)
+	// aside: it stands in for one whose file system is full, and its folder is its own.
+	aside bool
 
 	mu      sync.Mutex
 	mirrors map[string]*mirror
@@ -66,7 +70,7 @@ func openStore(root string, limit int64, files *catfiles, index *indexer) (s *st
 		return nil, fmt.Errorf("the folder %s is in use by another process; give each its own", root)
 	}
 	s = &store{
-		root: root, limit: limit, lock: lock, files: files, index: index, mirrors: map[string]*mirror{},
+		root: root, limit: limit, lock: lock, files: files, index: index, mirrors: map[string]*mirror{}, space: space,
 		create: func(name string) (*os.File, error) {
 			return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // a file in the store's folder
 		},
@@ -168,7 +172,9 @@ func (m *mirror) sweep() (used time.Time, err error) {
 func onDisk(size int64) int64 { return (size + 4095) &^ 4095 }
 
 func (s *store) close() error {
-	s.files.forget("")
+	if !s.aside {
+		s.files.forget("")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.mirrors {
@@ -176,7 +182,11 @@ func (s *store) close() error {
 			m.remote.close()
 		}
 	}
-	return s.lock.Close()
+	err := s.lock.Close()
+	if s.aside {
+		err = errors.Join(err, os.RemoveAll(s.root))
+	}
+	return err
 }
 
 // name makes a folder's name of what a mirror is for.
@@ -248,6 +258,11 @@ func (s *store) release(m *mirror) {
 func (s *store) discard(m *mirror) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.putAside(m)
+}
+
+// putAside is discard with the lock held.
+func (s *store) putAside(m *mirror) {
 	if m.discarded {
 		return
 	}
@@ -271,42 +286,52 @@ func (s *store) remove(m *mirror) {
 	}
 }
 
-// evict removes mirrors that nobody uses, the least recently used first, until the rest fits.
+// evict removes mirrors that nobody uses, the least recently used first, until the rest fits and the file system has its
+// reserve.
 func (s *store) evict(limit int64) {
-	for {
-		s.mu.Lock()
-		var total int64
-		var oldest *mirror
-		for _, m := range s.mirrors {
-			total += m.bytes()
-			if m.users == 0 && (oldest == nil || m.lastUse < oldest.lastUse) {
-				oldest = m
-			}
-		}
-		count := len(s.mirrors)
-		s.mu.Unlock()
-		if total <= limit && count <= maxMirrors || oldest == nil {
-			return
-		}
-		s.mu.Lock()
-		unused := oldest.users == 0
-		s.mu.Unlock()
-		if !unused {
-			continue
-		}
-		s.discard(oldest)
-		s.mu.Lock()
-		unused = oldest.users == 0
-		s.mu.Unlock()
-		if unused {
-			s.remove(oldest)
+	for s.over(limit) && s.evictOldest() {
+	}
+}
+
+// over tells that there are more mirrors than fit.
+func (s *store) over(limit int64) bool {
+	s.mu.Lock()
+	var total int64
+	count := len(s.mirrors)
+	for _, m := range s.mirrors {
+		total += m.bytes()
+	}
+	s.mu.Unlock()
+	return total > limit || count > maxMirrors || s.short()
+}
+
+// evictOldest removes the mirror that was not used for longest; false if all are in use.
+func (s *store) evictOldest() bool {
+	s.mu.Lock()
+	var oldest *mirror
+	for _, m := range s.mirrors {
+		if m.users == 0 && (oldest == nil || m.lastUse < oldest.lastUse) {
+			oldest = m
 		}
 	}
+	if oldest != nil {
+		s.putAside(oldest)
+	}
+	s.mu.Unlock()
+	if oldest == nil {
+		return false
+	}
+	s.remove(oldest)
+	return true
 }
 
 // receive stores a pack: fill writes it, then it is indexed and moved to the mirror's objects. Nothing of a failure stays. thin: the
 // pack may build on what the mirror has.
 func (s *store) receive(ctx context.Context, m *mirror, thin bool, fill func(f *os.File) error) error {
+	if s.short() {
+		// The last of the room is for what is being fetched, not for what was once.
+		s.evict(s.limit)
+	}
 	staging, err := os.MkdirTemp(m.dir, "incoming-")
 	if err != nil {
 		return diskError(err)
