@@ -151,6 +151,16 @@ func (m *Model) Resource(group, resource string) (r Resource, ok bool) {
 // Lifted tells whether level stable opens the beta parts of a resource, because its highest stage is Beta.
 func (m *Model) Lifted(group, resource string) bool { return m.lifted[groupResource{group, resource}] }
 
+// LiftsAny tells whether level stable opens the beta parts of any resource.
+func (m *Model) LiftsAny() bool {
+	for _, lifts := range m.lifted {
+		if lifts {
+			return true
+		}
+	}
+	return false
+}
+
 // CanOptIn tells whether the component lets anybody open the feature by opting in, and the feature's stage does.
 func (f *Feature) CanOptIn() bool {
 	o := f.model.component.OptIn

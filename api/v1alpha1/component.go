@@ -229,6 +229,8 @@ const (
 	ReasonNotEnforced       = "NotEnforced"
 	// ReasonNotObserved: the API server has not looked at the policies yet.
 	ReasonNotObserved = "NotObserved"
+	// ReasonNoFeatures: the component has no features, so that there is nothing to enforce yet.
+	ReasonNoFeatures = "NoFeatures"
 	// ReasonSettingsUnknown: the settings could not be read yet.
 	ReasonSettingsUnknown = "SettingsUnknown"
 	// ReasonSettingsMissing: the ConfigMap is gone and could not be put back.

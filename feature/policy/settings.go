@@ -64,7 +64,7 @@ func (c *compiler) newGuard(ctx context.Context) (*guard, error) {
 		states = c.model.Resolve(nil, c.options.Runtime) // settings that are written are judged by themselves
 	}
 	// What requires another is good where the other may be open for some resource, as for feature.ParseSettings.
-	g := &guard{run: run, gates: &gates{emitter: e, model: c.model, states: states, live: true, lifted: true, alike: true, done: map[string]bool{"data": true}}}
+	g := &guard{run: run, gates: &gates{emitter: e, model: c.model, states: states, live: true, lifted: c.model.LiftsAny(), alike: true, done: map[string]bool{"data": true}}}
 	return g, g.measure(ctx, 0)
 }
 

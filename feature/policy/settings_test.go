@@ -126,6 +126,8 @@ func TestSettingsAreJudgedAsTheModelDoes(t *testing.T) {
 		{Gate: "LockedOn", Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Stable, Release: "v1.0.0", LockToDefault: true}}},
 		{Gate: "LockedOff", Key: "no-locked", Inverted: true, Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v1.0.0", LockToDefault: true}}},
 		{Gate: "Needs", Requires: []string{"Plain"}, Stages: beta},
+		{Gate: "Level", FollowsLevel: new(true), Stages: beta},
+		{Gate: "NeedsLevel", Requires: []string{"Level"}, Stages: beta},
 		{Gate: "Gone", Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}, {Stage: v1alpha1.Removed, Release: "v1.2.0"}}},
 	}
 	var features []v1alpha1.Feature
@@ -145,6 +147,9 @@ func TestSettingsAreJudgedAsTheModelDoes(t *testing.T) {
 		{},
 		{"plain": "true"},
 		{"plain": "yes"},
+		{"needs-level": "true"},
+		{"needs-level": "true", "enable-api-fields": "beta"},
+		{"needs-level": "true", "level": "true"},
 		{"pla": "true"},
 		{"_pla": "x"},
 		{"size": "12"},

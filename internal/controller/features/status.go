@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -303,6 +304,11 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 			status, reason = metav1.ConditionUnknown, v1alpha1.ReasonNotObserved
 		}
 		set(v1alpha1.ConditionEnforced, status, reason, message)
+	case len(done.waiting) > 0:
+		// The policy that guards the settings is about no feature.
+		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, "the API server has not looked at "+strings.Join(slices.Sorted(maps.Keys(done.waiting)), ", ")+" yet")
+	case len(p.features) == 0:
+		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonNoFeatures, "the component has no features yet")
 	default:
 		reason := v1alpha1.ReasonEnforcedByPolicy
 		if by[v1alpha1.ReasonEnforcedByWebhook] > 0 {

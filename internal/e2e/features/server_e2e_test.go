@@ -127,7 +127,7 @@ func TestE2EOlderServers(t *testing.T) {
 		})
 	}
 	none := map[string]string{
-		"tasks-timeout": "ValidatingWebhookConfiguration True ByWebhook", "task-timeout": "MutatingWebhookConfiguration True ByWebhook",
+		"tasks-timeout": "ValidatingWebhookConfiguration True ByWebhook", "task-timeout": "ValidatingWebhookConfigurationMutatingWebhookConfiguration True ByWebhook",
 		"retry-on-error": "ValidatingWebhookConfiguration True ByWebhook",
 	}
 	by("all by the webhook", none)
@@ -135,14 +135,14 @@ func TestE2EOlderServers(t *testing.T) {
 
 	cluster.CrashWith(t, withoutMutating...)
 	by("what is dropped by the webhook", map[string]string{
-		"tasks-timeout": "ValidatingAdmissionPolicy True ByPolicy", "task-timeout": "MutatingWebhookConfiguration True ByWebhook",
+		"tasks-timeout": "ValidatingAdmissionPolicy True ByPolicy", "task-timeout": "MutatingWebhookConfigurationValidatingAdmissionPolicy True ByWebhook",
 		"retry-on-error": "ValidatingAdmissionPolicy True ByPolicy",
 	})
 	hooks(true)
 
 	cluster.CrashWith(t)
 	by("all by policies", map[string]string{
-		"tasks-timeout": "ValidatingAdmissionPolicy True ByPolicy", "task-timeout": "MutatingAdmissionPolicy True ByPolicy",
+		"tasks-timeout": "ValidatingAdmissionPolicy True ByPolicy", "task-timeout": "ValidatingAdmissionPolicyMutatingAdmissionPolicy True ByPolicy",
 		"retry-on-error": "ValidatingAdmissionPolicy True ByPolicy",
 	})
 	hooks(false)
