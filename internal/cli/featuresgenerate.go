@@ -38,14 +38,7 @@ Exit code 1 with --verify if a file is not as it would be written.`,
 			if verify {
 				return verifyGenerated(e, out)
 			}
-			changed, err := out.Write()
-			for _, path := range changed {
-				fmt.Fprintf(e.err, "wrote %s\n", filepath.ToSlash(path))
-			}
-			if err == nil && changed == nil {
-				fmt.Fprintln(e.err, "all files are up to date")
-			}
-			return err
+			return written(e, out)
 		},
 	}
 	cmd.Flags().StringVarP(&file, "filename", "f", featuresFile, "the file with stages and settings")

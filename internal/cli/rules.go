@@ -111,6 +111,10 @@ func newExplain(e *env) *cobra.Command {
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			r, ok := crdcheck.Lookup(args[0])
+			if law, found := lawDoc(args[0]); found && !ok {
+				_, err := fmt.Fprintf(e.out, "%s (sluice features verify)\n\nWhy\n%s\n\nThe way out\n%s\n", law.ID, indent(law.Why), indent(law.Help))
+				return err
+			}
 			if !ok {
 				return fmt.Errorf("there is no rule %q; sluice rules lists them", args[0])
 			}

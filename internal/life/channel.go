@@ -137,7 +137,12 @@ func Cut(ctx context.Context, crd, whole *apiextensionsv1.CustomResourceDefiniti
 	if len(errs) > 0 {
 		return nil, nil, fmt.Errorf("%s: the channel %s is no valid CRD: %w", crd.Name, name, errs.ToAggregate())
 	}
-	result, err := compat.Check(ctx, out, whole, compat.Options{})
+	// Versions that the channel leaves out are not there to be compared with.
+	wider := whole.DeepCopy()
+	wider.Spec.Versions = slices.DeleteFunc(wider.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return !slices.ContainsFunc(out.Spec.Versions, func(o apiextensionsv1.CustomResourceDefinitionVersion) bool { return o.Name == v.Name })
+	})
+	result, err := compat.Check(ctx, out, wider, compat.Options{})
 	if err != nil {
 		return nil, nil, err
 	}

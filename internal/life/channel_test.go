@@ -287,7 +287,7 @@ func leftIn(crd *apiextensionsv1.CustomResourceDefinition, f *feature.Feature) (
 }
 
 func TestSingleMarkersHoldInSomeChannelsOnly(t *testing.T) {
-	text := strings.Replace(shop(t), "	// Script is run.\n", `	// Copies are printed.
+	text := strings.Replace(shopText, "	// Script is run.\n", `	// Copies are printed.
 	// +sluice:ifDisabled:name=Scripts,marker="kubebuilder:validation:Maximum=10"
 	// +sluice:ifEnabled:name=Scripts,marker="kubebuilder:validation:Maximum=100"
 	// +sluice:ifDisabled:name=Scripts,marker="kubebuilder:validation:XValidation:rule=\"self != 7\""

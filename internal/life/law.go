@@ -218,6 +218,10 @@ func (l *law) tell(gate, where, format string, args ...any) {
 	if i >= 0 {
 		path = fmt.Sprintf("features[%d].%s", i, where)
 	}
+	x.Path = where
+	if where == "" {
+		x.Path = "definition"
+	}
 	if file, line := l.next.File.place(strings.TrimSuffix(path, ".")); file != "" {
 		x.Position = &report.Position{File: file, Line: line}
 	}

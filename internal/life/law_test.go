@@ -2,6 +2,7 @@ package life
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -231,12 +232,16 @@ func TestEachRuleHasWhatItLetsPassAndWhatNot(t *testing.T) {
 }
 
 func TestRulesAreDocumentedAndShown(t *testing.T) {
+	page := read(t, filepath.Join("..", "..", "docs", "features-life.md"))
 	seen := map[string]bool{}
 	for _, r := range Rules() {
 		if seen[r.ID] || r.Why == "" || r.Help == "" || r.Level == "" || r.check == nil {
 			t.Errorf("%s is there twice, or lacks something", r.ID)
 		}
 		seen[r.ID] = true
+		if !strings.Contains(page, "| `"+r.ID+"` | "+r.Why+" |\n") {
+			t.Errorf("docs/features-life.md does not have %s with its reason", r.ID)
+		}
 		if !slices.ContainsFunc(fixtures, func(f fixture) bool { return f.rule == r.ID }) {
 			t.Errorf("%s has no fixture", r.ID)
 		}

@@ -1,9 +1,11 @@
 package life
 
 import (
+	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +20,8 @@ import (
 func project(t *testing.T, archive string) string {
 	t.Helper()
 	dir := t.TempDir()
-	root, err := filepath.Abs(filepath.Join("..", ".."))
+	_, file, _, _ := runtime.Caller(0)
+	root, err := filepath.Abs(filepath.Join(filepath.Dir(file), "..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +69,11 @@ func load(t *testing.T) (*Project, error) {
 	return Load(t.Context(), f, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 }
 
-func shop(t *testing.T) string { return read(t, filepath.Join("testdata", "shop.txtar")) }
+//go:embed testdata/shop.txtar
+var shopText string
 
 func TestMarkersBecomePartsInEveryVersion(t *testing.T) {
-	project(t, shop(t))
+	project(t, shopText)
 	p, err := load(t)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +106,7 @@ func TestMarkersBecomePartsInEveryVersion(t *testing.T) {
 }
 
 func TestASecondRunChangesNothing(t *testing.T) {
-	project(t, shop(t))
+	project(t, shopText)
 	run := func() []string {
 		p, err := load(t)
 		if err != nil {
@@ -165,7 +169,7 @@ func TestASecondRunChangesNothing(t *testing.T) {
 }
 
 func TestAllThatIsWrongIsToldAtOnce(t *testing.T) {
-	shop := shop(t)
+	shop := shopText
 	change := func(pairs ...string) string {
 		text := shop
 		for i := 0; i < len(pairs); i += 2 {

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/life"
+	"sluice.dev/report"
+)
+
+// promoteFlags are those of promote and remove.
+type promoteFlags struct {
+	file, release string
+	dryRun        bool
+}
+
+func (f *promoteFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.file, "filename", "f", featuresFile, "the file with stages and settings")
+	cmd.Flags().StringVar(&f.release, "release", "", "the release from which on it is so")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing; show the difference")
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return errors.New("name one feature, as features.yaml does")
+		}
+		return nil
+	}
+}
+
+func newFeaturesPromote(e *env) *cobra.Command {
+	var f promoteFlags
+	to := ""
+	cmd := &cobra.Command{
+		Use:   "promote FEATURE --to beta --release v1.4.0",
+		Short: "Bring a feature to its next stage, where the policy allows it",
+		Long: `Bring a feature to its next stage: write the stage into features.yaml, and a line into CHANGELOG.md beside it. Where the policy does
+not allow it, nothing is written, the report says why, and the exit code is 1. Run sluice features generate afterwards.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			stage := v1alpha1.Stage("")
+			if to != "" {
+				stage = v1alpha1.Stage(strings.ToUpper(to[:1]) + strings.ToLower(to[1:]))
+			}
+			if stage == v1alpha1.Removed {
+				return errors.New("sluice features remove removes a feature")
+			}
+			return promote(cmd.Context(), e, &f, args[0], stage)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&to, "to", "", "the stage: alpha, beta, stable or deprecated")
+	complete(cmd, "to", "alpha", "beta", "stable", "deprecated")
+	return cmd
+}
+
+func newFeaturesRemove(e *env) *cobra.Command {
+	var f promoteFlags
+	cmd := &cobra.Command{
+		Use:   "remove FEATURE --release v1.6.0",
+		Short: "Remove a feature, where the policy allows it",
+		Long: `Remove a feature: write the stage Removed into features.yaml, with what it gated, so that nobody uses the name again, take its
+markers out of the Go types, and write a line into CHANGELOG.md beside features.yaml. The field itself can go a release later. Where the
+policy does not allow it, nothing is written, the report says why, and the exit code is 1.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return promote(cmd.Context(), e, &f, args[0], v1alpha1.Removed)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func promote(ctx context.Context, e *env, f *promoteFlags, gate string, stage v1alpha1.Stage) error {
+	if f.release == "" {
+		return errors.New("from which release on? Give --release")
+	}
+	p, err := loadProject(ctx, e, f.file)
+	if err != nil {
+		return err
+	}
+	out, why, err := p.Promote(ctx, gate, stage, f.release, e.now())
+	if err != nil {
+		return err
+	}
+	if out == nil {
+		if err := report.Print(e.out, report.Printers()[0].Name, why, report.Options{Rules: lawDoc}); err != nil {
+			return err
+		}
+		return errFindings
+	}
+	if f.dryRun {
+		return out.Each(func(path string, old, want []byte) {
+			name := filepath.ToSlash(path)
+			fmt.Fprintf(e.out, "%s", diff.Diff(name, old, name, want))
+		})
+	}
+	return written(e, out)
+}
+
+// written writes files and tells which.
+func written(e *env, out life.Outputs) error {
+	changed, err := out.Write()
+	for _, path := range changed {
+		fmt.Fprintf(e.err, "wrote %s\n", filepath.ToSlash(path))
+	}
+	if err == nil && changed == nil {
+		fmt.Fprintln(e.err, "all files are up to date")
+	}
+	return err
+}
