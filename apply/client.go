@@ -72,6 +72,8 @@ type request struct {
 	contentType, accept string
 	// lock: it is about the lock of an app, and needs none.
 	lock bool
+	// status, where not nil, gets the code of the answer.
+	status *int
 }
 
 // do makes a request and gives the answer's body. Where the connection breaks it is made again a few times, and where the server asks
@@ -135,6 +137,9 @@ func (c *client) once(ctx context.Context, r request) ([]byte, error) {
 		c.writes.Add(1)
 	}
 	res := req.Do(ctx)
+	if r.status != nil {
+		res.StatusCode(r.status)
+	}
 	if err := res.Error(); err != nil { // unlike that of Raw it has what the server says
 		return nil, noAccess(err)
 	}
@@ -181,6 +186,12 @@ func (c *client) get(ctx context.Context, path string) (map[string]any, error) {
 
 // patch applies an object by server-side apply and gives it as it is then.
 func (c *client) patch(ctx context.Context, path string, body []byte, dryRun, force bool) (map[string]any, error) {
+	obj, _, err := c.patchOr(ctx, path, body, dryRun, force)
+	return obj, err
+}
+
+// patchOr is patch that tells whether the object was created; false where the answer to that was lost.
+func (c *client) patchOr(ctx context.Context, path string, body []byte, dryRun, force bool) (obj map[string]any, created bool, err error) {
 	q := url.Values{"fieldManager": {Manager}, "fieldValidation": {"Strict"}}
 	if force {
 		q.Set("force", "true")
@@ -188,11 +199,13 @@ func (c *client) patch(ctx context.Context, path string, body []byte, dryRun, fo
 	if dryRun {
 		q.Set("dryRun", "All")
 	}
-	b, err := c.do(ctx, request{verb: http.MethodPatch, path: path, query: q, body: body, contentType: "application/apply-patch+yaml"})
+	status := 0
+	b, err := c.do(ctx, request{verb: http.MethodPatch, path: path, query: q, body: body, contentType: "application/apply-patch+yaml", status: &status})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return decode(b)
+	obj, err = decode(b)
+	return obj, status == http.StatusCreated, err
 }
 
 // remove deletes an object, if it is still the one with that UID and resourceVersion; what is empty is not looked at. That it is

@@ -313,8 +313,9 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 	deadline := a.opts.Now().Add(settle)
 	renoted := false
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		obj, err := a.client.patch(ctx, path, it.json, false, p.request.Force)
+		obj, created, err := a.client.patchOr(ctx, path, it.json, false, p.request.Force)
 		if err == nil {
+			it.found = it.found || it.Action == Create && !created // somebody else has made it since the plan was
 			l, err := observe(obj, nil, nil)
 			if err != nil {
 				return err
