@@ -178,11 +178,11 @@ func firstLine(b []byte) string {
 type catfile struct {
 	memory *resolve.Memory
 	// held is the memory of a large object that was read. The process ends before others have it.
-	held *resolve.Reservation
-	dir    string
-	cmd    *exec.Cmd
-	stdin  io.WriteCloser
-	out    *bufio.Reader
+	held  *resolve.Reservation
+	dir   string
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	out   *bufio.Reader
 }
 
 // catfiles lends catfiles: at most max at once, idle ones included.
