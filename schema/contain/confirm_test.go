@@ -75,35 +75,43 @@ func TestFate(t *testing.T) {
 		{"filled in before it is stored", "properties: {a: {type: string, default: x}}", "required: [a], properties: {a: {type: string}}", "1.30", fate{WritersOnly: true}},
 		{
 			"an object around it is filled in before it is stored", "properties: {o: {type: object, default: {a: x}, properties: {a: {type: string}}}}",
-			"required: [o], properties: {o: {type: object, required: [a], properties: {a: {type: string}}}}", "1.30", fate{WritersOnly: true},
+			"required: [o], properties: {o: {type: object, required: [a], properties: {a: {type: string}}}}", "1.30",
+			fate{WritersOnly: true},
 		},
 		{
 			"more of it is filled in before it is stored", "properties: {o: {type: object, properties: {a: {type: string, default: x}}}}",
-			"properties: {o: {type: object, required: [a], properties: {a: {type: string, maxLength: 3}}}}", "1.30", fate{WritersOnly: true},
+			"properties: {o: {type: object, required: [a], properties: {a: {type: string, maxLength: 3}}}}", "1.30",
+			fate{WritersOnly: true},
 		},
 		{
 			"items of it are filled in before they are stored", "properties: {l: {type: array, items: {type: object, properties: {a: {type: string, default: x}}}}}",
-			"properties: {l: {type: array, items: {type: object, required: [a], properties: {a: {type: string}}}}}", "1.30", fate{WritersOnly: true},
+			"properties: {l: {type: array, items: {type: object, required: [a], properties: {a: {type: string}}}}}", "1.30",
+			fate{WritersOnly: true},
 		},
 		{
 			"it is counted before it is stored", "properties: {a: {type: string}, z: {type: string, default: x}}",
-			"minProperties: 1, properties: {a: {type: string}, z: {type: string}}", "1.30", fate{WritersOnly: true},
+			"minProperties: 1, properties: {a: {type: string}, z: {type: string}}", "1.30",
+			fate{WritersOnly: true},
 		},
 		{
 			"it is required where it was filled in", "properties: {a: {type: string}, z: {type: string, default: x}}",
-			"required: [z], properties: {a: {type: string}, z: {type: string}}", "1.30", fate{WritersOnly: true},
+			"required: [z], properties: {a: {type: string}, z: {type: string}}", "1.30",
+			fate{WritersOnly: true},
 		},
 		{
 			"what is filled in before it is stored has more", "properties: {o: {type: object, default: {p: {a: x}}, properties: {p: {type: object, properties: {a: {type: string}}}}}}",
-			"required: [o], properties: {o: {type: object, required: [p], properties: {p: {type: object, required: [a], properties: {a: {type: string}}}}}}", "1.30", fate{WritersOnly: true},
+			"required: [o], properties: {o: {type: object, required: [p], properties: {p: {type: object, required: [a], properties: {a: {type: string}}}}}}", "1.30",
+			fate{WritersOnly: true},
 		},
 		{
 			"unknown fields are never equal", "x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: integer}}",
-			"x-kubernetes-preserve-unknown-fields: true, required: [a], properties: {a: {type: integer}}", "1.30", fate{Stuck: true},
+			"x-kubernetes-preserve-unknown-fields: true, required: [a], properties: {a: {type: integer}}", "1.30",
+			fate{Stuck: true},
 		},
 		{
 			"unknown fields of an object that may be missing are never equal", "properties: {a: {type: integer}, o: {type: object, x-kubernetes-preserve-unknown-fields: true}}",
-			"required: [a], properties: {a: {type: integer}, o: {type: object, x-kubernetes-preserve-unknown-fields: true}}", "1.30", fate{Stuck: true},
+			"required: [a], properties: {a: {type: integer}, o: {type: object, x-kubernetes-preserve-unknown-fields: true}}", "1.30",
+			fate{Stuck: true},
 		},
 		{
 			"the rule tolerates what is stored", "properties: {a: {type: integer}}",

@@ -168,7 +168,7 @@ func (g *macroGen) overList(vars []string, depth int) string {
 		return g.atom(vars)
 	}
 	x := string("xyzuv"[len(vars)])
-	inner := append(vars[:len(vars):len(vars)], x)
+	inner := append(slices.Clip(vars), x)
 	if g.chance(30) && len(vars) > 0 {
 		inner = []string{vars[len(vars)-1], x}
 	}
