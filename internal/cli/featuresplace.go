@@ -39,13 +39,7 @@ func sourceName(file string) string {
 	return file
 }
 
-// placeIn follows a path of keys and indices in an object as far as it goes.
-func placeIn(at *input.Positions, where ...string) sourcePlace {
-	p, _ := exactPlace(at, where...)
-	return p
-}
-
-// exactPlace is placeIn; it tells as well whether the whole path is there.
+// exactPlace follows a path of keys and indices in an object as far as it goes; it tells whether the whole path is there.
 func exactPlace(at *input.Positions, where ...string) (sourcePlace, bool) {
 	pos, found := at.Find(where...)
 	return sourcePlace{sourceName(pos.File), pos.Line}, found

@@ -20,14 +20,22 @@ type release struct {
 var history = []release{
 	{"v1.0.0", "2023-01-01", zone(first) + trial("") + tag("", ""), "zone: {type: string}, trial: {type: string}, tag: {type: string}, mode: {type: string, enum: [Slow]}", "v1beta1"},
 	{"v1.1.0", "2023-06-01", zone(alphaZone) + trial("  announced: {Removed: v1.1.0}\n") + tag("", ""), "zone: {type: string}, trial: {type: string}, tag: {type: string}, mode: {type: string, enum: [Slow]}", "v1beta1,v1"},
-	{"v1.2.0", "2024-01-01", zone(alphaZone+betaZone) + trial(", {stage: Removed, release: v1.2.0}|  announced: {Removed: v1.1.0}\n") + tag("", "  announced: {Removed: v1.2.0}\n") + label + fast(""),
-		"zone: {type: string}, tag: {type: string}, label: {type: string}, mode: {type: string, enum: [Slow, Fast]}", "v1beta1,v1"},
-	{"v1.3.0", "2024-08-01", zone(alphaZone+betaZone) + trial(", {stage: Removed, release: v1.2.0}|  announced: {Removed: v1.1.0}\n") + tag(", {stage: Removed, release: v1.3.0}", "  announced: {Removed: v1.2.0}\n") + label + fast(", {stage: Stable, release: v1.3.0}"),
-		"zone: {type: string}, label: {type: string}, mode: {type: string, enum: [Slow, Fast]}", "v1"},
-	{"v1.4.0", "2025-02-01", zone(alphaZone+betaZone+", {stage: Beta, release: v1.4.0, default: true}") + trial(", {stage: Removed, release: v1.2.0}|  announced: {Removed: v1.1.0}\n") + tag(", {stage: Removed, release: v1.3.0}", "  announced: {Removed: v1.2.0}\n") + label + fast(", {stage: Stable, release: v1.3.0}"),
-		"zone: {type: string}, label: {type: string}, mode: {type: string, enum: [Slow, Fast]}", "v1"},
-	{"v1.5.0", "2025-09-01", zone(alphaZone+betaZone+", {stage: Beta, release: v1.4.0, default: true}, {stage: Stable, release: v1.5.0}") + trial(", {stage: Removed, release: v1.2.0}|  announced: {Removed: v1.1.0}\n") + tag(", {stage: Removed, release: v1.3.0}", "  announced: {Removed: v1.2.0}\n") + label + fast(", {stage: Stable, release: v1.3.0}"),
-		"zone: {type: string}, label: {type: string}, mode: {type: string, enum: [Slow, Fast]}", "v1"},
+	{
+		"v1.2.0", "2024-01-01", zone(alphaZone+betaZone) + trial(", {stage: Removed, release: v1.2.0}|  announced: {Removed: v1.1.0}\n") + tag("", "  announced: {Removed: v1.2.0}\n") + label + fast(""),
+		"zone: {type: string}, tag: {type: string}, label: {type: string}, mode: {type: string, enum: [Slow, Fast]}", "v1beta1,v1",
+	},
+	{
+		"v1.3.0", "2024-08-01", zone(alphaZone+betaZone) + trial(", {stage: Removed, release: v1.2.0}|  announced: {Removed: v1.1.0}\n") + tag(", {stage: Removed, release: v1.3.0}", "  announced: {Removed: v1.2.0}\n") + label + fast(", {stage: Stable, release: v1.3.0}"),
+		"zone: {type: string}, label: {type: string}, mode: {type: string, enum: [Slow, Fast]}", "v1",
+	},
+	{
+		"v1.4.0", "2025-02-01", zone(alphaZone+betaZone+", {stage: Beta, release: v1.4.0, default: true}") + trial(", {stage: Removed, release: v1.2.0}|  announced: {Removed: v1.1.0}\n") + tag(", {stage: Removed, release: v1.3.0}", "  announced: {Removed: v1.2.0}\n") + label + fast(", {stage: Stable, release: v1.3.0}"),
+		"zone: {type: string}, label: {type: string}, mode: {type: string, enum: [Slow, Fast]}", "v1",
+	},
+	{
+		"v1.5.0", "2025-09-01", zone(alphaZone+betaZone+", {stage: Beta, release: v1.4.0, default: true}, {stage: Stable, release: v1.5.0}") + trial(", {stage: Removed, release: v1.2.0}|  announced: {Removed: v1.1.0}\n") + tag(", {stage: Removed, release: v1.3.0}", "  announced: {Removed: v1.2.0}\n") + label + fast(", {stage: Stable, release: v1.3.0}"),
+		"zone: {type: string}, label: {type: string}, mode: {type: string, enum: [Slow, Fast]}", "v1",
+	},
 }
 
 const (

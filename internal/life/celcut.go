@@ -3,6 +3,7 @@ package life
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -134,10 +135,7 @@ func (r *rewriter) bind(c celast.CallExpr, f func()) {
 	over, ok := r.path(c.Target())
 	item := append(slices.Clip(over), feature.Step{Kind: feature.Each})
 	old := r.vars
-	r.vars = map[string]feature.Path{}
-	for k, v := range old {
-		r.vars[k] = v
-	}
+	r.vars = maps.Clone(old)
 	for i, a := range c.Args()[:len(c.Args())-1] {
 		if a.Kind() == celast.IdentKind {
 			delete(r.vars, a.AsIdent())

@@ -102,7 +102,7 @@ func (r *goReader) loadErrors(roots []*loader.Package) {
 		}
 		seen[p.ID] = true
 		for _, e := range p.Errors {
-			if e.Kind == packages.TypeError && !(root && redeclared.MatchString(e.Msg)) {
+			if e.Kind == packages.TypeError && (!root || !redeclared.MatchString(e.Msg)) {
 				continue
 			}
 			file, line := position(e.Pos)

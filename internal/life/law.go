@@ -3,6 +3,7 @@ package life
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -166,9 +167,7 @@ func (l *law) policy(f *File) (off []string, err error) {
 	for _, p := range Policies() {
 		names = append(names, p.Name)
 		if p.Name == name {
-			for s, w := range p.Windows {
-				l.windows[s] = w
-			}
+			maps.Copy(l.windows, p.Windows)
 			off = p.Off
 		}
 	}

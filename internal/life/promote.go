@@ -86,7 +86,7 @@ func (p *Project) with(gate string, entry v1alpha1.FeatureStage, release string,
 // edits are the files that change: features.yaml, the Go files with markers of a feature that is removed, and the change log.
 func (p *Project) edits(gate string, entry v1alpha1.FeatureStage) (Outputs, error) {
 	name := p.Name()
-	data, err := os.ReadFile(name)
+	data, err := os.ReadFile(name) //nolint:gosec // the file that the user names
 	if err != nil {
 		return nil, err
 	}
@@ -105,11 +105,11 @@ func (p *Project) edits(gate string, entry v1alpha1.FeatureStage) (Outputs, erro
 			}
 			at, _ := p.File.at.Find(input.Steps(fmt.Sprintf("features[%d].gate", i))...)
 			indent := strings.Repeat(" ", max(at.Column-1, 0))
-			block := indent + "parts: # what it gated: no field takes these names again\n"
+			block := []string{indent + "parts: # what it gated: no field takes these names again\n"}
 			for l := range strings.Lines(string(parts)) {
-				block += indent + l
+				block = append(block, indent+l)
 			}
-			lines = slices.Insert(lines, at.Line, block) // behind the line of the gate
+			lines = slices.Insert(lines, at.Line, block...) // behind the line of the gate
 		}
 		markers, err := p.withoutMarkers(gate)
 		if err != nil {
@@ -120,7 +120,7 @@ func (p *Project) edits(gate string, entry v1alpha1.FeatureStage) (Outputs, erro
 	out = append(out, outFile{name, []byte(strings.Join(lines, ""))})
 	what := fmt.Sprintf("- Feature `%s` is %s from %s on.\n", gate, lower(entry.Stage), entry.Release)
 	log := filepath.Join(p.File.dir, changelog)
-	if data, err := os.ReadFile(log); err == nil {
+	if data, err := os.ReadFile(log); err == nil { //nolint:gosec // beside the file that the user names
 		out = append(out, outFile{log, []byte(addLine(string(data), what))})
 	}
 	return out, nil
@@ -163,7 +163,7 @@ func (p *Project) withoutMarkers(gate string) (out Outputs, err error) {
 		}
 	}
 	for _, file := range sortedKeys(byFile) {
-		data, err := os.ReadFile(file)
+		data, err := os.ReadFile(file) //nolint:gosec // a file of the package
 		if err != nil {
 			return nil, err
 		}

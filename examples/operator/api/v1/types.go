@@ -62,8 +62,9 @@ type Format string
 
 // The formats.
 const (
-	Plain    Format = "Plain"
-	HTML     Format = "HTML"
+	Plain Format = "Plain"
+	HTML  Format = "HTML"
+	// Markdown is CommonMark.
 	// +sluice:feature=Markdown
 	Markdown Format = "Markdown"
 )
