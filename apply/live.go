@@ -28,8 +28,8 @@ type live struct {
 	marks
 	// terminating: its deletion has begun.
 	terminating bool
-	// shared: others than our manager own fields of it, status not counted.
-	shared bool
+	// formers are the managers of other appliers that own fields of it.
+	formers []former
 	// own is the digest of our entry in managedFields; empty where there is none.
 	own string
 	// versions are the API versions that fields are noted in, as GROUP/VERSION.
@@ -73,10 +73,8 @@ func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	entries := managers(obj)
 	mine := own(entries, Manager)
 	l.own = mine.digest()
+	l.formers = formersOf(entries, mine)
 	for _, e := range entries {
-		if e.subresource == "" && (e.manager != Manager || e.operation != "Apply") {
-			l.shared = true
-		}
 		if !slices.Contains(l.versions, e.apiVersion) {
 			l.versions = append(l.versions, e.apiVersion)
 		}

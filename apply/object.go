@@ -57,6 +57,8 @@ type Object struct {
 	hook []string
 	// marks is what annotations of other tools say.
 	marks marks
+	// replace: the object may be deleted and made anew where fields differ that cannot change.
+	replace bool
 }
 
 // GVK gives group, version and kind.
@@ -147,6 +149,9 @@ func NewObject(file string, line int, manifest []byte) (Object, error) {
 	annotations, _ := meta["annotations"].(map[string]any)
 	o.hook = hookEvents(annotations)
 	o.marks = marksOf(content)
+	if o.replace, err = onImmutable(o.ID, annotations); err != nil {
+		return fail("%w", err)
+	}
 	if o.isCRD() || !strings.Contains(o.Group, ".") || strings.HasSuffix(o.Group, ".k8s.io") {
 		delete(content, "status")
 	}

@@ -84,6 +84,8 @@ type Request struct {
 	AllowDeleteCRDs bool
 	// Force takes fields from other managers, and objects from other apps.
 	Force bool
+	// Replace lets objects be deleted and made anew where fields differ that cannot change, but none that holds data.
+	Replace bool
 	// Wait waits until all is ready, as kstatus tells. CRDs are waited for in any case.
 	Wait bool
 	// Patience is how long an apply waits, all in all, for what others have to do before it can go on: that CRDs are served,
@@ -101,6 +103,8 @@ const (
 	Create Action = "create"
 	// Update: it differs, or it cannot be told from here whether it does.
 	Update Action = "update"
+	// Replace: it has to be deleted and made anew, because fields differ that cannot change. A reason says which. Only a dry run tells.
+	Replace Action = "replace"
 	// Unchanged: nothing is to be done.
 	Unchanged Action = "unchanged"
 	// Delete: it is no longer in the source and will be deleted.
@@ -116,8 +120,10 @@ type Item struct {
 	Object
 	Stage  Stage
 	Action Action
-	// Reason says why an item is left as it is although it may differ.
+	// Reason says why an item is replaced, or left as it is although it may differ.
 	Reason string
+	// TakesOver are field managers of other appliers whose fields become ours: those that the manifest does not have are removed.
+	TakesOver []string
 
 	mapping mapping
 	live    *live
@@ -150,6 +156,9 @@ type Plan struct {
 	Removals []Removal
 	// LeftOut are objects of the source that are not applied: hooks of Helm that are no part of an install or an upgrade.
 	LeftOut []Hook
+	// Untried are objects that the server could not be asked about before the first write. It is known after [Applier.Try], and once
+	// [Applier.Apply] writes.
+	Untried []Untried
 
 	request   Request
 	crds      map[string]*apiextensionsv1.CustomResourceDefinition
@@ -157,6 +166,7 @@ type Plan struct {
 	// deletion: all of the app is to go, and its inventory.
 	deletion bool
 	patience patience
+	warnings *warnings
 }
 
 // Count says how many items have the action.
@@ -228,7 +238,7 @@ func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 		}
 	}
 	r.AppNamespace = cmp.Or(r.AppNamespace, a.opts.Namespace)
-	p := &Plan{request: r}
+	p := &Plan{request: r, warnings: &warnings{}}
 	if r.App != "" {
 		var err error
 		if p.inventory, err = a.client.loadInventory(ctx, r.AppNamespace, r.App); err != nil {
@@ -449,8 +459,9 @@ func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
 		return err
 	}
 	it.live, it.owned = l, l.own
+	it.TakesOver = p.takesOver(l)
 	it.Action = Update
-	if l.applied {
+	if l.applied && len(it.TakesOver) == 0 {
 		it.Action = Unchanged
 	}
 	if why := it.marks.spares(l); why != "" {

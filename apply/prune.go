@@ -70,7 +70,7 @@ func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
 					return nil
 				}
 			}
-			if err := a.removeOwned(ctx, owner, r, dryRun); err != nil {
+			if err := a.removeOwned(p.warnings.about(ctx, r.ID), owner, r, dryRun); err != nil {
 				return &Error{ID: r.ID, Err: err}
 			}
 			if r.Action != Delete {
@@ -249,6 +249,7 @@ type Deletion struct {
 
 	inventory *Inventory
 	allowCRDs bool
+	warnings  *warnings
 }
 
 // ErrNoApp says that there is no inventory of that name.
@@ -260,12 +261,12 @@ func (a *Applier) PlanDeletion(ctx context.Context, namespace, app string, allow
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{inventory: v, deletion: true, request: Request{App: app, AppNamespace: namespace, Prune: true}}
+	p := &Plan{inventory: v, deletion: true, warnings: &warnings{}, request: Request{App: app, AppNamespace: namespace, Prune: true}}
 	p.findRemovals()
 	if err := a.look(ctx, p); err != nil {
 		return nil, err
 	}
-	return &Deletion{Removals: p.Removals, inventory: v, allowCRDs: allowDeleteCRDs}, nil
+	return &Deletion{Removals: p.Removals, inventory: v, allowCRDs: allowDeleteCRDs, warnings: p.warnings}, nil
 }
 
 // Delete does what the deletion says. CRDs that have stored objects stay, unless deleting them is allowed; then the inventory
@@ -286,7 +287,7 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 	if err := a.client.saveInventory(ctx, &v); err != nil {
 		return changed(err)
 	}
-	p := &Plan{inventory: &v, Removals: d.Removals, request: Request{AllowDeleteCRDs: d.allowCRDs}}
+	p := &Plan{inventory: &v, Removals: d.Removals, warnings: d.warnings, request: Request{AllowDeleteCRDs: d.allowCRDs}}
 	if err := a.remove(ctx, p, false); err != nil {
 		return err
 	}

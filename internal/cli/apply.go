@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -39,6 +38,7 @@ type applyFlags struct {
 	prune           bool
 	allowDeleteCRDs bool
 	force           bool
+	replace         bool
 	wait            bool
 	timeout         time.Duration
 	lockTimeout     time.Duration
@@ -87,6 +87,7 @@ stored objects of a CRD that was to be deleted; 2 could not do it.`,
 	fs.BoolVar(&f.prune, "prune", false, "delete what the app has in the cluster and the source no longer has")
 	fs.BoolVar(&f.allowDeleteCRDs, "allow-delete-crds", false, "let --prune delete CRDs with stored objects, and the objects with them")
 	fs.BoolVar(&f.force, "force-conflicts", false, "take over fields that others own, and objects of other apps")
+	fs.BoolVar(&f.replace, "replace", false, "delete and make anew objects with fields that differ and cannot change; not those that hold data")
 	fs.BoolVar(&f.wait, "wait", true, "wait until all is ready")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
 	addLockTimeout(fs, &f.lockTimeout)
@@ -143,6 +144,10 @@ type applyResult struct {
 	NotReady   []apply.NotReady `json:"notReady,omitempty"`
 	// Written is what was created or updated by an apply that has not ended in order.
 	Written []apply.ID `json:"written,omitempty"`
+	// Untried is what the server could not be asked about before the first write.
+	Untried []apply.Untried `json:"untried,omitempty"`
+	// Warnings are what the API server warns of.
+	Warnings []apply.Warning `json:"warnings,omitempty"`
 	// LeftOut is what stands in the source and is not applied.
 	LeftOut []apply.Hook   `json:"leftOut,omitempty"`
 	Objects []objectResult `json:"objects"`
@@ -154,6 +159,8 @@ type objectResult struct {
 
 	Action apply.Action `json:"action"`
 	Reason string       `json:"reason,omitempty"`
+	// TakesOver are field managers of other appliers whose fields become ours.
+	TakesOver []string `json:"takesOver,omitempty"`
 }
 
 // Outcomes of an apply.
@@ -285,7 +292,7 @@ func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 	var err error
 	d.plan, err = d.applier.Plan(ctx, apply.Request{
 		Objects: d.loaded.objects, App: f.app, Sources: d.loaded.sources, Prune: f.prune, AllowDeleteCRDs: f.allowDeleteCRDs,
-		Force: f.force, Wait: f.wait,
+		Force: f.force, Replace: f.replace, Wait: f.wait,
 	})
 	if err != nil {
 		return err
@@ -312,6 +319,7 @@ func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 		_, err := d.applier.Try(ctx, d.plan, apply.TryOptions{})
 		if err == nil {
 			d.showPlan()
+			d.showUntried()
 		}
 		return err
 	}
@@ -390,7 +398,7 @@ func (d *deliverer) showRemovals() {
 			}
 		case apply.Keep:
 			d.told.line("will be kept: %s: %s", r.ID, r.Reason)
-		case apply.Create, apply.Update, apply.Unchanged:
+		case apply.Create, apply.Update, apply.Replace, apply.Unchanged:
 		}
 	}
 }
@@ -399,8 +407,22 @@ func (d *deliverer) showRemovals() {
 func (d *deliverer) showPlan() {
 	for i := range d.plan.Items {
 		if it := &d.plan.Items[i]; it.Action != apply.Unchanged || d.flags.verbose {
-			d.told.line("would %s %s", verb(it.Action), it.ID)
+			line := fmt.Sprintf("would %s %s", verb(it.Action), it.ID)
+			if it.Action == apply.Replace {
+				line += ": " + it.Reason
+			}
+			if len(it.TakesOver) > 0 {
+				line += ", taking it over from " + strings.Join(it.TakesOver, ", ")
+			}
+			d.told.line("%s", line)
 		}
+	}
+}
+
+// showUntried tells what the server could not be asked about.
+func (d *deliverer) showUntried() {
+	for _, u := range d.plan.Untried {
+		fmt.Fprintf(d.err, "note: %s: %s\n", u.ID, oneLine(errors.New(u.Reason)))
 	}
 }
 
@@ -421,13 +443,15 @@ func (d *deliverer) finish(err error) error {
 		changed = d.applier.Writes() > 0
 		for i := range d.plan.Items {
 			it := &d.plan.Items[i]
-			r.Objects = append(r.Objects, objectResult{it.ID, it.Action, it.Reason})
+			r.Objects = append(r.Objects, objectResult{it.ID, it.Action, it.Reason, it.TakesOver})
 			r.Summary[string(it.Action)]++
 		}
+		r.Untried, r.Warnings = d.plan.Untried, d.plan.Warnings()
+		d.told.warn(r.Warnings)
 		if d.flags.prune {
 			for i := range d.plan.Removals {
 				it := &d.plan.Removals[i]
-				r.Objects = append(r.Objects, objectResult{it.ID, it.Action, it.Reason})
+				r.Objects = append(r.Objects, objectResult{ID: it.ID, Action: it.Action, Reason: it.Reason})
 				r.Summary[string(it.Action)]++
 			}
 		}
@@ -533,9 +557,9 @@ func (d *deliverer) showOtherApps(err error) {
 func (d *deliverer) summary() string {
 	var parts []string
 	words := map[apply.Action]string{
-		apply.Create: "created", apply.Update: "updated", apply.Unchanged: "unchanged", apply.Delete: "deleted", apply.Keep: "kept", apply.Forget: "forgotten",
+		apply.Create: "created", apply.Update: "updated", apply.Replace: "replaced", apply.Unchanged: "unchanged", apply.Delete: "deleted", apply.Keep: "kept", apply.Forget: "forgotten",
 	}
-	for _, a := range []apply.Action{apply.Create, apply.Update, apply.Unchanged, apply.Delete, apply.Keep, apply.Forget} {
+	for _, a := range []apply.Action{apply.Create, apply.Update, apply.Replace, apply.Unchanged, apply.Delete, apply.Keep, apply.Forget} {
 		if n := d.result.Summary[string(a)]; n > 0 {
 			word := words[a]
 			if d.flags.dryRun != dryRunNone && a != apply.Unchanged {
@@ -552,67 +576,4 @@ func (d *deliverer) summary() string {
 		head += " (dry run)"
 	}
 	return head + ": " + strings.Join(parts, ", ")
-}
-
-// teller tells what happens: on a terminal a bar, elsewhere lines.
-type teller struct {
-	*env
-
-	// lines takes what was done, one line each.
-	lines io.Writer
-	// quiet: a document tells all in the end.
-	quiet bool
-	// written is what has been created or updated so far.
-	written []apply.ID
-	bar     *progress
-	phase   string
-}
-
-func (t *teller) line(format string, args ...any) {
-	t.done()
-	if !t.quiet {
-		fmt.Fprintf(t.lines, format+"\n", args...)
-	}
-}
-
-// event takes what an applier tells.
-func (t *teller) event(ev apply.Event) {
-	if ev.Phase != "" {
-		t.done()
-		t.phase = ev.Phase
-		if !t.errTTY && !t.quiet {
-			fmt.Fprintln(t.err, phaseLine(ev))
-		}
-		t.bar = t.progress(ev.Phase, int64(ev.Total))
-	}
-	if ev.Did == "created" || ev.Did == "updated" {
-		t.written = append(t.written, ev.ID)
-	}
-	switch {
-	case ev.Did != "" && ev.Note != "":
-		t.line("%s %s: %s", ev.Did, ev.ID, ev.Note)
-	case ev.Did != "":
-		t.line("%s %s", ev.Did, ev.ID)
-	case ev.Note != "" && !t.errTTY && !t.quiet:
-		fmt.Fprintln(t.err, ev.Note)
-	}
-	if t.bar == nil {
-		t.bar = t.progress(t.phase, int64(ev.Total))
-	}
-	t.bar.setOf(int64(ev.Done), int64(ev.Total))
-}
-
-func phaseLine(ev apply.Event) string {
-	if ev.Total > 0 {
-		return fmt.Sprintf("%s: %d", ev.Phase, ev.Total-ev.Done)
-	}
-	return ev.Phase
-}
-
-// done wipes the bar.
-func (t *teller) done() {
-	if t.bar != nil {
-		t.bar.done()
-		t.bar = nil
-	}
 }

@@ -57,6 +57,8 @@ type deleteResult struct {
 	Outcome    string         `json:"outcome"`
 	Error      string         `json:"error,omitempty"`
 	Objects    []objectResult `json:"objects"`
+	// Warnings are what the API server warns of.
+	Warnings []apply.Warning `json:"warnings,omitempty"`
 }
 
 func runDelete(ctx context.Context, e *env, f *deleteFlags, app string) error {
@@ -115,10 +117,12 @@ func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Appl
 		result.Outcome = "deleted"
 	}
 	told.done()
+	result.Warnings = plan.Warnings()
+	told.warn(result.Warnings)
 	deleted, kept := 0, 0
 	for i := range plan.Removals {
 		r := &plan.Removals[i]
-		result.Objects = append(result.Objects, objectResult{r.ID, r.Action, r.Reason})
+		result.Objects = append(result.Objects, objectResult{ID: r.ID, Action: r.Action, Reason: r.Reason})
 		switch r.Action {
 		case apply.Delete:
 			deleted++
@@ -130,7 +134,7 @@ func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Appl
 				word = "left alone"
 			}
 			told.line("%s: %s: %s", word, r.ID, r.Reason)
-		case apply.Create, apply.Update, apply.Unchanged:
+		case apply.Create, apply.Update, apply.Replace, apply.Unchanged:
 		}
 	}
 	switch {
