@@ -179,6 +179,7 @@ func (r *run) judge(ctx context.Context, cfg *config.Config, a *apply.Applier, p
 	found := preflight.Report(cfg, ran, "cluster", got.name+" "+got.revision.Revision, documents, r.now)
 	s := found.Summary()
 	st := &r.d.Status
+	warned := warningsOf(st.Report)
 	if told := s.Fail + s.Warn + s.Notes; told > 0 {
 		st.Report = summarize(found)
 		if st.Report.ConfigMap, err = r.publish(ctx, found); err != nil {
@@ -186,6 +187,9 @@ func (r *run) judge(ctx context.Context, cfg *config.Config, a *apply.Applier, p
 		}
 	} else if !sameSubject(st.Decided, decision) || st.Decided.Features != "" {
 		st.Report = nil
+	}
+	if sameSubject(st.Decided, decision) {
+		st.Report = withWarnings(st.Report, warned)
 	}
 	decision.Features = findingsDigest(ran.Found[apply.FeatureGates])
 	st.Decided = decision
@@ -233,8 +237,8 @@ func (r *run) isDrift(ctx context.Context, a *apply.Applier, plan *apply.Plan, e
 func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, got *fetched) time.Duration {
 	st := &r.d.Status
 	counts := fmt.Sprintf("%d created, %d updated, %d deleted, %d unchanged",
-		plan.Count(apply.Create), plan.Count(apply.Update), plan.Count(apply.Delete), plan.Count(apply.Unchanged))
-	changed := plan.Count(apply.Create)+plan.Count(apply.Update)+plan.Count(apply.Delete) > 0
+		plan.Count(apply.Create), plan.Count(apply.Update)+plan.Count(apply.Replace), plan.Count(apply.Delete), plan.Count(apply.Unchanged))
+	changed := plan.Count(apply.Create)+plan.Count(apply.Update)+plan.Count(apply.Replace)+plan.Count(apply.Delete) > 0
 	before := r.condition(v1alpha1.ConditionApplied)
 	goesOn := before != nil && before.Reason == v1alpha1.ReasonApplying // what an earlier round wrote counts as well
 	outcome := "unchanged"
@@ -247,6 +251,7 @@ func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, g
 	}
 	if changed || goesOn || st.AppliedTime == nil {
 		outcome = "applied"
+		st.Report = withWarnings(st.Report, deliveryWarnings(plan.Warnings()))
 		st.AppliedTime = stamp(r.now)
 	}
 	r.Metrics.applies.WithLabelValues(outcome).Inc()
