@@ -28,6 +28,8 @@ type Difference struct {
 type TryOptions struct {
 	// Contents asks for Before and After.
 	Contents bool
+	// Local compares here what this user may read, and may not have the server try. The difference says so.
+	Local bool
 }
 
 // Try has the server try the plan by dry runs, which change nothing: what it would refuse is an error, as in
@@ -44,7 +46,7 @@ func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference,
 	for i := range p.Items {
 		index[&p.Items[i]] = i
 	}
-	err := a.rehearse(ctx, p, func(it *Item, got answer) error {
+	err := a.rehearse(ctx, p, o.Local, func(it *Item, got answer) error {
 		d, err := a.difference(ctx, it, got, o)
 		i := index[it]
 		found[i], same[i] = d, err == nil && d == nil
@@ -95,7 +97,11 @@ func (a *Applier) difference(ctx context.Context, it *Item, got answer, o TryOpt
 			return nil, err
 		}
 	}
-	if before != nil && d.Note == "" && len(it.TakesOver) == 0 && equal(visible(before), visible(after)) {
+	same := d.Note == ""
+	if got.local != "" {
+		d.Note = got.local
+	}
+	if before != nil && same && len(it.TakesOver) == 0 && equal(visible(before), visible(after)) {
 		return nil, nil
 	}
 	if o.Contents {
@@ -108,8 +114,12 @@ func (a *Applier) tryRemovals(ctx context.Context, p *Plan, o TryOptions) ([]Dif
 	if !p.request.Prune {
 		return nil, nil
 	}
+	note := ""
 	if err := a.remove(ctx, p, true); err != nil {
-		return nil, err
+		if may, failed := a.mayDelete(ctx, p, err); may || failed != nil || !o.Local {
+			return nil, errors.Join(err, failed)
+		}
+		note = "this user may not have the server try to delete it"
 	}
 	var out []Difference
 	for i := range p.Removals {
@@ -117,7 +127,7 @@ func (a *Applier) tryRemovals(ctx context.Context, p *Plan, o TryOptions) ([]Dif
 		if r.Action != Delete {
 			continue
 		}
-		d := Difference{ID: r.ID, Action: Delete}
+		d := Difference{ID: r.ID, Action: Delete, Note: note}
 		if o.Contents {
 			obj, err := a.client.get(ctx, r.path())
 			if err != nil {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,11 +29,15 @@ type answer struct {
 	note string
 	// replace says which fields cannot change, where the object has to be replaced.
 	replace string
+	// local says why after is not the server's, where it was found here.
+	local string
 }
 
 // rehearse has the server try, by dry runs, everything that the plan would write or delete. take, where not nil, is called with each
 // answer, concurrently. Where fields are owned by others, and nothing else is wrong, the error is of type [*ConflictError].
-func (a *Applier) rehearse(ctx context.Context, p *Plan, take func(it *Item, got answer) error) error {
+//
+// With local, what this user may not have the server try is compared here.
+func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(it *Item, got answer) error) error {
 	var todo []*Item
 	for i := range p.Items {
 		if it := &p.Items[i]; it.Action != Unchanged {
@@ -51,13 +56,18 @@ func (a *Applier) rehearse(ctx context.Context, p *Plan, take func(it *Item, got
 	err := each(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
 		it := todo[i]
 		got, err := a.ask(ctx, p, it)
+		if err != nil && local {
+			if here, ok, failed := a.compareLocally(ctx, it, err); failed != nil || ok {
+				got, err = here, failed
+			}
+		}
 		if err == nil && take != nil {
 			err = take(it, got)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		answers[i] = answer{note: got.note, replace: got.replace}
+		answers[i] = answer{note: cmp.Or(got.note, got.local), replace: got.replace}
 		if conflicts[i] = conflictsOf(it, err); conflicts[i] == nil && err != nil {
 			failures[i] = it.fail(err)
 		}
@@ -123,7 +133,16 @@ func (a *Applier) ask(ctx context.Context, p *Plan, it *Item) (answer, error) {
 	if note := p.mayPass(it, err); note != "" {
 		return answer{note: note}, nil
 	}
+	if noNamespace(err) {
+		return answer{}, fmt.Errorf("namespace %s does not exist and is not in the source: %w", it.Namespace, err)
+	}
 	return a.askReplacing(ctx, p, it, err)
+}
+
+// noNamespace tells whether the server misses the namespace of an object.
+func noNamespace(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
 // mayPass says why what a dry run objects to may not be so any more when the item's turn comes; nothing where it will be.
@@ -135,7 +154,7 @@ func (p *Plan) mayPass(it *Item, err error) string {
 	d := status.Status().Details
 	switch {
 	case apierrors.IsNotFound(err) && d != nil && p.creates(d.Kind, d.Name):
-		if d.Kind == "namespaces" {
+		if noNamespace(err) {
 			return "its namespace does not exist yet, so the server was not asked"
 		}
 		return fmt.Sprintf("%s %s does not exist yet, so the server cannot try it", d.Kind, d.Name)
@@ -145,8 +164,8 @@ func (p *Plan) mayPass(it *Item, err error) string {
 		return "its CRD changes too, and the one that is served now refuses it: " + err.Error()
 	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"):
 		return "the server cannot try it: " + err.Error() // k8s.io/apiserver/pkg/admission/plugin/webhook/errors
-	case apierrors.IsInternalError(err):
-		// A webhook whose service is down, for one: this source may be what brings it back.
+	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook"):
+		// Its service is down, and this source may be what brings it back.
 		return "the server failed to try it: " + err.Error()
 	}
 	return ""

@@ -22,7 +22,7 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	if err := a.rehearse(ctx, p, nil); err != nil {
+	if err := a.rehearse(ctx, p, false, nil); err != nil {
 		return err
 	}
 	if err := a.rehearseRemovals(ctx, p); err != nil {

@@ -70,7 +70,7 @@ stored objects of a CRD that was to be deleted; 2 could not do it.`,
   sluice apply --app shop -f git+https://example.com/shop.git//deploy?ref=v1.2.0 --prune
   sluice apply --app operator -f oci://registry.example.com/operator/manifests:v2
   kustomize build . | sluice apply --app shop -f - --dry-run=server`,
-		Args: cobra.NoArgs,
+		Args: cobra.NoArgs, Annotations: map[string]string{resultKind: "ApplyResult"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("preflight") {
 				f.preflights = nil
@@ -187,6 +187,9 @@ func (d *deliverer) run(ctx context.Context) error {
 		for _, n := range notes {
 			fmt.Fprintln(d.err, "note:", oneLine(errors.New(n)))
 		}
+	}
+	if err := missing(f.sources); err != nil {
+		return err
 	}
 	rest, namespace, err := f.connect()
 	if err != nil {
@@ -386,18 +389,27 @@ func (d *deliverer) showRemovals() {
 	if !d.flags.prune {
 		return
 	}
+	will := "will"
+	if d.flags.dryRun != dryRunNone {
+		will = "would"
+	}
 	for i := range d.plan.Removals {
 		switch r := &d.plan.Removals[i]; r.Action {
 		case apply.Delete:
-			d.told.line("will be deleted: %s", r.ID)
+			switch d.flags.dryRun {
+			case dryRunNone:
+				d.told.line("will be deleted: %s", r.ID)
+			case dryRunClient:
+				d.told.line("would delete %s", r.ID)
+			}
 		case apply.Forget:
 			if r.Stays() {
-				d.told.line("will be left alone: %s: %s", r.ID, r.Reason)
+				d.told.line("%s be left alone: %s: %s", will, r.ID, r.Reason)
 			} else if d.flags.verbose {
-				d.told.line("will be forgotten: %s: %s", r.ID, r.Reason)
+				d.told.line("%s be forgotten: %s: %s", will, r.ID, r.Reason)
 			}
 		case apply.Keep:
-			d.told.line("will be kept: %s: %s", r.ID, r.Reason)
+			d.told.line("%s be kept: %s: %s", will, r.ID, r.Reason)
 		case apply.Create, apply.Update, apply.Replace, apply.Unchanged:
 		}
 	}

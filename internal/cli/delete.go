@@ -33,8 +33,9 @@ app has taken over stay, and those that an annotation of Helm, kapp, Flux, Argo 
 CRDs with stored objects, unless --allow-delete-crds; then the app stays with them.
 
 Exit codes: 0 deleted, 1 something was kept, 2 could not do it. When it is interrupted the same command goes on.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), e, f, args[0]) },
+		Args:        cobra.ExactArgs(1),
+		Annotations: map[string]string{resultKind: "DeleteResult"},
+		RunE:        func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), e, f, args[0]) },
 	}
 	f.add(cmd)
 	fs := cmd.Flags()

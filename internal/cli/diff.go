@@ -45,8 +45,9 @@ Secrets are not shown. Preflights run where --preflight or -c asks for them; wha
 ` + sourceHelp + `
 
 Exit codes: 0 no difference, 1 differences, or what would block an apply (findings, fields that others own, objects of another app), 2 could not do it.`,
-		Example: `  sluice diff --app shop -f config/ --prune`,
-		Args:    cobra.NoArgs,
+		Example:     `  sluice diff --app shop -f config/ --prune`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{resultKind: "Diff"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.preflights == nil && (cmd.Flags().Changed("preflight") || len(f.configs) == 0) {
 				f.preflights = []string{} // none, and not those of a configuration
@@ -121,6 +122,9 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	if err := run.checkFlags(); err != nil {
 		return err
 	}
+	if err := missing(f.sources); err != nil {
+		return err
+	}
 	rest, namespace, err := f.connect()
 	if err != nil {
 		return err
@@ -163,7 +167,7 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 			return err
 		}
 	}
-	differences, err := applier.Try(ctx, plan, apply.TryOptions{Contents: true})
+	differences, err := applier.Try(ctx, plan, apply.TryOptions{Contents: true, Local: true})
 	run.told.warn(plan.Warnings())
 	conflict, ok := errors.AsType[*apply.ConflictError](err)
 	if ok {

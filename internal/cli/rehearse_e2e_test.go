@@ -206,7 +206,7 @@ func TestE2EWhatCannotBeTriedIsNamedAndApplied(t *testing.T) {
 	}
 	second := w.file("b.yaml", configMap("later")+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: "+w.namespace+"-none}\n")
 	r = w.apply(ExitFailed, "-f", second)
-	if !strings.Contains(r.Error, `namespaces "`+w.namespace+`-none" not found`) || len(r.Written) > 0 {
+	if !strings.Contains(r.Error, "namespace "+w.namespace+"-none does not exist and is not in the source") || len(r.Written) > 0 {
 		t.Errorf("%+v", r)
 	}
 	if _, err := w.kube.CoreV1().ConfigMaps(w.namespace).Get(t.Context(), "later", metav1.GetOptions{}); !apierrors.IsNotFound(err) {

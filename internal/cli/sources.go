@@ -94,6 +94,25 @@ func (e *env) load(ctx context.Context, f *sourceFlags, cluster *rest.Config) (*
 	return &r.out, nil
 }
 
+// missing tells of all files and directories that do not exist.
+func missing(sources []string) error {
+	var names []string
+	for _, s := range sources {
+		src, err := input.ParseSource(s)
+		if strings.Contains(s, "://") || err != nil || src.Kind != input.Path {
+			continue
+		}
+		if _, err := os.Stat(s); errors.Is(err, os.ErrNotExist) {
+			names = append(names, s)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: no such file or directory; a source is a file, a directory, - (standard input), git:REV[:PATH], "+
+		"git+https://HOST/REPO//PATH?ref=REV (also git+http, git+ssh, git+file), oci://REGISTRY/REPO:TAG, https://... or http://...", strings.Join(names, ", "))
+}
+
 // source reads one source.
 func (r *fetcher) source(ctx context.Context, s string) error {
 	scheme, rest, remote := strings.Cut(s, "://")

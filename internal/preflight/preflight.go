@@ -38,12 +38,15 @@ func Doc(id string) (report.RuleDoc, bool) {
 // are those of CRDUpgradeSafety; it and FeatureGates have a mode each.
 func Report(cfg *config.Config, ran *apply.PreflightResult, before, after string, documents map[string]input.Document, now time.Time) *report.Report {
 	r := &report.Report{Old: before, New: after, Mode: cfg.Mode(), FailMode: cfg.FailMode(), CRDs: ran.Found[apply.CRDUpgradeSafety]}
-	if ran.KubeVersion != nil {
+	if ran.KubeVersion != nil && len(r.CRDs) > 0 {
 		r.KubeVersion = ran.KubeVersion.String()
 	}
 	cfg.Apply(r, now)
 	r.CRDs = append(r.CRDs, ran.Found[apply.PermissionValidation]...)
 	r.CRDs = append(r.CRDs, features(cfg, ran.Found[apply.FeatureGates])...)
+	if len(r.CRDs) == 0 || len(r.CRDs) > len(ran.Found[apply.CRDUpgradeSafety]) {
+		r.Noun = "resource"
+	}
 	r.Sort()
 	for i := range r.CRDs {
 		for j := range r.CRDs[i].Findings {
