@@ -57,8 +57,7 @@ func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference,
 			p.Items[i].Action = Unchanged
 		}
 	}
-	conflict, ok := errors.AsType[*ConflictError](err)
-	if err != nil && (!ok || err != error(conflict)) {
+	if _, only := errors.AsType[*ConflictError](err); err != nil && (!only || isJoined(err)) {
 		return nil, err
 	}
 	var out []Difference
@@ -72,6 +71,15 @@ func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference,
 		return nil, failed
 	}
 	return append(out, gone...), err
+}
+
+// isJoined tells whether an error tells of several things.
+func isJoined(err error) bool {
+	_, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err)
+	return ok
 }
 
 // difference compares what the server has with what it would have; nil means that nothing would change.

@@ -160,7 +160,12 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 			if err != nil || object.ID != o.ID || object.Version != o.Version {
 				continue
 			}
-			if err := object.edit("default", nil); err != nil {
+			content, err := object.content()
+			if err != nil {
+				t.Fatal(err)
+			}
+			object.move(content, "default")
+			if err := object.set(content); err != nil {
 				t.Fatal(err)
 			}
 			l, err := observe(live, &object, nil)

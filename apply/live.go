@@ -48,8 +48,11 @@ type health struct {
 // ready tells whether the object is as it is to be in the end.
 func (h health) ready() bool { return h.status == status.CurrentStatus }
 
-// healthOf asks kstatus. Of an object without a kind it knows nothing, and would take it for ready.
+// healthOf goes by the object's annotations, and asks kstatus where they say nothing. Of an object without a kind it knows nothing, and would take it for ready.
 func healthOf(obj map[string]any) health {
+	if h, ok := told(obj); ok {
+		return h
+	}
 	if kind, _ := obj["kind"].(string); kind == "" {
 		return health{status.UnknownStatus, "its kind is not known"}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/internal/cluster"
+	"sluice.dev/internal/kapprules"
 )
 
 // Manager is the field manager of all that is applied.
@@ -88,6 +90,10 @@ type Request struct {
 	Replace bool
 	// Wait waits until all is ready, as kstatus tells. CRDs are waited for in any case.
 	Wait bool
+	// Rules are those of kapp's configuration.
+	Rules kapprules.Rules
+	// NotDone are sentences about what of the configuration is not done; [Plan.Notes] has them.
+	NotDone []string
 	// Patience is how long an apply waits, all in all, for what others have to do before it can go on: that CRDs are served,
 	// that objects which are being deleted are gone. When it is over the error wraps [ErrWaiting]. 0 waits as long as the
 	// context allows. It does not bound Wait.
@@ -125,6 +131,11 @@ type Item struct {
 	// TakesOver are field managers of other appliers whose fields become ours: those that the manifest does not have are removed.
 	TakesOver []string
 
+	// order is what the item says about when it is written, after what that comes to. step counts within the stage.
+	order order
+	after []ID
+	step  int
+
 	mapping mapping
 	live    *live
 	owned   string // digest of our entry once applied
@@ -143,6 +154,8 @@ type Removal struct {
 	unread error
 	// unserved: the cluster does not serve its kind in any version.
 	unserved bool
+	// Retained: it is an earlier version of an object of the source, and stays for that.
+	Retained bool
 }
 
 // Stays tells whether the object is there, and stays although the app forgets it.
@@ -167,6 +180,10 @@ type Plan struct {
 	deletion bool
 	patience patience
 	warnings *warnings
+	// notDone are sentences about rules that are not done.
+	notDone []string
+	// versioned are objects of the source that have a version in their names.
+	versioned []*versioned
 }
 
 // Count says how many items have the action.
@@ -212,7 +229,13 @@ func (p *Plan) Orphans() int {
 	if p.request.Prune {
 		return 0
 	}
-	return len(p.Removals)
+	n := 0
+	for i := range p.Removals {
+		if !p.Removals[i].Retained {
+			n++
+		}
+	}
+	return n
 }
 
 // Kept says how many objects of the app are no longer in the source and stay, for whatever reason.
@@ -238,7 +261,7 @@ func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 		}
 	}
 	r.AppNamespace = cmp.Or(r.AppNamespace, a.opts.Namespace)
-	p := &Plan{request: r, warnings: &warnings{}}
+	p := &Plan{request: r, warnings: &warnings{}, notDone: slices.Clone(r.NotDone)}
 	if r.App != "" {
 		var err error
 		if p.inventory, err = a.client.loadInventory(ctx, r.AppNamespace, r.App); err != nil {
@@ -306,14 +329,16 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 		if m.namespaced {
 			namespace = cmp.Or(o.Namespace, a.opts.Namespace)
 		}
-		if err := o.edit(namespace, annotations); err != nil {
-			return err
+		item, err := p.item(o, namespace, annotations)
+		if err != nil {
+			errs = append(errs, err)
+			continue
 		}
-		it := Item{Object: *o, Stage: stageOf(o.ID), Action: Create, mapping: m}
-		if why := it.marks.spares(nil); why != "" {
-			it.Action, it.Reason = Unchanged, why
+		item.mapping = m
+		if why := item.marks.spares(nil); why != "" {
+			item.Action, item.Reason = Unchanged, why
 		}
-		p.Items = append(p.Items, it)
+		p.Items = append(p.Items, item)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -332,8 +357,39 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 			return twice
 		})
 	}
+	if err := a.version(ctx, p); err != nil {
+		return err
+	}
+	if err := p.arrange(); err != nil {
+		return err
+	}
 	slices.SortStableFunc(p.Items, func(a, b Item) int { return cmp.Compare(a.Stage, b.Stage) })
 	return nil
+}
+
+// item makes an item of an object, in a namespace, and with annotations beside those of the rules.
+func (p *Plan) item(o *Object, namespace string, annotations map[string]string) (Item, error) {
+	content, err := o.content()
+	if err != nil {
+		return Item{}, err
+	}
+	o.move(content, namespace)
+	if wait := waitAnnotations(p.request.Rules.Wait, content); len(wait) > 0 {
+		maps.Copy(wait, annotations)
+		annotations = wait
+	}
+	order, notDone, err := orderOf(content, &p.request.Rules)
+	if err != nil {
+		return Item{}, &Error{File: o.File, Line: o.Line, ID: o.ID, Err: err}
+	}
+	for _, why := range notDone {
+		p.notDone = append(p.notDone, fmt.Sprintf("%s: %s", o.ID, why))
+	}
+	annotate(content, annotations)
+	if err := o.set(content); err != nil {
+		return Item{}, err
+	}
+	return Item{Object: *o, Stage: stageOf(o.ID), Action: Create, order: order}, nil
 }
 
 // findRemovals makes the removals of a plan, in the order in which they are deleted.
@@ -346,9 +402,14 @@ func (p *Plan) findRemovals() {
 		wanted[p.Items[i].ID] = true
 	}
 	for _, e := range p.inventory.Objects {
-		if !wanted[e.ID] {
-			p.Removals = append(p.Removals, Removal{Entry: e, Stage: stageOf(e.ID), Action: Keep, Reason: "nobody asked to prune"})
+		if wanted[e.ID] {
+			continue
 		}
+		r := Removal{Entry: e, Stage: stageOf(e.ID), Action: Keep, Reason: "nobody asked to prune"}
+		if p.retained(e.ID) {
+			r.Retained, r.Reason = true, "an earlier version, of which some stay"
+		}
+		p.Removals = append(p.Removals, r)
 	}
 	sortRemovals(p.Removals)
 }
@@ -387,6 +448,9 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 	if p.request.Prune {
 		for i := range p.Removals {
 			r := &p.Removals[i]
+			if r.Retained {
+				continue
+			}
 			m, known, err := a.locate(ctx, &r.Entry)
 			if err != nil {
 				return err
@@ -454,6 +518,9 @@ func ownerWords(owner string) string {
 
 // compare decides about an item that exists.
 func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
+	if err := p.rebase(it, obj); err != nil {
+		return it.fail(err)
+	}
 	l, err := observe(obj, &it.Object, p.inventory.entry(it.ID))
 	if err != nil {
 		return err

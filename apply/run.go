@@ -47,7 +47,18 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 		}
 	}
 	for s := range stages {
-		if err := a.stage(ctx, p, s); err != nil {
+		if err := a.awaitOthers(ctx, p, s); err != nil {
+			return err
+		}
+		for _, step := range p.steps(s) {
+			if err := a.awaited(ctx, p, s, step); err != nil {
+				return err
+			}
+			if err := a.stage(ctx, p, s, step); err != nil {
+				return err
+			}
+		}
+		if err := a.settled(ctx, p, s); err != nil {
 			return err
 		}
 		// What judges requests is not let loose before what it needs is there.
@@ -187,19 +198,16 @@ func (i *Item) fail(err error) error {
 	return &Error{File: i.File, Line: i.Line, ID: i.ID, Err: err}
 }
 
-// stage applies the objects of a stage. One that fails does not stop the others of its stage, only the stages after it.
-func (a *Applier) stage(ctx context.Context, p *Plan, s Stage) error {
-	if err := a.awaitOthers(ctx, p, s); err != nil {
-		return err
-	}
+// stage applies the objects of a step of a stage. One that fails does not stop the others of its step, only what comes after it.
+func (a *Applier) stage(ctx context.Context, p *Plan, s Stage, step int) error {
 	var todo []*Item
 	for i := range p.Items {
-		if it := &p.Items[i]; it.Stage == s && it.Action != Unchanged {
+		if it := &p.Items[i]; it.Stage == s && it.step == step && it.Action != Unchanged {
 			todo = append(todo, it)
 		}
 	}
 	if len(todo) == 0 {
-		return a.settled(ctx, p, s)
+		return nil
 	}
 	phase := "applying " + s.String()
 	a.events.tell(Event{Phase: phase, Total: len(todo)})
@@ -245,7 +253,7 @@ func (a *Applier) stage(ctx context.Context, p *Plan, s Stage) error {
 		slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 		return errors.Join(errs...)
 	}
-	return a.settled(ctx, p, s)
+	return nil
 }
 
 // awaitOthers waits for the objects of a stage that somebody else is to create.

@@ -34,8 +34,8 @@ type Delivery struct {
 
 	// +required
 	Spec DeliverySpec `json:"spec,omitempty"`
-	// Tools that wait take an object without a status for ready.
-	// +kubebuilder:default={observedGeneration: -1, conditions: {{type: "Ready", status: "Unknown", reason: "Pending", message: "no controller has looked at it yet", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
+	// Status is what has become of it. It has a default, because tools that wait take an object without a status for ready.
+	// +default={"observedGeneration": -1, "conditions": [{"type": "Ready", "status": "Unknown", "reason": "Pending", "message": "no controller has looked at it yet", "lastTransitionTime": "1970-01-01T00:00:00Z"}]}
 	Status DeliveryStatus `json:"status,omitempty"`
 }
 

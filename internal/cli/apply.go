@@ -177,9 +177,8 @@ func (d *deliverer) run(ctx context.Context) error {
 	if err := d.checkFlags(); err != nil {
 		return err
 	}
-	cfg, notes, err := config.Load(config.Options{
-		Files: f.configs, Mode: f.mode, FailMode: f.failMode, Rules: preflight.Rules(), Preflights: f.preflights,
-	})
+	settings := config.Options{Files: f.configs, Mode: f.mode, FailMode: f.failMode, Rules: preflight.Rules(), Preflights: f.preflights}
+	cfg, notes, err := config.Load(settings)
 	if err != nil {
 		return err
 	}
@@ -200,6 +199,9 @@ func (d *deliverer) run(ctx context.Context) error {
 		defer debug.SetGCPercent(debug.SetGCPercent(applyGCPercent))
 	}
 	if d.loaded, err = d.load(ctx, &f.sourceFlags, rest); err != nil {
+		return err
+	}
+	if cfg, err = d.configured(cfg, settings); err != nil {
 		return err
 	}
 	lines := d.out
@@ -223,6 +225,21 @@ func (d *deliverer) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
 	return d.finish(d.deliver(ctx, cfg))
+}
+
+// configured is the configuration with those that came with the sources. It tells what of them is not done.
+func (d *deliverer) configured(cfg *config.Config, settings config.Options) (*config.Config, error) {
+	if len(d.loaded.configs) > 0 {
+		settings.Documents = d.loaded.configs
+		var err error
+		if cfg, _, err = config.Load(settings); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range cfg.NotDone() {
+		fmt.Fprintln(d.err, "note:", oneLine(errors.New(n)))
+	}
+	return cfg, nil
 }
 
 func (d *deliverer) checkFlags() error {
@@ -295,7 +312,7 @@ func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 	var err error
 	d.plan, err = d.applier.Plan(ctx, apply.Request{
 		Objects: d.loaded.objects, App: f.app, Sources: d.loaded.sources, Prune: f.prune, AllowDeleteCRDs: f.allowDeleteCRDs,
-		Force: f.force, Replace: f.replace, Wait: f.wait,
+		Force: f.force, Replace: f.replace, Wait: f.wait, Rules: cfg.ApplyRules(),
 	})
 	if err != nil {
 		return err
@@ -330,7 +347,7 @@ func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 		return err
 	}
 	for i := range d.plan.Removals {
-		if r := &d.plan.Removals[i]; f.prune && r.Action == apply.Keep {
+		if r := &d.plan.Removals[i]; f.prune && r.Action == apply.Keep && !r.Retained {
 			return errBlocked
 		}
 	}
@@ -409,6 +426,9 @@ func (d *deliverer) showRemovals() {
 				d.told.line("%s be forgotten: %s: %s", will, r.ID, r.Reason)
 			}
 		case apply.Keep:
+			if r.Retained && !d.flags.verbose {
+				continue
+			}
 			d.told.line("%s be kept: %s: %s", will, r.ID, r.Reason)
 		case apply.Create, apply.Update, apply.Replace, apply.Unchanged:
 		}

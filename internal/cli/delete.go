@@ -105,7 +105,7 @@ func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Appl
 			told.line("will be deleted: %s", r.ID)
 		case apply.Keep:
 			told.line("will be kept: %s: %s", r.ID, r.Reason)
-		case apply.Create, apply.Update, apply.Unchanged, apply.Forget:
+		case apply.Create, apply.Update, apply.Replace, apply.Unchanged, apply.Forget:
 		}
 	}
 	result := deleteResult{

@@ -114,7 +114,8 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	if f.prune && f.app == "" {
 		return errors.New("--prune needs --app: the inventory of an app says what was applied before")
 	}
-	cfg, _, err := config.Load(config.Options{Files: f.configs, Rules: preflight.Rules(), Preflights: f.preflights})
+	settings := config.Options{Files: f.configs, Rules: preflight.Rules(), Preflights: f.preflights}
+	cfg, _, err := config.Load(settings)
 	if err != nil {
 		return err
 	}
@@ -133,6 +134,10 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	if err != nil {
 		return err
 	}
+	run.loaded = loaded
+	if cfg, err = run.configured(cfg, settings); err != nil {
+		return err
+	}
 	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.now})
 	if err != nil {
 		return err
@@ -140,7 +145,7 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
 	plan, err := applier.Plan(ctx, apply.Request{
-		Objects: loaded.objects, App: f.app, Sources: loaded.sources, Prune: f.prune, Force: f.force, Replace: f.replace,
+		Objects: loaded.objects, App: f.app, Sources: loaded.sources, Prune: f.prune, Force: f.force, Replace: f.replace, Rules: cfg.ApplyRules(),
 	})
 	out := e.out
 	if f.report != "" && f.report != "text" {
@@ -159,7 +164,7 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	if err != nil {
 		return err
 	}
-	run.applier, run.loaded, run.plan, run.told = applier, loaded, plan, &teller{env: e, lines: e.err, quiet: true}
+	run.applier, run.plan, run.told = applier, plan, &teller{env: e, lines: e.err, quiet: true}
 	run.showNotes()
 	blocked := false
 	if f.preflights == nil || len(f.preflights) > 0 {

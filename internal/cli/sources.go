@@ -17,7 +17,9 @@ import (
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/apply"
+	"sluice.dev/internal/config"
 	"sluice.dev/internal/input"
+	"sluice.dev/internal/preflight"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/internal/sourceurl"
 	"sluice.dev/resolve"
@@ -52,6 +54,8 @@ func (f *sourceFlags) add(cmd *cobra.Command) {
 type loaded struct {
 	objects []apply.Object
 	sources []apply.Source
+	// configs are configurations of kapp's among the objects.
+	configs []config.Document
 	// crds finds places in definitions, by name.
 	crds map[string]input.Document
 }
@@ -110,7 +114,7 @@ func missing(sources []string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: no such file or directory; a source is a file, a directory, - (standard input), git:REV[:PATH], "+
-		"git+https://HOST/REPO//PATH?ref=REV (also git+http, git+ssh, git+file), oci://REGISTRY/REPO:TAG, https://... or http://...", strings.Join(names, ", "))
+		"git+https://HOST/REPO//PATH?ref=REV (also git+http, git+ssh, git+file), oci://REGISTRY/REPO:TAG, https://URL or http://URL", strings.Join(names, ", "))
 }
 
 // source reads one source.
@@ -228,7 +232,9 @@ func (r *fetcher) take(set *input.Set, source apply.Source) error {
 	for _, w := range set.Warnings {
 		fmt.Fprintf(r.err, "warning: %s:%d: %s\n", w.Position.File, w.Position.Line, w.Message)
 	}
-	for _, o := range set.Objects {
+	objects, configs := preflight.Configs(set)
+	r.out.configs = append(r.out.configs, configs...)
+	for _, o := range objects {
 		obj, err := apply.NewObject(o.File, o.Line, o.JSON)
 		if err != nil {
 			return err

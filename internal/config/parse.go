@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"sluice.dev/internal/kapprules"
 	"sluice.dev/internal/nearest"
 	"sluice.dev/internal/yamlerr"
 	"sluice.dev/report"
@@ -38,9 +40,8 @@ var (
 	}
 	// kappKeys are the keys of kapp's file that mean nothing to a check (carvel-dev/kapp pkg/kapp/config/config.go).
 	kappKeys = []string{
-		"minimumRequiredVersion", "rebaseRules", "waitRules", "ownershipLabelRules", "labelScopingRules", "templateRules",
-		"diffMaskRules", "diffAgainstLastAppliedFieldExclusionRules", "diffAgainstExistingFieldExclusionRules",
-		"additionalLabels", "changeGroupBindings", "changeRuleBindings",
+		"minimumRequiredVersion", "ownershipLabelRules", "labelScopingRules", "templateRules", "diffMaskRules",
+		"diffAgainstLastAppliedFieldExclusionRules", "diffAgainstExistingFieldExclusionRules", "additionalLabels",
 	}
 	// headKeys begin every document.
 	headKeys = []string{"apiVersion", "kind", "metadata"}
@@ -64,6 +65,8 @@ type parser struct {
 	notes []string
 	// name is that of the file at hand.
 	name string
+	// line, where not 0, is that of the whole document in its source.
+	line int
 }
 
 func newParser(rules []string) *parser {
@@ -89,10 +92,13 @@ func (p *parser) failAt(pos report.Position, format string, args ...any) {
 }
 
 func (p *parser) note(n *yaml.Node, format string, args ...any) {
-	p.notes = append(p.notes, fmt.Sprintf("%s:%d: %s", p.name, n.Line, fmt.Sprintf(format, args...)))
+	p.notes = append(p.notes, fmt.Sprintf("%s:%d: %s", p.name, p.at(n).Line, fmt.Sprintf(format, args...)))
 }
 
 func (p *parser) at(n *yaml.Node) report.Position {
+	if p.line != 0 {
+		return report.Position{File: p.name, Line: p.line}
+	}
 	return report.Position{File: p.name, Line: n.Line, Column: n.Column}
 }
 
@@ -257,12 +263,41 @@ func (p *parser) kapp(fields []field) {
 		case slices.Contains(headKeys, f.name):
 		case f.name == "preflightRules":
 			p.preflightRules(f)
+		case slices.Contains(kapprules.Keys(), f.name):
+			p.applyRules(f)
 		case slices.Contains(kappKeys, f.name):
 			p.note(f.key, "%s is for kapp and means nothing here", f.name)
+			p.undone(f.key, f.name+" is not done")
 		default:
-			p.unknown(f, "kapp's configuration", append([]string{"preflightRules"}, kappKeys...))
+			p.unknown(f, "kapp's configuration", slices.Concat([]string{"preflightRules"}, kapprules.Keys(), kappKeys))
 		}
 	}
+}
+
+// applyRules reads rules for an apply.
+func (p *parser) applyRules(f field) {
+	p.note(f.key, "%s is for sluice apply", f.name)
+	var v any
+	err := f.value.Decode(&v)
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(v)
+	}
+	if err == nil {
+		var notDone []string
+		notDone, err = p.config.apply.Read(f.name, text)
+		for _, why := range notDone {
+			p.undone(f.key, why)
+		}
+	}
+	if err != nil {
+		p.fail(f.value, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+}
+
+// undone remembers what an apply does not do.
+func (p *parser) undone(n *yaml.Node, why string) {
+	p.config.notDone = append(p.config.notDone, fmt.Sprintf("%s:%d: %s", p.name, p.at(n).Line, why))
 }
 
 func (p *parser) preflightRules(list field) {

@@ -63,9 +63,9 @@ func TestParse(t *testing.T) {
 		{"kapp's file without a configuration", kappHead + "preflightRules:\n- name: CRDUpgradeSafety\n", map[string]string{}, nil},
 		{"kapp's file with an empty configuration", kappHead + "preflightRules:\n- {name: CRDUpgradeSafety, config: }\n", map[string]string{}, nil},
 		{
-			"kapp's other keys", kappHead + "rebaseRules:\n- path: [spec]\nwaitRules: []\nadditionalLabels:\n  a: b\n",
+			"kapp's other keys", kappHead + "rebaseRules:\n- {path: [spec], type: remove}\nwaitRules: []\nadditionalLabels:\n  a: b\n",
 			map[string]string{},
-			[]string{"f:3: rebaseRules is for kapp and means nothing here", "f:5: waitRules is for kapp and means nothing here", "f:6: additionalLabels is for kapp and means nothing here"},
+			[]string{"f:3: rebaseRules is for sluice apply", "f:5: waitRules is for sluice apply", "f:6: additionalLabels is for kapp and means nothing here"},
 		},
 		{"several documents", "# x\n---\n" + ownHead + "mode: warn\n---\n---\n" + kappHead + "preflightRules:\n- name: CRDUpgradeSafety\n  config: {mode: warn, failMode: open}\n", map[string]string{"mode": "warn", "failMode": "open"}, nil},
 		{"JSON", `{"apiVersion": "sluice.dev/v1alpha1", "kind": "Config", "mode": "warn"}`, map[string]string{"mode": "warn"}, nil},

@@ -5,6 +5,7 @@
 package preflight
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -77,4 +78,20 @@ func features(cfg *config.Config, found []report.CRD) []report.CRD {
 		}
 	}
 	return out
+}
+
+// Configs takes configurations of kapp's out of the objects of a source: they are about the others, and none themselves.
+func Configs(set *input.Set) (objects []input.Object, configs []config.Document) {
+	for _, o := range set.Objects {
+		var head struct {
+			APIVersion string `json:"apiVersion"`
+			Kind       string `json:"kind"`
+		}
+		if err := json.Unmarshal(o.JSON, &head); err == nil && config.IsKapp(head.APIVersion, head.Kind) {
+			configs = append(configs, config.Document{Name: o.File, Line: o.Line, Data: o.JSON})
+			continue
+		}
+		objects = append(objects, o)
+	}
+	return objects, configs
 }

@@ -72,9 +72,9 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 		return r.stays(process, cfg, got)
 	}
 	set, err := input.DecodeObjects(ctx, got.name, got.data)
-	objects := []apply.Object(nil)
+	objects, brought := []apply.Object(nil), (*config.Config)(nil)
 	if err == nil {
-		objects, err = objectsOf(set)
+		objects, brought, err = objectsOf(set)
 	}
 	if err != nil && ctx.Err() != nil {
 		return r.failed(ctx, got, err) // it says nothing about the source
@@ -97,6 +97,7 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 	}
 	request := apply.Request{
 		Objects: objects, App: r.d.Name, AppNamespace: r.d.Namespace, Prune: r.d.Spec.Prune, Force: r.d.Spec.Force, Patience: patience,
+		Rules: brought.ApplyRules(), NotDone: brought.NotDone(),
 		Sources: []apply.Source{{Name: got.name, URI: got.revision.URI, Digest: got.digests, EntryPoint: got.revision.EntryPoint}},
 	}
 	plan, err := a.Plan(ctx, request)
@@ -152,18 +153,23 @@ func (r *run) stays(ctx context.Context, cfg *config.Config, got *fetched) time.
 
 var errTimeout = errors.New("spec.timeout is over")
 
-func objectsOf(set *input.Set) ([]apply.Object, error) {
-	if len(set.Objects) == 0 {
-		return nil, errors.New("there is no object in the source")
+// objectsOf gives the objects of a source, and the configuration that comes with it. Preflights are for the spec to choose.
+func objectsOf(set *input.Set) ([]apply.Object, *config.Config, error) {
+	list, configs := preflight.Configs(set)
+	if len(list) == 0 {
+		return nil, nil, errors.New("there is no object in the source")
 	}
-	out := make([]apply.Object, len(set.Objects))
-	for i, o := range set.Objects {
-		var err error
+	cfg, _, err := config.Load(config.Options{Documents: configs, Rules: ruleIDs()})
+	if err != nil {
+		return nil, nil, err
+	}
+	out := make([]apply.Object, len(list))
+	for i, o := range list {
 		if out[i], err = apply.NewObject(o.File, o.Line, o.JSON); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return out, nil
+	return out, cfg, nil
 }
 
 // judge runs the preflights and tells whether they stop the plan.
