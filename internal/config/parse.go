@@ -25,18 +25,19 @@ const (
 	kindConfig  = "Config"
 )
 
-// The preflights with something to configure: crdRule takes sluice's own keys, featureRule a mode.
+// The preflights with something to configure: crdRule takes sluice's own keys, featureRule a mode, permissionRule kapp's one key.
 const (
-	crdRule     = "CRDUpgradeSafety"
-	featureRule = "FeatureGates"
+	crdRule        = "CRDUpgradeSafety"
+	featureRule    = "FeatureGates"
+	permissionRule = "PermissionValidation"
 )
 
 var (
 	// preflights are the names of preflight rules.
 	preflights = map[string]preflight{
-		crdRule:                {standard: true},
-		"PermissionValidation": {},
-		featureRule:            {},
+		crdRule:        {standard: true},
+		permissionRule: {},
+		featureRule:    {},
 	}
 	// kappKeys are the keys of kapp's file that mean nothing to a check (carvel-dev/kapp pkg/kapp/config/config.go).
 	kappKeys = []string{
@@ -341,9 +342,25 @@ func (p *parser) preflightRules(list field) {
 				p.own(keys)
 			case ok && id == featureRule:
 				p.feature(keys)
-			case ok && len(keys) > 0:
-				p.fail(keys[0].key, "unknown key %q; the rule %s has nothing to configure", keys[0].name, id)
+			case ok && id == permissionRule:
+				p.permission(keys)
 			}
+		}
+	}
+}
+
+// permission reads what the rule PermissionValidation takes.
+func (p *parser) permission(keys []field) {
+	const asked, listed = "SelfSubjectAccessReview", "SelfSubjectRulesReview"
+	for _, f := range keys {
+		if f.name != "permissionValidatorResource" {
+			p.unknown(f, "config of "+permissionRule, []string{"permissionValidatorResource"})
+			continue
+		}
+		text, ok := p.text(f)
+		if ok && p.oneOf(p.at(f.value), f.name, text, []string{asked, listed}) && text == listed {
+			p.note(f.key, "each access is asked for by a %s", asked)
+			p.undone(f.key, listed+" is not used: each access is asked for by a "+asked)
 		}
 	}
 }
