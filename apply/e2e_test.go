@@ -181,7 +181,7 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 			case l.applied:
 				applied++
 				same := func(obj map[string]any) []any {
-					mine := own(managers(obj), Manager)
+					mine := own(managers(obj))
 					return []any{visible(obj), mine.fields}
 				}
 				if diff := cmp.Diff(same(live), same(after)); diff != "" {

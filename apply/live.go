@@ -74,7 +74,7 @@ func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	l.marks = marksOf(obj)
 	_, l.terminating = meta["deletionTimestamp"]
 	entries := managers(obj)
-	mine := own(entries, Manager)
+	mine := own(entries)
 	l.own = mine.digest()
 	l.formers = formersOf(entries, mine)
 	for _, e := range entries {

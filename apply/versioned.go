@@ -117,7 +117,7 @@ func (a *Applier) chooseVersion(ctx context.Context, p *Plan, it *Item, content 
 	if err != nil || live == nil { // nil: recorded, and not made yet or deleted
 		return err
 	}
-	if own(managers(live), Manager).applied(content, live) {
+	if own(managers(live)).applied(content, live) {
 		return nil
 	}
 	v.current++

@@ -148,12 +148,12 @@ func (p *Plan) arrange() error {
 	state := map[*Item]int{}
 	var place func(it *Item, way []string) error
 	place = func(it *Item, way []string) error {
-		way = append(way, it.ID.String())
+		way = append(way, it.String())
 		switch state[it] {
 		case done:
 			return nil
 		case open:
-			first := slices.Index(way, it.ID.String())
+			first := slices.Index(way, it.String())
 			return it.fail(fmt.Errorf("the order of objects is a circle: %s", strings.Join(way[first:], " after ")))
 		}
 		state[it] = open

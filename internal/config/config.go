@@ -27,6 +27,8 @@ const (
 	// ModeError lets findings fail the check, ModeWarn never.
 	ModeError = "error"
 	ModeWarn  = "warn"
+	// ModeStored lets only those fail that stored objects bear out, where these can be read. It is Sluice's own.
+	ModeStored = "stored"
 	// FailClosed lets changes fail of which neither safety nor harm could be shown, FailOpen lets them pass with a warning.
 	FailClosed = "closed"
 	FailOpen   = "open"
@@ -140,7 +142,7 @@ func Load(o Options) (*Config, []string, error) {
 		p.file(d.Name, d.Data)
 	}
 	p.line = 0
-	if o.Mode != "" && p.oneOf(report.Position{}, "--mode", o.Mode, modes) {
+	if o.Mode != "" && p.oneOf(report.Position{}, "--mode", o.Mode, crdModes) {
 		p.config.mode = value{text: o.Mode}
 	}
 	if o.FailMode != "" && p.oneOf(report.Position{}, "--fail-mode", o.FailMode, failModes) {

@@ -189,10 +189,12 @@ func Get(v any, path []any) (any, bool) {
 	for _, step := range path {
 		switch s := step.(type) {
 		case string:
-			m, ok := v.(map[string]any)
-			if v, ok = m[s]; !ok {
+			m, _ := v.(map[string]any)
+			inner, ok := m[s]
+			if !ok {
 				return nil, false
 			}
+			v = inner
 		case int:
 			l, ok := v.([]any)
 			if !ok || s >= len(l) {
