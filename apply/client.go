@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,8 +28,9 @@ import (
 
 // client makes requests. Objects go through it as JSON.
 type client struct {
-	rest  *rest.RESTClient
-	reads *cluster.Cluster
+	config *rest.Config
+	rest   *rest.RESTClient
+	reads  *cluster.Cluster
 	// slots bounds how many requests are under way.
 	slots chan struct{}
 	// writes counts requests that change something, dry runs not included.
@@ -57,7 +59,7 @@ func newClient(config *rest.Config, slots int) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", cluster.ErrNoAccess, err)
 	}
-	return &client{rest: r, reads: reads, slots: make(chan struct{}, slots), writes: &atomic.Int64{}}, nil
+	return &client{config: config, rest: r, reads: reads, slots: make(chan struct{}, slots), writes: &atomic.Int64{}}, nil
 }
 
 // request is one request.
@@ -65,8 +67,8 @@ type request struct {
 	verb, path string
 	query      url.Values
 	body       []byte
-	// contentType is that of body; JSON if empty.
-	contentType string
+	// contentType is that of body, accept what the answer is to be; JSON if empty.
+	contentType, accept string
 	// lock: it is about the lock of an app, and needs none.
 	lock bool
 }
@@ -112,7 +114,7 @@ const (
 func (c *client) once(ctx context.Context, r request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	req := c.rest.Verb(r.verb).AbsPath(r.path).SetHeader("Accept", "application/json").MaxRetries(0)
+	req := c.rest.Verb(r.verb).AbsPath(r.path).SetHeader("Accept", cmp.Or(r.accept, "application/json")).MaxRetries(0)
 	for k, vs := range r.query {
 		for _, v := range vs {
 			req.Param(k, v)

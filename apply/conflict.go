@@ -121,3 +121,25 @@ func common(want, live map[string]any) map[string]any {
 	}
 	return out
 }
+
+// checkOwners refuses to take objects from other apps.
+func (a *Applier) checkOwners(p *Plan) error {
+	if p.request.Force {
+		return nil
+	}
+	var errs []error
+	for i := range p.Items {
+		it := &p.Items[i]
+		if it.live == nil || it.live.owner == "" || p.inventory != nil && it.live.owner == p.inventory.owner() {
+			continue
+		}
+		if (p.inventory == nil || it.Reason != "") && it.Action == Unchanged {
+			continue
+		}
+		errs = append(errs, &Error{
+			File: it.File, Line: it.Line, ID: it.ID,
+			Err: fmt.Errorf("%w %s; --force-conflicts takes it over", ErrOtherApp, it.live.owner),
+		})
+	}
+	return errors.Join(errs...)
+}

@@ -68,6 +68,8 @@ type Entry struct {
 	// not applied in order yet, and for Secrets, of which a digest could tell something.
 	Manifest string `json:"manifest,omitempty"`
 	Owned    string `json:"owned,omitempty"`
+	// Found is set for a namespace that was there before the app.
+	Found bool `json:"found,omitempty"`
 }
 
 func (e *Entry) path() string {
@@ -122,6 +124,9 @@ func InventoryName(app string) string { return inventoryPrefix + app }
 func inventoryPath(namespace, app string) string {
 	return listPath("", "v1", "configmaps", namespace) + "/" + InventoryName(app)
 }
+
+// isInventory tells whether a ConfigMap holds the inventory of an app.
+func isInventory(name, app string) bool { return name == InventoryName(app) }
 
 // entry finds an object; nil where it is not in the inventory. It may be called on nil.
 func (v *Inventory) entry(id ID) *Entry {

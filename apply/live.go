@@ -63,14 +63,21 @@ func healthOf(obj map[string]any) health {
 	return health{r.Status, r.Message}
 }
 
+// ownerIn is the value of [AnnotationApp] of an object.
+func ownerIn(obj map[string]any) string {
+	meta, _ := obj["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	owner, _ := annotations[AnnotationApp].(string)
+	return owner
+}
+
 // observe reads what is to be known of an object. want may be nil.
 func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	l := &live{health: healthOf(obj)}
 	meta, _ := obj["metadata"].(map[string]any)
 	l.uid, _ = meta["uid"].(string)
 	l.version, _ = meta["resourceVersion"].(string)
-	annotations, _ := meta["annotations"].(map[string]any)
-	l.owner, _ = annotations[AnnotationApp].(string)
+	l.owner = ownerIn(obj)
 	l.marks = marksOf(obj)
 	_, l.terminating = meta["deletionTimestamp"]
 	entries := managers(obj)

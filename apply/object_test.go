@@ -104,7 +104,9 @@ func TestStages(t *testing.T) {
 	list := []Removal{
 		{Entry: Entry{ID: ID{Kind: "Namespace", Name: "n"}}},
 		{Entry: Entry{ID: ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "c"}}},
+		{Entry: Entry{ID: ID{Kind: "ServiceAccount", Name: "s"}}, Stage: StageSettings},
 		{Entry: Entry{ID: ID{Group: "apps", Kind: "Deployment", Name: "d"}}, Stage: StageObjects},
+		{Entry: Entry{ID: ID{Group: "gateway.networking.k8s.io", Kind: "Gateway", Name: "g"}}, Stage: StageObjects},
 		{Entry: Entry{ID: ID{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy", Name: "p"}}, Stage: StageAdmission},
 	}
 	sortRemovals(list)
@@ -112,7 +114,7 @@ func TestStages(t *testing.T) {
 	for _, r := range list {
 		names = append(names, r.Name)
 	}
-	if diff := cmp.Diff([]string{"p", "d", "c", "n"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"g", "c", "p", "d", "s", "n"}, names); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -84,6 +84,9 @@ type Request struct {
 	Prune bool
 	// AllowDeleteCRDs lets Prune delete CRDs that have stored objects, and these with them.
 	AllowDeleteCRDs bool
+	// AllowDeleteNamespaces lets Prune delete namespaces that were there before the app, or that have objects of others, and these with
+	// them.
+	AllowDeleteNamespaces bool
 	// Force takes fields from other managers, and objects from other apps.
 	Force bool
 	// Replace lets objects be deleted and made anew where fields differ that cannot change, but none that holds data.
@@ -132,7 +135,7 @@ type Item struct {
 	TakesOver []string
 
 	// order is what the item says about when it is written, after what that comes to. step counts within the stage.
-	order order
+	order ordering
 	after []ID
 	step  int
 
@@ -140,6 +143,7 @@ type Item struct {
 	live    *live
 	owned   string // digest of our entry once applied
 	unread  error  // why nothing is known of it in the cluster
+	found   bool   // it is in the cluster, and was not the app's when the plan was made
 }
 
 // Removal is an object of the inventory that is no longer in the source.
@@ -150,8 +154,13 @@ type Removal struct {
 	// Reason says why it is kept or forgotten.
 	Reason string
 
+	// Takes says what goes with a namespace or a CRD that is deleted, beside what is deleted by itself; empty for nothing.
+	Takes string
+
 	live   *live
 	unread error
+	// protected: it is kept for the sake of what it would take along.
+	protected bool
 	// unserved: the cluster does not serve its kind in any version.
 	unserved bool
 	// Retained: it is an earlier version of an object of the source, and stays for that.
@@ -236,6 +245,14 @@ func (p *Plan) Orphans() int {
 		}
 	}
 	return n
+}
+
+// Recorded says how many objects the app may have had in the cluster before the plan.
+func (p *Plan) Recorded() int {
+	if p.inventory == nil {
+		return 0
+	}
+	return len(p.inventory.Objects)
 }
 
 // Kept says how many objects of the app are no longer in the source and stay, for whatever reason.
@@ -414,18 +431,9 @@ func (p *Plan) findRemovals() {
 	sortRemovals(p.Removals)
 }
 
-// sortRemovals orders backwards by stage: admission configuration first, so that it judges no deletion of what it needs, and
-// definitions last, CRDs before namespaces.
+// sortRemovals orders by [Removal.turn].
 func sortRemovals(list []Removal) {
-	rank := func(r *Removal) int {
-		if r.Kind == "Namespace" && r.Group == "" {
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(list, func(x, y Removal) int {
-		return cmp.Or(cmp.Compare(y.Stage, x.Stage), cmp.Compare(rank(&x), rank(&y)), x.Compare(y.ID))
-	})
+	slices.SortStableFunc(list, func(x, y Removal) int { return cmp.Or(cmp.Compare(x.turn(), y.turn()), x.Compare(y.ID)) })
 }
 
 // look reads from the cluster what the plan is about, and decides.
@@ -495,7 +503,7 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 		return err
 	}
 	p.shelter()
-	return nil
+	return a.protect(ctx, p)
 }
 
 // deletable decides about an object of an app that is no longer in the source.
@@ -521,12 +529,18 @@ func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
 	if err := p.rebase(it, obj); err != nil {
 		return it.fail(err)
 	}
-	l, err := observe(obj, &it.Object, p.inventory.entry(it.ID))
+	record := p.inventory.entry(it.ID)
+	if ownerIn(obj) != p.ownerOf() {
+		// Another app applies as the same manager, and the times of its entries have seconds: its apply may leave an entry like ours.
+		record = nil
+	}
+	l, err := observe(obj, &it.Object, record)
 	if err != nil {
 		return err
 	}
 	it.live, it.owned = l, l.own
 	it.TakesOver = p.takesOver(l)
+	it.found = l.owner != p.ownerOf()
 	it.Action = Update
 	if l.applied && len(it.TakesOver) == 0 {
 		it.Action = Unchanged
@@ -535,6 +549,14 @@ func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
 		it.Action, it.Reason = Unchanged, why
 	}
 	return nil
+}
+
+// ownerOf is the value of [AnnotationApp] of the app's objects; empty without an app.
+func (p *Plan) ownerOf() string {
+	if p.inventory == nil {
+		return ""
+	}
+	return p.inventory.owner()
 }
 
 // locate finds out how an object of the inventory is reached now: its version may not be served any more. known is false where
@@ -563,28 +585,6 @@ func (a *Applier) locate(ctx context.Context, e *Entry) (now Entry, known bool, 
 		}
 	}
 	return now, false, nil
-}
-
-// checkOwners refuses to take objects from other apps.
-func (a *Applier) checkOwners(p *Plan) error {
-	if p.request.Force {
-		return nil
-	}
-	var errs []error
-	for i := range p.Items {
-		it := &p.Items[i]
-		if it.live == nil || it.live.owner == "" || p.inventory != nil && it.live.owner == p.inventory.owner() {
-			continue
-		}
-		if (p.inventory == nil || it.Reason != "") && it.Action == Unchanged {
-			continue
-		}
-		errs = append(errs, &Error{
-			File: it.File, Line: it.Line, ID: it.ID,
-			Err: fmt.Errorf("%w %s; --force-conflicts takes it over", ErrOtherApp, it.live.owner),
-		})
-	}
-	return errors.Join(errs...)
 }
 
 // ErrOtherApp says that an object belongs to another app.

@@ -25,8 +25,8 @@ func TestAnObjectIsFoundInTheVersionThatIsServedBeforeItsOwn(t *testing.T) {
 		err   error
 	}{
 		"nobody has it":       {"", Create, nil},
-		"the app has it":      {"default/shop", Update, nil},
-		"another app has it":  {"default/other", "", ErrOtherApp},
+		"the app has it":      {"shops/shop", Update, nil},
+		"another app has it":  {"shops/other", "", ErrOtherApp},
 		"somebody else's own": {"-", Update, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,11 +35,11 @@ func TestAnObjectIsFoundInTheVersionThatIsServedBeforeItsOwn(t *testing.T) {
 			s.put("/apis/example.com", map[string]any{"preferredVersion": map[string]any{"version": "v1"}, "versions": []any{map[string]any{"version": "v1"}}})
 			s.put("/apis/example.com/v1", kinds("Thing", "things", true))
 			if test.owner != "" {
-				meta := map[string]any{"name": "x", "namespace": "default", "uid": "1"}
+				meta := map[string]any{"name": "x", "namespace": "shops", "uid": "1"}
 				if test.owner != "-" {
 					meta["annotations"] = map[string]any{AnnotationApp: test.owner}
 				}
-				s.put("/apis/example.com/v1/namespaces/default/things/x", map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": meta})
+				s.put("/apis/example.com/v1/namespaces/shops/things/x", map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": meta})
 			}
 			p, err := a.Plan(t.Context(), Request{Objects: []Object{crd, thing}, App: "shop"})
 			if !errors.Is(err, test.err) || (err != nil) != (test.err != nil) {

@@ -24,8 +24,8 @@ func (a *Applier) prune(ctx context.Context, p *Plan) error {
 	return a.remove(ctx, p, false)
 }
 
-// remove deletes those of the plan's removals whose action is Delete, in their order: what is of one stage at once, CRDs before
-// namespaces. A CRD that has stored objects by then stays, unless deleting it is allowed; its action becomes Keep. What the app has
+// remove deletes those of the plan's removals whose action is Delete, in their order: what has its turn together at once. CRDs and
+// namespaces are looked at again before. One that would take along what is not the app's by then stays, unless deleting it is allowed; its action becomes Keep. What the app has
 // lost to another one by then stays as well; its action becomes Forget.
 func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
 	owner, list := p.inventory.owner(), p.Removals
@@ -46,7 +46,7 @@ func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
 	var done atomic.Int64
 	for from := 0; from < len(list); {
 		to := from + 1
-		for to < len(list) && list[to].Stage == list[from].Stage && isNamespace(list[to].ID) == isNamespace(list[from].ID) {
+		for to < len(list) && list[to].turn() == list[from].turn() {
 			to++
 		}
 		group := list[from:to]
@@ -63,16 +63,12 @@ func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
 			if r.Action != Delete {
 				return nil
 			}
-			if r.isCRD() && !p.request.AllowDeleteCRDs {
-				stored, err := a.stored(ctx, r.Name)
-				if err != nil {
-					return &Error{ID: r.ID, Err: err}
-				}
-				if stored {
-					r.Action, r.Reason = Keep, "it has stored objects; --allow-delete-crds deletes it and them"
-					a.events.tell(Event{ID: r.ID, Did: "kept", Note: r.Reason})
-					return nil
-				}
+			if err := a.protectOne(ctx, p, r); err != nil {
+				return &Error{ID: r.ID, Err: err}
+			}
+			if r.Action != Delete {
+				a.events.tell(Event{ID: r.ID, Did: "kept", Note: r.Reason})
+				return nil
 			}
 			if err := a.removeOwned(p.warnings.about(ctx, r.ID), owner, r, dryRun); err != nil {
 				return &Error{ID: r.ID, Err: err}
@@ -232,70 +228,79 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 	return err
 }
 
-// stored tells whether a CRD has stored objects. Where it serves no version that cannot be known, and counts as yes.
-func (a *Applier) stored(ctx context.Context, name string) (bool, error) {
-	crd, err := a.client.reads.CRD(ctx, name)
-	if err != nil || crd == nil {
-		return false, err
-	}
-	return a.hasObjects(ctx, crd)
-}
-
-func (a *Applier) hasObjects(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
-	for _, v := range crd.Spec.Versions {
-		if v.Served {
-			return a.client.reads.Any(ctx, listPath(crd.Spec.Group, v.Name, crd.Spec.Names.Plural, ""))
-		}
-	}
-	return true, nil
-}
-
 // Deletion is what the deletion of an app will do. It is made by [Applier.PlanDeletion].
 type Deletion struct {
 	// Removals are in the order in which they are deleted.
 	Removals []Removal
 
-	inventory *Inventory
-	allowCRDs bool
-	warnings  *warnings
+	request DeletionRequest
+	plan    *Plan
+}
+
+// DeletionRequest is what is to be deleted.
+type DeletionRequest struct {
+	// App and Namespace name the app.
+	App, Namespace string
+	// AllowDeleteCRDs and AllowDeleteNamespaces are those of [Request].
+	AllowDeleteCRDs, AllowDeleteNamespaces bool
+	// KeepProtected deletes the rest where CRDs and namespaces stay because of what they would take along.
+	KeepProtected bool
 }
 
 // ErrNoApp says that there is no inventory of that name.
 var ErrNoApp = errors.New("there is no such app")
 
 // PlanDeletion reads what an app has in the cluster. The error wraps [ErrNoApp] where there is no inventory.
-func (a *Applier) PlanDeletion(ctx context.Context, namespace, app string, allowDeleteCRDs bool) (*Deletion, error) {
-	v, err := a.App(ctx, namespace, app)
+func (a *Applier) PlanDeletion(ctx context.Context, r DeletionRequest) (*Deletion, error) {
+	v, err := a.App(ctx, r.Namespace, r.App)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{inventory: v, deletion: true, warnings: &warnings{}, request: Request{App: app, AppNamespace: namespace, Prune: true}}
+	p := &Plan{inventory: v, deletion: true, warnings: &warnings{}, request: Request{
+		App: r.App, AppNamespace: r.Namespace, Prune: true, AllowDeleteCRDs: r.AllowDeleteCRDs, AllowDeleteNamespaces: r.AllowDeleteNamespaces,
+	}}
 	p.findRemovals()
 	if err := a.look(ctx, p); err != nil {
 		return nil, err
 	}
-	return &Deletion{Removals: p.Removals, inventory: v, allowCRDs: allowDeleteCRDs, warnings: p.warnings}, nil
+	return &Deletion{Removals: p.Removals, request: r, plan: p}, nil
 }
 
-// Delete does what the deletion says. CRDs that have stored objects stay, unless deleting them is allowed; then the inventory
-// stays as well, with what was kept. It can be interrupted and done again.
-func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
+// Err says why the deletion would not do all that it is to do; nil where it would. It wraps [ErrProtected] where CRDs or namespaces
+// would take along what is not the app's.
+func (d *Deletion) Err() error {
+	var errs []error
 	for i := range d.Removals {
-		if err := d.Removals[i].unread; err != nil {
-			return err
+		r := &d.Removals[i]
+		if errs = append(errs, r.unread); r.protected && !d.request.KeepProtected {
+			errs = append(errs, &Error{ID: r.ID, Err: errors.New(r.Reason)})
 		}
 	}
-	ctx, unlock, err := a.lockPlanned(ctx, d.inventory, a.lockExisting)
+	err := errors.Join(errs...)
+	if err != nil && slices.ContainsFunc(d.Removals, func(r Removal) bool { return r.protected }) && !d.request.KeepProtected {
+		return fmt.Errorf("%w: %w", ErrProtected, err)
+	}
+	return err
+}
+
+// Delete does what the deletion says, unless [Deletion.Err] objects. What is kept stays in the inventory. It can be interrupted and
+// done again.
+func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
+	if err := d.Err(); err != nil {
+		return err
+	}
+	ctx, unlock, err := a.lockPlanned(ctx, d.plan.inventory, a.lockExisting)
 	defer unlock()
 	if err != nil {
 		return err
 	}
-	v := *d.inventory
+	v := *d.plan.inventory
 	v.State, v.Started, v.Finished = Deleting, stamp(a.opts.Now()), nil
 	if err := a.client.saveInventory(ctx, &v); err != nil {
 		return changed(err)
 	}
-	p := &Plan{inventory: &v, Removals: d.Removals, warnings: d.warnings, request: Request{AllowDeleteCRDs: d.allowCRDs}}
+	p := d.plan
+	p.inventory = &v
 	if err := a.remove(ctx, p, false); err != nil {
 		return err
 	}
@@ -305,7 +310,6 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 			v.Objects = append(v.Objects, d.Removals[i].Entry)
 		}
 	}
-	d.inventory = &v
 	if len(v.Objects) == 0 {
 		// Where its namespace was among the objects it is gone already.
 		err := a.client.remove(ctx, inventoryPath(v.Namespace, v.App), "", v.resourceVersion, false)

@@ -135,7 +135,7 @@ func (c *contender) run(ctx context.Context, t *testing.T, a *Applier, namespace
 		case err != nil:
 			c.err = err
 		case c.deletes:
-			d, err := a.PlanDeletion(ctx, namespace, "race", false)
+			d, err := a.PlanDeletion(ctx, DeletionRequest{App: "race", Namespace: namespace})
 			if errors.Is(err, ErrNoApp) {
 				c.err = nil
 				unlock()

@@ -114,6 +114,7 @@ func (p *Plan) result(s State) *Inventory {
 		if it.owned != "" && !it.isSecret() {
 			e.Manifest, e.Owned = it.digest(), it.owned
 		}
+		e.Found = p.found(it)
 		v.Objects = append(v.Objects, e)
 	}
 	for i := range p.Removals {
@@ -123,6 +124,13 @@ func (p *Plan) result(s State) *Inventory {
 	}
 	v.Objects = sortEntries(v.Objects)
 	return v
+}
+
+// found tells whether an item is a namespace that was there before the app: it is recorded so, or is there and was not the app's when
+// the plan was made.
+func (p *Plan) found(it *Item) bool {
+	record := p.inventory.entry(it.ID)
+	return isNamespace(it.ID) && (it.found || record != nil && record.Found)
 }
 
 // pending tells whether there is anything to write: in the cluster, or in the inventory.
@@ -170,7 +178,7 @@ func (a *Applier) begin(ctx context.Context, p *Plan) error {
 		if it.marks.alone {
 			continue
 		}
-		v.Objects = append(v.Objects, Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource})
+		v.Objects = append(v.Objects, Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource, Found: p.found(it)})
 	}
 	v.Objects = sortEntries(v.Objects)
 	if err := a.client.saveInventory(ctx, &v); err != nil {

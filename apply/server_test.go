@@ -42,7 +42,7 @@ func newServer(t *testing.T) (*server, *Applier) {
 	s := &server{t: t, objects: map[string]map[string]any{}, forbidden: map[string]bool{}, broken: map[string]bool{}, reads: map[string]int{}, held: map[string]bool{}}
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
-	a, err := New(&rest.Config{Host: h.URL}, Options{Namespace: "default", Now: time.Now})
+	a, err := New(&rest.Config{Host: h.URL}, Options{Namespace: "shops", Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,29 +180,29 @@ func (s *server) fail(w http.ResponseWriter, err *apierrors.StatusError) {
 }
 
 const (
-	thing     = "/api/v1/namespaces/default/configmaps/thing"
-	inventory = "/api/v1/namespaces/default/configmaps/sluice-app-shop"
+	thing     = "/api/v1/namespaces/shops/configmaps/thing"
+	inventory = "/api/v1/namespaces/shops/configmaps/sluice-app-shop"
 )
 
 // shop stores the app shop, which has one ConfigMap.
 func (s *server) shop() {
 	s.put("/api/v1", map[string]any{"resources": []any{map[string]any{"name": "configmaps", "kind": "ConfigMap", "namespaced": true, "verbs": []any{"get"}}}})
-	s.owned("default/shop")
+	s.owned("shops/shop")
 	text, err := json.Marshal(Inventory{
-		APIVersion: inventoryVersion, Kind: inventoryKind, App: "shop", Namespace: "default", State: Applied,
-		Objects: []Entry{{ID: ID{Kind: "ConfigMap", Namespace: "default", Name: "thing"}, Version: "v1", Resource: "configmaps"}},
+		APIVersion: inventoryVersion, Kind: inventoryKind, App: "shop", Namespace: "shops", State: Applied,
+		Objects: []Entry{{ID: ID{Kind: "ConfigMap", Namespace: "shops", Name: "thing"}, Version: "v1", Resource: "configmaps"}},
 	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.put(inventory, map[string]any{
-		"metadata": map[string]any{"name": "sluice-app-shop", "namespace": "default"}, "data": map[string]any{inventoryKey: string(text)},
+		"metadata": map[string]any{"name": "sluice-app-shop", "namespace": "shops"}, "data": map[string]any{inventoryKey: string(text)},
 	})
 }
 
 func (s *server) owned(app string) {
 	s.put(thing, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
-		"name": "thing", "namespace": "default", "uid": "1", "annotations": map[string]any{AnnotationApp: app},
+		"name": "thing", "namespace": "shops", "uid": "1", "annotations": map[string]any{AnnotationApp: app},
 	}})
 }
 
@@ -211,13 +211,13 @@ func TestWhatIsChangedBeforeItsDeletionIsLookedAtAgain(t *testing.T) {
 		owner string
 		want  Action
 	}{
-		"by the app itself, or somebody who leaves it to the app": {"default/shop", Delete},
-		"by another app, which has taken it over":                 {"default/other", Forget},
+		"by the app itself, or somebody who leaves it to the app": {"shops/shop", Delete},
+		"by another app, which has taken it over":                 {"shops/other", Forget},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, a := newServer(t)
 			s.shop()
-			d, err := a.PlanDeletion(t.Context(), "default", "shop", false)
+			d, err := a.PlanDeletion(t.Context(), DeletionRequest{App: "shop", Namespace: "shops"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -244,7 +244,7 @@ func TestWhatIsChangedBeforeItsDeletionIsLookedAtAgain(t *testing.T) {
 func TestADeletionLeavesTheInventoryOfAnApplyThatRanMeanwhile(t *testing.T) {
 	s, a := newServer(t)
 	s.shop()
-	d, err := a.PlanDeletion(t.Context(), "default", "shop", false)
+	d, err := a.PlanDeletion(t.Context(), DeletionRequest{App: "shop", Namespace: "shops"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestAnApplyWaitsForOthersNoLongerThanItsPatienceAndGoesOn(t *testing.T) {
 	a.opts.Now = func() time.Time { return now }
 	apply := func(sources ...Source) (*Plan, error) {
 		t.Helper()
-		ctx, unlock, err := a.Resume(t.Context(), "default", "shop")
+		ctx, unlock, err := a.Resume(t.Context(), "shops", "shop")
 		defer unlock()
 		if err != nil {
 			t.Fatal(err)
@@ -295,7 +295,7 @@ func TestAnApplyWaitsForOthersNoLongerThanItsPatienceAndGoesOn(t *testing.T) {
 	if p, err := apply(two); !errors.Is(err, ErrWaiting) || !p.Started().Equal(now) {
 		t.Errorf("another source: begun at %s, error %v", p.Started(), err)
 	}
-	v, err := a.App(t.Context(), "default", "shop")
+	v, err := a.App(t.Context(), "shops", "shop")
 	if err != nil || v.State != Applying || len(v.Objects) != 1 {
 		t.Errorf("inventory %+v, error %v", v, err)
 	}
@@ -306,7 +306,7 @@ func TestAnApplyWaitsForOthersNoLongerThanItsPatienceAndGoesOn(t *testing.T) {
 	if _, err := apply(two); err != nil {
 		t.Error(err)
 	}
-	if v, err := a.App(t.Context(), "default", "shop"); err != nil || v.State != Applied || len(v.Objects) != 0 {
+	if v, err := a.App(t.Context(), "shops", "shop"); err != nil || v.State != Applied || len(v.Objects) != 0 {
 		t.Errorf("inventory %+v, error %v", v, err)
 	}
 }

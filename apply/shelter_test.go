@@ -64,7 +64,7 @@ func TestWhatStaysIsNotTakenByItsNamespaceOrItsDefinition(t *testing.T) {
 
 // An object that gets the annotation, or another owner, after the plan was made stays with the namespace that it is in.
 func TestWhatStaysInTheEndKeepsItsNamespace(t *testing.T) {
-	const space = "/api/v1/namespaces/default"
+	const space = "/api/v1/namespaces/shops"
 	s, a := newServer(t)
 	s.shop()
 	s.put("/api/v1", map[string]any{"resources": []any{
@@ -72,17 +72,17 @@ func TestWhatStaysInTheEndKeepsItsNamespace(t *testing.T) {
 		map[string]any{"name": "namespaces", "kind": "Namespace", "verbs": []any{"get"}},
 	}})
 	s.put(space, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
-		"name": "default", "uid": "2", "annotations": map[string]any{AnnotationApp: "default/shop"},
+		"name": "shops", "uid": "2", "annotations": map[string]any{AnnotationApp: "shops/shop"},
 	}})
-	v, err := a.App(t.Context(), "default", "shop")
+	v, err := a.App(t.Context(), "shops", "shop")
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.Objects = append(v.Objects, Entry{ID: ID{Kind: "Namespace", Name: "default"}, Version: "v1", Resource: "namespaces"})
+	v.Objects = append(v.Objects, Entry{ID: ID{Kind: "Namespace", Name: "shops"}, Version: "v1", Resource: "namespaces"})
 	if err := a.client.saveInventory(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
-	d, err := a.PlanDeletion(t.Context(), "default", "shop", false)
+	d, err := a.PlanDeletion(t.Context(), DeletionRequest{App: "shop", Namespace: "shops", AllowDeleteNamespaces: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestWhatStaysInTheEndKeepsItsNamespace(t *testing.T) {
 		if r.Method == http.MethodDelete && r.URL.Path == thing {
 			s.before = nil
 			meta, _ := s.objects[thing]["metadata"].(map[string]any)
-			meta["annotations"] = map[string]any{AnnotationApp: "default/shop", annotationPolicy: "keep"}
+			meta["annotations"] = map[string]any{AnnotationApp: "shops/shop", annotationPolicy: "keep"}
 			s.put(thing, s.objects[thing])
 		}
 	}

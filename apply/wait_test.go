@@ -46,7 +46,7 @@ func TestADefinitionOfAnEarlierRoundIsWaitedFor(t *testing.T) {
 		crds    = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 		crd     = crds + "/things.example.com"
 		version = "/apis/example.com/v1"
-		things  = version + "/namespaces/default/things"
+		things  = version + "/namespaces/shops/things"
 	)
 	s, a := newServer(t)
 	s.put("/apis/apiextensions.k8s.io/v1", map[string]any{"resources": []any{
@@ -77,7 +77,7 @@ func TestADefinitionOfAnEarlierRoundIsWaitedFor(t *testing.T) {
 	}
 	round := func(patience time.Duration) (*Plan, error) {
 		t.Helper()
-		ctx, unlock, err := a.Resume(t.Context(), "default", "x")
+		ctx, unlock, err := a.Resume(t.Context(), "shops", "x")
 		defer unlock()
 		if err != nil {
 			t.Fatal(err)

@@ -68,7 +68,7 @@ func (w *warnings) list() []Warning {
 func (p *Plan) Warnings() []Warning { return p.warnings.list() }
 
 // Warnings are what the API server has warned of so far.
-func (d *Deletion) Warnings() []Warning { return d.warnings.list() }
+func (d *Deletion) Warnings() []Warning { return d.plan.warnings.list() }
 
 type warningKey struct{}
 

@@ -24,13 +24,13 @@ const (
 	kappRule  = "kapp.k14s.io/change-rule"
 )
 
-// order is what an item says about when it is written.
-type order struct {
+// ordering is what an item says about when it is written.
+type ordering struct {
 	groups, after, before []string
 }
 
 // orderOf reads the order of an object, from its annotations and the bindings of kapp's configuration. notDone has what is not done.
-func orderOf(content map[string]any, rules *kapprules.Rules) (o order, notDone []string, err error) {
+func orderOf(content map[string]any, rules *kapprules.Rules) (o ordering, notDone []string, err error) {
 	annotations, _ := metadataOf(content)["annotations"].(map[string]any)
 	var texts []string
 	for _, k := range slices.Sorted(maps.Keys(annotations)) {

@@ -98,6 +98,9 @@ func (c *comparison) readFromStorage(p pair, h contain.Harm) bool {
 // tell makes a finding of a change: the first rule that claims it says what it is.
 func (c *comparison) tell(ch *change) report.Finding {
 	rule, message := c.claim(ch)
+	if ch.Cause != "" && !strings.HasPrefix(ch.Keyword, "x-kubernetes-list-") { // those say it themselves
+		message = ch.subject() + " is as before, but " + ch.Cause
+	}
 	f := report.Finding{
 		Rule: rule.ID, Version: ch.pair.to.Name, Path: ch.place(), Message: message,
 		Before: text(ch.Before), After: text(ch.After),
@@ -119,6 +122,20 @@ func (c *comparison) tell(ch *change) report.Finding {
 		f.Message = Undetermined + ": " + message
 	}
 	return f
+}
+
+// subject names the keyword that a change is about.
+func (c *change) subject() string {
+	switch c.Keyword {
+	case "required":
+		return "required " + quote(c.Detail)
+	case "x-kubernetes-validations":
+		return "rule " + inline(c.Detail)
+	}
+	if c.After != nil {
+		return c.Keyword + " " + inline(c.After)
+	}
+	return c.Keyword
 }
 
 // claim returns the first rule that claims the change, and what it says. The last of them claims everything.

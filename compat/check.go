@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"sluice.dev/report"
+	"sluice.dev/schema/upstream"
 )
 
 // Options say under which circumstances CRDs are compared. The zero value is usable.
@@ -21,9 +22,14 @@ type Options struct {
 	// Stored are versions in which objects may be stored, besides the storage version of the old CRD and what the
 	// status.storedVersions of the old CRD names.
 	Stored []string
-	// Steps, Visits and Tries are budgets of the prover (contain.Options); 0 means its defaults.
-	Steps, Visits, Tries int
+	// Budget bounds the work of the comparison of one CRD, in units of less than a microsecond ([contain.Work]); 0 means
+	// [contain.DefaultBudget].
+	Budget int64
 }
+
+// KubeVersions returns the oldest and the newest Kubernetes version whose rules are known. The newest is that of the linked
+// libraries.
+func KubeVersions() (oldest, newest *version.Version) { return upstream.Oldest, upstream.Newest }
 
 // ErrNothing is returned by [Check] for two nil CRDs.
 var ErrNothing = errors.New("there is no CRD to check")
@@ -79,10 +85,19 @@ func verdict(findings []report.Finding) report.Verdict {
 	return v
 }
 
+// ahead starts f and returns a function that waits for its result. A panic of f reaches whoever waits, who can recover.
+func ahead[T any](f func() T) func() T {
+	once := sync.OnceValue(f)
+	go func() {
+		defer func() { _ = recover() }() // OnceValue panics again
+		once()
+	}()
+	return once
+}
+
 // run applies all rules.
 func (c *comparison) run(ctx context.Context) {
-	c.refusal = sync.OnceValue(func() *refusal { return c.validate(ctx) })
-	go c.refusal() // takes as long as the comparison of schemas; rules wait for it
+	c.refusal = ahead(func() *refusal { return c.validate(ctx) }) // takes as long as the comparison of schemas
 	for _, p := range c.pairs {
 		c.compareSchemas(ctx, p)
 	}

@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"slices"
@@ -30,6 +31,7 @@ type comparison struct {
 	// pairs are the versions that are compared with themselves, in the order of the old CRD.
 	pairs    []pair
 	gaps     map[pair][]contain.Gap
+	work     *contain.Work // of all comparisons of schemas
 	findings []report.Finding
 	// refusal is what the API server says, once it has been asked.
 	refusal func() *refusal
@@ -64,6 +66,7 @@ type pair struct{ from, to *part }
 
 func newComparison(old, new *crd, o Options) *comparison {
 	c := &comparison{opts: o, rules: Rules(), old: old, new: new, gaps: map[pair][]contain.Gap{}}
+	c.work = contain.NewWork(cmp.Or(o.Budget, contain.DefaultBudget))
 	c.oldParts, c.newParts = parts(old, true), parts(new, false)
 	for _, from := range c.oldParts {
 		if to := find(c.newParts, from.Name); to != nil && (from.Served || c.isStored(from.Name)) {
@@ -250,7 +253,7 @@ func (c *comparison) containOptions(p *part) contain.Options {
 	}
 	return contain.Options{
 		Group: d.Spec.Group, Version: p.Name, Kind: d.Spec.Names.Kind, Namespaced: d.Spec.Scope == apiextensionsv1.NamespaceScoped,
-		KubeVersion: c.opts.KubeVersion, Steps: c.opts.Steps, Visits: c.opts.Visits, Tries: c.opts.Tries,
+		KubeVersion: c.opts.KubeVersion, Budget: c.opts.Budget, Work: c.work,
 		Compiled: true, // what the API server says of the new CRD is a finding of its own
 	}
 }

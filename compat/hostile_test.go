@@ -128,7 +128,7 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		new.Name = old.Name
-		o := Options{Steps: 2_000, Visits: 2_000, Tries: 4}
+		o := Options{Budget: 50_000}
 		first, err := Check(t.Context(), old, new, o)
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"sluice.dev/report"
+	"sluice.dev/schema/upstream"
 )
 
 var crdRefusedByAPIServer = Rule{
@@ -19,7 +20,8 @@ var crdRefusedByAPIServer = Rule{
 		`nothing, but it stops whatever carries it, an installer or an upgrade of an operator, often halfway.
 
 The finding quotes the API server's words. It comes from the same code, run here on both versions as if the old one were installed. ` +
-		`Where only the update passes, because the API server tolerates what the old CRD has too, a note says that a fresh installation would be refused.`,
+		`Where another Kubernetes version is meant, the words are still those of the code that is linked, and say so; what a rule may cost is undecided then, ` +
+		`because estimates change between versions. Where only the update passes, because the API server tolerates what the old CRD has too, a note says that a fresh installation would be refused.`,
 	Help: `Correct the place that the words name. A default has to satisfy type, enum, pattern and rules of its own field. A rule that is too ` +
 		`expensive gets cheaper by maxItems, maxLength and maxProperties on what it walks over.`,
 	Unsafe: Example{
@@ -99,7 +101,12 @@ versions:
 			})
 		}
 		out = append(out, c.quote(r.errs, func(e *field.Error) report.Finding {
-			return report.Finding{Message: "the API server refuses this: " + cut(e.Error(), maxEffect)}
+			f := report.Finding{Message: c.server() + " refuses this: " + cut(e.Error(), maxEffect)}
+			if c.otherVersion() && aboutCosts(e) {
+				f.Outcome, f.Message = report.Undecided, Undetermined+": "+f.Message
+				f.Reason = "Kubernetes " + c.opts.KubeVersion.String() + " may estimate the costs of rules otherwise; kubectl apply --dry-run=server asks it"
+			}
+			return f
 		})...)
 		return append(out, c.quote(r.fresh, func(e *field.Error) report.Finding {
 			return report.Finding{
@@ -108,6 +115,26 @@ versions:
 			}
 		})...)
 	},
+}
+
+// otherVersion tells whether the rules are those of another Kubernetes version than the code that is run.
+func (c *comparison) otherVersion() bool {
+	k := c.opts.KubeVersion
+	return k != nil && (k.Major() != upstream.Newest.Major() || k.Minor() != upstream.Newest.Minor())
+}
+
+// server names whose code speaks.
+func (c *comparison) server() string {
+	if c.otherVersion() {
+		return "the API server's code of Kubernetes " + upstream.Newest.String()
+	}
+	return "the API server"
+}
+
+// aboutCosts tells whether an error is about what rules may cost. The limits are the same in all versions, the estimates are
+// not (k8s.io/apiserver/pkg/cel/library, CostEstimator).
+func aboutCosts(e *field.Error) bool {
+	return strings.Contains(e.Detail, "cost") && strings.Contains(e.Field, "x-kubernetes-validations") || strings.Contains(e.Detail, "cost total")
 }
 
 // maxQuotes bounds how many errors of the API server are told one by one.

@@ -131,6 +131,9 @@ func Manifests(o Options) ([]byte, error) {
 				return nil, err
 			}
 		}
+		if p == "resolution/40-resolution.yaml" {
+			text = addOthers(text, o.Writers)
+		}
 		if strings.HasPrefix(p, "resolution/50-") {
 			if text, err = o.addArgs(text); err != nil {
 				return nil, err
@@ -274,6 +277,24 @@ func addWriters(policies string, writers []string) (string, error) {
 		return "", errors.New("the policies have no list of writers")
 	}
 	return before + endOfWriters + lines.String() + after, nil
+}
+
+// addOthers tells the lifecycle controller for which names other people run resolvers. addWriters has judged them.
+func addOthers(text string, writers []string) string {
+	var names []string
+	for _, w := range writers {
+		_, resolver, named := strings.Cut(w, "=")
+		if !named {
+			resolver = "*"
+		}
+		if !slices.Contains(names, resolver) {
+			names = append(names, resolver)
+		}
+	}
+	if len(names) == 0 {
+		return text
+	}
+	return strings.Replace(text, endOfArgs, endOfArgs+"            - --other-resolvers="+strings.Join(names, ",")+"\n", 1)
 }
 
 // letters are those of the names of ServiceAccounts and resolvers.

@@ -367,3 +367,32 @@ func TestNoRoleMakesSecretsOfAnyName(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLifecycleControllerKnowsOfOtherPeoplesResolvers(t *testing.T) {
+	for _, test := range []struct {
+		writers []string
+		want    string
+	}{
+		{nil, ""}, {[]string{"system:serviceaccount:a:b=mine", "system:serviceaccount:c:d=mine", "system:serviceaccount:a:b=ours"}, "mine,ours"},
+		{[]string{"system:serviceaccount:a:b"}, "*"}, {[]string{"system:serviceaccount:a:b=*"}, "*"},
+	} {
+		got := ""
+		for _, u := range objects(t, config.Options{Writers: test.writers}) {
+			if u.GetKind() != "Deployment" || u.GetName() != "sluice-resolution" {
+				continue
+			}
+			var d appsv1.Deployment
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &d); err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range d.Spec.Template.Spec.Containers[0].Args {
+				if names, ok := strings.CutPrefix(a, "--other-resolvers="); ok {
+					got = names
+				}
+			}
+		}
+		if got != test.want {
+			t.Errorf("writers %v give %q, want %q", test.writers, got, test.want)
+		}
+	}
+}

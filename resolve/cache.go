@@ -20,9 +20,9 @@ type CacheLimits struct {
 // CacheConfigMap is the name of the ConfigMap that [ParseCacheLimits] reads.
 const CacheConfigMap = "resolver-cache-config"
 
-// DefaultCacheLimits are those of Tekton, and 256 MiB.
+// DefaultCacheLimits are those of Tekton, and 64 MiB.
 func DefaultCacheLimits() CacheLimits {
-	return CacheLimits{Entries: 1000, Bytes: 256 << 20, TTL: 5 * time.Minute}
+	return CacheLimits{Entries: 1000, Bytes: 64 << 20, TTL: 5 * time.Minute}
 }
 
 // CacheKeys declares the keys of that ConfigMap.
@@ -30,7 +30,7 @@ func CacheKeys() []Key {
 	d := DefaultCacheLimits()
 	return []Key{
 		{Name: "max-size", Default: strconv.Itoa(d.Entries), Check: intIn(0, 1e6), Doc: "How many resources the cache holds."},
-		{Name: "max-bytes", Default: strconv.FormatInt(d.Bytes, 10), Check: intIn(0, 1<<40), Doc: "How many bytes the cache holds."},
+		{Name: "max-bytes", Default: strconv.FormatInt(d.Bytes, 10), Check: intIn(0, 1<<40), Doc: "How many bytes the cache holds, at most an eighth of the memory of the resolver."},
 		{Name: "ttl", Default: d.TTL.String(), Check: CheckDuration, Doc: "How long an entry is used."},
 	}
 }

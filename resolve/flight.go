@@ -40,9 +40,10 @@ type flight struct {
 	tenants map[string]bool
 	last    *Error // why the last try failed
 
-	// res and err are set before done is closed.
-	res *Resource
-	err error
+	// res, err and held are set before done is closed.
+	res  *Resource
+	err  error
+	held *Reservation
 }
 
 // Causes by which contexts end.
@@ -55,35 +56,37 @@ var (
 const maxRejoins = 3
 
 // obtain gets a resource from the cache or from a fetch, its own or a shared one.
-func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, error) {
+func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, *Reservation, error) {
 	for rejoins := 0; ; rejoins++ {
 		if err := ctx.Err(); err != nil {
-			return nil, r.ended(ctx, nil)
+			return nil, nil, r.ended(ctx, nil)
 		}
 		if w.mode != CacheNever {
 			if res := r.cache.get(w.key, w.mode == CacheAlways && !w.fresh()); res != nil {
 				r.opts.Observer.Cache(w.spec.Name, CacheHit)
-				return res, nil
+				return res, nil, nil
 			}
 			r.opts.Observer.Cache(w.spec.Name, CacheMiss)
 		}
 		f, joined, err := r.join(w) //nolint:contextcheck // a shared fetch has a context of its own
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		select {
 		case <-f.done:
 		case <-ctx.Done():
-			return nil, r.ended(ctx, r.abandon(f))
+			return nil, nil, r.ended(ctx, r.abandon(f))
+		}
+		var out *Resource
+		var held *Reservation
+		if f.err == nil {
+			out, held = f.res.clone(), f.held.Share()
 		}
 		_ = r.abandon(f)
 		if joined && rejoins < maxRejoins && errors.Is(f.err, errFetchTimeout) {
 			continue // it began before this waiter came, who has time left
 		}
-		if f.err != nil {
-			return nil, f.err
-		}
-		return f.res.clone(), nil
+		return out, held, f.err
 	}
 }
 
@@ -151,6 +154,8 @@ func (r *Runner) abandon(f *flight) *Error {
 	if f.waiters--; f.waiters == 0 {
 		f.cancel(errNobodyWaits)
 		r.forget(f)
+		f.held.Release()
+		f.held = nil
 	}
 	return f.last
 }
@@ -164,7 +169,7 @@ func (r *Runner) forget(f *flight) {
 
 // fly fetches, and tells all who wait.
 func (r *Runner) fly(f *flight) {
-	res, err := r.tries(f)
+	res, held, err := r.tries(f)
 	if err != nil {
 		err = clean(err)
 	}
@@ -183,13 +188,20 @@ func (r *Runner) fly(f *flight) {
 			r.opts.Observer.Cache(name, CacheEvicted)
 		}
 	}
+	r.mu.Lock()
 	f.res, f.err = res, err
+	if f.waiters == 0 || err != nil {
+		held.Release()
+	} else {
+		f.held = held
+	}
+	r.mu.Unlock()
 	close(f.done)
 	f.cancel(nil)
 }
 
-// tries fetches until it succeeds, fails for good, or has no time for another try.
-func (r *Runner) tries(f *flight) (*Resource, error) {
+// tries fetches until it succeeds, fails for good, or has no time for another try. The result has its memory reserved.
+func (r *Runner) tries(f *flight) (*Resource, *Reservation, error) {
 	ctx, clock := f.ctx, r.opts.Clock
 	var began time.Time
 	for try := 1; ; try++ {
@@ -199,7 +211,12 @@ func (r *Runner) tries(f *flight) (*Resource, error) {
 		queued := clock.Now()
 		release, err := r.queue.await(ctx, t)
 		if err != nil {
-			return nil, r.fetchEnded(f, err)
+			return nil, nil, r.fetchEnded(f, err)
+		}
+		held, err := r.opts.Memory.Reserve(ctx, f.spec.memory(r.opts.Limits.Content))
+		if err != nil {
+			release()
+			return nil, nil, r.fetchEnded(f, err)
 		}
 		r.opts.Observer.Phase(f.spec.Name, PhaseQueue, clock.Now().Sub(queued))
 		if try == 1 {
@@ -212,27 +229,27 @@ func (r *Runner) tries(f *flight) (*Resource, error) {
 				r.depart(f, began)
 			}
 		}
-		res, err := r.call(ctx, f, release)
+		res, err := r.call(ctx, f, release, held)
 		if err == nil {
-			return res, nil
+			return res, held, nil
 		}
 		if ctx.Err() != nil {
-			return nil, r.fetchEnded(f, context.Cause(ctx))
+			return nil, nil, r.fetchEnded(f, context.Cause(ctx))
 		}
 		failure := clean(err)
 		pause := max(f.common.backoff.delay(try, r.opts.Random()), failure.RetryAfter)
 		if !failure.Transient || try >= f.common.backoff.steps || pause >= f.common.timeout-clock.Now().Sub(began) {
-			return nil, failure
+			return nil, nil, failure
 		}
 		r.opts.Observer.Retried(f.spec.Name, failure, pause)
 		r.mu.Lock()
 		f.last = failure
 		r.mu.Unlock()
 		if err := wait(ctx, clock, pause); err != nil {
-			return nil, r.fetchEnded(f, err)
+			return nil, nil, r.fetchEnded(f, err)
 		}
 		if !r.requeue(f) {
-			return nil, failure
+			return nil, nil, failure
 		}
 	}
 }
@@ -274,14 +291,15 @@ func (r *Runner) fetchEnded(f *flight, cause error) error {
 	return timedOut(fmt.Sprintf("the fetch did not end within %s (%s)", f.common.timeout, KeyFetchTimeout), f.last)
 }
 
-// call runs the resolver once. It returns when ctx is done even if the resolver does not, but keeps its place until that
+// call runs the resolver once, in the memory that is held for it, which an error gives back. It returns when ctx is done even if the resolver does not, but keeps its place until that
 // has returned, so that resolvers which hang cannot pile up.
-func (r *Runner) call(ctx context.Context, f *flight, release func()) (*Resource, error) {
+func (r *Runner) call(ctx context.Context, f *flight, release func(), held *Reservation) (*Resource, error) {
 	type result struct {
 		res *Resource
 		err error
 	}
-	ch := make(chan result, 1)
+	ch, gone := make(chan result), make(chan struct{})
+	defer close(gone)
 	name := f.spec.Name
 	began := r.opts.Clock.Now()
 	r.opts.Observer.InFlight(name, 1)
@@ -293,7 +311,14 @@ func (r *Runner) call(ctx context.Context, f *flight, release func()) (*Resource
 			}
 			r.opts.Observer.InFlight(name, -1)
 			release()
-			ch <- out
+			if out.err == nil && out.res != nil {
+				held.Shrink(sizeOf("", out.res))
+			}
+			select {
+			case ch <- out:
+			case <-gone:
+				held.Release()
+			}
 		}()
 		out.res, out.err = f.Resolve(ctx, f.request)
 		returned = true
@@ -306,12 +331,14 @@ func (r *Runner) call(ctx context.Context, f *flight, release func()) (*Resource
 	}
 	r.opts.Observer.Phase(name, PhaseFetch, r.opts.Clock.Now().Sub(began))
 	if out.err != nil {
+		held.Release()
 		if _, ok := errors.AsType[*Error](out.err); !ok && errors.Is(out.err, context.DeadlineExceeded) {
 			return nil, Transientf("the remote did not answer in time")
 		}
 		return nil, out.err
 	}
 	if err := checkResource(name, out.res, r.opts.Limits.Content); err != nil {
+		held.Release()
 		return nil, err
 	}
 	r.opts.Observer.Bytes(name, len(out.res.Data))

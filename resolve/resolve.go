@@ -51,6 +51,9 @@ type Spec struct {
 	// Host tells which remote a request goes to, host or host:port, so that fetches from one remote can be limited. It
 	// is nil or gives "" where there is none.
 	Host func(r *Request) string
+	// Memory is about how many bytes one fetch holds at most in memory, for content of at most limit bytes; nil stands for
+	// four times the limit. Where memory is scarce, fetches wait for each other by it.
+	Memory func(limit int64) int64
 	// NamedConfigs: the ConfigMap may have named configurations beside the plain one, keys NAME.KEY, from which a
 	// parameter chooses; see [Config.With].
 	NamedConfigs bool

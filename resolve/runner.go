@@ -55,6 +55,8 @@ type Options struct {
 	Limits   Limits
 	// Cache bounds the cache; nil stands for [DefaultCacheLimits].
 	Cache *CacheLimits
+	// Memory bounds the bytes of fetches and of their results, until those are released ([Runner.Hold]); nil bounds nothing.
+	Memory *Memory
 	// Verify judges a resource, be it fetched or cached, for one request; nil accepts all. Its error should have the
 	// reason [ReasonVerification].
 	Verify func(ctx context.Context, resolver string, r *Request, res *Resource) error
@@ -187,14 +189,22 @@ func (r *Runner) configured(name string) *configured {
 // Resolve fetches what a query asks for. It returns when there is a result, when ctx is done or when the query's deadline
 // has passed. Errors are of type [*Error]. The content of the resource may be shared and must not be changed.
 func (r *Runner) Resolve(ctx context.Context, q *Query) (*Resource, error) {
+	out, held, err := r.Hold(ctx, q)
+	held.Release()
+	return out, err
+}
+
+// Hold is Resolve for who keeps the content for a while: its memory counts as taken until the reservation is released.
+func (r *Runner) Hold(ctx context.Context, q *Query) (*Resource, *Reservation, error) {
 	began := r.opts.Clock.Now()
 	// An unknown name is a client's text, which metrics should not take for a label.
 	name := r.opts.Resolvers.canonical[q.Resolver]
 	_, err := r.opts.Resolvers.Get(q.Resolver)
 	r.opts.Observer.Started(name, q.Namespace)
 	var out *Resource
+	var held *Reservation
 	if err == nil {
-		out, err = r.resolve(ctx, r.configured(q.Resolver), q)
+		out, held, err = r.resolve(ctx, r.configured(q.Resolver), q)
 	}
 	var failure *Error
 	var reason Reason
@@ -204,9 +214,9 @@ func (r *Runner) Resolve(ctx context.Context, q *Query) (*Resource, error) {
 	}
 	r.opts.Observer.Finished(name, q.Namespace, reason, r.opts.Clock.Now().Sub(began))
 	if failure != nil {
-		return nil, failure
+		return nil, nil, failure
 	}
-	return out, nil
+	return out, held, nil
 }
 
 // Validate judges a query without fetching: the name of the resolver and the parameters. It returns the request that the
@@ -259,10 +269,10 @@ func (r *Runner) panicked(c *configured, value any) error {
 	return Errorf(ReasonFailed, "the resolver %s broke down; this is a defect in it, its log has more", c.spec.Name)
 }
 
-func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resource, error) {
+func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resource, *Reservation, error) {
 	req, mode, err := r.request(c, q)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var scope, host string
 	if err := r.protect(c, func() {
@@ -273,7 +283,7 @@ func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resourc
 			host = c.spec.Host(req)
 		}
 	}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if scope == "" {
 		scope = NamespaceScope(req)
@@ -285,22 +295,23 @@ func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resourc
 	if !q.Deadline.IsZero() {
 		left := q.Deadline.Sub(r.opts.Clock.Now())
 		if left <= 0 {
-			return nil, Errorf(ReasonTimedOut, "the time was up before the fetch began")
+			return nil, nil, Errorf(ReasonTimedOut, "the time was up before the fetch began")
 		}
 		var stop context.CancelFunc
 		ctx, stop = withTimeout(ctx, r.opts.Clock, left, context.DeadlineExceeded)
 		defer stop()
 	}
-	res, err := r.obtain(ctx, w)
+	res, held, err := r.obtain(ctx, w)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if r.opts.Verify != nil {
 		if err := r.opts.Verify(ctx, c.spec.Name, req, res); err != nil {
-			return nil, err
+			held.Release()
+			return nil, nil, err
 		}
 	}
-	return res, nil
+	return res, held, nil
 }
 
 func earlier(a, b time.Time) time.Time {

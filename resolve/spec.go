@@ -91,6 +91,14 @@ func (s Spec) checkParam(d Param, p *problems) {
 	}
 }
 
+// memory is Memory with its default.
+func (s Spec) memory(limit int64) int64 {
+	if s.Memory != nil {
+		return s.Memory(limit)
+	}
+	return 4 * limit
+}
+
 // typ is the type with its default.
 func (d Param) typ() Type {
 	if d.Type == "" {

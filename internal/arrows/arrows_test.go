@@ -95,7 +95,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/life", why: "features from a marker in Go to their end: reads sources and writes generated files; what definitions mean, feature says",
-		may: []string{"api/v1alpha1", "feature", "feature/gate", "internal/input", "internal/limit", "internal/nearest"},
+		may: []string{"api/v1alpha1", "compat", "feature", "feature/gate", "internal/input", "internal/limit", "internal/nearest", "report", "schema/upstream"},
 	},
 
 	{pkg: "resolve", why: "what a resolver is, and what all have in common; the resolvers import it, never the other way round", may: []string{"internal/nearest"}},
@@ -140,7 +140,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/controller/resolution", why: "brings requests of the API to resolvers, and answers back; it knows no resolver by name",
-		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/fairqueue", "internal/servingcert", "resolve"},
+		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/fairqueue", "internal/nearest", "internal/servingcert", "resolve"},
 	},
 
 	{

@@ -34,20 +34,22 @@ type applyFlags struct {
 	sourceFlags
 	clusterFlags
 
-	app             string
-	prune           bool
-	allowDeleteCRDs bool
-	force           bool
-	replace         bool
-	wait            bool
-	timeout         time.Duration
-	lockTimeout     time.Duration
-	dryRun          string
-	configs         []string
-	preflights      []string
-	mode, failMode  string
-	output, report  string
-	verbose         bool
+	app   string
+	prune bool
+	deleteFlagsOf
+	allowEmpty     bool
+	maxDeletes     string
+	force          bool
+	replace        bool
+	wait           bool
+	timeout        time.Duration
+	lockTimeout    time.Duration
+	dryRun         string
+	configs        []string
+	preflights     []string
+	mode, failMode string
+	output, report string
+	verbose        bool
 }
 
 func newApply(e *env) *cobra.Command {
@@ -85,7 +87,9 @@ stored objects of a CRD that was to be deleted; 2 could not do it.`,
 	fs := cmd.Flags()
 	fs.StringVarP(&f.app, "app", "a", "", "name under which the objects are recorded in the cluster")
 	fs.BoolVar(&f.prune, "prune", false, "delete what the app has in the cluster and the source no longer has")
-	fs.BoolVar(&f.allowDeleteCRDs, "allow-delete-crds", false, "let --prune delete CRDs with stored objects, and the objects with them")
+	f.deleteFlagsOf.add(fs, "let --prune delete ")
+	fs.StringVar(&f.maxDeletes, "max-deletes", "", "how many objects --prune may delete at once, as a number or a share of the app's such as 30% (default: 50%, or 10 if that is more)")
+	fs.BoolVar(&f.allowEmpty, "allow-empty", false, "let a source among several be empty")
 	fs.BoolVar(&f.force, "force-conflicts", false, "take over fields that others own, and objects of other apps")
 	fs.BoolVar(&f.replace, "replace", false, "delete and make anew objects with fields that differ and cannot change; not those that hold data")
 	fs.BoolVar(&f.wait, "wait", true, "wait until all is ready")
@@ -198,6 +202,7 @@ func (d *deliverer) run(ctx context.Context) error {
 		// An apply waits for the server far more than it computes: memory is worth more here.
 		defer debug.SetGCPercent(debug.SetGCPercent(applyGCPercent))
 	}
+	f.mayBeEmpty = f.allowEmpty
 	if d.loaded, err = d.load(ctx, &f.sourceFlags, rest); err != nil {
 		return err
 	}
@@ -259,8 +264,11 @@ func (d *deliverer) checkFlags() error {
 	if f.prune && f.app == "" {
 		return errors.New("--prune needs --app: the inventory of an app says what was applied before")
 	}
-	if f.allowDeleteCRDs && !f.prune {
-		return errors.New("--allow-delete-crds is for --prune")
+	if err := f.deleteFlagsOf.check(f.prune); err != nil {
+		return err
+	}
+	if _, err := mostDeletes(f.maxDeletes, 0); err != nil {
+		return err
 	}
 	if f.timeout <= 0 {
 		return errors.New("--timeout must be more than 0")
@@ -288,30 +296,12 @@ func sourceLine(s apply.Source) string {
 // errBlocked ends a command that did not do all it was asked to, for the sake of something.
 var errBlocked = errFindings
 
-// deliver plans, checks and applies, once more where somebody has changed the app in the meantime.
-func (d *deliverer) deliver(ctx context.Context, cfg *config.Config) error {
-	if d.flags.app == "" || d.flags.dryRun != dryRunNone {
-		return d.attempt(ctx, cfg)
-	}
-	for {
-		locked, unlock, err := d.applier.Resume(ctx, "", d.flags.app)
-		if err == nil {
-			err = d.attempt(locked, cfg)
-		}
-		unlock()
-		if !errors.Is(err, apply.ErrChanged) {
-			return lockHint(err)
-		}
-		fmt.Fprintf(d.err, "note: somebody has changed app %s in the meantime; comparing and checking again\n", d.flags.app)
-		d.result.Ran = []string{}
-	}
-}
-
+// attempt plans, checks and applies.
 func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 	f := d.flags
 	var err error
 	d.plan, err = d.applier.Plan(ctx, apply.Request{
-		Objects: d.loaded.objects, App: f.app, Sources: d.loaded.sources, Prune: f.prune, AllowDeleteCRDs: f.allowDeleteCRDs,
+		Objects: d.loaded.objects, App: f.app, Sources: d.loaded.sources, Prune: f.prune, AllowDeleteCRDs: f.allowDeleteCRDs, AllowDeleteNamespaces: f.allowDeleteNamespaces,
 		Force: f.force, Replace: f.replace, Wait: f.wait, Rules: cfg.ApplyRules(),
 	})
 	if err != nil {
@@ -331,6 +321,9 @@ func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 	d.result.LeftOut = d.plan.LeftOut
 	d.showNotes()
 	d.showRemovals()
+	if err := d.mayPrune(); err != nil {
+		return err
+	}
 	switch f.dryRun {
 	case dryRunClient:
 		d.showPlan()
@@ -395,43 +388,6 @@ func (d *deliverer) preflight(ctx context.Context, cfg *config.Config) (bool, er
 func (d *deliverer) showNotes() {
 	for _, n := range d.plan.Notes() {
 		fmt.Fprintln(d.err, "note:", oneLine(errors.New(n)))
-	}
-}
-
-// showRemovals tells what will be deleted, before it is.
-func (d *deliverer) showRemovals() {
-	if n := d.plan.Orphans(); n > 0 {
-		fmt.Fprintf(d.err, "note: %d objects of app %s are no longer in the source; --prune deletes them\n", n, d.flags.app)
-	}
-	if !d.flags.prune {
-		return
-	}
-	will := "will"
-	if d.flags.dryRun != dryRunNone {
-		will = "would"
-	}
-	for i := range d.plan.Removals {
-		switch r := &d.plan.Removals[i]; r.Action {
-		case apply.Delete:
-			switch d.flags.dryRun {
-			case dryRunNone:
-				d.told.line("will be deleted: %s", r.ID)
-			case dryRunClient:
-				d.told.line("would delete %s", r.ID)
-			}
-		case apply.Forget:
-			if r.Stays() {
-				d.told.line("%s be left alone: %s: %s", will, r.ID, r.Reason)
-			} else if d.flags.verbose {
-				d.told.line("%s be forgotten: %s: %s", will, r.ID, r.Reason)
-			}
-		case apply.Keep:
-			if r.Retained && !d.flags.verbose {
-				continue
-			}
-			d.told.line("%s be kept: %s: %s", will, r.ID, r.Reason)
-		case apply.Create, apply.Update, apply.Replace, apply.Unchanged:
-		}
 	}
 }
 

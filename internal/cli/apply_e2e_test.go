@@ -300,7 +300,7 @@ func TestE2EApplyAndPrune(t *testing.T) {
 	}
 	out, _ := w.run(ExitFindings, "apply", "--app", "x", "-f", v2, "--prune")
 	shown, done := strings.Index(out, "will be deleted: Widget."), strings.Index(out, "\ndeleted Widget.")
-	if shown < 0 || done < shown || !strings.Contains(out, "kept CustomResourceDefinition") || !strings.Contains(out, "--allow-delete-crds") {
+	if shown < 0 || done < shown || !strings.Contains(out, "will be kept: CustomResourceDefinition") || !strings.Contains(out, "--allow-delete-crds") {
 		t.Errorf("output:\n%s", out)
 	}
 	if objects, state := w.inventory("x"); state != "applied" || !cmp.Equal(objects, []string{"ConfigMap/a", "CustomResourceDefinition/widgets." + group}) {

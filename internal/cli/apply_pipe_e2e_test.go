@@ -212,7 +212,7 @@ func TestE2EHelmComesThroughAPipe(t *testing.T) {
 		t.Errorf("without hooks: %s%s", out, errs)
 	}
 	// What Helm would keep when it is no longer in the chart stays, and so it does when the app is deleted.
-	kept := "PersistentVolumeClaim " + w.namespace + "/shop-data: its annotation helm.sh/resource-policy says that it is to be kept"
+	kept := "PersistentVolumeClaim " + w.namespace + "/shop-data: its annotation helm.sh/resource-policy: keep says that it stays"
 	out, _ = w.pipe(ExitOK, crd+configMap("shop-shop"), append(args, "--prune")...)
 	if !strings.Contains(out, "will be left alone: "+kept) {
 		t.Errorf("pruned: %s", out)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	kubeversion "k8s.io/component-base/version"
 
+	"sluice.dev/compat"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/config"
 	"sluice.dev/internal/crdcheck"
@@ -31,6 +32,7 @@ type checkFlags struct {
 	mode        string
 	failMode    string
 	kubeVersion string
+	newCRDs     string
 	objects     bool
 	noObjects   bool // --objects=false
 	digest      bool
@@ -87,12 +89,14 @@ Exit codes: 0 nothing to object, 1 findings at a failing level, 2 could not do i
 	fs.StringVar(&f.mode, "mode", "", "error: findings fail; warn: nothing fails; stored: what stored objects bear out fails, where a cluster has some (default from the configuration, else error)")
 	fs.StringVar(&f.failMode, "fail-mode", "", "closed: what is undecided fails; open: it is told only (default from the configuration, else closed)")
 	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules hold, such as 1.29 (default: the cluster's, else "+kubeversion.DefaultKubeBinaryVersion+")")
+	fs.StringVar(&f.newCRDs, "new-crds", newSome, "CRDs that the cluster does not have: fail is an error, some is one if it has none of them, allow only tells")
 	fs.BoolVar(&f.objects, "objects", false, "read the stored objects of the cluster too (on where OLD is the cluster; --objects=false turns it off)")
 	fs.BoolVar(&f.digest, "print-hash", false, "compare nothing: print the SHA-256 of the spec of each CRD in NEW, as the annotation that bypasses the guard names it")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
 	fs.StringVar(&f.context, "context", "", "context of the kubeconfig")
 	complete(cmd, "output", formatNames()...)
 	complete(cmd, "color", "auto", "always", "never")
+	complete(cmd, "new-crds", newFail, newSome, newAllow)
 	complete(cmd, "mode", "error", "warn", "stored")
 	complete(cmd, "fail-mode", "closed", "open")
 	return cmd
@@ -158,6 +162,9 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	if r.CRDs, err = c.compare(ctx, pairs); err != nil {
 		return err
 	}
+	if c.old.live {
+		tellNew(r.CRDs, pairs, c.old.name)
+	}
 	if c.scans() {
 		if err := c.scan(ctx, pairs, r); err != nil {
 			return err
@@ -220,6 +227,9 @@ func (c *checker) configure() (*config.Config, error) {
 		return nil, fmt.Errorf("--kube-version %q: it is a version such as 1.29", kube)
 	}
 	c.kube = version.MajorMinor(c.kube.Major(), c.kube.Minor())
+	if oldest, newest := compat.KubeVersions(); c.kube.LessThan(oldest) || newest.LessThan(c.kube) {
+		return nil, fmt.Errorf("--kube-version %q: this build knows the rules of %s to %s", kube, oldest, newest)
+	}
 	return cfg, nil
 }
 
@@ -304,6 +314,9 @@ func (c *checker) connect(ctx context.Context) error {
 		if c.kube, err = c.cluster.Version(ctx); err != nil {
 			return err
 		}
+		if _, newest := compat.KubeVersions(); newest.LessThan(version.MajorMinor(c.kube.Major(), c.kube.Minor())) {
+			fmt.Fprintf(c.err, "warning: the cluster runs Kubernetes %s; what is told is by the rules of %s, the newest that this build knows\n", c.kube, newest)
+		}
 	}
 	return nil
 }
@@ -354,6 +367,9 @@ func (c *checker) pairs() ([]pair, error) {
 		}
 		out = append(out, p)
 	}
+	if err := c.newToCluster(out); err != nil {
+		return nil, err
+	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("no CustomResourceDefinition in %s, and none in %s", c.old.name, c.next.name)
 	}
@@ -364,13 +380,7 @@ func (c *checker) pairs() ([]pair, error) {
 	return out, nil
 }
 
-func someNames(crds map[string]input.Document) string {
-	names := slices.Sorted(maps.Keys(crds))
-	if len(names) > 3 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
-	}
-	return strings.Join(names, ", ")
-}
+func someNames(crds map[string]input.Document) string { return someOf(slices.Sorted(maps.Keys(crds))) }
 
 func (c *checker) skipped() map[string]int {
 	out := map[string]int{}

@@ -25,6 +25,59 @@ var shared clustertest.Shared
 // runTests runs the tests, and stops the cluster that they started.
 func runTests(m *testing.M) int { return shared.Run(m) }
 
+// A CRD that the cluster does not have is told in every format; a cluster that has none of them is taken for the wrong one.
+func TestE2ECheckTellsWhatTheClusterDoesNotHave(t *testing.T) {
+	c := shared.Get(t)
+	k, err := kube.New(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(upgrade + "v1.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(plural string) string {
+		return strings.NewReplacer("databases", plural, "Database", "K"+plural, "singular: database", "singular: k"+plural).Replace(string(text))
+	}
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one.yaml"), filepath.Join(dir, "two.yaml")
+	for file, content := range map[string]string{one: named("news"), two: named("news") + "\n---\n" + named("olds")} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(args ...string) (int, string, string) {
+		return sluice(t, append([]string{"check", "--kubeconfig", c.Kubeconfig}, args...)...)
+	}
+	if code, out, errs := check(one); code != ExitFailed || !strings.Contains(errs, "none of the CRDs (news.example.sluice.dev): check the context") {
+		t.Errorf("exit code %d of a cluster with none of the CRDs: %s%s", code, out, errs)
+	}
+	if code, out, errs := check(one, "--new-crds=allow"); code != ExitOK || !strings.Contains(out, "does not have this CRD") {
+		t.Errorf("exit code %d where it is allowed: %s%s", code, out, errs)
+	}
+
+	old := filepath.Join(dir, "old.yaml")
+	if err := os.WriteFile(old, []byte(named("olds")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Apply(t.Context(), old, false); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.DeleteCRD(context.WithoutCancel(t.Context()), "olds.example.sluice.dev"); err != nil {
+			t.Error(err)
+		}
+	})
+	if code, out, errs := check(two, "--new-crds=fail"); code != ExitFailed || !strings.Contains(errs, "does not have news.example.sluice.dev") {
+		t.Errorf("exit code %d where it fails: %s%s", code, out, errs)
+	}
+	for _, format := range formatNames() {
+		if code, out, errs := check(two, "-o", format); code != ExitOK || !strings.Contains(out, "crd-not-in-cluster") && !strings.Contains(out, "does not have this CRD") {
+			t.Errorf("exit code %d in format %s, and the new CRD is not told: %s%s", code, format, out, errs)
+		}
+	}
+}
+
 func TestE2ECheckAgainstTheClusterCountsStoredObjects(t *testing.T) {
 	c := shared.Get(t)
 	k, err := kube.New(c.Config())

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"sluice.dev/apply"
 	"sluice.dev/report"
@@ -16,11 +15,12 @@ import (
 type deleteFlags struct {
 	clusterFlags
 
-	allowDeleteCRDs bool
-	dryRun          bool
-	timeout         time.Duration
-	lockTimeout     time.Duration
-	output          string
+	deleteFlagsOf
+	keepProtected bool
+	dryRun        bool
+	timeout       time.Duration
+	lockTimeout   time.Duration
+	output        string
 }
 
 func newDelete(e *env) *cobra.Command {
@@ -29,17 +29,21 @@ func newDelete(e *env) *cobra.Command {
 		Use:   "delete APP",
 		Short: "Delete an app: all objects of its inventory, and the inventory",
 		Long: `Delete deletes the objects of an app, in the opposite order of an apply, and waits until they are gone. Objects that another
-app has taken over stay, and those that an annotation of Helm, kapp, Flux, Argo CD or cli-utils keeps, with the namespaces that they are in. So do
-CRDs with stored objects, unless --allow-delete-crds; then the app stays with them.
+app has taken over stay, and those that an annotation of Helm, kapp, Flux, Argo CD or cli-utils keeps, with the namespaces that they are in. So
+do namespaces that were there before the app, unless --allow-delete-namespaces.
 
-Exit codes: 0 deleted, 1 something was kept, 2 could not do it. When it is interrupted the same command goes on.`,
+Where a CRD has stored objects that are not the app's, or a namespace has objects of others, nothing is deleted, unless --allow-delete-crds or
+--allow-delete-namespaces deletes these as well, or --keep-protected keeps the CRD or namespace and deletes the rest. On a terminal the command asks.
+
+Exit codes: 0 deleted, 1 something was or would be kept, 2 could not do it. When it is interrupted the same command goes on.`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: map[string]string{resultKind: "DeleteResult"},
 		RunE:        func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), e, f, args[0]) },
 	}
-	f.add(cmd)
+	f.clusterFlags.add(cmd)
 	fs := cmd.Flags()
-	fs.BoolVar(&f.allowDeleteCRDs, "allow-delete-crds", false, "delete CRDs with stored objects, and the objects with them")
+	f.deleteFlagsOf.add(fs, "delete ")
+	fs.BoolVar(&f.keepProtected, "keep-protected", false, "delete the rest where CRDs or namespaces stay because others have objects in them; without it nothing is deleted then")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "tell what would be deleted, and delete nothing")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
 	addLockTimeout(fs, &f.lockTimeout)
@@ -95,14 +99,18 @@ func runDelete(ctx context.Context, e *env, f *deleteFlags, app string) error {
 
 // deleteOnce plans and deletes.
 func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Applier, told *teller, namespace, app string) error {
-	plan, err := applier.PlanDeletion(ctx, namespace, app, f.allowDeleteCRDs)
+	plan, err := applier.PlanDeletion(ctx, apply.DeletionRequest{
+		App: app, Namespace: namespace, AllowDeleteCRDs: f.allowDeleteCRDs, AllowDeleteNamespaces: f.allowDeleteNamespaces, KeepProtected: f.keepProtected,
+	})
 	if err != nil {
 		return err
 	}
+	deletes := 0
 	for i := range plan.Removals {
 		switch r := &plan.Removals[i]; r.Action {
 		case apply.Delete:
-			told.line("will be deleted: %s", r.ID)
+			told.line("will be deleted: %s", removalLine(r))
+			deletes++
 		case apply.Keep:
 			told.line("will be kept: %s: %s", r.ID, r.Reason)
 		case apply.Create, apply.Update, apply.Replace, apply.Unchanged, apply.Forget:
@@ -111,7 +119,11 @@ func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Appl
 	result := deleteResult{
 		APIVersion: report.APIVersion, Kind: "DeleteResult", App: app, Namespace: namespace, DryRun: f.dryRun, Outcome: outcomeTried, Objects: []objectResult{},
 	}
-	if !f.dryRun {
+	err = plan.Err()
+	if err == nil && !f.dryRun {
+		err = f.confirm(e, fmt.Sprintf("delete %d objects of app %s/%s", deletes, namespace, app), deletes)
+	}
+	if err == nil && !f.dryRun {
 		if err = applier.Delete(ctx, plan); errors.Is(err, apply.ErrChanged) {
 			return err
 		}
@@ -139,6 +151,10 @@ func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Appl
 		}
 	}
 	switch {
+	case errors.Is(err, apply.ErrProtected):
+		result.Outcome, result.Error = outcomeBlocked, oneLine(err)
+		fmt.Fprintf(e.err, "sluice: %s\n", oneLine(fmt.Errorf("%w; --keep-protected deletes the rest", err)))
+		err = errBlocked
 	case err != nil:
 		result.Outcome, result.Error = outcomeFailed, oneLine(err)
 		if ctx.Err() != nil {
@@ -150,25 +166,15 @@ func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Appl
 	if f.output == "json" {
 		return errors.Join(err, encode(e.out, result))
 	}
+	if result.Error != "" {
+		return err
+	}
 	if err == nil || errors.Is(err, errBlocked) {
 		word := "deleted"
 		if f.dryRun {
 			word = "to be deleted"
 		}
 		told.line("app %s: %d %s, %d kept", app, deleted, word, kept)
-	}
-	return err
-}
-
-// addLockTimeout adds the flag of commands that change an app.
-func addLockTimeout(fs *pflag.FlagSet, timeout *time.Duration) {
-	fs.DurationVar(timeout, "lock-timeout", time.Minute, "how long to wait while somebody else changes the app; 0 does not wait")
-}
-
-// lockHint adds to an error that somebody else changes the app what can be done about it.
-func lockHint(err error) error {
-	if _, locked := errors.AsType[*apply.LockedError](err); locked {
-		return fmt.Errorf("%w; nothing was changed; --lock-timeout waits longer", err)
 	}
 	return err
 }

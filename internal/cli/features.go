@@ -60,7 +60,7 @@ func newFeatures(e *env) *cobra.Command {
 		},
 	}
 	cmd.AddCommand(newFeaturesList(e), newFeaturesGet(e), newFeaturesEnable(e), newFeaturesDisable(e), newFeaturesUsage(e), newFeaturesSkew(e), newFeaturesReport(e),
-		newFeaturesLint(e), newFeaturesCompile(e), newFeaturesSimulate(e), newFeaturesGenerate(e))
+		newFeaturesLint(e), newFeaturesCompile(e), newFeaturesSimulate(e), newFeaturesGenerate(e), newFeaturesChannel(e), newFeaturesVerify(e))
 	return cmd
 }
 

@@ -17,6 +17,7 @@ const featuresFile = "features.yaml"
 
 func newFeaturesGenerate(e *env) *cobra.Command {
 	file, verify := featuresFile, false
+	var channel channelFlags
 	cmd := &cobra.Command{
 		Use:   "generate",
 		Short: "Write manifests, Go code, CRDs and documentation of features from markers and features.yaml",
@@ -30,7 +31,7 @@ The Go types are read as controller-gen reads them. All errors are told at once,
 Exit code 1 with --verify if a file is not as it would be written.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, err := generate(cmd.Context(), e, file)
+			out, err := generate(cmd.Context(), e, file, &channel)
 			if err != nil {
 				return err
 			}
@@ -48,6 +49,7 @@ Exit code 1 with --verify if a file is not as it would be written.`,
 		},
 	}
 	cmd.Flags().StringVarP(&file, "filename", "f", featuresFile, "the file with stages and settings")
+	channel.add(cmd, "channel", "write the CRDs of this channel, stable, beta or alpha, where output names none")
 	cmd.Flags().BoolVar(&verify, "verify", false, "write nothing; show the difference instead, and exit with 1 if there is any")
 	return cmd
 }
@@ -67,12 +69,20 @@ func loadProject(ctx context.Context, e *env, file string) (*life.Project, error
 	return p, err
 }
 
-func generate(ctx context.Context, e *env, file string) (life.Outputs, error) {
+func generate(ctx context.Context, e *env, file string, channel *channelFlags) (life.Outputs, error) {
+	c, err := channel.channel()
+	if err != nil {
+		return nil, err
+	}
 	p, err := loadProject(ctx, e, file)
 	if err != nil {
 		return nil, err
 	}
-	out, err := p.Outputs()
+	told := len(p.Warnings)
+	out, err := p.Outputs(ctx, c)
+	for _, w := range p.Warnings[told:] {
+		fmt.Fprintf(e.err, "warning: %s\n", w)
+	}
 	if err == nil && len(out) == 0 {
 		err = errors.New(p.Name() + ": output is missing: say there which files are to be written, for example output: {manifests: config/features.yaml}")
 	}

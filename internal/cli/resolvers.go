@@ -34,6 +34,8 @@ type resolving struct {
 	runner  *resolve.Runner
 	specs   []resolve.Spec
 	close   []func() error
+	// maxCache bounds the cache whatever its ConfigMap says, in bytes; 0 does not.
+	maxCache int64
 
 	disabled atomic.Pointer[map[string]bool] // by the name of the resolver
 	policies atomic.Pointer[verify.Policies]
@@ -91,6 +93,9 @@ func (r *resolving) configMaps(ctx context.Context, secrets resolve.Secrets) map
 		resolve.CacheConfigMap: func(data map[string]string) error {
 			l, err := resolve.ParseCacheLimits(data)
 			if err == nil {
+				if r.maxCache > 0 {
+					l.Bytes = min(l.Bytes, r.maxCache)
+				}
 				r.runner.LimitCache(l)
 			}
 			return err
@@ -219,11 +224,18 @@ type framed struct {
 
 // Resolve implements [resolution.Resolver].
 func (f framed) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
+	res, held, err := f.Hold(ctx, r)
+	held.Release()
+	return res, err
+}
+
+// Hold implements [resolution.Holder].
+func (f framed) Hold(ctx context.Context, r *resolve.Request) (*resolve.Resource, *resolve.Reservation, error) {
 	if bad := f.unheeded(f.entry); bad != "" {
-		return nil, resolve.Errorf(resolve.ReasonForbidden, "the ConfigMap %s has had mistakes since the resolver %s was started, which does nothing until it has seen a good one; an event at the ConfigMap says what they are", bad, f.entry.Name)
+		return nil, nil, resolve.Errorf(resolve.ReasonForbidden, "the ConfigMap %s has had mistakes since the resolver %s was started, which does nothing until it has seen a good one; an event at the ConfigMap says what they are", bad, f.entry.Name)
 	}
 	if (*f.disabled.Load())[f.entry.Name] {
-		return nil, resolve.Errorf(resolve.ReasonForbidden, "the resolver %s is switched off in the ConfigMap %s", f.entry.Name, flagsConfigMap)
+		return nil, nil, resolve.Errorf(resolve.ReasonForbidden, "the resolver %s is switched off in the ConfigMap %s", f.entry.Name, flagsConfigMap)
 	}
 	q := &resolve.Query{
 		Resolver: f.entry.Name, Namespace: r.Namespace, Name: r.Name, UID: r.UID, URL: r.URL, Identity: r.Identity, Secrets: r.Secrets, NotBefore: r.NotBefore,
@@ -231,7 +243,7 @@ func (f framed) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resou
 	for _, name := range slices.Sorted(maps.Keys(r.Params)) {
 		q.Params = append(q.Params, resolve.Given{Name: name, Value: r.Params[name]})
 	}
-	return f.runner.Resolve(ctx, q)
+	return f.runner.Hold(ctx, q)
 }
 
 // identity finds out on whose behalf a request is made, for the resolver and configuration that want to know.

@@ -55,7 +55,7 @@ type serveFlags struct {
 	slots, maxData, maxContent int
 	compress, wideAddresses    bool
 	cacheDir                   string
-	dirs                       []string
+	dirs, others               []string
 	ttl                        time.Duration
 	qps                        float32
 	verbose                    bool
@@ -102,6 +102,7 @@ work on are taken up by another process, or by the next.`,
 	flags.BoolVar(&f.wideAddresses, "wide-addresses", false, "private addresses and plain http are open to requesters, where the ConfigMap of the resolver does not say otherwise")
 	flags.StringVar(&f.cacheDir, "cache-dir", "", "folder of this process alone, for mirrors of repositories; default: a temporary one")
 	flags.StringArrayVar(&f.dirs, "dir", nil, "directory of the resolver dir, as PATH or NAME=PATH; may be given several times")
+	flags.StringSliceVar(&f.others, "other-resolvers", nil, "names of resolvers that are not part of Sluice, in the role resolution, or * for any: requests for others that nobody runs end soon")
 	flags.DurationVar(&f.ttl, "ttl", resolution.DefaultTTL, "how long finished requests without an owner stay; negative: for ever")
 	flags.Float32Var(&f.qps, "qps", 500, "calls per second to the API server")
 	flags.StringVar(&f.traceEndpoint, "trace-endpoint", "", "host:port of a collector that takes OpenTelemetry traces over gRPC; default: no traces")
@@ -181,6 +182,7 @@ type process struct {
 	log      *slog.Logger
 	clock    clock.WithTicker
 	timeout  *resolution.Timeout
+	memory   memoryShares
 	tracer   trace.Tracer
 
 	featuresOnce    sync.Once
@@ -229,8 +231,10 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 	configured := p.watchConfig(ctx, &parts, resolution.TimeoutConfigMap, p.timeout.Configure)
 	if slices.Contains(roles, resolution.LifecycleRole) {
 		run("lifecycle", p.whenServed("lifecycle", requestsServed, func(ctx context.Context, ready func()) error {
+			known := &resolution.Known{Kube: p.kube, Namespace: p.flags.namespace, Members: p.members, Others: f.others, Log: p.log}
+			parts.Go(func() { known.Run(ctx) })
 			l := &resolution.Lifecycle{
-				Client: p.client, Members: p.members, Timeout: p.timeout, TTL: f.ttl,
+				Client: p.client, Members: p.members, Known: known, Timeout: p.timeout, TTL: f.ttl,
 				Metrics: p.metrics, Recorder: p.recorder, Log: p.log, Clock: p.clock,
 			}
 			await(ctx, configured)
@@ -303,13 +307,15 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 	credentials := resolution.Credentials{Kube: p.kube, Namespace: p.flags.namespace, Account: p.flags.account}
 	tells := resolve.SystemClock()
 	rs, err := newResolving(ctx, mine, resolvers.Env{
-		Clock: tells, Network: network(e, tells), Cache: folder, Roots: directories, Cluster: p.config, Accounts: credentials,
+		Clock: tells, Network: network(e, tells), Cache: folder, ProcessMemory: p.memory.processes, Roots: directories, Cluster: p.config, Accounts: credentials,
 	}, resolve.Options{
 		Observer: p.metrics.Observer(p.log), Limits: resolve.Limits{Content: int64(p.flags.contentLimit())}, Defaults: p.flags.defaults(mine),
+		Memory: resolve.NewMemory(p.memory.content),
 	})
 	if err != nil {
 		return errors.Join(err, remove())
 	}
+	rs.maxCache = p.memory.cache
 	waits := []<-chan struct{}{configured}
 	for name, configure := range rs.configMaps(ctx, credentials) {
 		waits = append(waits, p.watchConfig(ctx, parts, name, configure))
@@ -378,6 +384,7 @@ func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
 	}
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	p.metrics = resolution.NewMetrics(p.registry)
+	p.memory = memory(e.getenv)
 	var errs [4]error
 	p.kube, errs[0] = kubernetes.NewForConfig(cfg)
 	p.client, errs[1] = versioned.NewForConfig(cfg)
@@ -429,7 +436,7 @@ func (p *process) startTracing(ctx context.Context) (end func(), err error) {
 func (p *process) adapter(r *resolving) *resolution.Adapter {
 	return &resolution.Adapter{
 		Client: p.client, Kube: p.kube, Resolvers: r.adapters(), Identity: r.identity(resolution.Owner{Dynamic: p.dynamic}), Namespace: p.flags.namespace, Account: p.flags.account,
-		Members: p.members, Slots: p.flags.slots, MaxData: p.flags.maxData, MaxContent: p.flags.contentLimit(), Compress: p.flags.compress, Timeout: p.timeout,
+		Members: p.members, Slots: p.flags.slots, MaxData: p.flags.maxData, MaxContent: p.flags.contentLimit(), Compress: p.flags.compress, Timeout: p.timeout, Writes: resolve.NewMemory(p.memory.writes),
 		Metrics: p.metrics, Recorder: p.recorder, Tracer: p.tracer, Log: p.log, Clock: p.clock,
 	}
 }

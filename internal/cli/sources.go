@@ -32,6 +32,7 @@ type sourceFlags struct {
 	plain        bool
 	verification string
 	sshKey       string
+	mayBeEmpty   bool
 }
 
 // sourceHelp is told by every command that has sources.
@@ -88,8 +89,12 @@ func (e *env) load(ctx context.Context, f *sourceFlags, cluster *rest.Config) (*
 		}
 	}()
 	for _, s := range f.sources {
+		before := len(r.out.objects)
 		if err := r.source(ctx, s); err != nil {
 			return nil, err
+		}
+		if len(r.out.objects) == before && len(f.sources) > 1 && !f.mayBeEmpty {
+			return nil, fmt.Errorf("no object in %s; with --allow-empty one of several sources may be empty", redact(s))
 		}
 	}
 	if len(r.out.objects) == 0 {

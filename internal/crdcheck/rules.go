@@ -62,6 +62,14 @@ run here, or not at all.`,
 			Help: "Check the schemas of each version with sluice check OLD NEW, and try the webhook on a copy of the objects.",
 		},
 		{
+			ID:    RuleNew,
+			Title: "the cluster does not have this CRD",
+			Why: `The CRD is compared with the one of the cluster, and the cluster has none: it is new there, so that nothing could be compared, and the
+verdict only says that the API server would take it. Where the CRD should be installed already, the kubeconfig or its context is
+that of another cluster.`,
+			Help: "Check the context. --new-crds=fail makes this an error, --new-crds=allow takes it that none of the CRDs is installed yet.",
+		},
+		{
 			ID:    RulePermission,
 			Title: "a permission is missing for what is to be applied",
 			Why: `The API server was asked, before the first write, whether this user may do all that the apply needs. Some of it they may
@@ -84,6 +92,8 @@ const (
 	ruleObjectsRatcheted = "stored-objects-ratcheted"
 	ruleObjectsPruned    = "stored-objects-pruned"
 	ruleObjectsUnread    = "stored-objects-unread"
+	// RuleNew is told of a CRD that is compared with a cluster and that the cluster does not have.
+	RuleNew = "crd-not-in-cluster"
 	// RulePermission is what the preflight PermissionValidation finds.
 	RulePermission = "permission-missing"
 	// RuleFeature is what the preflight FeatureGates finds.

@@ -266,7 +266,7 @@ func TestE2EAttacksEndWithATrueReason(t *testing.T) {
 	t.Run("long names", func(t *testing.T) {
 		r := newRequest(strings.Repeat("n", 253), strings.Repeat("x", 63))
 		r.Annotations = map[string]string{resolution.AnnotationTimeout: "1s"}
-		wantFailure(t, s.resolve(t, ns, r), "ResolutionTimedOut", "is it running?")
+		wantFailure(t, s.resolve(t, ns, r), "ResolutionTimedOut", "no process runs the resolver")
 	})
 
 	for role, p := range processes {

@@ -92,6 +92,13 @@ func (l *loader) file(ctx context.Context, file string, data []byte) error {
 		if start < 0 {
 			continue
 		}
+		if c.ignored { // k8s.io/apimachinery/pkg/util/yaml cuts at --- alone, and reads the first document of each part
+			l.set.Warnings = append(l.set.Warnings, Warning{
+				Position: report.Position{File: file, Line: c.line + strings.Count(c.text[:start], "\n")},
+				Message:  "what stands behind a line ... is left out, as kubectl leaves it out; begin a document with ---",
+			})
+			continue
+		}
 		trees, err := parseChunk(ctx, c, start)
 		if err != nil {
 			if ctx.Err() != nil {

@@ -9,6 +9,8 @@ type chunk struct {
 	line int
 	// plain says that the fast parser may try it.
 	plain bool
+	// ignored says that it stands behind a line ... and no line ---, where kubectl looks no further.
+	ignored bool
 }
 
 // split cuts a YAML stream into its documents, at the lines that begin with --- or ... and a blank. Such a line ends a
@@ -17,9 +19,9 @@ type chunk struct {
 func split(s string, plain bool) []chunk {
 	var chunks []chunk
 	start, line, startLine := 0, 1, 1
-	odd := false
+	odd, ended := false, false
 	cut := func(end, next, nextLine int) {
-		chunks = append(chunks, chunk{s[start:end], startLine, plain && !odd})
+		chunks = append(chunks, chunk{text: s[start:end], line: startLine, plain: plain && !odd, ignored: ended})
 		start, startLine, odd = next, nextLine, false
 	}
 	for at := 0; ; {
@@ -28,10 +30,14 @@ func split(s string, plain bool) []chunk {
 			switch {
 			case marker == '.' && blankLine(s[at+3:end]):
 				cut(at, end, line+1)
+				ended = true
 			case marker == '.':
 				odd = true
-			case !onlyDirectives(s[start:at]):
+			case onlyDirectives(s[start:at]):
+				ended = false
+			default:
 				cut(at, at, line)
+				ended = false
 			}
 		}
 		next := nextMarker(s, at)

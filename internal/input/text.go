@@ -31,6 +31,9 @@ func checkText(data []byte) (s string, plain bool, err error) {
 		return "", false, &syntaxError{line: lineAt(s, i), msg: "is binary data or in another encoding; it must be UTF-8"}
 	}
 	s = unifyBreaks(s)
+	if s != "" && !strings.HasSuffix(s, "\n") {
+		s += "\n" // as kubectl reads the last line: a block scalar ends with it (LineReader in k8s.io/apimachinery/pkg/util/yaml)
+	}
 	return s, isPlain(s), nil
 }
 

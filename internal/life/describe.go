@@ -17,8 +17,8 @@ import (
 var said = regexp.MustCompile(`(?m)\n*^(?:The (?:value|values|items|version|strings) .*|Alpha|Beta|Stable|Deprecated|Planned)\b.*: feature [A-Z][A-Za-z0-9]* of component [-a-z0-9]+\.$`)
 
 // describe tells in the descriptions of a CRD which parts a feature gates, how far it has come, and what it is by default, so
-// that kubectl explain tells.
-func describe(crd *apiextensionsv1.CustomResourceDefinition, model *feature.Model) {
+// that kubectl explain tells. Of features that are left out nothing is told.
+func describe(crd *apiextensionsv1.CustomResourceDefinition, model *feature.Model, left []*feature.Feature) {
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
 		if v.Schema == nil {
@@ -26,7 +26,7 @@ func describe(crd *apiextensionsv1.CustomResourceDefinition, model *feature.Mode
 		}
 		lines := map[string][]string{}
 		for _, f := range model.Features() {
-			if f.Stage == v1alpha1.Removed {
+			if f.Stage == v1alpha1.Removed || slices.Contains(left, f) {
 				continue
 			}
 			for j := range f.Targets {
@@ -60,6 +60,7 @@ func undescribe(crd *apiextensionsv1.CustomResourceDefinition) {
 			})
 		}
 	}
+	delete(crd.Annotations, ChannelAnnotation)
 }
 
 // sentence says how far a feature has come that gates a part.

@@ -31,6 +31,14 @@ type File struct {
 	Spec      v1alpha1.ComponentSpec `json:"spec"`
 	// Source says where the API is.
 	Source Source `json:"source"`
+	// Policy is the law of the component: kubernetes (if left out), tekton, cert-manager, or custom, which has Windows of its own.
+	Policy string `json:"policy,omitempty"`
+	// Windows are how long a change has to be announced, by stage: Alpha, Beta, Stable. They replace those of the policy.
+	Windows map[v1alpha1.Stage]Window `json:"windows,omitempty"`
+	// Rules replace the severity of rules: fail, warn or ignore, by ID.
+	Rules map[string]string `json:"rules,omitempty"`
+	// Releases are those that there have been, oldest first, with their days.
+	Releases []Release `json:"releases,omitempty"`
 	// Output says what is written, and where to. What is left out is not written.
 	Output Output `json:"output"`
 	// Features are the definitions.
@@ -66,6 +74,9 @@ type CRDOutput struct {
 	Path string `json:"path"`
 	// Kinds are those that go there; empty stands for those that go nowhere else.
 	Kinds []string `json:"kinds,omitempty"`
+
+	// Channel and Gates leave features out; without them nothing is left out.
+	Channel `json:",inline"`
 }
 
 // Entry is a feature. Its parts come from markers; those of an API without Go types, and conditions that no marker can say,
@@ -75,6 +86,39 @@ type Entry struct {
 
 	// BehaviourOnly says that the feature gates no part of the API, so that no marker names it.
 	BehaviourOnly bool `json:"behaviourOnly,omitempty"`
+	// Announced says in which release a later change was announced: that of the default (Default), or the end (Removed). A
+	// stage Deprecated announces the end as well.
+	Announced map[string]string `json:"announced,omitempty"`
+	// Documentation is where the feature is documented.
+	Documentation string `json:"documentation,omitempty"`
+	// Tests name the tests with the feature on and off.
+	Tests Tests `json:"tests,omitzero"`
+	// UnknownValues says what programs do with a value of the enum that they do not know, where others implement the API.
+	UnknownValues string `json:"unknownValues,omitempty"`
+	// ReadBy are the processes that read what is gated. Where that is one only, SafeSince is the first release of it to which the value
+	// does no harm.
+	ReadBy    []string `json:"readBy,omitempty"`
+	SafeSince string   `json:"safeSince,omitempty"`
+}
+
+// Tests name tests.
+type Tests struct {
+	// The names are not on and off, which YAML reads as booleans.
+	On  []string `json:"enabled,omitempty"`
+	Off []string `json:"disabled,omitempty"`
+}
+
+// Release is a release of the component.
+type Release struct {
+	// Release is its version, Date its day in the form 2026-01-31.
+	Release string `json:"release"`
+	Date    string `json:"date"`
+}
+
+// Window is how long a change has to be announced before it may happen: that many months and that many minor releases.
+type Window struct {
+	Months   int `json:"months,omitempty"`
+	Releases int `json:"releases,omitempty"`
 }
 
 // Problem is something that is wrong at a place.

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/tools/go/packages"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-tools/pkg/crd"
+	crdmarkers "sigs.k8s.io/controller-tools/pkg/crd/markers"
 	"sigs.k8s.io/controller-tools/pkg/loader"
 	"sigs.k8s.io/controller-tools/pkg/markers"
 
@@ -30,6 +31,8 @@ type goAPI struct {
 	crds  []*apiextensionsv1.CustomResourceDefinition
 	marks []mark
 	uses  []use
+	// conditions are where markers hold only in some channels; crds have none of them.
+	conditions []condition
 }
 
 // goReader reads Go packages.
@@ -213,7 +216,7 @@ func (r *goReader) tagPackage(pkg *loader.Package) {
 
 // tagNode turns the markers of a type or a field into tags.
 func (r *goReader) tagNode(pkg *loader.Package, node ast.Node, values *markers.MarkerValues, comments []comment) {
-	for _, name := range []string{markFeature, markItems, markValues, markPattern, markLoosen} {
+	for _, name := range markNames {
 		for _, v := range (*values)[name] {
 			m := newMark(name, v)
 			target := markers.DescribesField
@@ -235,6 +238,9 @@ func (r *goReader) tagNode(pkg *loader.Package, node ast.Node, values *markers.M
 				break
 			}
 			n := r.add(pkg, pos, m)
+			if m.marker != "" {
+				r.conditional(&r.api.marks[n])
+			}
 			for _, k := range m.loosen {
 				if loosenable[k] == nil {
 					names := sortedKeys(loosenable)
@@ -249,6 +255,36 @@ func (r *goReader) tagNode(pkg *loader.Package, node ast.Node, values *markers.M
 			}
 		}
 	}
+}
+
+// conditional reads the marker inside of a marker.
+func (r *goReader) conditional(m *mark) {
+	text := "+" + strings.TrimPrefix(m.marker, "+")
+	def := r.registry.Lookup(text, markers.DescribesField)
+	if def == nil {
+		def = r.registry.Lookup(text, markers.DescribesType)
+	}
+	if def == nil {
+		var names []string
+		for _, d := range r.registry.AllDefinitions() {
+			names = append(names, d.Name)
+		}
+		slices.Sort(names)
+		name, _, _ := strings.Cut(text[1:], "=")
+		r.wrong.add(m.file, m.line, "there is no marker +%s%s", name, nearest.Hint(name, names))
+		return
+	}
+	value, err := def.Parse(text)
+	if err != nil {
+		r.wrong.add(m.file, m.line, "%s: %s", text, err)
+		return
+	}
+	apply, ok := value.(schemaMarker)
+	if !ok || strings.HasPrefix(def.Name, crdmarkers.ValidationItemsPrefix) {
+		r.wrong.add(m.file, m.line, "%s says nothing of the schema of a value, so that it cannot hold in some channels only", text)
+		return
+	}
+	m.apply = apply
 }
 
 // add gives a mark its number.
@@ -353,7 +389,7 @@ func (r *goReader) rest(pkg *loader.Package, file *ast.File, c *comment) {
 func (r *goReader) unknown(pkg *loader.Package, c *comment) {
 	at := pkg.Fset.Position(c.pos)
 	name, _, _ := strings.Cut(strings.TrimPrefix(c.text, "+"), "=")
-	known := []string{markFeature, markItems, markValues + ":name", markPattern + ":name", markLoosen}
+	known := []string{markFeature, markItems, markValues + ":name", markPattern + ":name", markLoosen, markEnabled + ":name", markDisabled + ":name"}
 	r.wrong.add(r.relative(at.Filename), at.Line, "there is no marker +%s here%s; the markers are %s", name, nearest.Hint(name, known), "+"+strings.Join(known, ", +"))
 }
 
@@ -365,7 +401,7 @@ func (r *goReader) checkInlined() {
 	}
 	refuse := func(values markers.MarkerValues, what string) {
 		for _, t := range values[tagsKey] {
-			if n, ok := t.(tag); ok && r.api.marks[n].values == nil && r.api.marks[n].loosen == nil {
+			if n, ok := t.(tag); ok && r.api.marks[n].values == nil && r.api.marks[n].loosen == nil && r.api.marks[n].marker == "" {
 				m := &r.api.marks[n]
 				r.wrong.add(m.file, m.line, "%s is inlined: mark its fields", what)
 			}
@@ -410,7 +446,8 @@ func (r *goReader) makeCRDs(roots []*loader.Package) {
 		out := made.DeepCopy()
 		for i := range out.Spec.Versions {
 			v := &out.Spec.Versions[i]
-			r.api.uses = append(r.api.uses, takeTags(out, v, r.api.marks)...)
+			uses, conditions := takeTags(out, v, r.api.marks)
+			r.api.uses, r.api.conditions = append(r.api.uses, uses...), append(r.api.conditions, conditions...)
 			for pkg, numbers := range r.versions {
 				if gv := r.parser.GroupVersions[pkg]; gv.Group == kind.Group && gv.Version == v.Name && r.parser.LookupType(pkg, kind.Kind) != nil {
 					for _, n := range numbers {

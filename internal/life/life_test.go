@@ -108,7 +108,7 @@ func TestASecondRunChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := p.Outputs()
+		out, err := p.Outputs(t.Context(), Channel{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestAllThatIsWrongIsToldAtOnce(t *testing.T) {
 			dir := project(t, tt.archive)
 			p, err := load(t)
 			if err == nil {
-				_, err = p.Outputs()
+				_, err = p.Outputs(t.Context(), Channel{})
 			}
 			if err == nil {
 				t.Fatal("there is no error")
@@ -290,7 +290,7 @@ func TestOurOwnFilesAreUpToDate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := p.Outputs()
+		out, err := p.Outputs(t.Context(), Channel{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,14 @@ const (
 	markPattern = "sluice:feature:pattern"
 	// markLoosen takes keywords out of the schema of a field whose type somebody else has written: +sluice:loosen=pattern;maxLength.
 	markLoosen = "sluice:loosen"
+	// markEnabled and markDisabled have another marker hold only in CRDs that have the feature, or do not:
+	// +sluice:ifDisabled:name=Large,marker="kubebuilder:validation:Maximum=10".
+	markEnabled  = "sluice:ifEnabled"
+	markDisabled = "sluice:ifDisabled"
 )
+
+// markNames are those that stand at types and fields.
+var markNames = []string{markFeature, markItems, markValues, markPattern, markLoosen, markEnabled, markDisabled}
 
 // markerPrefix begins the markers of this package, and of no other tool.
 const markerPrefix = "+sluice:"
@@ -44,6 +51,10 @@ type (
 	patternMarker struct {
 		Name    string
 		Pattern string
+	}
+	conditionMarker struct {
+		Name   string
+		Marker string
 	}
 )
 
@@ -63,6 +74,8 @@ func register(r *markers.Registry) error {
 		{markValues, valuesMarker{}, onTypes},
 		{markPattern, patternMarker{}, onTypes},
 		{markLoosen, []string(nil), onTypes[1:]},
+		{markEnabled, conditionMarker{}, onTypes},
+		{markDisabled, conditionMarker{}, onTypes},
 	} {
 		for _, target := range m.targets {
 			if err := r.Define(m.name, target, m.value); err != nil {
@@ -80,6 +93,10 @@ type mark struct {
 	values  []string
 	pattern string
 	loosen  []string // keywords; nil for the marks that gate
+	// marker holds only where the feature is in a CRD (enabled), or is not; empty for the marks that gate.
+	marker  string
+	enabled bool
+	apply   schemaMarker
 
 	file string
 	line int
@@ -92,12 +109,19 @@ func newMark(name string, value any) mark {
 		return mark{gate: v.Name, values: v.Values}
 	case patternMarker:
 		return mark{gate: v.Name, pattern: v.Pattern}
+	case conditionMarker:
+		return mark{gate: v.Name, marker: v.Marker, enabled: name == markEnabled}
 	case []string:
 		return mark{loosen: v}
 	case string:
 		return mark{gate: v, items: name == markItems}
 	}
 	return mark{}
+}
+
+// schemaMarker is a marker that says something of a schema.
+type schemaMarker interface {
+	ApplyToSchema(ctx *crdmarkers.SchemaContext, s *apiextensionsv1.JSONSchemaProps) error
 }
 
 // tag is a mark on its way through controller-tools: it writes its number into the schema of whatever has the marker, and so
@@ -138,10 +162,38 @@ type use struct {
 	part v1alpha1.Part
 }
 
+// condition is a place in a CRD at which a marker holds only in some channels.
+type condition struct {
+	mark         int
+	crd, version string
+	path         feature.Path
+}
+
+// conditioned returns a CRD with the markers that hold where some features are left out.
+func conditioned(crd *apiextensionsv1.CustomResourceDefinition, api *goAPI, closed []string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	out := crd.DeepCopy()
+	for _, c := range api.conditions {
+		m := &api.marks[c.mark]
+		if c.crd != crd.Name || m.enabled == slices.Contains(closed, m.gate) || m.apply == nil {
+			continue
+		}
+		for i := range out.Spec.Versions {
+			if v := &out.Spec.Versions[i]; v.Name == c.version {
+				var err error
+				at(v.Schema.OpenAPIV3Schema, c.path, func(s *apiextensionsv1.JSONSchemaProps) { err = m.apply.ApplyToSchema(&crdmarkers.SchemaContext{}, s) })
+				if err != nil {
+					return nil, Problems{{m.file, m.line, fmt.Sprintf("+%s: %s", m.marker, err)}}
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
 // takeTags takes the tags out of a schema and returns what they gate.
-func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensionsv1.CustomResourceDefinitionVersion, marks []mark) (out []use) {
+func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensionsv1.CustomResourceDefinitionVersion, marks []mark) (out []use, conditions []condition) {
 	if version.Schema == nil {
-		return nil
+		return nil, nil
 	}
 	walk(version.Schema.OpenAPIV3Schema, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
 		numbers := tagsOf(s)
@@ -163,6 +215,10 @@ func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensi
 				loosen(s, m.loosen)
 				continue
 			}
+			if m.marker != "" {
+				conditions = append(conditions, condition{n, crd.Name, version.Name, path})
+				continue
+			}
 			p := v1alpha1.Part{
 				Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural, Versions: []string{version.Name},
 				Field: path.String(), Values: m.values, Pattern: m.pattern,
@@ -174,7 +230,7 @@ func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensi
 		}
 		return true
 	})
-	return out
+	return out, conditions
 }
 
 // loosenable are the keywords that [markLoosen] takes out.

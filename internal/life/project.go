@@ -27,6 +27,9 @@ type Project struct {
 	Model *feature.Model
 	// Warnings are what should not stay as it is.
 	Warnings Problems
+
+	api  *goAPI
+	base []*apiextensionsv1.CustomResourceDefinition // CRDs without what holds in some channels only
 }
 
 // Load reads the API of a file and brings both together. All that is wrong comes as [Problems]. Stages that have days are chosen by
@@ -42,7 +45,7 @@ func Load(ctx context.Context, f *File, day time.Time) (*Project, error) {
 		}
 		api, wrong = read, more
 	}
-	p.CRDs = api.crds
+	p.api, p.base = api, api.crds
 	for _, name := range f.Source.CRDs {
 		src, err := input.ParseSource(f.path(name))
 		if err != nil {
@@ -53,11 +56,16 @@ func Load(ctx context.Context, f *File, day time.Time) (*Project, error) {
 			return nil, err
 		}
 		for _, d := range set.Documents {
-			p.CRDs = append(p.CRDs, d.CRD)
+			p.base = append(p.base, d.CRD)
 		}
 	}
-	for _, c := range p.CRDs {
+	for _, c := range p.base {
 		undescribe(c)
+		whole, err := conditioned(c, api, nil)
+		if err != nil {
+			return nil, err
+		}
+		p.CRDs = append(p.CRDs, whole)
 	}
 	if len(p.CRDs) == 0 {
 		if err := wrong.err(); err != nil {
@@ -106,6 +114,10 @@ func (p *Project) join(api *goAPI) (wrong Problems) {
 		switch {
 		case e == nil:
 			wrong.add(m.file, m.line, "features.yaml has no feature %q%s", m.gate, hint)
+		case m.marker != "":
+			if !slices.ContainsFunc(api.conditions, func(c condition) bool { return c.mark == i }) {
+				wrong.add(m.file, m.line, "the marker of %s reaches no field of a CRD: no kind of these packages has what it marks", m.gate)
+			}
 		case !reached[i]:
 			wrong.add(m.file, m.line, "the marker of %s reaches no field of a CRD: no kind of these packages has what it marks", m.gate)
 		case e.BehaviourOnly:
@@ -167,7 +179,7 @@ func (p *Project) define(api *goAPI, day time.Time) (wrong Problems) {
 	}
 	for i := range api.marks {
 		m := &api.marks[i]
-		if f := model.Feature(m.gate); f != nil && f.Stage == v1alpha1.Removed {
+		if f := model.Feature(m.gate); f != nil && f.Stage == v1alpha1.Removed && m.loosen == nil {
 			wrong.add(m.file, m.line, "%s was removed: take the marker away", m.gate)
 		}
 	}

@@ -3,6 +3,26 @@ package main
 // logicFaults are those of the solver.
 var logicFaults = []fault{
 	{
+		file: "schema/contain/internal/logic/object.go", old: `complete = complete && (len(found) > 0 || none)`, new: `_ = none`,
+		broken: "that the values of a key were not found is taken for a proof that there is no such key",
+	},
+	{
+		file: "schema/contain/internal/logic/solve.go", old: `s.why = st.sum // what is said of single fields, too`, new: `_ = st`,
+		broken: "a choice is passed over though the contradiction rests on it",
+	},
+	{
+		file: "schema/contain/internal/logic/state.go", old: `if s.table.ID(d, &s.work) == id { // the others say no more`, new: `if false && id == 0 {`,
+		broken: "a disjunction is taken to hold because a part of it says the same",
+	},
+	{
+		file: "schema/contain/internal/logic/state.go", old: `x.has, x.hasWhy = true, why`, new: `x.has, x.hasWhy = true, 0`,
+		broken: "that a property is there is taken to hold whatever was chosen",
+	},
+	{
+		file: "schema/contain/internal/logic/intern.go", old: `b := flag([]byte{tagEnum}, f.Neg)`, new: `b := []byte{tagEnum}`,
+		broken: "a formula and its negation have the same number",
+	},
+	{
 		file: "schema/contain/internal/logic/state.go", old: `if st.length.Min > st.length.Max {`, new: `if st.length.Min >= st.length.Max {`,
 		broken: "strings of one exact length are taken for impossible",
 	},
@@ -11,8 +31,8 @@ var logicFaults = []fault{
 		broken: "an integer that is fixed is taken for impossible",
 	},
 	{
-		file: "schema/contain/internal/logic/state.go", old: `if slices.Contains(st.lacks, f.Name) || int64(len(st.has)) > st.numProps.Max {`,
-		new:    `if slices.Contains(st.lacks, f.Name) || int64(len(st.has)) >= st.numProps.Max {`,
+		file: "schema/contain/internal/logic/state.go", old: `case int64(len(st.fields.had)) > st.numProps.Max:`,
+		new:    `case int64(len(st.fields.had)) >= st.numProps.Max:`,
 		broken: "an object with as many properties as it may have is taken for impossible",
 	},
 	{
@@ -25,21 +45,15 @@ var logicFaults = []fault{
 		broken: "an inclusive bound is taken to entail an exclusive one",
 	},
 	{
-		file: "schema/contain/internal/logic/state.go", old: `return st.only(String, st.length.Min >= f.Min && st.length.Max <= f.Max,`, new: `return st.only(String, st.length.Min >= f.Min,`,
+		file: "schema/contain/internal/logic/known.go", old: `return st.only(String, st.length.Min >= f.Min && st.length.Max <= f.Max,`, new: `return st.only(String, st.length.Min >= f.Min,`,
 		broken: "a disjunct about the length of strings counts as entailed whatever its maximum is",
 	},
 	{
-		file: "schema/contain/internal/logic/state.go", old: `case contradicted && st.kinds&^k == 0:`, new: `case contradicted:`,
+		file: "schema/contain/internal/logic/known.go", old: `case contradicted && st.kinds&^k == 0:`, new: `case contradicted:`,
 		broken: "a disjunct that cannot hold of one kind is dropped for all",
 	},
 	{
-		file: "schema/contain/internal/logic/state.go", old: `return l.Neg == f.Neg
-			}
-		}
-		st.lazy`, new: `return true
-			}
-		}
-		st.lazy`,
+		file: "schema/contain/internal/logic/state.go", old: `return g.Neg == f.Neg || s.clash(why|l.why)`, new: `return true`,
 		broken: "a formula and its negation do not contradict each other",
 	},
 	{
@@ -69,27 +83,11 @@ var logicFaults = []fault{
 		broken: "a value that would nest too deeply is taken for impossible",
 	},
 	{
-		file: "schema/contain/internal/logic/solve.go", old: `complete = complete && none
-		if len(out) >= want {
-			break
-		}
-	}
-	return out, complete
-}
-
-// split`, new: `complete = none
-		if len(out) >= want {
-			break
-		}
-	}
-	return out, complete
-}
-
-// split`,
+		file: "schema/contain/internal/logic/solve.go", old: `complete, why = complete && none, why|s.why`, new: `complete, why = none, why|s.why`,
 		broken: "that the last kind of value is impossible is taken for a proof for all",
 	},
 	{
-		file: "schema/contain/internal/logic/solve.go", old: `for i, d := range or {`, new: `for i, d := range or[:len(or)-1] {`,
+		file: "schema/contain/internal/logic/solve.go", old: `for i, f := range d.or {`, new: `for i, f := range d.or[:len(d.or)-1] {`,
 		broken: "the last disjunct is never tried",
 	},
 	{
@@ -123,7 +121,7 @@ var logicFaults = []fault{
 		broken: "multiples of 2 are taken for multiples of 4",
 	},
 	{
-		file: "schema/contain/internal/logic/object.go", old: `_, none = s.solve(allowed, 1, 1)`, new: `_ = allowed`,
+		file: "schema/contain/internal/logic/object.go", old: `return nil, none && len(found) == 0`, new: `return nil, none || len(found) > 0`,
 		broken: "that all keys are in use is taken for a proof",
 	},
 	{

@@ -42,6 +42,14 @@ var ruleFaults = []fault{
 		broken: "where a statement about outer values does not hold, a weaker one is taken not to hold, either",
 	},
 	{
+		file: "schema/contain/internal/celrule/scope.go", old: `if p := readable[n.Format]; p != "" {`, new: `if p := readable[n.Format]; p == "-" {`,
+		broken: "every time that validation takes is taken to be one that CEL can read",
+	},
+	{
+		file: "schema/contain/internal/celrule/scope.go", old: `"byte": `+"`^[^+/]*$`"+`}`, new: `"byte": ""}`,
+		broken: "every base64 is taken to be one that CEL can read",
+	},
+	{
 		file: "schema/contain/internal/celrule/unique.go", old: `isError = isError && a.strict`, new: `isError = isError || a.strict`,
 		broken: "a comparison that has() guards is taken for an error where a key is missing",
 	},

@@ -44,6 +44,8 @@ type Env struct {
 	Network netguard.Options
 	// Cache is a folder that this process alone uses, for mirrors of repositories.
 	Cache string
+	// ProcessMemory is how much memory the processes may have together that a resolver starts, in bytes; 0 for its default.
+	ProcessMemory int64
 	// Roots are the directories of the resolver dir by their names.
 	Roots map[string]string
 	// Cluster reaches the cluster; nil where there is none.

@@ -284,6 +284,8 @@ func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	if req.Get(ParamAll) == "true" {
 		return r.whole(ctx, req, im, pinned)
 	}
+	im.limits.Content = min(im.limits.Content, req.Limit())
+	im.limits.Compressed = min(im.limits.Compressed, req.Limit()+tarExtra)
 	layer, err := im.find(req.Get(ParamKind), req.Get(ParamName))
 	if err != nil {
 		return nil, err

@@ -88,6 +88,10 @@ func TestResultIsDescribedAsTektonDoes(t *testing.T) {
 	id := gittest.Run(t, o.Dir, nil, "rev-parse", "main")
 	url := s.URL + "/r.git"
 	got := wantData(t, newResolver(t, nil), ask(nil, "url", url, "pathInRepo", "/task.yaml"), "kind: Task\n")
+	if got.LookedAt.IsZero() {
+		t.Error("nothing is told of when the branch was looked at")
+	}
+	got.LookedAt = time.Time{}
 	want := &resolve.Resource{
 		Data: []byte("kind: Task\n"),
 		Annotations: map[string]string{

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -148,15 +149,17 @@ func (m *mirror) exists() bool {
 	return m.format != ""
 }
 
-// age says how old a look at a branch or tag may be: younger than ttl, and not made before a time.
-type age struct {
+// terms are what a request allows: how old a look at a branch or tag may be, which is younger than ttl and not made before a
+// time, and how many bytes the result may have.
+type terms struct {
+	bytes     int64
 	now       func() time.Time
 	ttl       time.Duration
 	notBefore time.Time
 }
 
 // lookup finds what a revision names now, and when that was looked at. A commit's full name needs no look.
-func (m *mirror) lookup(ctx context.Context, revision string, wanted age, limits Limits) (cachedRef, error) {
+func (m *mirror) lookup(ctx context.Context, revision string, wanted terms, limits Limits) (cachedRef, error) {
 	if isObjectID(revision) {
 		return cachedRef{target: target{object: revision, commit: revision}, at: wanted.now()}, nil
 	}
@@ -368,7 +371,7 @@ func (m *mirror) readCommit(ctx context.Context, t target) (c commit, err error)
 	err = m.store.files.with(ctx, m.dir, func(p *catfile) error {
 		name := t.object
 		for range 6 {
-			kind, data, _, err := p.read(name, maxCommitSize)
+			kind, data, _, err := p.read(ctx, name, maxCommitSize)
 			if err != nil {
 				return err
 			}
@@ -420,7 +423,7 @@ func header(object []byte, word string) (string, bool) {
 // object reads one object of that kind.
 func (m *mirror) object(ctx context.Context, id, kind string, limit int64) (data []byte, err error) {
 	err = m.store.files.with(ctx, m.dir, func(p *catfile) error {
-		got, d, size, err := p.read(id, limit)
+		got, d, size, err := p.read(ctx, id, limit)
 		if errors.Is(err, errTooMuch) {
 			return fmt.Errorf("%w: %w", errTooMuch, &sizeError{size})
 		}
@@ -431,6 +434,14 @@ func (m *mirror) object(ctx context.Context, id, kind string, limit int64) (data
 		return err
 	})
 	return data, err
+}
+
+// stream reads one object of that kind with fn, which reads all of it.
+func (m *mirror) stream(ctx context.Context, id, kind string, limit int64, fn func(*bufio.Reader) error) error {
+	return m.store.files.with(ctx, m.dir, func(p *catfile) error {
+		_, err := p.stream(ctx, id, kind, limit, fn)
+		return err
+	})
 }
 
 // sizeError tells how large an object is that was not read.

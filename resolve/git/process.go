@@ -17,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"sluice.dev/resolve"
 )
 
 // Only two git commands are ever run, on local files, with object names as the only arguments from outside: index-pack or
@@ -24,7 +26,12 @@ import (
 
 // Bounds of what git may use. They hold against objects that announce huge sizes.
 const (
-	maxProcessMemory = 512 << 20
+	// It is address space, of which what git maps of files and its own code take baseMemory.
+	maxProcessMemory = 192 << 20
+	minProcessMemory = 64 << 20
+	baseMemory       = 16 << 20
+	// Objects up to smallObject take no memory that has to be waited for.
+	smallObject = 1 << 20
 	// In seconds. A catfile lives long, so that its CPU time is not bounded; it copies what is asked for.
 	maxProcessCPU = 300
 	// Small packs are unpacked in less, and to smaller files; what needs more stays a pack.
@@ -44,9 +51,9 @@ func command(ctx context.Context, binary, dir string, args ...string) *exec.Cmd 
 	cmd.Dir = dir
 	config := [][2]string{
 		{"core.bigFileThreshold", "1m"},
-		{"core.packedGitWindowSize", "32m"},
-		{"core.packedGitLimit", "128m"},
-		{"core.deltaBaseCacheLimit", "32m"},
+		{"core.packedGitWindowSize", "8m"},
+		{"core.packedGitLimit", "32m"},
+		{"core.deltaBaseCacheLimit", "16m"},
 		{"core.hooksPath", "/dev/null"},
 		{"gc.auto", "0"},
 		{"pack.threads", "1"},
@@ -71,15 +78,17 @@ type indexer struct {
 	binary string
 	// turns bounds how many run at once. Nothing that waits for a network has one.
 	turns *turns
+	// memory is that of all git processes together.
+	memory *resolve.Memory
 }
 
-func newIndexer(binary string) *indexer {
-	return &indexer{binary: binary, turns: newTurns(max(2, runtime.GOMAXPROCS(0)))}
+func newIndexer(binary string, memory *resolve.Memory) *indexer {
+	return &indexer{binary: binary, turns: newTurns(max(2, runtime.GOMAXPROCS(0))), memory: memory}
 }
 
 // index makes the index of the pack file, beside it.
 func (x *indexer) index(ctx context.Context, dir, pack string) error {
-	return x.run(ctx, dir, nil, nil, packLimits, "index-pack", "--threads=1", "-o", strings.TrimSuffix(pack, ".pack")+".idx", pack)
+	return x.run(ctx, dir, nil, nil, limitsFor(pack), "index-pack", "--threads=1", "-o", strings.TrimSuffix(pack, ".pack")+".idx", pack)
 }
 
 // complete adds to a thin pack the objects of the repository on which it builds. The pack and its index end in the folder pack of
@@ -91,7 +100,7 @@ func (x *indexer) complete(ctx context.Context, dir, staging, pack string) error
 	}
 	defer func() { _ = f.Close() }()
 	env := []string{"GIT_OBJECT_DIRECTORY=" + staging, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
-	return x.run(ctx, dir, f, env, packLimits, "index-pack", "--threads=1", "--stdin", "--fix-thin")
+	return x.run(ctx, dir, f, env, limitsFor(pack), "index-pack", "--threads=1", "--stdin", "--fix-thin")
 }
 
 // unpack writes the objects of a small pack file as loose ones into another folder than the repository's, which has what the
@@ -103,14 +112,21 @@ func (x *indexer) unpack(ctx context.Context, dir, loose, pack string) error {
 	}
 	defer func() { _ = f.Close() }()
 	env := []string{"GIT_OBJECT_DIRECTORY=" + loose, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
-	return x.run(ctx, dir, f, env, processLimits{memory: maxProcessMemory, cpu: maxUnpackCPU, file: maxUnpackFile}, "unpack-objects", "-q")
+	return x.run(ctx, dir, f, env, processLimits{memory: limitsFor(pack).memory, cpu: maxUnpackCPU, file: maxUnpackFile}, "unpack-objects", "-q")
 }
 
 // processLimits bound a process: its memory and the size of each file that it writes in bytes, its CPU time in seconds; 0 for
 // unbounded.
 type processLimits struct{ memory, cpu, file uint64 }
 
-var packLimits = processLimits{memory: maxProcessMemory, cpu: maxProcessCPU}
+// limitsFor are those for what reads a pack: a small one may be unpacked to much, but not to as much as a large one.
+func limitsFor(pack string) processLimits {
+	l := processLimits{memory: maxProcessMemory, cpu: maxProcessCPU}
+	if info, err := os.Stat(pack); err == nil && info.Size() < maxProcessMemory/16 {
+		l.memory = min(l.memory, minProcessMemory+16*uint64(info.Size())) //nolint:gosec // a size is not negative
+	}
+	return l
+}
 
 func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, env []string, limits processLimits, args ...string) error {
 	done, err := x.turns.take(ctx)
@@ -118,6 +134,11 @@ func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, env []str
 		return err
 	}
 	defer done()
+	held, err := x.memory.Reserve(ctx, int64(limits.memory)-baseMemory) //nolint:gosec // at most maxProcessMemory
+	if err != nil {
+		return err
+	}
+	defer held.Release()
 	cmd := command(ctx, x.binary, dir, args...)
 	cmd.Env = append(cmd.Env, env...)
 	stderr := &boundedBuffer{left: 4096}
@@ -153,16 +174,18 @@ func firstLine(b []byte) string {
 
 // catfile is a git cat-file that waits for questions.
 type catfile struct {
-	dir   string
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	out   *bufio.Reader
+	memory *resolve.Memory
+	dir    string
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	out    *bufio.Reader
 }
 
 // catfiles lends catfiles: at most max at once, idle ones included.
 type catfiles struct {
 	binary string
 	slots  chan struct{}
+	memory *resolve.Memory
 
 	mu sync.Mutex
 	// idle is ordered by use, the last used last.
@@ -171,8 +194,8 @@ type catfiles struct {
 	max  int
 }
 
-func newCatfiles(binary string, limit int) *catfiles {
-	return &catfiles{binary: binary, slots: make(chan struct{}, limit), max: limit}
+func newCatfiles(binary string, limit int, memory *resolve.Memory) *catfiles {
+	return &catfiles{binary: binary, slots: make(chan struct{}, limit), max: limit, memory: memory}
 }
 
 // with runs fn with a catfile of the repository. After an error it is not used again.
@@ -257,7 +280,7 @@ func (c *catfiles) start(ctx context.Context, dir string) (*catfile, error) {
 		return nil, fmt.Errorf("git cannot be started: %w", err)
 	}
 	limitProcess(cmd.Process.Pid, processLimits{memory: maxProcessMemory})
-	return &catfile{dir: dir, cmd: cmd, stdin: stdin, out: bufio.NewReaderSize(stdout, 32<<10)}, nil
+	return &catfile{memory: c.memory, dir: dir, cmd: cmd, stdin: stdin, out: bufio.NewReaderSize(stdout, 32<<10)}, nil
 }
 
 // forget ends the idle catfiles of a repository, of all if dir is empty.
@@ -314,8 +337,16 @@ func (p *catfile) header() (id, kind string, size int64, err error) {
 	return words[0], words[1], size, nil
 }
 
+// reserve waits for the memory that git needs for an object: the object, and what it is a delta of.
+func (p *catfile) reserve(ctx context.Context, size int64) (*resolve.Reservation, error) {
+	if size <= smallObject {
+		return nil, nil //nolint:nilnil // nothing is needed
+	}
+	return p.memory.Reserve(ctx, 3*size)
+}
+
 // read returns an object of at most limit bytes. The size is asked for before anything is read.
-func (p *catfile) read(name string, limit int64) (kind string, data []byte, size int64, err error) {
+func (p *catfile) read(ctx context.Context, name string, limit int64) (kind string, data []byte, size int64, err error) {
 	_, kind, size, err = p.info(name)
 	if err != nil {
 		return "", nil, 0, err
@@ -323,6 +354,11 @@ func (p *catfile) read(name string, limit int64) (kind string, data []byte, size
 	if size > limit {
 		return kind, nil, size, errTooMuch
 	}
+	held, err := p.reserve(ctx, size)
+	if err != nil {
+		return "", nil, 0, err
+	}
+	defer held.Release()
 	if _, err := io.WriteString(p.stdin, "contents "+name+"\n"); err != nil {
 		return "", nil, 0, errCorrupt
 	}
@@ -334,6 +370,38 @@ func (p *catfile) read(name string, limit int64) (kind string, data []byte, size
 		return "", nil, 0, errCorrupt
 	}
 	return kind, data[:size], size, nil
+}
+
+// stream reads an object of that kind and at most limit bytes with fn, which reads all of it.
+func (p *catfile) stream(ctx context.Context, name, want string, limit int64, fn func(*bufio.Reader) error) (size int64, err error) {
+	_, kind, size, err := p.info(name)
+	switch {
+	case err != nil:
+		return 0, err
+	case kind != want:
+		return size, errCorrupt
+	case size > limit:
+		return size, errTooMuch
+	}
+	held, err := p.reserve(ctx, size)
+	if err != nil {
+		return size, err
+	}
+	defer held.Release()
+	if _, err := io.WriteString(p.stdin, "contents "+name+"\n"); err != nil {
+		return size, errCorrupt
+	}
+	if _, _, size, err = p.header(); err != nil || size > limit {
+		return size, errCorrupt
+	}
+	body := &io.LimitedReader{R: p.out, N: size}
+	if err := fn(bufio.NewReaderSize(body, 32<<10)); err != nil {
+		return size, err
+	}
+	if end, err := p.out.ReadByte(); body.N > 0 || err != nil || end != '\n' {
+		return size, errCorrupt
+	}
+	return size, nil
 }
 
 // findGit returns the git command and checks that it is new enough.

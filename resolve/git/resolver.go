@@ -41,6 +41,8 @@ type Limits struct {
 	CacheBytes int64
 	// Processes is how many git processes wait for reads at once; 8 by default.
 	Processes int
+	// ProcessBytes is how much memory git processes may have together; 160 MiB by default.
+	ProcessBytes int64
 }
 
 func (l Limits) withDefaults() Limits {
@@ -52,6 +54,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.PackBytes, 512<<20)
 	set(&l.FileBytes, 10<<20)
 	set(&l.CacheBytes, 10<<30)
+	set(&l.ProcessBytes, 160<<20)
 	if l.DirectoryFiles <= 0 {
 		l.DirectoryFiles = 500
 	}
@@ -97,8 +100,9 @@ func New(ctx context.Context, o Options) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := newCatfiles(binary, o.Limits.Processes)
-	s, err := openStore(o.Dir, o.Limits.CacheBytes, files, newIndexer(binary))
+	memory := resolve.NewMemory(o.Limits.ProcessBytes)
+	files := newCatfiles(binary, o.Limits.Processes, memory)
+	s, err := openStore(o.Dir, o.Limits.CacheBytes, files, newIndexer(binary, memory))
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +293,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	connect := func() (remote, error) { return g.connect(s, repo, cred) }
 	path := r.Get("pathInRepo")
 	below := r.Get("recursive") == "true"
-	wanted := age{now: g.options.Clock.Now, ttl: s.duration(keyRefTTL, 5*time.Second), notBefore: r.NotBefore}
+	wanted := terms{now: g.options.Clock.Now, ttl: s.duration(keyRefTTL, 5*time.Second), notBefore: r.NotBefore, bytes: r.Limit()}
 
 	for attempt := 0; ; attempt++ {
 		data, c, at, err := g.read(ctx, key, connect, s, wanted, revision, path, below, f, allowed)
@@ -311,7 +315,9 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 }
 
 // read reads from the mirror of that key, and tells when the revision was looked at.
-func (g *Resolver) read(ctx context.Context, key string, connect func() (remote, error), s settings, wanted age, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, at time.Time, err error) {
+func (g *Resolver) read(ctx context.Context, key string, connect func() (remote, error), s settings, wanted terms, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, at time.Time, err error) {
+	limits := g.options.Limits
+	limits.FileBytes = min(limits.FileBytes, wanted.bytes)
 	m, err := g.store.acquire(key, connect)
 	if err != nil {
 		return nil, c, at, err
@@ -322,7 +328,6 @@ func (g *Resolver) read(ctx context.Context, key string, connect func() (remote,
 			g.store.discard(m)
 		}
 	}()
-	limits := g.options.Limits
 	looked, err := m.lookup(ctx, revision, wanted, limits)
 	if err != nil {
 		return nil, c, at, err

@@ -255,9 +255,10 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 			return nil, err
 		}
 	}
-	data, err := a.read(ctx, org, repo, path, id, g.options.Limits.FileBytes)
+	most := min(g.options.Limits.FileBytes, r.Limit())
+	data, err := a.read(ctx, org, repo, path, id, most)
 	if errors.Is(err, errTooMuch) {
-		return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has more than the %d bytes that are allowed", path, g.options.Limits.FileBytes)
+		return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has more than the %d bytes that are allowed", path, most)
 	}
 	if err != nil {
 		return nil, a.explain(err, f.repository, fmt.Sprintf("file %q in commit %s", path, id))

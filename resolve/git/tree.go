@@ -1,10 +1,13 @@
 package git
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strings"
@@ -37,22 +40,57 @@ type file struct {
 	path string
 }
 
-// parseTree reads a tree object. idSize is the length of an object's name in bytes.
-func parseTree(data []byte, idSize int) ([]entry, error) {
-	var out []entry
-	for len(data) > 0 {
-		space := bytes.IndexByte(data[:min(len(data), 8)], ' ')
-		end := bytes.IndexByte(data, 0)
-		if space < 1 || end < space || len(data) < end+1+idSize {
-			return nil, errCorrupt
+// maxEntryName bounds the name of an entry that can be asked for; longer ones are passed over. It is more than any file system
+// takes.
+const maxEntryName = 16 << 10
+
+// eachEntry reads the entries of a tree object from a stream. idSize is the length of an object's name in bytes.
+func eachEntry(r *bufio.Reader, idSize int, visit func(entry) error) error {
+	id := make([]byte, idSize)
+	for {
+		if _, err := r.Peek(1); errors.Is(err, io.EOF) {
+			return nil
 		}
-		out = append(out, entry{
-			mode: strings.TrimLeft(string(data[:space]), "0"), name: string(data[space+1 : end]),
-			id: fmt.Sprintf("%x", data[end+1:end+1+idSize]),
-		})
-		data = data[end+1+idSize:]
+		mode, err := upTo(r, ' ', 8)
+		if err != nil || mode == "" {
+			return errCorrupt
+		}
+		name, err := upTo(r, 0, maxEntryName)
+		if err != nil {
+			return errCorrupt
+		}
+		if _, err := io.ReadFull(r, id); err != nil {
+			return errCorrupt
+		}
+		if name == "" {
+			continue
+		}
+		if err := visit(entry{mode: strings.TrimLeft(mode, "0"), name: name, id: hex.EncodeToString(id)}); err != nil {
+			return err
+		}
 	}
-	return out, nil
+}
+
+// upTo reads what stands before the byte end; it is empty where that is more than limit bytes.
+func upTo(r *bufio.Reader, end byte, limit int) (string, error) {
+	var out []byte
+	for long := false; ; {
+		part, err := r.ReadSlice(end)
+		if long = long || len(out)+len(part) > limit+1; long {
+			out = nil
+		} else {
+			out = append(out, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err != nil:
+			return "", err
+		case long:
+			return "", nil
+		default:
+			return string(out[:len(out)-1]), nil
+		}
+	}
 }
 
 // walker finds paths in the tree of one commit.
@@ -62,30 +100,45 @@ type walker struct {
 	limits Limits
 	// below takes the files in the directories below a directory as well.
 	below bool
-	// trees are those that were read, by object name.
+	// trees are small ones that were read, by object name: links lead through them again.
 	trees map[string][]entry
 }
 
-func (w *walker) tree(ctx context.Context, id string) ([]entry, error) {
+// Bounds of what a walker remembers: a tree with a million entries takes hundreds of megabytes in memory.
+const (
+	maxKeptEntries = 200
+	maxKeptTrees   = 32
+)
+
+// each visits the entries of a tree, in the tree's order.
+func (w *walker) each(ctx context.Context, id string, visit func(entry) error) error {
 	if t, ok := w.trees[id]; ok {
-		return t, nil
+		for _, e := range t {
+			if err := visit(e); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	data, err := w.mirror.object(ctx, id, "tree", maxTreeSize)
+	var small []entry
+	err := w.mirror.stream(ctx, id, "tree", maxTreeSize, func(r *bufio.Reader) error {
+		return eachEntry(r, len(id)/2, func(e entry) error {
+			if len(small) <= maxKeptEntries && len(e.name) < 1024 {
+				small = append(small, e)
+			}
+			return visit(e)
+		})
+	})
 	if errors.Is(err, errTooMuch) {
-		return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: a directory of the repository is larger than %d bytes", maxTreeSize)
+		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: a directory of the repository is larger than %d bytes", maxTreeSize)
 	}
-	if err != nil {
-		return nil, err
+	if err == nil && len(small) <= maxKeptEntries && len(w.trees) < maxKeptTrees {
+		if w.trees == nil {
+			w.trees = map[string][]entry{}
+		}
+		w.trees[id] = small
 	}
-	entries, err := parseTree(data, len(id)/2)
-	if err != nil {
-		return nil, err
-	}
-	if w.trees == nil {
-		w.trees = map[string][]entry{}
-	}
-	w.trees[id] = entries
-	return entries, nil
+	return err
 }
 
 // find walks to a path. Symbolic links are followed inside the tree, also those in the middle of the path.
@@ -117,15 +170,20 @@ func (w *walker) find(ctx context.Context, p string) (file, error) {
 		if here.mode != modeTree {
 			return bad(resolve.ReasonNotFound, "goes through %q, which is a file", here.path)
 		}
-		entries, err := w.tree(ctx, here.id)
-		if err != nil {
+		var e entry
+		instead := listing{dir: here.path, name: c}
+		if err := w.each(ctx, here.id, func(one entry) error {
+			if one.name == c && e.name == "" {
+				e = one
+			}
+			instead.add(one.name)
+			return nil
+		}); err != nil {
 			return file{}, err
 		}
-		i := slices.IndexFunc(entries, func(e entry) bool { return e.name == c })
-		if i < 0 {
-			return bad(resolve.ReasonNotFound, "is not in commit %s: %s", w.commit.id, listing(here.path, c, entries))
+		if e.name == "" {
+			return bad(resolve.ReasonNotFound, "is not in commit %s: %s", w.commit.id, &instead)
 		}
-		e := entries[i]
 		at := path.Join(here.path, c)
 		switch e.mode {
 		case modeSubmodule:
@@ -149,28 +207,44 @@ func (w *walker) find(ctx context.Context, p string) (file, error) {
 	return stack[len(stack)-1], nil
 }
 
-// listing says what a directory has instead.
-func listing(dir, name string, entries []entry) string {
+// listing says what a directory has instead of a name.
+type listing struct {
+	dir, name   string
+	same, other []string // a few names with the extension of the name, and with others
+	count       int
+}
+
+const maxListed = 5
+
+func (l *listing) add(name string) {
+	l.count++
+	if hasControl(name) || len(name) > 255 {
+		return
+	}
+	to := &l.other
+	if path.Ext(name) == path.Ext(l.name) {
+		to = &l.same
+	}
+	if len(*to) < maxListed {
+		*to = append(*to, name)
+	}
+}
+
+func (l *listing) String() string {
+	dir := l.dir
 	if dir == "" {
 		dir = "the root"
 	}
-	if len(entries) == 0 {
+	if l.count == 0 {
 		return dir + " is empty"
 	}
-	names := make([]string, 0, 5)
-	ext := path.Ext(name)
-	for _, sameSort := range []bool{true, false} {
-		for _, e := range entries {
-			if len(names) < 5 && (path.Ext(e.name) == ext) == sameSort && !hasControl(e.name) {
-				names = append(names, e.name)
-			}
-		}
-	}
+	names := append(slices.Clone(l.same), l.other...)
+	names = names[:min(len(names), maxListed)]
 	more := ""
-	if len(entries) > len(names) {
+	if l.count > len(names) {
 		more = ", ..."
 	}
-	return fmt.Sprintf("%s has no %q but %s%s", dir, name, strings.Join(names, ", "), more)
+	return fmt.Sprintf("%s has no %q but %s%s", dir, l.name, strings.Join(names, ", "), more)
 }
 
 func (w *walker) link(ctx context.Context, id string) (string, error) {
@@ -238,53 +312,79 @@ type collector struct {
 // maxLooked bounds the entries of all directories below one.
 const maxLooked = 100_000
 
+// maxDirectories bounds the directories in one that are entered.
+const maxDirectories = 10_000
+
 // collect gathers the files of the directory f, whose path below the one that was asked for is prefix. Directories are entered,
 // links to directories are not.
 func (c *collector) collect(ctx context.Context, f file, prefix string) error {
 	if strings.Count(prefix, "/") > maxComponents {
 		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has directories nested deeper than %d", c.asked, maxComponents)
 	}
-	entries, err := c.tree(ctx, f.id)
+	var found []entry
+	files, directories := len(c.files), 0
+	err := c.each(ctx, f.id, func(e entry) error {
+		if c.looked++; c.looked > maxLooked {
+			return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d entries", c.asked, maxLooked)
+		}
+		switch hidden := c.below && strings.HasPrefix(e.name, "."); {
+		case hidden || e.mode == modeSubmodule:
+			return nil
+		case e.mode == modeTree:
+			if !c.below {
+				return nil
+			}
+			if directories++; directories > maxDirectories {
+				return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d directories in one", c.asked, maxDirectories)
+			}
+		case !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(e.name)):
+			return nil
+		default:
+			// Links to directories do not count, but so many need not be looked at.
+			if files++; files > 2*c.limits.DirectoryFiles {
+				return c.tooMany()
+			}
+		}
+		if e.name == "." || e.name == ".." || strings.Contains(e.name, "/") {
+			// Its path would be another's.
+			return resolve.Errorf(resolve.ReasonForbidden, "pathInRepo: the directory %q has an entry whose name is not one of a file", c.asked)
+		}
+		found = append(found, e)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	if c.looked += len(entries); c.looked > maxLooked {
-		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d entries", c.asked, maxLooked)
-	}
-	for _, e := range entries {
+	for _, e := range found {
 		at := path.Join(f.path, e.name)
 		if e.mode == modeTree {
-			if c.below && !strings.HasPrefix(e.name, ".") {
-				if err := c.collect(ctx, file{e, at}, prefix+e.name+"/"); err != nil {
-					return err
-				}
+			if err := c.collect(ctx, file{e, at}, prefix+e.name+"/"); err != nil {
+				return err
 			}
 			continue
 		}
-		switch path.Ext(e.name) {
-		case ".yaml", ".yml", ".json":
-		default:
-			continue
+		one := file{e, at}
+		if e.mode == modeSymlink {
+			if one, err = c.find(ctx, at); err != nil {
+				return err
+			}
+			if one.mode == modeTree {
+				continue
+			}
 		}
-		if e.mode == modeSubmodule || c.below && strings.HasPrefix(e.name, ".") {
-			continue
-		}
-		found, err := c.find(ctx, at)
-		if err != nil {
+		if err := c.allowed(one.path); err != nil {
 			return err
 		}
-		if found.mode == modeTree {
-			continue
-		}
-		if err := c.allowed(found.path); err != nil {
-			return err
-		}
-		found.name = prefix + e.name
-		if c.files = append(c.files, found); len(c.files) > c.limits.DirectoryFiles {
-			return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d files", c.asked, c.limits.DirectoryFiles)
+		one.name = prefix + e.name
+		if c.files = append(c.files, one); len(c.files) > c.limits.DirectoryFiles {
+			return c.tooMany()
 		}
 	}
 	return nil
+}
+
+func (c *collector) tooMany() error {
+	return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d files", c.asked, c.limits.DirectoryFiles)
 }
 
 func (w *walker) stream(ctx context.Context, p string, files []file) ([]byte, error) {

@@ -79,6 +79,8 @@ func (*Resolver) Spec() resolve.Spec {
 			{Name: KeyTektonURLs, Default: "[https://api.hub.tekton.dev]", Check: checkURLs, Doc: "Addresses of Tekton Hubs, a YAML list, tried in order."},
 			{Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether addresses may be plain http."},
 		}, netguard.Keys(true, true)...),
+		// An answer has up to four times the content, and is read and decoded.
+		Memory: func(limit int64) int64 { return 12*limit + 2<<20 },
 		Params: []resolve.Param{
 			{Name: ParamName, Required: true, Check: checkSegment, Doc: "The name of the task or pipeline."},
 			{Name: ParamVersion, Required: true, MaxLength: 256, Check: checkVersion, Doc: "A version, or a constraint such as >= 0.7.0, of which the highest is taken."},

@@ -7,18 +7,40 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"sluice.dev/schema"
 )
 
-// blames tells whether one of the messages is about the place of the gap, so that another change is not taken for this
-// one.
-func blames(g *Gap, messages []string) bool {
+// blames tells whether one of the errors is about the place of the gap, or below, so that another change is not taken for
+// this one.
+func blames(g *Gap, errs field.ErrorList) bool {
 	path := slices.Clone(g.Path)
 	if g.Keyword == "required" && g.Detail != "" {
 		path = append(path, Step{Field, g.Detail})
 	}
-	return slices.ContainsFunc(messages, func(m string) bool { return mentions(m, path) })
+	return slices.ContainsFunc(errs, func(e *field.Error) bool { return matchAt(fieldOf(e), path) })
 }
+
+// fieldOf returns the field that an error is about. Of junctors and of numbers beyond their format (int32, float) upstream
+// says it in the text alone: "spec.source" must validate one and only one schema (oneOf); ... in spec.replicas
+// (kubeOpenAPIResultToFieldErrors in k8s.io/apiextensions-apiserver/pkg/apiserver/validation).
+func fieldOf(e *field.Error) string {
+	if e.Field != "" && e.Field != noField {
+		return e.Field
+	}
+	if rest, ok := strings.CutPrefix(e.Detail, `"`); ok {
+		name, _, _ := strings.Cut(rest, `" must `)
+		return name
+	}
+	if name, _, ok := strings.Cut(e.Detail, " in body "); ok {
+		return name
+	}
+	return e.Detail[strings.LastIndex(e.Detail, " ")+1:]
+}
+
+// noField is how the path of no field is written.
+var noField = (*field.Path)(nil).String()
 
 // says is the text in the refusal of a rule (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator), empty
 // where an expression makes it.
@@ -32,28 +54,24 @@ func says(r *schema.Rule) string {
 	return strings.TrimSpace(r.Rule)
 }
 
-// about returns the messages that are about the gap, those of other changes left out.
-func (x *suspect) about(messages []string) []string {
-	var out []string
-	for _, m := range messages {
-		if blames(&x.gap, []string{m}) && strings.Contains(m, x.says) {
-			out = append(out, m)
+// about returns the errors that are about the gap, those of other changes left out.
+func (x *suspect) about(errs field.ErrorList) field.ErrorList {
+	var out field.ErrorList
+	for _, e := range errs {
+		if blames(&x.gap, field.ErrorList{e}) && strings.Contains(e.Detail, x.says) {
+			out = append(out, e)
 		}
 	}
 	return out
 }
 
-// mentions tells whether the path occurs in the text, as .a.b[0].c, a.b[0].c or a[key].b.
-func mentions(text string, path Path) bool {
-	if len(path) == 0 {
-		return true
+// texts are the errors in the words of the API server.
+func texts(errs field.ErrorList) []string {
+	var out []string
+	for _, e := range errs {
+		out = append(out, e.Error())
 	}
-	for i := range len(text) {
-		if (i == 0 || !plain(text[i-1:i]) && text[i-1] != '.' && text[i-1] != ']') && matchAt(text[i:], path) {
-			return true
-		}
-	}
-	return false
+	return out
 }
 
 // matchAt tells whether the text begins with the path.

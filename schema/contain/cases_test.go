@@ -428,7 +428,7 @@ func TestDecideEnds(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		old, new *apiextensionsv1.JSONSchemaProps
-		steps    int // few where no more than the end is to be seen
+		budget   int64 // small where no more than the end is to be seen
 		want     []Verdict
 	}{
 		{"deep, narrower", deep("number"), deep("integer"), 0, []Verdict{NotContained, Unknown}},
@@ -438,7 +438,7 @@ func TestDecideEnds(t *testing.T) {
 		{"many branches", branches(40), branches(41), 2_000, []Verdict{NotContained, Unknown}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := Decide(t.Context(), side(t, c.old), side(t, c.new), Options{Steps: c.steps, Tries: 1})
+			r := Decide(t.Context(), side(t, c.old), side(t, c.new), Options{Budget: c.budget, Tries: 1})
 			if !slices.Contains(c.want, r.Verdict) {
 				t.Errorf("verdict %v, want one of %v", r.Verdict, c.want)
 			}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
@@ -49,7 +50,7 @@ func TestConfirm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, why := confirmer.confirm(t.Context(), &suspect{gap: c.gap}, obj)
+			w, _, why := confirmer.confirm(t.Context(), &suspect{gap: c.gap}, obj)
 			if (w != nil) != (c.why == "") || !strings.Contains(why, c.why) {
 				t.Errorf("witness %+v, %q; want %q", w, why, c.why)
 			}
@@ -95,34 +96,42 @@ func TestFate(t *testing.T) {
 	}
 }
 
-func TestMentions(t *testing.T) {
+// An error is told apart by the field that it is about, whatever its text and the value quote.
+func TestBlames(t *testing.T) {
 	path := func(steps ...Step) Path { return steps }
 	replicas := path(Step{Field, "spec"}, Step{Field, "replicas"})
 	item := path(Step{Field, "spec"}, Step{Field, "l"}, Step{Kind: AnyItem}, Step{Field, "a"})
 	key := path(Step{Field, "spec"}, Step{Field, "m"}, Step{Kind: AnyKey}, Step{Field, "a"})
+	number := &field.Error{Type: field.ErrorTypeInvalid, Field: "<nil>", Detail: "Checked value must be of type integer with format int32 in spec.l[0].a"}
+	if !blames(&Gap{Path: item}, field.ErrorList{number}) || blames(&Gap{Path: replicas}, field.ErrorList{number}) {
+		t.Errorf("%v is about %s", number, item)
+	}
+	junctor := &field.Error{Type: field.ErrorTypeInvalid, Field: "<nil>", Detail: `"spec.replicas" must validate one and only one schema (oneOf). Found none valid`}
+	if blames(&Gap{Path: item}, field.ErrorList{junctor}) || !blames(&Gap{Path: replicas}, field.ErrorList{junctor}) {
+		t.Errorf("%v is about %s", junctor, replicas)
+	}
 	for _, c := range []struct {
-		text string
-		path Path
-		want bool
+		field string
+		path  Path
+		want  bool
 	}{
-		{"spec.replicas: Invalid value: 7", replicas, true},
 		{"spec.replicas", replicas, true},
-		{"spec.replicas.max: Invalid value", replicas, true},
-		{"spec.replicasMax: Invalid value: 7", replicas, false},
-		{"spec.replicas-max: Invalid value: 7", replicas, false},
-		{"other.spec.replicas: Invalid value: 7", replicas, false},
-		{"spec: Invalid value: 7", replicas, false},
-		{"spec: Invalid value: spec.replicas in body must be less", replicas, true},
-		{"spec.l[0].a: Required value", item, true},
-		{"spec.l.a: Required value", item, false},
-		{"spec.l[0].ab: Required value", item, false},
-		{"spec.m.k.a: Required value", key, true},
-		{"spec.m[k.j].a: Required value", key, true},
-		{"spec.m.k.b: Required value", key, false},
+		{"spec.replicas.max", replicas, true},
+		{"spec.replicasMax", replicas, false},
+		{"spec.replicas-max", replicas, false},
+		{"other.spec.replicas", replicas, false},
+		{"spec", replicas, false},
+		{"spec.l[0].a", item, true},
+		{"spec.l.a", item, false},
+		{"spec.l[0].ab", item, false},
+		{"spec.m.k.a", key, true},
+		{"spec.m[k.j].a", key, true},
+		{"spec.m.k.b", key, false},
 		{"anything", nil, true},
 	} {
-		if got := mentions(c.text, c.path); got != c.want {
-			t.Errorf("%q mentions %s: %t, want %t", c.text, c.path, got, c.want)
+		e := &field.Error{Type: field.ErrorTypeInvalid, Field: c.field, BadValue: "spec.replicas: spec.l[0].a: spec.m.k.a", Detail: "spec.replicas in body"}
+		if got := blames(&Gap{Path: c.path}, field.ErrorList{e}); got != c.want {
+			t.Errorf("an error about %q is one about %s: %t, want %t", c.field, c.path, got, c.want)
 		}
 	}
 }
@@ -133,7 +142,7 @@ func TestASpentBudgetProvesNothing(t *testing.T) {
 	new := side(t, parseSchema(t, `{type: object, properties: {spec: {type: object, properties: {a: {type: integer, maximum: 5}, b: {type: integer, maximum: 5}}}}}`))
 	s := newComparison(old, new, &Options{Namespaced: true})
 	suspects := len(s.suspects)
-	s.steps = s.maxSteps() + 1
+	s.opts.Work.Charge(DefaultBudget + 1)
 	gaps := s.resolve(t.Context(), s.suspects)
 	if len(gaps) != suspects || suspects != 2 {
 		t.Errorf("%d places that could not be proven, %d gaps, want 2", suspects, len(gaps))

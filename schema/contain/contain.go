@@ -36,9 +36,12 @@ type Options struct {
 	Namespaced           bool
 	// KubeVersion decides which formats are checked and whether updates are ratcheted; nil means the linked libraries'.
 	KubeVersion *version.Version
-	// Steps bounds the search for one gap (default 30,000; a step is about a microsecond), 100 times as many all of them, Visits the number of places
-	// that are compared (default 1,000,000), Tries the number of candidates that are confirmed for one gap (default 48).
-	Steps, Visits, Tries int
+	// Budget bounds the work of one comparison (default [DefaultBudget]), in units of [Work].
+	Budget int64
+	// Work, where not nil, counts the work instead, together with that of other comparisons.
+	Work *Work
+	// Tries is how many candidates are confirmed for one gap (default 48).
+	Tries int
 	// Only, where not nil, names the keywords that are looked at; others are passed over, and Contained then says nothing
 	// about them.
 	Only map[string]bool
@@ -48,6 +51,17 @@ type Options struct {
 
 	lib *library
 }
+
+// Work counts the work of comparisons: formulas looked at, steps of automata, rules translated, values compared, objects
+// confirmed. A unit takes less than a microsecond and allocates less than a kilobyte, so that a limit bounds time and memory.
+// It holds no clock: the same question costs the same on every machine.
+type Work = logic.Work
+
+// NewWork returns a counter with a limit.
+func NewWork(limit int64) *Work { return logic.NewWork(limit) }
+
+// DefaultBudget is the limit of the work of a comparison where none is given.
+const DefaultBudget = 4_000_000
 
 // Result is the answer of [Decide].
 type Result struct {
@@ -73,8 +87,6 @@ func (o *Options) version() string { return orDefault(o.Version, "v1") }
 func (o *Options) kind() string { return orDefault(o.Kind, "Example") }
 
 func (o *Options) apiVersion() string { return o.group() + "/" + o.version() }
-
-func (o *Options) maxVisits() int { return orDefault(o.Visits, 1_000_000) }
 
 func (o *Options) strings() logic.Strings { return o.library() }
 
@@ -115,9 +127,14 @@ func Decide(ctx context.Context, old, new Side, opts Options) Result {
 
 // newComparison walks the two schemas and notes what is not proven by the parts alone.
 func newComparison(old, new Side, o *Options) *search {
-	w := &walker{opts: o, old: newTranslator(o), new: newTranslator(o)}
-	w.solver = logic.Solver{Strings: o.strings(), Budget: orDefault(o.Steps, 30_000)}
-	w.local = logic.Solver{Strings: o.strings(), Budget: w.solver.Budget / 5}
+	if o.Work == nil {
+		o.Work = NewWork(orDefault(o.Budget, DefaultBudget))
+	}
+	t := newTranslator(o)
+	w := &walker{opts: o, old: t, new: t, memory: &logic.Memory{}}
+	w.solver = logic.Solver{Strings: o.strings(), Budget: max(1, orDefault(o.Budget, DefaultBudget)/wholeShare), Total: o.Work, Memory: w.memory}
+	w.local = w.solver
+	w.local.Budget /= localShare
 	oldRoot, newRoot := place{node: old.Node, pos: atRoot}, place{node: new.Node, pos: atRoot}
 	w.walk(oldRoot, newRoot)
 	if w.cut == "" {
@@ -129,6 +146,12 @@ func newComparison(old, new Side, o *Options) *search {
 		newProps: new.Props,
 	}
 }
+
+// wholeShare is what part of the budget one search in the whole may spend, localShare what part of that one in a part.
+const (
+	wholeShare = 20
+	localShare = 5
+)
 
 // resource says to the upstream code what the objects are.
 func (o *Options) resource() upstream.Options {

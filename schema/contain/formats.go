@@ -36,11 +36,11 @@ var formats = map[string]struct {
 	"ssn":          {0, []string{"111-11-1111"}},
 	"hexcolor":     {0, []string{"#FFFFFF", "#fff", "abc"}},
 	"rgbcolor":     {0, []string{"rgb(1,2,3)", "rgb(255,255,255)"}},
-	"byte":         {0, []string{"YQ==", "", "YWJj", "aGVsbG8gd29ybGQ="}},
+	"byte":         {0, []string{"YQ==", "", "YWJj", "aGVsbG8gd29ybGQ=", "+/+/"}},
 	"password":     {0, nil},
 	"date":         {0, []string{"2006-01-02", "1999-12-31"}},
 	"duration":     {0, []string{"1h", "22ns", "3 days", "1s", "1m30s"}},
-	"datetime":     {0, []string{"2014-12-15T19:30:20.000Z", "2006-01-02T15:04:05Z", "2006-01-02T15:04:05+01:00"}},
+	"datetime":     {0, []string{"2014-12-15T19:30:20.000Z", "2006-01-02T15:04:05Z", "2006-01-02T15:04:05+01:00", "2006-01-02t15:04:05z"}},
 	"k8sshortname": {34, []string{"a", "example", "a-1"}},
 	"k8slongname":  {34, []string{"a", "example.com", "a-1.b"}},
 }

@@ -114,13 +114,16 @@ type Gap struct {
 	Verdict Verdict
 	// Reason says, for Unknown, what stopped the proof.
 	Reason string
+	// Cause says, where the keyword stands alike on both sides, what else changed: ".spec.type has lost its default".
+	Cause string
 	// Before and After are the keyword's values on both sides, nil where absent.
 	Before, After any
 	// Rule is the index of the validation rule in the new node, -1 for other keywords.
 	Rule int
 	// OddAlone is true where it is proven that only odd values are in trouble: numbers that storage and nearly all clients
 	// write otherwise (1.0 for an integer, or, where int-or-string is declared, an integer with a fraction of less than a
-	// billionth of it, which the API server overlooks), and lists in place of strings that have a format ([ListsLetThrough]).
+	// billionth of it, which the API server overlooks), lists in place of strings that have a format ([ListsLetThrough]), and texts of times such as
+	// 2020-01-01t00:00:00z, which the API server accepts and CEL cannot read.
 	OddAlone bool
 	// Witness is set for NotContained.
 	Witness *Witness

@@ -124,9 +124,9 @@ func TestWhatIsCutShortIsUnknown(t *testing.T) {
 		want string // in the reason
 	}{
 		{"a context that is done", done, Options{}, "context canceled"},
-		{"one place", t.Context(), Options{Visits: 1}, "too many differing parts"},
-		{"three places", t.Context(), Options{Visits: 3}, "too many differing parts"},
-		{"one step", t.Context(), Options{Steps: 1}, ""},
+		{"one unit of work", t.Context(), Options{Budget: 1}, "budget"},
+		{"three units", t.Context(), Options{Budget: 3}, "budget"},
+		{"fifty units", t.Context(), Options{Budget: 50}, "budget"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := Decide(c.ctx, old, new, c.o)

@@ -98,9 +98,7 @@ func (w *walker) followsFrom(o, n place, path []string, r *schema.Rule, parsed *
 	if len(facts) > maxUpdateRules {
 		return false
 	}
-	result := w.local.Solve(1, facts, logic.Not(goal))
-	w.steps += w.local.Steps()
-	return result.None
+	return w.local.Solve(1, facts, logic.Not(goal)).None
 }
 
 // updateFacts appends what the rules about updates at p and below say of the pairs of values at top, to which path leads.

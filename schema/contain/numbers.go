@@ -6,6 +6,7 @@ import (
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
+	"sluice.dev/schema/upstream"
 )
 
 // numbers translates bounds, multipleOf and the ranges of formats as kube-openapi's numberValidator has them: for
@@ -17,15 +18,19 @@ func (t *translator) numbers(n *schema.Node, add func(string, logic.Formula, any
 	}
 	refuseAll := logic.Kinds(logic.AnyKind &^ logic.Number)
 	fits := func(float64) bool { return true }
+	format := n.Format
+	if !upstream.ChecksNumbers(t.opts.KubeVersion) {
+		format = ""
+	}
 	switch {
-	case typeName == "integer" && n.Format == "int32":
+	case typeName == "integer" && format == "int32":
 		fits = func(f float64) bool { return fitsInt(f, 32) }
 		add("format", logic.And{
 			logic.IntRange{Lo: math.MinInt32, Hi: math.MaxInt32}, logic.FloatRange{Lo: math.MinInt32, Hi: math.MaxInt32},
 		}, n.Format)
 	case typeName == "integer":
 		fits = func(f float64) bool { return fitsInt(f, 64) }
-	case typeName == "number" && n.Format == "float":
+	case typeName == "number" && format == "float":
 		fits = func(f float64) bool { return math.Abs(f) <= lastFloat32 }
 		add("format", logic.FloatRange{Lo: -lastFloat32, Hi: lastFloat32}, n.Format)
 	}

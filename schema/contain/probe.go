@@ -140,7 +140,6 @@ func about(p place, names []string) []logic.Formula {
 func (s *search) states(p *pending) []any {
 	here := logic.And{s.old.accepts(p.old), s.old.written(p.old)}
 	locals := s.solver.Solve(transitionModels, here).Models
-	s.steps += s.solver.Steps()
 	for _, f := range slices.Concat(s.probes(p), s.variety(p.old, 2), s.hinted(p)) {
 		locals = append(locals, s.few(2, here, f)...)
 	}
@@ -164,10 +163,9 @@ func (s *search) states(p *pending) []any {
 
 // few returns up to n models that a small budget finds.
 func (s *search) few(n int, fs ...logic.Formula) []any {
-	small := logic.Solver{Strings: s.solver.Strings, Budget: s.solver.Budget / 10}
-	r := small.Solve(n, fs...)
-	s.steps += small.Steps()
-	return r.Models
+	small := s.solver
+	small.Budget /= 10
+	return small.Solve(n, fs...).Models
 }
 
 // variety says things about values of the place that make them differ: how many items or entries there are, and what

@@ -74,7 +74,7 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 		p.reason = "stopped: " + err.Error()
 		return true
 	}
-	if s.steps > s.maxSteps() {
+	if s.opts.Work.Spent() {
 		p.reason = tooMuch
 		return true
 	}
@@ -118,7 +118,6 @@ func (s *search) solveFor(p *pending, envelope logic.Formula) logic.Result {
 	fs := s.formulas(p)
 	fs[1] = envelope
 	r := s.solver.Solve(firstModels, fs...)
-	s.steps += s.solver.Steps()
 	return r
 }
 
@@ -146,11 +145,10 @@ func (s *search) batch(p *pending, round int) []any {
 			return append(s.evaluated(p), p.models[1:]...)
 		}
 		return p.models[1:]
-	case s.steps > s.maxSteps():
+	case s.opts.Work.Spent():
 		return nil
 	default:
 		more := s.solver.Solve(orDefault(s.opts.Tries, 48), s.formulas(p)...).Models
-		s.steps += s.solver.Steps()
 		more = more[min(len(more), len(p.models)):]
 		if p.rule != "" {
 			more = append(more, s.probed(p)...)
@@ -177,9 +175,9 @@ func (s *search) evaluated(p *pending) []any {
 // all together have that of one search.
 func (s *search) probed(p *pending) []any {
 	var out []any
-	most := s.steps + s.solver.Budget
+	most := s.opts.Work.Done() + s.solver.Budget
 	for _, f := range alternate(s.hinted(p), s.probes(p)) {
-		if out = append(out, s.few(2, s.formulas(p, f)...)...); s.steps > most {
+		if out = append(out, s.few(2, s.formulas(p, f)...)...); s.opts.Work.Done() > most {
 			break
 		}
 	}
@@ -228,8 +226,8 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 // makes a better witness for a rule than one that others refuse as well, so that it is looked for among the first candidates.
 func (c *confirmer) confirmAny(ctx context.Context, p *pending, objs []map[string]any) {
 	for _, obj := range objs {
-		w, why := c.confirm(ctx, p.suspect, obj)
-		clean := w != nil && w.Masked == nil && (p.says == "" || len(p.about(w.Errors)) == len(w.Errors))
+		w, alone, why := c.confirm(ctx, p.suspect, obj)
+		clean := w != nil && w.Masked == nil && (p.says == "" || alone)
 		switch {
 		case w == nil:
 			p.reason = orDefault(p.reason, why)
@@ -386,68 +384,66 @@ func (c *confirmer) masked(ctx context.Context, x *suspect, obj map[string]any) 
 		return true
 	}
 	r, err := bare.Create(ctx, obj)
-	return err != nil || slices.ContainsFunc(r.Errors, func(e *field.Error) bool { return blames(&x.gap, []string{e.Error()}) })
+	return err != nil || slices.ContainsFunc(r.Errors, func(e *field.Error) bool { return blames(&x.gap, field.ErrorList{e}) })
 }
 
-// confirm returns the witness that obj makes for the gap, or why it makes none.
-func (c *confirmer) confirm(ctx context.Context, x *suspect, obj map[string]any) (*Witness, string) {
+// confirm returns the witness that obj makes for the gap, and whether nothing but the gap is in its way, or why it makes
+// none.
+func (c *confirmer) confirm(ctx context.Context, x *suspect, obj map[string]any) (w *Witness, alone bool, why string) {
 	g := &x.gap
 	before, err := c.old.Create(ctx, obj)
 	if err != nil {
-		return nil, err.Error()
+		return nil, false, err.Error()
 	}
 	if len(before.Errors) > 0 {
-		return nil, "the old schema refuses the candidates: " + before.Errors[0].Error()
+		return nil, false, "the old schema refuses the candidates: " + before.Errors[0].Error()
 	}
 	if len(before.Pruned) > 0 {
-		return nil, "the old schema prunes the candidates: " + strings.Join(before.Pruned, ", ")
+		return nil, false, "the old schema prunes the candidates: " + strings.Join(before.Pruned, ", ")
 	}
 	after, err := c.new.Create(ctx, obj)
 	if err != nil {
-		return nil, err.Error()
+		return nil, false, err.Error()
 	}
-	w := &Witness{Object: obj, PrunedPaths: after.Pruned}
-	for _, e := range after.Errors {
-		w.Errors = append(w.Errors, e.Error())
-	}
+	w = &Witness{Object: obj, PrunedPaths: after.Pruned, Errors: texts(after.Errors)}
 	switch g.Harm {
 	case Redefaulted:
 		w.Before, _ = valueAt(before.Stored, g.Path)
 		w.After, _ = valueAt(after.Stored, g.Path)
 		if reflect.DeepEqual(w.Before, w.After) {
-			return nil, "both sides fill in the same"
+			return nil, false, "both sides fill in the same"
 		}
-		return w, ""
+		return w, true, ""
 	case Pruned:
 		w.PrunedPaths = lost(obj, after.Stored, "", nil)
 		if !matchesPath(g.Path, w.PrunedPaths) {
-			return nil, "the new schema keeps the field"
+			return nil, false, "the new schema keeps the field"
 		}
-		return w, ""
+		return w, true, ""
 	case Refused, RefusedTransition:
 	}
-	about := x.about(w.Errors)
-	if g.Keyword == keywordRules && len(about) == 0 && len(w.Errors) > 0 {
+	errs := after.Errors
+	about := x.about(errs)
+	if g.Keyword == keywordRules && len(about) == 0 && len(errs) > 0 {
 		if bare, err := c.rulesAlone(); err == nil {
 			if r, err := bare.Create(ctx, obj); err == nil {
-				for _, e := range r.Errors {
-					w.Masked = append(w.Masked, e.Error())
-				}
-				if w.Masked = x.about(w.Masked); len(w.Masked) > 0 {
-					return w, c.fate(ctx, x, w, before.Stored)
+				if masked := x.about(r.Errors); len(masked) > 0 {
+					w.Masked = texts(masked)
+					return w, false, c.fate(ctx, x, w, before.Stored)
 				}
 			}
 		}
 	}
 	if len(about) == 0 {
-		if len(w.Errors) == 0 {
-			return nil, "the new schema accepts the candidates"
+		if len(errs) == 0 {
+			return nil, false, "the new schema accepts the candidates"
 		}
-		return nil, "the new schema refuses the candidates for another reason: " + w.Errors[0]
+		return nil, false, "the new schema refuses the candidates for another reason: " + errs[0].Error()
 	}
 	// What the gap says comes first.
-	w.Errors = append(about, slices.DeleteFunc(w.Errors, func(e string) bool { return slices.Contains(about, e) })...)
-	return w, c.fate(ctx, x, w, before.Stored)
+	others := slices.DeleteFunc(slices.Clone(errs), func(e *field.Error) bool { return slices.Contains(about, e) })
+	w.Errors = append(texts(about), texts(others)...)
+	return w, len(others) == 0, c.fate(ctx, x, w, before.Stored)
 }
 
 // fate finds out what becomes of the object once it is stored.
@@ -457,11 +453,7 @@ func (c *confirmer) fate(ctx context.Context, x *suspect, w *Witness, stored map
 	if err != nil {
 		return err.Error()
 	}
-	var errs []string
-	for _, e := range again.Errors {
-		errs = append(errs, e.Error())
-	}
-	if !blames(&x.gap, errs) && (w.Masked == nil || !c.masked(ctx, x, stored)) {
+	if !blames(&x.gap, again.Errors) && (w.Masked == nil || !c.masked(ctx, x, stored)) {
 		w.WritersOnly = true
 		return ""
 	}
@@ -469,9 +461,7 @@ func (c *confirmer) fate(ctx context.Context, x *suspect, w *Witness, stored map
 	if err != nil {
 		return err.Error()
 	}
-	for _, e := range touched.Errors {
-		w.StuckErrors = append(w.StuckErrors, e.Error())
-	}
+	w.StuckErrors = texts(touched.Errors)
 	if w.Stuck = len(w.StuckErrors) > 0; w.Stuck {
 		return ""
 	}

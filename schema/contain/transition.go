@@ -46,15 +46,10 @@ func (c *confirmer) confirmStuck(ctx context.Context, g *Gap, obj map[string]any
 	if err != nil || !r.Refused() {
 		return nil
 	}
-	w := &Witness{Object: obj, Stuck: true}
-	for _, e := range r.Errors {
-		w.StuckErrors = append(w.StuckErrors, e.Error())
-	}
-	if !blames(g, w.StuckErrors) {
+	if !blames(g, r.Errors) {
 		return nil
 	}
-	w.Errors = w.StuckErrors
-	return w
+	return &Witness{Object: obj, Stuck: true, Errors: texts(r.Errors), StuckErrors: texts(r.Errors)}
 }
 
 func (c *confirmer) confirmTransition(ctx context.Context, g *Gap, before, after map[string]any) *Witness {
@@ -65,7 +60,9 @@ func (c *confirmer) confirmTransition(ctx context.Context, g *Gap, before, after
 	if err != nil || created.Refused() {
 		return nil
 	}
-	before, _ = asStored(created.Stored).(map[string]any) // with what the old schema has filled in
+	stored, _ := asStored(created.Stored).(map[string]any) // with what the old schema has filled in
+	stored["metadata"] = before["metadata"]
+	before = stored
 	judge := c.new
 	if !accepted(ctx, judge, before, after) { // another change refuses them: ask the rules alone
 		bare, err := c.rulesAlone()
@@ -81,14 +78,10 @@ func (c *confirmer) confirmTransition(ctx context.Context, g *Gap, before, after
 	if err != nil || !r.Refused() {
 		return nil
 	}
-	w := &Witness{Object: after, Old: before, WritersOnly: true}
-	for _, e := range r.Errors {
-		w.Errors = append(w.Errors, e.Error())
-	}
-	if !blames(g, w.Errors) {
+	if !blames(g, r.Errors) {
 		return nil
 	}
-	return w
+	return &Witness{Object: after, Old: before, WritersOnly: true, Errors: texts(r.Errors)}
 }
 
 // accepted tells whether the schema accepts the creation of all the objects.

@@ -31,10 +31,12 @@ type translator struct {
 	branches map[nestedKey]logic.Formula
 	odd      map[*schema.Node]bool      // what hasOdd has found
 	writes   map[placeKey]logic.Formula // what written has made
+	// parts is what pieces has made, by node as well: the texts of its rules are no part of the hash.
+	parts map[pieceKey][]piece
 }
 
 func newTranslator(o *Options) *translator {
-	return &translator{opts: o, cache: map[placeKey]logic.Formula{}, branches: map[nestedKey]logic.Formula{}, odd: map[*schema.Node]bool{}, writes: map[placeKey]logic.Formula{}}
+	return &translator{opts: o, cache: map[placeKey]logic.Formula{}, branches: map[nestedKey]logic.Formula{}, odd: map[*schema.Node]bool{}, writes: map[placeKey]logic.Formula{}, parts: map[pieceKey][]piece{}}
 }
 
 // accepts is true of the raw values that are accepted at p and not changed by pruning.
@@ -125,8 +127,23 @@ func typeKinds(n *schema.Node) (logic.Kind, bool) {
 	return 0, false // a type that does not exist is that of no value
 }
 
+type pieceKey struct {
+	placeKey
+	node *schema.Node
+}
+
 // pieces returns what the keywords of the node at p demand, apart from types, children and pruning.
 func (t *translator) pieces(p place) []piece {
+	key := pieceKey{p.key(), p.node}
+	out, ok := t.parts[key]
+	if !ok {
+		out = t.translate(p)
+		t.parts[key] = out
+	}
+	return out
+}
+
+func (t *translator) translate(p place) []piece {
 	n := p.node
 	out := t.values(n, p)
 	if n.ListType == "set" {

@@ -30,7 +30,7 @@ type walker struct {
 	suspects []suspect
 	path     []walkStep
 	above    [][2]place // the old and the new place around each step of path
-	visits   int
+	memory   *logic.Memory
 	// moved counts the places above where lists or maps are merged differently, so that an update compares other values.
 	moved int
 	// fillings are those of the values above, and of this one, that are filled in differently when they are left out, and so
@@ -38,7 +38,6 @@ type walker struct {
 	fillings    []filling
 	transitions map[*schema.Node]bool // what hasTransitions has found
 	cut         string                // why the walk stopped early
-	steps       int                   // of all searches so far
 }
 
 type walkStep struct {
@@ -72,14 +71,11 @@ func (w *walker) publicPath() Path {
 // proved tells whether no value that the old schema accepts here makes goal true.
 func (w *walker) proved(o place, goal logic.Formula) bool {
 	r := w.local.Solve(1, w.old.accepts(o), goal)
-	if w.steps += w.local.Steps(); w.steps > w.maxSteps() && w.cut == "" {
+	if w.opts.Work.Spent() && w.cut == "" {
 		w.cut = tooMuch
 	}
 	return r.None
 }
-
-// maxSteps bounds the steps of all searches together.
-func (w *walker) maxSteps() int { return 100 * w.solver.Budget }
 
 const tooMuch = "the schemas differ in too much: the budget of the comparison is spent"
 
@@ -104,8 +100,8 @@ func (w *walker) walk(o, n place) {
 	if o.kind == gone || w.cut != "" || o.key() == n.key() && (w.moved == 0 && len(w.fillings) == 0 || !w.hasTransitions(n.node)) {
 		return
 	}
-	if w.visits++; w.visits > w.opts.maxVisits() {
-		w.cut = "the schemas have too many differing parts"
+	if !w.opts.Work.Charge(1) {
+		w.cut = tooMuch
 		return
 	}
 	switch n.kind {
@@ -210,6 +206,9 @@ func (w *walker) compareDefaults(o, n place) {
 // comparePieces looks at every keyword of the new node that restricts values.
 func (w *walker) comparePieces(o, n place) {
 	for _, x := range w.new.pieces(n) {
+		if w.sayTheSame(o, x) {
+			continue
+		}
 		goal := logic.Not(x.formula)
 		if w.proved(o, goal) || x.rule != nil && w.impliedPiece(o, n, x.rule) {
 			continue
@@ -218,6 +217,7 @@ func (w *walker) comparePieces(o, n place) {
 		if x.rule != nil {
 			g.Rule = x.index
 		}
+		g.Cause = w.cause(o, n, x)
 		w.suspect(o, n, g, goal)
 	}
 	w.compareTransitions(o, n)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/celrule"
 	"sluice.dev/schema/contain/internal/logic"
 )
 
@@ -13,7 +14,7 @@ type writtenKey struct{ place placeKey }
 // written is true of the values at p as storage and nearly all clients write them: an integer without a fraction. Go's
 // encoding/json writes the float64 1.0 as 1, which is read as an int64 (k8s.io/apimachinery/pkg/util/json), so that
 // no stored object holds 1.0 and nothing that kubectl sends does.
-// Nor is there a list in place of a string that has a format: see [ListsLetThrough].
+// Nor is there a list in place of a string that has a format (see [ListsLetThrough]), or a time that CEL cannot read.
 // It only narrows where candidates are looked for first: a proof has to hold for all values.
 func (t *translator) written(p place) logic.Formula {
 	if p.kind != declared || !t.hasOdd(p.node, 0) {
@@ -33,6 +34,9 @@ func (t *translator) written(p place) logic.Formula {
 		}
 		if t.letsListsThrough(p) {
 			out = append(out, logic.Kinds(logic.AnyKind&^logic.Array))
+		}
+		if t.effectiveFormat(n) == "datetime" {
+			out = append(out, logic.Pattern{Expr: celrule.TimeText})
 		}
 		var names []string
 		for _, c := range n.Properties {

@@ -106,6 +106,9 @@ func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err e
 		return nil, err
 	}
 	library := LibraryVersion(o.KubeVersion)
+	if !ChecksNumbers(o.KubeVersion) {
+		props = withoutNumberFormats(props)
+	}
 	v = &Validator{opts: o, props: props, apiVersion: o.Group + "/" + o.Version, compiled: &ruleCache{}}
 	var internal *apiextensions.JSONSchemaProps
 	if props != nil {

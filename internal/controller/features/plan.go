@@ -60,6 +60,9 @@ type planner struct {
 	// sticky keeps the last good definition of a feature whose definition has turned bad, so that nothing opens.
 	sticky bool
 
+	// compiling has one component compiled at a time: what the compiler leaves behind is what a process needs most of its memory for.
+	compiling sync.Mutex
+
 	mu     sync.Mutex
 	server server
 	known  map[string]*remembered
@@ -321,7 +324,7 @@ func (p *planner) resources(ctx context.Context, features []v1alpha1.Feature) (g
 				g.crds = append(g.crds, known)
 				continue
 			}
-			versions, err := p.withoutCRD(name, part.Group, part.Resource)
+			versions, err := p.withoutCRD(ctx, name, part.Group, part.Resource)
 			if err != nil {
 				return g, fmt.Errorf("looking for %s: %w", name, err)
 			}
@@ -337,7 +340,7 @@ func (p *planner) resources(ctx context.Context, features []v1alpha1.Feature) (g
 
 // withoutCRD returns the versions of a resource that no CRD defines; none if there is no such resource. The API server's discovery
 // has what a CRD defines until it is gone, and a moment longer: that is no resource without a CRD.
-func (p *planner) withoutCRD(name, group, resource string) ([]feature.Version, error) {
+func (p *planner) withoutCRD(ctx context.Context, name, group, resource string) ([]feature.Version, error) {
 	_, there, err := p.crds.GetStore().GetByKey(name)
 	if err != nil {
 		return nil, err
@@ -359,7 +362,7 @@ func (p *planner) withoutCRD(name, group, resource string) ([]feature.Version, e
 	if now.Before(since) {
 		return nil, nil
 	}
-	return p.builtIns.find(group, resource, since)
+	return p.builtIns.find(ctx, group, resource, since)
 }
 
 // readCRD returns a CRD with its schemas, nil if there is none of that name.
@@ -420,6 +423,8 @@ func (p *planner) compile(ctx context.Context, r *remembered, out *plan) error {
 		}
 	}
 	if r.set == nil || r.setKey != key.String() {
+		p.compiling.Lock()
+		defer p.compiling.Unlock()
 		set, err := policy.Compile(ctx, out.model, policy.Options{
 			Kubernetes: s.version, Settings: out.settings, Runtime: rt, WithoutValidating: !s.validating, WithoutMutating: !s.mutating,
 			SettingsMissing: out.detached,

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,28 +84,45 @@ type builtInGroup struct {
 	resources map[string][]feature.Version
 }
 
-// find returns the versions of a resource; none if there is no such resource. What was asked before since does not count.
-func (b *builtIns) find(group, resource string, since time.Time) ([]feature.Version, error) {
+// find returns the versions of a resource; none if there is no such resource. What was asked before since does not count. While the API
+// server is asked nobody else waits, but for its answer.
+func (b *builtIns) find(ctx context.Context, group, resource string, since time.Time) ([]feature.Version, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	g := b.groups[group]
+	b.mu.Unlock()
 	if g != nil && !g.asked.Before(since) {
 		found, age := g.resources[resource], b.clock.Since(g.asked)
 		if age < lookSoon || found != nil && age < lookAgain {
 			return found, nil
 		}
 	}
-	groups, err := b.discovery.ServerGroups()
+	g, err := b.ask(ctx, group)
 	if err != nil {
 		return nil, err
 	}
-	g = &builtInGroup{asked: b.clock.Now(), resources: map[string][]feature.Version{}}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.groups == nil {
+		b.groups = map[string]*builtInGroup{}
+	}
+	b.groups[group] = g
+	return g.resources[resource], nil
+}
+
+// ask asks the API server for the resources of a group.
+func (b *builtIns) ask(ctx context.Context, group string) (*builtInGroup, error) {
+	g := &builtInGroup{asked: b.clock.Now(), resources: map[string][]feature.Version{}}
+	d := discovery.ToDiscoveryInterfaceWithContext(b.discovery)
+	groups, err := d.ServerGroupsWithContext(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, found := range groups.Groups {
 		if found.Name != group {
 			continue
 		}
 		for _, v := range found.Versions {
-			list, err := b.discovery.ServerResourcesForGroupVersion(v.GroupVersion)
+			list, err := d.ServerResourcesForGroupVersionWithContext(ctx, v.GroupVersion)
 			if apierrors.IsNotFound(err) {
 				continue
 			}
@@ -116,11 +134,7 @@ func (b *builtIns) find(group, resource string, since time.Time) ([]feature.Vers
 			}
 		}
 	}
-	if b.groups == nil {
-		b.groups = map[string]*builtInGroup{}
-	}
-	b.groups[group] = g
-	return g.resources[resource], nil
+	return g, nil
 }
 
 // errServerChanged ends what was started for an API server that can do other things now.

@@ -38,6 +38,11 @@ type Resolver interface {
 	Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error)
 }
 
+// Holder is a resolver whose results take memory that is released when they have been written.
+type Holder interface {
+	Hold(ctx context.Context, r *resolve.Request) (*resolve.Resource, *resolve.Reservation, error)
+}
+
 // shutdownGrace is how long a process that ends still tries to write what it has resolved.
 const shutdownGrace = 5 * time.Second
 
@@ -79,6 +84,8 @@ type Adapter struct {
 	Timeout *Timeout
 	// Identity finds out on whose behalf a request is made, for the resolver of that name; nil leaves it empty.
 	Identity func(ctx context.Context, r *v1beta1.ResolutionRequest, resolver string) (string, error)
+	// Writes bounds the bytes of status writes that are under way at once; nil bounds nothing.
+	Writes   *resolve.Memory
 	Metrics  *Metrics
 	Recorder record.EventRecorder
 	// Tracer records a trace of each request; nil records none.
@@ -327,8 +334,9 @@ func (a *Adapter) work(process context.Context, k key) {
 	var res *resolve.Resource
 	var where kept
 	var err error
-	defer func() { tr.end(res, err) }()
-	tr.phase(ctx, phaseResolve, func(ctx context.Context) { res, where, err = a.resolve(ctx, r, name, limit) })
+	var held *resolve.Reservation
+	defer func() { tr.end(res, err); held.Release() }()
+	tr.phase(ctx, phaseResolve, func(ctx context.Context) { res, held, where, err = a.resolve(ctx, r, name, limit) })
 	a.Metrics.observe(name, phaseResolve, a.Clock.Since(start))
 	if ctx.Err() != nil {
 		if process.Err() == nil {
@@ -357,20 +365,21 @@ func outlive(parent context.Context, c clock.Clock, d time.Duration) (context.Co
 }
 
 // resolve has the request resolved, and a place found for what was resolved, in the time that it has left.
-func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, name string, limit time.Duration) (res *resolve.Resource, where kept, err error) {
+func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, name string, limit time.Duration) (res *resolve.Resource, held *resolve.Reservation, where kept, err error) {
 	if _, err := resolution.Resolver(r.Labels); err != nil {
-		return nil, kept{}, resolve.Errorf(resolve.ReasonInvalid, "%w", err)
+		return nil, nil, kept{}, resolve.Errorf(resolve.ReasonInvalid, "%w", err)
 	}
 	left := deadline(r, limit).Sub(a.Clock.Now())
 	if left <= 0 {
-		return nil, kept{}, timedOut(r, limit, "the resolver had no time for it")
+		return nil, nil, kept{}, timedOut(r, limit, "the resolver had no time for it")
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, left, errTime)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
 			a.Log.Error("a resolver panicked", "resolver", name, "panic", p, "stack", string(debug.Stack()))
-			res, where, err = nil, kept{}, resolve.Errorf(resolve.ReasonFailed, "the resolver %s has a defect; its log tells more", name)
+			held.Release()
+			res, held, where, err = nil, nil, kept{}, resolve.Errorf(resolve.ReasonFailed, "the resolver %s has a defect; its log tells more", name)
 		}
 	}()
 	req := &resolve.Request{
@@ -378,36 +387,46 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 		Secrets: Credentials{Kube: a.Kube, Namespace: a.Namespace, Account: a.Account},
 	}
 	if req.NotBefore, err = lookAfter(r, a.Clock.Now()); err != nil {
-		return nil, kept{}, err
+		return nil, nil, kept{}, err
 	}
 	for _, p := range r.Spec.Params {
 		if _, twice := req.Params[p.Name]; twice {
-			return nil, kept{}, resolve.Errorf(resolve.ReasonInvalid, "the parameter %q stands twice", p.Name)
+			return nil, nil, kept{}, resolve.Errorf(resolve.ReasonInvalid, "the parameter %q stands twice", p.Name)
 		}
 		req.Params[p.Name] = value(p.Value)
 	}
 	if a.Identity != nil {
 		if req.Identity, err = a.Identity(ctx, r, name); err != nil {
-			return nil, kept{}, err
+			return nil, nil, kept{}, err
 		}
 	}
-	res, err = a.Resolvers[name].Resolve(ctx, req)
+	if h, ok := a.Resolvers[name].(Holder); ok {
+		res, held, err = h.Hold(ctx, req)
+	} else {
+		res, err = a.Resolvers[name].Resolve(ctx, req)
+	}
+	defer func() {
+		if err != nil {
+			held.Release()
+			held = nil
+		}
+	}()
 	if err == nil && res == nil {
-		return nil, kept{}, resolve.Errorf(resolve.ReasonFailed, "the resolver %s has a defect: it returned neither content nor an error", name)
+		return nil, held, kept{}, resolve.Errorf(resolve.ReasonFailed, "the resolver %s has a defect: it returned neither content nor an error", name)
 	}
 	if err == nil {
 		if e := checkAnnotations(res); e != nil {
-			return nil, kept{}, e
+			return nil, held, kept{}, e
 		}
 		where, err = a.placer.place(ctx, res.Data)
 	}
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), errTime):
-		return nil, kept{}, timedOut(r, limit, "the resolver was still at work: "+asError(err).Msg)
+		return nil, held, kept{}, timedOut(r, limit, "the resolver was still at work: "+asError(err).Msg)
 	case err != nil:
-		return nil, kept{}, err
+		return nil, held, kept{}, err
 	}
-	return res, where, nil
+	return res, held, where, nil
 }
 
 // lookAfter is the time before which no look at the remote serves the request; zero for none.
@@ -437,6 +456,9 @@ func value(v v1beta1.ParamValue) resolve.Value {
 	return resolve.Value{Type: resolve.String, String: v.StringVal}
 }
 
+// writeBytes is about how many bytes a write takes whose content has size bytes: the content in base64, and the rest.
+func writeBytes(size int) int64 { return int64(size)*4/3 + 4<<10 }
+
 // finish writes what came of the request, and tells about it.
 func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionRequest, name string, start time.Time, res *resolve.Resource, where kept, err error) {
 	writing := a.Clock.Now()
@@ -451,6 +473,11 @@ func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionReques
 			outcome = "timed_out"
 		}
 	}
+	held, full := a.Writes.Reserve(ctx, writeBytes(len(s.data)))
+	if full != nil {
+		return // the process ends
+	}
+	defer held.Release()
 	w := writer{client: a.Client, metrics: a.Metrics, clock: a.Clock, resolver: name, lookup: func() *v1beta1.ResolutionRequest { return a.lookup(k) }}
 	a.settle(k, true)
 	wrote, werr := w.write(ctx, r, s, "result")

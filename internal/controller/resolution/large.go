@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"sync"
@@ -33,8 +32,11 @@ type Store interface {
 	Put(ctx context.Context, data []byte) (ref string, err error)
 }
 
-// kept is where and how the content of a request is kept: fields of its status.
-type kept struct{ data, encoding, ref, digest string }
+// kept is where and how the content of a request is kept: fields of its status, data before base64.
+type kept struct {
+	data                  []byte
+	encoding, ref, digest string
+}
 
 // place is the value of the label place of a metric.
 func (k kept) place() string {
@@ -61,7 +63,7 @@ type placer struct {
 func (p *placer) place(ctx context.Context, data []byte) (kept, error) {
 	size := int64(len(data))
 	if len(data) <= p.limit {
-		return kept{data: base64.StdEncoding.EncodeToString(data)}, nil
+		return kept{data: data}, nil
 	}
 	if !p.compress && p.store == nil {
 		return kept{}, resolve.Errorf(resolve.ReasonTooLarge,
@@ -91,7 +93,7 @@ func (p *placer) place(ctx context.Context, data []byte) (kept, error) {
 			return kept{}, err
 		}
 		if len(packed) <= p.limit {
-			out.data, out.encoding = base64.StdEncoding.EncodeToString(packed), v1beta1.EncodingGzip
+			out.data, out.encoding = packed, v1beta1.EncodingGzip
 			return out, nil
 		}
 		compressed = int64(len(packed))

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -12,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/resolve"
 )
 
@@ -75,11 +78,11 @@ func TestContentGoesWhereItFits(t *testing.T) {
 		}
 		where := ""
 		switch {
-		case got.ref != "" && got.data == "" && got.encoding == "" && bytes.Equal(test.store.got[0], test.data) && got.digest == schemaDigest(test.data):
+		case got.ref != "" && len(got.data) == 0 && got.encoding == "" && bytes.Equal(test.store.got[0], test.data) && got.digest == schemaDigest(test.data):
 			where = "store"
 		case got.encoding == "gzip" && got.digest == schemaDigest(test.data) && bytes.Equal(inflate(t, got.data), test.data):
 			where = "gzip"
-		case got.data == base64.StdEncoding.EncodeToString(test.data) && got == (kept{data: got.data}):
+		case bytes.Equal(got.data, test.data) && got.encoding+got.ref+got.digest == "":
 			where = "inline"
 		}
 		if told := strings.Replace(where, "inline", "request", 1); err == nil && got.place() != told {
@@ -91,9 +94,9 @@ func TestContentGoesWhereItFits(t *testing.T) {
 	}
 }
 
-func inflate(t *testing.T, text string) []byte {
+func inflate(t *testing.T, packed []byte) []byte {
 	t.Helper()
-	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
+	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,5 +153,26 @@ func TestWhetherTheAPIHasTheFieldsIsAskedForAsLongAsItTakes(t *testing.T) {
 	down := &support{clock: clock, ask: func() (bool, error) { return false, errors.New("down") }}
 	if _, err := down.find(canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// The patch is put together from parts; it must be what the fields say, whatever the content is.
+func TestThePatchHasTheContentInBase64(t *testing.T) {
+	r := &v1beta1.ResolutionRequest{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "7", Generation: 3}}
+	for n := range 70 {
+		data := bytes.Repeat([]byte("\x00\xff}\"{"), n)[:n]
+		res := &resolve.Resource{Data: data, Annotations: map[string]string{"a": `"}}`}, Source: resolve.Source{URI: `x"}}`, Digest: resolve.SHA256(data)}}
+		patch, err := patchFor(r, succeeded(res, kept{data: data}, time.Unix(0, 0)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got v1beta1.ResolutionRequest
+		if err := json.Unmarshal(patch, &got); err != nil {
+			t.Fatalf("%s: %v", patch, err)
+		}
+		back, err := base64.StdEncoding.DecodeString(got.Status.Data)
+		if err != nil || !bytes.Equal(back, data) || got.Status.Annotations["a"] != `"}}` || got.Status.ObservedGeneration != 3 || got.UID != "u" || got.Status.RefSource == nil {
+			t.Errorf("%d bytes: %s: %v", n, patch, err)
+		}
 	}
 }

@@ -35,6 +35,11 @@ const (
 	progressBurst = 20
 	// timeoutGrace lets a resolver that stops at the same moment write what it knows.
 	timeoutGrace = 500 * time.Millisecond
+	// unknownAfter is how old a request is at least when it is ended because nobody runs its resolver: the resolver may just be
+	// starting.
+	unknownAfter = 10 * time.Second
+	// countAgain is how long a count of those that wait is good for.
+	countAgain = time.Second
 	// lifecycleRetry is how long a request that could not be written is left alone.
 	lifecycleRetry = 5 * time.Second
 )
@@ -49,6 +54,8 @@ type Lifecycle struct {
 	Client versioned.Interface
 	// Members divides the work; nil: this process has all of it.
 	Members *Members
+	// Known knows which resolvers there are; nil: every name may be one's.
+	Known   *Known
 	Timeout *Timeout
 	// TTL is the time to live of finished requests without an owner; 0 stands for [DefaultTTL], a negative one keeps them.
 	TTL      time.Duration
@@ -60,6 +67,10 @@ type Lifecycle struct {
 	informer cache.SharedIndexInformer
 	queue    workqueue.TypedDelayingInterface[key]
 	progress flowcontrol.RateLimiter
+
+	mu      sync.Mutex
+	counted time.Time
+	waiting map[string]int
 }
 
 // Run works until ctx is done. ready is called when all existing requests have been seen.
@@ -142,8 +153,15 @@ func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
 	limit := l.Timeout.Get()
 	left := deadline(r, limit).Add(timeoutGrace).Sub(now)
 	if left <= 0 {
-		what := fmt.Sprintf("no resolver %q has answered; is it running?", name)
-		return l.end(ctx, r, name, "timed_out", failed(timedOut(r, limit, what), now))
+		return l.end(ctx, r, name, "timed_out", failed(timedOut(r, limit, l.state(name, now)), now))
+	}
+	if missing := l.Known.missing(name); missing != nil {
+		young := unknownAfter - now.Sub(r.CreationTimestamp.Time)
+		if young <= 0 {
+			// The name is a client's text, which metrics should not take for a label.
+			return l.end(ctx, r, "none", "refused", failed(missing, now))
+		}
+		left = min(left, young)
 	}
 	if c := r.Status.Succeeded(); c != nil && r.Status.ObservedGeneration == r.Generation {
 		return left
@@ -155,11 +173,29 @@ func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
 		return min(time.Second, left)
 	}
 	if again := l.write(ctx, r, name, "in_progress", statusFields{
-		Conditions: condition(metav1.ConditionUnknown, resolution.ReasonInProgress, resolution.MessageInProgress, now),
+		Conditions: condition(metav1.ConditionUnknown, resolution.ReasonInProgress, resolution.MessageInProgress+": "+l.state(name, now), now),
 	}); again > 0 {
 		return min(again, left)
 	}
 	return left
+}
+
+// state says what a request for a resolver waits for.
+func (l *Lifecycle) state(resolver string, now time.Time) string {
+	if l.Known == nil {
+		return fmt.Sprintf("the resolver %q has not answered", resolver)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting == nil || now.Sub(l.counted) >= countAgain || now.Before(l.counted) {
+		l.counted, l.waiting = now, map[string]int{}
+		for _, o := range l.informer.GetStore().List() {
+			if r, ok := o.(*v1beta1.ResolutionRequest); ok && !r.Status.Finished() {
+				l.waiting[resolverOf(r)]++
+			}
+		}
+	}
+	return l.Known.state(resolver, l.waiting[resolver])
 }
 
 // end writes the last status of a request and tells of a failure.

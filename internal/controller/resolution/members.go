@@ -127,6 +127,20 @@ func (m *Members) Count(role string) int {
 	return n
 }
 
+// Alive is how many processes are known to have the role.
+func (m *Members) Alive(role string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.alive[role])
+}
+
+// AliveRoles are the roles that some process is known to have.
+func (m *Members) AliveRoles() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.alive))
+}
+
 // Join makes the Lease and reads those of the others, so that Owns is right from the start.
 func (m *Members) Join(ctx context.Context) error {
 	if err := m.renew(ctx); err != nil {

@@ -446,7 +446,7 @@ func TestE2ETheLifecycleController(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if s := r.Status.Succeeded(); s == nil || s.Status != metav1.ConditionUnknown || s.Reason != "ResolutionInProgress" || s.Message != "waiting for resolver" {
+		if s := r.Status.Succeeded(); s == nil || s.Status != metav1.ConditionUnknown || s.Reason != "ResolutionInProgress" || !strings.HasPrefix(s.Message, "waiting for resolver") {
 			return fmt.Errorf("condition %+v", s)
 		}
 		return nil

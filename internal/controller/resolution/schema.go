@@ -113,7 +113,7 @@ func (s *SchemaPublisher) current(list []any) bool {
 // write applies the ConfigMap, so that one role with its name is enough, to make it as well as to change it.
 func (s *SchemaPublisher) write(ctx context.Context, name string) error {
 	m := corev1apply.ConfigMap(name, s.Namespace).
-		WithLabels(map[string]string{"app.kubernetes.io/part-of": "sluice", "sluice.dev/resolver": s.Resolver}).
+		WithLabels(map[string]string{"app.kubernetes.io/part-of": "sluice", labelSchema: s.Resolver}).
 		WithAnnotations(map[string]string{annotationSchema: schemaDigest(s.Schema)}).
 		WithData(map[string]string{SchemaKey: string(s.Schema)})
 	_, err := s.Kube.CoreV1().ConfigMaps(s.Namespace).Apply(ctx, m, metav1.ApplyOptions{FieldManager: "sluice", Force: true})

@@ -1,6 +1,7 @@
 package resolution
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,22 +39,33 @@ type statusFields struct {
 	ObservedGeneration int64               `json:"observedGeneration"`
 	Conditions         []v1beta1.Condition `json:"conditions"`
 	Annotations        map[string]string   `json:"annotations,omitempty"`
-	Data               string              `json:"data,omitempty"`
 	DataEncoding       string              `json:"dataEncoding,omitempty"`
 	DataRef            string              `json:"dataRef,omitempty"`
 	DataDigest         string              `json:"dataDigest,omitempty"`
 	DataSize           int64               `json:"dataSize,omitempty"`
 	Source             *v1beta1.RefSource  `json:"source,omitempty"`
 	RefSource          *v1beta1.RefSource  `json:"refSource,omitempty"`
+
+	// data is the field data before base64.
+	data []byte
 }
 
-// patchFor returns the patch for the object as it was read.
+// patchFor returns the patch for the object as it was read. Content is encoded where it stands: it is most of the patch, and
+// many are written at once.
 func patchFor(r *v1beta1.ResolutionRequest, s statusFields) ([]byte, error) {
 	var p statusPatch
 	p.Metadata.UID, p.Metadata.ResourceVersion = r.UID, r.ResourceVersion
 	s.ObservedGeneration = r.Generation
 	p.Status = s
-	return json.Marshal(p)
+	text, err := json.Marshal(p)
+	if err != nil || len(s.data) == 0 {
+		return text, err
+	}
+	// The patch ends with the braces of its status and its own.
+	const before, after = `,"data":"`, `"}}`
+	out := make([]byte, 0, len(text)+len(before)+base64.StdEncoding.EncodedLen(len(s.data))+len(after))
+	out = append(append(out, text[:len(text)-2]...), before...)
+	return append(base64.StdEncoding.AppendEncode(out, s.data), after...), nil
 }
 
 func condition(status metav1.ConditionStatus, reason, message string, now time.Time) []v1beta1.Condition {
@@ -67,7 +79,7 @@ func succeeded(res *resolve.Resource, k kept, now time.Time) statusFields {
 	origin := &v1beta1.RefSource{URI: res.Source.URI, Digest: res.Source.Digest, EntryPoint: res.Source.EntryPoint}
 	s := statusFields{
 		Conditions:  condition(metav1.ConditionTrue, "", "", now),
-		Annotations: res.Annotations, Data: k.data, DataEncoding: k.encoding, DataRef: k.ref, DataDigest: k.digest,
+		Annotations: res.Annotations, data: k.data, DataEncoding: k.encoding, DataRef: k.ref, DataDigest: k.digest,
 		Source: origin, RefSource: origin,
 	}
 	if k.digest != "" {

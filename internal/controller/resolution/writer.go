@@ -80,27 +80,41 @@ func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statu
 			refused = time.Time{}
 		}
 		w.metrics.retries.WithLabelValues(w.resolver, cause).Inc()
-		if cause != "conflict" {
-			select {
-			case <-ctx.Done():
-				return false, context.Cause(ctx)
-			case <-w.clock.After(wait):
+		if cause == "conflict" {
+			if now := w.lookup(); now != nil && now.UID == r.UID && now.ResourceVersion != r.ResourceVersion {
+				// The watch was as fast as the answer.
+				r = now
+				continue
 			}
-		}
-		if now := w.lookup(); cause == "conflict" && now != nil && now.UID == r.UID && now.ResourceVersion != r.ResourceVersion {
-			// The watch was as fast as the answer.
-			r = now
-			continue
+		} else if err := w.pause(ctx, wait); err != nil {
+			return false, err
 		}
 		now, err := requests.Get(ctx, r.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err) || (err == nil && now.UID != r.UID):
 			return false, nil
+		case err == nil && now.ResourceVersion != r.ResourceVersion:
+			r = now
+			continue
 		case err == nil:
 			r = now
-		case ctx.Err() != nil:
-			return false, context.Cause(ctx)
 		}
+		if cause == "conflict" {
+			// Nothing is known that is newer, so the next try would meet the same.
+			if err := w.pause(ctx, wait); err != nil {
+				return false, err
+			}
+		}
+	}
+}
+
+// pause waits; the error is the cause of the context's end.
+func (w writer) pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-w.clock.After(d):
+		return nil
 	}
 }
 

@@ -146,9 +146,9 @@ func (g *gen) value(p *props) any {
 		case "date":
 			return pick[any](g, "2020-01-01", "2021-02-03")
 		case "date-time":
-			return pick[any](g, "2020-01-01T00:00:00Z", "2021-02-03T01:02:03+01:00")
+			return pick[any](g, "2020-01-01T00:00:00Z", "2021-02-03T01:02:03+01:00", "2020-01-01t00:00:00z", "2020-01-01T00:00:00x5Z", "2020-01-01T00:00:00+99:00")
 		case "byte":
-			return pick[any](g, "", "YWJj", "QQ==")
+			return pick[any](g, "", "YWJj", "QQ==", "+/+/")
 		}
 		if p.Enum != nil {
 			return pick[any](g, "A", "B", "C")

@@ -46,6 +46,16 @@ func typed(n *schema.Node) string {
 	return ""
 }
 
+// TimeText matches the strings of the format date-time that CEL can read: validation looks at a text in lower case, takes any
+// character before a fraction and any two digits for those of an offset, and passes over what follows a second t
+// (IsDateTime and ParseDateTime in k8s.io/kube-openapi/pkg/validation/strfmt).
+const TimeText = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-4]):([0-5][0-9]|60))$`
+
+// readable has, for the formats that give strings another type and of which CEL cannot read all that validation takes, a
+// pattern of those that it can. Any other string is an error wherever a rule looks at it. For byte, validation takes the
+// alphabet with + and /, and CEL reads the one with - and _ (UnmarshalText of Base64 there).
+var readable = map[string]string{"date-time": TimeText, "byte": `^[^+/]*$`}
+
 // withMeta returns the node as CEL sees the root of a resource: with apiVersion, kind and the two visible fields of
 // metadata (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model, WithTypeAndObjectMeta).
 func withMeta(n *schema.Node) *schema.Node {
@@ -125,6 +135,9 @@ func (t *translator) load(at place, n *schema.Node) (value, error) {
 	case "string":
 		if n.Format != "" { // where it is checked, validation lets a list through, which is an error in CEL
 			there = kind(logic.String)
+		}
+		if p := readable[n.Format]; p != "" {
+			there = leaf(at, logic.And{logic.Kinds(logic.String), logic.Pattern{Expr: p}})
 		}
 		if typ := typed(n); typ == durationType {
 			d := newNum(durationIn{ref: r, t: t, formatted: true})
@@ -250,6 +263,9 @@ func (t *translator) constant(x any, n *schema.Node) (sval, bool, error) {
 		if typ == durationType {
 			d, err := strfmt.ParseDuration(x)
 			return durV(d), err == nil, nil
+		}
+		if p := readable[n.Format]; p != "" && !t.s.Checker.MatchPattern(p, x) {
+			return nil, false, nil
 		}
 		if typ != "" {
 			return termV{text: wrap("const", writeConst(x), n.Format), typ: typ, partial: true}, true, nil

@@ -16,6 +16,8 @@ func (s *Solver) solveArray(st *state, want, depth int) ([]any, bool) {
 			distinct = append(distinct, u.By)
 		}
 	}
+	s.why = st.why | st.said[about(Array)]
+	defer func() { s.why = st.why | st.said[about(Array)] }()
 	some := st.someItems
 	complete := true
 	if int64(len(some)) > hi {
@@ -23,7 +25,11 @@ func (s *Solver) solveArray(st *state, want, depth int) ([]any, bool) {
 			return nil, true
 		}
 		complete = hi == 1 // one item has to do for all, or the search is not exhaustive
-		some = []Formula{And(some)}
+		all := make(And, len(some))
+		for i, f := range some {
+			all[i] = f.f
+		}
+		some = []fact{{all, st.sum}}
 	}
 	if duplicates && hi < 2 {
 		return nil, true
@@ -31,7 +37,7 @@ func (s *Solver) solveArray(st *state, want, depth int) ([]any, bool) {
 	if len(some) == 0 && lo == 0 && !duplicates {
 		out := s.keep(st, []any{[]any{}}, want)
 		if len(out) < want && hi > 0 {
-			more, _ := s.arrays(st, []Formula{True}, lo, hi, distinct, duplicates, want-len(out), depth)
+			more, _ := s.arrays(st, []fact{{f: True}}, lo, hi, distinct, duplicates, want-len(out), depth)
 			out = append(out, more...)
 		}
 		return out, hi == 0
@@ -41,7 +47,7 @@ func (s *Solver) solveArray(st *state, want, depth int) ([]any, bool) {
 }
 
 // arrays makes arrays with an item for each of some, padded to lo.
-func (s *Solver) arrays(st *state, some []Formula, lo, hi int64, distinct []UniqueBy, duplicates bool, want, depth int) ([]any, bool) {
+func (s *Solver) arrays(st *state, some []fact, lo, hi int64, distinct []UniqueBy, duplicates bool, want, depth int) ([]any, bool) {
 	var heads [][]any // alternatives for the items of some
 	for _, f := range some {
 		found, none := s.solve(append(slices.Clip(st.items), f), width(want), depth+1)
@@ -126,9 +132,9 @@ func (s *Solver) twin(st *state, base []any, distinct []UniqueBy, depth int) ([]
 				same = append(same, equalKeys(u.By, first))
 			}
 		}
-		fs := append(slices.Clip(st.items), same)
+		fs := append(slices.Clip(st.items), fact{same, st.sum})
 		for _, by := range distinct {
-			fs = append(fs, Not(equalKeys(by, first)))
+			fs = append(fs, fact{Not(equalKeys(by, first)), st.sum})
 		}
 		found, _ := s.solve(fs, 6, depth+1)
 		candidates = found
@@ -196,7 +202,7 @@ func (s *Solver) pad(st *state, base []any, lo int64, distinct []UniqueBy, depth
 		fs := slices.Clone(st.items)
 		for _, by := range distinct {
 			for _, o := range base {
-				fs = append(fs, Not(equalKeys(by, o)))
+				fs = append(fs, fact{Not(equalKeys(by, o)), st.sum})
 			}
 		}
 		found, none := s.solve(fs, 1, depth+1)

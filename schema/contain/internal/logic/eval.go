@@ -38,12 +38,23 @@ type Checker interface {
 }
 
 // Eval evaluates f on v.
-func Eval(f Formula, v any, c Checker) Truth {
+func Eval(f Formula, v any, c Checker) Truth { return evaluator{Checker: c}.eval(f, v) }
+
+// evaluator evaluates formulas, and charges for each that it looks at. When the work is spent, it is Unsure.
+type evaluator struct {
+	Checker
+	work *Work
+}
+
+func (c evaluator) eval(f Formula, v any) Truth {
+	if !c.work.Charge(1) {
+		return Unsure
+	}
 	switch f := f.(type) {
 	case And:
 		t := Yes
 		for _, g := range f {
-			t = min(t, Eval(g, v, c))
+			t = min(t, c.eval(g, v))
 			if t == No {
 				break
 			}
@@ -52,7 +63,7 @@ func Eval(f Formula, v any, c Checker) Truth {
 	case Or:
 		t := No
 		for _, g := range f {
-			t = max(t, Eval(g, v, c))
+			t = max(t, c.eval(g, v))
 			if t == Yes {
 				break
 			}
@@ -61,11 +72,15 @@ func Eval(f Formula, v any, c Checker) Truth {
 	case Kinds:
 		return truth(KindOf(v)&Kind(f) != 0)
 	case Enum:
-		return truth(slices.ContainsFunc(f.Values, func(e any) bool { return Same(v, e) }) != f.Neg)
+		return truth(c.work.holds(f.Values, v) != f.Neg)
 	case Opaque:
 		return Unsure
 	case Lazy:
-		return Eval(f.Expand(), v, c)
+		if t := c.eval(f.Make(), v); f.Neg {
+			return Yes - t
+		} else {
+			return t
+		}
 	}
 	switch v := v.(type) {
 	case string:
@@ -74,6 +89,7 @@ func Eval(f Formula, v any, c Checker) Truth {
 			n := int64(utf8.RuneCountInString(v))
 			return truth(n >= f.Min && n <= f.Max)
 		case Pattern:
+			c.work.Charge(int64(len(v)/16 + len(f.Expr)/8))
 			return truth(c.MatchPattern(f.Expr, v) != f.Neg)
 		case Format:
 			return truth(c.MatchFormat(f.Name, v) != f.Neg)
@@ -95,14 +111,14 @@ func Eval(f Formula, v any, c Checker) Truth {
 			return truth(f.holds(v) != f.Neg)
 		}
 	case map[string]any:
-		return evalObject(f, v, c)
+		return c.evalObject(f, v)
 	case []any:
-		return evalArray(f, v, c)
+		return c.evalArray(f, v)
 	}
 	return Yes
 }
 
-func evalObject(f Formula, v map[string]any, c Checker) Truth {
+func (c evaluator) evalObject(f Formula, v map[string]any) Truth {
 	switch f := f.(type) {
 	case Has:
 		_, ok := v[f.Name]
@@ -112,7 +128,7 @@ func evalObject(f Formula, v map[string]any, c Checker) Truth {
 		return truth(!ok)
 	case Prop:
 		if x, ok := v[f.Name]; ok {
-			return Eval(f.F, x, c)
+			return c.eval(f.F, x)
 		}
 	case NumProps:
 		return truth(int64(len(v)) >= f.Min && int64(len(v)) <= f.Max)
@@ -120,7 +136,7 @@ func evalObject(f Formula, v map[string]any, c Checker) Truth {
 		t := Yes
 		for k, x := range v {
 			if _, ok := slices.BinarySearch(f.Except, k); !ok {
-				t = min(t, Eval(f.F, x, c))
+				t = min(t, c.eval(f.F, x))
 			}
 		}
 		return t
@@ -128,43 +144,44 @@ func evalObject(f Formula, v map[string]any, c Checker) Truth {
 		t := No
 		for k, x := range v {
 			if _, ok := slices.BinarySearch(f.Except, k); !ok {
-				t = max(t, Eval(f.F, x, c))
+				t = max(t, c.eval(f.F, x))
 			}
 		}
 		return t
 	case AllKeys:
 		t := Yes
 		for k := range v {
-			t = min(t, Eval(f.F, k, c))
+			t = min(t, c.eval(f.F, k))
 		}
 		return t
 	case SomeKey:
 		t := No
 		for k := range v {
-			t = max(t, Eval(f.F, k, c))
+			t = max(t, c.eval(f.F, k))
 		}
 		return t
 	}
 	return Yes
 }
 
-func evalArray(f Formula, v []any, c Checker) Truth {
+func (c evaluator) evalArray(f Formula, v []any) Truth {
 	switch f := f.(type) {
 	case Items:
 		t := Yes
 		for _, x := range v {
-			t = min(t, Eval(f.F, x, c))
+			t = min(t, c.eval(f.F, x))
 		}
 		return t
 	case SomeItem:
 		t := No
 		for _, x := range v {
-			t = max(t, Eval(f.F, x, c))
+			t = max(t, c.eval(f.F, x))
 		}
 		return t
 	case NumItems:
 		return truth(int64(len(v)) >= f.Min && int64(len(v)) <= f.Max)
 	case Unique:
+		c.work.Charge(int64(len(v)) * int64(len(v)) / 2)
 		switch {
 		case f.By.duplicates(v):
 			return truth(f.Neg)

@@ -13,48 +13,56 @@ type member struct {
 }
 
 func (s *Solver) solveObject(st *state, want, depth int) ([]any, bool) {
-	names := slices.Clone(st.has)
-	extra := map[string][]Formula{} // what SomeRest demands of a property besides
-	complete := true
+	names := slices.Clone(st.fields.had)
+	extra := map[string][]fact{} // what SomeRest demands of a property besides
 	for _, sr := range st.someRests {
-		_, found, none := s.placeSomeRest(st, names, extra, sr, depth)
+		found, none := s.placeSomeRest(st, names, extra, sr, depth)
 		if !found {
+			s.why = st.sum
 			return nil, none && len(st.someRests) == 1
 		}
-		complete = complete && none
 	}
 	for name := range extra {
-		if !slices.Contains(names, name) {
+		if !st.has(name) {
 			names = append(names, name)
 		}
 	}
 	for _, f := range st.someKeys {
 		name, found, none := s.placeSomeKey(st, names, f, depth)
 		if !found {
+			s.why = st.sum
 			return nil, none && len(st.someKeys) == 1
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
+	chosen := len(st.someRests) > 0 || len(st.someKeys) > 0
 	slices.Sort(names)
 	if int64(len(names)) > st.numProps.Max {
 		s.fail("too many properties are demanded")
-		return nil, len(st.someRests) == 0 && len(st.someKeys) == 0
+		s.why = st.sum
+		return nil, !chosen
 	}
 	var members []member
 	for _, name := range names {
 		if !s.keyAllowed(st, name) {
-			return nil, len(st.someRests) == 0 && len(st.someKeys) == 0
+			s.why = st.sum
+			return nil, st.has(name) || !chosen
 		}
-		found, none := s.solve(append(st.child(name), extra[name]...), width(want), depth+1)
+		found, none := s.solve(append(slices.Clip(st.child(name)), extra[name]...), width(want), depth+1)
 		if len(found) == 0 {
-			return nil, none && (slices.Contains(st.has, name) && len(extra[name]) == 0 || complete)
+			if st.has(name) && len(extra[name]) == 0 {
+				s.why |= st.why | st.fields.named[name].hasWhy
+				return nil, none
+			}
+			return nil, false // another choice might do
 		}
 		members = append(members, member{name, found})
 	}
 	members, none := s.padObject(st, members, depth)
 	if int64(len(members)) < st.numProps.Min {
+		s.why = st.sum
 		return nil, none
 	}
 	return s.assemble(st, members, want), false
@@ -102,118 +110,94 @@ func (s *Solver) wholeHolds(st *state, v any) bool {
 		case Prop, Rest:
 			continue
 		}
-		if Eval(f, v, s.Strings) == No {
+		if s.eval(f, v) == No {
 			return false
 		}
 	}
 	return true
-}
-
-// child collects what st says of the property name.
-func (st *state) child(name string) []Formula {
-	var out []Formula
-	for _, p := range st.props {
-		if p.Name == name {
-			out = append(out, p.F)
-		}
-	}
-	for _, r := range st.rests {
-		if _, ok := slices.BinarySearch(r.Except, name); !ok {
-			out = append(out, r.F)
-		}
-	}
-	return out
 }
 
 func (s *Solver) keyAllowed(st *state, name string) bool {
 	for _, f := range st.allKeys {
-		if Eval(f, name, s.Strings) == No {
+		if s.eval(f, name) == No {
 			return false
 		}
 	}
 	return true
 }
 
-// placeSomeRest chooses the property that makes sr true and notes it in extra. The second result is
-// false if there is none; the third tells whether that is a proof.
-func (s *Solver) placeSomeRest(st *state, names []string, extra map[string][]Formula, sr SomeRest, depth int) (name string, found, none bool) {
+// placeSomeRest chooses the property that makes sr true and notes it in extra. The first result is false if there is none;
+// the second tells whether that is a proof.
+func (s *Solver) placeSomeRest(st *state, names []string, extra map[string][]fact, sr SomeRest, depth int) (found, none bool) {
 	complete := true
 	try := func(name string) bool {
-		if _, ok := slices.BinarySearch(sr.Except, name); ok || slices.Contains(st.lacks, name) || !s.keyAllowed(st, name) {
+		if inSorted(sr.Except, name) || st.lacks(name) || !s.keyAllowed(st, name) {
 			return false
 		}
-		found, none := s.solve(append(st.child(name), append(slices.Clip(extra[name]), sr.F)...), 1, depth+1)
+		demand := fact{sr.F, st.sum}
+		found, none := s.solve(append(slices.Clip(st.child(name)), append(slices.Clip(extra[name]), demand)...), 1, depth+1)
 		if len(found) == 0 {
 			complete = complete && none
 			return false
 		}
-		extra[name] = append(extra[name], sr.F)
+		extra[name] = append(extra[name], demand)
 		return true
 	}
 	for _, name := range names {
 		if try(name) {
-			return name, true, false
+			return true, false
 		}
 	}
 	fresh, none := s.freshKeys(st, sr.Except, extra, nil, 1)
 	complete = complete && (none || len(fresh) > 0)
 	for _, name := range fresh { // what holds for one fresh key holds for all
 		if try(name) {
-			return name, true, false
+			return true, false
 		}
 	}
 	for _, name := range st.mentioned() {
 		if try(name) {
-			return name, true, false
+			return true, false
 		}
 	}
-	return "", false, complete
+	return false, complete
 }
 
+// placeSomeKey chooses a key that is as f says. The second result is false if there is none; the third tells whether that is
+// a proof: no field that is named elsewhere can be there under such a name, and there is no other such name, or none whose
+// value is possible.
 func (s *Solver) placeSomeKey(st *state, names []string, f Formula, depth int) (name string, found, none bool) {
 	for _, name := range names {
-		if Eval(f, name, s.Strings) != No {
+		if s.eval(f, name) != No {
 			return name, true, false
 		}
+	}
+	complete := len(st.someRests) == 0 // they have chosen some of names
+	possible := func(name string) bool {
+		found, none := s.solve(st.child(name), 1, depth+1)
+		complete = complete && (len(found) > 0 || none)
+		return len(found) > 0
 	}
 	for _, name := range st.mentioned() {
-		if slices.Contains(st.lacks, name) || Eval(f, name, s.Strings) == No || !s.keyAllowed(st, name) {
-			continue
-		}
-		if found, _ := s.solve(st.child(name), 1, depth+1); len(found) > 0 {
+		if !st.lacks(name) && s.eval(f, name) != No && s.keyAllowed(st, name) && possible(name) {
 			return name, true, false
 		}
 	}
-	fresh, none := s.freshKeys(st, nil, nil, f, 4)
-	for _, name := range fresh {
-		if found, _ := s.solve(st.child(name), 1, depth+1); len(found) > 0 {
+	fresh, noKey := s.freshKeys(st, nil, nil, f, 4)
+	for _, name := range fresh { // what is said of the value of one fresh key is said of all
+		if possible(name) {
 			return name, true, false
 		}
 	}
 	s.fail("no property name found")
-	return "", false, none && len(st.mentioned()) == 0
-}
-
-// mentioned returns the names that st speaks of, sorted.
-func (st *state) mentioned() []string {
-	var out []string
-	for _, p := range st.props {
-		out = append(out, p.Name)
-	}
-	for _, r := range st.rests {
-		out = append(out, r.Except...)
-	}
-	for _, r := range st.someRests {
-		out = append(out, r.Except...)
-	}
-	return NamesExcept(out...)
+	return "", false, complete && (noKey || len(fresh) > 0)
 }
 
 // freshKeys returns property names that st does not mention, that are not in except or taken, and that are as the key
-// formulas say. The second result is true where it is proven that there are none.
-func (s *Solver) freshKeys(st *state, except []string, taken map[string][]Formula, f Formula, n int) ([]string, bool) {
+// formulas say. The second result is true where it is proven that there are none, in use or not.
+func (s *Solver) freshKeys(st *state, except []string, taken map[string][]fact, f Formula, n int) ([]string, bool) {
 	used := map[string]bool{}
-	for _, group := range [][]string{except, st.mentioned(), st.has, st.lacks} {
+	for _, group := range [][]string{except, st.mentioned(), st.fields.names} {
 		for _, n := range group {
 			used[n] = true
 		}
@@ -234,17 +218,21 @@ func (s *Solver) freshKeys(st *state, except []string, taken map[string][]Formul
 		}
 		return out, false
 	}
-	fs := append(slices.Clone(st.allKeys), Kinds(String))
-	if f != nil {
-		fs = append(fs, f)
+	fs := []fact{{Kinds(String), st.sum}}
+	for _, g := range st.allKeys {
+		fs = append(fs, fact{g, st.sum})
 	}
-	allowed := fs
-	for _, n := range slices.Sorted(maps.Keys(used)) {
-		fs = append(slices.Clip(fs), Enum{Values: []any{n}, Neg: true})
+	if f != nil {
+		fs = append(fs, fact{f, st.sum})
+	}
+	allowed := slices.Clip(fs)
+	if len(used) > 0 {
+		fs = append(fs, fact{Enum{Values: values(slices.Sorted(maps.Keys(used))), Neg: true}, st.sum})
 	}
 	found, none := s.solve(fs, n, 1)
-	if none && len(used) > 0 { // that all keys are in use is a choice, and no proof
-		_, none = s.solve(allowed, 1, 1)
+	if none = none && len(found) == 0; none && len(used) > 0 { // that all keys are in use is a choice, and no proof
+		found, none := s.solve(allowed, 1, 1)
+		return nil, none && len(found) == 0
 	}
 	var out []string
 	for _, v := range found {
@@ -263,7 +251,7 @@ func (s *Solver) padObject(st *state, members []member, depth int) ([]member, bo
 	if int64(len(members)) >= st.numProps.Min {
 		return members, false
 	}
-	have := map[string][]Formula{}
+	have := map[string][]fact{}
 	for _, m := range members {
 		have[m.name] = nil
 	}
@@ -272,7 +260,7 @@ func (s *Solver) padObject(st *state, members []member, depth int) ([]member, bo
 		if int64(len(members)) >= st.numProps.Min {
 			return members, false
 		}
-		if _, ok := have[name]; ok || slices.Contains(st.lacks, name) || !s.keyAllowed(st, name) {
+		if _, ok := have[name]; ok || st.lacks(name) || !s.keyAllowed(st, name) {
 			continue
 		}
 		found, none := s.solve(st.child(name), 1, depth+1)

@@ -3,7 +3,9 @@ package logic
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -197,6 +199,60 @@ func TestSolveAgreesWithBruteForce(t *testing.T) {
 	}
 }
 
+// Of objects with many disjunctions, most of which have no part in a contradiction, it is proven that there is none exactly
+// where no object makes the formula true: a choice is only passed over where it has no part.
+func TestUnionsAgreeWithBruteForce(t *testing.T) {
+	g := &generator{Rand: rand.New(rand.NewPCG(7, 8))}
+	names := []string{"a", "b", "c", "d", "t"}
+	letters := []any{"A", "B", "C"}
+	var objects []any
+	for n := range 4 * 2 * 2 * 2 * 2 {
+		o := map[string]any{}
+		for i, name := range names[:4] {
+			if n>>i&1 == 1 {
+				o[name] = "A"
+			}
+		}
+		if n>>4 > 0 {
+			o["t"] = letters[n>>4-1]
+		}
+		objects = append(objects, o)
+	}
+	rounds := 2_000
+	if n, err := strconv.Atoi(os.Getenv("SLUICE_ROUNDS")); err == nil {
+		rounds *= n
+	}
+	for round := range rounds {
+		exact := round%3 > 0 // values of whole objects are searched less well
+		atom := func() Formula {
+			name := pick(g, names...)
+			e := Enum{Values: []any{pick(g, letters...)}, Neg: g.IntN(3) == 0}
+			whole := Formula(Enum{Values: []any{pick(g, objects...), pick(g, objects...)}, Neg: g.IntN(2) == 0})
+			if exact {
+				whole = Has{name}
+			}
+			return pick[Formula](g, whole, Has{name}, Lacks{name}, Prop{"t", e}, And{Has{"t"}, Prop{"t", e}}, Not(Prop{"t", e}), And{Has{name}, Lacks{pick(g, names...)}})
+		}
+		f := And{Kinds(Object), Rest{Except: names, F: False}, Prop{"t", And{Kinds(String), Enum{Values: letters}}}}
+		for _, name := range names[:4] {
+			f = append(f, Prop{name, Enum{Values: []any{"A"}}}, Prop{name, Kinds(String)})
+		}
+		for range 2 + g.IntN(9) {
+			or := Or{atom(), atom()}
+			if g.IntN(2) == 0 {
+				or = append(or, atom(), And{atom(), Or{atom(), atom()}})
+			}
+			f = append(f, pick[Formula](g, or, or, or, Not(And{or, atom()})))
+		}
+		s := Solver{Strings: library{}, Budget: 100_000}
+		r := s.Solve(1, f)
+		i := slices.IndexFunc(objects, func(v any) bool { return Eval(f, v, library{}) == Yes })
+		if r.None && i >= 0 || len(r.Models) > 0 && i < 0 || exact && (r.None != (i < 0) || len(r.Models) == 0 != (i < 0)) {
+			t.Fatalf("%s\nproven to have no model: %t, %s, models %v; an object that makes it true: %d", show(f), r.None, r.Reason, r.Models, i)
+		}
+	}
+}
+
 // The negation of a formula is true where the formula is false, and nowhere else.
 func TestNotAgreesWithEval(t *testing.T) {
 	g := &generator{Rand: rand.New(rand.NewPCG(3, 4))}
@@ -224,11 +280,13 @@ func TestKnownAgreesWithEval(t *testing.T) {
 		}
 		f := pick(g, g.scalar(), g.object(1), g.array(1), Not(g.scalar()), g.formula(2))
 		s := Solver{Strings: library{}, Budget: 20_000}
+		s.start()
+		s.work = Work{limit: s.Budget}
 		st := newState()
-		if !s.add(st, literals) {
+		if !s.add(st, literals, 0) {
 			continue
 		}
-		known := st.known(f)
+		known, _ := s.known(st, f)
 		if known == Unsure {
 			continue
 		}

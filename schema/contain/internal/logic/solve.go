@@ -17,15 +17,39 @@ type Strings interface {
 	Samples(format string) []string
 }
 
-// Solver searches models. It is not safe for concurrent use; a new one costs nothing.
+// Solver searches models. It is not safe for concurrent use. It remembers what it found out about parts, so that one that
+// is asked again costs less.
 type Solver struct {
 	Strings Strings
-	// Budget bounds the steps of one Solve; a step is about a microsecond.
-	Budget int
+	// Budget bounds the work of one Solve.
+	Budget int64
+	// Total, where not nil, is charged for all work, and bounds it as well.
+	Total *Work
+	// Memory, where not nil, is shared with other solvers of the same Strings.
+	Memory *Memory
 
-	steps  int
+	work   Work // of one Solve
+	table  *Table
+	reason string
+	why    deps // what the last contradiction rests on
+	level  int  // of the next choice
+}
+
+// Memory holds what solvers found out about conjunctions. The zero value is ready for use.
+type Memory struct {
+	Table Table
+	parts map[string]part
+}
+
+// part is what was found out about a conjunction.
+type part struct {
+	models []any
+	none   bool
 	reason string
 }
+
+// manyParts is how many parts are remembered at most.
+const manyParts = 1 << 14
 
 // Result is the answer of a search.
 type Result struct {
@@ -37,21 +61,38 @@ type Result struct {
 	Reason string
 }
 
+// Spent is the reason of a search that its budget ended.
+const Spent = "the search budget is spent"
+
 // Solve searches up to want models of the conjunction of fs.
 func (s *Solver) Solve(want int, fs ...Formula) Result {
-	s.steps, s.reason = 0, ""
-	models, none := s.solve(fs, want, 0)
+	s.start()
+	enums := s.work.enums
+	s.work, s.reason, s.level = Work{limit: min(s.Budget, s.Total.Left()), enums: enums}, "", 0
+	facts := make([]fact, len(fs))
+	for i, f := range fs {
+		facts[i] = fact{f: f}
+	}
+	models, none := s.solve(facts, want, 0)
 	var kept []any
 	for _, m := range models {
 		if Eval(And(fs), m, s.Strings) != No {
 			kept = append(kept, m)
 		}
 	}
-	r := Result{Models: kept, None: none && len(models) == 0 && !s.spent()}
+	r := Result{Models: kept, None: none && len(models) == 0 && !s.over()}
 	if len(kept) == 0 && !r.None {
 		r.Reason = cmp.Or(s.reason, "the search found no value, and no proof that there is none")
 	}
+	s.Total.Charge(s.work.done)
 	return r
+}
+
+func (s *Solver) start() {
+	if s.Memory == nil {
+		s.Memory = &Memory{}
+	}
+	s.table = &s.Memory.Table
 }
 
 func (s *Solver) fail(reason string) {
@@ -60,22 +101,68 @@ func (s *Solver) fail(reason string) {
 	}
 }
 
-// Steps returns how many steps the last Solve took.
-func (s *Solver) Steps() int { return s.steps }
+// step charges n units, and tells whether there are any left.
+func (s *Solver) step(n int64) bool {
+	if s.work.Charge(n) {
+		return true
+	}
+	s.fail(Spent)
+	return false
+}
 
-func (s *Solver) spent() bool { return s.steps > s.Budget }
+// over tells whether the work is done.
+func (s *Solver) over() bool { return s.work.Spent() }
+
+func (s *Solver) eval(f Formula, v any) Truth {
+	return evaluator{Checker: s.Strings, work: &s.work}.eval(f, v)
+}
 
 const maxDepth = 200
 
-// solve returns up to want models, and, where it returns none, whether that is a proof.
-func (s *Solver) solve(fs []Formula, want, depth int) ([]any, bool) {
+// solve returns up to want models, and, where it returns none, whether that is a proof; s.why is then what it rests on.
+func (s *Solver) solve(fs []fact, want, depth int) ([]any, bool) {
 	if depth > maxDepth {
 		s.fail("values nest too deeply")
 		return nil, false
 	}
+	all := deps(0)
+	for _, f := range fs {
+		all |= f.why
+	}
+	key := s.keyOf(fs, want, depth)
+	if p, ok := s.Memory.parts[key]; ok {
+		if p.reason != "" {
+			s.fail(p.reason)
+		}
+		s.why = all
+		return p.models, p.none
+	}
+	outer := s.reason
+	s.reason = ""
+	models, none := s.solveNew(fs, want, depth)
+	if !s.over() && len(s.Memory.parts) < manyParts {
+		if s.Memory.parts == nil {
+			s.Memory.parts = map[string]part{}
+		}
+		s.Memory.parts[key] = part{models, none, s.reason}
+	}
+	s.reason = cmp.Or(outer, s.reason)
+	return models, none
+}
+
+// keyOf names a conjunction with all that its solution depends on.
+func (s *Solver) keyOf(fs []fact, want, depth int) string {
+	b := number(number(nil, int64(want)), int64(max(depth-maxDepth/2, 0))) // no value of ours nests so deeply but by its depth
+	for _, f := range fs {
+		b = number(b, int64(s.table.ID(f.f, &s.work)))
+	}
+	return string(b)
+}
+
+func (s *Solver) solveNew(fs []fact, want, depth int) ([]any, bool) {
 	st := newState()
 	for _, f := range fs {
-		if !s.add(st, f) {
+		if !s.add(st, f.f, f.why) {
 			return nil, true
 		}
 	}
@@ -86,56 +173,77 @@ func (s *Solver) search(st *state, want, depth int) ([]any, bool) {
 	if !s.simplify(st) {
 		return nil, true
 	}
-	if s.spent() {
+	if s.over() {
 		return nil, false
 	}
 	if len(st.ors) > 0 {
 		return s.split(st, want, depth)
 	}
 	var out []any
-	complete := true
+	complete, why := true, st.why
 	kinds := st.kindsInOrder()
 	for i, k := range kinds {
 		share := max(1, (want-len(out))/(len(kinds)-i))
+		if s.why = st.why | st.said[about(k)]; k == Object {
+			s.why = st.sum // what is said of single fields, too
+		}
 		found, none := s.solveKind(st, k, share, depth)
 		out = append(out, found...)
-		complete = complete && none
+		complete, why = complete && none, why|s.why
 		if len(out) >= want {
 			break
 		}
 	}
+	s.why = why
 	return out, complete
 }
 
-// split tries each disjunct of the shortest disjunction.
+// split tries each disjunct of the shortest disjunction. Where one leads to a contradiction in which it has no part, the
+// others lead to the same.
 func (s *Solver) split(st *state, want, depth int) ([]any, bool) {
 	best := 0
-	for i, or := range st.ors {
-		if len(or) < len(st.ors[best]) {
+	for i, d := range st.ors {
+		if len(d.or) < len(st.ors[best].or) {
 			best = i
 		}
 	}
-	or := st.ors[best]
+	d := st.ors[best]
 	rest := slices.Delete(slices.Clone(st.ors), best, best+1)
+	level := s.level
+	s.level++
+	defer func() { s.level = level }()
+	this, why := choice(level), d.why
 	var out []any
 	complete := true
-	for i, d := range or {
+	for i, f := range d.or {
 		c := st.clone()
 		c.ors = slices.Clip(rest)
-		if !s.add(c, d) {
-			continue
+		none := true
+		var found []any
+		if s.add(c, f, this|d.why) {
+			share := max(1, (want-len(out))/(len(d.or)-i))
+			found, none = s.search(c, share, depth)
 		}
-		share := max(1, (want-len(out))/(len(or)-i))
-		found, none := s.search(c, share, depth)
-		out = append(out, found...)
-		complete = complete && none
+		switch {
+		case len(found) > 0 || !none:
+			out = append(out, found...)
+			complete = complete && none
+		case s.why&this == 0:
+			return nil, true
+		default:
+			why |= s.why
+		}
 		if len(out) >= want {
 			break
 		}
-		if s.spent() {
+		if s.over() {
 			return out, false
 		}
 	}
+	if level < lastChoice {
+		why &^= this
+	}
+	s.why = why
 	return out, complete
 }
 
@@ -151,8 +259,7 @@ func (st *state) kindsInOrder() []Kind {
 }
 
 func (s *Solver) solveKind(st *state, k Kind, want, depth int) ([]any, bool) {
-	if s.steps++; s.spent() {
-		s.fail("the search budget is spent")
+	if !s.step(1) {
 		return nil, false
 	}
 	if i := slices.IndexFunc(st.enums, func(e Enum) bool { return !e.Neg }); i >= 0 {
@@ -183,11 +290,13 @@ func (s *Solver) keep(st *state, candidates []any, want int) []any {
 	var out []any
 next:
 	for _, v := range candidates {
-		s.steps += 1 + len(st.all)/4
 		for _, f := range st.all {
-			if Eval(f, v, s.Strings) == No {
+			if s.eval(f, v) == No {
 				continue next
 			}
+		}
+		if s.over() {
+			break
 		}
 		if out = append(out, v); len(out) >= want {
 			break

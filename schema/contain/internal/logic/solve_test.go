@@ -52,11 +52,19 @@ func endless() Lazy {
 // items is true of lists of n items that are as f says.
 func items(n int64, f Formula) And { return And{arrays, NumItems{n, n}, Items{f}} }
 
+// farAway is true of integers that the search does not find.
+var farAway = And{intsIn(1, 1<<40), IntMultiple{N: 999983}, IntMultiple{N: 7919}}
+
 var solveCases = []struct {
 	name string
 	f    Formula
 	want string
 }{
+	{"a disjunction of which a part says the same", And{objects, Prop{"t", And{texts, Enum{Values: []any{"A", "B"}}}}, Or{And{Has{"t"}, Enum{Values: []any{map[string]any{"t": "A"}}}}, Or{And{Has{"t"}, Enum{Values: []any{map[string]any{"t": "A"}}}}, And{Has{"t"}, Enum{Values: []any{map[string]any{"t": "A"}}}}}}, Prop{"t", Enum{Values: []any{"B"}}}}, nothing},
+	{"a key of two, whose value is not found", And{objects, SomeKey{Enum{Values: []any{"k", "l"}}}, Rest{F: farAway}}, unknown},
+	{"a key of two, whose value is impossible", And{objects, SomeKey{Enum{Values: []any{"k", "l"}}}, Rest{F: And{ints, IntRange{2, 1}}}}, nothing},
+	{"a key that may be one of a named field, whose value is not found", And{objects, SomeKey{Enum{Values: []any{"k"}}}, Rest{[]string{"k"}, False}, Prop{"k", farAway}}, unknown},
+	{"a key that only a named field may have, which is impossible", And{objects, SomeKey{Enum{Values: []any{"k"}}}, Rest{[]string{"k"}, False}, Prop{"k", False}}, unknown},
 	{"true", True, some},
 	{"false", False, nothing},
 	{"kinds that exclude each other", And{ints, texts}, nothing},
@@ -101,7 +109,7 @@ var solveCases = []struct {
 	{"a multiple in a small range", And{intsIn(8, 13), IntMultiple{N: 7}}, nothing},
 	{"a multiple at the end of a small range", And{intsIn(8, 14), IntMultiple{N: 7}}, some},
 	{"a multiple in a large range", And{intsIn(1, 1<<40), IntMultiple{N: 1 << 39}}, some},
-	{"two numbers' multiple, far away", And{intsIn(1, 1<<40), IntMultiple{N: 999983}, IntMultiple{N: 7919}}, unknown},
+	{"two numbers' multiple, far away", farAway, unknown},
 	{"a multiple and not one", And{ints, IntMultiple{N: 3}, IntMultiple{N: 3, Neg: true}}, nothing},
 
 	{"a float that is fixed", And{floats, floatsIn(1.5, 1.5)}, some},
@@ -237,7 +245,7 @@ func TestSolve(t *testing.T) {
 func TestBudget(t *testing.T) {
 	for _, test := range solveCases {
 		t.Run(test.name, func(t *testing.T) {
-			for budget := range 60 {
+			for budget := range int64(120) {
 				s := Solver{Strings: library{}, Budget: budget}
 				r := s.Solve(3, test.f)
 				if got := answer(r); got != test.want && got != unknown {
@@ -256,11 +264,12 @@ func TestSolveSaysWhatStoppedIt(t *testing.T) {
 	if r := deep.Solve(1, endless()); r.None || !strings.Contains(r.Reason, "deep") {
 		t.Errorf("what nests without end: %+v, want a reason that speaks of depth", r)
 	}
-	small := Solver{Strings: library{}, Budget: 5}
+	total := NewWork(1_000)
+	small := Solver{Strings: library{}, Budget: 5, Total: total}
 	if r := small.Solve(1, endless()); r.None || !strings.Contains(r.Reason, "budget") {
 		t.Errorf("a small budget: %+v, want a reason that speaks of the budget", r)
 	}
-	if small.Steps() <= 5 {
-		t.Errorf("%d steps, and the budget of 5 was said to be spent", small.Steps())
+	if total.Done() <= 5 {
+		t.Errorf("work of %d units, and the budget of 5 was said to be spent", total.Done())
 	}
 }

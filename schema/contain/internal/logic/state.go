@@ -2,14 +2,45 @@ package logic
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 )
+
+// deps is a set of choices: of the disjuncts that were taken on the way to a state. What a contradiction rests on, or more
+// than that, is noted beside each fact, so that choices that have no part in it need not be tried in another way.
+type deps uint64
+
+// choice is the set of the choice at a level. Deep ones share a place, so that each stands for all.
+func choice(level int) deps { return 1 << min(level, lastChoice) }
+
+const lastChoice = 63
+
+// fact is a formula that holds, and the choices because of which it does.
+type fact struct {
+	f   Formula
+	why deps
+}
+
+// disjunction is an Or that is still to be split, with the choices because of which it holds and has become so short.
+type disjunction struct {
+	or  Or
+	why deps
+}
+
+// asserted is a formula that was taken into the conjunction as a whole.
+type asserted struct {
+	id  ID
+	why deps
+}
 
 // state is a conjunction of literals, and of disjunctions that are still to be split. Its slices are only ever appended
 // to, so a copy may share them once they are clipped.
 type state struct {
 	kinds Kind
-	all   []Formula // every literal, to test candidates
+	why   deps         // because of which kinds are ruled out
+	said  [nKinds]deps // of all that speaks of a kind; of objects, what speaks of single fields is in fields
+	sum   deps         // of everything
+	all   []Formula    // every literal, to test candidates
 
 	length   Length
 	patterns []Pattern
@@ -22,23 +53,28 @@ type state struct {
 	integral  []Integral
 
 	enums []Enum
+	// tried are the few values that a scalar has left, if few, as of triedAt.
+	tried   []any
+	few     bool
+	triedAt int
 
-	has, lacks []string
-	props      []Prop
-	rests      []Rest
-	someRests  []SomeRest
-	allKeys    []Formula
-	someKeys   []Formula
-	numProps   NumProps
+	fields    fields
+	rests     []fact // of Rest
+	someRests []SomeRest
+	allKeys   []Formula
+	someKeys  []Formula
+	numProps  NumProps
 
-	items     []Formula
-	someItems []Formula
+	items     []fact // what all items are like
+	someItems []fact
 	numItems  NumItems
 	unique    []Unique
 
-	opaque []Opaque
-	lazy   []Lazy
-	ors    []Or
+	opaque []fact
+	lazy   []fact
+	wholes []asserted
+	ors    []disjunction
+	depth  int // how many fields lead to it from the state that a search began with
 }
 
 func newState() *state {
@@ -65,9 +101,8 @@ func (st *state) clone() *state {
 	c.floatMult = slices.Clip(st.floatMult)
 	c.integral = slices.Clip(st.integral)
 	c.enums = slices.Clip(st.enums)
-	c.has = slices.Clip(st.has)
-	c.lacks = slices.Clip(st.lacks)
-	c.props = slices.Clip(st.props)
+	st.fields.shared = true
+	c.fields = st.fields
 	c.rests = slices.Clip(st.rests)
 	c.someRests = slices.Clip(st.someRests)
 	c.allKeys = slices.Clip(st.allKeys)
@@ -77,26 +112,43 @@ func (st *state) clone() *state {
 	c.unique = slices.Clip(st.unique)
 	c.opaque = slices.Clip(st.opaque)
 	c.lazy = slices.Clip(st.lazy)
+	c.wholes = slices.Clip(st.wholes)
 	c.ors = slices.Clip(st.ors)
 	return &c
 }
 
-// drop rules a kind out, because what is said about it contradicts itself.
-func (st *state) drop(k Kind) bool {
-	st.kinds &^= k
-	return st.kinds != 0
+// about returns the place of a kind in said.
+func about(k Kind) int { return bits.TrailingZeros8(uint8(k)) }
+
+// clash notes what a contradiction rests on.
+func (s *Solver) clash(why deps) bool {
+	s.why = why
+	return false
 }
 
-// add takes a formula into the conjunction. It returns false when the conjunction has become contradictory.
-func (s *Solver) add(st *state, f Formula) bool {
-	if s.steps++; s.steps > s.Budget {
-		s.fail("the search budget is spent")
+// drop rules a kind out, because what is said about it contradicts itself.
+func (s *Solver) drop(st *state, k Kind, why deps) bool {
+	if st.kinds&k != 0 {
+		st.kinds &^= k
+		st.why |= why
+	}
+	if st.kinds == 0 {
+		return s.clash(st.why)
+	}
+	return true
+}
+
+// add takes a formula into the conjunction, which holds because of the choices. It returns false when the conjunction has
+// become contradictory.
+func (s *Solver) add(st *state, f Formula, why deps) bool {
+	if !s.step(1) {
 		return true // not a proof of anything
 	}
+	st.sum |= why
 	switch f := f.(type) {
 	case And:
 		for _, g := range f {
-			if !s.add(st, g) {
+			if !s.add(st, g, why) {
 				return false
 			}
 		}
@@ -104,117 +156,220 @@ func (s *Solver) add(st *state, f Formula) bool {
 	case Or:
 		switch len(f) {
 		case 0:
-			return false
+			return s.clash(why)
 		case 1:
-			return s.add(st, f[0])
+			return s.add(st, f[0], why)
 		}
-		st.ors = append(st.ors, f)
-		return true
+		return s.addOr(st, f, why)
 	case Lazy:
 		for _, l := range st.lazy {
-			if l.ID == f.ID {
-				return l.Neg == f.Neg
+			if g := l.f.(Lazy); g.ID == f.ID { //nolint:forcetypeassert // nothing else is in there
+				return g.Neg == f.Neg || s.clash(why|l.why)
 			}
 		}
-		st.lazy = append(st.lazy, f)
-		return s.add(st, f.Expand())
+		st.lazy = append(st.lazy, fact{f, why})
+		return s.add(st, f.Expand(), why)
 	case Opaque:
 		for _, o := range st.opaque {
-			if o.ID == f.ID {
-				return o.Neg == f.Neg
+			if g := o.f.(Opaque); g.ID == f.ID { //nolint:forcetypeassert // nothing else is in there
+				return g.Neg == f.Neg || s.clash(why|o.why)
 			}
 		}
-		st.opaque = append(st.opaque, f)
+		st.opaque = append(st.opaque, fact{f, why})
 		return true
+	case Kinds:
+		st.all = append(st.all, f)
+		if st.kinds&^Kind(f) != 0 {
+			st.kinds, st.why = st.kinds&Kind(f), st.why|why
+		}
+		return st.kinds != 0 || s.clash(st.why)
 	}
 	st.all = append(st.all, f)
-	switch f := f.(type) {
-	case Kinds:
-		st.kinds &= Kind(f)
-		return st.kinds != 0
+	switch f.(type) {
+	case Length, Pattern, Format:
+		return s.addString(st, f, why)
+	case IntRange, IntMultiple, FloatRange, FloatMultiple, Integral:
+		return s.addNumber(st, f, why)
+	case NumItems, Items, SomeItem, Unique:
+		return s.addArray(st, f, why)
 	case Enum:
-		st.enums = append(st.enums, f)
+		for i := range st.said {
+			st.said[i] |= why
+		}
+		st.enums = append(st.enums, f.(Enum)) //nolint:forcetypeassert // it is
+		return true
+	}
+	return s.addObject(st, f, why)
+}
+
+// addOr keeps a disjunction. One that was taken in before adds nothing; one whose negation was is a contradiction. No part
+// of what is kept is the same as the whole, so that none is ever justified by itself.
+func (s *Solver) addOr(st *state, f Or, why deps) bool {
+	id := s.table.ID(f, &s.work)
+	for _, d := range f {
+		switch d.(type) {
+		case And, Or, Lazy:
+			if s.table.ID(d, &s.work) == id { // the others say no more
+				return s.add(st, d, why)
+			}
+		}
+	}
+	if _, ok := st.whole(id); ok {
+		return true
+	}
+	if at, ok := st.whole(s.table.Not(f, &s.work)); ok {
+		return s.clash(why | at)
+	}
+	st.wholes = append(st.wholes, asserted{id, why})
+	st.ors = append(st.ors, disjunction{f, why})
+	return true
+}
+
+// whole tells whether the formula of this number was taken in as a whole.
+func (st *state) whole(id ID) (deps, bool) {
+	for _, a := range st.wholes {
+		if a.id == id {
+			return a.why, true
+		}
+	}
+	return 0, false
+}
+
+func (s *Solver) addString(st *state, f Formula, why deps) bool {
+	st.said[about(String)] |= why
+	all := st.said[about(String)]
+	switch f := f.(type) {
 	case Length:
 		st.length = Length{max(st.length.Min, f.Min), min(st.length.Max, f.Max)}
 		if st.length.Min > st.length.Max {
-			return st.drop(String)
+			return s.drop(st, String, all)
 		}
 	case Pattern:
 		st.patterns = append(st.patterns, f)
 		if slices.Contains(st.patterns, Pattern{f.Expr, !f.Neg}) {
-			return st.drop(String)
+			return s.drop(st, String, all)
 		}
 	case Format:
 		st.formats = append(st.formats, f)
 		if slices.Contains(st.formats, Format{f.Name, !f.Neg}) {
-			return st.drop(String)
+			return s.drop(st, String, all)
 		}
-	case IntRange:
-		st.ints = IntRange{max(st.ints.Lo, f.Lo), min(st.ints.Hi, f.Hi)}
-		if st.ints.Lo > st.ints.Hi {
-			return st.drop(Int)
-		}
-	case IntMultiple:
-		st.intMults = append(st.intMults, f)
-		if slices.Contains(st.intMults, IntMultiple{f.N, !f.Neg}) {
-			return st.drop(Int)
-		}
-	case FloatRange:
-		st.floats = st.floats.intersect(f)
-		if st.floats.empty() {
-			return st.drop(Float)
-		}
-	case FloatMultiple:
-		st.floatMult = append(st.floatMult, f)
-		if slices.Contains(st.floatMult, FloatMultiple{f.F, !f.Neg}) {
-			return st.drop(Float)
-		}
-	case Integral:
-		st.integral = append(st.integral, f)
-		exact := slices.Contains(st.integral, Integral{Exact: true})
-		if slices.Contains(st.integral, Integral{!f.Neg, f.Exact}) || exact && slices.Contains(st.integral, Integral{Neg: true}) {
-			return st.drop(Float)
-		}
-	case NumItems:
-		st.numItems = NumItems{max(st.numItems.Min, f.Min), min(st.numItems.Max, f.Max)}
-		if st.numItems.Min > st.numItems.Max {
-			return st.drop(Array)
-		}
-	case Items:
-		st.items = append(st.items, f.F)
-	case SomeItem:
-		st.someItems = append(st.someItems, f.F)
-	case Unique:
-		st.unique = append(st.unique, f)
-		for _, u := range st.unique {
-			if !u.Neg && f.Neg && u.By.implies(f.By) || u.Neg && !f.Neg && f.By.implies(u.By) {
-				return st.drop(Array)
-			}
-		}
-	default:
-		return st.addObject(f)
 	}
 	return true
 }
 
-func (st *state) addObject(f Formula) bool {
+func (s *Solver) addNumber(st *state, f Formula, why deps) bool {
+	switch f := f.(type) {
+	case IntRange:
+		st.said[about(Int)] |= why
+		st.ints = IntRange{max(st.ints.Lo, f.Lo), min(st.ints.Hi, f.Hi)}
+		if st.ints.Lo > st.ints.Hi {
+			return s.drop(st, Int, st.said[about(Int)])
+		}
+	case IntMultiple:
+		st.said[about(Int)] |= why
+		st.intMults = append(st.intMults, f)
+		if slices.Contains(st.intMults, IntMultiple{f.N, !f.Neg}) {
+			return s.drop(st, Int, st.said[about(Int)])
+		}
+	case FloatRange:
+		st.said[about(Float)] |= why
+		st.floats = st.floats.intersect(f)
+		if st.floats.empty() {
+			return s.drop(st, Float, st.said[about(Float)])
+		}
+	case FloatMultiple:
+		st.said[about(Float)] |= why
+		st.floatMult = append(st.floatMult, f)
+		if slices.Contains(st.floatMult, FloatMultiple{f.F, !f.Neg}) {
+			return s.drop(st, Float, st.said[about(Float)])
+		}
+	case Integral:
+		st.said[about(Float)] |= why
+		st.integral = append(st.integral, f)
+		exact := slices.Contains(st.integral, Integral{Exact: true})
+		if slices.Contains(st.integral, Integral{!f.Neg, f.Exact}) || exact && slices.Contains(st.integral, Integral{Neg: true}) {
+			return s.drop(st, Float, st.said[about(Float)])
+		}
+	}
+	return true
+}
+
+func (s *Solver) addArray(st *state, f Formula, why deps) bool {
+	st.said[about(Array)] |= why
+	all := st.said[about(Array)]
+	switch f := f.(type) {
+	case NumItems:
+		st.numItems = NumItems{max(st.numItems.Min, f.Min), min(st.numItems.Max, f.Max)}
+		if st.numItems.Min > st.numItems.Max {
+			return s.drop(st, Array, all)
+		}
+	case Items:
+		st.items = append(st.items, fact{f.F, why})
+		if at, ok := s.denied(st.someItems, f.F); ok {
+			return s.drop(st, Array, why|at)
+		}
+	case SomeItem:
+		st.someItems = append(st.someItems, fact{f.F, why})
+		if at, ok := s.denied(st.items, f.F); ok {
+			return s.drop(st, Array, why|at)
+		}
+	case Unique:
+		st.unique = append(st.unique, f)
+		for _, u := range st.unique {
+			if !u.Neg && f.Neg && u.By.implies(f.By) || u.Neg && !f.Neg && f.By.implies(u.By) {
+				return s.drop(st, Array, all)
+			}
+		}
+	}
+	return true
+}
+
+// denied looks in the list for the negation of f.
+func (s *Solver) denied(list []fact, f Formula) (deps, bool) {
+	if len(list) == 0 {
+		return 0, false
+	}
+	return s.find(list, s.table.Not(f, &s.work))
+}
+
+// listed looks in the list for f.
+func (s *Solver) listed(list []fact, f Formula) (deps, bool) {
+	if len(list) == 0 {
+		return 0, false
+	}
+	return s.find(list, s.table.ID(f, &s.work))
+}
+
+func (s *Solver) find(list []fact, id ID) (deps, bool) {
+	for _, x := range list {
+		if s.table.ID(x.f, &s.work) == id {
+			return x.why, true
+		}
+	}
+	return 0, false
+}
+
+func (s *Solver) addObject(st *state, f Formula, why deps) bool {
 	switch f := f.(type) {
 	case Has:
-		if !slices.Contains(st.has, f.Name) {
-			st.has = append(st.has, f.Name)
-		}
-		if slices.Contains(st.lacks, f.Name) || int64(len(st.has)) > st.numProps.Max {
-			return st.drop(Object)
-		}
+		return s.addHas(st, f.Name, why)
 	case Lacks:
-		st.lacks = append(st.lacks, f.Name)
-		if slices.Contains(st.has, f.Name) {
-			return st.drop(Object)
+		x := s.field(st, f.Name)
+		if !x.lacks {
+			x.lacks, x.lacksWhy = true, why
 		}
+		if x.has {
+			return s.drop(st, Object, x.hasWhy|x.lacksWhy)
+		}
+		return true
 	case Prop:
-		st.props = append(st.props, f)
+		return s.addProp(st, f, why)
+	}
+	st.said[about(Object)] |= why
+	switch f := f.(type) {
 	case Rest:
-		st.rests = append(st.rests, f)
+		st.rests = append(st.rests, fact{f, why})
 	case SomeRest:
 		st.someRests = append(st.someRests, f)
 	case AllKeys:
@@ -223,152 +378,47 @@ func (st *state) addObject(f Formula) bool {
 		st.someKeys = append(st.someKeys, f.F)
 	case NumProps:
 		st.numProps = NumProps{max(st.numProps.Min, f.Min), min(st.numProps.Max, f.Max)}
-		if st.numProps.Min > st.numProps.Max || int64(len(st.has)) > st.numProps.Max {
-			return st.drop(Object)
+		if st.numProps.Min > st.numProps.Max {
+			return s.drop(st, Object, st.said[about(Object)])
+		}
+		return int64(len(st.fields.had)) <= st.numProps.Max || s.drop(st, Object, st.tooMany())
+	}
+	for _, a := range st.someRests {
+		for _, b := range st.rests {
+			r := b.f.(Rest) //nolint:forcetypeassert // nothing else is in there
+			if slices.Equal(a.Except, r.Except) && s.table.ID(r.F, &s.work) == s.table.Not(a.F, &s.work) {
+				return s.drop(st, Object, st.said[about(Object)])
+			}
 		}
 	}
 	return true
 }
 
-// known judges a formula by the literals alone, without search: Yes where they entail it, No where they contradict it.
-func (st *state) known(f Formula) Truth {
-	switch f := f.(type) {
-	case And:
-		t := Yes
-		for _, g := range f {
-			if t = min(t, st.known(g)); t == No {
-				return No
-			}
-		}
-		return t
-	case Or:
-		t := No
-		for _, g := range f {
-			if t = max(t, st.known(g)); t == Yes {
-				return Yes
-			}
-		}
-		return t
-	case Kinds:
-		switch {
-		case st.kinds&Kind(f) == 0:
-			return No
-		case st.kinds&^Kind(f) == 0:
-			return Yes
-		}
-	case Lazy:
-		for _, l := range st.lazy {
-			if l.ID == f.ID {
-				return truth(l.Neg == f.Neg)
-			}
-		}
-		if f.Small {
-			return st.known(f.Expand())
-		}
-	case Opaque:
-		for _, o := range st.opaque {
-			if o.ID == f.ID {
-				return truth(o.Neg == f.Neg)
-			}
-		}
-	case Has:
-		return st.only(Object, slices.Contains(st.has, f.Name), slices.Contains(st.lacks, f.Name))
-	case Lacks:
-		return st.only(Object, slices.Contains(st.lacks, f.Name), slices.Contains(st.has, f.Name))
-	case Pattern:
-		return st.only(String, slices.Contains(st.patterns, f), slices.Contains(st.patterns, Pattern{f.Expr, !f.Neg}))
-	case Format:
-		return st.only(String, slices.Contains(st.formats, f), slices.Contains(st.formats, Format{f.Name, !f.Neg}))
-	case Length:
-		return st.only(String, st.length.Min >= f.Min && st.length.Max <= f.Max, st.length.Min > f.Max || st.length.Max < f.Min)
-	case IntRange:
-		return st.only(Int, st.ints.Lo >= f.Lo && st.ints.Hi <= f.Hi, st.ints.Lo > f.Hi || st.ints.Hi < f.Lo)
-	case FloatRange:
-		return st.only(Float, st.floats.within(f), st.floats.intersect(f).empty())
-	case NumItems:
-		return st.only(Array, st.numItems.Min >= f.Min && st.numItems.Max <= f.Max, st.numItems.Min > f.Max || st.numItems.Max < f.Min)
-	case NumProps:
-		return st.only(Object, st.numProps.Min >= f.Min && st.numProps.Max <= f.Max, st.numProps.Min > f.Max || st.numProps.Max < f.Min)
-	case Prop:
-		if slices.Contains(st.lacks, f.Name) {
-			return st.only(Object, true, false)
-		}
+func (s *Solver) addHas(st *state, name string, why deps) bool {
+	x := s.field(st, name)
+	if x.has {
+		return true
 	}
-	return st.vacuous(f)
-}
-
-// only judges a formula that speaks of kind k alone: it is true of the others.
-func (st *state) only(k Kind, entailed, contradicted bool) Truth {
+	x.has, x.hasWhy = true, why
+	st.fields.had = append(slices.Clip(st.fields.had), name)
 	switch {
-	case st.kinds&k == 0 || entailed:
-		return Yes
-	case contradicted && st.kinds&^k == 0:
-		return No
-	}
-	return Unsure
-}
-
-// vacuous says Yes where a formula speaks only of kinds that are ruled out.
-func (st *state) vacuous(f Formula) Truth {
-	var k Kind
-	switch f.(type) {
-	case Prop, Rest, SomeRest, AllKeys, SomeKey:
-		k = Object
-	case Items, SomeItem, Unique:
-		k = Array
-	case IntMultiple:
-		k = Int
-	case FloatMultiple, Integral:
-		k = Float
-	default:
-		return Unsure
-	}
-	if st.kinds&k == 0 {
-		return Yes
-	}
-	return Unsure
-}
-
-// simplify drops disjuncts that the literals contradict and disjunctions that they entail, and takes what is left alone
-// into the conjunction, until nothing changes. It returns false for a contradiction.
-func (s *Solver) simplify(st *state) bool {
-	for changed := true; changed; {
-		changed = false
-		ors := st.ors
-		st.ors = nil
-		for _, or := range ors {
-			var keep Or
-			entailed := false
-			for _, d := range or {
-				t := st.known(d)
-				if t == Yes {
-					entailed = true
-					break
-				}
-				if t == Unsure {
-					keep = append(keep, d)
-				}
-			}
-			switch {
-			case entailed:
-				changed = true
-			case len(keep) == 0:
-				return false
-			case len(keep) == 1:
-				if !s.add(st, keep[0]) {
-					return false
-				}
-				changed = true
-			default:
-				changed = changed || len(keep) < len(or)
-				st.ors = append(st.ors, keep)
-			}
-		}
-		if s.spent() {
-			return true
-		}
+	case x.lacks:
+		return s.drop(st, Object, x.hasWhy|x.lacksWhy)
+	case x.kinds == 0:
+		return s.drop(st, Object, x.hasWhy|x.kindsWhy)
+	case int64(len(st.fields.had)) > st.numProps.Max:
+		return s.drop(st, Object, st.tooMany())
 	}
 	return true
+}
+
+// tooMany is what it rests on that there are more fields than there may be.
+func (st *state) tooMany() deps {
+	why := st.said[about(Object)]
+	for _, name := range st.fields.had {
+		why |= st.fields.named[name].hasWhy
+	}
+	return why
 }
 
 func (r FloatRange) intersect(o FloatRange) FloatRange {

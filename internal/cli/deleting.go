@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"sluice.dev/apply"
+)
+
+// deleteFlagsOf are the flags of commands that delete objects.
+type deleteFlagsOf struct{ allowDeleteCRDs, allowDeleteNamespaces, yes bool }
+
+func (f *deleteFlagsOf) add(fs *pflag.FlagSet, verb string) {
+	fs.BoolVar(&f.allowDeleteCRDs, "allow-delete-crds", false, verb+"CRDs with stored objects, and the objects with them")
+	fs.BoolVar(&f.allowDeleteNamespaces, "allow-delete-namespaces", false, verb+"namespaces that were there before the app or have objects of others, and these with them")
+	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before objects are deleted; nothing is asked where standard input or error is no terminal")
+}
+
+// check judges the flags of a command that deletes only with --prune.
+func (f *deleteFlagsOf) check(prune bool) error {
+	for name, set := range map[string]bool{"--allow-delete-crds": f.allowDeleteCRDs, "--allow-delete-namespaces": f.allowDeleteNamespaces} {
+		if set && !prune {
+			return errors.New(name + " is for --prune")
+		}
+	}
+	return nil
+}
+
+// errDeclined says that somebody at the terminal did not want it.
+var errDeclined = errors.New("nothing was changed, as you have answered")
+
+// confirm asks on a terminal before objects are deleted.
+func (f *deleteFlagsOf) confirm(e *env, what string, deletes int) error {
+	in, isFile := e.in.(*os.File)
+	if deletes == 0 || f.yes || !e.errTTY || !isFile || !term.IsTerminal(int(in.Fd())) { //nolint:gosec // a file descriptor
+		return nil
+	}
+	return confirmed(e.in, e.err, what)
+}
+
+// confirmed asks a question, and returns errDeclined for any answer but yes.
+func confirmed(in io.Reader, out io.Writer, what string) error {
+	fmt.Fprintf(out, "%s? [y/N] ", what)
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errDeclined
+	}
+	return nil
+}
+
+// fewDeletes is how many objects a prune may delete whatever share of the app they are, if nothing else is said.
+const fewDeletes = 10
+
+// mostDeletes reads --max-deletes for an app with a number of objects.
+func mostDeletes(text string, recorded int) (int, error) {
+	if text == "" {
+		return max(fewDeletes, recorded/2), nil
+	}
+	number, share := strings.CutSuffix(text, "%")
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 || share && n > 100 {
+		return 0, fmt.Errorf("--max-deletes %q: it is a number, or a share from 0%% to 100%%", text)
+	}
+	if share {
+		return recorded * n / 100, nil
+	}
+	return n, nil
+}
+
+// mayPrune stops a prune that would delete more than it may, and asks on a terminal.
+func (d *deliverer) mayPrune() error {
+	deletes := d.plan.Count(apply.Delete)
+	most, err := mostDeletes(d.flags.maxDeletes, d.plan.Recorded())
+	if err != nil {
+		return err
+	}
+	if deletes > most {
+		fmt.Fprintf(d.err, "sluice: --prune would delete %d of the %d objects of app %s, more than %d; nothing was changed. If the source is as it should be, allow it by --max-deletes %d\n",
+			deletes, d.plan.Recorded(), d.flags.app, most, deletes)
+		return errBlocked
+	}
+	if d.flags.dryRun != dryRunNone {
+		return nil
+	}
+	return d.flags.confirm(d.env, fmt.Sprintf("delete %d objects of app %s", deletes, d.flags.app), deletes)
+}
+
+// removalLine names what is deleted, and what goes with it.
+func removalLine(r *apply.Removal) string {
+	if r.Takes == "" {
+		return r.ID.String()
+	}
+	return r.ID.String() + ", with " + r.Takes
+}
+
+// showRemovals tells what will be deleted, before it is.
+func (d *deliverer) showRemovals() {
+	if n := d.plan.Orphans(); n > 0 {
+		fmt.Fprintf(d.err, "note: %d objects of app %s are no longer in the source; --prune deletes them\n", n, d.flags.app)
+	}
+	if !d.flags.prune {
+		return
+	}
+	will := "will"
+	if d.flags.dryRun != dryRunNone {
+		will = "would"
+	}
+	for i := range d.plan.Removals {
+		switch r := &d.plan.Removals[i]; r.Action {
+		case apply.Delete:
+			switch {
+			case d.flags.dryRun == dryRunNone:
+				d.told.line("will be deleted: %s", removalLine(r))
+			case d.flags.dryRun == dryRunClient || r.Takes != "": // the server's dry run tells of the others
+				d.told.line("would delete %s", removalLine(r))
+			}
+		case apply.Forget:
+			if r.Stays() {
+				d.told.line("%s be left alone: %s: %s", will, r.ID, r.Reason)
+			} else if d.flags.verbose {
+				d.told.line("%s be forgotten: %s: %s", will, r.ID, r.Reason)
+			}
+		case apply.Keep:
+			if !r.Retained || d.flags.verbose {
+				d.told.line("%s be kept: %s: %s", will, r.ID, r.Reason)
+			}
+		case apply.Create, apply.Update, apply.Replace, apply.Unchanged:
+		}
+	}
+}

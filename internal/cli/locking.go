@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"sluice.dev/apply"
+	"sluice.dev/internal/config"
+)
+
+// deliver plans, checks and applies, once more where somebody has changed the app in the meantime.
+func (d *deliverer) deliver(ctx context.Context, cfg *config.Config) error {
+	if d.flags.app == "" || d.flags.dryRun != dryRunNone {
+		return d.attempt(ctx, cfg)
+	}
+	for {
+		locked, unlock, err := d.applier.Resume(ctx, "", d.flags.app)
+		if err == nil {
+			err = d.attempt(locked, cfg)
+		}
+		unlock()
+		if !errors.Is(err, apply.ErrChanged) {
+			return lockHint(err)
+		}
+		fmt.Fprintf(d.err, "note: somebody has changed app %s in the meantime; comparing and checking again\n", d.flags.app)
+		d.result.Ran = []string{}
+	}
+}
+
+// addLockTimeout adds the flag of commands that change an app.
+func addLockTimeout(fs *pflag.FlagSet, timeout *time.Duration) {
+	fs.DurationVar(timeout, "lock-timeout", time.Minute, "how long to wait while somebody else changes the app; 0 does not wait")
+}
+
+// lockHint adds to an error that somebody else changes the app what can be done about it.
+func lockHint(err error) error {
+	if _, locked := errors.AsType[*apply.LockedError](err); locked {
+		return fmt.Errorf("%w; nothing was changed; --lock-timeout waits longer", err)
+	}
+	return err
+}

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// defaultMemory is the limit of memory where the container has none, in bytes: that of the Deployments in package config.
+const defaultMemory = 512 << 20
+
+// memoryShares divide the memory of a process that runs resolvers, in bytes.
+type memoryShares struct {
+	// limit is that of the container.
+	limit int64
+	// heap is what Go may take before it collects garbage with all its might, processes what git may take. They are
+	// nearly all of it.
+	heap, processes int64
+	// content is for fetches and what they have found, writes for status writes, cache for what is kept. They are parts of heap.
+	content, writes, cache int64
+}
+
+func shares(limit int64) memoryShares {
+	return memoryShares{
+		limit: limit, heap: limit * 5 / 8, processes: limit * 5 / 16,
+		content: limit / 4, writes: limit / 24, cache: limit / 8,
+	}
+}
+
+// memory divides the memory that the container has, and has Go keep to its part unless GOMEMLIMIT says otherwise.
+func memory(getenv func(string) string) memoryShares {
+	out := shares(defaultMemory)
+	// The limit of version 2 of control groups, and of version 1, which has a huge number for none.
+	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		text, err := os.ReadFile(file) //nolint:gosec // one of two names
+		if err != nil {
+			continue
+		}
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 && n < 1<<40 {
+			out = shares(n)
+		}
+	}
+	if getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(out.heap)
+	}
+	return out
+}

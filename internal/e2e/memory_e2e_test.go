@@ -1,0 +1,245 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/api/resolution"
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/resolve/git/gittest"
+)
+
+// memoryLimit is that of the Deployment of each resolver, in bytes.
+const memoryLimit = 512 << 20
+
+// resident is how much memory a process and its children have, in bytes.
+func resident(pid int) int64 {
+	var sum int64
+	for _, line := range strings.Split(readFile(fmt.Sprintf("/proc/%d/status", pid)), "\n") {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			sum += kb << 10
+		}
+	}
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, t := range tasks {
+		for _, child := range strings.Fields(readFile(t)) {
+			if n, err := strconv.Atoi(child); err == nil {
+				sum += resident(n)
+			}
+		}
+	}
+	return sum
+}
+
+// readFile reads a file of a process, which may have ended.
+func readFile(name string) string {
+	data, _ := os.ReadFile(name)
+	return string(data)
+}
+
+// watchMemory samples the memory of a process until the function is called, which returns the highest sample.
+func watchMemory(p *process) (most func() int64) {
+	end := make(chan struct{})
+	var wg sync.WaitGroup
+	var peak int64
+	wg.Go(func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+				peak = max(peak, resident(p.cmd.Process.Pid))
+			}
+		}
+	})
+	return func() int64 {
+		close(end)
+		wg.Wait()
+		return peak
+	}
+}
+
+// under runs requests in one namespace and wants the process of the resolver to stay under the limit. It returns the reasons of
+// those that failed, and their messages.
+func (s *system) under(t *testing.T, started map[string]*process, resolver string, requests []*v1beta1.ResolutionRequest) map[string]string {
+	t.Helper()
+	before := 0
+	for _, role := range []string{"resolution", resolver} {
+		before += count(t.Context(), t, started[role])
+	}
+	most := watchMemory(started[resolver])
+	ns := s.namespace(t)
+	began := time.Now()
+	s.create(t, ns, requests...)
+	eventually(t, fmt.Sprintf("%d requests to end", len(requests)), func(ctx context.Context) error {
+		// To list the requests would move all of their content each time.
+		if n := count(ctx, t, started["resolution"]) + count(ctx, t, started[resolver]) - before; n < len(requests) {
+			return fmt.Errorf("%d of %d have ended", n, len(requests))
+		}
+		return nil
+	})
+	took, peak := time.Since(began), most()
+	failed := map[string]string{}
+	for _, r := range requests {
+		got, err := s.client.ResolutionV1beta1().ResolutionRequests(ns).Get(t.Context(), r.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := got.Status.Succeeded(); c == nil || c.Status != metav1.ConditionTrue {
+			failed[got.Status.Annotations[resolution.AnnotationReason]] = fmt.Sprintf("%+v", c)
+		}
+	}
+	t.Logf("%d requests in %s, at most %d MiB, failed: %v", len(requests), took.Round(time.Millisecond), peak>>20, failed)
+	if peak > memoryLimit {
+		t.Errorf("%d MiB, over the limit of %d", peak>>20, memoryLimit>>20)
+	}
+	if err := s.kube.CoreV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+	if err := s.client.ResolutionV1beta1().ResolutionRequests(ns).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Error(err)
+	}
+	return failed
+}
+
+// count is how many requests a process has ended.
+func count(ctx context.Context, t *testing.T, p *process) (n int) {
+	t.Helper()
+	text, err := p.get(ctx, "/metrics")
+	if err != nil {
+		if ctx.Err() == nil {
+			t.Fatalf("%s: %v", p.id, err)
+		}
+		return 0
+	}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "sluice_resolution_requests_total{") {
+			f, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, ' '):]), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += int(f)
+		}
+	}
+	return n
+}
+
+// wideTree is a repository whose root has a million entries, in a pack of a few megabytes.
+func wideTree(t *testing.T, root, name string) {
+	t.Helper()
+	o := gittest.NewOrigin(t, root, name, map[string]string{"task.yaml": taskText})
+	blob := gittest.Run(t, o.Dir, nil, "rev-parse", "main:task.yaml")
+	id, err := hex.DecodeString(blob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree bytes.Buffer
+	for i := range 1_000_000 {
+		fmt.Fprintf(&tree, "100644 %s\x00%s", base36(i), id)
+	}
+	tree.WriteString("100644 task.yaml\x00" + string(id))
+	object := gittest.Run(t, o.Dir, &tree, "hash-object", "-t", "tree", "-w", "--literally", "--stdin")
+	commit := gittest.Run(t, o.Dir, nil, "commit-tree", "-m", "wide", object)
+	gittest.Run(t, o.Dir, nil, "update-ref", "refs/heads/main", commit)
+}
+
+// base36 is a number in four digits, in the order of the numbers.
+func base36(n int) string {
+	const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+	return string([]byte{digits[n/(36*36*36)], digits[n/(36*36)%36], digits[n/36%36], digits[n%36]})
+}
+
+// What the memory of the Deployment is for: whatever requests come, each resolver stays under its limit and ends them.
+// SLUICE_MEMORY_ROUNDS is how many random mixes there are.
+func TestE2EResolversStayUnderTheirMemoryLimit(t *testing.T) {
+	s := standsAlone(t)
+	server := gittest.NewServer(t, true)
+	large := func(seed, size int) string {
+		text := make([]byte, 0, size)
+		random := rand.New(rand.NewPCG(uint64(seed), 1)) //nolint:gosec // a test's
+		for text = append(text, "kind: Task\n"...); len(text) < size; {
+			text = fmt.Appendf(text, "# %d\n", random.Uint64())
+		}
+		return string(text)
+	}
+	files := map[string]string{"task.yaml": large(0, 872<<10)}
+	for i := range 40 {
+		files[fmt.Sprintf("large/%d.yaml", i)] = large(i, 900<<10)
+		files[fmt.Sprintf("small/%d.yaml", i)] = large(i, 900)
+	}
+	gittest.NewOrigin(t, server.Root, "r.git", files)
+	wideTree(t, server.Root, "wide.git")
+	s.configure(t, "git-resolver-config", map[string]string{"allowed-addresses": "127.0.0.1", "ca-bundle": server.CA, "fetch-timeout": "10m"})
+	s.configure(t, "config-defaults", map[string]string{"default-maximum-resolution-timeout": "10m"})
+	started := s.startAll(t, "resolution", "resolver-git")
+	n := 0
+	ask := func(repository, path string, more ...string) *v1beta1.ResolutionRequest {
+		n++
+		return newRequest(fmt.Sprintf("r%d", n), "git", append([]string{"url", server.URL + "/" + repository, "pathInRepo", path}, more...)...)
+	}
+	times := func(n int, f func(int) *v1beta1.ResolutionRequest) (out []*v1beta1.ResolutionRequest) {
+		for i := range n {
+			out = append(out, f(i))
+		}
+		return out
+	}
+	t.Run("a root tree of a million entries", func(t *testing.T) {
+		for reason, message := range s.under(t, started, "resolver-git", append(times(4, func(i int) *v1beta1.ResolutionRequest {
+			return ask("wide.git", base36(i*1000))
+		}), ask("wide.git", "task.yaml"))) {
+			t.Errorf("%s: %s", reason, message)
+		}
+	})
+	t.Run("many requests for one large file", func(t *testing.T) {
+		for reason, message := range s.under(t, started, "resolver-git", times(200, func(int) *v1beta1.ResolutionRequest { return ask("r.git", "task.yaml") })) {
+			t.Errorf("%s: %s", reason, message)
+		}
+	})
+	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("SLUICE_MEMORY_ROUNDS"), "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range rounds {
+		random := rand.New(rand.NewPCG(uint64(round), 2)) //nolint:gosec // a test's
+		t.Run(fmt.Sprintf("random mix %d", round), func(t *testing.T) {
+			for reason, message := range s.under(t, started, "resolver-git", times(60+random.IntN(100), func(int) *v1beta1.ResolutionRequest {
+				mode := []string{"auto", "always", "never"}[random.IntN(3)]
+				switch random.IntN(8) {
+				case 0:
+					return ask("wide.git", base36(random.IntN(1_000_000)), "cache", mode)
+				case 1:
+					return ask("wide.git", "/", "cache", mode) // too many files
+				case 2:
+					return ask("r.git", "large", "cache", mode) // too large together
+				case 3, 4:
+					return ask("r.git", fmt.Sprintf("large/%d.yaml", random.IntN(40)), "cache", mode)
+				case 5:
+					return ask("wide.git", "none.yaml", "cache", mode)
+				}
+				return ask("r.git", fmt.Sprintf("small/%d.yaml", random.IntN(40)), "cache", mode)
+			})) {
+				if reason != "ContentTooLarge" && reason != "NotFound" {
+					t.Errorf("%s: %s", reason, message)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,264 @@
+package life
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/parser"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"sluice.dev/feature"
+)
+
+// jsonPathTail are filters and indices of a JSONPath.
+var jsonPathTail = regexp.MustCompile(`\[[^\]]*\]`)
+
+// plain is the text of a scalar as parts write it.
+func plain(raw string) string {
+	var s string
+	if json.Unmarshal([]byte(raw), &s) == nil {
+		return s
+	}
+	return raw
+}
+
+func quoteJSON(s string) string {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return `""` // a string can always be written
+	}
+	return string(data)
+}
+
+// rewriter takes a field out of a rule: what asks whether it is there is false.
+type rewriter struct {
+	field   feature.Path // from self
+	make    celast.ExprFactory
+	vars    map[string]feature.Path
+	changed bool
+}
+
+// withoutField returns a rule as it reads where a field, which path leads to from self, is never there; "true" if it says nothing
+// then. The problem says why that cannot be.
+func withoutField(rule string, path feature.Path) (out, problem string) {
+	env, err := cel.NewEnv(cel.OptionalTypes(), cel.ClearMacros())
+	if err != nil {
+		return rule, err.Error()
+	}
+	parsed, issues := env.Parse(rule)
+	if issues.Err() != nil {
+		return rule, "" // the API server's own validation tells
+	}
+	r := &rewriter{field: path, make: celast.NewExprFactory(), vars: map[string]feature.Path{"self": {}, "oldSelf": {}}}
+	e := r.rewrite(parsed.NativeRep().Expr())
+	if r.refers(e) {
+		return rule, "needs it: write has(...) in front, or gate the rule too"
+	}
+	if !r.changed {
+		return rule, ""
+	}
+	if value, ok := boolean(e); ok && !value {
+		return rule, "is never true without it"
+	}
+	text, err := parser.Unparse(e, parsed.NativeRep().SourceInfo())
+	if err != nil {
+		return rule, fmt.Sprintf("cannot be written without it: %s", err)
+	}
+	return text, ""
+}
+
+func boolean(e celast.Expr) (value, ok bool) {
+	if e.Kind() != celast.LiteralKind {
+		return false, false
+	}
+	b, ok := e.AsLiteral().(types.Bool)
+	return bool(b), ok
+}
+
+func (r *rewriter) literal(e celast.Expr, v bool) celast.Expr {
+	return r.make.NewLiteral(e.ID(), types.Bool(v))
+}
+
+// path returns the fields that lead to the value of an expression.
+func (r *rewriter) path(e celast.Expr) (feature.Path, bool) {
+	switch e.Kind() { //nolint:exhaustive // the others are no fields
+	case celast.IdentKind:
+		p, ok := r.vars[e.AsIdent()]
+		return p, ok
+	case celast.SelectKind:
+		p, ok := r.path(e.AsSelect().Operand())
+		return append(slices.Clip(p), feature.Step{Name: e.AsSelect().FieldName()}), ok
+	case celast.CallKind:
+		c := e.AsCall()
+		if c.FunctionName() == operators.Index && len(c.Args()) == 2 {
+			p, ok := r.path(c.Args()[0])
+			return append(slices.Clip(p), feature.Step{Kind: feature.Each}), ok
+		}
+	}
+	return nil, false
+}
+
+// below tells whether a path leads to the field, or into it.
+func (r *rewriter) below(p feature.Path) bool {
+	if len(p) < len(r.field) {
+		return false
+	}
+	for i, want := range r.field {
+		got := p[i]
+		if (got.Kind == feature.Field) != (want.Kind == feature.Field) {
+			return false
+		}
+		if escaped, ok := apiservercel.Escape(want.Name); want.Kind == feature.Field && got.Name != want.Name && (!ok || got.Name != escaped) {
+			return false
+		}
+	}
+	return true
+}
+
+// macros bind a variable to what they go through.
+var macros = []string{"all", "exists", "exists_one", "existsOne", "filter", "map", "transformList", "transformMap", "transformMapEntry"}
+
+func isMacro(c celast.CallExpr) bool {
+	return c.IsMemberFunction() && slices.Contains(macros, c.FunctionName()) && len(c.Args()) >= 2 && c.Args()[0].Kind() == celast.IdentKind
+}
+
+// bind runs f with the variables of a macro bound. Of two variables the second is the item, of a map's one variable the key.
+func (r *rewriter) bind(c celast.CallExpr, f func()) {
+	over, ok := r.path(c.Target())
+	item := append(slices.Clip(over), feature.Step{Kind: feature.Each})
+	old := r.vars
+	r.vars = map[string]feature.Path{}
+	for k, v := range old {
+		r.vars[k] = v
+	}
+	for i, a := range c.Args()[:len(c.Args())-1] {
+		if a.Kind() == celast.IdentKind {
+			delete(r.vars, a.AsIdent())
+			if last := i == len(c.Args())-2 || c.Args()[i+1].Kind() != celast.IdentKind; ok && last {
+				r.vars[a.AsIdent()] = item
+			}
+		}
+	}
+	f()
+	r.vars = old
+}
+
+func (r *rewriter) rewrite(e celast.Expr) celast.Expr {
+	if e.Kind() != celast.CallKind {
+		return e
+	}
+	c := e.AsCall()
+	name := c.FunctionName()
+	if name == "has" && len(c.Args()) == 1 {
+		if p, ok := r.path(c.Args()[0]); ok && r.below(p) {
+			r.changed = true
+			return r.literal(e, false)
+		}
+		return e
+	}
+	args := make([]celast.Expr, len(c.Args()))
+	each := func() {
+		for i, a := range c.Args() {
+			args[i] = r.rewrite(a)
+		}
+	}
+	if isMacro(c) {
+		r.bind(c, each)
+		last := args[len(args)-1]
+		if value, ok := boolean(last); ok && len(args) == 2 && (name == "all" && value || name == "exists" && !value) {
+			return r.literal(e, value)
+		}
+		return r.make.NewMemberCall(e.ID(), name, r.rewrite(c.Target()), args...)
+	}
+	each()
+	if folded := r.fold(e, name, args); folded != nil {
+		return folded
+	}
+	if c.IsMemberFunction() {
+		return r.make.NewMemberCall(e.ID(), name, r.rewrite(c.Target()), args...)
+	}
+	return r.make.NewCall(e.ID(), name, args...)
+}
+
+// fold works out what constants decide.
+func (r *rewriter) fold(e celast.Expr, name string, args []celast.Expr) celast.Expr {
+	value := make([]bool, len(args))
+	known := make([]bool, len(args))
+	for i, a := range args {
+		value[i], known[i] = boolean(a)
+	}
+	switch name {
+	case operators.LogicalAnd, operators.LogicalOr:
+		decides := name == operators.LogicalOr
+		for i := range args {
+			if known[i] && value[i] == decides {
+				return r.literal(e, decides)
+			}
+			if known[i] {
+				return args[1-i]
+			}
+		}
+	case operators.LogicalNot:
+		if known[0] {
+			return r.literal(e, !value[0])
+		}
+	case operators.Conditional:
+		if known[1] && known[2] && value[1] == value[2] {
+			return args[1]
+		}
+		if known[0] && value[0] {
+			return args[1]
+		}
+		if known[0] {
+			return args[2]
+		}
+	case operators.Equals, operators.NotEquals:
+		if known[0] && known[1] {
+			return r.literal(e, (value[0] == value[1]) == (name == operators.Equals))
+		}
+	}
+	return nil
+}
+
+// refers tells whether an expression still reads the field.
+func (r *rewriter) refers(e celast.Expr) (found bool) {
+	if p, ok := r.path(e); ok && r.below(p) {
+		return true
+	}
+	switch e.Kind() { //nolint:exhaustive // the others hold no expressions
+	case celast.SelectKind:
+		return r.refers(e.AsSelect().Operand())
+	case celast.CallKind:
+		c := e.AsCall()
+		if c.IsMemberFunction() && r.refers(c.Target()) {
+			return true
+		}
+		all := func() { found = slices.ContainsFunc(c.Args(), r.refers) }
+		if isMacro(c) {
+			r.bind(c, all)
+		} else {
+			all()
+		}
+		if strings.HasSuffix(c.FunctionName(), "?._") && len(c.Args()) == 2 { // self.?field
+			if p, ok := r.path(c.Args()[0]); ok && c.Args()[1].Kind() == celast.LiteralKind {
+				name, _ := c.Args()[1].AsLiteral().Value().(string)
+				found = found || r.below(append(slices.Clip(p), feature.Step{Name: name}))
+			}
+		}
+		return found
+	case celast.ListKind:
+		return slices.ContainsFunc(e.AsList().Elements(), r.refers)
+	case celast.MapKind:
+		return slices.ContainsFunc(e.AsMap().Entries(), func(x celast.EntryExpr) bool {
+			return r.refers(x.AsMapEntry().Key()) || r.refers(x.AsMapEntry().Value())
+		})
+	}
+	return false
+}

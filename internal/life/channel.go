@@ -1,0 +1,390 @@
+package life
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/compat"
+	"sluice.dev/feature"
+	"sluice.dev/internal/nearest"
+	"sluice.dev/report"
+	"sluice.dev/schema/upstream"
+)
+
+// ChannelAnnotation on a CRD names the channel that it is of.
+const ChannelAnnotation = "sluice.dev/channel"
+
+// Channel says which features a CRD has the parts of.
+type Channel struct {
+	// Level opens what is as stable, or more; empty stands for alpha, which opens all that has begun.
+	Level v1alpha1.Level `json:"channel,omitempty"`
+	// Gates open and close single features, whatever their stage.
+	Gates map[string]bool `json:"gates,omitempty"`
+}
+
+// whole tells whether the channel was not asked for: nothing is left out then.
+func (c *Channel) whole() bool { return c.Level == "" && len(c.Gates) == 0 }
+
+// String names the channel.
+func (c *Channel) String() string {
+	parts := []string{string(c.Level)}
+	if c.Level == "" {
+		parts[0] = string(v1alpha1.LevelAlpha)
+	}
+	for _, g := range sortedKeys(c.Gates) {
+		parts = append(parts, fmt.Sprintf("%s=%t", g, c.Gates[g]))
+	}
+	return strings.Join(parts, ",")
+}
+
+var channelLevels = []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha}
+
+// Closed returns the features of a model that a channel leaves out. The error names a channel or a gate that does not exist, or a
+// gate that is open without one that it requires.
+func (c *Channel) Closed(model *feature.Model) ([]*feature.Feature, error) {
+	level := c.Level
+	if level == "" {
+		level = v1alpha1.LevelAlpha
+	}
+	names := []string{"stable", "beta", "alpha"}
+	rank := slices.Index(channelLevels, level)
+	if rank < 0 {
+		return nil, fmt.Errorf("there is no channel %q%s; the channels are %s", level, nearest.Hint(string(level), names), strings.Join(names, ", "))
+	}
+	var gates []string
+	open := map[string]bool{}
+	for _, f := range model.Features() {
+		gates = append(gates, f.Spec.Gate)
+		open[f.Spec.Gate] = f.Entry >= 0 && slices.Index(channelLevels, f.Level) <= rank
+		if f.Stage == v1alpha1.Removed {
+			open[f.Spec.Gate] = f.Default
+		}
+	}
+	for _, g := range sortedKeys(c.Gates) {
+		if !slices.Contains(gates, g) {
+			return nil, fmt.Errorf("component %s has no feature %q%s", model.Component(), g, nearest.Hint(g, gates))
+		}
+		open[g] = c.Gates[g]
+	}
+	var closed []*feature.Feature
+	for again := true; again; {
+		again = false
+		for _, f := range model.Features() {
+			for _, r := range f.Spec.Requires {
+				if !open[f.Spec.Gate] || open[r] {
+					continue
+				}
+				if c.Gates[f.Spec.Gate] {
+					return nil, fmt.Errorf("%s=true requires %s, which the channel leaves out", f.Spec.Gate, r)
+				}
+				open[f.Spec.Gate], again = false, true
+			}
+		}
+	}
+	for _, f := range model.Features() {
+		if !open[f.Spec.Gate] {
+			closed = append(closed, f)
+		}
+	}
+	return closed, nil
+}
+
+// Cut returns a CRD without the parts of features, with what names them: required, branches of anyOf and oneOf, validation rules,
+// printer columns, selectable fields. The result is valid, and every object of it is one of the whole CRD; an error
+// says what stands in the way. Notes tell what could not be proven.
+func Cut(ctx context.Context, crd, whole *apiextensionsv1.CustomResourceDefinition, closed []*feature.Feature, name string) (out *apiextensionsv1.CustomResourceDefinition, notes []string, err error) {
+	out = crd.DeepCopy()
+	var wrong Problems
+	for _, f := range closed {
+		for i := range f.Targets {
+			t := &f.Targets[i]
+			if t.Group != crd.Spec.Group || t.Resource != crd.Spec.Names.Plural {
+				continue
+			}
+			if t.WholeVersion {
+				if problem := cutVersion(out, t.Version); problem != "" {
+					wrong.add("", 0, "%s: %s cannot be left out: %s", crd.Name, f.Spec.Gate, problem)
+				}
+				continue
+			}
+			for j := range out.Spec.Versions {
+				v := &out.Spec.Versions[j]
+				if t.Version != "" && t.Version != v.Name || v.Schema == nil {
+					continue
+				}
+				for _, problem := range cutTarget(v, t) {
+					wrong.add("", 0, "%s, version %s: %s cannot be left out: %s", crd.Name, v.Name, f.Spec.Gate, problem)
+				}
+			}
+		}
+	}
+	if err := wrong.err(); err != nil {
+		return nil, nil, err
+	}
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	out.Annotations[ChannelAnnotation] = name
+	errs, err := upstream.ValidateCRD(ctx, out, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(errs) > 0 {
+		return nil, nil, fmt.Errorf("%s: the channel %s is no valid CRD: %w", crd.Name, name, errs.ToAggregate())
+	}
+	result, err := compat.Check(ctx, out, whole, compat.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, x := range result.Findings {
+		switch {
+		case x.Severity != report.Fail:
+		case x.Outcome == report.Violation:
+			wrong.add("", 0, "%s: the channel %s accepts what the whole CRD refuses: %s: %s", crd.Name, name, x.Path, x.Message)
+		default:
+			notes = append(notes, fmt.Sprintf("%s: that the whole CRD accepts all objects of the channel %s could not be proven: %s: %s", crd.Name, name, x.Path, x.Message))
+		}
+	}
+	if err := wrong.err(); err != nil {
+		return nil, nil, err
+	}
+	return out, notes, nil
+}
+
+// cutVersion takes a version out.
+func cutVersion(crd *apiextensionsv1.CustomResourceDefinition, name string) (problem string) {
+	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
+	switch {
+	case i < 0:
+		return ""
+	case crd.Spec.Versions[i].Storage:
+		return fmt.Sprintf("%s is the storage version", name)
+	}
+	crd.Spec.Versions = slices.Delete(crd.Spec.Versions, i, i+1)
+	if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served }) {
+		return "no other version is served"
+	}
+	return ""
+}
+
+// cutTarget takes a part out of a version.
+func cutTarget(v *apiextensionsv1.CustomResourceDefinitionVersion, t *feature.Target) (problems []string) {
+	root := v.Schema.OpenAPIV3Schema
+	last := t.Path[len(t.Path)-1]
+	switch {
+	case t.Values != nil:
+		at(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) { cutValues(s, t.Values) })
+	case t.Pattern != nil:
+		at(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) {
+			forbid(s, apiextensionsv1.JSONSchemaProps{Pattern: t.Pattern.String()})
+		})
+	case t.Match != nil:
+		at(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) { forbid(s, matching(t.Match)) })
+	case last.Kind != feature.Field:
+		at(root, t.Path[:len(t.Path)-1], func(s *apiextensionsv1.JSONSchemaProps) {
+			none := int64(0)
+			if s.Type == "array" {
+				s.MaxItems = &none
+			} else {
+				s.MaxProperties = &none
+			}
+		})
+	default:
+		problems = cutField(root, t.Path)
+		if len(problems) == 0 {
+			problems = cutNames(v, t.Path)
+		}
+	}
+	return problems
+}
+
+// at calls f for the schema that a path leads to, if there is one.
+func at(s *apiextensionsv1.JSONSchemaProps, path feature.Path, f func(*apiextensionsv1.JSONSchemaProps)) {
+	if s == nil {
+		return
+	}
+	if len(path) == 0 {
+		f(s)
+		return
+	}
+	step, rest := path[0], path[1:]
+	if p, ok := s.Properties[step.Name]; ok && step.Kind == feature.Field {
+		at(&p, rest, f)
+		s.Properties[step.Name] = p
+		return
+	}
+	if step.Kind != feature.Field && s.Items != nil {
+		at(s.Items.Schema, rest, f)
+	}
+	if s.AdditionalProperties != nil {
+		at(s.AdditionalProperties.Schema, rest, f)
+	}
+}
+
+// forbid has a schema refuse what matches another.
+func forbid(s *apiextensionsv1.JSONSchemaProps, what apiextensionsv1.JSONSchemaProps) {
+	s.AllOf = append(s.AllOf, apiextensionsv1.JSONSchemaProps{Not: &what})
+}
+
+// cutValues takes values out of an enum, or forbids them where there is none.
+func cutValues(s *apiextensionsv1.JSONSchemaProps, values []string) {
+	is := func(j apiextensionsv1.JSON) bool { return slices.Contains(values, plain(string(j.Raw))) }
+	if s.Enum != nil {
+		s.Enum = slices.DeleteFunc(s.Enum, is)
+		return
+	}
+	var enum []apiextensionsv1.JSON
+	for _, v := range values {
+		text := v
+		if s.Type == "string" || s.Type == "" || s.XIntOrString {
+			text = quoteJSON(v)
+		}
+		enum = append(enum, apiextensionsv1.JSON{Raw: []byte(text)})
+	}
+	forbid(s, apiextensionsv1.JSONSchemaProps{Enum: enum})
+}
+
+// matching is a schema of the objects for which conditions hold.
+func matching(list []feature.Condition) (out apiextensionsv1.JSONSchemaProps) {
+	for i := range list {
+		c := &list[i]
+		var inner apiextensionsv1.JSONSchemaProps
+		if c.Pattern != nil {
+			inner.Pattern = c.Pattern.String()
+		}
+		for _, v := range c.Values {
+			inner.Enum = append(inner.Enum, apiextensionsv1.JSON{Raw: []byte(quoteJSON(v))})
+		}
+		for _, step := range slices.Backward(c.Path) {
+			inner = apiextensionsv1.JSONSchemaProps{Required: []string{step.Name}, Properties: map[string]apiextensionsv1.JSONSchemaProps{step.Name: inner}}
+		}
+		out.AllOf = append(out.AllOf, inner)
+	}
+	return out
+}
+
+// cutField takes a field out of the object that has it, and out of what names it around it.
+func cutField(root *apiextensionsv1.JSONSchemaProps, path feature.Path) (problems []string) {
+	name := path[len(path)-1].Name
+	at(root, path[:len(path)-1], func(parent *apiextensionsv1.JSONSchemaProps) {
+		open := parent.AdditionalProperties != nil || parent.XPreserveUnknownFields != nil && *parent.XPreserveUnknownFields || parent.XEmbeddedResource
+		if open {
+			problems = append(problems, fmt.Sprintf("%s takes fields of any name, so that it could still be written", where(path[:len(path)-1])))
+		}
+		delete(parent.Properties, name)
+		if slices.Contains(parent.XListMapKeys, name) {
+			problems = append(problems, "it identifies the items of a list")
+		}
+		parent.Required = slices.DeleteFunc(parent.Required, func(r string) bool { return r == name })
+		if len(parent.Required) == 0 {
+			parent.Required = nil
+		}
+	})
+	for i := range path {
+		at(root, path[:i], func(s *apiextensionsv1.JSONSchemaProps) {
+			rest := path[i:]
+			if prune(s, rest, false) {
+				problems = append(problems, fmt.Sprintf("a condition (allOf, anyOf or oneOf) at %s cannot hold without it", where(path[:i])))
+			}
+			kept := s.XValidations[:0:0]
+			for _, r := range s.XValidations {
+				rule, problem := withoutField(r.Rule, rest)
+				if problem == "" && r.MessageExpression != "" {
+					r.MessageExpression, problem = withoutField(r.MessageExpression, rest)
+				}
+				switch {
+				case problem != "":
+					problems = append(problems, fmt.Sprintf("the rule %q at %s %s", r.Rule, where(path[:i]), problem))
+				case rule == "true":
+					continue
+				}
+				r.Rule = rule
+				if field := strings.TrimPrefix(r.FieldPath, "."); field == rest.String() || strings.HasPrefix(field, rest.String()+".") {
+					r.FieldPath = ""
+				}
+				kept = append(kept, r)
+			}
+			s.XValidations = kept
+			if len(kept) == 0 {
+				s.XValidations = nil
+			}
+		})
+	}
+	return problems
+}
+
+func where(p feature.Path) string {
+	if len(p) == 0 {
+		return "the object"
+	}
+	return p.String()
+}
+
+// prune takes a field out of the conditions of a schema; it tells whether they cannot hold without it. Conditions below a condition
+// are looked at as a whole, branches that cannot hold are taken out.
+func prune(s *apiextensionsv1.JSONSchemaProps, path feature.Path, condition bool) (dead bool) {
+	step := path[0]
+	if condition && step.Kind == feature.Field {
+		if len(path) == 1 {
+			dead = slices.Contains(s.Required, step.Name)
+			delete(s.Properties, step.Name)
+		} else if p, ok := s.Properties[step.Name]; ok {
+			dead = prune(&p, path[1:], true)
+			s.Properties[step.Name] = p
+		}
+	}
+	if condition && step.Kind != feature.Field && len(path) > 1 && s.Items != nil && s.Items.Schema != nil {
+		dead = prune(s.Items.Schema, path[1:], true)
+	}
+	for i := range s.AllOf {
+		dead = prune(&s.AllOf[i], path, true) || dead
+	}
+	for _, list := range []*[]apiextensionsv1.JSONSchemaProps{&s.AnyOf, &s.OneOf} {
+		before := len(*list)
+		kept := (*list)[:0:0]
+		for _, branch := range *list {
+			if !prune(&branch, path, true) {
+				kept = append(kept, branch)
+			}
+		}
+		if before > 0 {
+			*list = kept
+			dead = dead || len(kept) == 0
+		}
+	}
+	if s.Not != nil && prune(s.Not, path, true) {
+		s.Not = nil
+	}
+	return dead
+}
+
+// cutNames takes out printer columns and selectable fields that name a field, and tells of other names.
+func cutNames(v *apiextensionsv1.CustomResourceDefinitionVersion, path feature.Path) (problems []string) {
+	names := func(jsonPath string) bool {
+		text := jsonPathTail.ReplaceAllString(strings.TrimPrefix(jsonPath, "."), "[*]")
+		want := path.String()
+		return text == want || strings.HasPrefix(text, want+".") || strings.HasPrefix(text, want+"[")
+	}
+	v.AdditionalPrinterColumns = slices.DeleteFunc(v.AdditionalPrinterColumns, func(c apiextensionsv1.CustomResourceColumnDefinition) bool { return names(c.JSONPath) })
+	v.SelectableFields = slices.DeleteFunc(v.SelectableFields, func(f apiextensionsv1.SelectableField) bool { return names(f.JSONPath) })
+	if len(v.AdditionalPrinterColumns) == 0 {
+		v.AdditionalPrinterColumns = nil
+	}
+	if len(v.SelectableFields) == 0 {
+		v.SelectableFields = nil
+	}
+	if v.Subresources != nil && v.Subresources.Scale != nil {
+		s := v.Subresources.Scale
+		for _, p := range []*string{&s.SpecReplicasPath, &s.StatusReplicasPath, s.LabelSelectorPath} {
+			if p != nil && names(*p) {
+				problems = append(problems, "the subresource scale reads "+*p)
+			}
+		}
+	}
+	return problems
+}

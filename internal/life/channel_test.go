@@ -1,0 +1,331 @@
+package life
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/internal/schemagen"
+	"sluice.dev/schema/upstream"
+)
+
+const cutCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: jobs.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Job, plural: jobs}
+  versions:
+  - name: v2
+    served: true
+    storage: false
+    schema: {openAPIV3Schema: {type: object}}
+  - name: v1
+    served: true
+    storage: true
+    additionalPrinterColumns:
+    - {name: Text, type: string, jsonPath: .spec.text}
+    - {name: Extra, type: string, jsonPath: .spec.extra}
+    selectableFields: [{jsonPath: .spec.text}, {jsonPath: .spec.extra}]
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            x-kubernetes-validations:
+            - {rule: "has(self.text) || has(self.extra)", message: something is needed, fieldPath: .extra}
+            - {rule: "!has(self.extra) || self.extra.size() > 2"}
+            - {rule: "has(self.steps) ? self.steps.all(s, !has(s.debug) || s.name != 'x') : true"}
+            oneOf:
+            - {required: [text]}
+            - {required: [extra]}
+            properties:
+              text: {type: string, maxLength: 20}
+              extra: {type: string, maxLength: 20}
+              mode: {type: string, enum: [Slow, Fast]}
+              script: {type: string}
+              tags: {type: array, items: {type: string}}
+              byName:
+                type: object
+                additionalProperties:
+                  type: object
+                  properties: {debug: {type: boolean}}
+              steps:
+                type: array
+                maxItems: 10
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [name]
+                items:
+                  type: object
+                  required: [name]
+                  properties:
+                    name: {type: string, maxLength: 20}
+                    debug: {type: boolean}
+`
+
+func crdOf(t *testing.T, text string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict([]byte(text), crd); err != nil {
+		t.Fatal(err)
+	}
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+	return crd
+}
+
+// modelOf has a feature A, B, C... at stage alpha for each part.
+func modelOf(crd *apiextensionsv1.CustomResourceDefinition, parts ...v1alpha1.Part) (*feature.Model, feature.Findings, error) {
+	r, err := feature.ResourceOf(crd)
+	if err != nil {
+		return nil, nil, err
+	}
+	var c v1alpha1.Component
+	c.Name, c.Spec.Release = "jobs", "v1.0.0"
+	var list []v1alpha1.Feature
+	for i, p := range parts {
+		p.Group, p.Resource = crd.Spec.Group, crd.Spec.Names.Plural
+		var f v1alpha1.Feature
+		f.Name = "jobs." + string(rune('a'+i))
+		f.Spec = v1alpha1.FeatureSpec{
+			Component: "jobs", Gate: string(rune('A' + i)), Parts: []v1alpha1.Part{p},
+			Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
+		}
+		list = append(list, f)
+	}
+	m, findings := feature.Define(&c, list, feature.Options{Resources: []feature.Resource{r}})
+	return m, findings, nil
+}
+
+func TestAChannelLeavesOutWhatIsGatedAndWhatNamesIt(t *testing.T) {
+	crd := crdOf(t, cutCRD)
+	model, findings, err := modelOf(crd,
+		v1alpha1.Part{Field: "spec.extra"},
+		v1alpha1.Part{Field: "spec.mode", Values: []string{"Fast"}},
+		v1alpha1.Part{Field: "spec.steps[*].debug"},
+		v1alpha1.Part{Field: "spec.byName[*].debug"},
+		v1alpha1.Part{Field: "spec.script", Pattern: "^#!win"},
+		v1alpha1.Part{Field: "spec.tags[*]"},
+		v1alpha1.Part{WholeVersion: true, Versions: []string{"v2"}},
+	)
+	if err != nil || findings.Err() != nil {
+		t.Fatal(err, findings)
+	}
+	stable := Channel{Level: v1alpha1.LevelStable}
+	closed, err := stable.Closed(model)
+	if err != nil || len(closed) != 7 {
+		t.Fatal(len(closed), err)
+	}
+	out, notes, err := Cut(t.Context(), crd, crd, closed, stable.String())
+	if err != nil || notes != nil {
+		t.Fatal(notes, err)
+	}
+	data, err := yaml.Marshal(out.Spec.Versions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	for _, gone := range []string{"extra", "debug", "Fast", "v2"} {
+		if strings.Contains(text, gone) {
+			t.Errorf("%s is left in\n%s", gone, text)
+		}
+	}
+	for _, want := range []string{"rule: has(self.text)", "pattern: ^#!win", "maxItems: 0", "oneOf:", "message: something is needed"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %s in\n%s", want, text)
+		}
+	}
+	if rules := out.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].XValidations; len(rules) != 1 || rules[0].FieldPath != "" {
+		t.Errorf("the rules are %v", rules)
+	}
+	if len(crd.Spec.Versions) != 2 || out.Annotations[ChannelAnnotation] != "stable" {
+		t.Error("the CRD was changed, or the channel is not named")
+	}
+	alpha := Channel{Level: v1alpha1.LevelAlpha}
+	if closed, err := alpha.Closed(model); err != nil || len(closed) != 0 {
+		t.Error("the channel alpha leaves something out", closed, err)
+	}
+	gates := Channel{Gates: map[string]bool{"A": false}}
+	if closed, err := gates.Closed(model); err != nil || len(closed) != 1 || gates.String() != "alpha,A=false" {
+		t.Error(closed, err, gates.String())
+	}
+}
+
+func TestWhatStandsInTheWayOfAChannelIsTold(t *testing.T) {
+	for _, tt := range []struct{ name, old, next, want string }{
+		{"a rule that needs it", "!has(self.extra) || self.extra.size() > 2", "self.extra.size() > 2", `the rule "self.extra.size() > 2" at spec needs it`},
+		{"a rule that is never true", "!has(self.extra) || self.extra.size() > 2", "has(self.extra)", `the rule "has(self.extra)" at spec is never true without it`},
+		{"a condition", "oneOf:\n            - {required: [text]}\n", "oneOf:\n", "a condition (allOf, anyOf or oneOf) at spec cannot hold without it"},
+		{"an optional selection", "!has(self.extra) || self.extra.size() > 2", "self.?extra.orValue('xxx').size() > 2", "needs it"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if !strings.Contains(cutCRD, tt.old) {
+				t.Fatal("the text is not there")
+			}
+			crd := crdOf(t, strings.Replace(cutCRD, tt.old, tt.next, 1))
+			// Package feature refuses some of these before.
+			problems := cutField(crd.Spec.Versions[1].Schema.OpenAPIV3Schema, feature.Path{{Name: "spec"}, {Name: "extra"}})
+			if len(problems) != 1 || !strings.Contains(problems[0], tt.want) {
+				t.Errorf("the problems are %q, not %s", problems, tt.want)
+			}
+		})
+	}
+	crd := crdOf(t, cutCRD)
+	model, _, err := modelOf(crd, v1alpha1.Part{WholeVersion: true, Versions: []string{"v1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Cut(t.Context(), crd, crd, model.Features(), "stable"); err == nil || !strings.Contains(err.Error(), "v1 is the storage version") {
+		t.Error(err)
+	}
+	for c, want := range map[*Channel]string{
+		{Level: "stabel"}:                    `there is no channel "stabel" (did you mean "stable"?)`,
+		{Gates: map[string]bool{"Aa": true}}: `component jobs has no feature "Aa" (did you mean "A"?)`,
+	} {
+		if _, err := c.Closed(model); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+}
+
+// TestRandomChannelsAreContained: of random schemas with random gates, each channel is valid and contained in the whole CRD (which
+// Cut proves, or says that it cannot), and no gated part is left in it. SLUICE_CHANNELS is how many are tried.
+func TestRandomChannelsAreContained(t *testing.T) {
+	tries := 60
+	if n, err := strconv.Atoi(os.Getenv("SLUICE_CHANNELS")); err == nil {
+		tries = n
+	}
+	cuts, refused := 0, 0
+	for seed := range tries {
+		g := schemagen.New(uint64(seed))
+		crd := crdOf(t, cutCRD)
+		crd.Spec.Versions = crd.Spec.Versions[1:]
+		v := &crd.Spec.Versions[0]
+		v.AdditionalPrinterColumns, v.SelectableFields = nil, nil
+		v.Schema.OpenAPIV3Schema = g.Schema()
+		if errs, err := upstream.ValidateCRD(t.Context(), crd, nil); err != nil || len(errs) > 0 {
+			continue
+		}
+		parts := randomParts(g, v.Schema.OpenAPIV3Schema)
+		model, _, err := modelOf(crd, parts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range model.Features() { // alone, so that one that cannot be left out hides no other
+			out, _, err := Cut(t.Context(), crd, crd, []*feature.Feature{f}, "stable")
+			if err != nil {
+				if !strings.Contains(err.Error(), "cannot be left out: ") {
+					t.Errorf("seed %d: %s: %v", seed, f.Spec.Parts[0].Field, err)
+				}
+				refused++
+				continue
+			}
+			cuts++
+			if left := leftIn(out, f); left != "" {
+				t.Errorf("seed %d: %s is left in the channel", seed, left)
+			}
+		}
+	}
+	t.Logf("%d channels, %d refused", cuts, refused)
+	if cuts < tries/2 || refused > cuts {
+		t.Errorf("only %d channels of %d tries, %d refused: nothing was shown", cuts, tries, refused)
+	}
+}
+
+// randomParts gates about every third field below spec, or a value of it.
+func randomParts(g *schemagen.Gen, root *apiextensionsv1.JSONSchemaProps) (parts []v1alpha1.Part) {
+	walk(root.DeepCopy(), nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+		if len(path) < 2 || path[0].Name != "spec" || len(parts) == 26 || g.IntN(3) > 0 {
+			return true
+		}
+		p := v1alpha1.Part{Field: path.String()}
+		if s.Type == "string" && len(s.Enum) > 1 && g.IntN(2) == 0 {
+			p.Values = []string{plain(string(s.Enum[g.IntN(len(s.Enum))].Raw))}
+		}
+		if !slices.ContainsFunc(parts, func(o v1alpha1.Part) bool { return o.Field == p.Field }) {
+			parts = append(parts, p)
+		}
+		return true
+	})
+	return parts
+}
+
+// leftIn names a part of a feature that is still in a CRD.
+func leftIn(crd *apiextensionsv1.CustomResourceDefinition, f *feature.Feature) (left string) {
+	for i := range f.Targets {
+		x := &f.Targets[i]
+		at(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.DeepCopy(), x.Path, func(s *apiextensionsv1.JSONSchemaProps) {
+			switch {
+			case x.Values != nil:
+				for _, e := range s.Enum {
+					if slices.Contains(x.Values, plain(string(e.Raw))) {
+						left = fmt.Sprintf("%s=%s", x.Path, e.Raw)
+					}
+				}
+			case x.Path[len(x.Path)-1].Kind == feature.Field:
+				parent := x.Path[:len(x.Path)-1]
+				at(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.DeepCopy(), parent, func(s *apiextensionsv1.JSONSchemaProps) {
+					if _, ok := s.Properties[x.Path[len(x.Path)-1].Name]; ok {
+						left = x.Path.String()
+					}
+				})
+			}
+		})
+	}
+	return left
+}
+
+func TestSingleMarkersHoldInSomeChannelsOnly(t *testing.T) {
+	text := strings.Replace(shop(t), "	// Script is run.\n", `	// Copies are printed.
+	// +sluice:ifDisabled:name=Scripts,marker="kubebuilder:validation:Maximum=10"
+	// +sluice:ifEnabled:name=Scripts,marker="kubebuilder:validation:Maximum=100"
+	// +sluice:ifDisabled:name=Scripts,marker="kubebuilder:validation:XValidation:rule=\"self != 7\""
+	Copies int32 `+"`json:\"copies,omitempty\"`\n"+`	// Script is run.
+`, 1)
+	project(t, strings.Replace(text, "  - {path: config/crd/}\n", "  - {path: all.yaml}\n  - {path: stable.yaml, channel: stable}\n", 1))
+	p, err := load(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.Outputs(t.Context(), Channel{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Write(); err != nil {
+		t.Fatal(err)
+	}
+	copies := func(file string) apiextensionsv1.JSONSchemaProps {
+		crd := crdOf(t, read(t, file))
+		return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["copies"]
+	}
+	if all := copies("all.yaml"); *all.Maximum != 100 || all.XValidations != nil {
+		t.Errorf("the whole CRD has %v", all)
+	}
+	if stable := copies("stable.yaml"); *stable.Maximum != 10 || len(stable.XValidations) != 1 {
+		t.Errorf("the channel stable has %v", stable)
+	}
+
+	// A channel that is not contained is refused, and so is a marker that is none.
+	write(t, "api/v1/types.go", strings.Replace(read(t, "api/v1/types.go"), "Maximum=10\"", "Maximum=1000\"", 1))
+	if p, err = load(t); err == nil {
+		_, err = p.Outputs(t.Context(), Channel{})
+	}
+	if err == nil || !strings.Contains(err.Error(), "the channel stable accepts what the whole CRD refuses: .spec.copies: maximum") {
+		t.Error(err)
+	}
+	write(t, "api/v1/types.go", strings.Replace(read(t, "api/v1/types.go"), "kubebuilder:validation:Maximum=1000", "kubebuilder:validation:Maximun=1000", 1))
+	if _, err := load(t); err == nil || !strings.Contains(err.Error(), `there is no marker +kubebuilder:validation:Maximun (did you mean "kubebuilder:validation:Maximum"?)`) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,364 @@
+package life
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/internal/nearest"
+	"sluice.dev/report"
+)
+
+// Rule is one rule of the law: what may not become of a feature.
+type Rule struct {
+	// ID is kebab-case; it is never used again.
+	ID string
+	// Why says whom it protects, Help what to do instead.
+	Why, Help string
+	Level     report.Level
+	// Warn is for what should not stay as it is.
+	Warn bool
+
+	check func(l *law)
+}
+
+// Policy is a set of windows.
+type Policy struct {
+	Name    string
+	Windows map[v1alpha1.Stage]Window
+	// Off are rules that the policy does not have.
+	Off []string
+}
+
+// Policies are those that features.yaml can name, besides custom.
+func Policies() []Policy {
+	return []Policy{
+		// The deprecation policy of Kubernetes, rules 4a to 4c: the longer of months and releases; alpha may go, but is announced here.
+		{Name: "kubernetes", Windows: map[v1alpha1.Stage]Window{v1alpha1.Alpha: {Releases: 1}, v1alpha1.Beta: {9, 3}, v1alpha1.Stable: {12, 3}}},
+		// TEP-0033 and Tekton's API compatibility policy.
+		{Name: "tekton", Windows: map[v1alpha1.Stage]Window{v1alpha1.Alpha: {Releases: 1}, v1alpha1.Beta: {Months: 9}, v1alpha1.Stable: {Months: 12}}, Off: []string{"beta-skipped"}},
+		// cert-manager's gates are those of processes; it has no months for them.
+		{Name: "cert-manager", Windows: map[v1alpha1.Stage]Window{v1alpha1.Alpha: {Releases: 1}, v1alpha1.Beta: {Releases: 1}, v1alpha1.Stable: {12, 2}}, Off: []string{"beta-skipped"}},
+	}
+}
+
+// State is a component at a time: its features with their parts, and its CRDs.
+type State struct {
+	// Name is what the user gave.
+	Name     string
+	Release  string
+	Features []v1alpha1.FeatureSpec
+	CRDs     []*apiextensionsv1.CustomResourceDefinition
+	Model    *feature.Model
+	// File is features.yaml; nil for a cluster.
+	File *File
+}
+
+// State returns what a project says now.
+func (p *Project) State() *State {
+	return &State{
+		Name: p.Name(), Release: p.File.Spec.Release, Features: p.Declaration.Features, CRDs: p.CRDs, Model: p.Model, File: p.File,
+	}
+}
+
+func (s *State) spec(gate string) *v1alpha1.FeatureSpec {
+	for i := range s.Features {
+		if s.Features[i].Gate == gate {
+			return &s.Features[i]
+		}
+	}
+	return nil
+}
+
+func (s *State) crd(name string) *apiextensionsv1.CustomResourceDefinition {
+	for _, c := range s.CRDs {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// severities are what rules of features.yaml can say.
+var severities = map[string]report.Severity{"fail": report.Fail, "warn": report.Warn, "ignore": report.Off}
+
+// law compares two states.
+type law struct {
+	ctx       context.Context
+	old, next *State
+	day       time.Time
+	windows   map[v1alpha1.Stage]Window
+	rule      *Rule
+	severity  report.Severity
+	found     []report.Finding
+}
+
+// Verify compares a component with what it was, by the policy of its features.yaml. Findings come by feature, and by CRD, in the form
+// that the printers of package report take. The day is that of the release which is prepared. The error says what of features.yaml is
+// wrong.
+func Verify(ctx context.Context, old, next *State, day time.Time) (*report.Report, error) {
+	f := next.File
+	l := &law{ctx: ctx, old: old, next: next, day: day, windows: map[v1alpha1.Stage]Window{}}
+	off, err := l.policy(f)
+	if err != nil {
+		return nil, err
+	}
+	rules := Rules()
+	for i := range rules {
+		l.rule = &rules[i]
+		l.severity = report.Fail
+		if l.rule.Warn {
+			l.severity = report.Warn
+		}
+		if slices.Contains(off, l.rule.ID) {
+			l.severity = report.Off
+		}
+		if s, ok := f.Rules[l.rule.ID]; ok {
+			l.severity = severities[s]
+		}
+		if l.severity != report.Off {
+			l.rule.check(l)
+		}
+	}
+	r := &report.Report{Old: old.Name, New: next.Name, Mode: "error", FailMode: "closed"}
+	put := func(name string) *report.CRD {
+		for i := range r.CRDs {
+			if r.CRDs[i].Name == name {
+				return &r.CRDs[i]
+			}
+		}
+		r.CRDs = append(r.CRDs, report.CRD{Name: name, Verdict: report.Safe})
+		return &r.CRDs[len(r.CRDs)-1]
+	}
+	for i := range next.Features {
+		put(feature.ObjectName(f.Component, next.Features[i].Gate))
+	}
+	for _, x := range l.found {
+		c := put(x.CRD)
+		c.Findings = append(c.Findings, x)
+		if x.Severity == report.Fail {
+			c.Verdict = report.Unsafe
+		}
+	}
+	r.Sort()
+	return r, nil
+}
+
+// policy reads policy, windows, rules and releases.
+func (l *law) policy(f *File) (off []string, err error) {
+	var wrong Problems
+	bad := func(where, format string, args ...any) {
+		file, line := f.place(where)
+		wrong.add(file, line, format, args...)
+	}
+	name := f.Policy
+	if name == "" {
+		name = "kubernetes"
+	}
+	var names []string
+	for _, p := range Policies() {
+		names = append(names, p.Name)
+		if p.Name == name {
+			for s, w := range p.Windows {
+				l.windows[s] = w
+			}
+			off = p.Off
+		}
+	}
+	names = append(names, "custom")
+	if !slices.Contains(names, name) {
+		bad("policy", "there is no policy %q%s; the policies are %s", name, nearest.Hint(name, names), strings.Join(names, ", "))
+	}
+	stages := []string{string(v1alpha1.Alpha), string(v1alpha1.Beta), string(v1alpha1.Stable)}
+	for s, w := range f.Windows {
+		if !slices.Contains(stages, string(s)) {
+			bad("windows."+string(s), "there is no window for %q%s; the stages are %s", s, nearest.Hint(string(s), stages), strings.Join(stages, ", "))
+		}
+		l.windows[s] = w
+	}
+	var ids []string
+	for _, r := range Rules() {
+		ids = append(ids, r.ID)
+	}
+	for id, s := range f.Rules {
+		if !slices.Contains(ids, id) {
+			bad("rules."+id, "there is no rule %q%s", id, nearest.Hint(id, ids))
+		}
+		if severities[s] == "" {
+			bad("rules."+id, "the severity is %q; it is fail, warn or ignore", s)
+		}
+	}
+	for i, r := range f.Releases {
+		where := fmt.Sprintf("releases[%d]", i)
+		if _, err := semver.NewVersion(r.Release); err != nil {
+			bad(where+".release", "%q is no version such as v1.2.0", r.Release)
+		}
+		if _, err := time.Parse(time.DateOnly, r.Date); err != nil {
+			bad(where+".date", "%q is no day such as 2026-01-31", r.Date)
+		}
+	}
+	return off, wrong.err()
+}
+
+// tell adds a finding about a feature.
+func (l *law) tell(gate, where, format string, args ...any) {
+	x := report.Finding{
+		Rule: l.rule.ID, Level: l.rule.Level, Outcome: report.Violation, Severity: l.severity, Message: fmt.Sprintf(format, args...),
+		CRD: feature.ObjectName(l.next.File.Component, gate),
+	}
+	i := slices.IndexFunc(l.next.File.Features, func(e Entry) bool { return e.Gate == gate })
+	path := "features"
+	if i >= 0 {
+		path = fmt.Sprintf("features[%d].%s", i, where)
+	}
+	if file, line := l.next.File.place(strings.TrimSuffix(path, ".")); file != "" {
+		x.Position = &report.Position{File: file, Line: line}
+	}
+	l.found = append(l.found, x)
+}
+
+// tellCRD adds a finding about a CRD.
+func (l *law) tellCRD(crd, version, path, format string, args ...any) {
+	file, line := l.next.File.place("source")
+	l.found = append(l.found, report.Finding{
+		Rule: l.rule.ID, Level: l.rule.Level, Outcome: report.Violation, Severity: l.severity, Message: fmt.Sprintf(format, args...),
+		CRD: crd, Version: version, Path: path, Position: &report.Position{File: file, Line: line},
+	})
+}
+
+// pair is a feature on both sides; entry is that of features.yaml.
+type pair struct {
+	gate       string
+	old, next  *v1alpha1.FeatureSpec
+	was, is    *feature.Feature // nil where package feature found errors
+	entry      *Entry
+	oldAt      int // the entry of stages that had begun, -1 for none
+	nextAt     int
+	wasStage   v1alpha1.Stage
+	isStage    v1alpha1.Stage
+	wasDefault bool
+	isDefault  bool
+}
+
+// pairs calls f for each feature that both sides have and that had begun, and for new ones where old is nil.
+func (l *law) pairs(f func(p *pair)) {
+	for i := range l.next.Features {
+		p := pair{next: &l.next.Features[i], oldAt: -1, nextAt: -1}
+		p.gate = p.next.Gate
+		p.entry, _ = l.next.File.entry(p.gate)
+		if p.old = l.old.spec(p.gate); p.old != nil {
+			if p.was = l.old.Model.Feature(p.gate); p.was != nil {
+				p.oldAt, p.wasStage, p.wasDefault = p.was.Entry, p.was.Stage, p.was.Default
+			}
+		}
+		if p.is = l.next.Model.Feature(p.gate); p.is != nil {
+			p.nextAt, p.isStage, p.isDefault = p.is.Entry, p.is.Stage, p.is.Default
+		}
+		if p.entry != nil {
+			f(&p)
+		}
+	}
+}
+
+// dayOf returns the day of a release: the recorded one, or, for the one that is prepared, today.
+func (l *law) dayOf(release string) (time.Time, bool) {
+	for _, r := range l.next.File.Releases {
+		if sameRelease(r.Release, release) {
+			t, err := time.Parse(time.DateOnly, r.Date)
+			return t, err == nil
+		}
+	}
+	if sameRelease(release, l.next.Release) {
+		return l.day, !l.day.IsZero()
+	}
+	return time.Time{}, false
+}
+
+// tooEarly says why a change in release to, of something at a stage, that was announced in release from, comes too early; empty if
+// it does not.
+func (l *law) tooEarly(stage v1alpha1.Stage, from, to string) string {
+	w := l.windows[stage]
+	if w == (Window{}) {
+		return ""
+	}
+	name := strings.ToLower(string(stage))
+	if from == "" {
+		return fmt.Sprintf("it was never announced; what is %s has to be announced %s before", name, w)
+	}
+	if w.Releases > 0 {
+		n := l.minors(from, to)
+		if n < w.Releases {
+			return fmt.Sprintf("it was announced in %s, %s before; what is %s takes %s", from, plural(n, "minor release"), name, w)
+		}
+	}
+	if w.Months > 0 {
+		a, okA := l.dayOf(from)
+		b, okB := l.dayOf(to)
+		switch {
+		case !okA || !okB:
+			return fmt.Sprintf("the day of %s or %s is not recorded in releases, so that the window (%s) cannot be told", from, to, w)
+		case b.Before(a.AddDate(0, w.Months, 0)):
+			return fmt.Sprintf("it was announced in %s on %s; what is %s takes %s, until %s", from, a.Format(time.DateOnly), name, w, a.AddDate(0, w.Months, 0).Format(time.DateOnly))
+		}
+	}
+	return ""
+}
+
+// minors counts the minor releases after one, up to another.
+func (l *law) minors(from, to string) int {
+	a, errA := semver.NewVersion(from)
+	b, errB := semver.NewVersion(to)
+	if errA != nil || errB != nil {
+		return 0
+	}
+	seen := map[string]bool{}
+	add := func(v *semver.Version) {
+		if after(v, a) && !after(v, b) {
+			seen[fmt.Sprintf("%d.%d", v.Major(), v.Minor())] = true
+		}
+	}
+	for _, r := range l.next.File.Releases {
+		if v, err := semver.NewVersion(r.Release); err == nil {
+			add(v)
+		}
+	}
+	add(b)
+	return len(seen)
+}
+
+// after tells whether a is of a later minor release than b.
+func after(a, b *semver.Version) bool {
+	return a.Major() > b.Major() || a.Major() == b.Major() && a.Minor() > b.Minor()
+}
+
+func sameRelease(a, b string) bool {
+	x, errX := semver.NewVersion(a)
+	y, errY := semver.NewVersion(b)
+	return errX == nil && errY == nil && x.Equal(y)
+}
+
+// String is the window in words.
+func (w Window) String() string {
+	var parts []string
+	if w.Months > 0 {
+		parts = append(parts, plural(w.Months, "month"))
+	}
+	if w.Releases > 0 {
+		parts = append(parts, plural(w.Releases, "minor release"))
+	}
+	return strings.Join(parts, " and ")
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

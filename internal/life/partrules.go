@@ -1,0 +1,387 @@
+package life
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/compat"
+	"sluice.dev/feature"
+	"sluice.dev/report"
+)
+
+var (
+	stableVersion = regexp.MustCompile(`^v[0-9]+$`)
+	alphaVersion  = regexp.MustCompile(`^v[0-9]+alpha[0-9]+$`)
+	betaVersion   = regexp.MustCompile(`^v[0-9]+beta[0-9]+$`)
+)
+
+// partRules are those about the API itself.
+func partRules() []Rule {
+	return []Rule{
+		{
+			ID: "field-dropped", Level: report.DataLost,
+			Why:  "A field that is gone from the schema is pruned from stored objects with their next write.",
+			Help: "Remove the feature first, as the policy demands; the field goes a release later.",
+			check: func(l *law) {
+				l.targets(l.old, func(f *feature.Feature, t *feature.Target) {
+					now := l.next.Model.Feature(f.Spec.Gate)
+					if t.WholeVersion || f.Entry < 0 || schemaAt(l.old, t) == nil || l.servedIn(t) == nil || schemaAt(l.next, t) != nil || now != nil && now.Stage == v1alpha1.Removed && l.announced(f.Spec.Gate) {
+						return
+					}
+					l.tell(f.Spec.Gate, "", "version %s: %s is gone, and %s was not removed as the policy demands", t.Version, t.Path, f.Spec.Gate)
+				})
+			},
+		},
+		{
+			ID: "field-incompatible", Level: report.ObjectsStuck,
+			Why:  "Objects that have the field are stored. What they hold must stay valid, whatever the stage.",
+			Help: "Give the new form a new name.",
+			check: func(l *law) {
+				l.broken(func(gate string, x *report.Finding) {
+					if gate != "" && !alphaVersion.MatchString(x.Version) {
+						l.tell(gate, "", "version %s: %s changes so that stored objects break: %s", x.Version, x.Path, x.Message)
+					}
+				})
+			},
+		},
+		{
+			ID: "alpha-version-broken", Level: report.ObjectsStuck,
+			Why:  "Clients and stored objects of an alpha version take it at its name.",
+			Help: "Make a new version, with the next number.",
+			check: func(l *law) {
+				l.broken(func(_ string, x *report.Finding) {
+					if alphaVersion.MatchString(x.Version) {
+						l.tellCRD(x.CRD, x.Version, x.Path, "%s changes so that stored objects break, and the version keeps its number: %s", x.Path, x.Message)
+					}
+				})
+			},
+		},
+		{
+			ID: "beta-version-alone", Level: report.ClientsBroken,
+			Why:  "Clients change from one beta version to the next while both are served.",
+			Help: "Serve both for at least one minor release.",
+			check: func(l *law) {
+				for _, old := range l.old.CRDs {
+					next := l.next.crd(old.Name)
+					if next == nil {
+						continue
+					}
+					for _, v := range served(old) {
+						if betaVersion.MatchString(v) && !slices.Contains(served(next), v) && !slices.ContainsFunc(served(old), func(o string) bool { return o != v && slices.Contains(served(next), o) && !alphaVersion.MatchString(o) }) {
+							l.tellCRD(old.Name, v, "", "%s is served no more, and no version that is was served beside it in %s", v, l.old.Release)
+						}
+					}
+				}
+			},
+		},
+		{
+			ID: "tombstone-reused", Level: report.DataLost,
+			Why:  "A field under the name of a removed one is read with the old meaning from objects and clients that still have it.",
+			Help: "Choose a new name for the field.",
+			check: func(l *law) {
+				l.targets(l.next, func(f *feature.Feature, t *feature.Target) {
+					if old := l.old.spec(f.Spec.Gate); old != nil && f.Stage == v1alpha1.Removed && !f.Default && t.Schema != nil && schemaAt(l.old, t) == nil && l.servedBefore(t) != nil {
+						l.tell(f.Spec.Gate, "", "version %s: %s is there again, although %s was removed", t.Version, t.Path, f.Spec.Gate)
+					}
+				})
+			},
+		},
+		{
+			ID: "gate-dropped", Level: report.MeaningChanged,
+			Why:  "A field that loses its gate before it is stable is open to all at once.",
+			Help: "Keep the marker until the feature is stable or removed.",
+			check: func(l *law) {
+				l.targets(l.old, func(f *feature.Feature, t *feature.Target) {
+					now := l.next.Model.Feature(f.Spec.Gate)
+					if now == nil || f.Entry < 0 || schemaAt(l.next, t) == nil && !t.WholeVersion || now.Stage == v1alpha1.Stable || now.Stage == v1alpha1.Removed || now.Stage == v1alpha1.Deprecated || t.WholeVersion && l.servedIn(t) == nil {
+						return
+					}
+					if !slices.ContainsFunc(now.Targets, func(o feature.Target) bool { return sameTarget(&o, t) }) {
+						l.tell(f.Spec.Gate, "", "version %s: %s gates %s no more, and is only %s", t.Version, f.Spec.Gate, orVersion(t), orPlanned(now.Stage))
+					}
+				})
+			},
+		},
+		{
+			ID: "part-added-late", Level: report.MeaningChanged,
+			Why:  "A field that joins a beta or stable feature is open from its first day, untried.",
+			Help: "Give it a feature of its own.",
+			check: func(l *law) {
+				l.targets(l.next, func(f *feature.Feature, t *feature.Target) {
+					old := l.old.Model.Feature(f.Spec.Gate)
+					if old == nil || old.Entry < 0 || old.Stage != v1alpha1.Beta && old.Stage != v1alpha1.Stable || schemaAt(l.old, t) != nil && t.Values == nil || l.servedBefore(t) == nil {
+						return
+					}
+					if !slices.ContainsFunc(old.Targets, func(o feature.Target) bool { return sameTarget(&o, t) }) {
+						l.tell(f.Spec.Gate, "", "version %s: %s is new, and belongs to %s, which was %s already", t.Version, orVersion(t), f.Spec.Gate, lower(old.Stage))
+					}
+				})
+			},
+		},
+		{
+			ID: "new-field-required", Level: report.WritersRefused,
+			Why:  "Whoever writes without the field is refused, and stored objects do not have it.",
+			Help: "Make it optional.",
+			check: func(l *law) {
+				l.newFields(func(crd, version string, path feature.Path, parent, _ *apiextensionsv1.JSONSchemaProps) {
+					if slices.Contains(parent.Required, path[len(path)-1].Name) {
+						l.tellCRD(crd, version, path.String(), "%s is new in a stable version, and required", path)
+					}
+				})
+			},
+		},
+		{
+			ID: "new-field-not-gated", Level: report.MeaningChanged,
+			Why:  "What a stable version has once it has for ever. A gate lets a field be tried first.",
+			Help: "Mark it with a feature at stage alpha.",
+			check: func(l *law) {
+				l.newFields(func(crd, version string, path feature.Path, _, _ *apiextensionsv1.JSONSchemaProps) {
+					if path[0].Name != "status" && !l.gated(crd, version, path, "") {
+						l.tellCRD(crd, version, path.String(), "%s is new in a stable version, and no feature gates it", path)
+					}
+				})
+			},
+		},
+		{
+			ID: "new-value-not-gated", Level: report.ReadersSurprised,
+			Why:  "Older releases meet a value that they do not know, in objects that newer ones have let in.",
+			Help: "Gate it, in two releases: understood but closed first, then open.",
+			check: func(l *law) {
+				l.newValues(func(crd, version string, path feature.Path, value string) {
+					if !l.gated(crd, version, path, value) {
+						l.tellCRD(crd, version, path.String(), "the value %s of %s is new in a stable version, and no feature gates it", value, path)
+					}
+				})
+			},
+		},
+		{
+			ID: "new-value-at-once", Level: report.ReadersSurprised,
+			Why:  "A cluster that goes back one release must still understand what is stored. So the first release only understands the value.",
+			Help: "Begin with {stage: Beta, default: false, lockToDefault: true}, or with alpha.",
+			check: func(l *law) {
+				l.newValues(func(crd, version string, path feature.Path, value string) {
+					for _, f := range l.next.Model.Features() {
+						for i := range f.Targets {
+							if t := &f.Targets[i]; t.Resource+"."+t.Group == crd && t.Version == version && slices.Contains(t.Values, value) && t.Path.String() == path.String() && f.Entry >= 0 && f.Default {
+								l.tell(f.Spec.Gate, "stages", "the value %s of %s is new in %s, and open by default in the same release", value, path, l.next.Release)
+							}
+						}
+					}
+				})
+			},
+		},
+		{
+			ID: "unknown-values-undocumented", Level: report.ReadersSurprised,
+			Why:  "Where others implement an API, they must know from the first release on what to do with a value that comes later.",
+			Help: "Say it in unknownValues.",
+			check: func(l *law) {
+				l.newFields(func(crd, version string, path feature.Path, _, s *apiextensionsv1.JSONSchemaProps) {
+					if len(s.Enum) == 0 {
+						return
+					}
+					for i := range l.next.File.Features {
+						e := &l.next.File.Features[i]
+						if f := l.next.Model.Feature(e.Gate); f != nil && e.UnknownValues == "" && slices.ContainsFunc(f.Targets, func(t feature.Target) bool {
+							return t.Resource+"."+t.Group == crd && t.Version == version && t.Path.String() == path.String()
+						}) {
+							l.tell(e.Gate, "unknownValues", "%s is a new enum, and %s does not say what becomes of values that are not known", path, e.Gate)
+						}
+					}
+				})
+			},
+		},
+	}
+}
+
+// targets calls f for each part of each feature of a side.
+func (l *law) targets(s *State, f func(*feature.Feature, *feature.Target)) {
+	for _, x := range s.Model.Features() {
+		for i := range x.Targets {
+			f(x, &x.Targets[i])
+		}
+	}
+}
+
+// schemaAt returns the schema that a target leads to, nil if there is none.
+func schemaAt(s *State, t *feature.Target) (found *apiextensionsv1.JSONSchemaProps) {
+	crd := s.crd(t.Resource + "." + t.Group)
+	if crd == nil {
+		return nil
+	}
+	for i := range crd.Spec.Versions {
+		if v := &crd.Spec.Versions[i]; v.Name == t.Version && v.Schema != nil {
+			at(v.Schema.OpenAPIV3Schema.DeepCopy(), t.Path, func(p *apiextensionsv1.JSONSchemaProps) { found = p })
+		}
+	}
+	return found
+}
+
+// servedIn and servedBefore return the CRD of a target where it serves the target's version, in the new state and in the old.
+func (l *law) servedIn(t *feature.Target) *apiextensionsv1.CustomResourceDefinition {
+	return servedBy(l.next, t)
+}
+
+func (l *law) servedBefore(t *feature.Target) *apiextensionsv1.CustomResourceDefinition {
+	return servedBy(l.old, t)
+}
+
+func servedBy(s *State, t *feature.Target) *apiextensionsv1.CustomResourceDefinition {
+	crd := s.crd(t.Resource + "." + t.Group)
+	if crd == nil || !slices.Contains(served(crd), t.Version) {
+		return nil
+	}
+	return crd
+}
+
+func served(crd *apiextensionsv1.CustomResourceDefinition) (out []string) {
+	for _, v := range crd.Spec.Versions {
+		if v.Served {
+			out = append(out, v.Name)
+		}
+	}
+	return out
+}
+
+// announced tells whether the end of a feature was announced in a release before.
+func (l *law) announced(gate string) bool {
+	old := l.old.Model.Feature(gate)
+	e, _ := l.next.File.entry(gate)
+	if e == nil || old == nil {
+		return false
+	}
+	release := e.Announced["Removed"]
+	return old.Stage == v1alpha1.Deprecated || old.Stage == v1alpha1.Removed || release != "" && !newer(release, l.old.Release)
+}
+
+func sameTarget(a, b *feature.Target) bool {
+	return a.Group == b.Group && a.Resource == b.Resource && a.Version == b.Version && a.WholeVersion == b.WholeVersion && a.Path.String() == b.Path.String() && slices.Equal(a.Values, b.Values)
+}
+
+func orVersion(t *feature.Target) string {
+	if t.WholeVersion {
+		return "the version " + t.Version
+	}
+	if t.Values != nil {
+		return t.Path.String() + ": " + strings.Join(t.Values, ", ")
+	}
+	return t.Path.String()
+}
+
+// broken calls f for what compat finds harmful in fields that stay, with the gate of the field.
+func (l *law) broken(f func(gate string, x *report.Finding)) {
+	harmful := []report.Level{report.RefusedByAPIServer, report.ObjectsStuck, report.ObjectsRatcheted, report.WritersRefused}
+	for _, old := range l.old.CRDs {
+		next := l.next.crd(old.Name)
+		if next == nil {
+			continue
+		}
+		result, err := compat.Check(l.ctx, old, next, compat.Options{})
+		if err != nil {
+			continue // one of them is always there
+		}
+		for i := range result.Findings {
+			x := &result.Findings[i]
+			if x.Outcome != report.Violation || !slices.Contains(harmful, x.Level) {
+				continue
+			}
+			x.CRD = old.Name
+			gate := ""
+			l.targets(l.old, func(g *feature.Feature, t *feature.Target) {
+				path := strings.TrimPrefix(x.Path, ".")
+				if at := t.Path.String(); t.Resource+"."+t.Group == old.Name && t.Version == x.Version && !t.WholeVersion && g.Entry >= 0 && (path == at || strings.HasPrefix(path, at+".") || strings.HasPrefix(path, at+"[")) {
+					gate = g.Spec.Gate
+				}
+			})
+			f(gate, x)
+		}
+	}
+}
+
+// newFields calls f for each field that is new in a stable version which was served before, not for those below it.
+func (l *law) newFields(f func(crd, version string, path feature.Path, parent, s *apiextensionsv1.JSONSchemaProps)) {
+	l.stable(func(crd, version string, old, next *apiextensionsv1.JSONSchemaProps) {
+		walk(next, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+			if len(path) == 0 || path[len(path)-1].Kind != feature.Field {
+				return true
+			}
+			there := false
+			at(old.DeepCopy(), path, func(*apiextensionsv1.JSONSchemaProps) { there = true })
+			if there {
+				return true
+			}
+			at(next.DeepCopy(), path[:len(path)-1], func(parent *apiextensionsv1.JSONSchemaProps) {
+				if _, own := parent.Properties[path[len(path)-1].Name]; own { // not one of a condition
+					f(crd, version, path, parent, s)
+				}
+			})
+			return false
+		})
+	})
+}
+
+// newValues calls f for each value that is new in an enum which was there before, of a stable version.
+func (l *law) newValues(f func(crd, version string, path feature.Path, value string)) {
+	l.stable(func(crd, version string, old, next *apiextensionsv1.JSONSchemaProps) {
+		walk(next, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+			at(old.DeepCopy(), path, func(before *apiextensionsv1.JSONSchemaProps) {
+				for _, v := range s.Enum {
+					if len(before.Enum) > 0 && !slices.ContainsFunc(before.Enum, func(o apiextensionsv1.JSON) bool { return string(o.Raw) == string(v.Raw) }) {
+						f(crd, version, path, plain(string(v.Raw)))
+					}
+				}
+			})
+			return true
+		})
+	})
+}
+
+// stable calls f for the schemas of each stable version that both sides serve.
+func (l *law) stable(f func(crd, version string, old, next *apiextensionsv1.JSONSchemaProps)) {
+	for _, c := range l.next.CRDs {
+		before := l.old.crd(c.Name)
+		if before == nil {
+			continue
+		}
+		for _, v := range c.Spec.Versions {
+			i := slices.IndexFunc(before.Spec.Versions, func(o apiextensionsv1.CustomResourceDefinitionVersion) bool { return o.Name == v.Name })
+			if i >= 0 && stableVersion.MatchString(v.Name) && v.Served && v.Schema != nil && before.Spec.Versions[i].Schema != nil {
+				f(c.Name, v.Name, before.Spec.Versions[i].Schema.OpenAPIV3Schema.DeepCopy(), v.Schema.OpenAPIV3Schema.DeepCopy())
+			}
+		}
+	}
+}
+
+// gated tells whether a feature that is not removed gates a field, or what it stands in, or a value of it.
+func (l *law) gated(crd, version string, path feature.Path, value string) bool {
+	for _, f := range l.next.Model.Features() {
+		for i := range f.Targets {
+			t := &f.Targets[i]
+			if t.Resource+"."+t.Group != crd || t.Version != version || f.Stage == v1alpha1.Removed {
+				continue
+			}
+			at := t.Path.String()
+			whole := t.Values == nil && t.Pattern == nil && t.Match == nil
+			if t.WholeVersion || whole && (path.String() == at || strings.HasPrefix(path.String(), at+".")) || value != "" && at == path.String() && slices.Contains(t.Values, value) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// enumInTwoReleases tells whether a feature lets a value of an enum in, as its locked beta entry had said.
+func (l *law) enumInTwoReleases(p *pair) bool {
+	return p.was != nil && p.was.Locked && !p.wasDefault && slices.ContainsFunc(p.was.Targets, func(t feature.Target) bool { return t.Values != nil })
+}
+
+// newer tells whether a release comes after another.
+func newer(a, b string) bool {
+	x, errX := semver.NewVersion(a)
+	y, errY := semver.NewVersion(b)
+	return errX == nil && errY == nil && x.GreaterThan(y)
+}

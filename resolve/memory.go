@@ -1,0 +1,77 @@
+package resolve
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Memory bounds how many bytes work holds at once: what would need more waits until others have given theirs back, in the
+// order of asking. It may be used concurrently; nil bounds nothing.
+type Memory struct {
+	size int64
+	sem  *semaphore.Weighted
+}
+
+// NewMemory makes one of that many bytes.
+func NewMemory(size int64) *Memory {
+	size = max(size, 1)
+	return &Memory{size, semaphore.NewWeighted(size)}
+}
+
+// Reserve waits until n bytes are free; the whole of it serves what needs more. The error is the cause of the context's end.
+func (m *Memory) Reserve(ctx context.Context, n int64) (*Reservation, error) {
+	if m == nil {
+		return nil, nil //nolint:nilnil // nil is a reservation of nothing
+	}
+	n = min(max(n, 1), m.size)
+	if err := m.sem.Acquire(ctx, n); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return &Reservation{of: m, n: n, users: 1}, nil
+}
+
+// Reservation is a part of a [Memory] that one or more users hold; nil is one of nothing.
+type Reservation struct {
+	of *Memory
+
+	mu    sync.Mutex
+	n     int64
+	users int
+}
+
+// Shrink gives back all but n bytes.
+func (r *Reservation) Shrink(n int64) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n = max(n, 1); n < r.n {
+		r.of.sem.Release(r.n - n)
+		r.n = n
+	}
+}
+
+// Share adds a user, who has to release it too.
+func (r *Reservation) Share() *Reservation {
+	if r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.users++
+	}
+	return r
+}
+
+// Release takes a user away; the last one gives all back.
+func (r *Reservation) Release() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.users--; r.users == 0 {
+		r.of.sem.Release(r.n)
+	}
+}

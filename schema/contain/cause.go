@@ -1,0 +1,173 @@
+package contain
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"sluice.dev/schema"
+)
+
+// sayTheSame tells whether one of the old node's pieces is the same formula, so that nothing is to be searched.
+func (w *walker) sayTheSame(o place, x piece) bool {
+	if o.kind != declared {
+		return false
+	}
+	id := w.memory.Table.ID(x.formula, w.opts.Work)
+	return slices.ContainsFunc(w.old.pieces(o), func(y piece) bool {
+		return y.keyword == x.keyword && w.memory.Table.ID(y.formula, w.opts.Work) == id
+	})
+}
+
+// cause says what changed where the keyword of a piece stands alike on both sides, empty where the keyword itself changed:
+// what is blamed is what changed.
+func (w *walker) cause(o, n place, x piece) string {
+	if o.kind != declared || !alike(o.node, n.node, x) {
+		return ""
+	}
+	var names map[string]bool
+	if x.rule != nil {
+		if parsed, err := w.opts.library().parse(x.rule.Rule); err == nil {
+			names = parsed.Names()
+		}
+	}
+	if x.keyword == "required" {
+		names = map[string]bool{x.detail: true}
+	}
+	c := changes{}
+	path := w.publicPath()
+	if c.find(path, o.node, n.node, names, 0); c.first == "" && names != nil {
+		c.find(path, o.node, n.node, nil, 0)
+	}
+	return c.first
+}
+
+// alike tells whether the keyword of a piece of n is written in the same way in o.
+func alike(o, n *schema.Node, x piece) bool {
+	branches := func(a, b []*schema.Node) bool {
+		return slices.EqualFunc(a, b, func(p, q *schema.Node) bool { return p.Hash() == q.Hash() })
+	}
+	switch x.keyword {
+	case "required":
+		return slices.Contains(o.Required, x.detail)
+	case "enum":
+		return reflect.DeepEqual(o.Enum, n.Enum)
+	case "format":
+		return o.Format == n.Format
+	case "pattern":
+		return o.Pattern == n.Pattern
+	case "minimum":
+		return reflect.DeepEqual(o.Minimum, n.Minimum) && o.ExclusiveMinimum == n.ExclusiveMinimum
+	case "maximum":
+		return reflect.DeepEqual(o.Maximum, n.Maximum) && o.ExclusiveMaximum == n.ExclusiveMaximum
+	case "multipleOf":
+		return reflect.DeepEqual(o.MultipleOf, n.MultipleOf)
+	case "minLength":
+		return reflect.DeepEqual(o.MinLength, n.MinLength)
+	case "maxLength":
+		return reflect.DeepEqual(o.MaxLength, n.MaxLength)
+	case "minItems":
+		return reflect.DeepEqual(o.MinItems, n.MinItems)
+	case "maxItems":
+		return reflect.DeepEqual(o.MaxItems, n.MaxItems)
+	case "minProperties":
+		return reflect.DeepEqual(o.MinProperties, n.MinProperties)
+	case "maxProperties":
+		return reflect.DeepEqual(o.MaxProperties, n.MaxProperties)
+	case "uniqueItems":
+		return o.UniqueItems
+	case "x-kubernetes-list-type":
+		return o.ListType == n.ListType && slices.Equal(o.ListMapKeys, n.ListMapKeys)
+	case "x-kubernetes-embedded-resource":
+		return o.Embedded
+	case "allOf":
+		return slices.ContainsFunc(o.AllOf, func(b *schema.Node) bool { return b.Hash() == n.AllOf[x.index].Hash() })
+	case "anyOf":
+		return branches(o.AnyOf, n.AnyOf)
+	case "oneOf":
+		return branches(o.OneOf, n.OneOf)
+	case "not":
+		return o.Not.Hash() == n.Not.Hash()
+	case keywordRules:
+		return slices.ContainsFunc(o.Rules, func(r schema.Rule) bool { return r.Rule == x.rule.Rule && optional(&r) == optional(x.rule) })
+	}
+	return false
+}
+
+// changes looks for the first thing that differs between two nodes and can change what another keyword means.
+type changes struct{ first string }
+
+// find looks at two nodes and below; of properties, at those in names where this is not nil.
+func (c *changes) find(path Path, o, n *schema.Node, names map[string]bool, depth int) {
+	if c.first != "" || depth > schema.MaxDepth || o.Hash() == n.Hash() {
+		return
+	}
+	if o == nil || n == nil {
+		c.found(path, "is %s now", map[bool]string{true: "declared", false: "no longer declared"}[o == nil])
+		return
+	}
+	if c.differ(path, o, n); c.first != "" {
+		return
+	}
+	for _, p := range n.Properties {
+		if names == nil || names[p.Name] {
+			c.find(append(slices.Clip(path), Step{Field, p.Name}), o.Property(p.Name), p.Node, names, depth+1)
+		}
+	}
+	for _, p := range o.Properties {
+		if (names == nil || names[p.Name]) && n.Property(p.Name) == nil {
+			c.found(append(slices.Clip(path), Step{Field, p.Name}), "is gone")
+		}
+	}
+	if o.Items != nil || n.Items != nil {
+		c.find(append(slices.Clip(path), Step{Kind: AnyItem}), o.Items, n.Items, names, depth+1)
+	}
+	if o.Additional != nil || n.Additional != nil {
+		c.find(append(slices.Clip(path), Step{Kind: AnyKey}), o.Additional, n.Additional, names, depth+1)
+	}
+}
+
+func (c *changes) found(path Path, format string, args ...any) {
+	if c.first != "" {
+		return
+	}
+	at := path.String()
+	if at == "" {
+		at = "the object"
+	}
+	c.first = at + " " + fmt.Sprintf(format, args...)
+}
+
+// differ compares what changes the meaning of other keywords: types, defaults and what is kept.
+func (c *changes) differ(path Path, o, n *schema.Node) {
+	a, b := place{node: o}, place{node: n}
+	switch {
+	case typeName(a) != typeName(b):
+		c.found(path, "has the type %v instead of %v", typed(b), typed(a))
+	case o.HasDefault && !n.HasDefault:
+		c.found(path, "has lost its default")
+	case !o.HasDefault && n.HasDefault:
+		c.found(path, "has a default now")
+	case !schema.SameDefault(o, n):
+		c.found(path, "has another default")
+	case o.Nullable && !n.Nullable:
+		c.found(path, "is no longer nullable")
+	case !o.Nullable && n.Nullable:
+		c.found(path, "is nullable now")
+	case o.Format != n.Format:
+		c.found(path, "has another format")
+	case o.PreserveUnknown != n.PreserveUnknown, !reflect.DeepEqual(o.AdditionalBool, n.AdditionalBool):
+		c.found(path, "keeps other fields than before")
+	case o.Embedded != n.Embedded:
+		c.found(path, "changed x-kubernetes-embedded-resource")
+	case o.ListType != n.ListType, !slices.Equal(o.ListMapKeys, n.ListMapKeys):
+		c.found(path, "has another x-kubernetes-list-type")
+	}
+}
+
+func typed(p place) any {
+	if t := typeName(p); t != nil {
+		return t
+	}
+	return "any"
+}

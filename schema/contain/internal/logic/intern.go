@@ -1,0 +1,282 @@
+package logic
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// ID is the number of a formula in a [Table]. Formulas with the same number say the same.
+type ID int32
+
+// Table numbers formulas by what they say: equal formulas, however they were made, have the same number. Parts of And and
+// Or count in any order and once. It keeps what it numbered, so that it lives as long as one comparison. The zero value is
+// ready for use.
+type Table struct {
+	byText map[string]ID
+	lazies map[any]ID
+	lists  map[listKey]ID
+	nots   map[ID]ID
+}
+
+// listKey is the identity of an And or Or, which nobody changes once it is made.
+type listKey struct {
+	first *Formula
+	n     int
+	or    bool
+}
+
+// The first byte of a text, by the type of the formula; those that never meet may share one.
+const (
+	tagAnd = iota
+	tagOr
+	tagKinds
+	tagLength
+	tagPattern
+	tagFormat
+	tagInts
+	tagFloats
+	tagIntMultiple
+	tagFloatMultiple
+	tagIntegral
+	tagEnum
+	tagHas
+	tagLacks
+	tagProp
+	tagRest
+	tagSomeRest
+	tagAllKeys
+	tagSomeKey
+	tagNumProps
+	tagItems
+	tagSomeItem
+	tagNumItems
+	tagUnique
+	tagOpaque
+	tagLazy
+	tagOther
+)
+
+// ID returns the number of the formula. w, which may be nil, is charged for what is new.
+func (t *Table) ID(f Formula, w *Work) ID {
+	switch f := f.(type) {
+	case And:
+		return t.list(f, false, w)
+	case Or:
+		return t.list(f, true, w)
+	case Lazy:
+		if f.Small {
+			if f.Neg {
+				return t.Not(f.Make(), w)
+			}
+			return t.ID(f.Make(), w)
+		}
+		id, ok := t.lazies[f.ID]
+		if !ok {
+			if t.lazies == nil {
+				t.lazies = map[any]ID{}
+			}
+			id = t.text(fmt.Appendf([]byte{tagLazy}, "%d", len(t.lazies)))
+			t.lazies[f.ID] = id
+		}
+		if f.Neg {
+			return t.text(number([]byte{tagOther, 1}, int64(id)))
+		}
+		return id
+	}
+	w.Charge(1)
+	return t.text(t.write(f, w))
+}
+
+// Not returns the number of the negation.
+func (t *Table) Not(f Formula, w *Work) ID {
+	id := t.ID(f, w)
+	n, ok := t.nots[id]
+	if !ok {
+		n = t.ID(Not(f), w)
+		if t.nots == nil {
+			t.nots = map[ID]ID{}
+		}
+		t.nots[id] = n
+		if _, ok := t.nots[n]; !ok {
+			t.nots[n] = id
+		}
+	}
+	return n
+}
+
+func (t *Table) text(b []byte) ID {
+	if id, ok := t.byText[string(b)]; ok {
+		return id
+	}
+	if t.byText == nil {
+		t.byText = map[string]ID{}
+	}
+	id := ID(len(t.byText)) //nolint:gosec // far fewer than 1<<31: each was charged for
+	t.byText[string(b)] = id
+	return id
+}
+
+func (t *Table) list(fs []Formula, or bool, w *Work) ID {
+	var key listKey
+	if len(fs) > 0 {
+		key = listKey{&fs[0], len(fs), or}
+		if id, ok := t.lists[key]; ok {
+			return id
+		}
+	}
+	ids := t.parts(nil, fs, or, w)
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	w.Charge(int64(1 + len(ids)))
+	var id ID
+	if len(ids) == 1 {
+		id = ids[0]
+	} else {
+		b := []byte{tagAnd}
+		if or {
+			b[0] = tagOr
+		}
+		for _, x := range ids {
+			b = number(b, int64(x))
+		}
+		id = t.text(b)
+	}
+	if len(fs) > 0 {
+		if t.lists == nil {
+			t.lists = map[listKey]ID{}
+		}
+		t.lists[key] = id
+	}
+	return id
+}
+
+// parts appends the numbers of the parts, those of lists of the same kind inside taken out of them.
+func (t *Table) parts(ids []ID, fs []Formula, or bool, w *Work) []ID {
+	for _, f := range fs {
+		switch g := f.(type) {
+		case And:
+			if !or {
+				ids = t.parts(ids, g, or, w)
+				continue
+			}
+		case Or:
+			if or {
+				ids = t.parts(ids, g, or, w)
+				continue
+			}
+		}
+		ids = append(ids, t.ID(f, w))
+	}
+	return ids
+}
+
+func number(b []byte, n int64) []byte { return binary.AppendVarint(b, n) }
+
+func word(b []byte, s string) []byte { return append(number(b, int64(len(s))), s...) }
+
+func words(b []byte, list []string) []byte {
+	b = number(b, int64(len(list)))
+	for _, s := range list {
+		b = word(b, s)
+	}
+	return b
+}
+
+func flag(b []byte, set bool) []byte {
+	if set {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func float(b []byte, f float64) []byte { return binary.BigEndian.AppendUint64(b, math.Float64bits(f)) }
+
+// write returns a text that no other formula of another meaning has.
+func (t *Table) write(f Formula, w *Work) []byte {
+	two := func(tag byte, lo, hi int64) []byte { return number(number([]byte{tag}, lo), hi) }
+	of := func(tag byte, f Formula) []byte { return number([]byte{tag}, int64(t.ID(f, w))) }
+	switch f := f.(type) {
+	case Kinds:
+		return []byte{tagKinds, byte(f)}
+	case Length:
+		return two(tagLength, f.Min, f.Max)
+	case Pattern:
+		return flag(word([]byte{tagPattern}, f.Expr), f.Neg)
+	case Format:
+		return flag(word([]byte{tagFormat}, f.Name), f.Neg)
+	case IntRange:
+		return two(tagInts, f.Lo, f.Hi)
+	case FloatRange:
+		return flag(flag(float(float([]byte{tagFloats}, f.Lo), f.Hi), f.LoOpen), f.HiOpen)
+	case IntMultiple:
+		return flag(number([]byte{tagIntMultiple}, f.N), f.Neg)
+	case FloatMultiple:
+		return flag(float([]byte{tagFloatMultiple}, f.F), f.Neg)
+	case Integral:
+		return flag(flag([]byte{tagIntegral}, f.Neg), f.Exact)
+	case Enum:
+		w.Charge(int64(len(f.Values)))
+		b := flag([]byte{tagEnum}, f.Neg)
+		for _, v := range f.Values {
+			b = value(b, v)
+		}
+		return b
+	case Has:
+		return word([]byte{tagHas}, f.Name)
+	case Lacks:
+		return word([]byte{tagLacks}, f.Name)
+	case Prop:
+		return word(of(tagProp, f.F), f.Name)
+	case Rest:
+		return words(of(tagRest, f.F), f.Except)
+	case SomeRest:
+		return words(of(tagSomeRest, f.F), f.Except)
+	case AllKeys:
+		return of(tagAllKeys, f.F)
+	case SomeKey:
+		return of(tagSomeKey, f.F)
+	case NumProps:
+		return two(tagNumProps, f.Min, f.Max)
+	case Items:
+		return of(tagItems, f.F)
+	case SomeItem:
+		return of(tagSomeItem, f.F)
+	case NumItems:
+		return two(tagNumItems, f.Min, f.Max)
+	case Unique:
+		return flag(flag(flag(word(word([]byte{tagUnique}, f.By.Keys), f.By.Defaults), f.By.Text), f.By.Numbers), f.Neg)
+	case Opaque:
+		return flag(word([]byte{tagOpaque}, f.ID), f.Neg)
+	}
+	return number([]byte{tagOther, 0}, int64(len(t.byText))) // equals nothing
+}
+
+// value appends a value so that 1 and 1.0 differ.
+func value(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(b, 'n')
+	case bool:
+		return flag(append(b, 'b'), v)
+	case int64:
+		return number(append(b, 'i'), v)
+	case float64:
+		return float(append(b, 'f'), v)
+	case string:
+		return word(append(b, 's'), v)
+	case []any:
+		b = number(append(b, 'l'), int64(len(v)))
+		for _, x := range v {
+			b = value(b, x)
+		}
+	case map[string]any:
+		b = number(append(b, 'm'), int64(len(v)))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			b = value(word(b, k), v[k])
+		}
+	}
+	return b
+}

@@ -1,0 +1,271 @@
+package logic
+
+import "slices"
+
+// known judges a formula by the literals alone, without search: Yes where they entail it, No where they contradict it, and
+// then the choices because of which they do.
+func (s *Solver) known(st *state, f Formula) (Truth, deps) {
+	if !s.step(1) {
+		return Unsure, 0
+	}
+	t, why := s.knownByForm(st, f)
+	if t == Unsure && st.single() {
+		switch f.(type) {
+		case Enum, Pattern, Format, Length, IntRange, IntMultiple:
+			return s.knownScalar(st, f)
+		}
+	}
+	return t, why
+}
+
+func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
+	switch f := f.(type) {
+	case And:
+		return s.knownAnd(st, f)
+	case Or:
+		return s.knownOr(st, f)
+	case Kinds:
+		switch {
+		case st.kinds&Kind(f) == 0:
+			return No, st.why
+		case st.kinds&^Kind(f) == 0:
+			return Yes, 0
+		}
+	case Lazy:
+		for _, l := range st.lazy {
+			if g := l.f.(Lazy); g.ID == f.ID { //nolint:forcetypeassert // nothing else is in there
+				return truth(g.Neg == f.Neg), l.why
+			}
+		}
+		if f.Small {
+			return s.known(st, f.Expand())
+		}
+	case Opaque:
+		for _, o := range st.opaque {
+			if g := o.f.(Opaque); g.ID == f.ID { //nolint:forcetypeassert // nothing else is in there
+				return truth(g.Neg == f.Neg), o.why
+			}
+		}
+	case Pattern, Format, Length:
+		return st.knownOfString(f)
+	case IntRange:
+		return st.only(Int, st.ints.Lo >= f.Lo && st.ints.Hi <= f.Hi, st.ints.Lo > f.Hi || st.ints.Hi < f.Lo)
+	case FloatRange:
+		return st.only(Float, st.floats.within(f), st.floats.intersect(f).empty())
+	case NumItems:
+		return st.only(Array, st.numItems.Min >= f.Min && st.numItems.Max <= f.Max, st.numItems.Min > f.Max || st.numItems.Max < f.Min)
+	case Items:
+		return s.knownItems(st, st.items, st.someItems, f.F)
+	case SomeItem:
+		return s.knownItems(st, st.someItems, st.items, f.F)
+	case NumProps:
+		return st.only(Object, st.numProps.Min >= f.Min && st.numProps.Max <= f.Max, st.numProps.Min > f.Max || st.numProps.Max < f.Min)
+	case Has:
+		return st.knownField(f.Name, true)
+	case Lacks:
+		return st.knownField(f.Name, false)
+	case Prop:
+		return s.knownProp(st, f)
+	}
+	return st.vacuous(f)
+}
+
+func (s *Solver) knownAnd(st *state, and And) (Truth, deps) {
+	t := Yes
+	for _, g := range and {
+		is, why := s.known(st, g)
+		if t = min(t, is); t == No {
+			return No, why
+		}
+	}
+	if t == Yes {
+		return Yes, 0
+	}
+	// A property that is demanded, with a value that is not possible.
+	for _, g := range and {
+		h, ok := g.(Has)
+		if !ok || st.kinds&^Object != 0 && !slices.Contains(and, Formula(Kinds(Object))) {
+			continue
+		}
+		for _, g := range and {
+			if p, ok := g.(Prop); ok && p.Name == h.Name {
+				if is, why := s.knownOf(st, p.Name, p.F); is == No {
+					return No, why | st.why
+				}
+			}
+		}
+	}
+	return Unsure, 0
+}
+
+func (s *Solver) knownOr(st *state, or Or) (Truth, deps) {
+	t, all := No, deps(0)
+	for _, g := range or {
+		is, why := s.known(st, g)
+		all |= why
+		if t = max(t, is); t == Yes {
+			return Yes, 0
+		}
+	}
+	if t == No || len(st.wholes) == 0 || len(or) < 2 {
+		return t, all
+	}
+	if _, ok := st.whole(s.table.ID(or, &s.work)); ok {
+		return Yes, 0
+	}
+	return Unsure, 0
+}
+
+func (st *state) knownOfString(f Formula) (Truth, deps) {
+	switch f := f.(type) {
+	case Pattern:
+		return st.only(String, slices.Contains(st.patterns, f), slices.Contains(st.patterns, Pattern{f.Expr, !f.Neg}))
+	case Format:
+		return st.only(String, slices.Contains(st.formats, f), slices.Contains(st.formats, Format{f.Name, !f.Neg}))
+	case Length:
+		return st.only(String, st.length.Min >= f.Min && st.length.Max <= f.Max, st.length.Min > f.Max || st.length.Max < f.Min)
+	}
+	return Unsure, 0
+}
+
+func (s *Solver) knownItems(st *state, same, other []fact, f Formula) (Truth, deps) {
+	if st.kinds&Array == 0 {
+		return Yes, 0
+	}
+	_, entailed := s.listed(same, f)
+	_, contradicted := s.denied(other, f)
+	return st.only(Array, entailed, contradicted)
+}
+
+func (st *state) knownField(name string, has bool) (Truth, deps) {
+	x := st.fields.named[name]
+	if st.kinds&Object == 0 {
+		return Yes, 0
+	}
+	if x == nil {
+		return Unsure, 0
+	}
+	switch {
+	case has && x.has, !has && x.lacks:
+		return Yes, 0
+	case st.kinds != Object:
+		return Unsure, 0
+	case has && x.lacks:
+		return No, x.lacksWhy | st.why
+	case !has && x.has:
+		return No, x.hasWhy | st.why
+	}
+	return Unsure, 0
+}
+
+func (s *Solver) knownProp(st *state, p Prop) (Truth, deps) {
+	if st.kinds&Object == 0 || st.lacks(p.Name) {
+		return Yes, 0
+	}
+	t, why := s.knownOf(st, p.Name, p.F)
+	switch {
+	case t == Yes:
+		return Yes, 0
+	case t == No && st.has(p.Name) && st.kinds == Object:
+		return No, why | st.why | st.fields.named[p.Name].hasWhy
+	}
+	return Unsure, 0
+}
+
+// only judges a formula that speaks of kind k alone: it is true of the others.
+func (st *state) only(k Kind, entailed, contradicted bool) (Truth, deps) {
+	switch {
+	case st.kinds&k == 0 || entailed:
+		return Yes, 0
+	case contradicted && st.kinds&^k == 0:
+		return No, st.said[about(k)] | st.why
+	}
+	return Unsure, 0
+}
+
+// vacuous says Yes where a formula speaks only of kinds that are ruled out.
+func (st *state) vacuous(f Formula) (Truth, deps) {
+	var k Kind
+	switch f.(type) {
+	case Rest, SomeRest, AllKeys, SomeKey:
+		k = Object
+	case Unique:
+		k = Array
+	case IntMultiple:
+		k = Int
+	case FloatMultiple, Integral:
+		k = Float
+	default:
+		return Unsure, 0
+	}
+	if st.kinds&k == 0 {
+		return Yes, 0
+	}
+	return Unsure, 0
+}
+
+// simplify drops disjuncts that the literals contradict and disjunctions that they entail, and takes what is left alone
+// into the conjunction, until nothing changes. It returns false for a contradiction.
+func (s *Solver) simplify(st *state) bool {
+	for changed := true; changed; {
+		if !s.meet(st) {
+			return false
+		}
+		if st.kinds == 0 {
+			return s.clash(st.why)
+		}
+		changed = false
+		ors := st.ors
+		st.ors = nil
+		for _, d := range ors {
+			short, entailed := s.shorten(st, d)
+			switch {
+			case entailed:
+				changed = true
+			case len(short.or) == 0:
+				return s.clash(short.why)
+			case len(short.or) == 1:
+				if !s.add(st, short.or[0], short.why) {
+					return false
+				}
+				changed = true
+			default:
+				changed = changed || len(short.or) < len(d.or)
+				st.ors = append(st.ors, short)
+			}
+		}
+		if s.over() {
+			return true
+		}
+		if st.kinds == 0 {
+			return s.clash(st.why)
+		}
+		changed = changed || len(st.fields.meet) > 0
+	}
+	return s.settle(st)
+}
+
+// shorten leaves out the disjuncts that are contradicted, and tells whether one is entailed.
+func (s *Solver) shorten(st *state, d disjunction) (disjunction, bool) {
+	out := disjunction{why: d.why}
+	for i, f := range d.or {
+		t, why := s.known(st, f)
+		switch t {
+		case Yes:
+			return out, true
+		case No:
+			if out.or == nil {
+				out.or = append(make(Or, 0, len(d.or)), d.or[:i]...)
+			}
+			out.why |= why
+		case Unsure:
+			if out.or != nil {
+				out.or = append(out.or, f)
+			}
+		}
+	}
+	if out.or == nil {
+		out.or = d.or
+	}
+	return out, false
+}

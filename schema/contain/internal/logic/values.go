@@ -1,0 +1,103 @@
+package logic
+
+// manyCandidates is how many values a scalar may be left with for each to be tried.
+const manyCandidates = 64
+
+// candidates returns the values that are left to a scalar, where they are few.
+func (s *Solver) candidates(st *state) ([]any, bool) {
+	if st.triedAt == len(st.all)+1 {
+		return st.tried, st.few
+	}
+	st.triedAt, st.tried, st.few = len(st.all)+1, nil, false
+	var list []any
+	switch st.kinds {
+	case Bool:
+		list = []any{true, false}
+	case Int:
+		if size := uint64(st.ints.Hi) - uint64(st.ints.Lo); size < manyCandidates { //nolint:gosec // two's complement makes the difference right
+			for i := range int64(size) + 1 { //nolint:gosec // it is small
+				list = append(list, st.ints.Lo+i)
+			}
+		}
+	case String:
+		for _, e := range st.enums {
+			if !e.Neg && len(e.Values) <= manyCandidates {
+				list = stringsOf(e.Values)
+				if list == nil {
+					list = []any{} // a string equals no other value
+				}
+				break
+			}
+		}
+	case Null, Float, Array, Object, AnyKind, Number, NonNull:
+	}
+	if list != nil {
+		st.tried, st.few = s.left(st, list), true
+	}
+	return st.tried, st.few
+}
+
+func stringsOf(values []any) []any {
+	var out []any
+	for _, v := range values {
+		if _, ok := v.(string); ok {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// left returns the values that no literal of st refuses.
+func (s *Solver) left(st *state, list []any) []any {
+	var out []any
+next:
+	for _, v := range list {
+		for _, f := range st.all {
+			if s.eval(f, v) == No {
+				continue next
+			}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// knownScalar judges a statement about scalars by the few values that are left, or that it names.
+func (s *Solver) knownScalar(st *state, f Formula) (Truth, deps) {
+	why := st.why | st.said[about(st.kinds)]
+	if list, ok := s.candidates(st); ok {
+		yes, no := true, true
+		for _, v := range list {
+			t := s.eval(f, v)
+			yes, no = yes && t == Yes, no && t == No
+		}
+		switch {
+		case no:
+			return No, why
+		case yes:
+			return Yes, 0
+		}
+		return Unsure, 0
+	}
+	if e, ok := f.(Enum); ok && st.kinds == String && len(e.Values) <= manyCandidates && len(s.left(st, stringsOf(e.Values))) == 0 {
+		if e.Neg {
+			return Yes, 0
+		}
+		return No, why
+	}
+	return Unsure, 0
+}
+
+// single tells whether one kind of scalars is left.
+func (st *state) single() bool { return st.kinds == String || st.kinds == Bool || st.kinds == Int }
+
+// settle looks whether a scalar has any value left.
+func (s *Solver) settle(st *state) bool {
+	if !st.single() {
+		return true
+	}
+	if list, ok := s.candidates(st); ok && len(list) == 0 && !s.over() {
+		return s.clash(st.why | st.said[about(st.kinds)])
+	}
+	return true
+}

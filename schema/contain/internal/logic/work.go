@@ -1,0 +1,142 @@
+package logic
+
+// Work counts what a decision does: formulas looked at, values compared, and whatever the callers charge besides (steps of
+// automata, rules translated, objects confirmed). A unit is far less than a microsecond of one core, and allocates a few
+// hundred bytes at most, so that a bound on work bounds time and memory as well. It holds no clock: the same question
+// costs the same on every machine. The nil Work counts nothing and is never spent.
+type Work struct {
+	done, limit int64
+	enums       map[*any]*enumIndex
+}
+
+// NewWork returns a counter that is spent after limit units.
+func NewWork(limit int64) *Work { return &Work{limit: limit} }
+
+// Charge adds n units and tells whether there are any left.
+func (w *Work) Charge(n int64) bool {
+	if w == nil {
+		return true
+	}
+	if n > w.limit { // no sum overflows
+		n = w.limit + 1
+	}
+	if w.done <= w.limit {
+		w.done += n
+	}
+	return w.done <= w.limit
+}
+
+// Spent tells whether the limit is passed.
+func (w *Work) Spent() bool { return w != nil && w.done > w.limit }
+
+// Done returns the units charged so far.
+func (w *Work) Done() int64 {
+	if w == nil {
+		return 0
+	}
+	return w.done
+}
+
+// Left returns how many units are left.
+func (w *Work) Left() int64 {
+	if w == nil {
+		return 1 << 40
+	}
+	return max(0, w.limit-w.done)
+}
+
+// Part calls f with a limit of at most n units more, and returns whether f kept to it.
+func (w *Work) Part(n int64, f func()) bool {
+	if w == nil {
+		f()
+		return true
+	}
+	whole := w.limit
+	w.limit = min(whole, w.done+n)
+	f()
+	kept := !w.Spent()
+	if w.limit < whole && w.done > w.limit {
+		w.done = w.limit // what was tried beyond was not done
+	}
+	w.limit = whole
+	return kept
+}
+
+// fewValues is how many values of an enum are looked through one by one.
+const fewValues = 8
+
+// holds tells whether v equals one of the values, in the sense of [Same]. It looks into an index of long enums.
+func (w *Work) holds(values []any, v any) bool {
+	if w == nil || len(values) <= fewValues {
+		w.Charge(int64(len(values)))
+		for _, e := range values {
+			if Same(v, e) {
+				return true
+			}
+		}
+		return false
+	}
+	x, ok := w.enums[&values[0]]
+	if !ok || x.n != len(values) {
+		w.Charge(int64(len(values)))
+		x = indexOf(values)
+		if w.enums == nil {
+			w.enums = map[*any]*enumIndex{}
+		}
+		w.enums[&values[0]] = x
+	}
+	return x.holds(w, v)
+}
+
+// enumIndex finds the values of an enum that a value may equal.
+type enumIndex struct {
+	n       int
+	strings map[string]bool
+	ints    map[int64]bool
+	floats  map[float64]bool
+	others  []any
+}
+
+func indexOf(values []any) *enumIndex {
+	x := &enumIndex{n: len(values), strings: map[string]bool{}, ints: map[int64]bool{}, floats: map[float64]bool{}}
+	for _, e := range values {
+		switch e := e.(type) {
+		case string:
+			x.strings[e] = true
+		case int64:
+			x.ints[e] = true
+		case float64:
+			x.floats[e] = true
+		case nil: // equals nothing
+		default:
+			x.others = append(x.others, e)
+		}
+	}
+	return x
+}
+
+func (x *enumIndex) holds(w *Work, v any) bool {
+	switch v := v.(type) {
+	case string:
+		return x.strings[v]
+	case int64:
+		// What Same converts v to: an integer becomes the float next to it, and the character of that code.
+		return x.ints[v] || x.floats[float64(v)] || len(x.strings) > 0 && x.strings[character(v)]
+	case float64:
+		return x.floats[v] || x.ints[int64(v)]
+	}
+	w.Charge(int64(len(x.others)))
+	for _, e := range x.others {
+		if Same(v, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func character(v int64) string {
+	if r := rune(v); int64(r) == v {
+		return string(r)
+	}
+	return "\uFFFD"
+}

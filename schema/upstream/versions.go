@@ -1,0 +1,66 @@
+package upstream
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	kubeversion "k8s.io/component-base/version"
+)
+
+// Oldest is the oldest Kubernetes version whose rules are known: the first with validation rules on by default. Newest is
+// that of the linked libraries.
+var (
+	Oldest = version.MajorMinor(1, 25)
+	Newest = func() *version.Version {
+		v := version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
+		return version.MajorMinor(v.Major(), v.Minor())
+	}()
+)
+
+// numbersSince is when API servers began to check the formats int32 and float of numbers: until 1.35 they strip every format
+// that is none of strings (k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go of v0.35 and v0.36). The formats
+// of strings carry their version in the linked code; the limits of costs are the same from 1.25 to 1.37
+// (StaticEstimatedCostLimit, StaticEstimatedCRDCostLimit, PerCallLimit, RuntimeCELCostBudget), though not the estimates.
+var numbersSince = version.MajorMinor(1, 36)
+
+// ChecksNumbers tells whether an API server of that version checks formats of numbers; nil stands for the linked libraries.
+func ChecksNumbers(kube *version.Version) bool { return kube == nil || kube.AtLeast(numbersSince) }
+
+// withoutNumberFormats returns the schema without formats of numbers. It is a copy.
+func withoutNumberFormats(p *props) *props {
+	if p == nil {
+		return nil
+	}
+	out := p.DeepCopy()
+	dropNumberFormats(out)
+	return out
+}
+
+func dropNumberFormats(p *props) {
+	if p == nil {
+		return
+	}
+	if p.Type == "integer" || p.Type == "number" {
+		p.Format = ""
+	}
+	each := func(m map[string]apiextensionsv1.JSONSchemaProps) {
+		for name, sub := range m {
+			dropNumberFormats(&sub)
+			m[name] = sub
+		}
+	}
+	each(p.Properties)
+	each(p.PatternProperties)
+	each(p.Definitions)
+	for _, list := range [][]apiextensionsv1.JSONSchemaProps{p.AllOf, p.AnyOf, p.OneOf} {
+		for i := range list {
+			dropNumberFormats(&list[i])
+		}
+	}
+	dropNumberFormats(p.Not)
+	if p.Items != nil {
+		dropNumberFormats(p.Items.Schema)
+	}
+	if p.AdditionalProperties != nil {
+		dropNumberFormats(p.AdditionalProperties.Schema)
+	}
+}
