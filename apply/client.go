@@ -54,8 +54,7 @@ func newClient(config *rest.Config, slots int) (*client, error) {
 	c.QPS = -1
 	c.UserAgent = "sluice"
 	c.DisableCompression = true
-	// A webhook's warnings about each of a thousand objects would bury everything else.
-	c.WarningHandler = rest.NoWarnings{}
+	c.WarningHandlerWithContext = warningHandler{}
 	r, err := rest.RESTClientFor(c)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", cluster.ErrNoAccess, err)
@@ -206,6 +205,19 @@ func (c *client) patchOr(ctx context.Context, path string, body []byte, dryRun, 
 	}
 	obj, err = decode(b)
 	return obj, status == http.StatusCreated, err
+}
+
+// jsonPatch changes an object by a JSON patch and gives it as it is then.
+func (c *client) jsonPatch(ctx context.Context, path string, body []byte, dryRun bool) (map[string]any, error) {
+	q := url.Values{"fieldManager": {Manager}}
+	if dryRun {
+		q.Set("dryRun", "All")
+	}
+	b, err := c.do(ctx, request{verb: http.MethodPatch, path: path, query: q, body: body, contentType: "application/json-patch+json"})
+	if err != nil {
+		return nil, err
+	}
+	return decode(b)
 }
 
 // remove deletes an object, if it is still the one with that UID and resourceVersion; what is empty is not looked at. That it is

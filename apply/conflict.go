@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -74,47 +73,6 @@ func conflictsOf(it *Item, err error) []Conflict {
 	return out
 }
 
-// conflicts asks the server, by a dry run, about what exists and has other owners. What does not exist, or is ours alone,
-// cannot be in conflict. What is of a version that only comes with the source is asked about in one that is served, where the
-// two have the same fields.
-func (a *Applier) conflicts(ctx context.Context, p *Plan) error {
-	if p.request.Force {
-		return nil
-	}
-	var doubtful []*Item
-	for i := range p.Items {
-		if it := &p.Items[i]; it.Action == Update && it.live.shared && !it.live.terminating {
-			doubtful = append(doubtful, it)
-		}
-	}
-	found := make([][]Conflict, len(doubtful))
-	errs := make([]error, len(doubtful))
-	err := each(ctx, len(doubtful), cap(a.client.slots), func(ctx context.Context, i int) error {
-		it := doubtful[i]
-		var err error
-		if it.mapping.pending {
-			err = a.tryIn(ctx, p, it, it.mapping.before)
-		} else if _, err = a.client.patch(ctx, it.mapping.path(&it.Object), it.json, true, false); err != nil {
-			for _, v := range a.otherVersions(ctx, p, it, err) {
-				if err = a.tryIn(ctx, p, it, v); err != nil {
-					break
-				}
-			}
-		}
-		if found[i] = conflictsOf(it, err); found[i] == nil && refused(err) {
-			errs[i] = it.fail(err)
-		}
-		return ctx.Err()
-	})
-	if err != nil {
-		return err
-	}
-	if all := slices.Concat(found...); len(all) > 0 {
-		return &ConflictError{all}
-	}
-	return errors.Join(errs...)
-}
-
 // tryIn tries an item by a dry run in another version: that in which its kind is served until its CRD is written, or one in which
 // owners are noted. The manifest is cut down to what the live object has: only that somebody can own, and the rest that version may
 // not know. Conflicts are told as they are for the item; what else is wrong in that version says nothing about the other.
@@ -162,4 +120,26 @@ func common(want, live map[string]any) map[string]any {
 		out[k] = v
 	}
 	return out
+}
+
+// checkOwners refuses to take objects from other apps.
+func (a *Applier) checkOwners(p *Plan) error {
+	if p.request.Force {
+		return nil
+	}
+	var errs []error
+	for i := range p.Items {
+		it := &p.Items[i]
+		if it.live == nil || it.live.owner == "" || p.inventory != nil && it.live.owner == p.inventory.owner() {
+			continue
+		}
+		if (p.inventory == nil || it.Reason != "") && it.Action == Unchanged {
+			continue
+		}
+		errs = append(errs, &Error{
+			File: it.File, Line: it.Line, ID: it.ID,
+			Err: fmt.Errorf("%w %s; --force-conflicts takes it over", ErrOtherApp, it.live.owner),
+		})
+	}
+	return errors.Join(errs...)
 }

@@ -6,23 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
 
 // Difference is what an apply would change in one object.
 type Difference struct {
 	ID ID
-	// Action is Create, Update or Delete.
+	// Action is Create, Update, Replace or Delete.
 	Action Action
+	// TakesOver are those of the item.
+	TakesOver []string
 	// Before and After are the object as YAML, without what the server notes about it; empty where there is none. Values of
 	// Secrets are not shown, only whether they differ.
 	Before, After string
-	// Note says why After is the manifest and not what the server would make of it; empty where it is the server's.
+	// Note says why After is the manifest and not what the server would make of it, or why the object is replaced; empty otherwise.
 	Note string
 }
 
@@ -30,6 +28,8 @@ type Difference struct {
 type TryOptions struct {
 	// Contents asks for Before and After.
 	Contents bool
+	// Local compares here what this user may read, and may not have the server try. The difference says so.
+	Local bool
 }
 
 // Try has the server try the plan by dry runs, which change nothing: what it would refuse is an error, as in
@@ -41,42 +41,23 @@ func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference,
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	var todo []*Item
+	found, same := make([]*Difference, len(p.Items)), make([]bool, len(p.Items))
+	index := map[*Item]int{}
 	for i := range p.Items {
-		if it := &p.Items[i]; it.Action != Unchanged {
-			todo = append(todo, it)
-		}
+		index[&p.Items[i]] = i
 	}
-	a.events.tell(Event{Phase: "trying", Total: len(todo)})
-	found := make([]*Difference, len(todo))
-	conflicts := make([][]Conflict, len(todo))
-	failures := make([]error, len(todo))
-	err := each(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
-		it := todo[i]
-		d, err := a.try(ctx, p, it, o)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if conflicts[i] = conflictsOf(it, err); conflicts[i] == nil && err != nil {
-			failures[i] = it.fail(err)
-		}
-		if err == nil && d == nil {
-			it.Action = Unchanged
-		}
-		found[i] = d
-		return nil
+	err := a.rehearse(ctx, p, o.Local, func(it *Item, got answer) error {
+		d, err := a.difference(ctx, it, got, o)
+		i := index[it]
+		found[i], same[i] = d, err == nil && d == nil
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	var conflict error
-	if all := slices.Concat(conflicts...); len(all) > 0 {
-		conflict = &ConflictError{all}
-	}
-	if err := errors.Join(failures...); err != nil {
-		if conflict != nil {
-			err = errors.Join(err, conflict)
+	for i := range p.Items {
+		if same[i] {
+			p.Items[i].Action = Unchanged
 		}
+	}
+	if _, only := errors.AsType[*ConflictError](err); err != nil && (!only || isJoined(err)) {
 		return nil, err
 	}
 	var out []Difference
@@ -85,21 +66,32 @@ func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference,
 			out = append(out, *d)
 		}
 	}
-	gone, err := a.tryRemovals(ctx, p, o)
-	if err != nil {
-		return nil, err
+	gone, failed := a.tryRemovals(ctx, p, o)
+	if failed != nil {
+		return nil, failed
 	}
-	return append(out, gone...), conflict
+	return append(out, gone...), err
 }
 
-// try asks the server about one item; nil means that nothing would change.
-func (a *Applier) try(ctx context.Context, p *Plan, it *Item, o TryOptions) (*Difference, error) {
-	d := &Difference{ID: it.ID, Action: it.Action}
-	var before, after map[string]any
+// isJoined tells whether an error tells of several things.
+func isJoined(err error) bool {
+	_, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err)
+	return ok
+}
+
+// difference compares what the server has with what it would have; nil means that nothing would change.
+func (a *Applier) difference(ctx context.Context, it *Item, got answer, o TryOptions) (*Difference, error) {
+	d := &Difference{ID: it.ID, Action: it.Action, Note: got.note, TakesOver: it.TakesOver}
+	if got.replace != "" {
+		d.Action, d.Note = Replace, "it is deleted and made anew: "+got.replace
+	}
+	var before map[string]any
 	var err error
-	path := it.mapping.path(&it.Object)
 	if it.live != nil {
-		now := path
+		now := it.mapping.path(&it.Object)
 		if v := it.mapping.before; v != "" {
 			now = listPath(it.Group, v, it.mapping.resource, it.Namespace) + "/" + it.Name
 		}
@@ -107,39 +99,17 @@ func (a *Applier) try(ctx context.Context, p *Plan, it *Item, o TryOptions) (*Di
 			return nil, err
 		}
 	}
-	switch {
-	case it.mapping.pending:
-		if err := a.tryIn(ctx, p, it, it.mapping.before); err != nil {
-			return nil, err
-		}
-		d.Note = "its CRD is not served yet, so the server was not asked"
-	case it.live != nil && it.live.terminating:
-		d.Note = "it is being deleted; the server was not asked"
-	default:
-		after, err = a.client.patch(ctx, path, it.json, true, p.request.Force)
-		if apierrors.IsNotFound(err) && p.brings(it.Namespace) {
-			d.Note = "its namespace does not exist yet, so the server was not asked"
-		} else if others := a.otherVersions(ctx, p, it, err); len(others) > 0 {
-			for _, v := range others {
-				if err := a.tryIn(ctx, p, it, v); err != nil {
-					return nil, err
-				}
-			}
-			d.Note = "the owners of its fields are still noted in " + strings.Join(others, ", ") + ", and the server cannot try it before that is changed"
-		} else if err != nil {
-			if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) || !p.changesCRDOf(it) {
-				return nil, err
-			}
-			d.Note = "its CRD changes too, and the one that is served now refuses it: " + err.Error()
-			after = nil
-		}
-	}
+	after := got.after
 	if after == nil {
 		if after, err = it.content(); err != nil {
 			return nil, err
 		}
 	}
-	if before != nil && d.Note == "" && equal(visible(before), visible(after)) {
+	same := d.Note == ""
+	if got.local != "" {
+		d.Note = got.local
+	}
+	if before != nil && same && len(it.TakesOver) == 0 && equal(visible(before), visible(after)) {
 		return nil, nil
 	}
 	if o.Contents {
@@ -148,24 +118,16 @@ func (a *Applier) try(ctx context.Context, p *Plan, it *Item, o TryOptions) (*Di
 	return d, nil
 }
 
-// brings tells whether a namespace comes with the source.
-func (p *Plan) brings(namespace string) bool {
-	return slices.ContainsFunc(p.Items, func(i Item) bool { return isNamespace(i.ID) && i.Name == namespace && i.Action == Create })
-}
-
-// changesCRDOf tells whether the CRD of an item is changed by the plan.
-func (p *Plan) changesCRDOf(it *Item) bool {
-	return slices.ContainsFunc(p.Items, func(d Item) bool {
-		return d.isCRD() && d.Action != Unchanged && d.Name == schema.GroupResource{Group: it.Group, Resource: it.mapping.resource}.String()
-	})
-}
-
 func (a *Applier) tryRemovals(ctx context.Context, p *Plan, o TryOptions) ([]Difference, error) {
 	if !p.request.Prune {
 		return nil, nil
 	}
+	note := ""
 	if err := a.remove(ctx, p, true); err != nil {
-		return nil, err
+		if may, failed := a.mayDelete(ctx, p, err); may || failed != nil || !o.Local {
+			return nil, errors.Join(err, failed)
+		}
+		note = "this user may not have the server try to delete it"
 	}
 	var out []Difference
 	for i := range p.Removals {
@@ -173,7 +135,7 @@ func (a *Applier) tryRemovals(ctx context.Context, p *Plan, o TryOptions) ([]Dif
 		if r.Action != Delete {
 			continue
 		}
-		d := Difference{ID: r.ID, Action: Delete}
+		d := Difference{ID: r.ID, Action: Delete, Note: note}
 		if o.Contents {
 			obj, err := a.client.get(ctx, r.path())
 			if err != nil {

@@ -161,7 +161,12 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 			if err != nil || object.ID != o.ID || object.Version != o.Version {
 				continue
 			}
-			if err := object.edit("default", nil); err != nil {
+			content, err := object.content()
+			if err != nil {
+				t.Fatal(err)
+			}
+			object.move(content, "default")
+			if err := object.set(content); err != nil {
 				t.Fatal(err)
 			}
 			l, err := observe(live, &object, nil)
@@ -177,7 +182,7 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 			case l.applied:
 				applied++
 				same := func(obj map[string]any) []any {
-					mine := own(managers(obj), Manager)
+					mine := own(managers(obj))
 					return []any{visible(obj), mine.fields}
 				}
 				if diff := cmp.Diff(same(live), same(after)); diff != "" {

@@ -284,7 +284,7 @@ func (g *gateCheck) settings(ctx context.Context, c *v1alpha1.Component) (before
 		after = map[string]string{}
 	}
 	// What was applied before, and is no longer in the manifest, goes.
-	if mine := own(managers(live), Manager); mine != nil {
+	if mine := own(managers(live)); mine != nil {
 		fields, _ := mine.fields["f:data"].(map[string]any)
 		for key := range fields {
 			delete(after, strings.TrimPrefix(key, "f:"))

@@ -101,7 +101,7 @@ func (p *Plan) Notes() []string {
 			out = append(out, note)
 		}
 	}
-	return out
+	return append(append(out, p.notDone...), p.sharedNotes()...)
 }
 
 // hookNames names the first few.

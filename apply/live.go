@@ -28,8 +28,8 @@ type live struct {
 	marks
 	// terminating: its deletion has begun.
 	terminating bool
-	// shared: others than our manager own fields of it, status not counted.
-	shared bool
+	// formers are the managers of other appliers that own fields of it.
+	formers []former
 	// own is the digest of our entry in managedFields; empty where there is none.
 	own string
 	// versions are the API versions that fields are noted in, as GROUP/VERSION.
@@ -48,8 +48,11 @@ type health struct {
 // ready tells whether the object is as it is to be in the end.
 func (h health) ready() bool { return h.status == status.CurrentStatus }
 
-// healthOf asks kstatus. Of an object without a kind it knows nothing, and would take it for ready.
+// healthOf goes by the object's annotations, and asks kstatus where they say nothing. Of an object without a kind it knows nothing, and would take it for ready.
 func healthOf(obj map[string]any) health {
+	if h, ok := told(obj); ok {
+		return h
+	}
 	if kind, _ := obj["kind"].(string); kind == "" {
 		return health{status.UnknownStatus, "its kind is not known"}
 	}
@@ -78,12 +81,10 @@ func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	l.marks = marksOf(obj)
 	_, l.terminating = meta["deletionTimestamp"]
 	entries := managers(obj)
-	mine := own(entries, Manager)
+	mine := own(entries)
 	l.own = mine.digest()
+	l.formers = formersOf(entries, mine)
 	for _, e := range entries {
-		if e.subresource == "" && (e.manager != Manager || e.operation != "Apply") {
-			l.shared = true
-		}
 		if !slices.Contains(l.versions, e.apiVersion) {
 			l.versions = append(l.versions, e.apiVersion)
 		}

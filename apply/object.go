@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
+
+	"sluice.dev/internal/kapprules"
 )
 
 // ID identifies an object in a cluster. Two API versions of an object have the same ID.
@@ -57,6 +59,10 @@ type Object struct {
 	hook []string
 	// marks is what annotations of other tools say.
 	marks marks
+	// replace: the object may be deleted and made anew where fields differ that cannot change.
+	replace bool
+	// ignore are fields that keep what the cluster has; nil for none.
+	ignore *kapprules.RebaseRule
 }
 
 // GVK gives group, version and kind.
@@ -147,6 +153,15 @@ func NewObject(file string, line int, manifest []byte) (Object, error) {
 	annotations, _ := meta["annotations"].(map[string]any)
 	o.hook = hookEvents(annotations)
 	o.marks = marksOf(content)
+	if o.replace, err = onImmutable(o.ID, annotations); err != nil {
+		return fail("%w", err)
+	}
+	if o.ignore, err = ignored(annotations); err != nil {
+		return fail("%w", err)
+	}
+	if err := checkReady(annotations); err != nil {
+		return fail("%w", err)
+	}
 	if o.isCRD() || !strings.Contains(o.Group, ".") || strings.HasSuffix(o.Group, ".k8s.io") {
 		delete(content, "status")
 	}
@@ -194,32 +209,30 @@ func (o *Object) set(content map[string]any) error {
 // content decodes what is sent.
 func (o *Object) content() (map[string]any, error) { return decode(o.json) }
 
-// edit changes namespace and annotations of what is sent.
-func (o *Object) edit(namespace string, annotations map[string]string) error {
-	content, err := o.content()
-	if err != nil {
-		return err
-	}
-	meta, ok := content["metadata"].(map[string]any)
-	if !ok {
-		return errors.New("has no metadata")
-	}
+// move puts the object, of which content is what is sent, into a namespace; none where that is empty.
+func (o *Object) move(content map[string]any, namespace string) {
+	meta := metadataOf(content)
 	if o.Namespace = namespace; namespace != "" {
 		meta["namespace"] = namespace
 	} else {
 		delete(meta, "namespace")
 	}
-	if len(annotations) > 0 {
-		have, _ := meta["annotations"].(map[string]any)
-		if have == nil {
-			have = map[string]any{}
-		}
-		for k, v := range annotations {
-			have[k] = v
-		}
-		meta["annotations"] = have
+}
+
+// annotate adds annotations to a content.
+func annotate(content map[string]any, annotations map[string]string) {
+	if len(annotations) == 0 {
+		return
 	}
-	return o.set(content)
+	meta := metadataOf(content)
+	have, _ := meta["annotations"].(map[string]any)
+	if have == nil {
+		have = map[string]any{}
+	}
+	for k, v := range annotations {
+		have[k] = v
+	}
+	meta["annotations"] = have
 }
 
 // digest identifies what is sent.

@@ -31,10 +31,10 @@ func managers(obj map[string]any) []managedEntry {
 	return out
 }
 
-// own finds the entry of the manager's applies; nil where there is none.
-func own(entries []managedEntry, manager string) *managedEntry {
+// own finds the entry of our applies; nil where there is none.
+func own(entries []managedEntry) *managedEntry {
 	for i := range entries {
-		if e := &entries[i]; e.manager == manager && e.operation == "Apply" && e.subresource == "" {
+		if e := &entries[i]; e.manager == Manager && e.operation == "Apply" && e.subresource == "" {
 			return e
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/internal/cluster"
+	"sluice.dev/internal/kapprules"
 )
 
 // Manager is the field manager of all that is applied.
@@ -87,8 +89,14 @@ type Request struct {
 	AllowDeleteNamespaces bool
 	// Force takes fields from other managers, and objects from other apps.
 	Force bool
+	// Replace lets objects be deleted and made anew where fields differ that cannot change, but none that holds data.
+	Replace bool
 	// Wait waits until all is ready, as kstatus tells. CRDs are waited for in any case.
 	Wait bool
+	// Rules are those of kapp's configuration.
+	Rules kapprules.Rules
+	// NotDone are sentences about what of the configuration is not done; [Plan.Notes] has them.
+	NotDone []string
 	// Patience is how long an apply waits, all in all, for what others have to do before it can go on: that CRDs are served,
 	// that objects which are being deleted are gone. When it is over the error wraps [ErrWaiting]. 0 waits as long as the
 	// context allows. It does not bound Wait.
@@ -104,6 +112,8 @@ const (
 	Create Action = "create"
 	// Update: it differs, or it cannot be told from here whether it does.
 	Update Action = "update"
+	// Replace: it has to be deleted and made anew, because fields differ that cannot change. A reason says which. Only a dry run tells.
+	Replace Action = "replace"
 	// Unchanged: nothing is to be done.
 	Unchanged Action = "unchanged"
 	// Delete: it is no longer in the source and will be deleted.
@@ -119,8 +129,15 @@ type Item struct {
 	Object
 	Stage  Stage
 	Action Action
-	// Reason says why an item is left as it is although it may differ.
+	// Reason says why an item is replaced, or left as it is although it may differ.
 	Reason string
+	// TakesOver are field managers of other appliers whose fields become ours: those that the manifest does not have are removed.
+	TakesOver []string
+
+	// order is what the item says about when it is written, after what that comes to. step counts within the stage.
+	order ordering
+	after []ID
+	step  int
 
 	mapping mapping
 	live    *live
@@ -146,6 +163,8 @@ type Removal struct {
 	protected bool
 	// unserved: the cluster does not serve its kind in any version.
 	unserved bool
+	// Retained: it is an earlier version of an object of the source, and stays for that.
+	Retained bool
 }
 
 // Stays tells whether the object is there, and stays although the app forgets it.
@@ -159,6 +178,9 @@ type Plan struct {
 	Removals []Removal
 	// LeftOut are objects of the source that are not applied: hooks of Helm that are no part of an install or an upgrade.
 	LeftOut []Hook
+	// Untried are objects that the server could not be asked about before the first write. It is known after [Applier.Try], and once
+	// [Applier.Apply] writes.
+	Untried []Untried
 
 	request   Request
 	crds      map[string]*apiextensionsv1.CustomResourceDefinition
@@ -166,6 +188,11 @@ type Plan struct {
 	// deletion: all of the app is to go, and its inventory.
 	deletion bool
 	patience patience
+	warnings *warnings
+	// notDone are sentences about rules that are not done.
+	notDone []string
+	// versioned are objects of the source that have a version in their names.
+	versioned []*versioned
 }
 
 // Count says how many items have the action.
@@ -211,7 +238,13 @@ func (p *Plan) Orphans() int {
 	if p.request.Prune {
 		return 0
 	}
-	return len(p.Removals)
+	n := 0
+	for i := range p.Removals {
+		if !p.Removals[i].Retained {
+			n++
+		}
+	}
+	return n
 }
 
 // Recorded says how many objects the app may have had in the cluster before the plan.
@@ -245,7 +278,7 @@ func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 		}
 	}
 	r.AppNamespace = cmp.Or(r.AppNamespace, a.opts.Namespace)
-	p := &Plan{request: r}
+	p := &Plan{request: r, warnings: &warnings{}, notDone: slices.Clone(r.NotDone)}
 	if r.App != "" {
 		var err error
 		if p.inventory, err = a.client.loadInventory(ctx, r.AppNamespace, r.App); err != nil {
@@ -313,14 +346,16 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 		if m.namespaced {
 			namespace = cmp.Or(o.Namespace, a.opts.Namespace)
 		}
-		if err := o.edit(namespace, annotations); err != nil {
-			return err
+		item, err := p.item(o, namespace, annotations)
+		if err != nil {
+			errs = append(errs, err)
+			continue
 		}
-		it := Item{Object: *o, Stage: stageOf(o.ID), Action: Create, mapping: m}
-		if why := it.marks.spares(nil); why != "" {
-			it.Action, it.Reason = Unchanged, why
+		item.mapping = m
+		if why := item.marks.spares(nil); why != "" {
+			item.Action, item.Reason = Unchanged, why
 		}
-		p.Items = append(p.Items, it)
+		p.Items = append(p.Items, item)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -339,8 +374,39 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 			return twice
 		})
 	}
+	if err := a.version(ctx, p); err != nil {
+		return err
+	}
+	if err := p.arrange(); err != nil {
+		return err
+	}
 	slices.SortStableFunc(p.Items, func(a, b Item) int { return cmp.Compare(a.Stage, b.Stage) })
 	return nil
+}
+
+// item makes an item of an object, in a namespace, and with annotations beside those of the rules.
+func (p *Plan) item(o *Object, namespace string, annotations map[string]string) (Item, error) {
+	content, err := o.content()
+	if err != nil {
+		return Item{}, err
+	}
+	o.move(content, namespace)
+	if wait := waitAnnotations(p.request.Rules.Wait, content); len(wait) > 0 {
+		maps.Copy(wait, annotations)
+		annotations = wait
+	}
+	order, notDone, err := orderOf(content, &p.request.Rules)
+	if err != nil {
+		return Item{}, &Error{File: o.File, Line: o.Line, ID: o.ID, Err: err}
+	}
+	for _, why := range notDone {
+		p.notDone = append(p.notDone, fmt.Sprintf("%s: %s", o.ID, why))
+	}
+	annotate(content, annotations)
+	if err := o.set(content); err != nil {
+		return Item{}, err
+	}
+	return Item{Object: *o, Stage: stageOf(o.ID), Action: Create, order: order}, nil
 }
 
 // findRemovals makes the removals of a plan, in the order in which they are deleted.
@@ -353,9 +419,14 @@ func (p *Plan) findRemovals() {
 		wanted[p.Items[i].ID] = true
 	}
 	for _, e := range p.inventory.Objects {
-		if !wanted[e.ID] {
-			p.Removals = append(p.Removals, Removal{Entry: e, Stage: stageOf(e.ID), Action: Keep, Reason: "nobody asked to prune"})
+		if wanted[e.ID] {
+			continue
 		}
+		r := Removal{Entry: e, Stage: stageOf(e.ID), Action: Keep, Reason: "nobody asked to prune"}
+		if p.retained(e.ID) {
+			r.Retained, r.Reason = true, "an earlier version, of which some stay"
+		}
+		p.Removals = append(p.Removals, r)
 	}
 	sortRemovals(p.Removals)
 }
@@ -385,6 +456,9 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 	if p.request.Prune {
 		for i := range p.Removals {
 			r := &p.Removals[i]
+			if r.Retained {
+				continue
+			}
 			m, known, err := a.locate(ctx, &r.Entry)
 			if err != nil {
 				return err
@@ -452,6 +526,9 @@ func ownerWords(owner string) string {
 
 // compare decides about an item that exists.
 func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
+	if err := p.rebase(it, obj); err != nil {
+		return it.fail(err)
+	}
 	record := p.inventory.entry(it.ID)
 	if ownerIn(obj) != p.ownerOf() {
 		// Another app applies as the same manager, and the times of its entries have seconds: its apply may leave an entry like ours.
@@ -462,9 +539,10 @@ func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
 		return err
 	}
 	it.live, it.owned = l, l.own
+	it.TakesOver = p.takesOver(l)
 	it.found = l.owner != p.ownerOf()
 	it.Action = Update
-	if l.applied {
+	if l.applied && len(it.TakesOver) == 0 {
 		it.Action = Unchanged
 	}
 	if why := it.marks.spares(l); why != "" {
@@ -507,28 +585,6 @@ func (a *Applier) locate(ctx context.Context, e *Entry) (now Entry, known bool, 
 		}
 	}
 	return now, false, nil
-}
-
-// checkOwners refuses to take objects from other apps.
-func (a *Applier) checkOwners(p *Plan) error {
-	if p.request.Force {
-		return nil
-	}
-	var errs []error
-	for i := range p.Items {
-		it := &p.Items[i]
-		if it.live == nil || it.live.owner == "" || p.inventory != nil && it.live.owner == p.inventory.owner() {
-			continue
-		}
-		if (p.inventory == nil || it.Reason != "") && it.Action == Unchanged {
-			continue
-		}
-		errs = append(errs, &Error{
-			File: it.File, Line: it.Line, ID: it.ID,
-			Err: fmt.Errorf("%w %s; --force-conflicts takes it over", ErrOtherApp, it.live.owner),
-		})
-	}
-	return errors.Join(errs...)
 }
 
 // ErrOtherApp says that an object belongs to another app.

@@ -117,6 +117,8 @@ func (p *Plan) accesses() []access {
 			verbs = append(verbs, "create", "patch")
 		case Update:
 			verbs = append(verbs, "patch")
+		case Replace:
+			verbs = append(verbs, "create", "patch", "delete")
 		case Unchanged, Delete, Keep, Forget:
 		}
 		for _, v := range verbs {

@@ -38,7 +38,11 @@ func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
 	if total == 0 {
 		return nil
 	}
-	a.events.tell(Event{Phase: "deleting what is no longer in the source", Total: total})
+	phase := "deleting what is no longer in the source"
+	if dryRun {
+		phase = "trying to delete what is no longer in the source"
+	}
+	a.events.tell(Event{Phase: phase, Total: total})
 	var done atomic.Int64
 	for from := 0; from < len(list); {
 		to := from + 1
@@ -66,14 +70,18 @@ func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
 				a.events.tell(Event{ID: r.ID, Did: "kept", Note: r.Reason})
 				return nil
 			}
-			if err := a.removeOwned(ctx, owner, r, dryRun); err != nil {
+			if err := a.removeOwned(p.warnings.about(ctx, r.ID), owner, r, dryRun); err != nil {
 				return &Error{ID: r.ID, Err: err}
 			}
 			if r.Action != Delete {
 				a.events.tell(Event{ID: r.ID, Did: "left alone", Note: r.Reason})
 				return nil
 			}
-			a.events.tell(Event{ID: r.ID, Did: "deleted", Done: int(done.Add(1)), Total: total})
+			did := "deleted"
+			if dryRun {
+				did = "would delete"
+			}
+			a.events.tell(Event{ID: r.ID, Did: did, Done: int(done.Add(1)), Total: total})
 			return nil
 		})
 		if err != nil {
@@ -248,7 +256,7 @@ func (a *Applier) PlanDeletion(ctx context.Context, r DeletionRequest) (*Deletio
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{inventory: v, deletion: true, request: Request{
+	p := &Plan{inventory: v, deletion: true, warnings: &warnings{}, request: Request{
 		App: r.App, AppNamespace: r.Namespace, Prune: true, AllowDeleteCRDs: r.AllowDeleteCRDs, AllowDeleteNamespaces: r.AllowDeleteNamespaces,
 	}}
 	p.findRemovals()

@@ -15,15 +15,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Apply does what the plan says. The caller has run the preflights. An error of type [*ConflictError] tells of fields that
-// others own; they are looked for before anything is changed. When ctx ends, or the process dies, what was done stays; the
+// Apply does what the plan says. The caller has run the preflights. Before anything is changed the server tries all of it by dry runs,
+// as far as it can, see [Plan.Untried]; what it refuses is an error. One of type [*ConflictError] tells of fields that others own. When ctx ends, or the process dies, what was done stays; the
 // inventory says so, and the next Plan and Apply of the same request go on. Errors of objects are of type [*Error], joined.
 func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	if err := a.conflicts(ctx, p); err != nil {
+	if err := a.rehearse(ctx, p, false, nil); err != nil {
 		return err
+	}
+	if err := a.rehearseRemovals(ctx, p); err != nil {
+		return err
+	}
+	if len(p.Untried) > 0 {
+		a.events.tell(Event{Note: untriedNote(p.Untried)})
 	}
 	next := p.result(Applied)
 	begun := p.inventory == nil || !p.pending(next)
@@ -44,7 +50,18 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 		}
 	}
 	for s := range stages {
-		if err := a.stage(ctx, p, s); err != nil {
+		if err := a.awaitOthers(ctx, p, s); err != nil {
+			return err
+		}
+		for _, step := range p.steps(s) {
+			if err := a.awaited(ctx, p, s, step); err != nil {
+				return err
+			}
+			if err := a.stage(ctx, p, s, step); err != nil {
+				return err
+			}
+		}
+		if err := a.settled(ctx, p, s); err != nil {
 			return err
 		}
 		// What judges requests is not let loose before what it needs is there.
@@ -207,19 +224,16 @@ func (i *Item) fail(err error) error {
 	return &Error{File: i.File, Line: i.Line, ID: i.ID, Err: err}
 }
 
-// stage applies the objects of a stage. One that fails does not stop the others of its stage, only the stages after it.
-func (a *Applier) stage(ctx context.Context, p *Plan, s Stage) error {
-	if err := a.awaitOthers(ctx, p, s); err != nil {
-		return err
-	}
+// stage applies the objects of a step of a stage. One that fails does not stop the others of its step, only what comes after it.
+func (a *Applier) stage(ctx context.Context, p *Plan, s Stage, step int) error {
 	var todo []*Item
 	for i := range p.Items {
-		if it := &p.Items[i]; it.Stage == s && it.Action != Unchanged {
+		if it := &p.Items[i]; it.Stage == s && it.step == step && it.Action != Unchanged {
 			todo = append(todo, it)
 		}
 	}
 	if len(todo) == 0 {
-		return a.settled(ctx, p, s)
+		return nil
 	}
 	phase := "applying " + s.String()
 	a.events.tell(Event{Phase: phase, Total: len(todo)})
@@ -243,10 +257,13 @@ func (a *Applier) stage(ctx context.Context, p *Plan, s Stage) error {
 			return nil
 		}
 		did := "updated"
-		if it.Action == Create {
+		switch it.Action { //nolint:exhaustive // the others are updates
+		case Create:
 			did = "created"
+		case Replace:
+			did = "replaced"
 		}
-		a.events.tell(Event{ID: it.ID, Did: did, Done: int(done.Add(1)), Total: len(todo)})
+		a.events.tell(Event{ID: it.ID, Did: did, Note: takenFrom(it.TakesOver), Done: int(done.Add(1)), Total: len(todo)})
 		return nil
 	})
 	if err != nil {
@@ -262,7 +279,7 @@ func (a *Applier) stage(ctx context.Context, p *Plan, s Stage) error {
 		slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 		return errors.Join(errs...)
 	}
-	return a.settled(ctx, p, s)
+	return nil
 }
 
 // awaitOthers waits for the objects of a stage that somebody else is to create.
@@ -303,10 +320,20 @@ const settle = 10 * time.Second
 
 // write applies one object.
 func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
+	ctx = p.warnings.about(ctx, it.ID)
 	path := it.mapping.path(&it.Object)
 	if it.live != nil && it.live.terminating {
 		a.events.tell(Event{ID: it.ID, Note: "waiting until the one that is being deleted is gone"})
 		if err := a.goneBefore(ctx, p, path, it.live.uid); err != nil {
+			return err
+		}
+	}
+	if it.Action == Replace {
+		if err := a.clear(ctx, p, it); err != nil {
+			return err
+		}
+	} else if len(it.TakesOver) > 0 {
+		if err := a.takeOver(ctx, p, it); err != nil {
 			return err
 		}
 	}

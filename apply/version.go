@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -95,9 +94,7 @@ func (a *Applier) renote(ctx context.Context, it *Item) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.client.do(ctx, request{
-		verb: http.MethodPatch, path: path, query: url.Values{"fieldManager": {Manager}}, body: body, contentType: "application/json-patch+json",
-	})
+	_, err = a.client.jsonPatch(ctx, path, body, false)
 	return err
 }
 

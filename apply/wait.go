@@ -196,16 +196,24 @@ func (e *NotReadyError) Unwrap() error { return e.Err }
 
 // wait waits until all that has been applied is ready. It reads what is not, a list per kind and namespace.
 func (a *Applier) wait(ctx context.Context, p *Plan) error {
-	var waiting []*Item
-	total := 0
+	var list []*Item
 	for i := range p.Items {
 		if it := &p.Items[i]; it.live != nil { // what is of a later stage is not there yet
-			total++
-			if !it.live.health.ready() {
-				waiting = append(waiting, it)
-			}
+			list = append(list, it)
 		}
 	}
+	return a.waitFor(ctx, list)
+}
+
+// waitFor waits until items that exist are ready.
+func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
+	var waiting []*Item
+	for _, it := range list {
+		if !it.live.health.ready() {
+			waiting = append(waiting, it)
+		}
+	}
+	total := len(list)
 	if len(waiting) == 0 {
 		return nil
 	}

@@ -32,6 +32,7 @@ type htmlPage struct {
 	StyleHash      string
 	Old, New, Kube string
 	Mode, FailMode string
+	Heading, Noun  string
 	Result, Class  string
 	Conclusion     string
 	Tiles          []htmlTile
@@ -127,7 +128,10 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 		Style:     template.CSS(htmlStyle), //nolint:gosec // the embedded file, nothing of the report
 		StyleHash: base64.StdEncoding.EncodeToString(hash[:]),
 		Old:       p.old, New: p.new, Kube: p.kube, Mode: p.mode, FailMode: p.failMode,
-		Levels: htmlLevels(nil),
+		Levels: htmlLevels(nil), Heading: "CRD upgrade report", Noun: p.noun,
+	}
+	if p.noun != crdNoun {
+		h.Heading, h.Noun = "Preflight report", strings.ToUpper(p.noun[:1])+p.noun[1:]
 	}
 	h.Result, h.Class, h.Conclusion = p.htmlResult()
 	safe := 0
@@ -142,7 +146,7 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 		{"undecided", "of them undecided", number(int64(p.sum.Undecided))},
 		{"note", "notes", number(int64(p.sum.Notes))},
 		{"suppressed", "suppressed", number(int64(p.sum.Suppressed))},
-		{"ok", "CRDs pass", number(int64(safe))},
+		{"ok", p.noun + "s pass", number(int64(safe))},
 	} {
 		if x.Count == "0" {
 			x.Class += " none"
@@ -158,7 +162,7 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 	var shown [classes]int
 	for i, s := range append(loud, quiet...) {
 		if !o.Verbose && i == htmlSheets {
-			h.MoreSheets = "… and " + plural(int64(len(p.crds)-i), "more CRD")
+			h.MoreSheets = "… and " + plural(int64(len(p.crds)-i), "more "+p.noun)
 			break
 		}
 		sheet := m.sheet(&s, i+1)
@@ -171,7 +175,7 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 			shown[c] += n
 		}
 	}
-	h.QuietTitle = plural(int64(len(h.Quiet)), "CRD") + " without anything to tell"
+	h.QuietTitle = plural(int64(len(h.Quiet)), p.noun) + " without anything to tell"
 	h.Told = len(h.Sheets) > 0
 	for _, x := range []struct {
 		class class
@@ -186,8 +190,10 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 
 func (p *page) htmlResult() (result, class, conclusion string) {
 	told := counts([classes]int{p.sum.Fail, p.sum.Warn, p.sum.Notes, p.sum.Suppressed, p.sum.Off}, p.sum.Undecided)
-	crds := plural(int64(p.sum.CRDs), "CRD")
+	crds := plural(int64(p.sum.CRDs), p.noun)
 	switch {
+	case p.sum.CRDs == 0 && p.noun != crdNoun:
+		return "Pass", "ok", "Nothing was found."
 	case p.sum.CRDs == 0:
 		return "Nothing to check", "note", "No CRD was compared."
 	case p.sum.Fail > 0:

@@ -210,7 +210,7 @@ func (p *page) markdownRest() string {
 		}
 	}
 	if quiet > 0 {
-		fmt.Fprintf(&b, "✅ %s with nothing that fails or warns: %s", plural(int64(quiet), "CRD"), strings.Join(names, ", "))
+		fmt.Fprintf(&b, "✅ %s with nothing that fails or warns: %s", plural(int64(quiet), p.noun), strings.Join(names, ", "))
 		if quiet > len(names) {
 			fmt.Fprintf(&b, " and %s", plural(int64(quiet-len(names)), "other"))
 		}

@@ -19,11 +19,15 @@ const (
 	manyExamples = 5
 )
 
+// crdNoun is what a report is about that does not say.
+const crdNoun = "CRD"
+
 // page is a report made ready for reading: strings visible and bounded, findings put together by cause. Every format but
 // json and yaml is printed from a page, never from the raw report.
 type page struct {
 	old, new, kube string
 	mode, failMode string
+	noun           string  // what the sheets are about, in the singular
 	crds           []sheet // in the order of the report
 	skipped        []string
 	total          int // documents skipped
@@ -106,7 +110,8 @@ func (g *group) counted() *entry {
 func newPage(r *Report, o Options) *page {
 	m := pageMaker{whole: o.Verbose}
 	p := &page{
-		old: m.short(r.Old, nameWidth), new: m.short(r.New, nameWidth), kube: m.short(r.KubeVersion, nameWidth),
+		noun: cmp.Or(r.Noun, crdNoun),
+		old:  m.short(r.Old, nameWidth), new: m.short(r.New, nameWidth), kube: m.short(r.KubeVersion, nameWidth),
 		mode: m.short(r.Mode, nameWidth), failMode: m.short(r.FailMode, nameWidth),
 		sum: r.Summary(),
 	}

@@ -154,6 +154,8 @@ type Report struct {
 	// Old and New name what was compared, as the user gave it.
 	Old string `json:"old"`
 	New string `json:"new"`
+	// Noun is what the entries of CRDs are, in the singular; empty for CRD. A report that is not about CRDs has another one.
+	Noun string `json:"-"`
 	// KubeVersion is the Kubernetes version whose rules were applied, for example 1.37.
 	KubeVersion string `json:"kubeVersion"`
 	CRDs        []CRD  `json:"crds"`

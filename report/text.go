@@ -197,9 +197,9 @@ func (t *textPrinter) quiet(sheets []sheet) []textLine {
 				unchanged++
 			}
 		}
-		text := ok + plural(int64(len(rest)), "more CRD") + " with nothing that fails or warns"
+		text := ok + plural(int64(len(rest)), "more "+t.page.noun) + " with nothing that fails or warns"
 		if safe {
-			text = ok + plural(int64(len(rest)), "more safe CRD")
+			text = ok + plural(int64(len(rest)), "more safe "+t.page.noun)
 		}
 		if unchanged > 0 {
 			text += fmt.Sprintf(", %s unchanged", number(unchanged))
@@ -236,7 +236,7 @@ func (t *textPrinter) remaining(sheets []sheet) []textLine {
 		n[sheets[i].worst]++
 	}
 	return []textLine{
-		{text: fmt.Sprintf("… and %s: %s (-v shows them)", plural(int64(len(sheets)), "more CRD"), counts(n, 0)), hang: 2},
+		{text: fmt.Sprintf("… and %s: %s (-v shows them)", plural(int64(len(sheets)), "more "+t.page.noun), counts(n, 0)), hang: 2},
 		{},
 	}
 }
@@ -271,18 +271,20 @@ func (t *textPrinter) tail() []textLine {
 func (p *page) conclusion() string {
 	told := counts([classes]int{p.sum.Fail, p.sum.Warn, p.sum.Notes, p.sum.Suppressed, p.sum.Off}, p.sum.Undecided)
 	switch {
+	case p.sum.CRDs == 0 && p.noun != crdNoun:
+		return fmt.Sprintf("%sPASS%s  nothing was found", styleOK, styleEnd)
 	case p.sum.CRDs == 0:
 		return styleStrong + "nothing to check:" + styleEnd + " no CRD was compared"
 	case p.sum.Fail > 0:
 		return fmt.Sprintf("%sFAIL%s  %s of %s: %s", styleFail, styleEnd,
-			number(int64(p.sum.FailingCRDs)), plural(int64(p.sum.CRDs), "CRD"), told)
+			number(int64(p.sum.FailingCRDs)), plural(int64(p.sum.CRDs), p.noun), told)
 	case p.sum.Warn > 0:
 		return fmt.Sprintf("%sPASS%s  with warnings, %s of %s: %s", styleWarn, styleEnd,
-			number(int64(p.sum.WarningCRDs)), plural(int64(p.sum.CRDs), "CRD"), told)
+			number(int64(p.sum.WarningCRDs)), plural(int64(p.sum.CRDs), p.noun), told)
 	case told != "":
-		return fmt.Sprintf("%sPASS%s  %s: %s", styleOK, styleEnd, plural(int64(p.sum.CRDs), "CRD"), told)
+		return fmt.Sprintf("%sPASS%s  %s: %s", styleOK, styleEnd, plural(int64(p.sum.CRDs), p.noun), told)
 	}
-	return fmt.Sprintf("%sPASS%s  %s", styleOK, styleEnd, plural(int64(p.sum.CRDs), "safe CRD"))
+	return fmt.Sprintf("%sPASS%s  %s", styleOK, styleEnd, plural(int64(p.sum.CRDs), "safe "+p.noun))
 }
 
 // counts lists how many there are of each class: "4 fail, 2 warn (1 undecided), 1 note, 3 suppressed".

@@ -33,7 +33,9 @@ type Delivery struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +required
-	Spec   DeliverySpec   `json:"spec,omitempty"`
+	Spec DeliverySpec `json:"spec,omitempty"`
+	// Status is what has become of it. It has a default, because tools that wait take an object without a status for ready.
+	// +default={"observedGeneration": -1, "conditions": [{"type": "Ready", "status": "Unknown", "reason": "Pending", "message": "no controller has looked at it yet", "lastTransitionTime": "1970-01-01T00:00:00Z"}]}
 	Status DeliveryStatus `json:"status,omitempty"`
 }
 
@@ -146,9 +148,9 @@ type DeliveryReference struct {
 
 // DeliveryStatus is what has become of a delivery.
 type DeliveryStatus struct {
-	// ObservedGeneration is the generation of the object that the status speaks of.
+	// ObservedGeneration is the generation of the object that the status speaks of; -1 before a controller has looked at it.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are of the types Ready, Resolved, PreflightsPassed and Applied, and Suspended while it is.
+	// Conditions are of the types Ready, Resolved, PreflightsPassed and Applied, and Stalled and Suspended while it is.
 	// +sluice:loosen=pattern
 	// +listType=map
 	// +listMapKey=type
@@ -165,7 +167,7 @@ type DeliveryStatus struct {
 	Asked string `json:"asked,omitempty"`
 	// Inventory is the record of what was applied.
 	Inventory *InventoryReference `json:"inventory,omitempty"`
-	// Report is what the preflights found in what they looked at last; left out where they found nothing.
+	// Report is what the preflights found in what they looked at last, and what the API server warned of; left out where that is nothing.
 	Report *DeliveryReport `json:"report,omitempty"`
 	// KeptTime is when what runs was last looked at, and drift of it put right, although the source brought nothing to apply: it is
 	// blocked, or cannot be had.
@@ -216,7 +218,7 @@ type RequestReference struct {
 	UID types.UID `json:"uid"`
 }
 
-// DeliveryReport is what preflights found, in short.
+// DeliveryReport is what preflights found, in short, and what the API server warned of.
 type DeliveryReport struct {
 	// Fail is how many findings fail.
 	Fail int32 `json:"fail"`
@@ -233,6 +235,21 @@ type DeliveryReport struct {
 	// ConfigMap, in the delivery's namespace, has the whole report: report.json, and report.txt for people. It is empty
 	// where that could not be written.
 	ConfigMap string `json:"configMap,omitempty"`
+	// Warnings are what the API server warned of when objects of this revision were written last, five at most.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	Warnings []DeliveryWarning `json:"warnings,omitempty"`
+}
+
+// DeliveryWarning is what the API server warned of.
+type DeliveryWarning struct {
+	// Message is the server's.
+	Message string `json:"message"`
+	// Objects is how many objects it was told of.
+	Objects int32 `json:"objects"`
+	// Examples are some of the objects.
+	// +listType=atomic
+	Examples []string `json:"examples,omitempty"`
 }
 
 // DeliveryFinding is a finding; the fields are those of the report.
@@ -277,12 +294,17 @@ const (
 	ConditionPreflightsPassed = "PreflightsPassed"
 	// ConditionApplied is True when what was fetched is applied.
 	ConditionApplied = "Applied"
+	// ConditionStalled is True while nothing changes before somebody does something, and absent otherwise; reason and message are
+	// those of Ready. kstatus takes such an object for failed.
+	ConditionStalled = "Stalled"
 	// ConditionSuspended is True while the delivery is suspended, and absent otherwise.
 	ConditionSuspended = "Suspended"
 )
 
 // Reasons of the conditions of a delivery, and of its events.
 const (
+	// ReasonPending: no controller has looked at it yet. The CRD sets it by default.
+	ReasonPending = "Pending"
 	// ReasonDelivered: all is as it is to be.
 	ReasonDelivered = "Delivered"
 	// ReasonResolving: the source is being fetched.

@@ -88,9 +88,10 @@ var table = []row{
 		pkg: "internal/input", why: "reads CRDs and says where they stood; what they mean is for others",
 		may: []string{"internal/limit", "internal/nearest", "internal/yamlerr", "report"},
 	},
+	{pkg: "internal/kapprules", why: "what is done of the rules in kapp's configuration, for what reads them and for what applies them"},
 	{
 		pkg: "internal/config", why: "reads the configuration and applies it to a finished report",
-		may: []string{"internal/limit", "internal/nearest", "internal/yamlerr", "report"},
+		may: []string{"internal/kapprules", "internal/limit", "internal/nearest", "internal/yamlerr", "report"},
 	},
 	{
 		pkg: "internal/life", why: "features from a marker in Go to their end: reads sources and writes generated files; what definitions mean, feature says",
@@ -156,7 +157,7 @@ var table = []row{
 	},
 	{
 		pkg: "apply", why: "brings objects into a cluster; where they come from and how it is told is not its business",
-		may: []string{"api/v1alpha1", "compat", "feature", "internal/cluster", "internal/crdcheck", "internal/limit", "report"},
+		may: []string{"api/v1alpha1", "compat", "feature", "internal/cluster", "internal/crdcheck", "internal/kapprules", "internal/limit", "report"},
 	},
 	{pkg: "internal/sourceurl", why: "the short form of a source, for whoever takes one"},
 	{

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -41,6 +40,7 @@ type applyFlags struct {
 	allowEmpty     bool
 	maxDeletes     string
 	force          bool
+	replace        bool
 	wait           bool
 	timeout        time.Duration
 	lockTimeout    time.Duration
@@ -72,7 +72,7 @@ stored objects of a CRD that was to be deleted; 2 could not do it.`,
   sluice apply --app shop -f git+https://example.com/shop.git//deploy?ref=v1.2.0 --prune
   sluice apply --app operator -f oci://registry.example.com/operator/manifests:v2
   kustomize build . | sluice apply --app shop -f - --dry-run=server`,
-		Args: cobra.NoArgs,
+		Args: cobra.NoArgs, Annotations: map[string]string{resultKind: "ApplyResult"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("preflight") {
 				f.preflights = nil
@@ -91,20 +91,21 @@ stored objects of a CRD that was to be deleted; 2 could not do it.`,
 	fs.StringVar(&f.maxDeletes, "max-deletes", "", "how many objects --prune may delete at once, as a number or a share of the app's such as 30% (default: 50%, or 10 if that is more)")
 	fs.BoolVar(&f.allowEmpty, "allow-empty", false, "let a source among several be empty")
 	fs.BoolVar(&f.force, "force-conflicts", false, "take over fields that others own, and objects of other apps")
+	fs.BoolVar(&f.replace, "replace", false, "delete and make anew objects with fields that differ and cannot change; not those that hold data")
 	fs.BoolVar(&f.wait, "wait", true, "wait until all is ready")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
 	addLockTimeout(fs, &f.lockTimeout)
 	fs.StringVar(&f.dryRun, "dry-run", dryRunNone, "client: tell what differs, without writing; server: have the server try it as well")
 	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file, kapp's or sluice's own (may be repeated)")
 	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas, in place of those in the configuration: "+strings.Join(config.Preflights(), ", ")+`; "" for none`)
-	fs.StringVar(&f.mode, "mode", "", "of CRDUpgradeSafety; error: findings block; warn: they are told (default from the configuration, else error)")
+	fs.StringVar(&f.mode, "mode", "", "of CRDUpgradeSafety; error: findings block; warn: they are told; stored: those block that stored objects bear out (default from the configuration, else error)")
 	fs.StringVar(&f.failMode, "fail-mode", "", "of CRDUpgradeSafety; closed: what is undecided blocks; open: it is told (default from the configuration, else closed)")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	fs.StringVar(&f.report, "report", "", "print what the preflights found in this format: "+strings.Join(formatNames(), ", "))
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell what is unchanged, and everything that the preflights found")
 	complete(cmd, "dry-run", dryRunNone, dryRunClient, dryRunServer)
 	complete(cmd, "preflight", config.Preflights()...)
-	complete(cmd, "mode", "error", "warn")
+	complete(cmd, "mode", "error", "warn", "stored")
 	complete(cmd, "fail-mode", "closed", "open")
 	complete(cmd, "output", "text", "json")
 	complete(cmd, "report", formatNames()...)
@@ -147,6 +148,10 @@ type applyResult struct {
 	NotReady   []apply.NotReady `json:"notReady,omitempty"`
 	// Written is what was created or updated by an apply that has not ended in order.
 	Written []apply.ID `json:"written,omitempty"`
+	// Untried is what the server could not be asked about before the first write.
+	Untried []apply.Untried `json:"untried,omitempty"`
+	// Warnings are what the API server warns of.
+	Warnings []apply.Warning `json:"warnings,omitempty"`
 	// LeftOut is what stands in the source and is not applied.
 	LeftOut []apply.Hook   `json:"leftOut,omitempty"`
 	Objects []objectResult `json:"objects"`
@@ -158,6 +163,8 @@ type objectResult struct {
 
 	Action apply.Action `json:"action"`
 	Reason string       `json:"reason,omitempty"`
+	// TakesOver are field managers of other appliers whose fields become ours.
+	TakesOver []string `json:"takesOver,omitempty"`
 }
 
 // Outcomes of an apply.
@@ -174,9 +181,8 @@ func (d *deliverer) run(ctx context.Context) error {
 	if err := d.checkFlags(); err != nil {
 		return err
 	}
-	cfg, notes, err := config.Load(config.Options{
-		Files: f.configs, Mode: f.mode, FailMode: f.failMode, Rules: preflight.Rules(), Preflights: f.preflights,
-	})
+	settings := config.Options{Files: f.configs, Mode: f.mode, FailMode: f.failMode, Rules: preflight.Rules(), Preflights: f.preflights}
+	cfg, notes, err := config.Load(settings)
 	if err != nil {
 		return err
 	}
@@ -184,6 +190,9 @@ func (d *deliverer) run(ctx context.Context) error {
 		for _, n := range notes {
 			fmt.Fprintln(d.err, "note:", oneLine(errors.New(n)))
 		}
+	}
+	if err := missing(f.sources); err != nil {
+		return err
 	}
 	rest, namespace, err := f.connect()
 	if err != nil {
@@ -195,6 +204,9 @@ func (d *deliverer) run(ctx context.Context) error {
 	}
 	f.mayBeEmpty = f.allowEmpty
 	if d.loaded, err = d.load(ctx, &f.sourceFlags, rest); err != nil {
+		return err
+	}
+	if cfg, err = d.configured(cfg, settings); err != nil {
 		return err
 	}
 	lines := d.out
@@ -218,6 +230,21 @@ func (d *deliverer) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
 	return d.finish(d.deliver(ctx, cfg))
+}
+
+// configured is the configuration with those that came with the sources. It tells what of them is not done.
+func (d *deliverer) configured(cfg *config.Config, settings config.Options) (*config.Config, error) {
+	if len(d.loaded.configs) > 0 {
+		settings.Documents = d.loaded.configs
+		var err error
+		if cfg, _, err = config.Load(settings); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range cfg.NotDone() {
+		fmt.Fprintln(d.err, "note:", oneLine(errors.New(n)))
+	}
+	return cfg, nil
 }
 
 func (d *deliverer) checkFlags() error {
@@ -275,7 +302,7 @@ func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 	var err error
 	d.plan, err = d.applier.Plan(ctx, apply.Request{
 		Objects: d.loaded.objects, App: f.app, Sources: d.loaded.sources, Prune: f.prune, AllowDeleteCRDs: f.allowDeleteCRDs, AllowDeleteNamespaces: f.allowDeleteNamespaces,
-		Force: f.force, Wait: f.wait,
+		Force: f.force, Replace: f.replace, Wait: f.wait, Rules: cfg.ApplyRules(),
 	})
 	if err != nil {
 		return err
@@ -305,6 +332,7 @@ func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 		_, err := d.applier.Try(ctx, d.plan, apply.TryOptions{})
 		if err == nil {
 			d.showPlan()
+			d.showUntried()
 		}
 		return err
 	}
@@ -312,7 +340,7 @@ func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 		return err
 	}
 	for i := range d.plan.Removals {
-		if r := &d.plan.Removals[i]; f.prune && r.Action == apply.Keep {
+		if r := &d.plan.Removals[i]; f.prune && r.Action == apply.Keep && !r.Retained {
 			return errBlocked
 		}
 	}
@@ -367,8 +395,22 @@ func (d *deliverer) showNotes() {
 func (d *deliverer) showPlan() {
 	for i := range d.plan.Items {
 		if it := &d.plan.Items[i]; it.Action != apply.Unchanged || d.flags.verbose {
-			d.told.line("would %s %s", verb(it.Action), it.ID)
+			line := fmt.Sprintf("would %s %s", verb(it.Action), it.ID)
+			if it.Action == apply.Replace {
+				line += ": " + it.Reason
+			}
+			if len(it.TakesOver) > 0 {
+				line += ", taking it over from " + strings.Join(it.TakesOver, ", ")
+			}
+			d.told.line("%s", line)
 		}
+	}
+}
+
+// showUntried tells what the server could not be asked about.
+func (d *deliverer) showUntried() {
+	for _, u := range d.plan.Untried {
+		fmt.Fprintf(d.err, "note: %s: %s\n", u.ID, oneLine(errors.New(u.Reason)))
 	}
 }
 
@@ -389,13 +431,15 @@ func (d *deliverer) finish(err error) error {
 		changed = d.applier.Writes() > 0
 		for i := range d.plan.Items {
 			it := &d.plan.Items[i]
-			r.Objects = append(r.Objects, objectResult{it.ID, it.Action, it.Reason})
+			r.Objects = append(r.Objects, objectResult{it.ID, it.Action, it.Reason, it.TakesOver})
 			r.Summary[string(it.Action)]++
 		}
+		r.Untried, r.Warnings = d.plan.Untried, d.plan.Warnings()
+		d.told.warn(r.Warnings)
 		if d.flags.prune {
 			for i := range d.plan.Removals {
 				it := &d.plan.Removals[i]
-				r.Objects = append(r.Objects, objectResult{it.ID, it.Action, it.Reason})
+				r.Objects = append(r.Objects, objectResult{ID: it.ID, Action: it.Action, Reason: it.Reason})
 				r.Summary[string(it.Action)]++
 			}
 		}
@@ -501,9 +545,9 @@ func (d *deliverer) showOtherApps(err error) {
 func (d *deliverer) summary() string {
 	var parts []string
 	words := map[apply.Action]string{
-		apply.Create: "created", apply.Update: "updated", apply.Unchanged: "unchanged", apply.Delete: "deleted", apply.Keep: "kept", apply.Forget: "forgotten",
+		apply.Create: "created", apply.Update: "updated", apply.Replace: "replaced", apply.Unchanged: "unchanged", apply.Delete: "deleted", apply.Keep: "kept", apply.Forget: "forgotten",
 	}
-	for _, a := range []apply.Action{apply.Create, apply.Update, apply.Unchanged, apply.Delete, apply.Keep, apply.Forget} {
+	for _, a := range []apply.Action{apply.Create, apply.Update, apply.Replace, apply.Unchanged, apply.Delete, apply.Keep, apply.Forget} {
 		if n := d.result.Summary[string(a)]; n > 0 {
 			word := words[a]
 			if d.flags.dryRun != dryRunNone && a != apply.Unchanged {
@@ -520,67 +564,4 @@ func (d *deliverer) summary() string {
 		head += " (dry run)"
 	}
 	return head + ": " + strings.Join(parts, ", ")
-}
-
-// teller tells what happens: on a terminal a bar, elsewhere lines.
-type teller struct {
-	*env
-
-	// lines takes what was done, one line each.
-	lines io.Writer
-	// quiet: a document tells all in the end.
-	quiet bool
-	// written is what has been created or updated so far.
-	written []apply.ID
-	bar     *progress
-	phase   string
-}
-
-func (t *teller) line(format string, args ...any) {
-	t.done()
-	if !t.quiet {
-		fmt.Fprintf(t.lines, format+"\n", args...)
-	}
-}
-
-// event takes what an applier tells.
-func (t *teller) event(ev apply.Event) {
-	if ev.Phase != "" {
-		t.done()
-		t.phase = ev.Phase
-		if !t.errTTY && !t.quiet {
-			fmt.Fprintln(t.err, phaseLine(ev))
-		}
-		t.bar = t.progress(ev.Phase, int64(ev.Total))
-	}
-	if ev.Did == "created" || ev.Did == "updated" {
-		t.written = append(t.written, ev.ID)
-	}
-	switch {
-	case ev.Did != "" && ev.Note != "":
-		t.line("%s %s: %s", ev.Did, ev.ID, ev.Note)
-	case ev.Did != "":
-		t.line("%s %s", ev.Did, ev.ID)
-	case ev.Note != "" && !t.errTTY && !t.quiet:
-		fmt.Fprintln(t.err, ev.Note)
-	}
-	if t.bar == nil {
-		t.bar = t.progress(t.phase, int64(ev.Total))
-	}
-	t.bar.setOf(int64(ev.Done), int64(ev.Total))
-}
-
-func phaseLine(ev apply.Event) string {
-	if ev.Total > 0 {
-		return fmt.Sprintf("%s: %d", ev.Phase, ev.Total-ev.Done)
-	}
-	return ev.Phase
-}
-
-// done wipes the bar.
-func (t *teller) done() {
-	if t.bar != nil {
-		t.bar.done()
-		t.bar = nil
-	}
 }

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,15 +24,6 @@ var shared clustertest.Shared
 
 // runTests runs the tests, and stops the cluster that they started.
 func runTests(m *testing.M) int { return shared.Run(m) }
-
-// sluice runs the command line and returns the exit code and both outputs.
-func sluice(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	e := &env{in: strings.NewReader(""), out: &out, err: &errs, now: time.Now, getenv: func(string) string { return "" }}
-	code = run(t.Context(), args, e)
-	return code, out.String(), errs.String()
-}
 
 // A CRD that the cluster does not have is told in every format; a cluster that has none of them is taken for the wrong one.
 func TestE2ECheckTellsWhatTheClusterDoesNotHave(t *testing.T) {

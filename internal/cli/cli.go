@@ -3,10 +3,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -15,6 +17,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+
+	"sluice.dev/report"
 )
 
 // Exit codes of every command.
@@ -50,6 +55,12 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	e := &env{in: stdin, out: stdout, err: stderr, now: time.Now, getenv: os.Getenv} //nolint:forbidigo // the one place where the clock comes in
 	e.outTTY, e.width = terminal(stdout)
 	e.errTTY, _ = terminal(stderr)
+	// The libraries of Kubernetes write to klog: a server has it in its log, and of a command's business it says nothing.
+	handler := slog.DiscardHandler
+	if len(args) > 0 && args[0] == "serve" {
+		handler = slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})
+	}
+	klog.SetSlogLogger(slog.New(handler))
 	return run(ctx, args, e)
 }
 
@@ -61,7 +72,7 @@ func run(ctx context.Context, args []string, e *env) int {
 	e.out = out
 	root := newRoot(e)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if out.err != nil && (err == nil || errors.Is(err, errFindings)) {
 		err = fmt.Errorf("writing the result: %w", out.err)
 	}
@@ -74,18 +85,39 @@ func run(ctx context.Context, args []string, e *env) int {
 		err = errors.New("interrupted")
 	}
 	fmt.Fprintf(e.err, "sluice: %s\n", oneLine(err))
+	if f := cmd.Flags().Lookup("output"); f != nil && f.Value.String() == "json" && !out.written && cmd.Annotations[resultKind] != noDocument {
+		kind := cmp.Or(cmd.Annotations[resultKind], "Error")
+		_ = encode(out, failure{report.APIVersion, kind, outcomeFailed, oneLine(err)}) // the exit code tells that there was an error
+	}
 	return ExitFailed
+}
+
+// resultKind is the annotation of a command with the kind of its document, which has an outcome and an error.
+const resultKind = "sluice.dev/result"
+
+// noDocument in its place says that the command prints objects, which must not have an error among them.
+const noDocument = "none"
+
+// failure is what a command prints for programs that has not come as far as its document.
+type failure struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Outcome    string `json:"outcome"`
+	Error      string `json:"error"`
 }
 
 // checkedWriter remembers the first error, so that a result that could not be written is no success.
 type checkedWriter struct {
 	w   io.Writer
 	err error
+	// written: something was.
+	written bool
 }
 
 // Write implements io.Writer.
 func (c *checkedWriter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
+	c.written = c.written || n > 0
 	if c.err == nil {
 		c.err = err
 	}

@@ -36,8 +36,9 @@ Where a CRD has stored objects that are not the app's, or a namespace has object
 --allow-delete-namespaces deletes these as well, or --keep-protected keeps the CRD or namespace and deletes the rest. On a terminal the command asks.
 
 Exit codes: 0 deleted, 1 something was or would be kept, 2 could not do it. When it is interrupted the same command goes on.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), e, f, args[0]) },
+		Args:        cobra.ExactArgs(1),
+		Annotations: map[string]string{resultKind: "DeleteResult"},
+		RunE:        func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), e, f, args[0]) },
 	}
 	f.clusterFlags.add(cmd)
 	fs := cmd.Flags()
@@ -61,6 +62,8 @@ type deleteResult struct {
 	Outcome    string         `json:"outcome"`
 	Error      string         `json:"error,omitempty"`
 	Objects    []objectResult `json:"objects"`
+	// Warnings are what the API server warns of.
+	Warnings []apply.Warning `json:"warnings,omitempty"`
 }
 
 func runDelete(ctx context.Context, e *env, f *deleteFlags, app string) error {
@@ -110,7 +113,7 @@ func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Appl
 			deletes++
 		case apply.Keep:
 			told.line("will be kept: %s: %s", r.ID, r.Reason)
-		case apply.Create, apply.Update, apply.Unchanged, apply.Forget:
+		case apply.Create, apply.Update, apply.Replace, apply.Unchanged, apply.Forget:
 		}
 	}
 	result := deleteResult{
@@ -127,10 +130,12 @@ func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Appl
 		result.Outcome = "deleted"
 	}
 	told.done()
+	result.Warnings = plan.Warnings()
+	told.warn(result.Warnings)
 	deleted, kept := 0, 0
 	for i := range plan.Removals {
 		r := &plan.Removals[i]
-		result.Objects = append(result.Objects, objectResult{r.ID, r.Action, r.Reason})
+		result.Objects = append(result.Objects, objectResult{ID: r.ID, Action: r.Action, Reason: r.Reason})
 		switch r.Action {
 		case apply.Delete:
 			deleted++
@@ -142,7 +147,7 @@ func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Appl
 				word = "left alone"
 			}
 			told.line("%s: %s: %s", word, r.ID, r.Reason)
-		case apply.Create, apply.Update, apply.Unchanged:
+		case apply.Create, apply.Update, apply.Replace, apply.Unchanged:
 		}
 	}
 	switch {

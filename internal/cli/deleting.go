@@ -112,19 +112,30 @@ func (d *deliverer) showRemovals() {
 	if !d.flags.prune {
 		return
 	}
+	will := "will"
+	if d.flags.dryRun != dryRunNone {
+		will = "would"
+	}
 	for i := range d.plan.Removals {
 		switch r := &d.plan.Removals[i]; r.Action {
 		case apply.Delete:
-			d.told.line("will be deleted: %s", removalLine(r))
+			switch {
+			case d.flags.dryRun == dryRunNone:
+				d.told.line("will be deleted: %s", removalLine(r))
+			case d.flags.dryRun == dryRunClient || r.Takes != "": // the server's dry run tells of the others
+				d.told.line("would delete %s", removalLine(r))
+			}
 		case apply.Forget:
 			if r.Stays() {
-				d.told.line("will be left alone: %s: %s", r.ID, r.Reason)
+				d.told.line("%s be left alone: %s: %s", will, r.ID, r.Reason)
 			} else if d.flags.verbose {
-				d.told.line("will be forgotten: %s: %s", r.ID, r.Reason)
+				d.told.line("%s be forgotten: %s: %s", will, r.ID, r.Reason)
 			}
 		case apply.Keep:
-			d.told.line("will be kept: %s: %s", r.ID, r.Reason)
-		case apply.Create, apply.Update, apply.Unchanged:
+			if !r.Retained || d.flags.verbose {
+				d.told.line("%s be kept: %s: %s", will, r.ID, r.Reason)
+			}
+		case apply.Create, apply.Update, apply.Replace, apply.Unchanged:
 		}
 	}
 }

@@ -25,6 +25,7 @@ type diffFlags struct {
 	app     string
 	prune   bool
 	force   bool
+	replace bool
 	timeout time.Duration
 	output  string
 	color   string
@@ -44,8 +45,9 @@ Secrets are not shown. Preflights run where --preflight or -c asks for them; wha
 ` + sourceHelp + `
 
 Exit codes: 0 no difference, 1 differences, or what would block an apply (findings, fields that others own, objects of another app), 2 could not do it.`,
-		Example: `  sluice diff --app shop -f config/ --prune`,
-		Args:    cobra.NoArgs,
+		Example:     `  sluice diff --app shop -f config/ --prune`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{resultKind: "Diff"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.preflights == nil && (cmd.Flags().Changed("preflight") || len(f.configs) == 0) {
 				f.preflights = []string{} // none, and not those of a configuration
@@ -59,6 +61,7 @@ Exit codes: 0 no difference, 1 differences, or what would block an apply (findin
 	fs.StringVarP(&f.app, "app", "a", "", "name under which the objects are recorded in the cluster")
 	fs.BoolVar(&f.prune, "prune", false, "show what --prune would delete as well")
 	fs.BoolVar(&f.force, "force-conflicts", false, "as if fields that others own were taken over")
+	fs.BoolVar(&f.replace, "replace", false, "show what --replace would delete and make anew")
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long it may take")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
@@ -82,6 +85,8 @@ type diffResult struct {
 	Ran        []string         `json:"preflights,omitempty"`
 	Report     json.RawMessage  `json:"report,omitempty"`
 	Conflicts  []apply.Conflict `json:"conflicts,omitempty"`
+	// Warnings are what the API server warns of.
+	Warnings []apply.Warning `json:"warnings,omitempty"`
 	// Error says which objects belong to other apps; then nothing was compared.
 	Error       string           `json:"error,omitempty"`
 	Differences []differenceJSON `json:"differences"`
@@ -94,6 +99,8 @@ type differenceJSON struct {
 	Before string       `json:"before,omitempty"`
 	After  string       `json:"after,omitempty"`
 	Note   string       `json:"note,omitempty"`
+	// TakesOver are field managers of other appliers whose fields become ours.
+	TakesOver []string `json:"takesOver,omitempty"`
 }
 
 func runDiff(ctx context.Context, e *env, f *diffFlags) error {
@@ -107,12 +114,16 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	if f.prune && f.app == "" {
 		return errors.New("--prune needs --app: the inventory of an app says what was applied before")
 	}
-	cfg, _, err := config.Load(config.Options{Files: f.configs, Rules: preflight.Rules(), Preflights: f.preflights})
+	settings := config.Options{Files: f.configs, Rules: preflight.Rules(), Preflights: f.preflights}
+	cfg, _, err := config.Load(settings)
 	if err != nil {
 		return err
 	}
 	run := &deliverer{env: e, flags: &applyFlags{report: f.report, output: f.output, app: f.app, timeout: f.timeout, dryRun: dryRunServer}}
 	if err := run.checkFlags(); err != nil {
+		return err
+	}
+	if err := missing(f.sources); err != nil {
 		return err
 	}
 	rest, namespace, err := f.connect()
@@ -123,6 +134,10 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	if err != nil {
 		return err
 	}
+	run.loaded = loaded
+	if cfg, err = run.configured(cfg, settings); err != nil {
+		return err
+	}
 	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.now})
 	if err != nil {
 		return err
@@ -130,7 +145,7 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
 	plan, err := applier.Plan(ctx, apply.Request{
-		Objects: loaded.objects, App: f.app, Sources: loaded.sources, Prune: f.prune, Force: f.force,
+		Objects: loaded.objects, App: f.app, Sources: loaded.sources, Prune: f.prune, Force: f.force, Replace: f.replace, Rules: cfg.ApplyRules(),
 	})
 	out := e.out
 	if f.report != "" && f.report != "text" {
@@ -149,7 +164,7 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	if err != nil {
 		return err
 	}
-	run.applier, run.loaded, run.plan, run.told = applier, loaded, plan, &teller{env: e, lines: e.err, quiet: true}
+	run.applier, run.plan, run.told = applier, plan, &teller{env: e, lines: e.err, quiet: true}
 	run.showNotes()
 	blocked := false
 	if f.preflights == nil || len(f.preflights) > 0 {
@@ -157,7 +172,8 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 			return err
 		}
 	}
-	differences, err := applier.Try(ctx, plan, apply.TryOptions{Contents: true})
+	differences, err := applier.Try(ctx, plan, apply.TryOptions{Contents: true, Local: true})
+	run.told.warn(plan.Warnings())
 	conflict, ok := errors.AsType[*apply.ConflictError](err)
 	if ok {
 		run.told = &teller{env: e, lines: out, quiet: f.output == "json"}
@@ -170,10 +186,10 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	if f.output == "json" {
 		result := diffResult{
 			APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: namespace, Sources: loaded.sources,
-			Ran: run.result.Ran, Report: run.result.Report, Conflicts: run.result.Conflicts, Differences: []differenceJSON{},
+			Ran: run.result.Ran, Report: run.result.Report, Conflicts: run.result.Conflicts, Warnings: plan.Warnings(), Differences: []differenceJSON{},
 		}
 		for _, d := range differences {
-			result.Differences = append(result.Differences, differenceJSON{d.ID, d.Action, d.Before, d.After, d.Note})
+			result.Differences = append(result.Differences, differenceJSON{d.ID, d.Action, d.Before, d.After, d.Note, d.TakesOver})
 		}
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
@@ -196,6 +212,11 @@ func showDifferences(e *env, out io.Writer, differences []apply.Difference, colo
 		if d.Note != "" {
 			fmt.Fprintf(e.err, "note: %s: %s\n", d.ID, d.Note)
 		}
+		if len(d.TakesOver) > 0 {
+			if _, err := fmt.Fprintf(out, "# %s is taken over from %s\n", d.ID, strings.Join(d.TakesOver, ", ")); err != nil {
+				return err
+			}
+		}
 		text := string(diff.Diff("cluster "+d.ID.String(), []byte(d.Before), "source "+d.ID.String(), []byte(d.After)))
 		// Its first line says what stands in the two that follow.
 		if _, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(text, "diff ") {
@@ -205,7 +226,11 @@ func showDifferences(e *env, out io.Writer, differences []apply.Difference, colo
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out, "%d to be created, %d to be updated, %d to be deleted\n", counts[apply.Create], counts[apply.Update], counts[apply.Delete])
+	replaced := ""
+	if n := counts[apply.Replace]; n > 0 {
+		replaced = fmt.Sprintf("%d to be replaced, ", n)
+	}
+	_, err := fmt.Fprintf(out, "%d to be created, %d to be updated, %s%d to be deleted\n", counts[apply.Create], counts[apply.Update], replaced, counts[apply.Delete])
 	return err
 }
 

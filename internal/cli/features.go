@@ -75,7 +75,8 @@ the CRDs of what they gate:
   sluice features compile -f features.yaml -f crds/ | kubectl apply --server-side -f -
 
 Parts that policies cannot enforce are told on standard error, with the reason: they take the webhook.`,
-		Args: cobra.NoArgs,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{resultKind: noDocument},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains([]string{"", "yaml", "json", "name"}, f.output) {
 				return fmt.Errorf("unknown output format %q: the formats are yaml, json, name", f.output)

@@ -58,7 +58,8 @@ features. The policies run in the API server's own code; what takes the webhook 
   sluice features simulate -f pipeline.yaml --features features.yaml --features crds/ --settings enable-api-fields=beta
 
 No schema is applied: nothing is defaulted, pruned or validated. Exit code 1 if the object would be refused.`,
-		Args: cobra.NoArgs,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{resultKind: noDocument},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runSimulate(cmd.Context(), e, &f)
 		},

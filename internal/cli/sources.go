@@ -17,7 +17,9 @@ import (
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/apply"
+	"sluice.dev/internal/config"
 	"sluice.dev/internal/input"
+	"sluice.dev/internal/preflight"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/internal/sourceurl"
 	"sluice.dev/resolve"
@@ -53,6 +55,8 @@ func (f *sourceFlags) add(cmd *cobra.Command) {
 type loaded struct {
 	objects []apply.Object
 	sources []apply.Source
+	// configs are configurations of kapp's among the objects.
+	configs []config.Document
 	// crds finds places in definitions, by name.
 	crds map[string]input.Document
 }
@@ -97,6 +101,25 @@ func (e *env) load(ctx context.Context, f *sourceFlags, cluster *rest.Config) (*
 		return nil, fmt.Errorf("no object in %s", strings.Join(f.sources, ", "))
 	}
 	return &r.out, nil
+}
+
+// missing tells of all files and directories that do not exist.
+func missing(sources []string) error {
+	var names []string
+	for _, s := range sources {
+		src, err := input.ParseSource(s)
+		if strings.Contains(s, "://") || err != nil || src.Kind != input.Path {
+			continue
+		}
+		if _, err := os.Stat(s); errors.Is(err, os.ErrNotExist) {
+			names = append(names, s)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: no such file or directory; a source is a file, a directory, - (standard input), git:REV[:PATH], "+
+		"git+https://HOST/REPO//PATH?ref=REV (also git+http, git+ssh, git+file), oci://REGISTRY/REPO:TAG, https://URL or http://URL", strings.Join(names, ", "))
 }
 
 // source reads one source.
@@ -214,7 +237,9 @@ func (r *fetcher) take(set *input.Set, source apply.Source) error {
 	for _, w := range set.Warnings {
 		fmt.Fprintf(r.err, "warning: %s:%d: %s\n", w.Position.File, w.Position.Line, w.Message)
 	}
-	for _, o := range set.Objects {
+	objects, configs := preflight.Configs(set)
+	r.out.configs = append(r.out.configs, configs...)
+	for _, o := range objects {
 		obj, err := apply.NewObject(o.File, o.Line, o.JSON)
 		if err != nil {
 			return err

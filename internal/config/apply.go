@@ -14,7 +14,8 @@ import (
 //
 // A violation has the severity that rules gives its rule, else the one that levels gives its level, else the one that it
 // came with, else its level's own. An undecided change fails, or warns where the fail mode is open; rules can make that
-// milder, not harsher. A note is told, and is off only where rules says so of its rule. In mode warn nothing fails. A
+// milder, not harsher. A note is told, and is off only where rules says so of its rule. In mode warn nothing fails; in mode stored only what
+// the stored objects bear out does, and what the API server refuses anyway, where they have been read. A
 // finding that a suppression matches is off, with the reason of the first one that does.
 //
 // A suppression is good until the end of its date, in the location of now. Afterwards it is a finding of the rule
@@ -27,6 +28,7 @@ func (c *Config) Apply(r *report.Report, now time.Time) {
 		for j := range r.CRDs[i].Findings {
 			f := &r.CRDs[i].Findings[j]
 			f.Severity = c.severity(f)
+			c.spare(&r.CRDs[i], f)
 			for k, s := range c.suppressions {
 				if f.Outcome == report.Note || !s.matches(f) {
 					continue
@@ -81,6 +83,18 @@ func (c *Config) severity(f *report.Finding) report.Severity {
 		return report.Warn
 	}
 	return s
+}
+
+// ruleUnread is the rule of objects that could not be judged: nobody knows what becomes of these.
+const ruleUnread = "stored-objects-unread"
+
+// spare lets a finding warn, in mode stored, that no stored object bears out.
+func (c *Config) spare(crd *report.CRD, f *report.Finding) {
+	if c.Mode() != ModeStored || f.Severity != report.Fail || crd.Objects == nil || f.Objects != nil || f.Level == report.RefusedByAPIServer || f.Rule == ruleUnread {
+		return
+	}
+	f.Severity = report.Warn
+	f.Message += fmt.Sprintf(" (mode stored: no stored object bears it out, of %d)", crd.Objects.Checked)
 }
 
 // tell adds a finding about the suppression s to the first CRD, by name, that s could be about.

@@ -17,6 +17,7 @@ import (
 	"os"
 	"slices"
 
+	"sluice.dev/internal/kapprules"
 	"sluice.dev/internal/limit"
 	"sluice.dev/report"
 )
@@ -26,6 +27,8 @@ const (
 	// ModeError lets findings fail the check, ModeWarn never.
 	ModeError = "error"
 	ModeWarn  = "warn"
+	// ModeStored lets only those fail that stored objects bear out, where these can be read. It is Sluice's own.
+	ModeStored = "stored"
 	// FailClosed lets changes fail of which neither safety nor harm could be shown, FailOpen lets them pass with a warning.
 	FailClosed = "closed"
 	FailOpen   = "open"
@@ -51,7 +54,16 @@ type Config struct {
 	// enabled has the preflight rules that the files name; hasRules says that they name any list of them.
 	enabled  map[string]value
 	hasRules bool
+	// apply are the rules for an apply, and notDone what of them is not done.
+	apply   kapprules.Rules
+	notDone []string
 }
+
+// ApplyRules are the rules of kapp's configuration for an apply.
+func (c *Config) ApplyRules() kapprules.Rules { return c.apply }
+
+// NotDone has a sentence, with its place, for all of kapp's configuration that an apply does not do.
+func (c *Config) NotDone() []string { return c.notDone }
 
 // value is a setting and where it was made; empty text means that it was not made.
 type value struct {
@@ -63,6 +75,8 @@ type value struct {
 type Options struct {
 	// Files are read in order. Settings that contradict each other are an error.
 	Files []string
+	// Documents are configurations that came with a source. Their preflight rules count as well.
+	Documents []Document
 	// Mode and FailMode come from the command line and win over the files; empty means not given.
 	Mode, FailMode string
 	// Rules are the IDs of the rules that exist.
@@ -71,6 +85,17 @@ type Options struct {
 	// runs.
 	Preflights []string
 }
+
+// Document is a configuration that was read elsewhere.
+type Document struct {
+	// Name and Line say where it begins; Line may be 0.
+	Name string
+	Line int
+	Data []byte
+}
+
+// IsKapp tells whether an object is a configuration of kapp's.
+func IsKapp(apiVersion, kind string) bool { return apiVersion == kappVersion && kind == kindConfig }
 
 // maxFile is the size that a configuration file may have.
 const maxFile = 4 << 20
@@ -112,7 +137,12 @@ func Load(o Options) (*Config, []string, error) {
 		}
 		p.file(f, data)
 	}
-	if o.Mode != "" && p.oneOf(report.Position{}, "--mode", o.Mode, modes) {
+	for _, d := range o.Documents {
+		p.line = d.Line
+		p.file(d.Name, d.Data)
+	}
+	p.line = 0
+	if o.Mode != "" && p.oneOf(report.Position{}, "--mode", o.Mode, crdModes) {
 		p.config.mode = value{text: o.Mode}
 	}
 	if o.FailMode != "" && p.oneOf(report.Position{}, "--fail-mode", o.FailMode, failModes) {

@@ -15,6 +15,7 @@ import (
 // What is allowed for the settings that have few values.
 var (
 	modes      = []string{ModeError, ModeWarn}
+	crdModes   = []string{ModeError, ModeWarn, ModeStored}
 	failModes  = []string{FailClosed, FailOpen}
 	severities = []string{string(report.Fail), string(report.Warn), string(report.Off)}
 )
@@ -33,7 +34,7 @@ func (p *parser) own(fields []field, besides ...string) {
 		switch {
 		case slices.Contains(besides, f.name):
 		case f.name == "mode":
-			p.choice(f, modes, &p.config.mode)
+			p.choice(f, crdModes, &p.config.mode)
 		case f.name == "failMode":
 			p.choice(f, failModes, &p.config.failMode)
 		case f.name == "kubeVersion":

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"sluice.dev/internal/kapprules"
 	"sluice.dev/internal/nearest"
 	"sluice.dev/internal/yamlerr"
 	"sluice.dev/report"
@@ -23,24 +25,24 @@ const (
 	kindConfig  = "Config"
 )
 
-// The preflights with something to configure: crdRule takes sluice's own keys, featureRule a mode.
+// The preflights with something to configure: crdRule takes sluice's own keys, featureRule a mode, permissionRule kapp's one key.
 const (
-	crdRule     = "CRDUpgradeSafety"
-	featureRule = "FeatureGates"
+	crdRule        = "CRDUpgradeSafety"
+	featureRule    = "FeatureGates"
+	permissionRule = "PermissionValidation"
 )
 
 var (
 	// preflights are the names of preflight rules.
 	preflights = map[string]preflight{
-		crdRule:                {standard: true},
-		"PermissionValidation": {},
-		featureRule:            {},
+		crdRule:        {standard: true},
+		permissionRule: {},
+		featureRule:    {},
 	}
 	// kappKeys are the keys of kapp's file that mean nothing to a check (carvel-dev/kapp pkg/kapp/config/config.go).
 	kappKeys = []string{
-		"minimumRequiredVersion", "rebaseRules", "waitRules", "ownershipLabelRules", "labelScopingRules", "templateRules",
-		"diffMaskRules", "diffAgainstLastAppliedFieldExclusionRules", "diffAgainstExistingFieldExclusionRules",
-		"additionalLabels", "changeGroupBindings", "changeRuleBindings",
+		"minimumRequiredVersion", "ownershipLabelRules", "labelScopingRules", "templateRules", "diffMaskRules",
+		"diffAgainstLastAppliedFieldExclusionRules", "diffAgainstExistingFieldExclusionRules", "additionalLabels",
 	}
 	// headKeys begin every document.
 	headKeys = []string{"apiVersion", "kind", "metadata"}
@@ -64,6 +66,8 @@ type parser struct {
 	notes []string
 	// name is that of the file at hand.
 	name string
+	// line, where not 0, is that of the whole document in its source.
+	line int
 }
 
 func newParser(rules []string) *parser {
@@ -89,10 +93,13 @@ func (p *parser) failAt(pos report.Position, format string, args ...any) {
 }
 
 func (p *parser) note(n *yaml.Node, format string, args ...any) {
-	p.notes = append(p.notes, fmt.Sprintf("%s:%d: %s", p.name, n.Line, fmt.Sprintf(format, args...)))
+	p.notes = append(p.notes, fmt.Sprintf("%s:%d: %s", p.name, p.at(n).Line, fmt.Sprintf(format, args...)))
 }
 
 func (p *parser) at(n *yaml.Node) report.Position {
+	if p.line != 0 {
+		return report.Position{File: p.name, Line: p.line}
+	}
 	return report.Position{File: p.name, Line: n.Line, Column: n.Column}
 }
 
@@ -257,12 +264,41 @@ func (p *parser) kapp(fields []field) {
 		case slices.Contains(headKeys, f.name):
 		case f.name == "preflightRules":
 			p.preflightRules(f)
+		case slices.Contains(kapprules.Keys(), f.name):
+			p.applyRules(f)
 		case slices.Contains(kappKeys, f.name):
 			p.note(f.key, "%s is for kapp and means nothing here", f.name)
+			p.undone(f.key, f.name+" is not done")
 		default:
-			p.unknown(f, "kapp's configuration", append([]string{"preflightRules"}, kappKeys...))
+			p.unknown(f, "kapp's configuration", slices.Concat([]string{"preflightRules"}, kapprules.Keys(), kappKeys))
 		}
 	}
+}
+
+// applyRules reads rules for an apply.
+func (p *parser) applyRules(f field) {
+	p.note(f.key, "%s is for sluice apply", f.name)
+	var v any
+	err := f.value.Decode(&v)
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(v)
+	}
+	if err == nil {
+		var notDone []string
+		notDone, err = p.config.apply.Read(f.name, text)
+		for _, why := range notDone {
+			p.undone(f.key, why)
+		}
+	}
+	if err != nil {
+		p.fail(f.value, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+}
+
+// undone remembers what an apply does not do.
+func (p *parser) undone(n *yaml.Node, why string) {
+	p.config.notDone = append(p.config.notDone, fmt.Sprintf("%s:%d: %s", p.name, p.at(n).Line, why))
 }
 
 func (p *parser) preflightRules(list field) {
@@ -306,9 +342,25 @@ func (p *parser) preflightRules(list field) {
 				p.own(keys)
 			case ok && id == featureRule:
 				p.feature(keys)
-			case ok && len(keys) > 0:
-				p.fail(keys[0].key, "unknown key %q; the rule %s has nothing to configure", keys[0].name, id)
+			case ok && id == permissionRule:
+				p.permission(keys)
 			}
+		}
+	}
+}
+
+// permission reads what the rule PermissionValidation takes.
+func (p *parser) permission(keys []field) {
+	const asked, listed = "SelfSubjectAccessReview", "SelfSubjectRulesReview"
+	for _, f := range keys {
+		if f.name != "permissionValidatorResource" {
+			p.unknown(f, "config of "+permissionRule, []string{"permissionValidatorResource"})
+			continue
+		}
+		text, ok := p.text(f)
+		if ok && p.oneOf(p.at(f.value), f.name, text, []string{asked, listed}) && text == listed {
+			p.note(f.key, "each access is asked for by a %s", asked)
+			p.undone(f.key, listed+" is not used: each access is asked for by a "+asked)
 		}
 	}
 }

@@ -63,9 +63,9 @@ func TestParse(t *testing.T) {
 		{"kapp's file without a configuration", kappHead + "preflightRules:\n- name: CRDUpgradeSafety\n", map[string]string{}, nil},
 		{"kapp's file with an empty configuration", kappHead + "preflightRules:\n- {name: CRDUpgradeSafety, config: }\n", map[string]string{}, nil},
 		{
-			"kapp's other keys", kappHead + "rebaseRules:\n- path: [spec]\nwaitRules: []\nadditionalLabels:\n  a: b\n",
+			"kapp's other keys", kappHead + "rebaseRules:\n- {path: [spec], type: remove}\nwaitRules: []\nadditionalLabels:\n  a: b\n",
 			map[string]string{},
-			[]string{"f:3: rebaseRules is for kapp and means nothing here", "f:5: waitRules is for kapp and means nothing here", "f:6: additionalLabels is for kapp and means nothing here"},
+			[]string{"f:3: rebaseRules is for sluice apply", "f:5: waitRules is for sluice apply", "f:6: additionalLabels is for kapp and means nothing here"},
 		},
 		{"several documents", "# x\n---\n" + ownHead + "mode: warn\n---\n---\n" + kappHead + "preflightRules:\n- name: CRDUpgradeSafety\n  config: {mode: warn, failMode: open}\n", map[string]string{"mode": "warn", "failMode": "open"}, nil},
 		{"JSON", `{"apiVersion": "sluice.dev/v1alpha1", "kind": "Config", "mode": "warn"}`, map[string]string{"mode": "warn"}, nil},
@@ -144,7 +144,8 @@ func TestParseRefuses(t *testing.T) {
 		}},
 		{"preflight rules that are none", kappHead + "preflightRules: CRDUpgradeSafety\n", []mistake{{3, []string{"list"}}}},
 		{"a configuration that is none", kappHead + "preflightRules:\n- name: CRDUpgradeSafety\n  config: warn\n", []mistake{{5, []string{"config of CRDUpgradeSafety", "object"}}}},
-		{"a rule without configuration", kappHead + "preflightRules:\n- name: PermissionValidation\n  config:\n    mode: warn\n", []mistake{{6, []string{`"mode"`, "nothing to configure"}}}},
+		{"a key of another rule", kappHead + "preflightRules:\n- name: PermissionValidation\n  config:\n    mode: warn\n", []mistake{{6, []string{`"mode"`, "permissionValidatorResource"}}}},
+		{"another review", kappHead + "preflightRules:\n- name: PermissionValidation\n  config:\n    permissionValidatorResource: Pod\n", []mistake{{6, []string{"Pod", "SelfSubjectAccessReview"}}}},
 		{"the configuration of features", kappHead + "preflightRules:\n- name: FeatureGates\n  config:\n    mode: loud\n    levels: {}\n", []mistake{{6, []string{`"loud"`, "error, warn"}}, {7, []string{`"levels"`, "config of FeatureGates are mode"}}}},
 		{"keys under config", kappHead + "preflightRules:\n- name: CRDUpgradeSafety\n  config:\n    mod: warn\n    kind: x\n", []mistake{{6, []string{`"mode"?`}}, {7, []string{`"kind"`}}}},
 		{"suppressions", ownHead + "suppressions:\n- reason: x\n- rule: property-removed\n- rule: property-remove\n  reason: x\n- rule: 'x*'\n  reason: x\n- crd: a\n  reason: x\n  expires: 31.1.2027\n" +

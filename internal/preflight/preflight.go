@@ -5,6 +5,7 @@
 package preflight
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -38,12 +39,15 @@ func Doc(id string) (report.RuleDoc, bool) {
 // are those of CRDUpgradeSafety; it and FeatureGates have a mode each.
 func Report(cfg *config.Config, ran *apply.PreflightResult, before, after string, documents map[string]input.Document, now time.Time) *report.Report {
 	r := &report.Report{Old: before, New: after, Mode: cfg.Mode(), FailMode: cfg.FailMode(), CRDs: ran.Found[apply.CRDUpgradeSafety]}
-	if ran.KubeVersion != nil {
+	if ran.KubeVersion != nil && len(r.CRDs) > 0 {
 		r.KubeVersion = ran.KubeVersion.String()
 	}
 	cfg.Apply(r, now)
 	r.CRDs = append(r.CRDs, ran.Found[apply.PermissionValidation]...)
 	r.CRDs = append(r.CRDs, features(cfg, ran.Found[apply.FeatureGates])...)
+	if len(r.CRDs) == 0 || len(r.CRDs) > len(ran.Found[apply.CRDUpgradeSafety]) {
+		r.Noun = "resource"
+	}
 	r.Sort()
 	for i := range r.CRDs {
 		for j := range r.CRDs[i].Findings {
@@ -74,4 +78,20 @@ func features(cfg *config.Config, found []report.CRD) []report.CRD {
 		}
 	}
 	return out
+}
+
+// Configs takes configurations of kapp's out of the objects of a source: they are about the others, and none themselves.
+func Configs(set *input.Set) (objects []input.Object, configs []config.Document) {
+	for _, o := range set.Objects {
+		var head struct {
+			APIVersion string `json:"apiVersion"`
+			Kind       string `json:"kind"`
+		}
+		if err := json.Unmarshal(o.JSON, &head); err == nil && config.IsKapp(head.APIVersion, head.Kind) {
+			configs = append(configs, config.Document{Name: o.File, Line: o.Line, Data: o.JSON})
+			continue
+		}
+		objects = append(objects, o)
+	}
+	return objects, configs
 }

@@ -72,9 +72,9 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 		return r.stays(process, cfg, got)
 	}
 	set, err := input.DecodeObjects(ctx, got.name, got.data)
-	objects := []apply.Object(nil)
+	objects, brought := []apply.Object(nil), (*config.Config)(nil)
 	if err == nil {
-		objects, err = objectsOf(set)
+		objects, brought, err = objectsOf(set)
 	}
 	if err != nil && ctx.Err() != nil {
 		return r.failed(ctx, got, err) // it says nothing about the source
@@ -97,6 +97,7 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 	}
 	request := apply.Request{
 		Objects: objects, App: r.d.Name, AppNamespace: r.d.Namespace, Prune: r.d.Spec.Prune, Force: r.d.Spec.Force, Patience: patience,
+		Rules: brought.ApplyRules(), NotDone: brought.NotDone(),
 		Sources: []apply.Source{{Name: got.name, URI: got.revision.URI, Digest: got.digests, EntryPoint: got.revision.EntryPoint}},
 	}
 	plan, err := a.Plan(ctx, request)
@@ -152,18 +153,23 @@ func (r *run) stays(ctx context.Context, cfg *config.Config, got *fetched) time.
 
 var errTimeout = errors.New("spec.timeout is over")
 
-func objectsOf(set *input.Set) ([]apply.Object, error) {
-	if len(set.Objects) == 0 {
-		return nil, errors.New("there is no object in the source")
+// objectsOf gives the objects of a source, and the configuration that comes with it. Preflights are for the spec to choose.
+func objectsOf(set *input.Set) ([]apply.Object, *config.Config, error) {
+	list, configs := preflight.Configs(set)
+	if len(list) == 0 {
+		return nil, nil, errors.New("there is no object in the source")
 	}
-	out := make([]apply.Object, len(set.Objects))
-	for i, o := range set.Objects {
-		var err error
+	cfg, _, err := config.Load(config.Options{Documents: configs, Rules: ruleIDs()})
+	if err != nil {
+		return nil, nil, err
+	}
+	out := make([]apply.Object, len(list))
+	for i, o := range list {
 		if out[i], err = apply.NewObject(o.File, o.Line, o.JSON); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return out, nil
+	return out, cfg, nil
 }
 
 // judge runs the preflights and tells whether they stop the plan.
@@ -179,6 +185,7 @@ func (r *run) judge(ctx context.Context, cfg *config.Config, a *apply.Applier, p
 	found := preflight.Report(cfg, ran, "cluster", got.name+" "+got.revision.Revision, documents, r.now)
 	s := found.Summary()
 	st := &r.d.Status
+	warned := warningsOf(st.Report)
 	if told := s.Fail + s.Warn + s.Notes; told > 0 {
 		st.Report = summarize(found)
 		if st.Report.ConfigMap, err = r.publish(ctx, found); err != nil {
@@ -186,6 +193,9 @@ func (r *run) judge(ctx context.Context, cfg *config.Config, a *apply.Applier, p
 		}
 	} else if !sameSubject(st.Decided, decision) || st.Decided.Features != "" {
 		st.Report = nil
+	}
+	if sameSubject(st.Decided, decision) {
+		st.Report = withWarnings(st.Report, warned)
 	}
 	decision.Features = findingsDigest(ran.Found[apply.FeatureGates])
 	st.Decided = decision
@@ -233,8 +243,8 @@ func (r *run) isDrift(ctx context.Context, a *apply.Applier, plan *apply.Plan, e
 func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, got *fetched) time.Duration {
 	st := &r.d.Status
 	counts := fmt.Sprintf("%d created, %d updated, %d deleted, %d unchanged",
-		plan.Count(apply.Create), plan.Count(apply.Update), plan.Count(apply.Delete), plan.Count(apply.Unchanged))
-	changed := plan.Count(apply.Create)+plan.Count(apply.Update)+plan.Count(apply.Delete) > 0
+		plan.Count(apply.Create), plan.Count(apply.Update)+plan.Count(apply.Replace), plan.Count(apply.Delete), plan.Count(apply.Unchanged))
+	changed := plan.Count(apply.Create)+plan.Count(apply.Update)+plan.Count(apply.Replace)+plan.Count(apply.Delete) > 0
 	before := r.condition(v1alpha1.ConditionApplied)
 	goesOn := before != nil && before.Reason == v1alpha1.ReasonApplying // what an earlier round wrote counts as well
 	outcome := "unchanged"
@@ -247,6 +257,7 @@ func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, g
 	}
 	if changed || goesOn || st.AppliedTime == nil {
 		outcome = "applied"
+		st.Report = withWarnings(st.Report, deliveryWarnings(plan.Warnings()))
 		st.AppliedTime = stamp(r.now)
 	}
 	r.Metrics.applies.WithLabelValues(outcome).Inc()

@@ -247,6 +247,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) time
 	before := d.DeepCopy()
 	r := &run{Controller: c, d: d, now: c.Clock.Now()}
 	again := r.deliver(ctx)
+	r.stall()
 	if ctx.Err() != nil {
 		return 0
 	}

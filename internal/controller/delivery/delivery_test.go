@@ -113,7 +113,7 @@ func TestPreflightsAreReadAsKappsConfiguration(t *testing.T) {
 		"none":    {nil, []string{apply.CRDUpgradeSafety}, nil},
 		"one":     {[]v1alpha1.Preflight{rule(apply.PermissionValidation, "")}, []string{apply.PermissionValidation}, nil},
 		"all":     {[]v1alpha1.Preflight{rule(apply.CRDUpgradeSafety, `{"mode":"warn"}`), rule(apply.PermissionValidation, "null"), rule(apply.FeatureGates, `{"mode":"warn"}`)}, []string{apply.CRDUpgradeSafety, apply.PermissionValidation, apply.FeatureGates}, nil},
-		"unknown": {[]v1alpha1.Preflight{rule("CRDUpgradeSafty", ""), rule(apply.PermissionValidation, `{"a":1}`)}, nil, []string{"CRDUpgradeSafety", "nothing to configure"}},
+		"unknown": {[]v1alpha1.Preflight{rule("CRDUpgradeSafty", ""), rule(apply.PermissionValidation, `{"a":1}`)}, nil, []string{"CRDUpgradeSafety", "permissionValidatorResource"}},
 		"a key":   {[]v1alpha1.Preflight{rule(apply.CRDUpgradeSafety, `{"mod":"warn"}`)}, nil, []string{`unknown key "mod"`}},
 	} {
 		d := delivery("x", false)

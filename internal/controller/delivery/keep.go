@@ -233,7 +233,7 @@ func (r *run) restore(ctx context.Context, cfg *config.Config, data []byte) (cha
 	if err != nil {
 		return "", err
 	}
-	objects, err := objectsOf(set)
+	objects, brought, err := objectsOf(set)
 	if err != nil {
 		return "", err
 	}
@@ -254,7 +254,7 @@ func (r *run) restore(ctx context.Context, cfg *config.Config, data []byte) (cha
 	if inventory.State != apply.Applied && !equality.Semantic.DeepEqual(inventory.Next, inventory.Sources) {
 		return "", errors.New("a later apply was interrupted, and some of it may be there")
 	}
-	request := apply.Request{Objects: objects, App: r.d.Name, AppNamespace: r.d.Namespace, Force: r.d.Spec.Force, Sources: inventory.Sources, Patience: patience}
+	request := apply.Request{Objects: objects, Rules: brought.ApplyRules(), App: r.d.Name, AppNamespace: r.d.Namespace, Force: r.d.Spec.Force, Sources: inventory.Sources, Patience: patience}
 	plan, err := a.Plan(ctx, request)
 	if err != nil {
 		return "", err

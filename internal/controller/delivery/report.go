@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/apply"
 	"sluice.dev/internal/preflight"
 	"sluice.dev/report"
 )
@@ -150,4 +151,38 @@ func (r *run) publish(ctx context.Context, found *report.Report) (string, error)
 		return "", err
 	}
 	return cm.Name, nil
+}
+
+// deliveryWarnings gives what stands in the status of what the API server has warned of.
+func deliveryWarnings(list []apply.Warning) []v1alpha1.DeliveryWarning {
+	var out []v1alpha1.DeliveryWarning
+	for _, w := range list[:min(len(list), maxWorst)] {
+		one := v1alpha1.DeliveryWarning{Message: cut(w.Message, maxEvent), Objects: objectCount(len(w.Objects))}
+		for _, id := range w.Objects[:min(len(w.Objects), maxWorst)] {
+			one.Examples = append(one.Examples, id.String())
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func warningsOf(r *v1alpha1.DeliveryReport) []v1alpha1.DeliveryWarning {
+	if r == nil {
+		return nil
+	}
+	return r.Warnings
+}
+
+// withWarnings gives a report with these warnings and no others; nil where nothing is left to report.
+func withWarnings(r *v1alpha1.DeliveryReport, list []v1alpha1.DeliveryWarning) *v1alpha1.DeliveryReport {
+	switch {
+	case r == nil && len(list) == 0:
+		return nil
+	case r == nil:
+		return &v1alpha1.DeliveryReport{Warnings: list}
+	case len(list) == 0 && r.Fail+r.Warn+r.Undecided+r.Notes == 0:
+		return nil
+	}
+	r.Warnings = list
+	return r
 }

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -32,6 +33,22 @@ func (r *run) set(conditionType string, status metav1.ConditionStatus, reason, m
 		Type: conditionType, Status: status, Reason: reason, Message: cut(message, maxMessage), ObservedGeneration: r.d.Generation,
 		LastTransitionTime: metav1.NewTime(r.now),
 	})
+}
+
+// stalled are reasons of Ready with which nothing changes before somebody does something, even where it is tried again.
+var stalled = []string{
+	v1alpha1.ReasonBlocked, v1alpha1.ReasonInvalidSource, v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonForbidden,
+	v1alpha1.ReasonImpersonationRefused, v1alpha1.ReasonFieldConflict, v1alpha1.ReasonOtherApp, v1alpha1.ReasonDependencyCycle,
+}
+
+// stall sets the condition Stalled by what Ready says.
+func (r *run) stall() {
+	ready := r.condition(v1alpha1.ConditionReady)
+	if r.d.Spec.Suspend || ready == nil || ready.Status == metav1.ConditionTrue || ready.ObservedGeneration != r.d.Generation || !slices.Contains(stalled, ready.Reason) {
+		meta.RemoveStatusCondition(&r.d.Status.Conditions, v1alpha1.ConditionStalled)
+		return
+	}
+	r.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, ready.Reason, ready.Message)
 }
 
 func stamp(t time.Time) *metav1.Time {

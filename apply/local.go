@@ -1,0 +1,174 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// localNote says why an item is compared without the server.
+const localNote = "this user may not have the server try it, so it is compared here: values that the server fills in or rewrites may differ"
+
+// compareLocally is for those who may read and not write: what an apply would make of the item, as far as that can be told from
+// here. ok is false where the refusal is not one of rights, so that it would stop an apply of somebody else, too.
+func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (got answer, ok bool, err error) {
+	if !apierrors.IsForbidden(refusal) {
+		return answer{}, false, nil
+	}
+	verbs := []string{"patch"}
+	if it.live == nil {
+		verbs = append(verbs, "create")
+	}
+	for _, verb := range verbs {
+		no, err := a.client.review(ctx, access{verb: verb, group: it.Group, resource: it.mapping.resource, namespace: it.Namespace, name: it.Name})
+		if err != nil {
+			return answer{}, false, err
+		}
+		ok = ok || no != nil
+	}
+	if !ok {
+		return answer{}, false, nil
+	}
+	want, err := it.content()
+	if err != nil {
+		return answer{}, false, err
+	}
+	got = answer{after: want, local: localNote}
+	if it.live == nil {
+		return got, true, nil
+	}
+	live, err := a.client.get(ctx, it.mapping.path(&it.Object))
+	if err != nil || live == nil {
+		return got, true, err
+	}
+	mine := &fieldpath.Set{}
+	for _, e := range (&unstructured.Unstructured{Object: live}).GetManagedFields() {
+		ours := e.Manager == Manager && e.Operation == "Apply" || slices.Contains(it.TakesOver, e.Manager)
+		if !ours || e.Subresource != "" || e.FieldsV1 == nil {
+			continue
+		}
+		set := &fieldpath.Set{}
+		if err := set.FromJSON(bytes.NewReader(e.FieldsV1.GetRawBytes())); err != nil {
+			return answer{}, false, err
+		}
+		mine = mine.Union(set)
+	}
+	next := live
+	for path := range mine.Leaves().All() {
+		if !has(want, path) {
+			next, _ = without(next, path).(map[string]any)
+		}
+	}
+	got.after, _ = overlaid(next, want).(map[string]any)
+	return got, true, nil
+}
+
+// has tells whether a path leads to something in a value.
+func has(v any, path fieldpath.Path) bool {
+	if len(path) == 0 {
+		return true
+	}
+	switch x := v.(type) {
+	case map[string]any:
+		if path[0].FieldName == nil {
+			return false
+		}
+		inner, there := x[*path[0].FieldName]
+		return there && has(inner, path[1:])
+	case []any:
+		return slices.ContainsFunc(x, func(item any) bool { return mayLeadTo(path[0], item) && has(item, path[1:]) })
+	}
+	return false
+}
+
+// mayLeadTo is leadsTo for an item of a manifest, which may leave out keys that have defaults.
+func mayLeadTo(e fieldpath.PathElement, item any) bool {
+	m, ok := item.(map[string]any)
+	if e.Key == nil || !ok {
+		return leadsTo(e, item)
+	}
+	some := false
+	for _, f := range *e.Key {
+		if v, there := m[f.Name]; there {
+			if !equal(v, f.Value.Unstructured()) {
+				return false
+			}
+			some = true
+		}
+	}
+	return some
+}
+
+// overlaid puts what a manifest wants over what there is. Items of lists belong together by their names, where they have some, and by
+// their places otherwise.
+func overlaid(have, want any) any {
+	switch w := want.(type) {
+	case map[string]any:
+		h, ok := have.(map[string]any)
+		if !ok {
+			return want
+		}
+		out := maps.Clone(h)
+		for k, v := range w {
+			out[k] = overlaid(h[k], v)
+		}
+		return out
+	case []any:
+		h, ok := have.([]any)
+		if !ok {
+			return want
+		}
+		out := make([]any, len(w))
+		for i := range w {
+			out[i] = w[i]
+			if j := partner(h, w[i], i); j >= 0 {
+				out[i] = overlaid(h[j], w[i])
+			}
+		}
+		return out
+	}
+	if have != nil && equal(have, want) {
+		return have
+	}
+	return want
+}
+
+// partner finds the item of a list that another one would become; -1 for none.
+func partner(list []any, item any, place int) int {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return -1
+	}
+	if name, _ := m["name"].(string); strings.TrimSpace(name) != "" {
+		return slices.IndexFunc(list, func(v any) bool {
+			other, ok := v.(map[string]any)
+			return ok && other["name"] == name
+		})
+	}
+	if place < len(list) {
+		return place
+	}
+	return -1
+}
+
+// mayDelete tells whether a deletion failed for another reason than that this user may not delete the object.
+func (a *Applier) mayDelete(ctx context.Context, p *Plan, err error) (bool, error) {
+	which, ok := errors.AsType[*Error](err)
+	if !ok || !apierrors.IsForbidden(err) {
+		return true, nil
+	}
+	i := slices.IndexFunc(p.Removals, func(r Removal) bool { return r.ID == which.ID })
+	if i < 0 {
+		return true, nil
+	}
+	r := &p.Removals[i]
+	no, err := a.client.review(ctx, access{verb: "delete", group: r.Group, resource: r.Resource, namespace: r.Namespace, name: r.Name})
+	return no == nil, err
+}

@@ -1,0 +1,145 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"sluice.dev/internal/kapprules"
+)
+
+// Annotations on an object that say by its conditions how it is, in place of kstatus. They stand on the object in the cluster, so that
+// whoever looks at it later goes by them, too.
+const (
+	// AnnotationReadyWhen has conditions as TYPE=STATUS, separated by commas: one of them makes the object ready. Its other value is
+	// "applied": the object is not waited for.
+	AnnotationReadyWhen = "sluice.dev/ready-when"
+	// AnnotationFailedWhen has conditions: one of them means that the object has failed.
+	AnnotationFailedWhen = "sluice.dev/failed-when"
+
+	readyApplied = "applied"
+	// kappNoWait is kapp's annotation for objects that are not waited for.
+	kappNoWait = "kapp.k14s.io/disable-wait"
+)
+
+// condition is a type and a status that a condition of an object may have.
+type condition struct{ kind, status string }
+
+func (c condition) String() string { return c.kind + "=" + c.status }
+
+// parseConditions reads the value of an annotation.
+func parseConditions(name, text string) ([]condition, error) {
+	var out []condition
+	for part := range strings.SplitSeq(text, ",") {
+		kind, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok || kind == "" || value == "" {
+			return nil, fmt.Errorf("annotation %s is %q: it has conditions as TYPE=STATUS, separated by commas", name, text)
+		}
+		out = append(out, condition{kind, value})
+	}
+	return out, nil
+}
+
+// checkReady judges the annotations of a manifest.
+func checkReady(annotations map[string]any) error {
+	for _, name := range []string{AnnotationReadyWhen, AnnotationFailedWhen} {
+		value, there := annotations[name]
+		text, _ := value.(string)
+		if !there || name == AnnotationReadyWhen && text == readyApplied {
+			continue
+		}
+		if _, err := parseConditions(name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// told gives how an object is by what its annotations say; ok is false where they say nothing about it as it is.
+func told(obj map[string]any) (h health, ok bool) {
+	annotations, _ := metadataOf(obj)["annotations"].(map[string]any)
+	ready, _ := annotations[AnnotationReadyWhen].(string)
+	failed, _ := annotations[AnnotationFailedWhen].(string)
+	if _, there := annotations[kappNoWait]; there || ready == readyApplied {
+		return health{status.CurrentStatus, "it is not waited for, as its annotation says"}, true
+	}
+	if ready == "" && failed == "" {
+		return health{}, false
+	}
+	if _, going := metadataOf(obj)["deletionTimestamp"]; going {
+		return health{}, false
+	}
+	if generation, ok := number(metadataOf(obj)["generation"]); ok {
+		st, _ := obj["status"].(map[string]any)
+		if observed, ok := number(st["observedGeneration"]); ok && observed < generation {
+			return health{status.InProgressStatus, "its status is of an earlier generation"}, true
+		}
+	}
+	if c, message := matches(obj, AnnotationFailedWhen, failed); c != "" {
+		return health{status.FailedStatus, c + message}, true
+	}
+	if ready == "" {
+		return health{}, false
+	}
+	if c, message := matches(obj, AnnotationReadyWhen, ready); c != "" {
+		return health{status.CurrentStatus, c + message}, true
+	}
+	return health{status.InProgressStatus, "none of its conditions is " + ready}, true
+}
+
+// matches finds the first condition of an annotation that an object has, with its message.
+func matches(obj map[string]any, name, text string) (found, message string) {
+	if text == "" {
+		return "", ""
+	}
+	wanted, err := parseConditions(name, text)
+	if err != nil {
+		return "", "" // nobody has judged this one: it does not come from a source
+	}
+	st, _ := obj["status"].(map[string]any)
+	list, _ := st["conditions"].([]any)
+	for _, w := range wanted {
+		for _, item := range list {
+			c, _ := item.(map[string]any)
+			if c["type"] == w.kind && c["status"] == w.status {
+				if m, _ := c["message"].(string); m != "" {
+					message = ": " + m
+				}
+				return w.String(), message
+			}
+		}
+	}
+	return "", ""
+}
+
+// waitAnnotations gives the annotations that say what the first wait rule of kapp's says that is about the object. What the object says
+// itself comes first.
+func waitAnnotations(rules []kapprules.WaitRule, content map[string]any) map[string]string {
+	have, _ := metadataOf(content)["annotations"].(map[string]any)
+	if have[AnnotationReadyWhen] != nil || have[AnnotationFailedWhen] != nil {
+		return nil
+	}
+	i := slices.IndexFunc(rules, func(r kapprules.WaitRule) bool { return r.Matchers.Match(content) })
+	if i < 0 {
+		return nil
+	}
+	var ready, failed []string
+	for _, c := range rules[i].Conditions {
+		text := condition{c.Type, c.Status}.String()
+		if c.Failure {
+			failed = append(failed, text)
+		} else if c.Success {
+			ready = append(ready, text)
+		}
+	}
+	out := map[string]string{}
+	if len(ready) > 0 {
+		out[AnnotationReadyWhen] = strings.Join(ready, ",")
+	}
+	if len(failed) > 0 {
+		out[AnnotationFailedWhen] = strings.Join(failed, ",")
+	}
+	return out
+}

@@ -1,0 +1,139 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sluice.dev/internal/kapprules"
+)
+
+// AnnotationIgnore on an object has JSON pointers (RFC 6901) to fields that keep what the cluster has, separated by commas. Only an
+// object that does not exist yet gets what the source has for them.
+const AnnotationIgnore = "sluice.dev/ignore-fields"
+
+// ignored reads the annotation as a rule.
+func ignored(annotations map[string]any) (*kapprules.RebaseRule, error) {
+	value, there := annotations[AnnotationIgnore]
+	if !there {
+		return nil, nil
+	}
+	text, _ := value.(string)
+	rule := &kapprules.RebaseRule{Type: "copy", Sources: []string{"existing", "new"}}
+	for _, pointer := range names(text) {
+		steps := strings.Split(pointer, "/")
+		if len(steps) < 2 || steps[0] != "" || steps[1] == "" {
+			return nil, fmt.Errorf("annotation %s has %q: it has JSON pointers such as /spec/replicas, separated by commas", AnnotationIgnore, pointer)
+		}
+		if steps[1] == "apiVersion" || steps[1] == "kind" {
+			return nil, fmt.Errorf("annotation %s has %q: an object without it is none", AnnotationIgnore, pointer)
+		}
+		var path kapprules.Path
+		for _, s := range steps[1:] {
+			e := kapprules.Element{Key: strings.NewReplacer("~1", "/", "~0", "~").Replace(s)}
+			if n, err := strconv.Atoi(s); err == nil && n >= 0 {
+				e.Index, e.InList = n, true
+			} else if s == "*" {
+				e.All = true
+			}
+			path = append(path, e)
+		}
+		rule.Paths = append(rule.Paths, path)
+	}
+	if len(rule.Paths) == 0 {
+		return nil, fmt.Errorf("annotation %s names no field", AnnotationIgnore)
+	}
+	return rule, nil
+}
+
+// rebase takes fields of an item from the live object where rules say so. A field that others own is left to them, so that it is neither
+// a conflict nor ours; another one keeps its value.
+func (p *Plan) rebase(it *Item, live map[string]any) error {
+	var rules []kapprules.RebaseRule
+	if it.ignore != nil {
+		rules = append(rules, *it.ignore)
+	}
+	if len(rules)+len(p.request.Rules.Rebase) == 0 {
+		return nil
+	}
+	content, err := it.content()
+	if err != nil {
+		return err
+	}
+	for _, r := range p.request.Rules.Rebase {
+		if r.Matchers.Match(content) {
+			rules = append(rules, r)
+		}
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	entries := managers(live)
+	for _, r := range rules {
+		for _, path := range r.Paths {
+			content = rebased(content, live, entries, r, path)
+		}
+	}
+	return it.set(content)
+}
+
+func rebased(content, live map[string]any, entries []managedEntry, r kapprules.RebaseRule, path kapprules.Path) map[string]any {
+	set := func(at []any, to any, remove bool) {
+		if next, ok := kapprules.Set(content, at, to, remove).(map[string]any); ok {
+			content = next
+		}
+	}
+	if r.Type == "remove" {
+		for _, at := range slices.Backward(path.Concrete(content)) { // of a list the last item first
+			set(at, nil, true)
+		}
+		return content
+	}
+	for _, source := range r.Sources {
+		if source == "new" {
+			if len(path.Concrete(content)) > 0 {
+				return content
+			}
+			continue
+		}
+		found := path.Concrete(live)
+		for _, at := range found {
+			value, _ := kapprules.Get(live, at)
+			if ownedByOthers(entries, at) {
+				set(at, nil, true)
+			} else {
+				set(at, value, false)
+			}
+		}
+		if len(found) > 0 {
+			return content
+		}
+	}
+	return content
+}
+
+// ownedByOthers tells whether another manager than ours owns a field. Items of lists are owned by their keys, which a path with an index
+// does not tell.
+func ownedByOthers(entries []managedEntry, path []any) bool {
+	for _, e := range entries {
+		if e.manager == Manager && e.operation == "Apply" {
+			continue
+		}
+		fields := e.fields
+		ok := true
+		for _, step := range path {
+			key, isKey := step.(string)
+			if !isKey {
+				return false
+			}
+			if fields, ok = fields["f:"+key].(map[string]any); !ok {
+				break
+			}
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}

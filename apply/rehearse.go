@@ -1,0 +1,261 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Untried is an object that the server could not be asked about before the first write.
+type Untried struct {
+	ID ID `json:"object"`
+	// Reason says why.
+	Reason string `json:"reason"`
+}
+
+// answer is what a dry run said of an item.
+type answer struct {
+	// after is the object as it would be; nil where the server was not asked or did not tell.
+	after map[string]any
+	// note says why after is nil.
+	note string
+	// replace says which fields cannot change, where the object has to be replaced.
+	replace string
+	// local says why after is not the server's, where it was found here.
+	local string
+}
+
+// rehearse has the server try, by dry runs, everything that the plan would write or delete. take, where not nil, is called with each
+// answer, concurrently. Where fields are owned by others, and nothing else is wrong, the error is of type [*ConflictError].
+//
+// With local, what this user may not have the server try is compared here.
+func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(it *Item, got answer) error) error {
+	var todo []*Item
+	for i := range p.Items {
+		if it := &p.Items[i]; it.Action != Unchanged {
+			todo = append(todo, it)
+		}
+	}
+	p.Untried = nil
+	if len(todo) > 0 {
+		a.events.tell(Event{Phase: "trying", Total: len(todo)})
+	}
+	conflicts := make([][]Conflict, len(todo))
+	failures := make([]error, len(todo))
+	answers := make([]answer, len(todo))
+	done := 0
+	var mu sync.Mutex
+	err := each(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
+		it := todo[i]
+		got, err := a.ask(ctx, p, it)
+		if err != nil && local {
+			if here, ok, failed := a.compareLocally(ctx, it, err); failed != nil || ok {
+				got, err = here, failed
+			}
+		}
+		if err == nil && take != nil {
+			err = take(it, got)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		answers[i] = answer{note: cmp.Or(got.note, got.local), replace: got.replace}
+		if conflicts[i] = conflictsOf(it, err); conflicts[i] == nil && err != nil {
+			failures[i] = it.fail(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		a.events.tell(Event{Done: done, Total: len(todo)})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, it := range todo {
+		if note := answers[i].note; note != "" && failures[i] == nil {
+			p.Untried = append(p.Untried, Untried{it.ID, note})
+		}
+		if why := answers[i].replace; why != "" {
+			it.Action, it.Reason = Replace, why
+		}
+	}
+	all := slices.Concat(conflicts...)
+	err = errors.Join(failures...)
+	switch {
+	case err == nil && len(all) == 0:
+		return nil
+	case err == nil:
+		return &ConflictError{all}
+	case len(all) > 0:
+		return errors.Join(err, &ConflictError{all})
+	}
+	return err
+}
+
+// ask asks the server about one item.
+func (a *Applier) ask(ctx context.Context, p *Plan, it *Item) (answer, error) {
+	ctx = p.warnings.about(ctx, it.ID)
+	path := it.mapping.path(&it.Object)
+	switch {
+	case it.mapping.pending:
+		err := a.tryIn(ctx, p, it, it.mapping.before)
+		return answer{note: "its CRD is not served yet, so the server was not asked"}, err
+	case it.live != nil && it.live.terminating:
+		return answer{note: "it is being deleted; the server was not asked"}, nil
+	}
+	if needs, err := p.needs(it); needs != "" || err != nil {
+		return answer{note: "its " + needs + " does not exist yet, so the server was not asked"}, err
+	}
+	after, err := a.client.patch(ctx, path, it.json, true, p.request.Force)
+	if err == nil && len(it.TakesOver) > 0 {
+		after, err = a.takenOver(ctx, it, after)
+	}
+	if err == nil {
+		return answer{after: after}, nil
+	}
+	if others := a.otherVersions(ctx, p, it, err); len(others) > 0 {
+		for _, v := range others {
+			if err := a.tryIn(ctx, p, it, v); err != nil {
+				return answer{}, err
+			}
+		}
+		return answer{note: "the owners of its fields are still noted in " + strings.Join(others, ", ") + ", and the server cannot try it before that is changed"}, nil
+	}
+	if note := p.mayPass(it, err); note != "" {
+		return answer{note: note}, nil
+	}
+	if noNamespace(err) {
+		return answer{}, fmt.Errorf("namespace %s does not exist and is not in the source: %w", it.Namespace, err)
+	}
+	return a.askReplacing(ctx, p, it, err)
+}
+
+// noNamespace tells whether the server misses the namespace of an object.
+func noNamespace(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+}
+
+// mayPass says why what a dry run objects to may not be so any more when the item's turn comes; nothing where it will be.
+func (p *Plan) mayPass(it *Item, err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return ""
+	}
+	d := status.Status().Details
+	switch {
+	case apierrors.IsNotFound(err) && d != nil && p.creates(d.Kind, d.Name):
+		if noNamespace(err) {
+			return "its namespace does not exist yet, so the server was not asked"
+		}
+		return fmt.Sprintf("%s %s does not exist yet, so the server cannot try it", d.Kind, d.Name)
+	case apierrors.HasStatusCause(err, metav1.CauseType("NamespaceTerminating")) && p.awaitsNamespace(it.Namespace):
+		return "its namespace is being deleted and comes anew; the server was not asked"
+	case (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && p.changesCRDOf(it):
+		return "its CRD changes too, and the one that is served now refuses it: " + err.Error()
+	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"):
+		return "the server cannot try it: " + err.Error() // k8s.io/apiserver/pkg/admission/plugin/webhook/errors
+	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook"):
+		// Its service is down, and this source may be what brings it back.
+		return "the server failed to try it: " + err.Error()
+	}
+	return ""
+}
+
+// creates tells whether the source brings an object that is not there yet. Kind is the resource or the kind, as the server's errors
+// have it.
+func (p *Plan) creates(kind, name string) bool {
+	return slices.ContainsFunc(p.Items, func(i Item) bool {
+		return i.Action == Create && i.Name == name && (i.Kind == kind || i.mapping.resource == kind)
+	})
+}
+
+// awaitsNamespace tells whether a namespace of the source is being deleted.
+func (p *Plan) awaitsNamespace(name string) bool {
+	return slices.ContainsFunc(p.Items, func(i Item) bool { return isNamespace(i.ID) && i.Name == name && i.live != nil && i.live.terminating })
+}
+
+// podNeeds are the objects that the API server demands when it takes a Pod (plugin/pkg/admission: serviceaccount, priority,
+// runtimeclass), by the field of spec that names them.
+var podNeeds = map[string]schema.GroupKind{
+	"serviceAccountName": {Kind: "ServiceAccount"},
+	"priorityClassName":  {Group: "scheduling.k8s.io", Kind: "PriorityClass"},
+	"runtimeClassName":   {Group: "node.k8s.io", Kind: "RuntimeClass"},
+}
+
+// needs names what a Pod demands that the source brings and that is not there yet; nothing for other kinds.
+func (p *Plan) needs(it *Item) (string, error) {
+	if it.Group != "" || it.Kind != "Pod" {
+		return "", nil
+	}
+	content, err := it.content()
+	if err != nil {
+		return "", err
+	}
+	spec, _ := content["spec"].(map[string]any)
+	for field, kind := range podNeeds {
+		if name, _ := spec[field].(string); name != "" && slices.ContainsFunc(p.Items, func(i Item) bool {
+			return i.Action == Create && i.Name == name && i.Group == kind.Group && i.Kind == kind.Kind && (i.Namespace == "" || i.Namespace == it.Namespace)
+		}) {
+			return kind.Kind + " " + name, nil
+		}
+	}
+	return "", nil
+}
+
+// changesCRDOf tells whether the CRD of an item is changed by the plan.
+func (p *Plan) changesCRDOf(it *Item) bool {
+	return slices.ContainsFunc(p.Items, func(d Item) bool {
+		return d.isCRD() && d.Action != Unchanged && d.Name == schema.GroupResource{Group: it.Group, Resource: it.mapping.resource}.String()
+	})
+}
+
+// rehearseRemovals has the server try the deletions of a plan.
+func (a *Applier) rehearseRemovals(ctx context.Context, p *Plan) error {
+	if !p.request.Prune {
+		return nil
+	}
+	errs := make([]error, len(p.Removals))
+	err := each(ctx, len(p.Removals), cap(a.client.slots), func(ctx context.Context, i int) error {
+		r := &p.Removals[i]
+		if r.Action != Delete {
+			return nil
+		}
+		err := a.client.remove(p.warnings.about(ctx, r.ID), r.path(), r.live.uid, "", true)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		// One that changes meanwhile, or that the server fails on, is looked at again when its turn comes.
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsInternalError(err) && !apierrors.IsBadRequest(err) {
+			errs[i] = &Error{ID: r.ID, Err: fmt.Errorf("cannot be deleted: %w", err)}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(errs...)
+}
+
+// untriedNote names the first few objects that could not be tried.
+func untriedNote(list []Untried) string {
+	const most = 3
+	var parts []string
+	for _, u := range list[:min(len(list), most)] {
+		parts = append(parts, fmt.Sprintf("%s (%s)", u.ID, u.Reason))
+	}
+	more := ""
+	if n := len(list) - most; n > 0 {
+		more = fmt.Sprintf("; and %d more", n)
+	}
+	return fmt.Sprintf("%d objects could not be tried before the first write: %s%s", len(list), strings.Join(parts, "; "), more)
+}

@@ -1,0 +1,270 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// former is a field manager of a tool that applies whole manifests. Once Sluice applies the object, the fields of that tool become
+// Sluice's, and those that the source does not have go. kubectl does so for its own client-side applies (KEP-555, package
+// client-go/util/csaupgrade), which is used here as well.
+type former struct {
+	manager   string
+	operation metav1.ManagedFieldsOperationType
+	// forced: only where the request takes fields from others. Such a manager can share an object on purpose.
+	forced bool
+}
+
+// formers is in the order of the documentation.
+var formers = []former{
+	{"kubectl-client-side-apply", metav1.ManagedFieldsOperationUpdate, false},
+	{"before-first-apply", metav1.ManagedFieldsOperationUpdate, false},
+	{"helm", metav1.ManagedFieldsOperationUpdate, false},
+	{"helm", metav1.ManagedFieldsOperationApply, false},
+	{"kapp", metav1.ManagedFieldsOperationUpdate, false},
+	{"kubectl", metav1.ManagedFieldsOperationApply, true},
+}
+
+// formersOf gives the former managers of an object. mine is our entry, nil for none: csaupgrade moves fields into an entry of the same
+// version only.
+func formersOf(entries []managedEntry, mine *managedEntry) []former {
+	var out []former
+	for _, f := range formers {
+		if slices.ContainsFunc(entries, func(e managedEntry) bool {
+			return e.subresource == "" && e.manager == f.manager && e.operation == string(f.operation) && (mine == nil || mine.apiVersion == e.apiVersion)
+		}) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// takesOver gives the managers whose fields the plan takes over from a live object; nil for none. A plan without an app takes over
+// only by force: it may be about a part of an object.
+func (p *Plan) takesOver(l *live) []string {
+	if p.inventory == nil && !p.request.Force || l.terminating {
+		return nil
+	}
+	var out []string
+	for _, f := range l.formers {
+		if (p.request.Force || !f.forced) && !slices.Contains(out, f.manager) {
+			out = append(out, f.manager)
+		}
+	}
+	return out
+}
+
+// moved gives the managedFields of an object after the fields of some managers have become ours.
+func moved(obj map[string]any, from []string) ([]metav1.ManagedFieldsEntry, error) {
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": maps.Clone(metadataOf(obj))}}
+	names := sets.New(from...)
+	// The package moves updates only. Applies are moved in a second pass, as updates of the same manager.
+	for range 2 {
+		if err := csaupgrade.UpgradeManagedFields(u, names, Manager); err != nil {
+			return nil, err
+		}
+		list := u.GetManagedFields()
+		for i := range list {
+			if e := &list[i]; names.Has(e.Manager) && e.Subresource == "" {
+				e.Operation = metav1.ManagedFieldsOperationUpdate
+			}
+		}
+		u.SetManagedFields(list)
+	}
+	return u.GetManagedFields(), nil
+}
+
+func metadataOf(obj map[string]any) map[string]any {
+	meta, _ := obj["metadata"].(map[string]any)
+	return meta
+}
+
+// takeOver makes the fields of the item's former managers ours. The apply that follows removes those that the manifest does not
+// have. Where somebody has written the object since it was tried, conflicts are looked for again first.
+func (a *Applier) takeOver(ctx context.Context, p *Plan, it *Item) error {
+	path := it.mapping.path(&it.Object)
+	for try := 1; ; try++ {
+		obj, err := a.client.get(ctx, path)
+		if err != nil || obj == nil {
+			return err
+		}
+		if version, _ := metadataOf(obj)["resourceVersion"].(string); version != it.live.version {
+			if _, err := a.client.patch(ctx, path, it.json, true, p.request.Force); err != nil {
+				return err
+			}
+		}
+		list, err := moved(obj, it.TakesOver)
+		if err != nil {
+			return fmt.Errorf("its managedFields cannot be read: %w", err)
+		}
+		body, err := json.Marshal([]map[string]any{
+			{"op": "replace", "path": "/metadata/managedFields", "value": list},
+			// With another version of the object the server answers with a conflict.
+			{"op": "replace", "path": "/metadata/resourceVersion", "value": metadataOf(obj)["resourceVersion"]},
+		})
+		if err != nil {
+			return err
+		}
+		if _, err = a.client.jsonPatch(ctx, path, body, false); !apierrors.IsConflict(err) || try == maxTries {
+			return err
+		}
+	}
+}
+
+// takenOver has the server tell, by a dry run, what an object is without the fields of the item's former managers that the manifest
+// does not have. applied is the object as a dry run of the apply gives it.
+func (a *Applier) takenOver(ctx context.Context, it *Item, applied map[string]any) (map[string]any, error) {
+	u := &unstructured.Unstructured{Object: applied}
+	gone, kept := &fieldpath.Set{}, &fieldpath.Set{}
+	for _, e := range u.GetManagedFields() {
+		set := &fieldpath.Set{}
+		if e.FieldsV1 == nil {
+			continue
+		}
+		if err := set.FromJSON(bytes.NewReader(e.FieldsV1.GetRawBytes())); err != nil {
+			return nil, fmt.Errorf("its managedFields cannot be read: %w", err)
+		}
+		if e.Subresource == "" && slices.Contains(it.TakesOver, e.Manager) {
+			gone = gone.Union(set)
+		} else {
+			kept = kept.Union(set)
+		}
+	}
+	next := applied
+	for path := range gone.Difference(kept).All() {
+		below := kept
+		for _, element := range path {
+			below = below.WithPrefix(element)
+		}
+		if below.Empty() {
+			next, _ = without(next, path).(map[string]any)
+		}
+	}
+	var ops []map[string]any
+	change := func(at string, before, after map[string]any, leave ...string) {
+		for k, v := range after {
+			if !slices.Contains(leave, k) && !equal(before[k], v) {
+				ops = append(ops, map[string]any{"op": "add", "path": at + pointer(k), "value": v})
+			}
+		}
+		for k := range before {
+			if _, there := after[k]; !there && !slices.Contains(leave, k) {
+				ops = append(ops, map[string]any{"op": "remove", "path": at + pointer(k)})
+			}
+		}
+	}
+	path := it.mapping.path(&it.Object)
+	live, err := a.client.get(ctx, path)
+	if err != nil || live == nil {
+		return applied, err
+	}
+	change("/", live, next, "apiVersion", "kind", "metadata", "status")
+	change("/metadata/", metadataOf(live), metadataOf(next), serverFields...)
+	if len(ops) == 0 {
+		return applied, nil
+	}
+	body, err := json.Marshal(ops)
+	if err != nil {
+		return nil, err
+	}
+	return a.client.jsonPatch(ctx, path, body, true)
+}
+
+// pointer escapes a name for a JSON pointer (RFC 6901).
+func pointer(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+// without gives a value without what a path leads to. Maps and lists on the way are copied.
+func without(v any, path fieldpath.Path) any {
+	if len(path) == 0 {
+		return v
+	}
+	first, last := path[0], len(path) == 1
+	switch x := v.(type) {
+	case map[string]any:
+		if first.FieldName == nil {
+			return v
+		}
+		inner, there := x[*first.FieldName]
+		if !there {
+			return v
+		}
+		x = maps.Clone(x)
+		if last {
+			delete(x, *first.FieldName)
+		} else {
+			x[*first.FieldName] = without(inner, path[1:])
+		}
+		return x
+	case []any:
+		i := slices.IndexFunc(x, func(item any) bool { return leadsTo(first, item) })
+		if i < 0 {
+			return v
+		}
+		x = slices.Clone(x)
+		if last {
+			return slices.Delete(x, i, i+1)
+		}
+		x[i] = without(x[i], path[1:])
+		return x
+	}
+	return v
+}
+
+// leadsTo tells whether an element of a path stands for an item of a list.
+func leadsTo(e fieldpath.PathElement, item any) bool {
+	switch {
+	case e.Key != nil:
+		m, ok := item.(map[string]any)
+		return ok && !slices.ContainsFunc(*e.Key, func(f smdvalue.Field) bool { return !equal(m[f.Name], f.Value.Unstructured()) })
+	case e.Value != nil:
+		return equal((*e.Value).Unstructured(), item)
+	}
+	return false
+}
+
+// takenFrom says whose fields were taken over; nothing where they were nobody's.
+func takenFrom(managers []string) string {
+	if len(managers) == 0 {
+		return ""
+	}
+	return "taken over from " + strings.Join(managers, ", ")
+}
+
+// sharedNotes says which former managers keep their fields because the plan has no app.
+func (p *Plan) sharedNotes() []string {
+	if p.inventory != nil || p.request.Force {
+		return nil
+	}
+	var names []string
+	n := 0
+	for i := range p.Items {
+		if l := p.Items[i].live; l != nil && len(l.formers) > 0 {
+			n++
+			for _, f := range l.formers {
+				if !slices.Contains(names, f.manager) {
+					names = append(names, f.manager)
+				}
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return []string{fmt.Sprintf("%d objects have fields of %s, which stay where the source does not have them; --app or --force-conflicts takes them over", n, strings.Join(names, ", "))}
+}

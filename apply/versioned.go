@@ -1,0 +1,216 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// kapp's annotations for objects of which each content has a name of its own: NAME-ver-N (carvel-dev/kapp pkg/kapp/diff).
+const (
+	kappVersioned    = "kapp.k14s.io/versioned"
+	kappKeepOriginal = "kapp.k14s.io/versioned-keep-original"
+	kappNumVersions  = "kapp.k14s.io/num-versions"
+	kappExplicitRef  = "kapp.k14s.io/versioned-explicit-ref"
+
+	versionInfix = "-ver-"
+	// numVersions is how many versions stay where the object does not say.
+	numVersions = 5
+)
+
+// versioned is an object of the source that gets a version into its name.
+type versioned struct {
+	original ID
+	current  int
+	keep     int
+}
+
+// name of a version.
+func (v *versioned) name(n int) string { return v.original.Name + versionInfix + strconv.Itoa(n) }
+
+// number tells which version of the object an ID is; 0 for none.
+func (v *versioned) number(id ID) int {
+	text, ok := strings.CutPrefix(id.Name, v.original.Name+versionInfix)
+	if !ok || id.Group != v.original.Group || id.Kind != v.original.Kind || id.Namespace != v.original.Namespace {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || strconv.Itoa(n) != text {
+		return 0
+	}
+	return n
+}
+
+// version names objects whose annotation asks for it after their version: the last one where the content is the same, and the next one
+// otherwise. Whoever refers to them refers to that version then. What came before stays, as many as the object says.
+func (a *Applier) version(ctx context.Context, p *Plan) error {
+	renamed := map[ID]string{}
+	var originals []Item
+	for i := range p.Items {
+		it := &p.Items[i]
+		content, err := it.content()
+		if err != nil {
+			return err
+		}
+		annotations, _ := metadataOf(content)["annotations"].(map[string]any)
+		if _, asked := annotations[kappVersioned]; !asked {
+			continue
+		}
+		if p.inventory == nil {
+			p.notDone = append(p.notDone, fmt.Sprintf("%s: versions need --app, whose inventory tells which there are; it is applied under its own name", it.ID))
+			continue
+		}
+		v := &versioned{original: it.ID, keep: numVersions}
+		if text, there := annotations[kappNumVersions]; there {
+			s, _ := text.(string)
+			if v.keep, err = strconv.Atoi(s); err != nil || v.keep < 1 {
+				return it.fail(fmt.Errorf("annotation %s is %q: it is a number, 1 at least", kappNumVersions, s))
+			}
+		}
+		if _, both := annotations[kappKeepOriginal]; both {
+			originals = append(originals, *it)
+		}
+		if err := a.chooseVersion(ctx, p, it, content, v); err != nil {
+			return it.fail(err)
+		}
+		renamed[v.original] = it.Name
+		p.versioned = append(p.versioned, v)
+	}
+	if len(renamed) == 0 {
+		return nil
+	}
+	for i := range p.Items {
+		if err := refer(&p.Items[i], renamed); err != nil {
+			return p.Items[i].fail(err)
+		}
+	}
+	p.Items = append(p.Items, originals...)
+	return nil
+}
+
+// chooseVersion finds the version of an item and renames it.
+func (a *Applier) chooseVersion(ctx context.Context, p *Plan, it *Item, content map[string]any, v *versioned) error {
+	for i := range p.inventory.Objects {
+		v.current = max(v.current, v.number(p.inventory.Objects[i].ID))
+	}
+	rename := func() error {
+		it.Name = v.name(v.current)
+		metadataOf(content)["name"] = it.Name
+		return it.set(content)
+	}
+	if v.current == 0 {
+		v.current = 1
+		return rename()
+	}
+	if err := rename(); err != nil {
+		return err
+	}
+	if it.mapping.pending {
+		return errors.New("is of a kind that only comes with the source: its versions cannot be told")
+	}
+	live, err := a.client.get(ctx, it.mapping.path(&it.Object))
+	if err != nil || live == nil { // nil: recorded, and not made yet or deleted
+		return err
+	}
+	if own(managers(live)).applied(content, live) {
+		return nil
+	}
+	v.current++
+	return rename()
+}
+
+// retained tells whether an entry of the inventory is one of the last versions of an object of the source.
+func (p *Plan) retained(id ID) bool {
+	return slices.ContainsFunc(p.versioned, func(v *versioned) bool {
+		n := v.number(id)
+		return n > 0 && n < v.current && n > v.current-v.keep
+	})
+}
+
+// refer changes the names of ConfigMaps and Secrets that an object refers to, where they have a version now, and those in kapp's annotation
+// for other references.
+func refer(it *Item, renamed map[ID]string) error {
+	content, err := it.content()
+	if err != nil {
+		return err
+	}
+	changed := false
+	to := func(m map[string]any, field, kind string) {
+		old, _ := m[field].(string)
+		if next, ok := renamed[ID{Kind: kind, Namespace: it.Namespace, Name: old}]; ok {
+			m[field], changed = next, true
+		}
+	}
+	var walk func(key string, v any)
+	walk = func(key string, v any) {
+		switch x := v.(type) {
+		case map[string]any:
+			switch key {
+			case "configMap", "configMapRef", "configMapKeyRef":
+				to(x, "name", "ConfigMap")
+			case "secret":
+				to(x, "secretName", "Secret")
+				to(x, "name", "Secret")
+			case "secretRef", "secretKeyRef", "imagePullSecrets":
+				to(x, "name", "Secret")
+			case "secrets":
+				if it.Kind == "ServiceAccount" {
+					to(x, "name", "Secret")
+				}
+			case "tls":
+				to(x, "secretName", "Secret")
+			}
+			for k, inner := range x {
+				walk(k, inner)
+			}
+		case []any:
+			for _, item := range x {
+				walk(key, item)
+			}
+		}
+	}
+	if !strings.Contains(it.Group, ".") || it.Group == "networking.k8s.io" {
+		for k, v := range content {
+			if k != "metadata" {
+				walk(k, v)
+			}
+		}
+	}
+	annotations, _ := metadataOf(content)["annotations"].(map[string]any)
+	for k, value := range annotations {
+		if k != kappExplicitRef && !strings.HasPrefix(k, kappExplicitRef+".") {
+			continue
+		}
+		text, _ := value.(string)
+		var ref map[string]any
+		if err := yaml.Unmarshal([]byte(text), &ref); err != nil || ref["kind"] == nil || ref["name"] == nil {
+			return fmt.Errorf("annotation %s is no object with apiVersion, kind and name", k)
+		}
+		version, _ := ref["apiVersion"].(string)
+		kind, _ := ref["kind"].(string)
+		name, _ := ref["name"].(string)
+		group, _, ok := strings.Cut(version, "/")
+		if !ok {
+			group = ""
+		}
+		next, ok := renamed[ID{Group: group, Kind: kind, Namespace: it.Namespace, Name: name}]
+		if !ok {
+			continue
+		}
+		ref["name"] = next
+		b, err := yaml.Marshal(ref)
+		if err != nil {
+			return err
+		}
+		annotations[k], changed = string(b), true
+	}
+	if !changed {
+		return nil
+	}
+	return it.set(content)
+}

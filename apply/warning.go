@@ -1,0 +1,89 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Warning is what the API server warns of (RFC 9110, header Warning): deprecated versions, admission policies, webhooks.
+type Warning struct {
+	Message string `json:"message"`
+	// Objects are those that it was told of, in the order of their IDs; at least one.
+	Objects []ID `json:"objects"`
+}
+
+// String gives the message with the first few objects.
+func (w Warning) String() string {
+	const most = 3
+	var names []string
+	for _, id := range w.Objects[:min(len(w.Objects), most)] {
+		names = append(names, id.String())
+	}
+	more := ""
+	if n := len(w.Objects) - most; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return w.Message + " (" + strings.Join(names, ", ") + more + ")"
+}
+
+// warnings collects what the server warns of, once for each object. The zero value is empty.
+type warnings struct {
+	mu sync.Mutex
+	of map[string]map[ID]bool
+}
+
+func (w *warnings) add(message string, id ID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.of == nil {
+		w.of = map[string]map[ID]bool{}
+	}
+	if w.of[message] == nil {
+		w.of[message] = map[ID]bool{}
+	}
+	w.of[message][id] = true
+}
+
+// list gives the warnings in the order of their messages.
+func (w *warnings) list() []Warning {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []Warning
+	for message, ids := range w.of {
+		one := Warning{Message: message}
+		for id := range ids {
+			one.Objects = append(one.Objects, id)
+		}
+		slices.SortFunc(one.Objects, ID.Compare)
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b Warning) int { return strings.Compare(a.Message, b.Message) })
+	return out
+}
+
+// Warnings are what the API server has warned of so far, in dry runs and in writes.
+func (p *Plan) Warnings() []Warning { return p.warnings.list() }
+
+// Warnings are what the API server has warned of so far.
+func (d *Deletion) Warnings() []Warning { return d.plan.warnings.list() }
+
+type warningKey struct{}
+
+// about has the warnings that come with the answers to the requests of a context noted for an object.
+func (w *warnings) about(ctx context.Context, id ID) context.Context {
+	return context.WithValue(ctx, warningKey{}, func(message string) { w.add(message, id) })
+}
+
+// warningHandler hands a warning to whoever the request was made for. Those of other requests are nobody's.
+type warningHandler struct{}
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (warningHandler) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
+	const miscellaneous = 299
+	if add, ok := ctx.Value(warningKey{}).(func(string)); ok && code == miscellaneous && text != "" {
+		add(text)
+	}
+}

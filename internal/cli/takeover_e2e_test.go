@@ -1,0 +1,243 @@
+//go:build e2e
+
+package cli
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+const takeoverBefore = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, labels: {keep: same, old: x}, annotations: {example.com/old: x}}
+data: {a: "1", b: "2"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec:
+  replicas: 0
+  minReadySeconds: 7
+  selector: {matchLabels: {app: d}}
+  template:
+    metadata: {labels: {app: d, old: x}}
+    spec:
+      nodeSelector: {old: x}
+      containers:
+      - name: c
+        image: example.com/c:1
+        args: [old]
+        ports: [{containerPort: 80}, {containerPort: 81}]
+        env: [{name: A, value: "1"}, {name: OLD, value: x}]
+      - {name: old, image: example.com/old:1}
+`
+
+const takeoverAfter = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, labels: {keep: same}}
+data: {a: "1"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: d}}
+  template:
+    metadata: {labels: {app: d}}
+    spec:
+      containers:
+      - name: c
+        image: example.com/c:1
+        ports: [{containerPort: 80}]
+        env: [{name: A, value: "1"}]
+`
+
+// formerAppliers bring a file as tools do that apply whole manifests, by the requests that they send.
+func formerAppliers(w *world) map[string]func(t *testing.T, namespace, file string) {
+	kubectl := func(t *testing.T, namespace string, args ...string) {
+		t.Helper()
+		if _, errs, err := w.Kubectl(t, "", append([]string{"-n", namespace}, args...)...); err != nil {
+			t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, errs)
+		}
+	}
+	return map[string]func(t *testing.T, namespace, file string){
+		"kubectl-client-side-apply": func(t *testing.T, namespace, file string) {
+			kubectl(t, namespace, "apply", "-f", file)
+		},
+		// Helm 3 creates, and patches by strategic merge patches, as the manager helm (pkg/kube/client.go).
+		"helm": func(t *testing.T, namespace, file string) {
+			kubectl(t, namespace, "create", "--field-manager=helm", "-f", file)
+			patch := `{"metadata":{"annotations":{"meta.helm.sh/release-name":"shop"}}}`
+			for _, object := range []string{"configmap/c", "deployment/d"} {
+				kubectl(t, namespace, "patch", "--field-manager=helm", object, "-p", patch)
+			}
+		},
+		// Helm 4 applies on the server.
+		"helm applies": func(t *testing.T, namespace, file string) {
+			kubectl(t, namespace, "apply", "--server-side", "--field-manager=helm", "-f", file)
+		},
+		// kapp creates and replaces (pkg/kapp/clusterapply).
+		"kapp": func(t *testing.T, namespace, file string) {
+			kubectl(t, namespace, "create", "--field-manager=kapp", "-f", file)
+			kubectl(t, namespace, "replace", "--field-manager=kapp", "-f", file)
+		},
+	}
+}
+
+var takeoverKinds = map[string]schema.GroupVersionResource{
+	"c": {Version: "v1", Resource: "configmaps"}, "d": {Group: "apps", Version: "v1", Resource: "deployments"},
+}
+
+// content is what an object has, without what the server notes and without what marks it as an app's.
+func (w *world) content(t *testing.T, namespace, name string) (map[string]any, *unstructured.Unstructured) {
+	t.Helper()
+	obj, err := w.dynamic.Resource(takeoverKinds[name]).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	annotations := obj.GetAnnotations()
+	for _, k := range []string{"sluice.dev/app", "kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision"} {
+		delete(annotations, k)
+	}
+	spec := map[string]any{"labels": obj.GetLabels(), "spec": obj.Object["spec"], "data": obj.Object["data"]}
+	if len(annotations) > 0 {
+		spec["annotations"] = annotations
+	}
+	return spec, obj
+}
+
+// What another applier has brought becomes the app's: the fields that the source does not have go, as diff says, and nobody else's.
+// What kubectl makes of its own client-side apply is the measure.
+func TestE2ETakingOverFromOtherAppliersRemovesTheirFields(t *testing.T) {
+	w := newWorld(t)
+	before, after := w.file("before.yaml", takeoverBefore), w.file("after.yaml", takeoverAfter)
+	appliers := formerAppliers(w)
+	measure := newWorld(t)
+	appliers["kubectl-client-side-apply"](t, measure.namespace, before)
+	if _, errs, err := w.Kubectl(t, "", "-n", measure.namespace, "apply", "--server-side", "-f", after); err != nil {
+		t.Fatal(err, errs)
+	}
+	for name, bring := range appliers {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			manager, _, _ := strings.Cut(name, " ")
+			bring(t, w.namespace, before)
+			// A field of somebody who does not apply manifests stays.
+			if _, errs, err := w.Kubectl(t, "", "-n", w.namespace, "annotate", "configmap", "c", "example.com/mine=y"); err != nil {
+				t.Fatal(err, errs)
+			}
+			out, _ := w.run(ExitFindings, "diff", "--app", "x", "-f", after, "-o", "json")
+			var d diffResult
+			if err := json.Unmarshal([]byte(out), &d); err != nil {
+				t.Fatal(err)
+			}
+			text, _ := w.run(ExitFindings, "diff", "--app", "x", "-f", after)
+			if !strings.Contains(text, "is taken over from "+manager) || !strings.Contains(text, "-  b: \"2\"") || !strings.Contains(text, "image: example.com/old:1") {
+				t.Errorf("diff:\n%s", text)
+			}
+			tried, _ := w.run(ExitOK, "apply", "--app", "x", "-f", after, "--dry-run=server")
+			if !strings.Contains(tried, "taking it over from "+manager) {
+				t.Errorf("dry run:\n%s", tried)
+			}
+			r := w.apply(ExitOK, "--app", "x", "-f", after, "--wait=false")
+			for _, o := range r.Objects {
+				if !slices.Equal(o.TakesOver, []string{manager}) {
+					t.Errorf("%s takes over from %q", o.ID, o.TakesOver)
+				}
+			}
+			for _, object := range []string{"c", "d"} {
+				got, obj := w.content(t, w.namespace, object)
+				want, _ := w.content(t, measure.namespace, object)
+				if object == "c" {
+					want["annotations"] = map[string]string{"example.com/mine": "y"}
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s, against kubectl: %s", object, diff)
+				}
+				for _, e := range obj.GetManagedFields() {
+					if e.Manager == manager && e.Subresource == "" {
+						t.Errorf("%s still has fields of %s: %s", object, manager, e.FieldsV1)
+					}
+				}
+				// What diff has shown is what came.
+				i := slices.IndexFunc(d.Differences, func(d differenceJSON) bool { return d.Name == object })
+				var shown map[string]any
+				if err := yaml.Unmarshal([]byte(d.Differences[i].After), &shown); err != nil {
+					t.Fatal(err)
+				}
+				promised := &unstructured.Unstructured{Object: shown}
+				if diff := cmp.Diff(obj.GetAnnotations()["example.com/mine"], promised.GetAnnotations()["example.com/mine"]); diff != "" {
+					t.Error(diff)
+				}
+				live, err := yaml.Marshal(obj.Object[map[string]string{"c": "data", "d": "spec"}[object]])
+				if err != nil {
+					t.Fatal(err)
+				}
+				said, err := yaml.Marshal(shown[map[string]string{"c": "data", "d": "spec"}[object]])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(live), string(said)); diff != "" {
+					t.Errorf("%s: diff promised something else: %s", object, diff)
+				}
+			}
+			if r := w.apply(ExitOK, "--app", "x", "-f", after, "--wait=false"); r.Outcome != outcomeUnchanged {
+				t.Errorf("again: %s %v", r.Outcome, r.Summary)
+			}
+		})
+	}
+}
+
+// Values that differ are conflicts, as before, and nothing is moved until they are solved. Without an app nothing is taken over, which
+// is told; an applier that may share the object on purpose gives its fields only where that is asked for.
+func TestE2ETakingOverAsksWhereItMust(t *testing.T) {
+	w := newWorld(t)
+	before := w.file("before.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: \"1\", b: \"2\"}\n")
+	after := w.file("after.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: \"3\"}\n")
+	same := w.file("same.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: \"1\"}\n")
+	data := func() map[string]string {
+		t.Helper()
+		cm, err := w.kube.CoreV1().ConfigMaps(w.namespace).Get(t.Context(), "c", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cm.Data
+	}
+	formerAppliers(w)["kubectl-client-side-apply"](t, w.namespace, before)
+	versions := w.versions()
+	if r := w.apply(ExitFindings, "--app", "x", "-f", after); len(r.Conflicts) != 1 || r.Conflicts[0].Field != ".data.a" {
+		t.Errorf("%+v", r.Conflicts)
+	}
+	if diff := cmp.Diff(versions, w.versions()); diff != "" {
+		t.Errorf("written in spite of the conflict: %s", diff)
+	}
+	_, errs := w.run(ExitOK, "apply", "-f", same)
+	if !strings.Contains(errs, "1 objects have fields of kubectl-client-side-apply, which stay") || len(data()) != 2 {
+		t.Errorf("%v\n%s", data(), errs)
+	}
+	w.apply(ExitOK, "--app", "x", "-f", after, "--force-conflicts")
+	if diff := cmp.Diff(map[string]string{"a": "3"}, data()); diff != "" {
+		t.Error(diff)
+	}
+	share := w.file("share.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {theirs: \"1\"}\n")
+	if _, errs, err := w.Kubectl(t, "", "-n", w.namespace, "apply", "--server-side", "-f", share); err != nil {
+		t.Fatal(err, errs)
+	}
+	w.apply(ExitOK, "--app", "x", "-f", same, "--wait=false")
+	if diff := cmp.Diff(map[string]string{"a": "1", "theirs": "1"}, data()); diff != "" {
+		t.Error(diff)
+	}
+	w.apply(ExitOK, "--app", "x", "-f", same, "--force-conflicts")
+	if diff := cmp.Diff(map[string]string{"a": "1"}, data()); diff != "" {
+		t.Error(diff)
+	}
+}

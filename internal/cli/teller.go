@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"sluice.dev/apply"
+)
+
+// teller tells what happens: on a terminal a bar, elsewhere lines.
+type teller struct {
+	*env
+
+	// lines takes what was done, one line each.
+	lines io.Writer
+	// quiet: a document tells all in the end.
+	quiet bool
+	// written is what has been created or updated so far.
+	written []apply.ID
+	bar     *progress
+	phase   string
+}
+
+func (t *teller) line(format string, args ...any) {
+	t.done()
+	if !t.quiet {
+		fmt.Fprintf(t.lines, format+"\n", args...)
+	}
+}
+
+// warn tells what the API server warns of. A document has it, too.
+func (t *teller) warn(list []apply.Warning) {
+	for _, w := range list {
+		fmt.Fprintln(t.err, "warning:", oneLine(errors.New(w.String())))
+	}
+}
+
+// event takes what an applier tells.
+func (t *teller) event(ev apply.Event) {
+	if ev.Phase != "" {
+		t.done()
+		t.phase = ev.Phase
+		if !t.errTTY && !t.quiet {
+			fmt.Fprintln(t.err, phaseLine(ev))
+		}
+		t.bar = t.progress(ev.Phase, int64(ev.Total))
+	}
+	if ev.Did == "created" || ev.Did == "updated" || ev.Did == "replaced" {
+		t.written = append(t.written, ev.ID)
+	}
+	switch {
+	case ev.Did != "" && ev.Note != "":
+		t.line("%s %s: %s", ev.Did, ev.ID, ev.Note)
+	case ev.Did != "":
+		t.line("%s %s", ev.Did, ev.ID)
+	case ev.Note != "" && !t.errTTY && !t.quiet:
+		fmt.Fprintln(t.err, ev.Note)
+	}
+	if t.bar == nil {
+		t.bar = t.progress(t.phase, int64(ev.Total))
+	}
+	t.bar.setOf(int64(ev.Done), int64(ev.Total))
+}
+
+func phaseLine(ev apply.Event) string {
+	if ev.Total > 0 {
+		return fmt.Sprintf("%s: %d", ev.Phase, ev.Total-ev.Done)
+	}
+	return ev.Phase
+}
+
+// done wipes the bar.
+func (t *teller) done() {
+	if t.bar != nil {
+		t.bar.done()
+		t.bar = nil
+	}
+}
