@@ -116,7 +116,7 @@ var compatFaults = []fault{
 		broken: "the level is that of the first witness, which nothing stored is in trouble by",
 	},
 	{
-		file: "schema/contain/search.go", old: `if !blames(&x.gap, errs) && (w.Masked == nil || !c.masked(ctx, x, stored)) {`, new: `if !blames(&x.gap, errs) {`,
+		file: "schema/contain/search.go", old: `if !blames(&x.gap, again.Errors) && (w.Masked == nil || !c.masked(ctx, x, stored)) {`, new: `if !blames(&x.gap, again.Errors) {`,
 		broken: "a rule that is not evaluated, because something else is wrong, is taken for one that the stored object passes",
 	},
 	{
