@@ -21,7 +21,7 @@ func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, err
 		pairs[i] = crdcheck.Pair{Old: old[n], New: p.Plan.crds[n]}
 	}
 	p.Progress(Event{Phase: "checking CRDs", Total: len(names)})
-	out, err := crdcheck.Compare(ctx, pairs, p.KubeVersion, func(n int64) { p.Progress(Event{Done: int(n), Total: len(names)}) })
+	out, err := crdcheck.Compare(ctx, pairs, crdcheck.Options{KubeVersion: p.KubeVersion}, func(n int64) { p.Progress(Event{Done: int(n), Total: len(names)}) })
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"sluice.dev/report"
+	"sluice.dev/schema/contain"
 	"sluice.dev/schema/upstream"
 )
 
@@ -23,13 +24,16 @@ type Options struct {
 	// status.storedVersions of the old CRD names.
 	Stored []string
 	// Budget bounds the work of the comparison of one CRD, in units of less than a microsecond ([contain.Work]); 0 means
-	// [contain.DefaultBudget].
+	// [DefaultBudget].
 	Budget int64
 }
 
 // KubeVersions returns the oldest and the newest Kubernetes version whose rules are known. The newest is that of the linked
 // libraries.
 func KubeVersions() (oldest, newest *version.Version) { return upstream.Oldest, upstream.Newest }
+
+// DefaultBudget is the Budget where none is given.
+const DefaultBudget = contain.DefaultBudget
 
 // ErrNothing is returned by [Check] for two nil CRDs.
 var ErrNothing = errors.New("there is no CRD to check")

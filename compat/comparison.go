@@ -66,7 +66,7 @@ type pair struct{ from, to *part }
 
 func newComparison(old, new *crd, o Options) *comparison {
 	c := &comparison{opts: o, rules: Rules(), old: old, new: new, gaps: map[pair][]contain.Gap{}}
-	c.work = contain.NewWork(cmp.Or(o.Budget, contain.DefaultBudget))
+	c.work = contain.NewWork(cmp.Or(o.Budget, DefaultBudget))
 	c.oldParts, c.newParts = parts(old, true), parts(new, false)
 	for _, from := range c.oldParts {
 		if to := find(c.newParts, from.Name); to != nil && (from.Served || c.isStored(from.Name)) {

@@ -3,8 +3,6 @@ package compat
 import (
 	"encoding/json"
 	"math"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -97,9 +95,13 @@ func list[T any](vs []T) string {
 
 // minus returns the values of a that are not in b.
 func minus(a, b []any) []any {
+	have := make(map[string]bool, len(b))
+	for _, y := range b {
+		have[string(schema.AppendValue(nil, y))] = true
+	}
 	var out []any
 	for _, x := range a {
-		if !slices.ContainsFunc(b, func(y any) bool { return reflect.DeepEqual(x, y) }) {
+		if !have[string(schema.AppendValue(nil, x))] {
 			out = append(out, x)
 		}
 	}

@@ -3,6 +3,7 @@ package compat
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -156,4 +157,75 @@ func asYAML(t testing.TB, d *apiextensionsv1.CustomResourceDefinition) string {
 		t.Fatal(err)
 	}
 	return string(raw)
+}
+
+// hostilePairs are small changes that took minutes or gigabytes once.
+func hostilePairs(t *testing.T) map[string][2]string {
+	t.Helper()
+	letters := func(n int, f func(i int) string) string {
+		out := make([]string, n)
+		for i := range out {
+			out[i] = f(i)
+		}
+		return strings.Join(out, ", ")
+	}
+	list := "properties: {l: {type: array, maxItems: 20, items: {type: object, required: [k, v], properties: {k: {type: string, maxLength: 20}, v: {type: string, maxLength: 20}}}}}"
+	rules := func(n int) string {
+		return list + ", x-kubernetes-validations: [" + letters(n, func(i int) string {
+			return fmt.Sprintf(`{rule: "self.l.all(a, self.l.all(b, a.k == b.k ? a.v == b.v : (a.v.contains(b.k) || a.v.matches('^[a-z]{1,%d}$'))))"}`, 10+i)
+		}) + "]"
+	}
+	patterns := func(n int) string {
+		return "properties: {p: {type: string, allOf: [" + letters(n, func(i int) string {
+			return fmt.Sprintf("{pattern: '^(a|b|c)*%c[a-z]{%d,%d}(x|y)*$'}", 'a'+i%8, i%7, i%7+20)
+		}) + "]}}"
+	}
+	ends := func(c string) string {
+		return "properties: {p: {type: string, allOf: [" + letters(24, func(i int) string { return fmt.Sprintf("{pattern: '.*%s.{%d}$'}", c, 10+i) }) + "]}}"
+	}
+	enum := func(from, to int) string {
+		return "properties: {e: {type: string, enum: [" + letters(to-from, func(i int) string { return fmt.Sprintf("value-%d", from+i) }) + "]}}"
+	}
+	fields := func(n, length int) string {
+		return "properties: {" + letters(n, func(i int) string { return fmt.Sprintf("f%05d: {type: string, maxLength: %d}", i, length) }) + "}"
+	}
+	unions := func(rule string) string {
+		return "required: [type], properties: {type: {type: string}, " + letters(40, func(i int) string { return fmt.Sprintf("t%d: {type: string}", i) }) +
+			"}, x-kubernetes-validations: [" + letters(40, func(i int) string { return fmt.Sprintf(`{rule: "%s"}`, strings.ReplaceAll(rule, "X", fmt.Sprint(i))) }) + "]"
+	}
+	return map[string][2]string{
+		"one rule":              {list, rules(1)},
+		"30 rules":              {list, rules(30)},
+		"48 patterns":           {patterns(24), patterns(48)},
+		"patterns that explode": {ends("a"), ends("b")},
+		"30,000 values":         {enum(0, 30_000), enum(1, 30_000)},
+		"30,000 values kept":    {enum(1, 30_000), enum(0, 30_000)},
+		"5,000 fields":          {fields(5_000, 20), fields(5_000, 10)},
+		"a union of 40":         {unions("!(has(self.tX) && self.type != 'TX')"), unions("has(self.tX) == (self.type == 'TX')")},
+	}
+}
+
+// A small change costs little, whatever is in it: what is allocated is bounded with the work, and what was not decided by
+// then is undecided. Twice the same is found.
+func TestHostilePairsAreBounded(t *testing.T) {
+	const most = 2 << 30 // what is allocated in all; far less is in use at a time
+	for name, pair := range hostilePairs(t) {
+		t.Run(name, func(t *testing.T) {
+			old, new := specCRD(t, "s: {type: object, "+pair[0]+"}"), specCRD(t, "s: {type: object, "+pair[1]+"}")
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			first := check(t, old, new)
+			runtime.ReadMemStats(&after)
+			if got := after.TotalAlloc - before.TotalAlloc; got > most {
+				t.Errorf("%d MiB allocated, want at most %d", got>>20, most>>20)
+			}
+			if diff := cmp.Diff(indented(t, first), indented(t, check(t, old, new))); diff != "" {
+				t.Errorf("the second time something else is found (-first +second):\n%s", diff)
+			}
+			small, err := Check(t.Context(), old, new, Options{Budget: 10})
+			if err != nil || small.Verdict == report.Safe {
+				t.Errorf("with hardly any budget: %s, %v", small.Verdict, err)
+			}
+		})
+	}
 }

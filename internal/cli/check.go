@@ -33,6 +33,7 @@ type checkFlags struct {
 	failMode    string
 	kubeVersion string
 	newCRDs     string
+	budget      int64
 	objects     bool
 	noObjects   bool // --objects=false
 	digest      bool
@@ -90,6 +91,7 @@ Exit codes: 0 nothing to object, 1 findings at a failing level, 2 could not do i
 	fs.StringVar(&f.failMode, "fail-mode", "", "closed: what is undecided fails; open: it is told only (default from the configuration, else closed)")
 	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules hold, such as 1.29 (default: the cluster's, else "+kubeversion.DefaultKubeBinaryVersion+")")
 	fs.StringVar(&f.newCRDs, "new-crds", newSome, "CRDs that the cluster does not have: fail is an error, some is one if it has none of them, allow only tells")
+	fs.Int64Var(&f.budget, "budget", compat.DefaultBudget, "work that the comparison of one CRD may take, in units of less than a microsecond; what it leaves over is undecided")
 	fs.BoolVar(&f.objects, "objects", false, "read the stored objects of the cluster too (on where OLD is the cluster; --objects=false turns it off)")
 	fs.BoolVar(&f.digest, "print-hash", false, "compare nothing: print the SHA-256 of the spec of each CRD in NEW, as the annotation that bypasses the guard names it")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
@@ -215,6 +217,9 @@ func (c *checker) configure() (*config.Config, error) {
 		for _, n := range notes {
 			fmt.Fprintln(c.err, "note:", n)
 		}
+	}
+	if c.flags.budget < 1 {
+		return nil, fmt.Errorf("--budget %d: it is at least 1; the default is %d", c.flags.budget, compat.DefaultBudget)
 	}
 	kube := c.flags.kubeVersion
 	if kube == "" {
@@ -400,7 +405,7 @@ func (c *checker) compare(ctx context.Context, pairs []pair) ([]report.CRD, erro
 	}
 	bar := c.progress("checking CRDs", int64(len(pairs)))
 	defer bar.done()
-	return crdcheck.Compare(ctx, list, c.kube, bar.set)
+	return crdcheck.Compare(ctx, list, crdcheck.Options{KubeVersion: c.kube, Budget: c.flags.budget}, bar.set)
 }
 
 // locate fills in where findings stand in the files.

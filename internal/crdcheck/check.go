@@ -10,12 +10,14 @@ import (
 	"sync/atomic"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/version"
 
 	"sluice.dev/compat"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/report"
 )
+
+// Options are those of a comparison.
+type Options = compat.Options
 
 // Pair is a CRD as it is and as it is to be; either may be nil.
 type Pair struct {
@@ -24,7 +26,7 @@ type Pair struct {
 
 // Compare compares the pairs on all processors, without objects. done, where not nil, is called with the number of pairs
 // that are finished; calls may be concurrent. Results are in the order of the pairs.
-func Compare(ctx context.Context, pairs []Pair, kube *version.Version, done func(int64)) ([]report.CRD, error) {
+func Compare(ctx context.Context, pairs []Pair, o Options, done func(int64)) ([]report.CRD, error) {
 	out := make([]report.CRD, len(pairs))
 	errs := make([]error, len(pairs))
 	var next, finished atomic.Int64
@@ -36,7 +38,7 @@ func Compare(ctx context.Context, pairs []Pair, kube *version.Version, done func
 				if i >= len(pairs) || ctx.Err() != nil {
 					return
 				}
-				out[i], errs[i] = compat.Check(ctx, pairs[i].Old, pairs[i].New, compat.Options{KubeVersion: kube})
+				out[i], errs[i] = compat.Check(ctx, pairs[i].Old, pairs[i].New, o)
 				if done != nil {
 					done(finished.Add(1))
 				}

@@ -149,8 +149,8 @@ func newComparison(old, new Side, o *Options) *search {
 
 // wholeShare is what part of the budget one search in the whole may spend, localShare what part of that one in a part.
 const (
-	wholeShare = 20
-	localShare = 5
+	wholeShare = 8
+	localShare = 2
 )
 
 // resource says to the upstream code what the objects are.

@@ -22,8 +22,14 @@ func (l *library) language(expr string) *regular.Lang {
 var readable = []string{"a", "b", "example", "c", "1", "example.com", "A", "a-b", "0", "d", "1Gi", "1h", "https://example.com", "e", ""}
 
 // Members implements [logic.Strings].
-func (l *library) Members(match, avoid []string, length logic.Length, n int) ([]string, bool) {
+func (l *library) Members(w *logic.Work, match, avoid []string, length logic.Length, n int) ([]string, bool) {
 	fits := func(s string) bool {
+		for _, e := range match {
+			w.Charge(matching(e, s))
+		}
+		for _, e := range avoid {
+			w.Charge(matching(e, s))
+		}
 		runes := int64(len([]rune(s)))
 		return runes >= length.Min && runes <= length.Max &&
 			!slices.ContainsFunc(match, func(e string) bool { return !l.MatchPattern(e, s) }) &&
@@ -47,8 +53,23 @@ func (l *library) Members(match, avoid []string, length logic.Length, n int) ([]
 	if len(out) >= min(n, enough) {
 		return out, false
 	}
+	var spent regular.Spent
+	charge := func() {
+		w.Charge(int64(spent.Steps/stepsInUnit + spent.States/statesInUnit))
+		spent = regular.Spent{}
+	}
+	defer charge()
+	budget := func() regular.Budget { // what is left, up to the default
+		charge()
+		left := max(1, min(w.Left(), regular.DefaultSteps/stepsInUnit))
+		return regular.Budget{Steps: int(left * stepsInUnit), States: int(min(left*statesInUnit, regular.DefaultStates)), Total: &spent}
+	}
+	if w.Spent() {
+		return nil, false
+	}
 	lang := regular.LengthBetween(length.Min, length.Max)
 	for _, e := range match {
+		w.Charge(int64(len(e)))
 		c := l.language(e)
 		switch {
 		case c == nil && l.regexp(e) == nil:
@@ -59,12 +80,13 @@ func (l *library) Members(match, avoid []string, length logic.Length, n int) ([]
 		lang = regular.Intersect(lang, c)
 	}
 	for _, e := range avoid {
+		w.Charge(int64(len(e)))
 		if c := l.language(e); c != nil {
 			lang = regular.Intersect(lang, regular.Complement(c))
 		}
 	}
 	if len(out) == 0 {
-		answer := regular.Empty(lang, regular.Budget{})
+		answer := regular.Empty(lang, budget())
 		switch answer.Verdict {
 		case regular.Proved:
 			return nil, true
@@ -74,13 +96,26 @@ func (l *library) Members(match, avoid []string, length logic.Length, n int) ([]
 			return nil, false
 		}
 	}
-	for _, s := range regular.Members(lang, n, regular.Budget{}) {
-		if len(out) < n && !slices.Contains(out, s) && fits(s) {
+	have := map[string]bool{}
+	for _, s := range out {
+		have[s] = true
+	}
+	for _, s := range regular.Members(lang, n, budget()) {
+		if len(out) < n && !have[s] && fits(s) {
 			out = append(out, s)
 		}
 	}
 	return out, false
 }
+
+// stepsInUnit is how many steps of automata make a unit of work, statesInUnit how many of their states, which take memory.
+const (
+	stepsInUnit  = 50
+	statesInUnit = 2
+)
+
+// matching is the work of looking for an expression in a string.
+func matching(expr, s string) int64 { return int64(1 + len(expr)/16 + len(s)/16) }
 
 // enough is how many strings are plenty for a search.
 const enough = 4

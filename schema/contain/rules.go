@@ -38,10 +38,14 @@ func (t *translator) rules(n *schema.Node, p place) []piece {
 	return out
 }
 
+// unitsToTranslate is the work of translating one byte of a rule.
+const unitsToTranslate = 5
+
 const keywordRules = "x-kubernetes-validations"
 
 // rule translates one rule at the place; nil where it says nothing about creation.
 func (t *translator) rule(r *schema.Rule, p place) logic.Formula {
+	t.opts.Work.Charge(int64(len(r.Rule)) * unitsToTranslate)
 	parsed, err := t.opts.library().parse(r.Rule)
 	if err != nil {
 		h := p.node.Hash()

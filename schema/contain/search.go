@@ -65,6 +65,9 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 	return gaps
 }
 
+// unitsToConfirm is the work of running one candidate through the upstream code of both sides.
+const unitsToConfirm = 200
+
 // firstModels is how many candidates are made of a suspect at first.
 const firstModels = 12
 
@@ -209,6 +212,12 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 		objs = append(objs, batches[i]...)
 	}
 	if len(objs) == 0 || ctx.Err() != nil {
+		return
+	}
+	if !s.opts.Work.Charge(int64(len(objs)) * unitsToConfirm) {
+		for _, p := range all {
+			p.reason = orDefault(p.reason, tooMuch)
+		}
 		return
 	}
 	c, err := s.newConfirmer(ctx, objs)

@@ -79,7 +79,7 @@ func (w *walker) proved(o place, goal logic.Formula) bool {
 	return r.None
 }
 
-const tooMuch = "the schemas differ in too much: the budget of the comparison is spent"
+const tooMuch = "the schemas differ in too much: the budget of the comparison is spent; a larger one (--budget) may decide this"
 
 func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
 	g.Path = w.publicPath()

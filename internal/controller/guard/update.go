@@ -95,7 +95,7 @@ func (g *Guard) compare(ctx context.Context, req *admissionv1.AdmissionRequest, 
 	return within(ctx, g, func() (report.CRD, error) {
 		defer close(compared)
 		// The live object comes with the request, and with it the versions that objects are stored in.
-		result, err := compat.Check(compareCtx, &old, &next, compat.Options{KubeVersion: g.Settings.kubeVersion()})
+		result, err := compat.Check(compareCtx, &old, &next, compat.Options{KubeVersion: g.Settings.kubeVersion(), Budget: budget})
 		if err == nil && result.Unchanged && len(result.Findings) == 0 && sameSpecs(&old, &next) {
 			// The API server sees a difference and this program none: a field that it does not know.
 			result.Findings = append(result.Findings, undecided(ruleChanged, next.Name,
@@ -104,6 +104,9 @@ func (g *Guard) compare(ctx context.Context, req *admissionv1.AdmissionRequest, 
 		return result, err
 	})
 }
+
+// budget bounds the work of the comparison of one CRD: strangers send them, many at a time.
+const budget = compat.DefaultBudget / 4
 
 // within calls f and waits for it no longer than ctx says; a panic in f is an error.
 func within[T any](ctx context.Context, g *Guard, f func() (T, error)) (T, error) {

@@ -76,11 +76,11 @@ func (c evaluator) eval(f Formula, v any) Truth {
 	case Opaque:
 		return Unsure
 	case Lazy:
-		if t := c.eval(f.Make(), v); f.Neg {
-			return Yes - t
-		} else {
-			return t
+		t := c.eval(f.Make(), v)
+		if f.Neg {
+			t = Yes - t
 		}
+		return t
 	}
 	switch v := v.(type) {
 	case string:

@@ -1,6 +1,9 @@
 package logic
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // field is what a state says of one property of an object.
 type field struct {
@@ -33,9 +36,7 @@ func (s *Solver) field(st *state, name string) *field {
 	if fs.shared {
 		s.step(int64(len(fs.named)) / 16)
 		named := make(map[string]*field, len(fs.named)+1)
-		for k, v := range fs.named {
-			named[k] = v
-		}
+		maps.Copy(named, fs.named)
 		fs.named, fs.shared = named, false
 		fs.names, fs.had, fs.meet = slices.Clip(fs.names), slices.Clip(fs.had), slices.Clip(fs.meet)
 	}
@@ -111,7 +112,7 @@ func (s *Solver) within(st *state, name string) (*state, bool) {
 	}
 	for ; x.rested < len(st.rests); x.rested++ {
 		f := st.rests[x.rested]
-		r := f.f.(Rest) //nolint:forcetypeassert // nothing else is in there
+		r := f.f.(Rest) //nolint:errcheck // nothing else is in there
 		if _, ok := slices.BinarySearch(r.Except, name); !ok && !s.add(x.inside, r.F, f.why) {
 			return nil, false
 		}
@@ -171,7 +172,7 @@ func (st *state) child(name string) []fact {
 		out = append(out, x.facts...)
 	}
 	for _, r := range st.rests {
-		if f := r.f.(Rest); !inSorted(f.Except, name) { //nolint:forcetypeassert // nothing else is in there
+		if f := r.f.(Rest); !inSorted(f.Except, name) { //nolint:errcheck // nothing else is in there
 			out = append(out, fact{f.F, r.why})
 		}
 	}
@@ -192,7 +193,7 @@ func (st *state) mentioned() []string {
 		}
 	}
 	for _, r := range st.rests {
-		out = append(out, r.f.(Rest).Except...) //nolint:forcetypeassert // nothing else is in there
+		out = append(out, r.f.(Rest).Except...) //nolint:errcheck // nothing else is in there
 	}
 	for _, r := range st.someRests {
 		out = append(out, r.Except...)

@@ -33,7 +33,7 @@ func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 		}
 	case Lazy:
 		for _, l := range st.lazy {
-			if g := l.f.(Lazy); g.ID == f.ID { //nolint:forcetypeassert // nothing else is in there
+			if g := l.f.(Lazy); g.ID == f.ID { //nolint:errcheck // nothing else is in there
 				return truth(g.Neg == f.Neg), l.why
 			}
 		}
@@ -42,7 +42,7 @@ func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 		}
 	case Opaque:
 		for _, o := range st.opaque {
-			if g := o.f.(Opaque); g.ID == f.ID { //nolint:forcetypeassert // nothing else is in there
+			if g := o.f.(Opaque); g.ID == f.ID { //nolint:errcheck // nothing else is in there
 				return truth(g.Neg == f.Neg), o.why
 			}
 		}

@@ -12,7 +12,8 @@ type Strings interface {
 	Checker
 	// Members returns up to n strings within the length in which every expression of match finds a match and none of
 	// avoid does, readable ones first. none is true only if it is proven that there is no such string.
-	Members(match, avoid []string, length Length, n int) (found []string, none bool)
+	// The work is charged to w; when it is spent, nothing is found and nothing proven.
+	Members(w *Work, match, avoid []string, length Length, n int) (found []string, none bool)
 	// Samples returns a few strings of the format, and false where every string is of it.
 	Samples(format string) []string
 }
@@ -62,7 +63,7 @@ type Result struct {
 }
 
 // Spent is the reason of a search that its budget ended.
-const Spent = "the search budget is spent"
+const Spent = "the search budget is spent; a larger one (--budget) may decide this"
 
 // Solve searches up to want models of the conjunction of fs.
 func (s *Solver) Solve(want int, fs ...Formula) Result {
@@ -77,7 +78,7 @@ func (s *Solver) Solve(want int, fs ...Formula) Result {
 	var kept []any
 	for _, m := range models {
 		if Eval(And(fs), m, s.Strings) != No {
-			kept = append(kept, m)
+			kept = append(kept, copied(m)) // parts that are remembered are in several models
 		}
 	}
 	r := Result{Models: kept, None: none && len(models) == 0 && !s.over()}
@@ -86,6 +87,25 @@ func (s *Solver) Solve(want int, fs ...Formula) Result {
 	}
 	s.Total.Charge(s.work.done)
 	return r
+}
+
+// copied returns a value that shares nothing with v.
+func copied(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, x := range v {
+			out[k] = copied(x)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = copied(x)
+		}
+		return out
+	}
+	return v
 }
 
 func (s *Solver) start() {

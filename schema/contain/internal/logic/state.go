@@ -163,7 +163,7 @@ func (s *Solver) add(st *state, f Formula, why deps) bool {
 		return s.addOr(st, f, why)
 	case Lazy:
 		for _, l := range st.lazy {
-			if g := l.f.(Lazy); g.ID == f.ID { //nolint:forcetypeassert // nothing else is in there
+			if g := l.f.(Lazy); g.ID == f.ID { //nolint:errcheck // nothing else is in there
 				return g.Neg == f.Neg || s.clash(why|l.why)
 			}
 		}
@@ -171,7 +171,7 @@ func (s *Solver) add(st *state, f Formula, why deps) bool {
 		return s.add(st, f.Expand(), why)
 	case Opaque:
 		for _, o := range st.opaque {
-			if g := o.f.(Opaque); g.ID == f.ID { //nolint:forcetypeassert // nothing else is in there
+			if g := o.f.(Opaque); g.ID == f.ID { //nolint:errcheck // nothing else is in there
 				return g.Neg == f.Neg || s.clash(why|o.why)
 			}
 		}
@@ -196,7 +196,7 @@ func (s *Solver) add(st *state, f Formula, why deps) bool {
 		for i := range st.said {
 			st.said[i] |= why
 		}
-		st.enums = append(st.enums, f.(Enum)) //nolint:forcetypeassert // it is
+		st.enums = append(st.enums, f.(Enum)) //nolint:errcheck // it is
 		return true
 	}
 	return s.addObject(st, f, why)
@@ -385,7 +385,7 @@ func (s *Solver) addObject(st *state, f Formula, why deps) bool {
 	}
 	for _, a := range st.someRests {
 		for _, b := range st.rests {
-			r := b.f.(Rest) //nolint:forcetypeassert // nothing else is in there
+			r := b.f.(Rest) //nolint:errcheck // nothing else is in there
 			if slices.Equal(a.Except, r.Except) && s.table.ID(r.F, &s.work) == s.table.Not(a.F, &s.work) {
 				return s.drop(st, Object, st.said[about(Object)])
 			}

@@ -34,16 +34,23 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 			return out, false
 		}
 	}
-	found, none := s.Strings.Members(match, avoid, st.length, want+excluded+8)
-	if none {
-		return nil, true
+	var out []any
+	for n := want + 8; ; n *= 8 { // more where the first ones are all excluded
+		found, none := s.Strings.Members(&s.work, match, avoid, st.length, min(n, want+excluded+8))
+		if none {
+			return nil, true
+		}
+		enough := len(found) < n || n >= want+excluded+8
+		if refused || positive {
+			found = append(found, notOfAnyFormat...)
+		}
+		if out = s.keep(st, values(found), want); len(out) > 0 || enough || s.over() {
+			break
+		}
 	}
-	if refused || positive {
-		found = append(found, notOfAnyFormat...)
-	}
-	out := s.keep(st, values(found), want)
 	if words := excludedWords(st.enums); len(out) == 0 && words != "" {
-		if found, none = s.Strings.Members(match, append(avoid, words), st.length, want); none {
+		found, none := s.Strings.Members(&s.work, match, append(avoid, words), st.length, want)
+		if none {
 			return nil, true
 		}
 		out = s.keep(st, values(found), want)

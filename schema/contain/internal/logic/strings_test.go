@@ -33,7 +33,7 @@ func (library) Samples(name string) []string {
 	return nil
 }
 
-func (l library) Members(match, avoid []string, length Length, n int) (found []string, none bool) {
+func (l library) Members(_ *Work, match, avoid []string, length Length, n int) (found []string, none bool) {
 	from, all := tried, length.Min > length.Max
 	for _, expr := range match {
 		if list, ok := strings.CutPrefix(expr, "^("); ok && strings.HasSuffix(list, ")$") {

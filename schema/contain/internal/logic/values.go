@@ -15,7 +15,7 @@ func (s *Solver) candidates(st *state) ([]any, bool) {
 		list = []any{true, false}
 	case Int:
 		if size := uint64(st.ints.Hi) - uint64(st.ints.Lo); size < manyCandidates { //nolint:gosec // two's complement makes the difference right
-			for i := range int64(size) + 1 { //nolint:gosec // it is small
+			for i := range int64(size) + 1 {
 				list = append(list, st.ints.Lo+i)
 			}
 		}

@@ -135,7 +135,7 @@ func (x *enumIndex) holds(w *Work, v any) bool {
 }
 
 func character(v int64) string {
-	if r := rune(v); int64(r) == v {
+	if r := rune(v); int64(r) == v { //nolint:gosec // what does not fit is seen
 		return string(r)
 	}
 	return "\uFFFD"

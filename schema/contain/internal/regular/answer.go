@@ -81,6 +81,16 @@ type Budget struct {
 	// Runes is the longest string to return, in runes. Where only longer ones exist,
 	// the answer is Unknown.
 	Runes int
+	// Total, where not nil, is where the work is added up.
+	Total *Spent
+}
+
+// count adds up what was spent.
+func (b Budget) count(s Spent) {
+	if b.Total != nil {
+		b.Total.States += s.States
+		b.Total.Steps += s.Steps
+	}
 }
 
 func (b Budget) orDefault() Budget {

@@ -31,7 +31,9 @@ func find(l *Lang, budget Budget) Answer {
 		query:  newQuery(l, budget),
 		budget: budget,
 	}
-	return d.run()
+	answer := d.run()
+	budget.count(answer.Spent)
+	return answer
 }
 
 func newQuery(l *Lang, budget Budget) *query {

@@ -17,6 +17,7 @@ func Members(a *Lang, n int, budget Budget) []string {
 	}
 	budget = budget.orDefault()
 	q := newQuery(a, budget)
+	defer func() { budget.count(q.m.spent) }()
 	tasks, ok := q.tasks()
 	if !ok {
 		return nil
