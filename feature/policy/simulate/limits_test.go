@@ -90,27 +90,52 @@ func TestManyFeaturesAreEnforcedByPolicies(t *testing.T) {
 	}
 }
 
-// TestManyFeaturesAreDropped does so where the same policy has to drop all: what it cannot ask for takes the webhook.
+// TestManyFeaturesAreDropped does so where the same policy has to drop all. What it cannot ask for takes the webhook, and does not
+// pass where the webhook has not dropped it.
 func TestManyFeaturesAreDropped(t *testing.T) {
 	const n = 40
 	set, s := compile(t, manyModel(t, n, v1alpha1.Drop), policy.Options{})
-	by := map[string]int{}
+	object := using(n)
+	spec := object["spec"].(map[string]any) //nolint:forcetypeassert,errcheck // see using
+	byWebhook := map[string]bool{}
+	dropped := 0
 	for _, e := range set.Enforced {
-		by[e.Kind]++
+		switch e.Kind {
+		case "MutatingAdmissionPolicy":
+			dropped++
+		case "":
+			byWebhook[e.Gate] = true
+			delete(spec, "field"+strings.TrimPrefix(e.Gate, "Feature"))
+		default: // the policy that looks whether the part has been dropped
+		}
 	}
-	if by["MutatingAdmissionPolicy"] == 0 || by["MutatingAdmissionPolicy"]+by[""] != n {
-		t.Fatal(by)
+	if dropped == 0 || dropped+len(byWebhook) != n || len(spec) != dropped {
+		t.Fatalf("%d are dropped by policy, %d by the webhook, %d fields are left", dropped, len(byWebhook), len(spec))
 	}
-	res := run(t, s, &simulate.Request{Settings: map[string]string{}, Object: using(n)})
+	res := run(t, s, &simulate.Request{Settings: map[string]string{}, Object: object})
 	if !res.Allowed() || res.Object == nil {
 		t.Fatalf("%+v", res)
 	}
-	left, ok := res.Object["spec"].(map[string]any)
-	if !ok || len(left) != by[""] {
-		t.Errorf("%d are left, and %d take the webhook", len(left), by[""])
+	if left, ok := res.Object["spec"].(map[string]any); !ok || len(left) != 0 {
+		t.Errorf("left: %v", left)
 	}
-	if keys := slices.Sorted(maps.Keys(left)); len(keys) > 0 && len(res.Warned) == 0 {
+	if len(res.Warned) == 0 {
 		t.Errorf("nothing tells of what was dropped: %v", res)
+	}
+	if len(byWebhook) == 0 {
+		return
+	}
+	res = run(t, s, &simulate.Request{Settings: map[string]string{}, Object: using(n)})
+	told := map[string]bool{}
+	for _, refusal := range res.Refused {
+		for i := range n {
+			if gate := fmt.Sprintf("FeatureWithANameOfTheUsualLength%d", i); strings.Contains(refusal.Message, gate+")") || strings.Contains(refusal.Message, gate+`"`) {
+				told[gate] = true
+			}
+		}
+	}
+	if !maps.Equal(told, byWebhook) {
+		t.Errorf("refused: %v, want those of the webhook: %v", told, byWebhook)
 	}
 }
 

@@ -471,7 +471,7 @@ spec:
 		{map[string]string{"feature-gates": "A=true,A=true"}, "twice"},
 		{map[string]string{"feature-gates": "A=true", "a": "false"}, "disagree"},
 		{map[string]string{"b": "true", "a": "false"}, "requires A"},
-		{map[string]string{"b": "true"}, ""}, // a resource whose highest stage is Beta has A
+		{map[string]string{"b": "true"}, "requires A"}, // level stable opens beta parts of no resource here
 		{map[string]string{"early": "true"}, "maxLevel"},
 		{map[string]string{"done": "false"}, "for good"},
 		{map[string]string{"results-from": "x"}, "does not match"},
