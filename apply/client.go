@@ -85,7 +85,7 @@ func (c *client) do(ctx context.Context, r request) ([]byte, error) {
 		return nil, context.Cause(ctx)
 	}
 	wait := 100 * time.Millisecond
-	for try, begun := 1, time.Now(); ; try++ {
+	for try, begun := 1, clock(); ; try++ {
 		b, err := c.once(ctx, r)
 		if err == nil || !transient(err) || ctx.Err() != nil {
 			if ctx.Err() != nil {

@@ -177,8 +177,8 @@ func (m *marks) spares(l *live) string {
 		return fmt.Sprintf("its annotation %s says that it is left alone", m.aloneBy)
 	case l != nil && m.once:
 		return fmt.Sprintf("its annotation %s says that it is not changed once it exists", m.onceBy)
-	case l != nil && l.marks.alone && slices.ContainsFunc(foreignLive, func(key string) bool { return strings.HasPrefix(l.marks.aloneBy, key) }):
-		return fmt.Sprintf("the annotation %s of the object in the cluster says that it is left alone", l.marks.aloneBy)
+	case l != nil && l.alone && slices.ContainsFunc(foreignLive, func(key string) bool { return strings.HasPrefix(l.aloneBy, key) }):
+		return fmt.Sprintf("the annotation %s of the object in the cluster says that it is left alone", l.aloneBy)
 	}
 	return ""
 }

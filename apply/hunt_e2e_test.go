@@ -32,10 +32,10 @@ var seeds = []uint64{5, 1000}
 // that was told to delete it, and what an app has in the end is what it was to have. SLUICE_HUNTS says how many runs there are, and
 // SLUICE_SEED where they begin.
 func TestE2ENothingIsLostThatIsToStay(t *testing.T) {
-	first := uint64(max(0, budget(t, "SLUICE_SEED", 1))) //nolint:gosec // not negative
+	first := uint64(max(0, budget(t, "SLUICE_SEED", 1)))
 	list := slices.Clone(seeds)
 	for i := range budget(t, "SLUICE_HUNTS", 3) {
-		list = append(list, first+uint64(i)) //nolint:gosec // not negative
+		list = append(list, first+uint64(i))
 	}
 	dead := exec.CommandContext(t.Context(), "sleep", "600")
 	if err := dead.Start(); err != nil {

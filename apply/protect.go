@@ -85,7 +85,7 @@ func (a *Applier) protectOne(ctx context.Context, p *Plan, r *Removal) error {
 		}
 		if err != nil {
 			r.protect("what else is in it cannot be told, so it stays; --allow-delete-namespaces deletes it all the same: " + err.Error())
-			return nil
+			return nil //nolint:nilerr // it is the reason
 		}
 		if others.count == 0 {
 			return nil

@@ -225,7 +225,7 @@ func TestE2ERunsOfOneAppThatInterleaveDoNotDestroyEachOthersWork(t *testing.T) {
 	}
 	kills, waits, overtaken := 0, 0, 0
 	for i := range budget(t, "SLUICE_RACES", 12) {
-		seed := first + uint64(i) //nolint:gosec // not negative
+		seed := first + uint64(i)
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			k, w, o := contend(t, kube, rand.New(rand.NewPCG(seed, 2)))
 			kills, waits, overtaken = kills+k, waits+w, overtaken+o
@@ -269,7 +269,7 @@ func contend(t *testing.T, kube kubernetes.Interface, r *rand.Rand) (kills, wait
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(wants, world.objects()); diff != "" {
+		if diff := cmp.Diff(wants, world.objects()); diff != "" { //nolint:contextcheck // that of the test
 			t.Errorf("after an apply that nobody disturbed: %s", diff)
 		}
 	}

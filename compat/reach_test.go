@@ -140,7 +140,7 @@ func (w *world) write(t *testing.T, version string, spec map[string]any) map[str
 // refused.
 func (w *world) label(t *testing.T, stored map[string]any, version string) (erased, refused []string) {
 	t.Helper()
-	home := w.validators[strings.TrimPrefix(stored["apiVersion"].(string), "example.com/")]
+	home := w.validators[strings.TrimPrefix(stored["apiVersion"].(string), "example.com/")] //nolint:errcheck,forcetypeassert // a test
 	target := w.validators[version]
 	read, _, _, err := home.Read(stored)
 	if err != nil {

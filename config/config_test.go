@@ -373,8 +373,10 @@ func TestTheLifecycleControllerKnowsOfOtherPeoplesResolvers(t *testing.T) {
 		writers []string
 		want    string
 	}{
-		{nil, ""}, {[]string{"system:serviceaccount:a:b=mine", "system:serviceaccount:c:d=mine", "system:serviceaccount:a:b=ours"}, "mine,ours"},
-		{[]string{"system:serviceaccount:a:b"}, "*"}, {[]string{"system:serviceaccount:a:b=*"}, "*"},
+		{nil, ""},
+		{[]string{"system:serviceaccount:a:b=mine", "system:serviceaccount:c:d=mine", "system:serviceaccount:a:b=ours"}, "mine,ours"},
+		{[]string{"system:serviceaccount:a:b"}, "*"},
+		{[]string{"system:serviceaccount:a:b=*"}, "*"},
 	} {
 		got := ""
 		for _, u := range objects(t, config.Options{Writers: test.writers}) {

@@ -22,8 +22,10 @@ func TestVersionsThatLeaveAFieldOpenAreTold(t *testing.T) {
 	part := func(field string, versions ...string) v1alpha1.Part {
 		return v1alpha1.Part{Group: "demo.dev", Resource: "things", Field: field, Versions: versions}
 	}
-	whole := v1alpha1.FeatureSpec{Component: "demo", Gate: "Whole", Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
-		Parts: []v1alpha1.Part{{Group: "demo.dev", Resource: "things", Versions: []string{"v2"}, WholeVersion: true}}}
+	whole := v1alpha1.FeatureSpec{
+		Component: "demo", Gate: "Whole", Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
+		Parts: []v1alpha1.Part{{Group: "demo.dev", Resource: "things", Versions: []string{"v2"}, WholeVersion: true}},
+	}
 	for _, tt := range []struct {
 		name      string
 		parts     []v1alpha1.Part

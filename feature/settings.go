@@ -265,7 +265,7 @@ func (m *Model) unmet(settings *Settings, tell func(gate, other string)) {
 			states = m.Resolve(settings, Runtime{AssumeProcesses: true})
 		}
 		for _, other := range f.Spec.Requires {
-			if s := states.byGate[other]; s == nil || !s.Open && !(s.Lifted && m.LiftsAny()) {
+			if s := states.byGate[other]; s == nil || !s.Open && (!s.Lifted || !m.LiftsAny()) {
 				tell(gate, other)
 			}
 		}

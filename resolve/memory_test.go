@@ -46,7 +46,7 @@ func TestFetchesStayInTheirMemoryAndGiveItBack(t *testing.T) {
 			return resource(string(make([]byte, 1<<10))), nil
 		})
 		var all sync.WaitGroup
-		random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a test's
+		random := rand.New(rand.NewPCG(3, 4))
 		for i := range 300 {
 			name, patience := strconv.Itoa(i%40), time.Duration(random.IntN(20))*time.Second
 			all.Go(func() {

@@ -26,8 +26,6 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 200",message="a name has 200 characters at most"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.dependsOn) || self.spec.dependsOn.all(d, d.name != self.metadata.name || has(d.__namespace__))",message="a delivery cannot depend on itself",fieldPath=".spec.dependsOn"
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-//
-//nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
 type Delivery struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -42,8 +40,6 @@ type Delivery struct {
 // DeliveryList is a list of deliveries.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-//
-//nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
 type DeliveryList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`

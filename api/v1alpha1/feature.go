@@ -23,8 +23,6 @@ import (
 // +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.why`,priority=1
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.startsWith(self.spec.component + '.')",message="the name is to be COMPONENT.GATE, with the gate in kebab-case"
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-//
-//nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
 type Feature struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -37,8 +35,6 @@ type Feature struct {
 // FeatureList is a list of features.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-//
-//nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
 type FeatureList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`

@@ -264,7 +264,7 @@ func (d *deliverer) checkFlags() error {
 	if f.prune && f.app == "" {
 		return errors.New("--prune needs --app: the inventory of an app says what was applied before")
 	}
-	if err := f.deleteFlagsOf.check(f.prune); err != nil {
+	if err := f.check(f.prune); err != nil {
 		return err
 	}
 	if _, err := mostDeletes(f.maxDeletes, 0); err != nil {

@@ -40,7 +40,7 @@ var errDeclined = errors.New("nothing was changed, as you have answered")
 // confirm asks on a terminal before objects are deleted.
 func (f *deleteFlagsOf) confirm(e *env, what string, deletes int) error {
 	in, isFile := e.in.(*os.File)
-	if deletes == 0 || f.yes || !e.errTTY || !isFile || !term.IsTerminal(int(in.Fd())) { //nolint:gosec // a file descriptor
+	if deletes == 0 || f.yes || !e.errTTY || !isFile || !term.IsTerminal(int(in.Fd())) {
 		return nil
 	}
 	return confirmed(e.in, e.err, what)
@@ -99,9 +99,9 @@ func (d *deliverer) mayPrune() error {
 // removalLine names what is deleted, and what goes with it.
 func removalLine(r *apply.Removal) string {
 	if r.Takes == "" {
-		return r.ID.String()
+		return r.String()
 	}
-	return r.ID.String() + ", with " + r.Takes
+	return r.String() + ", with " + r.Takes
 }
 
 // showRemovals tells what will be deleted, before it is.

@@ -30,7 +30,7 @@ const memoryLimit = 512 << 20
 // resident is how much memory a process and its children have, in bytes.
 func resident(pid int) int64 {
 	var sum int64
-	for _, line := range strings.Split(readFile(fmt.Sprintf("/proc/%d/status", pid)), "\n") {
+	for line := range strings.SplitSeq(readFile(fmt.Sprintf("/proc/%d/status", pid)), "\n") {
 		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
 			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			sum += kb << 10
@@ -38,7 +38,7 @@ func resident(pid int) int64 {
 	}
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, t := range tasks {
-		for _, child := range strings.Fields(readFile(t)) {
+		for child := range strings.FieldsSeq(readFile(t)) {
 			if n, err := strconv.Atoi(child); err == nil {
 				sum += resident(n)
 			}
@@ -174,7 +174,7 @@ func TestE2EResolversStayUnderTheirMemoryLimit(t *testing.T) {
 	server := gittest.NewServer(t, true)
 	large := func(seed, size int) string {
 		text := make([]byte, 0, size)
-		random := rand.New(rand.NewPCG(uint64(seed), 1)) //nolint:gosec // a test's
+		random := rand.New(rand.NewPCG(uint64(seed), 1))
 		for text = append(text, "kind: Task\n"...); len(text) < size; {
 			text = fmt.Appendf(text, "# %d\n", random.Uint64())
 		}
@@ -218,7 +218,7 @@ func TestE2EResolversStayUnderTheirMemoryLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for round := range rounds {
-		random := rand.New(rand.NewPCG(uint64(round), 2)) //nolint:gosec // a test's
+		random := rand.New(rand.NewPCG(uint64(round), 2))
 		t.Run(fmt.Sprintf("random mix %d", round), func(t *testing.T) {
 			for reason, message := range s.under(t, started, "resolver-git", times(60+random.IntN(100), func(int) *v1beta1.ResolutionRequest {
 				mode := []string{"auto", "always", "never"}[random.IntN(3)]

@@ -51,7 +51,7 @@ func TestAPanicOfWhatSeveralWaitForIsAnErrorForEach(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, err := resolve.NewRunner(resolve.Options{Resolvers: list, Observer: resolve.Observer{
-			Panicked: func(_ string, value any, _ []byte) { told.Store(value.(error).Error(), true) },
+			Panicked: func(_ string, value any, _ []byte) { told.Store(value.(error).Error(), true) }, //nolint:errcheck,forcetypeassert // a test
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestAPanicOfWhatSeveralWaitForIsAnErrorForEach(t *testing.T) {
 		found := false
 		told.Range(func(text, _ any) bool {
 			found = true
-			if !strings.Contains(text.(string), "a defect\n") || !strings.Contains(text.(string), "accident_test.go") {
+			if s, ok := text.(string); !ok || !strings.Contains(s, "a defect\n") || !strings.Contains(s, "accident_test.go") {
 				t.Errorf("the log has %s", text)
 			}
 			return true

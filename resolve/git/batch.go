@@ -92,7 +92,7 @@ func (m *mirror) gather(ctx context.Context, ids []string, each int64) (*batch, 
 	select {
 	case <-b.done:
 		if b.broken != nil {
-			panic(b.broken)
+			panic(b.broken) //nolint:forbidigo // the runner makes an error of it, for each request that waits
 		}
 		return b, b.err
 	case <-ctx.Done():

@@ -78,7 +78,7 @@ func (g *flights[T]) do(ctx context.Context, key string, fn func(context.Context
 	select {
 	case <-f.done:
 		if f.broken != nil {
-			panic(f.broken)
+			panic(f.broken) //nolint:forbidigo // the runner makes an error of it, for each request that waits
 		}
 		return f.value, f.err
 	case <-ctx.Done():

@@ -42,7 +42,7 @@ func TestAPushIsSeenByWhoAsksForIt(t *testing.T) {
 			"url": s.URL + "/r.git", "revision": "main", "pathInRepo": "n.yaml", "cache": mode,
 		})}
 	}
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's
+	random := rand.New(rand.NewPCG(1, 2))
 	for n := range 30 {
 		pushed := o.Commit("main", map[string]string{"n.yaml": fmt.Sprintf("n: %d\n", n+1)})
 		at := time.Now()

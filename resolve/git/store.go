@@ -289,7 +289,10 @@ func (s *store) remove(m *mirror) {
 // evict removes mirrors that nobody uses, the least recently used first, until the rest fits and the file system has its
 // reserve.
 func (s *store) evict(limit int64) {
-	for s.over(limit) && s.evictOldest() {
+	for s.over(limit) {
+		if !s.evictOldest() {
+			return
+		}
 	}
 }
 

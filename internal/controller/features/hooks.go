@@ -374,9 +374,9 @@ func matchConditions(targets map[hookedResource][]*feature.Target) []admissionre
 }
 
 // openForAll tells whether the settings open for everybody what is enforced. Its use is nobody's to judge until they say otherwise.
-func (out *plan) openForAll(e *policy.Enforced) bool {
-	state, ok := out.states.State(e.Gate)
-	return ok && out.known && (state.Open || state.Lifted && out.model.Lifted(e.Group, e.Resource))
+func (p *plan) openForAll(e *policy.Enforced) bool {
+	state, ok := p.states.State(e.Gate)
+	return ok && p.known && (state.Open || state.Lifted && p.model.Lifted(e.Group, e.Resource))
 }
 
 // keepConditions leaves of match conditions what holds for other rules too: that something has changed, if both say so alike.

@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"sluice.dev/api/resolution/v1beta1"
 )

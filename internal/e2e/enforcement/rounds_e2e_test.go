@@ -130,7 +130,7 @@ func neighbours(t *testing.T) (conversion string, mutator admissionregistrationv
 		want, _, _ := unstructured.NestedString(review, "request", "desiredAPIVersion")
 		objects, _, _ := unstructured.NestedSlice(review, "request", "objects")
 		for _, o := range objects {
-			u := unstructured.Unstructured{Object: o.(map[string]any)}
+			u := unstructured.Unstructured{Object: o.(map[string]any)} //nolint:errcheck,forcetypeassert // a test
 			spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 			for one, other := range renamed {
 				from, to := one, other
@@ -238,7 +238,7 @@ func TestE2EWaysRound(t *testing.T) {
 		_, also := of("gadgets", "v1").Create(ctx, object("Gadget", "v1", "probe", "{alpha: x}"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		u, dropped := of("gadgets", "v1").Create(ctx, object("Gadget", "v1", "probe", "{dropped: x}"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		_, scaled := of("widgets", "v1").Create(ctx, object("Widget", "v1", "probe", "{replicas: 3}"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if !apierrors.IsInvalid(err) || !apierrors.IsInvalid(also) || !apierrors.IsInvalid(scaled) || dropped != nil || len(u.Object["spec"].(map[string]any)) > 0 {
+		if !apierrors.IsInvalid(err) || !apierrors.IsInvalid(also) || !apierrors.IsInvalid(scaled) || dropped != nil || len(u.Object["spec"].(map[string]any)) > 0 { //nolint:errcheck,forcetypeassert // a test
 			return errors.Join(errors.New("they are not in force"), err, also, dropped)
 		}
 		return nil
@@ -253,7 +253,7 @@ func TestE2EWaysRound(t *testing.T) {
 		tried++
 		id := strings.NewReplacer(" ", "-", ",", "", "(", "", ")", "", "'", "").Replace(strings.ToLower(name))
 		if base != "" {
-			until(t, name, func(ctx context.Context) error {
+			until(t, name, func(ctx context.Context) error { //nolint:contextcheck // until gives it
 				_, err := of(resource, "v1").Create(ctx, object(kinds[resource], "v1", id, base), metav1.CreateOptions{})
 				return err
 			})

@@ -13,8 +13,6 @@ var GroupVersion = schema.GroupVersion{Group: "pages.example.dev", Version: "v1"
 //
 // +kubebuilder:subresource:status
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-//
-//nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
 type Page struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -26,8 +24,6 @@ type Page struct {
 // PageList is a list of pages.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-//
-//nolint:modernize // omitempty is what every tool expects here; omitzero would change what is written
 type PageList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`

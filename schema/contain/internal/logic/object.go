@@ -143,22 +143,16 @@ func (s *Solver) placeSomeRest(st *state, names []string, extra map[string][]fac
 		extra[name] = append(extra[name], demand)
 		return true
 	}
-	for _, name := range names {
-		if try(name) {
-			return true, false
-		}
+	if slices.ContainsFunc(names, try) {
+		return true, false
 	}
 	fresh, none := s.freshKeys(st, sr.Except, extra, nil, 1)
 	complete = complete && (none || len(fresh) > 0)
-	for _, name := range fresh { // what holds for one fresh key holds for all
-		if try(name) {
-			return true, false
-		}
+	if slices.ContainsFunc(fresh, try) {
+		return true, false
 	}
-	for _, name := range st.mentioned() {
-		if try(name) {
-			return true, false
-		}
+	if slices.ContainsFunc(st.mentioned(), try) {
+		return true, false
 	}
 	return false, complete
 }

@@ -185,7 +185,7 @@ func (s *Solver) add(st *state, f Formula, why deps) bool {
 		return st.kinds != 0 || s.clash(st.why)
 	}
 	st.all = append(st.all, f)
-	switch f.(type) {
+	switch f := f.(type) {
 	case Length, Pattern, Format:
 		return s.addString(st, f, why)
 	case IntRange, IntMultiple, FloatRange, FloatMultiple, Integral:
@@ -196,7 +196,7 @@ func (s *Solver) add(st *state, f Formula, why deps) bool {
 		for i := range st.said {
 			st.said[i] |= why
 		}
-		st.enums = append(st.enums, f.(Enum)) //nolint:errcheck // it is
+		st.enums = append(st.enums, f)
 		return true
 	}
 	return s.addObject(st, f, why)
