@@ -144,6 +144,7 @@ type Item struct {
 	owned   string // digest of our entry once applied
 	unread  error  // why nothing is known of it in the cluster
 	found   bool   // it is in the cluster, and was not the app's when the plan was made
+	made    bool   // this run has created it
 }
 
 // Removal is an object of the inventory that is no longer in the source.

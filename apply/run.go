@@ -342,7 +342,8 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		obj, created, err := a.client.patchOr(ctx, path, it.json, false, p.request.Force)
 		if err == nil {
-			it.found = it.found || it.Action == Create && !created // somebody else has made it since the plan was
+			it.made = it.made || created                           // a namespace for the lock is written twice
+			it.found = it.found || it.Action == Create && !it.made // somebody else has made it since the plan was
 			l, err := observe(obj, nil, nil)
 			if err != nil {
 				return err

@@ -77,7 +77,7 @@ func TestE2EASecondRunOfAnAppSaysWhoIsAtItAndWaits(t *testing.T) {
 	two := w.file("two.yaml", configMap("b", "by", "two")+configMap("c", "by", "two"))
 	w.run(ExitOK, "apply", "--app", "x", "-f", w.file("zero.yaml", configMap("z")))
 	d := w.door(func(r *http.Request) bool {
-		return r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/a")
+		return r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/a") && !r.URL.Query().Has("dryRun")
 	})
 	first := d.start(w, "apply", "--app", "x", "-f", one, "--prune")
 	<-d.closed
@@ -126,7 +126,7 @@ func isHeldUpByACommand(t *testing.T, d *deliveryWorld) {
 	d.grant("all", rule("", "configmaps"))
 	revision := d.push(configMap("a", "by", "delivery"))
 	door := d.door(func(r *http.Request) bool {
-		return r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/a")
+		return r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/a") && !r.URL.Query().Has("dryRun")
 	})
 	first := door.start(d.world, "apply", "--app", "x", "-f", d.file("one.yaml", configMap("a", "by", "command")+configMap("b")))
 	<-door.closed

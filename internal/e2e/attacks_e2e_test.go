@@ -172,7 +172,7 @@ func TestE2EAttacksEndWithATrueReason(t *testing.T) {
 		{"a link inside", "git", []string{"url", r, "pathInRepo", "inside.yaml"}, "", ""},
 		{"a path from the root", "git", []string{"url", r, "pathInRepo", "/task.yaml"}, "", ""},
 		{"a submodule", "git", []string{"url", r, "pathInRepo", "module/x.yaml"}, "ForbiddenByPolicy", "submodule"},
-		{"a large file", "git", []string{"url", r, "pathInRepo", "large.yaml"}, "ContentTooLarge", "limit"},
+		{"a large file", "git", []string{"url", r, "pathInRepo", "large.yaml"}, "ContentTooLarge", "at most"},
 		{"an option for a revision", "git", []string{"url", r, "pathInRepo", "task.yaml", "revision", "--upload-pack=touch " + planted}, "InvalidParams", "revision"},
 		{"an option for a repository", "git", []string{"url", "--upload-pack=touch " + planted, "pathInRepo", "task.yaml"}, "InvalidParams", "url"},
 		{"ext::", "git", []string{"url", "ext::sh -c touch% " + planted, "pathInRepo", "x"}, "InvalidParams", "url"},

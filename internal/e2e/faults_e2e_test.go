@@ -18,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -244,17 +245,26 @@ func restartTheAPIServer(t *testing.T, s *system, pending int) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
+	back := make(chan struct{})
 	wg.Go(func() {
 		defer close(held.open)
-		for t.Context().Err() == nil {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
 			conn, err := net.Dial("tcp", server.Host)
 			if err != nil {
 				return
 			}
 			_ = conn.Close()
+			select {
+			case <-back:
+				return
+			case <-tick.C:
+			}
 		}
 	})
 	s.cluster.Crash(t)
+	close(back)
 	wg.Wait()
 	s.wantWave(t, one, pending/2)
 	s.wantWave(t, other, pending/2)

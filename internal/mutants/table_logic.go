@@ -137,9 +137,7 @@ var logicFaults = []fault{
 		broken: "that no further item differs from those at hand is taken for a proof that fewer are possible",
 	},
 	{
-		file: "schema/contain/internal/logic/object.go", old: `for _, name := range st.mentioned() {
-		if try(name) {`, new: `for _, name := range st.mentioned()[:0] {
-		if try(name) {`,
+		file: "schema/contain/internal/logic/object.go", old: `if slices.ContainsFunc(st.mentioned(), try) {`, new: `if slices.ContainsFunc(st.mentioned()[:0], try) {`,
 		broken: "an optional property cannot be the one that an undeclared property has to be",
 	},
 	{

@@ -388,7 +388,7 @@ func TestE2EFailuresSayWhy(t *testing.T) {
 		"nothing": {"False", "ResolutionFailed", "has a defect", resolve.ReasonFailed},
 		"secret":  {"False", "ResolutionFailed", "kubectl create rolebinding sluice-resolver-git-credentials --namespace=" + ns, resolve.ReasonDenied},
 		"hang":    {"False", "ResolutionTimedOut", "not resolved within 3s of its creation", resolve.ReasonTimedOut},
-		"nobody":  {"False", "ResolutionTimedOut", `no resolver "other" has answered`, resolve.ReasonTimedOut},
+		"nobody":  {"False", "ResolutionTimedOut", `the resolver "other" has not answered`, resolve.ReasonTimedOut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := request(ns, name, "git", text(name))
