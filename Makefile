@@ -42,11 +42,11 @@ lint: $(GOLANGCI) ## golangci-lint (the main module: localcluster would need all
 
 .PHONY: unit
 unit: ## unit, golden and property tests, no cluster
-	$(GO) test $(PKGS)
+	$(GO) test -timeout 20m $(PKGS)
 
 .PHONY: e2e
 e2e: cluster ## tests against a real kube-apiserver
-	$(GO) test -tags e2e -run 'E2E' ./apply ./examples/operator ./feature/process ./internal/cli ./internal/controller/resolution ./internal/e2e ./internal/e2e/enforcement ./internal/e2e/features ./resolve/cluster
+	$(GO) test -timeout 30m -tags e2e -run 'E2E' ./apply ./examples/operator ./feature/process ./internal/cli ./internal/controller/resolution ./internal/e2e ./internal/e2e/enforcement ./internal/e2e/features ./resolve/cluster
 	cd localcluster && $(GO) test ./...
 
 .PHONY: cluster
