@@ -70,7 +70,7 @@ var foreign = map[string]mark{
 }
 
 // syncOptions reads the options of Argo CD. Prune and Delete are two switches there, for pruning and for the deletion of the app; what
-// has either set to false or confirm is kept in both cases here. The other options do not speak of what is deleted or left alone.
+// has either set to false or confirm is kept in both cases here. The other options do not decide what is deleted or left alone.
 func syncOptions(value string) (treatment, bool) {
 	t, understood := treatment{}, true
 	for option := range strings.SplitSeq(value, ",") {
@@ -109,7 +109,7 @@ var (
 	foreignLive = []string{"kustomize.toolkit.fluxcd.io/reconcile", "kustomize.toolkit.fluxcd.io/ssa"}
 )
 
-// deletionWords are in the names of annotations that speak of deletion. Of what such a one means nothing is guessed: the object stays.
+// deletionWords mark the names of annotations about deletion. If Sluice does not know such an annotation, the object stays.
 var deletionWords = []string{"delet", "prune", "remove", "policy"}
 
 // marks is what the annotations of an object say.

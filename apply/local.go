@@ -16,7 +16,7 @@ import (
 // localNote says why an item is compared without the server.
 const localNote = "this user may not have the server try it, so it is compared here: values that the server fills in or rewrites may differ"
 
-// compareLocally is for those who may read and not write: what an apply would make of the item, as far as that can be told from
+// compareLocally serves users who may read but not write. It tells what an apply would make of the item, as far as that can be told from
 // here. ok is false where the refusal is not one of rights, so that it would stop an apply of somebody else, too.
 func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (got answer, ok bool, err error) {
 	if !apierrors.IsForbidden(refusal) {

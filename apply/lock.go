@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Whoever changes an app holds its lock from before the first write until after the last one: a Lease in the app's namespace, which has
+// A run that changes an app holds the app's lock from before the first write until after the last one: a Lease in the app's namespace, which has
 // the name of the inventory. The holder renews it. A holder that cannot stops to write before anybody may take the lock over: see
 // [lock.valid]. A Lease counts as left behind when somebody has seen it for its whole duration without a renewal (clocks of other
 // machines are not looked at, as in k8s.io/client-go/tools/leaderelection), or when its holder was a process of this machine that

@@ -160,7 +160,7 @@ type Removal struct {
 
 	live   *live
 	unread error
-	// protected: it is kept for the sake of what it would take along.
+	// protected: it stays because its deletion would delete other objects.
 	protected bool
 	// unserved: the cluster does not serve its kind in any version.
 	unserved bool

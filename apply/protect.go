@@ -111,7 +111,7 @@ func (a *Applier) protectOne(ctx context.Context, p *Plan, r *Removal) error {
 	return nil
 }
 
-// protect keeps a removal for the sake of what it would take along.
+// protect keeps an object whose deletion would delete other objects.
 func (r *Removal) protect(reason string) { r.Action, r.Reason, r.protected = Keep, reason, true }
 
 // storedBeside counts the stored objects of a CRD that do not go as removals of their own.

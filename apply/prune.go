@@ -243,7 +243,7 @@ type DeletionRequest struct {
 	App, Namespace string
 	// AllowDeleteCRDs and AllowDeleteNamespaces are those of [Request].
 	AllowDeleteCRDs, AllowDeleteNamespaces bool
-	// KeepProtected deletes the rest where CRDs and namespaces stay because of what they would take along.
+	// KeepProtected deletes the rest if CRDs and namespaces stay because their deletion would delete other objects.
 	KeepProtected bool
 }
 
