@@ -80,7 +80,7 @@ type ComponentSpec struct {
 	// Resources says of resources how stable their most stable version is; one that is left out is Stable.
 	// +kubebuilder:validation:MaxItems=500
 	Resources []ResourceStage `json:"resources,omitempty"`
-	// OptIn lets people use closed features who may not change the settings; if left out, nobody.
+	// OptIn lets users who cannot change the settings use closed features. If it is left out, nobody can.
 	OptIn *OptIn `json:"optIn,omitempty"`
 	// TellUse lists stages, Alpha, Beta or Deprecated: whoever begins to use a part of a feature at one of them is told by a warning,
 	// and the audit log by an annotation, though the feature is open. Empty: nobody is told.

@@ -51,7 +51,7 @@ type DeliveryList struct {
 type DeliverySpec struct {
 	// Source is where the objects are.
 	Source DeliverySource `json:"source"`
-	// Interval is how often the source is fetched again and drift is put right; ten minutes if left out.
+	// Interval is how often Sluice fetches the source again and corrects drift. The default is ten minutes.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
