@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
@@ -214,22 +213,6 @@ func TestCorpusObjectsAreJudgedAlike(t *testing.T) {
 			if diff := compareVerdicts(t, slow, part, obj, old); diff != "" {
 				t.Errorf("%s: -whole +projected:\n%s", id, diff)
 			}
-		}
-	})
-}
-
-func TestCorpusCRDsAreJudgedAlike(t *testing.T) {
-	eachPair(t, 1, func(p corpusPair) {
-		slow, err := upstream.ValidateCRDUpdateSlowly(t.Context(), p.new, p.old)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fast, err := upstream.ValidateCRDUpdate(t.Context(), p.new, p.old, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(errorTexts(upstream.Result{Errors: slow}), errorTexts(upstream.Result{Errors: fast})); diff != "" {
-			t.Errorf("%s: -slow +fast:\n%s", p.id, diff)
 		}
 	})
 }

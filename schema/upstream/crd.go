@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -25,22 +24,6 @@ func ValidateCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinit
 	if err := checkSchemas(crd); err != nil {
 		return nil, err
 	}
-	var t thinner
-	thin, ok := t.thinCRD(crd, "")
-	if ok {
-		errs, err = validateCRD(ctx, thin)
-	}
-	if !ok || err == nil && aboutSchemas(errs) {
-		errs, err = validateCRD(ctx, crd)
-	}
-	if err == nil && len(errs) == 0 {
-		return rulesTooNew(crd, nil, kube)
-	}
-	return errs, err
-}
-
-// validateCRD does what ValidateCRD says, without a short cut.
-func validateCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
 	internal, err := internalCRD(crd)
 	if err != nil {
 		return nil, err
@@ -48,11 +31,19 @@ func validateCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinit
 	internal.Status = apiextensions.CustomResourceDefinitionStatus{}
 	internal.Generation = 1
 	addStoredVersion(internal)
-	errs := crdvalidation.ValidateCustomResourceDefinition(ctx, internal)
+	errs = crdvalidation.ValidateCustomResourceDefinition(ctx, internal)
 	if len(errs) == 0 {
 		errs = metavalidation.ValidateObjectMetaAccessor(internal, false, pathSegment, metadataPath)
 	}
-	return tidy(errs), ctx.Err()
+	return orTooNew(ctx, tidy(errs), crd, nil, kube)
+}
+
+// orTooNew returns errs, or, where there are none, what the API server of version kube does not know yet.
+func orTooNew(ctx context.Context, errs field.ErrorList, crd, old *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (field.ErrorList, error) {
+	if err := ctx.Err(); err != nil || len(errs) > 0 {
+		return errs, err
+	}
+	return rulesTooNew(crd, old, kube)
 }
 
 // checkSchemas says whether the schemas of a CRD are of bounded depth.
@@ -65,13 +56,6 @@ func checkSchemas(crd *apiextensionsv1.CustomResourceDefinition) error {
 		}
 	}
 	return nil
-}
-
-// aboutSchemas tells whether any of errs may speak of a schema.
-func aboutSchemas(errs field.ErrorList) bool {
-	return slices.ContainsFunc(errs, func(e *field.Error) bool {
-		return strings.HasPrefix(e.Field, "spec.versions") || strings.HasPrefix(e.Field, "spec.validation") || strings.HasPrefix(e.Field, "spec.preserve")
-	})
 }
 
 // internalCRD converts a CRD as the API server does when it reads a request: defaults, then the internal form. crd is not
@@ -110,32 +94,14 @@ func ValidateCRDUpdate(ctx context.Context, crd, old *apiextensionsv1.CustomReso
 	if err := errors.Join(checkSchemas(crd), checkSchemas(old)); err != nil {
 		return nil, err
 	}
-	var t thinner
-	thin, ok := t.thinCRD(crd, "new ")
-	thinOld, okOld := t.thinCRD(old, "old ")
-	ok = ok && okOld
-	if ok {
-		errs, err = validateCRDUpdate(ctx, thin, thinOld)
-	}
-	if !ok || err == nil && aboutSchemas(errs) {
-		errs, err = validateCRDUpdate(ctx, crd, old)
-	}
-	if err == nil && len(errs) == 0 {
-		return rulesTooNew(crd, old, kube)
-	}
-	return errs, err
-}
-
-// validateCRDUpdate does what ValidateCRDUpdate says, without a short cut.
-func validateCRDUpdate(ctx context.Context, crd, old *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
 	internal, internalOld, err := internalUpdate(crd, old)
 	if err != nil {
 		return nil, err
 	}
-	errs := metavalidation.ValidateObjectMetaAccessor(internal, false, pathSegment, metadataPath)
+	errs = metavalidation.ValidateObjectMetaAccessor(internal, false, pathSegment, metadataPath)
 	errs = append(errs, metavalidation.ValidateObjectMetaAccessorUpdate(internal, internalOld, metadataPath)...)
 	errs = append(errs, crdvalidation.ValidateCustomResourceDefinitionUpdate(ctx, internal, internalOld)...)
-	return tidy(errs), ctx.Err()
+	return orTooNew(ctx, tidy(errs), crd, old, kube)
 }
 
 // internalUpdate converts both CRDs and does what the API server does before it validates an update.

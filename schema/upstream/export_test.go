@@ -8,9 +8,3 @@ func NewSlow(props *props, o Options) (*Validator, error) {
 	}
 	return v, err
 }
-
-// ValidateCRDSlowly and ValidateCRDUpdateSlowly leave nothing out.
-var (
-	ValidateCRDSlowly       = validateCRD
-	ValidateCRDUpdateSlowly = validateCRDUpdate
-)

@@ -56,18 +56,6 @@ func Parse(text string) (*Rule, error) {
 	if len(text) > MaxSize {
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, MaxSize)
 	}
-	root, ok := quick(text)
-	if !ok {
-		var err error
-		if root, err = parseFull(text); err != nil {
-			return nil, err
-		}
-	}
-	return newRule(root), nil
-}
-
-// parseFull parses with cel-go.
-func parseFull(text string) (*expr, error) {
 	p, err := theParser()
 	if err != nil {
 		return nil, err
@@ -81,7 +69,10 @@ func parseFull(text string) (*expr, error) {
 	if errors.Is(err, errTooMany) {
 		return nil, fmt.Errorf("%w: more than %d parts", ErrTooLarge, maxNodes)
 	}
-	return root, err
+	if err != nil {
+		return nil, err
+	}
+	return newRule(root), nil
 }
 
 const (
