@@ -3,10 +3,12 @@ package input
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sluice.dev/report"
@@ -80,15 +82,15 @@ func Counts(m map[string]int) string {
 // file decodes one file.
 func (l *loader) file(ctx context.Context, file string, data []byte) error {
 	l.set.Files++
-	text, plain, err := checkText(data)
+	text, err := checkText(data)
 	if err != nil {
 		return located(file, err)
 	}
-	for _, c := range split(text, plain) {
+	for _, c := range split(text) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		start := c.content()
+		start := content(c.text)
 		if start < 0 {
 			continue
 		}
@@ -99,16 +101,15 @@ func (l *loader) file(ctx context.Context, file string, data []byte) error {
 			})
 			continue
 		}
-		trees, err := parseChunk(ctx, c, start)
+		docs, values, err := parseChunk(ctx, file, c, start)
 		if err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			return located(file, template(c, err))
 		}
-		for i, t := range trees {
-			d := &document{file: file, t: t, chunk: c, index: i}
-			if err := l.object(d, 0, "", 0); err != nil {
+		for i, v := range values {
+			if err := l.object(&place{doc: docs[i], twice: v.twice, value: v.v}, "", 0); err != nil {
 				return err
 			}
 		}
@@ -116,23 +117,28 @@ func (l *loader) file(ctx context.Context, file string, data []byte) error {
 	return nil
 }
 
-// parseChunk parses a chunk, whose content begins at offset start, with the first parser that takes it.
-func parseChunk(ctx context.Context, c chunk, start int) ([]*tree, error) {
+// parseChunk parses a chunk, whose content begins at offset start, as kubectl does: a run of JSON values, or one YAML document.
+func parseChunk(ctx context.Context, file string, c chunk, start int) ([]*document, []value, error) {
 	if c.text[start] == '{' {
-		if trees, ok := parseJSON(c.text, c.line); ok {
-			return trees, nil
+		if values, offsets, ok := parseJSON(c.text); ok {
+			docs := make([]*document, len(values))
+			for i, at := range offsets {
+				end := len(c.text)
+				if i+1 < len(offsets) {
+					end = offsets[i+1]
+				}
+				before := c.text[:at]
+				column := at - strings.LastIndexByte(before, '\n') - 1
+				docs[i] = &document{file: file, text: strings.Repeat(" ", column) + c.text[at:end], line: c.line + strings.Count(before, "\n")}
+			}
+			return docs, values, nil
 		}
 	}
-	if c.plain {
-		if t := parseFast(c.text, c.line); t != nil {
-			return []*tree{t}, nil
-		}
-	}
-	t, err := parseLibrary(ctx, c.text, c.line)
+	v, err := parseYAML(ctx, c.text, c.line)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return []*tree{t}, nil
+	return []*document{{file: file, text: c.text, line: c.line}}, []value{v}, nil
 }
 
 // located puts a place to an error of a parser.
@@ -159,63 +165,52 @@ func template(c chunk, err error) error {
 	return &syntaxError{line: syntax.line, msg: "broken YAML: " + syntax.msg}
 }
 
-// document is one parsed document: value index of a chunk.
-type document struct {
-	file  string
-	t     *tree
-	chunk chunk
-	index int
-	// whole finds places where t has none; nil until it is needed.
-	whole *Positions
+// place is one object on its way into a set: its value, and where in its document it stands.
+type place struct {
+	doc   *document
+	path  []string
+	twice *syntaxError
+	value any
 }
 
-// positions makes the Positions of the object n.
-func (d *document) positions(n int32) *Positions {
-	return &Positions{file: d.file, chunk: d.chunk, index: d.index, base: d.t.steps(n)}
-}
-
-// place is where node n stands.
-func (d *document) place(n int32) report.Position {
-	if nd := d.t.nodes[n]; nd.line > 0 {
-		return report.Position{File: d.file, Line: int(nd.line), Column: int(nd.col)}
-	}
-	if d.whole == nil {
-		d.whole = d.positions(0)
-	}
-	pos, _ := d.whole.Find(d.t.steps(n)...)
+// at is where the part of the object that path leads to stands.
+func (p *place) at(path ...string) report.Position {
+	pos, _ := p.doc.find(append(slices.Clip(p.path), path...))
 	return pos
 }
 
 // object takes one object of a document: a definition, a list, or something to skip. kind is what to take it for if it
 // does not say.
-func (l *loader) object(d *document, n int32, kind string, depth int) error {
-	if k := d.t.nodes[n].kind; k == kindNull {
+func (l *loader) object(p *place, kind string, depth int) error {
+	if p.value == nil {
 		return nil
-	} else if k != kindMap {
+	}
+	object, ok := p.value.(map[string]any)
+	if !ok {
 		if l.objects {
-			return &Error{Position: d.place(n), Msg: "is " + k.words() + "; a Kubernetes object is wanted"}
+			return &Error{Position: p.at(), Msg: "is " + kindOf(p.value) + "; a Kubernetes object is wanted"}
 		}
 		l.set.Skipped[NoObject]++
 		return nil
 	}
-	if k := d.t.text(d.t.child(n, "kind")); k != "" {
+	if k, _ := object["kind"].(string); k != "" {
 		kind = k
 	}
-	items := d.t.child(n, "items")
+	items, isList := object["items"].([]any)
 	switch {
 	case kind == "" && l.objects:
-		return &Error{Position: d.place(n), Msg: "an object without a kind"}
+		return &Error{Position: p.at(), Msg: "an object without a kind"}
 	case kind == "":
 		l.set.Skipped[NoKind]++
 	case kind == crdKind:
-		if err := l.definition(d, n); err != nil {
+		if err := l.definition(p, object); err != nil {
 			return err
 		}
-		l.keep(d, n)
-	case strings.HasSuffix(kind, "List") && items != none && d.t.nodes[items].kind == kindList:
-		return l.list(d, items, strings.TrimSuffix(kind, "List"), depth)
+		return l.keep(p)
+	case strings.HasSuffix(kind, "List") && isList:
+		return l.list(p, items, strings.TrimSuffix(kind, "List"), depth)
 	case l.objects:
-		l.keep(d, n)
+		return l.keep(p)
 	default:
 		l.set.Skipped[kind]++
 	}
@@ -223,25 +218,29 @@ func (l *loader) object(d *document, n int32, kind string, depth int) error {
 }
 
 // keep adds an object to those of all kinds, if they are wanted.
-func (l *loader) keep(d *document, n int32) {
+func (l *loader) keep(p *place) error {
 	if !l.objects {
-		return
+		return nil
 	}
-	r := renderer{t: d.t}
-	r.value(n)
-	o := Object{File: d.file, Line: d.place(n).Line, JSON: r.out, Positions: d.positions(n)}
-	if twice := d.t.remark; twice != nil {
-		o.Twice = &Error{Position: report.Position{File: d.file, Line: twice.line}, Msg: twice.msg, Err: twice}
+	data, err := json.Marshal(p.value)
+	if err != nil {
+		return &Error{Position: p.at(), Msg: err.Error(), Err: err}
+	}
+	o := Object{File: p.doc.file, Line: p.at().Line, JSON: data, Positions: &Positions{p.doc, p.path}}
+	if p.twice != nil {
+		o.Twice = &Error{Position: report.Position{File: p.doc.file, Line: p.twice.line}, Msg: p.twice.msg, Err: p.twice}
 	}
 	l.set.Objects = append(l.set.Objects, o)
+	return nil
 }
 
-func (l *loader) list(d *document, items int32, kind string, depth int) error {
+func (l *loader) list(p *place, items []any, kind string, depth int) error {
 	if depth == maxListDepth {
-		return &Error{Position: d.place(items), Msg: fmt.Sprintf("lists nested deeper than %d levels", maxListDepth)}
+		return &Error{Position: p.at("items"), Msg: fmt.Sprintf("lists nested deeper than %d levels", maxListDepth)}
 	}
-	for c := d.t.nodes[items].first; c != none; c = d.t.nodes[c].next {
-		if err := l.object(d, c, kind, depth+1); err != nil {
+	for i, v := range items {
+		item := &place{doc: p.doc, path: append(slices.Clip(p.path), "items", strconv.Itoa(i)), twice: p.twice, value: v}
+		if err := l.object(item, kind, depth+1); err != nil {
 			return err
 		}
 	}
@@ -249,36 +248,38 @@ func (l *loader) list(d *document, items int32, kind string, depth int) error {
 }
 
 // definition decodes a CustomResourceDefinition and adds it to the set.
-func (l *loader) definition(d *document, n int32) error {
-	crd, err := decodeCRD(d.t, n)
+func (l *loader) definition(p *place, object map[string]any) error {
+	crd, unknown, err := decodeCRD(object)
 	if err != nil {
 		if value, ok := errors.AsType[*valueError](err); ok {
-			return &Error{Position: d.place(value.node), Msg: value.msg, Err: err}
+			return &Error{Position: p.at(value.path...), Msg: value.msg, Err: err}
 		}
 		return err
 	}
-	doc := Document{File: d.file, Line: d.place(n).Line, CRD: crd.crd, Positions: d.positions(n)}
-	if i, ok := l.byName[crd.crd.Name]; ok {
+	doc := Document{File: p.doc.file, Line: p.at().Line, CRD: crd, Positions: &Positions{p.doc, p.path}}
+	if i, ok := l.byName[crd.Name]; ok {
 		earlier := l.set.Documents[i]
-		if reflect.DeepEqual(earlier.CRD, crd.crd) {
+		if reflect.DeepEqual(earlier.CRD, crd) {
 			return nil
 		}
 		return &Error{
 			Position: report.Position{File: doc.File, Line: doc.Line},
 			Msg: fmt.Sprintf("CustomResourceDefinition %s stands here and, with other content, at %s:%d; one source may have it once",
-				crd.crd.Name, earlier.File, earlier.Line),
+				crd.Name, earlier.File, earlier.Line),
 		}
 	}
-	l.byName[crd.crd.Name] = len(l.set.Documents)
+	l.byName[crd.Name] = len(l.set.Documents)
 	l.set.Documents = append(l.set.Documents, doc)
 	first := len(l.set.Warnings)
-	if r := d.t.remark; r != nil {
+	if p.twice != nil {
 		l.set.Warnings = append(l.set.Warnings, Warning{
-			Position: report.Position{File: d.file, Line: r.line}, CRD: crd.crd.Name, Message: r.msg + "; the last one counts",
+			Position: report.Position{File: p.doc.file, Line: p.twice.line}, CRD: crd.Name, Message: p.twice.msg + "; the last one counts",
 		})
 	}
-	for _, w := range crd.warnings {
-		l.set.Warnings = append(l.set.Warnings, Warning{Position: d.place(w.node), CRD: crd.crd.Name, Message: w.msg})
+	for _, path := range unknown {
+		l.set.Warnings = append(l.set.Warnings, Warning{
+			Position: p.at(path...), CRD: crd.Name, Message: fmt.Sprintf("unknown field %s is ignored", pathText(path)),
+		})
 	}
 	slices.SortStableFunc(l.set.Warnings[first:], func(a, b Warning) int {
 		return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))

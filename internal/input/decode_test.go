@@ -178,7 +178,7 @@ func TestDecodeRefuses(t *testing.T) {
 		},
 		{name: "a length that is text", text: schema("maxLength: \"5\""), line: 13, says: []string{"openAPIV3Schema.maxLength must be an integer, not a string"}},
 		{name: "a length that is no integer", text: schema("items:\n  maxLength: 1.5"), line: 14, says: []string{"items.maxLength", "1.5"}},
-		{name: "a schema that is none", text: version("schema:\n  openAPIV3Schema: 5"), line: 12, says: []string{"spec.versions[0].schema.openAPIV3Schema must be an object, not the number 5"}},
+		{name: "a schema that is none", text: version("schema:\n  openAPIV3Schema: 5"), line: 12, says: []string{"spec.versions[0].schema.openAPIV3Schema must be an object (a schema), not the number 5"}},
 		{name: "a property that is no schema", text: schema("properties:\n  a.b: text"), line: 14, says: []string{`properties["a.b"] must be an object (a schema), not a string`}},
 		{name: "additionalProperties of the wrong type", text: schema("additionalProperties: 1"), line: 13, says: []string{"additionalProperties must be a boolean or an object"}},
 		{

@@ -74,8 +74,8 @@ func TestSeedsAgree(t *testing.T) {
 	}
 }
 
-// FuzzDecode holds the fast parser to the library, the mapper of schemas to the API server's decoder, and everything to
-// never panicking and to errors of one line.
+// FuzzDecode holds what is read to the libraries and to the API server's decoder, and everything to never panicking and to
+// errors of one line.
 func FuzzDecode(f *testing.F) {
 	for _, s := range append(yamlSeeds, crdSeeds...) {
 		f.Add([]byte(s))

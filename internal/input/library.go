@@ -2,46 +2,96 @@ package input
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v2"
+	kjson "sigs.k8s.io/json"
 
 	"sluice.dev/internal/yamlerr"
 )
 
-// parseLibrary reads the YAML document s with the library that kubectl uses, and gives the result of
-// sigs.k8s.io/yaml's YAMLToJSONStrict as a tree, without places. Unlike that function it bounds what aliases expand to,
-// and two keys that become the same string are an error. A key that stands twice in an object is none, as kubectl sees it:
-// the last one counts, and the tree has a remark. Lines in its errors count from line.
-func parseLibrary(ctx context.Context, s string, line int) (*tree, error) {
-	if n := strings.Count(s, "\n"); n < len(s) {
-		// The library needs some 200 bytes for each value. Values are begun by one of these.
-		for _, c := range []string{",", "[", "{", ":", "- ", "? "} {
-			n += strings.Count(s, c)
-		}
-		if n > maxNodes {
-			return nil, &syntaxError{msg: fmt.Sprintf("has more than %d values in one document", maxNodes)}
-		}
+// value is one document as encoding/json has it: nil, bool, string, a number, []any or map[string]any.
+type value struct {
+	v any
+	// twice says that a key stands twice in an object; the last one counts, as kubectl sees it.
+	twice *syntaxError
+}
+
+// parseYAML reads the YAML document s with the library that kubectl uses, and gives what YAMLToJSON of sigs.k8s.io/yaml
+// gives. Unlike that function it bounds what aliases expand to, and two keys that become the same string are an error. Lines
+// in its errors count from line.
+func parseYAML(ctx context.Context, s string, line int) (value, error) {
+	if err := checkCount(s); err != nil {
+		return value{}, err
 	}
+	var out value
 	v, err := decodeYAML(ctx, s, line, true)
-	var remark *syntaxError
 	if twice, ok := errors.AsType[*duplicateError](err); ok {
-		remark = twice.syntaxError
+		out.twice = twice.syntaxError
 		v, err = decodeYAML(ctx, s, line, false)
 	}
 	if err != nil {
-		return nil, err
+		return value{}, err
 	}
-	c := converter{t: &tree{remark: remark}, text: 4*len(s) + 1<<20}
-	if err := c.add(none, none, "", v, 0); err != nil {
-		return nil, err
+	c := converter{text: 4*len(s) + 1<<20}
+	out.v, err = c.value(v, 0)
+	return out, err
+}
+
+// checkCount refuses a document that may have more than maxNodes values: the libraries need some 200 bytes for each.
+func checkCount(s string) error {
+	n := strings.Count(s, "\n")
+	for _, c := range []string{",", "[", "{", ":", "- ", "? "} { // values are begun by one of these
+		n += strings.Count(s, c)
 	}
-	return c.t, nil
+	if n > maxNodes {
+		return &syntaxError{msg: fmt.Sprintf("has more than %d values in one document", maxNodes)}
+	}
+	return nil
+}
+
+// parseJSON reads the JSON values that s consists of, one after the other, and the offset of each in s. It returns false
+// where kubectl's reader of JSON would not take them, or where a key stands twice: parseYAML then says what is wrong.
+func parseJSON(s string) (values []value, offsets []int, ok bool) {
+	if checkCount(s) != nil {
+		return nil, nil, false
+	}
+	skip := 0
+	if markerAt(s, 0) == '-' {
+		skip = 3
+	}
+	dec := json.NewDecoder(strings.NewReader(s[skip:]))
+	for {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); errors.Is(err, io.EOF) {
+			return values, offsets, true
+		} else if err != nil {
+			return nil, nil, false
+		}
+		var loose any
+		if twice, err := kjson.UnmarshalStrict(raw, &loose); err != nil || len(twice) > 0 {
+			return nil, nil, false
+		}
+		numbers := json.NewDecoder(strings.NewReader(string(raw)))
+		numbers.UseNumber()
+		var v any
+		if numbers.Decode(&v) != nil {
+			return nil, nil, false
+		}
+		c := converter{text: math.MaxInt}
+		if _, err := c.value(v, 0); err != nil {
+			return nil, nil, false
+		}
+		values = append(values, value{v: v})
+		offsets = append(offsets, skip+int(dec.InputOffset())-len(raw))
+	}
 }
 
 // duplicateError says that nothing is wrong but keys that stand twice.
@@ -110,97 +160,80 @@ type syntaxError struct {
 // Error implements error.
 func (e *syntaxError) Error() string { return e.msg }
 
-// converter turns what the library gives into a tree.
+// converter turns what the YAML library gives into what encoding/json writes, and bounds it.
 type converter struct {
-	t *tree
-	// text is how many bytes of text may still be added.
-	text int
+	// nodes counts the values; text is how many bytes of text may still come.
+	nodes, text int
 }
 
-func (c *converter) add(parent, last int32, key string, v any, depth int) error {
+func (c *converter) value(v any, depth int) (any, error) {
 	if depth > maxDepth {
-		return &syntaxError{msg: fmt.Sprintf("is nested deeper than %d levels", maxDepth)}
+		return nil, &syntaxError{msg: fmt.Sprintf("is nested deeper than %d levels", maxDepth)}
 	}
-	nd := node{key: key}
+	if c.nodes++; c.nodes > maxNodes {
+		return nil, errExpands()
+	}
 	switch v := v.(type) {
-	case nil:
-		nd.kind = kindNull
-	case bool:
-		nd.kind = kindFalse
-		if v {
-			nd.kind = kindTrue
-		}
-	case int:
-		nd.kind, nd.str = kindNumber, strconv.Itoa(v)
-	case int64:
-		nd.kind, nd.str = kindNumber, strconv.FormatInt(v, 10)
-	case uint64:
-		nd.kind, nd.str = kindNumber, strconv.FormatUint(v, 10)
+	case nil, bool, int, int64, uint64, json.Number:
 	case float64:
-		var ok bool
-		if nd.kind, nd.str, ok = floatLiteral(v); !ok {
-			return &syntaxError{msg: fmt.Sprintf("has the number %v, which JSON cannot say", v)}
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			return nil, &syntaxError{msg: fmt.Sprintf("has the number %v, which JSON cannot say", v)}
 		}
 	case string:
-		nd.kind, nd.str = kindString, v
+		return v, c.spend(v)
 	case []any:
-		return c.list(parent, last, key, v, depth)
+		for i := range v {
+			var err error
+			if v[i], err = c.value(v[i], depth+1); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for k, x := range v {
+			if _, err := c.value(x, depth+1); err != nil {
+				return nil, err
+			}
+			if err := c.spend(k); err != nil {
+				return nil, err
+			}
+		}
 	case map[any]any:
-		return c.object(parent, last, key, v, depth)
+		return c.object(v, depth)
 	default:
-		return &syntaxError{msg: fmt.Sprintf("has a value of type %T, which JSON cannot say", v)}
+		return nil, &syntaxError{msg: fmt.Sprintf("has a value of type %T, which JSON cannot say", v)}
 	}
-	c.text -= len(key) + len(nd.str)
-	if c.text < 0 || len(c.t.nodes) >= maxNodes {
-		return &syntaxError{msg: "expands to too much through aliases"}
-	}
-	c.t.add(parent, last, nd)
-	return nil
+	return v, nil
 }
 
-func (c *converter) list(parent, last int32, key string, v []any, depth int) error {
-	c.text -= len(key)
-	n := c.t.add(parent, last, node{key: key, kind: kindList})
-	prev := none
-	for _, x := range v {
-		child := int32(len(c.t.nodes)) //nolint:gosec // bounded by maxNodes
-		if err := c.add(n, prev, "", x, depth+1); err != nil {
-			return err
-		}
-		prev = child
-	}
-	return nil
-}
-
-func (c *converter) object(parent, last int32, key string, v map[any]any, depth int) error {
-	c.text -= len(key)
-	n := c.t.add(parent, last, node{key: key, kind: kindMap})
-	type entry struct {
-		key   string
-		value any
-	}
-	entries := make([]entry, 0, len(v))
+func (c *converter) object(v map[any]any, depth int) (any, error) {
+	out := make(map[string]any, len(v))
 	for k, x := range v {
-		s, err := keyText(k)
+		key, err := keyText(k)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		entries = append(entries, entry{s, x})
+		if _, ok := out[key]; ok {
+			return nil, &syntaxError{msg: fmt.Sprintf("has the key %q twice in one object", key)}
+		}
+		if err := c.spend(key); err != nil {
+			return nil, err
+		}
+		if out[key], err = c.value(x, depth+1); err != nil {
+			return nil, err
+		}
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
-	prev := none
-	for i, e := range entries {
-		if i > 0 && e.key == entries[i-1].key {
-			return &syntaxError{msg: fmt.Sprintf("has the key %q twice in one object", e.key)}
-		}
-		child := int32(len(c.t.nodes)) //nolint:gosec // bounded by maxNodes
-		if err := c.add(n, prev, e.key, e.value, depth+1); err != nil {
-			return err
-		}
-		prev = child
+	return out, nil
+}
+
+// spend counts the bytes of a text.
+func (c *converter) spend(s string) error {
+	if c.text -= len(s); c.text < 0 {
+		return errExpands()
 	}
 	return nil
 }
+
+func errExpands() error { return &syntaxError{msg: "expands to too much through aliases"} }
 
 // keyText turns a key into a string as sigs.k8s.io/yaml does.
 func keyText(k any) (string, error) {

@@ -1,8 +1,10 @@
 package input
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -11,106 +13,67 @@ import (
 	"sluice.dev/report"
 )
 
-// Positions finds the places of the parts of one document. It keeps the text and reads it again when it is first asked,
-// so that it costs nothing before. It is safe for concurrent use.
+// Positions finds the places of the parts of one object. It is safe for concurrent use.
 type Positions struct {
-	file string
-	// chunk has the document; index is which of its JSON values it is.
-	chunk chunk
-	index int
-	// base leads to the definition, for one that is an item of a list.
+	doc *document
+	// base leads to the object, for one that is an item of a list.
 	base []string
-
-	once sync.Once
-	tree *tree
-	root *yamlv3.Node
 }
 
-// Find returns the place of the part of the document that path leads to, and true. The elements of path are keys of
-// objects and decimal indices of lists: Find("spec", "versions", "0", "name"). The place is that of the key, or that of
-// the value for an item of a list; columns count bytes from 1. If there is no such part, Find returns the place of the
-// nearest part around it and false. The empty path is the definition itself.
+// Find returns the place of the part of the object that path leads to, and true. The elements of path are keys of objects
+// and decimal indices of lists: Find("spec", "versions", "0", "name"). The place is that of the key, or that of the value
+// for an item of a list; columns count bytes from 1. If there is no such part, Find returns the place of the nearest part
+// around it and false. The empty path is the object itself.
 func (p *Positions) Find(path ...string) (report.Position, bool) {
 	if p == nil {
 		return report.Position{}, false
 	}
-	p.once.Do(p.parse)
-	steps := append(slices.Clip(p.base), path...)
-	pos := report.Position{File: p.file, Line: p.chunk.line}
-	if line, col, ok := p.find(nil); ok {
-		pos.Line, pos.Column = line, col
+	return p.doc.find(append(slices.Clip(p.base), path...))
+}
+
+// document is the text of one value. It is read a second time, for the places, when somebody first asks for one.
+type document struct {
+	file string
+	text string
+	// line is the number of the text's first line in the file.
+	line int
+
+	once sync.Once
+	root *yamlv3.Node // nil where the library that knows places cannot read the text
+}
+
+// surrogates are the halves of a character as JSON writes them; YAML refuses them.
+var surrogates = regexp.MustCompile(`\\u[dD][89a-fA-F][0-9a-fA-F]{2}`)
+
+// start is where the first content stands, which costs no reading.
+func (d *document) start() report.Position {
+	i := max(content(d.text), 0)
+	before := d.text[:i]
+	return report.Position{File: d.file, Line: d.line + strings.Count(before, "\n"), Column: i - strings.LastIndexByte(before, '\n')}
+}
+
+func (d *document) find(path []string) (report.Position, bool) {
+	pos := d.start()
+	if len(path) == 0 {
+		return pos, true
 	}
-	for i := range steps {
-		line, col, ok := p.find(steps[:i+1])
-		if !ok {
+	d.once.Do(func() {
+		if doc, err := yamlerr.Nodes(surrogates.ReplaceAllString(d.text, `\u0020`)); err == nil && len(doc.Content) == 1 {
+			d.root = doc.Content[0]
+		}
+	})
+	if d.root == nil {
+		return pos, false
+	}
+	n := d.root
+	for _, s := range path {
+		var place *yamlv3.Node
+		if place, n = yamlStep(n, s, 0); n == nil {
 			return pos, false
 		}
-		pos.Line, pos.Column = line, col
+		pos.Line, pos.Column = place.Line+d.line-1, place.Column
 	}
 	return pos, true
-}
-
-func (p *Positions) parse() {
-	p.tree = parsePlaced(p.chunk, p.index)
-	if p.tree != nil {
-		return
-	}
-	if doc, err := yamlerr.Nodes(p.chunk.text); err == nil && len(doc.Content) == 1 {
-		p.root = doc.Content[0]
-	}
-}
-
-// parsePlaced parses a chunk with one of the parsers that know places, nil where they refuse.
-func parsePlaced(c chunk, index int) *tree {
-	if i := c.content(); i >= 0 && c.text[i] == '{' {
-		if trees, ok := parseJSON(c.text, c.line); ok && index < len(trees) {
-			return trees[index]
-		}
-	}
-	if !c.plain {
-		return nil
-	}
-	return parseFast(c.text, c.line)
-}
-
-func (p *Positions) find(steps []string) (line, col int, ok bool) {
-	switch {
-	case p.tree != nil:
-		n := p.tree.find(0, steps...)
-		if n == none {
-			return 0, 0, false
-		}
-		return int(p.tree.nodes[n].line), int(p.tree.nodes[n].col), true
-	case p.root != nil:
-		n := p.root
-		place := n
-		for _, s := range steps {
-			if place, n = yamlStep(n, s, 0); n == nil {
-				return 0, 0, false
-			}
-		}
-		return place.Line + p.chunk.line - 1, place.Column, true
-	}
-	return 0, 0, false
-}
-
-// find follows steps from node n, none where they lead nowhere.
-func (t *tree) find(n int32, steps ...string) int32 {
-	for _, s := range steps {
-		if n == none {
-			return none
-		}
-		if t.nodes[n].kind == kindList {
-			i, err := strconv.Atoi(s)
-			if err != nil || i < 0 {
-				return none
-			}
-			n = t.item(n, i)
-			continue
-		}
-		n = t.child(n, s)
-	}
-	return n
 }
 
 // yamlStep finds the child s of n: the node whose place counts and the value, nil where there is none. It looks through

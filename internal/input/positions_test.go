@@ -2,14 +2,10 @@ package input
 
 import (
 	"fmt"
-	"os"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	yamlv3 "go.yaml.in/yaml/v3"
 
 	"sluice.dev/report"
 )
@@ -82,55 +78,6 @@ func TestFindOnNothing(t *testing.T) {
 	var p *Positions
 	if pos, ok := p.Find("spec"); ok || pos != (report.Position{}) {
 		t.Errorf("got %+v, %t", pos, ok)
-	}
-}
-
-// TestPlacesAgree compares the places of the fast parser with those of the library's next version.
-func TestPlacesAgree(t *testing.T) {
-	data, err := os.ReadFile("testdata/widgets.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(data)
-	tr := parseFast(text[strings.Index(text, "---"):], 2)
-	if tr == nil {
-		t.Fatal("the fast parser refuses the fixture")
-	}
-	var doc yamlv3.Node
-	if err := yamlv3.Unmarshal(data, &doc); err != nil {
-		t.Fatal(err)
-	}
-	var want, got []string
-	var walk func(n *yamlv3.Node, path []string)
-	walk = func(n *yamlv3.Node, path []string) {
-		add := func(steps []string, place *yamlv3.Node) {
-			want = append(want, strings.Join(steps, "/"))
-			i := tr.find(0, steps...)
-			if i == none {
-				t.Errorf("%q is missing", steps)
-				return
-			}
-			if diff := cmp.Diff([]int{place.Line, place.Column}, []int{int(tr.nodes[i].line), int(tr.nodes[i].col)}); diff != "" {
-				t.Errorf("%q (-want +got):\n%s", steps, diff)
-			}
-			got = append(got, strings.Join(tr.steps(i), "/"))
-		}
-		for i := 0; i < len(n.Content); i++ {
-			steps := append(slices.Clip(path), "")
-			place := n.Content[i]
-			if n.Kind == yamlv3.MappingNode {
-				steps[len(path)] = place.Value
-				i++
-			} else {
-				steps[len(path)] = string(rune('0' + i))
-			}
-			add(steps, place)
-			walk(n.Content[i], steps)
-		}
-	}
-	walk(doc.Content[0], nil)
-	if diff := cmp.Diff(want, got); diff != "" || len(want) < 50 {
-		t.Errorf("%d paths (-want +got):\n%s", len(want), diff)
 	}
 }
 

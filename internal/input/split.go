@@ -7,22 +7,20 @@ type chunk struct {
 	text string
 	// line is the number of its first line.
 	line int
-	// plain says that the fast parser may try it.
-	plain bool
 	// ignored says that it stands behind a line ... and no line ---, where kubectl looks no further.
 	ignored bool
 }
 
 // split cuts a YAML stream into its documents, at the lines that begin with --- or ... and a blank. Such a line ends a
 // document wherever it stands: within a quoted scalar YAML forbids it. Directives stay with the document that they
-// precede, and the line --- with the one that it begins. plain is what isPlain says of s.
-func split(s string, plain bool) []chunk {
+// precede, and the line --- with the one that it begins.
+func split(s string) []chunk {
 	var chunks []chunk
 	start, line, startLine := 0, 1, 1
-	odd, ended := false, false
+	ended := false
 	cut := func(end, next, nextLine int) {
-		chunks = append(chunks, chunk{text: s[start:end], line: startLine, plain: plain && !odd, ignored: ended})
-		start, startLine, odd = next, nextLine, false
+		chunks = append(chunks, chunk{text: s[start:end], line: startLine, ignored: ended})
+		start, startLine = next, nextLine
 	}
 	for at := 0; ; {
 		if marker := markerAt(s, at); marker != 0 {
@@ -31,8 +29,7 @@ func split(s string, plain bool) []chunk {
 			case marker == '.' && blankLine(s[at+3:end]):
 				cut(at, end, line+1)
 				ended = true
-			case marker == '.':
-				odd = true
+			case marker == '.': // the library says what is wrong with it
 			case onlyDirectives(s[start:at]):
 				ended = false
 			default:
@@ -96,22 +93,28 @@ func onlyDirectives(s string) bool {
 	return found
 }
 
-// content is the offset of the first content of a chunk, which is neither blank nor a comment nor a marker; -1 where there
-// is none.
-func (c chunk) content() int {
-	i := 0
-	if markerAt(c.text, 0) == '-' {
-		i = 3
-	}
-	for i < len(c.text) {
-		switch c.text[i] {
-		case ' ', '\t', '\r', '\n':
+// content is the offset of the first content of a document, which is neither blank nor a comment, a directive nor a marker;
+// -1 where there is none.
+func content(s string) int {
+	for i := 0; i < len(s); {
+		switch {
+		case strings.IndexByte(" \t\r\n", s[i]) >= 0:
 			i++
-		case '#':
-			i = lineEnd(c.text, i)
+		case s[i] == '#', s[i] == '%' && (i == 0 || s[i-1] == '\n'):
+			i = lineEnd(s, i)
+		case markerAt(s, i) == '-' && (i == 0 || s[i-1] == '\n'):
+			i += 3
 		default:
 			return i
 		}
 	}
 	return -1
+}
+
+// lineEnd is the offset after the line break that ends the line of offset i.
+func lineEnd(s string, i int) int {
+	if n := strings.IndexByte(s[i:], '\n'); n >= 0 {
+		return i + n + 1
+	}
+	return len(s)
 }

@@ -6,18 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// checkText turns the bytes of a file into text. plain says that no character stands in the way of the fast parser.
-func checkText(data []byte) (s string, plain bool, err error) {
+// checkText turns the bytes of a file into text.
+func checkText(data []byte) (string, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	switch {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
-		return "", false, &syntaxError{msg: "is UTF-16; save it as UTF-8"}
+		return "", &syntaxError{msg: "is UTF-16; save it as UTF-8"}
 	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
-		return "", false, &syntaxError{msg: "is compressed (gzip), not YAML or JSON"}
+		return "", &syntaxError{msg: "is compressed (gzip), not YAML or JSON"}
 	}
-	s = string(data)
+	s := string(data)
 	if i := strings.IndexByte(s, 0); i >= 0 {
-		return "", false, &syntaxError{line: lineAt(s, i), msg: "is binary data (a NUL byte), not YAML or JSON"}
+		return "", &syntaxError{line: lineAt(s, i), msg: "is binary data (a NUL byte), not YAML or JSON"}
 	}
 	if !utf8.ValidString(s) {
 		i := 0
@@ -28,13 +28,13 @@ func checkText(data []byte) (s string, plain bool, err error) {
 			}
 			i += n
 		}
-		return "", false, &syntaxError{line: lineAt(s, i), msg: "is binary data or in another encoding; it must be UTF-8"}
+		return "", &syntaxError{line: lineAt(s, i), msg: "is binary data or in another encoding; it must be UTF-8"}
 	}
 	s = unifyBreaks(s)
 	if s != "" && !strings.HasSuffix(s, "\n") {
 		s += "\n" // as kubectl reads the last line: a block scalar ends with it (LineReader in k8s.io/apimachinery/pkg/util/yaml)
 	}
-	return s, isPlain(s), nil
+	return s, nil
 }
 
 func lineAt(s string, i int) int { return 1 + strings.Count(s[:i], "\n") }
@@ -54,35 +54,4 @@ func unifyBreaks(s string) string {
 		}
 	}
 	return s
-}
-
-// isPlain is true where s has no control characters but tabs and line breaks, no line breaks but LF and CRLF, and no
-// byte order mark.
-func isPlain(s string) bool {
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= 0x20 && c < 0x7f || c == '\n' {
-			continue
-		}
-		switch c {
-		case '\t', '\r':
-		case 0xc2: // U+0080 to U+00BF
-			if s[i+1] < 0xa0 {
-				return false
-			}
-		case 0xe2: // U+2028 and U+2029
-			if s[i+1] == 0x80 && s[i+2]&^1 == 0xa8 {
-				return false
-			}
-		case 0xef: // U+FEFF, U+FFFE and U+FFFF
-			if s[i+1] == 0xbb && s[i+2] == 0xbf || s[i+1] == 0xbf && s[i+2] >= 0xbe {
-				return false
-			}
-		default:
-			if c < 0x80 {
-				return false
-			}
-		}
-	}
-	return true
 }

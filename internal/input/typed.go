@@ -1,0 +1,211 @@
+package input
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// valueError says that the value that path leads to must not be there.
+type valueError struct {
+	path []string
+	msg  string
+}
+
+// Error implements error.
+func (e *valueError) Error() string { return e.msg }
+
+// typed compares a value with the Go type that it is decoded into. It finds what the decoders of Kubernetes do not tell with
+// its path: the first value of a wrong type, and unknown fields at any depth (sigs.k8s.io/json does not see those that a
+// type decodes by itself, as the schemas below items do).
+type typed struct {
+	unknown [][]string
+	wrong   *valueError
+	// structs has the fields of the types that were met, by their names in JSON.
+	structs map[reflect.Type]map[string]reflect.Type
+}
+
+// the types that decode themselves, and the values that they take (marshal.go of k8s.io/apiextensions-apiserver/pkg/apis/
+// apiextensions/v1).
+var (
+	anyJSON      = reflect.TypeFor[apiextensionsv1.JSON]()
+	schemaType   = reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
+	schemaOrBool = reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]()
+	schemaOrList = reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]()
+	schemaOrText = reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray]()
+	unmarshaler  = reflect.TypeFor[json.Unmarshaler]()
+)
+
+func (w *typed) walk(path []string, v any, t reflect.Type) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if v == nil || w.wrong != nil {
+		return
+	}
+	object, isObject := v.(map[string]any)
+	items, isList := v.([]any)
+	_, isText := v.(string)
+	_, isBool := v.(bool)
+	switch {
+	case t == anyJSON:
+	case t == schemaOrBool && isObject, t == schemaOrList && isObject, t == schemaOrText && isObject:
+		w.fields(path, object, schemaType)
+	case t == schemaOrBool:
+		w.must(isBool, path, "a boolean or an object (a schema)", v)
+	case t == schemaOrList && isList:
+		w.items(path, items, schemaType)
+	case t == schemaOrText && isList:
+		w.items(path, items, reflect.TypeFor[string]())
+	case t == schemaOrList, t == schemaOrText: // upstream takes what else there is for nothing
+	case reflect.PointerTo(t).Implements(unmarshaler):
+		b, err := json.Marshal(v)
+		ok := err == nil && json.Unmarshal(b, reflect.New(t).Interface()) == nil
+		w.must(ok, path, "a "+strings.ToLower(t.Name()), v)
+	case t.Kind() == reflect.Struct:
+		if w.must(isObject, path, words(t), v) {
+			w.fields(path, object, t)
+		}
+	case t.Kind() == reflect.Map:
+		if w.must(isObject, path, words(t), v) {
+			for _, key := range sortedKeys(object) {
+				w.walk(step(path, key), object[key], t.Elem())
+			}
+		}
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		w.must(isText, path, "a string in base64", v)
+	case t.Kind() == reflect.Slice:
+		if w.must(isList, path, words(t), v) {
+			w.items(path, items, t.Elem())
+		}
+	case t.Kind() == reflect.String:
+		w.must(isText, path, words(t), v)
+	case t.Kind() == reflect.Bool:
+		w.must(isBool, path, words(t), v)
+	default:
+		w.number(path, v, t)
+	}
+}
+
+func (w *typed) fields(path []string, object map[string]any, t reflect.Type) {
+	fields, ok := w.structs[t]
+	if !ok {
+		fields = map[string]reflect.Type{}
+		for _, f := range jsonFields(t) {
+			fields[jsonName(&f)] = f.Type
+		}
+		w.structs[t] = fields
+	}
+	for _, key := range sortedKeys(object) {
+		if f, ok := fields[key]; ok {
+			w.walk(step(path, key), object[key], f)
+		} else {
+			w.unknown = append(w.unknown, step(path, key))
+		}
+	}
+}
+
+func (w *typed) items(path []string, items []any, t reflect.Type) {
+	for i, v := range items {
+		w.walk(step(path, strconv.Itoa(i)), v, t)
+	}
+}
+
+func (w *typed) number(path []string, v any, t reflect.Type) {
+	text, err := json.Marshal(v)
+	isNumber := err == nil && strings.Trim(string(text[:1]), "-0123456789") == ""
+	if !w.must(isNumber, path, words(t), v) {
+		return
+	}
+	want := words(t) + " that fits in " + strconv.Itoa(t.Bits()) + " bits"
+	w.must(json.Unmarshal(text, reflect.New(t).Interface()) == nil, path, want, v)
+}
+
+// must notes, unless ok, that the value at path is not what is wanted.
+func (w *typed) must(ok bool, path []string, want string, v any) bool {
+	if !ok && w.wrong == nil {
+		w.wrong = &valueError{path, fmt.Sprintf("%s must be %s, not %s", pathText(path), want, kindOf(v))}
+	}
+	return ok
+}
+
+// words says which JSON value the Go type holds.
+func words(t reflect.Type) string {
+	switch {
+	case t == schemaType:
+		return "an object (a schema)"
+	case t == reflect.TypeFor[apiextensionsv1.ValidationRule]():
+		return "an object (a validation rule)"
+	}
+	switch t.Kind() { //nolint:exhaustive // no other kind is in the API
+	case reflect.Pointer:
+		return words(t.Elem())
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	case reflect.Float64, reflect.Float32:
+		return "a number"
+	}
+	return "an integer"
+}
+
+// kindOf says what a value is, with its article.
+func kindOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a string"
+	case map[string]any:
+		return "an object"
+	case []any:
+		return "a list"
+	default:
+		b, _ := json.Marshal(v) // a number always marshals
+		return "the number " + string(b)
+	}
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// step returns path with one more step; path is not changed.
+func step(path []string, key string) []string { return append(slices.Clip(path), key) }
+
+// pathText writes a path for people: spec.versions[0].schema. Keys that are no plain words are quoted.
+func pathText(path []string) string {
+	var b strings.Builder
+	for _, s := range path {
+		switch {
+		case s != "" && strings.Trim(s, "0123456789") == "":
+			b.WriteString("[" + s + "]")
+		case s != "" && strings.IndexFunc(s, odd) < 0:
+			b.WriteString("." + s)
+		default:
+			b.WriteString("[" + strconv.Quote(s) + "]")
+		}
+	}
+	return strings.TrimPrefix(b.String(), ".")
+}
+
+func odd(r rune) bool {
+	return r != '-' && r != '_' && r != '$' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+}
