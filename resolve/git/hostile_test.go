@@ -410,8 +410,17 @@ func TestLargeContentIsRefused(t *testing.T) {
 	for _, filter := range []string{"true", "false"} {
 		gittest.Run(t, filepath.Join(s.Root, "r.git"), nil, "config", "uploadpack.allowFilter", filter)
 		g := newResolver(t, func(o *Options) { o.Limits.FileBytes = 100 << 10 })
-		for _, p := range []string{"zeros.yaml", "random.yaml", "many"} {
-			wantReason(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", p), resolve.ReasonTooLarge)
+		for path, want := range map[string]string{
+			"zeros.yaml": `"zeros.yaml" has `, "random.yaml": `"random.yaml" has `,
+			// Each of its files is within the limit.
+			"many": `"many" has more than the 102400 bytes that are allowed`,
+		} {
+			e := failure(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", path), resolve.ReasonTooLarge)
+			var name string
+			var has, most int64
+			if n, _ := fmt.Sscanf(e.Msg, "pathInRepo: %q has %d bytes; at most %d are allowed", &name, &has, &most); !strings.Contains(e.Msg, want) || n == 3 && has <= most {
+				t.Errorf("filter=%s: %s", filter, e.Msg)
+			}
 		}
 		wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "small.yaml"), "a: 1\n")
 		if l := leftovers(t, g); len(l) > 0 {

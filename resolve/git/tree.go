@@ -283,6 +283,9 @@ func (w *walker) read(ctx context.Context, p string, allowed func(path string) e
 			return nil, err
 		}
 		data, err := w.blob(ctx, f.id, w.limits.FileBytes)
+		if size, ok := errors.AsType[*sizeError](err); ok {
+			return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has %d bytes; at most %d are allowed", p, size.size, w.limits.FileBytes)
+		}
 		return data, w.tooLarge(p, err)
 	}
 	c := &collector{walker: w, asked: p, allowed: allowed}
@@ -415,9 +418,6 @@ func (w *walker) stream(ctx context.Context, p string, files []file) ([]byte, er
 func (w *walker) tooLarge(p string, err error) error {
 	if !errors.Is(err, errTooMuch) {
 		return err
-	}
-	if size, ok := errors.AsType[*sizeError](err); ok {
-		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has %d bytes; at most %d are allowed", p, size.size, w.limits.FileBytes)
 	}
 	return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has more than the %d bytes that are allowed", p, w.limits.FileBytes)
 }
