@@ -116,10 +116,11 @@ func (s *system) under(t *testing.T, started map[string]*process, resolver strin
 		requests = nil // to read their content takes longer than all else
 	}
 	for _, r := range requests {
-		got, err := s.client.ResolutionV1beta1().ResolutionRequests(ns).Get(t.Context(), r.Name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		var got *v1beta1.ResolutionRequest
+		eventually(t, r.Name+" to be read", func(ctx context.Context) (err error) {
+			got, err = s.client.ResolutionV1beta1().ResolutionRequests(ns).Get(ctx, r.Name, metav1.GetOptions{})
+			return err
+		})
 		if c := got.Status.Succeeded(); c == nil || c.Status != metav1.ConditionTrue {
 			failed[got.Status.Annotations[resolution.AnnotationReason]] = fmt.Sprintf("%+v", c)
 		}

@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -216,7 +215,7 @@ func TestDeltaBombsTakeNoMoreDiskThanIsCounted(t *testing.T) {
 		if len(pack) >= 8<<20 {
 			t.Fatalf("the pack has %d bytes and is not small", len(pack))
 		}
-		if err := g.store.receive(deadline(t), m, false, func(f *os.File) error {
+		if err := g.store.receive(deadline(t), m, false, 512<<20, func(f io.Writer) error {
 			_, err := io.WriteString(f, pack)
 			return err
 		}); err != nil {
