@@ -29,7 +29,7 @@ const (
 	endOfWriters  = "          'system:serviceaccount:sluice-system:sluice-resolver-dir': ['dir'],\n"
 	endOfArgs     = "            - --config-namespace=sluice-system\n"
 	endOfMounts   = "            - {name: cache, mountPath: /var/cache/sluice}\n"
-	endOfVolumes  = "        - {name: cache, emptyDir: {}}\n"
+	endOfVolumes  = "        - {name: cache, emptyDir: {sizeLimit: 5Gi}}\n"
 	ownConfig     = "--config-namespace=sluice-system"
 	tektonsConfig = "--config-namespace=tekton-pipelines-resolvers"
 )

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -396,5 +397,29 @@ func TestTheLifecycleControllerKnowsOfOtherPeoplesResolvers(t *testing.T) {
 		if got != test.want {
 			t.Errorf("writers %v give %q, want %q", test.writers, got, test.want)
 		}
+	}
+}
+
+// A volume without a limit takes the disk of the node; one that is too small has the Pod evicted.
+func TestEveryVolumeHasALimit(t *testing.T) {
+	out, err := config.Manifests(config.Options{Image: testImage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	volumes := 0
+	for line := range strings.Lines(string(out)) {
+		if !strings.Contains(line, "emptyDir") {
+			continue
+		}
+		volumes++
+		_, text, _ := strings.Cut(line, "sizeLimit: ")
+		limit, err := resource.ParseQuantity(strings.TrimRight(text, "}\n"))
+		// The mirrors of the git resolver take 4 GiB, and an eighth more.
+		if err != nil || limit.Value() < 4<<30*9/8 || limit.Value() > 10<<30 {
+			t.Errorf("%s: %v", strings.TrimSpace(line), err)
+		}
+	}
+	if volumes == 0 {
+		t.Error("there is no volume")
 	}
 }

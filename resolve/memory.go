@@ -3,6 +3,7 @@ package resolve
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -12,12 +13,26 @@ import (
 type Memory struct {
 	size int64
 	sem  *semaphore.Weighted
+	used atomic.Int64
 }
 
 // NewMemory makes one of that many bytes.
 func NewMemory(size int64) *Memory {
 	size = max(size, 1)
-	return &Memory{size, semaphore.NewWeighted(size)}
+	return &Memory{size: size, sem: semaphore.NewWeighted(size)}
+}
+
+// Used is how many bytes are held.
+func (m *Memory) Used() int64 {
+	if m == nil {
+		return 0
+	}
+	return m.used.Load()
+}
+
+func (m *Memory) release(n int64) {
+	m.used.Add(-n)
+	m.sem.Release(n)
 }
 
 // Reserve waits until n bytes are free; the whole of it serves what needs more. The error is the cause of the context's end.
@@ -29,6 +44,7 @@ func (m *Memory) Reserve(ctx context.Context, n int64) (*Reservation, error) {
 	if err := m.sem.Acquire(ctx, n); err != nil {
 		return nil, context.Cause(ctx)
 	}
+	m.used.Add(n)
 	return &Reservation{of: m, n: n, users: 1}, nil
 }
 
@@ -49,7 +65,7 @@ func (r *Reservation) Shrink(n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n = max(n, 1); n < r.n {
-		r.of.sem.Release(r.n - n)
+		r.of.release(r.n - n)
 		r.n = n
 	}
 }
@@ -72,6 +88,6 @@ func (r *Reservation) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.users--; r.users == 0 {
-		r.of.sem.Release(r.n)
+		r.of.release(r.n)
 	}
 }

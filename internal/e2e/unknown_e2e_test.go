@@ -4,20 +4,23 @@ package e2e
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/api/resolution"
-	"sluice.dev/api/resolution/v1beta1"
 )
 
 // A request that nobody will ever answer ends soon and says who would; one that has to wait says what it waits for, and
 // the truth when its time is up.
 func TestE2ERequestsThatNobodyAnswersSayWhy(t *testing.T) {
 	s := standsAlone(t)
+	s.configure(t, "http-resolver-config", map[string]string{"allowed-addresses": "127.0.0.1", "allow-plain-http": "true", "fetch-timeout": "10m"})
+	s.configure(t, "config-defaults", map[string]string{"default-maximum-resolution-timeout": "10m"})
 	started := s.startAll(t, "resolution", "resolver-git", "resolver-http")
 	ns := s.namespace(t)
 	eventually(t, "the schema of git", func(ctx context.Context) error {
@@ -33,27 +36,43 @@ func TestE2ERequestsThatNobodyAnswersSayWhy(t *testing.T) {
 		}
 	})
 	t.Run("a resolver that does not run now", func(t *testing.T) {
-		started["resolver-http"].stop(t)
-		r := newRequest("stopped", "http", "url", "https://files.example.com/task.yaml")
-		r.Annotations = map[string]string{resolution.AnnotationTimeout: "15s"}
+		// It runs, but the remote gives a byte at a time: the request is at work when the resolver ends.
+		slow := httptest.NewServer(http.HandlerFunc(drip))
+		t.Cleanup(slow.Close)
 		requests := s.client.ResolutionV1beta1().ResolutionRequests(ns)
-		made, err := requests.Create(t.Context(), r, metav1.CreateOptions{})
+		address := slow.URL + "/task.yaml"
+		made, err := requests.Create(t.Context(), newRequest("stopped", "http", "url", address), metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var c *v1beta1.Condition
-		eventually(t, "the mark that it waits", func(ctx context.Context) error {
-			got, err := requests.Get(ctx, made.Name, metav1.GetOptions{})
-			if err == nil {
-				if c = got.Status.Succeeded(); c == nil {
-					err = errors.New("no condition")
+		var since metav1.Time
+		says := func(text string) {
+			t.Helper()
+			eventually(t, "the mark that "+text, func(ctx context.Context) error {
+				got, err := requests.Get(ctx, made.Name, metav1.GetOptions{})
+				if err != nil {
+					return err
 				}
-			}
-			return err
-		})
-		if c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, `no process runs the resolver "http" now`) {
-			t.Errorf("it waits with %+v", c)
+				c := got.Status.Succeeded()
+				if c == nil || c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, text) {
+					return fmt.Errorf("%+v", c)
+				}
+				if since.IsZero() {
+					since = c.LastTransitionTime
+				} else if !since.Equal(&c.LastTransitionTime) {
+					t.Errorf("the status is the same, but the transition moved from %s to %s", since, c.LastTransitionTime)
+				}
+				return nil
+			})
 		}
-		wantFailure(t, s.end(t, made), "ResolutionTimedOut", `no process runs the resolver "http" now`)
+		says(`the resolver "http" runs and has not ended this request`)
+		started["resolver-http"].kill()
+		says(`no process runs the resolver "http" now`)
+		// The lifecycle controller knows it by now.
+		r := newRequest("late", "http", "url", address)
+		r.Annotations = map[string]string{resolution.AnnotationTimeout: "3s"}
+		wantFailure(t, s.resolve(t, ns, r), "ResolutionTimedOut", `no process runs the resolver "http" now`)
+		s.start(t, "resolver-http")
+		says(`the resolver "http" runs and has not ended this request`)
 	})
 }

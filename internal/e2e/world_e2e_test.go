@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -140,6 +141,20 @@ func endless(w http.ResponseWriter, r *http.Request) {
 	for r.Context().Err() == nil {
 		if _, err := w.Write(block); err != nil {
 			return
+		}
+	}
+}
+
+// drip writes a byte at a time for as long as the client waits.
+func drip(w http.ResponseWriter, r *http.Request) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for r.Context().Err() == nil {
+		_, _ = w.Write([]byte("#"))
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/resolve"
 )
 
-// batch is a set of blobs that is fetched at once.
+// batch is a set of objects that is fetched at once.
 type batch struct {
 	ids     map[string]bool
 	limit   int64
@@ -22,8 +22,9 @@ type batch struct {
 
 const maxBatch = 512
 
-// blobs brings blobs that are not there. While one fetch is under way, what is asked for meanwhile gathers for the next.
-func (m *mirror) blobs(ctx context.Context, c commit, ids []string, each int64, limits Limits) error {
+// objects brings trees or blobs of a commit that are not there. While one fetch is under way, what is asked for meanwhile gathers
+// for the next.
+func (m *mirror) objects(ctx context.Context, c commit, kind string, ids []string, each int64, limits Limits) error {
 	ids, err := m.missing(ctx, ids)
 	if err != nil || len(ids) == 0 {
 		return err
@@ -32,19 +33,34 @@ func (m *mirror) blobs(ctx context.Context, c commit, ids []string, each int64, 
 	if err != nil {
 		return err
 	}
-	if !m.partial(caps) {
-		// The commit came from a partial fetch of former days.
-		_, err := m.fetchFlight.do(ctx, "whole "+c.id, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, m.fetch(ctx, caps, want{objects: []string{c.id}, shallow: true}, "", limits.PackBytes)
-		})
-		return err
+	for {
+		way := m.now(caps)
+		if way == whole || way == byTrees && kind == "tree" {
+			// The commit was fetched in another way before.
+			_, err := m.fetchFlight.do(ctx, filters[way]+c.id, func(ctx context.Context) (struct{}, error) {
+				return struct{}{}, m.fetchCommit(ctx, target{object: c.id, commit: c.id}, true, limits)
+			})
+			return err
+		}
+		err := m.named(ctx, caps, ids, each, limits)
+		m.mu.Lock()
+		m.proven = m.proven || err == nil
+		proven := m.proven
+		m.mu.Unlock()
+		if proven || !errors.Is(err, errFromPeer) || !m.refused(way) {
+			return err
+		}
 	}
+}
+
+// named fetches objects by their names.
+func (m *mirror) named(ctx context.Context, caps capabilities, ids []string, each int64, limits Limits) error {
 	for chunk := range slices.Chunk(ids, maxBatch) {
-		b, err := m.gather(ctx, chunk, each)
+		b, err := m.gather(ctx, chunk, each, limits.PackBytes)
 		var known *resolve.Error
 		if err != nil && len(b.ids) > len(chunk) && ctx.Err() == nil && (errors.Is(err, errFromPeer) || errors.Is(err, errTooMuch) || errors.As(err, &known)) {
-			// It may be another's blob that is at fault.
-			err = m.fetch(ctx, caps, want{objects: chunk}, "", each*int64(len(chunk))+64<<10)
+			// It may be another's object that is at fault.
+			err = m.fetch(ctx, caps, m.wanted(caps, chunk), min(each*int64(len(chunk))+64<<10, limits.PackBytes))
 		}
 		if err != nil {
 			return err
@@ -53,22 +69,16 @@ func (m *mirror) blobs(ctx context.Context, c commit, ids []string, each int64, 
 	return nil
 }
 
-func (m *mirror) missing(ctx context.Context, ids []string) (out []string, err error) {
-	err = m.store.files.with(ctx, m.dir, func(p *catfile) error {
-		for _, id := range ids {
-			switch _, _, _, err := p.info(id); {
-			case errors.Is(err, errMissing):
-				out = append(out, id)
-			case err != nil:
-				return err
-			}
-		}
-		return nil
-	})
-	return out, err
+// wanted asks for these objects and nothing below them.
+func (m *mirror) wanted(caps capabilities, ids []string) want {
+	w := want{objects: ids}
+	if m.now(caps) == byObject {
+		w.filter = filterTrees
+	}
+	return w
 }
 
-func (m *mirror) gather(ctx context.Context, ids []string, each int64) (*batch, error) {
+func (m *mirror) gather(ctx context.Context, ids []string, each, most int64) (*batch, error) {
 	m.mu.Lock()
 	b := m.next
 	if b == nil {
@@ -79,7 +89,7 @@ func (m *mirror) gather(ctx context.Context, ids []string, each int64) (*batch, 
 	for _, id := range ids {
 		if !b.ids[id] {
 			b.ids[id] = true
-			b.limit += each
+			b.limit = min(b.limit+each, most)
 		}
 	}
 	b.waiters++
@@ -140,5 +150,5 @@ func (m *mirror) runBatch(b *batch) error {
 	if err != nil {
 		return err
 	}
-	return m.fetch(b.ctx, caps, want{objects: ids}, "", b.limit+64<<10)
+	return m.fetch(b.ctx, caps, m.wanted(caps, ids), b.limit+64<<10)
 }

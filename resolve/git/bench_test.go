@@ -28,7 +28,7 @@ func history(t testing.TB, root, name string, commits, files, size int) *gittest
 			if c == 0 {
 				fmt.Fprint(b, "from refs/heads/main^0\n")
 				for f := range files {
-					fmt.Fprintf(b, "M 100644 inline d%d/e%d/f%d.yaml\ndata 8\nn: %4d\n\n", f%40, f%7, f, f%10000)
+					fmt.Fprintf(b, "M 100644 inline d%d/e%d/f%d.yaml\ndata 11\nn: %7d\n\n", f%40, f%7, f, f)
 				}
 			}
 			_, _ = noise.Read(buf)
@@ -62,14 +62,17 @@ func TestBytesFromLongHistory(t *testing.T) {
 	}
 }
 
-// BenchmarkResolve measures one file of a repository with long history: SLUICE_BENCH_MIB MiB of it, 64 by default, and 1,865 files.
+// BenchmarkResolve measures one file of a repository with long history: SLUICE_BENCH_MIB MiB of it, 64 by default, and with
+// SLUICE_BENCH_FILES files, 1,865 by default.
 func BenchmarkResolve(b *testing.B) {
-	mib := 64
-	if n, err := strconv.Atoi(os.Getenv("SLUICE_BENCH_MIB")); err == nil {
-		mib = n
+	from := func(name string, otherwise int) int {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+			return n
+		}
+		return otherwise
 	}
 	s := gittest.NewServer(b, false)
-	o := history(b, s.Root, "r.git", mib, 1865, 1<<20)
+	o := history(b, s.Root, "r.git", from("SLUICE_BENCH_MIB", 64), from("SLUICE_BENCH_FILES", 1865), 1<<20)
 	id := gittest.Run(b, o.Dir, nil, "rev-parse", "main")
 	url := s.URL + "/r.git"
 	run := func(name string, filter bool, each func(b *testing.B)) {
@@ -91,6 +94,14 @@ func BenchmarkResolve(b *testing.B) {
 		}
 	}
 	run("cold/filter", true, cold)
+	run("cold/filter-deep", true, func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			g := newResolver(b, nil)
+			b.StartTimer()
+			wantData(b, g, ask(nil, "url", url, "pathInRepo", "d7/e0/f7.yaml"), "n:       7\n")
+		}
+	})
 	run("cold/no-filter", false, cold)
 	warm := func(params ...string) func(b *testing.B) {
 		return func(b *testing.B) {

@@ -36,6 +36,8 @@ const (
 	keyRefTTL          = "ref-ttl"
 	keyPolicy          = "policy"
 	keySigners         = "allowed-signers"
+	keyPackBytes       = "max-pack-bytes"
+	keyCacheBytes      = "max-cache-bytes"
 )
 
 // KeyPlain lets credentials be sent over http without TLS.
@@ -70,6 +72,13 @@ func unnamed(check func(string) error) func(string) error {
 func checkBool(v string) error {
 	_, err := strconv.ParseBool(v)
 	return err
+}
+
+func checkBytes(v string) error {
+	if n, err := strconv.ParseInt(v, 10, 64); err != nil || n < minBytes || n > 1<<50 {
+		return fmt.Errorf("%q is no number of bytes from %d to %d", v, minBytes, int64(1)<<50)
+	}
+	return nil
 }
 
 func checkPolicy(v string) error {
@@ -119,6 +128,8 @@ func keys() []resolve.Key {
 		{Name: keyKnownHosts, Doc: "Lines of known_hosts for SSH servers, where a Secret has none."},
 		{Name: KeyPlain, Default: "false", Check: checkBool, Doc: "Whether credentials may be sent over http without TLS."},
 		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long a branch or tag is taken to be where it was seen last."},
+		{Name: keyPackBytes, Default: strconv.FormatInt(defaultPackBytes, 10), Check: checkBytes, Doc: "How many bytes one fetch may bring, at most half of max-cache-bytes. A server without partial fetches sends all files of a commit."},
+		{Name: keyCacheBytes, Default: strconv.FormatInt(defaultCacheBytes, 10), Check: checkBytes, Doc: "How many bytes the mirrors of repositories take on disk, with what is being fetched. The volume needs an eighth more."},
 		{Name: keyPolicy, Check: optional(checkPolicy), Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
 		{Name: keySigners, Check: optional(checkSigners), Doc: "If set, commits or tags must be signed by one of these: lines of git's allowed_signers file, and OpenPGP keys in armor."},
 	}, netguard.Keys(true, true)...)
@@ -183,6 +194,13 @@ func hostIn(host, list string) bool {
 func (s settings) duration(key string, otherwise time.Duration) time.Duration {
 	if d, err := time.ParseDuration(s.Config[key]); err == nil && d >= 0 {
 		return d
+	}
+	return otherwise
+}
+
+func (s settings) bytes(key string, otherwise int64) int64 {
+	if n, err := strconv.ParseInt(s.Config[key], 10, 64); err == nil && n > 0 {
+		return n
 	}
 	return otherwise
 }

@@ -40,7 +40,7 @@ func FuzzProtocol(f *testing.F) {
 			}
 		})
 		for _, caps := range []capabilities{{version2: true, sideBand: true}, {sideBand: true}, {}} {
-			found, err := s.refs(ctx, caps, []string{"refs/heads/main"}, false)
+			found, err := s.refs(ctx, caps, []string{"refs/heads/main"})
 			for name, v := range found {
 				if err == nil && (name != "refs/heads/main" || !isObjectID(v.object) && caps.version2) {
 					t.Errorf("found %q %+v", name, v)

@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -216,7 +215,7 @@ func TestDeltaBombsTakeNoMoreDiskThanIsCounted(t *testing.T) {
 		if len(pack) >= 8<<20 {
 			t.Fatalf("the pack has %d bytes and is not small", len(pack))
 		}
-		if err := g.store.receive(deadline(t), m, false, func(f *os.File) error {
+		if err := g.store.receive(deadline(t), m, false, 512<<20, func(f io.Writer) error {
 			_, err := io.WriteString(f, pack)
 			return err
 		}); err != nil {
@@ -410,8 +409,17 @@ func TestLargeContentIsRefused(t *testing.T) {
 	for _, filter := range []string{"true", "false"} {
 		gittest.Run(t, filepath.Join(s.Root, "r.git"), nil, "config", "uploadpack.allowFilter", filter)
 		g := newResolver(t, func(o *Options) { o.Limits.FileBytes = 100 << 10 })
-		for _, p := range []string{"zeros.yaml", "random.yaml", "many"} {
-			wantReason(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", p), resolve.ReasonTooLarge)
+		for path, want := range map[string]string{
+			"zeros.yaml": `"zeros.yaml" has `, "random.yaml": `"random.yaml" has `,
+			// Each of its files is within the limit.
+			"many": `"many" has more than the 102400 bytes that are allowed`,
+		} {
+			e := failure(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", path), resolve.ReasonTooLarge)
+			var name string
+			var has, most int64
+			if n, _ := fmt.Sscanf(e.Msg, "pathInRepo: %q has %d bytes; at most %d are allowed", &name, &has, &most); !strings.Contains(e.Msg, want) || n == 3 && has <= most {
+				t.Errorf("filter=%s: %s", filter, e.Msg)
+			}
 		}
 		wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "small.yaml"), "a: 1\n")
 		if l := leftovers(t, g); len(l) > 0 {

@@ -1,11 +1,11 @@
 package git
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -44,14 +44,27 @@ type mirror struct {
 	size   int64
 	format string
 	caps   *capabilities
-	// noFilter: the server refuses partial fetches.
-	noFilter bool
-	refs     map[string]cachedRef
+	// way is how commits are fetched. proven: the server has sent objects by their names.
+	way    way
+	proven bool
+	refs   map[string]cachedRef
 	// complete are the last commits that were fetched with all their trees.
 	complete []string
 	next     *batch
 	running  bool
 }
+
+// way is how commits are fetched, the least first. A server that refuses one gets the next.
+type way int
+
+const (
+	// byObject: the commit alone, then each tree and blob on the way to a path by its name.
+	byObject way = iota
+	// byTrees: the commit with all its trees, then blobs by their names.
+	byTrees
+	// whole: the commit with all that is in it.
+	whole
+)
 
 type cachedRef struct {
 	target target
@@ -63,9 +76,14 @@ const (
 	maxHaves      = 8
 	maxCommitSize = 1 << 20
 	maxTreeSize   = 32 << 20
-	filterBlobs   = "blob:none"
 	filterTrees   = "tree:0"
 )
+
+// filters are git's, by the way of fetching.
+var filters = map[way]string{byObject: filterTrees, byTrees: "blob:none", whole: ""}
+
+// errNoFilter: the server refuses the filter of a fetch.
+var errNoFilter = errors.New("the server refuses the filter")
 
 func (m *mirror) bytes() int64 {
 	m.mu.Lock()
@@ -193,7 +211,7 @@ func (m *mirror) look(ctx context.Context, revision string, at time.Time, limits
 		return cachedRef{}, err
 	}
 	names := candidates(revision)
-	found, err := m.session.refs(ctx, caps, names, false)
+	found, err := m.session.refs(ctx, caps, names)
 	if err != nil {
 		return cachedRef{}, err
 	}
@@ -214,8 +232,7 @@ func (m *mirror) look(ctx context.Context, revision string, at time.Time, limits
 	return cachedRef{t, at}, nil
 }
 
-// short finds the commit whose name begins with these digits. It needs the commits of all branches and tags, without their
-// trees where the server can leave them out.
+// short finds the commit whose name begins with these digits. It needs the commits of all branches and tags.
 func (m *mirror) short(ctx context.Context, caps capabilities, digits string, limits Limits) (target, error) {
 	t, err := m.disambiguate(ctx, digits)
 	m.mu.Lock()
@@ -224,23 +241,46 @@ func (m *mirror) short(ctx context.Context, caps capabilities, digits string, li
 	if err == nil && ready {
 		return t, nil
 	}
-	all, err := m.session.refs(ctx, caps, []string{"refs/heads/", "refs/tags/"}, true)
-	if err != nil {
+	if _, err := m.fetchFlight.do(ctx, "history", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, m.history(ctx, caps, limits)
+	}); err != nil {
+		if errors.Is(err, errTooMuch) {
+			err = resolve.Errorf(resolve.ReasonTooLarge, "revision: the history in which %q would be found is larger than %d bytes (%s); give the commit's full name",
+				digits, limits.PackBytes, keyPackBytes)
+		}
 		return target{}, err
 	}
-	if tips := objectsOf(all); len(tips) > 0 {
-		if err := m.fetch(ctx, caps, want{objects: tips}, filterTrees, limits.PackBytes); err != nil {
-			if errors.Is(err, errTooMuch) {
-				return target{}, resolve.Errorf(resolve.ReasonTooLarge,
-					"revision: the history in which %q would be found is larger than %d bytes; give the commit's full name", digits, limits.PackBytes)
-			}
-			return target{}, err
+	return m.disambiguate(ctx, digits)
+}
+
+// history fetches the commits of all branches and tags, without their trees where the server can leave them out.
+func (m *mirror) history(ctx context.Context, caps capabilities, limits Limits) error {
+	done, err := m.store.histories.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	tips, err := m.session.tips(ctx, caps)
+	if err != nil {
+		return err
+	}
+	if len(tips) > 0 {
+		w := want{objects: tips}
+		if m.now(caps) == byObject {
+			w.filter = filterTrees
+		}
+		if err = m.fetch(ctx, caps, w, limits.PackBytes); errors.Is(err, errNoFilter) {
+			w.filter = ""
+			err = m.fetch(ctx, caps, w, limits.PackBytes)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.historyReady = true
-	m.mu.Unlock()
-	return m.disambiguate(ctx, digits)
+	return nil
 }
 
 func (m *mirror) disambiguate(ctx context.Context, digits string) (t target, err error) {
@@ -263,37 +303,38 @@ func (m *mirror) disambiguate(ctx context.Context, digits string) (t target, err
 	return t, err
 }
 
-// fetch gets objects from the server. The filter is left out where the server has none.
-func (m *mirror) fetch(ctx context.Context, caps capabilities, w want, filter string, limit int64) error {
-	m.mu.Lock()
-	noFilter := m.noFilter || !caps.version2 || !caps.filter
-	m.mu.Unlock()
+// fetch gets objects from the server.
+func (m *mirror) fetch(ctx context.Context, caps capabilities, w want, limit int64) error {
 	w.shallow = w.shallow && caps.shallow
-	if !noFilter {
-		w.filter = filter
+	err := m.store.receive(ctx, m, len(w.have) > 0, limit, func(out io.Writer) error { return m.session.fetch(ctx, caps, w, out, limit) })
+	var peer *remoteError
+	switch {
+	case w.filter != "" && errors.As(err, &peer) && strings.Contains(peer.text, "filter"):
+		return fmt.Errorf("%w: %w", errNoFilter, err)
+	case errors.Is(err, fs.ErrNotExist):
+		return errCorrupt
 	}
-	for {
-		err := m.store.receive(ctx, m, len(w.have) > 0, func(f *os.File) error { return m.session.fetch(ctx, caps, w, f, limit) })
-		var peer *remoteError
-		if w.filter != "" && errors.As(err, &peer) && strings.Contains(peer.text, "filter") {
-			m.mu.Lock()
-			m.noFilter = true
-			m.mu.Unlock()
-			w.filter, w.have = "", nil
-			continue
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return errCorrupt
-		}
-		return err
-	}
+	return err
 }
 
-// partial tells whether blobs are fetched when they are needed.
-func (m *mirror) partial(caps capabilities) bool {
+// now is the way in which commits are fetched at present.
+func (m *mirror) now(caps capabilities) way {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return caps.version2 && caps.filter && !m.noFilter
+	if !caps.version2 || !caps.filter {
+		return whole
+	}
+	return m.way
+}
+
+// refused takes the next way after one that the server refuses. It tells whether there is one to try.
+func (m *mirror) refused(tried way) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.way == tried && tried < whole {
+		m.way++
+	}
+	return tried < whole
 }
 
 // commit is a commit that is there.
@@ -329,43 +370,53 @@ func missingError(reason resolve.Reason, text string) error {
 	return &resolve.Error{Reason: reason, Msg: text, Err: errMissing}
 }
 
-// fetchCommit fetches one commit without history. whole: what was fetched before is not counted on.
-func (m *mirror) fetchCommit(ctx context.Context, t target, whole bool, limits Limits) error {
+// fetchCommit fetches one commit without history. again: what was fetched before is not counted on.
+func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits Limits) error {
 	caps, err := m.capabilities(ctx)
 	if err != nil {
 		return err
 	}
 	w := want{objects: []string{t.object}, shallow: true}
-	if !whole {
+	way := m.now(caps)
+	if way != byObject && !again {
 		m.mu.Lock()
 		w.have = slices.Clone(m.complete)
 		m.mu.Unlock()
 	}
-	err = m.fetch(ctx, caps, w, filterBlobs, limits.PackBytes)
-	var damaged *packError
-	if len(w.have) > 0 && errors.As(err, &damaged) {
-		// The pack may build on what is not here after all.
-		w.have = nil
-		err = m.fetch(ctx, caps, w, filterBlobs, limits.PackBytes)
+	for {
+		w.filter = filters[way]
+		err = m.fetch(ctx, caps, w, limits.PackBytes)
+		var damaged *packError
+		switch {
+		case errors.Is(err, errNoFilter) && m.refused(way):
+			way++
+			w.have = nil
+			continue
+		case len(w.have) > 0 && errors.As(err, &damaged):
+			// The pack may build on what is not here after all.
+			w.have = nil
+			continue
+		}
+		break
 	}
 	var peer *remoteError
 	if !caps.version2 && !caps.anyWant && t.ref == "" && errors.As(err, &peer) {
 		// Only tips can be asked for: the commit may be in the history of one.
-		all, refsErr := m.session.refs(ctx, caps, []string{"refs/heads/", "refs/tags/"}, true)
-		if refsErr != nil {
-			return refsErr
+		tips, tipsErr := m.session.tips(ctx, caps)
+		if tipsErr != nil {
+			return tipsErr
 		}
-		if tips := objectsOf(all); len(tips) > 0 {
-			err = m.fetch(ctx, caps, want{objects: tips}, "", limits.PackBytes)
+		if len(tips) > 0 {
+			err = m.fetch(ctx, caps, want{objects: tips}, limits.PackBytes)
 		}
 	}
 	if errors.Is(err, errTooMuch) && m.store.aside {
 		return errDiskFull // with a cache there would have been room for it
 	}
 	if errors.Is(err, errTooMuch) {
-		return resolve.Errorf(resolve.ReasonTooLarge, "the repository sends more than %d bytes for one commit", limits.PackBytes)
+		return resolve.Errorf(resolve.ReasonTooLarge, "the repository sends more than %d bytes for one commit (%s)", limits.PackBytes, keyPackBytes)
 	}
-	if err != nil {
+	if err != nil || way == byObject {
 		return err
 	}
 	m.mu.Lock()
@@ -377,45 +428,38 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, whole bool, limits L
 	return nil
 }
 
-// readCommit reads the commit, through annotated tags, and sees that its root tree is there.
+// readCommit reads the commit, through annotated tags.
 func (m *mirror) readCommit(ctx context.Context, t target) (c commit, err error) {
-	err = m.store.files.with(ctx, m.dir, func(p *catfile) error {
-		name := t.object
-		for range 6 {
-			kind, data, _, err := p.read(ctx, name, maxCommitSize)
-			if err != nil {
-				return err
-			}
-			switch kind {
-			case "commit":
-				tree, ok := header(data, "tree ")
-				if !ok || !isObjectID(tree) {
-					return errCorrupt
-				}
-				c.id, c.tree, c.raw = name, tree, data
-				_, kind, _, err := p.info(tree)
-				if err == nil && kind != "tree" {
-					err = errCorrupt
-				}
-				return err
-			case "tag":
-				if c.tag == nil {
-					c.tag = data
-				}
-				var ok bool
-				if name, ok = header(data, "object "); !ok || !isObjectID(name) {
-					return errCorrupt
-				}
-			default:
-				return resolve.Errorf(resolve.ReasonNotFound, "revision: %s is a %s and no commit", name, kind)
-			}
+	name := t.object
+	for range 6 {
+		kind, data, _, err := m.read(ctx, name, maxCommitSize)
+		if errors.Is(err, errTooMuch) {
+			return c, resolve.Errorf(resolve.ReasonTooLarge, "revision: the commit's own text is larger than %d bytes", maxCommitSize)
 		}
-		return resolve.Errorf(resolve.ReasonFailed, "revision: a tag of a tag of a tag has no end")
-	})
-	if errors.Is(err, errTooMuch) {
-		err = resolve.Errorf(resolve.ReasonTooLarge, "revision: the commit's own text is larger than %d bytes", maxCommitSize)
+		if err != nil {
+			return c, err
+		}
+		switch kind {
+		case "commit":
+			tree, ok := header(data, "tree ")
+			if !ok || !isObjectID(tree) {
+				return c, errCorrupt
+			}
+			c.id, c.tree, c.raw = name, tree, data
+			return c, nil
+		case "tag":
+			if c.tag == nil {
+				c.tag = data
+			}
+			var ok bool
+			if name, ok = header(data, "object "); !ok || !isObjectID(name) {
+				return c, errCorrupt
+			}
+		default:
+			return c, resolve.Errorf(resolve.ReasonNotFound, "revision: %s is a %s and no commit", name, kind)
+		}
 	}
-	return c, err
+	return c, resolve.Errorf(resolve.ReasonFailed, "revision: a tag of a tag of a tag has no end")
 }
 
 // header finds the first line of an object's header that begins with the word.
@@ -429,30 +473,6 @@ func header(object []byte, word string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// object reads one object of that kind.
-func (m *mirror) object(ctx context.Context, id, kind string, limit int64) (data []byte, err error) {
-	err = m.store.files.with(ctx, m.dir, func(p *catfile) error {
-		got, d, size, err := p.read(ctx, id, limit)
-		if errors.Is(err, errTooMuch) {
-			return fmt.Errorf("%w: %w", errTooMuch, &sizeError{size})
-		}
-		if err == nil && got != kind {
-			return errCorrupt
-		}
-		data = d
-		return err
-	})
-	return data, err
-}
-
-// stream reads one object of that kind with fn, which reads all of it.
-func (m *mirror) stream(ctx context.Context, id, kind string, limit int64, fn func(*bufio.Reader) error) error {
-	return m.store.files.with(ctx, m.dir, func(p *catfile) error {
-		_, err := p.stream(ctx, id, kind, limit, fn)
-		return err
-	})
 }
 
 // sizeError tells how large an object is that was not read.

@@ -22,7 +22,7 @@ import (
 )
 
 // Only two git commands are ever run, on local files, with object names as the only arguments from outside: index-pack or
-// unpack-objects when something has been fetched, and cat-file to read. None of them talks to a network.
+// unpack-objects when something has been fetched, and cat-file to read what is in packs. None of them talks to a network.
 
 // Bounds of what git may use. They hold against objects that announce huge sizes.
 const (

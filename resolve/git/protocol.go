@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -143,25 +142,46 @@ func noEOF(err error) error {
 	return err
 }
 
-// refs asks what refs of these names, or below these prefixes if all is set, hold.
-func (s *session) refs(ctx context.Context, caps capabilities, names []string, all bool) (map[string]target, error) {
+// refs asks what refs of these names hold.
+func (s *session) refs(ctx context.Context, caps capabilities, names []string) (map[string]target, error) {
 	found := map[string]target{}
-	wanted := func(name string) bool {
-		return slices.ContainsFunc(names, func(n string) bool { return n == name || (all && strings.HasPrefix(name, n)) })
-	}
+	err := s.eachRef(ctx, caps, names, func(t target) {
+		if !slices.Contains(names, t.ref) {
+			return
+		}
+		if before, ok := found[t.ref]; ok {
+			t.object = before.object // version 0 tells in a second line what a tag is of
+		}
+		found[t.ref] = t
+	})
+	return found, err
+}
+
+// tips asks what branches and tags hold: the names of objects, in order. There may be hundreds of thousands, so that nothing else
+// is kept of them.
+func (s *session) tips(ctx context.Context, caps capabilities) ([]string, error) {
+	var tips []string
+	of := []string{"refs/heads/", "refs/tags/"}
+	err := s.eachRef(ctx, caps, of, func(t target) {
+		if t.object != "" && slices.ContainsFunc(of, func(prefix string) bool { return strings.HasPrefix(t.ref, prefix) }) {
+			tips = append(tips, strings.Clone(t.object))
+		}
+	})
+	slices.Sort(tips)
+	return slices.Compact(tips), err
+}
+
+// eachRef visits the refs below these prefixes, and maybe others. One that only tells the commit of a tag has no object.
+func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []string, visit func(target)) error {
 	if !caps.version2 {
 		_, err := s.capabilities(ctx, func(name, object string) {
-			name, peeled := strings.CutSuffix(name, "^{}")
-			if !wanted(name) {
-				return
+			if name, peeled := strings.CutSuffix(name, "^{}"); peeled {
+				visit(target{ref: name, commit: object})
+			} else {
+				visit(target{ref: name, object: object, commit: object})
 			}
-			t := target{ref: name, object: object, commit: object}
-			if peeled {
-				t = target{ref: name, object: found[name].object, commit: object}
-			}
-			found[name] = t
 		})
-		return found, err
+		return err
 	}
 	var q request
 	q.line("command=ls-refs")
@@ -169,32 +189,32 @@ func (s *session) refs(ctx context.Context, caps capabilities, names []string, a
 	q.line("object-format=%s", caps.format)
 	q.delim()
 	q.line("peel")
-	for _, n := range names {
+	for _, n := range prefixes {
 		q.line("ref-prefix %s", n)
 	}
 	q.flush()
 	stream, err := s.remote.request(ctx, q.Bytes(), true)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = stream.Close() }()
 	p := newPackets(stream, maxAdvertisement)
 	for n := 0; ; n++ {
 		kind, l, err := p.line()
 		if err != nil {
-			return nil, noEOF(err)
+			return noEOF(err)
 		}
 		if kind != packetData {
-			return found, nil
+			return nil
 		}
 		if n > maxListedRefs {
-			return nil, errTooMuch
+			return errTooMuch
 		}
 		words := strings.Split(l, " ")
 		if len(words) < 2 || (!isObjectID(words[0]) && words[0] != "unborn") {
-			return nil, errGarbage
+			return errGarbage
 		}
-		if words[0] == "unborn" || !wanted(words[1]) {
+		if words[0] == "unborn" {
 			continue
 		}
 		t := target{ref: words[1], object: words[0], commit: words[0]}
@@ -203,7 +223,7 @@ func (s *session) refs(ctx context.Context, caps capabilities, names []string, a
 				t.commit = peeled
 			}
 		}
-		found[t.ref] = t
+		visit(t)
 	}
 }
 
@@ -361,15 +381,6 @@ func pick(names []string, found map[string]target) (target, bool) {
 		}
 	}
 	return target{}, false
-}
-
-// objectsOf returns what refs hold, without duplicates, in order.
-func objectsOf(refs map[string]target) []string {
-	seen := map[string]bool{}
-	for _, t := range refs {
-		seen[t.object] = true
-	}
-	return slices.Sorted(maps.Keys(seen))
 }
 
 // agent is how the client calls itself. Some servers answer at an address only if it begins like this.

@@ -7,8 +7,9 @@
 // trees, shared by the requests that see the same repository through the same credential; they are a cache and may be
 // deleted whenever the process does not run.
 //
-// A commit is fetched without history and, where the server can leave them out, without file contents; the contents of the
-// files that are asked for follow together. Branches and tags are looked up again after a short time.
+// A commit is fetched without history and, where the server can leave them out, without trees and file contents; the trees on
+// the way to a path follow one after the other, and the contents of the files that are asked for together. So it does not
+// matter how many files a repository has. Branches and tags are looked up again after a short time.
 //
 // The package does not decide whether a commit belongs to a branch of the repository: some hosts serve the commits of forks
 // under the name of the original. It retries nothing; its errors say whether that would help.
@@ -31,13 +32,14 @@ import (
 
 // Limits bounds what one resolver uses. Zero fields stand for the defaults.
 type Limits struct {
-	// PackBytes is the size of what may be fetched at once; 512 MiB by default.
+	// PackBytes bounds what one fetch may bring, whatever the configuration says; 0 does not.
 	PackBytes int64
 	// FileBytes is the size of a result, whether a file or a directory; 10 MiB by default.
 	FileBytes int64
 	// DirectoryFiles is how many files of a directory are put together; 500 by default.
 	DirectoryFiles int
-	// CacheBytes is about how much mirrors may take on disk; 10 GiB by default. Mirrors in use are not evicted.
+	// CacheBytes bounds what mirrors may take on disk, with what is being fetched, whatever the configuration says; 0 does not.
+	// Mirrors in use are not evicted.
 	CacheBytes int64
 	// Processes is how many git processes wait for reads at once; 8 by default.
 	Processes int
@@ -45,15 +47,20 @@ type Limits struct {
 	ProcessBytes int64
 }
 
+const (
+	defaultPackBytes  = 512 << 20
+	defaultCacheBytes = 4 << 30
+	// minBytes is the least of either that can be configured.
+	minBytes = 1 << 20
+)
+
 func (l Limits) withDefaults() Limits {
 	set := func(v *int64, d int64) {
 		if *v <= 0 {
 			*v = d
 		}
 	}
-	set(&l.PackBytes, 512<<20)
 	set(&l.FileBytes, 10<<20)
-	set(&l.CacheBytes, 10<<30)
 	set(&l.ProcessBytes, 160<<20)
 	if l.DirectoryFiles <= 0 {
 		l.DirectoryFiles = 500
@@ -110,7 +117,7 @@ func New(ctx context.Context, o Options) (*Resolver, error) {
 	memory := resolve.NewMemory(o.Limits.ProcessBytes)
 	files := newCatfiles(binary, o.Limits.Processes, memory)
 	index := newIndexer(binary, memory)
-	s, err := openStoreIn(o.Dir, o.Limits.CacheBytes, files, index)
+	s, err := openStoreIn(o.Dir, atMost(defaultCacheBytes, o.Limits.CacheBytes), files, index)
 	if err != nil {
 		return nil, err
 	}
@@ -305,6 +312,8 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 		}
 		return r, err
 	}
+	// It is one for all: the plain configuration says it, whichever is chosen.
+	g.store.resize(atMost(settings{Config: r.Config}.bytes(keyCacheBytes, defaultCacheBytes), g.options.Limits.CacheBytes))
 	path := r.Get("pathInRepo")
 	below := r.Get("recursive") == "true"
 	wanted := terms{now: g.options.Clock.Now, ttl: s.duration(keyRefTTL, 5*time.Second), notBefore: r.NotBefore, bytes: r.Limit()}
@@ -336,6 +345,14 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	}
 }
 
+// atMost is n, or the limit if that is less; 0 is no limit.
+func atMost(n, limit int64) int64 {
+	if limit <= 0 {
+		return n
+	}
+	return min(n, limit)
+}
+
 // readBeside reads without the store: its file system is full of what cannot be removed. One request after the other does so.
 func (g *Resolver) readBeside(ctx context.Context, read func(*store) ([]byte, commit, time.Time, error)) (data []byte, c commit, at time.Time, err error) {
 	select {
@@ -356,6 +373,7 @@ func (g *Resolver) readBeside(ctx context.Context, read func(*store) ([]byte, co
 func (g *Resolver) read(ctx context.Context, st *store, key string, connect func() (remote, error), s settings, wanted terms, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, at time.Time, err error) {
 	limits := g.options.Limits
 	limits.FileBytes = min(limits.FileBytes, wanted.bytes)
+	limits.PackBytes = min(atMost(s.bytes(keyPackBytes, defaultPackBytes), limits.PackBytes), st.packBytes())
 	if st.aside {
 		limits.PackBytes = min(limits.PackBytes, g.besideBytes)
 	}

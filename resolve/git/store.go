@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,18 +18,22 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"sluice.dev/resolve"
 )
 
 // store keeps mirrors on disk: one bare repository for each repository and credential. It is a cache: whatever is found
 // damaged or half written is thrown away.
 type store struct {
-	root  string
-	limit int64
-	lock  *os.File
+	root string
+	lock *os.File
 	// salt keeps the names of folders from telling anything of credentials.
 	salt  []byte
 	files *catfiles
 	index *indexer
+	// histories bounds how many are fetched with all their
+	// branches and tags at once.
+	histories *turns
 	// create makes a file for a pack.
 	create func(name string) (*os.File, error)
 	// space tells how much of the file system is free, and how large it is.
@@ -36,7 +41,10 @@ type store struct {
 	// aside: it stands in for one whose file system is full, and its folder is its own.
 	aside bool
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// limit is of the bytes of mirrors, packs of those of packs that are being fetched and not small.
+	limit   int64
+	packs   *resolve.Memory
 	mirrors map[string]*mirror
 	use     uint64
 }
@@ -47,6 +55,8 @@ const (
 	trashGlob  = "trash-*"
 	mirrorsDir = "mirrors"
 	maxMirrors = 4096
+	// maxHistories is how many lists of hundreds of thousands of branches and tags are in memory at once, of about 50 MB each.
+	maxHistories = 2
 )
 
 // openStore opens the folder, which belongs to one process at a time.
@@ -70,11 +80,13 @@ func openStore(root string, limit int64, files *catfiles, index *indexer) (s *st
 		return nil, fmt.Errorf("the folder %s is in use by another process; give each its own", root)
 	}
 	s = &store{
-		root: root, limit: limit, lock: lock, files: files, index: index, mirrors: map[string]*mirror{}, space: space,
+		root: root, lock: lock, files: files, index: index, mirrors: map[string]*mirror{}, space: space,
+		histories: newTurns(maxHistories),
 		create: func(name string) (*os.File, error) {
 			return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // a file in the store's folder
 		},
 	}
+	s.resize(limit)
 	if s.salt, err = os.ReadFile(filepath.Join(root, saltFile)); err != nil || len(s.salt) != 32 { //nolint:gosec // a file in the store's folder
 		s.salt = make([]byte, 32)
 		if _, err := rand.Read(s.salt); err != nil {
@@ -92,6 +104,22 @@ func openStore(root string, limit int64, files *catfiles, index *indexer) (s *st
 		}
 	}
 	return s, s.recover()
+}
+
+// resize changes how many bytes mirrors take, half of which is for packs that are being fetched.
+func (s *store) resize(limit int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.packs == nil || s.limit != limit {
+		s.limit, s.packs = limit, resolve.NewMemory(max(limit/2, asideBytes))
+	}
+}
+
+// packBytes is the largest pack that there is room for.
+func (s *store) packBytes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(s.limit/2, asideBytes)
 }
 
 // recover takes stock of what is there, and removes what a crash left.
@@ -132,7 +160,7 @@ func (s *store) recover() error {
 		f.m.lastUse = s.use
 		s.mirrors[f.m.key] = f.m
 	}
-	s.evict(s.limit)
+	s.evict()
 	return nil
 }
 
@@ -233,7 +261,7 @@ func (s *store) forget(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.caps != nil
-	m.caps, m.noFilter = nil, false
+	m.caps, m.way, m.proven = nil, byObject, false
 	m.remote.forget()
 	return known
 }
@@ -251,7 +279,7 @@ func (s *store) release(m *mirror) {
 	if gone {
 		s.remove(m)
 	}
-	s.evict(s.limit)
+	s.evict()
 }
 
 // discard takes a damaged mirror out: who comes next gets a new one. The last user removes it.
@@ -288,8 +316,8 @@ func (s *store) remove(m *mirror) {
 
 // evict removes mirrors that nobody uses, the least recently used first, until the rest fits and the file system has its
 // reserve.
-func (s *store) evict(limit int64) {
-	for s.over(limit) {
+func (s *store) evict() {
+	for s.over() {
 		if !s.evictOldest() {
 			return
 		}
@@ -297,10 +325,10 @@ func (s *store) evict(limit int64) {
 }
 
 // over tells that there are more mirrors than fit.
-func (s *store) over(limit int64) bool {
+func (s *store) over() bool {
 	s.mu.Lock()
 	var total int64
-	count := len(s.mirrors)
+	limit, count := s.limit-s.packs.Used(), len(s.mirrors)
 	for _, m := range s.mirrors {
 		total += m.bytes()
 	}
@@ -330,10 +358,11 @@ func (s *store) evictOldest() bool {
 
 // receive stores a pack: fill writes it, then it is indexed and moved to the mirror's objects. Nothing of a failure stays. thin: the
 // pack may build on what the mirror has.
-func (s *store) receive(ctx context.Context, m *mirror, thin bool, fill func(f *os.File) error) error {
+// A pack of more than smallPack waits until there is room for one of limit bytes beside the others that are being fetched.
+func (s *store) receive(ctx context.Context, m *mirror, thin bool, limit int64, fill func(io.Writer) error) error {
 	if s.short() {
 		// The last of the room is for what is being fetched, not for what was once.
-		s.evict(s.limit)
+		s.evict()
 	}
 	staging, err := os.MkdirTemp(m.dir, "incoming-")
 	if err != nil {
@@ -345,7 +374,11 @@ func (s *store) receive(ctx context.Context, m *mirror, thin bool, fill func(f *
 	if err != nil {
 		return diskError(err)
 	}
-	err = fill(f)
+	s.mu.Lock()
+	in := &incoming{ctx: ctx, file: f, packs: s.packs, limit: limit, room: func() { s.evict() }}
+	s.mu.Unlock()
+	defer func() { in.held.Release() }()
+	err = fill(in)
 	var head [12]byte
 	n, _ := f.ReadAt(head[:], 0)
 	info, statErr := f.Stat()
@@ -392,6 +425,35 @@ func (s *store) receive(ctx context.Context, m *mirror, thin bool, fill func(f *
 		return diskError(err)
 	}
 	return s.adopt(m, from)
+}
+
+// smallPack is how many bytes of a pack are fetched without waiting for others.
+const smallPack = 8 << 20
+
+// incoming is the file of a pack that is being fetched.
+type incoming struct {
+	ctx   context.Context //nolint:containedctx // it is that of the fetch
+	file  *os.File
+	packs *resolve.Memory
+	limit int64
+
+	// room is called when the pack has got its room.
+	room func()
+
+	written int64
+	held    *resolve.Reservation
+}
+
+// Write implements [io.Writer].
+func (i *incoming) Write(b []byte) (int, error) {
+	if i.written += int64(len(b)); i.written > smallPack && i.held == nil {
+		var err error
+		if i.held, err = i.packs.Reserve(i.ctx, i.limit); err != nil {
+			return 0, err
+		}
+		i.room()
+	}
+	return i.file.Write(b)
 }
 
 // adopt moves packs with their indexes from a folder to the mirror.

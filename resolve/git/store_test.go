@@ -292,7 +292,7 @@ func TestMirrorsAreEvictedByUse(t *testing.T) {
 	for _, m := range g.store.mirrors {
 		each = m.bytes()
 	}
-	g.store.limit = 3*each + each/2
+	g.options.Limits.CacheBytes = 3*each + each/2
 	get(1)
 	get(2)
 	get(0)

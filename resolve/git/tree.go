@@ -121,14 +121,22 @@ func (w *walker) each(ctx context.Context, id string, visit func(entry) error) e
 		return nil
 	}
 	var small []entry
-	err := w.mirror.stream(ctx, id, "tree", maxTreeSize, func(r *bufio.Reader) error {
-		return eachEntry(r, len(id)/2, func(e entry) error {
-			if len(small) <= maxKeptEntries && len(e.name) < 1024 {
-				small = append(small, e)
-			}
-			return visit(e)
+	read := func() error {
+		return w.mirror.stream(ctx, id, "tree", maxTreeSize, func(r *bufio.Reader) error {
+			return eachEntry(r, len(id)/2, func(e entry) error {
+				if len(small) <= maxKeptEntries && len(e.name) < 1024 {
+					small = append(small, e)
+				}
+				return visit(e)
+			})
 		})
-	})
+	}
+	err := read()
+	if errors.Is(err, errMissing) {
+		if err = w.mirror.objects(ctx, w.commit, "tree", []string{id}, maxTreeSize, w.limits); err == nil {
+			err = read()
+		}
+	}
 	if errors.Is(err, errTooMuch) {
 		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: a directory of the repository is larger than %d bytes", maxTreeSize)
 	}
@@ -261,7 +269,7 @@ func (w *walker) blob(ctx context.Context, id string, limit int64) ([]byte, erro
 	if !errors.Is(err, errMissing) {
 		return data, err
 	}
-	if err := w.mirror.blobs(ctx, w.commit, []string{id}, max(limit, 64<<10), w.limits); err != nil {
+	if err := w.mirror.objects(ctx, w.commit, "blob", []string{id}, max(limit, 64<<10), w.limits); err != nil {
 		return nil, err
 	}
 	data, err = w.mirror.object(ctx, id, "blob", limit)
@@ -283,6 +291,9 @@ func (w *walker) read(ctx context.Context, p string, allowed func(path string) e
 			return nil, err
 		}
 		data, err := w.blob(ctx, f.id, w.limits.FileBytes)
+		if size, ok := errors.AsType[*sizeError](err); ok {
+			return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has %d bytes; at most %d are allowed", p, size.size, w.limits.FileBytes)
+		}
 		return data, w.tooLarge(p, err)
 	}
 	c := &collector{walker: w, asked: p, allowed: allowed}
@@ -355,6 +366,9 @@ func (c *collector) collect(ctx context.Context, f file, prefix string) error {
 	if err != nil {
 		return err
 	}
+	if err := c.prepare(ctx, found); err != nil {
+		return err
+	}
 	for _, e := range found {
 		at := path.Join(f.path, e.name)
 		if e.mode == modeTree {
@@ -383,6 +397,20 @@ func (c *collector) collect(ctx context.Context, f file, prefix string) error {
 	return nil
 }
 
+// prepare brings the directories among the entries at once.
+func (c *collector) prepare(ctx context.Context, found []entry) error {
+	var ids []string
+	for _, e := range found {
+		if e.mode == modeTree {
+			ids = append(ids, e.id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return c.mirror.objects(ctx, c.commit, "tree", ids, maxTreeSize, c.limits)
+}
+
 func (c *collector) tooMany() error {
 	return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d files", c.asked, c.limits.DirectoryFiles)
 }
@@ -392,7 +420,7 @@ func (w *walker) stream(ctx context.Context, p string, files []file) ([]byte, er
 	for i, f := range files {
 		ids[i] = f.id
 	}
-	if err := w.mirror.blobs(ctx, w.commit, ids, w.limits.FileBytes, w.limits); err != nil {
+	if err := w.mirror.objects(ctx, w.commit, "blob", ids, w.limits.FileBytes, w.limits); err != nil {
 		return nil, w.tooLarge(p, err)
 	}
 	var out bytes.Buffer
@@ -415,9 +443,6 @@ func (w *walker) stream(ctx context.Context, p string, files []file) ([]byte, er
 func (w *walker) tooLarge(p string, err error) error {
 	if !errors.Is(err, errTooMuch) {
 		return err
-	}
-	if size, ok := errors.AsType[*sizeError](err); ok {
-		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has %d bytes; at most %d are allowed", p, size.size, w.limits.FileBytes)
 	}
 	return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has more than the %d bytes that are allowed", p, w.limits.FileBytes)
 }

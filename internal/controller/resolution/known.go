@@ -125,13 +125,13 @@ func (k *Known) missing(resolver string) *resolve.Error {
 	return resolve.Errorf(resolve.ReasonUnknownResolver, "nobody runs a resolver %q%s; there are %s", resolver, nearest.Hint(resolver, names), strings.Join(names, ", "))
 }
 
-// state says what a request for a resolver waits for, where so many wait for it.
-func (k *Known) state(resolver string, waiting int) string {
-	switch n := k.running(resolver); {
-	case n > 0:
-		return fmt.Sprintf("the resolver %q runs (processes: %d) and has other requests before this one: %d wait for it", resolver, n, waiting)
+// presence says whether a resolver runs. Its text changes with that alone.
+func (k *Known) presence(resolver string) string {
+	switch {
+	case k.running(resolver) > 0:
+		return fmt.Sprintf("the resolver %q runs and has not ended this request", resolver)
 	case k.others(resolver):
 		return fmt.Sprintf("the resolver %q, which is not one of Sluice's, has not answered", resolver)
 	}
-	return fmt.Sprintf("no process runs the resolver %q now, and %d requests wait for it", resolver, waiting)
+	return fmt.Sprintf("no process runs the resolver %q now", resolver)
 }

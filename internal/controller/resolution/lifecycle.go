@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -163,7 +164,8 @@ func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
 		}
 		left = min(left, young)
 	}
-	if c := r.Status.Succeeded(); c != nil && r.Status.ObservedGeneration == r.Generation {
+	said := r.Status.Succeeded()
+	if said != nil && r.Status.ObservedGeneration == r.Generation && !l.outdated(said, name) {
 		return left
 	}
 	if young := progressAfter - now.Sub(r.CreationTimestamp.Time); young > 0 {
@@ -172,12 +174,23 @@ func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
 	if !l.progress.TryAccept() {
 		return min(time.Second, left)
 	}
-	if again := l.write(ctx, r, name, "in_progress", statusFields{
-		Conditions: condition(metav1.ConditionUnknown, resolution.ReasonInProgress, resolution.MessageInProgress+": "+l.state(name, now), now),
-	}); again > 0 {
+	mark := condition(metav1.ConditionUnknown, resolution.ReasonInProgress, inProgress+l.state(name, now), now)
+	if said != nil && said.Status == metav1.ConditionUnknown {
+		mark[0].LastTransitionTime = said.LastTransitionTime
+	}
+	if again := l.write(ctx, r, name, "in_progress", statusFields{Conditions: mark}); again > 0 {
 		return min(again, left)
 	}
 	return left
+}
+
+// inProgress begins the message of a request that waits; who has it waits for comes behind.
+const inProgress = resolution.MessageInProgress + ": "
+
+// outdated tells that a request was marked with what is true no more: its resolver has ended meanwhile, or has been started.
+func (l *Lifecycle) outdated(said *v1beta1.Condition, resolver string) bool {
+	text, ours := strings.CutPrefix(said.Message, inProgress)
+	return ours && l.Known != nil && !strings.HasPrefix(text, l.Known.presence(resolver))
 }
 
 // state says what a request for a resolver waits for.
@@ -195,7 +208,7 @@ func (l *Lifecycle) state(resolver string, now time.Time) string {
 			}
 		}
 	}
-	return l.Known.state(resolver, l.waiting[resolver])
+	return fmt.Sprintf("%s; requests that wait for it: %d", l.Known.presence(resolver), l.waiting[resolver])
 }
 
 // end writes the last status of a request and tells of a failure.

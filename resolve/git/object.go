@@ -1,0 +1,159 @@
+package git
+
+import (
+	"bufio"
+	"compress/zlib"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Objects that are stored by themselves, which those of small packs are, are read here, in a few kilobytes of memory whatever
+// their size (gitformat-loose in git's documentation). What is in a pack is read by git.
+
+// looseObject is an object that is stored by itself.
+type looseObject struct {
+	kind string
+	size int64
+	// body has the content. left is what of it has not been read.
+	body *bufio.Reader
+	left io.LimitedReader
+	file *os.File
+}
+
+// openLoose opens an object that is stored by itself; errMissing if there is none.
+func (m *mirror) openLoose(id string) (o *looseObject, err error) {
+	file, err := os.Open(filepath.Join(m.dir, "objects", id[:2], id[2:])) //nolint:gosec // an object's name, in the store's folder
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errMissing
+	case err != nil:
+		return nil, errCorrupt
+	}
+	defer func() {
+		if err != nil {
+			_ = file.Close()
+		}
+	}()
+	z, err := zlib.NewReader(bufio.NewReader(file))
+	if err != nil {
+		return nil, errCorrupt
+	}
+	body := bufio.NewReader(z)
+	head, err := upTo(body, 0, 64)
+	if err != nil {
+		return nil, errCorrupt
+	}
+	kind, digits, _ := strings.Cut(head, " ")
+	size, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || size < 0 {
+		return nil, errCorrupt
+	}
+	return &looseObject{kind: kind, size: size, body: body, left: io.LimitedReader{R: body, N: size}, file: file}, nil
+}
+
+// end tells whether the object ended where it should.
+func (o *looseObject) end() error {
+	if _, err := o.body.ReadByte(); o.left.N > 0 || !errors.Is(err, io.EOF) {
+		return errCorrupt
+	}
+	return nil
+}
+
+// packed tells whether there may be objects in packs.
+func (m *mirror) packed() bool {
+	names, err := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*.idx"))
+	return err != nil || len(names) > 0
+}
+
+// read returns an object of at most limit bytes. The size is asked for before anything is read.
+func (m *mirror) read(ctx context.Context, id string, limit int64) (kind string, data []byte, size int64, err error) {
+	o, err := m.openLoose(id)
+	switch {
+	case errors.Is(err, errMissing) && m.packed():
+		err = m.store.files.with(ctx, m.dir, func(p *catfile) (err error) {
+			kind, data, size, err = p.read(ctx, id, limit)
+			return err
+		})
+		return kind, data, size, err
+	case err != nil:
+		return "", nil, 0, err
+	}
+	defer func() { _ = o.file.Close() }()
+	if o.size > limit {
+		return o.kind, nil, o.size, errTooMuch
+	}
+	data = make([]byte, o.size)
+	if _, err := io.ReadFull(&o.left, data); err != nil {
+		return "", nil, 0, errCorrupt
+	}
+	return o.kind, data, o.size, o.end()
+}
+
+// object reads one object of that kind.
+func (m *mirror) object(ctx context.Context, id, kind string, limit int64) ([]byte, error) {
+	got, data, size, err := m.read(ctx, id, limit)
+	switch {
+	case errors.Is(err, errTooMuch):
+		return nil, fmt.Errorf("%w: %w", errTooMuch, &sizeError{size})
+	case err == nil && got != kind:
+		return nil, errCorrupt
+	}
+	return data, err
+}
+
+// stream reads one object of that kind and of at most limit bytes with fn, which reads all of it.
+func (m *mirror) stream(ctx context.Context, id, kind string, limit int64, fn func(*bufio.Reader) error) error {
+	o, err := m.openLoose(id)
+	switch {
+	case errors.Is(err, errMissing) && m.packed():
+		return m.store.files.with(ctx, m.dir, func(p *catfile) error {
+			_, err := p.stream(ctx, id, kind, limit, fn)
+			return err
+		})
+	case err != nil:
+		return err
+	}
+	defer func() { _ = o.file.Close() }()
+	switch {
+	case o.kind != kind:
+		return errCorrupt
+	case o.size > limit:
+		return errTooMuch
+	}
+	if err := fn(bufio.NewReaderSize(&o.left, 32<<10)); err != nil {
+		return err
+	}
+	return o.end()
+}
+
+// missing are those of the objects that are not there.
+func (m *mirror) missing(ctx context.Context, ids []string) (out []string, err error) {
+	for _, id := range ids {
+		if _, err := os.Lstat(filepath.Join(m.dir, "objects", id[:2], id[2:])); err != nil {
+			out = append(out, id)
+		}
+	}
+	if len(out) == 0 || !m.packed() {
+		return out, nil
+	}
+	ids, out = out, nil
+	err = m.store.files.with(ctx, m.dir, func(p *catfile) error {
+		for _, id := range ids {
+			switch _, _, _, err := p.info(id); {
+			case errors.Is(err, errMissing):
+				out = append(out, id)
+			case err != nil:
+				return err
+			}
+		}
+		return nil
+	})
+	return out, err
+}
