@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -67,11 +66,6 @@ func unnamed(check func(string) error) func(string) error {
 	}
 }
 
-func checkBool(v string) error {
-	_, err := strconv.ParseBool(v)
-	return err
-}
-
 func checkPolicy(v string) error {
 	_, err := ParsePolicy(v)
 	return err
@@ -117,10 +111,10 @@ func keys() []resolve.Key {
 		{Name: keyAuthSecretNS, Default: "default", Doc: "The namespace of that Secret."},
 		resolve.SecretHostsKey(),
 		{Name: keyKnownHosts, Doc: "Lines of known_hosts for SSH servers, where a Secret has none."},
-		{Name: KeyPlain, Default: "false", Check: checkBool, Doc: "Whether credentials may be sent over http without TLS."},
+		{Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether credentials may be sent over http without TLS."},
 		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long a branch or tag is taken to be where it was seen last."},
-		{Name: keyPolicy, Check: optional(checkPolicy), Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
-		{Name: keySigners, Check: optional(checkSigners), Doc: "If set, commits or tags must be signed by one of these: lines of git's allowed_signers file, and OpenPGP keys in armor."},
+		{Name: keyPolicy, Check: optional(checkPolicy), Wrong: resolve.Closes, Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
+		{Name: keySigners, Check: optional(checkSigners), Wrong: resolve.Closes, Doc: "If set, commits or tags must be signed by one of these: lines of git's allowed_signers file, and OpenPGP keys in armor."},
 	}, netguard.Keys(true, true)...)
 }
 
