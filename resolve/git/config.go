@@ -73,13 +73,24 @@ func checkPolicy(v string) error {
 
 func checkSCMType(v string) error {
 	if _, ok := providers[v]; !ok {
-		return fmt.Errorf("%q is not one of %s", v, strings.Join(slices.Sorted(maps.Keys(providers)), ", "))
+		return fmt.Errorf("%q is not one of %s", v, providerNames())
 	}
 	return nil
 }
 
+func providerNames() string { return strings.Join(slices.Sorted(maps.Keys(providers)), ", ") }
+
+// withScheme is the address of a server; without a scheme it is https, as in Tekton's documentation.
+func withScheme(server string) string {
+	server = strings.TrimRight(strings.TrimSpace(server), "/")
+	if server != "" && !strings.Contains(server, "://") {
+		server = "https://" + server
+	}
+	return server
+}
+
 func checkServerURL(v string) error {
-	u, err := url.Parse(v)
+	u, err := url.Parse(withScheme(v))
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || hasControl(v) {
 		return fmt.Errorf("%q is no address such as https://git.example.com", v)
 	}
@@ -148,6 +159,9 @@ func choose(c resolve.Config, name, host string) (settings, error) {
 			}
 		}
 	}
+	if name == "" && slices.Contains(names, "default") {
+		name = "default"
+	}
 	if name == "" {
 		return settings{Config: c}, nil
 	}
@@ -160,7 +174,8 @@ func choose(c resolve.Config, name, host string) (settings, error) {
 	if list := c[name+"."+keyHosts]; host != "" && list != "" && !hostIn(host, list) {
 		return settings{}, resolve.Errorf(resolve.ReasonForbidden, "configKey: the configuration %q is not for the host %s", name, host)
 	}
-	own := func(key string) bool { return slices.Contains(ownKeys, key) }
+	// NAME default is the plain configuration by another name.
+	own := func(key string) bool { return name != "default" && slices.Contains(ownKeys, key) }
 	return settings{Config: c.With(name, own), name: name}, nil
 }
 
