@@ -17,7 +17,7 @@ type CacheLimits struct {
 	TTL time.Duration
 }
 
-// CacheConfigMap is the name of the ConfigMap that [ParseCacheLimits] reads.
+// CacheConfigMap is the name of the ConfigMap that [ReadCacheLimits] reads.
 const CacheConfigMap = "resolver-cache-config"
 
 // DefaultCacheLimits are those of Tekton, and 64 MiB.
@@ -35,17 +35,14 @@ func CacheKeys() []Key {
 	}
 }
 
-// ParseCacheLimits reads the data of that ConfigMap; what is not set has its default. The error tells of everything that is
-// wrong; see [Problems].
-func ParseCacheLimits(data map[string]string) (CacheLimits, error) {
-	c, err := parseKeys(CacheKeys(), data, false)
-	if err != nil {
-		return CacheLimits{}, err
-	}
+// ReadCacheLimits reads the data of that ConfigMap, as [Spec.ReadConfig] does that of a resolver.
+func ReadCacheLimits(data, before map[string]string) (CacheLimits, Reading) {
+	r := readKeys(CacheKeys(), data, before, false)
+	c := r.Config
 	entries, _ := strconv.Atoi(c["max-size"])
 	size, _ := strconv.ParseInt(c["max-bytes"], 10, 64)
 	ttl, _ := time.ParseDuration(c["ttl"])
-	return CacheLimits{Entries: entries, Bytes: size, TTL: ttl}, nil
+	return CacheLimits{Entries: entries, Bytes: size, TTL: ttl}, r
 }
 
 // Annotations of results that went through the cache, as Tekton has them.

@@ -32,11 +32,11 @@ func CommonKeys() []Key {
 	return []Key{
 		{Name: KeyFetchTimeout, Default: "1m", Check: CheckDuration, Doc: "How long a fetch may take, with its retries."},
 		{Name: KeyCacheMode, Default: string(CacheAuto), Check: OneOf(cacheModes...), Doc: "The value of the parameter cache where none is given."},
-		{Name: KeyBackoff, Default: "2s", Check: CheckDuration, Doc: "How long to wait before the first retry of a transient error."},
-		{Name: KeyBackoffFactor, Default: "2.0", Check: floatIn(1, 100), Doc: "By how much each further wait is longer."},
-		{Name: KeyBackoffJitter, Default: "0.1", Check: floatIn(0, 1), Doc: "Up to which part of it a wait is made longer by chance."},
-		{Name: KeyBackoffSteps, Default: "2", Check: intIn(1, 100), Doc: "How often a fetch is tried in all; 1 never tries again."},
-		{Name: KeyBackoffCap, Default: "10s", Check: CheckDuration, Doc: "The longest wait."},
+		{Name: KeyBackoff, Default: "2s", Check: checkWait, Doc: "How long to wait before the first retry of a transient error."},
+		{Name: KeyBackoffFactor, Default: "2.0", Check: floatIn(0, 1000), Doc: "By how much each further wait is longer; 0 leaves it as it is."},
+		{Name: KeyBackoffJitter, Default: "0.1", Check: floatIn(0, 1000), Doc: "Up to which part of it a wait is made longer by chance."},
+		{Name: KeyBackoffSteps, Default: "2", Check: intIn(1, 1000), Doc: "How often a fetch is tried in all; 1 never tries again."},
+		{Name: KeyBackoffCap, Default: "10s", Check: checkWait, Doc: "The longest wait; 0 sets no limit."},
 	}
 }
 
@@ -49,8 +49,21 @@ func CheckDuration(v string) error {
 	return nil
 }
 
-// CheckBool accepts true and false.
-func CheckBool(v string) error { return OneOf("true", "false")(v) }
+// checkWait accepts 0 as well.
+func checkWait(v string) error {
+	if d, err := time.ParseDuration(v); err == nil && d == 0 {
+		return nil
+	}
+	return CheckDuration(v)
+}
+
+// CheckBool accepts what [strconv.ParseBool] reads: true and false, in the ways in which Go writes them.
+func CheckBool(v string) error {
+	if _, err := strconv.ParseBool(v); err != nil {
+		return fmt.Errorf("%s is not allowed; allowed are true and false", quote(v))
+	}
+	return nil
+}
 
 // OneOf accepts the values listed.
 func OneOf(values ...string) func(string) error {
@@ -108,56 +121,98 @@ func (s Spec) keys() []Key {
 // Keys lists the keys of the resolver's ConfigMap, its own first, then the common ones; Default and Check are complete.
 func (s Spec) Keys() []Key { return s.keys() }
 
-// ParseConfig judges the data of the resolver's ConfigMap and fills in defaults; nil data gives the defaults. Keys of
-// named configurations stay as they are. An empty value counts as not set. The error tells of everything that is wrong;
-// see [Problems].
-func (s Spec) ParseConfig(data map[string]string) (Config, error) {
-	return parseKeys(s.keys(), data, s.NamedConfigs)
+// Reading is what the data of a ConfigMap says.
+type Reading struct {
+	// Config is complete: where the data has no good value for a key, its default holds, or what was good before.
+	Config Config
+	// Good are the values that the data sets and that hold, those from before included.
+	Good map[string]string
+	// Closed are the keys for which no value can stand in; see [Closes]. While there are any, nothing may be resolved.
+	Closed []string
+
+	wrong problems
 }
 
-func parseKeys(keys []Key, data map[string]string, named bool) (Config, error) {
+// Err tells of everything that is wrong, and what holds in its place; nil if nothing is. See [Problems].
+func (r Reading) Err() error { return r.wrong.err() }
+
+// ReadConfig judges the data of the resolver's ConfigMap, key by key; nil data gives the defaults. What is wrong is never the
+// end of the rest: for a wrong value that of before holds, which is [Reading.Good] of the data that was read last, or else the
+// key's [Wrong] says what becomes of it. Unknown keys count for nothing, unless they are likely to be a key that closes. Keys
+// of named configurations stay as they are. An empty value counts as not set.
+func (s Spec) ReadConfig(data, before map[string]string) Reading {
+	return readKeys(s.keys(), data, before, s.NamedConfigs)
+}
+
+func readKeys(keys []Key, data, before map[string]string, named bool) Reading {
 	by, names := map[string]Key{}, []string{}
-	out := Config{}
+	out := Reading{Config: Config{}, Good: map[string]string{}}
 	for _, k := range keys {
 		by[k.Name] = k
 		names = append(names, k.Name)
 		if k.Default != "" {
-			out[k.Name] = k.Default
+			out.Config[k.Name] = k.Default
 		}
 	}
-	var p problems
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		if name == exampleKey {
 			continue
 		}
-		key, plain := name, true
-		if prefix, rest, ok := strings.Cut(name, "."); ok && named && prefix != "" {
-			key, plain = rest, false
+		prefix, key := "", name
+		if first, rest, ok := strings.Cut(name, "."); ok && named && first != "" {
+			prefix, key = first+".", rest
 		}
 		k, ok := by[key]
 		if !ok {
-			p.add("unknown key %s%s", quote(name), nearest.Hint(key, names))
+			if meant := by[nearest.Name(key, names)]; meant.Wrong == Closes {
+				if _, twice := data[prefix+meant.Name]; !twice {
+					out.replace(meant, prefix+meant.Name, before, "unknown key %s (did you mean %q?); ", quote(name), prefix+meant.Name)
+					continue
+				}
+			}
+			out.wrong.add("unknown key %s%s; it is ignored", quote(name), nearest.Hint(key, names))
 			continue
 		}
 		v := strings.TrimSpace(data[name])
 		if v == "" {
-			if !plain {
-				out[name] = ""
+			if prefix != "" {
+				out.Config[name] = ""
 			}
 			continue
 		}
 		if k.Check != nil {
 			if err := k.Check(v); err != nil {
-				p.add("key %s: %w", quote(name), err)
-				continue
+				if k.Wrong != IsKept {
+					out.replace(k, name, before, "key %s: %w; ", quote(name), err)
+					continue
+				}
+				out.wrong.add("key %s: %w; it is used as it is", quote(name), err)
 			}
 		}
-		out[name] = v
+		if b, err := strconv.ParseBool(v); err == nil && (k.Default == "true" || k.Default == "false") {
+			v = strconv.FormatBool(b)
+		}
+		out.Config[name], out.Good[name] = v, v
 	}
-	if err := p.err(); err != nil {
-		return nil, err
+	return out
+}
+
+// replace says and sets what holds where the value of a key is wrong; the text says what is wrong.
+func (r *Reading) replace(k Key, name string, before map[string]string, text string, args ...any) {
+	if v, ok := before[name]; ok {
+		r.Config[name], r.Good[name] = v, v
+		r.wrong.add(text+"the last good value holds", args...)
+		return
 	}
-	return out, nil
+	switch {
+	case k.Wrong == Closes:
+		r.Closed = append(r.Closed, name)
+		r.wrong.add(text+"nothing is resolved until it is right, for it says what is allowed", args...)
+	case k.Default != "" && name == k.Name:
+		r.wrong.add(text+"the default %s holds", append(args, quote(k.Default))...)
+	default:
+		r.wrong.add(text+"it counts as not set", args...)
+	}
 }
 
 // common is what the runner reads from a configuration, which was judged before.
@@ -185,7 +240,13 @@ func readCommon(c Config) common {
 
 // delay is the wait after a number of tries, counted from 1; chance is from 0 up to 1.
 func (b backoff) delay(tries int, chance float64) time.Duration {
-	d := float64(b.wait) * math.Pow(b.factor, float64(tries-1))
-	d = min(d, float64(b.most))
-	return time.Duration(min(d*(1+b.jitter*chance), float64(b.most)*(1+b.jitter)))
+	most := float64(24 * time.Hour)
+	if b.most > 0 {
+		most = float64(b.most)
+	}
+	d := float64(b.wait)
+	if b.factor > 0 {
+		d = min(d*math.Pow(b.factor, float64(tries-1)), most)
+	}
+	return time.Duration(min(d, most) * (1 + b.jitter*chance))
 }

@@ -55,10 +55,18 @@ const (
 )
 
 // Parse judges parameters against the specification. It returns them by their declared names, with defaults, and the mode
-// of the cache. The error has the reason [ReasonInvalid] and tells of everything that is wrong; see [Problems].
+// of the cache. The error has the reason [ReasonInvalid] and tells of everything that is wrong; see [Problems]. A parameter
+// that nobody knows is wrong only where its name is like one that is known, which is then likely meant; others count for
+// nothing.
 func (s Spec) Parse(given []Given, c Config) (map[string]Value, CacheMode, error) {
+	params, mode, _, err := s.parse(given, c)
+	return params, mode, err
+}
+
+// parse is Parse, and tells what counts for nothing.
+func (s Spec) parse(given []Given, c Config) (_ map[string]Value, _ CacheMode, warnings []string, _ error) {
 	if len(given) > maxGiven {
-		return nil, "", Errorf(ReasonInvalid, "%d parameters were given, at most %d are allowed", len(given), maxGiven)
+		return nil, "", nil, Errorf(ReasonInvalid, "%d parameters were given, at most %d are allowed", len(given), maxGiven)
 	}
 	declared := s.Parameters()
 	by, names := map[string]int{}, []string{}
@@ -73,7 +81,11 @@ func (s Spec) Parse(given []Given, c Config) (map[string]Value, CacheMode, error
 	for _, g := range given {
 		i, ok := by[g.Name]
 		if !ok {
-			p.add("unknown parameter %s%s", quote(g.Name), nearest.Hint(g.Name, names))
+			if hint := nearest.Hint(g.Name, names); hint != "" {
+				p.add("unknown parameter %s%s", quote(g.Name), hint)
+			} else {
+				warnings = append(warnings, fmt.Sprintf("the resolver %s has no parameter %s; it is ignored", s.Name, quote(g.Name)))
+			}
 			continue
 		}
 		d := declared[i]
@@ -111,14 +123,14 @@ func (s Spec) Parse(given []Given, c Config) (map[string]Value, CacheMode, error
 		}
 	}
 	if err := p.err(); err != nil {
-		return nil, "", err
+		return nil, "", nil, err
 	}
 	mode := CacheMode(out[ParamCache].String)
 	if mode == "" {
 		mode = CacheAuto
 	}
 	delete(out, ParamCache)
-	return out, mode, nil
+	return out, mode, warnings, nil
 }
 
 func orKey(d Param) string {

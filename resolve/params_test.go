@@ -1,6 +1,8 @@
 package resolve_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -22,7 +24,6 @@ func TestParametersTellAllErrorsAtOnce(t *testing.T) {
 		`parameter kind: "cluster task" is not allowed; allowed are task, pipeline`,
 		`parameter list is an object, want an array`,
 		`parameter cache: "sometimes" is not allowed; allowed are always, never, auto`,
-		`unknown parameter "` + strings.Repeat("n", 77) + `..."`,
 	}
 	if diff := cmp.Diff(want, resolve.Problems(err)); diff != "" {
 		t.Error(diff)
@@ -37,21 +38,124 @@ func TestParametersTellAllErrorsAtOnce(t *testing.T) {
 	}
 }
 
-func TestConfiguration(t *testing.T) {
+func TestParametersThatNobodyKnowsCountForNothing(t *testing.T) {
+	sp := spec()
+	runner := runner(t, sp, resolve.Options{}, func(context.Context, *resolve.Request) (*resolve.Resource, error) { return resource("x"), nil })
+	given := []resolve.Given{str("path", "x"), str("team", "blue"), str(strings.Repeat("n", 5000), "%s\n")}
+	res, err := runner.Resolve(t.Context(), &resolve.Query{Resolver: sp.Name, Params: given})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `the resolver fake has no parameter "team"; it is ignored; the resolver fake has no parameter "` + strings.Repeat("n", 77) + `..."; it is ignored`
+	if got := res.Annotations[resolve.AnnotationWarning]; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for range 300 {
+		given = append(given, str("x", "y"))
+	}
+	if _, err := runner.Resolve(t.Context(), &resolve.Query{Resolver: sp.Name, Params: given}); err == nil {
+		t.Error("any number of parameters is taken")
+	}
+	given = given[:1]
+	for i := range 200 {
+		given = append(given, str("unknown-parameter-"+strings.Repeat("z", i), "y"))
+	}
+	res, err = runner.Resolve(t.Context(), &resolve.Query{Resolver: sp.Name, Params: given})
+	if err != nil || !strings.HasSuffix(res.Annotations[resolve.AnnotationWarning], "and 190 more") {
+		t.Errorf("got %v %v", res, err)
+	}
+	res, err = runner.Resolve(t.Context(), &resolve.Query{Resolver: sp.Name, Params: given[:1]})
+	if err != nil || res.Annotations[resolve.AnnotationWarning] != "" {
+		t.Errorf("the warning of another request: %v %v", res, err)
+	}
+}
+
+// Whatever is wrong in a ConfigMap, what is right in it holds.
+func TestConfigurationIsReadKeyByKey(t *testing.T) {
 	s := spec()
-	_, err := s.ParseConfig(map[string]string{
-		"fetch-timeut": "1m", "fetch-timeout": "soon", "backoff-factor": "NaN", "backoff-steps": "0", "default-cache-mode": "x",
-		"_example": "anything", "named.default-kind": "task",
-	})
-	if got := resolve.Problems(err); len(got) != 6 || !strings.Contains(got[4], `unknown key "fetch-timeut" (did you mean "fetch-timeout"?)`) {
-		t.Errorf("got %q", got)
+	s.Config = append(s.Config,
+		resolve.Key{Name: "policy", Check: resolve.OneOf("tight"), Wrong: resolve.Closes, Doc: "d"},
+		resolve.Key{Name: "names", Check: resolve.OneOf("a"), Wrong: resolve.IsKept, Doc: "d"},
+		resolve.Key{Name: "wide", Default: "false", Check: resolve.CheckBool, Doc: "d"},
+	)
+	good := map[string]string{"fetch-timeout": "5s", "policy": "tight", "default-kind": "pipeline"}
+	for name, test := range map[string]struct {
+		data, before map[string]string
+		want         map[string]string
+		closed       []string
+		wrong        []string
+	}{
+		"nothing":       {want: map[string]string{"fetch-timeout": "1m", "default-kind": "task", "wide": "false"}},
+		"documentation": {data: map[string]string{"_example": "anything"}},
+		"all right":     {data: map[string]string{"backoff-factor": "0.5", "backoff-jitter": "3", "backoff-cap": "0s", "wide": "True"}, want: map[string]string{"backoff-factor": "0.5", "wide": "true"}},
+		"wrong from the start": {
+			data:  map[string]string{"fetch-timeout": "soon", "backoff-factor": "NaN", "backoff-steps": "0", "default-cache-mode": "x", "default-kind": "pipeline"},
+			want:  map[string]string{"fetch-timeout": "1m", "backoff-factor": "2.0", "backoff-steps": "2", "default-cache-mode": "auto", "default-kind": "pipeline"},
+			wrong: []string{"backoff-factor", "backoff-steps", "default-cache-mode", "fetch-timeout"},
+		},
+		"wrong later":              {data: map[string]string{"fetch-timeout": "soon"}, before: good, want: map[string]string{"fetch-timeout": "5s", "default-kind": "task", "policy": ""}, wrong: []string{"the last good value holds"}},
+		"what it allows is wrong":  {data: map[string]string{"policy": "x"}, closed: []string{"policy"}, wrong: []string{"nothing is resolved"}},
+		"... but was right before": {data: map[string]string{"policy": "x"}, before: good, want: map[string]string{"policy": "tight"}, wrong: []string{"the last good value holds"}},
+		"... is mistyped":          {data: map[string]string{"polcy": "tight"}, closed: []string{"policy"}, wrong: []string{`did you mean "policy"`}},
+		"... stands there twice":   {data: map[string]string{"polcy": "x", "policy": "tight"}, want: map[string]string{"policy": "tight"}, wrong: []string{"ignored"}},
+		"what does no harm":        {data: map[string]string{"names": "a,b"}, want: map[string]string{"names": "a,b"}, wrong: []string{"used as it is"}},
+		"unknown":                  {data: map[string]string{"fetch-timeut": "1m", "of-tomorrow": "x"}, want: map[string]string{"fetch-timeout": "1m", "of-tomorrow": ""}, wrong: []string{`did you mean "fetch-timeout"`, `"of-tomorrow"; it is ignored`}},
+		"not named":                {data: map[string]string{"named.default-kind": "task"}, wrong: []string{"named.default-kind"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := s.ReadConfig(test.data, test.before)
+			for k, v := range test.want {
+				if got.Config[k] != v {
+					t.Errorf("%s is %q, want %q", k, got.Config[k], v)
+				}
+			}
+			if diff := cmp.Diff(test.closed, got.Closed); diff != "" {
+				t.Error(diff)
+			}
+			told := resolve.Problems(got.Err())
+			if len(told) != len(test.wrong) {
+				t.Fatalf("told %q, want %q", told, test.wrong)
+			}
+			for i, w := range test.wrong {
+				if !strings.Contains(told[i], w) {
+					t.Errorf("told %q, want %q", told[i], w)
+				}
+			}
+		})
 	}
 	s.NamedConfigs = true
-	c, err := s.ParseConfig(map[string]string{"named.default-kind": "pipeline", "_example": "x"})
-	if err != nil || c["named.default-kind"] != "pipeline" || c["fetch-timeout"] != "1m" || c["default-kind"] != "task" {
-		t.Errorf("got %v %v", c, err)
+	got := s.ReadConfig(map[string]string{"named.default-kind": "pipeline", "named.fetch-timeout": "x", "named.policy": "x", "named.default-knd": "x", "a.b.policy": "x"}, nil)
+	if c := got.Config; c["named.default-kind"] != "pipeline" || c["fetch-timeout"] != "1m" || c["default-kind"] != "task" || c["named.fetch-timeout"] != "" {
+		t.Errorf("got %v", c)
 	}
-	if _, err := s.ParseConfig(map[string]string{"named.default-knd": "x"}); err == nil {
-		t.Error("a named configuration may have unknown keys")
+	if diff := cmp.Diff([]string{"a.policy", "named.policy"}, got.Closed); diff != "" {
+		t.Error(diff)
+	}
+	if told := resolve.Problems(got.Err()); len(told) != 4 {
+		t.Errorf("told %q", told)
+	}
+}
+
+func TestNothingIsResolvedWhileWhatIsAllowedIsUnknown(t *testing.T) {
+	sp := spec()
+	sp.Config = append(sp.Config, resolve.Key{Name: "policy", Check: resolve.OneOf("tight"), Wrong: resolve.Closes, Doc: "d"})
+	runner := runner(t, sp, resolve.Options{}, func(context.Context, *resolve.Request) (*resolve.Resource, error) { return resource("x"), nil })
+	query := &resolve.Query{Resolver: sp.Name, Params: []resolve.Given{str("path", "x")}}
+	for _, step := range []struct {
+		data   map[string]string
+		closed bool
+	}{
+		{map[string]string{"policy": "x"}, true},
+		{map[string]string{"policy": "tight"}, false},
+		{map[string]string{"policy": "x"}, false},
+		{nil, false},
+		{map[string]string{"policy": "x"}, true},
+	} {
+		_ = runner.Configure(sp.Name, step.data)
+		_, err := runner.Resolve(t.Context(), query)
+		e, _ := errors.AsType[*resolve.Error](err)
+		if closed := e != nil && e.Reason == resolve.ReasonForbidden && strings.Contains(e.Msg, sp.ConfigMap); closed != step.closed || !closed && err != nil {
+			t.Errorf("%v: %v", step.data, err)
+		}
 	}
 }

@@ -13,8 +13,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -105,9 +107,23 @@ type Key struct {
 	Default string
 	// Check judges a value; nil accepts all.
 	Check func(value string) error
+	// Wrong says what becomes of a value that Check refuses.
+	Wrong Wrong
 	// Doc is one sentence.
 	Doc string
 }
+
+// Wrong says what becomes of a wrong value of a key of the configuration where there was no good one before.
+type Wrong int
+
+const (
+	// TakesDefault has the default hold.
+	TakesDefault Wrong = iota
+	// IsKept has the value hold all the same: what cannot be understood in it does no harm.
+	IsKept
+	// Closes has nothing resolved: the key says what is allowed, and its default may allow more than the operator wants.
+	Closes
+)
 
 // Value is the value of a parameter: one of its fields by its type.
 type Value struct {
@@ -140,6 +156,34 @@ type Request struct {
 	// MaxBytes is how many bytes the content may have; a resolver reads no more than that and gives [TooLarge] where
 	// there is more. 0 stands for [DefaultMaxBytes].
 	MaxBytes int64
+
+	warnings []string
+}
+
+// maxWarnings bounds how many there are.
+const maxWarnings = 10
+
+// Warn tells who asks of something in the request that counts for nothing. It may be called in [Spec.Validate] only.
+func (r *Request) Warn(format string, args ...any) {
+	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
+}
+
+// warned is the resource with the warnings in an annotation. What is cached stays as it is.
+func (r *Request) warned(res *Resource) *Resource {
+	if len(r.warnings) == 0 {
+		return res
+	}
+	list := r.warnings
+	if more := len(list) - maxWarnings; more > 0 {
+		list = append(slices.Clone(list[:maxWarnings]), fmt.Sprintf("and %d more", more))
+	}
+	out := *res
+	out.Annotations = maps.Clone(res.Annotations)
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	out.Annotations[AnnotationWarning] = oneLine(strings.Join(list, "; "))
+	return &out
 }
 
 // DefaultMaxBytes is how much content goes into a status: with base64 and the rest it stays below the 1.5 MiB that etcd
@@ -226,6 +270,8 @@ const (
 	// AnnotationLookedAt is set by the framework, on results that can change: when the remote was asked what is there, in RFC
 	// 3339. What was pushed later is not in the result.
 	AnnotationLookedAt = "sluice.dev/looked-at"
+	// AnnotationWarning is set by the framework: what of the request counts for nothing; see [Request.Warn].
+	AnnotationWarning = "sluice.dev/warning"
 )
 
 // Clock tells the time; tests have their own.

@@ -92,6 +92,9 @@ type configured struct {
 	config     Config
 	common     common
 	generation int
+	// good is what the ConfigMap says that holds, closed the keys for want of which nothing is resolved.
+	good   map[string]string
+	closed []string
 }
 
 // NewRunner makes a runner. All resolvers have their default configuration until [Runner.Configure].
@@ -129,35 +132,39 @@ func NewRunner(o Options) (*Runner, error) {
 	return r, nil
 }
 
-// Configure gives a resolver the data of its ConfigMap; nil for none. If anything in it is wrong the error tells all of it
-// (see [Problems]), and the configuration before stays. A configuration that differs makes what is cached unused, and
-// fetches that run unshared.
+// Configure gives a resolver the data of its ConfigMap; nil for none. What is right in it holds in any case. The error tells
+// of everything that is wrong (see [Problems]) and of what holds instead, as [Spec.ReadConfig] has it; while that names no
+// value for a key, requests fail with [ReasonForbidden]. A configuration that differs makes what is cached unused, and fetches
+// that run unshared.
 func (r *Runner) Configure(name string, data map[string]string) error {
 	res, err := r.opts.Resolvers.Get(name)
 	if err != nil {
 		return err
 	}
 	spec := res.Spec()
-	config, err := spec.ParseConfig(data)
-	if err != nil {
-		return err
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.configs[spec.Name]
+	var good map[string]string
+	if before != nil {
+		good = before.good
 	}
+	read := spec.ReadConfig(data, good)
+	config := read.Config
 	for key, value := range r.opts.Defaults[spec.Name] {
 		if strings.TrimSpace(data[key]) == "" {
 			config[key] = value
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	next := &configured{Resolver: res, spec: spec, config: config, common: readCommon(config)}
-	if before := r.configs[spec.Name]; before != nil {
-		if maps.Equal(before.config, config) {
-			return nil
+	next := &configured{Resolver: res, spec: spec, config: config, common: readCommon(config), good: read.Good, closed: read.Closed}
+	if before != nil {
+		next.generation = before.generation
+		if !maps.Equal(before.config, config) {
+			next.generation++
 		}
-		next.generation = before.generation + 1
 	}
 	r.configs[spec.Name] = next
-	return nil
+	return read.Err()
 }
 
 // Config is the configuration that a resolver has now; nil if there is no such resolver.
@@ -230,13 +237,17 @@ func (r *Runner) Validate(q *Query) (*Request, error) {
 }
 
 func (r *Runner) request(c *configured, q *Query) (*Request, CacheMode, error) {
-	params, mode, err := c.spec.Parse(q.Params, c.config)
+	if len(c.closed) > 0 {
+		return nil, "", Errorf(ReasonForbidden, "the resolver %s does nothing until the ConfigMap %s is right: its %s says what is allowed and cannot be read; an event at the ConfigMap says more",
+			c.spec.Name, c.spec.ConfigMap, strings.Join(c.closed, ", "))
+	}
+	params, mode, warnings, err := c.spec.parse(q.Params, c.config)
 	if err != nil {
 		return nil, "", err
 	}
 	req := &Request{
 		Namespace: q.Namespace, Name: q.Name, UID: q.UID, Params: params, URL: q.URL, Config: maps.Clone(c.config),
-		Identity: q.Identity, Secrets: q.Secrets, MaxBytes: r.opts.Limits.Content,
+		Identity: q.Identity, Secrets: q.Secrets, MaxBytes: r.opts.Limits.Content, warnings: warnings,
 	}
 	if c.spec.Validate != nil {
 		var p problems
@@ -311,7 +322,7 @@ func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resourc
 			return nil, nil, err
 		}
 	}
-	return res, held, nil
+	return req.warned(res), held, nil
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -17,7 +17,7 @@ const KeySecretHosts = "secrets-need-hosts"
 // SecretHostsKey declares [KeySecretHosts], for resolvers that send Secrets to hosts which a request names.
 func SecretHostsKey() Key {
 	return Key{
-		Name: KeySecretHosts, Default: "false", Check: CheckBool,
+		Name: KeySecretHosts, Default: "false", Check: CheckBool, Wrong: Closes,
 		Doc: "Whether a Secret that a request names is sent to those hosts only that its annotation " + SecretHosts + " lists; otherwise one without the annotation is sent to any.",
 	}
 }

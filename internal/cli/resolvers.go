@@ -39,15 +39,13 @@ type resolving struct {
 
 	disabled atomic.Pointer[map[string]bool] // by the name of the resolver
 	policies atomic.Pointer[verify.Policies]
-
-	mu sync.Mutex
-	// read are the ConfigMaps that were good once, refused those that were not and have mistakes.
-	read, refused map[string]bool
+	// unverified: no policies have been read yet that could be, and there are some.
+	unverified atomic.Bool
 }
 
 // newResolving makes the resolvers of the entries.
 func newResolving(ctx context.Context, entries []resolvers.Entry, lent resolvers.Env, o resolve.Options) (*resolving, error) {
-	r := &resolving{entries: entries, read: map[string]bool{}, refused: map[string]bool{}}
+	r := &resolving{entries: entries}
 	r.disabled.Store(&map[string]bool{})
 	lent.Policies = r.policies.Load
 	var list []resolve.Resolver
@@ -89,58 +87,37 @@ func (r *resolving) Close() error {
 // configMaps are those that the resolvers read, with what takes their data as long as ctx lives; nil data stands for a
 // missing one.
 func (r *resolving) configMaps(ctx context.Context, secrets resolve.Secrets) map[string]func(data map[string]string) error {
+	var limits map[string]string
+	verified := false
 	out := map[string]func(data map[string]string) error{
 		resolve.CacheConfigMap: func(data map[string]string) error {
-			l, err := resolve.ParseCacheLimits(data)
-			if err == nil {
-				if r.maxCache > 0 {
-					l.Bytes = min(l.Bytes, r.maxCache)
-				}
-				r.runner.LimitCache(l)
+			l, read := resolve.ReadCacheLimits(data, limits)
+			limits = read.Good
+			if r.maxCache > 0 {
+				l.Bytes = min(l.Bytes, r.maxCache)
 			}
+			r.runner.LimitCache(l)
+			return read.Err()
+		},
+		flagsConfigMap: r.configureFlags,
+		verificationConfigMap: func(data map[string]string) error {
+			// After a mistake the last good policies stay, but a process that has seen none has nothing that stands in.
+			err := r.configureVerification(ctx, data, secrets)
+			verified = verified || err == nil
+			r.unverified.Store(!verified)
 			return err
 		},
-		flagsConfigMap: r.heeded(flagsConfigMap, r.configureFlags),
-		verificationConfigMap: r.heeded(verificationConfigMap, func(data map[string]string) error {
-			return r.configureVerification(ctx, data, secrets)
-		}),
 	}
 	for _, e := range r.entries {
 		if e.ConfigMap != "" {
-			out[e.ConfigMap] = r.heeded(e.ConfigMap, func(data map[string]string) error { return r.runner.Configure(e.Name, data) })
+			out[e.ConfigMap] = func(data map[string]string) error { return r.runner.Configure(e.Name, data) }
 		}
 	}
 	return out
 }
 
-// heeded notes whether a ConfigMap has been good: after a mistake the last good configuration stays, but a process that has
-// seen none has only the defaults, which forbid nothing of what the operator wants forbidden.
-func (r *resolving) heeded(name string, apply func(data map[string]string) error) func(data map[string]string) error {
-	return func(data map[string]string) error {
-		err := apply(data)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if err == nil {
-			r.read[name] = true
-		}
-		r.refused[name] = err != nil && !r.read[name]
-		return err
-	}
-}
-
-// unheeded returns the ConfigMap that keeps the resolver from working, empty if none does.
-func (r *resolving) unheeded(e resolvers.Entry) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, name := range []string{e.ConfigMap, flagsConfigMap, verificationConfigMap} {
-		if r.refused[name] {
-			return name
-		}
-	}
-	return ""
-}
-
-// configureFlags reads which resolvers are switched off, as Tekton has it. Other keys are Tekton's own.
+// configureFlags reads which resolvers are switched off, as Tekton has it. Other keys are Tekton's own. What is neither true
+// nor false changes nothing.
 func (r *resolving) configureFlags(data map[string]string) error {
 	off := map[string]bool{}
 	var errs []error
@@ -149,16 +126,15 @@ func (r *resolving) configureFlags(data map[string]string) error {
 		if e.Flag == "" || v == "" {
 			continue
 		}
-		if err := resolve.CheckBool(v); err != nil {
-			errs = append(errs, fmt.Errorf("key %s: %w", e.Flag, err))
+		on, err := strconv.ParseBool(v)
+		if err != nil {
+			on = !(*r.disabled.Load())[e.Name]
+			errs = append(errs, fmt.Errorf("key %s: %w; the resolver stays %s", e.Flag, resolve.CheckBool(v), map[bool]string{true: "on", false: "off"}[on]))
 		}
-		off[e.Name] = v == "false"
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
+		off[e.Name] = !on
 	}
 	r.disabled.Store(&off)
-	return nil
+	return errors.Join(errs...)
 }
 
 // configureVerification reads the operator's policies: policies is a YAML stream of VerificationPolicy, no-match says what
@@ -231,8 +207,8 @@ func (f framed) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resou
 
 // Hold implements [resolution.Holder].
 func (f framed) Hold(ctx context.Context, r *resolve.Request) (*resolve.Resource, *resolve.Reservation, error) {
-	if bad := f.unheeded(f.entry); bad != "" {
-		return nil, nil, resolve.Errorf(resolve.ReasonForbidden, "the ConfigMap %s has had mistakes since the resolver %s was started, which does nothing until it has seen a good one; an event at the ConfigMap says what they are", bad, f.entry.Name)
+	if f.unverified.Load() {
+		return nil, nil, resolve.Errorf(resolve.ReasonForbidden, "the policies in the ConfigMap %s have had mistakes since the resolver %s was started, which does nothing until it has read good ones; an event at the ConfigMap says what they are", verificationConfigMap, f.entry.Name)
 	}
 	if (*f.disabled.Load())[f.entry.Name] {
 		return nil, nil, resolve.Errorf(resolve.ReasonForbidden, "the resolver %s is switched off in the ConfigMap %s", f.entry.Name, flagsConfigMap)

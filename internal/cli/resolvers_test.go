@@ -73,8 +73,11 @@ func TestResolversAreSwitchedOff(t *testing.T) {
 	if err := configure(map[string]string{"enable-git-resolver": "maybe", "enable-http-resolver": "false"}); err == nil || !strings.Contains(err.Error(), "enable-git-resolver") {
 		t.Errorf("error %v", err)
 	}
-	if (*r.disabled.Load())["http"] {
-		t.Error("a bad configuration has an effect")
+	if off := *r.disabled.Load(); !off["http"] || off["git"] {
+		t.Errorf("what is right does not hold, or what is wrong does: %v", off)
+	}
+	if err := configure(map[string]string{"enable-git-resolver": "False", "enable-http-resolver": "mybe"}); err == nil || !(*r.disabled.Load())["git"] || !(*r.disabled.Load())["http"] {
+		t.Errorf("False does not switch off, or a mistake switches on: %v", err)
 	}
 	if err := configure(map[string]string{"enable-git-resolver": "false", "other": "x"}); err != nil {
 		t.Fatal(err)
@@ -88,17 +91,19 @@ func TestResolversAreSwitchedOff(t *testing.T) {
 	}
 }
 
-// With a mistake in its configuration from the start a resolver has only the defaults, and they forbid little.
-func TestAResolverThatHasSeenNoGoodConfigurationDoesNothing(t *testing.T) {
+// A mistake is no outage. Only what says what is allowed has nothing that stands in for it.
+func TestAResolverThatHasNotReadWhatIsAllowedDoesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		configMap string
 		bad, good map[string]string
 		stops     []string
 	}{
-		"its own":      {"http-resolver-config", map[string]string{"allowed-adresses": "x"}, nil, []string{"http"}},
-		"flags":        {flagsConfigMap, map[string]string{"enable-http-resolver": "fales"}, nil, []string{"dir", "http"}},
-		"verification": {verificationConfigMap, map[string]string{"no-match": "fial"}, map[string]string{"no-match": "warn"}, []string{"dir", "http"}},
-		"the cache":    {resolve.CacheConfigMap, map[string]string{"ttl": "x"}, nil, nil},
+		"its own":        {"http-resolver-config", map[string]string{"secrets-need-hosts": "yse"}, nil, []string{"http"}},
+		"what is secret": {"http-resolver-config", map[string]string{"secret-need-hosts": "true"}, map[string]string{"secrets-need-hosts": "True"}, []string{"http"}},
+		"others":         {"http-resolver-config", map[string]string{"fetch-timeout": "soon", "backoff-steps": "-1", "later": "x"}, nil, nil},
+		"flags":          {flagsConfigMap, map[string]string{"enable-http-resolver": "fales"}, nil, nil},
+		"verification":   {verificationConfigMap, map[string]string{"no-match": "fial"}, map[string]string{"no-match": "warn"}, []string{"dir", "http"}},
+		"the cache":      {resolve.CacheConfigMap, map[string]string{"ttl": "x"}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newTestResolving(t)
@@ -131,7 +136,7 @@ func TestAResolverThatHasSeenNoGoodConfigurationDoesNothing(t *testing.T) {
 			if configure(test.bad) == nil {
 				t.Error("it is taken")
 			}
-			if got := stopped(); got != nil {
+			if got := stopped(); got != nil && test.good != nil {
 				t.Errorf("with the last good one: %v", got)
 			}
 		})

@@ -6,19 +6,25 @@ import (
 	"strings"
 )
 
-// Hint suggests the name that is most like s, ready to follow it in a message; empty where none is alike. Of names that
-// are equally like it the first is taken; neither s nor a name of more than 100 bytes is like another.
+// Hint suggests the name that is most like s, ready to follow it in a message; empty where none is alike.
 func Hint(s string, names []string) string {
+	found := Name(s, names)
+	if found == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", found)
+}
+
+// Name returns the name that is most like s, empty where none is alike. Of names that are equally like it the first is
+// taken; neither s nor a name of more than 100 bytes is like another.
+func Name(s string, names []string) string {
 	best, found := 1+min(3, len(s)/2), ""
 	for _, n := range names {
 		if d := distance(strings.ToLower(s), strings.ToLower(n)); d < best {
 			best, found = d, n
 		}
 	}
-	if found == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %q?)", found)
+	return found
 }
 
 // distance is the number of edits that turn a into b.

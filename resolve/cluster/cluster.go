@@ -86,10 +86,10 @@ func (r *Resolver) Spec() resolve.Spec {
 		Config: []resolve.Key{
 			{Name: KeyKind, Default: "task", Doc: "The kind where a request names none."},
 			{Name: KeyNamespace, Check: checkNamespace, Doc: "The namespace where a request names none; empty stands for the namespace of the request."},
-			{Name: KeyAllowedNamespaces, Check: checkNamespaces, Doc: "Comma-separated namespaces that may be read; empty or * stands for all. A namespace named here is read although blocked-namespaces is *."},
-			{Name: KeyBlockedNamespaces, Check: checkNamespaces, Doc: "Comma-separated namespaces that are not read; * stands for all that allowed-namespaces does not name."},
-			{Name: KeyAllowedKinds, Default: DefaultAllowedKinds, Check: checkKinds, Doc: "Comma-separated kinds that may be read, as KIND.GROUP, or KIND for the core group; *.GROUP stands for all of a group, * for all. No * includes Secrets."},
-			{Name: KeyCheckAccess, Default: "false", Check: checkBool, Doc: "With true, an object is read only if the ServiceAccount of the run or delivery that asks may read it."},
+			{Name: KeyAllowedNamespaces, Check: checkNamespaces, Wrong: resolve.IsKept, Doc: "Comma-separated namespaces that may be read; empty or * stands for all. A namespace named here is read although blocked-namespaces is *."},
+			{Name: KeyBlockedNamespaces, Check: checkNamespaces, Wrong: resolve.IsKept, Doc: "Comma-separated namespaces that are not read; * stands for all that allowed-namespaces does not name."},
+			{Name: KeyAllowedKinds, Default: DefaultAllowedKinds, Check: checkKinds, Wrong: resolve.Closes, Doc: "Comma-separated kinds that may be read, as KIND.GROUP, or KIND for the core group; *.GROUP stands for all of a group, * for all. No * includes Secrets."},
+			{Name: KeyCheckAccess, Default: "false", Check: resolve.CheckBool, Wrong: resolve.Closes, Doc: "With true, an object is read only if the ServiceAccount of the run or delivery that asks may read it."},
 		},
 		Params: []resolve.Param{
 			{Name: ParamKind, Required: true, DefaultKey: KeyKind, MaxLength: 253, Check: checkKindParam, Doc: "The kind of the object, in any case: task, Pipeline; or with its group: task.tekton.dev."},
@@ -305,13 +305,6 @@ func checkNamespaces(s string) error {
 		if err := checkNamespace(n); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func checkBool(s string) error {
-	if _, err := strconv.ParseBool(strings.TrimSpace(s)); err != nil {
-		return errors.New("use true or false")
 	}
 	return nil
 }

@@ -223,6 +223,23 @@ func TestProviders(t *testing.T) {
 			"/api/v1/repos/org/re.po/commits?limit=1&stat=false&verification=false&files=false&sha=feature%2Fx": `[{"sha":"` + commitID + `"}]`,
 			"/api/v1/repos/org/re.po/raw/dir/a%20b.yaml?ref=" + commitID:                                        "kind: Task\n",
 		}},
+		{"gogs", "tok", "Authorization: token tok", "/org/re.po.git", map[string]string{
+			"/api/v1/repos/org/re.po/commits/feature/x":                   `{"sha":"` + commitID + `"}`,
+			"/api/v1/repos/org/re.po/raw/" + commitID + "/dir/a%20b.yaml": "kind: Task\n",
+		}},
+		{"azure", "tok", "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(":tok")), "/org/_git/re.po", map[string]string{
+			"/org/_apis/git/repositories/re.po/commits?searchCriteria.$top=1&searchCriteria.itemVersion.versionType=tag&searchCriteria.itemVersion.version=feature%2Fx&api-version=6.0": `{"count":1,"value":[{"commitId":"` + commitID + `"}]}`,
+			"/org/_apis/git/repositories/re.po/items?path=%2Fdir%2Fa+b.yaml&versionDescriptor.versionType=commit&versionDescriptor.version=" + commitID +
+				"&includeContent=true&$format=json&api-version=6.0": `{"gitObjectType":"blob","content":"kind: Task\n"}`,
+		}},
+		{"stash", "tok", "Authorization: Bearer tok", "/scm/org/re.po.git", map[string]string{
+			"/rest/api/1.0/projects/org/repos/re.po/commits?limit=1&until=feature%2Fx": `{"values":[{"id":"` + commitID + `"}]}`,
+			"/rest/api/1.0/projects/org/repos/re.po/raw/dir/a%20b.yaml?at=" + commitID: "kind: Task\n",
+		}},
+		{"bitbucket", "tok", "Authorization: Bearer tok", "/org/re.po.git", map[string]string{
+			"/2.0/repositories/org/re.po/commits?pagelen=1&include=feature%2Fx": `{"values":[{"hash":"` + commitID + `"}]}`,
+			"/2.0/repositories/org/re.po/src/" + commitID + "/dir/a%20b.yaml":   "kind: Task\n",
+		}},
 		{"bitbucketserver", "tok", "Authorization: Bearer tok", "/scm/org/re.po.git", map[string]string{
 			"/rest/api/1.0/projects/org/repos/re.po/commits?limit=1&until=feature%2Fx": `{"values":[{"id":"` + commitID + `"}]}`,
 			"/rest/api/1.0/projects/org/repos/re.po/raw/dir/a%20b.yaml?at=" + commitID: "kind: Task\n",
@@ -245,10 +262,10 @@ func TestProviders(t *testing.T) {
 				t.Helper()
 				got := wantData(t, g, r, "kind: Task\n")
 				url := server.URL + c.clone
-				if got.Source.URI != "git+"+url || got.Source.Digest["sha1"] != commitID || got.Source.EntryPoint != r.Get("pathInRepo") {
+				if got.Source.URI != "git+"+url || got.Source.Digest["sha1"] != commitID || got.Source.EntryPoint != strings.TrimLeft(r.Get("pathInRepo"), "/") {
 					t.Errorf("source %+v", got.Source)
 				}
-				for k, v := range map[string]string{"org": "org", "repo": "re.po", "url": url, "revision": commitID, "path": r.Get("pathInRepo")} {
+				for k, v := range map[string]string{"org": "org", "repo": "re.po", "url": url, "revision": commitID, "path": strings.TrimLeft(r.Get("pathInRepo"), "/")} {
 					if got.Annotations["resolution.tekton.dev/"+k] != v {
 						t.Errorf("annotation %s is %q", k, got.Annotations["resolution.tekton.dev/"+k])
 					}

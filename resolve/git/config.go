@@ -69,11 +69,6 @@ func unnamed(check func(string) error) func(string) error {
 	}
 }
 
-func checkBool(v string) error {
-	_, err := strconv.ParseBool(v)
-	return err
-}
-
 func checkBytes(v string) error {
 	if n, err := strconv.ParseInt(v, 10, 64); err != nil || n < minBytes || n > 1<<50 {
 		return fmt.Errorf("%q is no number of bytes from %d to %d", v, minBytes, int64(1)<<50)
@@ -88,13 +83,24 @@ func checkPolicy(v string) error {
 
 func checkSCMType(v string) error {
 	if _, ok := providers[v]; !ok {
-		return fmt.Errorf("%q is not one of %s", v, strings.Join(slices.Sorted(maps.Keys(providers)), ", "))
+		return fmt.Errorf("%q is not one of %s", v, providerNames())
 	}
 	return nil
 }
 
+func providerNames() string { return strings.Join(slices.Sorted(maps.Keys(providers)), ", ") }
+
+// withScheme is the address of a server; without a scheme it is https, as in Tekton's documentation.
+func withScheme(server string) string {
+	server = strings.TrimRight(strings.TrimSpace(server), "/")
+	if server != "" && !strings.Contains(server, "://") {
+		server = "https://" + server
+	}
+	return server
+}
+
 func checkServerURL(v string) error {
-	u, err := url.Parse(v)
+	u, err := url.Parse(withScheme(v))
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || hasControl(v) {
 		return fmt.Errorf("%q is no address such as https://git.example.com", v)
 	}
@@ -126,12 +132,12 @@ func keys() []resolve.Key {
 		{Name: keyAuthSecretNS, Default: "default", Doc: "The namespace of that Secret."},
 		resolve.SecretHostsKey(),
 		{Name: keyKnownHosts, Doc: "Lines of known_hosts for SSH servers, where a Secret has none."},
-		{Name: KeyPlain, Default: "false", Check: checkBool, Doc: "Whether credentials may be sent over http without TLS."},
+		{Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether credentials may be sent over http without TLS."},
 		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long a branch or tag is taken to be where it was seen last."},
 		{Name: keyPackBytes, Default: strconv.FormatInt(defaultPackBytes, 10), Check: checkBytes, Doc: "How many bytes one fetch may bring, at most half of max-cache-bytes. A server without partial fetches sends all files of a commit."},
 		{Name: keyCacheBytes, Default: strconv.FormatInt(defaultCacheBytes, 10), Check: checkBytes, Doc: "How many bytes the mirrors of repositories take on disk, with what is being fetched. The volume needs an eighth more."},
-		{Name: keyPolicy, Check: optional(checkPolicy), Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
-		{Name: keySigners, Check: optional(checkSigners), Doc: "If set, commits or tags must be signed by one of these: lines of git's allowed_signers file, and OpenPGP keys in armor."},
+		{Name: keyPolicy, Check: optional(checkPolicy), Wrong: resolve.Closes, Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
+		{Name: keySigners, Check: optional(checkSigners), Wrong: resolve.Closes, Doc: "If set, commits or tags must be signed by one of these: lines of git's allowed_signers file, and OpenPGP keys in armor."},
 	}, netguard.Keys(true, true)...)
 }
 
@@ -165,6 +171,9 @@ func choose(c resolve.Config, name, host string) (settings, error) {
 			}
 		}
 	}
+	if name == "" && slices.Contains(names, "default") {
+		name = "default"
+	}
 	if name == "" {
 		return settings{Config: c}, nil
 	}
@@ -177,7 +186,8 @@ func choose(c resolve.Config, name, host string) (settings, error) {
 	if list := c[name+"."+keyHosts]; host != "" && list != "" && !hostIn(host, list) {
 		return settings{}, resolve.Errorf(resolve.ReasonForbidden, "configKey: the configuration %q is not for the host %s", name, host)
 	}
-	own := func(key string) bool { return slices.Contains(ownKeys, key) }
+	// NAME default is the plain configuration by another name.
+	own := func(key string) bool { return name != "default" && slices.Contains(ownKeys, key) }
 	return settings{Config: c.With(name, own), name: name}, nil
 }
 

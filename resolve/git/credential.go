@@ -56,6 +56,8 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 	var cred credential
 	namespace, name, host := r.Namespace, r.Get("authSecret"), hostAndPort(repo)
 	switch {
+	case repo.scheme == "git" && r.Get("gitToken")+name != "":
+		return cred, resolve.Errorf(resolve.ReasonInvalid, "url: the protocol of git:// knows no credentials; use https or ssh")
 	case r.Get("gitToken") != "":
 		if repo.scheme == "ssh" {
 			return cred, resolve.Errorf(resolve.ReasonInvalid, "gitToken: it is for https; for ssh name a Secret with ssh-privatekey and known_hosts in authSecret")
@@ -64,9 +66,9 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 		if err != nil {
 			return cred, err
 		}
-		cred.authorization = basic("git", token)
+		cred.authorization = basic(orDefault(repo.user, "git"), token)
 		return cred, checkPlain(s, repo)
-	case name == "" && s.Config[keyAuthSecret] != "" && hostIn(hostAndPort(repo), s.Config[keyHosts]):
+	case name == "" && repo.scheme != "git" && s.Config[keyAuthSecret] != "" && hostIn(hostAndPort(repo), s.Config[keyHosts]):
 		namespace, name, host = s.or(keyAuthSecretNS, "default"), s.Config[keyAuthSecret], ""
 	}
 	if name == "" {
@@ -102,7 +104,7 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 	if password == "" {
 		return cred, resolve.Errorf(resolve.ReasonDenied, "the Secret %s in namespace %s has neither the key password nor token", name, namespace)
 	}
-	cred.authorization = basic(orDefault(user, "git"), password)
+	cred.authorization = basic(orDefault(user, orDefault(repo.user, "git")), password)
 	return cred, checkPlain(s, repo)
 }
 

@@ -289,6 +289,9 @@ func explain(err error, where string) error {
 	case errors.Is(err, errTooMuch):
 		return wrap(resolve.ReasonTooLarge, false, "the server sends more than the limit allows")
 	case errors.As(err, &peer):
+		if strings.Contains(peer.text, "repository not exported") {
+			return wrap(resolve.ReasonNotFound, false, "no such repository, or it is not open to everybody (%s)", peer.text)
+		}
 		if strings.Contains(peer.text, "not our ref") || strings.Contains(peer.text, "unadvertised object") || strings.Contains(peer.text, "bad object") {
 			return wrap(resolve.ReasonNotFound, false, "the server does not have the commit (%s)", peer.text)
 		}

@@ -217,8 +217,8 @@ func (m *mirror) look(ctx context.Context, revision string, at time.Time, limits
 	}
 	t, ok := pick(names, found)
 	if !ok {
-		if len(revision) >= 4 && len(revision) < 64 && isHex(revision) {
-			t, err := m.short(ctx, caps, revision, limits)
+		if digits := strings.ToLower(revision); len(digits) >= 4 && len(digits) < 64 && isHex(digits) {
+			t, err := m.short(ctx, caps, digits, limits)
 			return cachedRef{t, at}, err
 		}
 		return cachedRef{}, resolve.Errorf(resolve.ReasonNotFound, "revision: there is no branch, tag or commit %q", revision)

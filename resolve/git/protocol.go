@@ -362,15 +362,14 @@ func copyPack(p *packets, caps capabilities, w io.Writer, limit int64) error {
 	}
 }
 
-// candidates are the refs that a name may mean, the first that exists wins, as in git's own rules.
+// candidates are the refs that a name may mean, the first that exists wins, as git fetch has it (ref_fetch_rules in its refs.c):
+// pull/1/head and merge-requests/7/head are names, too.
 func candidates(revision string) []string {
-	switch {
-	case revision == "HEAD" || strings.HasPrefix(revision, "refs/"):
-		return []string{revision}
-	case strings.HasPrefix(revision, "heads/") || strings.HasPrefix(revision, "tags/"):
-		return []string{"refs/" + revision, "refs/tags/" + revision, "refs/heads/" + revision}
+	out := []string{"refs/" + revision, "refs/tags/" + revision, "refs/heads/" + revision}
+	if revision == "HEAD" || strings.HasPrefix(revision, "refs/") {
+		out = append([]string{revision}, out...)
 	}
-	return []string{"refs/tags/" + revision, "refs/heads/" + revision}
+	return out
 }
 
 // pick returns the first of the candidates that exists.

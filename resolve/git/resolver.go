@@ -147,8 +147,8 @@ func (g *Resolver) Spec() resolve.Spec {
 
 func params() []resolve.Param {
 	return []resolve.Param{
-		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: unnamed(checkURL), Doc: "The repository: https://, http://, ssh:// or user@host:path."},
-		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: unnamed(checkRevision), Doc: "A branch, a tag, or a commit by its full or shortened name."},
+		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: unnamed(checkURL), Doc: "The repository: https://, http://, ssh://, git:// or user@host:path."},
+		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: unnamed(checkRevision), Doc: "A branch, a tag, another ref such as pull/1/head, or a commit by its full or shortened name."},
 		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: unnamed(checkPath), Doc: "The file, or a directory of which all YAML and JSON files are taken."},
 		{Name: "recursive", Default: "false", Allowed: []string{"true", "false"}, Doc: "Of a directory, whether the files in the directories below it are taken as well; those whose names begin with a dot are not. Not for repo."},
 		{Name: "gitToken", MaxLength: 253, Check: unnamed(checkName), Doc: "The Secret in the request's namespace with a token for the repository."},
@@ -158,7 +158,7 @@ func params() []resolve.Param {
 		{Name: "repo", MaxLength: 255, Check: unnamed(checkRepo), Doc: "The repository's name; with it the API of a provider is used and not git's protocol."},
 		{Name: "token", MaxLength: 253, Check: unnamed(checkName), Doc: "The Secret in the request's namespace with a token for the API."},
 		{Name: "tokenKey", Default: "token", MaxLength: 253, Check: unnamed(checkName), Doc: "The key in that Secret."},
-		{Name: "scmType", MaxLength: 63, Check: unnamed(checkSCMType), Doc: "The provider: github, gitlab, gitea, bitbucketserver or bitbucketcloud."},
+		{Name: "scmType", MaxLength: 63, Check: unnamed(checkSCMType), Doc: "The provider: " + providerNames() + "."},
 		{Name: "serverURL", MaxLength: 2048, Check: unnamed(checkServerURL), Doc: "The provider's server; needs token unless it is the operator's own."},
 		{Name: "configKey", MaxLength: 253, Check: unnamed(checkName), Doc: "The named configuration to use."},
 	}
@@ -211,14 +211,14 @@ func validate(r *resolve.Request) (errs []error) {
 	if api {
 		for _, p := range []string{"gitToken", "authSecret"} {
 			if r.Get(p) != "" {
-				bad("%s: it is for url; with repo name the Secret in token", p)
+				r.Warn("the parameter %s is for url and not for repo, which has token; it is ignored", p)
 			}
 		}
 		return errs
 	}
-	for _, p := range []string{"token", "scmType", "serverURL"} {
+	for _, p := range []string{"org", "token", "scmType", "serverURL"} {
 		if r.Get(p) != "" {
-			bad("%s: it is for repo and not for url", p)
+			r.Warn("the parameter %s is for repo and not for url; it is ignored", p)
 		}
 	}
 	return errs
@@ -289,7 +289,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	if err != nil {
 		return nil, err
 	}
-	revision := orDefault(r.Get("revision"), s.or(keyDefaultRevision, "main"))
+	revision := commitName(orDefault(r.Get("revision"), s.or(keyDefaultRevision, "main")))
 	allowed, err := g.policy(r.Config, s)
 	if err != nil {
 		return nil, err
@@ -339,7 +339,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 		if err != nil {
 			return nil, g.explain(err, repo)
 		}
-		out := resource(data, c.id, path, raw, revision, nil)
+		out := resource(data, c.id, path, repo.raw, revision, nil)
 		out.LookedAt = at
 		return out, nil
 	}
@@ -474,8 +474,11 @@ func (g *Resolver) connect(s settings, repo repository, cred credential) (remote
 	if err != nil {
 		return nil, err
 	}
-	if repo.scheme == "ssh" {
+	switch repo.scheme {
+	case "ssh":
 		return newSSHRemote(repo, guard, cred.ssh), nil
+	case "git":
+		return &daemonRemote{repo, guard}, nil
 	}
 	return newHTTPRemote(httpClient(guard), repo.base(), cred.authorization, g.options.Clock.Now), nil
 }
@@ -521,6 +524,8 @@ func (g *Resolver) explain(err error, repo repository) error {
 
 // resource is the result.
 func resource(data []byte, id, path, url, revision string, more map[string]string) *resolve.Resource {
+	// As Tekton has it: a leading slash is the repository's root.
+	path = strings.TrimLeft(path, "/")
 	algorithm := "sha1"
 	if len(id) == 64 {
 		algorithm = "sha256"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,17 +17,21 @@ import (
 
 // provider speaks the API of one sort of server.
 type provider struct {
-	// server is the public server's web address.
-	server string
-	// api makes the base of the API from the server's address.
-	api func(server string) string
+	// server is the public server's web address, public the base of its API; empty where there is none, or the API is where
+	// others have it: under is the path of the API below a server's address.
+	server, public, under string
 	// clone makes the address that git clones from.
 	clone func(server, org, repo string) string
 	// commit is the path that tells about the commit of a revision, id reads its name from the answer.
 	commit func(org, repo, revision string) string
-	id     func(body []byte) (string, error)
+	// tag is that path for a tag, where the server does not look for one by itself.
+	tag func(org, repo, revision string) string
+	id  func(body []byte) (string, error)
 	// file is the path of a file's content.
 	file func(org, repo, path, commit string) string
+	// content takes the content of a file out of an answer that has more; nil where the answer is the content. errNoFile tells
+	// that there is no file but a directory, a submodule or a link to one.
+	content func(answer []byte) ([]byte, error)
 	// login sets the headers for a token.
 	login func(h http.Header, token string)
 	// accept are the media types to ask for: of the commit and of the file; empty for any.
@@ -39,17 +44,28 @@ type provider struct {
 	siblings func(org, repo, dir, commit string) string
 }
 
+// addresses are a server's web address and the base of its API, whichever of the two the address is.
+func (p provider) addresses(server string) (web, api string) {
+	web = strings.TrimSuffix(strings.TrimRight(server, "/"), p.under)
+	if p.public != "" && (web == p.server || web == strings.TrimSuffix(p.public, p.under)) {
+		return p.server, p.public
+	}
+	return web, web + p.under
+}
+
 const defaultProvider = "github"
 
-var providers = map[string]provider{
+// providers are the types that go-scm has, which Tekton uses, by the same names.
+var providers = func() map[string]provider {
+	out := maps.Clone(ownTypes)
+	out["bitbucket"], out["stash"] = ownTypes["bitbucketcloud"], ownTypes["bitbucketserver"]
+	return out
+}()
+
+var ownTypes = map[string]provider{
 	"github": {
 		server: "https://github.com",
-		api: func(server string) string {
-			if server == "https://github.com" {
-				return "https://api.github.com"
-			}
-			return server + "/api/v3"
-		},
+		public: "https://api.github.com", under: "/api/v3",
 		clone:  cloneAt(""),
 		commit: func(org, repo, rev string) string { return "/repos/" + escape(org, repo) + "/commits/" + escape(rev) },
 		id:     bare("sha"),
@@ -61,9 +77,8 @@ var providers = map[string]provider{
 		siblings: githubContents,
 	},
 	"gitlab": {
-		server: "https://gitlab.com",
-		api:    func(server string) string { return server + "/api/v4" },
-		clone:  cloneAt(""),
+		server: "https://gitlab.com", under: "/api/v4",
+		clone: cloneAt(""),
 		commit: func(org, repo, rev string) string {
 			return "/projects/" + url.PathEscape(org+"/"+repo) + "/repository/commits/" + url.PathEscape(rev)
 		},
@@ -74,9 +89,8 @@ var providers = map[string]provider{
 		login: func(h http.Header, token string) { h.Set("Private-Token", token) },
 	},
 	"gitea": {
-		server: "https://gitea.com",
-		api:    func(server string) string { return server + "/api/v1" },
-		clone:  cloneAt(""),
+		server: "https://gitea.com", under: "/api/v1",
+		clone: cloneAt(""),
 		commit: func(org, repo, rev string) string {
 			return "/repos/" + escape(org, repo) + "/commits?limit=1&stat=false&verification=false&files=false&sha=" + url.QueryEscape(rev)
 		},
@@ -86,8 +100,32 @@ var providers = map[string]provider{
 		},
 		login: func(h http.Header, token string) { h.Set("Authorization", "token "+token) },
 	},
+	"gogs": {
+		under:  "/api/v1",
+		clone:  cloneAt(""),
+		commit: func(org, repo, rev string) string { return "/repos/" + escape(org, repo) + "/commits/" + escape(rev) },
+		id:     field("sha"),
+		file: func(org, repo, path, commit string) string {
+			return "/repos/" + escape(org, repo) + "/raw/" + commit + "/" + escape(path)
+		},
+		login: func(h http.Header, token string) { h.Set("Authorization", "token "+token) },
+	},
+	// Azure DevOps: the organization is ORGANIZATION/PROJECT.
+	"azure": {
+		server: "https://dev.azure.com",
+		clone:  func(server, org, repo string) string { return server + "/" + org + "/_git/" + repo },
+		commit: azureCommits("branch"),
+		tag:    azureCommits("tag"),
+		id:     first("value", "commitId"),
+		file: func(org, repo, path, commit string) string {
+			return "/" + escape(org) + "/_apis/git/repositories/" + escape(repo) + "/items?path=" + url.QueryEscape("/"+path) +
+				"&versionDescriptor.versionType=commit&versionDescriptor.version=" + commit + "&includeContent=true&$format=json&api-version=6.0"
+		},
+		content: azureContent,
+		login:   func(h http.Header, token string) { h.Set("Authorization", basic("", token)) },
+	},
 	"bitbucketserver": {
-		api:   func(server string) string { return server + "/rest/api/1.0" },
+		under: "/rest/api/1.0",
 		clone: cloneAt("/scm"),
 		commit: func(org, repo, rev string) string {
 			return "/projects/" + escape(org) + "/repos/" + escape(repo) + "/commits?limit=1&until=" + url.QueryEscape(rev)
@@ -100,12 +138,7 @@ var providers = map[string]provider{
 	},
 	"bitbucketcloud": {
 		server: "https://bitbucket.org",
-		api: func(server string) string {
-			if server == "https://bitbucket.org" {
-				return "https://api.bitbucket.org/2.0"
-			}
-			return server + "/2.0"
-		},
+		public: "https://api.bitbucket.org/2.0", under: "/2.0",
 		clone: cloneAt(""),
 		commit: func(org, repo, rev string) string {
 			return "/repositories/" + escape(org, repo) + "/commits?pagelen=1&include=" + url.QueryEscape(rev)
@@ -130,6 +163,31 @@ var providers = map[string]provider{
 
 func githubContents(org, repo, path, commit string) string {
 	return "/repos/" + escape(org, repo) + "/contents" + strings.TrimSuffix("/"+escape(path), "/") + "?ref=" + url.QueryEscape(commit)
+}
+
+func azureCommits(kind string) func(org, repo, revision string) string {
+	return func(org, repo, revision string) string {
+		return "/" + escape(org) + "/_apis/git/repositories/" + escape(repo) + "/commits?searchCriteria.$top=1&searchCriteria.itemVersion.versionType=" + kind +
+			"&searchCriteria.itemVersion.version=" + url.QueryEscape(revision) + "&api-version=6.0"
+	}
+}
+
+var errNoFile = errors.New("it is no file")
+
+func azureContent(answer []byte) ([]byte, error) {
+	var item struct {
+		Type    string  `json:"gitObjectType"`
+		Content *string `json:"content"`
+	}
+	switch err := json.Unmarshal(answer, &item); {
+	case err != nil:
+		return nil, errGarbage
+	case item.Type != "" && item.Type != "blob":
+		return nil, errNoFile
+	case item.Content == nil:
+		return nil, errGarbage
+	}
+	return []byte(*item.Content), nil
 }
 
 func bearer(h http.Header, token string) { h.Set("Authorization", "Bearer "+token) }
@@ -206,7 +264,10 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	if err := checkOrg(org); err != nil {
 		return nil, invalid("org", err)
 	}
-	revision := orDefault(r.Get("revision"), s.or(keyDefaultRevision, "main"))
+	full := commitName(orDefault(r.Get("revision"), s.or(keyDefaultRevision, "main")))
+	// The APIs know branches and tags by their short names.
+	revision, isTag := strings.CutPrefix(full, "refs/tags/")
+	revision = strings.TrimPrefix(revision, "refs/heads/")
 	path, err := cleanPath(r.Get("pathInRepo"))
 	if err != nil {
 		return nil, err
@@ -238,7 +299,7 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	}
 	id := revision
 	if !isObjectID(revision) {
-		body, _, err := a.get(ctx, a.provider.commit(org, repo, revision), a.provider.accept[0], 4<<20)
+		body, err := a.commit(ctx, org, repo, revision, isTag)
 		if err != nil {
 			return nil, a.explain(err, f.repository, fmt.Sprintf("revision %q", revision))
 		}
@@ -246,7 +307,7 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 			return nil, resolve.Errorf(resolve.ReasonFailed, "%s: what the server answers names no commit; is scmType right?", f.repository)
 		}
 	}
-	f.revisions, f.path = []string{revision, id}, path
+	f.revisions, f.path = []string{revision, full, id}, path
 	if err := allowed(f); err != nil {
 		return nil, err
 	}
@@ -265,6 +326,27 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	}
 	more := map[string]string{resolve.AnnotationPrefix + "org": org, resolve.AnnotationPrefix + "repo": repo}
 	return resource(data, id, r.Get("pathInRepo"), clone, revision, more), nil
+}
+
+// commit asks about the commit of a branch or a tag.
+func (a *api) commit(ctx context.Context, org, repo, revision string, isTag bool) ([]byte, error) {
+	ways := []func(org, repo, revision string) string{a.provider.commit}
+	if a.provider.tag != nil {
+		ways = append(ways, a.provider.tag)
+		if isTag {
+			ways = ways[1:]
+		}
+	}
+	var body []byte
+	var err error
+	for _, way := range ways {
+		body, _, err = a.get(ctx, way(org, repo, revision), a.provider.accept[0], 4<<20)
+		var status *statusError
+		if err == nil || !errors.As(err, &status) || status.code != http.StatusNotFound {
+			break
+		}
+	}
+	return body, err
 }
 
 // cleanPath takes . and .. out of a path.
@@ -291,10 +373,11 @@ func cleanPath(p string) (string, error) {
 // api is a server's API, with the token for it.
 type api struct {
 	provider provider
-	server   string
-	token    string
-	client   *http.Client
-	resolver *Resolver
+	// server is the web address, base that of the API.
+	server, base string
+	token        string
+	client       *http.Client
+	resolver     *Resolver
 }
 
 // api finds the server and the token. The operator's token goes to the operator's server only, spoken to as the operator
@@ -306,11 +389,12 @@ func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*ap
 	if !ok {
 		return nil, invalid("scmType", checkSCMType(kind))
 	}
-	own := strings.TrimRight(s.or(keyServerURL, providers[ownType].server), "/")
-	server := strings.TrimRight(r.Get("serverURL"), "/")
+	// By their web addresses, which one and the same server has whichever way it is written.
+	own, _ := providers[ownType].addresses(withScheme(s.or(keyServerURL, providers[ownType].server)))
+	server, _ := p.addresses(withScheme(r.Get("serverURL")))
 	if server == "" {
 		server = own
-		if kind != ownType {
+		if kind != ownType && !p.alike(providers[ownType]) {
 			server = p.server
 		}
 	}
@@ -320,8 +404,9 @@ func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*ap
 	if err := checkServerURL(server); err != nil {
 		return nil, invalid("serverURL", err)
 	}
-	operators := server == own && kind == ownType
-	a := &api{provider: p, server: server, resolver: g}
+	operators := server == own && providers[kind].alike(providers[ownType])
+	a := &api{provider: p, resolver: g}
+	a.server, a.base = p.addresses(server)
 	var err error
 	switch {
 	case r.Get("token") != "":
@@ -345,9 +430,25 @@ func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*ap
 	return a, nil
 }
 
+// alike tells whether two types are names of the same.
+func (p provider) alike(q provider) bool { return p.under == q.under && p.server == q.server }
+
 // read returns the content of a file. What is no file is an error.
 func (a *api) read(ctx context.Context, org, repo, path, commit string, most int64) ([]byte, error) {
-	data, header, err := a.get(ctx, a.provider.file(org, repo, path, commit), a.provider.accept[1], most)
+	bound := most
+	if a.provider.content != nil {
+		// JSON escapes make the content longer.
+		bound = 6*most + 1<<16
+	}
+	data, header, err := a.get(ctx, a.provider.file(org, repo, path, commit), a.provider.accept[1], bound)
+	if err == nil && a.provider.content != nil {
+		if data, err = a.provider.content(data); err == nil && int64(len(data)) > most {
+			err = errTooMuch
+		}
+		if errors.Is(err, errNoFile) {
+			return nil, noFile(path)
+		}
+	}
 	if err != nil || a.provider.listing == nil {
 		return data, err
 	}
@@ -367,10 +468,14 @@ func (a *api) read(ctx context.Context, org, repo, path, commit string, most int
 		yes = about.Type != "commit_file"
 	}
 	if yes {
-		return nil, resolve.Errorf(resolve.ReasonInvalid,
-			"pathInRepo: %q is no file but a directory, a submodule or a link to one; with repo one file is read: name it, or give url, with which a directory is read too", path)
+		return nil, noFile(path)
 	}
 	return data, nil
+}
+
+func noFile(path string) error {
+	return resolve.Errorf(resolve.ReasonInvalid,
+		"pathInRepo: %q is no file but a directory, a submodule or a link to one; with repo one file is read: name it, or give url, with which a directory is read too", path)
 }
 
 // noLink refuses a file that the server finds through a symbolic link: where it leads is not told, so that the operator's rules
@@ -412,7 +517,7 @@ func hostOf(server string) string {
 
 // get asks the API. The path is escaped.
 func (a *api) get(ctx context.Context, path, accept string, most int64) ([]byte, http.Header, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.provider.api(a.server)+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path, nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -327,19 +327,10 @@ func (s *sshRemote) request(ctx context.Context, body []byte, _ bool) (io.ReadCl
 	if _, err := u.checked(); err != nil {
 		return nil, err
 	}
-	// What git-upload-pack says at first is known.
-	p := newPackets(u.Reader, maxAdvertisement)
-	for {
-		kind, _, err := p.next()
-		if err != nil {
-			_ = u.Close()
-			return nil, noEOF(err)
-		}
-		if kind == packetFlush {
-			break
-		}
+	if u.Reader, err = pastAdvertisement(u.Reader); err != nil {
+		_ = u.Close()
+		return nil, err
 	}
-	u.Reader = p.r
 	if _, err := u.stdin.Write(body); err != nil {
 		_ = u.Close()
 		return nil, err

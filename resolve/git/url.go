@@ -12,9 +12,9 @@ import (
 
 // repository is a repository's address, taken apart.
 type repository struct {
-	// raw is the address as the requester wrote it.
+	// raw is the address as the requester wrote it, for https without the name of a user.
 	raw string
-	// scheme is https, http or ssh.
+	// scheme is https, http, ssh or git.
 	scheme string
 	user   string
 	host   string
@@ -24,10 +24,11 @@ type repository struct {
 	path string
 }
 
-var defaultPorts = map[string]string{"https": "443", "http": "80", "ssh": "22"}
+var defaultPorts = map[string]string{"https": "443", "http": "80", "ssh": "22", "git": "9418"}
 
-// parseRepository reads an address: https, http, ssh, or user@host:path as scp has it. Everything else is refused, and so
-// is a password, which would end in annotations.
+// parseRepository reads an address: https, http, ssh, git, or user@host:path as scp has it. Everything else is refused, and so
+// is a password, which would end in annotations. The name of a user in an address for https may be a token: it ends nowhere
+// but in a header, and only beside a password of a Secret.
 func parseRepository(raw string) (repository, error) {
 	bad := func(format string, args ...any) (repository, error) {
 		return repository{}, resolve.Errorf(resolve.ReasonInvalid, "url: "+format, args...)
@@ -45,7 +46,7 @@ func parseRepository(raw string) (repository, error) {
 		return bad("%q begins with a dash", raw)
 	}
 	if helper, _, ok := strings.Cut(raw, "::"); ok && !strings.ContainsAny(helper, ":/[") {
-		return bad("%q names a transport helper; use https, http or ssh", raw)
+		return bad("%q names a transport helper; use https, http, ssh or git", raw)
 	}
 	scheme, _, ok := strings.Cut(raw, "://")
 	if !ok {
@@ -54,7 +55,7 @@ func parseRepository(raw string) (repository, error) {
 	scheme = strings.ToLower(scheme)
 	port, known := defaultPorts[scheme]
 	if !known {
-		return bad("the scheme %q is not supported; use https, http or ssh, or the resolver dir for a folder", scheme)
+		return bad("the scheme %q is not supported; use https, http, ssh or git, or the resolver dir for a folder", scheme)
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -65,10 +66,13 @@ func parseRepository(raw string) (repository, error) {
 		r.port = u.Port()
 	}
 	if u.User != nil {
-		if _, has := u.User.Password(); has || scheme != "ssh" {
+		if _, has := u.User.Password(); has || scheme == "git" {
 			return bad("it has credentials in it; put them into a Secret and name it in the parameter gitToken or authSecret")
 		}
 		r.user = u.User.Username()
+		if scheme != "ssh" {
+			r.raw = raw[:len(scheme)+3] + raw[strings.Index(raw, "@")+1:]
+		}
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
 		return bad("it has a query or a fragment, which a repository's address does not have")
@@ -215,3 +219,11 @@ func isHex(s string) bool {
 
 // isObjectID tells whether s is a full object name.
 func isObjectID(s string) bool { return (len(s) == 40 || len(s) == 64) && isHex(s) }
+
+// commitName is a revision, in small letters if it is the full name of a commit: git reads both.
+func commitName(revision string) string {
+	if small := strings.ToLower(revision); isObjectID(small) {
+		return small
+	}
+	return revision
+}

@@ -34,7 +34,7 @@ func Keys(private, chosen bool) []resolve.Key {
 			Doc:   "Hosts, host:port, *.domain, addresses and ranges, separated by commas, that requests may go to although they are local or private.",
 		},
 		{
-			Name: KeyPrivate, Default: strconv.FormatBool(private), Check: resolve.CheckBool,
+			Name: KeyPrivate, Default: strconv.FormatBool(private), Check: resolve.CheckBool, Wrong: resolve.Closes,
 			Doc: "Whether requests may go to private addresses.",
 		},
 		{Name: KeyCAs, Check: checkCAs, Doc: "CA certificates in PEM that are trusted beside the system's."},

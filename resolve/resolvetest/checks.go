@@ -70,8 +70,8 @@ func refused(ctx context.Context, c *Case) (out []string) {
 		out = append(out, c.judge(what, err)...)
 	}
 	unknown := c.Works[0].query(c)
-	unknown.Params = append(unknown.Params, resolve.Given{Name: "no-such-parameter", Value: resolve.Value{Type: resolve.String, String: "x"}})
-	try("an unknown parameter", unknown)
+	unknown.Params = append(unknown.Params, resolve.Given{Name: "cachee", Value: resolve.Value{Type: resolve.String, String: "x"}})
+	try("a mistyped parameter", unknown)
 	for _, p := range c.Resolver.Spec().Params {
 		given := func(keep bool, v resolve.Value) *resolve.Query {
 			q := c.Works[0].query(c)

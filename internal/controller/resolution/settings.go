@@ -48,7 +48,7 @@ func (t *Timeout) Configure(data map[string]string) error {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 || d > maxTimeout {
-		return fmt.Errorf("%s: %q is no duration between 0 and %s, such as 1m", TimeoutKey, text, maxTimeout)
+		return fmt.Errorf("%s: %q is no duration between 0 and %s, such as 1m; %s holds", TimeoutKey, text, maxTimeout, t.Get())
 	}
 	t.limit.Store(int64(d))
 	return nil
@@ -58,8 +58,8 @@ func (t *Timeout) Configure(data map[string]string) error {
 type ConfigWatch struct {
 	Kube            kubernetes.Interface
 	Namespace, Name string
-	// Apply gets the data at the start and after each change, nil where the ConfigMap is missing. What it refuses is
-	// told in the log and in an event, and the last good configuration stays.
+	// Apply gets the data at the start and after each change, nil where the ConfigMap is missing. Its error tells what is wrong
+	// and what holds instead; it is told in the log and in an event.
 	Apply func(data map[string]string) error
 	// Optional: nothing is lost where the defaults are in force although the ConfigMap says otherwise.
 	Optional bool
@@ -151,7 +151,7 @@ func (c *ConfigWatch) apply(data map[string]string) bool {
 	}
 	if text := clean(err.Error()); text != c.told {
 		c.told = text
-		c.Log.Error("configuration refused; the last good one stays", "namespace", c.Namespace, "name", c.Name, "error", err)
+		c.Log.Error("the configuration has mistakes", "namespace", c.Namespace, "name", c.Name, "error", err)
 		c.Recorder.Event(configMapRef(c.Namespace, c.Name), corev1.EventTypeWarning, eventInvalidConfig, text)
 	}
 	return false

@@ -1,0 +1,94 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+
+	"sluice.dev/resolve/netguard"
+)
+
+// daemonRemote speaks to git daemon, by git://. Nothing proves who answers, as with plain http.
+type daemonRemote struct {
+	repo  repository
+	guard *netguard.Guard
+}
+
+func (*daemonRemote) close()  {}
+func (*daemonRemote) forget() {}
+
+// dialled is a connection that ends with its context.
+type dialled struct {
+	io.Reader
+	net.Conn
+
+	stop func() bool
+}
+
+func (d *dialled) Read(p []byte) (int, error) { return d.Reader.Read(p) }
+
+func (d *dialled) Close() error {
+	d.stop()
+	return d.Conn.Close()
+}
+
+func (d *daemonRemote) dial(ctx context.Context) (*dialled, error) {
+	conn, err := d.guard.DialContext(ctx, "tcp", net.JoinHostPort(d.repo.host, d.repo.port))
+	if err != nil {
+		return nil, err
+	}
+	out := &dialled{Reader: conn, Conn: conn, stop: context.AfterFunc(ctx, func() { _ = conn.Close() })}
+	// See "Git Transport" in gitprotocol-pack of git's documentation; what follows two NULs is for version 2.
+	line := fmt.Sprintf("git-upload-pack %s\x00host=%s\x00\x00version=2\x00", d.repo.base().Path, hostAndPort(d.repo))
+	if _, err := fmt.Fprintf(conn, "%04x%s", len(line)+4, line); err != nil {
+		_ = out.Close()
+		return nil, ended(ctx, err)
+	}
+	return out, nil
+}
+
+// ended is why a connection broke.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+func (d *daemonRemote) advertise(ctx context.Context) (io.ReadCloser, error) {
+	conn, err := d.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (d *daemonRemote) request(ctx context.Context, body []byte, _ bool) (io.ReadCloser, error) {
+	conn, err := d.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if conn.Reader, err = pastAdvertisement(conn.Conn); err == nil {
+		_, err = conn.Conn.Write(body)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, ended(ctx, err)
+	}
+	return conn, nil
+}
+
+// pastAdvertisement reads what git-upload-pack says at first, which is known, and returns what follows.
+func pastAdvertisement(r io.Reader) (io.Reader, error) {
+	p := newPackets(r, maxAdvertisement)
+	for {
+		kind, _, err := p.next()
+		if err != nil {
+			return nil, noEOF(err)
+		}
+		if kind == packetFlush {
+			return p.r, nil
+		}
+	}
+}
