@@ -135,6 +135,7 @@ type compiler struct {
 	states        *feature.States
 	set           *Set
 	groupOf       map[string]*group // of each policy, by name
+	compiling     *compiling
 }
 
 // unit is one target of a feature in the making.
@@ -143,11 +144,14 @@ type unit struct {
 	target  *feature.Target
 	state   feature.State
 	shape   shape
-	cost    int64 // of its variables, at the greatest size
-	dearest int64 // of one of them
-	limit   int   // how many items can be gone through; zero: those of the options
-	told    bool  // it is of a policy that tells of uses and enforces nothing
-	remains bool  // it is of a policy that refuses what was dropped and is there all the same
+	items   int // how many of lists and maps are to pass
+	// asked are the variables that judging takes, and words those that telling of it takes besides.
+	asked, words map[string]estimate
+	patch        int64 // what taking it out costs
+	dearest      int64 // the cost of the dearest expression
+	limit        int   // how many items can be gone through; zero: those of the options
+	told         bool  // it is of a policy that tells of uses and enforces nothing
+	remains      bool  // it is of a policy that refuses what was dropped and is there all the same
 }
 
 // kind is what a policy does.
@@ -182,7 +186,7 @@ func (c *compiler) groups(ctx context.Context) {
 		state, _ := c.states.State(f.Spec.Gate)
 		for i := range f.Targets {
 			t := &f.Targets[i]
-			u := unit{feature: f, target: t, state: state, shape: shapeOf(f, t)}
+			u := unit{feature: f, target: t, state: state, shape: shapeOf(f, t), items: c.options.Items}
 			lifted := c.model.Lifted(t.Group, t.Resource)
 			k := kindOf(f)
 			add := func(k kind, u unit) {
@@ -261,44 +265,34 @@ func (c *compiler) group(ctx context.Context, g *group) {
 
 // chunk makes policies of a part of a group, behind those that there are, and returns how many there are then.
 func (c *compiler) chunk(ctx context.Context, g *group, part int) int {
-	g.units = c.affordable(ctx, g)
-	var at []unit
-	var sum int64
-	flush := func() {
-		if len(at) == 0 {
-			return
+	var policies [][]unit
+	for _, u := range c.affordable(ctx, g) {
+		at := slices.IndexFunc(policies, func(units []unit) bool { return fits(g.kind, units, &u) })
+		if at < 0 {
+			at, policies = len(policies), append(policies, nil)
 		}
+		policies[at] = append(policies[at], u)
+	}
+	for _, units := range policies {
 		part++
 		p := *g
-		p.units = at
-		for i := range at {
-			u := &at[i]
+		p.units = units
+		sum := sumOf(g.kind, units)
+		for i := range units {
+			u := &units[i]
 			most := min(maxExpressionCost*1000/max(u.dearest, 1), maxBudget*1000/max(sum, 1))
 			u.limit = int(int64(c.limit(u)) * most / 1000)
 		}
 		c.look(ctx, &p)
 		c.policy(&p, part)
 		c.claims(&p, part)
-		at, sum = nil, 0
 	}
-	for _, u := range g.units {
-		// One policy drops for a resource, because each writes the note of what was dropped anew.
-		if g.kind == drops && (part > 0 || len(at) > 0 && sum+u.cost > maxPolicyCost) {
-			c.webhook(&u, "what is dropped of this resource would cost too much together")
-			continue
-		}
-		if sum+u.cost > maxPolicyCost {
-			flush()
-		}
-		at, sum = append(at, u), sum+u.cost
-	}
-	flush()
 	return part
 }
 
 // limit is how many items of a target are gone through, those of lists within lists counted too.
 func (c *compiler) limit(u *unit) int {
-	n := max(u.limit, c.options.Items*max(u.shape.loops(), 1))
+	n := max(u.limit, u.items*max(u.shape.loops(), 1))
 	if u.shape.loops() > 1 {
 		n = min(n, matchLimit) // where the outer list has more, what is within is not counted
 	}

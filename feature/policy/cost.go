@@ -3,48 +3,50 @@ package policy
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
+	"strconv"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/version"
-	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
-	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
-	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
-	"k8s.io/apiserver/pkg/cel/common"
-	"k8s.io/apiserver/pkg/cel/environment"
 
 	"sluice.dev/feature"
 )
 
 // What may be spent at the greatest size. The API server allows 1,000,000 for one expression and 10,000,000 for all of a
-// policy and binding (k8s.io/apiserver/pkg/apis/cel); variables are evaluated twice, once more for the message.
+// policy and binding (k8s.io/apiserver/pkg/apis/cel), the message included, for which variables are evaluated once more.
 const (
 	maxExpressionCost = 900_000
-	maxPolicyCost     = 3_500_000
+	maxPolicyCost     = 7_000_000
 	// maxBudget is what a policy may cost at the number of items beyond which they are not gone through.
-	maxBudget = 4_900_000
-	// gateCost is what the settings of a gate may cost, with 5,000 entries in the list of gates.
-	gateCost = 12_000
-	// askCost is half of what the API server charges for a question to the authorizer, which is asked once and not for messages
+	maxBudget = 9_800_000
+	// maxAsks is how many questions to the authorizer a policy may ask; the API server charges [askCost] for each
 	// (k8s.io/apiserver/pkg/cel/library).
-	askCost = 200_000
+	maxAsks = 16
+	askCost = 350_000
 	// maxSize is how many bytes an expression may have; the API server takes 100,000 code points.
 	maxSize = 80_000
-	// sample is how many items costs are measured with; they grow in proportion.
-	sample = 250
+	// Costs grow in proportion to the number of items, in steps of a [piece]: they are measured with two numbers of items, of which the
+	// greater one is sample.
+	sample, smallSample = 3 * piece, 2 * piece
 	// sampleText is how long strings are that patterns are looked for in, and maxText how long one may be.
 	sampleText = 100
 	maxText    = 1 << 20
 )
 
-// affordable compiles the expressions of a group and measures what they cost. What does not compile or costs too much goes
+// estimate is what an expression costs at most with the number of items that are to pass, and where more are gone through, what each
+// of them adds.
+type estimate struct{ cost, asks int64 }
+
+// at scales what was measured with two numbers of items to a third.
+func at(items int, small, large int64) int64 {
+	each := max(large-small, 0)
+	return large + each*int64(max(items-sample, 0))/(sample-smallSample)
+}
+
+// affordable compiles the expressions of a group and measures what they cost. What does not compile or costs too much by itself goes
 // to the webhook.
 func (c *compiler) affordable(ctx context.Context, g *group) []unit {
-	g.units = c.apart(g)
 	for len(g.units) > 0 {
 		reasons := c.measure(ctx, g)
-		if reasons == nil {
+		if len(reasons) == 0 {
 			break
 		}
 		var kept []unit
@@ -60,115 +62,158 @@ func (c *compiler) affordable(ctx context.Context, g *group) []unit {
 	return g.units
 }
 
-// apart takes out of a group what would drop the same values as another.
-func (c *compiler) apart(g *group) []unit {
-	if g.kind != drops {
-		return g.units
-	}
-	var kept []unit
-	for i := range g.units {
-		u := &g.units[i]
-		n := len(u.target.Path)
-		if u.shape.loop < n && slices.ContainsFunc(kept, func(o unit) bool { return o.target.Path.String() == u.target.Path.String() }) ||
-			overlapping(kept, u) {
-			c.webhook(u, "another feature may drop the same value of a list or map")
-			continue
-		}
-		kept = append(kept, *u)
-	}
-	return kept
+// apart tells whether two units would drop the same value of a list or map, which takes two policies: the second sees what the first
+// has left.
+func apart(units []unit, u *unit) bool {
+	same := func(o unit) bool { return o.target.Path.String() == u.target.Path.String() }
+	return u.shape.loop < len(u.target.Path) && slices.ContainsFunc(units, same) || overlapping(units, u)
 }
 
-// measure fills in what the units cost, and says of those that cannot stay why; nil if all can.
+// measure fills in what the units cost, and says of those that cannot stay why.
 func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 	d := c.draft(g)
 	d.add("message", d.message)
-	run, err := newRunner(c.minor)
+	m, err := newMeter(c, g)
 	if err != nil {
 		return c.all(g, err.Error())
 	}
-	object, old := sampleObjects(g)
-	run.object, run.old = object, old
-	run.hasParams = c.live
 	reasons := map[int]string{}
-	scale := int64((c.options.Items + sample - 1) / sample)
-	for i := range g.units {
-		g.units[i].cost = gateCost + c.asks(g.units[i].feature, map[string]bool{})*askCost
-		g.units[i].dearest = 0
-	}
 	for _, v := range d.vars {
-		cost, err := run.variable(ctx, v)
+		err := m.variable(ctx, v)
 		i, mine := unitOf(v.name, len(g.units))
 		switch {
-		case err != nil && mine:
-			reasons[i] = fmt.Sprintf("the API server would not take the expression: %s", oneLine(err))
-		case err != nil:
-			return c.all(g, fmt.Sprintf("the API server would not take the expressions: %s", oneLine(err)))
-		case mine && cost*scale > maxExpressionCost:
-			reasons[i] = fmt.Sprintf("with %d items it could cost %d, of 1000000 that an expression may cost", c.options.Items, cost*scale)
+		case err == nil:
 		case mine:
-			g.units[i].cost += cost * scale
-			g.units[i].dearest = max(g.units[i].dearest, cost*scale)
+			reasons[i] = notTaken(err)
+		default:
+			return c.all(g, notTaken(err))
 		}
 	}
-	if len(reasons) > 0 {
-		return reasons
-	}
-	if g.kind == drops {
-		mutation := d.drops("x", "false")
-		for _, v := range d.vars[len(run.values):] {
-			if _, err := run.variable(ctx, v); err != nil {
-				return c.all(g, fmt.Sprintf("the API server would not take the expressions: %s", oneLine(err)))
+	for i := range g.units {
+		u := &g.units[i]
+		if reasons[i] != "" {
+			continue
+		}
+		u.asked, u.words = map[string]estimate{}, map[string]estimate{}
+		if g.kind == drops {
+			if err := c.measurePatch(ctx, d, m, i); err != nil {
+				reasons[i] = notTaken(err)
+				continue
 			}
 		}
-		cost, err := run.patch(ctx, mutation)
-		switch {
-		case err != nil:
-			return c.all(g, fmt.Sprintf("the API server would not take the patch: %s", oneLine(err)))
-		case cost*scale > maxExpressionCost:
-			last := len(g.units) - 1
-			return map[int]string{last: fmt.Sprintf("with %d items the patch could cost %d, of 1000000 that an expression may cost", c.options.Items, cost*scale)}
+		m.needs(d.valid[i], u.items, u.asked)
+		m.needs(d.texts[i], u.items, u.words)
+		u.dearest = max(u.patch, 1)
+		for _, costs := range []map[string]estimate{u.asked, u.words} {
+			for _, e := range costs {
+				u.dearest = max(u.dearest, e.cost)
+			}
+		}
+		if u.dearest > maxExpressionCost {
+			reasons[i] = fmt.Sprintf("with %d items it could cost %d, of 1000000 that an expression may cost%s", u.items, u.dearest, bounding(u))
+		} else if sum := sumOf(g.kind, []unit{*u}); sum > maxPolicyCost {
+			reasons[i] = fmt.Sprintf("with %d items it could cost %d, of 10000000 that a policy may cost in all%s", u.items, sum, bounding(u))
 		}
 	}
-	return nil
+	return reasons
+}
+
+// measurePatch measures what a patch of one unit costs.
+func (c *compiler) measurePatch(ctx context.Context, d *draft, m *meter, i int) error {
+	u := &d.group.units[i]
+	had := len(d.vars)
+	mutation := d.drops("x", "false", []int{i}, fmt.Sprintf("_%d", i))
+	for _, v := range d.vars[had:] {
+		if err := m.variable(ctx, v); err != nil {
+			return err
+		}
+	}
+	cost, err := m.cost(ctx, m.sizes[0].patch(mutation))
+	u.patch = at(u.items, cost[0], cost[1])
+	m.needs(mutation, u.items, u.asked)
+	return err
+}
+
+func notTaken(err error) string {
+	return "the API server would not take the expression: " + oneLine(err)
+}
+
+// bounding tells how a unit with loops could cost less.
+func bounding(u *unit) string {
+	if u.shape.loops() == 0 {
+		return ""
+	}
+	return "; maxItems of the part, or of the lists in the schema, would help"
+}
+
+// sumOf is what units cost in one policy: each variable once, and for the message once more.
+func sumOf(k kind, units []unit) int64 {
+	var sum, asks int64
+	seen := [2]map[string]int64{{}, {}}
+	for i := range units {
+		u := &units[i]
+		sum += u.patch
+		for which, costs := range [2]map[string]estimate{u.asked, u.words} {
+			if k == drops {
+				which = 0 // the patch and the note are written together
+			}
+			for name, e := range costs {
+				if had, ok := seen[which][name]; !ok {
+					asks += e.asks
+					sum += e.cost
+				} else {
+					sum += max(e.cost-had, 0)
+				}
+				seen[which][name] = max(seen[which][name], e.cost)
+			}
+		}
+	}
+	if asks > maxAsks {
+		return maxBudget + asks
+	}
+	return sum + asks*askCost
+}
+
+// patchCost is what the patch of units costs.
+func patchCost(units []unit) (sum int64) {
+	for i := range units {
+		sum += units[i].patch
+	}
+	return sum
+}
+
+// fits tells whether a unit can be in a policy with others.
+func fits(k kind, units []unit, u *unit) bool {
+	if k == drops && (apart(units, u) || patchCost(units)+u.patch > maxExpressionCost) {
+		return false
+	}
+	return sumOf(k, append(slices.Clip(units), *u)) <= maxPolicyCost
 }
 
 // look finds out what can be asked before the validation of a policy, for what an expression may cost.
 func (c *compiler) look(ctx context.Context, g *group) {
 	d := c.draft(g)
-	run, err := newRunner(c.minor)
-	if d.used == "" || err != nil {
+	if d.used == "" {
+		return
+	}
+	m, err := newMeter(c, g)
+	if err != nil {
 		return
 	}
 	// All is looked through where nothing is used.
-	run.object, run.old, run.hasParams = idleObject(g), nil, c.live
-	scale := int64((c.options.Items + sample - 1) / sample)
-	cost, err := run.condition(ctx, d.used)
-	sum := cost * scale
+	m.idle(g)
+	cost, err := m.cost(ctx, m.sizes[0].condition(d.used))
+	items := c.options.Items
+	sum := at(items, cost[0], cost[1])
 	g.costly = err != nil || sum > maxExpressionCost
 	if d.quick != nil {
-		if quick, ok := c.quickCost(ctx, run, d.quick, sum); ok {
+		if quick, ok := c.quickCost(ctx, m, d.quick, sum); ok {
 			sum = quick
 		} else {
 			g.plain = true
 		}
 	}
-	g.most = int(min(matchLimit, int64(c.options.Items)*maxExpressionCost/max(sum, 1)))
-}
-
-// asks counts the questions to the authorizer that it may take to tell whether a feature is open.
-func (c *compiler) asks(f *feature.Feature, seen map[string]bool) (n int64) {
-	if f == nil || seen[f.Spec.Gate] {
-		return 0
-	}
-	seen[f.Spec.Gate] = true
-	if o := c.model.Spec().OptIn; o != nil && o.RBAC && f.CanOptIn() {
-		n++
-	}
-	for _, other := range f.Spec.Requires {
-		n += c.asks(c.model.Feature(other), seen)
-	}
-	return n
+	g.most = int(min(matchLimit, int64(items)*maxExpressionCost/max(sum, 1)))
 }
 
 // chunks divides a group so that the expressions of each part are short enough to be compiled.
@@ -195,17 +240,16 @@ func (c *compiler) chunks(g *group) []*group {
 
 // quickCost is what the quick look costs at most: all that the plain one does, the parts of each gate by themselves and the
 // settings; ok if that is what an expression may cost.
-func (c *compiler) quickCost(ctx context.Context, run *runner, q *quick, used int64) (sum int64, ok bool) {
-	scale := int64((c.options.Items + sample - 1) / sample)
+func (c *compiler) quickCost(ctx context.Context, m *meter, q *quick, used int64) (sum int64, ok bool) {
 	sum = used + q.gateCost
 	for _, part := range q.parts {
-		cost, err := run.condition(ctx, part)
+		cost, err := m.cost(ctx, m.sizes[0].condition(part))
 		if err != nil {
 			return 0, false
 		}
-		sum += cost * scale
+		sum += at(c.options.Items, cost[0], cost[1])
 	}
-	_, err := run.condition(ctx, q.text)
+	_, err := m.cost(ctx, m.sizes[0].condition(q.text))
 	return sum, err == nil && sum <= maxExpressionCost
 }
 
@@ -221,10 +265,10 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 
 // unitOf tells which unit a variable belongs to: those of units are a letter and its number.
 func unitOf(name string, n int) (int, bool) {
-	for _, prefix := range []string{"b", "s", "m"} {
+	for _, prefix := range []string{"b", "s", "m", "c"} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
-			var i int
-			if _, err := fmt.Sscanf(rest, "%d", &i); err == nil && i < n && fmt.Sprint(i) == rest {
+			rest, _, _ = strings.Cut(rest, "_")
+			if i, err := strconv.Atoi(rest); err == nil && i < n && strconv.Itoa(i) == rest {
 				return i, true
 			}
 		}
@@ -232,91 +276,13 @@ func unitOf(name string, n int) (int, bool) {
 	return 0, false
 }
 
-// runner evaluates expressions with the API server's compiler and interpreter.
-type runner struct {
-	compiler    *plugincel.CompositedCompiler
-	object, old any
-	request     any // nil stands for an empty one
-	hasParams   bool
-	params      map[string]any
-	values      map[string]any
-}
-
-// newRunner makes a runner that takes what an API server of a version takes in new policies.
-func newRunner(minor int) (*runner, error) {
-	c, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, uint(minor-1))))
-	if err != nil {
-		return nil, err
-	}
-	return &runner{compiler: c, values: map[string]any{}, params: map[string]any{}}, nil
-}
-
-func (r *runner) store(v variable) plugincel.CompilationResult {
-	return r.compiler.CompileAndStoreVariable(&validating.Variable{Name: v.name, Expression: v.expression},
-		plugincel.OptionalVariableDeclarations{HasParams: r.hasParams, HasAuthorizer: true}, environment.NewExpressions)
-}
-
-// variable compiles a variable, evaluates it and returns what that cost.
-func (r *runner) variable(ctx context.Context, v variable) (int64, error) {
-	res := r.store(v)
-	r.values[v.name] = false // gates are closed here
-	if res.Error != nil {
-		return 0, res.Error
-	}
-	if strings.Contains(v.expression, "authorizer.") || strings.Contains(v.expression, "namespaceObject") {
-		return 0, nil
-	}
-	value, cost, err := r.run(ctx, &res)
-	if err != nil {
-		return 0, err
-	}
-	r.values[v.name] = value
-	return cost, nil
-}
-
-func (r *runner) condition(ctx context.Context, expression string) (int64, error) {
-	res := r.compiler.CompileCELExpression(&validating.ValidationCondition{Expression: expression},
-		plugincel.OptionalVariableDeclarations{HasParams: r.hasParams, HasAuthorizer: true}, environment.NewExpressions)
-	_, cost, err := r.run(ctx, &res)
-	return cost, err
-}
-
-func (r *runner) patch(ctx context.Context, expression string) (int64, error) {
-	res := r.compiler.CompileCELExpression(&patch.JSONPatchCondition{Expression: expression},
-		plugincel.OptionalVariableDeclarations{HasParams: r.hasParams, HasAuthorizer: true, HasPatchTypes: true}, environment.NewExpressions)
-	_, cost, err := r.run(ctx, &res)
-	return cost, err
-}
-
-func (r *runner) run(ctx context.Context, res *plugincel.CompilationResult) (any, int64, error) {
-	if res.Error != nil {
-		return nil, 0, res.Error
-	}
-	request := r.request
-	if request == nil {
-		request = map[string]any{}
-	}
-	value, details, err := res.Program.ContextEval(ctx, map[string]any{
-		"object": r.object, "oldObject": r.old, "params": common.SchemalessTypedToVal(r.params), "variables": r.values,
-		"request": request, "namespaceObject": nil,
-	})
-	if err != nil {
-		return nil, 0, err
-	}
-	cost := details.ActualCost()
-	if cost == nil || *cost > math.MaxInt64/1000 {
-		return nil, 0, fmt.Errorf("its cost cannot be told")
-	}
-	return value, int64(*cost), nil
-}
-
 // sampleObjects makes objects in which each target is used in as many items as costs are measured with, none of them the
 // same in both.
-func sampleObjects(g *group) (object, old map[string]any) {
-	old, object = g.sample("o", leaf), g.sample("n", leaf)
+func sampleObjects(g *group, n int) (object, old map[string]any) {
+	old, object = g.sample("o", n, leaf), g.sample("n", n, leaf)
 	if g.whole {
 		spec := map[string]any{}
-		for i := range sample {
+		for i := range n {
 			spec[fmt.Sprintf("field-%d", i)] = "value"
 		}
 		object["spec"], old["spec"] = spec, spec
@@ -325,8 +291,8 @@ func sampleObjects(g *group) (object, old map[string]any) {
 }
 
 // idleObject makes an object in which there is something at each target, in as many items, and nothing is used.
-func idleObject(g *group) map[string]any {
-	return g.sample("n", func(t *feature.Target, there any) any {
+func idleObject(g *group, n int) map[string]any {
+	return g.sample("n", n, func(t *feature.Target, there any) any {
 		switch {
 		case there != nil:
 			return there
@@ -345,12 +311,12 @@ func idleObject(g *group) map[string]any {
 type leafOf func(t *feature.Target, there any) any
 
 // sample makes an object with a leaf at each target of a group.
-func (g *group) sample(prefix string, leaf leafOf) map[string]any {
+func (g *group) sample(prefix string, n int, leaf leafOf) map[string]any {
 	root := map[string]any{"metadata": map[string]any{"name": "sample"}}
 	for i := range g.units {
 		t := g.units[i].target
 		if !t.WholeVersion {
-			grow(root, t, 0, prefix, sample, leaf)
+			grow(root, t, 0, prefix, n, leaf)
 		}
 	}
 	return root

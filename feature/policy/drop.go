@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -13,14 +14,17 @@ import (
 
 // dropPolicy adds a policy that takes out what is closed, and one that warns of it: the first leaves a note in the object,
 // because what mutates cannot warn.
-func (c *compiler) dropPolicy(name string, d *draft) {
+func (c *compiler) dropPolicy(name string, part int, d *draft) {
 	note := NoteAnnotation(c.model.Component())
+	if part > 1 {
+		note += "-" + strconv.Itoa(part) // each writes its own anew
+	}
 	noted := "has(object.metadata) && type(object.metadata) == map && has(object.metadata.annotations) && type(object.metadata.annotations) == map && " +
 		quote(note) + " in object.metadata.annotations"
 	fail := admissionregistrationv1.Fail
 	p := admissionregistrationv1.MutatingAdmissionPolicy{TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, d.group)}
 	c.groupOf[name] = d.group
-	mutation := d.drops(note, noted)
+	mutation := d.drops(note, noted, nil, "")
 	p.Spec = admissionregistrationv1.MutatingAdmissionPolicySpec{
 		FailurePolicy:      &fail,
 		ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
@@ -40,11 +44,7 @@ func (c *compiler) dropPolicy(name string, d *draft) {
 	})
 
 	ignore := admissionregistrationv1.Ignore
-	teller := name
-	if at := strings.LastIndex(name, "."+string(drops)+"."); at >= 0 {
-		// A component, resource or group may be called drop too: they stand before.
-		teller = bounded(name[:at] + ".dropped." + name[at+len(drops)+2:])
-	}
+	teller := c.name(&group{apiGroup: d.group.apiGroup, resource: d.group.resource, version: d.group.version, kind: "dropped"}, part)
 	v := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(teller, d.group)}
 	v.Annotations[TellsAnnotation] = "true"
 	v.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
@@ -67,14 +67,18 @@ func (c *compiler) dropPolicy(name string, d *draft) {
 }
 
 // drops writes the patch: what lies deeper first and later items before earlier ones, so that each place is where it was
-// when it was found. Targets of one path take the same value out, once.
-func (d *draft) drops(note, noted string) string {
+// when it was found. Targets of one path take the same value out, once. It is about all units, or some of them; a suffix tells its
+// variables from those of others.
+func (d *draft) drops(note, noted string, some []int, suffix string) string {
 	type spot struct {
 		path  feature.Path
 		units []int
 	}
 	var spots []*spot
 	for i := range d.group.units {
+		if some != nil && !slices.Contains(some, i) {
+			continue
+		}
 		path := d.group.units[i].target.Path
 		at := slices.IndexFunc(spots, func(s *spot) bool { return s.path.String() == path.String() })
 		if at < 0 {
@@ -87,7 +91,7 @@ func (d *draft) drops(note, noted string) string {
 	var lists, puts []string
 	for n, s := range spots {
 		list := d.taken(s.units)
-		name := fmt.Sprintf("d%d", n)
+		name := fmt.Sprintf("d%d%s", n, suffix)
 		if put := d.stored(s.units); put != "" {
 			// The path is one of fields: there is one place or none.
 			taken := d.add(name, list)
@@ -99,7 +103,7 @@ func (d *draft) drops(note, noted string) string {
 	}
 	// Values are put back in fields, which nothing that is removed from a list moves, while what they stand in is still there.
 	puts = append(puts, "")
-	removed := d.add("removed", "["+strings.Join(lists, ", ")+"].flatten().reverse()")
+	removed := d.add("removed"+suffix, "["+strings.Join(lists, ", ")+"].flatten().reverse()")
 	remove := ".map(p, JSONPatch{op: 'remove', path: p})"
 	if d.pieces {
 		remove = pieces(removed, false, 0, ".map(c, c"+remove+")") + ".flatten()"

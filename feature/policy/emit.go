@@ -25,7 +25,8 @@ const (
 )
 
 // NoteAnnotation is the annotation on objects in which a component's policy leaves word of what it dropped, for another
-// policy to warn of: the first cannot. It is there until the next write.
+// policy to warn of: the first cannot. It is there until the next write. Where several policies drop parts of a resource, that of each
+// but the first has a dash and a number behind it.
 func NoteAnnotation(component string) string { return component + ".feature.sluice.dev/dropped" }
 
 // draft are the expressions of a policy.
@@ -305,7 +306,7 @@ func (c *compiler) policy(g *group, part int) {
 		c.meta(name, g)
 	}
 	if g.kind == drops {
-		c.dropPolicy(name, d)
+		c.dropPolicy(name, part, d)
 		return
 	}
 	fail := admissionregistrationv1.Fail

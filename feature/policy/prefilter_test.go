@@ -55,7 +55,7 @@ func TestPrefiltersLeaveNoUseOut(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(text), &object); err != nil {
 				t.Fatal(err)
 			}
-			run, err := newRunner(newestMinor)
+			run, err := (&compiler{minor: newestMinor}).runner()
 			if err != nil {
 				t.Fatal(err)
 			}

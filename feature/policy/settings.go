@@ -35,7 +35,7 @@ type guard struct {
 
 // newGuard begins a policy. It is measured with settings in which everything is set.
 func (c *compiler) newGuard(ctx context.Context) (*guard, error) {
-	run, err := newRunner(c.minor)
+	run, err := c.runner()
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (g *guard) look(ctx context.Context, problems func(*gates) []string) (room 
 	if err := g.measure(ctx, vars); err != nil {
 		return false, err
 	}
-	if g.cost <= maxPolicyCost && g.size <= maxGuardSize {
+	if g.cost <= maxPolicyCost/2 && g.size <= maxGuardSize {
 		return true, nil
 	}
 	if had == 0 {

@@ -42,7 +42,7 @@ func judge(t *testing.T, guards []*guard, data map[string]string) (out []string)
 		object[k] = v
 	}
 	for _, g := range guards {
-		run, err := newRunner(newestMinor)
+		run, err := (&compiler{minor: newestMinor}).runner()
 		if err != nil {
 			t.Fatal(err)
 		}

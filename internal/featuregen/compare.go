@@ -186,7 +186,7 @@ func plain(object map[string]any) map[string]any {
 	out["metadata"] = meta
 	if notes, ok := meta["annotations"].(map[string]any); ok {
 		notes = maps.Clone(notes)
-		delete(notes, policy.NoteAnnotation("gen"))
+		maps.DeleteFunc(notes, func(name string, _ any) bool { return strings.HasPrefix(name, policy.NoteAnnotation("gen")) })
 		meta["annotations"] = notes
 		if len(notes) == 0 {
 			delete(meta, "annotations")

@@ -1,0 +1,227 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/util/version"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// compiling compiles expressions as the API server does. To make one costs much more than to use it: all runners of a compilation
+// share one.
+type compiling struct {
+	plugincel.Compiler
+	variables *apiservercel.DeclType
+}
+
+// newCompiling takes what an API server of a version takes in new policies.
+func newCompiling(minor int) (*compiling, error) {
+	// The names are those of the API server (k8s.io/apiserver/pkg/admission/plugin/cel, composition.go).
+	c := &compiling{variables: apiservercel.NewObjectType("kubernetes.variables", map[string]*apiservercel.DeclField{})}
+	env, err := environment.MustBaseEnvSet(version.MajorMinor(1, uint(minor-1))).Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0),
+		EnvOptions:        []cel.EnvOption{cel.Variable("variables", c.variables.CelType())},
+		DeclTypes:         []*apiservercel.DeclType{c.variables},
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Compiler = plugincel.NewCompiler(env)
+	return c, nil
+}
+
+// declared is the type of a variable with values of another one.
+func declared(t *cel.Type) *apiservercel.DeclType {
+	switch {
+	case t == nil:
+		return apiservercel.DynType
+	case t.Kind() == cel.ListKind:
+		return apiservercel.NewListType(declared(t.Parameters()[0]), math.MaxInt)
+	case t.Kind() == cel.MapKind:
+		return apiservercel.NewMapType(declared(t.Parameters()[0]), declared(t.Parameters()[1]), math.MaxInt)
+	}
+	for _, simple := range []*apiservercel.DeclType{apiservercel.BoolType, apiservercel.StringType, apiservercel.IntType, apiservercel.DoubleType} {
+		if simple.CelType().IsExactType(t) {
+			return simple
+		}
+	}
+	return apiservercel.DynType
+}
+
+// runner evaluates expressions with the API server's compiler and interpreter.
+type runner struct {
+	*compiling
+	object, old any
+	request     any // nil stands for an empty one
+	hasParams   bool
+	params      map[string]any
+	values      map[string]any
+}
+
+// runner makes a runner. Variables of the one before it are unknown to it.
+func (c *compiler) runner() (*runner, error) {
+	if c.compiling == nil {
+		var err error
+		if c.compiling, err = newCompiling(c.minor); err != nil {
+			return nil, err
+		}
+	}
+	clear(c.compiling.variables.Fields)
+	return &runner{compiling: c.compiling, values: map[string]any{}, params: map[string]any{}}, nil
+}
+
+func (r *runner) options() plugincel.OptionalVariableDeclarations {
+	return plugincel.OptionalVariableDeclarations{HasParams: r.hasParams, HasAuthorizer: true}
+}
+
+func (r *runner) store(v variable) plugincel.CompilationResult {
+	res := r.CompileCELExpression(&validating.Variable{Name: v.name, Expression: v.expression}, r.options(), environment.NewExpressions)
+	r.variables.Fields[v.name] = apiservercel.NewDeclField(v.name, declared(res.OutputType), true, nil, nil)
+	return res
+}
+
+func (r *runner) condition(expression string) plugincel.CompilationResult {
+	return r.CompileCELExpression(&validating.ValidationCondition{Expression: expression}, r.options(), environment.NewExpressions)
+}
+
+func (r *runner) patch(expression string) plugincel.CompilationResult {
+	o := r.options()
+	o.HasPatchTypes = true
+	return r.CompileCELExpression(&patch.JSONPatchCondition{Expression: expression}, o, environment.NewExpressions)
+}
+
+// variable compiles a variable, evaluates it and returns what that cost.
+func (r *runner) variable(ctx context.Context, v variable) (int64, error) {
+	res := r.store(v)
+	return r.take(ctx, v, &res)
+}
+
+// take evaluates a variable and keeps its value.
+func (r *runner) take(ctx context.Context, v variable, res *plugincel.CompilationResult) (int64, error) {
+	r.values[v.name] = false // gates are closed here
+	if res.Error != nil {
+		return 0, res.Error
+	}
+	if asks(v.expression) > 0 || strings.Contains(v.expression, "namespaceObject") {
+		return 0, nil
+	}
+	value, cost, err := r.run(ctx, res)
+	if err != nil {
+		return 0, err
+	}
+	r.values[v.name] = value
+	return cost, nil
+}
+
+// asks counts the questions to the authorizer.
+func asks(expression string) int64 { return int64(strings.Count(expression, "authorizer.")) }
+
+func (r *runner) run(ctx context.Context, res *plugincel.CompilationResult) (any, int64, error) {
+	if res.Error != nil {
+		return nil, 0, res.Error
+	}
+	request := r.request
+	if request == nil {
+		request = map[string]any{}
+	}
+	value, details, err := res.Program.ContextEval(ctx, map[string]any{
+		"object": r.object, "oldObject": r.old, "params": common.SchemalessTypedToVal(r.params), "variables": r.values,
+		"request": request, "namespaceObject": nil,
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	cost := details.ActualCost()
+	if cost == nil || *cost > math.MaxInt64/1000 {
+		return nil, 0, fmt.Errorf("its cost cannot be told")
+	}
+	return value, int64(*cost), nil
+}
+
+// meter measures expressions with two numbers of items.
+type meter struct {
+	sizes [2]*runner // with smallSample items and with sample
+	costs map[string][2]int64
+	refs  map[string]string // expressions of variables
+	order []string
+}
+
+// newMeter measures with objects that use all of a group.
+func newMeter(c *compiler, g *group) (*meter, error) {
+	m := &meter{costs: map[string][2]int64{}, refs: map[string]string{}}
+	params := map[string]any{}
+	if c.live {
+		params["data"] = map[string]any{c.model.Spec().GatesKey: strings.TrimSuffix(strings.Repeat("AGate=false,", 5000), ",")}
+	}
+	r, err := c.runner()
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range []int{smallSample, sample} {
+		size := &runner{compiling: r.compiling, hasParams: c.live, params: params, values: map[string]any{}}
+		size.object, size.old = sampleObjects(g, n)
+		m.sizes[i] = size
+	}
+	return m, nil
+}
+
+// idle has nothing of what is gated used in the objects.
+func (m *meter) idle(g *group) {
+	for i, n := range []int{smallSample, sample} {
+		m.sizes[i].object, m.sizes[i].old = idleObject(g, n), nil
+	}
+}
+
+// variable measures a variable, and keeps its values for those that come later.
+func (m *meter) variable(ctx context.Context, v variable) error {
+	res := m.sizes[0].store(v)
+	var cost [2]int64
+	for i, r := range m.sizes {
+		var err error
+		if cost[i], err = r.take(ctx, v, &res); err != nil {
+			return err
+		}
+	}
+	m.costs[v.name], m.refs[v.name] = cost, v.expression
+	m.order = append(m.order, v.name)
+	return nil
+}
+
+// cost measures an expression.
+func (m *meter) cost(ctx context.Context, res plugincel.CompilationResult) (cost [2]int64, err error) {
+	for i, r := range m.sizes {
+		if _, cost[i], err = r.run(ctx, &res); err != nil {
+			return cost, err
+		}
+	}
+	return cost, nil
+}
+
+// reference is a variable in an expression. Within a text it is one variable too many, which costs little.
+var reference = regexp.MustCompile(`variables\.(\w+)`)
+
+// needs adds the variables that an expression needs, and what they cost.
+func (m *meter) needs(expression string, items int, costs map[string]estimate) {
+	for _, found := range reference.FindAllStringSubmatch(expression, -1) {
+		name := found[1]
+		if _, ok := costs[name]; ok || strings.HasPrefix(name, "w") || name == "message" {
+			continue // texts of values are asked for where nothing else is gone through
+		}
+		cost, ok := m.costs[name]
+		if !ok {
+			continue
+		}
+		costs[name] = estimate{at(items, cost[0], cost[1]), asks(m.refs[name])}
+		m.needs(m.refs[name], items, costs)
+	}
+}
