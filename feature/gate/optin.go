@@ -69,7 +69,7 @@ func (g *Gates) enabledFor(ctx context.Context, name featuregate.Feature, namesp
 		group, resource = f.Targets[0].Group, f.Targets[0].Resource
 	}
 	return st.watched.OpenFor(string(name), group, resource, func(gate string) bool {
-		if labels != nil && labels()[feature.OptInLabel(st.model.Component(), gate)] == feature.OptInValue {
+		if labels != nil && feature.OptedIn(labels(), st.model.Component(), gate) {
 			return true
 		}
 		// Who was let use the feature was let use what it requires.

@@ -17,7 +17,7 @@ import (
 // typedWidget is an object as operators have them.
 type typedWidget struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata"`
 
 	Spec struct {
 		Mode string `json:"mode,omitempty"`
@@ -55,6 +55,7 @@ func TestOptingInReachesTheProcess(t *testing.T) {
 		want       bool
 	}{
 		"a namespace with the label":                 {&v1alpha1.OptIn{NamespaceLabel: true}, "", labelled("FastPath"), nil, "FastPath", widget("early", ""), true},
+		"a label with the name of the Feature":       {&v1alpha1.OptIn{NamespaceLabel: true}, "", map[string]map[string]string{"early": {"feature.sluice.dev/demo-op.fast-path": "enabled"}}, nil, "FastPath", widget("early", ""), true},
 		"another namespace":                          {&v1alpha1.OptIn{NamespaceLabel: true}, "", labelled("FastPath"), nil, "FastPath", widget("late", ""), false},
 		"another feature":                            {&v1alpha1.OptIn{NamespaceLabel: true}, "", labelled("Slow"), nil, "FastPath", widget("early", ""), false},
 		"an object of no namespace":                  {&v1alpha1.OptIn{NamespaceLabel: true}, "", labelled("FastPath"), nil, "FastPath", widget("", ""), false},

@@ -165,7 +165,7 @@ func (s *session) send(ctx context.Context, state string) (warnings, holder stri
 			Name: "sluice-member-" + Role + "-probe-" + state, Namespace: s.Namespace,
 			Labels: map[string]string{ProbeLabel: state, "sluice.dev/member": "true"}, Annotations: map[string]string{"sluice.dev/roles": Role},
 		},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new(unseen)},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new(unseen)},
 	}
 	result := s.Kube.CoordinationV1().RESTClient().Post().Namespace(s.Namespace).Resource("leases").WarningHandler(rest.NoWarnings{}).MaxRetries(0).
 		VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: Manager}, metav1.ParameterCodec).Body(lease).Do(ctx)
@@ -325,8 +325,12 @@ func (p *plan) inputs() string {
 
 // addProbes adds the probes to the webhooks of a component, if it has any.
 func (h *hookSet) addProbes(component, namespace string, address map[string]string) {
-	validating := slices.DeleteFunc(h.validating, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == component+"."+askProbe+hookSuffix })
-	mutating := slices.DeleteFunc(h.mutating, func(w admissionregistrationv1.MutatingWebhook) bool { return w.Name == component+"."+askProbeDrop+hookSuffix })
+	validating := slices.DeleteFunc(h.validating, func(w admissionregistrationv1.ValidatingWebhook) bool {
+		return w.Name == component+"."+askProbe+hookSuffix
+	})
+	mutating := slices.DeleteFunc(h.mutating, func(w admissionregistrationv1.MutatingWebhook) bool {
+		return w.Name == component+"."+askProbeDrop+hookSuffix
+	})
 	h.validating, h.mutating = validating, mutating
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{ProbeLabel: digest(component, validating, mutating)}}
 	namespaces := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}
