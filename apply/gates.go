@@ -328,7 +328,7 @@ func (g *gateCheck) optedIn(ctx context.Context, c *gated, gate, namespace strin
 		if err != nil {
 			return false, err
 		}
-		answer = labels[feature.OptInLabel(component, gate)] == feature.OptInValue
+		answer = feature.OptedIn(labels, component, gate)
 	}
 	if !answer && ways.RBAC {
 		no, err := g.client.review(ctx, access{feature.OptInVerb, v1alpha1.SchemeGroupVersion.Group, "features", namespace, feature.ObjectName(component, gate)})

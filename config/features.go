@@ -31,7 +31,7 @@ func features(o Options) (string, error) {
 		return "", nil
 	}
 	var parts []string
-	for _, p := range append([]string{"features/10-crds.yaml"}, paths...) {
+	for _, p := range append([]string{"features/10-crds.yaml", "features/30-opting-in.yaml"}, paths...) {
 		data, err := files.ReadFile(p)
 		if err != nil {
 			return "", err

@@ -92,6 +92,33 @@ func (st *States) State(gate string) (s State, ok bool) {
 	return State{}, false
 }
 
+// Access says for whom a feature is open.
+type Access string
+
+// The three states.
+const (
+	// Disabled: for nobody.
+	Disabled Access = "disabled"
+	// Allowed: for those who opt in, as the component's optIn lets them.
+	Allowed Access = "allowed"
+	// Enabled: for everybody.
+	Enabled Access = "enabled"
+)
+
+// Access says for whom a feature is open. An unknown gate is disabled.
+func (st *States) Access(gate string) Access {
+	s, ok := st.State(gate)
+	switch {
+	case !ok:
+	case s.Open:
+		return Enabled
+	// Who opts in to all that the component lets them opt in to.
+	case st.OpenFor(gate, "", "", func(string) bool { return true }):
+		return Allowed
+	}
+	return Disabled
+}
+
 // OpenFor tells whether a feature is open for a resource and somebody who opted in to some features; optedIn may be nil.
 // An unknown gate is closed.
 func (st *States) OpenFor(gate, group, resource string, optedIn func(gate string) bool) bool {

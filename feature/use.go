@@ -23,6 +23,12 @@ func (t *Target) uses(v any) bool {
 	return true
 }
 
+// UsedBy tells whether an object has a use of the feature in a part that is not a whole version. Nobody looks at what the object is: it
+// is one of a resource that the feature gates.
+func (f *Feature) UsedBy(object map[string]any) bool {
+	return slices.ContainsFunc(f.Targets, func(t Target) bool { return !t.WholeVersion && t.usedIn(object, t.Path) })
+}
+
 // usedIn tells whether there is a use beneath a value to which the first steps of the path have led.
 func (t *Target) usedIn(v any, rest Path) bool {
 	return !visit(v, rest, func(v any) bool { return !t.uses(v) })

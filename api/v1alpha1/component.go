@@ -223,8 +223,10 @@ const (
 	ReasonBehaviourOnly     = "BehaviourOnly"
 	ReasonOpenForAll        = "OpenForAll"
 	ReasonNotEnforced       = "NotEnforced"
-	// ReasonNotObserved: the API server has not looked at the policies yet.
+	// ReasonNotObserved: the API server has not looked at the policies yet, or has not been seen to enforce what is written.
 	ReasonNotObserved = "NotObserved"
+	// ReasonWebhookUnreachable: the API server called the webhook and got no answer.
+	ReasonWebhookUnreachable = "WebhookUnreachable"
 	// ReasonNoFeatures: the component has no features, so that there is nothing to enforce yet.
 	ReasonNoFeatures = "NoFeatures"
 	// ReasonSettingsUnknown: the settings could not be read yet.

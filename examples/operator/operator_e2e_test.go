@@ -156,6 +156,22 @@ func (s *scene) operate() {
 	})
 }
 
+// label gives the namespace of the pages a label of a feature; empty takes it away.
+func (s *scene) label(gate, value string) {
+	s.Helper()
+	eventually(s.T, "the label", func() error {
+		var ns corev1.Namespace
+		if err := s.client.Get(s.Context(), client.ObjectKey{Name: "default"}, &ns); err != nil {
+			return err
+		}
+		delete(ns.Labels, "feature.sluice.dev/"+gate)
+		if value != "" {
+			ns.Labels["feature.sluice.dev/"+gate] = value
+		}
+		return s.client.Update(s.Context(), &ns)
+	})
+}
+
 func page(name string) *pagesv1.Page {
 	return &pagesv1.Page{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: pagesv1.PageSpec{Text: "text"}}
 }
@@ -254,6 +270,20 @@ func TestE2ETheOperatorThroughTheLifeOfItsFeatures(t *testing.T) {
 	if err := s.change("plain", func(p *pagesv1.Page) { p.Spec.Banner = bold.Spec.Banner }); err == nil || !strings.Contains(err.Error(), "spec.banner") {
 		t.Errorf("a new use: %v", err)
 	}
+
+	// A namespace opts in: pages that use the feature are let in there, and the operator does what they ask; behaviour too. Then it opts
+	// out.
+	s.label("pages.Banner", "enabled")
+	s.create(renamed(bold, "early"))
+	s.shows("early", "*** new ***\ntext", false)
+	s.shows("bold", "*** new ***\nother", false)
+	s.label("pages.Signature", "enabled")
+	s.shows("plain", "text", true)
+	s.label("pages.Signature", "")
+	s.label("pages.Banner", "")
+	s.shows("plain", "text", false)
+	s.shows("early", "text", false)
+	s.refused(renamed(bold, "another"), "spec.banner", "label the namespace feature.sluice.dev/pages.Banner: enabled")
 
 	// The operator reports what it runs with.
 	eventually(t, "the report", func() error {

@@ -100,6 +100,7 @@ type Gates struct {
 
 	state    atomic.Pointer[state]
 	watchers watchers
+	optIn    optIn
 	unknown  sync.Map // gates that were asked for and are none
 }
 

@@ -98,8 +98,8 @@ func (g *gates) isOpen(gate string, ask bool) string {
 func (g *gates) optIn(f *feature.Feature, ask bool) (ways []string) {
 	o := g.model.Spec().OptIn
 	if o.NamespaceLabel {
-		label := feature.OptInLabel(g.model.Component(), f.Spec.Gate)
-		ways = append(ways, "(namespaceObject != null && has(namespaceObject.metadata.labels) && "+quote(label)+" in namespaceObject.metadata.labels && namespaceObject.metadata.labels["+quote(label)+"] == "+quote(feature.OptInValue)+")")
+		labels := feature.OptInLabels(g.model.Component(), f.Spec.Gate)
+		ways = append(ways, "(namespaceObject != null && has(namespaceObject.metadata.labels) && "+quotes(labels)+".exists(l, l in namespaceObject.metadata.labels && namespaceObject.metadata.labels[l] == "+quote(feature.OptInValue)+"))")
 	}
 	if o.RBAC && ask {
 		ways = append(ways, "authorizer.group('sluice.dev').resource('features').namespace(has(request.namespace) ? request.namespace : '').name("+quote(feature.ObjectName(g.model.Component(), f.Spec.Gate))+").check("+quote(feature.OptInVerb)+").allowed()")

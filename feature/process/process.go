@@ -14,11 +14,12 @@
 //   - a report is renewed as long as Start runs, and deleted when it ends in order;
 //   - a feature that needs other processes is on only while their reports say so; while the API server does not answer, what they
 //     said last holds;
+//   - where the component lets namespaces opt in, the gates know by their labels which have ([gate.Gates.EnabledFor]);
 //   - a cluster without the kind FeatureReport is no error: the settings are followed all the same.
 //
 // The process needs the rights to get, list and watch its ConfigMap, to create, patch and delete FeatureReports in its own
-// namespace, and to list and watch them in the namespaces of its component where a feature needs other processes; to get its
-// Component is of use, but can be missing. It decides nothing about features: package gate does.
+// namespace, and to list and watch them in the namespaces of its component where a feature needs other processes; where namespaces
+// can opt in, to get, list and watch namespaces; to get its Component is of use, but can be missing. It decides nothing about features: package gate does.
 package process
 
 import (
@@ -96,8 +97,10 @@ type Process struct {
 	dynamic  dynamic.Interface
 	// metadata renews reports: its answers are small.
 	metadata metadata.Interface
-	started  metav1.Time
-	poke     chan struct{}
+	// namespaces is nil where the component does not let them opt in.
+	namespaces *namespaces
+	started    metav1.Time
+	poke       chan struct{}
 
 	weighing sync.Mutex // what others report is weighed by one at a time
 
@@ -139,6 +142,7 @@ func New(config *rest.Config, gates *gate.Gates, o Options) (*Process, error) {
 	if p.metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, err
 	}
+	p.optInByNamespace()
 	return p, nil
 }
 
@@ -244,6 +248,9 @@ func (p *Process) Start(ctx context.Context) error {
 		for _, namespace := range skew.Namespaces(p.gates.Model()) {
 			running.Go(func() { p.watchReports(ctx, namespace) })
 		}
+	}
+	if p.namespaces != nil {
+		running.Go(func() { p.namespaces.watch(ctx) })
 	}
 	p.report(ctx)
 	return nil

@@ -24,7 +24,9 @@ type featureState struct {
 	Stage     v1alpha1.Stage `json:"stage,omitempty"`
 	Default   *bool          `json:"default,omitempty"`
 	// Enabled tells whether the feature is in effect; nil where the definition is wrong.
-	Enabled *bool  `json:"enabled,omitempty"`
+	Enabled *bool `json:"enabled,omitempty"`
+	// Access says for whom it is in effect: nobody, those who opt in, everybody.
+	Access feature.Access `json:"access,omitempty"`
 	Why     string `json:"why,omitempty"`
 	// Fix says what would turn it on.
 	Fix string `json:"fix,omitempty"`
@@ -57,8 +59,10 @@ func (c *chosenFeature) value() featureState {
 	}
 	if s := c.state; s != nil {
 		out.Stage, out.Default, out.Enabled, out.Why, out.Fix = s.Feature.Stage, &s.Feature.Default, &s.Open, s.Reason, s.Fix
+		out.Access = c.access
 		if c.hidden != nil {
 			out.Enabled, out.Why, out.Fix = d.Status.Enabled, d.Status.Why, ""
+			out.Access = ""
 		}
 	}
 	return out
@@ -143,7 +147,7 @@ func (w *featureWorld) list(e *env, output string, list []chosenFeature) error {
 		if len(v.Errors) > 0 {
 			v.Why = "wrong definition: " + strings.Join(v.Errors, "; ")
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Component, v.Gate, dash(string(v.Stage)), boolText(v.Default), boolText(v.Enabled), used, v.Why)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Component, v.Gate, dash(string(v.Stage)), boolText(v.Default), enabledText(v), used, v.Why)
 	}
 	return t.Flush()
 }
@@ -155,6 +159,14 @@ func printNames(e *env, list []chosenFeature) error {
 		}
 	}
 	return nil
+}
+
+// enabledText says whether a feature is on, and where it is not, whether those who opt in may use it.
+func enabledText(v *featureState) string {
+	if v.Access == feature.Allowed {
+		return string(feature.Allowed)
+	}
+	return boolText(v.Enabled)
 }
 
 func boolText(b *bool) string {

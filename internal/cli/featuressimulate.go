@@ -159,7 +159,7 @@ func (f *simulateFlags) request(ctx context.Context, e *env, d *definitions, c *
 		}
 		r.NamespaceLabels[key] = value
 	}
-	r.MayUse = func(name string) bool { return slices.Contains(f.mayUse, name) }
+	r.MayUse = func(name string) bool { return slices.ContainsFunc(f.mayUse, func(n string) bool { return n == name || feature.Kebab(n) == name }) }
 	return r, nil
 }
 
@@ -220,7 +220,7 @@ func (c *compiled) webhook(r *simulate.Request, out *simulation) {
 	decision := evaluator.Evaluate(&feature.Request{
 		Group: r.Group, Version: r.Version, Resource: r.Resource, Object: object, Old: r.Old,
 		OptedIn: func(gate string) bool {
-			return in != nil && (in.NamespaceLabel && r.NamespaceLabels[feature.OptInLabel(c.model.Component(), gate)] == feature.OptInValue ||
+			return in != nil && (in.NamespaceLabel && feature.OptedIn(r.NamespaceLabels, c.model.Component(), gate) ||
 				in.RBAC && r.MayUse(feature.ObjectName(c.model.Component(), gate)))
 		},
 	})

@@ -427,13 +427,14 @@ type chosenFeature struct {
 
 	definition *v1alpha1.Feature
 	// state is nil where the definition is wrong.
-	state *feature.State
+	state  *feature.State
+	access feature.Access
 }
 
 func (p *componentFeatures) chosen(i int) chosenFeature {
 	c := chosenFeature{componentFeatures: p, definition: &p.features[i]}
 	if s, ok := p.states.State(c.definition.Spec.Gate); ok {
-		c.state = &s
+		c.state, c.access = &s, p.states.Access(s.Feature.Spec.Gate)
 	}
 	return c
 }

@@ -101,7 +101,8 @@ func (t *Trial) NamespaceLabels() map[string]string {
 	out := map[string]string{}
 	if t.ByLabel {
 		for _, gate := range t.OptedIn {
-			out[feature.OptInLabel("gen", gate)] = feature.OptInValue
+			labels := feature.OptInLabels("gen", gate)
+			out[labels[len(gate)%len(labels)]] = feature.OptInValue
 		}
 	}
 	return out

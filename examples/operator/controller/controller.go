@@ -31,7 +31,8 @@ type Pages struct {
 	Gates  *gate.Gates
 }
 
-// SetupWithManager adds the controller to a manager. When a feature is turned on or off, all pages are looked at again.
+// SetupWithManager adds the controller to a manager. When a feature is turned on or off, all pages are looked at again; when a
+// namespace opts in or out, those of the namespace.
 func (r *Pages) SetupWithManager(ctx context.Context, m ctrl.Manager) error {
 	changes := make(chan event.GenericEvent, 1)
 	r.Gates.OnChange(func([]featuregate.Feature) {
@@ -40,9 +41,16 @@ func (r *Pages) SetupWithManager(ctx context.Context, m ctrl.Manager) error {
 		default: // one is waiting already
 		}
 	})
-	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request {
+	optedIn := make(chan event.GenericEvent, 100)
+	r.Gates.OnNamespaceChange(func(namespace string) {
+		select {
+		case optedIn <- event.GenericEvent{Object: &pagesv1.Page{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}}:
+		case <-ctx.Done():
+		}
+	})
+	all := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
 		var pages pagesv1.PageList
-		if err := r.Client.List(ctx, &pages); err != nil {
+		if err := r.Client.List(ctx, &pages, client.InNamespace(o.GetNamespace())); err != nil {
 			m.GetLogger().Error(err, "pages cannot be listed; what a feature changes comes with their next change")
 			return nil
 		}
@@ -53,7 +61,7 @@ func (r *Pages) SetupWithManager(ctx context.Context, m ctrl.Manager) error {
 		return requests
 	})
 	return ctrl.NewControllerManagedBy(m).For(&pagesv1.Page{}).Owns(&corev1.ConfigMap{}).
-		WatchesRawSource(source.Channel(changes, all)).Complete(r)
+		WatchesRawSource(source.Channel(changes, all)).WatchesRawSource(source.Channel(optedIn, all)).Complete(r)
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -62,11 +70,13 @@ func (r *Pages) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	if err := r.Client.Get(ctx, request.NamespacedName, &page); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	text, shown := Render(r.Gates, &page.Spec)
+	// A feature that is off may be on for this page, because its namespace has opted in.
+	on := func(name featuregate.Feature) bool { return r.Gates.EnabledFor(ctx, name, &page) }
+	text, shown := Render(on, &page.Spec)
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: page.Namespace, Name: page.Name}}
 	if _, err := controllerutil.CreateOrUpdate(ctx, r.Client, cm, func() error {
 		cm.Data = map[string]string{"page": text}
-		if r.Gates.Enabled(features.Signature) {
+		if on(features.Signature) {
 			cm.Data["digest"] = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
 		}
 		return controllerutil.SetControllerReference(&page, cm, r.Client.Scheme())
@@ -81,16 +91,11 @@ func (r *Pages) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	return ctrl.Result{}, r.Client.Status().Update(ctx, &page)
 }
 
-// enabler tells which features are on.
-type enabler interface {
-	Enabled(name featuregate.Feature) bool
-}
-
 // Render writes a page. A page that was stored while a feature was on still has what the feature gates: the API server leaves
 // it there, so the controller asks too.
-func Render(gates enabler, p *pagesv1.PageSpec) (text string, shown []string) {
+func Render(on func(featuregate.Feature) bool, p *pagesv1.PageSpec) (text string, shown []string) {
 	var b strings.Builder
-	if p.Banner != nil && gates.Enabled(features.Banner) {
+	if p.Banner != nil && on(features.Banner) {
 		fmt.Fprintf(&b, "*** %s ***\n", p.Banner.Text)
 		shown = append(shown, "banner")
 	}

@@ -30,7 +30,7 @@ func TestRender(t *testing.T) {
 			gates := featuretest.New(t, features.Declaration(), gate.Options{}, featuretest.Values{features.Banner: tt.banner})
 			p := page
 			p.Format = tt.format
-			if got, _ := controller.Render(gates, &p); got != tt.want {
+			if got, _ := controller.Render(gates.Enabled, &p); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
@@ -40,7 +40,7 @@ func TestRender(t *testing.T) {
 func TestThePlainTextIsThereWhateverIsOn(t *testing.T) {
 	gates := featuretest.New(t, features.Declaration(), gate.Options{}, nil)
 	featuretest.Run(t, gates, featuretest.All(gates), func(t *testing.T) {
-		text, shown := controller.Render(gates, &pagesv1.PageSpec{Text: "text", Banner: &pagesv1.Banner{Text: "banner"}})
+		text, shown := controller.Render(gates.Enabled, &pagesv1.PageSpec{Text: "text", Banner: &pagesv1.Banner{Text: "banner"}})
 		if !strings.HasSuffix(text, "text") || strings.Contains(text, "banner") != gates.Enabled(features.Banner) || len(shown) == 0 {
 			t.Errorf("%q, %v", text, shown)
 		}

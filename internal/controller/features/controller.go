@@ -97,8 +97,10 @@ type session struct {
 	stores   map[string]cache.SharedIndexInformer // by resource
 	queue    workqueue.TypedDelayingInterface[string]
 	failures workqueue.TypedRateLimiter[string]
+	looks    workqueue.TypedRateLimiter[string] // for what the API server enforces
 
 	mu      sync.Mutex
+	seen    map[string]seen      // by component
 	written map[string]time.Time // when the policies of a component were written last
 	applied map[string]applied   // by resource and name
 }
@@ -116,7 +118,8 @@ func (c *Controller) session(outer context.Context, can server, ready func()) er
 		Controller: c, server: can, objects: &objects{c.Kube.AdmissionregistrationV1().RESTClient()}, stores: map[string]cache.SharedIndexInformer{},
 		queue:    workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: c.Clock}),
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry),
-		written:  map[string]time.Time{}, applied: map[string]applied{},
+		looks:    workqueue.NewTypedItemExponentialFailureRateLimiter[string](probeSoon, probeLate),
+		seen:     map[string]seen{}, written: map[string]time.Time{}, applied: map[string]applied{},
 	}
 	w, err := c.open(s.queue.Add)
 	if err != nil {
@@ -388,6 +391,10 @@ func (s *session) gone(ctx context.Context, name string) error {
 	}
 	s.usage.gate(name, nil)
 	s.forget(name)
+	s.looks.Forget(name)
+	s.mu.Lock()
+	delete(s.seen, name)
+	s.mu.Unlock()
 	s.Metrics.forget(name)
 	errs := []error{s.hook(ctx, name, nil)}
 	list := s.of(name)

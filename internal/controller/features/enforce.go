@@ -56,6 +56,10 @@ type outcome struct {
 	standing
 	// putBack tells that they were.
 	putBack bool
+	// hooks are the webhooks that are asked; unseen and unseenHook say why the API server has not been seen to enforce by policies, and by
+	// them, and lost why it cannot call them.
+	hooks                    *hookSet
+	unseen, unseenHook, lost error
 	// held tells that nothing was written, because settings are not known.
 	held bool
 }
@@ -145,8 +149,13 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 		s.mu.Unlock()
 	}
 	s.enforceByHook(ctx, p, done)
+	probes, state := s.probes(p)
+	for _, o := range probes {
+		wanted[keyOf(o)] = true
+	}
 	s.removeOthers(ctx, p, wanted, done)
 	s.observe(p, done)
+	s.see(ctx, p, probes, state, done)
 	return done.wait
 }
 

@@ -144,6 +144,7 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 		for _, e := range p.features[i].Status.EnforcedBy {
 			if p.left(p.features[i].Spec.Gate) && e.Name == Configuration {
 				done.hookKept = true // its definition has turned bad: the webhook goes on with the last good one
+				done.hooks = s.hooksStored(p.component.Name)
 				return
 			}
 		}
@@ -153,7 +154,8 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 		// What policies are to take over stays with the webhook until they are in force.
 		want.keep(s.hooksIn(validatingHooks, p.component.Name), s.hooksIn(mutatingHooks, p.component.Name))
 	}
-	done.hook = s.hook(ctx, p.component.Name, want)
+	want.addProbes(p.component.Name, s.Namespace, address.data)
+	done.hooks, done.hook = want, s.hook(ctx, p.component.Name, want)
 }
 
 // untold says of which gates nobody tells that they are used, and why.
@@ -492,6 +494,13 @@ func isHookOf(name, component string) bool {
 func (s *session) hooksIn(resource, component string) any {
 	o, _, _ := s.stores[resource].GetStore().GetByKey(Configuration)
 	return hooksOfComponent(o, component)
+}
+
+// hooksStored are the webhooks of a component in both configurations.
+func (s *session) hooksStored(component string) *hookSet {
+	out := &hookSet{}
+	out.keep(s.hooksIn(validatingHooks, component), s.hooksIn(mutatingHooks, component))
+	return out
 }
 
 func hooksOfComponent(o any, component string) any {

@@ -91,7 +91,7 @@ func (h *Webhook) optedIn(ctx context.Context, j *judge, req *admissionv1.Admiss
 	}
 	labels := sync.OnceValue(func() map[string]string { return h.labels(ctx, req.Namespace) })
 	return func(gate string) bool {
-		if o.NamespaceLabel && labels()[feature.OptInLabel(j.model.Component(), gate)] == feature.OptInValue {
+		if o.NamespaceLabel && feature.OptedIn(labels(), j.model.Component(), gate) {
 			return true
 		}
 		return o.RBAC && h.may(ctx, req, feature.ObjectName(j.model.Component(), gate))

@@ -157,7 +157,8 @@ func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcom
 	case len(enforcers) == 0:
 		return metav1.ConditionTrue, v1alpha1.ReasonOpenForAll, "the feature is open for everybody: there is nothing to enforce"
 	}
-	var by, hooks, failed, waiting []string
+	var by, hooks, failed, waiting, unseen []string
+	lost := false
 	if left != "" {
 		failed = append(failed, left)
 	}
@@ -186,24 +187,39 @@ func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcom
 			by = append(by, "the API server's type check says of "+e.Name+": "+cut(w, 300))
 		}
 	}
+	if by != nil && done.unseen != nil {
+		unseen = append(unseen, done.unseen.Error())
+	}
 	switch {
 	case hooks == nil:
 	case done.hook != nil:
 		failed = append(failed, done.hook.Error())
+	case done.lost != nil:
+		lost = true
+		failed = append(failed, done.lost.Error())
+	case done.unseenHook != nil:
+		unseen = append(unseen, done.unseenHook.Error())
 	case done.hookKept && !wasEnforcedByHook(f):
 		failed = append(failed, "the webhook goes on with the last good definitions, because another feature that it enforces has errors")
 	}
 	message = strings.Join(slices.Concat(by, hooks), "; ")
 	switch {
+	case lost && len(failed) == 1:
+		return metav1.ConditionFalse, v1alpha1.ReasonWebhookUnreachable, failed[0]
 	case failed != nil:
 		return metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, strings.Join(slices.Compact(failed), "; ") + "; it is to be enforced for " + message
 	case waiting != nil:
 		return metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, "the API server has not looked at " + strings.Join(waiting, ", ") + " yet"
+	case unseen != nil:
+		return metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, notSeen + strings.Join(unseen, "; ")
 	case hooks != nil:
 		return metav1.ConditionTrue, v1alpha1.ReasonEnforcedByWebhook, message
 	}
 	return metav1.ConditionTrue, v1alpha1.ReasonEnforcedByPolicy, message
 }
+
+// notSeen begins the message of what has not been seen in force.
+const notSeen = "the API server has not been seen to enforce it yet: "
 
 // beyondWebhooks tells whether the webhook is never asked about objects of a group: because it needs them itself, or because
 // the API server calls no webhook for its admission configuration (k8s.io/apiserver, admission/plugin/webhook/predicates/rules).
@@ -298,15 +314,23 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 		if err := done.unwritten(); err != nil {
 			message += oneLine(err)
 		}
-		message = strings.TrimSuffix(message, "; ")
 		status, reason := metav1.ConditionFalse, v1alpha1.ReasonNotEnforced
-		if len(done.waiting) > 0 && done.unwritten() == nil && bad == nil && done.hook == nil {
-			status, reason = metav1.ConditionUnknown, v1alpha1.ReasonNotObserved
+		if done.unwritten() == nil && bad == nil && done.hook == nil {
+			switch why := done.notObserved(); {
+			case done.lost != nil:
+				reason = v1alpha1.ReasonWebhookUnreachable
+				message += done.lost.Error()
+			case why != "":
+				status, reason = metav1.ConditionUnknown, v1alpha1.ReasonNotObserved
+				message += why
+			}
 		}
-		set(v1alpha1.ConditionEnforced, status, reason, message)
-	case len(done.waiting) > 0:
+		set(v1alpha1.ConditionEnforced, status, reason, strings.TrimSuffix(message, "; "))
+	case done.lost != nil:
+		set(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonWebhookUnreachable, done.lost.Error())
+	case done.notObserved() != "":
 		// The policy that guards the settings is about no feature.
-		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, "the API server has not looked at "+strings.Join(slices.Sorted(maps.Keys(done.waiting)), ", ")+" yet")
+		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, done.notObserved())
 	case len(p.features) == 0:
 		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonNoFeatures, "the component has no features yet")
 	default:
@@ -325,6 +349,19 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 		}
 		set(v1alpha1.ConditionEnforced, metav1.ConditionTrue, reason, message)
 	}
+}
+
+// notObserved says what the API server has not been seen to enforce yet; empty if that is nothing.
+func (o *outcome) notObserved() string {
+	switch {
+	case len(o.waiting) > 0:
+		return "the API server has not looked at " + strings.Join(slices.Sorted(maps.Keys(o.waiting)), ", ") + " yet"
+	case o.unseen != nil:
+		return notSeen + oneLine(o.unseen)
+	case o.unseenHook != nil:
+		return notSeen + oneLine(o.unseenHook)
+	}
+	return ""
 }
 
 // leftOut says what was left out of settings that were put back; empty if nothing was.

@@ -60,6 +60,8 @@ type judge struct {
 	model *feature.Model
 	// evaluators are of what may be asked of it.
 	evaluators map[string]*feature.Evaluator
+	// inputs names what it was made of, see plan.inputs.
+	inputs string
 	// teller tells of uses that no policy tells of; nil if there are none.
 	teller *feature.Teller
 }
@@ -220,6 +222,7 @@ func (h *Webhook) look(ctx context.Context, p *planner, name string) (known bool
 		return out.current.err != nil, again, nil
 	}
 	j := judgeOf(out)
+	j.inputs = out.inputs()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.judges == nil {
@@ -245,7 +248,7 @@ func (h *Webhook) Knows(component string) bool { return h.judge(component) != ni
 // ServeHTTP answers an AdmissionReview of admission.k8s.io/v1.
 func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ask := r.PathValue("ask")
-	if !slices.Contains([]string{askReject, askWarn, askDrop, askLeft, askSettings}, ask) {
+	if !slices.Contains([]string{askReject, askWarn, askDrop, askLeft, askSettings, askProbe, askProbeDrop}, ask) {
 		http.NotFound(w, r)
 		return
 	}
@@ -286,6 +289,9 @@ func (h *Webhook) review(ctx context.Context, j *judge, ask string, req *admissi
 		resp.UID = req.UID
 		h.Metrics.reviewed(ask, outcome, h.Clock.Since(start))
 	}()
+	if ask == askProbe || ask == askProbeDrop {
+		return &admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{probeAnswer(j.model.Component(), ask, j.inputs)}}
+	}
 	claims := ask == askReject && req.SubResource == statusSubresource // see claims in hooks.go
 	if req.SubResource != "" && !claims || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
 		return &admissionv1.AdmissionResponse{Allowed: true}

@@ -250,19 +250,22 @@ func TestE2EWebhook(t *testing.T) {
 	closed()
 
 	// A namespace opts in, and a user.
-	nsPatch := func(value string) {
+	nsPatch := func(value string, names ...string) {
 		t.Helper()
-		patch := fmt.Sprintf(`{"metadata":{"labels":{"feature.sluice.dev/hook.Paused":%s,"feature.sluice.dev/hook.TasksTimeout":%s}}}`, value, value)
-		if _, err := c.kube.CoreV1().Namespaces().Patch(t.Context(), "hook", "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}); err != nil {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{"feature.sluice.dev/%s":%s,"feature.sluice.dev/%s":%s}}}`, names[0], value, names[1], value)
+		c.warnings.Take()
+		if _, err := kubernetes.NewForConfigOrDie(c.admin).CoreV1().Namespaces().Patch(t.Context(), "hook", "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	nsPatch(`"enabled"`)
-	eventually(t, "the namespace to have opted in", func(context.Context) error { _, err := try(paused); return err })
-	c.open(timeout)
-	nsPatch("null")
-	closed()
-	c.inForce(timeout)
+	for _, names := range [][]string{{"hook.Paused", "hook.TasksTimeout"}, {"hook.paused", "hook.tasks-timeout"}} {
+		nsPatch(`"enabled"`, names...)
+		eventually(t, "the namespace to have opted in by "+names[0], func(context.Context) error { _, err := try(paused); return err })
+		c.open(timeout)
+		nsPatch("null", names...)
+		closed()
+		c.inForce(timeout)
+	}
 	c.optInByRole()
 
 	// The webhook goes: what it enforces waits, policies hold, and what neither is asked about passes.

@@ -1,0 +1,146 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/component-base/featuregate"
+
+	"sluice.dev/feature"
+)
+
+// Namespaces returns the labels of a namespace; none if there is no such namespace.
+type Namespaces func(ctx context.Context, namespace string) (labels map[string]string, err error)
+
+// optIn is how gates learn who has opted in.
+type optIn struct {
+	mu       sync.Mutex
+	labels   Namespaces
+	notified []func(namespace string)
+	failing  bool // the last question was not answered, which was logged
+}
+
+// Access says for whom a feature is on. One that was not declared is disabled.
+func (g *Gates) Access(name featuregate.Feature) feature.Access {
+	return g.state.Load().watched.Access(string(name))
+}
+
+// EnabledIn tells whether a feature is on in a namespace: for everybody, or because the namespace has opted in by its label. A
+// namespace whose labels cannot be read has not opted in; that is logged.
+func (g *Gates) EnabledIn(ctx context.Context, name featuregate.Feature, namespace string) bool {
+	return g.enabledFor(ctx, name, namespace, nil)
+}
+
+// EnabledFor tells whether a feature is on for an object: for everybody, because its namespace has opted in, or, where users
+// may opt in by RBAC, because the object uses a part of the feature. What is stored was let in by the API server, of which nobody
+// knows later who asked for it: so that counts as opting in, also for what was stored while the feature was on for everybody. The object
+// is nil, or one of a resource that the feature gates, typed or unstructured.
+func (g *Gates) EnabledFor(ctx context.Context, name featuregate.Feature, object metav1.Object) bool {
+	if object == nil {
+		return g.Enabled(name)
+	}
+	return g.enabledFor(ctx, name, object.GetNamespace(), object)
+}
+
+func (g *Gates) enabledFor(ctx context.Context, name featuregate.Feature, namespace string, object metav1.Object) bool {
+	if g.Enabled(name) {
+		return true
+	}
+	st := g.state.Load()
+	f, o := st.model.Feature(string(name)), st.model.Spec().OptIn
+	if f == nil || o == nil {
+		return false
+	}
+	var labels func() map[string]string
+	if o.NamespaceLabel && namespace != "" {
+		labels = sync.OnceValue(func() map[string]string { return g.labels(ctx, namespace) })
+	}
+	var content func() map[string]any
+	if o.RBAC && object != nil {
+		content = sync.OnceValue(func() map[string]any { return g.content(object) })
+	}
+	var group, resource string
+	if len(f.Targets) > 0 {
+		group, resource = f.Targets[0].Group, f.Targets[0].Resource
+	}
+	return st.watched.OpenFor(string(name), group, resource, func(gate string) bool {
+		if labels != nil && feature.OptedIn(labels(), st.model.Component(), gate) {
+			return true
+		}
+		// Who was let use the feature was let use what it requires.
+		return content != nil && f.UsedBy(content())
+	})
+}
+
+// labels asks for those of a namespace.
+func (g *Gates) labels(ctx context.Context, namespace string) map[string]string {
+	g.optIn.mu.Lock()
+	ask := g.optIn.labels
+	g.optIn.mu.Unlock()
+	if ask == nil {
+		return nil
+	}
+	labels, err := ask(ctx, namespace)
+	g.optIn.mu.Lock()
+	told := g.optIn.failing
+	g.optIn.failing = err != nil
+	g.optIn.mu.Unlock()
+	if err != nil && !told {
+		g.log.Error(err, "the labels of a namespace cannot be read; it counts as one that has not opted in", "component", g.declaration.Name, "namespace", namespace)
+	}
+	return labels
+}
+
+// content is an object as decoded JSON.
+func (g *Gates) content(object metav1.Object) map[string]any {
+	if u, ok := object.(runtime.Unstructured); ok {
+		return u.UnstructuredContent()
+	}
+	var out map[string]any
+	data, err := json.Marshal(object)
+	if err == nil {
+		err = utiljson.Unmarshal(data, &out)
+	}
+	if err != nil {
+		g.log.Error(err, "an object cannot be read; it counts as one that uses no feature", "component", g.declaration.Name, "namespace", object.GetNamespace(), "name", object.GetName())
+	}
+	return out
+}
+
+// SetNamespaces says how the labels of namespaces are found; nil, as it is at first: no namespace has opted in. Package
+// feature/process does it where the component lets namespaces opt in.
+func (g *Gates) SetNamespaces(labels Namespaces) {
+	g.optIn.mu.Lock()
+	defer g.optIn.mu.Unlock()
+	g.optIn.labels = labels
+}
+
+// OnNamespaceChange has do called with the name of a namespace that has opted in or out, until stop is called.
+func (g *Gates) OnNamespaceChange(do func(namespace string)) (stop func()) {
+	g.optIn.mu.Lock()
+	defer g.optIn.mu.Unlock()
+	i := len(g.optIn.notified)
+	g.optIn.notified = append(g.optIn.notified, do)
+	return func() {
+		g.optIn.mu.Lock()
+		defer g.optIn.mu.Unlock()
+		g.optIn.notified[i] = nil
+	}
+}
+
+// NamespaceChanged tells those who want to know that a namespace has opted in or out.
+func (g *Gates) NamespaceChanged(namespace string) {
+	g.optIn.mu.Lock()
+	notified := slices.Clone(g.optIn.notified)
+	g.optIn.mu.Unlock()
+	for _, do := range notified {
+		if do != nil {
+			do(namespace)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package process
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+
+	"sluice.dev/feature"
+)
+
+// namespaces knows which namespaces have opted in to features of the component.
+type namespaces struct {
+	process  *Process
+	prefix   string // of the labels
+	informer cache.SharedIndexInformer
+	refused  sync.Once
+}
+
+var namespaceResource = corev1.SchemeGroupVersion.WithResource("namespaces")
+
+// optInByNamespace has the gates ask which namespaces have opted in, where the component lets them.
+func (p *Process) optInByNamespace() {
+	m := p.gates.Model()
+	if o := m.Spec().OptIn; o == nil || !o.NamespaceLabel {
+		return
+	}
+	n := &namespaces{process: p, prefix: feature.OptInLabel(m.Component(), "")}
+	n.informer = metadatainformer.NewFilteredMetadataInformer(p.metadata, namespaceResource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	p.namespaces = n
+	p.gates.SetNamespaces(n.labels)
+}
+
+// labels are those of a namespace that opt in. Before namespaces are watched, or where they cannot be, the API server is asked.
+func (n *namespaces) labels(ctx context.Context, namespace string) (map[string]string, error) {
+	if n.informer.HasSynced() {
+		o, ok, err := n.informer.GetStore().GetByKey(namespace)
+		m, isMeta := o.(*metav1.PartialObjectMetadata)
+		if err != nil || !ok || !isMeta {
+			return nil, err
+		}
+		return m.Labels, nil
+	}
+	m, err := n.process.metadata.Resource(namespaceResource).Get(ctx, namespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.Labels, nil
+}
+
+// watch tells the gates which namespaces opt in and out, until ctx ends.
+func (n *namespaces) watch(ctx context.Context) {
+	log := n.process.options.Logger
+	err := n.informer.SetTransform(func(o any) (any, error) {
+		if m, ok := o.(*metav1.PartialObjectMetadata); ok {
+			m.ManagedFields, m.Annotations, m.Labels = nil, nil, n.own(m.Labels)
+		}
+		return o, nil
+	})
+	if err == nil {
+		err = n.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+			if apierrors.IsForbidden(err) {
+				n.refused.Do(func() {
+					log.Error(err, "namespaces may not be watched: the API server is asked each time whether one has opted in to features, and changes of it are not told")
+				})
+			}
+		})
+	}
+	if err == nil {
+		tell := func(o any) {
+			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			if m, ok := o.(*metav1.PartialObjectMetadata); ok && len(m.Labels) > 0 {
+				n.process.gates.NamespaceChanged(m.Name)
+			}
+		}
+		_, err = n.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, DeleteFunc: tell, UpdateFunc: func(a, b any) {
+			x, okX := a.(*metav1.PartialObjectMetadata)
+			y, okY := b.(*metav1.PartialObjectMetadata)
+			if okX && okY && !maps.Equal(x.Labels, y.Labels) {
+				n.process.gates.NamespaceChanged(y.Name)
+			}
+		}})
+	}
+	if err != nil {
+		log.Error(err, "namespaces are not watched")
+		return
+	}
+	n.informer.RunWithContext(ctx)
+}
+
+// own are the labels that are about the component.
+func (n *namespaces) own(labels map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range labels {
+		if strings.HasPrefix(k, n.prefix) {
+			out[k] = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,371 @@
+package features
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/feature/policy"
+)
+
+// How the controller sees what an API server enforces: it sends a Lease in Sluice's namespace, as a dry run, and looks at what comes
+// back. Each component has a probe of each kind, a policy with its binding or a webhook, that matches such a Lease by a label and
+// nothing else. A probe is written after everything else of the component, and anew when anything of it was written anew. An API
+// server takes in policies, and so bindings, in the order in which they were written, and puts them in force together: one that
+// answers by the newest probe has all that was written before it. Webhooks of a component stand in one object with their probe.
+
+const (
+	// ProbeLabel is on the Lease, and its value is the state that is looked for.
+	ProbeLabel = "feature.sluice.dev/probe"
+	// askProbe is asked of the webhook that validates, askProbe+wholeProbe of the one that changes objects.
+	askProbe, askProbeDrop = "probe", "probe-drop"
+
+	// probeSoon and probeLate bound the pause between two probes until the state is seen; it doubles.
+	probeSoon, probeLate = 100 * time.Millisecond, 5 * time.Second
+	// lookAtWebhook is how often the webhook is called when all is well, and lookAtLost how soon again if it did not answer. One that
+	// did not answer twice is down. probeTimeout, in seconds, bounds a call.
+	lookAtWebhook, lookAtLost = 10 * time.Second, time.Second
+	probeTimeout              = 3
+
+	unseen = "unseen" // the holder of the Lease as it is sent
+)
+
+// seen is what was seen of a component.
+type seen struct {
+	// policies and hooks are the states that the API server has last been seen in.
+	policies, hooks string
+	// lost is how often in a row the webhook did not answer, asked when it was called last, and err what came of it.
+	lost  int
+	asked time.Time
+	err   error
+}
+
+// unreachableError says that an API server cannot call the webhook.
+type unreachableError struct{ err error }
+
+func (e *unreachableError) Error() string {
+	return "the feature webhook does not answer: " + strings.TrimPrefix(oneLine(e.err), "Internal error occurred: ") + "; until it does, writes that use what it judges fail, and what it warns of passes without a warning"
+}
+
+func (e *unreachableError) Unwrap() error { return e.err }
+
+// digest names a state in a label.
+func digest(parts ...any) string {
+	data, err := json.Marshal(parts)
+	if err != nil {
+		return "" // they are made of strings, numbers and lists
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
+}
+
+// probes are the policies of a component that tell whether the API server has the others: of the kinds that it has. state is empty if
+// it has none.
+func (s *session) probes(p *plan) (list []runtime.Object, state string) {
+	var stored []string
+	validating, mutating := false, false
+	for _, want := range p.set.Objects() {
+		have := s.have(want)
+		if have == nil {
+			continue // it could not be written, which is told
+		}
+		if m, err := meta.Accessor(have); err == nil {
+			stored = append(stored, fmt.Sprintf("%s %s %d", keyOf(have), m.GetUID(), m.GetGeneration()))
+		}
+		switch resourceOf(want) {
+		case validatingPolicies:
+			validating = true
+		case mutatingPolicies:
+			mutating = true
+		}
+	}
+	if !validating && !mutating {
+		return nil, ""
+	}
+	slices.Sort(stored)
+	state = digest(p.component.Name, stored)
+	name := probeName(p.component.Name)
+	m := metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/part-of": "sluice", ManagedByLabel: Manager, policy.ComponentLabel: p.component.Name}}
+	of := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	rules := []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: leases()}}
+	namespace := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": s.Namespace}}
+	labelled := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: ProbeLabel, Operator: metav1.LabelSelectorOpExists}}}
+	constraints := &admissionregistrationv1.MatchResources{ResourceRules: rules, NamespaceSelector: namespace, ObjectSelector: labelled}
+	this := &admissionregistrationv1.MatchResources{ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{ProbeLabel: state}}}
+	if validating {
+		list = append(list, &admissionregistrationv1.ValidatingAdmissionPolicy{
+			TypeMeta: of("ValidatingAdmissionPolicy"), ObjectMeta: m,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				FailurePolicy: new(admissionregistrationv1.Ignore), MatchConstraints: constraints,
+				Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: state}},
+			},
+		}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			TypeMeta: of("ValidatingAdmissionPolicyBinding"), ObjectMeta: m,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: name, MatchResources: this, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn},
+			},
+		})
+	}
+	if mutating {
+		list = append(list, &admissionregistrationv1.MutatingAdmissionPolicy{
+			TypeMeta: of("MutatingAdmissionPolicy"), ObjectMeta: m,
+			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+				FailurePolicy: new(admissionregistrationv1.Ignore), ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy, MatchConstraints: constraints,
+				Mutations: []admissionregistrationv1.Mutation{{
+					PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+					JSONPatch: &admissionregistrationv1.JSONPatch{Expression: "[JSONPatch{op: 'replace', path: '/spec/holderIdentity', value: '" + state + "'}]"},
+				}},
+			},
+		}, &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+			TypeMeta: of("MutatingAdmissionPolicyBinding"), ObjectMeta: m,
+			Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, MatchResources: this},
+		})
+	}
+	for _, o := range list {
+		setDefaults(o)
+	}
+	return list, state
+}
+
+// probeName is the name of the policies that are probes.
+func probeName(component string) string { return "features." + component + ".probe" }
+
+// leases matches what is sent.
+func leases() admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{coordinationv1.GroupName}, APIVersions: []string{"v1"}, Resources: []string{"leases"}, Scope: new(admissionregistrationv1.AllScopes),
+		},
+	}
+}
+
+// send sends a Lease for a state, and returns the warnings and the holder that come back.
+func (s *session) send(ctx context.Context, state string) (warnings, holder string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout*time.Second)
+	defer cancel()
+	// It is one that the policy members.sluice.dev lets the controller make.
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "sluice-member-" + Role + "-probe-" + state, Namespace: s.Namespace,
+			Labels: map[string]string{ProbeLabel: state, "sluice.dev/member": "true"}, Annotations: map[string]string{"sluice.dev/roles": Role},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new(unseen)},
+	}
+	result := s.Kube.CoordinationV1().RESTClient().Post().Namespace(s.Namespace).Resource("leases").WarningHandler(rest.NoWarnings{}).MaxRetries(0).
+		VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: Manager}, metav1.ParameterCodec).Body(lease).Do(ctx)
+	var texts []string
+	for _, w := range result.Warnings() {
+		texts = append(texts, w.Text)
+	}
+	back := &coordinationv1.Lease{}
+	if err := result.Into(back); err != nil {
+		return strings.Join(texts, "\n"), "", err
+	}
+	if back.Spec.HolderIdentity != nil {
+		holder = *back.Spec.HolderIdentity
+	}
+	return strings.Join(texts, "\n"), holder, nil
+}
+
+// see finds out whether the API server enforces the policies that are written, and reaches the webhook.
+func (s *session) see(ctx context.Context, p *plan, probes []runtime.Object, state string, done *outcome) {
+	s.mu.Lock()
+	was := s.seen[p.component.Name]
+	s.mu.Unlock()
+	now := was
+	if state != was.policies {
+		now.policies = ""
+		if err := s.seePolicies(ctx, probes, state); err != nil {
+			done.unseen = err
+		} else {
+			now.policies = state
+		}
+	}
+	if want := done.hooks.probe(p.component.Name); want != "" && done.hook == nil {
+		s.seeHooks(ctx, p, want, &now, done)
+	} else {
+		now.hooks, now.lost, now.err = "", 0, nil
+	}
+	if done.unseen != nil || done.unseenHook != nil && done.lost == nil {
+		done.wait = soonest(done.wait, s.looks.When(p.component.Name))
+	} else {
+		s.looks.Forget(p.component.Name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[p.component.Name] = now
+}
+
+// seePolicies writes the probes and looks for them.
+func (s *session) seePolicies(ctx context.Context, probes []runtime.Object, state string) error {
+	mutating, validating := false, false
+	for _, want := range probes {
+		switch resourceOf(want) {
+		case validatingPolicies:
+			validating = true
+		case mutatingPolicies:
+			mutating = true
+		}
+		if have := s.have(want); have != nil && same(want, have) {
+			continue
+		}
+		stored, err := s.objects.apply(ctx, want)
+		s.Metrics.wrote(resourceOf(want), "apply", err)
+		if err != nil {
+			return fmt.Errorf("%s: %w", nameOf(want), err)
+		}
+		s.restored(want, stored)
+	}
+	warnings, holder, err := s.send(ctx, state)
+	if validating && !strings.Contains(warnings, state) || mutating && holder != state && err == nil {
+		if err != nil {
+			return err
+		}
+		return errors.New("it does not have the newest policies yet")
+	}
+	if mutating && err != nil {
+		return err
+	}
+	return nil
+}
+
+// seeHooks calls the webhook as the API server does, where it is time.
+func (s *session) seeHooks(ctx context.Context, p *plan, want string, now *seen, done *outcome) {
+	since := s.Clock.Since(now.asked)
+	current := now.hooks == want+p.inputs()
+	switch {
+	case current && now.lost == 0 && since < lookAtWebhook:
+		done.wait = soonest(done.wait, lookAtWebhook-since)
+		return
+	case now.lost > 0 && since < lookAtLost:
+	default:
+		now.asked = s.Clock.Now()
+		now.err = s.callHook(ctx, p, want, done)
+		var unreachable *unreachableError
+		switch {
+		case errors.As(now.err, &unreachable):
+			now.lost++
+		case now.err != nil:
+			now.hooks, now.lost = "", 0
+		default:
+			now.hooks, now.lost = want+p.inputs(), 0
+			done.wait = soonest(done.wait, lookAtWebhook)
+			return
+		}
+	}
+	if now.lost > 0 {
+		done.wait = soonest(done.wait, lookAtLost)
+		if current && now.lost == 1 {
+			return // it may be one call that was lost
+		}
+		now.hooks, done.lost = "", now.err
+	}
+	done.unseenHook = now.err
+}
+
+// callHook has the API server call the webhook.
+func (s *session) callHook(ctx context.Context, p *plan, want string, done *outcome) error {
+	warnings, _, err := s.send(ctx, want)
+	if err != nil {
+		if strings.Contains(err.Error(), "failed calling webhook") {
+			return &unreachableError{err}
+		}
+		return err
+	}
+	var asks []string
+	if done.hooks.validating != nil {
+		asks = append(asks, askProbe)
+	}
+	if done.hooks.mutating != nil {
+		asks = append(asks, askProbeDrop)
+	}
+	for _, ask := range asks {
+		switch text := probeAnswer(p.component.Name, ask, ""); {
+		case !strings.Contains(warnings, text):
+			return errors.New("it does not have the newest webhook configuration yet")
+		case !strings.Contains(warnings, text+p.inputs()):
+			return errors.New("the feature webhook does not have the newest definitions and settings yet")
+		}
+	}
+	return nil
+}
+
+// probeAnswer is what the webhook answers.
+func probeAnswer(component, ask, state string) string {
+	return "the feature webhook has " + component + "/" + ask + " " + state
+}
+
+// inputs names what a plan was made of, as both roles see it.
+func (p *plan) inputs() string {
+	list := []string{fmt.Sprintf("%s %d", p.component.UID, p.component.Generation), p.current.version}
+	for i := range p.features {
+		list = append(list, fmt.Sprintf("%s %d", p.features[i].UID, p.features[i].Generation))
+	}
+	for _, known := range p.gated.crds {
+		list = append(list, fmt.Sprintf("%s %d", known.uid, known.generation))
+	}
+	return digest(list)
+}
+
+// addProbes adds the probes to the webhooks of a component, if it has any.
+func (h *hookSet) addProbes(component, namespace string, address map[string]string) {
+	validating := slices.DeleteFunc(h.validating, func(w admissionregistrationv1.ValidatingWebhook) bool {
+		return w.Name == component+"."+askProbe+hookSuffix
+	})
+	mutating := slices.DeleteFunc(h.mutating, func(w admissionregistrationv1.MutatingWebhook) bool {
+		return w.Name == component+"."+askProbeDrop+hookSuffix
+	})
+	h.validating, h.mutating = validating, mutating
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{ProbeLabel: digest(component, validating, mutating)}}
+	namespaces := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}
+	rules := []admissionregistrationv1.RuleWithOperations{leases()}
+	if len(validating) > 0 {
+		h.validating = append(h.validating, admissionregistrationv1.ValidatingWebhook{
+			Name: component + "." + askProbe + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(component, askProbe)), Rules: rules,
+			FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact), NamespaceSelector: namespaces, ObjectSelector: selector,
+			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(probeTimeout)), AdmissionReviewVersions: []string{"v1"},
+		})
+	}
+	if len(mutating) > 0 {
+		h.mutating = append(h.mutating, admissionregistrationv1.MutatingWebhook{
+			Name: component + "." + askProbeDrop + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(component, askProbeDrop)), Rules: rules,
+			FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact), NamespaceSelector: namespaces, ObjectSelector: selector,
+			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(probeTimeout)), AdmissionReviewVersions: []string{"v1"},
+			ReinvocationPolicy: new(admissionregistrationv1.NeverReinvocationPolicy),
+		})
+	}
+}
+
+// probe is the state that the probes of webhooks look for; empty if there are none.
+func (h *hookSet) probe(component string) string {
+	if h == nil {
+		return ""
+	}
+	for i := range h.validating {
+		if w := &h.validating[i]; w.Name == component+"."+askProbe+hookSuffix {
+			return w.ObjectSelector.MatchLabels[ProbeLabel]
+		}
+	}
+	for i := range h.mutating {
+		if w := &h.mutating[i]; w.Name == component+"."+askProbeDrop+hookSuffix {
+			return w.ObjectSelector.MatchLabels[ProbeLabel]
+		}
+	}
+	return ""
+}
