@@ -143,7 +143,7 @@ type Item struct {
 	live    *live
 	owned   string // digest of our entry once applied
 	unread  error  // why nothing is known of it in the cluster
-	found   bool   // it is in the cluster, and was not the app's when the plan was made
+	found   bool   // it is in the cluster, and was not the app's, or not recorded, when the plan was made
 	made    bool   // this run has created it
 }
 
@@ -541,7 +541,8 @@ func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
 	}
 	it.live, it.owned = l, l.own
 	it.TakesOver = p.takesOver(l)
-	it.found = l.owner != p.ownerOf()
+	// What is marked as the app's and not recorded is what the app has forgotten: it may have been there before.
+	it.found = l.owner != p.ownerOf() || p.inventory.entry(it.ID) == nil
 	it.Action = Update
 	if l.applied && len(it.TakesOver) == 0 {
 		it.Action = Unchanged
