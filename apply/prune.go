@@ -283,6 +283,14 @@ func (d *Deletion) Err() error {
 	return err
 }
 
+// Notes are sentences about what the deletion may not find.
+func (d *Deletion) Notes() []string {
+	if note := d.plan.inventory.incompleteNote(); note != "" {
+		return []string{note}
+	}
+	return nil
+}
+
 // Delete does what the deletion says, unless [Deletion.Err] objects. What is kept stays in the inventory. It can be interrupted and
 // done again.
 func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
@@ -380,7 +388,7 @@ func (a *Applier) App(ctx context.Context, namespace, app string) (*Inventory, e
 		return nil, err
 	}
 	if v.resourceVersion == "" {
-		return nil, fmt.Errorf("%w: %s in namespace %s; sluice ls lists them", ErrNoApp, app, namespace)
+		return nil, fmt.Errorf("%w: %s in namespace %s; sluice ls lists them, and sluice ls --orphans what apps have whose inventory is lost", ErrNoApp, app, namespace)
 	}
 	return v, nil
 }

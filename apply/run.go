@@ -106,7 +106,7 @@ func (p *Plan) result(s State) *Inventory {
 	}
 	v := &Inventory{
 		APIVersion: inventoryVersion, Kind: inventoryKind, App: p.inventory.App, Namespace: p.inventory.Namespace, State: s,
-		Sources: p.request.Sources,
+		Sources: p.request.Sources, Incomplete: p.inventory.Incomplete,
 	}
 	for i := range p.Items {
 		it := &p.Items[i]

@@ -343,6 +343,8 @@ const (
 	// ReasonApplied: it is applied. ReasonDriftCorrected, of events only: what others had changed is put right.
 	ReasonApplied        = "Applied"
 	ReasonDriftCorrected = "DriftCorrected"
+	// ReasonInventoryLost, of events only: objects carry the mark of the delivery, and there is no inventory.
+	ReasonInventoryLost = "InventoryLost"
 	// ReasonWaiting: objects are not ready yet. ReasonNotReady: nor within the timeout.
 	ReasonWaiting  = "Waiting"
 	ReasonNotReady = "NotReady"

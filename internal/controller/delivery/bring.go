@@ -104,6 +104,9 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 	if err != nil {
 		return r.failed(ctx, got, err)
 	}
+	if plan.Lost() {
+		r.events = append(r.events, event{corev1.EventTypeWarning, v1alpha1.ReasonInventoryLost, "the inventory was lost and is made anew; objects that the source no longer has may be left over: sluice adopt " + r.d.Name + " -n " + r.d.Namespace + " finds and records them"})
+	}
 	if decided {
 		same, err := r.sameFeatures(ctx, a, plan)
 		if err != nil {
