@@ -34,6 +34,7 @@ type Orphan struct {
 	Kept string `json:"kept,omitempty"`
 
 	resource string
+	made     bool // the app has made it
 }
 
 // Orphans are what [Applier.Orphans] has found.
@@ -89,7 +90,7 @@ func (a *Applier) marked(ctx context.Context, k servedKind, namespace, selector 
 			if m.Labels[LabelApp] != appID(owner) || m.DeletionTimestamp != nil || !appliedHere(m) {
 				return
 			}
-			o := Orphan{ID: ID{k.group, k.kind, m.Namespace, m.Name}, App: owner, Version: k.version, resource: k.resource}
+			o := Orphan{ID: ID{k.group, k.kind, m.Namespace, m.Name}, App: owner, Version: k.version, resource: k.resource, made: m.Annotations[annotationMadeBy] == owner}
 			if said := marksIn(m); said.kept {
 				o.Kept = said.keptReason()
 			}
@@ -193,7 +194,7 @@ func (a *Applier) PlanAdoption(ctx context.Context, namespace, app string) (*Ado
 }
 
 // Adopt records the objects of an adoption in the inventory of the app, and makes one where there is none. The objects are not changed.
-// Namespaces count as there before the app, which nobody can tell any more. The error wraps [ErrChanged] where somebody has changed the
+// Namespaces count as there before the app, unless they say that the app has made them. The error wraps [ErrChanged] where somebody has changed the
 // app since it was planned.
 func (a *Applier) Adopt(ctx context.Context, d *Adoption) error {
 	v := *d.inventory
@@ -213,7 +214,7 @@ func (a *Applier) Adopt(ctx context.Context, d *Adoption) error {
 	}
 	v.Objects = slices.Clone(v.Objects)
 	for _, o := range d.Objects {
-		v.Objects = append(v.Objects, Entry{ID: o.ID, Version: o.Version, Resource: o.resource, Found: isNamespace(o.ID)})
+		v.Objects = append(v.Objects, Entry{ID: o.ID, Version: o.Version, Resource: o.resource, Found: isNamespace(o.ID) && !o.made})
 	}
 	v.Objects, v.Incomplete = sortEntries(v.Objects), len(d.Unlisted) > 0
 	if err := v.fits(); err != nil {

@@ -25,7 +25,7 @@ import (
 )
 
 // seeds are those that have found something.
-var seeds = []uint64{5, 1000, 5027}
+var seeds = []uint64{5, 1000, 5027, 30077}
 
 // TestE2ENothingIsLostThatIsToStay has two apps and somebody without an app share namespaces and a CRD: they apply, prune, delete, take
 // over from each other, one in the middle of the other, and are killed. A model knows whose each object is. What goes is the app's

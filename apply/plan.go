@@ -88,6 +88,9 @@ type Request struct {
 	AllowDeleteNamespaces bool
 	// Force takes fields from other managers, and objects from other apps.
 	Force bool
+	// TakeOver are apps, as NAMESPACE/NAME, whose objects are taken as well. Their fields in conflict need Force all the same, unless
+	// they are the apps' own.
+	TakeOver []string
 	// Replace lets objects be deleted and made anew where fields differ that cannot change, but none that holds data.
 	Replace bool
 	// Wait waits until all is ready, as kstatus tells. CRDs are waited for in any case.
@@ -540,8 +543,7 @@ func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
 	}
 	it.live, it.owned = l, l.own
 	it.TakesOver = p.takesOver(l)
-	// What is marked as the app's and not recorded is what the app has forgotten: it may have been there before.
-	it.found = l.owner != p.ownerOf() || p.inventory.entry(it.ID) == nil
+	it.found = l.owner != p.ownerOf() || !p.made(it.ID, obj)
 	it.Action = Update
 	if l.applied && len(it.TakesOver) == 0 {
 		it.Action = Unchanged
