@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -245,6 +246,8 @@ type DeletionRequest struct {
 	AllowDeleteCRDs, AllowDeleteNamespaces bool
 	// KeepProtected deletes the rest if CRDs and namespaces stay because their deletion would delete other objects.
 	KeepProtected bool
+	// Patience is that of [Request].
+	Patience time.Duration
 }
 
 // ErrNoApp says that there is no inventory of that name.
@@ -258,6 +261,7 @@ func (a *Applier) PlanDeletion(ctx context.Context, r DeletionRequest) (*Deletio
 	}
 	p := &Plan{inventory: v, deletion: true, warnings: &warnings{}, request: Request{
 		App: r.App, AppNamespace: r.Namespace, Prune: true, AllowDeleteCRDs: r.AllowDeleteCRDs, AllowDeleteNamespaces: r.AllowDeleteNamespaces,
+		Patience: r.Patience,
 	}}
 	p.findRemovals()
 	if err := a.look(ctx, p); err != nil {
