@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -136,9 +137,12 @@ func (a *Applier) checkOwners(p *Plan) error {
 		if (p.inventory == nil || it.Reason != "") && it.Action == Unchanged {
 			continue
 		}
+		if slices.Contains(p.request.TakeOver, it.live.owner) {
+			continue
+		}
 		errs = append(errs, &Error{
 			File: it.File, Line: it.Line, ID: it.ID,
-			Err: fmt.Errorf("%w %s; --force-conflicts takes it over", ErrOtherApp, it.live.owner),
+			Err: fmt.Errorf("%w %s; --take-over %s takes what is that app's, --force-conflicts takes it from whomever", ErrOtherApp, it.live.owner, it.live.owner),
 		})
 	}
 	return errors.Join(errs...)

@@ -219,20 +219,20 @@ func (o *Object) move(content map[string]any, namespace string) {
 	}
 }
 
-// annotate adds annotations to a content.
-func annotate(content map[string]any, annotations map[string]string) {
-	if len(annotations) == 0 {
+// add adds texts to the annotations or labels of a content.
+func add(content map[string]any, to string, texts map[string]string) {
+	if len(texts) == 0 {
 		return
 	}
 	meta := metadataOf(content)
-	have, _ := meta["annotations"].(map[string]any)
+	have, _ := meta[to].(map[string]any)
 	if have == nil {
 		have = map[string]any{}
 	}
-	for k, v := range annotations {
+	for k, v := range texts {
 		have[k] = v
 	}
-	meta["annotations"] = have
+	meta[to] = have
 }
 
 // digest identifies what is sent.

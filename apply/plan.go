@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -89,6 +88,9 @@ type Request struct {
 	AllowDeleteNamespaces bool
 	// Force takes fields from other managers, and objects from other apps.
 	Force bool
+	// TakeOver are apps, as NAMESPACE/NAME, whose objects are taken as well. Their fields in conflict need Force all the same, unless
+	// they are the apps' own.
+	TakeOver []string
 	// Replace lets objects be deleted and made anew where fields differ that cannot change, but none that holds data.
 	Replace bool
 	// Wait waits until all is ready, as kstatus tells. CRDs are waited for in any case.
@@ -143,7 +145,7 @@ type Item struct {
 	live    *live
 	owned   string // digest of our entry once applied
 	unread  error  // why nothing is known of it in the cluster
-	found   bool   // it is in the cluster, and was not the app's when the plan was made
+	found   bool   // it is in the cluster, and was not the app's, or not recorded, when the plan was made
 	made    bool   // this run has created it
 }
 
@@ -293,6 +295,9 @@ func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 	if err := a.look(ctx, p); err != nil {
 		return nil, err
 	}
+	if p.lost() {
+		p.inventory.Incomplete = true
+	}
 	return p, a.checkOwners(p)
 }
 
@@ -324,10 +329,6 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 	if err := a.mapper.load(ctx, list); err != nil {
 		return err
 	}
-	var annotations map[string]string
-	if p.inventory != nil {
-		annotations = map[string]string{AnnotationApp: p.inventory.owner()}
-	}
 	var errs []error
 	groups := map[string][]string{}
 	for i := range objects {
@@ -347,7 +348,7 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 		if m.namespaced {
 			namespace = cmp.Or(o.Namespace, a.opts.Namespace)
 		}
-		item, err := p.item(o, namespace, annotations)
+		item, err := p.item(o, namespace)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -385,17 +386,14 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// item makes an item of an object, in a namespace, and with annotations beside those of the rules.
-func (p *Plan) item(o *Object, namespace string, annotations map[string]string) (Item, error) {
+// item makes an item of an object, in a namespace, with the mark of the app and the annotations of the rules.
+func (p *Plan) item(o *Object, namespace string) (Item, error) {
 	content, err := o.content()
 	if err != nil {
 		return Item{}, err
 	}
 	o.move(content, namespace)
-	if wait := waitAnnotations(p.request.Rules.Wait, content); len(wait) > 0 {
-		maps.Copy(wait, annotations)
-		annotations = wait
-	}
+	wait := waitAnnotations(p.request.Rules.Wait, content)
 	order, notDone, err := orderOf(content, &p.request.Rules)
 	if err != nil {
 		return Item{}, &Error{File: o.File, Line: o.Line, ID: o.ID, Err: err}
@@ -403,7 +401,11 @@ func (p *Plan) item(o *Object, namespace string, annotations map[string]string) 
 	for _, why := range notDone {
 		p.notDone = append(p.notDone, fmt.Sprintf("%s: %s", o.ID, why))
 	}
-	annotate(content, annotations)
+	add(content, "annotations", wait)
+	if owner := p.ownerOf(); owner != "" {
+		add(content, "annotations", map[string]string{AnnotationApp: owner})
+		add(content, "labels", map[string]string{LabelApp: appID(owner)})
+	}
 	if err := o.set(content); err != nil {
 		return Item{}, err
 	}
@@ -541,7 +543,7 @@ func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
 	}
 	it.live, it.owned = l, l.own
 	it.TakesOver = p.takesOver(l)
-	it.found = l.owner != p.ownerOf()
+	it.found = l.owner != p.ownerOf() || !p.made(it.ID, obj)
 	it.Action = Update
 	if l.applied && len(it.TakesOver) == 0 {
 		it.Action = Unchanged

@@ -134,7 +134,7 @@ func (a *Applier) storedBeside(ctx context.Context, p *Plan, r *Removal) (taken,
 		}
 	}
 	var out taken
-	err = a.client.metadata(ctx, listPath(crd.Spec.Group, version, crd.Spec.Names.Plural, ""), func(m *metav1.PartialObjectMetadata) {
+	err = a.client.metadata(ctx, listPath(crd.Spec.Group, version, crd.Spec.Names.Plural, ""), "", func(m *metav1.PartialObjectMetadata) {
 		if !going[string(m.UID)] {
 			out.add(ID{crd.Spec.Group, crd.Spec.Names.Kind, m.Namespace, m.Name})
 		}
@@ -171,35 +171,18 @@ func isConversion(err error) bool {
 // othersIn counts what is in a namespace and is to stay, as far as anybody knows: what is neither the app's, nor belongs to another
 // object by an ownerReference, nor is made by Kubernetes in each namespace.
 func (a *Applier) othersIn(ctx context.Context, p *Plan, namespace string) (taken, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(a.client.config)
+	kinds, err := a.kinds()
 	if err != nil {
 		return taken{}, err
 	}
-	lists, err := discovery.ServerPreferredNamespacedResources(client)
-	if err != nil {
-		return taken{}, err
-	}
-	type kind struct{ group, version, resource, name string }
-	var kinds []kind
-	for _, l := range lists {
-		gv, err := schema.ParseGroupVersion(l.GroupVersion)
-		if err != nil {
-			return taken{}, err
-		}
-		for _, r := range l.APIResources {
-			// What cannot be deleted is no object of its own, such as the metrics of a Pod.
-			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") && !isDerived(gv.Group, r.Kind) {
-				kinds = append(kinds, kind{gv.Group, gv.Version, r.Name, r.Kind})
-			}
-		}
-	}
+	kinds = slices.DeleteFunc(kinds, func(k servedKind) bool { return !k.namespaced })
 	var out taken
 	var mu sync.Mutex
 	err = each(ctx, len(kinds), cap(a.client.slots), func(ctx context.Context, i int) error {
 		k := kinds[i]
-		err := a.client.metadata(ctx, listPath(k.group, k.version, k.resource, namespace), func(m *metav1.PartialObjectMetadata) {
-			id := ID{k.group, k.name, m.Namespace, m.Name}
-			if p.isOurs(id, m) || len(m.OwnerReferences) > 0 || slices.Contains(everywhere, ID{k.group, k.name, "", m.Name}) {
+		err := a.client.metadata(ctx, listPath(k.group, k.version, k.resource, namespace), "", func(m *metav1.PartialObjectMetadata) {
+			id := ID{k.group, k.kind, m.Namespace, m.Name}
+			if p.isOurs(id, m) || len(m.OwnerReferences) > 0 || slices.Contains(everywhere, ID{k.group, k.kind, "", m.Name}) {
 				return
 			}
 			mu.Lock()
@@ -212,7 +195,7 @@ func (a *Applier) othersIn(ctx context.Context, p *Plan, namespace string) (take
 		if isConversion(err) {
 			mu.Lock()
 			defer mu.Unlock()
-			out.add(ID{k.group, k.name, namespace, "(the webhook that converts it does not answer)"})
+			out.add(ID{k.group, k.kind, namespace, "(the webhook that converts it does not answer)"})
 			return nil
 		}
 		return err
@@ -235,6 +218,11 @@ func (p *Plan) isOurs(id ID, m *metav1.PartialObjectMetadata) bool {
 	if m.Namespace == v.Namespace && (id.Group == "" && id.Kind == "ConfigMap" && isInventory(m.Name, v.App) || id.Kind == "Lease" && m.Name == InventoryName(v.App)) {
 		return true
 	}
+	return m.Annotations[AnnotationApp] == v.owner() && !marksIn(m).kept
+}
+
+// marksIn is what annotations and labels of other tools say.
+func marksIn(m *metav1.PartialObjectMetadata) marks {
 	texts := func(list map[string]string) map[string]any {
 		out := map[string]any{}
 		for k, v := range list {
@@ -242,16 +230,47 @@ func (p *Plan) isOurs(id ID, m *metav1.PartialObjectMetadata) bool {
 		}
 		return out
 	}
-	said := marksOf(map[string]any{"metadata": map[string]any{"labels": texts(m.Labels), "annotations": texts(m.Annotations)}})
-	return m.Annotations[AnnotationApp] == v.owner() && !said.kept
+	return marksOf(map[string]any{"metadata": map[string]any{"labels": texts(m.Labels), "annotations": texts(m.Annotations)}})
 }
 
-// metadata lists the metadata of all objects at a path.
-func (c *client) metadata(ctx context.Context, path string, item func(m *metav1.PartialObjectMetadata)) error {
+// servedKind is a kind that the server serves.
+type servedKind struct {
+	group, version, resource, kind string
+	namespaced                     bool
+}
+
+// kinds gives the kinds of which objects can be listed and deleted, each in the version that the server prefers. What cannot be deleted
+// is no object of its own, such as the metrics of a Pod. Where some groups do not answer, it gives those of the others beside the error.
+func (a *Applier) kinds() ([]servedKind, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(a.client.config)
+	if err != nil {
+		return nil, err
+	}
+	lists, failed := discovery.ServerPreferredResources(client)
+	var out []servedKind
+	for _, l := range lists {
+		gv, err := schema.ParseGroupVersion(l.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range l.APIResources {
+			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") && !isDerived(gv.Group, r.Kind) {
+				out = append(out, servedKind{gv.Group, gv.Version, r.Name, r.Kind, r.Namespaced})
+			}
+		}
+	}
+	return out, failed
+}
+
+// metadata lists the metadata of the objects at a path that a selector of labels selects, of all where it is empty.
+func (c *client) metadata(ctx context.Context, path, selector string, item func(m *metav1.PartialObjectMetadata)) error {
 	for token := ""; ; {
 		q := url.Values{"limit": {fmt.Sprint(listSize)}}
 		if token != "" {
 			q.Set("continue", token)
+		}
+		if selector != "" {
+			q.Set("labelSelector", selector)
 		}
 		b, err := c.do(ctx, request{verb: http.MethodGet, path: path, query: q, accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"})
 		if err != nil {

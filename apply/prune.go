@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -245,6 +246,8 @@ type DeletionRequest struct {
 	AllowDeleteCRDs, AllowDeleteNamespaces bool
 	// KeepProtected deletes the rest if CRDs and namespaces stay because their deletion would delete other objects.
 	KeepProtected bool
+	// Patience is that of [Request].
+	Patience time.Duration
 }
 
 // ErrNoApp says that there is no inventory of that name.
@@ -258,6 +261,7 @@ func (a *Applier) PlanDeletion(ctx context.Context, r DeletionRequest) (*Deletio
 	}
 	p := &Plan{inventory: v, deletion: true, warnings: &warnings{}, request: Request{
 		App: r.App, AppNamespace: r.Namespace, Prune: true, AllowDeleteCRDs: r.AllowDeleteCRDs, AllowDeleteNamespaces: r.AllowDeleteNamespaces,
+		Patience: r.Patience,
 	}}
 	p.findRemovals()
 	if err := a.look(ctx, p); err != nil {
@@ -281,6 +285,14 @@ func (d *Deletion) Err() error {
 		return fmt.Errorf("%w: %w", ErrProtected, err)
 	}
 	return err
+}
+
+// Notes are sentences about what the deletion may not find.
+func (d *Deletion) Notes() []string {
+	if note := d.plan.inventory.incompleteNote(); note != "" {
+		return []string{note}
+	}
+	return nil
 }
 
 // Delete does what the deletion says, unless [Deletion.Err] objects. What is kept stays in the inventory. It can be interrupted and
@@ -380,7 +392,7 @@ func (a *Applier) App(ctx context.Context, namespace, app string) (*Inventory, e
 		return nil, err
 	}
 	if v.resourceVersion == "" {
-		return nil, fmt.Errorf("%w: %s in namespace %s; sluice ls lists them", ErrNoApp, app, namespace)
+		return nil, fmt.Errorf("%w: %s in namespace %s; sluice ls lists them, and sluice ls --orphans what apps have whose inventory is lost", ErrNoApp, app, namespace)
 	}
 	return v, nil
 }

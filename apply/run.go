@@ -106,7 +106,7 @@ func (p *Plan) result(s State) *Inventory {
 	}
 	v := &Inventory{
 		APIVersion: inventoryVersion, Kind: inventoryKind, App: p.inventory.App, Namespace: p.inventory.Namespace, State: s,
-		Sources: p.request.Sources,
+		Sources: p.request.Sources, Incomplete: p.inventory.Incomplete,
 	}
 	for i := range p.Items {
 		it := &p.Items[i]
@@ -133,7 +133,7 @@ func (p *Plan) result(s State) *Inventory {
 // the plan was made.
 func (p *Plan) found(it *Item) bool {
 	record := p.inventory.entry(it.ID)
-	return isNamespace(it.ID) && (it.found || record != nil && record.Found)
+	return isNamespace(it.ID) && !it.made && (it.found || record != nil && record.Found)
 }
 
 // pending tells whether there is anything to write: in the cluster, or in the inventory.
@@ -172,21 +172,25 @@ func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked context.Context,
 func (p *Plan) union() *Inventory {
 	v := *p.inventory
 	v.State, v.Next, v.Finished = Applying, p.request.Sources, nil
-	v.Objects = slices.Clone(v.Objects)
+	var first []Entry // they take the place of others
 	for i := range p.Items {
 		it := &p.Items[i]
 		if it.marks.alone {
 			continue
 		}
-		if e := p.inventory.entry(it.ID); e == nil {
-			v.Objects = append(v.Objects, Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource, Found: p.found(it)})
+		e := p.inventory.entry(it.ID)
+		if isNamespace(it.ID) && it.Action == Create {
+			e = nil // what was known is of one that has gone
+		}
+		if e == nil {
+			first = append(first, Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource, Found: p.found(it)})
 		} else if p.found(it) {
 			again := *e // another app had it in between
 			again.Found = true
-			v.Objects = append([]Entry{again}, v.Objects...)
+			first = append(first, again)
 		}
 	}
-	v.Objects = sortEntries(v.Objects)
+	v.Objects = sortEntries(append(first, v.Objects...))
 	return &v
 }
 
@@ -334,6 +338,11 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 		}
 	} else if len(it.TakesOver) > 0 {
 		if err := a.takeOver(ctx, p, it); err != nil {
+			return err
+		}
+	}
+	if isNamespace(it.ID) && !it.made && (it.live == nil || it.live.terminating) {
+		if err := a.makeNamespace(ctx, p, it); err != nil {
 			return err
 		}
 	}

@@ -67,7 +67,7 @@ func TestTheControllerOfDeliveriesMayDoNothingThatItDelivers(t *testing.T) {
 			}
 		}
 		want := map[string][]string{
-			"deliveries.sluice.dev": {"get", "list", "watch"}, "deliveries/status.sluice.dev": {"update"}, "deliveries/finalizers.sluice.dev": {"update"},
+			"deliveries.sluice.dev": {"get", "list", "watch", "patch"}, "deliveries/status.sluice.dev": {"update"}, "deliveries/finalizers.sluice.dev": {"update"},
 			"resolutionrequests.resolution.tekton.dev": {"get", "list", "watch", "create", "delete"}, "events.": {"create", "patch"},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

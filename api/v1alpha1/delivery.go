@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"sluice.dev/api/resolution/v1beta1"
 )
@@ -80,6 +81,25 @@ type DeliverySpec struct {
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 	// Prune deletes what the source no longer has. CRDs with stored objects stay in any case.
 	Prune bool `json:"prune,omitempty"`
+	// MaxDeletes is how many objects Prune may delete at once: a number, or a share of the objects of the delivery such as "30%". If it
+	// would delete more, the delivery stops. If left out, half of the objects may go, or 10 if that is more.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : string(self).matches('^([0-9]{1,6}|[0-9]{1,2}%|100%)$')",message="a number, or a share from 0% to 100%"
+	MaxDeletes *intstr.IntOrString `json:"maxDeletes,omitempty"`
+	// DeletionPolicy says what becomes of the objects when the Delivery is deleted. Orphan leaves them. Delete deletes them, as sluice delete
+	// does, and keeps what others have objects in.
+	// +kubebuilder:validation:Enum=Orphan;Delete
+	// +kubebuilder:default=Orphan
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+	// DriftPolicy says what becomes of changes that others make to what is delivered. Correct puts them right. Warn only shows them.
+	// +kubebuilder:validation:Enum=Correct;Warn
+	// +kubebuilder:default=Correct
+	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
+	// TakeOver are deliveries, or apps of sluice apply, whose objects this one takes where its source has them, such as those of a
+	// delivery that had another name. The namespace is that of their inventory.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	TakeOver []DeliveryReference `json:"takeOver,omitempty"`
 	// Force takes fields that other appliers own, and objects of other apps. Without it such a conflict stops the delivery.
 	Force bool `json:"force,omitempty"`
 	// DependsOn are deliveries that must be ready before.
@@ -97,6 +117,27 @@ type DeliverySpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="a timeout has 1s at least and 1h at most"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
+
+// DeletionPolicy says what becomes of the objects of a delivery that is deleted.
+type DeletionPolicy string
+
+// The policies for deletions.
+const (
+	DeletionOrphan DeletionPolicy = "Orphan"
+	DeletionDelete DeletionPolicy = "Delete"
+)
+
+// DriftPolicy says what becomes of changes that others make.
+type DriftPolicy string
+
+// The policies for drift.
+const (
+	DriftCorrect DriftPolicy = "Correct"
+	DriftWarn    DriftPolicy = "Warn"
+)
+
+// FinalizerDelivery is on deliveries whose objects are deleted with them.
+const FinalizerDelivery = "sluice.dev/delivery"
 
 // DeliverySource is where objects are: either a resolver with its parameters, or a URL.
 //
@@ -146,7 +187,7 @@ type DeliveryReference struct {
 type DeliveryStatus struct {
 	// ObservedGeneration is the generation of the object that the status speaks of; -1 before a controller has looked at it.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are of the types Ready, Resolved, PreflightsPassed and Applied, and Stalled and Suspended while it is.
+	// Conditions are of the types Ready, Resolved, PreflightsPassed and Applied, and Stalled, Suspended and Drifted while it is.
 	// +sluice:loosen=pattern
 	// +listType=map
 	// +listMapKey=type
@@ -165,6 +206,8 @@ type DeliveryStatus struct {
 	Inventory *InventoryReference `json:"inventory,omitempty"`
 	// Report is what the preflights found in what they looked at last, and what the API server warned of; left out where that is nothing.
 	Report *DeliveryReport `json:"report,omitempty"`
+	// Drift is what others had changed of what is delivered when it was compared last and something differed.
+	Drift *DeliveryDrift `json:"drift,omitempty"`
 	// KeptTime is when what runs was last looked at, and drift of it put right, although the source brought nothing to apply: it is
 	// blocked, or cannot be had.
 	KeptTime *metav1.Time `json:"keptTime,omitempty"`
@@ -172,6 +215,20 @@ type DeliveryStatus struct {
 	CheckedTime *metav1.Time `json:"checkedTime,omitempty"`
 	// Request is the ResolutionRequest that brought it.
 	Request *RequestReference `json:"request,omitempty"`
+}
+
+// DeliveryDrift is what others have changed.
+type DeliveryDrift struct {
+	// Objects is how many objects differ.
+	Objects int32 `json:"objects"`
+	// Examples are some of them, five at most.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	Examples []string `json:"examples,omitempty"`
+	// SeenTime is when the difference was seen first.
+	SeenTime *metav1.Time `json:"seenTime,omitempty"`
+	// CorrectedTime is when it was put right; left out while it is not.
+	CorrectedTime *metav1.Time `json:"correctedTime,omitempty"`
 }
 
 // Revision is a state of a source.
@@ -293,6 +350,8 @@ const (
 	// ConditionStalled is True while nothing changes before somebody does something, and absent otherwise; reason and message are
 	// those of Ready. kstatus takes such an object for failed.
 	ConditionStalled = "Stalled"
+	// ConditionDrifted is True while others have changed what is delivered, and absent otherwise.
+	ConditionDrifted = "Drifted"
 	// ConditionSuspended is True while the delivery is suspended, and absent otherwise.
 	ConditionSuspended = "Suspended"
 )
@@ -343,6 +402,15 @@ const (
 	// ReasonApplied: it is applied. ReasonDriftCorrected, of events only: what others had changed is put right.
 	ReasonApplied        = "Applied"
 	ReasonDriftCorrected = "DriftCorrected"
+	// ReasonTooManyDeletions: pruning would delete more objects than spec.maxDeletes allows.
+	ReasonTooManyDeletions = "TooManyDeletions"
+	// ReasonDrift: others have changed what is delivered.
+	ReasonDrift = "Drift"
+	// ReasonDeleting: the delivery is being deleted, and its objects with it. ReasonDeletionIncomplete, of events only: some of them stay.
+	ReasonDeleting           = "Deleting"
+	ReasonDeletionIncomplete = "DeletionIncomplete"
+	// ReasonInventoryLost, of events only: objects carry the mark of the delivery, and there is no inventory.
+	ReasonInventoryLost = "InventoryLost"
 	// ReasonWaiting: objects are not ready yet. ReasonNotReady: nor within the timeout.
 	ReasonWaiting  = "Waiting"
 	ReasonNotReady = "NotReady"

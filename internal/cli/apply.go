@@ -37,6 +37,7 @@ type applyFlags struct {
 	app   string
 	prune bool
 	deleteFlagsOf
+	takeOver       []string
 	allowEmpty     bool
 	maxDeletes     string
 	force          bool
@@ -91,6 +92,7 @@ stored objects of a CRD that was to be deleted; 2 could not do it.`,
 	fs.StringVar(&f.maxDeletes, "max-deletes", "", "how many objects --prune may delete at once, as a number or a share of the app's such as 30% (default: 50%, or 10 if that is more)")
 	fs.BoolVar(&f.allowEmpty, "allow-empty", false, "let a source among several be empty")
 	fs.BoolVar(&f.force, "force-conflicts", false, "take over fields that others own, and objects of other apps")
+	addTakeOver(fs, &f.takeOver)
 	fs.BoolVar(&f.replace, "replace", false, "delete and make anew objects with fields that differ and cannot change; not those that hold data")
 	fs.BoolVar(&f.wait, "wait", true, "wait until all is ready")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
@@ -267,8 +269,13 @@ func (d *deliverer) checkFlags() error {
 	if err := f.check(f.prune); err != nil {
 		return err
 	}
-	if _, err := mostDeletes(f.maxDeletes, 0); err != nil {
-		return err
+	if _, err := apply.MostDeletes(f.maxDeletes, 0); err != nil {
+		return fmt.Errorf("--max-deletes %w", err)
+	}
+	for _, app := range f.takeOver {
+		if _, _, err := appOf(app, ""); err != nil {
+			return err
+		}
 	}
 	if f.timeout <= 0 {
 		return errors.New("--timeout must be more than 0")
@@ -302,7 +309,7 @@ func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 	var err error
 	d.plan, err = d.applier.Plan(ctx, apply.Request{
 		Objects: d.loaded.objects, App: f.app, Sources: d.loaded.sources, Prune: f.prune, AllowDeleteCRDs: f.allowDeleteCRDs, AllowDeleteNamespaces: f.allowDeleteNamespaces,
-		Force: f.force, Replace: f.replace, Wait: f.wait, Rules: cfg.ApplyRules(),
+		Force: f.force, TakeOver: appsOf(f.takeOver, d.result.Namespace), Replace: f.replace, Wait: f.wait, Rules: cfg.ApplyRules(),
 	})
 	if err != nil {
 		return err

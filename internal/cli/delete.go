@@ -105,6 +105,9 @@ func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Appl
 	if err != nil {
 		return err
 	}
+	for _, n := range plan.Notes() {
+		fmt.Fprintln(e.err, "note:", n)
+	}
 	deletes := 0
 	for i := range plan.Removals {
 		switch r := &plan.Removals[i]; r.Action {

@@ -1,16 +1,10 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"sluice.dev/apply"
 )
@@ -34,56 +28,20 @@ func (f *deleteFlagsOf) check(prune bool) error {
 	return nil
 }
 
-// errDeclined says that somebody at the terminal did not want it.
-var errDeclined = errors.New("nothing was changed, as you have answered")
-
 // confirm asks on a terminal before objects are deleted.
 func (f *deleteFlagsOf) confirm(e *env, what string, deletes int) error {
-	in, isFile := e.in.(*os.File)
-	if deletes == 0 || f.yes || !e.errTTY || !isFile || !term.IsTerminal(int(in.Fd())) {
+	if deletes == 0 || f.yes || !e.errTTY || !interactive(e) {
 		return nil
 	}
-	return confirmed(e.in, e.err, what)
-}
-
-// confirmed asks a question, and returns errDeclined for any answer but yes.
-func confirmed(in io.Reader, out io.Writer, what string) error {
-	fmt.Fprintf(out, "%s? [y/N] ", what)
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return errDeclined
-	}
-	return nil
-}
-
-// fewDeletes is how many objects a prune may delete whatever share of the app they are, if nothing else is said.
-const fewDeletes = 10
-
-// mostDeletes reads --max-deletes for an app with a number of objects.
-func mostDeletes(text string, recorded int) (int, error) {
-	if text == "" {
-		return max(fewDeletes, recorded/2), nil
-	}
-	number, share := strings.CutSuffix(text, "%")
-	n, err := strconv.Atoi(number)
-	if err != nil || n < 0 || share && n > 100 {
-		return 0, fmt.Errorf("--max-deletes %q: it is a number, or a share from 0%% to 100%%", text)
-	}
-	if share {
-		return recorded * n / 100, nil
-	}
-	return n, nil
+	return confirm(e, what+"?")
 }
 
 // mayPrune stops a prune that would delete more than it may, and asks on a terminal.
 func (d *deliverer) mayPrune() error {
 	deletes := d.plan.Count(apply.Delete)
-	most, err := mostDeletes(d.flags.maxDeletes, d.plan.Recorded())
+	most, err := apply.MostDeletes(d.flags.maxDeletes, d.plan.Recorded())
 	if err != nil {
-		return err
+		return fmt.Errorf("--max-deletes %w", err)
 	}
 	if deletes > most {
 		fmt.Fprintf(d.err, "sluice: --prune would delete %d of the %d objects of app %s, more than %d; nothing was changed. If the source is as it should be, allow it by --max-deletes %d\n",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -42,4 +43,28 @@ func lockHint(err error) error {
 		return fmt.Errorf("%w; nothing was changed; --lock-timeout waits longer", err)
 	}
 	return err
+}
+
+// addTakeOver adds the flag that names apps whose objects are taken.
+func addTakeOver(fs *pflag.FlagSet, apps *[]string) {
+	fs.StringSliceVar(apps, "take-over", nil, "apps whose objects are taken over, as NAME or NAMESPACE/NAME, where the source has them")
+}
+
+// appOf reads the name of an app, which may have a namespace.
+func appOf(text, namespace string) (in, name string, err error) {
+	in, name, found := strings.Cut(text, "/")
+	if !found {
+		in, name = namespace, text
+	}
+	return in, name, apply.CheckApp(name)
+}
+
+// appsOf gives NAMESPACE/NAME of each app.
+func appsOf(list []string, namespace string) []string {
+	var out []string
+	for _, text := range list {
+		in, name, _ := appOf(text, namespace) //nolint:errcheck // the flags were checked
+		out = append(out, in+"/"+name)
+	}
+	return out
 }

@@ -18,8 +18,9 @@ import (
 type lsFlags struct {
 	clusterFlags
 
-	all    bool
-	output string
+	all     bool
+	orphans bool
+	output  string
 }
 
 func newLs(e *env) *cobra.Command {
@@ -28,9 +29,13 @@ func newLs(e *env) *cobra.Command {
 		Use:   "ls [APP]",
 		Short: "List the apps in a cluster, or the objects of one",
 		Long: `Ls lists the apps that sluice apply --app has recorded: how far each is, how many objects it has, and where it came from.
-With the name of an app it lists its objects, each with its state.`,
+With the name of an app it lists its objects, each with its state.
+
+With --orphans it lists objects in the whole cluster that carry the mark of an app whose inventory does not have them: of the named app, of
+the apps of the namespace, or with -A of all apps. sluice adopt records them again.`,
 		Example: `  sluice ls -A
-  sluice ls shop -n default`,
+  sluice ls shop -n default
+  sluice ls --orphans -A`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkOutput(f.output); err != nil {
@@ -44,6 +49,9 @@ With the name of an app it lists its objects, each with its state.`,
 			if err != nil {
 				return err
 			}
+			if f.orphans {
+				return listOrphans(cmd.Context(), e, f, applier, namespace, args)
+			}
 			if len(args) == 1 {
 				return listObjects(cmd.Context(), e, f, applier, namespace, args[0])
 			}
@@ -56,6 +64,7 @@ With the name of an app it lists its objects, each with its state.`,
 	f.add(cmd)
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.all, "all-namespaces", "A", false, "list apps of all namespaces")
+	fs.BoolVar(&f.orphans, "orphans", false, "list objects that carry the mark of an app whose inventory does not have them")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	complete(cmd, "output", "text", "json")
 	return cmd
@@ -132,6 +141,9 @@ func listObjects(ctx context.Context, e *env, f *lsFlags, a *apply.Applier, name
 	}
 	for _, s := range v.Sources {
 		fmt.Fprintf(e.out, "source %s\n", sourceLine(s))
+	}
+	if v.Incomplete {
+		fmt.Fprintf(e.out, "incomplete: the inventory was lost and made anew; sluice adopt %s -n %s finds what is missing in it\n", v.App, v.Namespace)
 	}
 	if v.State != apply.Applied {
 		fmt.Fprintf(e.out, "%s: the last run has not ended in order; some of these may not exist\n", v.State)

@@ -27,14 +27,19 @@ func terminal(w io.Writer) (bool, int) {
 // errNotConfirmed is the answer "no" to a question.
 var errNotConfirmed = errors.New("not confirmed: nothing was changed")
 
+// interactive tells whether somebody can be asked.
+func interactive(e *env) bool {
+	in, ok := e.in.(*os.File)
+	return ok && term.IsTerminal(int(in.Fd()))
+}
+
 // confirm asks a question on the terminal. Where nobody can answer, the error names the flag that answers it.
 func confirm(e *env, question string) error {
-	in, ok := e.in.(*os.File)
-	if !ok || !term.IsTerminal(int(in.Fd())) {
+	if !interactive(e) {
 		return errors.New("nobody can be asked, as standard input is no terminal: add --yes to do it without a question, or --dry-run to look first")
 	}
 	fmt.Fprintf(e.err, "%s [y/N] ", question)
-	line, err := bufio.NewReader(in).ReadString('\n')
+	line, err := bufio.NewReader(e.in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}

@@ -97,12 +97,15 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 	}
 	request := apply.Request{
 		Objects: objects, App: r.d.Name, AppNamespace: r.d.Namespace, Prune: r.d.Spec.Prune, Force: r.d.Spec.Force, Patience: patience,
-		Rules: brought.ApplyRules(), NotDone: brought.NotDone(),
+		Rules: brought.ApplyRules(), NotDone: brought.NotDone(), TakeOver: r.takeOver(),
 		Sources: []apply.Source{{Name: got.name, URI: got.revision.URI, Digest: got.digests, EntryPoint: got.revision.EntryPoint}},
 	}
 	plan, err := a.Plan(ctx, request)
 	if err != nil {
 		return r.failed(ctx, got, err)
+	}
+	if plan.Lost() {
+		r.events = append(r.events, event{corev1.EventTypeWarning, v1alpha1.ReasonInventoryLost, "the inventory was lost and is made anew; objects that the source no longer has may be left over: sluice adopt " + r.d.Name + " -n " + r.d.Namespace + " finds and records them"})
 	}
 	if decided {
 		same, err := r.sameFeatures(ctx, a, plan)
@@ -121,6 +124,24 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 		r.Metrics.applies.WithLabelValues("blocked").Inc()
 		return r.stays(process, cfg, got)
 	}
+	if over, err := r.tooMany(plan); err != nil {
+		return r.failed(ctx, got, err)
+	} else if over != "" {
+		st.Request = got.request
+		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonTooManyDeletions, over)
+		again := r.end(v1alpha1.ReasonTooManyDeletions, over)
+		r.remembered(process, cfg, true)
+		return again
+	}
+	if r.isApplied(got.revision.Digest) {
+		stop, err := r.drift(ctx, a, request, plan)
+		if apierrors.IsConflict(err) {
+			return firstRetry // somebody has changed the delivery
+		}
+		if stop {
+			return r.delivered(process, a, got)
+		}
+	}
 	plan, err = r.write(ctx, a, request, plan)
 	if isWaiting(err) && !isLocked(err) && ctx.Err() == nil && r.now.Sub(plan.Started()) < r.timeout() {
 		return r.waits(got, err)
@@ -128,6 +149,15 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 		return r.failed(ctx, got, err)
 	}
 	return r.applied(process, a, plan, got)
+}
+
+// takeOver names the apps whose objects the delivery takes.
+func (r *run) takeOver() []string {
+	var out []string
+	for _, ref := range r.d.Spec.TakeOver {
+		out = append(out, reference(r.d, ref).String())
+	}
+	return out
 }
 
 // write applies a plan. What others have changed of what the delivery has applied before is taken back, by another plan.
@@ -261,10 +291,17 @@ func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, g
 		st.AppliedTime = stamp(r.now)
 	}
 	r.Metrics.applies.WithLabelValues(outcome).Inc()
-	st.Applied, st.Request = got.revision, got.request
+	st.Applied = got.revision
 	r.contents.put(r.d.UID, got.revision.Digest, got.data)
 	st.Inventory = &v1alpha1.InventoryReference{Name: apply.InventoryName(r.d.Name), Objects: objectCount(len(plan.Items) + plan.Kept())}
 	r.set(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied, strings.Join(append([]string{"applied " + got.revision.Revision}, plan.Notes()...), "; "))
+	r.settled()
+	return r.delivered(ctx, a, got)
+}
+
+// delivered ends a round in which what was fetched is applied, by it or before.
+func (r *run) delivered(ctx context.Context, a *apply.Applier, got *fetched) time.Duration {
+	r.d.Status.Request = got.request
 	again := r.done()
 	if r.d.Spec.Wait != nil && !*r.d.Spec.Wait {
 		r.set(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonDelivered, got.revision.Revision+" is delivered")
@@ -324,6 +361,7 @@ func (r *run) waits(got *fetched, err error) time.Duration {
 // explain gives reason and message for an error of an apply.
 func explain(ctx context.Context, err error, account string) (reason, message string) {
 	message = strings.ReplaceAll(err.Error(), "--force-conflicts", "spec.force: true")
+	message = strings.ReplaceAll(message, "--take-over", "spec.takeOver")
 	_, isConflict := errors.AsType[*apply.ConflictError](err)
 	_, isPreflight := errors.AsType[*apply.PreflightError](err)
 	switch {

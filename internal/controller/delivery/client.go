@@ -38,7 +38,12 @@ func (c *client) get(ctx context.Context, k types.NamespacedName) (*v1alpha1.Del
 
 // updateStatus writes the status, unless the delivery has been written since it was read.
 func (c *client) updateStatus(ctx context.Context, d *v1alpha1.Delivery) error {
-	return c.rest.Put().Namespace(d.Namespace).Resource(resource).Name(d.Name).SubResource("status").Body(d).Do(ctx).Error()
+	var now v1alpha1.Delivery
+	if err := c.rest.Put().Namespace(d.Namespace).Resource(resource).Name(d.Name).SubResource("status").Body(d).Do(ctx).Into(&now); err != nil {
+		return err
+	}
+	d.ResourceVersion = now.ResourceVersion
+	return nil
 }
 
 // byDependency indexes deliveries by those that they depend on.

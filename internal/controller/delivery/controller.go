@@ -235,7 +235,7 @@ func (c *Controller) safely(ctx context.Context, k types.NamespacedName) (again 
 func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) time.Duration {
 	d, err := c.api.get(ctx, k)
 	switch {
-	case apierrors.IsNotFound(err) || err == nil && d.DeletionTimestamp != nil:
+	case apierrors.IsNotFound(err):
 		return 0
 	case err != nil:
 		return c.trouble(ctx, k, "cannot read a delivery", err)
@@ -246,7 +246,18 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) time
 	}
 	before := d.DeepCopy()
 	r := &run{Controller: c, d: d, now: c.Clock.Now()}
-	again := r.deliver(ctx)
+	var again time.Duration
+	if d.DeletionTimestamp != nil {
+		again = r.finalize(ctx)
+		if again == 0 {
+			return 0
+		}
+	} else {
+		if err := c.api.setFinalizer(ctx, d, d.Spec.DeletionPolicy == v1alpha1.DeletionDelete); err != nil {
+			return c.trouble(ctx, k, "cannot set the finalizer of a delivery", err)
+		}
+		again = r.deliver(ctx)
+	}
 	r.stall()
 	if ctx.Err() != nil {
 		return 0

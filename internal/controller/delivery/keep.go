@@ -254,7 +254,7 @@ func (r *run) restore(ctx context.Context, cfg *config.Config, data []byte) (cha
 	if inventory.State != apply.Applied && !equality.Semantic.DeepEqual(inventory.Next, inventory.Sources) {
 		return "", errors.New("a later apply was interrupted, and some of it may be there")
 	}
-	request := apply.Request{Objects: objects, Rules: brought.ApplyRules(), App: r.d.Name, AppNamespace: r.d.Namespace, Force: r.d.Spec.Force, Sources: inventory.Sources, Patience: patience}
+	request := apply.Request{Objects: objects, Rules: brought.ApplyRules(), App: r.d.Name, AppNamespace: r.d.Namespace, Force: r.d.Spec.Force, TakeOver: r.takeOver(), Sources: inventory.Sources, Patience: patience}
 	plan, err := a.Plan(ctx, request)
 	if err != nil {
 		return "", err
@@ -271,9 +271,14 @@ func (r *run) restore(ctx context.Context, cfg *config.Config, data []byte) (cha
 	if found := preflight.Report(cfg, ran, "cluster", name+" "+r.d.Status.Applied.Revision, nil, r.now); found.Failing() > 0 {
 		return "", fmt.Errorf("the preflights stop that too, with %d findings", found.Summary().Fail)
 	}
+	stop, err := r.drift(ctx, a, request, plan)
+	if stop || apierrors.IsConflict(err) {
+		return "", err
+	}
 	if plan, err = r.write(ctx, a, request, plan); err != nil {
 		return "", err
 	}
+	r.settled()
 	if plan.Count(apply.Create)+plan.Count(apply.Update) == 0 {
 		return "", nil
 	}

@@ -53,7 +53,7 @@ func (r *run) account() string {
 // changes.
 var ended = []string{
 	v1alpha1.ReasonDelivered, v1alpha1.ReasonBlocked, v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonInvalidSource,
-	v1alpha1.ReasonWaiting, v1alpha1.ReasonNotReady,
+	v1alpha1.ReasonTooManyDeletions, v1alpha1.ReasonWaiting, v1alpha1.ReasonNotReady,
 }
 
 // deliver does what is due and returns when to look again, 0 for not before something changes.

@@ -39,6 +39,7 @@ func (r *run) set(conditionType string, status metav1.ConditionStatus, reason, m
 var stalled = []string{
 	v1alpha1.ReasonBlocked, v1alpha1.ReasonInvalidSource, v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonForbidden,
 	v1alpha1.ReasonImpersonationRefused, v1alpha1.ReasonFieldConflict, v1alpha1.ReasonOtherApp, v1alpha1.ReasonDependencyCycle,
+	v1alpha1.ReasonTooManyDeletions,
 }
 
 // stall sets the condition Stalled by what Ready says.

@@ -1,0 +1,250 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// An inventory can be lost: somebody deletes the ConfigMap, or restores the namespace from an older copy. The objects still carry the mark
+// of the app, an annotation with its name and a label that the server can select by. So they can be found, and recorded again.
+
+// LabelApp on an object identifies the app of [AnnotationApp]: its value is a digest of that name, which is too long for a label.
+const LabelApp = "sluice.dev/app-id"
+
+// appID is the value of [LabelApp] for the owner NAMESPACE/NAME.
+func appID(owner string) string { return digest([]byte(owner)) }
+
+// Orphan is an object that carries the mark of an app whose inventory does not have it.
+type Orphan struct {
+	ID
+	// App is the app of the mark, as NAMESPACE/NAME.
+	App string `json:"app"`
+	// Version is one in which the server serves the object.
+	Version string `json:"version"`
+	// Lost tells that the app has no inventory at all.
+	Lost bool `json:"lost,omitempty"`
+	// Kept says why adopting leaves the object alone: an annotation keeps it from being deleted. Empty for nothing.
+	Kept string `json:"kept,omitempty"`
+
+	resource string
+	made     bool // the app has made it
+}
+
+// Orphans are what [Applier.Orphans] has found.
+type Orphans struct {
+	// Objects are sorted by app and ID.
+	Objects []Orphan
+	// Unlisted are sentences about what could not be listed, so that there may be more.
+	Unlisted []string
+}
+
+// Orphans looks for objects in the whole cluster that carry the mark of an app whose inventory does not have them. Objects count that Sluice
+// has applied, with label and annotation: copies that others have made do not. app and namespace select one app; with an empty app all
+// apps of the namespace are meant, and with an empty namespace all apps. Kinds that may not be listed in the whole cluster are listed in
+// the namespace, if there is one.
+func (a *Applier) Orphans(ctx context.Context, namespace, app string) (*Orphans, error) {
+	kinds, err := a.kinds()
+	out := &Orphans{}
+	if err != nil {
+		if len(kinds) == 0 {
+			return nil, err
+		}
+		out.Unlisted = append(out.Unlisted, err.Error()) // an API service that is down hides its kinds only
+	}
+	selector := LabelApp
+	if app != "" {
+		selector += "=" + appID(namespace+"/"+app)
+	}
+	var mu sync.Mutex
+	err = each(ctx, len(kinds), cap(a.client.slots), func(ctx context.Context, i int) error {
+		k := kinds[i]
+		found, unlisted, err := a.marked(ctx, k, namespace, selector)
+		mu.Lock()
+		defer mu.Unlock()
+		out.Objects = append(out.Objects, found...)
+		if unlisted != "" {
+			out.Unlisted = append(out.Unlisted, unlisted)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(out.Unlisted)
+	return out, a.unrecorded(ctx, out, namespace)
+}
+
+// marked lists the objects of a kind that carry the mark of an app. unlisted says what could not be listed; empty for nothing.
+func (a *Applier) marked(ctx context.Context, k servedKind, namespace, selector string) (found []Orphan, unlisted string, err error) {
+	list := func(in string) error {
+		found = nil
+		return a.client.metadata(ctx, listPath(k.group, k.version, k.resource, in), selector, func(m *metav1.PartialObjectMetadata) {
+			owner := m.Annotations[AnnotationApp]
+			if m.Labels[LabelApp] != appID(owner) || m.DeletionTimestamp != nil || !appliedHere(m) {
+				return
+			}
+			o := Orphan{ID: ID{k.group, k.kind, m.Namespace, m.Name}, App: owner, Version: k.version, resource: k.resource, made: m.Annotations[annotationMadeBy] == owner}
+			if said := marksIn(m); said.kept {
+				o.Kept = said.keptReason()
+			}
+			found = append(found, o)
+		})
+	}
+	err = list("")
+	if k.namespaced && namespace != "" && apierrors.IsForbidden(err) {
+		if err = list(namespace); err == nil {
+			return found, fmt.Sprintf("%s could be listed in namespace %s only", k.resource, namespace), nil
+		}
+	}
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+		return nil, "", nil // it was removed a moment ago
+	case apierrors.IsForbidden(err), isConversion(err), apierrors.IsServiceUnavailable(err):
+		return nil, fmt.Sprintf("%s could not be listed: %v", k.resource, err), nil
+	}
+	return found, "", err
+}
+
+// appliedHere tells whether Sluice has applied the object.
+func appliedHere(m *metav1.PartialObjectMetadata) bool {
+	return slices.ContainsFunc(m.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+	})
+}
+
+// unrecorded leaves those that no inventory has.
+func (a *Applier) unrecorded(ctx context.Context, found *Orphans, namespace string) error {
+	inventories := map[string]*Inventory{}
+	var objects []Orphan
+	for _, o := range found.Objects {
+		in, app, _ := strings.Cut(o.App, "/")
+		if namespace != "" && in != namespace || CheckApp(app) != nil {
+			continue
+		}
+		v, known := inventories[o.App]
+		if !known {
+			var err error
+			if v, err = a.client.loadInventory(ctx, in, app); err != nil {
+				if !errors.Is(err, errInventory) && !apierrors.IsForbidden(err) {
+					return err
+				}
+				found.Unlisted = append(found.Unlisted, err.Error())
+			}
+			inventories[o.App] = v
+		}
+		if v == nil || v.entry(o.ID) != nil {
+			continue
+		}
+		o.Lost = v.resourceVersion == ""
+		objects = append(objects, o)
+	}
+	slices.SortFunc(objects, func(x, y Orphan) int {
+		if c := strings.Compare(x.App, y.App); c != 0 {
+			return c
+		}
+		return x.Compare(y.ID)
+	})
+	found.Objects = objects
+	return nil
+}
+
+// Adoption is what [Applier.Adopt] records.
+type Adoption struct {
+	// Objects are those that the inventory gets. Left are those that an annotation keeps: the app has forgotten them on purpose.
+	Objects, Left []Orphan
+	// Unlisted are sentences about what could not be listed, so that there may be more.
+	Unlisted []string
+
+	inventory *Inventory
+}
+
+// PlanAdoption looks for the objects of an app that its inventory does not have. The error wraps [ErrNoApp] where there is neither an
+// inventory nor an object.
+func (a *Applier) PlanAdoption(ctx context.Context, namespace, app string) (*Adoption, error) {
+	if err := CheckApp(app); err != nil {
+		return nil, err
+	}
+	v, err := a.client.loadInventory(ctx, namespace, app)
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.Orphans(ctx, namespace, app)
+	if err != nil {
+		return nil, err
+	}
+	out := &Adoption{Unlisted: found.Unlisted, inventory: v}
+	for _, o := range found.Objects {
+		if o.Kept == "" {
+			out.Objects = append(out.Objects, o)
+		} else {
+			out.Left = append(out.Left, o)
+		}
+	}
+	if v.resourceVersion == "" && len(out.Objects) == 0 {
+		return nil, fmt.Errorf("%w: %s in namespace %s has no inventory, and no object that could be listed carries its mark", ErrNoApp, app, namespace)
+	}
+	return out, nil
+}
+
+// Adopt records the objects of an adoption in the inventory of the app, and makes one where there is none. The objects are not changed.
+// Namespaces count as there before the app, unless they say that the app has made them. The error wraps [ErrChanged] where somebody has changed the
+// app since it was planned.
+func (a *Applier) Adopt(ctx context.Context, d *Adoption) error {
+	v := *d.inventory
+	if len(d.Objects) == 0 && (!v.Incomplete || len(d.Unlisted) > 0) {
+		return nil
+	}
+	ctx, unlock, err := a.lockPlanned(ctx, &v, a.lock)
+	defer unlock()
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("the inventory of app %s is to be in namespace %s, which does not exist: create it first", v.App, v.Namespace)
+	}
+	if err != nil {
+		return err
+	}
+	if v.resourceVersion == "" {
+		v.State, v.Started = Applying, stamp(a.opts.Now()) // whether the last apply has ended in order nobody can tell
+	}
+	v.Objects = slices.Clone(v.Objects)
+	for _, o := range d.Objects {
+		v.Objects = append(v.Objects, Entry{ID: o.ID, Version: o.Version, Resource: o.resource, Found: isNamespace(o.ID) && !o.made})
+	}
+	v.Objects, v.Incomplete = sortEntries(v.Objects), len(d.Unlisted) > 0
+	if err := v.fits(); err != nil {
+		return err
+	}
+	if err := a.client.saveInventory(ctx, &v); err != nil {
+		return changed(err)
+	}
+	d.inventory = &v
+	return nil
+}
+
+// lost tells whether the app has no inventory although the cluster has objects that carry its mark. A namespace can be a rest of a first
+// apply that was interrupted, and what an annotation keeps is left by a deletion.
+func (p *Plan) lost() bool {
+	return p.inventory != nil && p.inventory.resourceVersion == "" && slices.ContainsFunc(p.Items, func(it Item) bool {
+		return it.live != nil && it.live.own != "" && it.live.owner == p.inventory.owner() && !it.live.kept && !isNamespace(it.ID)
+	})
+}
+
+// incompleteNote says that the inventory was lost; empty where it was not.
+func (v *Inventory) incompleteNote() string {
+	if v == nil || !v.Incomplete {
+		return ""
+	}
+	return fmt.Sprintf("the inventory of app %s was lost, so objects that the source no longer has may be left over in the cluster; "+
+		"sluice adopt %s -n %s finds and records them", v.App, v.App, v.Namespace)
+}
+
+// Lost tells that the inventory of the app was lost, and that this plan is the first one to notice it.
+func (p *Plan) Lost() bool {
+	return p.inventory != nil && p.inventory.resourceVersion == "" && p.inventory.Incomplete
+}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/apply"
+	"sluice.dev/report"
+)
+
+type adoptFlags struct {
+	clusterFlags
+
+	dryRun               bool
+	timeout, lockTimeout time.Duration
+	output               string
+}
+
+func newAdopt(e *env) *cobra.Command {
+	f := &adoptFlags{}
+	cmd := &cobra.Command{
+		Use:   "adopt APP",
+		Short: "Rebuild the inventory of an app from the objects in the cluster",
+		Long: `Adopt looks in the whole cluster for objects that carry the mark of the app, and records those that its inventory does not have. Where
+the inventory is lost, it makes a new one. The objects are not changed.
+
+Afterwards sluice apply --prune deletes those that the source no longer has, and sluice delete all of them. Objects that an annotation
+keeps are left out, as the app has forgotten them. Namespaces count as there before the app, so they are not deleted unless asked.
+
+Exit codes: 0 all is recorded, 1 some kinds could not be listed, so objects may be missing, 2 could not do it.`,
+		Example: `  sluice adopt shop -n default --dry-run
+  sluice adopt shop -n default`,
+		Args:        cobra.ExactArgs(1),
+		Annotations: map[string]string{resultKind: "AdoptResult"},
+		RunE:        func(cmd *cobra.Command, args []string) error { return runAdopt(cmd.Context(), e, f, args[0]) },
+	}
+	f.clusterFlags.add(cmd)
+	fs := cmd.Flags()
+	fs.BoolVar(&f.dryRun, "dry-run", false, "tell what would be recorded, and record nothing")
+	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
+	addLockTimeout(fs, &f.lockTimeout)
+	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	complete(cmd, "output", "text", "json")
+	return cmd
+}
+
+// adoptResult is the outcome for programs.
+type adoptResult struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	App        string `json:"app"`
+	Namespace  string `json:"namespace"`
+	DryRun     bool   `json:"dryRun,omitempty"`
+	Outcome    string `json:"outcome"`
+	Error      string `json:"error,omitempty"`
+	// Objects are those that the inventory gets.
+	Objects []apply.Orphan `json:"objects"`
+	// Left are those that an annotation keeps.
+	Left []apply.Orphan `json:"left,omitempty"`
+	// Unlisted says what could not be listed.
+	Unlisted []string `json:"unlisted,omitempty"`
+}
+
+func runAdopt(ctx context.Context, e *env, f *adoptFlags, app string) error {
+	if err := checkOutput(f.output); err != nil {
+		return err
+	}
+	rest, namespace, err := f.connect()
+	if err != nil {
+		return err
+	}
+	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.now, LockTimeout: f.lockTimeout})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
+	defer cancel()
+	var plan *apply.Adoption
+	for {
+		locked, unlock := ctx, func() {}
+		if !f.dryRun {
+			locked, unlock, err = applier.Resume(ctx, namespace, app)
+		}
+		if err == nil {
+			plan, err = applier.PlanAdoption(locked, namespace, app)
+		}
+		if err == nil && !f.dryRun {
+			err = applier.Adopt(locked, plan)
+		}
+		unlock()
+		if !errors.Is(err, apply.ErrChanged) {
+			break
+		}
+		fmt.Fprintf(e.err, "note: somebody has changed app %s in the meantime; looking again\n", app)
+	}
+	if err != nil {
+		return lockHint(err)
+	}
+	result := adoptResult{
+		APIVersion: report.APIVersion, Kind: "AdoptResult", App: app, Namespace: namespace, DryRun: f.dryRun, Outcome: "adopted",
+		Objects: append([]apply.Orphan{}, plan.Objects...), Left: plan.Left, Unlisted: plan.Unlisted,
+	}
+	did, done := "adopted", "adopted"
+	if f.dryRun {
+		result.Outcome, did, done = outcomeTried, "would adopt", "to be adopted"
+	}
+	if len(plan.Unlisted) > 0 {
+		err = errBlocked
+	}
+	if f.output == "json" {
+		return errors.Join(err, encode(e.out, result))
+	}
+	for _, o := range plan.Objects {
+		fmt.Fprintf(e.out, "%s %s\n", did, o.ID)
+	}
+	for _, o := range plan.Left {
+		fmt.Fprintf(e.out, "left alone: %s: %s\n", o.ID, o.Kept)
+	}
+	tellUnlisted(e, plan.Unlisted)
+	fmt.Fprintf(e.out, "app %s: %d objects %s\n", app, len(plan.Objects), done)
+	return err
+}
+
+// tellUnlisted tells what could not be listed.
+func tellUnlisted(e *env, unlisted []string) {
+	for _, u := range unlisted {
+		fmt.Fprintf(e.err, "note: %s; there may be more objects\n", oneLine(errors.New(u)))
+	}
+}
+
+// orphanList is the orphans for programs.
+type orphanList struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Objects    []apply.Orphan `json:"objects"`
+	Unlisted   []string       `json:"unlisted,omitempty"`
+}
+
+func listOrphans(ctx context.Context, e *env, f *lsFlags, a *apply.Applier, namespace string, args []string) error {
+	app := ""
+	if len(args) == 1 {
+		if app = args[0]; f.all {
+			return errors.New("-A is for all apps: leave it out where you name one")
+		}
+		if err := apply.CheckApp(app); err != nil {
+			return err
+		}
+	}
+	if f.all {
+		namespace = ""
+	}
+	found, err := a.Orphans(ctx, namespace, app)
+	if err != nil {
+		return err
+	}
+	if f.output == "json" {
+		return encode(e.out, orphanList{report.APIVersion, "OrphanList", append([]apply.Orphan{}, found.Objects...), found.Unlisted})
+	}
+	tellUnlisted(e, found.Unlisted)
+	if len(found.Objects) == 0 {
+		fmt.Fprintln(e.err, "no orphan")
+		return nil
+	}
+	w := tabwriter.NewWriter(e.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "APP\tNAMESPACE\tKIND\tNAME\tWHY")
+	for _, o := range found.Objects {
+		kind, why := o.Kind, "the inventory does not have it"
+		if o.Group != "" {
+			kind += "." + o.Group
+		}
+		switch {
+		case o.Kept != "":
+			why = o.Kept
+		case o.Lost:
+			why = "the app has no inventory"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", o.App, dash(o.Namespace), kind, o.Name, why)
+	}
+	return w.Flush()
+}

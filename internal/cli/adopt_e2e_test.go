@@ -1,0 +1,147 @@
+//go:build e2e
+
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/apply"
+)
+
+// loseInventory deletes the inventory of an app, as somebody may who clears a namespace of what looks unused.
+func (w *world) loseInventory(app string) {
+	w.t.Helper()
+	if err := w.kube.CoreV1().ConfigMaps(w.namespace).Delete(w.t.Context(), apply.InventoryName(app), metav1.DeleteOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// bind gives the account default rights in the namespace.
+func (w *world) bind(name string, rules ...rbacv1.PolicyRule) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	if _, err := w.kube.RbacV1().Roles(w.namespace).Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	_, err := w.kube.RbacV1().RoleBindings(w.namespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "default", Namespace: w.namespace}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) orphans(args ...string) []apply.Orphan {
+	w.t.Helper()
+	out, _ := w.run(ExitOK, "ls", append([]string{"--orphans", "-o", "json"}, args...)...)
+	var list orphanList
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		w.t.Fatalf("%v: %s", err, out)
+	}
+	return list.Objects
+}
+
+func TestE2EALostInventoryIsNoticedAndRebuilt(t *testing.T) {
+	w := newWorld(t)
+	other := w.namespace + "-other"
+	keep := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: keep, annotations: {helm.sh/resource-policy: keep}}\n"
+	both := configMap("a") + configMap("b") + keep + namespaceText(other) + in(other, "far")
+	all, rest := w.file("all.yaml", both), w.file("rest.yaml", configMap("a"))
+	w.run(ExitOK, "apply", "--app", "x", "-f", all)
+	w.run(ExitOK, "apply", "--app", "y", "-f", w.file("y.yaml", configMap("why")))
+	if found := w.orphans(); len(found) > 0 {
+		t.Fatalf("orphans of apps in order: %v", found)
+	}
+	// A copy that somebody has made with the marks of the app is not the app's.
+	a, err := w.kube.CoreV1().ConfigMaps(w.namespace).Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "copied", Labels: a.Labels, Annotations: a.Annotations}, Data: a.Data}
+	if _, err := w.kube.CoreV1().ConfigMaps(w.namespace).Create(t.Context(), copied, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.loseInventory("x")
+	if _, errs := w.run(ExitFailed, "delete", "x"); !strings.Contains(errs, "--orphans") {
+		t.Errorf("%s", errs)
+	}
+	// The next apply notices, and so does each one after it until the inventory is rebuilt.
+	for range 2 {
+		if _, errs := w.run(ExitOK, "apply", "--app", "x", "-f", rest, "--prune"); !strings.Contains(errs, "the inventory of app x was lost") || !strings.Contains(errs, "sluice adopt x -n "+w.namespace) {
+			t.Errorf("the loss is not told: %s", errs)
+		}
+	}
+	if out, _ := w.run(ExitOK, "ls", "x"); !strings.Contains(out, "incomplete") {
+		t.Errorf("%s", out)
+	}
+	if _, errs := w.run(ExitOK, "diff", "--app", "x", "-f", rest); !strings.Contains(errs, "sluice adopt x") {
+		t.Errorf("%s", errs)
+	}
+	want := map[string]bool{"ConfigMap " + w.namespace + "/b": true, "ConfigMap " + w.namespace + "/keep": true, "ConfigMap " + other + "/far": true, "Namespace " + other: true}
+	for _, args := range [][]string{nil, {"x"}} {
+		found := w.orphans(args...)
+		for _, o := range found {
+			if !want[o.ID.String()] || o.App != w.namespace+"/x" || o.Lost || (o.Kept != "") != (o.Name == "keep") {
+				t.Errorf("%+v is an orphan", o)
+			}
+		}
+		if len(found) != len(want) {
+			t.Errorf("%d orphans, want %d", len(found), len(want))
+		}
+	}
+	if out, _ := w.run(ExitOK, "adopt", "x", "--dry-run"); !strings.Contains(out, "would adopt ConfigMap "+w.namespace+"/b") || len(w.orphans()) != len(want) {
+		t.Errorf("%s", out)
+	}
+	out, _ := w.run(ExitOK, "adopt", "x", "-o", "json")
+	var r adoptResult
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Kind != "AdoptResult" || len(r.Objects) != 3 || len(r.Left) != 1 || r.Left[0].Name != "keep" {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, _ := w.run(ExitOK, "adopt", "x"); !strings.Contains(out, "app x: 0 objects adopted") {
+		t.Errorf("%s", out)
+	}
+	if _, errs := w.run(ExitOK, "apply", "--app", "x", "-f", rest, "--prune"); strings.Contains(errs, "lost") {
+		t.Errorf("%s", errs)
+	}
+	for name, stays := range map[string]bool{w.namespace + "/a": true, w.namespace + "/b": false, w.namespace + "/keep": true, other + "/far": false, other: true, w.namespace + "/copied": true, w.namespace + "/why": true} {
+		if w.exists(name) != stays {
+			t.Errorf("%s exists: %t", name, !stays)
+		}
+	}
+	// Without any inventory the app is rebuilt as a whole, and can be deleted.
+	w.loseInventory("x")
+	if found := w.orphans("x"); len(found) == 0 || !found[0].Lost {
+		t.Errorf("%+v", found)
+	}
+	w.run(ExitOK, "adopt", "x")
+	w.run(ExitOK, "delete", "x")
+	if w.exists(w.namespace+"/a") || !w.exists(w.namespace+"/copied") {
+		t.Error("the deletion after adopting was wrong")
+	}
+	w.run(ExitFailed, "adopt", "none")
+	w.run(ExitFailed, "adopt", "No")
+}
+
+func TestE2EAdoptingWithFewRightsSaysWhatWasNotListed(t *testing.T) {
+	w := newWorld(t)
+	w.run(ExitOK, "apply", "--app", "x", "-f", w.file("all.yaml", configMap("a")))
+	w.loseInventory("x")
+	w.bind("adopter",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "update"}},
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update", "delete"}})
+	kubeconfig := w.impersonating("system:serviceaccount:" + w.namespace + ":default")
+	code, out, errs := sluice(t, "adopt", "--kubeconfig", kubeconfig, "-n", w.namespace, "x")
+	if code != ExitFindings || !strings.Contains(out, "adopted ConfigMap "+w.namespace+"/a") || !strings.Contains(errs, "configmaps could be listed in namespace "+w.namespace+" only") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	if out, _ := w.run(ExitOK, "ls", "x"); !strings.Contains(out, "incomplete") {
+		t.Errorf("%s", out)
+	}
+}

@@ -1,0 +1,253 @@
+//go:build e2e
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// How deliveries begin and end, and what becomes of drift. One controller serves all of these, side by side.
+func TestE2EDeliveryLife(t *testing.T) {
+	d := newDeliveries(t)
+	p := d.controller("delivery-life")
+	defer func() { ended(t, p) }()
+	t.Run("all", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T, *deliveryWorld){
+			"deletes with it what it has delivered":       deletesWhatItHasDelivered,
+			"goes although its objects cannot be deleted": goesAlthoughItsObjectsStay,
+			"leaves its objects to one of another name":   leavesItsObjectsToASuccessor,
+			"does not prune most of what it has":          doesNotPruneMost,
+			"shows drift before it is put right":          showsDrift,
+			"notices that its inventory is lost":          noticesALostInventory,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, d.another(t))
+			})
+		}
+	})
+}
+
+func (d *deliveryWorld) delete(name string) {
+	d.t.Helper()
+	if err := d.dynamic.Resource(deliveriesGVR).Namespace(d.namespace).Delete(d.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *deliveryWorld) goes(name string) {
+	d.t.Helper()
+	until(d.t, name+" to be gone", func() error {
+		if _, err := d.read(d.t.Context(), name); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %w", err)
+		}
+		return nil
+	})
+}
+
+func deletesWhatItHasDelivered(t *testing.T, d *deliveryWorld) {
+	d.grant("all", rule("", "configmaps"))
+	d.create("x", func(s *v1alpha1.DeliverySpec) { s.DeletionPolicy = v1alpha1.DeletionDelete })
+	d.applies("x", d.push(configMap("a")+configMap("b")))
+	// What is suspended is deleted as well.
+	d.patch("x", `{"spec":{"suspend":true}}`)
+	d.delete("x")
+	d.goes("x")
+	if d.exists(d.namespace+"/a") || d.exists(d.namespace+"/b") || d.exists(d.namespace+"/sluice-app-x") {
+		t.Error("something is left")
+	}
+	// The policy that stands there in the end counts.
+	d.create("y", func(s *v1alpha1.DeliverySpec) { s.DeletionPolicy = v1alpha1.DeletionDelete })
+	d.applies("y", d.push(configMap("a")))
+	d.patch("y", `{"spec":{"deletionPolicy":"Orphan"}}`)
+	d.delete("y")
+	d.goes("y")
+	if !d.exists(d.namespace + "/a") {
+		t.Error("with Orphan the object is gone")
+	}
+}
+
+func goesAlthoughItsObjectsStay(t *testing.T, d *deliveryWorld) {
+	d.grant("all", rule("", "configmaps"))
+	d.create("x", func(s *v1alpha1.DeliverySpec) {
+		s.DeletionPolicy, s.Timeout = v1alpha1.DeletionDelete, &metav1.Duration{Duration: 3 * time.Second}
+	})
+	d.applies("x", d.push(configMap("held")))
+	unpin := d.pin("held")
+	defer unpin()
+	// One whose ServiceAccount may do nothing any more.
+	d.create("refused", func(s *v1alpha1.DeliverySpec) {
+		s.DeletionPolicy, s.Timeout, s.ServiceAccountName = v1alpha1.DeletionDelete, &metav1.Duration{Duration: 2 * time.Second}, "nobody"
+	})
+	d.reaches("refused", v1alpha1.ReasonForbidden, nil)
+	for _, name := range []string{"x", "refused"} {
+		d.delete(name)
+	}
+	d.goes("x")
+	d.goes("refused")
+	for _, name := range []string{"x", "refused"} {
+		until(t, "the event", func() error {
+			if d.events(name, v1alpha1.ReasonDeletionIncomplete) == 0 {
+				return errors.New("nobody was told that something stays of " + name)
+			}
+			return nil
+		})
+	}
+	if _, state := d.inventory("x"); state != "deleting" {
+		t.Errorf("the state of the app is %q", state)
+	}
+}
+
+func leavesItsObjectsToASuccessor(t *testing.T, d *deliveryWorld) {
+	d.grant("all", rule("", "configmaps"))
+	revision := d.push(configMap("a"))
+	d.create("old", nil)
+	d.applies("old", revision)
+	d.delete("old")
+	d.goes("old")
+	d.create("new", nil)
+	d.reaches("new", v1alpha1.ReasonOtherApp, func(o *v1alpha1.Delivery) error {
+		if c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady); !strings.Contains(c.Message, "spec.takeOver") {
+			return fmt.Errorf("the message does not say what to do: %s", c.Message)
+		}
+		return nil
+	})
+	d.patch("new", `{"spec":{"takeOver":[{"name":"old"}]}}`)
+	d.applies("new", revision)
+	if got := d.marked("new", ""); len(got) != 1 {
+		t.Errorf("%v are the new one's", got)
+	}
+	// The command names apps in the same way.
+	f := d.file("a.yaml", configMap("a"))
+	d.patch("new", `{"spec":{"suspend":true}}`)
+	_, errs := d.run(ExitFindings, "apply", "--app", "command", "-f", f, "--take-over", "old")
+	if !strings.Contains(errs, "other apps") {
+		t.Errorf("%s", errs)
+	}
+	d.run(ExitOK, "apply", "--app", "command", "-f", f, "--take-over", "old,new")
+	d.run(ExitFailed, "apply", "--app", "command", "-f", f, "--take-over", "UPPER")
+}
+
+func doesNotPruneMost(t *testing.T, d *deliveryWorld) {
+	d.grant("all", rule("", "configmaps"))
+	all := configMap("stays")
+	for i := range 12 {
+		all += configMap(fmt.Sprintf("c%d", i))
+	}
+	d.create("x", func(s *v1alpha1.DeliverySpec) { s.Prune = true })
+	d.applies("x", d.push(all))
+	revision := d.push(configMap("stays"))
+	o := d.reaches("x", v1alpha1.ReasonTooManyDeletions, nil)
+	for _, want := range []string{"12 of the 13 objects", "spec.maxDeletes to 12"} {
+		if c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionStalled); c == nil || !strings.Contains(c.Message, want) {
+			t.Errorf("%+v does not say %q", c, want)
+		}
+	}
+	for _, limit := range []string{`11`, `"50%"`} {
+		d.patch("x", `{"spec":{"maxDeletes":`+limit+`}}`)
+		d.reaches("x", v1alpha1.ReasonTooManyDeletions, nil)
+	}
+	if !d.exists(d.namespace + "/c0") {
+		t.Fatal("it was pruned")
+	}
+	d.patch("x", `{"spec":{"maxDeletes":"100%"}}`)
+	d.applies("x", revision)
+	if d.exists(d.namespace+"/c0") || !d.exists(d.namespace+"/stays") {
+		t.Error("it was pruned wrongly")
+	}
+	for _, wrong := range []intstr.IntOrString{intstr.FromInt32(-1), intstr.FromString("half"), intstr.FromString("101%")} {
+		text, err := wrong.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		patch := []byte(`{"spec":{"maxDeletes":` + string(text) + `}}`)
+		if _, err := d.dynamic.Resource(deliveriesGVR).Namespace(d.namespace).Patch(t.Context(), "x", types.MergePatchType, patch, metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
+			t.Errorf("%s was taken: %v", text, err)
+		}
+	}
+}
+
+func showsDrift(t *testing.T, d *deliveryWorld) {
+	d.grant("all", rule("", "configmaps"))
+	revision := d.push("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\n")
+	d.create("x", func(s *v1alpha1.DeliverySpec) { s.DriftPolicy = v1alpha1.DriftWarn })
+	if o := d.applies("x", revision); o.Status.Drift != nil {
+		t.Errorf("drift %+v", o.Status.Drift)
+	}
+	d.change("a", "somebody", `{"data":{"k":"other"}}`)
+	drifted := func(o *v1alpha1.Delivery) error {
+		c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionDrifted)
+		if c == nil || !strings.Contains(c.Message, "ConfigMap "+d.namespace+"/a") || o.Status.Drift == nil || o.Status.Drift.CorrectedTime != nil {
+			return fmt.Errorf("conditions %+v, drift %+v", o.Status.Conditions, o.Status.Drift)
+		}
+		return nil
+	}
+	d.reaches("x", v1alpha1.ReasonDelivered, drifted)
+	d.round("x")
+	d.reaches("x", v1alpha1.ReasonDelivered, drifted)
+	d.holds("a", "k", "other")
+	d.patch("x", `{"spec":{"driftPolicy":"Correct"}}`)
+	corrected := func(o *v1alpha1.Delivery) error {
+		if meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionDrifted) != nil || o.Status.Drift == nil || o.Status.Drift.CorrectedTime == nil {
+			return fmt.Errorf("conditions %+v, drift %+v", o.Status.Conditions, o.Status.Drift)
+		}
+		return nil
+	}
+	d.reaches("x", v1alpha1.ReasonDelivered, corrected)
+	d.holds("a", "k", "v")
+	// What is put right was shown before: the status keeps when, and what.
+	before, err := d.read(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.kube.CoreV1().ConfigMaps(d.namespace).Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	d.reaches("x", v1alpha1.ReasonDelivered, func(o *v1alpha1.Delivery) error {
+		if o.Status.Drift.SeenTime.Equal(before.Status.Drift.SeenTime) {
+			return errors.New("the second drift is not shown")
+		}
+		return corrected(o)
+	})
+	d.holds("a", "k", "v")
+}
+
+func noticesALostInventory(t *testing.T, d *deliveryWorld) {
+	d.grant("all", rule("", "configmaps"))
+	d.create("x", func(s *v1alpha1.DeliverySpec) { s.Prune = true })
+	d.applies("x", d.push(configMap("a")+configMap("b")))
+	d.patch("x", `{"spec":{"suspend":true}}`)
+	d.loseInventory("x")
+	revision := d.push(configMap("a"))
+	d.patch("x", `{"spec":{"suspend":false}}`)
+	o := d.applies("x", revision)
+	c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionApplied)
+	if !strings.Contains(c.Message, "sluice adopt x -n "+d.namespace) {
+		t.Errorf("the loss is not told: %s", c.Message)
+	}
+	until(t, "the event", func() error {
+		if d.events("x", v1alpha1.ReasonInventoryLost) == 0 {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	d.run(ExitOK, "adopt", "x")
+	until(t, "b to be pruned", func() error {
+		if d.exists(d.namespace + "/b") {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+}
