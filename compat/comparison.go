@@ -233,14 +233,18 @@ func (c *comparison) decide(ctx context.Context, p pair) []contain.Gap {
 		return gaps
 	}
 	var gaps []contain.Gap
-	err := p.from.build()
+	from := p.from
+	if from.build() != nil || !unchanged(p.from, p.to) { // what the scale subresource refuses was never stored
+		from = scaled(from, scalePaths(from))
+	}
+	err := from.build()
 	if err == nil {
 		err = p.to.build()
 	}
 	if err != nil {
 		gaps = []contain.Gap{{Keyword: "schema", Harm: contain.Refused, Verdict: contain.Unknown, Reason: err.Error(), Rule: -1}}
 	} else {
-		gaps = contain.Decide(ctx, p.from.side, p.to.side, c.containOptions(p.from)).Gaps
+		gaps = contain.Decide(ctx, from.side, p.to.side, c.containOptions(p.from)).Gaps
 	}
 	c.gaps[p] = gaps
 	return gaps

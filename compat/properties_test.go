@@ -160,7 +160,7 @@ func TestWitnessesHold(t *testing.T) {
 	}
 }
 
-func requireWitness(t *testing.T, old, new *crd, f report.Finding) {
+func requireWitness(t testing.TB, old, new *crd, f report.Finding) {
 	t.Helper()
 	if f.Witness == nil || f.Witness.Effect == "" {
 		t.Fatalf("%s has no witness", f.Rule)
@@ -197,8 +197,15 @@ func requireWitness(t *testing.T, old, new *crd, f report.Finding) {
 			t.Errorf("%s: %q is not what the API server says: %v", f.Rule, said, result.Errors)
 		}
 	}
+	touched, err := refuses.TouchUpdate(t.Context(), accepted.Stored, refuses.Ratchets())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stuck := f.Level == report.ObjectsStuck; stuck && !touched.Refused() {
+		t.Errorf("%s: the object is not stuck", f.Rule)
+	}
 	switch {
-	case result.Refused() || len(result.Pruned) > 0:
+	case result.Refused() || touched.Refused() || len(result.Pruned) > 0:
 	case f.Level == report.DataLost || f.Level == report.MeaningChanged || f.Level == report.ReadersSurprised:
 		if a, b := compact(accepted.Stored), compact(result.Stored); a == b {
 			t.Errorf("%s: both store the same: %s", f.Rule, a)
@@ -212,7 +219,7 @@ func harmsByRefusal(l report.Level) bool {
 	return l == report.ObjectsStuck || l == report.ObjectsRatcheted || l == report.WritersRefused
 }
 
-func validator(t *testing.T, d *crd) *upstream.Validator {
+func validator(t testing.TB, d *crd) *upstream.Validator {
 	t.Helper()
 	v := d.Spec.Versions[0]
 	out, err := upstream.New(schemaProps(&v), upstream.Options{

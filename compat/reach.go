@@ -48,7 +48,7 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 			known.merge(moved)
 		}
 		for _, from := range c.writers() {
-			if from.Name != to.Name && to.Served {
+			if from.Name != to.Name && (to.Served || to == c.home(from)) {
 				c.crossOld(ctx, pair{from, to}, known, out)
 			}
 		}
@@ -101,7 +101,7 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, out *cros
 		case !c.travels(ctx, p, &g):
 		case g.Harm == contain.Pruned:
 			out.erased = append(out.erased, x)
-		default:
+		case p.to.Served:
 			out.refused = append(out.refused, x)
 		}
 	}
@@ -180,11 +180,11 @@ func (c *comparison) home(from *part) *part {
 func (c *comparison) knownTo(ctx context.Context, to *part) told {
 	known := told{}
 	before := find(c.oldParts, to.Name)
-	if before == nil || !before.Served {
+	if before == nil || !before.Served && !c.isStored(before.Name) {
 		return known
 	}
 	known.add(c.decide(ctx, pair{before, to})...)
-	if converts(c.old) || before.build() != nil {
+	if !before.Served || converts(c.old) || before.build() != nil {
 		return known
 	}
 	for _, from := range c.writers() {
@@ -233,7 +233,7 @@ func (c *comparison) travels(ctx context.Context, p pair, g *contain.Gap) bool {
 
 // journey is what becomes of an object that is written in one version and then read and written back in another one.
 type journey struct {
-	// dropped are the paths that the other version drops, of what is stored; nulls tells whether it drops nulls.
+	// dropped are the paths that are dropped of what is stored, by reading it and by the other version; nulls tells whether it drops nulls.
 	dropped []string
 	nulls   bool
 	// errors are why an update that sets a label is refused, ratcheting aside.
@@ -267,15 +267,15 @@ func (c *comparison) journey(ctx context.Context, p pair, obj map[string]any) (j
 			return journey{}, err
 		}
 	}
-	kept, _, err := at[2].Convert(stored) // without the defaults that reading fills in: they are no data
+	kept, dropped, err := at[2].Convert(stored) // without the defaults that reading fills in: they are no data
 	if err != nil {
 		return journey{}, err
 	}
-	converted, dropped, err := at[3].Convert(kept)
+	converted, more, err := at[3].Convert(kept)
 	if err != nil {
 		return journey{}, err
 	}
-	j := journey{dropped: dropped, nulls: compact(withoutType(converted)) != compact(withoutType(kept))}
+	j := journey{dropped: append(dropped, more...), nulls: compact(withoutType(converted)) != compact(withoutType(kept))}
 	from := at[2]
 	if home == p.to {
 		from = nil

@@ -95,11 +95,15 @@ type world struct {
 	validators map[string]*upstream.Validator
 }
 
-func newWorld(t *testing.T, d *crd) *world {
+func newWorld(t testing.TB, d *crd) *world {
 	t.Helper()
 	w := &world{d, map[string]*upstream.Validator{}}
 	for _, v := range d.Spec.Versions {
-		made, err := upstream.New(v.Schema.OpenAPIV3Schema, upstream.Options{Group: d.Spec.Group, Version: v.Name, Kind: d.Spec.Names.Kind, Namespaced: true, Scale: scaleOf(&part{crdVersion: &v})})
+		schema, o, err := upstream.ForCRD(d, v.Name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := upstream.New(schema, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +122,7 @@ func (w *world) serves(version string) bool {
 }
 
 // write creates an object of the given spec in a version and returns what is stored, and nil where it is refused or pruned.
-func (w *world) write(t *testing.T, version string, spec map[string]any) map[string]any {
+func (w *world) write(t testing.TB, version string, spec map[string]any) map[string]any {
 	t.Helper()
 	res, err := w.validators[version].Create(t.Context(), map[string]any{
 		"apiVersion": "example.com/" + version, "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": "default"}, "spec": spec,
@@ -138,7 +142,7 @@ func (w *world) write(t *testing.T, version string, spec map[string]any) map[str
 
 // label reads what is stored in a version, writes it back with a label, and says which fields of spec are gone and what is
 // refused.
-func (w *world) label(t *testing.T, stored map[string]any, version string) (erased, refused []string) {
+func (w *world) label(t testing.TB, stored map[string]any, version string) (erased, refused []string) {
 	t.Helper()
 	home := w.validators[strings.TrimPrefix(stored["apiVersion"].(string), "example.com/")] //nolint:errcheck,forcetypeassert // a test
 	target := w.validators[version]
@@ -160,7 +164,9 @@ func (w *world) label(t *testing.T, stored map[string]any, version string) (eras
 		t.Fatal(err)
 	}
 	for _, e := range res.Errors {
-		refused = append(refused, e.Field)
+		if place := placeOf(e); place != "" {
+			refused = append(refused, place)
+		}
 	}
 	return erased, refused
 }
@@ -346,6 +352,26 @@ func TestTheWritersDefaultsAreRead(t *testing.T) {
 				if w := f.Witness; w != nil && (w.AcceptedBy == "" || w.JudgedBy == "" || strings.Contains(w.AcceptedBy, "v2 of the old")) {
 					t.Errorf("%s names %q and %q", f.Rule, w.AcceptedBy, w.JudgedBy)
 				}
+			}
+		})
+	}
+}
+
+// What clients of one version wrote is pruned by the stored version, though that one would have refused all that has the field.
+func TestAFieldThatOnlyTheOtherVersionWrites(t *testing.T) {
+	version := func(name, how, spec string) string {
+		return "- {name: " + name + ", " + how + ", schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, " + spec + "}}}}}\n"
+	}
+	const field = "properties: {size: {type: integer}}"
+	for name, stored := range map[string]string{"served": "served: true, storage: true", "only stored": "served: false, storage: true"} {
+		t.Run(name, func(t *testing.T) {
+			second := version("v2", "served: true, storage: false", field)
+			old := patched(t, "versions:\n"+version("v1", stored, field+", not: {required: [size]}")+second)
+			new := patched(t, "versions:\n"+version("v1", stored, "properties: {other: {type: integer}}, not: {required: [size]}")+second)
+			got := check(t, old, new)
+			i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "version-erases-data" })
+			if i < 0 || got.Findings[i].Path != ".spec.size" || got.Verdict != report.Unsafe {
+				t.Errorf("%s", listed(got))
 			}
 		})
 	}

@@ -104,17 +104,18 @@ func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Find
 	if len(ws) == 0 {
 		return nil
 	}
-	hybrid := p.to.props
+	to := scaled(p.to, scalePaths(p.to))
+	hybrid := to.props
 	for _, w := range ws {
 		hybrid = putBack(hybrid, w.path, w.keyword, propsAt(p.from.props, w.path))
 	}
 	side, err := contain.NewSide(hybrid)
-	if err != nil {
+	if err != nil || to.build() != nil {
 		return nil // cannot be: it is made of two schemas that passed
 	}
 	o := c.containOptions(p.to)
 	o.Only = map[string]bool{"enum": true, "type": true, "nullable": true}
-	gaps := contain.Decide(ctx, p.to.side, side, o).Gaps
+	gaps := contain.Decide(ctx, to.side, side, o).Gaps
 	var out []report.Finding
 	for _, w := range ws {
 		i := slices.IndexFunc(gaps, func(g contain.Gap) bool { return matches(&g, w) })

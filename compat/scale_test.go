@@ -20,22 +20,22 @@ func TestValuesThatTheScaleSubresourceRefuses(t *testing.T) {
 			"{type: number, minimum: 0, maximum: 5}", "{x-kubernetes-int-or-string: true}", "{type: string}", "{type: integer, nullable: true, minimum: 0, maximum: 9}",
 			"{type: object, properties: {a: {type: string}}}", "{type: string, nullable: true}", "{x-kubernetes-preserve-unknown-fields: true}")
 	}
-	paths := []string{".spec.n", ".spec.o.n", ".spec.s", ".spec.u"}
+	paths := []string{".spec.size", ".spec.o.size", ".spec.s", ".spec.u"}
 	values := []any{nil, int64(-1), int64(0), int64(5), int64(1) << 40, 1.5, "a", map[string]any{}, map[string]any{"a": "b"}, "null", []any{}}
 	stuck := 0
 	for i := range cases(t, 150) {
-		spec := "{type: object, " + pick("", "", "x-kubernetes-preserve-unknown-fields: true, ") + "properties: {n: " + field() + ", s: " + field() +
-			", o: {type: object, " + pick("", "nullable: true, ") + "properties: {n: " + field() + "}}}}"
+		spec := "{type: object, " + pick("", "", "x-kubernetes-preserve-unknown-fields: true, ") + "properties: {size: " + field() + ", s: " + field() +
+			", o: {type: object, " + pick("", "nullable: true, ") + "properties: {size: " + field() + "}}}}"
 		version := func(more string) *crd {
 			return patched(t, "versions:\n- {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: "+spec+"}}}"+more+"}")
 		}
 		replicas, selector := paths[r.IntN(len(paths))], paths[r.IntN(len(paths))]
-		old, new := version(""), version(", subresources: {scale: {specReplicasPath: "+replicas+", statusReplicasPath: .status.n, labelSelectorPath: "+selector+"}}")
+		old, new := version(""), version(", subresources: {scale: {specReplicasPath: "+replicas+", statusReplicasPath: .status.size, labelSelectorPath: "+selector+"}}")
 		if errs, err := upstream.ValidateCRD(t.Context(), new, nil); err != nil || len(errs) > 0 {
 			t.Fatalf("%v %v", errs, err)
 		}
 		if r.IntN(3) == 0 { // the same over another path
-			old = version(", subresources: {scale: {specReplicasPath: " + selector + ", statusReplicasPath: .status.n}}")
+			old = version(", subresources: {scale: {specReplicasPath: " + selector + ", statusReplicasPath: .status.size}}")
 		}
 		got := check(t, old, new)
 		before, after := newWorld(t, old), newWorld(t, new)
@@ -60,10 +60,10 @@ func TestValuesThatTheScaleSubresourceRefuses(t *testing.T) {
 				}
 				_, refused := after.label(t, stored, "v1")
 				for _, p := range refused {
-					happens[p] = true
+					happens["."+p] = true
 					stuck++
 					if !slices.ContainsFunc(got.Findings, func(f report.Finding) bool {
-						return f.Rule == "scale-value-refused" && f.Path == p && f.Severity == report.Fail
+						return f.Rule == "scale-value-refused" && f.Path == "."+p && f.Severity == report.Fail
 					}) {
 						t.Fatalf("case %d: %v is stuck at %s, and it is not told: %v\n%s", i, spec, p, ruleIDs(got.Findings), describe(old))
 					}
@@ -84,9 +84,33 @@ func TestValuesThatTheScaleSubresourceRefuses(t *testing.T) {
 // A path of the scale subresource that leads through something that is no object is refused as well.
 func TestAScalePathThroughAString(t *testing.T) {
 	const version = "versions:\n- {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {s: {type: string}}}}}}"
-	got := check(t, patched(t, version+"}"), patched(t, version+", subresources: {scale: {specReplicasPath: .spec.s.n, statusReplicasPath: .status.n}}}"))
-	if i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "scale-value-refused" && f.Path == ".spec.s.n" }); i < 0 || got.Findings[i].Witness == nil {
+	got := check(t, patched(t, version+"}"), patched(t, version+", subresources: {scale: {specReplicasPath: .spec.s.size, statusReplicasPath: .status.size}}}"))
+	if i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "scale-value-refused" && f.Path == ".spec.s.size" }); i < 0 || got.Findings[i].Witness == nil {
 		t.Errorf("%v", got.Findings)
+	}
+}
+
+// What the scale subresource refuses was never stored, and no reader meets it.
+func TestWhatTheScaleSubresourceKeepsOut(t *testing.T) {
+	version := func(field string) *crd {
+		return patched(t, "versions:\n- {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer"+
+			field+"}}}}}}, subresources: {scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size}}}")
+	}
+	for name, c := range map[string]struct {
+		old, new string
+		want     []string
+	}{
+		"negative numbers":     {"", ", minimum: 0", []string{}},
+		"large numbers":        {"", ", maximum: 2147483647", []string{}},
+		"null":                 {"", ", nullable: true", []string{}},
+		"null no longer":       {", nullable: true", "", []string{}},
+		"numbers that pass it": {"", ", minimum: 1", []string{"minimum-raised"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ruleIDs(check(t, version(c.old), version(c.new)).Findings); !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
 	}
 }
 

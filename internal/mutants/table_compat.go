@@ -76,7 +76,7 @@ var compatFaults = []fault{
 		broken: "what one version holds and another erases or refuses, under conversion None, is not told",
 	},
 	{
-		file: "compat/reach.go", old: `if before == nil || !before.Served {`, new: `if before == nil {`,
+		file: "compat/reach.go", old: `if before == nil || !before.Served && !c.isStored(before.Name) {`, new: `if before == nil {`,
 		broken: "a version that begins to be served is taken for one that clients used before",
 	},
 	{
@@ -160,5 +160,21 @@ var compatFaults = []fault{
 	{
 		file: "compat/rule_crd_refused_by_api_server.go", old: `about(e, "spec.scope") && o.Scope != n.Scope && n.Scope != "" ||`, new: `about(e, "spec.scope") ||`,
 		broken: "a scope that is no scope is not told, because that is left to a rule about its change",
+	},
+	{
+		file: "compat/reach.go", old: `(to.Served || to == c.home(from))`, new: `to.Served`,
+		broken: "what one version wrote is pruned by the stored one, which is not served, and it is not told",
+	},
+	{
+		file: "compat/reach.go", old: `append(dropped, more...)`, new: `more`,
+		broken: "what reading drops, before the object is converted, is not counted as lost",
+	},
+	{
+		file: "compat/comparison.go", old: `from = scaled(from, scalePaths(from))`, new: `_ = scalePaths`,
+		broken: "values that the scale subresource refuses are taken for stored",
+	},
+	{
+		file: "compat/readers.go", old: `to := scaled(p.to, scalePaths(p.to))`, new: `to := p.to`,
+		broken: "readers are warned of values that the scale subresource refuses",
 	},
 }

@@ -147,7 +147,7 @@ func (s *search) batch(p *pending, round int) []any {
 	case round == 0:
 		return p.models[:1]
 	case round == 1:
-		if p.mixed != nil && p.worst == nil {
+		if p.worst == nil && (p.mixed != nil || p.rule != "") {
 			return append(s.evaluated(p), p.models[1:]...)
 		}
 		return p.models[1:]

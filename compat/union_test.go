@@ -1,0 +1,377 @@
+package compat
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"sluice.dev/internal/schemagen"
+	"sluice.dev/report"
+	"sluice.dev/schema/upstream"
+)
+
+// rounds scales the random tests: SLUICE_ROUNDS=20 makes them twenty times as long, and SLUICE_SEED says where they begin.
+func rounds(t testing.TB, n uint64) (from, to uint64) {
+	t.Helper()
+	number := func(name string, otherwise uint64) uint64 {
+		if v, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
+			return v
+		}
+		return otherwise
+	}
+	from = number("SLUICE_SEED", 0)
+	return from, from + n*number("SLUICE_ROUNDS", 1)
+}
+
+// unionPair is an upgrade of a CRD whose spec is a union, and values of spec that it is held against.
+type unionPair struct {
+	*schemagen.Gen
+	seed     uint64
+	old, new *crd
+	domain   []any
+}
+
+func drawUnions(seed uint64) *unionPair {
+	g := schemagen.New(seed)
+	p := &unionPair{Gen: g, seed: seed}
+	schema := g.Union()
+	p.old = unionCRD(g, schema)
+	p.new = unionCRD(g, g.ChangeUnion(schema))
+	sides := []*props{}
+	switch n := g.IntN(100); {
+	case n < 12: // a version more
+		p.new.Spec.Versions = append(p.new.Spec.Versions, unionVersion(g, "v2", g.ChangeUnion(schema)))
+	case n < 24: // the same two versions
+		second := g.ChangeUnion(schema)
+		p.old.Spec.Versions = append(p.old.Spec.Versions, unionVersion(g, "v2", second))
+		p.new.Spec.Versions = append(p.new.Spec.Versions, unionVersion(g, "v2", second.DeepCopy()))
+		if g.IntN(2) == 0 {
+			p.new.Spec.Versions[1].Schema.OpenAPIV3Schema = g.ChangeUnion(second)
+			p.new.Spec.Versions[0].Schema.OpenAPIV3Schema = schema.DeepCopy()
+		}
+	case n < 30: // a version less that is served
+		second := g.ChangeUnion(schema)
+		p.old.Spec.Versions = append(p.old.Spec.Versions, unionVersion(g, "v2", second))
+		p.new.Spec.Versions = append(p.new.Spec.Versions, unionVersion(g, "v2", second.DeepCopy()))
+		p.new.Spec.Versions[1].Served = false
+	}
+	if vs := p.new.Spec.Versions; len(vs) > 1 && vs[1].Served && g.IntN(3) == 0 { // stored in the other one from now on
+		vs[0].Storage, vs[1].Storage = false, true
+	}
+	for _, d := range []*crd{p.old, p.new} {
+		for i := range d.Spec.Versions {
+			spec := d.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"]
+			sides = append(sides, &spec)
+		}
+	}
+	p.domain = g.Values(240, sides...)
+	return p
+}
+
+func unionCRD(g *schemagen.Gen, schema *props) *crd {
+	d := &crd{}
+	d.Name = "widgets.example.com"
+	d.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
+		Names:    apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"},
+		Versions: []crdVersion{unionVersion(g, "v1", schema)},
+	}
+	d.Spec.Versions[0].Storage = true
+	return d
+}
+
+func unionVersion(g *schemagen.Gen, name string, schema *props) crdVersion {
+	v := crdVersion{Name: name, Served: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema.DeepCopy()}}
+	sub := &apiextensionsv1.CustomResourceSubresources{}
+	if g.IntN(12) == 0 {
+		sub.Scale = &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.b", StatusReplicasPath: ".status.b"}
+	}
+	if g.IntN(12) == 0 {
+		sub.Status = &apiextensionsv1.CustomResourceSubresourceStatus{}
+	}
+	if *sub != (apiextensionsv1.CustomResourceSubresources{}) {
+		v.Subresources = sub
+	}
+	if g.IntN(12) == 0 {
+		v.Schema.OpenAPIV3Schema.Properties["status"] = props{Type: "object", Properties: map[string]props{"b": {Type: "integer"}}}
+	}
+	return v
+}
+
+func (p *unionPair) object(version string, spec any) map[string]any {
+	return map[string]any{
+		"apiVersion": "example.com/" + version, "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": "default"},
+		"spec": runtime.DeepCopyJSONValue(spec),
+	}
+}
+
+func (p *unionPair) String() string {
+	return fmt.Sprintf("seed %d\nold:\n%snew:\n%s", p.seed, describeAll(p.old), describeAll(p.new))
+}
+
+func describeAll(d *crd) string {
+	var b strings.Builder
+	for _, v := range d.Spec.Versions {
+		fmt.Fprintf(&b, "%s served=%t storage=%t sub=%s %s\n", v.Name, v.Served, v.Storage, compact(v.Subresources), compact(v.Schema.OpenAPIV3Schema))
+	}
+	return b.String()
+}
+
+// harm is what an object meets under the new CRD and did not meet under the old one.
+type harm struct {
+	path, rule string // where, and the rule of CEL that refuses it, if it is one
+	how        string
+}
+
+// harms runs the values through the API server's code: each is created in each version of the old CRD, stored, created again
+// under the new CRD, read in each version, and written back with a label; then some are updated to others.
+func (p *unionPair) harms(t testing.TB) (out []harm, accepted, allowed int) {
+	t.Helper()
+	before, after := newWorld(t, p.old), newWorld(t, p.new)
+	note := func(errs field.ErrorList, how string, args ...any) {
+		for _, e := range errs {
+			place := placeOf(e)
+			if place == "" {
+				continue
+			}
+			h := harm{path: place, how: fmt.Sprintf(how, args...) + ": " + e.Error()}
+			if _, text, ok := strings.Cut(e.Detail, "failed rule: "); ok {
+				h.rule = text
+			}
+			out = append(out, h)
+		}
+	}
+	for _, v := range p.old.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		from, to := before.validators[v.Name], after.validators[v.Name]
+		var specs []any
+		var stored []map[string]any
+		for _, spec := range p.domain {
+			obj := p.object(v.Name, spec)
+			res := created(t, from, obj)
+			if res.Refused() || len(vanished(obj, res.Stored, "")) > 0 {
+				continue
+			}
+			accepted++
+			specs = append(specs, spec)
+			stored = append(stored, res.Stored)
+			if after.serves(v.Name) {
+				now := created(t, to, obj)
+				for _, path := range now.Pruned {
+					out = append(out, harm{path: path, how: fmt.Sprintf("%s: creating %s drops %s", v.Name, compact(spec), path)})
+				}
+				if len(now.Pruned) == 0 { // what is refused of the rest follows from the loss
+					note(now.Errors, "%s: creating %s", v.Name, compact(spec))
+				}
+				if len(now.Pruned) == 0 && !now.Refused() {
+					for _, path := range vanished(obj, now.Stored, "") {
+						out = append(out, harm{path: path, how: fmt.Sprintf("%s: creating %s drops %s", v.Name, compact(spec), path)})
+					}
+				}
+			}
+			kept, _, err := before.validators[before.store().Name].Convert(res.Stored)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range p.new.Spec.Versions {
+				if w.Served {
+					out = append(out, p.across(t, before, after, kept, v.Name, w.Name)...)
+				}
+			}
+		}
+		if len(specs) < 2 || !after.serves(v.Name) || !slices.ContainsFunc(p.new.Spec.Versions, func(w crdVersion) bool { return strings.Contains(compact(w.Schema), "oldSelf") }) {
+			continue
+		}
+		for range 60 {
+			i := p.IntN(len(specs))
+			next := p.object(v.Name, p.Near(specs[i], specs))
+			if res, err := from.Update(t.Context(), next, stored[i], true); err != nil || res.Refused() {
+				continue
+			}
+			allowed++
+			res, err := to.Update(t.Context(), next, stored[i], true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			note(res.Errors, "%s: updating %s to %s", v.Name, compact(stored[i]["spec"]), compact(next["spec"]))
+		}
+	}
+	return out, accepted, allowed
+}
+
+// placeOf says where the error is. Of junctors the text says it; that rules were not evaluated is nowhere.
+func placeOf(e *field.Error) string {
+	if e.Field != "<nil>" {
+		return strings.TrimPrefix(e.Field, ".")
+	}
+	name, _, ok := strings.Cut(strings.TrimPrefix(e.Detail, `"`), `" must `)
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// across is what becomes of a stored object in a version of the new CRD that did not become of it under the old one.
+func (p *unionPair) across(t testing.TB, before, after *world, stored map[string]any, writer, version string) []harm {
+	t.Helper()
+	erased, refused := after.label(t, stored, version)
+	was := version
+	if !before.serves(version) { // who met the same in the version of the writer meets nothing new in another one
+		was = writer
+	}
+	wasErased, wasRefused := before.label(t, stored, was)
+	if len(erased) > len(wasErased) {
+		refused = nil
+	}
+	var out []harm
+	for kind, paths := range map[string][2][]string{"erased": {erased, wasErased}, "refused": {refused, wasRefused}} {
+		for _, path := range paths[0] {
+			if !slices.Contains(paths[1], path) {
+				out = append(out, harm{path: path, how: fmt.Sprintf("%s in %s: %s", kind, version, compact(stored))})
+			}
+		}
+	}
+	return out
+}
+
+func created(t testing.TB, v *upstream.Validator, obj map[string]any) upstream.Result {
+	t.Helper()
+	res, err := v.Create(t.Context(), obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// vanished lists what of a is not in b.
+func vanished(a, b any, path string) []string {
+	var out []string
+	switch a := a.(type) {
+	case map[string]any:
+		m, _ := b.(map[string]any)
+		for k, x := range a {
+			if y, ok := m[k]; ok {
+				out = append(out, vanished(x, y, strings.TrimPrefix(path+"."+k, "."))...)
+			} else {
+				out = append(out, strings.TrimPrefix(path+"."+k, "."))
+			}
+		}
+	case []any:
+		l, _ := b.([]any)
+		for i, x := range a {
+			if i >= len(l) {
+				return append(out, path)
+			}
+			out = append(out, vanished(x, l[i], fmt.Sprintf("%s[%d]", path, i))...)
+		}
+	default:
+		if !reflect.DeepEqual(a, b) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// told tells whether a finding that fails the check speaks of the harm: of its place and, where a rule refuses, of the rule,
+// unless the type is another one, so that everything below differs.
+func (h *harm) told(got report.CRD) bool {
+	return slices.ContainsFunc(got.Findings, func(f report.Finding) bool {
+		if f.Severity != report.Fail || f.Outcome == report.Note || !related(h.path, f.Path) {
+			return false
+		}
+		return h.rule == "" || f.After == h.rule || strings.Contains(f.Message, inline(h.rule)) || strings.HasPrefix(f.Rule, "version") || strings.HasPrefix(f.Rule, "type")
+	})
+}
+
+var indexes = strings.NewReplacer("[0]", "", "[1]", "", "[2]", "", "[*]", "", ".*", "")
+
+// related tells whether one of a place in an object and the path of a finding is the other, or around it.
+func related(place, path string) bool {
+	a, b := indexes.Replace(place)+".", indexes.Replace(strings.TrimPrefix(path, "."))+"."
+	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) || b == "."
+}
+
+type unionTally struct{ pairs, refused, safe, unsafe, undecided, missed, wrong, objects, updates int }
+
+// attackUnion decides a pair, and holds what is said against all values of the domain.
+func attackUnion(t testing.TB, seed uint64, n *unionTally) {
+	p := drawUnions(seed)
+	got, err := Check(t.Context(), p.old, p.new, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range got.Findings {
+		if f.Rule == crdRefusedByAPIServer.ID || f.Rule == oldCRDInvalid.ID {
+			n.refused++
+			if os.Getenv("SLUICE_LOG") != "" {
+				t.Logf("seed %d: %s", seed, f.Message)
+			}
+			return
+		}
+	}
+	n.pairs++
+	harms, accepted, allowed := p.harms(t)
+	n.objects += accepted
+	n.updates += allowed
+	switch got.Verdict {
+	case report.Safe:
+		n.safe++
+	case report.Unsafe:
+		n.unsafe++
+	case report.IsUndecided:
+		n.undecided++
+		if len(harms) > 0 {
+			n.missed++
+		}
+	}
+	for _, h := range harms {
+		if !h.told(got) {
+			n.wrong++
+			t.Errorf("%s\nis not told: %s\n%s%s", h.how, got.Verdict, listed(got), p)
+			return
+		}
+	}
+	if len(p.old.Spec.Versions) > 1 || len(p.new.Spec.Versions) > 1 {
+		return
+	}
+	for _, f := range got.Findings {
+		if f.Witness != nil && f.Rule != oddValueRefused.ID {
+			requireWitness(t, p.old, p.new, f)
+		}
+	}
+}
+
+func listed(got report.CRD) string {
+	var b strings.Builder
+	for _, f := range got.Findings {
+		fmt.Fprintf(&b, "  %s %s %s %s %s: %s\n", f.Outcome, f.Level, f.Rule, f.Version, f.Path, f.Message)
+		if f.Reason != "" {
+			fmt.Fprintf(&b, "      %s\n", f.Reason)
+		}
+	}
+	return b.String()
+}
+
+// TestUnions holds verdicts about unions and their rules against all objects of small domains, by the API server's code: under
+// what is called safe no object fares worse, each object that fares worse has a finding, and each witness is confirmed.
+func TestUnions(t *testing.T) {
+	var n unionTally
+	from, to := rounds(t, 120)
+	for seed := from; seed < to && n.wrong < 10; seed++ {
+		attackUnion(t, seed, &n)
+	}
+	t.Logf("%+v", n)
+	if n.safe*10 < n.pairs || n.unsafe*10 < n.pairs || n.undecided*10 > n.pairs || n.objects < 10*n.pairs {
+		t.Errorf("%+v: the test says little", n)
+	}
+}

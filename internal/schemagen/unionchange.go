@@ -1,0 +1,359 @@
+package schemagen
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// ChangeUnion returns a copy of a schema that [Gen.Union] made, with one to three changes of the schema and of its rules.
+// Some changes say the same in another way.
+func (g *Gen) ChangeUnion(root *props) *props {
+	out := root.DeepCopy()
+	for range 1 + g.IntN(3) {
+		spec := out.Properties["spec"]
+		g.changeUnion(&spec, "spec", 0, true)
+		out.Properties["spec"] = spec
+	}
+	dropRules(out)
+	return out
+}
+
+// dropRules removes the rules that mention fields which are gone.
+func dropRules(p *props) {
+	p.XValidations = slices.DeleteFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool { return !fits(p, r.Rule) })
+	if p.Items != nil {
+		dropRules(p.Items.Schema)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+		c := p.Properties[name]
+		dropRules(&c)
+		p.Properties[name] = c
+	}
+}
+
+func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
+	if p.Items != nil && g.chance(45) {
+		g.changeUnion(p.Items.Schema, "item of "+name, depth+1, false)
+		return
+	}
+	if keys := slices.Sorted(maps.Keys(p.Properties)); len(keys) > 0 && g.chance(40) {
+		k := pick(g, keys)
+		c := p.Properties[k]
+		g.changeUnion(&c, k, depth+1, old)
+		p.Properties[k] = c
+		return
+	}
+	if n := len(p.XValidations); n > 0 && g.chance(35) {
+		i := g.IntN(n)
+		switch g.IntN(6) {
+		case 0:
+			p.XValidations = slices.Delete(p.XValidations, i, i+1)
+		case 1:
+			p.XValidations[i].Rule = g.newRule(p, name, old)
+			p.XValidations = slices.DeleteFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool { return r.Rule == "" || !fits(p, r.Rule) })
+		case 2:
+			p.XValidations[i].Message = "no"
+		default:
+			p.XValidations[i].Rule = g.reworded(p.XValidations[i].Rule)
+		}
+		return
+	}
+	switch p.Type {
+	case "string":
+		switch g.IntN(4) {
+		case 0:
+			p.MaxLength = new(int64(1 + g.IntN(3)))
+		case 1:
+			g.fill(p, 70)
+		case 2:
+			p.Nullable = !p.Nullable
+		default:
+			if len(p.Enum) == 0 {
+				p.Enum = g.someOf("x", "y", "zz")
+				return
+			}
+			if g.chance(20) && name != "type" {
+				p.Enum = nil
+				return
+			}
+			p.Enum = g.someOf("A", "B", "C")
+		}
+	case "integer", "boolean":
+		q := g.unionField("n", 0, false)
+		switch g.IntN(3) {
+		case 0:
+			g.fill(p, 70)
+		case 1:
+			p.Nullable = !p.Nullable
+		default:
+			if p.Type == "integer" {
+				p.Minimum, p.Maximum = q.Minimum, q.Maximum
+			}
+		}
+	case "array":
+		switch g.IntN(6) {
+		case 0, 1:
+			p.MaxItems = new(int64(1 + g.IntN(3)))
+		case 2:
+			g.topology(p, name)
+		case 3:
+			g.fill(p, 70)
+		default:
+			g.addRule(p, g.newRule(p, name, old))
+		}
+	case "object":
+		g.changeRecord(p, name, depth, old)
+	}
+}
+
+func (g *Gen) newRule(p *props, name string, old bool) string {
+	switch {
+	case p.Type == "array" && name == "l":
+		return g.listRule(old)
+	case name == "a":
+		return g.memberRule(old)
+	case name == "spec" || name == "u":
+		return g.recordRule(p, old)
+	}
+	return ""
+}
+
+func (g *Gen) topology(p *props, name string) {
+	p.XListType, p.XListMapKeys = nil, nil
+	switch {
+	case name == "l" && g.chance(60):
+		p.XListType, p.XListMapKeys = new("map"), []string{"name"}
+	case name != "l" && g.chance(50):
+		p.XListType = new("set")
+	}
+}
+
+func (g *Gen) changeRecord(p *props, name string, depth int, old bool) {
+	keys := slices.Sorted(maps.Keys(p.Properties))
+	record := name == "spec" || name == "u"
+	switch g.IntN(12) {
+	case 0, 1:
+		if k := pick(g, unionFields).name; record && !declares(p, k) {
+			if c := g.unionField(k, 0, old); c != nil {
+				g.fill(c, 20)
+				p.Properties[k] = *c
+				g.addRule(p, strings.ReplaceAll("!(has(self.§) && self.type != 'A')", "§", k))
+			}
+		}
+	case 2:
+		if len(keys) > 0 && !strings.HasPrefix(name, "item") {
+			k := pick(g, keys)
+			delete(p.Properties, k)
+			p.Required = slices.DeleteFunc(p.Required, func(r string) bool { return r == k })
+		}
+	case 3:
+		if len(keys) > 0 {
+			if k := pick(g, keys); !slices.Contains(p.Required, k) {
+				p.Required = append(p.Required, k)
+			}
+		}
+	case 4:
+		if len(p.Required) > 0 && !slices.Contains(p.Required, "name") {
+			p.Required = p.Required[1:]
+		}
+	case 5:
+		g.fill(p, 60)
+	case 6:
+		if p.XPreserveUnknownFields = nil; g.chance(50) && p.AdditionalProperties == nil {
+			p.XPreserveUnknownFields = new(true)
+		}
+	case 7:
+		if record {
+			p.OneOf, p.AnyOf, p.Not, p.AllOf = nil, nil, nil, nil
+			if g.chance(70) {
+				g.unionJunctor(p)
+			}
+		}
+	case 8:
+		if p.MaxProperties != nil {
+			p.MaxProperties = new(int64(1 + g.IntN(3)))
+		}
+		p.Nullable = g.chance(40) && depth > 0
+	default:
+		g.addRule(p, g.newRule(p, name, old))
+	}
+}
+
+func declares(p *props, name string) bool {
+	_, ok := p.Properties[name]
+	return ok
+}
+
+// reworded writes a rule in another way, which mostly means the same.
+func (g *Gen) reworded(text string) string {
+	swap := func(a, b string) string { return strings.Replace(text, a, b, 1) }
+	switch g.IntN(9) {
+	case 0:
+		return "!(!(" + text + "))"
+	case 1:
+		return "(" + text + ") || " + "false"
+	case 2:
+		if cond, rest, ok := strings.Cut(text, " ? "); ok && !strings.ContainsAny(cond, "(") {
+			if then, ok := strings.CutSuffix(rest, " : true"); ok {
+				return "!(" + cond + ") || (" + then + ")"
+			}
+		}
+	case 3:
+		if a, b, ok := strings.Cut(text, " || "); ok && balanced(a) && balanced(b) {
+			return b + " || " + a
+		}
+	case 4:
+		return swap("has(self.a)", "has(self.b)")
+	case 5:
+		return swap("'A'", "'B'")
+	case 6:
+		return swap("<=", "<")
+	case 7:
+		return swap("exists_one(", "exists(")
+	}
+	return "(" + text + ") || has(self.b)"
+}
+
+func balanced(s string) bool {
+	return strings.Count(s, "(") == strings.Count(s, ")") && !strings.ContainsAny(s, "?[")
+}
+
+// Values returns values of a small domain, at most so many: those that the schemas, of which each may be nil, speak of. Each
+// of them accepts some of these, as a rule.
+func (g *Gen) Values(most int, sides ...*props) []any {
+	sides = slices.DeleteFunc(slices.Clone(sides), func(p *props) bool { return p == nil })
+	if len(sides) == 0 {
+		return []any{"x"}
+	}
+	p := sides[0]
+	out := []any{}
+	if slices.ContainsFunc(sides, func(p *props) bool { return p.Nullable }) {
+		out = append(out, nil)
+	}
+	switch p.Type {
+	case "string":
+		words := []string{}
+		for _, s := range sides {
+			for _, e := range s.Enum {
+				var w string
+				if json.Unmarshal(e.Raw, &w) == nil && !slices.Contains(words, w) {
+					words = append(words, w)
+				}
+			}
+		}
+		if len(words) == 0 || slices.ContainsFunc(sides, func(p *props) bool { return len(p.Enum) == 0 }) {
+			words = append(words, "x", "y", "zz")
+		}
+		for _, w := range words {
+			out = append(out, w)
+		}
+	case "integer":
+		out = append(out, int64(0), int64(1), int64(2), int64(3))
+	case "boolean":
+		out = append(out, false, true)
+	case "array":
+		items := make([]*props, len(sides))
+		for i, s := range sides {
+			items[i] = s.Items.Schema
+		}
+		one := g.Values(6, items...)
+		out = append(out, []any{})
+		for _, x := range one {
+			out = append(out, []any{x})
+		}
+		for range 6 {
+			out = append(out, []any{pick(g, one), pick(g, one)})
+		}
+		out = append(out, []any{one[0], pick(g, one), pick(g, one)})
+	default:
+		out = append(out, g.objects(most, sides)...)
+	}
+	return g.some(most, out)
+}
+
+// some returns at most so many of the values.
+func (g *Gen) some(most int, all []any) []any {
+	if len(all) > most {
+		g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		all = all[:most]
+	}
+	return all
+}
+
+func (g *Gen) objects(most int, sides []*props) []any {
+	names := map[string][]*props{}
+	unknown := false
+	for _, s := range sides {
+		for name, c := range s.Properties {
+			names[name] = append(names[name], &c)
+		}
+		if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+			for _, key := range []string{"x", "z"} {
+				names[key] = append(names[key], s.AdditionalProperties.Schema)
+			}
+		}
+		unknown = unknown || s.XPreserveUnknownFields != nil
+	}
+	if unknown {
+		names["z"] = append(names["z"], &props{Type: "string", Enum: []apiextensionsv1.JSON{raw("x")}})
+	}
+	out := []any{map[string]any{}}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		values := g.Values(8, names[name]...)
+		if unknown && g.chance(30) {
+			values = append(values, "q", map[string]any{"q": int64(1)})
+		}
+		demanded := !slices.ContainsFunc(sides, func(p *props) bool { return !slices.Contains(p.Required, name) })
+		var next []any
+		for _, o := range out {
+			before, _ := o.(map[string]any)
+			if !demanded {
+				next = append(next, o)
+			}
+			for _, v := range values {
+				next = append(next, with(before, name, v))
+			}
+		}
+		out = g.some(most, next)
+	}
+	return out
+}
+
+func with(o map[string]any, name string, v any) map[string]any {
+	o = maps.Clone(o)
+	o[name] = v
+	return o
+}
+
+// Near returns one of the values that differs from v in one field, where there is one, or any of them.
+func (g *Gen) Near(v any, all []any) any {
+	from := g.IntN(len(all))
+	for i := range all {
+		if w := all[(from+i)%len(all)]; differences(v, w) == 1 {
+			return w
+		}
+	}
+	return all[from]
+}
+
+func differences(v, w any) int {
+	a, _ := v.(map[string]any)
+	b, _ := w.(map[string]any)
+	n := 0
+	for k, x := range a {
+		if y, ok := b[k]; !ok || !reflect.DeepEqual(x, y) {
+			n++
+		}
+	}
+	for k := range b {
+		if _, ok := a[k]; !ok {
+			n++
+		}
+	}
+	return n
+}
