@@ -19,16 +19,6 @@ var regularFaults = []fault{
 		broken: "a spent budget is taken for a proof",
 	},
 	{
-		file: "schema/contain/internal/regular/decide.go", old: `if e.op != exprLeaf || e.neg {
-			continue
-		}
-		if f :=`, new: `if e.op != exprLeaf {
-			continue
-		}
-		if f :=`,
-		broken: "a list of excluded strings is taken for the list of all",
-	},
-	{
 		file: "schema/contain/internal/regular/query.go", old: `cuts = append(cuts, l.last+1)`, new: `cuts = append(cuts, l.last+2)`,
 		broken: "the greatest length is off by one",
 	},

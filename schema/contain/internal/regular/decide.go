@@ -3,7 +3,6 @@ package regular
 import (
 	"cmp"
 	"fmt"
-	"unicode/utf8"
 )
 
 // Contained decides whether every string of a is in b. A witness is a string of a that is not
@@ -128,10 +127,6 @@ func (d *decision) solve(t task, m *meter) {
 	if d.best.ok {
 		last = min(last, d.best.length)
 	}
-	if f := d.shortestList(t.conj); f != nil {
-		d.list(f, t, last, m)
-		return
-	}
 	// A deterministic search is fastest where it fits. A non-deterministic one, that leaves out
 	// what is below something seen before, gets through where sets explode. And some that
 	// fit neither need nothing but more of the first.
@@ -163,62 +158,6 @@ func (d *decision) solve(t task, m *meter) {
 
 func (d *decision) tooLong(length int64, conj []*expr) string {
 	return fmt.Sprintf("a string of %d runes, more than the %d allowed, in %s", length, d.budget.Runes, d.describe(conj))
-}
-
-// shortestList returns the smallest finite set that a conjunction demands, or nil.
-func (d *decision) shortestList(conj []*expr) *finite {
-	var out *finite
-	for _, e := range conj {
-		if e.op != exprLeaf || e.neg {
-			continue
-		}
-		if f := d.leaves[e.leaf].finite; f != nil && (out == nil || len(f.strings) < len(out.strings)) {
-			out = f
-		}
-	}
-	return out
-}
-
-// list goes through a finite set.
-func (d *decision) list(f *finite, t task, last int64, m *meter) {
-	for _, s := range f.strings {
-		m.step(1 + len(s)/8)
-		if n := int64(utf8.RuneCountInString(s)); n < t.first || n > last {
-			continue
-		}
-		c := newCandidate(s)
-		if !c.better(d.best) || !d.satisfies(s, t.conj, m) {
-			continue
-		}
-		if m.over {
-			break
-		}
-		if c.length > int64(d.budget.Runes) {
-			d.gaps = append(d.gaps, d.tooLong(c.length, t.conj))
-			continue
-		}
-		d.best = c
-	}
-	if m.over {
-		d.gaps = append(d.gaps, m.spentOf(d.budget)+" on "+d.describe(t.conj))
-	}
-}
-
-// satisfies reports whether s is in all of conj, if the meter is not over.
-func (d *decision) satisfies(s string, conj []*expr, m *meter) bool {
-	memo := map[*Lang]bool{}
-	for _, e := range conj {
-		in := e.eval(func(leaf int) truth {
-			if d.leaves[leaf].match(s, m, memo) {
-				return always
-			}
-			return never
-		})
-		if in != always {
-			return false
-		}
-	}
-	return true
 }
 
 // describe names the leaves of a conjunction for a message.

@@ -178,3 +178,16 @@ func allTexts(alphabet string, most int) []string {
 	}
 	return out
 }
+
+// oneOf is the set of the given strings.
+func oneOf(list []string) *Lang {
+	quoted := make([]string, len(list))
+	for i, s := range list {
+		quoted[i] = regexp.QuoteMeta(s)
+	}
+	l, err := Compile("^(?:" + strings.Join(quoted, "|") + ")$")
+	if err != nil {
+		panic(err)
+	}
+	return l
+}

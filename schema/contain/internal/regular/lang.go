@@ -13,7 +13,6 @@ const (
 	kindNone kind = iota
 	kindAll
 	kindRegex  // source, key, prog
-	kindFinite // finite
 	kindLength // first, last
 	kindNot    // kids[0]
 	kindAnd    // kids
@@ -30,7 +29,6 @@ type Lang struct {
 	source      string // the pattern, for messages
 	key         string // equal for regexes that are known to be equal
 	prog        *program
-	finite      *finite
 	first, last int64 // last < 0: unbounded
 	kids        []*Lang
 	// size is the number of nodes below and including this one, counted as often as
@@ -51,20 +49,6 @@ func All() *Lang { return all }
 
 // None returns the empty set.
 func None() *Lang { return none }
-
-// Literal returns the set that contains s only. If s is not valid UTF-8, it is empty.
-func Literal(s string) *Lang { return Finite([]string{s}) }
-
-// Finite returns the set of the given strings, such as the values of an enum, in any
-// order and with any repetitions. Those that are not valid UTF-8 are left out, as no
-// JSON string equals them.
-func Finite(list []string) *Lang {
-	f := newFinite(list)
-	if len(f.strings) == 0 {
-		return none
-	}
-	return &Lang{kind: kindFinite, finite: f, size: 1}
-}
 
 // LengthBetween returns the set of strings that have at least least and at most most
 // runes. A negative most means no upper bound, a negative least means 0. Its cost does not
@@ -89,7 +73,7 @@ func Complement(a *Lang) *Lang {
 		return none
 	case kindNot:
 		return a.kids[0]
-	case kindRegex, kindFinite, kindLength, kindAnd, kindOr:
+	case kindRegex, kindLength, kindAnd, kindOr:
 	}
 	return &Lang{kind: kindNot, kids: []*Lang{a}, size: sizeOf(a)}
 }
@@ -159,8 +143,6 @@ func (l *Lang) match(s string, m *meter, memo map[*Lang]bool) bool {
 		return false
 	case kindAll:
 		return true
-	case kindFinite:
-		return l.finite.contains(s)
 	case kindLength:
 		m.step(len(s) / 8)
 		n := int64(utf8.RuneCountInString(s))
@@ -180,7 +162,7 @@ func (l *Lang) match(s string, m *meter, memo map[*Lang]bool) bool {
 		in = !slices.ContainsFunc(l.kids, func(k *Lang) bool { return !k.match(s, m, memo) })
 	case kindOr:
 		in = slices.ContainsFunc(l.kids, func(k *Lang) bool { return k.match(s, m, memo) })
-	case kindNone, kindAll, kindFinite, kindLength:
+	case kindNone, kindAll, kindLength:
 	}
 	memo[l] = in
 	return in
@@ -227,8 +209,6 @@ func (l *Lang) describe(b *strings.Builder, depth int) {
 		b.WriteString("all")
 	case kindRegex:
 		b.WriteString(quote(l.source))
-	case kindFinite:
-		list("{", ", ", "}", len(l.finite.strings), func(i int) { b.WriteString(quote(l.finite.strings[i])) })
 	case kindLength:
 		if l.last < 0 {
 			fmt.Fprintf(b, "length %d..", l.first)

@@ -89,10 +89,6 @@ func LongestUpTo(a *Lang, limit int64, budget Budget) (string, bool) {
 // time, first the one and then the other; nondet says which comes first. What it
 // returns is right even if m is over, there is only less of it.
 func (q *query) sample(t task, n int, nondet bool, m *meter) []string {
-	d := decision{query: q}
-	if f := d.shortestList(t.conj); f != nil {
-		return d.sampleList(f, t, n, m)
-	}
 	if t.first > maxRoam {
 		return q.only(t, m)
 	}
@@ -133,26 +129,6 @@ func (q *query) only(t task, m *meter) []string {
 		return []string{s.text(f)}
 	}
 	return nil
-}
-
-// sampleList returns up to n members of a finite set that satisfy a task.
-func (d *decision) sampleList(f *finite, t task, n int, m *meter) []string {
-	list := make([]candidate, 0, len(f.strings))
-	for _, s := range f.strings {
-		m.step(1 + len(s)/8)
-		list = append(list, newCandidate(s))
-	}
-	slices.SortFunc(list, candidate.compare)
-	var out []string
-	for _, c := range list {
-		if len(out) == n || m.over {
-			break
-		}
-		if c.length >= t.first && c.length <= t.last && d.satisfies(c.text, t.conj, m) && !m.over {
-			out = append(out, c.text)
-		}
-	}
-	return out
 }
 
 // sampler draws strings from a product, as far as it could be built.

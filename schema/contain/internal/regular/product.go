@@ -26,7 +26,7 @@ type product struct {
 	m        *meter
 	conj     []*expr
 	nested   bool // conj holds more than leaves
-	machines []machine
+	machines []*machine
 	leaf     []int // leaf of each machine
 	at       []int // machine of each leaf of the query, or -1
 	letters  []letter
@@ -70,11 +70,7 @@ func newProduct(q *query, conj []*expr, every bool, m *meter) *product {
 			}
 			p.at[leaf.leaf] = len(p.machines)
 			p.leaf = append(p.leaf, leaf.leaf)
-			if l := q.leaves[leaf.leaf]; l.kind == kindFinite {
-				p.machines = append(p.machines, newFiniteMachine(l.finite, m))
-			} else {
-				p.machines = append(p.machines, newRegexMachine(l.prog, m))
-			}
+			p.machines = append(p.machines, newMachine(q.leaves[leaf.leaf].prog, m))
 		})
 	}
 	for _, leaf := range p.leaf {

@@ -104,7 +104,7 @@ func (s source) expression(t *testing.T, depth int) (*Lang, func(string) bool) {
 			}
 		case 1:
 			list := []string{s.narrow(4), s.narrow(4), s.narrow(4)}
-			return Finite(list), func(text string) bool { return text == list[0] || text == list[1] || text == list[2] }
+			return oneOf(list), func(text string) bool { return text == list[0] || text == list[1] || text == list[2] }
 		default:
 			p := s.pick(s.simple(2), s.simpleAny(2), s.simple(3))
 			return mustCompile(t, p), regexp.MustCompile(p).MatchString
@@ -196,7 +196,7 @@ func TestAlgebra(t *testing.T) {
 		if ab.Verdict == Proved && bc.Verdict == Proved && ac.Verdict != Proved {
 			t.Errorf("not transitive: %v\n%v\n%v", a, b, c)
 		}
-		if ab.Verdict == Refuted && Contained(Literal(ab.Witness), b, Budget{}).Verdict != Refuted {
+		if ab.Verdict == Refuted && Contained(oneOf([]string{ab.Witness}), b, Budget{}).Verdict != Refuted {
 			t.Errorf("the witness %q is in %v", ab.Witness, b)
 		}
 		for _, l := range []*Lang{Intersect(a, b), Intersect(a, Complement(c))} {
@@ -259,7 +259,7 @@ func TestStatesKeepTheirPromises(t *testing.T) {
 	texts := allTexts("a-\n", 4)
 	forSeeds(t, 400, func(t *testing.T, s source) {
 		pattern := s.assertive()
-		r := newRegexMachine(mustCompile(t, pattern).prog, &meter{limit: Spent{States: maxInt, Steps: maxInt}})
+		r := newMachine(mustCompile(t, pattern).prog, &meter{limit: Spent{States: maxInt, Steps: maxInt}})
 		run := func(state int32, text string) int32 {
 			for _, c := range text {
 				state = r.step(state, r.p.alpha.of(c))
@@ -341,7 +341,7 @@ func TestDeterministicAutomatonAgreesWithRegexp(t *testing.T) {
 		re, l := regexp.MustCompile(p), mustCompile(t, p)
 		for range 6 {
 			text := s.text(6)
-			in := Contained(Literal(text), l, Budget{})
+			in := Contained(oneOf([]string{text}), l, Budget{})
 			out := Empty(Intersect(mustCompile(t, `\A`+regexp.QuoteMeta(text)+`\z`), l), Budget{})
 			want := re.MatchString(text)
 			if (in.Verdict == Proved) != want || (out.Verdict == Refuted) != want {

@@ -104,7 +104,7 @@ func (q *query) normal(l *Lang, neg bool, length int64) *expr {
 	case kindLength:
 		in := length >= l.first && (l.last < 0 || length <= l.last)
 		return constant(in != neg)
-	case kindRegex, kindFinite:
+	case kindRegex:
 		return &expr{op: exprLeaf, leaf: q.leaf(l), neg: neg}
 	case kindNot:
 		return q.normal(l.kids[0], !neg, length)
@@ -145,19 +145,10 @@ func constant(in bool) *expr {
 // leaf numbers l. Leaves with the same key are the same: this makes a pattern
 // contained in itself without any search.
 func (q *query) leaf(l *Lang) int {
-	if l.kind == kindRegex {
-		if i, ok := q.regexes[l.key]; ok {
-			return i
-		}
-		q.regexes[l.key] = len(q.leaves)
-	} else {
-		for i, other := range q.leaves {
-			q.m.step(1)
-			if other.kind == kindFinite && (other == l || slices.Equal(other.finite.strings, l.finite.strings)) {
-				return i
-			}
-		}
+	if i, ok := q.regexes[l.key]; ok {
+		return i
 	}
+	q.regexes[l.key] = len(q.leaves)
 	q.leaves = append(q.leaves, l)
 	return len(q.leaves) - 1
 }
