@@ -84,7 +84,7 @@ var compatFaults = []fault{
 		broken: "what a version that is not served would refuse is not told of the others",
 	},
 	{
-		file: "compat/reach.go", old: `		if len(own) > 0 {`, new: `		if len(own) > 1 {`,
+		file: "compat/reach.go", old: `		if len(j.filled) > 0 {`, new: `		if len(j.filled) > 1 {`,
 		broken: "a default that one version fills in on reading, and another refuses, is not told",
 	},
 	{
