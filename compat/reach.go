@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/version"
 
+	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
 	"sluice.dev/schema/upstream"
 )
@@ -81,7 +84,7 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, out *cros
 			}
 		}
 	}
-	for _, g := range c.filledIn(ctx, p, home) {
+	for _, g := range append(c.filledIn(ctx, p, home), c.unlike(ctx, p, home)...) {
 		if !known.has(&g) {
 			known.add(g)
 			out.refused = append(out.refused, crossing{p, g})
@@ -113,36 +116,69 @@ func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain
 	if p.from.Name != home.Name {
 		return nil
 	}
-	asking, ok := demand(p.from.props, home.props, 0)
-	if !ok {
-		return nil
-	}
-	o := c.containOptions(p.from)
-	o.Only = map[string]bool{"required": true}
-	side, err := contain.NewSide(asking)
-	if err != nil {
-		return nil // cannot be: it is a schema that passed, with more names in required
-	}
 	var out []contain.Gap
-	for _, g := range contain.Decide(ctx, p.from.side, side, o).Gaps {
-		if g.Witness == nil {
-			continue
-		}
+	for _, g := range c.lacks(ctx, p.from, home) {
 		j, err := c.journey(ctx, p, g.Witness.Object)
 		if err != nil {
 			continue
 		}
-		own := slices.DeleteFunc(j.errors, func(e string) bool {
-			path, _, _ := strings.Cut(e, ": ")
-			return !concerns(path, &g)
-		})
-		if len(own) > 0 {
-			g.Witness = &contain.Witness{Object: g.Witness.Object, Errors: own}
+		if len(j.filled) > 0 {
+			g.Witness = &contain.Witness{Object: g.Witness.Object, Errors: j.filled}
 			g.Keyword, g.Path, g.Detail = "default", fullPath(&g), ""
 			out = append(out, g)
 		}
 	}
 	return out
+}
+
+// unlike are the defaults of the version p.to because of which its rules about updates refuse objects of the other one, though
+// nothing of them changes: what is read is converted and not filled in, and what is written back is.
+func (c *comparison) unlike(ctx context.Context, p pair, home *part) []contain.Gap {
+	if !p.to.Served || !hasTransitions(p.to.props, 0) {
+		return nil
+	}
+	var out []contain.Gap
+	for _, g := range c.lacks(ctx, c.settled(p.from, home), p.to) {
+		j, err := c.journey(ctx, p, g.Witness.Object)
+		if err != nil || len(j.updates) == 0 {
+			continue
+		}
+		g.Witness = &contain.Witness{Object: g.Witness.Object, Errors: j.updates}
+		g.Keyword, g.Path, g.Detail = "default", fullPath(&g), ""
+		out = append(out, g)
+	}
+	return out
+}
+
+// hasTransitions tells whether a rule of the schema mentions oldSelf.
+func hasTransitions(p *props, depth int) bool {
+	if p == nil || depth > schema.MaxDepth {
+		return false
+	}
+	if slices.ContainsFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool { return strings.Contains(r.Rule, "oldSelf") }) {
+		return true
+	}
+	for _, sub := range p.Properties {
+		if hasTransitions(&sub, depth+1) {
+			return true
+		}
+	}
+	return p.Items != nil && hasTransitions(p.Items.Schema, depth+1) || p.AdditionalProperties != nil && hasTransitions(p.AdditionalProperties.Schema, depth+1)
+}
+
+// lacks are objects of one version that lack something which the other one fills in, as gaps of required, one for each field.
+func (c *comparison) lacks(ctx context.Context, from, to *part) []contain.Gap {
+	asking, ok := demand(from.props, to.props, 0)
+	if !ok || from.build() != nil {
+		return nil
+	}
+	o := c.containOptions(from)
+	o.Only = map[string]bool{"required": true}
+	side, err := contain.NewSide(asking)
+	if err != nil {
+		return nil // cannot be: it is a schema that passed, with more names in required
+	}
+	return slices.DeleteFunc(contain.Decide(ctx, from.side, side, o).Gaps, func(g contain.Gap) bool { return g.Witness == nil })
 }
 
 // writers are the old versions in which objects may have been written or stored, the storage version first. What a webhook
@@ -236,8 +272,9 @@ type journey struct {
 	// dropped are the paths that are dropped of what is stored, by reading it and by the other version; nulls tells whether it drops nulls.
 	dropped []string
 	nulls   bool
-	// errors are why an update that sets a label is refused, ratcheting aside.
-	errors []string
+	// errors are why an update that sets a label is refused, ratcheting aside. filled are those of them for which the new CRD is
+	// to blame by what it fills in when it reads the object, updates those of rules about updates that allowed it before.
+	errors, filled, updates []string
 }
 
 var errNoJourney = errors.New("the object is not stored")
@@ -284,7 +321,42 @@ func (c *comparison) journey(ctx context.Context, p pair, obj map[string]any) (j
 	for _, e := range touch.Errors {
 		j.errors = append(j.errors, e.Error())
 	}
+	if err != nil || len(j.errors) == 0 || len(dropped) > 0 {
+		return j, err
+	}
+	before, err := at[3].TouchUpdateFrom(ctx, at[1], stored, false)
+	if err != nil {
+		return j, err
+	}
+	j.filled = minusErrors(j.errors, before.Errors)
+	created, err := at[3].Create(ctx, converted)
+	if j.updates = minusErrors(j.errors, created.Errors); err != nil || len(j.updates) == 0 {
+		return j, err
+	}
+	was, err := c.touchedBefore(ctx, p, at[1], stored)
+	j.updates = minusErrors(j.updates, was)
 	return j, err
+}
+
+// touchedBefore says why the old CRD refused to set a label on what is stored, in the version in which it is written back now,
+// or, where that is new, in which it was written.
+func (c *comparison) touchedBefore(ctx context.Context, p pair, storing *upstream.Validator, stored map[string]any) (field.ErrorList, error) {
+	in := find(c.oldParts, p.to.Name)
+	if in == nil || !in.Served {
+		in = p.from
+	}
+	v, err := c.validator(in)
+	if err != nil {
+		return nil, err
+	}
+	res, err := v.TouchUpdateFrom(ctx, storing, stored, false)
+	return res.Errors, err
+}
+
+func minusErrors(all []string, known field.ErrorList) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(e string) bool {
+		return slices.ContainsFunc(known, func(x *field.Error) bool { return x.Error() == e })
+	})
 }
 
 func withoutType(obj map[string]any) map[string]any {

@@ -323,6 +323,41 @@ func TestADefaultThatAnotherVersionRefuses(t *testing.T) {
 	}
 }
 
+// What the new CRD fills in when it reads an object can make rules of another version refuse it, at another place than the
+// default.
+func TestADefaultThatARuleOfAnotherVersionRefuses(t *testing.T) {
+	version := func(name, how, spec string) string {
+		return "- {name: " + name + ", " + how + ", schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, " + spec + "}}}}}\n"
+	}
+	const fields, filled = "properties: {kind: {type: string}, size: {type: integer}}", "properties: {kind: {type: string, default: A}, size: {type: integer}}"
+	const demands = ", x-kubernetes-validations: [{rule: '!has(self.kind) || self.kind != \"A\" || has(self.size)'}]"
+	const fixed = ", x-kubernetes-validations: [{rule: 'self == oldSelf'}]"
+	for name, c := range map[string]struct{ oldFirst, oldSecond, newFirst, newSecond string }{
+		"filled in by reading":      {fields, fields + demands, filled, fields + demands},
+		"filled in by writing back": {fields + fixed, "", fields + fixed, filled + fixed},
+		"as it was":                 {fields + fixed, filled + fixed, fields + ", maxProperties: 5" + fixed, filled + fixed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			both := func(first, second string) *crd {
+				text := "versions:\n" + version("v1", "served: true, storage: true", first)
+				if second != "" {
+					text += version("v2", "served: true, storage: false", second)
+				}
+				return patched(t, text)
+			}
+			got := check(t, both(c.oldFirst, c.oldSecond), both(c.newFirst, c.newSecond))
+			i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "versions-contradict" })
+			if name == "as it was" {
+				if i >= 0 {
+					t.Errorf("%s", listed(got))
+				}
+			} else if i < 0 || got.Findings[i].Path != ".spec.kind" || got.Findings[i].Version != "v2" {
+				t.Errorf("%s", listed(got))
+			}
+		})
+	}
+}
+
 // What a write in one version leaves behind has the defaults of that version, which the other one reads.
 func TestTheWritersDefaultsAreRead(t *testing.T) {
 	version := func(name, how, spec string) string {

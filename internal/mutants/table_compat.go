@@ -84,7 +84,7 @@ var compatFaults = []fault{
 		broken: "what a version that is not served would refuse is not told of the others",
 	},
 	{
-		file: "compat/reach.go", old: `		if len(own) > 0 {`, new: `		if len(own) > 1 {`,
+		file: "compat/reach.go", old: `		if len(j.filled) > 0 {`, new: `		if len(j.filled) > 1 {`,
 		broken: "a default that one version fills in on reading, and another refuses, is not told",
 	},
 	{
@@ -176,5 +176,17 @@ var compatFaults = []fault{
 	{
 		file: "compat/readers.go", old: `to := scaled(p.to, scalePaths(p.to))`, new: `to := p.to`,
 		broken: "readers are warned of values that the scale subresource refuses",
+	},
+	{
+		file: "compat/reach.go", old: `j.filled = minusErrors(j.errors, before.Errors)`, new: `_ = before`,
+		broken: "a default that another version fills in by reading makes a rule refuse the object, and it is not told",
+	},
+	{
+		file: "compat/reach.go", old: `append(c.filledIn(ctx, p, home), c.unlike(ctx, p, home)...)`, new: `c.filledIn(ctx, p, home)`,
+		broken: "a rule about updates takes the default of another version for a change, and it is not told",
+	},
+	{
+		file: "compat/reach.go", old: `j.updates = minusErrors(j.updates, was)`, new: `_ = was`,
+		broken: "updates that were refused before are told as news",
 	},
 }

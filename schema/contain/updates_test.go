@@ -150,3 +150,17 @@ func TestUnchangedRulesThatSeeOtherValues(t *testing.T) {
 		})
 	}
 }
+
+// What no old object holds makes no difference to an unchanged rule, wherever it looks.
+func TestUnchangedRulesWhereNullIsAllowed(t *testing.T) {
+	const spec = `type: object, x-kubernetes-validations: [{rule: "self == oldSelf"}], properties: {a: {type: string%s}, o: {type: object, properties: {b: {type: integer%[1]s}}}, l: {type: array, items: {type: string%[1]s}}}`
+	whole := func(more string) Side {
+		return side(t, parseSchema(t, "{type: object, properties: {spec: {"+strings.ReplaceAll(strings.Replace(spec, "%s", more, 1), "%[1]s", more)+"}}}"))
+	}
+	if r := Decide(t.Context(), whole(""), whole(", nullable: true"), Options{Namespaced: true}); r.Verdict != Contained {
+		t.Errorf("%v:\n%s", r.Verdict, strings.Join(told(r.Gaps), "\n"))
+	}
+	if r := Decide(t.Context(), whole(", nullable: true"), whole(""), Options{Namespaced: true}); r.Verdict == Contained {
+		t.Error("nulls are dropped, and it is called contained")
+	}
+}

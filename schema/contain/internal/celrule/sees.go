@@ -30,7 +30,7 @@ func (t *translator) sameTouched(a, b *touch, keep bool) bool {
 	if a.whole || b.whole {
 		return t.sameWhole(a.node, b.node, keep, 0)
 	}
-	if ownShape(a.node) != ownShape(b.node) || len(a.kids) != len(b.kids) || (a.items == nil) != (b.items == nil) {
+	if !sameShape(a.node, b.node) || len(a.kids) != len(b.kids) || (a.items == nil) != (b.items == nil) {
 		return false
 	}
 	for name, x := range a.kids {
@@ -42,12 +42,23 @@ func (t *translator) sameTouched(a, b *touch, keep bool) bool {
 	return a.items == nil || schema.SameDefault(a.items.node, b.items.node) && t.sameTouched(a.items, b.items, keep || b.node.PreserveUnknown)
 }
 
+// sameShape tells whether both nodes say the same of themselves, for values that o accepts. Null is none of these where o has a
+// type and does not allow it, so that it makes no difference whether n does.
+func sameShape(o, n *schema.Node) bool {
+	if n.Nullable && !o.Nullable && o.Type != "" {
+		bare := *n
+		bare.Nullable = false
+		n = &bare
+	}
+	return ownShape(o) == ownShape(n)
+}
+
 // sameWhole tells whether whole values of both are the same in CEL.
 func (t *translator) sameWhole(o, n *schema.Node, keep bool, depth int) bool {
 	if o == nil || n == nil || depth > schema.MaxDepth {
 		return o == n
 	}
-	if o, n = t.seen(o), t.seen(n); ownShape(o) != ownShape(n) {
+	if o, n = t.seen(o), t.seen(n); !sameShape(o, n) {
 		return false
 	}
 	keep = keep || n.PreserveUnknown
