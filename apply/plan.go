@@ -88,6 +88,9 @@ type Request struct {
 	AllowDeleteNamespaces bool
 	// Force takes fields from other managers, and objects from other apps.
 	Force bool
+	// IntoNamespace, where not empty, is where all objects go whose kind has namespaces, whatever they name. References of Kubernetes' own
+	// kinds to objects of the source follow, and a Namespace of the source gets this name.
+	IntoNamespace string
 	// TakeOver are apps, as NAMESPACE/NAME, whose objects are taken as well. Their fields in conflict need Force all the same, unless
 	// they are the apps' own.
 	TakeOver []string
@@ -313,6 +316,12 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 	if len(objects) == 0 && len(p.LeftOut) > 0 {
 		return fmt.Errorf("nothing in the source is to be applied: %s", strings.Join(p.Notes(), "; "))
 	}
+	into := p.request.IntoNamespace
+	if into != "" {
+		if objects, err = relocate(objects, into); err != nil {
+			return err
+		}
+	}
 	defined, crds, err := definedBy(objects)
 	if err != nil {
 		return err
@@ -331,6 +340,7 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 	}
 	var errs []error
 	groups := map[string][]string{}
+	moved := map[ID]ID{}
 	for i := range objects {
 		o := &objects[i]
 		m, err := a.mapper.find(ctx, o.GVK(), defined)
@@ -346,14 +356,19 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 		}
 		namespace := ""
 		if m.namespaced {
-			namespace = cmp.Or(o.Namespace, a.opts.Namespace)
+			namespace = cmp.Or(into, o.Namespace, a.opts.Namespace)
 		}
+		was := o.ID
 		item, err := p.item(o, namespace)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		item.mapping = m
+		if other, ok := moved[item.ID]; into != "" && ok && other != was && !isNamespace(item.ID) {
+			errs = append(errs, &Error{File: o.File, Line: o.Line, ID: was, Err: fmt.Errorf("would be the same object as %s in namespace %s", other, into)})
+		}
+		moved[item.ID] = was
 		if why := item.marks.spares(nil); why != "" {
 			item.Action, item.Reason = Unchanged, why
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"sluice.dev/apply"
 	"sluice.dev/internal/config"
@@ -38,6 +39,7 @@ type applyFlags struct {
 	prune bool
 	deleteFlagsOf
 	takeOver       []string
+	into           string
 	allowEmpty     bool
 	maxDeletes     string
 	force          bool
@@ -93,6 +95,7 @@ stored objects of a CRD that was to be deleted; 2 could not do it.`,
 	fs.BoolVar(&f.allowEmpty, "allow-empty", false, "let a source among several be empty")
 	fs.BoolVar(&f.force, "force-conflicts", false, "take over fields that others own, and objects of other apps")
 	addTakeOver(fs, &f.takeOver)
+	addInto(fs, &f.into)
 	fs.BoolVar(&f.replace, "replace", false, "delete and make anew objects with fields that differ and cannot change; not those that hold data")
 	fs.BoolVar(&f.wait, "wait", true, "wait until all is ready")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
@@ -272,6 +275,11 @@ func (d *deliverer) checkFlags() error {
 	if _, err := apply.MostDeletes(f.maxDeletes, 0); err != nil {
 		return fmt.Errorf("--max-deletes %w", err)
 	}
+	if f.into != "" {
+		if problems := validation.IsDNS1123Label(f.into); len(problems) > 0 {
+			return fmt.Errorf("--into-namespace %q is no name of a namespace: %s", f.into, strings.Join(problems, "; "))
+		}
+	}
 	for _, app := range f.takeOver {
 		if _, _, err := appOf(app, ""); err != nil {
 			return err
@@ -309,7 +317,7 @@ func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 	var err error
 	d.plan, err = d.applier.Plan(ctx, apply.Request{
 		Objects: d.loaded.objects, App: f.app, Sources: d.loaded.sources, Prune: f.prune, AllowDeleteCRDs: f.allowDeleteCRDs, AllowDeleteNamespaces: f.allowDeleteNamespaces,
-		Force: f.force, TakeOver: appsOf(f.takeOver, d.result.Namespace), Replace: f.replace, Wait: f.wait, Rules: cfg.ApplyRules(),
+		Force: f.force, TakeOver: appsOf(f.takeOver, d.result.Namespace), IntoNamespace: f.into, Replace: f.replace, Wait: f.wait, Rules: cfg.ApplyRules(),
 	})
 	if err != nil {
 		return err

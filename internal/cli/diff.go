@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
 	"sluice.dev/apply"
@@ -29,6 +28,9 @@ type diffFlags struct {
 	timeout time.Duration
 	output  string
 	color   string
+	look    diffLook
+	into    string
+	over    []string
 
 	configs, preflights []string
 	report              string
@@ -64,6 +66,9 @@ Exit codes: 0 no difference, 1 differences, or what would block an apply (findin
 	fs.BoolVar(&f.replace, "replace", false, "show what --replace would delete and make anew")
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long it may take")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.look.add(fs)
+	addInto(fs, &f.into)
+	addTakeOver(fs, &f.over)
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
 	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file, kapp's or sluice's own, whose preflights run (may be repeated)")
 	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas: "+strings.Join(config.Preflights(), ", "))
@@ -114,12 +119,15 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	if f.prune && f.app == "" {
 		return errors.New("--prune needs --app: the inventory of an app says what was applied before")
 	}
+	if err := f.look.check(); err != nil {
+		return err
+	}
 	settings := config.Options{Files: f.configs, Rules: preflight.Rules(), Preflights: f.preflights}
 	cfg, _, err := config.Load(settings)
 	if err != nil {
 		return err
 	}
-	run := &deliverer{env: e, flags: &applyFlags{report: f.report, output: f.output, app: f.app, timeout: f.timeout, dryRun: dryRunServer}}
+	run := &deliverer{env: e, flags: &applyFlags{into: f.into, takeOver: f.over, report: f.report, output: f.output, app: f.app, timeout: f.timeout, dryRun: dryRunServer}}
 	if err := run.checkFlags(); err != nil {
 		return err
 	}
@@ -145,7 +153,7 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
 	plan, err := applier.Plan(ctx, apply.Request{
-		Objects: loaded.objects, App: f.app, Sources: loaded.sources, Prune: f.prune, Force: f.force, Replace: f.replace, Rules: cfg.ApplyRules(),
+		Objects: loaded.objects, App: f.app, Sources: loaded.sources, Prune: f.prune, Force: f.force, Replace: f.replace, IntoNamespace: f.into, TakeOver: appsOf(f.over, namespace), Rules: cfg.ApplyRules(),
 	})
 	out := e.out
 	if f.report != "" && f.report != "text" {
@@ -183,6 +191,9 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	if err != nil && (!ok || !onlyConflicts(err)) {
 		return err
 	}
+	if err := f.look.apply(differences); err != nil {
+		return err
+	}
 	if f.output == "json" {
 		result := diffResult{
 			APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: namespace, Sources: loaded.sources,
@@ -196,7 +207,7 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 		if err := enc.Encode(result); err != nil {
 			return err
 		}
-	} else if err := showDifferences(e, out, differences, color); err != nil {
+	} else if err := showDifferences(e, out, differences, f.look, color); err != nil {
 		return err
 	}
 	if len(differences) > 0 || blocked || conflict != nil {
@@ -205,7 +216,7 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	return nil
 }
 
-func showDifferences(e *env, out io.Writer, differences []apply.Difference, color bool) error {
+func showDifferences(e *env, out io.Writer, differences []apply.Difference, look diffLook, color bool) error {
 	counts := map[apply.Action]int{}
 	for _, d := range differences {
 		counts[d.Action]++
@@ -217,10 +228,9 @@ func showDifferences(e *env, out io.Writer, differences []apply.Difference, colo
 				return err
 			}
 		}
-		text := string(diff.Diff("cluster "+d.ID.String(), []byte(d.Before), "source "+d.ID.String(), []byte(d.After)))
-		// Its first line says what stands in the two that follow.
-		if _, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(text, "diff ") {
-			text = rest
+		text, err := look.text(&d)
+		if err != nil {
+			return err
 		}
 		if _, err := fmt.Fprint(out, paint(text, color)); err != nil {
 			return err

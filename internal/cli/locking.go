@@ -68,3 +68,8 @@ func appsOf(list []string, namespace string) []string {
 	}
 	return out
 }
+
+// addInto adds the flag that moves a source into one namespace.
+func addInto(fs *pflag.FlagSet, namespace *string) {
+	fs.StringVar(namespace, "into-namespace", "", "put all objects into this namespace, whatever namespace they name; subjects of role bindings, services of webhooks and the like follow")
+}

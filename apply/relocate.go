@@ -1,0 +1,116 @@
+package apply
+
+import "strings"
+
+// relocate moves all objects of a source into one namespace, before their kinds are known: what names a namespace of the source names the
+// new one, as far as Kubernetes' own kinds are concerned. Namespaces of the source get the new name; several become one. References from
+// custom resources are theirs alone to know, and stay. It returns copies.
+func relocate(objects []Object, namespace string) ([]Object, error) {
+	r := relocation{to: namespace, in: map[ID]bool{}}
+	for i := range objects {
+		r.in[objects[i].ID] = true
+	}
+	out := make([]Object, len(objects))
+	for i := range objects {
+		o := objects[i]
+		content, err := o.content()
+		if err != nil {
+			return nil, &Error{File: o.File, Line: o.Line, ID: o.ID, Err: err}
+		}
+		if isNamespace(o.ID) {
+			o.Name = namespace
+			metadataOf(content)["name"] = namespace
+		}
+		r.references(&o, content)
+		if err := o.set(content); err != nil {
+			return nil, err
+		}
+		out[i] = o
+	}
+	return out, nil
+}
+
+// relocation knows which objects move.
+type relocation struct {
+	to string
+	in map[ID]bool // objects of the source, as they name themselves
+}
+
+// has tells whether an object that is referred to is one of the source. It may leave its namespace to be filled in.
+func (r *relocation) has(group, kind, namespace, name string) bool {
+	return r.in[ID{group, kind, namespace, name}] || r.in[ID{group, kind, "", name}]
+}
+
+// move changes the namespace of a reference to an object of the source.
+func (r *relocation) move(ref map[string]any, group, kind string) {
+	namespace, _ := ref["namespace"].(string)
+	name, _ := ref["name"].(string)
+	if namespace != "" && r.has(group, kind, namespace, name) {
+		ref["namespace"] = r.to
+	}
+}
+
+// references moves the references of one object.
+func (r *relocation) references(o *Object, content map[string]any) {
+	at := func(from map[string]any, keys ...string) map[string]any {
+		for _, k := range keys {
+			from, _ = from[k].(map[string]any)
+		}
+		return from
+	}
+	items := func(key string) []map[string]any {
+		var out []map[string]any
+		list, _ := content[key].([]any)
+		for _, v := range list {
+			if m, ok := v.(map[string]any); ok {
+				out = append(out, m)
+			}
+		}
+		return out
+	}
+	switch o.Group + "/" + o.Kind {
+	case "rbac.authorization.k8s.io/RoleBinding", "rbac.authorization.k8s.io/ClusterRoleBinding":
+		for _, s := range items("subjects") {
+			if s["kind"] == "ServiceAccount" {
+				r.move(s, "", "ServiceAccount")
+			}
+		}
+	case "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
+		for _, w := range items("webhooks") {
+			if s := at(w, "clientConfig", "service"); s != nil {
+				r.move(s, "", "Service")
+			}
+		}
+	case "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io/MutatingAdmissionPolicyBinding":
+		if ref := at(content, "spec", "paramRef"); ref != nil {
+			r.moveParam(ref)
+		}
+	case "apiextensions.k8s.io/CustomResourceDefinition":
+		if s := at(content, "spec", "conversion", "webhook", "clientConfig", "service"); s != nil {
+			r.move(s, "", "Service")
+		}
+	case "apiregistration.k8s.io/APIService":
+		if s := at(content, "spec", "service"); s != nil {
+			r.move(s, "", "Service")
+		}
+	}
+	// The one annotation that many webhooks need: cert-manager's, as NAMESPACE/CERTIFICATE.
+	annotations, _ := metadataOf(content)["annotations"].(map[string]any)
+	const inject = "cert-manager.io/inject-ca-from"
+	if text, ok := annotations[inject].(string); ok {
+		if namespace, name, ok := strings.Cut(text, "/"); ok && r.has("cert-manager.io", "Certificate", namespace, name) {
+			annotations[inject] = r.to + "/" + name
+		}
+	}
+}
+
+// moveParam moves a reference to a parameter, whose kind only its policy names.
+func (r *relocation) moveParam(ref map[string]any) {
+	namespace, _ := ref["namespace"].(string)
+	name, _ := ref["name"].(string)
+	for id := range r.in {
+		if id.Name == name && namespace != "" && id.Namespace == namespace {
+			ref["namespace"] = r.to
+		}
+	}
+}
