@@ -84,7 +84,8 @@ func (c *cache) get(key string, mutable bool) *Resource {
 		return nil
 	}
 	entry := e.Value.(*cached) //nolint:errcheck,forcetypeassert // the list has nothing else
-	if c.clock.Now().Sub(entry.at) >= c.limits.TTL {
+	now, expires := c.clock.Now(), entry.resource.Expires
+	if now.Sub(entry.at) >= c.limits.TTL || !expires.IsZero() && !now.Before(expires) {
 		c.drop(e)
 		return nil
 	}

@@ -244,6 +244,9 @@ type Resource struct {
 	// LookedAt is when the resolver looked at what can move; zero for when its fetch began. The framework tells it in
 	// [AnnotationLookedAt] where the resource is not immutable.
 	LookedAt time.Time
+	// Expires is when the framework must have it fetched again, because somebody may have lost the right to read it; zero for
+	// never.
+	Expires time.Time
 }
 
 // Source is the origin of a resource, refSource in the status of a request (SLSA provenance).

@@ -61,6 +61,7 @@ type serveFlags struct {
 	verbose                    bool
 	traceEndpoint              string
 	traceRatio                 float64
+	memory                     string
 	guard                      guardFlags
 	features                   featureWebhookFlags
 
@@ -107,6 +108,7 @@ work on are taken up by another process, or by the next.`,
 	flags.Float32Var(&f.qps, "qps", 500, "calls per second to the API server")
 	flags.StringVar(&f.traceEndpoint, "trace-endpoint", "", "host:port of a collector that takes OpenTelemetry traces over gRPC; default: no traces")
 	flags.Float64Var(&f.traceRatio, "trace-ratio", 1, "part of the requests that are traced, from 0 to 1")
+	flags.StringVar(&f.memory, "memory", "", "memory that the process keeps to, for example 512Mi; default: the limit of its container, or 512Mi")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log each request")
 	f.guard.add(flags)
 	f.features.add(flags)
@@ -384,7 +386,9 @@ func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
 	}
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	p.metrics = resolution.NewMetrics(p.registry)
-	p.memory = memory(e.getenv)
+	if p.memory, err = memory(e.getenv, f.memory); err != nil {
+		return nil, err
+	}
 	var errs [4]error
 	p.kube, errs[0] = kubernetes.NewForConfig(cfg)
 	p.client, errs[1] = versioned.NewForConfig(cfg)

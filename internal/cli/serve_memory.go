@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // defaultMemory is the limit of memory where the container has none, in bytes: that of the Deployments in package config.
@@ -28,8 +31,12 @@ func shares(limit int64) memoryShares {
 	}
 }
 
-// memory divides the memory that the container has, and has Go keep to its part unless GOMEMLIMIT says otherwise.
-func memory(getenv func(string) string) memoryShares {
+// leastMemory is less than what a process needs to do anything, in bytes.
+const leastMemory = 64 << 20
+
+// memory divides the memory that the container has, or that is given, and has Go keep to its part unless GOMEMLIMIT says
+// otherwise.
+func memory(getenv func(string) string, given string) (memoryShares, error) {
 	out := shares(defaultMemory)
 	// The limit of version 2 of control groups, and of version 1, which has a huge number for none.
 	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
@@ -41,8 +48,15 @@ func memory(getenv func(string) string) memoryShares {
 			out = shares(n)
 		}
 	}
+	if given != "" {
+		n, err := resource.ParseQuantity(given)
+		if err != nil || n.Value() < leastMemory {
+			return out, fmt.Errorf("--memory=%s: it is no quantity of memory of at least 64Mi; an example is 512Mi", given)
+		}
+		out = shares(n.Value())
+	}
 	if getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(out.heap)
 	}
-	return out
+	return out, nil
 }

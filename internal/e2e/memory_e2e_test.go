@@ -9,8 +9,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,11 +23,15 @@ import (
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/resolve/bundle/bundletest"
 	"sluice.dev/resolve/git/gittest"
 )
 
-// memoryLimit is that of the Deployment of each resolver, in bytes.
-const memoryLimit = 512 << 20
+// memoryLimits are those of the Deployments, in bytes, by role.
+var memoryLimits = map[string]int64{
+	"resolution": 256 << 20, "resolver-git": 512 << 20, "resolver-bundles": 512 << 20, "resolver-http": 256 << 20, "resolver-hub": 256 << 20,
+	"resolver-cluster": 256 << 20,
+}
 
 // resident is how much memory a process and its children have, in bytes; each is told of.
 func resident(pid int, tell func(command string, bytes int64)) int64 {
@@ -90,15 +96,21 @@ func watchMemory(p *process) func() (peak int64, parts string) {
 	}
 }
 
-// under runs requests in one namespace and wants the process of the resolver to stay under the limit. It returns the reasons of
+// under runs requests in one namespace and wants each process to stay under the limit of its role. It returns the reasons of
 // those that failed, and their messages.
-func (s *system) under(t *testing.T, started map[string]*process, resolver string, requests []*v1beta1.ResolutionRequest) map[string]string {
+func (s *system) under(t *testing.T, started map[string]*process, requests []*v1beta1.ResolutionRequest) map[string]string {
 	t.Helper()
-	ended := func(ctx context.Context, outcome string) int {
-		return count(ctx, t, started["resolution"], outcome) + count(ctx, t, started[resolver], outcome)
+	ended := func(ctx context.Context, outcome string) (n int) {
+		for _, p := range started {
+			n += count(ctx, t, p, outcome)
+		}
+		return n
 	}
 	before, right := ended(t.Context(), ""), ended(t.Context(), "succeeded")
-	most := watchMemory(started[resolver])
+	most := map[string]func() (int64, string){}
+	for role, p := range started {
+		most[role] = watchMemory(p)
+	}
 	ns := s.namespace(t)
 	began := time.Now()
 	s.create(t, ns, requests...)
@@ -109,12 +121,18 @@ func (s *system) under(t *testing.T, started map[string]*process, resolver strin
 		}
 		return nil
 	})
-	took, n := time.Since(began), len(requests)
-	peak, parts := most()
-	failed := map[string]string{}
+	t.Logf("%d requests in %s", len(requests), time.Since(began).Round(time.Millisecond))
+	for role, peak := range most {
+		bytes, parts := peak()
+		t.Logf("%s: at most %d MiB", role, bytes>>20)
+		if bytes > memoryLimits[role] {
+			t.Errorf("%s: %d MiB, over the limit of %d:%s", role, bytes>>20, memoryLimits[role]>>20, parts)
+		}
+	}
 	if ended(t.Context(), "succeeded")-right == len(requests) {
 		requests = nil // to read their content takes longer than all else
 	}
+	failed := map[string]string{}
 	for _, r := range requests {
 		var got *v1beta1.ResolutionRequest
 		eventually(t, r.Name+" to be read", func(ctx context.Context) (err error) {
@@ -122,12 +140,8 @@ func (s *system) under(t *testing.T, started map[string]*process, resolver strin
 			return err
 		})
 		if c := got.Status.Succeeded(); c == nil || c.Status != metav1.ConditionTrue {
-			failed[got.Status.Annotations[resolution.AnnotationReason]] = fmt.Sprintf("%+v", c)
+			failed[got.Status.Annotations[resolution.AnnotationReason]] = fmt.Sprintf("%s: %+v", r.Name, c)
 		}
-	}
-	t.Logf("%d requests in %s, at most %d MiB, failed: %v", n, took.Round(time.Millisecond), peak>>20, failed)
-	if peak > memoryLimit {
-		t.Errorf("%d MiB, over the limit of %d:%s", peak>>20, memoryLimit>>20, parts)
 	}
 	if err := s.kube.CoreV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
 		t.Error(err)
@@ -185,15 +199,39 @@ func base36(n int) string {
 	return string([]byte{digits[n/(36*36*36)], digits[n/(36*36)%36], digits[n/36%36], digits[n%36]})
 }
 
-// What the memory of the Deployment is for: whatever requests come, each resolver stays under its limit and ends them.
+// manyRefs is a repository with 190,000 branches and tags of 20,000 commits. It returns some commits.
+func manyRefs(t *testing.T, root, name string) (commits []string) {
+	t.Helper()
+	o := gittest.NewOrigin(t, root, name, map[string]string{"task.yaml": taskText})
+	var history, refs strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&history, "commit refs/heads/main\ncommitter c <c@example.com> %d +0000\ndata 1\nm\n", 1_700_000_000+i)
+		if i == 0 {
+			history.WriteString("from refs/heads/main^0\n")
+		}
+	}
+	history.WriteString("done\n")
+	gittest.Run(t, o.Dir, strings.NewReader(history.String()), "fast-import", "--quiet", "--done")
+	commits = strings.Fields(gittest.Run(t, o.Dir, nil, "rev-list", "main"))
+	refs.WriteString("# pack-refs with: peeled fully-peeled sorted \n")
+	for i := range 190_000 {
+		fmt.Fprintf(&refs, "%s refs/tags/a-name-of-some-length-%06d\n", commits[i%len(commits)], i)
+	}
+	if err := os.WriteFile(filepath.Join(o.Dir, "packed-refs"), []byte(refs.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return commits
+}
+
+// What the memory of the Deployments is for: whatever requests come, each process stays under its limit and ends them.
 // SLUICE_MEMORY_ROUNDS is how many random mixes there are.
-func TestE2EResolversStayUnderTheirMemoryLimit(t *testing.T) {
+func TestE2EProcessesStayUnderTheirMemoryLimit(t *testing.T) {
 	s := standsAlone(t)
 	server := gittest.NewServer(t, true)
 	large := func(seed, size int) string {
 		text := make([]byte, 0, size)
 		random := rand.New(rand.NewPCG(uint64(seed), 1))
-		for text = append(text, "kind: Task\n"...); len(text) < size; {
+		for text = append(text, "apiVersion: tekton.dev/v1\nkind: Task\nmetadata: {name: build}\n"...); len(text) < size; {
 			text = fmt.Appendf(text, "# %d\n", random.Uint64())
 		}
 		return string(text)
@@ -205,13 +243,40 @@ func TestE2EResolversStayUnderTheirMemoryLimit(t *testing.T) {
 	}
 	gittest.NewOrigin(t, server.Root, "r.git", files)
 	wideTree(t, server.Root, "wide.git")
-	s.configure(t, "git-resolver-config", map[string]string{"allowed-addresses": "127.0.0.1", "ca-bundle": server.CA, "fetch-timeout": "10m"})
+	commits := manyRefs(t, server.Root, "refs.git")
+	pages := map[string]any{"/endless": http.HandlerFunc(endless)}
+	for i := range 10 {
+		pages[fmt.Sprintf("/file/%d", i)] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(files[fmt.Sprintf("large/%d.yaml", i)])) })
+		pages[fmt.Sprintf("/api/v1/packages/tekton-task/tekton-catalog-tasks/build/0.%d.0", i)] = map[string]any{"data": map[string]string{"manifestRaw": files[fmt.Sprintf("large/%d.yaml", i)]}}
+	}
+	web := hub(t, pages)
+	registry := images(t)
+	for i := range 10 {
+		push(t, registry, fmt.Sprintf("b%d", i), bundletest.Task("build", files[fmt.Sprintf("large/%d.yaml", i)]))
+	}
+	open := func(more ...string) map[string]string {
+		m := map[string]string{"allowed-addresses": "127.0.0.1", "fetch-timeout": "10m"}
+		for i := 0; i < len(more); i += 2 {
+			m[more[i]] = more[i+1]
+		}
+		return m
+	}
+	s.configure(t, "git-resolver-config", open("ca-bundle", server.CA))
+	s.configure(t, "http-resolver-config", open("allow-plain-http", "true"))
+	s.configure(t, "hubresolver-config", open("artifact-hub-urls", "["+web.URL+"]", "allow-plain-http", "true"))
+	s.configure(t, "bundleresolver-config", open("plain-http-registries", registry))
 	s.configure(t, "config-defaults", map[string]string{"default-maximum-resolution-timeout": "10m"})
-	started := s.startAll(t, "resolution", "resolver-git")
+	started := map[string]*process{}
+	for role, limit := range memoryLimits {
+		started[role] = s.start(t, role, flagged(fmt.Sprintf("--memory=%d", limit)))
+	}
 	n := 0
-	ask := func(repository, path string, more ...string) *v1beta1.ResolutionRequest {
+	request := func(resolver string, params ...string) *v1beta1.ResolutionRequest {
 		n++
-		return newRequest(fmt.Sprintf("r%d", n), "git", append([]string{"url", server.URL + "/" + repository, "pathInRepo", path}, more...)...)
+		return newRequest(fmt.Sprintf("r%d", n), resolver, params...)
+	}
+	ask := func(repository, path string, more ...string) *v1beta1.ResolutionRequest {
+		return request("git", append([]string{"url", server.URL + "/" + repository, "pathInRepo", path}, more...)...)
 	}
 	times := func(n int, f func(int) *v1beta1.ResolutionRequest) (out []*v1beta1.ResolutionRequest) {
 		for i := range n {
@@ -219,17 +284,25 @@ func TestE2EResolversStayUnderTheirMemoryLimit(t *testing.T) {
 		}
 		return out
 	}
-	t.Run("a root tree of a million entries", func(t *testing.T) {
-		for reason, message := range s.under(t, started, "resolver-git", append(times(4, func(i int) *v1beta1.ResolutionRequest {
-			return ask("wide.git", base36(i*1000))
-		}), ask("wide.git", "task.yaml"))) {
-			t.Errorf("%s: %s", reason, message)
+	all := func(t *testing.T, requests []*v1beta1.ResolutionRequest, reasons ...string) {
+		t.Helper()
+		for reason, message := range s.under(t, started, requests) {
+			if !slices.Contains(reasons, reason) {
+				t.Errorf("%s: %.600s", reason, message)
+			}
 		}
+	}
+	t.Run("a root tree of a million entries", func(t *testing.T) {
+		all(t, append(times(4, func(i int) *v1beta1.ResolutionRequest { return ask("wide.git", base36(i*1000)) }), ask("wide.git", "task.yaml")))
+	})
+	t.Run("short commits among 190,000 refs", func(t *testing.T) {
+		all(t, times(16, func(i int) *v1beta1.ResolutionRequest { return ask("refs.git", "task.yaml", "revision", commits[i*1000][:12]) }))
 	})
 	t.Run("many requests for one large file", func(t *testing.T) {
-		for reason, message := range s.under(t, started, "resolver-git", times(200, func(int) *v1beta1.ResolutionRequest { return ask("r.git", "task.yaml") })) {
-			t.Errorf("%s: %s", reason, message)
-		}
+		all(t, times(120, func(int) *v1beta1.ResolutionRequest { return ask("r.git", "task.yaml") }))
+	})
+	t.Run("large parameters for nobody", func(t *testing.T) {
+		all(t, times(600, func(int) *v1beta1.ResolutionRequest { return request("nobody", "text", strings.Repeat("x", 60<<10)) }), "UnknownResolver")
 	})
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("SLUICE_MEMORY_ROUNDS"), "1"))
 	if err != nil {
@@ -238,9 +311,10 @@ func TestE2EResolversStayUnderTheirMemoryLimit(t *testing.T) {
 	for round := range rounds {
 		random := rand.New(rand.NewPCG(uint64(round), 2))
 		t.Run(fmt.Sprintf("random mix %d", round), func(t *testing.T) {
-			for reason, message := range s.under(t, started, "resolver-git", times(60+random.IntN(100), func(int) *v1beta1.ResolutionRequest {
+			all(t, times(80+random.IntN(80), func(int) *v1beta1.ResolutionRequest {
 				mode := []string{"auto", "always", "never"}[random.IntN(3)]
-				switch random.IntN(8) {
+				i := random.IntN(10)
+				switch random.IntN(14) {
 				case 0:
 					return ask("wide.git", base36(random.IntN(1_000_000)), "cache", mode)
 				case 1:
@@ -251,13 +325,35 @@ func TestE2EResolversStayUnderTheirMemoryLimit(t *testing.T) {
 					return ask("r.git", fmt.Sprintf("large/%d.yaml", random.IntN(40)), "cache", mode)
 				case 5:
 					return ask("wide.git", "none.yaml", "cache", mode)
+				case 6:
+					return ask("refs.git", "task.yaml", "cache", mode, "revision", commits[random.IntN(len(commits))][:12])
+				case 7:
+					return request("http", "url", web.URL+"/endless", "cache", mode)
+				case 8:
+					return request("http", "url", fmt.Sprintf("%s/file/%d", web.URL, i), "cache", mode)
+				case 9:
+					return request("hub", "name", "build", "version", fmt.Sprintf("0.%d.0", i), "cache", mode)
+				case 10:
+					return request("bundles", "bundle", fmt.Sprintf("%s/b%d:v1", registry, i), "name", "build", "kind", "task", "cache", mode)
+				case 11:
+					return request("cluster", "kind", "task", "name", "none", "namespace", "default", "text", strings.Repeat("x", random.IntN(60<<10)))
 				}
 				return ask("r.git", fmt.Sprintf("small/%d.yaml", random.IntN(40)), "cache", mode)
-			})) {
-				if reason != "ContentTooLarge" && reason != "NotFound" {
-					t.Errorf("%s: %s", reason, message)
-				}
-			}
+			}), "ContentTooLarge", "NotFound", "InvalidParams")
 		})
 	}
+	t.Run("a start with all that has finished", func(t *testing.T) {
+		ns := s.namespace(t)
+		requests := times(60, func(i int) *v1beta1.ResolutionRequest { return ask("r.git", fmt.Sprintf("large/%d.yaml", i%40)) })
+		s.create(t, ns, requests...)
+		for _, r := range requests {
+			r.Namespace = ns
+			s.end(t, r)
+		}
+		for role, limit := range memoryLimits {
+			started[role].stop(t)
+			started[role] = s.start(t, role, flagged(fmt.Sprintf("--memory=%d", limit)))
+		}
+		all(t, times(5, func(i int) *v1beta1.ResolutionRequest { return ask("r.git", fmt.Sprintf("small/%d.yaml", i)) }))
+	})
 }

@@ -19,6 +19,11 @@ func (c credential) identity() []string {
 	return []string{c.authorization, string(c.ssh.key), c.ssh.password, string(c.ssh.knownHosts)}
 }
 
+// is tells whether there is one.
+func (c credential) is() bool {
+	return c.authorization != "" || len(c.ssh.key) > 0 || c.ssh.password != ""
+}
+
 // secretValue reads one key of a Secret.
 func secretValue(ctx context.Context, r *resolve.Request, namespace, name, key, host string) (string, error) {
 	data, err := secret(ctx, r, namespace, name, host)

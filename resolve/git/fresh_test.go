@@ -1,12 +1,14 @@
 package git
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -147,5 +149,87 @@ func TestACommitNeedsNoFreshLook(t *testing.T) {
 			t.Errorf("a commit was looked at %s", looked)
 		}
 		s.Set(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
+	}
+}
+
+// Who has a token that was revoked reads nothing more, be it in the mirror or in the cache: at once where the request asks for
+// what is there now, and after access-ttl in any case.
+func TestARevokedTokenReadsNothingMore(t *testing.T) {
+	for _, ttl := range []string{"0s", "1m"} {
+		t.Run("access-ttl="+ttl, func(t *testing.T) {
+			s := gittest.NewServer(t, true)
+			o := gittest.NewOrigin(t, s.Root, "r.git", map[string]string{"n.yaml": "n: 0\n"})
+			var revoked atomic.Bool
+			s.Set(func(w http.ResponseWriter, _ *http.Request) bool {
+				if revoked.Load() {
+					w.WriteHeader(http.StatusUnauthorized)
+				}
+				return revoked.Load()
+			})
+			clock := &handClock{now: time.Unix(1_000_000, 0)}
+			g := newResolver(t, func(o *Options) { o.Clock = clock })
+			list, err := resolve.NewRegistry(g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := resolve.NewRunner(resolve.Options{Resolvers: list, Clock: clock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(r.Wait)
+			if err := r.Configure("git", map[string]string{"access-ttl": ttl, "ref-ttl": "24h", "ca-bundle": s.CA, "allowed-addresses": "127.0.0.1"}); err != nil {
+				t.Fatal(err)
+			}
+			commit := gittest.Run(t, o.Dir, nil, "rev-parse", "main")
+			read := func(revision, mode, secret string) error {
+				params := map[string]string{"url": s.URL + "/r.git", "revision": revision, "pathInRepo": "n.yaml", "cache": mode}
+				if secret != "" {
+					params["gitToken"] = secret
+				}
+				_, err := r.Resolve(t.Context(), &resolve.Query{
+					Resolver: "git", Namespace: "team", Params: resolve.Strings(params), Secrets: secrets{"team/token": {"token": []byte("secret")}},
+				})
+				return err
+			}
+			revisions, modes := []string{"main", commit, commit[:10]}, []string{"auto", "always", "never"}
+			for _, revision := range revisions {
+				for _, mode := range modes {
+					for _, secret := range []string{"token", ""} {
+						if err := read(revision, mode, secret); err != nil {
+							t.Fatalf("%s, %s: %v", revision, mode, err)
+						}
+					}
+				}
+			}
+			revoked.Store(true)
+			clock.add(time.Millisecond)
+			refused := func(when string, modes ...string) {
+				t.Helper()
+				for _, revision := range revisions {
+					for _, mode := range modes {
+						err := read(revision, mode, "token")
+						if e, ok := errors.AsType[*resolve.Error](err); !ok || e.Reason != resolve.ReasonDenied {
+							t.Errorf("%s, %s, %s: %v", when, revision, mode, err)
+						}
+					}
+				}
+			}
+			refused("at once", "never")
+			if ttl == "0s" {
+				refused("without a time", modes...)
+			}
+			clock.add(61 * time.Second)
+			refused("after a minute", modes...)
+			// What was read without a credential was for everybody.
+			if err := read(commit, "auto", ""); err != nil {
+				t.Error(err)
+			}
+			revoked.Store(false)
+			for _, revision := range revisions {
+				if err := read(revision, "auto", "token"); err != nil {
+					t.Errorf("let in again, %s: %v", revision, err)
+				}
+			}
+		})
 	}
 }

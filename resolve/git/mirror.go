@@ -33,6 +33,7 @@ type mirror struct {
 	session   *session
 
 	capsFlight   flights[capabilities]
+	admitFlight  flights[struct{}]
 	refFlight    flights[cachedRef]
 	fetchFlight  flights[struct{}]
 	historyReady bool
@@ -48,6 +49,8 @@ type mirror struct {
 	way    way
 	proven bool
 	refs   map[string]cachedRef
+	// admitted is when the server let the credential in last.
+	admitted time.Time
 	// complete are the last commits that were fetched with all their trees.
 	complete []string
 	next     *batch
@@ -176,12 +179,16 @@ func (m *mirror) exists() bool {
 }
 
 // terms are what a request allows: how old a look at a branch or tag may be, which is younger than ttl and not made before a
-// time, and how many bytes the result may have.
+// time, how old a proof of access may be likewise, and how many bytes the result may have.
 type terms struct {
 	bytes     int64
 	now       func() time.Time
 	ttl       time.Duration
 	notBefore time.Time
+	// credential: the request has one. access is how long it is believed that the server lets it in, began when the request began.
+	credential bool
+	access     time.Duration
+	began      time.Time
 }
 
 // lookup finds what a revision names now, and when that was looked at. A commit's full name needs no look.
@@ -204,6 +211,47 @@ func (m *mirror) lookup(ctx context.Context, revision string, wanted terms, limi
 	return found, err
 }
 
+// admit has the server let the credential in again, unless it has just done so: what is in the mirror is for nobody whose
+// credential was revoked. It tells when it did.
+func (m *mirror) admit(ctx context.Context, wanted terms) (time.Time, error) {
+	if !wanted.credential {
+		return time.Time{}, nil
+	}
+	fresh := func() (at time.Time, ok bool) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		age := wanted.began.Sub(m.admitted)
+		return m.admitted, !m.admitted.IsZero() && age < wanted.access+1 && !m.admitted.Before(wanted.notBefore)
+	}
+	// A proof that was under way may have begun too early; whatever is under way then began after it.
+	for range 2 {
+		if at, ok := fresh(); ok {
+			return at, nil
+		}
+		if _, err := m.admitFlight.do(ctx, "", func(ctx context.Context) (struct{}, error) {
+			at := wanted.now()
+			_, err := m.session.capabilities(ctx, nil)
+			if err == nil {
+				m.letIn(at)
+			}
+			return struct{}{}, err
+		}); err != nil {
+			return time.Time{}, err
+		}
+	}
+	at, _ := fresh()
+	return at, nil
+}
+
+// letIn notes that the server has answered a question that was asked at a time.
+func (m *mirror) letIn(at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at.After(m.admitted) {
+		m.admitted = at
+	}
+}
+
 // look asks the server what a revision names.
 func (m *mirror) look(ctx context.Context, revision string, at time.Time, limits Limits) (cachedRef, error) {
 	caps, err := m.capabilities(ctx)
@@ -215,6 +263,7 @@ func (m *mirror) look(ctx context.Context, revision string, at time.Time, limits
 	if err != nil {
 		return cachedRef{}, err
 	}
+	m.letIn(at)
 	t, ok := pick(names, found)
 	if !ok {
 		if digits := strings.ToLower(revision); len(digits) >= 4 && len(digits) < 64 && isHex(digits) {

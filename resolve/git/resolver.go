@@ -316,15 +316,15 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	g.store.resize(atMost(settings{Config: r.Config}.bytes(keyCacheBytes, defaultCacheBytes), g.options.Limits.CacheBytes))
 	path := r.Get("pathInRepo")
 	below := r.Get("recursive") == "true"
-	wanted := terms{now: g.options.Clock.Now, ttl: s.duration(keyRefTTL, 5*time.Second), notBefore: r.NotBefore, bytes: r.Limit()}
+	wanted := terms{now: g.options.Clock.Now, began: g.options.Clock.Now(), credential: cred.is(), access: s.duration(keyAccessTTL, time.Minute), ttl: s.duration(keyRefTTL, 5*time.Second), notBefore: r.NotBefore, bytes: r.Limit()}
 
 	for attempt := 0; ; attempt++ {
-		data, c, at, err := g.read(ctx, g.store, key, connect, s, wanted, revision, path, below, f, allowed)
+		data, c, found, err := g.read(ctx, g.store, key, connect, s, wanted, revision, path, below, f, allowed)
 		if errors.Is(err, errDiskFull) && ctx.Err() == nil {
 			if attempt == 0 && g.store.makeRoom() {
 				continue
 			}
-			data, c, at, err = g.readBeside(ctx, func(st *store) ([]byte, commit, time.Time, error) {
+			data, c, found, err = g.readBeside(ctx, func(st *store) ([]byte, commit, looks, error) {
 				return g.read(ctx, st, key, connect, s, wanted, revision, path, below, f, allowed)
 			})
 		}
@@ -340,7 +340,10 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 			return nil, g.explain(err, repo)
 		}
 		out := resource(data, c.id, path, repo.raw, revision, nil)
-		out.LookedAt = at
+		out.LookedAt = found.at
+		if wanted.credential {
+			out.Expires = found.admitted.Add(wanted.access)
+		}
 		return out, nil
 	}
 }
@@ -354,7 +357,7 @@ func atMost(n, limit int64) int64 {
 }
 
 // readBeside reads without the store: its file system is full of what cannot be removed. One request after the other does so.
-func (g *Resolver) readBeside(ctx context.Context, read func(*store) ([]byte, commit, time.Time, error)) (data []byte, c commit, at time.Time, err error) {
+func (g *Resolver) readBeside(ctx context.Context, read func(*store) ([]byte, commit, looks, error)) (data []byte, c commit, at looks, err error) {
 	select {
 	case g.beside <- struct{}{}:
 		defer func() { <-g.beside }()
@@ -369,8 +372,11 @@ func (g *Resolver) readBeside(ctx context.Context, read func(*store) ([]byte, co
 	return read(st)
 }
 
-// read reads from the mirror of that key, and tells when the revision was looked at.
-func (g *Resolver) read(ctx context.Context, st *store, key string, connect func() (remote, error), s settings, wanted terms, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, at time.Time, err error) {
+// looks are when the revision was looked at, and when the server let the credential in.
+type looks struct{ at, admitted time.Time }
+
+// read reads from the mirror of that key.
+func (g *Resolver) read(ctx context.Context, st *store, key string, connect func() (remote, error), s settings, wanted terms, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, at looks, err error) {
 	limits := g.options.Limits
 	limits.FileBytes = min(limits.FileBytes, wanted.bytes)
 	limits.PackBytes = min(atMost(s.bytes(keyPackBytes, defaultPackBytes), limits.PackBytes), st.packBytes())
@@ -391,7 +397,11 @@ func (g *Resolver) read(ctx context.Context, st *store, key string, connect func
 	if err != nil {
 		return nil, c, at, err
 	}
-	t, at := looked.target, looked.at
+	t := looked.target
+	at.at = looked.at
+	if at.admitted, err = m.admit(ctx, wanted); err != nil {
+		return nil, c, at, err
+	}
 	f.revisions = names(revision, t)
 	if err := allowed(f); err != nil {
 		return nil, c, at, err

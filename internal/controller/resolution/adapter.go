@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -177,7 +178,7 @@ func (a *Adapter) selectors() []string {
 }
 
 func (a *Adapter) inform(selector string) (cache.SharedIndexInformer, error) {
-	i, err := newInformer(a.Client, selector)
+	i, err := newInformer(a.Client, selector, slim)
 	if err != nil {
 		return nil, err
 	}
@@ -187,22 +188,6 @@ func (a *Adapter) inform(selector string) (cache.SharedIndexInformer, error) {
 		DeleteFunc: a.onDelete,
 	})
 	return i, err
-}
-
-// slim drops from the cache what nobody reads there: the content of requests, above all.
-func slim(o any) (any, error) {
-	r, ok := o.(*v1beta1.ResolutionRequest)
-	if !ok {
-		return o, nil
-	}
-	r.ManagedFields = nil
-	if r.Status.Data != "" {
-		r.Status.Data = "-"
-	}
-	if r.Status.Finished() {
-		r.Spec = v1beta1.ResolutionRequestSpec{}
-	}
-	return r, nil
 }
 
 func keyOf(r *v1beta1.ResolutionRequest) key {
@@ -383,12 +368,16 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 		}
 	}()
 	req := &resolve.Request{
-		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), URL: r.Spec.URL, Params: make(map[string]resolve.Value, len(r.Spec.Params)),
+		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID),
 		Secrets: Credentials{Kube: a.Kube, Namespace: a.Namespace, Account: a.Account},
 	}
 	if req.NotBefore, err = lookAfter(r, a.Clock.Now()); err != nil {
 		return nil, nil, kept{}, err
 	}
+	if r, err = a.whole(ctx, r); err != nil {
+		return nil, nil, kept{}, err
+	}
+	req.URL, req.Params = r.Spec.URL, make(map[string]resolve.Value, len(r.Spec.Params))
 	for _, p := range r.Spec.Params {
 		if _, twice := req.Params[p.Name]; twice {
 			return nil, nil, kept{}, resolve.Errorf(resolve.ReasonInvalid, "the parameter %q stands twice", p.Name)
@@ -427,6 +416,28 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 		return nil, held, kept{}, err
 	}
 	return res, held, where, nil
+}
+
+// whole is the request with its spec, which the cache does not keep if it is large.
+func (a *Adapter) whole(ctx context.Context, r *v1beta1.ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
+	if r.Annotations[annotationSpecLeftOut] == "" {
+		return r, nil
+	}
+	now, err := a.Client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case apierrors.IsNotFound(err) || err == nil && now.UID != r.UID:
+		return nil, errGone
+	case err != nil:
+		e := resolve.Transientf("the parameters of the request cannot be read now")
+		e.Err = err
+		return nil, e
+	}
+	if n := specBytes(&now.Spec); n > maxSpec {
+		return nil, resolve.Errorf(resolve.ReasonTooLarge, "the parameters of the request have %d bytes; at most %d are allowed", n, maxSpec)
+	}
+	return now, nil
 }
 
 // lookAfter is the time before which no look at the remote serves the request; zero for none.

@@ -82,7 +82,7 @@ func (l *Lifecycle) Run(ctx context.Context, ready func()) error {
 	l.progress = flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst)
 	l.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[key]{Clock: l.Clock})
 	var err error
-	if l.informer, err = newInformer(l.Client, ""); err != nil {
+	if l.informer, err = newInformer(l.Client, "", withoutSpec); err != nil {
 		return err
 	}
 	add := func(o any) {

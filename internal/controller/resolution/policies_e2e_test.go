@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +20,7 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"sluice.dev/api/resolution"
+	"sluice.dev/api/resolution/v1alpha1"
 	"sluice.dev/api/resolution/v1beta1"
 )
 
@@ -403,5 +405,49 @@ func TestE2EOnlyTheSecretOfTheCertificateIsMade(t *testing.T) {
 	made := corev1apply.Secret(TLSSecret, "sluice-system").WithType(corev1.SecretTypeServiceAccountToken).WithAnnotations(token.Annotations)
 	if _, err := secrets.Apply(t.Context(), made, metav1.ApplyOptions{FieldManager: "x"}); !apierrors.IsForbidden(err) {
 		t.Errorf("the same by apply: %v", err)
+	}
+}
+
+// Processes keep requests that wait in memory, so that what a request asks is bounded, in every version and in every form.
+func TestE2ERequestsHaveABoundedSpec(t *testing.T) {
+	in := install(t)
+	ns := in.namespace(t)
+	kb := func(n int) string { return strings.Repeat("x", n<<10) }
+	param := func(name string, v v1beta1.ParamValue) v1beta1.Param { return v1beta1.Param{Name: name, Value: v} }
+	many := func(n int) (out []v1beta1.Param) {
+		for i := range n {
+			out = append(out, param(fmt.Sprintf("p%d", i), v1beta1.StringValue("x")))
+		}
+		return out
+	}
+	for name, tt := range map[string]struct {
+		params []v1beta1.Param
+		url    string
+		want   string // of the refusal; empty: there is none
+	}{
+		"as much as there may be":  {[]v1beta1.Param{param("a", v1beta1.StringValue(kb(40))), param("b", v1beta1.ArrayValue(kb(10), kb(5))), param("c", v1beta1.ObjectValue(map[string]string{"k": kb(5)}))}, kb(3), ""},
+		"one param":                {[]v1beta1.Param{param("a", v1beta1.StringValue(kb(65)))}, "", "Too long"},
+		"two params":               {[]v1beta1.Param{param("a", v1beta1.StringValue(kb(40))), param("b", v1beta1.StringValue(kb(40)))}, "", "more than 65536 bytes"},
+		"an array":                 {[]v1beta1.Param{param("a", v1beta1.ArrayValue(kb(40), kb(40)))}, "", "more than 65536 bytes"},
+		"an object":                {[]v1beta1.Param{param("a", v1beta1.ObjectValue(map[string]string{"k": kb(40), "l": kb(40)}))}, "", "more than 65536 bytes"},
+		"a param and the url":      {[]v1beta1.Param{param("a", v1beta1.StringValue(kb(40)))}, kb(40), "more than 65536 bytes"},
+		"many params":              {many(129), "", "Too many"},
+		"an array of many strings": {[]v1beta1.Param{param("a", v1beta1.ArrayValue(make([]string, 5000)...))}, "", "Too many"},
+		"a megabyte":               {[]v1beta1.Param{param("a", v1beta1.StringValue(kb(1000)))}, "", "Too long"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := request(ns, "r", "unknown-kind", tt.params...)
+			r.Spec.URL = tt.url
+			_, err := client(t, in.config).ResolutionV1beta1().ResolutionRequests(ns).Create(t.Context(), r, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("%.300v", err)
+			}
+		})
+	}
+	old := &v1alpha1.ResolutionRequest{ObjectMeta: metav1.ObjectMeta{Name: "old", Namespace: ns, Labels: map[string]string{resolution.LabelType: "git"}}}
+	old.Spec.Params = map[string]string{"a": kb(40), "b": kb(40)}
+	_, err := client(t, in.config).ResolutionV1alpha1().ResolutionRequests(ns).Create(t.Context(), old, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err == nil || !strings.Contains(err.Error(), "more than 65536 bytes") {
+		t.Errorf("v1alpha1: %.300v", err)
 	}
 }

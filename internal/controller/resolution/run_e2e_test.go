@@ -368,6 +368,8 @@ func TestE2EFailuresSayWhy(t *testing.T) {
 			return nil, err
 		case "nothing":
 			return nil, nil
+		case "long":
+			return nil, resolve.Errorf(resolve.ReasonNotFound, "all %d bytes arrived", len(r.Params["more"].String))
 		case "hang":
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
@@ -386,6 +388,7 @@ func TestE2EFailuresSayWhy(t *testing.T) {
 		"crowded": {"False", "ResolutionFailed", "ContentTooLarge: the API server refuses to store the content of 1048576 bytes", resolve.ReasonTooLarge},
 		"panic":   {"False", "ResolutionFailed", "has a defect", resolve.ReasonFailed},
 		"nothing": {"False", "ResolutionFailed", "has a defect", resolve.ReasonFailed},
+		"long":    {"False", "ResolutionFailed", "NotFound: all 60000 bytes arrived", resolve.ReasonNotFound},
 		"secret":  {"False", "ResolutionFailed", "kubectl create rolebinding sluice-resolver-git-credentials --namespace=" + ns, resolve.ReasonDenied},
 		"hang":    {"False", "ResolutionTimedOut", "not resolved within 3s of its creation", resolve.ReasonTimedOut},
 		"nobody":  {"False", "ResolutionTimedOut", `the resolver "other" has not answered`, resolve.ReasonTimedOut},
@@ -393,6 +396,9 @@ func TestE2EFailuresSayWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := request(ns, name, "git", text(name))
 			switch name {
+			case "long":
+				// Caches do not keep it.
+				r.Spec.Params = append(r.Spec.Params, v1beta1.Param{Name: "more", Value: v1beta1.StringValue(strings.Repeat("x", 60_000))})
 			case "crowded":
 				// What the request has itself leaves no room for the largest content.
 				r.Annotations = map[string]string{"example.com/notes": strings.Repeat("x", 200<<10), resolution.AnnotationTimeout: "15s"}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
 	"sluice.dev/client/versioned/scheme"
@@ -26,24 +27,120 @@ const resource = "resolutionrequests"
 // maxEvent bounds one event of a watch, in bytes: etcd takes objects up to 1.5 MiB, and this is ten times as much.
 const maxEvent = 16 << 20
 
+// pageSize is how many requests a list brings at once, of up to 1.5 MiB each.
+const pageSize = 20
+
 // newInformer watches requests of all namespaces that the label selector chooses; the empty one chooses all. Its cache has
-// them as slim leaves them.
+// them as transform leaves them.
 //
 // It is the generated informer but for how events are read. Each finished request comes with its content, which nobody here
 // looks at; client-go goes seven times through the bytes of an event, and this twice.
-func newInformer(client versioned.Interface, selector string) (cache.SharedIndexInformer, error) {
+func newInformer(client versioned.Interface, selector string, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
 	requests := client.ResolutionV1beta1().ResolutionRequests(metav1.NamespaceAll)
 	i := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			return requests.List(ctx, o)
+			// Where the API server streams no lists. A list from its cache would come all at once.
+			o.LabelSelector, o.Limit, o.ResourceVersion, o.ResourceVersionMatch = selector, pageSize, "", ""
+			all, err := requests.List(ctx, o)
+			for page := all; err == nil; {
+				for i := range page.Items {
+					if _, err := transform(&page.Items[i]); err != nil {
+						return nil, err
+					}
+				}
+				if page != all {
+					all.Items = append(all.Items, page.Items...)
+				}
+				if o.Continue = page.Continue; o.Continue == "" {
+					all.Continue, all.RemainingItemCount = "", nil
+					return all, nil
+				}
+				page, err = requests.List(ctx, o)
+			}
+			return nil, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector, o.Watch = selector, true
 			return watchRequests(ctx, client.ResolutionV1beta1().RESTClient(), o)
 		},
 	}, client), &v1beta1.ResolutionRequest{}, 0, cache.Indexers{})
-	return i, i.SetTransform(slim)
+	return i, i.SetTransform(transform)
+}
+
+const (
+	// maxSpec is how large a spec may be, in bytes, as the policies have it; resolvers keep those up to keptSpec.
+	maxSpec  = 64 << 10
+	keptSpec = 4 << 10
+	// keptAnnotation is how long an annotation may be that is kept.
+	keptAnnotation = 1 << 10
+	// keptOwners is how many owners are kept; of more, the controller or else the first.
+	keptOwners = 8
+	// annotationSpecLeftOut is in caches only: the spec is not there but in the API.
+	annotationSpecLeftOut = "sluice.dev/spec-left-out"
+)
+
+// slim drops from the cache what nobody reads there: the content of requests, above all, and what is large of those that wait.
+func slim(o any) (any, error) {
+	r, ok := o.(*v1beta1.ResolutionRequest)
+	if !ok {
+		return o, nil
+	}
+	r.ManagedFields = nil
+	if r.Status.Data != "" {
+		r.Status.Data = "-"
+	}
+	kept := map[string]string{}
+	for _, name := range []string{resolution.AnnotationTimeout, resolution.AnnotationLookAfter} {
+		if v, ok := r.Annotations[name]; ok {
+			kept[name] = v[:min(len(v), keptAnnotation)]
+		}
+	}
+	labels := map[string]string{}
+	for _, name := range []string{resolution.LabelType, resolution.LabelResolver} {
+		if v, ok := r.Labels[name]; ok {
+			labels[name] = v
+		}
+	}
+	if len(r.OwnerReferences) > keptOwners {
+		one := r.OwnerReferences[0]
+		if controller := metav1.GetControllerOf(r); controller != nil {
+			one = *controller
+		}
+		r.OwnerReferences = []metav1.OwnerReference{one}
+	}
+	r.Labels, r.Finalizers = labels, nil
+	if r.Status.Finished() {
+		r.Spec = v1beta1.ResolutionRequestSpec{}
+		r.Status.Annotations, r.Status.Source, r.Status.RefSource = nil, nil, nil
+	} else if specBytes(&r.Spec) > keptSpec || r.Annotations[annotationSpecLeftOut] != "" {
+		r.Spec = v1beta1.ResolutionRequestSpec{}
+		kept[annotationSpecLeftOut] = "true"
+	}
+	r.Annotations = kept
+	return r, nil
+}
+
+// withoutSpec is slim for who does not look at specs.
+func withoutSpec(o any) (any, error) {
+	if r, ok := o.(*v1beta1.ResolutionRequest); ok {
+		r.Spec = v1beta1.ResolutionRequestSpec{}
+	}
+	return slim(o)
+}
+
+// specBytes is how large a spec is.
+func specBytes(s *v1beta1.ResolutionRequestSpec) int {
+	n := len(s.URL)
+	for _, p := range s.Params {
+		n += len(p.Name) + len(p.Value.StringVal)
+		for _, v := range p.Value.ArrayVal {
+			n += len(v) + 8
+		}
+		for k, v := range p.Value.ObjectVal {
+			n += len(k) + len(v) + 8
+		}
+	}
+	return n
 }
 
 func watchRequests(ctx context.Context, client rest.Interface, o metav1.ListOptions) (watch.Interface, error) {

@@ -1,6 +1,7 @@
 package resolution
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 )
 
@@ -85,5 +87,70 @@ func TestAnEventThatCannotBeReadIsTold(t *testing.T) {
 	}
 	if e, open := <-w.ResultChan(); open {
 		t.Errorf("then %v", e)
+	}
+}
+
+// Whatever a request has, a process that waits keeps a few kilobytes of it, and what it keeps says all that it looks at.
+func TestCachesKeepLittleOfEachRequest(t *testing.T) {
+	large := strings.Repeat("x", 1<<20)
+	yes := true
+	full := func(params ...v1beta1.Param) *v1beta1.ResolutionRequest {
+		r := &v1beta1.ResolutionRequest{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "r", UID: "u", Finalizers: []string{large}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: large}},
+				Labels:      map[string]string{resolution.LabelType: "git", "other": large},
+				Annotations: map[string]string{resolution.AnnotationTimeout: "5s", resolution.AnnotationLookAfter: large, "other": large},
+			},
+			Spec: v1beta1.ResolutionRequestSpec{Params: params},
+		}
+		for range 100 {
+			r.OwnerReferences = append(r.OwnerReferences, metav1.OwnerReference{Name: large[:1000]})
+		}
+		r.OwnerReferences = append(r.OwnerReferences, metav1.OwnerReference{Name: "run", Controller: &yes})
+		return r
+	}
+	finished := full(v1beta1.Param{Name: "p", Value: v1beta1.StringValue("v")})
+	finished.Status = v1beta1.ResolutionRequestStatus{
+		Data: large, Annotations: map[string]string{"a": large}, RefSource: &v1beta1.RefSource{URI: large}, Source: &v1beta1.RefSource{URI: large},
+		Conditions: []v1beta1.Condition{{Type: resolution.ConditionSucceeded, Status: metav1.ConditionTrue}},
+	}
+	for name, tt := range map[string]struct {
+		r       *v1beta1.ResolutionRequest
+		params  int
+		leftOut bool
+	}{
+		"small":            {full(v1beta1.Param{Name: "p", Value: v1beta1.StringValue("v")}), 1, false},
+		"a large string":   {full(v1beta1.Param{Name: "p", Value: v1beta1.StringValue(large)}), 0, true},
+		"a large array":    {full(v1beta1.Param{Name: "p", Value: v1beta1.ArrayValue("a", large)}), 0, true},
+		"an array of none": {full(v1beta1.Param{Name: "p", Value: v1beta1.ArrayValue(make([]string, 5000)...)}), 0, true},
+		"a large object":   {full(v1beta1.Param{Name: "p", Value: v1beta1.ObjectValue(map[string]string{"k": large})}), 0, true},
+		"a large name":     {full(v1beta1.Param{Name: large, Value: v1beta1.StringValue("v")}), 0, true},
+		"finished":         {finished, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// A list is slimmed page by page, and once more by the informer.
+			for range 2 {
+				if _, err := slim(tt.r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			text, err := json.Marshal(tt.r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(text) > 8<<10 {
+				t.Errorf("%d bytes stay", len(text))
+			}
+			r := tt.r
+			if left := r.Annotations[annotationSpecLeftOut] != ""; left != tt.leftOut || len(r.Spec.Params) != tt.params {
+				t.Errorf("the spec is left out: %v; it has %d params", left, len(r.Spec.Params))
+			}
+			if c := metav1.GetControllerOf(r); c == nil || c.Name != "run" || r.Labels[resolution.LabelType] != "git" || r.Annotations[resolution.AnnotationTimeout] != "5s" {
+				t.Errorf("too much is gone: %s", text)
+			}
+			if _, err := withoutSpec(r); err != nil || len(r.Spec.Params) != 0 {
+				t.Errorf("the spec is there: %v", err)
+			}
+		})
 	}
 }
