@@ -307,7 +307,7 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 	credentials := resolution.Credentials{Kube: p.kube, Namespace: p.flags.namespace, Account: p.flags.account}
 	tells := resolve.SystemClock()
 	rs, err := newResolving(ctx, mine, resolvers.Env{
-		Clock: tells, Network: network(e, tells), Cache: folder, ProcessMemory: p.memory.processes, Roots: directories, Cluster: p.config, Accounts: credentials,
+		Clock: tells, Getenv: e.getenv, Network: network(e, tells), Cache: folder, ProcessMemory: p.memory.processes, Roots: directories, Cluster: p.config, Accounts: credentials,
 	}, resolve.Options{
 		Observer: p.metrics.Observer(p.log), Limits: resolve.Limits{Content: int64(p.flags.contentLimit())}, Defaults: p.flags.defaults(mine),
 		Memory: resolve.NewMemory(p.memory.content),
