@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -50,6 +51,7 @@ type serveFlags struct {
 	roles                      []string
 	kubeconfig                 string
 	namespace, configNamespace string
+	defaultsNamespace          string
 	account, id                string
 	listen, webhookListen      string
 	slots, maxData, maxContent int
@@ -90,6 +92,7 @@ work on are taken up by another process, or by the next.`,
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; default: the cluster that the process runs in, or $KUBECONFIG")
 	flags.StringVar(&f.namespace, "namespace", "sluice-system", "namespace of this process, for Leases")
 	flags.StringVar(&f.configNamespace, "config-namespace", "sluice-system", "namespace of the ConfigMaps (tekton-pipelines-resolvers beside Tekton)")
+	flags.StringVar(&f.defaultsNamespace, "defaults-namespace", "", "namespace of the ConfigMap config-defaults (tekton-pipelines beside Tekton); default: --config-namespace")
 	flags.StringVar(&f.account, "service-account", "", "name of this process's ServiceAccount, for messages; default: sluice-ROLE")
 	flags.StringVar(&f.id, "id", "", "name of this process among its replicas; default: $POD_NAME, or one made up")
 	flags.StringVar(&f.listen, "listen", ":8080", "address for health and metrics")
@@ -444,8 +447,12 @@ func (p *process) adapter(r *resolving) *resolution.Adapter {
 // watchConfig watches a ConfigMap; the channel is closed when it has been read, or cannot be and is not needed.
 func (p *process) watchConfig(ctx context.Context, parts *sync.WaitGroup, name string, apply func(map[string]string) error) <-chan struct{} {
 	read := make(chan struct{})
+	namespace := p.flags.configNamespace
+	if name == resolution.TimeoutConfigMap {
+		namespace = cmp.Or(p.flags.defaultsNamespace, namespace)
+	}
 	w := &resolution.ConfigWatch{
-		Kube: p.kube, Namespace: p.flags.configNamespace, Name: name, Apply: apply, Log: p.log, Recorder: p.recorder,
+		Kube: p.kube, Namespace: namespace, Name: name, Apply: apply, Log: p.log, Recorder: p.recorder,
 		Optional: name == resolution.TimeoutConfigMap || name == resolve.CacheConfigMap,
 	}
 	parts.Go(func() { w.Run(ctx, sync.OnceFunc(func() { close(read) })) })
