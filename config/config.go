@@ -40,7 +40,7 @@ const (
 	endOfMounts   = "            - {name: cache, mountPath: /var/cache/sluice}\n"
 	endOfVolumes  = "        - {name: cache, emptyDir: {}}\n"
 	ownConfig     = "--config-namespace=sluice-system"
-	tektonsConfig = "--config-namespace=" + tektonsResolversNamespace + "\n            - --defaults-namespace=" + tektonNamespace
+	tektonsConfig = "--config-namespace=" + tektonsResolversNamespace + "\n            - --defaults-namespace=" + tektonNamespace + "\n            - --content-kinds=*.tekton.dev"
 )
 
 // defaultImage is the container image of a release. It is set when the program is linked (see the Makefile); a development

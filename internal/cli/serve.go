@@ -52,6 +52,7 @@ type serveFlags struct {
 	kubeconfig                 string
 	namespace, configNamespace string
 	defaultsNamespace          string
+	contentKinds               string
 	account, id                string
 	listen, webhookListen      string
 	slots, maxData, maxContent int
@@ -103,6 +104,7 @@ work on are taken up by another process, or by the next.`,
 	f.addStore(flags, "repository in an OCI registry, REGISTRY/PATH, for content that is over --max-data all the same, for clients that know of it")
 	flags.IntVar(&f.maxContent, "max-content", resolution.DefaultMaxContent, "limit of content that is compressed or stored, in bytes")
 	flags.BoolVar(&f.wideAddresses, "wide-addresses", false, "private addresses and plain http are open to requesters, where the ConfigMap of the resolver does not say otherwise")
+	flags.StringVar(&f.contentKinds, "content-kinds", "", "kinds that content may be of, where the ConfigMap of the resolver does not say otherwise, for example "+resolve.TektonKinds+"; default: all")
 	flags.StringVar(&f.cacheDir, "cache-dir", "", "folder of this process alone, for mirrors of repositories; default: a temporary one")
 	flags.StringArrayVar(&f.dirs, "dir", nil, "directory of the resolver dir, as PATH or NAME=PATH; may be given several times")
 	flags.StringSliceVar(&f.others, "other-resolvers", nil, "names of resolvers that are not part of Sluice, in the role resolution, or * for any: requests for others that nobody runs end soon")
@@ -126,14 +128,16 @@ func (f *serveFlags) contentLimit() int {
 
 // defaults are the values that keys of the resolvers' ConfigMaps have where an operator has set none.
 func (f *serveFlags) defaults(entries []resolvers.Entry) map[string]map[string]string {
-	if !f.wideAddresses {
-		return nil
-	}
 	out := map[string]map[string]string{}
 	for _, e := range entries {
 		out[e.Name] = map[string]string{}
-		for _, key := range e.Wide {
-			out[e.Name][key] = "true"
+		if f.wideAddresses {
+			for _, key := range e.Wide {
+				out[e.Name][key] = "true"
+			}
+		}
+		if f.contentKinds != "" {
+			out[e.Name][resolve.KeyContentKinds] = f.contentKinds
 		}
 	}
 	return out

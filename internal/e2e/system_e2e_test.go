@@ -36,6 +36,7 @@ import (
 	"sluice.dev/config"
 	"sluice.dev/internal/clustertest"
 	"sluice.dev/internal/kube"
+	"sluice.dev/resolve"
 )
 
 const systemNamespace = "sluice-system"
@@ -196,6 +197,9 @@ func (s *system) start(t *testing.T, role string, opts ...option) *process {
 	args := append(slices.Clip(o.wrap),
 		os.Args[0], "serve", "--roles="+role, "--kubeconfig="+s.kubeconfig(t, systemNamespace, "sluice-"+role), "--listen="+listen,
 		"--webhook-listen="+s.webhook, "--cache-dir="+o.cache, "--config-namespace="+s.configNamespace, "--defaults-namespace="+s.defaultsNamespace())
+	if s.configNamespace != systemNamespace {
+		args = append(args, "--content-kinds="+resolve.TektonKinds)
+	}
 	args = append(args, o.flags...)
 	p.cmd = exec.Command(args[0], args[1:]...)
 	p.cmd.Env = []string{asSluice + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "POD_NAME=" + o.id}

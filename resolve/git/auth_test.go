@@ -224,7 +224,7 @@ func TestProviders(t *testing.T) {
 			"/api/v1/repos/org/re.po/raw/dir/a%20b.yaml?ref=" + commitID:                                        "kind: Task\n",
 		}},
 		{"gogs", "tok", "Authorization: token tok", "/org/re.po.git", map[string]string{
-			"/api/v1/repos/org/re.po/commits/feature/x":                    `{"sha":"` + commitID + `"}`,
+			"/api/v1/repos/org/re.po/commits/feature/x":                   `{"sha":"` + commitID + `"}`,
 			"/api/v1/repos/org/re.po/raw/" + commitID + "/dir/a%20b.yaml": "kind: Task\n",
 		}},
 		{"azure", "tok", "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(":tok")), "/org/_git/re.po", map[string]string{
