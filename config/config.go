@@ -12,14 +12,23 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"sluice.dev/api/resolution"
 )
 
 //go:embed resolution/*.yaml features/*.yaml compat-tekton/*.yaml guard/*.yaml delivery/*.yaml own/*.yaml
 var files embed.FS
 
-// TektonWriter is the user that writes the status of requests where Tekton Pipelines runs.
-const TektonWriter = "system:serviceaccount:tekton-pipelines:tekton-pipelines-controller"
+// TektonWriter is the user that writes the status of requests where Tekton Pipelines runs in its usual namespace.
+const TektonWriter = "system:serviceaccount:" + tektonNamespace + ":tekton-pipelines-controller"
+
+// The usual namespaces.
+const (
+	ownNamespace              = "sluice-system"
+	tektonNamespace           = "tekton-pipelines"
+	tektonsResolversNamespace = "tekton-pipelines-resolvers"
+)
 
 // DeliveryRole is the role of sluice serve that runs deliveries.
 const DeliveryRole = "delivery"
@@ -31,7 +40,7 @@ const (
 	endOfMounts   = "            - {name: cache, mountPath: /var/cache/sluice}\n"
 	endOfVolumes  = "        - {name: cache, emptyDir: {sizeLimit: 5Gi}}\n"
 	ownConfig     = "--config-namespace=sluice-system"
-	tektonsConfig = "--config-namespace=tekton-pipelines-resolvers"
+	tektonsConfig = "--config-namespace=" + tektonsResolversNamespace + "\n            - --defaults-namespace=" + tektonNamespace + "\n            - --content-kinds=*.tekton.dev"
 )
 
 // defaultImage is the container image of a release. It is set when the program is linked (see the Makefile); a development
@@ -46,6 +55,9 @@ type Options struct {
 	// BesideTekton leaves out the CRD and the lifecycle controller, which are Tekton's there, lets Tekton's controller
 	// write the status of requests, and reads Tekton's ConfigMaps. Its resolvers must be switched off.
 	BesideTekton bool
+	// Namespace is where Sluice is installed; empty stands for sluice-system. TektonNamespace and TektonResolversNamespace are
+	// those of Tekton; empty stands for tekton-pipelines and tekton-pipelines-resolvers.
+	Namespace, TektonNamespace, TektonResolversNamespace string
 	// WideCredentials lets the resolvers read Secrets of all namespaces, as Tekton's do.
 	WideCredentials bool
 	// WideAddresses opens private addresses and plain http to requesters, as Tekton's resolvers have them open, where the
@@ -82,7 +94,7 @@ type Options struct {
 // Manifests returns a YAML stream of what the options ask for, in the order in which it can be applied.
 func Manifests(o Options) ([]byte, error) {
 	var out bytes.Buffer
-	if err := o.checkStore(); err != nil {
+	if err := errors.Join(o.checkStore(), o.checkNamespaces()); err != nil {
 		return nil, err
 	}
 	standAlone := []string{GuardRole, FeaturesRole, FeatureWebhookRole}
@@ -216,7 +228,31 @@ func finish(out *bytes.Buffer, o Options) ([]byte, error) {
 	case strings.ContainsAny(image, " \t\r\n\"'#{}"):
 		return nil, fmt.Errorf("%q is no name of an image", image)
 	}
-	return []byte(strings.ReplaceAll(out.String(), placeOfImage, "image: "+image+"\n")), nil
+	text := o.inNamespaces(out.String())
+	return []byte(strings.ReplaceAll(text, placeOfImage, "image: "+image+"\n")), nil
+}
+
+func (o Options) checkNamespaces() error {
+	for _, n := range []string{o.Namespace, o.TektonNamespace, o.TektonResolversNamespace} {
+		if reasons := validation.IsDNS1123Label(n); n != "" && len(reasons) > 0 {
+			return fmt.Errorf("%q is no name of a namespace: %s", n, reasons[0])
+		}
+	}
+	if !o.BesideTekton && o.TektonNamespace+o.TektonResolversNamespace != "" {
+		return errors.New("the namespaces of Tekton are for an installation beside Tekton")
+	}
+	return nil
+}
+
+// inNamespaces moves the manifests from the usual namespaces to those of the options.
+func (o Options) inNamespaces(text string) string {
+	pairs := []string{ownNamespace, cmp.Or(o.Namespace, ownNamespace)}
+	if o.BesideTekton {
+		// The first that fits is taken: names that begin like others stand before them.
+		pairs = append(pairs, tektonsResolversNamespace, cmp.Or(o.TektonResolversNamespace, tektonsResolversNamespace),
+			"tekton-pipelines-controller", "tekton-pipelines-controller", tektonNamespace, cmp.Or(o.TektonNamespace, tektonNamespace))
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
 }
 
 // FeatureCRDs returns the CRDs of Component, Feature and FeatureReport, as a YAML stream. Manifests has them where a role for

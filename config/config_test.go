@@ -423,3 +423,31 @@ func TestEveryVolumeHasALimit(t *testing.T) {
 		t.Error("there is no volume")
 	}
 }
+
+func TestNamespacesAreTheOperators(t *testing.T) {
+	text, err := config.Manifests(config.Options{
+		Image: "i", BesideTekton: true, WideCredentials: true, Roles: []string{"all"}, Namespace: "mine", TektonNamespace: "ci", TektonResolversNamespace: "ci-resolvers",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, gone := range []string{"sluice-system", "tekton-pipelines:", "tekton-pipelines\n", "tekton-pipelines-resolvers"} {
+		if bytes.Contains(text, []byte(gone)) {
+			t.Errorf("the manifests still have %q", gone)
+		}
+	}
+	for _, want := range []string{
+		"--namespace=mine\n", "--config-namespace=ci-resolvers\n", "--defaults-namespace=ci\n", "'system:serviceaccount:ci:tekton-pipelines-controller': ['*']",
+		"'system:serviceaccount:mine:sluice-resolver-git': ['git']", "kubernetes.io/metadata.name: mine", "namespace: ci-resolvers\n", "namespace: ci\n",
+	} {
+		if !bytes.Contains(text, []byte(want)) {
+			t.Errorf("the manifests have no %q", want)
+		}
+	}
+	for _, bad := range []config.Options{{Namespace: "a b"}, {Namespace: "Mine"}, {TektonNamespace: "ci"}, {BesideTekton: true, TektonResolversNamespace: "x'y"}} {
+		bad.Image = "i"
+		if _, err := config.Manifests(bad); err == nil {
+			t.Errorf("%+v is taken", bad)
+		}
+	}
+}

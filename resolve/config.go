@@ -37,6 +37,10 @@ func CommonKeys() []Key {
 		{Name: KeyBackoffJitter, Default: "0.1", Check: floatIn(0, 1000), Doc: "Up to which part of it a wait is made longer by chance."},
 		{Name: KeyBackoffSteps, Default: "2", Check: intIn(1, 1000), Doc: "How often a fetch is tried in all; 1 never tries again."},
 		{Name: KeyBackoffCap, Default: "10s", Check: checkWait, Doc: "The longest wait; 0 sets no limit."},
+		{
+			Name: KeyContentKinds, Default: "*", Check: checkContentKinds, Wrong: Closes,
+			Doc: "Comma-separated kinds that content may be of, as KIND.GROUP, or KIND for the core group; *.GROUP stands for all of a group, * for all. Beside Tekton the default is " + TektonKinds + ".",
+		},
 	}
 }
 

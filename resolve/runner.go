@@ -81,6 +81,8 @@ type Runner struct {
 
 	mu      sync.Mutex
 	configs map[string]*configured
+	// parsing is the turn of whoever parses a large content.
+	parsing chan struct{}
 	flights map[string]*flight
 }
 
@@ -122,7 +124,7 @@ func NewRunner(o Options) (*Runner, error) {
 	}
 	r := &Runner{
 		opts: o, queue: newQueue(o.Limits), cache: newCache(o.Clock, limits),
-		configs: map[string]*configured{}, flights: map[string]*flight{},
+		configs: map[string]*configured{}, parsing: make(chan struct{}, 1), flights: map[string]*flight{},
 	}
 	for _, name := range o.Resolvers.Names() {
 		if err := r.Configure(name, nil); err != nil {
@@ -314,6 +316,10 @@ func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resourc
 	}
 	res, held, err := r.obtain(ctx, w)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := r.checkKinds(ctx, c.config, res.Data); err != nil {
+		held.Release()
 		return nil, nil, err
 	}
 	if r.opts.Verify != nil {

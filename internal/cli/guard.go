@@ -53,7 +53,7 @@ func (p *process) serveGuard(ctx context.Context, ready func()) error {
 		return err
 	}
 	g := &guard.Guard{
-		Settings: &guard.Settings{Rules: preflight.Rules()}, Objects: guard.Objects{Client: objects, Discovery: discovery.ToServerResourcesInterfaceWithContext(p.kube.Discovery())}, Kube: p.kube,
+		Settings: &guard.Settings{Rules: preflight.Rules()}, Objects: guard.Objects{Client: objects, Namespace: p.flags.namespace, Discovery: discovery.ToServerResourcesInterfaceWithContext(p.kube.Discovery())}, Kube: p.kube,
 		Metrics: guard.NewMetrics(p.registry), Recorder: p.recorder, Clock: p.clock, Log: p.log,
 		Requests: admission.NewIntake(guardRequests), Slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 	}

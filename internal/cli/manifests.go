@@ -58,9 +58,12 @@ func newManifests(e *env) *cobra.Command {
 	flags.StringSliceVar(&o.Writers, "writer", nil, "one more user who may write the status of requests: system:serviceaccount:NAMESPACE:NAME=RESOLVER, once for each resolver; without =RESOLVER those of all resolvers but Sluice's own, with =* all")
 	flags.BoolVar(&o.Compress, "compress", false, "resolvers compress content that is too large for a request, for clients that know of it")
 	flags.StringVar(&o.Store, "store", "", "repository in an OCI registry, REGISTRY/PATH, where resolvers put content that is too large for a request, for clients that know of it")
-	flags.StringVar(&o.StoreCredentials, "store-credentials", "", "Secret of the type kubernetes.io/dockerconfigjson in sluice-system with credentials for --store")
+	flags.StringVar(&o.StoreCredentials, "store-credentials", "", "Secret of the type kubernetes.io/dockerconfigjson in Sluice's namespace with credentials for --store")
 	flags.BoolVar(&o.StorePlainHTTP, "store-plain-http", false, "the registry of --store may have no TLS")
 	flags.BoolVar(&o.BesideTekton, "beside-tekton", false, "beside Tekton Pipelines: its CRD and lifecycle controller stay, its ConfigMaps are read")
+	flags.StringVar(&o.Namespace, "namespace", "", "namespace for Sluice; default: sluice-system")
+	flags.StringVar(&o.TektonNamespace, "tekton-namespace", "", "with --beside-tekton, namespace of Tekton's controller; default: tekton-pipelines")
+	flags.StringVar(&o.TektonResolversNamespace, "tekton-resolvers-namespace", "", "with --beside-tekton, namespace of the ConfigMaps of Tekton's resolvers; default: tekton-pipelines-resolvers")
 	flags.BoolVar(&o.WideCredentials, "wide-credentials", false, "let resolvers read the Secrets of all namespaces, as Tekton's do")
 	flags.BoolVar(&o.WideAddresses, "wide-addresses", false, "open private addresses and plain http to requesters, as Tekton's resolvers have them open, where their ConfigMaps do not say otherwise")
 	return cmd

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -50,6 +51,8 @@ type serveFlags struct {
 	roles                      []string
 	kubeconfig                 string
 	namespace, configNamespace string
+	defaultsNamespace          string
+	contentKinds               string
 	account, id                string
 	listen, webhookListen      string
 	slots, maxData, maxContent int
@@ -91,6 +94,7 @@ work on are taken up by another process, or by the next.`,
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; default: the cluster that the process runs in, or $KUBECONFIG")
 	flags.StringVar(&f.namespace, "namespace", "sluice-system", "namespace of this process, for Leases")
 	flags.StringVar(&f.configNamespace, "config-namespace", "sluice-system", "namespace of the ConfigMaps (tekton-pipelines-resolvers beside Tekton)")
+	flags.StringVar(&f.defaultsNamespace, "defaults-namespace", "", "namespace of the ConfigMap config-defaults (tekton-pipelines beside Tekton); default: --config-namespace")
 	flags.StringVar(&f.account, "service-account", "", "name of this process's ServiceAccount, for messages; default: sluice-ROLE")
 	flags.StringVar(&f.id, "id", "", "name of this process among its replicas; default: $POD_NAME, or one made up")
 	flags.StringVar(&f.listen, "listen", ":8080", "address for health and metrics")
@@ -101,6 +105,7 @@ work on are taken up by another process, or by the next.`,
 	f.addStore(flags, "repository in an OCI registry, REGISTRY/PATH, for content that is over --max-data all the same, for clients that know of it")
 	flags.IntVar(&f.maxContent, "max-content", resolution.DefaultMaxContent, "limit of content that is compressed or stored, in bytes")
 	flags.BoolVar(&f.wideAddresses, "wide-addresses", false, "private addresses and plain http are open to requesters, where the ConfigMap of the resolver does not say otherwise")
+	flags.StringVar(&f.contentKinds, "content-kinds", "", "kinds that content may be of, where the ConfigMap of the resolver does not say otherwise, for example "+resolve.TektonKinds+"; default: all")
 	flags.StringVar(&f.cacheDir, "cache-dir", "", "folder of this process alone, for mirrors of repositories; default: a temporary one")
 	flags.StringArrayVar(&f.dirs, "dir", nil, "directory of the resolver dir, as PATH or NAME=PATH; may be given several times")
 	flags.StringSliceVar(&f.others, "other-resolvers", nil, "names of resolvers that are not part of Sluice, in the role resolution, or * for any: requests for others that nobody runs end soon")
@@ -125,14 +130,16 @@ func (f *serveFlags) contentLimit() int {
 
 // defaults are the values that keys of the resolvers' ConfigMaps have where an operator has set none.
 func (f *serveFlags) defaults(entries []resolvers.Entry) map[string]map[string]string {
-	if !f.wideAddresses {
-		return nil
-	}
 	out := map[string]map[string]string{}
 	for _, e := range entries {
 		out[e.Name] = map[string]string{}
-		for _, key := range e.Wide {
-			out[e.Name][key] = "true"
+		if f.wideAddresses {
+			for _, key := range e.Wide {
+				out[e.Name][key] = "true"
+			}
+		}
+		if f.contentKinds != "" {
+			out[e.Name][resolve.KeyContentKinds] = f.contentKinds
 		}
 	}
 	return out
@@ -309,7 +316,7 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 	credentials := resolution.Credentials{Kube: p.kube, Namespace: p.flags.namespace, Account: p.flags.account}
 	tells := resolve.SystemClock()
 	rs, err := newResolving(ctx, mine, resolvers.Env{
-		Clock: tells, Network: network(e, tells), Cache: folder, ProcessMemory: p.memory.processes, Roots: directories, Cluster: p.config, Accounts: credentials,
+		Clock: tells, Getenv: e.getenv, Network: network(e, tells), Cache: folder, ProcessMemory: p.memory.processes, Roots: directories, Cluster: p.config, Accounts: credentials,
 	}, resolve.Options{
 		Observer: p.metrics.Observer(p.log), Limits: resolve.Limits{Content: int64(p.flags.contentLimit())}, Defaults: p.flags.defaults(mine),
 		Memory: resolve.NewMemory(p.memory.content),
@@ -448,8 +455,12 @@ func (p *process) adapter(r *resolving) *resolution.Adapter {
 // watchConfig watches a ConfigMap; the channel is closed when it has been read, or cannot be and is not needed.
 func (p *process) watchConfig(ctx context.Context, parts *sync.WaitGroup, name string, apply func(map[string]string) error) <-chan struct{} {
 	read := make(chan struct{})
+	namespace := p.flags.configNamespace
+	if name == resolution.TimeoutConfigMap {
+		namespace = cmp.Or(p.flags.defaultsNamespace, namespace)
+	}
 	w := &resolution.ConfigWatch{
-		Kube: p.kube, Namespace: p.flags.configNamespace, Name: name, Apply: apply, Log: p.log, Recorder: p.recorder,
+		Kube: p.kube, Namespace: namespace, Name: name, Apply: apply, Log: p.log, Recorder: p.recorder,
 		Optional: name == resolution.TimeoutConfigMap || name == resolve.CacheConfigMap,
 	}
 	parts.Go(func() { w.Run(ctx, sync.OnceFunc(func() { close(read) })) })

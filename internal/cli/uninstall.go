@@ -19,6 +19,8 @@ type uninstallFlags struct {
 	dryRun, yes bool
 	timeout     time.Duration
 	output      string
+	// sluiceNamespace is where Sluice runs.
+	sluiceNamespace string
 }
 
 func newUninstall(e *env) *cobra.Command {
@@ -29,7 +31,7 @@ func newUninstall(e *env) *cobra.Command {
 		Long: `Uninstall removes what the manifests of Sluice and its programs have put into the cluster. Webhooks and bindings of admission
 policies go first, so that no kind is left whose writes are refused.
 
-These stay, and are listed with the reason: Sluice's kinds that have objects, settings and other objects in sluice-system, and
+These stay, and are listed with the reason: Sluice's kinds that have objects, settings and other objects in its namespace, and
 what deliveries and sluice apply have delivered. Beside Tekton its CRD stays as well.
 
 Without --yes uninstall asks before it changes anything. If it is interrupted, run the same command again.
@@ -43,7 +45,8 @@ Exit codes: 0 removed, 2 could not do it.`,
 	fs := cmd.Flags()
 	f.addCluster(fs)
 	fs.BoolVar(&f.DeleteObjects, "delete-objects", false, "remove Sluice's kinds even if they have objects, and the objects with them")
-	fs.BoolVar(&f.DeleteNamespace, "delete-namespace", false, "remove the namespace sluice-system with all that is in it")
+	fs.StringVar(&f.sluiceNamespace, "sluice-namespace", installation.DefaultNamespace, "namespace where Sluice runs: that of sluice manifests --namespace")
+	fs.BoolVar(&f.DeleteNamespace, "delete-namespace", false, "remove Sluice's namespace with all that is in it")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	fs.BoolVar(&f.yes, "yes", false, "do not ask")
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long it may take")
@@ -72,7 +75,7 @@ func runUninstall(ctx context.Context, e *env, f *uninstallFlags) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := installation.New(rest)
+	cluster, err := installation.New(rest, f.sluiceNamespace)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ import (
 	"sluice.dev/resolve/git/gittest"
 )
 
-// tektonCRD is Tekton's ResolutionRequest as far as the API server sees it: it prunes and validates nothing. The webhook
+// tektonCRD is Tekton's ResolutionRequest as the API server sees it: what a status must have, and what is pruned. The webhook
 // that converts it stands in for Tekton's.
 const tektonCRD = `
 apiVersion: apiextensions.k8s.io/v1
@@ -40,11 +40,42 @@ spec:
     strategy: Webhook
     webhook:
       conversionReviewVersions: [v1, v1beta1]
-      clientConfig: {url: %q, caBundle: %s}
+      clientConfig: {url: %[1]q, caBundle: %[2]s}
   versions:
-  - {name: v1alpha1, served: true, storage: false, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-  - {name: v1beta1, served: true, storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+  - name: v1alpha1
+    served: true
+    storage: false
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {params: {type: object, additionalProperties: {type: string}}}}
+          status: {type: object, required: [data, refSource], properties: {%[3]s}}
+  - name: v1beta1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              url: {type: string}
+              params:
+                type: array
+                x-kubernetes-list-type: atomic
+                items: {type: object, required: [name, value], properties: {name: {type: string}, value: {x-kubernetes-preserve-unknown-fields: true}}}
+          status: {type: object, required: [data, refSource, source], properties: {source: {x-kubernetes-preserve-unknown-fields: true}, %[3]s}}
 `
+
+// tektonStatus are the properties that a status has in both versions.
+const tektonStatus = `data: {type: string}, observedGeneration: {type: integer, format: int64}, refSource: {x-kubernetes-preserve-unknown-fields: true},
+ annotations: {type: object, additionalProperties: {type: string}},
+ conditions: {type: array, items: {type: object, required: [status, type],
+  properties: {lastTransitionTime: {type: string}, message: {type: string}, reason: {type: string}, severity: {type: string}, status: {type: string}, type: {type: string}}}}`
 
 // besideTekton is a cluster in which Tekton Pipelines runs, as far as resolution sees it, and Sluice in place of its
 // resolvers.
@@ -65,7 +96,7 @@ func besideTekton(t *testing.T) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before.apply(t, fmt.Sprintf(tektonCRD, webhook.URL+"/convert", ca))
+	before.apply(t, fmt.Sprintf(tektonCRD, webhook.URL+"/convert", ca, tektonStatus))
 	s, err := install(t.Context(), cluster, config.Options{BesideTekton: true, WideCredentials: true})
 	if err != nil {
 		t.Fatal(err)

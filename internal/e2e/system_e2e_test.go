@@ -36,6 +36,7 @@ import (
 	"sluice.dev/config"
 	"sluice.dev/internal/clustertest"
 	"sluice.dev/internal/kube"
+	"sluice.dev/resolve"
 )
 
 const systemNamespace = "sluice-system"
@@ -195,7 +196,10 @@ func (s *system) start(t *testing.T, role string, opts ...option) *process {
 	p := &process{role: role, id: o.id, listen: listen, cache: o.cache, log: &bytes.Buffer{}, ended: make(chan struct{})}
 	args := append(slices.Clip(o.wrap),
 		os.Args[0], "serve", "--roles="+role, "--kubeconfig="+s.kubeconfig(t, systemNamespace, "sluice-"+role), "--listen="+listen,
-		"--webhook-listen="+s.webhook, "--cache-dir="+o.cache, "--config-namespace="+s.configNamespace)
+		"--webhook-listen="+s.webhook, "--cache-dir="+o.cache, "--config-namespace="+s.configNamespace, "--defaults-namespace="+s.defaultsNamespace())
+	if s.configNamespace != systemNamespace {
+		args = append(args, "--content-kinds="+resolve.TektonKinds)
+	}
 	args = append(args, o.flags...)
 	p.cmd = exec.Command(args[0], args[1:]...)
 	p.cmd.Env = []string{asSluice + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "POD_NAME=" + o.id}
@@ -307,10 +311,22 @@ func (s *system) as(t *testing.T, namespace, account string) *rest.Config {
 	return c
 }
 
+// defaultsNamespace has the ConfigMap config-defaults: Tekton's own, where there is Tekton.
+func (s *system) defaultsNamespace() string {
+	if s.configNamespace != systemNamespace {
+		return tektonNamespace
+	}
+	return s.configNamespace
+}
+
 // configure makes a ConfigMap of the resolvers, until the test ends. Processes must be started after it.
 func (s *system) configure(t *testing.T, name string, data map[string]string) {
 	t.Helper()
-	maps := s.kube.CoreV1().ConfigMaps(s.configNamespace)
+	namespace := s.configNamespace
+	if name == "config-defaults" {
+		namespace = s.defaultsNamespace()
+	}
+	maps := s.kube.CoreV1().ConfigMaps(namespace)
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
 	_, err := maps.Create(t.Context(), m, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {

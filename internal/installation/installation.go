@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// Namespace is where Sluice runs.
-const Namespace = "sluice-system"
+// DefaultNamespace is where Sluice runs unless its manifests were made for another namespace.
+const DefaultNamespace = "sluice-system"
 
 const (
 	partOf    = "app.kubernetes.io/part-of=sluice"
@@ -94,13 +94,14 @@ type Options struct {
 
 // Cluster is a cluster in which Sluice may be installed.
 type Cluster struct {
+	namespace string
 	objects   metadata.Interface
 	discovery discovery.DiscoveryInterface
 	mapper    meta.RESTMapper
 }
 
-// New returns the cluster of a configuration. It asks the API server what it serves.
-func New(config *rest.Config) (*Cluster, error) {
+// New returns the cluster of a configuration, with Sluice in a namespace. It asks the API server what it serves.
+func New(config *rest.Config, namespace string) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 300 // as kubectl has them
 	objects, err := metadata.NewForConfig(config)
@@ -115,7 +116,7 @@ func New(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask the API server what it serves: %w", err)
 	}
-	return &Cluster{objects: objects, discovery: d, mapper: restmapper.NewDiscoveryRESTMapper(served)}, nil
+	return &Cluster{namespace: namespace, objects: objects, discovery: d, mapper: restmapper.NewDiscoveryRESTMapper(served)}, nil
 }
 
 // stage is a row of the table of what is removed together.
@@ -154,12 +155,12 @@ var stages = []stage{
 }
 
 // named tells whether the name is one that the manifests give: anybody can set their label.
-func named(o *metav1.PartialObjectMetadata, kind string) bool {
+func (c *Cluster) named(o *metav1.PartialObjectMetadata, kind string) bool {
 	if kind == "CustomResourceDefinition" {
 		_, group, _ := strings.Cut(o.Name, ".")
 		return slices.Contains(groups, group)
 	}
-	return o.Namespace == Namespace || strings.HasPrefix(o.Name, "sluice-") || strings.HasSuffix(o.Name, ".sluice.dev")
+	return o.Namespace == c.namespace || strings.HasPrefix(o.Name, "sluice-") || strings.HasSuffix(o.Name, ".sluice.dev")
 }
 
 // Plan finds what a removal would do. It changes nothing.
@@ -220,7 +221,7 @@ func (c *Cluster) keepsKind(ctx context.Context, p *Plan, crd string, o Options)
 
 // planNamespace adds the namespace, or what keeps it.
 func (c *Cluster) planNamespace(ctx context.Context, p *Plan, o Options) error {
-	namespace, err := c.objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, Namespace, metav1.GetOptions{})
+	namespace, err := c.objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, c.namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -233,7 +234,7 @@ func (c *Cluster) planNamespace(ctx context.Context, p *Plan, o Options) error {
 	}
 	it := objectOf(namespace, "Namespace", schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 	if len(own) > 0 {
-		p.Steps = append(p.Steps, Step{"what the programs keep in " + Namespace, own})
+		p.Steps = append(p.Steps, Step{"what the programs keep in " + c.namespace, own})
 	}
 	if len(others) > 0 && !o.DeleteNamespace {
 		for i := range others {
@@ -279,7 +280,7 @@ func (c *Cluster) list(ctx context.Context, k schema.GroupKind, only func(*metav
 				return
 			}
 			f := objectOf(o, k.Kind, m.Resource)
-			if selector == partOf && !named(o, k.Kind) {
+			if selector == partOf && !c.named(o, k.Kind) {
 				f.Reason = "it carries Sluice's label, but no name of Sluice"
 			}
 			if !slices.ContainsFunc(out, func(x Object) bool { return x.uid == f.uid }) {
@@ -322,7 +323,7 @@ func objectOf(o *metav1.PartialObjectMetadata, kind string, resource schema.Grou
 	return Object{Kind: kind, Namespace: o.Namespace, Name: o.Name, resource: resource, uid: string(o.UID), finalizers: o.Finalizers}
 }
 
-// inNamespace sorts what is in [Namespace] into what Sluice's programs have made there, and what others have. What is removed
+// inNamespace sorts what is in Sluice's namespace into what Sluice's programs have made there, and what others have. What is removed
 // by an earlier step and what Kubernetes puts into each namespace is neither.
 func (c *Cluster) inNamespace(ctx context.Context) (own, others []Object, err error) {
 	lists, err := discovery.ServerPreferredNamespacedResources(c.discovery)
@@ -336,7 +337,7 @@ func (c *Cluster) inNamespace(ctx context.Context) (own, others []Object, err er
 	// An aggregated API that is down may have objects there.
 	if partial != nil {
 		for gv := range partial.Groups {
-			others = append(others, Object{Kind: "objects of " + gv.String() + ", which does not answer,", Namespace: Namespace})
+			others = append(others, Object{Kind: "objects of " + gv.String() + ", which does not answer,", Namespace: c.namespace})
 		}
 	}
 	for _, l := range lists {
@@ -348,12 +349,12 @@ func (c *Cluster) inNamespace(ctx context.Context) (own, others []Object, err er
 			if !slices.Contains(r.Verbs, "list") || passing(gv.Group, r.Kind) {
 				continue
 			}
-			page, err := c.objects.Resource(gv.WithResource(r.Name)).Namespace(Namespace).List(ctx, metav1.ListOptions{Limit: 500})
+			page, err := c.objects.Resource(gv.WithResource(r.Name)).Namespace(c.namespace).List(ctx, metav1.ListOptions{Limit: 500})
 			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 				continue
 			}
 			if err != nil {
-				return nil, nil, fmt.Errorf("cannot list %s in %s: %w", r.Name, Namespace, err)
+				return nil, nil, fmt.Errorf("cannot list %s in %s: %w", r.Name, c.namespace, err)
 			}
 			for i := range page.Items {
 				o := &page.Items[i]

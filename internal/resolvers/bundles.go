@@ -12,6 +12,7 @@ import (
 func bundles() []Entry {
 	return []Entry{{
 		Name: "bundles", ConfigMap: "bundleresolver-config", Flag: "enable-bundles-resolver", Local: true,
+		Wide: []string{bundle.KeyPlainPrivate},
 		Spec: bundle.New().Spec,
 		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
 			options := []bundle.Option{bundle.WithNetwork(e.Network), bundle.WithClock(e.Clock)}

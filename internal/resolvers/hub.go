@@ -14,9 +14,16 @@ func hub() []Entry {
 	return []Entry{{
 		Name: "hub", ConfigMap: "hubresolver-config", Flag: "enable-hub-resolver", Local: true,
 		Wide: []string{netguard.KeyChosen, resolvehub.KeyPlain},
-		Spec: resolvehub.New(netguard.Options{}).Spec,
+		Spec: (&resolvehub.Resolver{}).Spec,
 		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
-			r := resolvehub.New(e.Network)
+			o := resolvehub.Options{Network: e.Network}
+			if e.Getenv != nil {
+				o.ArtifactURL, o.TektonURL = e.Getenv(resolvehub.EnvArtifactURL), e.Getenv(resolvehub.EnvTektonURL)
+			}
+			r, err := resolvehub.New(o)
+			if err != nil {
+				return nil, nil, err
+			}
 			return r, closer(r.Close), nil
 		},
 	}}

@@ -40,6 +40,8 @@ type Entry struct {
 // Env is what a process lends to its resolvers.
 type Env struct {
 	Clock resolve.Clock
+	// Getenv reads the environment; nil where there is none.
+	Getenv func(string) string
 	// Network is what the process allows beside the configuration of a resolver.
 	Network netguard.Options
 	// Cache is a folder that this process alone uses, for mirrors of repositories.

@@ -220,6 +220,12 @@ func TestPlainHTTPIsTheOperatorsChoice(t *testing.T) {
 		if err != nil || string(res.Data) != yamlA {
 			t.Errorf("%s, allowed: %v", host, err)
 		}
+		// Tekton speaks plain HTTP to what is named by a private address.
+		private := request(ParamBundle, host+"/team/bundle:v1")
+		private.Config[KeyPlainPrivate] = "true"
+		if _, err := f.resolve(private); (err == nil) != (host != regHost && host != "registry.local") {
+			t.Errorf("%s, allowed for private ones: %v", host, err)
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ const (
 	KeyServiceAccount = "default-service-account"
 	KeyKind           = "default-kind"
 	KeyPlain          = "plain-http-registries"
+	KeyPlainPrivate   = "allow-plain-http-private"
 )
 
 // Annotations of a layer of a bundle. The status of a request has them under the prefix resolution.tekton.dev/.
@@ -172,6 +173,7 @@ func (r *Resolver) Spec() resolve.Spec {
 			{Name: KeyServiceAccount, Default: "default", Check: checkObjectName, Doc: "The ServiceAccount whose imagePullSecrets are used where a request names none."},
 			{Name: KeyKind, Default: "task", Doc: "The kind of the resource where a request names none."},
 			{Name: KeyPlain, Doc: "Registries, as host or host:port, separated by commas, that are spoken to without TLS where they have none. Credentials for them can be read on the way."},
+			{Name: KeyPlainPrivate, Default: "false", Check: resolve.CheckBool, Doc: "The same for registries that are named by a private or loopback address, localhost:PORT or a name in .localhost, as Tekton has it."},
 		}, netguard.Keys(true, false)...),
 		Params: []resolve.Param{
 			{
@@ -255,7 +257,7 @@ func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.
 
 // image reads the manifest of what the request names; pinned tells whether it names it by digest.
 func (r *Resolver) image(ctx context.Context, req *resolve.Request) (im *image, pinned bool, err error) {
-	plain := r.plainRegistries(req.Config)
+	plain := r.plainRegistries(req)
 	ref, err := reference(req.Get(ParamBundle), plain)
 	if err != nil {
 		return nil, false, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
@@ -333,8 +335,15 @@ func reference(s string, plain map[string]bool) (name.Reference, error) {
 }
 
 // plainRegistries are those that the process and the configuration allow plain HTTP for.
-func (r *Resolver) plainRegistries(c resolve.Config) map[string]bool {
+func (r *Resolver) plainRegistries(req *resolve.Request) map[string]bool {
+	c := req.Config
 	list := strings.FieldsFunc(c[KeyPlain], func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' })
+	if c[KeyPlainPrivate] == "true" {
+		// The registry library knows which names are local; what they lead to, the guard of the network judges.
+		if ref, err := parseReference(req.Get(ParamBundle)); err == nil && ref.Context().Scheme() == "http" {
+			list = append(list, ref.Context().RegistryStr())
+		}
+	}
 	if len(list) == 0 {
 		return r.plain
 	}

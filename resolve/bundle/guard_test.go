@@ -44,7 +44,13 @@ func TestLocalRegistriesNeedTheOperatorsConsent(t *testing.T) {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
-	if err := ask(resolve.Config{KeyPlain: host, netguard.KeyAllowed: "127.0.0.1"}); err != nil {
-		t.Error(err)
+	for _, c := range []resolve.Config{{KeyPlain: host}, {KeyPlainPrivate: "true"}} {
+		c[netguard.KeyAllowed] = "127.0.0.1"
+		if err := ask(c); err != nil {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+	if e := failure(t, ask(resolve.Config{KeyPlainPrivate: "true"})); e.Reason != resolve.ReasonForbidden {
+		t.Errorf("a loopback address is reached: %+v", e)
 	}
 }

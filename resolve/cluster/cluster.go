@@ -10,9 +10,9 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -181,7 +181,6 @@ func (r *Resolver) checkAccess(ctx context.Context, req *resolve.Request, m *met
 }
 
 func answer(data []byte, obj *unstructured.Unstructured, m *meta.RESTMapping, namespace string) *resolve.Resource {
-	sum := sha256.Sum256(data)
 	annotations := map[string]string{
 		AnnotationName:                obj.GetName(),
 		resolve.AnnotationContentType: resolve.ContentTypeYAML,
@@ -195,9 +194,24 @@ func answer(data []byte, obj *unstructured.Unstructured, m *meta.RESTMapping, na
 		Annotations: annotations,
 		Source: resolve.Source{
 			URI:    uri(m.GroupVersionKind, namespace, obj),
-			Digest: map[string]string{"sha256": hex.EncodeToString(sum[:])},
+			Digest: digest(obj, data),
 		},
 	}
+}
+
+// digest is that of the spec, as Tekton documents it, so that labels and annotations may change: of its JSON with sorted keys
+// and without spaces. What has no spec has the digest of its content.
+func digest(obj *unstructured.Unstructured, data []byte) map[string]string {
+	if spec, ok := obj.Object["spec"]; ok {
+		var text bytes.Buffer
+		enc := json.NewEncoder(&text)
+		enc.SetEscapeHTML(false)
+		// What came as JSON can be written as JSON.
+		if err := enc.Encode(spec); err == nil {
+			data = bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+		}
+	}
+	return resolve.SHA256(data)
 }
 
 // uri has the form that Tekton gives it, with the kind in lower case where the API server has the plural.

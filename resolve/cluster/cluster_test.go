@@ -157,7 +157,7 @@ spec:
   steps:
   - image: busybox
 `
-	sum := sha256.Sum256([]byte(data))
+	sum := sha256.Sum256([]byte(`{"steps":[{"image":"busybox"}]}`))
 	want := &resolve.Resource{
 		Data: []byte(data),
 		Annotations: map[string]string{
@@ -181,22 +181,37 @@ spec:
 	}
 }
 
-func TestTheDigestIsThatOfTheContent(t *testing.T) {
+func TestTheDigestIsThatOfTheSpec(t *testing.T) {
 	c := newFake()
-	first, err := New(c).Resolve(t.Context(), request(nil))
-	if err != nil {
-		t.Fatal(err)
+	resolved := func() *resolve.Resource {
+		r, err := New(c).Resolve(t.Context(), request(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
 	}
+	first := resolved()
 	o := c.objects["tasks ns/a"]
 	o.SetResourceVersion("99")
 	o.SetManagedFields(nil)
 	o.Object["status"] = map[string]any{"changed": true}
-	second, err := New(c).Resolve(t.Context(), request(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(first, second); diff != "" {
+	if diff := cmp.Diff(first, resolved()); diff != "" {
 		t.Errorf("a change of status changes the result: %s", diff)
+	}
+	o.SetLabels(map[string]string{"team": "blue"})
+	second := resolved()
+	if string(second.Data) == string(first.Data) || second.Source.Digest["sha256"] != first.Source.Digest["sha256"] {
+		t.Error("a label changes the digest, or nothing")
+	}
+	o.Object["spec"] = map[string]any{"b": "x<y", "a": []any{true, nil, 1.5, int64(7)}}
+	sum := sha256.Sum256([]byte(`{"a":[true,null,1.5,7],"b":"x<y"}`))
+	if got := resolved().Source.Digest["sha256"]; got != hex.EncodeToString(sum[:]) {
+		t.Errorf("digest %s", got)
+	}
+	delete(o.Object, "spec")
+	third := resolved()
+	if got := resolve.SHA256(third.Data)["sha256"]; third.Source.Digest["sha256"] != got {
+		t.Errorf("without spec: digest %v, want %s", third.Source.Digest, got)
 	}
 }
 

@@ -4,6 +4,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
+	version "github.com/hashicorp/go-version"
 	"go.yaml.in/yaml/v3"
 
 	"sluice.dev/resolve"
@@ -46,11 +47,36 @@ const (
 // maxURLs bounds how many hubs are asked.
 const maxURLs = 10
 
-// Resolver is the resolver hub.
-type Resolver struct{ guards *netguard.Pool }
+// Names of the environment variables that Tekton's resolver reads; see [Options].
+const (
+	EnvArtifactURL = "ARTIFACT_HUB_API"
+	EnvTektonURL   = "TEKTON_HUB_API"
+)
 
-// New makes the resolver; the options are what the process allows beside the ConfigMap.
-func New(o netguard.Options) *Resolver { return &Resolver{guards: netguard.NewPool(o)} }
+// Options are what the process gives beside the ConfigMap.
+type Options struct {
+	// Network is what it allows.
+	Network netguard.Options
+	// ArtifactURL and TektonURL are the addresses of the hubs where the ConfigMap names none; empty for the public ones. Both are
+	// the operator's.
+	ArtifactURL, TektonURL string
+}
+
+// Resolver is the resolver hub.
+type Resolver struct {
+	guards  *netguard.Pool
+	options Options
+}
+
+// New makes the resolver. The error tells of an address that is none.
+func New(o Options) (*Resolver, error) {
+	for env, u := range map[string]string{EnvArtifactURL: o.ArtifactURL, EnvTektonURL: o.TektonURL} {
+		if err := checkBase(u); u != "" && err != nil {
+			return nil, errors.New(env + ": " + err.Error())
+		}
+	}
+	return &Resolver{guards: netguard.NewPool(o.Network), options: o}, nil
+}
 
 // Close closes the connections that nobody uses.
 func (h *Resolver) Close() { h.guards.Close() }
@@ -66,7 +92,7 @@ func checkSegment(v string) error {
 }
 
 // Spec implements [resolve.Resolver].
-func (*Resolver) Spec() resolve.Spec {
+func (h *Resolver) Spec() resolve.Spec {
 	return resolve.Spec{
 		Name: "hub", Doc: "Fetches a task or a pipeline from Artifact Hub or Tekton Hub.", ConfigMap: "hubresolver-config",
 		Config: append([]resolve.Key{
@@ -75,15 +101,15 @@ func (*Resolver) Spec() resolve.Spec {
 			{Name: KeyPipelineCatalog, Default: "tekton-catalog-pipelines", Check: checkSegment, Doc: "The catalog for pipelines of type artifact."},
 			{Name: KeyKind, Default: "task", Doc: "The kind where a request names none."},
 			{Name: KeyType, Default: TypeArtifact, Check: resolve.OneOf(TypeArtifact, TypeTekton), Doc: "The type of hub where a request names none."},
-			{Name: KeyArtifactURLs, Default: "[https://artifacthub.io]", Check: checkURLs, Doc: "Addresses of Artifact Hubs, a YAML list, tried in order."},
-			{Name: KeyTektonURLs, Default: "[https://api.hub.tekton.dev]", Check: checkURLs, Doc: "Addresses of Tekton Hubs, a YAML list, tried in order."},
+			{Name: KeyArtifactURLs, Default: "[" + cmp.Or(h.options.ArtifactURL, "https://artifacthub.io") + "]", Check: checkURLs, Doc: "Addresses of Artifact Hubs, a YAML list, tried in order; the default may be given by the environment variable ARTIFACT_HUB_API."},
+			{Name: KeyTektonURLs, Default: "[" + cmp.Or(h.options.TektonURL, "https://api.hub.tekton.dev") + "]", Check: checkURLs, Doc: "Addresses of Tekton Hubs, a YAML list, tried in order; the default may be given by the environment variable TEKTON_HUB_API."},
 			{Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether addresses may be plain http."},
 		}, netguard.Keys(true, true)...),
 		// An answer has up to four times the content, and is read and decoded.
 		Memory: func(limit int64) int64 { return 12*limit + 2<<20 },
 		Params: []resolve.Param{
 			{Name: ParamName, Required: true, Check: checkSegment, Doc: "The name of the task or pipeline."},
-			{Name: ParamVersion, Required: true, MaxLength: 256, Check: checkVersion, Doc: "A version, or a constraint such as >= 0.7.0, of which the highest is taken."},
+			{Name: ParamVersion, Required: true, MaxLength: 256, Check: checkVersion, Doc: "A version, or a constraint such as >= 0.7.0 or ~> 0.7, of which the highest is taken."},
 			{Name: ParamKind, DefaultKey: KeyKind, Allowed: []string{"task", "pipeline", "stepaction"}, Doc: "The kind of resource."},
 			{Name: ParamCatalog, Check: checkSegment, Doc: "The catalog; the configuration has defaults by type and kind."},
 			{Name: ParamType, DefaultKey: KeyType, Allowed: []string{TypeArtifact, TypeTekton}, Doc: "The type of hub."},
@@ -128,15 +154,16 @@ func checkURLs(v string) error {
 	return nil
 }
 
-// constrained tells a constraint from a version.
-func constrained(v string) bool { return strings.ContainsAny(v, "<>=!~^*, |") }
+// constrained tells a constraint from a version, as package go-version does: a comparison is one, and so is a list of them. A
+// version alone, with v before it or not, is a constraint that only itself satisfies.
+func constrained(v string) bool { return strings.ContainsAny(v, "<>=!~, ") }
 
 func checkVersion(v string) error {
 	if !constrained(v) {
 		return checkSegment(v)
 	}
-	if _, err := semver.NewConstraint(v); err != nil {
-		return errors.New("it is neither a version nor a constraint such as >= 0.7.0")
+	if _, err := version.NewConstraint(v); err != nil {
+		return errors.New("it is neither a version nor a constraint such as >= 0.7.0, ~> 0.7 or > 0.6, < 0.9")
 	}
 	return nil
 }
@@ -229,15 +256,17 @@ func (s source) resolve(ctx context.Context) (*resolve.Resource, *resolve.Error)
 	if tekton {
 		path = "/v1/resource/" + catalog(r) + "/" + r.Get(ParamKind) + "/" + r.Get(ParamName)
 	}
-	version := shape(r.Get(ParamVersion), tekton)
-	if constrained(r.Get(ParamVersion)) {
-		v, failure := s.choose(ctx, path, r.Get(ParamVersion))
+	chosen := r.Get(ParamVersion)
+	if constrained(chosen) {
+		v, failure := s.choose(ctx, path, chosen)
 		if failure != nil {
 			return nil, failure
 		}
-		version = v
+		chosen = v
+	} else {
+		chosen = shape(chosen, tekton)
 	}
-	path += "/" + url.PathEscape(version)
+	path += "/" + url.PathEscape(chosen)
 	if tekton {
 		path += "/yaml"
 	}
@@ -274,15 +303,16 @@ func (s source) resolve(ctx context.Context) (*resolve.Resource, *resolve.Error)
 // maxVersions bounds how many versions are looked at.
 const maxVersions = 10_000
 
-// choose gives the highest version that satisfies a constraint. As semver has it, pre-releases satisfy only constraints
-// that name one.
+// choose gives the highest version that satisfies a constraint, as Tekton does with the same library. What the hub
+// calls a pre-release satisfies none.
 func (s source) choose(ctx context.Context, path, constraint string) (string, *resolve.Error) {
-	c, err := semver.NewConstraint(constraint)
+	c, err := version.NewConstraint(constraint)
 	if err != nil {
 		return "", resolve.Errorf(resolve.ReasonInvalid, "parameter %s is no constraint", ParamVersion)
 	}
 	type listed struct {
-		Version string `json:"version"`
+		Version    string `json:"version"`
+		Prerelease bool   `json:"prerelease"`
 	}
 	var answer struct {
 		Available []listed `json:"available_versions"`
@@ -294,15 +324,15 @@ func (s source) choose(ctx context.Context, path, constraint string) (string, *r
 		return "", failure
 	}
 	all := append(answer.Available, answer.Data.Versions...)
-	var best *semver.Version
+	var best *version.Version
 	var text string
 	for _, l := range all[:min(len(all), maxVersions)] {
-		v, err := semver.NewVersion(l.Version)
+		v, err := version.NewVersion(l.Version)
 		// A version becomes part of an address, and the hub chose it.
-		if err != nil || checkSegment(strings.ReplaceAll(l.Version, "+", "_")) != nil || !c.Check(v) {
+		if err != nil || l.Prerelease || len(l.Version) > 256 || checkSegment(strings.ReplaceAll(l.Version, "+", "_")) != nil || !c.Check(v) {
 			continue
 		}
-		if best == nil || v.GreaterThan(best) {
+		if best == nil || v.GreaterThanOrEqual(best) {
 			best, text = v, l.Version
 		}
 	}
@@ -313,13 +343,18 @@ func (s source) choose(ctx context.Context, path, constraint string) (string, *r
 	return text, nil
 }
 
-// shape gives a version the form that the hub has: three numbers on Artifact Hub, two on Tekton Hub.
+// shape gives a version the form that the hub has: three numbers on Artifact Hub, two on Tekton Hub, and no v before them.
 func shape(v string, tekton bool) string {
+	if rest, ok := strings.CutPrefix(v, "v"); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+		v = rest
+	}
 	parts := strings.Split(v, ".")
 	switch {
+	case !tekton && len(parts) == 1 && strings.Trim(v, "0123456789") == "":
+		v += ".0.0"
 	case !tekton && len(parts) == 2:
 		v += ".0"
-	case tekton && len(parts) == 3 && parts[2] == "0":
+	case tekton && len(parts) > 2:
 		v = parts[0] + "." + parts[1]
 	}
 	return v

@@ -21,14 +21,15 @@ func reply(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(v) }
 func server(t *testing.T, content string) *httptest.Server {
 	t.Helper()
 	type object = map[string]any
-	versions := []object{{"version": "0.2.0"}, {"version": "0.10.0"}, {"version": "0.9.1"}, {"version": "1.0.0-rc.1"}, {"version": "x/../../../evil"}}
+	versions := []object{{"version": "0.2.0"}, {"version": "0.6.0"}, {"version": "0.6.1"}, {"version": "0.7.0", "prerelease": true}, {"version": "0.10.0"}, {"version": "0.9.1"}, {"version": "1.0.0-rc.1", "prerelease": true}, {"version": "x/../../../evil"}}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.EscapedPath() {
 		case "/api/v1/packages/tekton-task/tekton-catalog-tasks/git-clone":
 			reply(w, object{"available_versions": versions})
 		case "/v1/resource/Tekton/task/git-clone":
 			reply(w, object{"data": object{"versions": []object{{"version": "0.2"}, {"version": "0.10"}}}})
-		case "/api/v1/packages/tekton-task/tekton-catalog-tasks/git-clone/0.10.0", "/api/v1/packages/tekton-task/tekton-catalog-tasks/git-clone/0.9.1":
+		case "/api/v1/packages/tekton-task/tekton-catalog-tasks/git-clone/0.6.0", "/api/v1/packages/tekton-task/tekton-catalog-tasks/git-clone/0.6.1",
+			"/api/v1/packages/tekton-task/tekton-catalog-tasks/git-clone/0.10.0", "/api/v1/packages/tekton-task/tekton-catalog-tasks/git-clone/0.9.1":
 			reply(w, object{"data": object{"manifestRaw": content + r.URL.Path}})
 		case "/v1/resource/Tekton/task/git-clone/0.10/yaml":
 			reply(w, object{"data": object{"yaml": content + r.URL.Path}})
@@ -56,6 +57,51 @@ func server(t *testing.T, content string) *httptest.Server {
 	return s
 }
 
+func newHub(t *testing.T, o hub.Options) *hub.Resolver {
+	t.Helper()
+	o.Network = netguard.Options{Allow: []string{"127.0.0.1"}}
+	h, err := hub.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// The environment gives the addresses that the ConfigMap does not give.
+func TestAddressesFromTheEnvironment(t *testing.T) {
+	env, configured := server(t, "env "), server(t, "configured ")
+	runnerOf := func(data map[string]string) *resolve.Runner {
+		registry, err := resolve.NewRegistry(newHub(t, hub.Options{ArtifactURL: env.URL + "/", TektonURL: env.URL}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := resolve.NewRunner(resolve.Options{Resolvers: registry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Configure("hub", data); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for _, test := range []struct {
+		kind, list, want string
+	}{
+		{"artifact", "", "env "}, {"tekton", "", "env "}, {"artifact", "- " + configured.URL, "configured "}, {"tekton", "- " + configured.URL, "configured "},
+	} {
+		r := runnerOf(map[string]string{"allow-plain-http": "true", test.kind + "-hub-urls": test.list})
+		res, err := r.Resolve(t.Context(), &resolve.Query{Resolver: "hub", Params: resolve.Strings(map[string]string{"name": "git-clone", "version": "0.10.0", "type": test.kind})})
+		if err != nil || !strings.HasPrefix(string(res.Data), test.want) {
+			t.Errorf("%v: %v %v", test, res, err)
+		}
+	}
+	for _, bad := range []string{"file:///etc", "artifacthub.io", "https://u:p@h"} {
+		if _, err := hub.New(hub.Options{ArtifactURL: bad}); err == nil || !strings.Contains(err.Error(), hub.EnvArtifactURL) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
 func TestConformance(t *testing.T) {
 	first, second := server(t, "first "), server(t, "second ")
 	empty := httptest.NewServer(http.NotFoundHandler())
@@ -76,7 +122,7 @@ func TestConformance(t *testing.T) {
 	hang := resolvetest.Request{Params: artifact("hang", "1.0.0")}
 	const tasks = "/api/v1/packages/tekton-task/tekton-catalog-tasks/git-clone/"
 	resolvetest.Run(t, resolvetest.Case{
-		Resolver: hub.New(netguard.Options{Allow: []string{"127.0.0.1"}}),
+		Resolver: newHub(t, hub.Options{}),
 		Config: map[string]string{
 			"artifact-hub-urls": fmt.Sprintf("- %s\n- %s/\n- %s\n", empty.URL, first.URL, second.URL),
 			"tekton-hub-urls":   fmt.Sprintf("[%s]", first.URL),
@@ -87,6 +133,15 @@ func TestConformance(t *testing.T) {
 			want("a short version", "first "+tasks+"0.10.0", artifact("git-clone", "0.10", "kind", "task", "type", "artifact")),
 			want("a constraint", "first "+tasks+"0.10.0", artifact("git-clone", ">= 0.7.0")),
 			want("a constraint with two sides", "first "+tasks+"0.9.1", artifact("git-clone", ">= 0.7.0, < 0.10.0")),
+			// The answers of package go-version, which Tekton uses.
+			want("up to the next minor version", "first "+tasks+"0.10.0", artifact("git-clone", "~> 0.6")),
+			want("up to the next patch", "first "+tasks+"0.6.1", artifact("git-clone", "~> 0.6.0")),
+			want("equal", "first "+tasks+"0.6.0", artifact("git-clone", "= 0.6")),
+			want("at most", "first "+tasks+"0.6.0", artifact("git-clone", "<=0.6")),
+			want("between", "first "+tasks+"0.6.1", artifact("git-clone", ">0.6, <0.9")),
+			want("not equal", "first "+tasks+"0.9.1", artifact("git-clone", "!= 0.10.0")),
+			want("with a v", "first "+tasks+"0.6.0", artifact("git-clone", "v0.6.0")),
+			want("short with a v", "first "+tasks+"0.6.0", artifact("git-clone", "v0.6")),
 			want("a given address", "second "+tasks+"0.9.1", artifact("git-clone", "0.9.1", "url", second.URL)),
 			want("Tekton Hub", "first /v1/resource/Tekton/task/git-clone/0.10/yaml", artifact("git-clone", "0.10.0", "type", "tekton")),
 			want("a constraint on Tekton Hub", "first /v1/resource/Tekton/task/git-clone/0.10/yaml", artifact("git-clone", "> 0.2", "type", "tekton")),
@@ -105,6 +160,8 @@ func TestConformance(t *testing.T) {
 			bad(resolve.ReasonInvalid, false, artifact("git-clone", "../1.0.0")),
 			bad(resolve.ReasonInvalid, false, artifact("git-clone", "1.0.0?x")),
 			bad(resolve.ReasonInvalid, false, artifact("git-clone", ">= abc")),
+			bad(resolve.ReasonInvalid, false, artifact("git-clone", "^0.6")),
+			bad(resolve.ReasonNotFound, false, artifact("git-clone", "= 0.7")),
 			bad(resolve.ReasonInvalid, false, artifact("git-clone", "1.0.0", "catalog", "a/b")),
 			bad(resolve.ReasonInvalid, false, artifact("git-clone", "1.0.0", "kind", "stepaction")),
 			bad(resolve.ReasonInvalid, false, artifact("git-clone", "1.0.0", "type", "other")),

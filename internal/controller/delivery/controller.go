@@ -58,6 +58,8 @@ type Controller struct {
 	Config *rest.Config
 	Kube   kubernetes.Interface
 	Client versioned.Interface
+	// Namespace is that of the controller, for messages; empty for sluice-system.
+	Namespace string
 	// Members divides the work; nil: this process has all of it.
 	Members Members
 	// Store has content that is too large for a ResolutionRequest; nil: such content is an error.

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,8 +178,8 @@ func (r *run) mayImpersonate(ctx context.Context) time.Duration {
 		return 0
 	}
 	r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonImpersonationRefused, fmt.Sprintf(
-		"sluice may not act as the ServiceAccount %s/%s; allow it by: kubectl create rolebinding sluice-delivery -n %s --clusterrole=sluice-delivery-impersonate --serviceaccount=sluice-system:sluice-delivery",
-		ns, account, ns))
+		"sluice may not act as the ServiceAccount %s/%s; allow it by: kubectl create rolebinding sluice-delivery -n %s --clusterrole=sluice-delivery-impersonate --serviceaccount=%s:sluice-delivery",
+		ns, account, ns, cmp.Or(r.Namespace, "sluice-system")))
 	return r.retry(keyOf(r.d), r.interval())
 }
 

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,6 +24,8 @@ const servedAfter = 2 * time.Second
 // Objects asks the cluster whether objects of a CRD are stored. It reads the metadata of one object at most.
 type Objects struct {
 	Client metadata.Interface
+	// Namespace is that of the guard, for messages; empty for sluice-system.
+	Namespace string
 	// Discovery is asked whether a CRD is served whose objects may not be listed.
 	Discovery discovery.ServerResourcesInterfaceWithContext
 }
@@ -65,7 +68,7 @@ func (o Objects) count(ctx context.Context, live *apiextensionsv1.CustomResource
 			"its objects are stored all the same; set the condition NamesAccepted to True again to have them served"}
 	case apierrors.IsForbidden(err):
 		return stored{}, unread{fmt.Sprintf("the guard may not list %[1]s.%[2]s; allow it with: kubectl create clusterrole sluice-crd-guard-%[1]s.%[2]s --verb=list --resource=%[1]s.%[2]s && "+
-			"kubectl create clusterrolebinding sluice-crd-guard-%[1]s.%[2]s --clusterrole=sluice-crd-guard-%[1]s.%[2]s --serviceaccount=sluice-system:sluice-crd-guard", resource.Resource, resource.Group)}
+			"kubectl create clusterrolebinding sluice-crd-guard-%[1]s.%[2]s --clusterrole=sluice-crd-guard-%[1]s.%[2]s --serviceaccount=%[3]s:sluice-crd-guard", resource.Resource, resource.Group, cmp.Or(o.Namespace, "sluice-system"))}
 	case err != nil && ctx.Err() != nil:
 		return stored{}, unread{"counting the stored objects took too long"}
 	case err != nil:

@@ -46,8 +46,9 @@ type statusFields struct {
 	Source             *v1beta1.RefSource  `json:"source,omitempty"`
 	RefSource          *v1beta1.RefSource  `json:"refSource,omitempty"`
 
-	// data is the field data before base64.
-	data []byte
+	// NoData is the field data of a request that has failed; data is that field before base64.
+	NoData *string `json:"data,omitempty"`
+	data   []byte
 }
 
 // patchFor returns the patch for the object as it was read. Content is encoded where it stands: it is most of the patch, and
@@ -103,9 +104,11 @@ func failed(e *resolve.Error, now time.Time) statusFields {
 	if exact == "" {
 		exact = resolution.ReasonFailed
 	}
+	// Tekton's CRD demands data, source and refSource in every status, and a merge patch cannot set null.
 	return statusFields{
 		Conditions:  condition(metav1.ConditionFalse, reason, message, now),
 		Annotations: map[string]string{resolution.AnnotationReason: exact},
+		NoData:      new(string), Source: &v1beta1.RefSource{}, RefSource: &v1beta1.RefSource{},
 	}
 }
 

@@ -1,0 +1,125 @@
+package resolve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// KeyContentKinds is the key that every resolver has for the kinds that content may be of. Who may read a request sees its
+// content: what is no resource for Tekton, a token or a Secret for example, need not come there.
+const KeyContentKinds = "content-kinds"
+
+// TektonKinds is the value of [KeyContentKinds] that allows what Tekton's clients ask for.
+const TektonKinds = "*.tekton.dev"
+
+var kindPattern = regexp.MustCompile(`\A(\*|[A-Za-z][A-Za-z0-9]*)(\.[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?\z`)
+
+func splitKinds(v string) []string {
+	return strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })
+}
+
+func checkContentKinds(v string) error {
+	list := splitKinds(v)
+	if len(list) == 0 {
+		return errors.New("it names no kind; want *, or kinds such as Task.tekton.dev, *.tekton.dev, ConfigMap")
+	}
+	for _, k := range list {
+		if !kindPattern.MatchString(k) {
+			return fmt.Errorf("%s is no kind; want *, or kinds such as Task.tekton.dev, *.tekton.dev, ConfigMap", quote(k))
+		}
+	}
+	return nil
+}
+
+// kindAllowed: KIND.GROUP, KIND for the core group, *.GROUP for all of a group, * for all.
+func kindAllowed(list []string, apiVersion, kind string) bool {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	for _, k := range list {
+		name, of, _ := strings.Cut(k, ".")
+		if k == "*" || of == group && (name == kind || name == "*" && of != "") {
+			return true
+		}
+	}
+	return false
+}
+
+// largeContent is the size above which contents are parsed one after the other: a tree of YAML takes up to a hundred times the
+// memory of its text.
+const largeContent = 64 << 10
+
+// checkKinds refuses content that is not of the kinds that the configuration allows, in any of its YAML documents.
+func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
+	list := splitKinds(c[KeyContentKinds])
+	if len(list) == 0 || len(list) == 1 && list[0] == "*" {
+		return nil
+	}
+	if len(data) > largeContent {
+		select {
+		case r.parsing <- struct{}{}:
+			defer func() { <-r.parsing }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	refuse := func(what string) error {
+		return Errorf(ReasonForbidden, "the content %s, and the operator allows only %s (%s)", what, strings.Join(list, ", "), KeyContentKinds)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for n := 0; ; {
+		// Into a node: aliases are not expanded.
+		var doc yaml.Node
+		err := dec.Decode(&doc)
+		if errors.Is(err, io.EOF) && n > 0 {
+			return nil
+		}
+		if err != nil || len(doc.Content) != 1 {
+			return refuse("is no Kubernetes object")
+		}
+		top := doc.Content[0]
+		if top.Tag == "!!null" {
+			continue
+		}
+		n++
+		apiVersion, kind, ok := typeOf(top)
+		switch {
+		case !ok:
+			return refuse("is no Kubernetes object")
+		case !kindAllowed(list, apiVersion, kind):
+			return refuse("is of the kind " + quote(kind) + " in " + quote(apiVersion))
+		}
+	}
+}
+
+// typeOf reads apiVersion and kind. Names are compared as encoding/json does, without regard to case, for who reads the
+// content may do so: what is there twice is no answer.
+func typeOf(top *yaml.Node) (apiVersion, kind string, ok bool) {
+	if top.Kind != yaml.MappingNode {
+		return "", "", false
+	}
+	found := map[string]string{}
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		name := strings.ToLower(key.Value)
+		if key.Kind == yaml.AliasNode || key.Tag == "!!merge" {
+			return "", "", false
+		}
+		if name != "apiversion" && name != "kind" {
+			continue
+		}
+		if _, twice := found[name]; twice || value.Kind != yaml.ScalarNode || value.Tag != "!!str" || key.Value != "kind" && key.Value != "apiVersion" {
+			return "", "", false
+		}
+		found[name] = value.Value
+	}
+	return found["apiversion"], found["kind"], found["apiversion"] != "" && found["kind"] != ""
+}

@@ -1,0 +1,64 @@
+package resolve_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"sluice.dev/resolve"
+)
+
+func TestContentIsOfTheKindsThatTheOperatorAllows(t *testing.T) {
+	const task = "apiVersion: tekton.dev/v1\nkind: Task\n"
+	for name, test := range map[string]struct {
+		kinds, data string
+		ok          bool
+	}{
+		"all":                                  {"*", "token", true},
+		"not said":                             {"", "token", true},
+		"a group":                              {"*.tekton.dev", task, true},
+		"JSON":                                 {"*.tekton.dev", `{"kind":"Task","apiVersion":"tekton.dev/v1beta1"}`, true},
+		"a comment and an empty document":      {"*.tekton.dev", "# x\n---\n---\n" + task, true},
+		"several":                              {"*.tekton.dev", task + "---\n" + task, true},
+		"a kind of a group":                    {"Pipeline.tekton.dev, Task.tekton.dev", task, true},
+		"the core group":                       {"ConfigMap", "apiVersion: v1\nkind: ConfigMap\n", true},
+		"another kind":                         {"Pipeline.tekton.dev", task, false},
+		"another group":                        {"*.tekton.dev", "apiVersion: tekton.dev.evil.org/v1\nkind: Task\n", false},
+		"a Secret":                             {"*.tekton.dev", "apiVersion: v1\nkind: Secret\n", false},
+		"a Secret behind a Task":               {"*.tekton.dev", task + "---\napiVersion: v1\nkind: Secret\n", false},
+		"a token":                              {"*.tekton.dev", "abcdef", false},
+		"nothing":                              {"*.tekton.dev", "# nothing", false},
+		"garbage":                              {"*.tekton.dev", "\x00\x01{", false},
+		"a list":                               {"*.tekton.dev", "- " + strings.ReplaceAll(task, "\n", "\n  "), false},
+		"no kind":                              {"*.tekton.dev", "apiVersion: tekton.dev/v1\n", false},
+		"a kind that is no text":               {"*.tekton.dev", "apiVersion: tekton.dev/v1\nkind: [Task]\n", false},
+		"a kind that stands there twice":       {"*.tekton.dev", task + "kind: Secret\n", false},
+		"a kind that stands there in capitals": {"*.tekton.dev", task + "Kind: Secret\n", false},
+		"a kind that is merged":                {"*.tekton.dev", "x: &x {kind: Secret}\n" + task + "<<: *x\n", false},
+		"an alias bomb":                        {"*.tekton.dev", task + "a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nd: [*c,*c]\n", true},
+		"the core group is no empty group":     {"*.tekton.dev", "apiVersion: v1\nkind: Task\n", false},
+		"large":                                {"*.tekton.dev", task + "spec: [" + strings.Repeat("x,", 100_000) + "]\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := runner(t, spec(), resolve.Options{}, func(context.Context, *resolve.Request) (*resolve.Resource, error) { return resource(test.data), nil })
+			if err := r.Configure("fake", map[string]string{resolve.KeyContentKinds: test.kinds}); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // the second comes from the cache
+				_, err := r.Resolve(t.Context(), ask("p", str("cache", "always")))
+				if test.ok && err != nil || !test.ok && reason(err) != resolve.ReasonForbidden {
+					t.Errorf("got %v", err)
+				}
+			}
+		})
+	}
+	r := runner(t, spec(), resolve.Options{}, func(context.Context, *resolve.Request) (*resolve.Resource, error) { return resource(task), nil })
+	for _, bad := range []string{"Task/tekton.dev", ",", "*.", "a*"} {
+		if err := r.Configure("fake", map[string]string{resolve.KeyContentKinds: bad}); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+		if _, err := r.Resolve(t.Context(), ask("p")); reason(err) != resolve.ReasonForbidden {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
