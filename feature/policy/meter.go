@@ -153,8 +153,8 @@ func (r *runner) run(ctx context.Context, res *plugincel.CompilationResult) (any
 
 // meter measures expressions with two numbers of items.
 type meter struct {
-	// sizes are with smallSample items and with sample, of lists where a schema does not say whether it is a list or a map. Where there
-	// is such a case, there are two more for maps.
+	// sizes are with smallSample items and with sample in turn: updates and creations, with lists and then with maps where a schema does not
+	// say which it is.
 	sizes []*runner
 	costs map[string][2]int64
 	refs  map[string]string // expressions of variables
@@ -181,14 +181,23 @@ func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
 		forms = append(forms, feature.Entries)
 	}
 	for _, form := range forms {
-		for _, n := range []int{smallSample, sample} {
-			size := &runner{compiling: r.compiling, hasParams: c.live, params: params, values: map[string]any{}}
-			if idle {
-				size.object = g.idle(n, form)
-			} else {
-				size.object, size.old = g.samples(n, form)
+		// One stored use may let all pass, at once: without any, new ones are gone through.
+		for _, stored := range []bool{true, false} {
+			if idle && stored {
+				continue
 			}
-			m.sizes = append(m.sizes, size)
+			for _, n := range []int{smallSample, sample} {
+				size := &runner{compiling: r.compiling, hasParams: c.live, params: params, values: map[string]any{}}
+				if idle {
+					size.object = g.idle(n, form)
+				} else {
+					size.object, size.old = g.samples(n, form)
+				}
+				if !stored {
+					size.old = nil
+				}
+				m.sizes = append(m.sizes, size)
+			}
 		}
 	}
 	return m, nil
@@ -205,7 +214,7 @@ func (m *meter) variable(ctx context.Context, v variable) error {
 		}
 		cost[i%2] = max(cost[i%2], one)
 	}
-	m.settings[v.name] = strings.Contains(v.expression, "params.") || slices.ContainsFunc(reference.FindAllStringSubmatch(v.expression, -1), func(found []string) bool { return m.settings[found[1]] })
+	m.settings[v.name] = readsSettings.MatchString(v.expression) || slices.ContainsFunc(reference.FindAllStringSubmatch(v.expression, -1), func(found []string) bool { return m.settings[found[1]] })
 	if m.settings[v.name] {
 		cost[0], cost[1] = cost[0]*mostGates/sampleGates, cost[1]*mostGates/sampleGates
 	}
@@ -227,6 +236,9 @@ func (m *meter) cost(ctx context.Context, res plugincel.CompilationResult) (cost
 
 // reference is a variable in an expression. Within a text it is one variable too many, which costs little.
 var reference = regexp.MustCompile(`variables\.(\w+)`)
+
+// readsSettings finds the parameter of a policy, which a field may have as its name too.
+var readsSettings = regexp.MustCompile(`(^|[^.\w])params\.`)
 
 // needs adds the variables that an expression needs, and what they cost.
 func (m *meter) needs(expression string, items int, costs map[string]estimate) {
