@@ -117,6 +117,7 @@ var table = []row{
 			"resolve/verify",
 		},
 	},
+	{pkg: "examples/tekton", why: "what Tekton gates today, as policies; a folder of YAML and its test"},
 	{pkg: "examples/resolver", why: "a resolver as somebody else writes it", may: []string{"resolve", "resolve/netguard"}},
 
 	{
