@@ -2,6 +2,7 @@ package feature
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -22,8 +23,8 @@ func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool)
 		}
 	}
 	if p.WholeVersion {
-		if p.Field != "" || p.Values != nil || p.Pattern != "" || p.Match != nil {
-			d.err(CodePart, gate, where, "a whole version has no field, values, pattern or match")
+		if p.Field != "" || p.Values != nil || p.Pattern != "" || p.Match != nil || p.MaxItems != 0 {
+			d.err(CodePart, gate, where, "a whole version has no field, values, pattern, match or maxItems")
 		}
 		if len(p.Versions) == 0 {
 			d.err(CodePart, gate, where+".versions", "which version, is missing")
@@ -43,6 +44,9 @@ func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool)
 		return t, false
 	}
 	t.Path, ok = path, p.Resource != ""
+	if p.MaxItems < 0 {
+		d.err(CodePart, gate, where+".maxItems", "%d is less than 1", p.MaxItems)
+	}
 	narrowed := 0
 	if p.Values != nil {
 		narrowed++
@@ -148,9 +152,11 @@ func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 				s.Keys = slices.Clone(n.ListMapKeys)
 			}
 			s.Set = n.ListType == "set"
+			s.Most = most(n.MaxItems)
 			n = n.Items
 		case n.Additional != nil:
 			s.Kind = Entries
+			s.Most = most(n.MaxProperties)
 			n = n.Additional
 		case n.AdditionalBool != nil && *n.AdditionalBool:
 			s.Kind = Entries
@@ -162,6 +168,31 @@ func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 		}
 	}
 	return out, n, ""
+}
+
+func most(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return max(*n, 1)
+}
+
+// bound is how many items a target can be in at most, by what its part says and by the schema; 0: any number.
+func (t *Target) bound(declared int32) int {
+	all := int64(1)
+	for _, s := range t.Path {
+		switch {
+		case s.Kind == Field:
+		case s.Most == 0 || all > math.MaxInt32:
+			return int(declared)
+		default:
+			all *= s.Most
+		}
+	}
+	if declared > 0 {
+		all = min(all, int64(declared))
+	}
+	return int(min(all, math.MaxInt32))
 }
 
 // checkTarget checks a target against the schema of its version.

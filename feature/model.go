@@ -106,6 +106,9 @@ type Target struct {
 	Match []Condition
 	// Schema is that of the values; nil if it is not known.
 	Schema *schema.Node
+	// MaxItems is how many items and entries of the lists and maps on the way there are at most, those of the outer ones times those within;
+	// 0: not known.
+	MaxItems int
 	// Scale leads to what the subresource scale writes in the version; nil if there is none.
 	Scale []string
 
@@ -320,6 +323,7 @@ func (d *definer) part(f *Feature, i int) {
 		} else {
 			d.checkUnknown(f, &target, where)
 		}
+		target.MaxItems = target.bound(p.MaxItems)
 		f.Targets = append(f.Targets, target)
 	}
 	// A part without versions is in those that have its field; one that names versions must be in each of them.

@@ -32,6 +32,8 @@ type Step struct {
 	Keys []string
 	// Set says that an item of the list is identified by its value.
 	Set bool
+	// Most is how many items or entries the schema lets there be; 0: any number.
+	Most int64
 }
 
 // keyed tells whether what is reached by the step has an identity of its own.

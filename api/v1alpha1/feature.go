@@ -168,7 +168,7 @@ const (
 // in [*] gates items of an array or values of a map.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.field) != (has(self.wholeVersion) && self.wholeVersion)",message="either field or wholeVersion is to be there"
-// +kubebuilder:validation:XValidation:rule="has(self.field) || !(has(self.values) || has(self.pattern) || has(self.match))",message="a whole version has no values, pattern or match"
+// +kubebuilder:validation:XValidation:rule="has(self.field) || !(has(self.values) || has(self.pattern) || has(self.match) || has(self.maxItems))",message="a whole version has no values, pattern, match or maxItems"
 // +kubebuilder:validation:XValidation:rule="!(has(self.wholeVersion) && self.wholeVersion) || has(self.versions) && self.versions.size() > 0",message="which version, is missing"
 // +kubebuilder:validation:XValidation:rule="(has(self.values) ? 1 : 0) + (has(self.pattern) ? 1 : 0) + (has(self.match) ? 1 : 0) <= 1",message="only one of values, pattern and match can be given"
 // +kubebuilder:validation:XValidation:rule="!has(self.field) || !self.field.matches('^[.]?(metadata|status|apiVersion|kind)($|[^A-Za-z0-9_-])')",message="metadata and status cannot be gated",fieldPath=".field"
@@ -208,6 +208,11 @@ type Part struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	Match []Match `json:"match,omitempty"`
+	// MaxItems is how many items and entries the lists and maps on the way to the field have at most, if the schema does not say so; 5000
+	// if neither does. Policies go through that many. A new object with more that uses the part is refused with the number in place of
+	// the places.
+	// +kubebuilder:validation:Minimum=1
+	MaxItems int32 `json:"maxItems,omitempty"`
 }
 
 // Match is a condition on an object. With Field alone, the field is present.

@@ -44,7 +44,10 @@ func (e *emitter) total(path feature.Path, v string, loop int) string {
 	for path[last-1].Kind == feature.Field {
 		last--
 	}
-	key := "#" + path[:last].String()
+	key := "#"
+	for _, s := range path[:last] {
+		key += fmt.Sprint(s.Kind, s.Name, "/")
+	}
 	if e.nodes[key] == "" {
 		e.nodes[key] = fmt.Sprintf("t%d", len(e.nodes)+1)
 		e.add(e.nodes[key], e.count(path, v, loop))
@@ -55,11 +58,8 @@ func (e *emitter) total(path feature.Path, v string, loop int) string {
 // count writes how many items and entries there are in the loops of a path from a step on. Where there are too many in one of
 // them those within are not counted.
 func (e *emitter) count(path feature.Path, v string, i int) string {
-	keys := path[i].Kind == feature.Entries
-	is := isList(v)
-	if keys {
-		is = isMap(v)
-	}
+	x, c := fmt.Sprintf("x%d", i), fmt.Sprintf("c%d", i)
+	item, is := loopOf(v, path[i].Kind, x)
 	next := i + 1
 	for next < len(path) && path[next].Kind == feature.Field {
 		next++
@@ -67,18 +67,13 @@ func (e *emitter) count(path feature.Path, v string, i int) string {
 	if next == len(path) {
 		return fmt.Sprintf("(%s ? %s.size() : 0)", is, v)
 	}
-	x, c := fmt.Sprintf("x%d", i), fmt.Sprintf("c%d", i)
-	item := x
-	if keys {
-		item = v + "[" + x + "]"
-	}
 	var there []string
 	for _, s := range path[i+1 : next] {
 		there = append(there, isMap(item), has(item, s.Name))
 		item = member(item, s.Name)
 	}
 	there = append(there, "true")
-	within := pieces(v, keys, i, ".map("+c+", "+c+".map("+x+", "+and(there...)+" ? "+e.count(path, item, next)+" : 0).sum()).sum()")
+	within := pieces(v, path[i].Kind, i, ".map("+c+", "+c+".map("+x+", "+and(there...)+" ? "+e.count(path, item, next)+" : 0).sum()).sum()")
 	return fmt.Sprintf("(%s ? %s.size() + (%s.size() > %d ? 0 : %s) : 0)", is, v, v, matchLimit, within)
 }
 

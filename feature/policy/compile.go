@@ -143,11 +143,13 @@ type unit struct {
 	feature *feature.Feature
 	target  *feature.Target
 	state   feature.State
-	shape   shape
-	items   int // how many of lists and maps are to pass
+	ways    []shape // in which its values may be found
+	shape   shape   // the first of them
+	items   int     // how many of lists and maps are to pass
 	// asked are the variables that judging takes, and words those that telling of it takes besides.
 	asked, words map[string]estimate
 	patch        int64 // what taking it out costs
+	mutation     string
 	dearest      int64 // the cost of the dearest expression
 	limit        int   // how many items can be gone through; zero: those of the options
 	told         bool  // it is of a policy that tells of uses and enforces nothing
@@ -186,7 +188,11 @@ func (c *compiler) groups(ctx context.Context) {
 		state, _ := c.states.State(f.Spec.Gate)
 		for i := range f.Targets {
 			t := &f.Targets[i]
-			u := unit{feature: f, target: t, state: state, shape: shapeOf(f, t), items: c.options.Items}
+			ways := shapesOf(f, t)
+			u := unit{feature: f, target: t, state: state, ways: ways, shape: ways[0], items: c.options.Items}
+			if t.MaxItems > 0 {
+				u.items = min(u.items, t.MaxItems)
+			}
 			lifted := c.model.Lifted(t.Group, t.Resource)
 			k := kindOf(f)
 			add := func(k kind, u unit) {

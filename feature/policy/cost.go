@@ -73,7 +73,7 @@ func apart(units []unit, u *unit) bool {
 func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 	d := c.draft(g)
 	d.add("message", d.message)
-	m, err := newMeter(c, g)
+	m, err := newMeter(c, g, false)
 	if err != nil {
 		return c.all(g, err.Error())
 	}
@@ -94,39 +94,58 @@ func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 		if reasons[i] != "" {
 			continue
 		}
-		u.asked, u.words = map[string]estimate{}, map[string]estimate{}
-		if g.kind == drops {
-			if err := c.measurePatch(ctx, d, m, i); err != nil {
-				reasons[i] = notTaken(err)
-				continue
-			}
+		reasons[i] = c.measureUnit(ctx, d, m, i)
+		if loops := u.shape.loops(); reasons[i] != "" && loops > 1 && u.items > 1 {
+			// Those of lists within lists are counted too then.
+			u.items = max(u.items/loops, 1)
+			reasons[i] = c.measureUnit(ctx, d, m, i)
 		}
-		m.needs(d.valid[i], u.items, u.asked)
-		m.needs(d.texts[i], u.items, u.words)
-		u.dearest = max(u.patch, 1)
-		for _, costs := range []map[string]estimate{u.asked, u.words} {
-			for _, e := range costs {
-				u.dearest = max(u.dearest, e.cost)
-			}
-		}
-		if u.dearest > maxExpressionCost {
-			reasons[i] = fmt.Sprintf("with %d items it could cost %d, of 1000000 that an expression may cost%s", u.items, u.dearest, bounding(u))
-		} else if sum := sumOf(g.kind, []unit{*u}); sum > maxPolicyCost {
-			reasons[i] = fmt.Sprintf("with %d items it could cost %d, of 10000000 that a policy may cost in all%s", u.items, sum, bounding(u))
+		if reasons[i] == "" {
+			delete(reasons, i)
 		}
 	}
 	return reasons
 }
 
+// measureUnit measures what a unit costs, and says why it cannot stay; empty if it can.
+func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int) string {
+	u := &d.group.units[i]
+	u.asked, u.words, u.patch = map[string]estimate{}, map[string]estimate{}, 0
+	if d.group.kind == drops {
+		if err := c.measurePatch(ctx, d, m, i); err != nil {
+			return notTaken(err)
+		}
+	}
+	m.needs(d.valid[i], u.items, u.asked)
+	m.needs(d.texts[i], u.items, u.words)
+	u.dearest = max(u.patch, 1)
+	for _, costs := range []map[string]estimate{u.asked, u.words} {
+		for _, e := range costs {
+			u.dearest = max(u.dearest, e.cost)
+		}
+	}
+	if u.dearest > maxExpressionCost {
+		return fmt.Sprintf("with %d items it could cost %d, of 1000000 that an expression may cost%s", u.items, u.dearest, bounding(u))
+	}
+	if sum := sumOf(d.group.kind, []unit{*u}); sum > maxPolicyCost {
+		return fmt.Sprintf("with %d items it could cost %d, of 10000000 that a policy may cost in all%s", u.items, sum, bounding(u))
+	}
+	return ""
+}
+
 // measurePatch measures what a patch of one unit costs.
 func (c *compiler) measurePatch(ctx context.Context, d *draft, m *meter, i int) error {
 	u := &d.group.units[i]
-	had := len(d.vars)
-	mutation := d.drops("x", "false", []int{i}, fmt.Sprintf("_%d", i))
-	for _, v := range d.vars[had:] {
-		if err := m.variable(ctx, v); err != nil {
-			return err
+	mutation := u.mutation
+	if mutation == "" {
+		had := len(d.vars)
+		mutation = d.drops("x", "false", []int{i}, fmt.Sprintf("_%d", i))
+		for _, v := range d.vars[had:] {
+			if err := m.variable(ctx, v); err != nil {
+				return err
+			}
 		}
+		u.mutation = mutation
 	}
 	cost, err := m.cost(ctx, m.sizes[0].patch(mutation))
 	u.patch = at(u.items, cost[0], cost[1])
@@ -196,12 +215,11 @@ func (c *compiler) look(ctx context.Context, g *group) {
 	if d.used == "" {
 		return
 	}
-	m, err := newMeter(c, g)
+	// All is looked through where nothing is used.
+	m, err := newMeter(c, g, true)
 	if err != nil {
 		return
 	}
-	// All is looked through where nothing is used.
-	m.idle(g)
 	cost, err := m.cost(ctx, m.sizes[0].condition(d.used))
 	items := c.options.Items
 	sum := at(items, cost[0], cost[1])
@@ -276,10 +294,10 @@ func unitOf(name string, n int) (int, bool) {
 	return 0, false
 }
 
-// sampleObjects makes objects in which each target is used in as many items as costs are measured with, none of them the
-// same in both.
-func sampleObjects(g *group, n int) (object, old map[string]any) {
-	old, object = g.sample("o", n, leaf), g.sample("n", n, leaf)
+// samples makes objects in which each target is used in n items, none of them the same in both. form is that of what may be a list or
+// a map.
+func (g *group) samples(n int, form feature.StepKind) (object, old map[string]any) {
+	old, object = g.sample("o", n, form, leaf), g.sample("n", n, form, leaf)
 	if g.whole {
 		spec := map[string]any{}
 		for i := range n {
@@ -290,9 +308,9 @@ func sampleObjects(g *group, n int) (object, old map[string]any) {
 	return object, old
 }
 
-// idleObject makes an object in which there is something at each target, in as many items, and nothing is used.
-func idleObject(g *group, n int) map[string]any {
-	return g.sample("n", n, func(t *feature.Target, there any) any {
+// idle makes an object in which there is something at each target, in n items, and nothing is used.
+func (g *group) idle(n int, form feature.StepKind) map[string]any {
+	return g.sample("n", n, form, func(t *feature.Target, there any) any {
 		switch {
 		case there != nil:
 			return there
@@ -311,10 +329,15 @@ func idleObject(g *group, n int) map[string]any {
 type leafOf func(t *feature.Target, there any) any
 
 // sample makes an object with a leaf at each target of a group.
-func (g *group) sample(prefix string, n int, leaf leafOf) map[string]any {
+func (g *group) sample(prefix string, n int, form feature.StepKind, leaf leafOf) map[string]any {
 	root := map[string]any{"metadata": map[string]any{"name": "sample"}}
 	for i := range g.units {
 		t := g.units[i].target
+		for j, step := range t.Path {
+			if step.Kind == feature.Each {
+				t = stepAs(t, j, form)
+			}
+		}
 		if !t.WholeVersion {
 			grow(root, t, 0, prefix, n, leaf)
 		}

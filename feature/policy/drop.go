@@ -106,7 +106,7 @@ func (d *draft) drops(note, noted string, some []int, suffix string) string {
 	removed := d.add("removed"+suffix, "["+strings.Join(lists, ", ")+"].flatten().reverse()")
 	remove := ".map(p, JSONPatch{op: 'remove', path: p})"
 	if d.pieces {
-		remove = pieces(removed, false, 0, ".map(c, c"+remove+")") + ".flatten()"
+		remove = pieces(removed, feature.Items, 0, ".map(c, c"+remove+")") + ".flatten()"
 	} else {
 		remove = removed + remove
 	}
@@ -120,11 +120,16 @@ func (d *draft) drops(note, noted string, some []int, suffix string) string {
 
 // taken lists what units of one path take out, as JSON pointers.
 func (d *draft) taken(units []int) string {
-	parts := make([]string, len(units))
-	for i, n := range units {
+	var parts []string
+	for _, n := range units {
 		u := &d.group.units[n]
-		w := &walker{shape: u.shape, emitter: d.emitter, id: n, pointer: true, limit: d.limits[n]}
-		parts[i] = "((" + d.valid[n] + ") ? [] : (" + w.places() + "))"
+		for i, s := range u.ways {
+			w := &walker{shape: s, emitter: d.emitter, id: strconv.Itoa(n), pointer: true, limit: d.limits[n]}
+			if i > 0 {
+				w.id += "_" + strconv.Itoa(i)
+			}
+			parts = append(parts, "(("+d.valid[n]+") ? [] : ("+w.places()+"))")
+		}
 	}
 	if len(parts) == 1 {
 		return parts[0]

@@ -58,17 +58,8 @@ func (c *compiler) draft(g *group) *draft {
 		u := &g.units[i]
 		gate := u.feature.Spec.Gate
 		d.limits = append(d.limits, c.limit(u))
-		w := &walker{shape: u.shape, emitter: d.emitter, id: i, limit: c.limit(u)}
-		places := d.wholeVersion(u)
-		if !g.whole {
-			places = w.places()
-		}
-		uses := d.add(fmt.Sprintf("b%d", i), places)
+		uses, none := d.placesOf(u, i)
 		d.uses = append(d.uses, uses)
-		none := uses + " == ''"
-		if more := w.unindexed(); more != "" && !g.whole {
-			none = "(" + none + " || " + more + ")"
-		}
 		// The cheaper question first.
 		valid := func(ask bool) string {
 			open := "false"
@@ -92,6 +83,32 @@ func (c *compiler) draft(g *group) *draft {
 	}
 	d.message = said(d.texts) + ".join('; also ')"
 	return d
+}
+
+// placesOf writes the variable of the places of a unit, and the test that there is none.
+func (d *draft) placesOf(u *unit, i int) (uses, none string) {
+	name := strconv.Itoa(i)
+	if d.group.whole {
+		uses = d.add("b"+name, d.wholeVersion(u))
+		return uses, uses + " == ''"
+	}
+	var all, not []string
+	for n, s := range u.ways {
+		w := &walker{shape: s, emitter: d.emitter, id: name, limit: d.limits[i]}
+		if n > 0 {
+			w.id += "_" + strconv.Itoa(n)
+		}
+		places := d.add("b"+w.id, w.places())
+		one := places + " == ''"
+		if more := w.unindexed(); more != "" {
+			one = "(" + one + " || " + more + ")"
+		}
+		all, not = append(all, places), append(not, one)
+	}
+	if len(all) == 1 {
+		return all[0], not[0]
+	}
+	return d.add("b"+name+"_", said(all)+".join(', ')"), "(" + and(not...) + ")"
 }
 
 // said are those of some texts that say something.
@@ -219,10 +236,9 @@ func (n *tree) used(e *emitter, v, outer string, depth int) string {
 		switch b.step.Kind {
 		case feature.Field:
 			fields = append(fields, and(has(v, b.step.Name), b.to.used(e, member(v, b.step.Name), outer, depth+1)))
-		case feature.Entries:
-			ways = append(ways, and(isMap(v), e.few(v, outer, true, depth, ".exists("+x+", "+b.to.used(e, v+"["+x+"]", outer+v+".size() * ", depth+1)+")")))
-		case feature.Items, feature.Each:
-			ways = append(ways, and(isList(v), e.few(v, outer, false, depth, ".exists("+x+", "+b.to.used(e, x, outer+v+".size() * ", depth+1)+")")))
+		case feature.Entries, feature.Items, feature.Each:
+			item, there := loopOf(v, b.step.Kind, x)
+			ways = append(ways, and(there, e.few(v, outer, b.step.Kind, depth, ".exists("+x+", "+b.to.used(e, item, outer+v+".size() * ", depth+1)+")")))
 		}
 	}
 	if fields != nil {
@@ -233,15 +249,15 @@ func (n *tree) used(e *emitter, v, outer string, depth int) string {
 
 // few asks whether something holds for an item of a list, or a key of a map, if there are not too many of them; otherwise the
 // answer is yes, and the variables find out.
-func (e *emitter) few(v, outer string, keys bool, depth int, through string) string {
+func (e *emitter) few(v, outer string, k feature.StepKind, depth int, through string) string {
 	switch {
 	case !e.pieces:
 		return v + through
 	case outer != "":
-		return fmt.Sprintf("(%s.size() > %d || %s%s.size() > %d || %s)", v, innerLimit, outer, v, e.most, v+through)
+		return fmt.Sprintf("(%s.size() > %d || %s%s.size() > %d || %s)", v, innerLimit, outer, v, e.most, looped(v, k)+through)
 	}
 	c := fmt.Sprintf("c%d", depth)
-	return fmt.Sprintf("(%s.size() > %d || %s)", v, e.most, pieces(v, keys, depth, ".exists("+c+", "+c+through+")"))
+	return fmt.Sprintf("(%s.size() > %d || %s)", v, e.most, pieces(v, k, depth, ".exists("+c+", "+c+through+")"))
 }
 
 // wholeVersion writes where a whole version is used: nowhere if the object is not changed but for metadata, or was written

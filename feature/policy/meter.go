@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -15,6 +16,8 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"sluice.dev/feature"
 )
 
 // compiling compiles expressions as the API server does. To make one costs much more than to use it: all runners of a compilation
@@ -150,36 +153,54 @@ func (r *runner) run(ctx context.Context, res *plugincel.CompilationResult) (any
 
 // meter measures expressions with two numbers of items.
 type meter struct {
-	sizes [2]*runner // with smallSample items and with sample
+	// sizes are with smallSample items and with sample in turn: updates and creations, with lists and then with maps where a schema does not
+	// say which it is.
+	sizes []*runner
 	costs map[string][2]int64
 	refs  map[string]string // expressions of variables
-	order []string
+	// settings are the variables that read settings.
+	settings map[string]bool
 }
 
-// newMeter measures with objects that use all of a group.
-func newMeter(c *compiler, g *group) (*meter, error) {
-	m := &meter{costs: map[string][2]int64{}, refs: map[string]string{}}
+// The list of gates may have mostGates entries; what it costs to read them is measured with fewer, in proportion to which it grows.
+const mostGates, sampleGates = 5000, 250
+
+// newMeter measures with objects that use all of a group, or are idle and use nothing.
+func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
+	m := &meter{costs: map[string][2]int64{}, refs: map[string]string{}, settings: map[string]bool{}}
 	params := map[string]any{}
 	if c.live {
-		params["data"] = map[string]any{c.model.Spec().GatesKey: strings.TrimSuffix(strings.Repeat("AGate=false,", 5000), ",")}
+		params["data"] = map[string]any{c.model.Spec().GatesKey: strings.TrimSuffix(strings.Repeat("AGate=false,", sampleGates), ",")}
 	}
 	r, err := c.runner()
 	if err != nil {
 		return nil, err
 	}
-	for i, n := range []int{smallSample, sample} {
-		size := &runner{compiling: r.compiling, hasParams: c.live, params: params, values: map[string]any{}}
-		size.object, size.old = sampleObjects(g, n)
-		m.sizes[i] = size
+	forms := []feature.StepKind{feature.Items}
+	if slices.ContainsFunc(g.units, func(u unit) bool { return len(u.ways) > 1 }) {
+		forms = append(forms, feature.Entries)
+	}
+	for _, form := range forms {
+		// One stored use may let all pass, at once: without any, new ones are gone through.
+		for _, stored := range []bool{true, false} {
+			if idle && stored {
+				continue
+			}
+			for _, n := range []int{smallSample, sample} {
+				size := &runner{compiling: r.compiling, hasParams: c.live, params: params, values: map[string]any{}}
+				if idle {
+					size.object = g.idle(n, form)
+				} else {
+					size.object, size.old = g.samples(n, form)
+				}
+				if !stored {
+					size.old = nil
+				}
+				m.sizes = append(m.sizes, size)
+			}
+		}
 	}
 	return m, nil
-}
-
-// idle has nothing of what is gated used in the objects.
-func (m *meter) idle(g *group) {
-	for i, n := range []int{smallSample, sample} {
-		m.sizes[i].object, m.sizes[i].old = idleObject(g, n), nil
-	}
 }
 
 // variable measures a variable, and keeps its values for those that come later.
@@ -187,28 +208,37 @@ func (m *meter) variable(ctx context.Context, v variable) error {
 	res := m.sizes[0].store(v)
 	var cost [2]int64
 	for i, r := range m.sizes {
-		var err error
-		if cost[i], err = r.take(ctx, v, &res); err != nil {
+		one, err := r.take(ctx, v, &res)
+		if err != nil {
 			return err
 		}
+		cost[i%2] = max(cost[i%2], one)
+	}
+	m.settings[v.name] = readsSettings.MatchString(v.expression) || slices.ContainsFunc(reference.FindAllStringSubmatch(v.expression, -1), func(found []string) bool { return m.settings[found[1]] })
+	if m.settings[v.name] {
+		cost[0], cost[1] = cost[0]*mostGates/sampleGates, cost[1]*mostGates/sampleGates
 	}
 	m.costs[v.name], m.refs[v.name] = cost, v.expression
-	m.order = append(m.order, v.name)
 	return nil
 }
 
 // cost measures an expression.
 func (m *meter) cost(ctx context.Context, res plugincel.CompilationResult) (cost [2]int64, err error) {
 	for i, r := range m.sizes {
-		if _, cost[i], err = r.run(ctx, &res); err != nil {
+		_, one, err := r.run(ctx, &res)
+		if err != nil {
 			return cost, err
 		}
+		cost[i%2] = max(cost[i%2], one)
 	}
 	return cost, nil
 }
 
 // reference is a variable in an expression. Within a text it is one variable too many, which costs little.
 var reference = regexp.MustCompile(`variables\.(\w+)`)
+
+// readsSettings finds the parameter of a policy, which a field may have as its name too.
+var readsSettings = regexp.MustCompile(`(^|[^.\w])params\.`)
 
 // needs adds the variables that an expression needs, and what they cost.
 func (m *meter) needs(expression string, items int, costs map[string]estimate) {

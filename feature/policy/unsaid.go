@@ -35,7 +35,22 @@ func (c *compiler) unsaid(u *unit) string {
 	case t.WholeVersion:
 		return ""
 	}
-	s := &u.shape
+	for i := range u.ways {
+		if reason := c.unsaidOf(t, &u.ways[i]); reason != "" {
+			return reason
+		}
+	}
+	if reason := longPattern(t); reason != "" {
+		return reason
+	}
+	if drop {
+		return putBack(&u.shape)
+	}
+	return ""
+}
+
+// unsaidOf tells why one way to find the values of a target takes the webhook.
+func (c *compiler) unsaidOf(t *feature.Target, s *shape) string {
 	if s.lists && c.minor < listsSince {
 		return fmt.Sprintf("items of lists take functions that API servers take since Kubernetes 1.%d", listsSince)
 	}
@@ -44,8 +59,8 @@ func (c *compiler) unsaid(u *unit) string {
 	}
 	for i, step := range t.Path {
 		switch {
-		case step.Kind == feature.Each:
-			return fmt.Sprintf("the schema does not say whether %s is a list or a map", t.Path[:i])
+		case step.Kind == feature.Each && c.minor < nestedSince:
+			return fmt.Sprintf("the schema does not say whether %s is a list or a map, which takes functions that API servers take since Kubernetes 1.%d", t.Path[:i], nestedSince)
 		case step.Set && (i+1 < len(t.Path) || !isScalar(t.Schema)):
 			return fmt.Sprintf("the items of the set %s are not all strings, numbers or booleans", t.Path[:i])
 		}
@@ -60,12 +75,6 @@ func (c *compiler) unsaid(u *unit) string {
 		case mayHoldNull(t.Schema, 0):
 			return "the value may hold null, which compares as another value than none"
 		}
-	}
-	if reason := longPattern(t); reason != "" {
-		return reason
-	}
-	if drop {
-		return putBack(s)
 	}
 	return ""
 }

@@ -67,6 +67,28 @@ type shape struct {
 	lists  bool // there is a list on the way
 }
 
+// shapesOf are the ways in which the values of a target may be found: where no schema says whether [*] goes into a list or a map, one
+// for each form that decides how uses are compared. Behind a list whose items have no identity it does not matter.
+func shapesOf(f *feature.Feature, t *feature.Target) []shape {
+	for i, step := range t.Path {
+		if step.Kind == feature.Items && len(step.Keys) == 0 && !step.Set {
+			break
+		}
+		if step.Kind == feature.Each {
+			return append(shapesOf(f, stepAs(t, i, feature.Items)), shapesOf(f, stepAs(t, i, feature.Entries))...)
+		}
+	}
+	return []shape{shapeOf(f, t)}
+}
+
+// stepAs is a target with a step of another kind.
+func stepAs(t *feature.Target, i int, k feature.StepKind) *feature.Target {
+	out := *t
+	out.Path = slices.Clone(t.Path)
+	out.Path[i].Kind = k
+	return &out
+}
+
 func shapeOf(f *feature.Feature, t *feature.Target) shape {
 	n := len(t.Path)
 	s := shape{target: t, exact: f.Spec.Ratchet == "Unchanged" || t.Values != nil, loop: n, open: n}
@@ -125,7 +147,7 @@ func uses(t *feature.Target, v string) string {
 type walker struct {
 	shape
 	emitter *emitter
-	id      int
+	id      string
 	stored  string // the index of stored uses
 	pointer bool   // places are written as JSON pointers
 	limit   int    // how many items are gone through
@@ -185,6 +207,12 @@ func (w *walker) step(v string, i int, path *pathText, old string, oldThere, pla
 		return f
 	}
 	x := fmt.Sprintf("x%d", i)
+	if s.Kind == feature.Each { // nothing is compared beneath a list, which is before it
+		inner := w.step(v+"["+x+"]", i+1, path.either(x), old, oldThere, place)
+		return w.repeat(isEither(v), v, i, func(bool) (string, found) {
+			return ".map(" + x + ", " + and(inner.conditions...) + ", " + inner.body + ")", inner
+		})
+	}
 	if s.Kind == feature.Entries {
 		if old != "" {
 			oldThere = append(slices.Clip(oldThere), isMap(old), x+" in "+old)
@@ -217,13 +245,13 @@ func (w *walker) repeat(there, v string, i int, through func(inPieces bool) (str
 	var whole, parts found
 	if !w.emitter.pieces || i > w.loop {
 		text, inner := through(false)
-		whole = w.join(there, v+text, inner)
+		whole = w.join(there, looped(v, w.target.Path[i].Kind)+text, inner)
 	}
 	if w.emitter.pieces {
 		c, k := fmt.Sprintf("c%d", i), fmt.Sprintf("k%d", i)
 		text, inner := through(true)
 		one := w.join("", c+text, inner)
-		parts = w.join(there, pieces(v, w.target.Path[i].Kind == feature.Entries, i, ".transformList("+k+", "+c+", "+one.body+")"), found{list: true})
+		parts = w.join(there, pieces(v, w.target.Path[i].Kind, i, ".transformList("+k+", "+c+", "+one.body+")"), found{list: true})
 	}
 	switch {
 	case whole.body == "":
@@ -246,12 +274,27 @@ func short(v, whole, parts string) string {
 // to the number of items where it would grow with its square.
 const piece = 100
 
-// pieces goes through a list, or the keys of a map, in lists of [piece] items.
-func pieces(v string, keys bool, i int, through string) string {
-	if keys {
-		// There is no other way to list the keys.
+// looped is what a loop goes through: a list, the keys of a map, or of what may be either indices or keys, both of which lead to a value
+// as v[x].
+func looped(v string, k feature.StepKind) string {
+	if k == feature.Each {
+		return "(" + isList(v) + " ? lists.range(" + v + ".size()) : " + v + ".map(z, z))"
+	}
+	return v
+}
+
+// isEither tells whether a value is a list or a map.
+func isEither(v string) string { return "(" + isList(v) + " || " + isMap(v) + ")" }
+
+// pieces goes through a list, the keys of a map, or what may be either, in lists of [piece] items.
+func pieces(v string, k feature.StepKind, i int, through string) string {
+	if k != feature.Items {
+		keys := looped(v, k)
 		list := fmt.Sprintf("l%d", i)
-		return "[" + v + ".map(" + list + ", " + list + ")].map(" + list + ", " + pieces(list, false, i, through) + ")[0]"
+		if k == feature.Entries {
+			keys += ".map(" + list + ", " + list + ")" // there is no other way to list the keys
+		}
+		return "[" + keys + "].map(" + list + ", " + pieces(list, feature.Items, i, through) + ")[0]"
 	}
 	from := fmt.Sprintf("p%d", i)
 	return fmt.Sprintf("(%[1]s.size() <= %[2]d ? [%[1]s] : lists.range((%[1]s.size() + %[3]d) / %[2]d).map(%[4]s, %[1]s.slice(%[4]s * %[2]d, %[4]s * %[2]d + %[2]d < %[1]s.size() ? %[4]s * %[2]d + %[2]d : %[1]s.size())))",
@@ -334,11 +377,11 @@ func placeText(place []string) string {
 func (e *emitter) storedIndex(w *walker) string {
 	t := w.target
 	f := w.collect(e.node(true, t.Path[:w.loop]), w.loop, nil)
-	list := e.add(fmt.Sprintf("s%d", w.id), and(f.conditions...)+" ? "+f.body+" : []")
+	list := e.add("s"+w.id, and(f.conditions...)+" ? "+f.body+" : []")
 	if v, x, keep, body, ok := w.single(); ok {
-		return e.add(fmt.Sprintf("m%d", w.id), isList(v)+" ? "+e.index(v, x, keep+", {"+body+": true}")+" : {}")
+		return e.add("m"+w.id, isList(v)+" ? "+e.index(v, x, keep+", {"+body+": true}")+" : {}")
 	}
-	return e.add(fmt.Sprintf("m%d", w.id), e.index(list, "x", "{x: true}"))
+	return e.add("m"+w.id, e.index(list, "x", "{x: true}"))
 }
 
 // index makes a map of the items of a list.
@@ -346,7 +389,7 @@ func (e *emitter) index(v, x, entry string) string {
 	if !e.pieces {
 		return v + ".transformMapEntry(i, " + x + ", " + entry + ")"
 	}
-	return pieces(v, false, 0, ".transformMapEntry(k, c, c.transformMapEntry(i, "+x+", "+entry+"))")
+	return pieces(v, feature.Items, 0, ".transformMapEntry(k, c, c.transformMapEntry(i, "+x+", "+entry+"))")
 }
 
 // single returns the parts of the index of a target with one list on its way, which needs no list in between.
@@ -381,8 +424,8 @@ func (w *walker) unindexed() string {
 	}
 	t := w.target
 	f := w.collect(w.emitter.node(false, t.Path[:w.loop]), w.loop, nil)
-	list := w.emitter.add(fmt.Sprintf("c%d", w.id), and(f.conditions...)+" ? "+f.body+" : []")
-	return list + ".size() <= 200 && " + list + ".all(x, x in " + ref(fmt.Sprintf("s%d", w.id)) + ")"
+	list := w.emitter.add("c"+w.id, and(f.conditions...)+" ? "+f.body+" : []")
+	return list + ".size() <= 200 && " + list + ".all(x, x in " + ref("s"+w.id) + ")"
 }
 
 // collect lists the identities of the stored uses.
@@ -422,7 +465,7 @@ func (w *walker) collect(v string, i int, place []string) found {
 		return found{conditions: []string{there}, body: v + through, list: true}
 	}
 	c := fmt.Sprintf("c%d", i)
-	body := pieces(v, s.Kind == feature.Entries, i, ".map("+c+", "+c+through+")") + ".flatten()"
+	body := pieces(v, s.Kind, i, ".map("+c+", "+c+through+")") + ".flatten()"
 	if i > w.loop {
 		body = short(v, v+through, body)
 	}
@@ -460,20 +503,29 @@ func (e *emitter) existsWhere(t *feature.Target, v string, i int, name string, w
 		return and(isMap(v), has(v, s.Name), e.existsWhere(t, member(v, s.Name), i+1, name, where))
 	}
 	x := fmt.Sprintf("%s%d", name, i)
-	item, there := x, isList(v)
-	if s.Kind == feature.Entries {
-		item, there = v+"["+x+"]", isMap(v)
-	}
-	return and(there, e.any(v, s.Kind == feature.Entries, i, ".exists("+x+", "+e.existsWhere(t, item, i+1, name, where)+")"))
+	item, there := loopOf(v, s.Kind, x)
+	return and(there, e.any(v, s.Kind, i, ".exists("+x+", "+e.existsWhere(t, item, i+1, name, where)+")"))
 }
 
 // any asks whether something holds for one of the items of a list, or one of the keys of a map.
-func (e *emitter) any(v string, keys bool, i int, through string) string {
+func (e *emitter) any(v string, k feature.StepKind, i int, through string) string {
 	if !e.pieces {
 		return v + through
 	}
 	c := fmt.Sprintf("c%d", i)
-	return short(v, v+through, pieces(v, keys, i, ".exists("+c+", "+c+through+")"))
+	return short(v, looped(v, k)+through, pieces(v, k, i, ".exists("+c+", "+c+through+")"))
+}
+
+// loopOf returns what x stands for in a loop, and the test that there is something to go through.
+func loopOf(v string, k feature.StepKind, x string) (item, there string) {
+	switch k {
+	case feature.Entries:
+		return v + "[" + x + "]", isMap(v)
+	case feature.Each:
+		return v + "[" + x + "]", isEither(v)
+	case feature.Field, feature.Items:
+	}
+	return x, isList(v)
 }
 
 // pathText is the place of a value, as text and expressions in turn.
@@ -518,6 +570,14 @@ func (p *pathText) key(k string) *pathText {
 		return p.expr("/", k+".replace('~', '~0').replace('/', '~1')", "")
 	}
 	return p.expr("", segment(k), "")
+}
+
+// either is the index of an item or the key of an entry.
+func (p *pathText) either(x string) *pathText {
+	if p.pointer {
+		return p.expr("/", "(type("+x+") == string ? "+x+".replace('~', '~0').replace('/', '~1') : string("+x+"))", "")
+	}
+	return p.expr("", "(type("+x+") == string ? "+segment(x)+" : '[' + string("+x+") + ']')", "")
 }
 
 func (p *pathText) expression() string {

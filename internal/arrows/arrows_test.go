@@ -117,6 +117,10 @@ var table = []row{
 			"resolve/verify",
 		},
 	},
+	{
+		pkg: "examples/tekton", why: "what Tekton gates today, as policies: a folder of YAML and its test",
+		may: []string{"api/v1alpha1", "feature", "feature/policy", "feature/policy/simulate"},
+	},
 	{pkg: "examples/resolver", why: "a resolver as somebody else writes it", may: []string{"resolve", "resolve/netguard"}},
 
 	{

@@ -82,6 +82,7 @@ func parts() []part {
 		{"speed", "Speed of the comparison, in one process", speed},
 		{"features", "Truth: features, their evaluator against their policies", featureTruth},
 		{"features-latency", "Features enforced by a real API server: what they add to requests, and settings that change", featuresLatency},
+		{"features-memory", "Memory of the controller of features", featuresMemory},
 		{"feature-speed", "Speed of features, without an API server", featureSpeed},
 	}
 }

@@ -66,6 +66,7 @@ func newFeatures(e *env) *cobra.Command {
 
 func newFeaturesCompile(e *env) *cobra.Command {
 	var f featureFlags
+	var strict bool
 	cmd := &cobra.Command{
 		Use:   "compile -f FILE",
 		Short: "Print the admission policies that enforce features, without a process beside the API server",
@@ -74,7 +75,8 @@ the CRDs of what they gate:
 
   sluice features compile -f features.yaml -f crds/ | kubectl apply --server-side -f -
 
-Parts that policies cannot enforce are told on standard error, with the reason: they take the webhook.`,
+Parts that policies cannot enforce are told on standard error, with the reason: they take the webhook. With --strict the exit code is 1
+if there are any.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{resultKind: noDocument},
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -104,10 +106,17 @@ Parts that policies cannot enforce are told on standard error, with the reason: 
 			if ref := c.model.Spec().ConfigMap; c.set.Mode == v1alpha1.Live && ref != nil && objects != nil {
 				fmt.Fprintf(e.err, "note: the policies read ConfigMap %s/%s: without it they refuse every write of what they gate, so let it be there first\n", ref.Namespace, ref.Name)
 			}
-			return printObjects(e, f.output, objects)
+			if err := printObjects(e, f.output, objects); err != nil {
+				return err
+			}
+			if strict && (c.set.Webhook || c.set.SettingsReason != "" || c.set.Told != nil) {
+				return errFindings
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Component, its Features and CRDs, - for standard input")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 if anything takes the webhook")
 	f.add(e, cmd, "yaml, json or name; default: yaml")
 	complete(cmd, "output", "yaml", "json", "name")
 	return cmd

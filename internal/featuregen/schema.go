@@ -60,7 +60,8 @@ func (g *generator) value(path string, depth int) (p apiextensionsv1.JSONSchemaP
 		p.XIntOrString = true
 	case "free":
 		p.Type, p.XPreserveUnknownFields = "object", &yes
-		for _, inner := range []string{"a", "b.c"} {
+		// What is in "a" and "each" may be a list, a map or neither.
+		for _, inner := range []string{"a", "b.c", "a[*].b", "each[*]", "each[*].a[*].b"} {
 			g.gate(path+"."+inner, &apiextensionsv1.JSONSchemaProps{Type: "string"})
 		}
 	case "embedded":

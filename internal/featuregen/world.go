@@ -245,7 +245,34 @@ func (d *drawer) free() map[string]any {
 	out := map[string]any{}
 	for _, k := range []string{"a", "b"} {
 		if d.IntN(2) == 0 {
-			out[k] = pick[any](d.Rand, "x", "y", int64(7), nil, map[string]any{"c": "x"}, map[string]any{"c": nil}, []any{"x"})
+			out[k] = pick[any](d.Rand, "x", "y", int64(7), nil, map[string]any{"c": "x"}, map[string]any{"c": nil}, []any{"x"}, d.loose(1))
+		}
+	}
+	if d.IntN(2) == 0 {
+		out["each"] = d.loose(2)
+	}
+	return out
+}
+
+// loose is a list or a map whose items are again such, or objects and scalars.
+func (d *drawer) loose(depth int) any {
+	item := func() any {
+		if depth > 0 && d.IntN(2) == 0 {
+			return map[string]any{"a": d.loose(depth - 1), "b": "x"}
+		}
+		return pick[any](d.Rand, "x", "y", nil, map[string]any{"b": "y"}, map[string]any{"a": "x"}, []any{map[string]any{"b": "x"}})
+	}
+	if d.IntN(2) == 0 {
+		list := []any{}
+		for range d.IntN(3) {
+			list = append(list, item())
+		}
+		return list
+	}
+	out := map[string]any{}
+	for _, k := range []string{"k", "l m"} {
+		if d.IntN(3) > 0 {
+			out[k] = item()
 		}
 	}
 	return out
