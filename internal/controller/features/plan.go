@@ -78,6 +78,7 @@ type remembered struct {
 
 	sharedKey string
 	shared    feature.Findings
+	beside    []string // the components with the same ConfigMap
 	near      []string // the components that gate parts of the same resources
 
 	setKey string
@@ -412,7 +413,7 @@ func (p *planner) compile(ctx context.Context, r *remembered, out *plan) error {
 	s := p.server
 	p.mu.Unlock()
 	var key strings.Builder
-	fmt.Fprintf(&key, "%s %t", s, out.detached)
+	fmt.Fprintf(&key, "%s %t %t", s, out.detached, out.unguarded())
 	for _, st := range out.states.All() {
 		fmt.Fprintf(&key, " %t", st.Reported())
 		for _, process := range st.Feature.Spec.RequiredProcesses {
@@ -427,7 +428,7 @@ func (p *planner) compile(ctx context.Context, r *remembered, out *plan) error {
 		defer p.compiling.Unlock()
 		set, err := policy.Compile(ctx, out.model, policy.Options{
 			Kubernetes: s.version, Settings: out.settings, Runtime: rt, WithoutValidating: !s.validating, WithoutMutating: !s.mutating,
-			SettingsMissing: out.detached,
+			SettingsMissing: out.detached, Unguarded: out.unguarded(),
 		})
 		if err != nil {
 			return err
