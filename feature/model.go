@@ -24,6 +24,9 @@ type Options struct {
 	Resources []Resource
 	// Without are gates of features to leave out as if they held errors, and to look at no further.
 	Without []string
+	// RuleWithout says what becomes of a validation rule of an object when what the path leads to is gone; nil: rules are not looked
+	// at. Package feature/rules has one, and a Define with it.
+	RuleWithout func(rule string, path Path) Fate
 }
 
 // Resource is a resource with its schemas.

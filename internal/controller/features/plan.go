@@ -17,6 +17,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
+	"sluice.dev/feature/rules"
 	"sluice.dev/internal/featureusage"
 )
 
@@ -248,7 +249,7 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 			// Where none is known all would be taken as they are.
 			o.Resources = []feature.Resource{{Group: v1alpha1.GroupName}}
 		}
-		model, findings := feature.Define(out.component, out.features, o)
+		model, findings := rules.Define(out.component, out.features, o)
 		r.definition, r.key = findings, key.String()
 		if p.sticky && r.model != nil && out.loses(r.model, model) {
 			model = out.keeping(r.model, model, o)
@@ -293,7 +294,7 @@ func (out *plan) keeping(before, after *feature.Model, o feature.Options) *featu
 	}
 	for _, without := range [][]string{bad, slices.Concat(bad, fresh)} {
 		o.Without = without
-		if model, _ := feature.Define(out.component, features, o); !out.loses(before, model) {
+		if model, _ := rules.Define(out.component, features, o); !out.loses(before, model) {
 			return model
 		}
 	}
