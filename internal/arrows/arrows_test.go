@@ -126,7 +126,7 @@ var table = []row{
 
 	{
 		pkg: "examples/operator", tree: true, why: "an operator as somebody else writes it",
-		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/policy", "feature/process"},
+		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/policy", "feature/process", "feature/typed"},
 	},
 
 	{pkg: "api/resolution/v1alpha1", why: "the older API; it is converted, never stored", may: []string{"api/resolution", "api/resolution/v1beta1"}},
