@@ -125,7 +125,7 @@ func (d *definer) contradict(o, c claim) bool {
 	return true
 }
 
-// SharedWith returns a warning for each feature of another component that gates what a part of a feature of the model gates:
+// SharedWith returns an error for each other component that has the same ConfigMap and does not know the keys, and a warning for each feature of another component that gates what a part of a feature of the model gates:
 // the two know nothing of each other, and what one opens the other may close. Of components and features those of the model
 // itself are passed over, and so are parts of resources that no feature of the model gates, and features that were removed. The options are those of [Define]: the
 // resources of the model are enough. The findings are sorted as those of Define.
@@ -146,8 +146,9 @@ func (m *Model) SharedWith(components []v1alpha1.Component, features []v1alpha1.
 		}
 	}
 	var out findings
+	m.beside(components, features, &out)
 	if near == nil {
-		return nil
+		return out.sorted()
 	}
 	for i := range components {
 		if components[i].Name == m.name {

@@ -31,6 +31,7 @@ const (
 	CodeContradiction   Code = "contradiction"
 	CodeShared          Code = "shared-with-another"
 	CodeOpenVersion     Code = "open-version"
+	CodeSettingsShared  Code = "settings-shared"
 )
 
 // Codes of findings about settings.

@@ -112,6 +112,7 @@ func TestWhatTwoComponentsGate(t *testing.T) {
 	add := func(name, text string) {
 		c := component(t, componentYAML)
 		c.Name = name
+		c.Spec.ConfigMap = &v1alpha1.ConfigMapReference{Namespace: "demo", Name: name}
 		components = append(components, *c)
 		for _, f := range features(t, text) {
 			f.Spec.Component, f.Name = name, ""

@@ -17,6 +17,10 @@ const (
 	CodeTombstone Code = "tombstone"
 	// CodeOverdue: a feature stays at a stage for longer than it may.
 	CodeOverdue Code = "overdue"
+	// CodeOverruled: the default of a stage has no say.
+	CodeOverruled Code = "default-overruled"
+	// CodeNoReports: a feature needs processes whose reports count from nowhere.
+	CodeNoReports Code = "no-reports"
 )
 
 // term is for how long a feature may stay at a stage: until both the days and the minor releases have gone by.
@@ -44,6 +48,8 @@ var terms = []term{
 //
 //   - features past their time: at a stage for longer than the terms of this package, with none planned that follows; of one that
 //     is planned, the day has gone by, but not the release come;
+//   - defaults that have no say, because the level decides about the feature;
+//   - features that need processes, of a component whose reports count from no namespace;
 //   - fields that a schema still has, or has again, although their feature was removed while it was off.
 //
 // Ages are told by the dates of stages and by minor releases; where both are known both count, and where neither is nothing is
@@ -55,6 +61,11 @@ func (m *Model) Lint(day time.Time) Findings {
 			continue
 		}
 		m.overdue(l, f, day)
+		m.overruled(l, f)
+		if len(f.Spec.RequiredProcesses) > 0 && len(m.component.Namespaces) == 0 && m.component.ConfigMap == nil && f.Stage != v1alpha1.Removed {
+			l.warn(CodeNoReports, f.Spec.Gate, "spec.requiredProcesses", "%s is never on: reports of processes count from the namespaces of component %q, which names none and has no ConfigMap: set its spec.namespaces",
+				f.Spec.Gate, m.name)
+		}
 		if !f.withdrawn() {
 			continue
 		}
@@ -68,6 +79,22 @@ func (m *Model) Lint(day time.Time) Findings {
 		}
 	}
 	return l.sorted()
+}
+
+// overruled tells of a default that somebody wrote down and the level overrules.
+func (m *Model) overruled(l *findings, f *Feature) {
+	said := f.Spec.Stages[f.Entry].Default
+	byLevel := rank(f.Level) <= rank(m.component.DefaultLevel)
+	lifted := f.Level == v1alpha1.LevelBeta && len(f.Targets) > 0 && !slices.ContainsFunc(f.Targets, func(t Target) bool { return !m.Lifted(t.Group, t.Resource) })
+	if said == nil || !f.FollowsLevel || !f.Free() || *said == (byLevel || lifted) {
+		return
+	}
+	way := fmt.Sprintf("level %s opens it", m.component.DefaultLevel)
+	if *said {
+		way = fmt.Sprintf("level %s, the default, does not open what is %s", m.component.DefaultLevel, strings.ToLower(string(f.Level)))
+	}
+	l.warn(CodeOverruled, f.Spec.Gate, fmt.Sprintf("spec.stages[%d].default", f.Entry), "default: %t has no effect, because %s follows the level, and %s: leave it out, or set followsLevel: false",
+		*said, f.Spec.Gate, way)
 }
 
 // overdue tells of a feature that is past its time.

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/feature"
+	"sluice.dev/feature/rules"
 )
 
 func TestLossOfAPartThatBreaksARule(t *testing.T) {
@@ -46,7 +47,7 @@ properties:
 		for mode, want := range map[string]bool{"Reject": tt.reject, "Drop": tt.drop, "Warn": false} {
 			_, findings := feature.Define(component(t, componentYAML), features(t, `
 - {gate: G, whenDisabled: `+mode+`, parts: [{field: "`+tt.field+`", `+tt.more+`}]}
-`), feature.Options{Resources: resources})
+`), feature.Options{Resources: resources, RuleWithout: rules.Without})
 			got := false
 			for _, f := range findings {
 				got = got || f.Code == feature.CodeBreaksRule

@@ -24,6 +24,9 @@ type Options struct {
 	Resources []Resource
 	// Without are gates of features to leave out as if they held errors, and to look at no further.
 	Without []string
+	// RuleWithout says what becomes of a validation rule of an object when what the path leads to is gone; nil: rules are not looked
+	// at. Package feature/rules has one, and a Define with it.
+	RuleWithout func(rule string, path Path) Fate
 }
 
 // Resource is a resource with its schemas.
@@ -51,6 +54,7 @@ type Version struct {
 type Model struct {
 	component v1alpha1.ComponentSpec // with defaults filled in
 	name      string
+	created   time.Time
 	settings  map[string]*regexp.Regexp // nil where everything passes
 	lifted    map[groupResource]bool    // resources whose highest stage is Beta
 	features  []*Feature                // sorted by gate
@@ -177,7 +181,7 @@ func (f *Feature) capped() bool { return rank(f.Level) > rank(f.model.component.
 // The model is never nil; the findings say what was left out of it, and what else is worth a look.
 func Define(c *v1alpha1.Component, features []v1alpha1.Feature, o Options) (*Model, Findings) {
 	d := &definer{options: o, model: &Model{
-		name: c.Name, component: *c.Spec.DeepCopy(), settings: map[string]*regexp.Regexp{}, lifted: map[groupResource]bool{},
+		name: c.Name, created: c.CreationTimestamp.Time, component: *c.Spec.DeepCopy(), settings: map[string]*regexp.Regexp{}, lifted: map[groupResource]bool{},
 		byGate: map[string]*Feature{}, byKey: map[string]*Feature{}, left: map[string]bool{}, resources: o.Resources,
 	}}
 	d.component()
@@ -245,8 +249,8 @@ func (d *definer) component() {
 	fill(&c.Mode, v1alpha1.Live)
 	fill(&c.DefaultLevel, v1alpha1.LevelStable)
 	fill(&c.MaxLevel, v1alpha1.LevelAlpha)
-	fill(&c.LevelKey, "enable-api-fields")
-	fill(&c.GatesKey, "feature-gates")
+	fill(&c.LevelKey, defaultLevelKey)
+	fill(&c.GatesKey, defaultGatesKey)
 	if d.options.Release != "" {
 		c.Release = d.options.Release
 	}

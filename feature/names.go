@@ -13,6 +13,8 @@ const (
 	// OptInVerb is the RBAC verb on features.sluice.dev, by the name of the Feature, that opts a user in.
 	OptInVerb = "use"
 
+	defaultLevelKey, defaultGatesKey = "enable-api-fields", "feature-gates"
+
 	labelGroup = "feature.sluice.dev"
 	maxLabel   = 63
 )

@@ -17,9 +17,9 @@ import (
 	"sluice.dev/feature"
 )
 
-// TestTheProgramOfTheDocumentation builds the program that docs/features-for-operators.md begins with, as it stands there, and
-// holds the manifests that it prints against the CRD beside it.
-func TestTheProgramOfTheDocumentation(t *testing.T) {
+// gizmo builds the program that docs/features-for-operators.md begins with, as it stands there, and returns the CRD beside it as well.
+func gizmo(t *testing.T) (program string, crd []byte) {
+	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "features-for-operators.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -55,17 +55,23 @@ func TestTheProgramOfTheDocumentation(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(dir, "gizmo")
+	program = filepath.Join(dir, "gizmo")
 	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "sluice.dev/examples/gizmo")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	return program, block("yaml")
+}
+
+// TestTheProgramOfTheDocumentation holds the manifests that the program prints against its CRD.
+func TestTheProgramOfTheDocumentation(t *testing.T) {
+	program, text := gizmo(t)
 	manifests, err := exec.CommandContext(t.Context(), program, "--manifests").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(block("yaml"), &crd); err != nil {
+	if err := yaml.UnmarshalStrict(text, &crd); err != nil {
 		t.Fatal(err)
 	}
 	resource, err := feature.ResourceOf(&crd)

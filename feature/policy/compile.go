@@ -35,6 +35,8 @@ type Options struct {
 	// SettingsMissing says of a component in live mode that its ConfigMap is not there and cannot be made: Settings are part of the
 	// policies until it is, as in baked mode.
 	SettingsMissing bool
+	// Unguarded leaves out the policies that judge the settings when they are written.
+	Unguarded bool
 }
 
 // Newest is the version of Kubernetes whose code judges the expressions, and the newest that can be asked for.

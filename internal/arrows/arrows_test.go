@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -53,6 +54,10 @@ var table = []row{
 		may: []string{"api/v1alpha1", "internal/nearest", "schema"},
 	},
 	{
+		pkg: "feature/rules", pure: true, why: "what becomes of validation rules; apart from feature, whose users do without a parser of CEL",
+		may: []string{"api/v1alpha1", "feature"},
+	},
+	{
 		pkg: "feature/skew", pure: true, why: "whether processes agree about features; who they are comes as values",
 		may: []string{"api/v1alpha1", "feature"},
 	},
@@ -79,7 +84,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/featuregen", why: "random worlds for the evaluator and the policies, and whether the two agree",
-		may: []string{"api/v1alpha1", "feature", "feature/policy", "feature/policy/simulate"},
+		may: []string{"api/v1alpha1", "feature", "feature/rules", "feature/policy", "feature/policy/simulate"},
 	},
 	{pkg: "internal/arrows", why: "reads the source of all, imports none"},
 	{pkg: "internal/mutants", why: "breaks the source of all in a copy and runs their tests, imports none"},
@@ -95,7 +100,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/life", why: "features from a marker in Go to their end: reads sources and writes generated files; what definitions mean, feature says",
-		may: []string{"api/v1alpha1", "compat", "feature", "feature/gate", "internal/input", "internal/limit", "internal/nearest", "report", "schema/upstream"},
+		may: []string{"api/v1alpha1", "compat", "feature", "feature/rules", "feature/gate", "internal/input", "internal/limit", "internal/nearest", "report", "schema/upstream"},
 	},
 
 	{pkg: "resolve", why: "what a resolver is, and what all have in common; the resolvers import it, never the other way round", may: []string{"internal/nearest"}},
@@ -125,7 +130,7 @@ var table = []row{
 
 	{
 		pkg: "examples/operator", tree: true, why: "an operator as somebody else writes it",
-		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/policy", "feature/process"},
+		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/policy", "feature/process", "feature/typed"},
 	},
 
 	{pkg: "api/resolution/v1alpha1", why: "the older API; it is converted, never stored", may: []string{"api/resolution", "api/resolution/v1beta1"}},
@@ -161,7 +166,7 @@ var table = []row{
 	},
 	{
 		pkg: "apply", why: "brings objects into a cluster; where they come from and how it is told is not its business",
-		may: []string{"api/v1alpha1", "compat", "feature", "internal/cluster", "internal/crdcheck", "internal/kapprules", "internal/limit", "report"},
+		may: []string{"api/v1alpha1", "compat", "feature", "feature/rules", "internal/cluster", "internal/crdcheck", "internal/kapprules", "internal/limit", "report"},
 	},
 	{pkg: "internal/sourceurl", why: "the short form of a source, for whoever takes one"},
 	{
@@ -182,7 +187,7 @@ var table = []row{
 	{
 		pkg: "internal/controller/features", why: "keeps policies, webhook and status in step with features; what they mean and how they are said is for the packages below",
 		may: []string{
-			"api/v1alpha1", "feature", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/admission", "internal/apiclient", "internal/cluster", "internal/featureusage",
+			"api/v1alpha1", "feature", "feature/rules", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/admission", "internal/apiclient", "internal/cluster", "internal/featureusage",
 		},
 	},
 	{pkg: "internal/installation", why: "what Sluice has in a cluster, and how it is removed; the manifests say what it gets"},
@@ -190,7 +195,7 @@ var table = []row{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
-			"feature", "feature/policy", "feature/policy/simulate", "feature/process", "feature/skew", "internal/admission", "internal/cluster",
+			"feature", "feature/rules", "feature/policy", "feature/policy/simulate", "feature/process", "feature/skew", "internal/admission", "internal/cluster",
 			"internal/config", "internal/controller/delivery", "internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
 			"internal/featureusage", "internal/input", "internal/installation", "internal/life", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
 			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
@@ -223,7 +228,7 @@ var table = []row{
 	{
 		pkg: "internal/bench", why: "measures the parts one by one and the command as a whole",
 		may: []string{
-			"api/v1alpha1", "compat", "feature", "feature/policy", "feature/policy/simulate", "internal/cli", "internal/clustertest",
+			"api/v1alpha1", "compat", "feature", "feature/rules", "feature/policy", "feature/policy/simulate", "internal/cli", "internal/clustertest",
 			"internal/clustertest/binary", "internal/controller/features", "internal/controller/guard", "internal/featuregen", "internal/input", "internal/kube", "internal/limit",
 			"internal/schemagen", "report", "resolve/bundle/bundletest", "schema", "schema/contain", "schema/upstream",
 		},
@@ -262,7 +267,7 @@ func isPure(imp string) bool {
 
 // helpers may be imported by the tests of any package.
 var helpers = []string{
-	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "feature/featuretest", "feature/gate", "internal/clustertest", "internal/dnstest", "internal/featuregen", "internal/kube", "internal/schemagen", "internal/testsource",
+	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "feature/featuretest", "feature/gate", "feature/rules", "internal/clustertest", "internal/dnstest", "internal/featuregen", "internal/kube", "internal/schemagen", "internal/testsource",
 	"resolve/bundle/bundletest", "resolve/git/gittest", "resolve/resolvetest", "resolve/verify", "schema/upstream",
 }
 
@@ -315,6 +320,45 @@ func TestImportsAreAsTheTableSays(t *testing.T) {
 		if !found[r.pkg] {
 			t.Errorf("%s has a row, but is no package of the module: remove the row", r.pkg)
 		}
+	}
+}
+
+// TestOperatorsDoWithoutCEL: what a program links that only uses features has no part of CEL in it.
+func TestOperatorsDoWithoutCEL(t *testing.T) {
+	out := command(t, "../..", "list", "-deps", "./feature/gate", "./feature/process", "./feature/typed", "./feature/featuretest", "./feature/skew", "./examples/operator")
+	for dep := range strings.FieldsSeq(string(out)) {
+		if under(dep, "github.com/google/cel-go") || under(dep, "cel.dev/expr") {
+			t.Errorf("%s is linked into every operator", dep)
+		}
+	}
+}
+
+// TestDefinitionsAreReadWithTheirRules: whoever judges definitions for others looks at validation rules too; only gates of a process
+// do without.
+func TestDefinitionsAreReadWithTheirRules(t *testing.T) {
+	root := strings.TrimSpace(string(command(t, ".", "list", "-m", "-f", "{{.Dir}}")))
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == ".cache"):
+			return filepath.SkipDir
+		}
+		where, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || slices.Contains([]string{"feature", "feature/rules", "feature/gate"}, filepath.ToSlash(where)) {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte("feature.Define"+"(")) {
+			t.Errorf("%s: use rules.Define", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

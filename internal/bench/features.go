@@ -15,6 +15,7 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
 	"sluice.dev/feature/policy/simulate"
+	"sluice.dev/feature/rules"
 	"sluice.dev/internal/featuregen"
 	"sluice.dev/schema"
 )
@@ -183,7 +184,7 @@ func featureModel(n int) (*feature.Model, error) {
 	c := &v1alpha1.Component{}
 	c.Name = "bench"
 	c.Spec = v1alpha1.ComponentSpec{Release: "v1.5.0", ConfigMap: &v1alpha1.ConfigMapReference{Namespace: "bench", Name: "flags"}}
-	m, findings := feature.Define(c, list, feature.Options{Resources: []feature.Resource{{
+	m, findings := rules.Define(c, list, feature.Options{Resources: []feature.Resource{{
 		Group: "bench.dev", Resource: "things", Versions: []feature.Version{{Name: "v1", Schema: node}},
 	}}})
 	return m, findings.Err()

@@ -16,6 +16,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	featurepolicy "sluice.dev/feature/policy"
+	"sluice.dev/feature/rules"
 	"sluice.dev/internal/input"
 )
 
@@ -147,7 +148,7 @@ func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*co
 	if err != nil {
 		return nil, err
 	}
-	model, findings := feature.Define(component, d.features, feature.Options{Release: f.release, Date: e.now(), Resources: d.resources})
+	model, findings := rules.Define(component, d.features, feature.Options{Release: f.release, Date: e.now(), Resources: d.resources})
 	for _, x := range findings {
 		at := d.placed(component, &x)
 		fmt.Fprintln(e.err, at.String())

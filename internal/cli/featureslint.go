@@ -9,6 +9,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/feature/rules"
 	"sluice.dev/internal/input"
 	"sluice.dev/internal/nearest"
 	"sluice.dev/report"
@@ -114,7 +115,7 @@ func (d *definitions) lint(e *env, f *lintFlags) (out []featureFinding, err erro
 	}
 	for _, c := range components {
 		o := feature.Options{Release: f.release, Date: e.now(), Resources: d.resources}
-		model, findings := feature.Define(c, d.features, o)
+		model, findings := rules.Define(c, d.features, o)
 		for _, x := range slices.Concat(findings, model.Lint(o.Date), model.SharedWith(d.components, d.features, o)) {
 			out = append(out, d.placed(c, &x))
 		}

@@ -27,7 +27,7 @@ type featureState struct {
 	Enabled *bool `json:"enabled,omitempty"`
 	// Access says for whom it is in effect: nobody, those who opt in, everybody.
 	Access feature.Access `json:"access,omitempty"`
-	Why     string `json:"why,omitempty"`
+	Why    string         `json:"why,omitempty"`
 	// Fix says what would turn it on.
 	Fix string `json:"fix,omitempty"`
 	// InUse is what the cluster last counted; nil where nobody has.

@@ -159,7 +159,9 @@ func (f *simulateFlags) request(ctx context.Context, e *env, d *definitions, c *
 		}
 		r.NamespaceLabels[key] = value
 	}
-	r.MayUse = func(name string) bool { return slices.ContainsFunc(f.mayUse, func(n string) bool { return n == name || feature.Kebab(n) == name }) }
+	r.MayUse = func(name string) bool {
+		return slices.ContainsFunc(f.mayUse, func(n string) bool { return n == name || feature.Kebab(n) == name })
+	}
 	return r, nil
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/feature/rules"
 	"sluice.dev/feature/skew"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/featureusage"
@@ -341,7 +342,7 @@ func (w *featureWorld) builtins(list []featureusage.Resource) error {
 func (p *componentFeatures) define(ctx context.Context, e *env, w *featureWorld) error {
 	slices.SortFunc(p.features, func(a, b v1alpha1.Feature) int { return strings.Compare(a.Name, b.Name) })
 	o := feature.Options{Resources: w.resources, Date: e.now()}
-	p.model, p.findings = feature.Define(p.component, p.features, o)
+	p.model, p.findings = rules.Define(p.component, p.features, o)
 	p.findings = append(p.findings, p.model.SharedWith(w.components, w.features, o)...)
 	if err := p.readSettings(ctx, w); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -235,6 +236,10 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 	started := p.health.part("start")
 	run("http", p.serveHTTP)
 	if err := p.members.Join(ctx); err != nil {
+		if ctx.Err() != nil { // a part has failed, or the process is to end
+			parts.Wait()
+			return ended(ctx)
+		}
 		return fmt.Errorf("no access to the cluster: %w", err)
 	}
 	configured := p.watchConfig(ctx, &parts, resolution.TimeoutConfigMap, p.timeout.Configure)
@@ -264,6 +269,9 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 		run(features.WebhookRole, p.whenServed(features.WebhookRole, featuresServed, p.serveFeatureWebhook))
 	}
 	if err := p.startResolvers(ctx, e, table, run, &parts, configured); err != nil {
+		if ctx.Err() != nil && ended(ctx) != nil {
+			err = ended(ctx)
+		}
 		cancel(nil)
 		parts.Wait()
 		return err
@@ -279,6 +287,11 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 	parts.Wait()
 	leave()
 	lease.Wait()
+	return ended(ctx)
+}
+
+// ended says why ctx has ended; nil: somebody wanted it to.
+func ended(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
@@ -507,6 +520,9 @@ func (p *process) clientErrors() *log.Logger {
 func listen(ctx context.Context, address string, handler http.Handler, secure *tls.Config, errs *log.Logger, ready func()) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("another process listens on %s already: %w", address, err)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,15 @@
 package cli
 
 import (
+	"bytes"
+	"net"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"sluice.dev/internal/resolvers"
 )
@@ -22,5 +28,32 @@ func TestRolesAreThoseOfTheTable(t *testing.T) {
 		if diff := cmp.Diff(test.want, got); diff != "" || (err == nil) != (test.want != nil) {
 			t.Errorf("%s: %v %s", name, err, diff)
 		}
+	}
+}
+
+// TestABusyPortIsCalledOne: a process whose port is taken says so, though it could not reach the cluster by then.
+func TestABusyPortIsCalledOne(t *testing.T) {
+	t.Parallel()
+	listen := func() string {
+		var config net.ListenConfig
+		l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		return l.Addr().String()
+	}
+	busy, silent := listen(), listen() // who connects to the second never gets an answer
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(clientcmdapi.Config{
+		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c"}},
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: "http://" + silent}},
+	}, file); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	code := Main([]string{"serve", "--roles=features", "--kubeconfig=" + file, "--listen=" + busy}, strings.NewReader(""), &out, &errs)
+	if text := errs.String(); code != ExitFailed || !strings.Contains(text, "another process listens on "+busy) || strings.Contains(text, "no access to the cluster") {
+		t.Errorf("exit code %d: %s", code, text)
 	}
 }

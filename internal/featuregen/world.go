@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/feature/rules"
 )
 
 // World is a component with features of a custom resource.
@@ -106,7 +107,7 @@ func (w *World) wholeVersion(g *generator) {
 
 // define makes the model; features with errors are not in it.
 func (w *World) define() {
-	w.Model, _ = feature.Define(w.Component, w.Features, feature.Options{Resources: w.resources})
+	w.Model, _ = rules.Define(w.Component, w.Features, feature.Options{Resources: w.resources})
 }
 
 // Without takes parts out of the features, by gate and index.

@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/feature/rules"
 	"sluice.dev/internal/input"
 )
 
@@ -104,7 +105,7 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (*Sta
 		features, state.Features = append(features, one), append(state.Features, one.Spec)
 	}
 	var findings feature.Findings
-	state.Model, findings = feature.Define(component, features, feature.Options{Date: day, Resources: resources})
+	state.Model, findings = rules.Define(component, features, feature.Options{Date: day, Resources: resources})
 	if err := findings.Err(); err != nil {
 		return nil, fmt.Errorf("the base %s: %w", against, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/feature/gate"
+	"sluice.dev/feature/rules"
 	"sluice.dev/internal/input"
 )
 
@@ -153,7 +154,7 @@ func (p *Project) define(api *goAPI, day time.Time) (wrong Problems) {
 		resources = append(resources, r)
 	}
 	component, features := p.Declaration.Objects()
-	model, findings := feature.Define(component, features, feature.Options{Date: day, Resources: resources})
+	model, findings := rules.Define(component, features, feature.Options{Date: day, Resources: resources})
 	p.Model = model
 	for _, x := range slices.Concat(findings, model.Lint(day)) {
 		to := &wrong

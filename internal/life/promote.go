@@ -13,6 +13,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/feature/rules"
 	"sluice.dev/internal/input"
 	"sluice.dev/internal/nearest"
 	"sluice.dev/report"
@@ -75,7 +76,7 @@ func (p *Project) with(gate string, entry v1alpha1.FeatureStage, release string,
 		resources = append(resources, r)
 	}
 	component, features := d.Objects()
-	model, findings := feature.Define(component, features, feature.Options{Date: day, Resources: resources})
+	model, findings := rules.Define(component, features, feature.Options{Date: day, Resources: resources})
 	if err := findings.Of(gate).Err(); err != nil {
 		return nil, err
 	}

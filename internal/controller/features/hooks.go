@@ -293,7 +293,7 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 			ReinvocationPolicy: new(admissionregistrationv1.NeverReinvocationPolicy),
 		})
 	}
-	if ref := p.model.Spec().ConfigMap; ref != nil && !p.guarded() {
+	if ref := p.model.Spec().ConfigMap; ref != nil && !p.guarded() && !p.unguarded() {
 		// What got in all the same does no harm: the last good settings stay.
 		validating(askSettings, []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},

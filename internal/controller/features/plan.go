@@ -17,6 +17,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
+	"sluice.dev/feature/rules"
 	"sluice.dev/internal/featureusage"
 )
 
@@ -78,6 +79,7 @@ type remembered struct {
 
 	sharedKey string
 	shared    feature.Findings
+	beside    []string // the components with the same ConfigMap
 	near      []string // the components that gate parts of the same resources
 
 	setKey string
@@ -247,7 +249,7 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 			// Where none is known all would be taken as they are.
 			o.Resources = []feature.Resource{{Group: v1alpha1.GroupName}}
 		}
-		model, findings := feature.Define(out.component, out.features, o)
+		model, findings := rules.Define(out.component, out.features, o)
 		r.definition, r.key = findings, key.String()
 		if p.sticky && r.model != nil && out.loses(r.model, model) {
 			model = out.keeping(r.model, model, o)
@@ -292,7 +294,7 @@ func (out *plan) keeping(before, after *feature.Model, o feature.Options) *featu
 	}
 	for _, without := range [][]string{bad, slices.Concat(bad, fresh)} {
 		o.Without = without
-		if model, _ := feature.Define(out.component, features, o); !out.loses(before, model) {
+		if model, _ := rules.Define(out.component, features, o); !out.loses(before, model) {
 			return model
 		}
 	}
@@ -412,7 +414,7 @@ func (p *planner) compile(ctx context.Context, r *remembered, out *plan) error {
 	s := p.server
 	p.mu.Unlock()
 	var key strings.Builder
-	fmt.Fprintf(&key, "%s %t", s, out.detached)
+	fmt.Fprintf(&key, "%s %t %t", s, out.detached, out.unguarded())
 	for _, st := range out.states.All() {
 		fmt.Fprintf(&key, " %t", st.Reported())
 		for _, process := range st.Feature.Spec.RequiredProcesses {
@@ -427,7 +429,7 @@ func (p *planner) compile(ctx context.Context, r *remembered, out *plan) error {
 		defer p.compiling.Unlock()
 		set, err := policy.Compile(ctx, out.model, policy.Options{
 			Kubernetes: s.version, Settings: out.settings, Runtime: rt, WithoutValidating: !s.validating, WithoutMutating: !s.mutating,
-			SettingsMissing: out.detached,
+			SettingsMissing: out.detached, Unguarded: out.unguarded(),
 		})
 		if err != nil {
 			return err

@@ -24,7 +24,7 @@ const maxCleanings = 50
 // putBack makes the settings of a live component again: without them its policies let everything pass. Where they cannot be made, as in
 // a namespace that is being deleted, the last good ones become part of the policies.
 func (s *session) putBack(ctx context.Context, p *plan, done *outcome) error {
-	if !p.live || p.current.exists {
+	if !p.live || p.current.exists || p.unguarded() {
 		return nil
 	}
 	s.makeSettings(ctx, p, done)

@@ -20,6 +20,7 @@ func (p *planner) shared(r *remembered, out *plan, resources gated) feature.Find
 	}
 	var components []v1alpha1.Component
 	var features []v1alpha1.Feature
+	var beside []string // those with the same ConfigMap
 	var key strings.Builder
 	key.WriteString(r.key)
 	for _, name := range p.components.GetStore().ListKeys() {
@@ -30,13 +31,20 @@ func (p *planner) shared(r *remembered, out *plan, resources gated) feature.Find
 			return !slices.ContainsFunc(f.Spec.Parts, func(x v1alpha1.Part) bool { return gates[crdName(x.Group, x.Resource)] })
 		})
 		c := p.component(name)
-		if c == nil || c.DeletionTimestamp != nil || len(list) == 0 {
+		if c == nil || c.DeletionTimestamp != nil {
+			continue
+		}
+		if a, b := out.component.Spec.ConfigMap, c.Spec.ConfigMap; a != nil && b != nil && *a == *b {
+			list = p.featuresOf(name) // all their keys matter
+			beside = append(beside, name)
+		} else if len(list) == 0 {
 			continue
 		}
 		components, features = append(components, *c), append(features, list...)
 	}
 	slices.SortFunc(components, func(a, b v1alpha1.Component) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(features, func(a, b v1alpha1.Feature) int { return strings.Compare(a.Name, b.Name) })
+	slices.Sort(beside)
 	var names []string
 	for i := range components {
 		names = append(names, components[i].Name)
@@ -57,14 +65,25 @@ func (p *planner) shared(r *remembered, out *plan, resources gated) feature.Find
 	}
 	before, had := r.shared, r.near
 	r.sharedKey, r.near, r.shared = key.String(), names, out.model.SharedWith(components, features, o)
-	if !slices.Equal(before, r.shared) {
-		for _, name := range slices.Concat(had, names) {
-			if !slices.Contains(out.neighbours, name) {
-				out.neighbours = append(out.neighbours, name)
-			}
+	told := slices.Concat(had, names)
+	if slices.Equal(before, r.shared) {
+		told = nil
+	}
+	if !slices.Equal(r.beside, beside) {
+		told = slices.Concat(told, r.beside, beside)
+	}
+	r.beside = beside
+	for _, name := range told {
+		if !slices.Contains(out.neighbours, name) {
+			out.neighbours = append(out.neighbours, name)
 		}
 	}
 	return r.shared
+}
+
+// unguarded tells whether another component refuses what is wrong in the ConfigMap, which is not this one's to have.
+func (out *plan) unguarded() bool {
+	return slices.ContainsFunc(out.definition, func(x feature.Finding) bool { return x.Code == feature.CodeSettingsShared })
 }
 
 // near are the components that gate parts of the same resources as a component did when it was last planned.

@@ -1,0 +1,81 @@
+package feature
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// beside refuses the ConfigMap of the model's component where another component has it too, unless each knows the keys of the other
+// as plain settings: the policies of either refuse keys that they do not know. Of two, the one that came later is refused; of objects
+// in files, the one with the later name.
+func (m *Model) beside(components []v1alpha1.Component, features []v1alpha1.Feature, out *findings) {
+	ref := m.component.ConfigMap
+	for i := range components {
+		c := &components[i]
+		if c.Name == m.name || ref == nil || c.Spec.ConfigMap == nil || *ref != *c.Spec.ConfigMap || !m.later(c) {
+			continue
+		}
+		mine := keysOf(&v1alpha1.Component{Spec: m.component}, nil)
+		mine.features = slices.Collect(maps.Keys(m.byKey))
+		theirs := keysOf(c, features)
+		unknown := slices.Concat(mine.unknownTo(theirs), theirs.unknownTo(mine))
+		if unknown == nil {
+			continue
+		}
+		slices.Sort(unknown)
+		unknown = slices.Compact(unknown)
+		if len(unknown) > 5 {
+			unknown = append(unknown[:5:5], "…")
+		}
+		out.err(CodeSettingsShared, "", "spec.configMap", "%s/%s holds the settings of component %q: each of the two refuses keys that only the other knows (%s); give %q a ConfigMap of its own, or name the keys of each in spec.settings of the other, with different gatesKeys",
+			ref.Namespace, ref.Name, c.Name, strings.Join(unknown, ", "), m.name)
+	}
+}
+
+// later tells whether the model's component came after another.
+func (m *Model) later(c *v1alpha1.Component) bool {
+	return cmp.Or(m.created.Compare(c.CreationTimestamp.Time), strings.Compare(m.name, c.Name)) > 0
+}
+
+// settingKeys are the keys of the settings of a component.
+type settingKeys struct {
+	level, gates string
+	features     []string
+	plain        map[string]bool
+}
+
+func keysOf(c *v1alpha1.Component, features []v1alpha1.Feature) settingKeys {
+	k := settingKeys{level: cmp.Or(c.Spec.LevelKey, defaultLevelKey), gates: cmp.Or(c.Spec.GatesKey, defaultGatesKey), plain: map[string]bool{}}
+	for i := range features {
+		if s := &features[i].Spec; s.Component == c.Name {
+			k.features = append(k.features, cmp.Or(s.Key, Kebab(s.Gate)))
+		}
+	}
+	for _, s := range c.Spec.Settings {
+		k.plain[s.Name] = true
+	}
+	return k
+}
+
+// unknownTo lists the keys that another component refuses. Both may have a level under one key; gates in one list are unknown to
+// whoever does not have them.
+func (k settingKeys) unknownTo(o settingKeys) (out []string) {
+	for _, key := range append([]string{k.gates}, k.features...) {
+		if !o.plain[key] {
+			out = append(out, key)
+		}
+	}
+	if k.level != o.level && !o.plain[k.level] {
+		out = append(out, k.level)
+	}
+	for key := range k.plain {
+		if !o.plain[key] && key != o.level && key != o.gates && !slices.Contains(o.features, key) {
+			out = append(out, key)
+		}
+	}
+	return out
+}

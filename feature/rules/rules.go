@@ -1,0 +1,290 @@
+// Package rules says what becomes of the validation rules of a CRD when a field that they speak of is gone. It promises an answer for
+// every rule, in bounded time; it does not decide what follows from it, which package feature does. It is a package of its own because
+// it needs the parser of CEL, which programs that only use features do not.
+package rules
+
+import (
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/parser"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+// Define is [feature.Define] that looks at validation rules as well: a part whose loss would break one is an error.
+func Define(c *v1alpha1.Component, features []v1alpha1.Feature, o feature.Options) (*feature.Model, feature.Findings) {
+	o.RuleWithout = Without
+	return feature.Define(c, features, o)
+}
+
+// Without says what becomes of a validation rule of an object when what the path leads to from there is gone. It looks
+// at has(), &&, ||, !, ?: and the macros that go through lists and maps; whatever else depends on the field is open. A
+// rule that cannot be parsed stands in no CRD, and a transition rule is about old objects as much as about new ones: they
+// are apart.
+func Without(rule string, path feature.Path) feature.Fate {
+	if len(rule) > 50_000 {
+		return feature.Apart
+	}
+	p, err := parser.NewParser(parser.Macros(parser.AllMacros...), parser.EnableOptionalSyntax(true), parser.MaxRecursionDepth(250))
+	if err != nil {
+		return feature.Apart
+	}
+	parsed, issues := p.Parse(common.NewTextSource(rule))
+	if len(issues.GetErrors()) > 0 {
+		return feature.Apart
+	}
+	e := &losing{path: path, vars: map[string]int{"self": 0}}
+	return e.conjuncts(parsed.Expr())
+}
+
+// losing evaluates a rule without the field at path.
+type losing struct {
+	path feature.Path
+	// vars says of variables at which step of the path they stand.
+	vars map[string]int
+	left int // how many expressions have been looked at
+}
+
+// conjuncts takes each part of a conjunction by itself, all() of a list among them: one that does not speak of the field is
+// as it was.
+func (e *losing) conjuncts(x ast.Expr) feature.Fate {
+	if x.Kind() == ast.CallKind && x.AsCall().FunctionName() == operators.LogicalAnd {
+		args := x.AsCall().Args()
+		return max(e.conjuncts(args[0]), e.conjuncts(args[1]))
+	}
+	if x.Kind() == ast.ComprehensionKind {
+		return e.comprehension(x.AsComprehension(), e.conjuncts)
+	}
+	return e.eval(x)
+}
+
+// at returns the step of the path at which an expression stands: how many steps lead there. It is -1 for what is not on
+// the path.
+func (e *losing) at(x ast.Expr) int {
+	switch x.Kind() { //nolint:exhaustive // the others lead nowhere
+	case ast.IdentKind:
+		if n, ok := e.vars[x.AsIdent()]; ok {
+			return n
+		}
+	case ast.SelectKind:
+		s := x.AsSelect()
+		return e.step(e.at(s.Operand()), s.FieldName())
+	case ast.CallKind:
+		c := x.AsCall()
+		if args := c.Args(); c.FunctionName() == operators.Index && args[1].Kind() == ast.LiteralKind {
+			if name, ok := args[1].AsLiteral().(types.String); ok {
+				return e.step(e.at(args[0]), string(name))
+			}
+		}
+	}
+	return -1
+}
+
+func (e *losing) step(n int, name string) int {
+	// The API server writes names that are no identifiers in CEL with underscores around (k8s.io/apiserver/pkg/cel, Escape).
+	if n < 0 || n >= len(e.path) || e.path[n].Kind != feature.Field || e.path[n].Name != name {
+		return -1
+	}
+	return n + 1
+}
+
+// eval says what becomes of an expression that is to be true. An error, which the loss of a field is where it is read,
+// violates the rule.
+func (e *losing) eval(x ast.Expr) feature.Fate {
+	if e.left++; e.left > 10_000 {
+		return feature.Open
+	}
+	switch x.Kind() { //nolint:exhaustive // the others are lists and the like, whose parts are looked at below
+	case ast.LiteralKind, ast.IdentKind:
+		return feature.Apart
+	case ast.SelectKind:
+		s := x.AsSelect()
+		if n := e.at(x); n == len(e.path) {
+			return feature.Violated
+		}
+		return e.eval(s.Operand())
+	case ast.CallKind:
+		return e.call(x.AsCall(), e.at(x))
+	case ast.ComprehensionKind:
+		return e.comprehension(x.AsComprehension(), e.eval)
+	}
+	out := feature.Apart
+	for _, part := range parts(x) {
+		if e.eval(part) != feature.Apart {
+			out = feature.Open
+		}
+	}
+	return out
+}
+
+func (e *losing) call(c ast.CallExpr, at int) feature.Fate {
+	args := c.Args()
+	switch c.FunctionName() {
+	case operators.LogicalAnd:
+		a, b := e.eval(args[0]), e.eval(args[1])
+		if a == feature.Holds && b == feature.Holds || a == feature.Violated || b == feature.Violated {
+			return max(a, b)
+		}
+		return either(a, b)
+	case operators.LogicalOr:
+		a, b := e.eval(args[0]), e.eval(args[1])
+		switch {
+		case a == feature.Holds || b == feature.Holds:
+			return feature.Holds
+		case a == feature.Violated && b == feature.Violated:
+			return feature.Violated
+		}
+		return either(a, b)
+	case operators.LogicalNot:
+		return e.not(args[0])
+	case operators.Conditional:
+		switch e.eval(args[0]) {
+		case feature.Holds:
+			return e.eval(args[1])
+		case feature.Violated:
+			if e.not(args[0]) == feature.Violated { // an error, not false
+				return feature.Violated
+			}
+			return e.eval(args[2])
+		case feature.Apart, feature.Open:
+		}
+		return either(either(e.eval(args[0]), e.eval(args[1])), e.eval(args[2]))
+	}
+	if at == len(e.path) {
+		return feature.Violated
+	}
+	out := feature.Apart
+	if c.IsMemberFunction() {
+		args = append([]ast.Expr{c.Target()}, args...)
+	}
+	for _, a := range args {
+		switch e.eval(a) {
+		case feature.Violated:
+			if !isHas(a) {
+				return feature.Violated // reading what is gone is an error, whatever is done with it
+			}
+			out = feature.Open
+		case feature.Holds, feature.Open:
+			out = feature.Open
+		case feature.Apart:
+		}
+	}
+	return out
+}
+
+// either joins what is neither clearly one nor the other.
+func either(a, b feature.Fate) feature.Fate {
+	if a == feature.Apart && b == feature.Apart {
+		return feature.Apart
+	}
+	return feature.Open
+}
+
+func isHas(x ast.Expr) bool { return x.Kind() == ast.SelectKind && x.AsSelect().IsTestOnly() }
+
+// not says what becomes of an expression that is to be false. A test for the field is; reading it is an error either way.
+func (e *losing) not(x ast.Expr) feature.Fate {
+	switch {
+	case isHas(x):
+		if e.at(x) == len(e.path) {
+			return feature.Holds
+		}
+		return e.eval(x.AsSelect().Operand())
+	case x.Kind() == ast.CallKind:
+		c := x.AsCall()
+		args := c.Args()
+		switch c.FunctionName() {
+		case operators.LogicalNot:
+			return e.eval(args[0])
+		case operators.LogicalAnd:
+			a, b := e.not(args[0]), e.not(args[1])
+			switch {
+			case a == feature.Holds || b == feature.Holds:
+				return feature.Holds
+			case a == feature.Violated && b == feature.Violated:
+				return feature.Violated
+			}
+			return either(a, b)
+		case operators.LogicalOr:
+			a, b := e.not(args[0]), e.not(args[1])
+			if a == feature.Holds && b == feature.Holds || a == feature.Violated || b == feature.Violated {
+				return max(a, b)
+			}
+			return either(a, b)
+		}
+		return e.call(c, e.at(x))
+	}
+	return e.eval(x)
+}
+
+// comprehension goes through a list or map that may be on the path: what one item of it makes of the result, the others
+// being as they were. Only all() is told more of than that it depends: what becomes of its predicate is up to judge.
+func (e *losing) comprehension(c ast.ComprehensionExpr, judge func(ast.Expr) feature.Fate) feature.Fate {
+	n := e.at(c.IterRange())
+	out := e.eval(c.IterRange())
+	if n < 0 || n >= len(e.path) || e.path[n].Kind == feature.Field {
+		if e.eval(c.LoopStep()) != feature.Apart || out != feature.Apart {
+			return either(feature.Open, out)
+		}
+		return feature.Apart
+	}
+	name := c.IterVar()
+	if c.HasIterVar2() {
+		name = c.IterVar2()
+	}
+	before, had := e.vars[name]
+	e.vars[name] = n + 1
+	if e.path[n].Kind == feature.Entries && !c.HasIterVar2() {
+		delete(e.vars, name) // the variable is the key
+	}
+	predicate := allOf(c)
+	isAll := predicate != nil
+	if !isAll {
+		predicate, judge = c.LoopStep(), e.eval
+	}
+	step := judge(predicate)
+	delete(e.vars, name)
+	if had {
+		e.vars[name] = before
+	}
+	if isAll || step == feature.Apart {
+		return max(step, out)
+	}
+	return feature.Open
+}
+
+// allOf returns the predicate of an all(), which expands to a loop from true over the result so far and the predicate; nil
+// for other macros.
+func allOf(c ast.ComprehensionExpr) ast.Expr {
+	init, step := c.AccuInit(), c.LoopStep()
+	if init.Kind() != ast.LiteralKind || init.AsLiteral() != types.True || step.Kind() != ast.CallKind {
+		return nil
+	}
+	if call := step.AsCall(); call.FunctionName() == operators.LogicalAnd && len(call.Args()) == 2 {
+		return call.Args()[1]
+	}
+	return nil
+}
+
+func parts(x ast.Expr) []ast.Expr {
+	switch x.Kind() { //nolint:exhaustive // the others are looked at by eval
+	case ast.ListKind:
+		return x.AsList().Elements()
+	case ast.MapKind:
+		var out []ast.Expr
+		for _, m := range x.AsMap().Entries() {
+			out = append(out, m.AsMapEntry().Key(), m.AsMapEntry().Value())
+		}
+		return out
+	case ast.StructKind:
+		var out []ast.Expr
+		for _, f := range x.AsStruct().Fields() {
+			out = append(out, f.AsStructField().Value())
+		}
+		return out
+	}
+	return nil
+}
