@@ -352,7 +352,7 @@ func (d *deliveryWorld) data(name string) (map[string]string, error) {
 	return cm.Data, nil
 }
 
-func ended(t *testing.T, p running) {
+func stopped(t *testing.T, p running) {
 	t.Helper()
 	if err := p.stop(); err != nil {
 		t.Error(err)
@@ -463,7 +463,7 @@ func TestE2EDeliveryStopsTheUnsafeUpgradeAndBringsTheSafeOne(t *testing.T) {
 	untouched()
 	// It stays blocked, with one event: after further rounds, and in another process.
 	d.round("shop")
-	ended(t, p)
+	stopped(t, p)
 	p = d.controller("delivery-b")
 	d.round("shop")
 	d.reaches("shop", v1alpha1.ReasonBlocked, nil)
@@ -501,5 +501,5 @@ func TestE2EDeliveryStopsTheUnsafeUpgradeAndBringsTheSafeOne(t *testing.T) {
 	d.reaches("shop", v1alpha1.ReasonBlocked, nil)
 	d.patch("shop", `{"spec":{"preflights":[{"name":"CRDUpgradeSafety","config":{"mode":"warn"}}]}}`)
 	d.reaches("shop", v1alpha1.ReasonDelivered, nil)
-	ended(t, p)
+	stopped(t, p)
 }

@@ -104,11 +104,11 @@ func TestE2EDeliveryPutsDriftRightAndStopsWhileSuspended(t *testing.T) {
 		}
 		return err
 	})
-	ended(t, p)
+	stopped(t, p)
 	v2 := d.push(configMap("a", "k", "2"))
 	d.change("a", "kubectl-edit", `{"data":{"k":"again"}}`)
 	p = d.controller("delivery-a")
-	defer func() { ended(t, p) }()
+	defer func() { stopped(t, p) }()
 	d.create("y", func(s *v1alpha1.DeliverySpec) { s.DependsOn = []v1alpha1.DeliveryReference{{Name: "nobody"}} })
 	d.reaches("y", v1alpha1.ReasonDependencyNotReady, nil) // it has been through all that there is
 	d.holds("a", "k", "again")
@@ -130,7 +130,7 @@ func TestE2EDeliveryWaitsForOthers(t *testing.T) {
 	d.impersonate()
 	d.grant("all", rule("", "configmaps"))
 	p := d.controller("delivery-a")
-	defer func() { ended(t, p) }()
+	defer func() { stopped(t, p) }()
 	revision := d.push(configMap("a"))
 	on := func(name string) func(*v1alpha1.DeliverySpec) {
 		return func(s *v1alpha1.DeliverySpec) {
@@ -169,7 +169,7 @@ func TestE2EDeliveryWaitsForOthers(t *testing.T) {
 func TestE2EDeliveryGoesOnWhenTheCauseHasGone(t *testing.T) {
 	d := newDeliveries(t)
 	p := d.controller("delivery-a")
-	defer func() { ended(t, p) }()
+	defer func() { stopped(t, p) }()
 	v1 := d.push(configMap("a", "k", "1"))
 	d.create("x", nil)
 
@@ -261,7 +261,7 @@ func TestE2EDeliveryIntoANamespaceThatIsBeingDeleted(t *testing.T) {
 	d.impersonate()
 	d.grant("all", rule("", "configmaps", "namespaces"))
 	p := d.controller("delivery-a")
-	defer func() { ended(t, p) }()
+	defer func() { stopped(t, p) }()
 	target := d.namespace + "-target"
 	namespaces := d.kube.CoreV1().Namespaces()
 	create := func() {
@@ -348,10 +348,10 @@ func TestE2EDeliveryReplicasDivideTheWork(t *testing.T) {
 		})
 	}
 	// One goes, and the other has all.
-	ended(t, a)
+	stopped(t, a)
 	v2 := d.push(configMap("a", "k", "2"))
 	for i := range n {
 		d.applies(name(i), v2)
 	}
-	ended(t, b)
+	stopped(t, b)
 }

@@ -64,7 +64,7 @@ func TestE2EDeliveryTellsToolsThatWaitHowItIs(t *testing.T) {
 		t.Errorf("%+v, %v", o.Status, err)
 	}
 	p := d.controller("delivery-a")
-	defer ended(t, p)
+	defer stopped(t, p)
 	d.wait("shop", "Ready")
 	d.becomes("shop", status.CurrentStatus)
 

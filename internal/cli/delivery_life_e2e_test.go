@@ -22,7 +22,7 @@ import (
 func TestE2EDeliveryLife(t *testing.T) {
 	d := newDeliveries(t)
 	p := d.controller("delivery-life")
-	defer func() { ended(t, p) }()
+	defer func() { stopped(t, p) }()
 	t.Run("all", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *deliveryWorld){
 			"deletes with it what it has delivered":       deletesWhatItHasDelivered,

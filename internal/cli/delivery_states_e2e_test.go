@@ -30,7 +30,7 @@ func TestE2EDeliverySideBySide(t *testing.T) {
 	d.configure("cluster-resolver-config", map[string]string{"check-access": "true", "allowed-kinds": "configmap"})
 	d.serve("resolver-bundles", "resolver-http", "resolver-cluster")
 	p := d.controller("delivery-a")
-	defer func() { ended(t, p) }()
+	defer func() { stopped(t, p) }()
 	t.Run("all", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *deliveryWorld){
 			"tells whether its objects are ready":                 objectsBecomeReady,
