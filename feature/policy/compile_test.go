@@ -60,10 +60,11 @@ func TestWhatTakesTheWebhookAndWhy(t *testing.T) {
 		}
 		return p
 	}
-	item := apiextensionsv1.JSONSchemaProps{Type: "object", Required: []string{"name"}, Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": text, "mode": text, "inner": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"a": text}}}}
+	item := apiextensionsv1.JSONSchemaProps{Type: "object", Required: []string{"name"}, Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": text, "mode": text, "inner": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"a": text}}, "steps": list(&atomic, apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"a": text}})}}
 	props := object(map[string]apiextensionsv1.JSONSchemaProps{
 		"mode": text, "open": {Type: "object", XPreserveUnknownFields: &yes}, "keyed": list(&keyed, item), "plain": list(&atomic, text),
 		"long": {Type: "string"},
+		"map":  {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"a": text}}}},
 	})
 	for _, tt := range []struct {
 		name, group, kubernetes string
@@ -85,6 +86,9 @@ func TestWhatTakesTheWebhookAndWhy(t *testing.T) {
 		{"objects in a list", "demo.dev", "", v1alpha1.FeatureSpec{Ratchet: v1alpha1.Unchanged}, v1alpha1.Part{Field: "spec.keyed[*].inner"}, "cannot be compared"},
 		{"values of no identity", "demo.dev", "", v1alpha1.FeatureSpec{Ratchet: v1alpha1.Unchanged}, v1alpha1.Part{Field: "spec.plain[*]", Pattern: "x"}, "takes too long"},
 		{"a long pattern", "demo.dev", "", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.long", Pattern: strings.Repeat("[ab]", 20)}, "maxLength"},
+		{"dropped of items", "demo.dev", "", v1alpha1.FeatureSpec{WhenDisabled: v1alpha1.Drop}, v1alpha1.Part{Field: "spec.keyed[*].mode"}, ""},
+		{"dropped of entries", "demo.dev", "", v1alpha1.FeatureSpec{WhenDisabled: v1alpha1.Drop}, v1alpha1.Part{Field: "spec.map[*].a"}, ""},
+		{"dropped of items within items", "demo.dev", "", v1alpha1.FeatureSpec{WhenDisabled: v1alpha1.Drop}, v1alpha1.Part{Field: "spec.keyed[*].steps[*].a"}, ""},
 		{"put back in a list", "demo.dev", "", v1alpha1.FeatureSpec{WhenDisabled: v1alpha1.Drop, Ratchet: v1alpha1.Unchanged}, v1alpha1.Part{Field: "spec.keyed[*].mode"}, "put back"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,7 +14,10 @@ import (
 // policy and binding (k8s.io/apiserver/pkg/apis/cel), the message included, for which variables are evaluated once more.
 const (
 	maxExpressionCost = 900_000
-	maxPolicyCost     = 7_000_000
+	// maxUnitCost is for one part by itself, and maxPolicyCost for several, which leaves room for twice as many items.
+	maxUnitCost   = 7_000_000
+	maxPolicyCost = 4_800_000
+	maxGuardCost  = 3_500_000 // without the message
 	// maxBudget is what a policy may cost at the number of items beyond which they are not gone through.
 	maxBudget = 9_800_000
 	// maxAsks is how many questions to the authorizer a policy may ask; the API server charges [askCost] for each
@@ -127,7 +130,7 @@ func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int) s
 	if u.dearest > maxExpressionCost {
 		return fmt.Sprintf("with %d items it could cost %d, of 1000000 that an expression may cost%s", u.items, u.dearest, bounding(u))
 	}
-	if sum := sumOf(d.group.kind, []unit{*u}); sum > maxPolicyCost {
+	if sum := sumOf(d.group.kind, []unit{*u}); sum > maxUnitCost {
 		return fmt.Sprintf("with %d items it could cost %d, of 10000000 that a policy may cost in all%s", u.items, sum, bounding(u))
 	}
 	return ""
@@ -203,6 +206,9 @@ func patchCost(units []unit) (sum int64) {
 
 // fits tells whether a unit can be in a policy with others.
 func fits(k kind, units []unit, u *unit) bool {
+	if len(units) == 0 {
+		return true
+	}
 	if k == drops && (apart(units, u) || patchCost(units)+u.patch > maxExpressionCost) {
 		return false
 	}

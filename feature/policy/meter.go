@@ -158,8 +158,8 @@ type meter struct {
 	sizes []*runner
 	costs map[string][2]int64
 	refs  map[string]string // expressions of variables
-	// settings are the variables that read settings.
-	settings map[string]bool
+	// objects are the variables that depend on the objects, and settings those others that read settings.
+	objects, settings map[string]bool
 }
 
 // The list of gates may have mostGates entries; what it costs to read them is measured with fewer, in proportion to which it grows.
@@ -167,7 +167,7 @@ const mostGates, sampleGates = 5000, 250
 
 // newMeter measures with objects that use all of a group, or are idle and use nothing.
 func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
-	m := &meter{costs: map[string][2]int64{}, refs: map[string]string{}, settings: map[string]bool{}}
+	m := &meter{costs: map[string][2]int64{}, refs: map[string]string{}, objects: map[string]bool{}, settings: map[string]bool{}}
 	params := map[string]any{}
 	if c.live {
 		params["data"] = map[string]any{c.model.Spec().GatesKey: strings.TrimSuffix(strings.Repeat("AGate=false,", sampleGates), ",")}
@@ -214,7 +214,11 @@ func (m *meter) variable(ctx context.Context, v variable) error {
 		}
 		cost[i%2] = max(cost[i%2], one)
 	}
-	m.settings[v.name] = readsSettings.MatchString(v.expression) || slices.ContainsFunc(reference.FindAllStringSubmatch(v.expression, -1), func(found []string) bool { return m.settings[found[1]] })
+	dependsOn := func(names map[string]bool) bool {
+		return slices.ContainsFunc(reference.FindAllStringSubmatch(v.expression, -1), func(found []string) bool { return names[found[1]] })
+	}
+	m.objects[v.name] = readsObject.MatchString(v.expression) || dependsOn(m.objects)
+	m.settings[v.name] = !m.objects[v.name] && (readsSettings.MatchString(v.expression) || dependsOn(m.settings))
 	if m.settings[v.name] {
 		cost[0], cost[1] = cost[0]*mostGates/sampleGates, cost[1]*mostGates/sampleGates
 	}
@@ -237,8 +241,11 @@ func (m *meter) cost(ctx context.Context, res plugincel.CompilationResult) (cost
 // reference is a variable in an expression. Within a text it is one variable too many, which costs little.
 var reference = regexp.MustCompile(`variables\.(\w+)`)
 
-// readsSettings finds the parameter of a policy, which a field may have as its name too.
-var readsSettings = regexp.MustCompile(`(^|[^.\w])params\.`)
+// readsSettings finds the parameter of a policy, and readsObject the objects; a field may have such a name too.
+var (
+	readsSettings = regexp.MustCompile(`(^|[^.\w])params\.`)
+	readsObject   = regexp.MustCompile(`(^|[^.\w'"])(object|oldObject)\b`)
+)
 
 // needs adds the variables that an expression needs, and what they cost.
 func (m *meter) needs(expression string, items int, costs map[string]estimate) {

@@ -96,7 +96,7 @@ func (g *guard) look(ctx context.Context, problems func(*gates) []string) (room 
 	if err := g.measure(ctx, vars); err != nil {
 		return false, err
 	}
-	if g.cost <= maxPolicyCost/2 && g.size <= maxGuardSize {
+	if g.cost <= maxGuardCost && g.size <= maxGuardSize {
 		return true, nil
 	}
 	if had == 0 {
