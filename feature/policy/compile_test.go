@@ -3,7 +3,9 @@ package policy_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -245,5 +247,51 @@ func TestCompilingTwiceGivesTheSame(t *testing.T) {
 	}
 	if diff := cmp.Diff(first.Objects(), second.Objects()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestPoliciesOfListsLeaveRoom has policies go through more items than they promise, and versions with the same parts share them.
+func TestPoliciesOfListsLeaveRoom(t *testing.T) {
+	atomic, keyed := "atomic", "map"
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	item := apiextensionsv1.JSONSchemaProps{Type: "object", Required: []string{"name"}, Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": text, "timeout": text, "debug": text, "script": text, "hint": text, "secret": text}}
+	l := func(kind *string) apiextensionsv1.JSONSchemaProps {
+		p := apiextensionsv1.JSONSchemaProps{Type: "array", XListType: kind, Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &item}}
+		if kind == &keyed {
+			p.XListMapKeys = []string{"name"}
+		}
+		return p
+	}
+	props := object(map[string]apiextensionsv1.JSONSchemaProps{"tasks": l(&keyed), "loose": l(&atomic), "env": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &item}}})
+	var fs []v1alpha1.FeatureSpec
+	for i, p := range []string{"tasks[*].timeout", "tasks[*].debug", "loose[*].script", "loose[*].hint", "env[*].secret", "env[*].hint"} {
+		s := v1alpha1.FeatureSpec{Gate: fmt.Sprintf("G%d", i), Parts: []v1alpha1.Part{{Field: "spec." + p}}}
+		if i%2 == 1 {
+			s.WhenDisabled = v1alpha1.Drop
+		}
+		fs = append(fs, s)
+	}
+	set, err := policy.Compile(t.Context(), model(t, "demo.dev", fs, props), policy.Options{Mode: v1alpha1.Baked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range set.Enforced {
+		if e.Kind == "" || strings.HasSuffix(e.Name, ".v2") {
+			t.Errorf("%+v", e)
+		}
+	}
+	found := 0
+	for i := range set.Validating {
+		for _, v := range set.Validating[i].Spec.Variables {
+			for _, m := range regexp.MustCompile(`more than (\d+) items`).FindAllStringSubmatch(v.Expression, -1) {
+				found++
+				if n, err := strconv.Atoi(m[1]); err != nil || n < 8000 {
+					t.Errorf("%s, %s: %s", set.Validating[i].Name, v.Name, m[0])
+				}
+			}
+		}
+	}
+	if found < 6 {
+		t.Errorf("%d limits", found)
 	}
 }

@@ -40,8 +40,14 @@ type estimate struct{ cost, asks int64 }
 
 // at scales what was measured with two numbers of items to a third.
 func at(items int, small, large int64) int64 {
+	const step = 10_000
 	each := max(large-small, 0)
-	return large + each*int64(max(items-sample, 0))/(sample-smallSample)
+	cost := large + each*int64(max(items-sample, 0))/(sample-smallSample)
+	if cost > 2*step {
+		// The order in which maps are gone through, which is random, makes a difference of a few; two versions are to share a policy.
+		cost = (cost + step - 1) / step * step
+	}
+	return cost
 }
 
 // affordable compiles the expressions of a group and measures what they cost. What does not compile or costs too much by itself goes
