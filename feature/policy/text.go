@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sluice.dev/feature"
 )
 
 // quote writes a CEL literal of a string.
@@ -154,4 +156,64 @@ func scalarText(v string) string {
 // segment writes a key as a part of a path.
 func segment(key string) string {
 	return "(" + key + ".size() <= 80 && " + key + ".matches('^[\\\\w-]+$') ? '.' + " + key + " : '[' + strings.quote(" + key + ".size() > 80 ? " + key + ".substring(0, 80) : " + key + ") + ']')"
+}
+
+// pathText is the place of a value, as text and expressions in turn.
+type pathText struct {
+	parts   []string // CEL expressions
+	text    string   // a literal behind them
+	pointer bool
+}
+
+func (p *pathText) with(text string) *pathText {
+	return &pathText{p.parts, p.text + text, p.pointer}
+}
+
+func (p *pathText) expr(before, x, after string) *pathText {
+	parts := slices.Clip(p.parts)
+	if p.text+before != "" {
+		parts = append(parts, quote(p.text+before))
+	}
+	return &pathText{append(parts, x), after, p.pointer}
+}
+
+func (p *pathText) name(name string) *pathText {
+	if p.pointer {
+		return p.with("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+	}
+	text := feature.Path{{Name: name}}.String()
+	if (p.text != "" || p.parts != nil) && text[0] != '[' {
+		text = "." + text
+	}
+	return p.with(text)
+}
+
+func (p *pathText) index(i string) *pathText {
+	if p.pointer {
+		return p.expr("/", "string("+i+")", "")
+	}
+	return p.expr("[", "string("+i+")", "]")
+}
+
+func (p *pathText) key(k string) *pathText {
+	if p.pointer {
+		return p.expr("/", k+".replace('~', '~0').replace('/', '~1')", "")
+	}
+	return p.expr("", segment(k), "")
+}
+
+// either is the index of an item or the key of an entry.
+func (p *pathText) either(x string) *pathText {
+	if p.pointer {
+		return p.expr("/", "(type("+x+") == string ? "+x+".replace('~', '~0').replace('/', '~1') : string("+x+"))", "")
+	}
+	return p.expr("", "(type("+x+") == string ? "+segment(x)+" : '[' + string("+x+") + ']')", "")
+}
+
+func (p *pathText) expression() string {
+	parts := p.parts
+	if p.text != "" {
+		parts = append(slices.Clip(parts), quote(p.text))
+	}
+	return strings.Join(parts, " + ")
 }
