@@ -22,7 +22,7 @@ func TestE2ERestoringABackup(t *testing.T) {
 	t.Parallel()
 	s := installed(t)
 	c := newScene(t, s, "restore", sceneOptions{component: ", optIn: {rbac: true}", gates: []string{"TasksTimeout"}})
-	c.apply(c.feature("EnvSecret", featureParts["EnvSecret"], sceneOptions{whenDisabled: "Drop"}))
+	c.apply(c.feature("EnvSecret", "{field: spec.script, versions: [v1]}", sceneOptions{whenDisabled: "Drop"}))
 	c.features = 2
 	pipelines := rbacv1.PolicyRule{APIGroups: []string{c.group}, Resources: []string{"*"}, Verbs: []string{"*"}}
 	c.role("dev", "write", pipelines)
@@ -32,7 +32,7 @@ func TestE2ERestoringABackup(t *testing.T) {
 		config.Impersonate = rest.ImpersonationConfig{UserName: user}
 		return config
 	}
-	const spec = "{tasksTimeout: 1m, env: {a: {secret: s}}}"
+	const spec = "{tasksTimeout: 1m, script: s}"
 	create := func(user string) (*unstructured.Unstructured, error) {
 		return c.of("v1", as(user)).Create(t.Context(), c.pipeline("kept", spec), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	}
