@@ -151,7 +151,9 @@ func TestEveryChangeHasItsFinding(t *testing.T) {
 			}
 		}
 		for place, rule := range want {
-			if !slices.ContainsFunc(back.Findings, func(f report.Finding) bool { return f.Rule == rule && strings.HasPrefix(f.Path, place) && f.Severity == report.Fail }) {
+			if !slices.ContainsFunc(back.Findings, func(f report.Finding) bool {
+				return f.Rule == rule && strings.HasPrefix(f.Path, place) && f.Severity == report.Fail
+			}) {
 				t.Fatalf("%s at %s is not told:\n%s%s%s", rule, place, listed(back), after.String(), before.String())
 			}
 		}

@@ -98,8 +98,11 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, out *cros
 		x := crossing{p, g}
 		switch {
 		case g.Verdict == contain.Unknown:
-			if g.Harm == contain.Pruned && p.from.Storage {
+			switch {
+			case g.Harm == contain.Pruned && (p.from.Storage || g.OutOfBudget()):
 				out.erased = append(out.erased, x)
+			case g.OutOfBudget() && p.to.Served:
+				out.refused = append(out.refused, x)
 			}
 		case !c.travels(ctx, p, &g):
 		case g.Harm == contain.Pruned:

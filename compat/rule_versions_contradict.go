@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"sluice.dev/report"
+	"sluice.dev/schema/contain"
 )
 
 var versionsContradict = Rule{
@@ -113,6 +114,11 @@ versions:
 		var out []report.Finding
 		for _, x := range c.reachable(ctx).refused {
 			f := c.cross(x)
+			if x.Verdict == contain.Unknown {
+				f.Outcome, f.Message = report.Undecided, Undetermined+": it is not known whether what is written as "+x.from.Name+" fits "+x.to.Name
+				out = append(out, f)
+				continue
+			}
 			f.Level = report.ClientsBroken
 			f.Message = "what is written as " + x.from.Name + " does not fit " + x.to.Name + ": " + cut(f.Witness.Effect, maxInline)
 			out = append(out, f)

@@ -189,4 +189,8 @@ var compatFaults = []fault{
 		file: "compat/reach.go", old: `j.updates = minusErrors(j.updates, was)`, new: `_ = was`,
 		broken: "updates that were refused before are told as news",
 	},
+	{
+		file: "compat/reach.go", old: `case g.OutOfBudget() && p.to.Served:`, new: `case false:`,
+		broken: "versions that were not compared with each other, because the budget was spent, are taken for safe",
+	},
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/logic"
 )
 
 // sayTheSame tells whether one of the old node's pieces is the same formula, so that nothing is to be searched.
@@ -17,6 +18,11 @@ func (w *walker) sayTheSame(o place, x piece) bool {
 	return slices.ContainsFunc(w.old.pieces(o), func(y piece) bool {
 		return y.keyword == x.keyword && w.memory.Table.ID(y.formula, w.opts.Work) == id
 	})
+}
+
+// sameFormula tells whether both are the same as they stand.
+func (w *walker) sameFormula(f, g logic.Formula) bool {
+	return w.memory.Table.ID(f, w.opts.Work) == w.memory.Table.ID(g, w.opts.Work)
 }
 
 // cause says what changed where the keyword of a piece stands alike on both sides, empty where the keyword itself changed:

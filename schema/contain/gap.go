@@ -3,6 +3,8 @@ package contain
 import (
 	"strconv"
 	"strings"
+
+	"sluice.dev/schema/contain/internal/logic"
 )
 
 // Verdict is the answer to a question of containment.
@@ -127,6 +129,11 @@ type Gap struct {
 	OddAlone bool
 	// Witness is set for NotContained.
 	Witness *Witness
+}
+
+// OutOfBudget tells whether the gap is Unknown because the budget was spent: not even the usual search was made.
+func (g *Gap) OutOfBudget() bool {
+	return g.Verdict == Unknown && (g.Reason == tooMuch || g.Reason == logic.Spent)
 }
 
 // ListsLetThrough is the Detail of a gap of the keyword format that concerns lists alone: where a string has a format that

@@ -70,7 +70,7 @@ func TestGaps(t *testing.T) {
 		{
 			"an update rule is loosened for a field of another type",
 			"type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: self.a == oldSelf.a}]",
-			"type: object, properties: {a: {type: string, nullable: true}}, x-kubernetes-validations: [{rule: self.a == oldSelf.a || oldSelf.a == 'x'}]",
+			"type: object, properties: {a: {x-kubernetes-int-or-string: true}}, x-kubernetes-validations: [{rule: self.a == oldSelf.a || oldSelf.a == 'x'}]",
 			[]string{".spec x-kubernetes-validations self.a == oldSelf.a || oldSelf.a == 'x' refused transition unknown"},
 		},
 		{

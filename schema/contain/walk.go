@@ -81,7 +81,11 @@ func (w *walker) proved(o place, goal logic.Formula) bool {
 
 const tooMuch = "the schemas differ in too much: the budget of the comparison is spent; a larger one (--budget) may decide this"
 
+// suspect notes what is not proven. Where that is because the budget is spent, the cut tells of all that is left.
 func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
+	if w.cut != "" {
+		return
+	}
 	g.Path = w.publicPath()
 	if g.Keyword != keywordRules {
 		g.Rule = -1
@@ -152,6 +156,12 @@ func (w *walker) compareKept(o, n place) {
 // in looking deeper.
 func (w *walker) compareTypes(o, n place) bool {
 	allowed := w.new.kinds(n.node)
+	if o.kind == declared && o.pos == n.pos && (n.node.Nullable || !o.node.Nullable) {
+		bare := *n.node
+		if bare.Nullable = o.node.Nullable; w.sameFormula(w.old.kinds(o.node), w.new.kinds(&bare)) {
+			return false // the old schema says it, or less
+		}
+	}
 	if n.pos == atProperty {
 		allowed = logic.Or{logic.Kinds(logic.Null), allowed} // a null that is not allowed is dropped, not refused
 	}
@@ -170,7 +180,7 @@ func (w *walker) compareTypes(o, n place) bool {
 		g := Gap{Keyword: "type", Harm: Refused, Before: typeName(o), After: typeName(n)}
 		w.suspect(o, n, g, goal)
 		found = (o.kind == anything || o.kind == declared && o.node.Type == "" && !o.node.IntOrString) && !w.hasTransitions(n.node)
-		if found {
+		if found && w.cut == "" {
 			w.suspects[len(w.suspects)-1].whole = logic.Not(w.new.accepts(n))
 			if !n.may("object") {
 				w.suspects[len(w.suspects)-1].loses = logic.And{logic.Kinds(logic.Object), logic.NumProps{Min: 1, Max: logic.Unbounded}}
