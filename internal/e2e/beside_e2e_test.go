@@ -163,6 +163,10 @@ func (k *tekton) reconcile(ctx context.Context, client *versioned.Clientset, r *
 		return
 	}
 	r.Status.ObservedGeneration, r.Status.Conditions = r.Generation, []v1beta1.Condition{next}
+	// The CRD demands them, and the API server drops null. That Tekton's own controller gets by is its webhook's doing.
+	if r.Status.RefSource == nil {
+		r.Status.Source, r.Status.RefSource = &v1beta1.RefSource{}, &v1beta1.RefSource{}
+	}
 	_, err := client.ResolutionV1beta1().ResolutionRequests(r.Namespace).UpdateStatus(ctx, r, metav1.UpdateOptions{})
 	switch {
 	case err == nil:
