@@ -118,7 +118,7 @@ func (r *Runner) join(w *waiter) (f *flight, joined bool, err error) {
 	}
 	if f = r.flights[key]; f != nil {
 		if !f.tenants[w.tenant] {
-			if !r.queue.enter(f.ticket, w.tenant) {
+			if !r.queues[w.spec.Name].enter(f.ticket, w.tenant) {
 				return nil, false, full()
 			}
 			f.tenants[w.tenant] = true
@@ -136,7 +136,7 @@ func (r *Runner) join(w *waiter) (f *flight, joined bool, err error) {
 		waiter: w, flightKey: key, done: make(chan struct{}), waiters: 1, store: w.mode == CacheAlways, anew: w.anew, since: w.notBefore,
 		ticket: newTicket(w.host), tenants: map[string]bool{w.tenant: true},
 	}
-	if !r.queue.enter(f.ticket, w.tenant) {
+	if !r.queues[w.spec.Name].enter(f.ticket, w.tenant) {
 		return nil, false, full()
 	}
 	// The fetch belongs to all who wait, so it has none of their contexts.
@@ -206,10 +206,10 @@ func (r *Runner) tries(f *flight) (*Resource, *Reservation, error) {
 	var began time.Time
 	for try := 1; ; try++ {
 		r.mu.Lock()
-		t := f.ticket
+		t, queue := f.ticket, r.queues[f.spec.Name]
 		r.mu.Unlock()
 		queued := clock.Now()
-		release, err := r.queue.await(ctx, t)
+		release, err := queue.await(ctx, t)
 		if err != nil {
 			return nil, nil, r.fetchEnded(f, err)
 		}
@@ -277,7 +277,7 @@ func (r *Runner) requeue(f *flight) bool {
 	f.ticket = newTicket(f.host)
 	entered := false
 	for name := range f.tenants {
-		entered = r.queue.enter(f.ticket, name) || entered
+		entered = r.queues[f.spec.Name].enter(f.ticket, name) || entered
 	}
 	return entered
 }
