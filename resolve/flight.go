@@ -20,6 +20,14 @@ type waiter struct {
 	anew      bool
 }
 
+// from names the remote, behind the word fetch.
+func (w *waiter) from() string {
+	if w.host == "" {
+		return ""
+	}
+	return " from " + w.host
+}
+
 // fresh tells that what was found before the waiter came need not serve it.
 func (w *waiter) fresh() bool { return w.anew || !w.notBefore.IsZero() }
 
@@ -59,7 +67,7 @@ const maxRejoins = 3
 func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, *Reservation, error) {
 	for rejoins := 0; ; rejoins++ {
 		if err := ctx.Err(); err != nil {
-			return nil, nil, r.ended(ctx, nil)
+			return nil, nil, r.ended(ctx, w, nil)
 		}
 		if w.mode != CacheNever {
 			if res := r.cache.get(w.key, w.mode == CacheAlways && !w.fresh()); res != nil {
@@ -75,7 +83,7 @@ func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, *Reservation
 		select {
 		case <-f.done:
 		case <-ctx.Done():
-			return nil, nil, r.ended(ctx, r.abandon(f))
+			return nil, nil, r.ended(ctx, w, r.abandon(f))
 		}
 		var out *Resource
 		var held *Reservation
@@ -91,11 +99,11 @@ func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, *Reservation
 }
 
 // ended is the error for a waiter whose time is up or who left.
-func (r *Runner) ended(ctx context.Context, last *Error) error {
+func (r *Runner) ended(ctx context.Context, w *waiter, last *Error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return timedOut("the time was up before the fetch ended", last)
+		return timedOut("the time was up before the fetch"+w.from()+" ended", last)
 	}
-	return &Error{Reason: ReasonCanceled, Msg: "the request was cancelled", Err: context.Cause(ctx)}
+	return &Error{Reason: ReasonCanceled, Msg: "the request was cancelled before the fetch" + w.from() + " ended", Err: context.Cause(ctx)}
 }
 
 func timedOut(text string, last *Error) *Error {
@@ -288,7 +296,7 @@ func (r *Runner) fetchEnded(f *flight, cause error) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return timedOut(fmt.Sprintf("the fetch did not end within %s (%s)", f.common.timeout, KeyFetchTimeout), f.last)
+	return timedOut(fmt.Sprintf("the fetch%s did not end within %s (%s)", f.from(), f.common.timeout, KeyFetchTimeout), f.last)
 }
 
 // call runs the resolver once, in the memory that is held for it, which an error gives back. It returns when ctx is done even if the resolver does not, but keeps its place until that

@@ -412,6 +412,13 @@ func TestHangingServersOfManyTenantsHoldUpNobodyElse(t *testing.T) {
 				if d := time.Since(began); d != 20*time.Millisecond {
 					t.Errorf("20 requests of another tenant took %s", d)
 				}
+				// Who hangs is told which remote it is.
+				late := ask("hang-late")
+				late.Namespace, late.Deadline = "late", time.Now().Add(time.Second)
+				_, err := r.Resolve(t.Context(), late)
+				if e, ok := errors.AsType[*resolve.Error](err); !ok || e.Reason != resolve.ReasonTimedOut || !strings.Contains(e.Msg, "from hang-late") {
+					t.Errorf("%v", err)
+				}
 				cancel()
 				wg.Wait()
 			})

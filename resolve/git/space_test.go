@@ -179,7 +179,7 @@ func TestNoRoomAnywhere(t *testing.T) {
 	}()
 	g.besideBytes = 1 << 20
 	e := failure(t, g, ask(nil, "url", s.URL+"/huge.git", "pathInRepo", "task.yaml"), resolve.ReasonUnavailable)
-	if !e.Transient || !strings.Contains(e.Msg, "disk is full") {
+	if e.Reason != resolve.ReasonLocal || !e.Transient || !strings.Contains(e.Msg, "disk is full") {
 		t.Errorf("error %+v", e)
 	}
 	if l := leftovers(t, g); len(l) > 0 {
