@@ -22,6 +22,10 @@ const (
 	KeyBackoffJitter = "backoff-jitter"
 	KeyBackoffSteps  = "backoff-steps"
 	KeyBackoffCap    = "backoff-cap"
+	KeyFetches       = "max-fetches"
+	KeySpare         = "spare-fetches"
+	KeyPerTenant     = "max-fetches-per-namespace"
+	KeyPerHost       = "max-fetches-per-host"
 )
 
 // exampleKey is documentation in a ConfigMap, by Knative's habit.
@@ -41,6 +45,10 @@ func CommonKeys() []Key {
 			Name: KeyContentKinds, Default: "*", Check: checkContentKinds, Wrong: Closes,
 			Doc: "Comma-separated kinds that content may be of, as KIND.GROUP, or KIND for the core group; *.GROUP stands for all of a group, * for all. Beside Tekton the default is " + TektonKinds + ".",
 		},
+		{Name: KeyFetches, Default: "64", Check: intIn(1, 10_000), Doc: "How many fetches run at once in one process; fewer where memory is scarce."},
+		{Name: KeySpare, Default: "16", Check: intIn(0, 10_000), Doc: "How many of these places, at most half, are for namespaces that run less than a quarter of max-fetches-per-namespace, and half of those for namespaces that run nothing, so that a few whose remotes are slow do not keep the others waiting."},
+		{Name: KeyPerTenant, Default: "16", Check: intIn(1, 10_000), Doc: "How many fetches of one namespace run at once."},
+		{Name: KeyPerHost, Default: "32", Check: intIn(1, 10_000), Doc: "How many fetches from one host run at once."},
 	}
 }
 
@@ -223,6 +231,8 @@ func (r *Reading) replace(k Key, name string, before map[string]string, text str
 type common struct {
 	timeout time.Duration
 	backoff backoff
+	// See [Limits].
+	fetches, spare, perTenant, perHost int
 }
 
 // backoff is Kubernetes' wait.Backoff, with steps counting the tries.
@@ -235,10 +245,11 @@ type backoff struct {
 func readCommon(c Config) common {
 	d := func(key string) time.Duration { v, _ := time.ParseDuration(c[key]); return v }
 	f := func(key string) float64 { v, _ := strconv.ParseFloat(c[key], 64); return v }
-	steps, _ := strconv.Atoi(c[KeyBackoffSteps])
+	n := func(key string) int { v, _ := strconv.Atoi(c[key]); return v }
 	return common{
+		fetches: n(KeyFetches), spare: n(KeySpare), perTenant: n(KeyPerTenant), perHost: n(KeyPerHost),
 		timeout: d(KeyFetchTimeout),
-		backoff: backoff{wait: d(KeyBackoff), most: d(KeyBackoffCap), factor: f(KeyBackoffFactor), jitter: f(KeyBackoffJitter), steps: steps},
+		backoff: backoff{wait: d(KeyBackoff), most: d(KeyBackoffCap), factor: f(KeyBackoffFactor), jitter: f(KeyBackoffJitter), steps: n(KeyBackoffSteps)},
 	}
 }
 

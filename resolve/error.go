@@ -28,6 +28,8 @@ const (
 	ReasonTooLarge Reason = "ContentTooLarge"
 	// ReasonUnavailable: the remote is down, slow or refuses for now.
 	ReasonUnavailable Reason = "RemoteUnavailable"
+	// ReasonLocal: the resolver lacks what it needs for now, room on its disk for example; the remote is not at fault.
+	ReasonLocal Reason = "ResolverUnavailable"
 	// ReasonVerification: the content is not signed as the operator wants it.
 	ReasonVerification Reason = "VerificationFailed"
 	// ReasonUnknownResolver: no resolver of that name runs.

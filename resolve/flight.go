@@ -20,6 +20,14 @@ type waiter struct {
 	anew      bool
 }
 
+// from names the remote, behind the word fetch.
+func (w *waiter) from() string {
+	if w.host == "" {
+		return ""
+	}
+	return " from " + w.host
+}
+
 // fresh tells that what was found before the waiter came need not serve it.
 func (w *waiter) fresh() bool { return w.anew || !w.notBefore.IsZero() }
 
@@ -59,7 +67,7 @@ const maxRejoins = 3
 func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, *Reservation, error) {
 	for rejoins := 0; ; rejoins++ {
 		if err := ctx.Err(); err != nil {
-			return nil, nil, r.ended(ctx, nil)
+			return nil, nil, r.ended(ctx, w, nil)
 		}
 		if w.mode != CacheNever {
 			if res := r.cache.get(w.key, w.mode == CacheAlways && !w.fresh()); res != nil {
@@ -75,7 +83,7 @@ func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, *Reservation
 		select {
 		case <-f.done:
 		case <-ctx.Done():
-			return nil, nil, r.ended(ctx, r.abandon(f))
+			return nil, nil, r.ended(ctx, w, r.abandon(f))
 		}
 		var out *Resource
 		var held *Reservation
@@ -91,11 +99,11 @@ func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, *Reservation
 }
 
 // ended is the error for a waiter whose time is up or who left.
-func (r *Runner) ended(ctx context.Context, last *Error) error {
+func (r *Runner) ended(ctx context.Context, w *waiter, last *Error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return timedOut("the time was up before the fetch ended", last)
+		return timedOut("the time was up before the fetch"+w.from()+" ended", last)
 	}
-	return &Error{Reason: ReasonCanceled, Msg: "the request was cancelled", Err: context.Cause(ctx)}
+	return &Error{Reason: ReasonCanceled, Msg: "the request was cancelled before the fetch" + w.from() + " ended", Err: context.Cause(ctx)}
 }
 
 func timedOut(text string, last *Error) *Error {
@@ -118,7 +126,7 @@ func (r *Runner) join(w *waiter) (f *flight, joined bool, err error) {
 	}
 	if f = r.flights[key]; f != nil {
 		if !f.tenants[w.tenant] {
-			if !r.queue.enter(f.ticket, w.tenant) {
+			if !r.queues[w.spec.Name].enter(f.ticket, w.tenant) {
 				return nil, false, full()
 			}
 			f.tenants[w.tenant] = true
@@ -136,7 +144,7 @@ func (r *Runner) join(w *waiter) (f *flight, joined bool, err error) {
 		waiter: w, flightKey: key, done: make(chan struct{}), waiters: 1, store: w.mode == CacheAlways, anew: w.anew, since: w.notBefore,
 		ticket: newTicket(w.host), tenants: map[string]bool{w.tenant: true},
 	}
-	if !r.queue.enter(f.ticket, w.tenant) {
+	if !r.queues[w.spec.Name].enter(f.ticket, w.tenant) {
 		return nil, false, full()
 	}
 	// The fetch belongs to all who wait, so it has none of their contexts.
@@ -206,10 +214,10 @@ func (r *Runner) tries(f *flight) (*Resource, *Reservation, error) {
 	var began time.Time
 	for try := 1; ; try++ {
 		r.mu.Lock()
-		t := f.ticket
+		t, queue := f.ticket, r.queues[f.spec.Name]
 		r.mu.Unlock()
 		queued := clock.Now()
-		release, err := r.queue.await(ctx, t)
+		release, err := queue.await(ctx, t)
 		if err != nil {
 			return nil, nil, r.fetchEnded(f, err)
 		}
@@ -277,7 +285,7 @@ func (r *Runner) requeue(f *flight) bool {
 	f.ticket = newTicket(f.host)
 	entered := false
 	for name := range f.tenants {
-		entered = r.queue.enter(f.ticket, name) || entered
+		entered = r.queues[f.spec.Name].enter(f.ticket, name) || entered
 	}
 	return entered
 }
@@ -288,7 +296,7 @@ func (r *Runner) fetchEnded(f *flight, cause error) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return timedOut(fmt.Sprintf("the fetch did not end within %s (%s)", f.common.timeout, KeyFetchTimeout), f.last)
+	return timedOut(fmt.Sprintf("the fetch%s did not end within %s (%s)", f.from(), f.common.timeout, KeyFetchTimeout), f.last)
 }
 
 // call runs the resolver once, in the memory that is held for it, which an error gives back. It returns when ctx is done even if the resolver does not, but keeps its place until that

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -20,6 +21,14 @@ type Memory struct {
 func NewMemory(size int64) *Memory {
 	size = max(size, 1)
 	return &Memory{size: size, sem: semaphore.NewWeighted(size)}
+}
+
+// fit is how many times n bytes fit in; none bounds nothing.
+func (m *Memory) fit(n int64) int {
+	if m == nil {
+		return math.MaxInt
+	}
+	return int(max(1, m.size/max(n, 1)))
 }
 
 // Used is how many bytes are held.

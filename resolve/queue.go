@@ -52,6 +52,14 @@ func newTicket(host string) *ticket {
 	return &ticket{host: host, ready: make(chan struct{}), places: map[string]*list.Element{}}
 }
 
+// resize changes the limits; what runs goes on.
+func (q *queue) resize(l Limits) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.limits = l
+	q.dispatch()
+}
+
 // enter puts a ticket in the line of a tenant; false if that is full.
 func (q *queue) enter(t *ticket, name string) bool {
 	q.mu.Lock()
@@ -130,7 +138,7 @@ func (q *queue) dispatch() {
 func (q *queue) next() (*ticket, *tenant) {
 	for e := q.turns.Front(); e != nil; e = e.Next() {
 		ten := e.Value.(*tenant) //nolint:errcheck,forcetypeassert // the list has nothing else
-		if ten.running >= q.limits.PerTenant {
+		if ten.running >= q.limits.PerTenant || !q.spares(ten) {
 			continue
 		}
 		for f := ten.turns.Front(); f != nil; f = f.Next() {
@@ -144,6 +152,13 @@ func (q *queue) next() (*ticket, *tenant) {
 		}
 	}
 	return nil, nil
+}
+
+// spares tells whether a tenant may have one of the places that are left. Of those that are spare it may have a quarter of its own
+// limit; the last half of them are for tenants that run nothing.
+func (q *queue) spares(ten *tenant) bool {
+	left := q.limits.Concurrent - q.running
+	return left > q.limits.Spare || ten.running == 0 || left > q.limits.Spare/2 && ten.running < q.limits.PerTenant/4
 }
 
 // leave takes a ticket out of all lines.

@@ -37,9 +37,10 @@ type Query struct {
 
 // Limits bound what runs at once. 0 stands for the default.
 type Limits struct {
-	// Concurrent is how many fetches run at once (64), PerTenant how many of one tenant (16), PerHost how many from one
-	// host (32).
-	Concurrent, PerTenant, PerHost int
+	// Concurrent is how many fetches of one resolver run at once, Spare how many of these places are for tenants that run less
+	// than a quarter of PerTenant, which is how many run of one tenant; PerHost is how many run from one host. 0 stands for
+	// what the configuration says, also for Spare where Concurrent is 0.
+	Concurrent, Spare, PerTenant, PerHost int
 	// Queued is how many fetches of one tenant may wait (20,000); more fail at once with a transient error.
 	Queued int
 	// Content is how many bytes the content of a resource may have ([DefaultMaxBytes]).
@@ -74,7 +75,6 @@ type Options struct {
 // be used concurrently.
 type Runner struct {
 	opts  Options
-	queue *queue
 	cache *cache
 
 	calls sync.WaitGroup // of resolvers
@@ -84,6 +84,7 @@ type Runner struct {
 	// parsing is the turn of whoever parses a large content.
 	parsing chan struct{}
 	flights map[string]*flight
+	queues  map[string]*queue // by the name of the resolver
 }
 
 // configured is a resolver with its configuration; it does not change.
@@ -118,13 +119,10 @@ func NewRunner(o Options) (*Runner, error) {
 		limits = *o.Cache
 	}
 	o.Observer = o.Observer.fill()
-	o.Limits = Limits{
-		Concurrent: cmp.Or(o.Limits.Concurrent, 64), PerTenant: cmp.Or(o.Limits.PerTenant, 16), PerHost: cmp.Or(o.Limits.PerHost, 32),
-		Queued: cmp.Or(o.Limits.Queued, 20_000), Content: cmp.Or(o.Limits.Content, DefaultMaxBytes),
-	}
+	o.Limits.Queued, o.Limits.Content = cmp.Or(o.Limits.Queued, 20_000), cmp.Or(o.Limits.Content, DefaultMaxBytes)
 	r := &Runner{
-		opts: o, queue: newQueue(o.Limits), cache: newCache(o.Clock, limits),
-		configs: map[string]*configured{}, parsing: make(chan struct{}, 1), flights: map[string]*flight{},
+		opts: o, cache: newCache(o.Clock, limits), parsing: make(chan struct{}, 1),
+		configs: map[string]*configured{}, flights: map[string]*flight{}, queues: map[string]*queue{},
 	}
 	for _, name := range o.Resolvers.Names() {
 		if err := r.Configure(name, nil); err != nil {
@@ -166,6 +164,20 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 		}
 	}
 	r.configs[spec.Name] = next
+	l := r.opts.Limits
+	if l.Concurrent == 0 {
+		l.Concurrent, l.Spare = next.common.fetches, min(next.common.spare, next.common.fetches/2)
+		// Who has a place must not wait for memory that others hold who hang.
+		if fit := r.opts.Memory.fit(spec.memory(l.Content)); fit < l.Concurrent {
+			l.Concurrent, l.Spare = fit, max(min(fit/2, 1), l.Spare*fit/l.Concurrent)
+		}
+	}
+	l.PerTenant, l.PerHost = cmp.Or(l.PerTenant, next.common.perTenant), cmp.Or(l.PerHost, next.common.perHost)
+	if q := r.queues[spec.Name]; q != nil {
+		q.resize(l)
+	} else {
+		r.queues[spec.Name] = newQueue(l)
+	}
 	return read.Err()
 }
 

@@ -356,6 +356,76 @@ func TestHangingServersOfOneTenantHoldUpNobodyElse(t *testing.T) {
 	})
 }
 
+// Each of several tenants has many remotes that hang. As long as they are not many more than half of the spare places, whoever runs
+// little has a place and memory left, by default and as it is configured.
+func TestHangingServersOfManyTenantsHoldUpNobodyElse(t *testing.T) {
+	for _, c := range []struct {
+		tenants int
+		config  map[string]string
+	}{
+		{4, nil},
+		{6, nil},
+		{2, map[string]string{"max-fetches": "8", "spare-fetches": "4", "max-fetches-per-namespace": "8", "max-fetches-per-host": "1"}},
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := spec()
+				s.Host = func(r *resolve.Request) string { return r.Get("path") }
+				s.Memory = func(int64) int64 { return 4 << 20 }
+				var hanging atomic.Int64
+				r := runner(t, s, resolve.Options{Memory: resolve.NewMemory(128 << 20)}, func(ctx context.Context, q *resolve.Request) (*resolve.Resource, error) {
+					if strings.HasPrefix(q.Get("path"), "hang") {
+						hanging.Add(1)
+						defer hanging.Add(-1)
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}
+					time.Sleep(time.Millisecond)
+					return resource("x"), nil
+				})
+				if err := r.Configure(s.Name, c.config); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				for tenant := range c.tenants {
+					for i := range 40 {
+						wg.Go(func() {
+							q := ask(fmt.Sprintf("hang-%d-%d", tenant, i))
+							q.Namespace = fmt.Sprint("bad", tenant)
+							_, _ = r.Resolve(ctx, q)
+						})
+					}
+				}
+				synctest.Wait()
+				if n := hanging.Load(); n < 4 {
+					t.Errorf("only %d fetches hang", n)
+				}
+				began := time.Now()
+				for i := range 20 {
+					q := ask(fmt.Sprint("good", i))
+					q.Namespace = "good"
+					if _, err := r.Resolve(t.Context(), q); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if d := time.Since(began); d != 20*time.Millisecond {
+					t.Errorf("20 requests of another tenant took %s", d)
+				}
+				// Who hangs is told which remote it is.
+				late := ask("hang-late")
+				late.Namespace, late.Deadline = "late", time.Now().Add(time.Second)
+				_, err := r.Resolve(t.Context(), late)
+				if e, ok := errors.AsType[*resolve.Error](err); !ok || e.Reason != resolve.ReasonTimedOut || !strings.Contains(e.Msg, "from hang-late") {
+					t.Errorf("%v", err)
+				}
+				cancel()
+				wg.Wait()
+			})
+		})
+	}
+}
+
 func TestLimitsHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := spec()

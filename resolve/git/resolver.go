@@ -518,7 +518,7 @@ func (g *Resolver) explain(err error, repo repository) error {
 		return known
 	case errors.Is(err, errDiskFull):
 		e := resolve.Transientf("the resolver's disk is full, and there is no other place for what it has to fetch")
-		e.Err = err
+		e.Reason, e.Err = resolve.ReasonLocal, err
 		return e
 	case errors.As(err, &damaged):
 		e := resolve.Errorf(resolve.ReasonFailed, "%s: the server sent objects that git does not take", where)

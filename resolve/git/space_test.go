@@ -178,7 +178,7 @@ func TestNoRoomAnywhere(t *testing.T) {
 		}
 	}()
 	g.besideBytes = 1 << 20
-	e := failure(t, g, ask(nil, "url", s.URL+"/huge.git", "pathInRepo", "task.yaml"), resolve.ReasonUnavailable)
+	e := failure(t, g, ask(nil, "url", s.URL+"/huge.git", "pathInRepo", "task.yaml"), resolve.ReasonLocal)
 	if !e.Transient || !strings.Contains(e.Msg, "disk is full") {
 		t.Errorf("error %+v", e)
 	}

@@ -1,0 +1,51 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/resolve/git/gittest"
+)
+
+// Four namespaces have forty remotes each that give a byte at a time. Another one is served all the while.
+func TestE2ESlowRemotesOfSomeDoNotStarveOthers(t *testing.T) {
+	s := standsAlone(t)
+	good := gittest.NewServer(t, false)
+	gittest.NewOrigin(t, good.Root, "r.git", map[string]string{"task.yaml": taskText})
+	s.configure(t, "git-resolver-config", map[string]string{"allowed-addresses": "127.0.0.1", "fetch-timeout": "10m"})
+	s.configure(t, "config-defaults", map[string]string{"default-maximum-resolution-timeout": "10m"})
+	started := s.startAll(t, "resolution", "resolver-git")
+	slow := make([]string, 40)
+	for i := range slow {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			// The beginning of a line of 65 KB.
+			w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+			_, _ = w.Write([]byte("001e# service=git-upload-pack\n0000ff00"))
+			drip(w, r)
+		}))
+		// Its connections stay open for as long as the resolver waits.
+		t.Cleanup(server.CloseClientConnections)
+		slow[i] = server.URL
+	}
+	for range 4 {
+		ns := s.namespace(t)
+		var requests []*v1beta1.ResolutionRequest
+		for i, url := range slow {
+			requests = append(requests, newRequest(fmt.Sprintf("slow%d", i), "git", "url", fmt.Sprintf("%s/%s.git", url, ns), "pathInRepo", "task.yaml"))
+		}
+		s.create(t, ns, requests...)
+	}
+	ns := s.namespace(t)
+	for i := range 20 {
+		r := s.resolve(t, ns, newRequest(fmt.Sprintf("good%d", i), "git", "url", good.URL+"/r.git", "pathInRepo", "task.yaml", "cache", "never"))
+		wantContent(t, r, taskText)
+	}
+	if n := count(t.Context(), t, started["resolver-git"], ""); n != 20 {
+		t.Errorf("%d requests have ended, want those 20: the slow ones were not at work all the while", n)
+	}
+}
