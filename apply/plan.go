@@ -191,6 +191,7 @@ type Plan struct {
 	request   Request
 	crds      map[string]*apiextensionsv1.CustomResourceDefinition
 	inventory *Inventory // nil without an app
+	before    *Inventory // the inventory as it was when the plan was made
 	// deletion: all of the app is to go, and its inventory.
 	deletion bool
 	patience patience
@@ -291,6 +292,7 @@ func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 			return nil, err
 		}
 	}
+	p.before = p.inventory
 	if err := a.items(ctx, p); err != nil {
 		return nil, err
 	}
