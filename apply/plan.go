@@ -202,22 +202,6 @@ type Plan struct {
 	versioned []*versioned
 }
 
-// Count says how many items have the action.
-func (p *Plan) Count(a Action) int {
-	n := 0
-	for i := range p.Items {
-		if p.Items[i].Action == a {
-			n++
-		}
-	}
-	for i := range p.Removals {
-		if p.Removals[i].Action == a {
-			n++
-		}
-	}
-	return n
-}
-
 // Started is when the apply that the inventory tells of began. One that goes on where it was interrupted has begun when it was
 // begun first. The zero time stands for none.
 func (p *Plan) Started() time.Time {
@@ -238,39 +222,6 @@ func (p *Plan) Err() error {
 		errs = append(errs, p.Removals[i].unread)
 	}
 	return errors.Join(errs...)
-}
-
-// Orphans says how many objects of the app are no longer in the source and stay, because nobody asked to prune.
-func (p *Plan) Orphans() int {
-	if p.request.Prune {
-		return 0
-	}
-	n := 0
-	for i := range p.Removals {
-		if !p.Removals[i].Retained {
-			n++
-		}
-	}
-	return n
-}
-
-// Recorded says how many objects the app may have had in the cluster before the plan.
-func (p *Plan) Recorded() int {
-	if p.inventory == nil {
-		return 0
-	}
-	return len(p.inventory.Objects)
-}
-
-// Kept says how many objects of the app are no longer in the source and stay, for whatever reason.
-func (p *Plan) Kept() int {
-	n := 0
-	for i := range p.Removals {
-		if p.Removals[i].Action == Keep {
-			n++
-		}
-	}
-	return n
 }
 
 // Plan compares the request with the cluster. It only reads. Errors in objects are of type [*Error], joined. What this user may not
