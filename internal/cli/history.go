@@ -54,7 +54,7 @@ sources with commit or digest. sluice apply --app APP --revision DIGEST goes bac
 			return showHistory(e, f.output, v)
 		},
 	}
-	f.clusterFlags.add(cmd)
+	f.add(cmd)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	complete(cmd, "output", "text", "json")
 	return cmd
