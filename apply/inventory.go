@@ -90,6 +90,8 @@ type Inventory struct {
 	// Started is when the last apply or deletion that had something to do began, Finished when it ended.
 	Started  *metav1.Time `json:"started,omitempty"`
 	Finished *metav1.Time `json:"finished,omitempty"`
+	// History has the last revisions that an apply has brought the app to, the newest first, ten at most.
+	History []Revision `json:"history,omitempty"`
 	// Incomplete: the inventory was lost, and made anew from a source, so objects may be missing in it. [Applier.Adopt] finds them.
 	Incomplete bool `json:"incomplete,omitempty"`
 	// Objects are sorted by ID.

@@ -191,6 +191,7 @@ type Plan struct {
 	request   Request
 	crds      map[string]*apiextensionsv1.CustomResourceDefinition
 	inventory *Inventory // nil without an app
+	before    *Inventory // the inventory as it was when the plan was made
 	// deletion: all of the app is to go, and its inventory.
 	deletion bool
 	patience patience
@@ -199,22 +200,6 @@ type Plan struct {
 	notDone []string
 	// versioned are objects of the source that have a version in their names.
 	versioned []*versioned
-}
-
-// Count says how many items have the action.
-func (p *Plan) Count(a Action) int {
-	n := 0
-	for i := range p.Items {
-		if p.Items[i].Action == a {
-			n++
-		}
-	}
-	for i := range p.Removals {
-		if p.Removals[i].Action == a {
-			n++
-		}
-	}
-	return n
 }
 
 // Started is when the apply that the inventory tells of began. One that goes on where it was interrupted has begun when it was
@@ -239,39 +224,6 @@ func (p *Plan) Err() error {
 	return errors.Join(errs...)
 }
 
-// Orphans says how many objects of the app are no longer in the source and stay, because nobody asked to prune.
-func (p *Plan) Orphans() int {
-	if p.request.Prune {
-		return 0
-	}
-	n := 0
-	for i := range p.Removals {
-		if !p.Removals[i].Retained {
-			n++
-		}
-	}
-	return n
-}
-
-// Recorded says how many objects the app may have had in the cluster before the plan.
-func (p *Plan) Recorded() int {
-	if p.inventory == nil {
-		return 0
-	}
-	return len(p.inventory.Objects)
-}
-
-// Kept says how many objects of the app are no longer in the source and stay, for whatever reason.
-func (p *Plan) Kept() int {
-	n := 0
-	for i := range p.Removals {
-		if p.Removals[i].Action == Keep {
-			n++
-		}
-	}
-	return n
-}
-
 // Plan compares the request with the cluster. It only reads. Errors in objects are of type [*Error], joined. What this user may not
 // read, [Plan.Err] tells.
 func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
@@ -291,6 +243,7 @@ func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 			return nil, err
 		}
 	}
+	p.before = p.inventory
 	if err := a.items(ctx, p); err != nil {
 		return nil, err
 	}

@@ -246,6 +246,14 @@ func (a *Applier) rehearseRemovals(ctx context.Context, p *Plan) error {
 	return errors.Join(errs...)
 }
 
+// UntriedNote says in a sentence which objects the server could not be asked about before the first write; empty for none.
+func (p *Plan) UntriedNote() string {
+	if len(p.Untried) == 0 {
+		return ""
+	}
+	return untriedNote(p.Untried)
+}
+
 // untriedNote names the first few objects that could not be tried.
 func untriedNote(list []Untried) string {
 	const most = 3

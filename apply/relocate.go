@@ -42,10 +42,10 @@ func (r *relocation) has(group, kind, namespace, name string) bool {
 }
 
 // move changes the namespace of a reference to an object of the source.
-func (r *relocation) move(ref map[string]any, group, kind string) {
+func (r *relocation) move(ref map[string]any, kind string) {
 	namespace, _ := ref["namespace"].(string)
 	name, _ := ref["name"].(string)
-	if namespace != "" && r.has(group, kind, namespace, name) {
+	if namespace != "" && r.has("", kind, namespace, name) {
 		ref["namespace"] = r.to
 	}
 }
@@ -72,13 +72,13 @@ func (r *relocation) references(o *Object, content map[string]any) {
 	case "rbac.authorization.k8s.io/RoleBinding", "rbac.authorization.k8s.io/ClusterRoleBinding":
 		for _, s := range items("subjects") {
 			if s["kind"] == "ServiceAccount" {
-				r.move(s, "", "ServiceAccount")
+				r.move(s, "ServiceAccount")
 			}
 		}
 	case "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
 		for _, w := range items("webhooks") {
 			if s := at(w, "clientConfig", "service"); s != nil {
-				r.move(s, "", "Service")
+				r.move(s, "Service")
 			}
 		}
 	case "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io/MutatingAdmissionPolicyBinding":
@@ -87,11 +87,11 @@ func (r *relocation) references(o *Object, content map[string]any) {
 		}
 	case "apiextensions.k8s.io/CustomResourceDefinition":
 		if s := at(content, "spec", "conversion", "webhook", "clientConfig", "service"); s != nil {
-			r.move(s, "", "Service")
+			r.move(s, "Service")
 		}
 	case "apiregistration.k8s.io/APIService":
 		if s := at(content, "spec", "service"); s != nil {
-			r.move(s, "", "Service")
+			r.move(s, "Service")
 		}
 	}
 	// The one annotation that many webhooks need: cert-manager's, as NAMESPACE/CERTIFICATE.

@@ -87,6 +87,7 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 		return nil
 	}
 	next.resourceVersion, next.parts, next.Started, next.Finished = p.inventory.resourceVersion, p.inventory.parts, p.inventory.Started, stamp(a.opts.Now())
+	next.History = p.before.history(next)
 	if err := a.client.saveInventory(ctx, next); err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (p *Plan) result(s State) *Inventory {
 	}
 	v := &Inventory{
 		APIVersion: inventoryVersion, Kind: inventoryKind, App: p.inventory.App, Namespace: p.inventory.Namespace, State: s,
-		Sources: p.request.Sources, Incomplete: p.inventory.Incomplete,
+		Sources: p.request.Sources, Incomplete: p.inventory.Incomplete, History: p.inventory.History,
 	}
 	for i := range p.Items {
 		it := &p.Items[i]

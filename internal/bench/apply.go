@@ -18,81 +18,119 @@ import (
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/internal/clustertest"
+	"sluice.dev/internal/clustertest/binary"
 )
+
+// applySizes are how many ConfigMaps an app has, and how often each case runs; the median is shown. Requests are counted up to counted
+// objects for kubectl, which takes long, and always for sluice. Without cases there is the first apply only.
+var (
+	applySizes      = []applySize{{objects: 500, runs: 3, cases: applyCases, kubectl: true}, {objects: 5000, runs: 1, cases: applyCases, kubectl: true}}
+	largeApplySizes = []applySize{{objects: 20000, runs: 1, cases: applyCases, kubectl: true}, {objects: 50000, runs: 1, cases: applyCases[:1]}}
+)
+
+type applySize struct {
+	objects, runs int
+	cases         []string
+	kubectl       bool
+}
+
+var applyCases = []string{"first", "unchanged", "5 changed"}
 
 const (
-	// appliedObjects is how many ConfigMaps an app has, changedObjects how many of them change.
-	appliedObjects = 500
+	// changedObjects is how many ConfigMaps change.
 	changedObjects = 5
-	// applyRuns is how often each case runs; the median is shown.
-	applyRuns = 5
+	// countedObjects is up to which size the requests of kubectl are counted, in a run of their own.
+	countedObjects = 500
 )
 
-// kapp's figures on the same kind of machine, with client-side apply and its inventory in a ConfigMap.
-var kappWall = map[string]time.Duration{"first": 1400 * time.Millisecond, "unchanged": 500 * time.Millisecond}
+// applied measures `sluice apply --app` and `kubectl apply --server-side` as processes. Requests are counted in runs of their own, through
+// a proxy, because the proxy takes time.
+func applied(ctx context.Context, c *config) error { return appliedSizes(ctx, c, applySizes) }
 
-// applied measures `sluice apply --app` as a process. What it asks of the API server is counted in runs of their own, through a
-// proxy, because the proxy takes time.
-func applied(ctx context.Context, c *config) error {
+// appliedLarge does the same for apps of 20,000 and 50,000 objects.
+func appliedLarge(ctx context.Context, c *config) error { return appliedSizes(ctx, c, largeApplySizes) }
+
+func appliedSizes(ctx context.Context, c *config, sizes []applySize) error {
 	bin, err := filepath.Abs(c.sluice)
 	if err != nil {
 		return err
 	}
-	cluster, err := clustertest.Launch(ctx, clustertest.WithoutControllers())
+	kubectl, err := binary.Kubectl(ctx, ".", os.Stderr)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = cluster.Stop() }()
-	dir, err := os.MkdirTemp("", "bench-apply-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	proxy, counted, err := counting(cluster, dir)
-	if err != nil {
-		return err
-	}
-	defer proxy.Close()
-
-	rows := [][]string{{"case", "wall", "kapp's", "CPU sluice", "CPU API server and etcd", "reads", "writes", "peak memory of sluice", "load"}}
-	b := &applyBench{ctx: ctx, bin: bin, cluster: cluster, dir: dir}
-	for _, name := range []string{"first", "unchanged", "5 changed"} {
-		var runs []objectRun
-		for range applyRuns {
-			m, err := b.run(name, cluster.Kubeconfig)
-			if err != nil {
-				return err
-			}
-			runs = append(runs, m)
-		}
-		if err := b.prepare(name); err != nil {
+	rows := [][]string{{"case", "program", "wall", "CPU", "CPU API server and etcd", "reads", "writes", "peak memory", "load"}}
+	for _, size := range sizes {
+		more, err := measureApply(ctx, size, bin, kubectl)
+		if err != nil {
 			return err
 		}
-		counted.reads.Store(0)
-		counted.writes.Store(0)
-		if _, err := b.apply(filepath.Join(dir, "kubeconfig")); err != nil {
-			return err
-		}
-		rows = append(rows, applyRow(name, runs, counted))
+		rows = append(rows, more...)
 	}
 	c.table(rows...)
 	return nil
 }
 
-func applyRow(name string, runs []objectRun, counted *tally) []string {
+// measureApply measures one size, in a cluster of its own.
+func measureApply(ctx context.Context, size applySize, bin, kubectl string) ([][]string, error) {
+	cluster, err := clustertest.Launch(ctx, clustertest.WithoutControllers())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = cluster.Stop() }()
+	dir, err := os.MkdirTemp("", "bench-apply-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	proxy, counted, err := counting(cluster, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer proxy.Close()
+	b := &applyBench{ctx: ctx, kubectl: kubectl, cluster: cluster, dir: dir, size: size}
+	programs := []program{{"sluice", []string{bin, "apply", "--app", "bench", "--timeout", "30m"}, true}}
+	if size.kubectl {
+		programs = append(programs, program{"kubectl", []string{kubectl, "apply", "--server-side", "--field-manager", "bench"}, size.objects <= countedObjects})
+	}
+	var rows [][]string
+	for _, p := range programs {
+		for _, name := range size.cases {
+			var runs []objectRun
+			for range size.runs {
+				m, err := b.run(name, p, cluster.Kubeconfig)
+				if err != nil {
+					return nil, err
+				}
+				runs = append(runs, m)
+			}
+			reads, writes := "-", "-"
+			if p.counted {
+				if err := b.prepare(name); err != nil {
+					return nil, err
+				}
+				counted.reads.Store(0)
+				counted.writes.Store(0)
+				if _, err := b.apply(p, filepath.Join(dir, "kubeconfig")); err != nil {
+					return nil, err
+				}
+				reads, writes = fmt.Sprint(counted.reads.Load()), fmt.Sprint(counted.writes.Load())
+			}
+			rows = append(rows, applyRow(fmt.Sprintf("%d ConfigMaps, %s", size.objects, name), p.name, runs, reads, writes))
+		}
+	}
+	return rows, nil
+}
+
+func applyRow(name, program string, runs []objectRun, reads, writes string) []string {
 	var wall, cpu, server []time.Duration
 	var memory int64
 	for _, r := range runs {
 		wall, cpu, server = append(wall, r.wall), append(cpu, r.cpu), append(server, r.serverCPU)
 		memory = max(memory, r.memory)
 	}
-	ratio := "-"
-	if k := kappWall[name]; k > 0 {
-		ratio = fmt.Sprintf("%.0f ms, %.2f times as long", float64(k)/float64(time.Millisecond), float64(median(wall))/float64(k))
-	}
 	return []string{
-		fmt.Sprintf("%d ConfigMaps, %s", appliedObjects, name), millis(median(wall)), ratio, millis(median(cpu)), millis(median(server)),
-		fmt.Sprint(counted.reads.Load()), fmt.Sprint(counted.writes.Load()), fmt.Sprintf("%.1f MiB", float64(memory)/1024), loadAverage(),
+		name, program, millis(median(wall)), millis(median(cpu)), millis(median(server)), reads, writes, fmt.Sprintf("%.1f MiB", float64(memory)/1024), loadAverage(),
 	}
 }
 
@@ -124,57 +162,71 @@ func counting(cluster *clustertest.Cluster, dir string) (*httptest.Server, *tall
 	return server, counted, os.WriteFile(filepath.Join(dir, "kubeconfig"), []byte(text), 0o600)
 }
 
+// program applies a source: with args, and the flags -f, -n and --kubeconfig.
+type program struct {
+	name    string
+	args    []string
+	counted bool
+}
+
 type applyBench struct {
 	ctx     context.Context //nolint:containedctx // of one run of the part
-	bin     string
+	kubectl string
 	cluster *clustertest.Cluster
 	dir     string
+	size    applySize
 	version int
+	// namespace is where the objects go: another one for each first apply, which costs no deletion.
+	namespace int
 }
 
 // run prepares a case and measures it.
-func (b *applyBench) run(name, kubeconfig string) (objectRun, error) {
+func (b *applyBench) run(name string, p program, kubeconfig string) (objectRun, error) {
 	if err := b.prepare(name); err != nil {
 		return objectRun{}, err
 	}
-	return b.apply(kubeconfig)
+	return b.apply(p, kubeconfig)
 }
 
 // prepare brings the cluster and the source into the state before a case.
 func (b *applyBench) prepare(name string) error {
 	switch name {
 	case "first":
-		out, err := exec.CommandContext(b.ctx, b.bin, "delete", "bench", "--kubeconfig", b.cluster.Kubeconfig).CombinedOutput()
-		if err != nil && !strings.Contains(string(out), "there is no such app") {
-			return fmt.Errorf("delete: %w: %s", err, out)
+		b.namespace++
+		out, err := exec.CommandContext(b.ctx, b.kubectl, "create", "namespace", b.in(), "--kubeconfig", b.cluster.Kubeconfig).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("namespace: %w: %s", err, out)
 		}
 	case "5 changed":
 		b.version++
 	}
 	var text bytes.Buffer
-	for i := range appliedObjects {
+	for i := range b.size.objects {
 		version := 0
-		if i%(appliedObjects/changedObjects) == 0 {
+		if i%(b.size.objects/changedObjects) == 0 {
 			version = b.version
 		}
-		fmt.Fprintf(&text, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: bench-%04d\n  namespace: default\n  labels: {app: bench}\ndata:\n  key: value %d\n  version: \"%d\"\n  text: |\n    some lines\n    of text\n", i, i, version)
+		fmt.Fprintf(&text, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: bench-%05d\n  labels: {app: bench}\ndata:\n  key: value %d\n  version: \"%d\"\n  text: |\n    some lines\n    of text\n", i, i, version)
 	}
 	return os.WriteFile(b.source(), text.Bytes(), 0o600)
 }
 
+func (b *applyBench) in() string     { return fmt.Sprintf("bench-%d", b.namespace) }
 func (b *applyBench) source() string { return filepath.Join(b.dir, "source.yaml") }
 
-// apply runs the command once.
-func (b *applyBench) apply(kubeconfig string) (objectRun, error) {
+// apply runs a program once.
+func (b *applyBench) apply(p program, kubeconfig string) (objectRun, error) {
 	var out bytes.Buffer
-	cmd := exec.CommandContext(b.ctx, b.bin, "apply", "--app", "bench", "-f", b.source(), "--kubeconfig", kubeconfig)
+	cmd := exec.CommandContext(b.ctx, p.args[0], append(p.args[1:], "-f", b.source(), "-n", b.in(), "--kubeconfig", kubeconfig)...)
+	cmd.Env = append(os.Environ(), "HOME="+b.dir, "KUBERC=off")
 	cmd.Stdout, cmd.Stderr = &out, &out
 	before := cpuOfTree(b.cluster.PID())
 	start := time.Now()
 	err := cmd.Run()
 	wall := time.Since(start)
 	if err != nil {
-		return objectRun{}, fmt.Errorf("apply: %w: %s", err, strings.TrimSpace(out.String()))
+		text := out.String()
+		return objectRun{}, fmt.Errorf("%s apply: %w: %s", p.name, err, strings.TrimSpace(text[max(0, len(text)-2000):]))
 	}
 	return objectRun{
 		wall: wall, cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(),

@@ -69,7 +69,8 @@ func parts() []part {
 	return []part{
 		// Before this process has grown: a child's peak memory counts what its parent had when it was started.
 		{"process", "Speed of `sluice check` as a process", process},
-		{"apply", "Delivery: `sluice apply` of 500 ConfigMaps", applied},
+		{"apply", "Delivery: `sluice apply` of 500 and 5,000 ConfigMaps, and `kubectl apply --server-side`", applied},
+		{"apply-large", "Delivery: the same with 20,000 and 50,000 ConfigMaps", appliedLarge},
 		{"delivery", "A Delivery of 200 CRDs, in a cluster", delivered},
 		{"objects", "Stored objects checked against a real API server", objects},
 		{"resolve", "Throughput: files of one git repository, through the cluster", resolveGit},

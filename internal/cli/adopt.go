@@ -39,7 +39,7 @@ Exit codes: 0 all is recorded, 1 some kinds could not be listed, so objects may 
 		Annotations: map[string]string{resultKind: "AdoptResult"},
 		RunE:        func(cmd *cobra.Command, args []string) error { return runAdopt(cmd.Context(), e, f, args[0]) },
 	}
-	f.clusterFlags.add(cmd)
+	f.add(cmd)
 	fs := cmd.Flags()
 	fs.BoolVar(&f.dryRun, "dry-run", false, "tell what would be recorded, and record nothing")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")

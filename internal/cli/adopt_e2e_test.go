@@ -88,7 +88,7 @@ func TestE2EALostInventoryIsNoticedAndRebuilt(t *testing.T) {
 	for _, args := range [][]string{nil, {"x"}} {
 		found := w.orphans(args...)
 		for _, o := range found {
-			if !want[o.ID.String()] || o.App != w.namespace+"/x" || o.Lost || (o.Kept != "") != (o.Name == "keep") {
+			if !want[o.String()] || o.App != w.namespace+"/x" || o.Lost || (o.Kept != "") != (o.Name == "keep") {
 				t.Errorf("%+v is an orphan", o)
 			}
 		}

@@ -40,6 +40,7 @@ type applyFlags struct {
 	deleteFlagsOf
 	takeOver       []string
 	into           string
+	revision       string
 	allowEmpty     bool
 	maxDeletes     string
 	force          bool
@@ -96,6 +97,7 @@ stored objects of a CRD that was to be deleted; 2 could not do it.`,
 	fs.BoolVar(&f.force, "force-conflicts", false, "take over fields that others own, and objects of other apps")
 	addTakeOver(fs, &f.takeOver)
 	addInto(fs, &f.into)
+	fs.StringVar(&f.revision, "revision", "", "in place of -f: go back to the revision of the app with this commit or digest, or its beginning; sluice history lists them")
 	fs.BoolVar(&f.replace, "replace", false, "delete and make anew objects with fields that differ and cannot change; not those that hold data")
 	fs.BoolVar(&f.wait, "wait", true, "wait until all is ready")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
@@ -116,6 +118,9 @@ stored objects of a CRD that was to be deleted; 2 could not do it.`,
 	complete(cmd, "report", formatNames()...)
 	return cmd
 }
+
+// minRevision is how much of a digest has to be given.
+const minRevision = 7
 
 // checkOutput judges -o of a command that has text and json.
 func checkOutput(o string) error {
@@ -208,8 +213,24 @@ func (d *deliverer) run(ctx context.Context) error {
 		defer debug.SetGCPercent(debug.SetGCPercent(applyGCPercent))
 	}
 	f.mayBeEmpty = f.allowEmpty
+	var back *apply.Revision
+	if f.revision != "" {
+		a, err := apply.New(rest, apply.Options{Namespace: namespace, Now: d.now})
+		if err != nil {
+			return err
+		}
+		if back, err = d.goBack(ctx, a, namespace); err != nil {
+			return err
+		}
+	}
 	if d.loaded, err = d.load(ctx, &f.sourceFlags, rest); err != nil {
 		return err
+	}
+	if back != nil {
+		if err := holds(back, d.loaded.sources); err != nil {
+			return err
+		}
+		d.loaded.sources = back.Sources // under the names that they had
 	}
 	if cfg, err = d.configured(cfg, settings); err != nil {
 		return err
@@ -288,7 +309,12 @@ func (d *deliverer) checkFlags() error {
 	if f.timeout <= 0 {
 		return errors.New("--timeout must be more than 0")
 	}
-	if f.app != "" {
+	switch {
+	case f.revision != "" && (f.app == "" || len(f.sources) > 0):
+		return errors.New("--revision is for --app, and without -f: the revision has its sources")
+	case f.revision != "" && len(f.revision) < minRevision:
+		return fmt.Errorf("--revision %q: give at least %d characters", f.revision, minRevision)
+	case f.app != "":
 		return apply.CheckApp(f.app)
 	}
 	return nil
@@ -500,60 +526,6 @@ func (d *deliverer) finish(err error) error {
 		d.told.line("%s", d.summary())
 	}
 	return err
-}
-
-// onlyConflicts tells whether an error that tells of conflicts tells of nothing else.
-func onlyConflicts(err error) bool {
-	several, ok := errors.AsType[interface {
-		error
-		Unwrap() []error
-	}](err)
-	return !ok || len(several.Unwrap()) == 1
-}
-
-// leftBehind says what an apply that has not ended in order leaves behind.
-func leftBehind(written []apply.ID) string {
-	const most = 5
-	var names []string
-	for _, id := range written[:min(len(written), most)] {
-		names = append(names, id.String())
-	}
-	what := "what was done so far"
-	if n := len(written) - most; n > 0 {
-		what += fmt.Sprintf(" (%s and %d more were written)", strings.Join(names, ", "), n)
-	} else if len(names) > 0 {
-		what += fmt.Sprintf(" (%s written)", strings.Join(names, ", "))
-	}
-	return what + " stays; the same command goes on"
-}
-
-// showConflicts tells each field with its owner.
-func (d *deliverer) showConflicts(e *apply.ConflictError) {
-	if d.flags.output == "json" {
-		return
-	}
-	for _, c := range e.Conflicts {
-		at := ""
-		if c.File != "" {
-			at = fmt.Sprintf("%s:%d: ", c.File, c.Line)
-		}
-		fmt.Fprintf(d.told.lines, "conflict: %s%s: %s is owned by %s\n", at, c.ID, c.Field, c.Owner)
-	}
-	fmt.Fprintf(d.err, "sluice: %d fields are owned by others; --force-conflicts takes them over\n", len(e.Conflicts))
-}
-
-// showOtherApps tells each object that belongs to another app.
-func (d *deliverer) showOtherApps(err error) {
-	each := []error{err}
-	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		each = several.Unwrap()
-	}
-	if d.flags.output != "json" {
-		for _, e := range each {
-			fmt.Fprintf(d.told.lines, "blocked: %s\n", oneLine(e))
-		}
-	}
-	fmt.Fprintf(d.err, "sluice: %d objects belong to other apps; nothing was changed; --force-conflicts takes them over\n", len(each))
 }
 
 // summary counts what was done.

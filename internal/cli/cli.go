@@ -145,7 +145,7 @@ Exit codes of every command: 0 nothing to object, 1 findings at a failing level,
 		return fmt.Errorf("%w (%s --help shows the flags)", err, cmd.CommandPath())
 	})
 	root.AddCommand(newCheck(e), newRules(e), newExplain(e), newFeatures(e), newVersion(e), newServe(e), newManifests(e), newUninstall(e),
-		newApply(e), newDiff(e), newLs(e), newAdopt(e), newDelete(e), newResolve(e))
+		newApply(e), newDiff(e), newLs(e), newHistory(e), newAdopt(e), newDelete(e), newResolve(e))
 	refuseUnknown(root)
 	return root
 }

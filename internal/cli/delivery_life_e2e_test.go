@@ -30,6 +30,7 @@ func TestE2EDeliveryLife(t *testing.T) {
 			"leaves its objects to one of another name":   leavesItsObjectsToASuccessor,
 			"does not prune most of what it has":          doesNotPruneMost,
 			"shows drift before it is put right":          showsDrift,
+			"does what kapp's rules of its source say":    doesKappsRules,
 			"notices that its inventory is lost":          noticesALostInventory,
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -250,4 +251,52 @@ func noticesALostInventory(t *testing.T, d *deliveryWorld) {
 		}
 		return nil
 	})
+}
+
+// doesKappsRules: a configuration of kapp's in the source counts for waits, order and fields that others set, and what is not done of it is
+// said. Objects that the server could not try are named.
+func doesKappsRules(t *testing.T, d *deliveryWorld) {
+	group := d.namespace + ".example.com"
+	d.grant("all", rule("", "configmaps", "namespaces"), rule(group, "lamps"), rule("apiextensions.k8s.io", "customresourcedefinitions"))
+	rules := kappHead + `waitRules:
+- conditionMatchers:
+  - {type: Broken, status: "True", failure: true}
+  - {type: Lit, status: "True", success: true}
+  resourceMatchers:
+  - apiVersionKindMatcher: {apiVersion: ` + group + `/v1, kind: Lamp}
+rebaseRules:
+- path: [data, theirs]
+  type: copy
+  sources: [existing]
+  resourceMatchers: [{apiVersionKindMatcher: {apiVersion: v1, kind: ConfigMap}}]
+templateRules: []
+`
+	settings := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {theirs: a}\n"
+	revision := d.push(rules + lampCRD(group) + lamp(group, "l", "", "Broken=True") + settings)
+	d.create("x", func(s *v1alpha1.DeliverySpec) { s.Timeout = &metav1.Duration{Duration: 20 * time.Second} })
+	o := d.reaches("x", v1alpha1.ReasonNotReady, nil)
+	if c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady); !strings.Contains(c.Message, "Lamp") {
+		t.Errorf("the lamp that a wait rule calls failed is not named: %+v", c)
+	}
+	events, err := d.kube.CoreV1().Events(d.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := ""
+	for _, e := range events.Items {
+		if e.Reason == v1alpha1.ReasonApplied {
+			told += e.Message
+		}
+	}
+	if !strings.Contains(told, "could not be tried before the first write: Lamp."+group) {
+		t.Errorf("what was not tried is not told: %s", told)
+	}
+	if o.Status.Applied == nil || o.Status.Applied.Revision != revision {
+		t.Errorf("applied %+v", o.Status.Applied)
+	}
+	// The field that a rebase rule copies keeps what somebody has set.
+	d.change("settings", "somebody", `{"data":{"theirs":"b"}}`)
+	revision = d.push(rules + lampCRD(group) + lamp(group, "l", "", "Lit=True") + settings + configMap("more"))
+	d.applies("x", revision)
+	d.holds("settings", "theirs", "b")
 }

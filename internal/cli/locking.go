@@ -63,7 +63,7 @@ func appOf(text, namespace string) (in, name string, err error) {
 func appsOf(list []string, namespace string) []string {
 	var out []string
 	for _, text := range list {
-		in, name, _ := appOf(text, namespace) //nolint:errcheck // the flags were checked
+		in, name, _ := appOf(text, namespace)
 		out = append(out, in+"/"+name)
 	}
 	return out

@@ -238,7 +238,7 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 	if err := p.members.Join(ctx); err != nil {
 		if ctx.Err() != nil { // a part has failed, or the process is to end
 			parts.Wait()
-			return ended(ctx)
+			return endOf(ctx)
 		}
 		return fmt.Errorf("no access to the cluster: %w", err)
 	}
@@ -269,8 +269,8 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 		run(features.WebhookRole, p.whenServed(features.WebhookRole, featuresServed, p.serveFeatureWebhook))
 	}
 	if err := p.startResolvers(ctx, e, table, run, &parts, configured); err != nil {
-		if ctx.Err() != nil && ended(ctx) != nil {
-			err = ended(ctx)
+		if ctx.Err() != nil && endOf(ctx) != nil {
+			err = endOf(ctx)
 		}
 		cancel(nil)
 		parts.Wait()
@@ -287,11 +287,11 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 	parts.Wait()
 	leave()
 	lease.Wait()
-	return ended(ctx)
+	return endOf(ctx)
 }
 
-// ended says why ctx has ended; nil: somebody wanted it to.
-func ended(ctx context.Context) error {
+// endOf says why ctx has ended; nil: somebody wanted it to.
+func endOf(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}

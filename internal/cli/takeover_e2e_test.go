@@ -108,7 +108,11 @@ func (w *world) content(t *testing.T, namespace, name string) (map[string]any, *
 	for _, k := range []string{"sluice.dev/app", "kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision"} {
 		delete(annotations, k)
 	}
-	spec := map[string]any{"labels": obj.GetLabels(), "spec": obj.Object["spec"], "data": obj.Object["data"]}
+	labels := obj.GetLabels()
+	if delete(labels, "sluice.dev/app-id"); len(labels) == 0 {
+		labels = nil
+	}
+	spec := map[string]any{"labels": labels, "spec": obj.Object["spec"], "data": obj.Object["data"]}
 	if len(annotations) > 0 {
 		spec["annotations"] = annotations
 	}

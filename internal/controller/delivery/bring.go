@@ -275,6 +275,9 @@ func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, g
 	counts := fmt.Sprintf("%d created, %d updated, %d deleted, %d unchanged",
 		plan.Count(apply.Create), plan.Count(apply.Update)+plan.Count(apply.Replace), plan.Count(apply.Delete), plan.Count(apply.Unchanged))
 	changed := plan.Count(apply.Create)+plan.Count(apply.Update)+plan.Count(apply.Replace)+plan.Count(apply.Delete) > 0
+	if note := plan.UntriedNote(); note != "" {
+		counts += "; " + note
+	}
 	before := r.condition(v1alpha1.ConditionApplied)
 	goesOn := before != nil && before.Reason == v1alpha1.ReasonApplying // what an earlier round wrote counts as well
 	outcome := "unchanged"

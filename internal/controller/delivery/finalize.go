@@ -102,7 +102,7 @@ func (r *run) deleteAll(ctx context.Context) (kept []string, err error) {
 	}
 	for i := range d.Removals {
 		if it := &d.Removals[i]; it.Action == apply.Keep {
-			kept = append(kept, it.ID.String()+": "+it.Reason)
+			kept = append(kept, fmt.Sprintf("%s: %s", it.ID, it.Reason))
 		}
 	}
 	return kept, nil
