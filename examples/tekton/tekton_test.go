@@ -25,7 +25,7 @@ func documents(t *testing.T, file string, read func(kind string, text []byte) er
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range bytes.Split(data, []byte("\n---\n")) {
+	for text := range bytes.SplitSeq(data, []byte("\n---\n")) {
 		var head struct{ Kind string }
 		if err := yaml.Unmarshal(text, &head); err != nil {
 			t.Fatal(err)

@@ -44,10 +44,7 @@ func (e *emitter) total(path feature.Path, v string, loop int) string {
 	for path[last-1].Kind == feature.Field {
 		last--
 	}
-	key := "#"
-	for _, s := range path[:last] {
-		key += fmt.Sprint(s.Kind, s.Name, "/")
-	}
+	key := fmt.Sprintf("#%v", path[:last])
 	if e.nodes[key] == "" {
 		e.nodes[key] = fmt.Sprintf("t%d", len(e.nodes)+1)
 		e.add(e.nodes[key], e.count(path, v, loop))

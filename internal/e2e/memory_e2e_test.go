@@ -246,7 +246,9 @@ func TestE2EProcessesStayUnderTheirMemoryLimit(t *testing.T) {
 	commits := manyRefs(t, server.Root, "refs.git")
 	pages := map[string]any{"/endless": http.HandlerFunc(endless)}
 	for i := range 10 {
-		pages[fmt.Sprintf("/file/%d", i)] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(files[fmt.Sprintf("large/%d.yaml", i)])) })
+		pages[fmt.Sprintf("/file/%d", i)] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(files[fmt.Sprintf("large/%d.yaml", i)]))
+		})
 		pages[fmt.Sprintf("/api/v1/packages/tekton-task/tekton-catalog-tasks/build/0.%d.0", i)] = map[string]any{"data": map[string]string{"manifestRaw": files[fmt.Sprintf("large/%d.yaml", i)]}}
 	}
 	web := hub(t, pages)
@@ -296,7 +298,9 @@ func TestE2EProcessesStayUnderTheirMemoryLimit(t *testing.T) {
 		all(t, append(times(4, func(i int) *v1beta1.ResolutionRequest { return ask("wide.git", base36(i*1000)) }), ask("wide.git", "task.yaml")))
 	})
 	t.Run("short commits among 190,000 refs", func(t *testing.T) {
-		all(t, times(16, func(i int) *v1beta1.ResolutionRequest { return ask("refs.git", "task.yaml", "revision", commits[i*1000][:12]) }))
+		all(t, times(16, func(i int) *v1beta1.ResolutionRequest {
+			return ask("refs.git", "task.yaml", "revision", commits[i*1000][:12])
+		}))
 	})
 	t.Run("many requests for one large file", func(t *testing.T) {
 		all(t, times(120, func(int) *v1beta1.ResolutionRequest { return ask("r.git", "task.yaml") }))

@@ -3,6 +3,7 @@ package input
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -129,7 +130,7 @@ func agreeCRD(t *testing.T, v any) {
 		t.Fatalf("error %v, want %v\n%s", err, wantErr, asJSON(t, v))
 	}
 	if err != nil {
-		if e := err.(*valueError); len(e.path) == 0 { //nolint:errorlint // decodeCRD gives no other
+		if e, ok := errors.AsType[*valueError](err); !ok || len(e.path) == 0 {
 			t.Fatalf("error %v names no place\n%s", err, asJSON(t, v))
 		}
 		return

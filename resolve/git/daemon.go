@@ -70,7 +70,7 @@ func (d *daemonRemote) request(ctx context.Context, body []byte, _ bool) (io.Rea
 		return nil, err
 	}
 	if conn.Reader, err = pastAdvertisement(conn.Conn); err == nil {
-		_, err = conn.Conn.Write(body)
+		_, err = conn.Write(body)
 	}
 	if err != nil {
 		_ = conn.Close()

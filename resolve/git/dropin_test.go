@@ -73,10 +73,13 @@ func daemon(t *testing.T, root string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
 	_ = l.Close()
 	// Not by the command git, which would leave a child behind.
-	cmd := exec.Command(filepath.Join(gittest.Run(t, root, nil, "--exec-path"), "git-daemon"), "--listen=127.0.0.1", fmt.Sprint("--port=", port), "--export-all", "--reuseaddr", "--base-path="+root, root) //nolint:gosec,noctx // a test's own server
+	cmd := exec.Command(filepath.Join(gittest.Run(t, root, nil, "--exec-path"), "git-daemon"), "--listen=127.0.0.1", "--port="+port, "--export-all", "--reuseaddr", "--base-path="+root, root) //nolint:noctx // a test's own server
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + root}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
