@@ -192,7 +192,7 @@ func TestE2EAttacksEndWithATrueReason(t *testing.T) {
 		{"plain http", "http", []string{"url", strings.Replace(h, "https", "http", 1)}, "InvalidParams", "plain http"},
 		{"a file", "http", []string{"url", "file:///etc/passwd"}, "InvalidParams", "url"},
 		{"an unknown mode of the cache", "http", []string{"url", h + "/task.yaml", "cache", "sometimes"}, "InvalidParams", "always, never, auto"},
-		{"percent signs", "http", []string{"url", h + "/%25s%25n", "%s%n%d", "%!s"}, "InvalidParams", "%s%n%d"},
+		{"percent signs", "http", []string{"url", h + "/%25s%25n", "%s%n%d", "%!s"}, "NotFound", "/%25s%25n"},
 		{"429", "http", []string{"url", h + "/429"}, "RemoteUnavailable", "429"},
 		{"503", "http", []string{"url", h + "/503"}, "RemoteUnavailable", "503"},
 		{"a file, harmless", "http", []string{"url", h + "/task.yaml"}, "", ""},
