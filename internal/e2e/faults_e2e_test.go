@@ -85,7 +85,9 @@ func catalog(t *testing.T) (*gittest.Server, *gate) {
 	return s, g
 }
 
-func content(i int) string { return fmt.Sprintf("apiVersion: tekton.dev/v1\nkind: Task\nmetadata: {name: task-%d}\n", i) }
+func content(i int) string {
+	return fmt.Sprintf("apiVersion: tekton.dev/v1\nkind: Task\nmetadata: {name: task-%d}\n", i)
+}
 
 // wave is n requests for files of a repository of the catalog.
 func wave(url string, n int) []*v1beta1.ResolutionRequest {
