@@ -16,8 +16,8 @@ import (
 // localNote says why an item is compared without the server.
 const localNote = "this user may not have the server try it, so it is compared here: values that the server fills in or rewrites may differ"
 
-// compareLocally serves users who may read but not write. It tells what an apply would make of the item, as far as that can be told from
-// here. ok is false where the refusal is not one of rights, so that it would stop an apply of somebody else, too.
+// compareLocally computes on the client what an apply would change, for users who may read but not write. The result is an estimate. ok is
+// false if the refusal is not about permissions: such a refusal stops every apply.
 func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (got answer, ok bool, err error) {
 	if !apierrors.IsForbidden(refusal) {
 		return answer{}, false, nil

@@ -46,7 +46,7 @@ func madeBy(obj map[string]any) string {
 }
 
 // made tells whether the app has made a namespace that is there: the namespace says so, or an apply that ended in order has recorded it,
-// as older versions have. A record of what was to be made proves nothing, for somebody else may have been faster.
+// as older versions have. A recorded intention proves nothing: somebody else may have created it first.
 func (p *Plan) made(id ID, obj map[string]any) bool {
 	if owner := p.ownerOf(); owner != "" && madeBy(obj) == owner {
 		return true

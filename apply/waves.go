@@ -83,7 +83,7 @@ func names(text string) []string {
 	return out
 }
 
-// filled replaces the placeholders in a group's name with the object's values (kapp pkg/kapp/diffgraph/change_group_name.go).
+// filled expands {name}, {kind} and the like in a group's name (kapp pkg/kapp/diffgraph/change_group_name.go).
 func filled(name string, content map[string]any) string {
 	if !strings.Contains(name, "{") {
 		return name

@@ -272,7 +272,7 @@ func (c *comparison) travels(ctx context.Context, p pair, g *contain.Gap) bool {
 
 // journey is what becomes of an object that is written in one version and then read and written back in another one.
 type journey struct {
-	// dropped are the paths that are dropped of what is stored, by reading it and by the other version; nulls tells whether it drops nulls.
+	// dropped are the paths of the stored object that are pruned on reading or by the other version; nulls tells whether nulls are dropped.
 	dropped []string
 	nulls   bool
 	// errors are why an update that sets a label is refused, ratcheting aside. filled are those of them for which the new CRD is

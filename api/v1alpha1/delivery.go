@@ -206,7 +206,7 @@ type DeliveryStatus struct {
 	Inventory *InventoryReference `json:"inventory,omitempty"`
 	// Report is what the preflights found in what they looked at last, and what the API server warned of; left out where that is nothing.
 	Report *DeliveryReport `json:"report,omitempty"`
-	// Drift is what others had changed of what is delivered when it was compared last and something differed.
+	// Drift lists what others have changed in the delivered objects, as of the last comparison that found a difference.
 	Drift *DeliveryDrift `json:"drift,omitempty"`
 	// KeptTime is when what runs was last looked at, and drift of it put right, although the source brought nothing to apply: it is
 	// blocked, or cannot be had.
@@ -227,7 +227,7 @@ type DeliveryDrift struct {
 	Examples []string `json:"examples,omitempty"`
 	// SeenTime is when the difference was seen first.
 	SeenTime *metav1.Time `json:"seenTime,omitempty"`
-	// CorrectedTime is when it was put right; left out while it is not.
+	// CorrectedTime is when the drift was corrected; empty until then.
 	CorrectedTime *metav1.Time `json:"correctedTime,omitempty"`
 }
 

@@ -44,8 +44,7 @@ Exit codes: 0 all is recorded, 1 some kinds could not be listed, so objects may 
 	fs.BoolVar(&f.dryRun, "dry-run", false, "tell what would be recorded, and record nothing")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
 	addLockTimeout(fs, &f.lockTimeout)
-	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
-	complete(cmd, "output", "text", "json")
+	addOutput(cmd, &f.output)
 	return cmd
 }
 

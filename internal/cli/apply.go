@@ -122,7 +122,13 @@ stored objects of a CRD that was to be deleted; 2 could not do it.`,
 // minRevision is how much of a digest has to be given.
 const minRevision = 7
 
-// checkOutput judges -o of a command that has text and json.
+// addOutput adds the flag -o of commands that print text or JSON.
+func addOutput(cmd *cobra.Command, o *string) {
+	cmd.Flags().StringVarP(o, "output", "o", "text", "text or json")
+	complete(cmd, "output", "text", "json")
+}
+
+// checkOutput refuses other values of that flag.
 func checkOutput(o string) error {
 	if o != "text" && o != "json" {
 		return fmt.Errorf("unknown output format %q: the formats are text, json", o)

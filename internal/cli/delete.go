@@ -47,8 +47,7 @@ Exit codes: 0 deleted, 1 something was or would be kept, 2 could not do it. When
 	fs.BoolVar(&f.dryRun, "dry-run", false, "tell what would be deleted, and delete nothing")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
 	addLockTimeout(fs, &f.lockTimeout)
-	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
-	complete(cmd, "output", "text", "json")
+	addOutput(cmd, &f.output)
 	return cmd
 }
 

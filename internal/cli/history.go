@@ -55,8 +55,7 @@ sources with commit or digest. sluice apply --app APP --revision DIGEST goes bac
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
-	complete(cmd, "output", "text", "json")
+	addOutput(cmd, &f.output)
 	return cmd
 }
 

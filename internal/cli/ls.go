@@ -65,8 +65,7 @@ the apps of the namespace, or with -A of all apps. sluice adopt records them aga
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.all, "all-namespaces", "A", false, "list apps of all namespaces")
 	fs.BoolVar(&f.orphans, "orphans", false, "list objects that carry the mark of an app whose inventory does not have them")
-	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
-	complete(cmd, "output", "text", "json")
+	addOutput(cmd, &f.output)
 	return cmd
 }
 

@@ -50,8 +50,7 @@ Exit codes: 0 removed, 2 could not do it.`,
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	fs.BoolVar(&f.yes, "yes", false, "do not ask")
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long it may take")
-	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
-	complete(cmd, "output", "text", "json")
+	addOutput(cmd, &f.output)
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/url"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/git/gittest"
@@ -89,17 +92,17 @@ func daemon(t *testing.T, root string) string {
 		_ = cmd.Wait()
 	})
 	address := fmt.Sprint("127.0.0.1:", port)
-	for end := time.Now().Add(30 * time.Second); ; {
+	err = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
 		conn, err := net.Dial("tcp", address) //nolint:noctx // a test's own server
 		if err == nil {
 			_ = conn.Close()
-			return address
 		}
-		if time.Now().After(end) {
-			t.Fatalf("git daemon does not answer: %v", err)
-		}
-		time.Sleep(10 * time.Millisecond)
+		return err == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("git daemon does not answer: %v", err)
 	}
+	return address
 }
 
 func TestGitDaemon(t *testing.T) {
