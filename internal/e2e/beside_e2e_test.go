@@ -219,7 +219,9 @@ func TestE2EBesideTekton(t *testing.T) {
 		}
 		name := k.submit(t, ns, "run", "nobody", "x", "y")
 		for _, patch := range []string{
-			`{"status":{"data":"ZXZpbA=="}}`, `{"status":{"data":"ZXZpbA==","conditions":[{"type":"Succeeded","status":"True"}]}}`, `{"status":null}`,
+			// Each is valid by Tekton's schema, so that only admission can refuse it.
+			`{"status":{"data":"ZXZpbA==","refSource":{},"source":{}}}`,
+			`{"status":{"data":"ZXZpbA==","refSource":{},"source":{},"conditions":[{"type":"Succeeded","status":"True"}]}}`, `{"status":null}`,
 		} {
 			if _, err := client.ResolutionV1beta1().ResolutionRequests(ns).Patch(t.Context(), name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}, "status"); !apierrors.IsForbidden(err) {
 				t.Errorf("%s: %v", patch, err)
