@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"sluice.dev/internal/brief"
 )
 
 // Other tools say by annotations of an object that it is to be kept, or left alone. Sluice does as they say. Flux takes a label for an
@@ -141,7 +143,7 @@ func marksOf(obj map[string]any) marks {
 		}
 		by := key
 		if v := texts[key]; v != "" {
-			by += ": " + clip(v)
+			by += ": " + brief.Clip(v, 30)
 		}
 		t, understood := treatment{}, false
 		if read := foreign[key]; read != nil {

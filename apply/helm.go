@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"sluice.dev/internal/brief"
 )
 
 // Annotations of Helm that say how an object is to be treated (helm.sh/helm/v3/pkg/release/hook.go, pkg/kube/resource_policy.go).
@@ -24,21 +26,12 @@ func (h Hook) String() string {
 	const most = 5
 	events := make([]string, 0, most+1)
 	for _, e := range h.Events[:min(len(h.Events), most)] {
-		events = append(events, clip(e))
+		events = append(events, brief.Clip(e, 30))
 	}
 	if len(h.Events) > most {
 		events = append(events, "…")
 	}
 	return h.ID.String() + " (" + strings.Join(events, ",") + ")"
-}
-
-// clip shortens a word that is longer than any of Helm's.
-func clip(word string) string {
-	const most = 30
-	if len(word) > most {
-		return strings.ToValidUTF8(word[:most], "") + "…"
-	}
-	return word
 }
 
 // leaveOut takes what is not to be applied out of a source. What it says of an object stands once.

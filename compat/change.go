@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
@@ -241,7 +242,7 @@ func witness(g *contain.Gap) *report.Witness {
 	if w == nil {
 		return nil
 	}
-	out := &report.Witness{Object: objectYAML(w.Object), Effect: cut(effect(g), maxEffect)}
+	out := &report.Witness{Object: objectYAML(w.Object), Effect: brief.Clip(effect(g), maxEffect)}
 	if w.Old != nil {
 		out.Old = objectYAML(w.Old)
 	}

@@ -5,8 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/schema"
 )
 
@@ -24,14 +24,14 @@ func text(v any) string {
 		return ""
 	case string:
 		if v != "" {
-			return cut(v, maxValue)
+			return brief.Clip(v, maxValue)
 		}
 	}
-	return cut(compact(v), maxValue)
+	return brief.Clip(compact(v), maxValue)
 }
 
 // inline writes a value for a sentence: as JSON, short.
-func inline(v any) string { return cut(compact(v), maxInline) }
+func inline(v any) string { return brief.Clip(compact(v), maxInline) }
 
 func compact(v any) string {
 	switch v := v.(type) {
@@ -65,17 +65,6 @@ func quote(s string) string {
 		return ""
 	}
 	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// cut shortens a text to about n bytes.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
 }
 
 // list writes values one after the other, and counts those that do not fit.
@@ -129,5 +118,5 @@ func gist(n *schema.Node) string {
 	if len(n.Enum) > 0 {
 		m["enum"] = n.Enum
 	}
-	return cut(compact(m), maxInline)
+	return brief.Clip(compact(m), maxInline)
 }

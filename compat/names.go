@@ -6,6 +6,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 )
 
@@ -22,7 +23,7 @@ func (c *comparison) renamed(what, from, to string, tokens ...string) []report.F
 	}
 	if words := c.refused(strings.Join(tokens, ".")); words != "" {
 		f.Level = report.RefusedByAPIServer
-		f.Message += "; the API server refuses this: " + cut(words, maxEffect)
+		f.Message += "; the API server refuses this: " + brief.Clip(words, maxEffect)
 	}
 	return []report.Finding{f}
 }

@@ -3,6 +3,7 @@ package compat
 import (
 	"context"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 	"sluice.dev/schema/contain"
 )
@@ -149,7 +150,7 @@ versions:
 			case x.Harm == contain.Pruned:
 				f.Message = "clients of " + x.to.Name + " erase " + where(f) + ", which only " + x.from.Name + " has from now on"
 			default:
-				f.Message = "what " + x.from.Name + " accepts from now on does not fit " + x.to.Name + ": " + cut(f.Witness.Effect, maxInline)
+				f.Message = "what " + x.from.Name + " accepts from now on does not fit " + x.to.Name + ": " + brief.Clip(f.Witness.Effect, maxInline)
 			}
 			out = append(out, f)
 		}

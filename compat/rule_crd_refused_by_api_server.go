@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 	"sluice.dev/schema/upstream"
 )
@@ -101,7 +102,7 @@ versions:
 			})
 		}
 		out = append(out, c.quote(r.errs, func(e *field.Error) report.Finding {
-			f := report.Finding{Message: c.server() + " refuses this: " + cut(e.Error(), maxEffect)}
+			f := report.Finding{Message: c.server() + " refuses this: " + brief.Clip(e.Error(), maxEffect)}
 			if c.otherVersion() && aboutCosts(e) {
 				f.Outcome, f.Message = report.Undecided, Undetermined+": "+f.Message
 				f.Reason = "Kubernetes " + c.opts.KubeVersion.String() + " may estimate the costs of rules otherwise; kubectl apply --dry-run=server asks it"
@@ -111,7 +112,7 @@ versions:
 		return append(out, c.quote(r.fresh, func(e *field.Error) report.Finding {
 			return report.Finding{
 				Outcome: report.Note,
-				Message: "the API server lets this pass because the old CRD has it too, but would refuse to create it: " + cut(e.Error(), maxEffect),
+				Message: "the API server lets this pass because the old CRD has it too, but would refuse to create it: " + brief.Clip(e.Error(), maxEffect),
 			}
 		})...)
 	},
@@ -149,7 +150,7 @@ func (c *comparison) quote(errs field.ErrorList, tell func(*field.Error) report.
 		}
 		if len(out) == maxQuotes {
 			f := tell(e)
-			f.Message = fmt.Sprintf("the API server has %d more objections, among them: %s", len(errs)-i, cut(e.Error(), maxInline))
+			f.Message = fmt.Sprintf("the API server has %d more objections, among them: %s", len(errs)-i, brief.Clip(e.Error(), maxInline))
 			return append(out, f)
 		}
 		f := tell(e)

@@ -3,6 +3,7 @@ package compat
 import (
 	"context"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 )
 
@@ -90,7 +91,7 @@ versions:
 		}
 		f := report.Finding{
 			Outcome: report.Note, InOld: true,
-			Message: "the old CRD is itself refused by this Kubernetes version: " + cut(errs[0].Error(), maxEffect),
+			Message: "the old CRD is itself refused by this Kubernetes version: " + brief.Clip(errs[0].Error(), maxEffect),
 		}
 		if len(errs) > 1 {
 			f.Message += " (and " + index(len(errs)-1) + " more)"

@@ -9,6 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 	"sluice.dev/schema/contain"
 )
@@ -216,8 +217,8 @@ func (c *comparison) scaleRefuses(ctx context.Context, p pair, path scalePath) (
 			continue
 		}
 		if k := slices.IndexFunc(j.errors, func(e string) bool { return strings.HasPrefix(e, path.steps+":") }); k >= 0 {
-			f.Witness = &report.Witness{Object: objectYAML(g.Witness.Object), Effect: cut(j.errors[k], maxEffect)}
-			f.Message += ": " + cut(j.errors[k], maxInline)
+			f.Witness = &report.Witness{Object: objectYAML(g.Witness.Object), Effect: brief.Clip(j.errors[k], maxEffect)}
+			f.Message += ": " + brief.Clip(j.errors[k], maxInline)
 			return f, true
 		}
 	}

@@ -3,6 +3,7 @@ package compat
 import (
 	"context"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 	"sluice.dev/schema/contain"
 )
@@ -146,7 +147,7 @@ versions:
 			f := c.tell(newChange(pair{from, to}, g))
 			if f.Witness != nil {
 				f.Witness.AcceptedBy, f.Witness.JudgedBy = from.named(), to.named()
-				f.Message = cut(f.Witness.Effect, maxInline)
+				f.Message = brief.Clip(f.Witness.Effect, maxInline)
 			}
 			f.Message = "the storage version changes from " + from.Name + " to " + to.Name + " without conversion: " + f.Message
 			out = append(out, f)

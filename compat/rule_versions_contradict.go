@@ -3,6 +3,7 @@ package compat
 import (
 	"context"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 	"sluice.dev/schema/contain"
 )
@@ -120,7 +121,7 @@ versions:
 				continue
 			}
 			f.Level = report.ClientsBroken
-			f.Message = "what is written as " + x.from.Name + " does not fit " + x.to.Name + ": " + cut(f.Witness.Effect, maxInline)
+			f.Message = "what is written as " + x.from.Name + " does not fit " + x.to.Name + ": " + brief.Clip(f.Witness.Effect, maxInline)
 			out = append(out, f)
 		}
 		return out

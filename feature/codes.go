@@ -1,7 +1,7 @@
 package feature
 
 import (
-	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/brief"
 )
 
 // Codes of findings about definitions.
@@ -56,5 +56,5 @@ func hint[T ~string](s string, names []T) string {
 	for i, n := range names {
 		list[i] = string(n)
 	}
-	return nearest.Hint(s, list)
+	return brief.Hint(s, list)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"sluice.dev/internal/brief"
 )
 
 // MaxMessage is how many bytes [Decision.Message] has at most, as the API server cuts messages of policies there
@@ -23,7 +25,7 @@ func pathOf(trail []place) string {
 		}
 		b = appendName(b, clip(p.name))
 	}
-	return cut(string(b), longest)
+	return brief.Clip(string(b), longest)
 }
 
 // What says what is wrong with the use, and what to set, without the place.

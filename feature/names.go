@@ -3,7 +3,8 @@ package feature
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"sluice.dev/internal/brief"
 )
 
 // Names of the API.
@@ -17,6 +18,7 @@ const (
 
 	labelGroup = "feature.sluice.dev"
 	maxLabel   = 63
+	maxWord    = 80 // bytes of what is quoted in a message
 )
 
 // Kebab returns a CamelCase name in kebab-case: TasksTimeout is tasks-timeout, CSIMigrationAWS is csi-migration-aws. Digits
@@ -79,18 +81,7 @@ func isAlnum(c byte) bool {
 }
 
 // clip keeps what people wrote from filling messages.
-func clip(s string) string { return cut(s, 80) }
+func clip(s string) string { return brief.Clip(s, maxWord) }
 
 // clipText is clip for sentences.
-func clipText(s string) string { return cut(s, 500) }
-
-// cut shortens s to some bytes and an ellipsis, between characters.
-func cut(s string, longest int) string {
-	if len(s) <= longest {
-		return s
-	}
-	for longest > 0 && !utf8.RuneStart(s[longest]) {
-		longest--
-	}
-	return s[:longest] + "…"
-}
+func clipText(s string) string { return brief.Clip(s, 500) }

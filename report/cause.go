@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"sluice.dev/internal/brief"
 )
 
 // fingerprint identifies a finding as long as it is about the same thing, wherever that stands in its file and however
@@ -41,7 +43,7 @@ func cause(f *Finding, c class) string {
 func ownWords(f *Finding) []string {
 	var own []string
 	for _, value := range []string{f.Before, f.After} {
-		value = cut(value, causeWidth)
+		value = brief.Cut(value, causeWidth)
 		var elements []json.RawMessage
 		if strings.HasPrefix(value, "[") && json.Unmarshal([]byte(value), &elements) == nil {
 			for _, e := range elements {
@@ -51,7 +53,7 @@ func ownWords(f *Finding) []string {
 		}
 		own = append(own, value)
 	}
-	path := cut(f.Path, causeWidth)
+	path := brief.Cut(f.Path, causeWidth)
 	return append(own, path, path[strings.LastIndexByte(path, '.')+1:])
 }
 
@@ -61,7 +63,7 @@ const ownMark = "\x01"
 var ownList = regexp.MustCompile(`"?\x01"?(, "?\x01"?)*( and ([0-9]+|\x01) more)?`)
 
 func general(s string, own []string) string {
-	s = cut(s, causeWidth)
+	s = brief.Cut(s, causeWidth)
 	for _, word := range own {
 		s = replaceWord(s, strings.Trim(word, `"`), ownMark)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"sluice.dev/internal/brief"
 )
 
 // Names, messages and witnesses come from files and clusters that nobody vouches for. What is printed for people passes
@@ -103,8 +105,8 @@ func visibleClip(raw string, width int) string {
 	if width <= 0 || len(raw) <= width {
 		return clip(visible(raw), width)
 	}
-	head := cut(raw, width)
-	return fmt.Sprintf("%s… (%s)", cut(visible(head), width), plural(int64(len(raw)-len(head)), "more byte"))
+	head := brief.Cut(raw, width)
+	return fmt.Sprintf("%s… (%s)", brief.Cut(visible(head), width), plural(int64(len(raw)-len(head)), "more byte"))
 }
 
 // clip shortens visible text to at most about width bytes (0: any) and says how much is left out.
@@ -112,21 +114,8 @@ func clip(s string, width int) string {
 	if width <= 0 || len(s) <= width {
 		return s
 	}
-	short := cut(s, width)
+	short := brief.Cut(s, width)
 	return fmt.Sprintf("%s… (%s)", short, plural(int64(len(s)-len(short)), "more byte"))
-}
-
-// cut returns the first n bytes of s, less those of a rune that would be cut in two.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for i := n; i > n-utf8.UTFMax && i > 0; i-- {
-		if utf8.RuneStart(s[i]) {
-			return s[:i]
-		}
-	}
-	return s[:n]
 }
 
 // plural writes a count with thousands separated and the noun in its number: "1 place", "1,204 places".

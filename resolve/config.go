@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/brief"
 )
 
 // Keys that every resolver's configuration has, with Tekton's defaults.
@@ -176,13 +176,13 @@ func readKeys(keys []Key, data, before map[string]string, named bool) Reading {
 		}
 		k, ok := by[key]
 		if !ok {
-			if meant := by[nearest.Name(key, names)]; meant.Wrong == Closes {
+			if meant := by[brief.Nearest(key, names)]; meant.Wrong == Closes {
 				if _, twice := data[prefix+meant.Name]; !twice {
 					out.replace(meant, prefix+meant.Name, before, "unknown key %s (did you mean %q?); ", quote(name), prefix+meant.Name)
 					continue
 				}
 			}
-			out.wrong.add("unknown key %s%s; it is ignored", quote(name), nearest.Hint(key, names))
+			out.wrong.add("unknown key %s%s; it is ignored", quote(name), brief.Hint(key, names))
 			continue
 		}
 		v := strings.TrimSpace(data[name])

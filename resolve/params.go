@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/brief"
 )
 
 // ParamCache is the parameter that every resolver has beside its own: whether the cache is used.
@@ -81,7 +81,7 @@ func (s Spec) parse(given []Given, c Config) (_ map[string]Value, _ CacheMode, w
 	for _, g := range given {
 		i, ok := by[g.Name]
 		if !ok {
-			if hint := nearest.Hint(g.Name, names); hint != "" {
+			if hint := brief.Hint(g.Name, names); hint != "" {
 				p.add("unknown parameter %s%s", quote(g.Name), hint)
 			} else {
 				warnings = append(warnings, fmt.Sprintf("the resolver %s has no parameter %s; it is ignored", s.Name, quote(g.Name)))

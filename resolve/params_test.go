@@ -21,7 +21,7 @@ func TestParametersTellAllErrorsAtOnce(t *testing.T) {
 	want := []string{
 		`unknown parameter "pth" (did you mean "path"?)`,
 		`parameters path and pathInRepo are the same, only one may be given`,
-		`parameter kind: "cluster task" is not allowed; allowed are task, pipeline`,
+		`parameter kind: "cluster\ntask" is not allowed; allowed are task, pipeline`,
 		`parameter list is an object, want an array`,
 		`parameter cache: "sometimes" is not allowed; allowed are always, never, auto`,
 	}
@@ -46,7 +46,7 @@ func TestParametersThatNobodyKnowsCountForNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `the resolver fake has no parameter "team"; it is ignored; the resolver fake has no parameter "` + strings.Repeat("n", 77) + `..."; it is ignored`
+	want := `the resolver fake has no parameter "team"; it is ignored; the resolver fake has no parameter "` + strings.Repeat("n", 77) + `…"; it is ignored`
 	if got := res.Annotations[resolve.AnnotationWarning]; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/brief"
 )
 
 // Registry knows resolvers by their names and aliases. It does not change and may be used concurrently.
@@ -48,5 +48,5 @@ func (r *Registry) Get(name string) (Resolver, error) {
 		return nil, Errorf(ReasonUnknownResolver, "no resolver is named; there are %s", strings.Join(r.names, ", "))
 	}
 	return nil, Errorf(ReasonUnknownResolver, "there is no resolver %s%s; there are %s",
-		quote(name), nearest.Hint(name, r.names), strings.Join(r.names, ", "))
+		quote(name), brief.Hint(name, r.names), strings.Join(r.names, ", "))
 }

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"sluice.dev/internal/brief"
 )
 
 // maxMessage bounds the text of an error in bytes; a condition's message has at most 32 KiB in Kubernetes.
@@ -21,37 +22,14 @@ var sshUser = regexp.MustCompile(`^(git\+)?ssh://[A-Za-z0-9._-]+@[^@]*$`)
 // oneLine makes a text fit for a message: one line of printable characters, of bounded length, without the user
 // information of URLs.
 func oneLine(s string) string {
-	if len(s) > 4*maxMessage {
-		s = s[:4*maxMessage]
-	}
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\r' || r == '\t' || r == '\u2028' || r == '\u2029':
-			return ' '
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
-			return -1
-		}
-		return r
-	}, s)
-	s = strings.TrimSpace(userInfo.ReplaceAllString(s, "://***@"))
-	return cut(s, maxMessage)
+	return brief.Clip(redact(brief.OneLine(brief.Cut(s, 4*maxMessage))), maxMessage)
 }
 
-// cut shortens a text to n bytes at most, at the border of a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	n -= len("...")
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "..."
-}
+// redact takes the user information out of URLs.
+func redact(s string) string { return userInfo.ReplaceAllString(s, "://***@") }
 
 // quote is a text for a message, in quotes and not long.
-func quote(s string) string { return fmt.Sprintf("%q", cut(oneLine(s), 80)) }
+func quote(s string) string { return strconv.Quote(brief.Clip(redact(s), 80)) }
 
 // clean gives an error as users may see it: an [*Error] with a text of one line. Other errors are permanent.
 func clean(err error) *Error {
@@ -87,7 +65,7 @@ func (p problems) err() error {
 	if len(p) > 1 {
 		msg = fmt.Sprintf("%d errors: %s", len(p), msg)
 	}
-	return &Error{Reason: ReasonInvalid, Msg: cut(msg, maxMessage), Err: errors.Join(p...)}
+	return &Error{Reason: ReasonInvalid, Msg: brief.Clip(msg, maxMessage), Err: errors.Join(p...)}
 }
 
 // Problems lists what is wrong, one line for each, where an error tells of several things at once, as those for

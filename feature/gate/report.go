@@ -2,9 +2,9 @@ package gate
 
 import (
 	"fmt"
-	"strings"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/brief"
 )
 
 // Report is what the process is to report, see [v1alpha1.FeatureReportSpec], with SettingsVersion, SettingsErrors and
@@ -26,18 +26,11 @@ func (g *Gates) report() v1alpha1.FeatureReportSpec {
 			out.SettingsErrors = append(out.SettingsErrors, fmt.Sprintf("and %d more", more))
 			break
 		}
-		out.SettingsErrors = append(out.SettingsErrors, clip(p.String(), longest))
+		out.SettingsErrors = append(out.SettingsErrors, brief.Clip(p.String(), longest))
 	}
 	for _, s := range st.ready.All() {
 		gate := s.Feature.Spec.Gate
-		out.Features = append(out.Features, v1alpha1.ReportedFeature{Gate: gate, Enabled: s.Open, Pending: st.pending(gate), Why: clip(s.Reason, longest)})
+		out.Features = append(out.Features, v1alpha1.ReportedFeature{Gate: gate, Enabled: s.Open, Pending: st.pending(gate), Why: brief.Clip(s.Reason, longest)})
 	}
 	return out
-}
-
-func clip(s string, longest int) string {
-	if len(s) <= longest {
-		return s
-	}
-	return strings.ToValidUTF8(s[:longest], "") + "…"
 }

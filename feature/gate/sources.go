@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/feature"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/limit"
-	"sluice.dev/internal/nearest"
 )
 
 // FlagName is the name of the flag, which is the same for all programs with gates.
@@ -126,7 +126,7 @@ func (g *Gates) environment() (data map[string]string, strays []Problem) {
 		if !ours || slices.Contains(names, rest) || !looksLikeSetting(values[name]) {
 			continue
 		}
-		if meant := nearest.Hint(rest, names); meant != "" {
+		if meant := brief.Hint(rest, names); meant != "" {
 			strays = append(strays, Problem{Source: Environment, Message: fmt.Sprintf("%s is no setting of component %q: there is no %s%s", name, g.declaration.Name, rest, meant)})
 		}
 	}

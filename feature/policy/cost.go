@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sluice.dev/feature"
+	"sluice.dev/internal/brief"
 )
 
 // What may be spent at the greatest size. The API server allows 1,000,000 for one expression and 10,000,000 for all of a
@@ -163,7 +164,7 @@ func (c *compiler) measurePatch(ctx context.Context, d *draft, m *meter, i int) 
 }
 
 func notTaken(err error) string {
-	return "the API server would not take the expression: " + oneLine(err)
+	return "the API server would not take the expression: " + brief.OneLine(err.Error())
 }
 
 // bounding tells how a unit with loops could cost less.
@@ -290,8 +291,6 @@ func (c *compiler) all(g *group, reason string) map[int]string {
 	}
 	return out
 }
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // unitOf tells which unit a variable belongs to: those of units are a letter and its number.
 func unitOf(name string, n int) (int, bool) {

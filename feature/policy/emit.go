@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/feature"
+	"sluice.dev/internal/brief"
 )
 
 // Names of the API.
@@ -149,14 +150,14 @@ func subjectOf(t *feature.Target) string {
 	case t.Values != nil:
 		words := make([]string, len(t.Values))
 		for i, v := range t.Values {
-			words[i] = strconv.Quote(clip(v))
+			words[i] = strconv.Quote(brief.Clip(v, 80))
 		}
 		if len(words) > 5 {
 			words = append(words[:5], "another")
 		}
 		return "value " + strings.Join(words, " or ") + " is "
 	case t.Pattern != nil:
-		return "a value that matches " + strconv.Quote(clip(t.Pattern.String())) + " is "
+		return "a value that matches " + strconv.Quote(brief.Clip(t.Pattern.String(), 80)) + " is "
 	case t.Match != nil:
 		return "such an entry is "
 	}
@@ -166,14 +167,6 @@ func subjectOf(t *feature.Target) string {
 // absent lists the required processes that do not report a feature as on.
 func (c *compiler) absent(f *feature.Feature) []string {
 	return slices.DeleteFunc(slices.Clone(f.Spec.RequiredProcesses), func(p string) bool { return c.options.Runtime.Processes[p][f.Spec.Gate] })
-}
-
-// clip keeps what people wrote from filling messages; as package feature does.
-func clip(s string) string {
-	if r := []rune(s); len(r) > 80 {
-		return string(r[:80]) + "…"
-	}
-	return s
 }
 
 func apiVersion(group, version string) string {

@@ -11,6 +11,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/internal/brief"
 )
 
 // Bounds of the policies that judge settings. Beyond them it takes the webhook, which needs a thousandth of the time.
@@ -73,7 +74,7 @@ func (g *guard) measure(ctx context.Context, from int) error {
 	for _, v := range g.vars[from:] {
 		cost, err := g.run.variable(ctx, v)
 		if err != nil {
-			return fmt.Errorf("the API server would not take an expression: %s", oneLine(err))
+			return fmt.Errorf("the API server would not take an expression: %s", brief.OneLine(err.Error()))
 		}
 		if cost > maxExpressionCost {
 			return fmt.Errorf("it could cost %d, of 1000000 that an expression may cost", cost)
@@ -268,7 +269,7 @@ func (c *compiler) common(g *gates) []string {
 	for _, p := range spec.Settings {
 		if p.Pattern != "" {
 			key := quote(p.Name)
-			out = append(out, key+" in variables.data && !variables.data["+key+"].matches("+quote("^(?:"+p.Pattern+")$")+") ? "+quote(p.Name+": does not match "+clip(p.Pattern))+" : ''")
+			out = append(out, key+" in variables.data && !variables.data["+key+"].matches("+quote("^(?:"+p.Pattern+")$")+") ? "+quote(p.Name+": does not match "+brief.Clip(p.Pattern, 80))+" : ''")
 		}
 	}
 	_, named := c.names(g)

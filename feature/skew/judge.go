@@ -10,6 +10,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/internal/brief"
 )
 
 const (
@@ -237,7 +238,7 @@ func (j *judge) conclude(d *Disagreement, differs, want bool) metav1.Condition {
 		c.Message = fmt.Sprintf("%s in %s", onOff(want), processes(reporting))
 	}
 	if c.Status == metav1.ConditionTrue {
-		c.Message = clip(d.String())
+		c.Message = brief.Clip(d.String(), maxMessage)
 		j.result.Disagreements = append(j.result.Disagreements, *d)
 	}
 	return c
@@ -280,7 +281,7 @@ func (j *judge) component() {
 			c.Message += ", but for those that have yet to read the settings"
 		}
 	}
-	c.Message = clip(c.Message)
+	c.Message = brief.Clip(c.Message, maxMessage)
 	j.result.Component = c
 }
 
@@ -303,11 +304,4 @@ func processes(n int) string {
 		return "1 process"
 	}
 	return fmt.Sprintf("%d processes", n)
-}
-
-func clip(s string) string {
-	if len(s) <= maxMessage {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
 }

@@ -21,7 +21,8 @@ const module = "sluice.dev"
 // table has a row for every package of the module. Imports go upwards in it: a package may import only what stands in
 // an earlier row, so that the order of the rows is the order of the layers.
 var table = []row{
-	{pkg: "report", pure: true, why: "findings and their printers know nothing of where findings come from"},
+	{pkg: "internal/brief", pure: true, why: "texts fit for messages, for whoever writes one"},
+	{pkg: "report", pure: true, why: "findings and their printers know nothing of where findings come from", may: []string{"internal/brief"}},
 	{pkg: "schema", pure: true, why: "a schema as a value"},
 	{pkg: "schema/upstream", pure: true, why: "the API server's own code, without a server", may: []string{"schema"}},
 	{pkg: "schema/contain/internal/logic", pure: true, why: "formulas about JSON values, of whatever origin"},
@@ -39,9 +40,8 @@ var table = []row{
 	},
 	{
 		pkg: "compat", pure: true, why: "the rules ask the prover and write findings; nobody below knows of rules",
-		may: []string{"report", "schema", "schema/contain", "schema/upstream"},
+		may: []string{"internal/brief", "report", "schema", "schema/contain", "schema/upstream"},
 	},
-	{pkg: "internal/nearest", pure: true, why: "the name that was meant, for whoever refuses a name"},
 	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
 	{pkg: "internal/testsource", why: "tests as text, for tests that hold the documentation against them"},
 	{pkg: "internal/admission", why: "the protocol of admission webhooks; what is admitted is for those who serve one", may: []string{"internal/limit"}},
@@ -51,7 +51,7 @@ var table = []row{
 	{pkg: "internal/apiclient", why: "the way to our own kinds, for the controllers that act on them", may: []string{"api/v1alpha1"}},
 	{
 		pkg: "feature", pure: true, why: "decides what is open and what becomes of a request; settings and objects come as values",
-		may: []string{"api/v1alpha1", "internal/nearest", "schema"},
+		may: []string{"api/v1alpha1", "internal/brief", "schema"},
 	},
 	{
 		pkg: "feature/rules", pure: true, why: "what becomes of validation rules; apart from feature, whose users do without a parser of CEL",
@@ -59,11 +59,11 @@ var table = []row{
 	},
 	{
 		pkg: "feature/skew", pure: true, why: "whether processes agree about features; who they are comes as values",
-		may: []string{"api/v1alpha1", "feature"},
+		may: []string{"api/v1alpha1", "feature", "internal/brief"},
 	},
 	{
 		pkg: "feature/gate", why: "the features of one process; where settings come from is for its callers",
-		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/limit", "internal/nearest"},
+		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/limit", "internal/brief"},
 	},
 	{
 		pkg: "feature/featuretest", why: "sets features in tests; what they mean is for gate",
@@ -76,7 +76,7 @@ var table = []row{
 	},
 	{
 		pkg: "feature/policy", pure: true, why: "features as admission policies; compiled and measured with the API server's code, applied by others",
-		may: []string{"api/v1alpha1", "feature", "schema"},
+		may: []string{"api/v1alpha1", "feature", "internal/brief", "schema"},
 	},
 	{
 		pkg: "feature/policy/simulate", pure: true, why: "runs policies with the API server's code, without a server",
@@ -91,22 +91,22 @@ var table = []row{
 	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
 	{
 		pkg: "internal/input", why: "reads CRDs and says where they stood; what they mean is for others",
-		may: []string{"internal/limit", "internal/nearest", "internal/yamlerr", "report"},
+		may: []string{"internal/limit", "internal/brief", "internal/yamlerr", "report"},
 	},
 	{pkg: "internal/kapprules", why: "what is done of the rules in kapp's configuration, for what reads them and for what applies them"},
 	{
 		pkg: "internal/config", why: "reads the configuration and applies it to a finished report",
-		may: []string{"internal/kapprules", "internal/limit", "internal/nearest", "internal/yamlerr", "report"},
+		may: []string{"internal/kapprules", "internal/limit", "internal/brief", "internal/yamlerr", "report"},
 	},
 	{
 		pkg: "internal/life", why: "features from a marker in Go to their end: reads sources and writes generated files; what definitions mean, feature says",
-		may: []string{"api/v1alpha1", "compat", "feature", "feature/rules", "feature/gate", "internal/input", "internal/limit", "internal/nearest", "report", "schema/upstream"},
+		may: []string{"api/v1alpha1", "compat", "feature", "feature/rules", "feature/gate", "internal/input", "internal/limit", "internal/brief", "report", "schema/upstream"},
 	},
 
-	{pkg: "resolve", why: "what a resolver is, and what all have in common; the resolvers import it, never the other way round", may: []string{"internal/nearest"}},
+	{pkg: "resolve", why: "what a resolver is, and what all have in common; the resolvers import it, never the other way round", may: []string{"internal/brief"}},
 	{pkg: "resolve/resolvetest", why: "what every resolver must hold, whoever wrote it", may: []string{"resolve"}},
 	{pkg: "resolve/netguard", why: "which addresses may be spoken to, for every resolver", may: []string{"internal/limit", "resolve"}},
-	{pkg: "resolve/verify", why: "signatures of what was resolved, by whichever resolver", may: []string{"resolve"}},
+	{pkg: "resolve/verify", why: "signatures of what was resolved, by whichever resolver", may: []string{"internal/brief", "resolve"}},
 	{pkg: "resolve/git/gittest", why: "repositories and servers of git, for tests", may: []string{"internal/limit"}},
 	{pkg: "resolve/git", why: "one resolver", may: []string{"internal/limit", "resolve", "resolve/netguard"}},
 	{pkg: "resolve/bundle/bundletest", why: "a registry and the bundles in it, for tests"},
@@ -149,12 +149,12 @@ var table = []row{
 	},
 	{
 		pkg: "internal/controller/resolution", why: "brings requests of the API to resolvers, and answers back; it knows no resolver by name",
-		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/fairqueue", "internal/nearest", "internal/servingcert", "resolve"},
+		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/fairqueue", "internal/brief", "internal/servingcert", "resolve"},
 	},
 
 	{
 		pkg: "internal/cluster", why: "reads a live API server; an object's fate is upstream's to say",
-		may: []string{"schema/upstream"},
+		may: []string{"internal/brief", "schema/upstream"},
 	},
 	{
 		pkg: "internal/featureusage", why: "which stored objects use features; what a use is, feature says",
@@ -166,7 +166,7 @@ var table = []row{
 	},
 	{
 		pkg: "apply", why: "brings objects into a cluster; where they come from and how it is told is not its business",
-		may: []string{"api/v1alpha1", "compat", "feature", "feature/rules", "internal/cluster", "internal/crdcheck", "internal/kapprules", "internal/limit", "report"},
+		may: []string{"api/v1alpha1", "compat", "feature", "feature/rules", "internal/brief", "internal/cluster", "internal/crdcheck", "internal/kapprules", "internal/limit", "report"},
 	},
 	{pkg: "internal/sourceurl", why: "the short form of a source, for whoever takes one"},
 	{
@@ -176,18 +176,18 @@ var table = []row{
 	{
 		pkg: "internal/controller/delivery", why: "keeps in a cluster what stands in a source; how it is fetched, judged and applied is for the packages below",
 		may: []string{
-			"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "internal/apiclient", "internal/config", "internal/fairqueue", "internal/input",
+			"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "internal/apiclient", "internal/brief", "internal/config", "internal/fairqueue", "internal/input",
 			"internal/preflight", "internal/sourceurl", "report", "requester",
 		},
 	},
 	{
 		pkg: "internal/controller/guard", why: "judges changes of CRDs at admission; what is harmful is for compat to say",
-		may: []string{"compat", "internal/admission", "internal/config", "report"},
+		may: []string{"compat", "internal/admission", "internal/brief", "internal/config", "report"},
 	},
 	{
 		pkg: "internal/controller/features", why: "keeps policies, webhook and status in step with features; what they mean and how they are said is for the packages below",
 		may: []string{
-			"api/v1alpha1", "feature", "feature/rules", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/admission", "internal/apiclient", "internal/cluster", "internal/featureusage",
+			"api/v1alpha1", "feature", "feature/rules", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/admission", "internal/apiclient", "internal/brief", "internal/cluster", "internal/featureusage",
 		},
 	},
 	{pkg: "internal/installation", why: "what Sluice has in a cluster, and how it is removed; the manifests say what it gets"},
@@ -197,7 +197,7 @@ var table = []row{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
 			"feature", "feature/rules", "feature/policy", "feature/policy/simulate", "feature/process", "feature/skew", "internal/admission", "internal/cluster",
 			"internal/config", "internal/controller/delivery", "internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
-			"internal/featureusage", "internal/input", "internal/installation", "internal/life", "internal/limit", "internal/nearest", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
+			"internal/featureusage", "internal/input", "internal/installation", "internal/life", "internal/limit", "internal/brief", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
 			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},

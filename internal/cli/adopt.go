@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sluice.dev/apply"
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 )
 
@@ -128,7 +129,7 @@ func runAdopt(ctx context.Context, e *env, f *adoptFlags, app string) error {
 // tellUnlisted tells what could not be listed.
 func tellUnlisted(e *env, unlisted []string) {
 	for _, u := range unlisted {
-		fmt.Fprintf(e.err, "note: %s; there may be more objects\n", oneLine(errors.New(u)))
+		fmt.Fprintf(e.err, "note: %s; there may be more objects\n", brief.OneLine(u))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"sluice.dev/apply"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/config"
 	"sluice.dev/internal/preflight"
 	"sluice.dev/report"
@@ -204,7 +205,7 @@ func (d *deliverer) run(ctx context.Context) error {
 	}
 	if f.verbose {
 		for _, n := range notes {
-			fmt.Fprintln(d.err, "note:", oneLine(errors.New(n)))
+			fmt.Fprintln(d.err, "note:", brief.OneLine(n))
 		}
 	}
 	if err := missing(f.sources); err != nil {
@@ -274,7 +275,7 @@ func (d *deliverer) configured(cfg *config.Config, settings config.Options) (*co
 		}
 	}
 	for _, n := range cfg.NotDone() {
-		fmt.Fprintln(d.err, "note:", oneLine(errors.New(n)))
+		fmt.Fprintln(d.err, "note:", brief.OneLine(n))
 	}
 	return cfg, nil
 }
@@ -434,7 +435,7 @@ func (d *deliverer) preflight(ctx context.Context, cfg *config.Config) (bool, er
 // showNotes tells of objects that are not treated as one may expect.
 func (d *deliverer) showNotes() {
 	for _, n := range d.plan.Notes() {
-		fmt.Fprintln(d.err, "note:", oneLine(errors.New(n)))
+		fmt.Fprintln(d.err, "note:", brief.OneLine(n))
 	}
 }
 
@@ -457,7 +458,7 @@ func (d *deliverer) showPlan() {
 // showUntried tells what the server could not be asked about.
 func (d *deliverer) showUntried() {
 	for _, u := range d.plan.Untried {
-		fmt.Fprintf(d.err, "note: %s: %s\n", u.ID, oneLine(errors.New(u.Reason)))
+		fmt.Fprintf(d.err, "note: %s: %s\n", u.ID, brief.OneLine(u.Reason))
 	}
 }
 
@@ -505,16 +506,16 @@ func (d *deliverer) finish(err error) error {
 		d.showConflicts(conflict)
 		if !onlyConflicts(err) {
 			// Taking the fields over would not help what else went wrong.
-			r.Outcome, r.Error = outcomeFailed, oneLine(err)
+			r.Outcome, r.Error = outcomeFailed, brief.OneLine(err.Error())
 			break
 		}
 		err = errBlocked
 	case errors.Is(err, apply.ErrOtherApp):
-		r.Outcome, r.Error = outcomeBlocked, oneLine(err)
+		r.Outcome, r.Error = outcomeBlocked, brief.OneLine(err.Error())
 		d.showOtherApps(err)
 		err = errBlocked
 	default:
-		r.Outcome, r.Error = outcomeFailed, oneLine(err)
+		r.Outcome, r.Error = outcomeFailed, brief.OneLine(err.Error())
 		if unready, ok := errors.AsType[*apply.NotReadyError](err); ok {
 			r.NotReady = unready.Objects
 		}

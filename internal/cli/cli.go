@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 )
 
@@ -84,10 +85,10 @@ func run(ctx context.Context, args []string, e *env) int {
 	case ctx.Err() != nil:
 		err = errors.New("interrupted")
 	}
-	fmt.Fprintf(e.err, "sluice: %s\n", oneLine(err))
+	fmt.Fprintf(e.err, "sluice: %s\n", brief.OneLine(err.Error()))
 	if f := cmd.Flags().Lookup("output"); f != nil && f.Value.String() == "json" && !out.written && cmd.Annotations[resultKind] != noDocument {
 		kind := cmp.Or(cmd.Annotations[resultKind], "Error")
-		_ = encode(out, failure{report.APIVersion, kind, outcomeFailed, oneLine(err)}) // the exit code tells that there was an error
+		_ = encode(out, failure{report.APIVersion, kind, outcomeFailed, brief.OneLine(err.Error())}) // the exit code tells that there was an error
 	}
 	return ExitFailed
 }
@@ -170,18 +171,4 @@ func refuseUnknown(root *cobra.Command) {
 			}
 		}
 	}
-}
-
-// oneLine writes an error without line breaks and control characters.
-func oneLine(err error) string {
-	fields := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
-	for i := range fields {
-		fields[i] = strings.TrimSpace(fields[i])
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, strings.Join(fields, "; "))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sluice.dev/apply"
+	"sluice.dev/internal/brief"
 )
 
 // onlyConflicts tells whether an error that tells of conflicts tells of nothing else.
@@ -56,7 +57,7 @@ func (d *deliverer) showOtherApps(err error) {
 	}
 	if d.flags.output != "json" {
 		for _, e := range each {
-			fmt.Fprintf(d.told.lines, "blocked: %s\n", oneLine(e))
+			fmt.Fprintf(d.told.lines, "blocked: %s\n", brief.OneLine(e.Error()))
 		}
 	}
 	fmt.Fprintf(d.err, "sluice: %d objects belong to other apps; nothing was changed; --force-conflicts takes them over\n", len(each))

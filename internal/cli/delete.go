@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sluice.dev/apply"
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 )
 
@@ -154,11 +155,11 @@ func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Appl
 	}
 	switch {
 	case errors.Is(err, apply.ErrProtected):
-		result.Outcome, result.Error = outcomeBlocked, oneLine(err)
-		fmt.Fprintf(e.err, "sluice: %s\n", oneLine(fmt.Errorf("%w; --keep-protected deletes the rest", err)))
+		result.Outcome, result.Error = outcomeBlocked, brief.OneLine(err.Error())
+		fmt.Fprintf(e.err, "sluice: %s\n", brief.OneLine(fmt.Errorf("%w; --keep-protected deletes the rest", err).Error()))
 		err = errBlocked
 	case err != nil:
-		result.Outcome, result.Error = outcomeFailed, oneLine(err)
+		result.Outcome, result.Error = outcomeFailed, brief.OneLine(err.Error())
 		if ctx.Err() != nil {
 			fmt.Fprintln(e.err, "note: what was done so far stays; the same command goes on")
 		}

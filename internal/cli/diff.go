@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sluice.dev/apply"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/config"
 	"sluice.dev/internal/preflight"
 	"sluice.dev/report"
@@ -164,7 +165,7 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 		run.showOtherApps(err)
 		if f.output == "json" {
 			return errors.Join(errFindings, encode(e.out, diffResult{
-				APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: namespace, Sources: loaded.sources, Error: oneLine(err), Differences: []differenceJSON{},
+				APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: namespace, Sources: loaded.sources, Error: brief.OneLine(err.Error()), Differences: []differenceJSON{},
 			}))
 		}
 		return errFindings

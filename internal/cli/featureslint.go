@@ -10,8 +10,8 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/feature/rules"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/input"
-	"sluice.dev/internal/nearest"
 	"sluice.dev/report"
 )
 
@@ -127,7 +127,7 @@ func (d *definitions) lint(e *env, f *lintFlags) (out []featureFinding, err erro
 			x := featureFinding{
 				sourcePlace: d.findFeature(s.Component, s.Gate, "spec", "component"), Severity: feature.Error, Code: codeNoComponent,
 				Component: s.Component, Gate: s.Gate, Where: "spec.component",
-				Message: fmt.Sprintf("the files hold no Component %q%s", s.Component, nearest.Hint(s.Component, names)),
+				Message: fmt.Sprintf("the files hold no Component %q%s", s.Component, brief.Hint(s.Component, names)),
 			}
 			out = append(out, x)
 		}

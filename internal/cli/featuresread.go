@@ -13,8 +13,8 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/input"
-	"sluice.dev/internal/nearest"
 )
 
 // definitions are components, features and what they gate.
@@ -117,7 +117,7 @@ func (d *definitions) component(name string) (*v1alpha1.Component, error) {
 	case name == "":
 		return nil, fmt.Errorf("the files hold the components %s: choose one with --component", strings.Join(names, ", "))
 	}
-	return nil, fmt.Errorf("the files hold no component %q%s; they hold %s", name, nearest.Hint(name, names), strings.Join(names, ", "))
+	return nil, fmt.Errorf("the files hold no component %q%s; they hold %s", name, brief.Hint(name, names), strings.Join(names, ", "))
 }
 
 // settings collects the data of the component's ConfigMap: from the definitions, and from what is given beside them. Nil

@@ -13,7 +13,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature/skew"
-	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 )
 
@@ -74,7 +74,7 @@ func (w *featureWorld) skew(e *env, output string, names []string) error {
 			for i, p := range w.parts {
 				known[i] = p.component.Name
 			}
-			return fmt.Errorf("there is no component %q%s", n, nearest.Hint(n, known))
+			return fmt.Errorf("there is no component %q%s", n, brief.Hint(n, known))
 		}
 	}
 	out := featureSkew{APIVersion: report.APIVersion, Kind: "FeatureSkew", Components: []componentSkew{}}

@@ -23,9 +23,9 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/feature/rules"
 	"sluice.dev/feature/skew"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/featureusage"
-	"sluice.dev/internal/nearest"
 )
 
 // featuresFlags say where features are looked for.
@@ -192,7 +192,7 @@ func readFeatures(ctx context.Context, e *env, f *featuresFlags) (*featureWorld,
 	}
 	switch {
 	case f.component != "" && w.parts == nil:
-		return nil, fmt.Errorf("there is no component %q%s", f.component, nearest.Hint(f.component, names))
+		return nil, fmt.Errorf("there is no component %q%s", f.component, brief.Hint(f.component, names))
 	case w.parts == nil:
 		return nil, errors.New("there is no Component (sluice.dev/v1alpha1)")
 	}
@@ -475,7 +475,7 @@ func (w *featureWorld) find(names []string) ([]chosenFeature, error) {
 			for _, c := range all {
 				known = append(known, feature.Kebab(c.definition.Spec.Gate), c.definition.Spec.Gate)
 			}
-			return nil, fmt.Errorf("there is no feature %q%s", name, cmp.Or(nearest.Hint(name, known), "; sluice features list names them"))
+			return nil, fmt.Errorf("there is no feature %q%s", name, cmp.Or(brief.Hint(name, known), "; sluice features list names them"))
 		case 1:
 			if !slices.ContainsFunc(out, func(c chosenFeature) bool { return c.definition == found[0].definition }) {
 				out = append(out, found[0])

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
 )
@@ -47,7 +47,7 @@ func newResolve(e *env) *cobra.Command {
 		names = append(names, r.Name)
 	}
 	unknown := func(name string) error {
-		return fmt.Errorf("there is no resolver %q%s; this build has %s", name, nearest.Hint(name, names), strings.Join(names, ", "))
+		return fmt.Errorf("there is no resolver %q%s; this build has %s", name, brief.Hint(name, names), strings.Join(names, ", "))
 	}
 	var f requestFlags
 	cmd := &cobra.Command{
@@ -228,7 +228,7 @@ func helpOf(spec resolve.Spec) string {
 // finding and not a failure.
 func (e *env) failure(err error) error {
 	if r, ok := errors.AsType[*resolve.Error](err); ok && r.Reason == resolve.ReasonVerification {
-		fmt.Fprintf(e.err, "sluice: %s: %s\n", r.Reason, oneLine(r))
+		fmt.Fprintf(e.err, "sluice: %s: %s\n", r.Reason, brief.OneLine(r.Error()))
 		return errFindings
 	} else if ok && r.Reason != resolve.ReasonFailed && r.Reason != "" {
 		return fmt.Errorf("%s: %w", r.Reason, err)

@@ -23,7 +23,7 @@ import (
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
-	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
 )
 
@@ -133,7 +133,7 @@ func contentSize(s *v1beta1.ResolutionRequestStatus) int {
 
 func listRequests(ctx context.Context, e *env, f listFlags) error {
 	if !slices.Contains(listFormats, f.output) {
-		return fmt.Errorf("--output %q%s: there are %s", f.output, nearest.Hint(f.output, listFormats), strings.Join(listFormats, ", "))
+		return fmt.Errorf("--output %q%s: there are %s", f.output, brief.Hint(f.output, listFormats), strings.Join(listFormats, ", "))
 	}
 	if f.watch && (f.output == "json" || f.output == "yaml") {
 		return fmt.Errorf("--watch goes with -o table, wide and name, not with %s", f.output)
@@ -296,7 +296,7 @@ func (t *requestTable) head() []string {
 
 func (t *requestTable) row(s summary) []string {
 	// What resolvers have written stays on its line.
-	dash := func(text string) string { return cmp.Or(oneLine(errors.New(text)), "-") }
+	dash := func(text string) string { return cmp.Or(brief.OneLine(text), "-") }
 	size := "-"
 	if s.Phase == phaseSucceeded {
 		size = byteSize(s.Bytes)

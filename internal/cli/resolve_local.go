@@ -19,9 +19,9 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/limit"
-	"sluice.dev/internal/nearest"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
 )
@@ -92,7 +92,7 @@ func (l *local) entry(name string) (resolvers.Entry, error) {
 		names = append(names, e.Name)
 	}
 	return resolvers.Entry{}, resolve.Errorf(resolve.ReasonUnknownResolver, "there is no resolver %.100q%s; this build has %s",
-		name, nearest.Hint(name, names), strings.Join(names, ", "))
+		name, brief.Hint(name, names), strings.Join(names, ", "))
 }
 
 // make makes and configures a resolver, once.
@@ -163,7 +163,7 @@ func readConfigs(f resolveFlags, entry resolvers.Entry, table []resolvers.Entry)
 		}
 		for name, data := range found {
 			if !slices.Contains(known, name) {
-				return nil, fmt.Errorf("%s: no resolver reads a ConfigMap %q%s", file, name, nearest.Hint(name, known))
+				return nil, fmt.Errorf("%s: no resolver reads a ConfigMap %q%s", file, name, brief.Hint(name, known))
 			}
 			add(name, data)
 		}
@@ -303,7 +303,7 @@ func (s givenSecrets) Secret(_ context.Context, _, name string) (map[string][]by
 	if data, ok := s[name]; ok {
 		return data, nil
 	}
-	return nil, resolve.Errorf(resolve.ReasonNotFound, "there is no Secret %.100q; give it with --secret %s=PATH%s", name, name, nearest.Hint(name, slices.Sorted(maps.Keys(s))))
+	return nil, resolve.Errorf(resolve.ReasonNotFound, "there is no Secret %.100q; give it with --secret %s=PATH%s", name, name, brief.Hint(name, slices.Sorted(maps.Keys(s))))
 }
 
 // localAccounts are ServiceAccounts without imagePullSecrets. It is the resolver bundles that asks.

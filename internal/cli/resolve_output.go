@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/resolution/v1beta1"
-	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
 )
 
@@ -60,7 +60,7 @@ type resolvedItem struct {
 
 func checkFormat(format string) error {
 	if !slices.Contains(resolveFormats, format) {
-		return fmt.Errorf("--output %q%s: there are %s", format, nearest.Hint(format, resolveFormats), strings.Join(resolveFormats, ", "))
+		return fmt.Errorf("--output %q%s: there are %s", format, brief.Hint(format, resolveFormats), strings.Join(resolveFormats, ", "))
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"sluice.dev/api/resolution/v1alpha1"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/limit"
 	"sluice.dev/requester"
 	"sluice.dev/resolve"
@@ -292,7 +293,7 @@ func awaitEnd(ctx context.Context, client versioned.Interface, r *v1beta1.Resolu
 // requestFailure is the error that the command ends with for a request.
 func (e *env) requestFailure(r *v1beta1.ResolutionRequest, err error) error {
 	if failed, ok := errors.AsType[*requester.FailedError](err); ok && failed.Exact == string(resolve.ReasonVerification) {
-		fmt.Fprintf(e.err, "sluice: %s/%s: %s\n", r.Namespace, r.Name, oneLine(failed))
+		fmt.Fprintf(e.err, "sluice: %s/%s: %s\n", r.Namespace, r.Name, brief.OneLine(failed.Error()))
 		return errFindings
 	}
 	return fmt.Errorf("%s/%s: %w", r.Namespace, r.Name, err)

@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
 	"sluice.dev/apply"
+	"sluice.dev/internal/brief"
 )
 
 // teller tells what happens: on a terminal a bar, elsewhere lines.
@@ -32,7 +32,7 @@ func (t *teller) line(format string, args ...any) {
 // warn tells what the API server warns of. A document has it, too.
 func (t *teller) warn(list []apply.Warning) {
 	for _, w := range list {
-		fmt.Fprintln(t.err, "warning:", oneLine(errors.New(w.String())))
+		fmt.Fprintln(t.err, "warning:", brief.OneLine(w.String()))
 	}
 }
 

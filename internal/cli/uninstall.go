@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/installation"
 	"sluice.dev/report"
 )
@@ -104,7 +105,7 @@ func runUninstall(ctx context.Context, e *env, f *uninstallFlags) error {
 		})
 		result.Outcome = "removed"
 		if err != nil {
-			result.Outcome, result.Error = "failed", oneLine(err)
+			result.Outcome, result.Error = "failed", brief.OneLine(err.Error())
 		}
 	}
 	switch {

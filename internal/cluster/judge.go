@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/schema/upstream"
 )
 
@@ -72,7 +73,7 @@ func words(errs field.ErrorList) []string {
 func clipAll(texts []string) []string {
 	texts = texts[:min(len(texts), maxWords)]
 	for i, s := range texts {
-		texts[i] = clip(s, maxWordsLen)
+		texts[i] = brief.Clip(s, maxWordsLen)
 	}
 	return texts
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"sluice.dev/internal/brief"
 )
 
 const (
@@ -41,7 +43,7 @@ func readList(r io.Reader, item func([]byte) error) (listMeta, error) {
 	seen := map[string]bool{}
 	err := l.object(func(key string) error {
 		if seen[key] {
-			return fmt.Errorf("%w: %q is there twice", errList, clip(key, 40))
+			return fmt.Errorf("%w: %q is there twice", errList, brief.Clip(key, 40))
 		}
 		switch key {
 		case "items":
@@ -59,7 +61,7 @@ func readList(r io.Reader, item func([]byte) error) (listMeta, error) {
 		case "kind":
 			var kind string
 			if json.Unmarshal(value, &kind) != nil || !strings.HasSuffix(kind, "List") {
-				return fmt.Errorf("%w: its kind is %s", errList, clip(string(value), 40))
+				return fmt.Errorf("%w: its kind is %s", errList, brief.Clip(string(value), 40))
 			}
 		case "metadata":
 			if err := json.Unmarshal(value, &meta); err != nil {
@@ -158,7 +160,7 @@ func (l *lister) object(field func(key string) error) error {
 		}
 		var key string
 		if err := json.Unmarshal(raw, &key); err != nil {
-			return fmt.Errorf("%w: %s where a name should be", errList, clip(string(raw), 40))
+			return fmt.Errorf("%w: %s where a name should be", errList, brief.Clip(string(raw), 40))
 		}
 		if err := l.expect(':'); err != nil {
 			return err
@@ -176,7 +178,7 @@ func (l *lister) array(item func([]byte) error) error {
 	if c == 'n' {
 		raw, err := l.value(nil, maxListField)
 		if err == nil && string(raw) != "null" {
-			err = fmt.Errorf("%w: %s where its objects should be", errList, clip(string(raw), 40))
+			err = fmt.Errorf("%w: %s where its objects should be", errList, brief.Clip(string(raw), 40))
 		}
 		return err
 	}
@@ -293,12 +295,4 @@ func (s *span) scan(b []byte) (n int, done bool) {
 		}
 	}
 	return len(b), false
-}
-
-// clip shortens a text that is quoted in an error.
-func clip(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "..."
 }

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 )
 
@@ -93,7 +93,7 @@ func (p *parser) levels(list field) {
 	}
 	for _, f := range fields {
 		if !slices.Contains(names, f.name) {
-			p.fail(f.key, "unknown level %q%s; the levels are %s", f.name, nearest.Hint(f.name, names), strings.Join(names, ", "))
+			p.fail(f.key, "unknown level %q%s; the levels are %s", f.name, brief.Hint(f.name, names), strings.Join(names, ", "))
 			continue
 		}
 		v := p.config.levels[report.Level(f.name)]
@@ -122,7 +122,7 @@ func (p *parser) knownRule(n *yaml.Node, id string) bool {
 	if slices.Contains(p.rules, id) {
 		return true
 	}
-	p.fail(n, "unknown rule %q%s; sluice rules lists them", id, nearest.Hint(id, p.rules))
+	p.fail(n, "unknown rule %q%s; sluice rules lists them", id, brief.Hint(id, p.rules))
 	return false
 }
 

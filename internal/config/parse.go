@@ -12,8 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/kapprules"
-	"sluice.dev/internal/nearest"
 	"sluice.dev/internal/yamlerr"
 	"sluice.dev/report"
 )
@@ -164,7 +164,7 @@ func (p *parser) document(n *yaml.Node) {
 		p.kapp(fields)
 	default:
 		p.fail(n, "apiVersion is %s%s; a configuration has %s or %s", shown(api),
-			nearest.Hint(api, []string{ownVersion, kappVersion}), ownVersion, kappVersion)
+			brief.Hint(api, []string{ownVersion, kappVersion}), ownVersion, kappVersion)
 	}
 }
 
@@ -245,7 +245,7 @@ func words(n *yaml.Node) string {
 
 // unknown says that f is no key of what.
 func (p *parser) unknown(f field, what string, keys []string) {
-	p.fail(f.key, "unknown key %q%s; the keys of %s are %s", f.name, nearest.Hint(f.name, keys), what, strings.Join(keys, ", "))
+	p.fail(f.key, "unknown key %q%s; the keys of %s are %s", f.name, brief.Hint(f.name, keys), what, strings.Join(keys, ", "))
 }
 
 // oneOf tells whether text is one of the allowed; otherwise it says so. name is what has that value.
@@ -253,7 +253,7 @@ func (p *parser) oneOf(pos report.Position, name, text string, allowed []string)
 	if slices.Contains(allowed, text) {
 		return true
 	}
-	p.failAt(pos, "%s %q%s; allowed are %s", name, text, nearest.Hint(text, allowed), strings.Join(allowed, ", "))
+	p.failAt(pos, "%s %q%s; allowed are %s", name, text, brief.Hint(text, allowed), strings.Join(allowed, ", "))
 	return false
 }
 

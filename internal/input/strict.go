@@ -8,7 +8,7 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
-	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/brief"
 )
 
 // maxStrict is how many unknown fields are told of one document.
@@ -42,7 +42,7 @@ func (o *Object) Strict(to any) error {
 		}
 		at, _ := o.Positions.Find(Steps(path)...)
 		at.File = forPeople(at.File)
-		errs = append(errs, &Error{Position: at, Msg: fmt.Sprintf("there is no field %q%s", path, nearest.Hint(name, fieldsAt(reflect.TypeOf(to), parent)))})
+		errs = append(errs, &Error{Position: at, Msg: fmt.Sprintf("there is no field %q%s", path, brief.Hint(name, fieldsAt(reflect.TypeOf(to), parent)))})
 	}
 	return errors.Join(errs...)
 }

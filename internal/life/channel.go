@@ -11,7 +11,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/compat"
 	"sluice.dev/feature"
-	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 	"sluice.dev/schema/upstream"
 )
@@ -54,7 +54,7 @@ func (c *Channel) Closed(model *feature.Model) ([]*feature.Feature, error) {
 	names := []string{"stable", "beta", "alpha"}
 	rank := slices.Index(channelLevels, level)
 	if rank < 0 {
-		return nil, fmt.Errorf("there is no channel %q%s; the channels are %s", level, nearest.Hint(string(level), names), strings.Join(names, ", "))
+		return nil, fmt.Errorf("there is no channel %q%s; the channels are %s", level, brief.Hint(string(level), names), strings.Join(names, ", "))
 	}
 	var gates []string
 	open := map[string]bool{}
@@ -67,7 +67,7 @@ func (c *Channel) Closed(model *feature.Model) ([]*feature.Feature, error) {
 	}
 	for _, g := range sortedKeys(c.Gates) {
 		if !slices.Contains(gates, g) {
-			return nil, fmt.Errorf("component %s has no feature %q%s", model.Component(), g, nearest.Hint(g, gates))
+			return nil, fmt.Errorf("component %s has no feature %q%s", model.Component(), g, brief.Hint(g, gates))
 		}
 		open[g] = c.Gates[g]
 	}

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/input"
 	"sluice.dev/internal/limit"
-	"sluice.dev/internal/nearest"
 )
 
 // Kind is that of features.yaml; its apiVersion is that of package v1alpha1.
@@ -230,7 +230,7 @@ func (f *File) entry(gate string) (*Entry, string) {
 			return &f.Features[i], ""
 		}
 	}
-	return nil, nearest.Hint(gate, names)
+	return nil, brief.Hint(gate, names)
 }
 
 // place finds a part of features.yaml.

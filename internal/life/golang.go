@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-tools/pkg/loader"
 	"sigs.k8s.io/controller-tools/pkg/markers"
 
-	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/brief"
 )
 
 // goAPI is what Go packages say: their CRDs, and what markers gate.
@@ -245,7 +245,7 @@ func (r *goReader) tagNode(pkg *loader.Package, node ast.Node, values *markers.M
 				if loosenable[k] == nil {
 					names := sortedKeys(loosenable)
 					at := &r.api.marks[n]
-					r.wrong.add(at.file, at.line, "+%s does not take out %q%s; it takes out %s", markLoosen, k, nearest.Hint(k, names), strings.Join(names, ", "))
+					r.wrong.add(at.file, at.line, "+%s does not take out %q%s; it takes out %s", markLoosen, k, brief.Hint(k, names), strings.Join(names, ", "))
 				}
 			}
 			if m.items {
@@ -271,7 +271,7 @@ func (r *goReader) conditional(m *mark) {
 		}
 		slices.Sort(names)
 		name, _, _ := strings.Cut(text[1:], "=")
-		r.wrong.add(m.file, m.line, "there is no marker +%s%s", name, nearest.Hint(name, names))
+		r.wrong.add(m.file, m.line, "there is no marker +%s%s", name, brief.Hint(name, names))
 		return
 	}
 	value, err := def.Parse(text)
@@ -390,7 +390,7 @@ func (r *goReader) unknown(pkg *loader.Package, c *comment) {
 	at := pkg.Fset.Position(c.pos)
 	name, _, _ := strings.Cut(strings.TrimPrefix(c.text, "+"), "=")
 	known := []string{markFeature, markItems, markValues + ":name", markPattern + ":name", markLoosen, markEnabled + ":name", markDisabled + ":name"}
-	r.wrong.add(r.relative(at.Filename), at.Line, "there is no marker +%s here%s; the markers are %s", name, nearest.Hint(name, known), "+"+strings.Join(known, ", +"))
+	r.wrong.add(r.relative(at.Filename), at.Line, "there is no marker +%s here%s; the markers are %s", name, brief.Hint(name, known), "+"+strings.Join(known, ", +"))
 }
 
 // checkInlined refuses marks of what is inlined: its fields are those of the struct around it, which would be gated as a whole.

@@ -13,7 +13,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
-	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 )
 
@@ -173,12 +173,12 @@ func (l *law) policy(f *File) (off []string, err error) {
 	}
 	names = append(names, "custom")
 	if !slices.Contains(names, name) {
-		bad("policy", "there is no policy %q%s; the policies are %s", name, nearest.Hint(name, names), strings.Join(names, ", "))
+		bad("policy", "there is no policy %q%s; the policies are %s", name, brief.Hint(name, names), strings.Join(names, ", "))
 	}
 	stages := []string{string(v1alpha1.Alpha), string(v1alpha1.Beta), string(v1alpha1.Stable)}
 	for s, w := range f.Windows {
 		if !slices.Contains(stages, string(s)) {
-			bad("windows."+string(s), "there is no window for %q%s; the stages are %s", s, nearest.Hint(string(s), stages), strings.Join(stages, ", "))
+			bad("windows."+string(s), "there is no window for %q%s; the stages are %s", s, brief.Hint(string(s), stages), strings.Join(stages, ", "))
 		}
 		l.windows[s] = w
 	}
@@ -188,7 +188,7 @@ func (l *law) policy(f *File) (off []string, err error) {
 	}
 	for id, s := range f.Rules {
 		if !slices.Contains(ids, id) {
-			bad("rules."+id, "there is no rule %q%s", id, nearest.Hint(id, ids))
+			bad("rules."+id, "there is no rule %q%s", id, brief.Hint(id, ids))
 		}
 		if severities[s] == "" {
 			bad("rules."+id, "the severity is %q; it is fail, warn or ignore", s)

@@ -14,8 +14,8 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/feature/rules"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/input"
-	"sluice.dev/internal/nearest"
 	"sluice.dev/report"
 )
 
@@ -31,7 +31,7 @@ func (p *Project) Promote(ctx context.Context, gate string, stage v1alpha1.Stage
 	}
 	if stageRank(stage) <= 0 {
 		names := []string{"alpha", "beta", "stable", "deprecated"}
-		return nil, nil, fmt.Errorf("there is no stage %q%s; the stages are %s", stage, nearest.Hint(string(stage), names), strings.Join(names, ", "))
+		return nil, nil, fmt.Errorf("there is no stage %q%s; the stages are %s", stage, brief.Hint(string(stage), names), strings.Join(names, ", "))
 	}
 	entry := v1alpha1.FeatureStage{Stage: stage, Release: release}
 	next, err := p.with(gate, entry, release, day)

@@ -20,6 +20,8 @@ import (
 	yamlv2 "go.yaml.in/yaml/v2"
 	"golang.org/x/net/idna"
 	"sigs.k8s.io/yaml"
+
+	"sluice.dev/internal/brief"
 )
 
 // AnnotationSignature is the annotation of a resource that has its signature, base64 in the standard alphabet, as
@@ -122,7 +124,7 @@ func readObject(data []byte) (map[string]any, error) {
 	}
 	text, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
-		return nil, fmt.Errorf("it is not valid YAML: %s", oneLine(err))
+		return nil, fmt.Errorf("it is not valid YAML: %s", brief.OneLine(err.Error()))
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -144,18 +146,13 @@ func oneDocument(data []byte) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("it is not valid YAML: %s", oneLine(err))
+			return fmt.Errorf("it is not valid YAML: %s", brief.OneLine(err.Error()))
 		case i > 0 && doc != nil:
 			return errors.New("it holds several YAML documents, of which a signature covers one")
 		case i > 16:
 			return errors.New("it holds too many YAML documents")
 		}
 	}
-}
-
-// oneLine is the text of an error of the YAML library, which may have several lines.
-func oneLine(err error) string {
-	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
 }
 
 // signedContent is a resource as a signature sees it.

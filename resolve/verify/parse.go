@@ -11,6 +11,7 @@ import (
 	yamlv2 "go.yaml.in/yaml/v2"
 	"sigs.k8s.io/yaml"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
 )
 
@@ -67,7 +68,7 @@ func Parse(ctx context.Context, stream []byte, secrets resolve.Secrets) ([]Polic
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("document %d: %s", n, oneLine(err))
+			return nil, fmt.Errorf("document %d: %s", n, brief.OneLine(err.Error()))
 		}
 		if raw == nil {
 			continue

@@ -283,14 +283,6 @@ func TestTheWorstFindingsComeFirstAndAreBounded(t *testing.T) {
 	}
 }
 
-func TestATextIsCutAtACharacter(t *testing.T) {
-	for text, want := range map[string]string{"": "", "abcdefgh": "abcdefgh", "abcdefghi": "abcde…", "abcdééé": "abcd…", "a\xffb": "a?b"} {
-		if got := cut(text, 8); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestDurationsHaveDefaults(t *testing.T) {
 	for want, d := range map[time.Duration]*metav1.Duration{defaultInterval: nil, time.Second: {Duration: time.Second}} {
 		if got := duration(d, defaultInterval); got != want {

@@ -16,6 +16,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/apply"
+	"sluice.dev/internal/brief"
 )
 
 // A delivery with deletionPolicy Delete has a finalizer, and its objects are deleted before it goes. That is tried for spec.timeout. What
@@ -67,7 +68,7 @@ func (r *run) finalize(process context.Context) time.Duration {
 		}
 	}
 	if why != "" {
-		r.Recorder.Event(r.d, corev1.EventTypeWarning, v1alpha1.ReasonDeletionIncomplete, cut(
+		r.Recorder.Event(r.d, corev1.EventTypeWarning, v1alpha1.ReasonDeletionIncomplete, brief.Clip(
 			fmt.Sprintf("not all that was delivered is deleted; sluice delete %s -n %s goes on: %s", r.d.Name, r.d.Namespace, why), maxEvent))
 	}
 	if err := r.api.setFinalizer(process, r.d, false); err != nil && !apierrors.IsNotFound(err) {

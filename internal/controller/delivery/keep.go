@@ -19,6 +19,7 @@ import (
 	resolutionv1beta1 "sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/apply"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/config"
 	"sluice.dev/internal/input"
 	"sluice.dev/internal/preflight"
@@ -152,7 +153,7 @@ func (r *run) remembered(process context.Context, cfg *config.Config, due bool) 
 		// The message may be that of the round before.
 		said, _, _ := strings.Cut(c.Message, notPutRight)
 		if problem != "" {
-			said = cut(said, maxMessage/2) + notPutRight + problem
+			said = brief.Clip(said, maxMessage/2) + notPutRight + problem
 		}
 		r.set(c.Type, c.Status, c.Reason, said)
 	}

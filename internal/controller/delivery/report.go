@@ -14,6 +14,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/apply"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/preflight"
 	"sluice.dev/report"
 )
@@ -59,11 +60,11 @@ func levels() []report.Level {
 
 func shorten(f *report.Finding) v1alpha1.DeliveryFinding {
 	out := v1alpha1.DeliveryFinding{
-		Rule: f.Rule, Level: string(f.Level), Severity: string(f.Severity), CRD: f.CRD, Version: f.Version, Path: cut(f.Path, maxEvent),
-		Message: cut(f.Message, maxEvent),
+		Rule: f.Rule, Level: string(f.Level), Severity: string(f.Severity), CRD: f.CRD, Version: f.Version, Path: brief.Clip(f.Path, maxEvent),
+		Message: brief.Clip(f.Message, maxEvent),
 	}
 	if w := f.Witness; w != nil {
-		out.Witness, out.Effect = cut(w.Object, maxWitness), cut(w.Effect, maxEvent)
+		out.Witness, out.Effect = brief.Clip(w.Object, maxWitness), brief.Clip(w.Effect, maxEvent)
 	}
 	if o := f.Objects; o != nil {
 		out.Checked, out.Affected, out.Examples = o.Checked, o.Affected, o.Examples[:min(len(o.Examples), maxWorst)]
@@ -85,10 +86,10 @@ func blocked(revision string, r *v1alpha1.DeliveryReport, s report.Summary) stri
 		fmt.Fprintf(&b, "; %s: %s", f.Rule, f.CRD)
 		for _, part := range []string{f.Version, f.Path} {
 			if part != "" {
-				b.WriteString(" " + cut(part, 200))
+				b.WriteString(" " + brief.Clip(part, 200))
 			}
 		}
-		b.WriteString(": " + cut(f.Message, 300))
+		b.WriteString(": " + brief.Clip(f.Message, 300))
 		if f.Checked > 0 {
 			fmt.Fprintf(&b, " (%d of %d stored objects", f.Affected, f.Checked)
 			if len(f.Examples) > 0 {
@@ -157,7 +158,7 @@ func (r *run) publish(ctx context.Context, found *report.Report) (string, error)
 func deliveryWarnings(list []apply.Warning) []v1alpha1.DeliveryWarning {
 	var out []v1alpha1.DeliveryWarning
 	for _, w := range list[:min(len(list), maxWorst)] {
-		one := v1alpha1.DeliveryWarning{Message: cut(w.Message, maxEvent), Objects: objectCount(len(w.Objects))}
+		one := v1alpha1.DeliveryWarning{Message: brief.Clip(w.Message, maxEvent), Objects: objectCount(len(w.Objects))}
 		for _, id := range w.Objects[:min(len(w.Objects), maxWorst)] {
 			one.Examples = append(one.Examples, id.String())
 		}

@@ -2,15 +2,14 @@ package delivery
 
 import (
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/brief"
 )
 
 const (
@@ -30,7 +29,7 @@ func (r *run) condition(conditionType string) *metav1.Condition {
 // set sets a condition.
 func (r *run) set(conditionType string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&r.d.Status.Conditions, metav1.Condition{
-		Type: conditionType, Status: status, Reason: reason, Message: cut(message, maxMessage), ObservedGeneration: r.d.Generation,
+		Type: conditionType, Status: status, Reason: reason, Message: brief.Clip(message, maxMessage), ObservedGeneration: r.d.Generation,
 		LastTransitionTime: metav1.NewTime(r.now),
 	})
 }
@@ -57,24 +56,11 @@ func stamp(t time.Time) *metav1.Time {
 	return &s
 }
 
-// cut shortens a text to a number of bytes, and makes it one that the API takes.
-func cut(s string, most int) string {
-	s = strings.ToValidUTF8(s, "?")
-	if len(s) <= most {
-		return s
-	}
-	s = s[:most-len("…")]
-	for !utf8.ValidString(s) {
-		s = s[:len(s)-1]
-	}
-	return s + "…"
-}
-
 // tell tells of what has changed since before: of what was done, and of Ready where its answer or reason is another one.
 // What is stopped once more, because something else is, is told as well.
 func (r *run) tell(before *v1alpha1.Delivery) {
 	for _, e := range r.events {
-		r.Recorder.Event(r.d, e.kind, e.reason, cut(e.message, maxEvent))
+		r.Recorder.Event(r.d, e.kind, e.reason, brief.Clip(e.message, maxEvent))
 	}
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady)
 	is := r.condition(v1alpha1.ConditionReady)
@@ -89,7 +75,7 @@ func (r *run) tell(before *v1alpha1.Delivery) {
 	if is.Status == metav1.ConditionTrue {
 		eventType = corev1.EventTypeNormal
 	}
-	r.Recorder.Event(r.d, eventType, is.Reason, cut(is.Message, maxEvent))
+	r.Recorder.Event(r.d, eventType, is.Reason, brief.Clip(is.Message, maxEvent))
 }
 
 func sameDecision(a, b *v1alpha1.Decided) bool {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/brief"
 )
 
 // observeWithin is how long a policy may be without a sign of the API server's type check before it is taken as one that gets
@@ -264,7 +265,7 @@ func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]b
 func (p *plan) enforcers() map[string][]v1alpha1.Enforcer {
 	out := map[string][]v1alpha1.Enforcer{}
 	for _, e := range p.set.Enforced {
-		x := v1alpha1.Enforcer{Kind: e.Kind, Name: e.Name, Group: e.Group, Resource: e.Resource, Reason: cut(e.Reason, 500)}
+		x := v1alpha1.Enforcer{Kind: e.Kind, Name: e.Name, Group: e.Group, Resource: e.Resource, Reason: brief.Clip(e.Reason, 500)}
 		if e.Kind == "" {
 			x.Kind, x.Name = "ValidatingWebhookConfiguration", Configuration
 			if f := p.model.Feature(e.Gate); f != nil && f.Spec.WhenDisabled == v1alpha1.Drop && !e.Undropped {

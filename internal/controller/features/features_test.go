@@ -2,11 +2,9 @@ package features
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,14 +94,6 @@ func TestWaitsAreTheSoonestOfThem(t *testing.T) {
 	for _, test := range []struct{ a, b, want time.Duration }{{0, 0, 0}, {0, 2, 2}, {2, 0, 2}, {2, 3, 2}, {3, 2, 2}} {
 		if got := soonest(test.a, test.b); got != test.want {
 			t.Errorf("%v and %v: %v", test.a, test.b, got)
-		}
-	}
-}
-
-func TestTextsAreCutBetweenCharacters(t *testing.T) {
-	for in, want := range map[string]string{"short": "short", strings.Repeat("ä", 10): "ää…", "a\xff": "a?"} {
-		if diff := cmp.Diff(want, cut(in, 8)); diff != "" {
-			t.Errorf("%q: %s", in, diff)
 		}
 	}
 }

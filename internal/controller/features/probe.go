@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/feature/policy"
+	"sluice.dev/internal/brief"
 )
 
 // How the controller sees what an API server enforces: it sends a Lease in Sluice's namespace, as a dry run, and looks at what comes
@@ -57,7 +58,7 @@ type seen struct {
 type unreachableError struct{ err error }
 
 func (e *unreachableError) Error() string {
-	return "the feature webhook does not answer: " + strings.TrimPrefix(oneLine(e.err), "Internal error occurred: ") + "; until it does, writes that use what it judges fail, and what it warns of passes without a warning"
+	return "the feature webhook does not answer: " + strings.TrimPrefix(brief.OneLine(e.err.Error()), "Internal error occurred: ") + "; until it does, writes that use what it judges fail, and what it warns of passes without a warning"
 }
 
 func (e *unreachableError) Unwrap() error { return e.err }

@@ -16,6 +16,7 @@ import (
 
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
+	"sluice.dev/internal/brief"
 )
 
 // maxCleanings bounds how often settings are read again to find what of them is bad today. Each time at most 200 errors are told.
@@ -64,7 +65,7 @@ func (s *session) makeSettings(ctx context.Context, p *plan, done *outcome) {
 	stored, err := create(good)
 	if apierrors.IsInvalid(err) && len(good) > 0 && s.guardStands(p) {
 		// None are better than those that are refused: somebody can change them.
-		without = []string{"all of them, because they are refused: " + oneLine(err)}
+		without = []string{"all of them, because they are refused: " + brief.OneLine(err.Error())}
 		stored, err = create(nil)
 	}
 	switch {

@@ -15,6 +15,7 @@ import (
 	"sluice.dev/feature/policy"
 	"sluice.dev/feature/policy/simulate"
 	"sluice.dev/feature/skew"
+	"sluice.dev/internal/brief"
 )
 
 // standing is what the API server enforces other than it is wanted, because something could not be written or deleted or was left
@@ -154,7 +155,7 @@ func (st *standing) tellLeft(gate string) string {
 	var lines []string
 	for _, l := range st.left[gate] {
 		where := strings.TrimSuffix(l.Resource+"."+l.Group, ".")
-		lines = append(lines, fmt.Sprintf("%s is still enforced by %s %s, as it was before: %s", where, l.Kind, l.Name, oneLine(l.err)))
+		lines = append(lines, fmt.Sprintf("%s is still enforced by %s %s, as it was before: %s", where, l.Kind, l.Name, brief.OneLine(l.err.Error())))
 	}
 	slices.Sort(lines)
 	return strings.Join(slices.Compact(lines), "; ")

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -19,6 +18,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/internal/brief"
 )
 
 const (
@@ -66,7 +66,7 @@ func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duratio
 			if *b {
 				word = v1alpha1.EventOpened
 			}
-			s.Recorder.Event(f, corev1.EventTypeNormal, word, cut(f.Status.Why, maxEvent))
+			s.Recorder.Event(f, corev1.EventTypeNormal, word, brief.Clip(f.Status.Why, maxEvent))
 		}
 	}
 	c := p.component
@@ -79,10 +79,10 @@ func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duratio
 	s.Metrics.tell(c.Name, p, int(open), len(enforced), len(notEnforced), len(agree.Disagreements))
 	for _, name := range done.restored {
 		s.Metrics.restored(c.Name)
-		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventRestored, cut(name+" was changed or deleted by somebody else and is as it was again", maxEvent))
+		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventRestored, brief.Clip(name+" was changed or deleted by somebody else and is as it was again", maxEvent))
 	}
 	if done.putBack {
-		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventSettingsPutBack, cut("the ConfigMap "+p.source()+" was missing and is there again, with the last good settings"+p.leftOut(), maxEvent))
+		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventSettingsPutBack, brief.Clip("the ConfigMap "+p.source()+" was missing and is there again, with the last good settings"+p.leftOut(), maxEvent))
 	}
 	return soonest(again, agree.Again)
 }
@@ -129,7 +129,7 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 	st.Enabled, st.Why = nil, ""
 	if p.known {
 		state, _ := p.states.State(gate)
-		st.Enabled, st.Why = new(state.Open), cut(state.Reason, maxEvent)
+		st.Enabled, st.Why = new(state.Open), brief.Clip(state.Reason, maxEvent)
 	}
 	if done.held && !p.known {
 		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: "+unread(p))
@@ -184,7 +184,7 @@ func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcom
 			waiting = append(waiting, e.Name)
 		}
 		if w := done.warned[e.Name]; w != "" {
-			by = append(by, "the API server's type check says of "+e.Name+": "+cut(w, 300))
+			by = append(by, "the API server's type check says of "+e.Name+": "+brief.Clip(w, 300))
 		}
 	}
 	if by != nil && done.unseen != nil {
@@ -296,7 +296,7 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 		if p.settings == nil {
 			what = "the defaults are in force until it is there"
 		}
-		set(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, oneLine(done.settings)+"; "+what)
+		set(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, brief.OneLine(done.settings.Error())+"; "+what)
 	default:
 		set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks("definitions and settings hold no error"+p.leftOut(), p.wrong))
 	}
@@ -312,7 +312,7 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 			message = fmt.Sprintf("%d of %d features: %s; ", len(notEnforced), len(p.features), strings.Join(notEnforced, ", "))
 		}
 		if err := done.unwritten(); err != nil {
-			message += oneLine(err)
+			message += brief.OneLine(err.Error())
 		}
 		status, reason := metav1.ConditionFalse, v1alpha1.ReasonNotEnforced
 		if done.unwritten() == nil && bad == nil && done.hook == nil {
@@ -357,9 +357,9 @@ func (o *outcome) notObserved() string {
 	case len(o.waiting) > 0:
 		return "the API server has not looked at " + strings.Join(slices.Sorted(maps.Keys(o.waiting)), ", ") + " yet"
 	case o.unseen != nil:
-		return notSeen + oneLine(o.unseen)
+		return notSeen + brief.OneLine(o.unseen.Error())
 	case o.unseenHook != nil:
-		return notSeen + oneLine(o.unseenHook)
+		return notSeen + brief.OneLine(o.unseenHook.Error())
 	}
 	return ""
 }
@@ -378,10 +378,8 @@ func lines(findings feature.Findings) string {
 	if !errors.As(findings.Err(), &invalid) {
 		return ""
 	}
-	return oneLine(invalid)
+	return brief.OneLine(invalid.Error())
 }
-
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // orphans tells the features of a component that is not there.
 func (s *session) orphans(ctx context.Context, component string) error {
@@ -405,7 +403,7 @@ func (s *session) orphans(ctx context.Context, component string) error {
 
 func setCondition(list *[]metav1.Condition, generation int64, now time.Time, conditionType string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(list, metav1.Condition{
-		Type: conditionType, Status: status, Reason: reason, Message: cut(message, maxMessage), ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+		Type: conditionType, Status: status, Reason: reason, Message: brief.Clip(message, maxMessage), ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
 	})
 }
 
@@ -443,22 +441,9 @@ func (s *session) store(ctx context.Context, resource string, o runtime.Object, 
 		if (now.Status == metav1.ConditionTrue) == (now.Type != v1alpha1.ConditionSkew) {
 			kind = corev1.EventTypeNormal
 		}
-		s.Recorder.Event(o, kind, now.Reason, cut(now.Message, maxEvent))
+		s.Recorder.Event(o, kind, now.Reason, brief.Clip(now.Message, maxEvent))
 	}
 	return false
-}
-
-// cut shortens a text to a number of bytes, and makes it one that the API takes.
-func cut(s string, most int) string {
-	s = strings.ToValidUTF8(s, "?")
-	if len(s) <= most {
-		return s
-	}
-	s = s[:most-len("…")]
-	for !utf8.ValidString(s) {
-		s = s[:len(s)-1]
-	}
-	return s + "…"
 }
 
 // remarks appends to a message what is worth saying although it is no error.

@@ -17,6 +17,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/featureusage"
 )
@@ -274,7 +275,7 @@ func (u *usage) of(m *feature.Model, f *feature.Feature) (out counted) {
 		if t.err != nil && !kept {
 			out.known = false
 			out.forbidden = out.forbidden || apierrors.IsForbidden(t.err)
-			out.failed = append(out.failed, cut(whyNot(name, t.err), maxEvent))
+			out.failed = append(out.failed, brief.Clip(whyNot(name, t.err), maxEvent))
 			continue
 		}
 		if t.of[m.Component()] != m {

@@ -27,6 +27,7 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
 	"sluice.dev/internal/admission"
+	"sluice.dev/internal/brief"
 )
 
 // statusSubresource is the one that has managed fields of the object itself.
@@ -387,7 +388,7 @@ func (j *judge) settings(req *admissionv1.AdmissionRequest) (outcome string, res
 	}
 	_, findings := j.model.ParseSettings(cm.Data)
 	if err := findings.Err(); err != nil {
-		return outcomeRefused, refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, cut(err.Error(), feature.MaxMessage))
+		return outcomeRefused, refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, brief.Clip(err.Error(), feature.MaxMessage))
 	}
 	for _, f := range findings {
 		resp.Warnings = append(resp.Warnings, f.String())

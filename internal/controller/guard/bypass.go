@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 )
 
@@ -48,10 +49,10 @@ func (g *Guard) bypass(ctx context.Context, req *admissionv1.AdmissionRequest, c
 		return b
 	}
 	named, reason, _ := strings.Cut(value, ":")
-	b.reason = clip(clean(strings.TrimSpace(reason)), maxReason)
+	b.reason = brief.Clip(brief.OneLine(strings.TrimSpace(reason)), maxReason)
 	switch named = strings.TrimSpace(named); {
 	case named != digest:
-		b.problem = fmt.Sprintf("the annotation %s is for another change (%s)", annotation, clip(clean(named), 64))
+		b.problem = fmt.Sprintf("the annotation %s is for another change (%s)", annotation, brief.Clip(brief.OneLine(named), 64))
 		return b
 	case b.reason == "":
 		b.problem = fmt.Sprintf("the annotation %s gives no reason after the digest", annotation)
@@ -71,7 +72,7 @@ func (g *Guard) bypass(ctx context.Context, req *admissionv1.AdmissionRequest, c
 	case err != nil:
 		b.problem = "whether the user may bypass the guard could not be asked: " + err.Error()
 	case !review.Status.Allowed || review.Status.Denied:
-		b.problem = fmt.Sprintf("the annotation %s is right, but %s may not %s %s.%s", annotation, clip(clean(req.UserInfo.Username), 100), bypassVerb, bypassResource, bypassGroup)
+		b.problem = fmt.Sprintf("the annotation %s is right, but %s may not %s %s.%s", annotation, brief.Clip(brief.OneLine(req.UserInfo.Username), 100), bypassVerb, bypassResource, bypassGroup)
 	default:
 		b.granted = true
 	}
@@ -88,6 +89,6 @@ func (g *Guard) record(req *admissionv1.AdmissionRequest, c *change, b bypass, f
 		"reason", b.reason, "digest", b.digest, "findings", len(failing), "worst", failing[0].Message)
 	g.Recorder.Event(&corev1.ObjectReference{
 		APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: c.crd.Name, UID: c.crd.UID,
-	}, corev1.EventTypeWarning, EventBypassed, clip(fmt.Sprintf("%s of the CRD by %s let through although %s (worst: %s). Reason given: %s",
-		operation(c), clip(clean(req.UserInfo.Username), 150), counted(failing), clip(clean(failing[0].Message), 200), b.reason), maxEvent))
+	}, corev1.EventTypeWarning, EventBypassed, brief.Clip(fmt.Sprintf("%s of the CRD by %s let through although %s (worst: %s). Reason given: %s",
+		operation(c), brief.Clip(brief.OneLine(req.UserInfo.Username), 150), counted(failing), brief.Clip(brief.OneLine(failing[0].Message), 200), b.reason), maxEvent))
 }

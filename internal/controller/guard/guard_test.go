@@ -406,7 +406,7 @@ func TestOneSpecCanBeLetThroughByAnnotationAndPermission(t *testing.T) {
 			}
 			select {
 			case e := <-w.events:
-				if !test.event || !strings.Contains(e, EventBypassed) || !strings.Contains(e, "by alice") || !strings.Contains(e, "nobody uses it") {
+				if !test.event || !strings.Contains(e, EventBypassed) || !strings.Contains(e, "by alice") || !strings.Contains(e, "nobody; uses it") {
 					t.Errorf("event %s", e)
 				}
 			default:

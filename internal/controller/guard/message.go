@@ -4,12 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 )
 
@@ -62,7 +61,7 @@ func refusal(c *change, b bypass, failing []report.Finding) string {
 		if told > 0 && out.Len()+len(text) > maxFindings {
 			break
 		}
-		out.WriteString(clip(text, maxFindings))
+		out.WriteString(brief.Clip(text, maxFindings))
 		told++
 	}
 	if n := len(failing) - told; n > 0 {
@@ -72,7 +71,7 @@ func refusal(c *change, b bypass, failing []report.Finding) string {
 		out.WriteString("\nsee all, and the stored objects that are affected, with: sluice check NEW.yaml")
 	}
 	if b.problem != "" {
-		out.WriteString("\n" + clip(clean(b.problem), maxText))
+		out.WriteString("\n" + brief.Clip(brief.OneLine(b.problem), maxText))
 	}
 	if b.digest != "" {
 		fmt.Fprintf(&out, "\na user who may %s %s.%s lets this one change through with the annotation %s: \"%s: REASON\"", bypassVerb, bypassResource, bypassGroup, annotation, b.digest)
@@ -80,7 +79,7 @@ func refusal(c *change, b bypass, failing []report.Finding) string {
 			out.WriteString(" on the CRD")
 		}
 	}
-	return clip(out.String(), maxMessage)
+	return brief.Clip(out.String(), maxMessage)
 }
 
 // describe tells one finding in a few lines.
@@ -92,15 +91,15 @@ func describe(f *report.Finding) string {
 	}
 	fmt.Fprintf(&out, "- %s, %s", level, f.Rule)
 	if where := strings.TrimSpace(f.Version + " " + f.Path); where != "" {
-		out.WriteString(", " + clip(clean(where), maxText))
+		out.WriteString(", " + brief.Clip(brief.OneLine(where), maxText))
 	}
-	out.WriteString(": " + clip(clean(f.Message), maxText))
+	out.WriteString(": " + brief.Clip(brief.OneLine(f.Message), maxText))
 	if f.Reason != "" {
-		out.WriteString("\n  why: " + clip(clean(f.Reason), 2*maxText))
+		out.WriteString("\n  why: " + brief.Clip(brief.OneLine(f.Reason), 2*maxText))
 	}
 	if f.Witness != nil {
 		if old := compact(f.Witness.Old); old != "" {
-			out.WriteString("\n  stored: " + clip(old, maxWitness))
+			out.WriteString("\n  stored: " + brief.Clip(old, maxWitness))
 		}
 		object := "accepted until now"
 		if f.Witness.Old != "" {
@@ -109,13 +108,13 @@ func describe(f *report.Finding) string {
 		if f.Witness.Reversed {
 			object = "accepted from now on"
 		}
-		fmt.Fprintf(&out, "\n  %s: %s", object, clip(compact(f.Witness.Object), maxWitness))
+		fmt.Fprintf(&out, "\n  %s: %s", object, brief.Clip(compact(f.Witness.Object), maxWitness))
 		if f.Witness.Effect != "" {
-			out.WriteString("\n  effect: " + clip(clean(f.Witness.Effect), maxText))
+			out.WriteString("\n  effect: " + brief.Clip(brief.OneLine(f.Witness.Effect), maxText))
 		}
 	}
 	if f.Objects != nil && len(f.Objects.Examples) > 0 {
-		out.WriteString("\n  for example " + clip(clean(f.Objects.Examples[0]), maxText))
+		out.WriteString("\n  for example " + brief.Clip(brief.OneLine(f.Objects.Examples[0]), maxText))
 	}
 	return out.String()
 }
@@ -134,7 +133,7 @@ func compact(text string) string {
 			text = out.String()
 		}
 	}
-	return clean(text)
+	return brief.OneLine(text)
 }
 
 // warnings are the findings as admission warnings, the worst first; no more than the API server passes on.
@@ -155,7 +154,7 @@ func warnings(findings []report.Finding) []string {
 		if f.Rule != "" {
 			text = f.Rule + ": " + text
 		}
-		out = append(out, clipRunes("sluice: "+clean(text), maxWarning))
+		out = append(out, brief.Clip("sluice: "+brief.OneLine(text), maxWarning))
 	}
 	return out
 }
@@ -166,42 +165,8 @@ func causes(failing []report.Finding) []metav1.StatusCause {
 	for i := range failing[:min(len(failing), maxCauses)] {
 		f := &failing[i]
 		out = append(out, metav1.StatusCause{
-			Type: metav1.CauseType(f.Rule), Field: clip(clean(strings.TrimSpace(f.Version+" "+f.Path)), maxText), Message: clip(clean(f.Message), maxText),
+			Type: metav1.CauseType(f.Rule), Field: brief.Clip(brief.OneLine(strings.TrimSpace(f.Version+" "+f.Path)), maxText), Message: brief.Clip(brief.OneLine(f.Message), maxText),
 		})
 	}
 	return out
-}
-
-// clean makes one line of printable characters.
-func clean(s string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsPrint(r):
-			return r
-		case unicode.IsSpace(r):
-			return ' '
-		}
-		return -1
-	}, strings.ToValidUTF8(s, "")))
-}
-
-// clip cuts s to n bytes, between characters.
-func clip(s string, n int) string {
-	const dots = "…"
-	if len(s) <= n {
-		return s
-	}
-	end := n - len(dots)
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + dots
-}
-
-// clipRunes cuts s to n characters.
-func clipRunes(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:n-1]) + "…"
 }

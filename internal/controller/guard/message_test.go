@@ -91,21 +91,6 @@ func TestAFindingIsToldWithItsWitness(t *testing.T) {
 	}
 }
 
-func TestTextsAreCutBetweenCharacters(t *testing.T) {
-	for _, test := range []struct {
-		text string
-		n    int
-		want string
-	}{{"abc", 3, "abc"}, {"abcdef", 5, "ab…"}, {"ééé", 5, "é…"}, {"日本語", 8, "日…"}, {"", 0, ""}, {"日本", 3, "…"}} {
-		if got := clip(test.text, test.n); got != test.want || len(got) > test.n {
-			t.Errorf("clip(%q, %d) = %q", test.text, test.n, got)
-		}
-	}
-	if got := clipRunes("日本語", 2); got != "日…" {
-		t.Error(got)
-	}
-}
-
 func TestTheBundleIsWrittenOnceAndOnlyWhereItIsMissing(t *testing.T) {
 	kube := fake.NewClientset()
 	if err := TellConfiguration(t.Context(), kube, []byte("x")); err != nil {

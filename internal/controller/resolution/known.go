@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"sluice.dev/api/resolution"
-	"sluice.dev/internal/nearest"
+	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
 )
 
@@ -122,7 +122,7 @@ func (k *Known) missing(resolver string) *resolve.Error {
 	if len(names) == 0 {
 		return resolve.Errorf(resolve.ReasonUnknownResolver, "nobody runs a resolver %q; there is none at all", resolver)
 	}
-	return resolve.Errorf(resolve.ReasonUnknownResolver, "nobody runs a resolver %q%s; there are %s", resolver, nearest.Hint(resolver, names), strings.Join(names, ", "))
+	return resolve.Errorf(resolve.ReasonUnknownResolver, "nobody runs a resolver %q%s; there are %s", resolver, brief.Hint(resolver, names), strings.Join(names, ", "))
 }
 
 // presence says whether a resolver runs. Its text changes with that alone.

@@ -1,5 +1,4 @@
-// Package nearest suggests the name that somebody may have meant.
-package nearest
+package brief
 
 import (
 	"fmt"
@@ -8,16 +7,16 @@ import (
 
 // Hint suggests the name that is most like s, ready to follow it in a message; empty where none is alike.
 func Hint(s string, names []string) string {
-	found := Name(s, names)
+	found := Nearest(s, names)
 	if found == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %q?)", found)
 }
 
-// Name returns the name that is most like s, empty where none is alike. Of names that are equally like it the first is
+// Nearest returns the name that is most like s, empty where none is alike. Of names that are equally like it the first is
 // taken; neither s nor a name of more than 100 bytes is like another.
-func Name(s string, names []string) string {
+func Nearest(s string, names []string) string {
 	best, found := 1+min(3, len(s)/2), ""
 	for _, n := range names {
 		if d := distance(strings.ToLower(s), strings.ToLower(n)); d < best {

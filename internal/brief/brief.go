@@ -1,0 +1,62 @@
+// Package brief makes texts fit for messages: short, on one line, with the name that was probably meant. It knows nothing
+// of what the messages are about.
+package brief
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const ellipsis = "…"
+
+// Cut returns the first n bytes of s at most, without the part of a character at the end. Invalid UTF-8 stays.
+func Cut(s string, n int) string {
+	n = max(n, 0)
+	if len(s) <= n {
+		return s
+	}
+	for end := n; end > n-utf8.UTFMax && end >= 0; end-- {
+		if utf8.RuneStart(s[end]) {
+			return s[:end]
+		}
+	}
+	return s[:n]
+}
+
+// Clip shortens s to n bytes at most. An ellipsis, which is three of them, stands for what is left out. The result is
+// valid UTF-8, as the Kubernetes API demands of every string.
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return strings.ToValidUTF8(s, "?")
+	}
+	return strings.ToValidUTF8(Cut(s, n-len(ellipsis)), "?") + ellipsis
+}
+
+// OneLine puts the lines of s on one, with "; " between them, or a space after a line that ends in punctuation. A run of
+// spaces is one; control and format characters and invalid UTF-8 are left out.
+func OneLine(s string) string {
+	var b strings.Builder
+	for line := range strings.FieldsFuncSeq(strings.ToValidUTF8(s, ""), func(r rune) bool { return strings.ContainsRune("\n\r\u2028\u2029", r) }) {
+		line = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+			switch {
+			case unicode.IsSpace(r):
+				return ' '
+			case unicode.IsPrint(r):
+				return r
+			}
+			return -1
+		}, line)), " ")
+		if line == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			if !strings.HasSuffix(b.String(), ":") && !strings.HasSuffix(b.String(), ";") && !strings.HasSuffix(b.String(), ",") {
+				b.WriteByte(';')
+			}
+			b.WriteByte(' ')
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
