@@ -13,7 +13,7 @@ import (
 const githubLimit = 10
 
 // appendGitHub writes one workflow command for each cause, worst first. Where there are more of a kind than GitHub
-// shows, the last one that it shows says how many are missing. The last line is for the log.
+// shows, the last one that it shows says how many are missing. The report as text follows, for the log.
 func appendGitHub(b *bytes.Buffer, r *Report, o Options) error {
 	p := newPage(r, o)
 	for _, kind := range []struct {
@@ -33,12 +33,12 @@ func appendGitHub(b *bytes.Buffer, r *Report, o Options) error {
 			for _, x := range rest {
 				findings += len(x.group.entries)
 			}
-			fmt.Fprintf(b, "::%s title=sluice check::… and %s that GitHub has no room for; the log of sluice check has them\n",
+			fmt.Fprintf(b, "::%s title=sluice check::… and %s that GitHub has no room for; the log of this step has them\n",
 				kind.command, plural(int64(findings), "more finding"))
 		}
 	}
-	b.WriteString(paint(p.conclusion(), false) + "\n")
-	return nil
+	o.Color, o.Width = false, 0
+	return appendText(b, r, o)
 }
 
 // annotation is one cause in one CRD.

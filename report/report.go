@@ -104,7 +104,8 @@ type Finding struct {
 	Reason  string   `json:"reason,omitempty"`
 	Witness *Witness `json:"witness,omitempty"`
 	Objects *Objects `json:"objects,omitempty"`
-	// Position is the place in the new file, or in the old one where the thing is gone from the new.
+	// Position is the place in the new file: of what is gone from it, the nearest part around. Only of a CRD that is gone
+	// it is in the old file.
 	Position *Position `json:"position,omitempty"`
 	// SchemaPath leads to the thing in the document of the CRD, from its root: spec, versions, 0, schema, openAPIV3Schema,
 	// properties, spec. List indices are decimal numbers. It may be longer than what stands in the document; its deepest

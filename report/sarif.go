@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/Masterminds/semver/v3"
 )
 
 // SARIF 2.1.0, of which this is the part that code scanning reads:
@@ -28,6 +30,7 @@ type sarifRun struct {
 type sarifDriver struct {
 	Name            string      `json:"name"`
 	InformationURI  string      `json:"informationUri"`
+	Version         string      `json:"version,omitempty"`
 	SemanticVersion string      `json:"semanticVersion,omitempty"`
 	Rules           []sarifRule `json:"rules"`
 }
@@ -95,7 +98,10 @@ func appendSARIF(b *bytes.Buffer, r *Report, o Options) error {
 	p := newPage(r, o)
 	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{
-		Name: "sluice", InformationURI: "https://sluice.dev", SemanticVersion: visible(o.Version), Rules: []sarifRule{},
+		Name: "sluice", InformationURI: "https://sluice.dev", Version: visible(o.Version), Rules: []sarifRule{},
+	}
+	if v, err := semver.StrictNewVersion(strings.TrimPrefix(o.Version, "v")); err == nil {
+		run.Tool.Driver.SemanticVersion = v.String()
 	}
 	if p.kube != "" {
 		run.Properties = map[string]any{"kubeVersion": p.kube}

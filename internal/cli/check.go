@@ -25,6 +25,7 @@ import (
 
 type checkFlags struct {
 	git         string
+	exclude     []string
 	output      string
 	verbose     bool
 	color       string
@@ -52,6 +53,9 @@ prove nor refute it says.
 
 OLD and NEW are each a file, a directory, - (standard input), git:REV[:PATH] in the current repository, or cluster.
 Without OLD, the live CRDs of the cluster are OLD, and the objects stored there are read as well.
+
+Of a directory all .yaml, .yml and .json files are read. Templates of Helm charts are passed over with a note; render
+them first. The file .sluiceignore in the current directory names files to leave out, with the syntax of .dockerignore.
 
 Exit codes: 0 nothing to object, 1 findings at a failing level, 2 could not do it.`,
 		Example: `  sluice check old.yaml new.yaml
@@ -91,6 +95,7 @@ Exit codes: 0 nothing to object, 1 findings at a failing level, 2 could not do i
 	fs.StringVar(&f.failMode, "fail-mode", "", "closed: what is undecided fails; open: it is told only (default from the configuration, else closed)")
 	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules hold, such as 1.29 (default: the cluster's, else "+kubeversion.DefaultKubeBinaryVersion+")")
 	fs.StringVar(&f.newCRDs, "new-crds", newSome, "CRDs that the cluster does not have: fail is an error, some is one if it has none of them, allow only tells")
+	fs.StringArrayVar(&f.exclude, "exclude", nil, "pattern of files that are left out of directories, as in .sluiceignore (may be repeated)")
 	fs.Int64Var(&f.budget, "budget", compat.DefaultBudget, "work that the comparison of one CRD may take, in units of less than a microsecond; what it leaves over is undecided")
 	fs.BoolVar(&f.objects, "objects", false, "read the stored objects of the cluster too (on where OLD is the cluster; --objects=false turns it off)")
 	fs.BoolVar(&f.digest, "print-hash", false, "compare nothing: print the SHA-256 of the spec of each CRD in NEW, as the annotation that bypasses the guard names it")
@@ -127,6 +132,8 @@ type checker struct {
 	cluster   *cluster.Cluster
 	old, next side
 	kube      *version.Version
+	// templates are the files that were passed over last.
+	templates []string
 }
 
 // side is what one source holds, by name.
@@ -240,9 +247,12 @@ func (c *checker) configure() (*config.Config, error) {
 
 // load reads both sides.
 func (c *checker) load(ctx context.Context, args []string) error {
-	o := input.Options{Stdin: c.in}
+	exclude, err := c.exclude()
+	if err != nil {
+		return err
+	}
+	o := input.Options{Stdin: c.in, Exclude: exclude, PassTemplates: true}
 	var from, to input.Source
-	var err error
 	switch {
 	case c.flags.git != "":
 		from, to, err = input.GitRange(ctx, c.flags.git, args, o)
@@ -294,10 +304,16 @@ func (c *checker) load(ctx context.Context, args []string) error {
 // read loads one source that is not the cluster. A side of a range of revisions may be empty: CRDs come and go.
 func (c *checker) read(ctx context.Context, src input.Source, o input.Options) (side, error) {
 	set, err := input.Load(ctx, src, o)
+	if set != nil {
+		c.tellLeftOut(src.String(), set)
+	}
 	if c.flags.git != "" && (errors.Is(err, input.ErrNoCRD) || errors.Is(err, input.ErrNotFound)) {
 		return side{name: src.String()}, nil
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, input.ErrNoCRD):
+		return side{}, fmt.Errorf("%w%s", err, goTypesHint())
+	case err != nil:
 		return side{}, err
 	}
 	for _, w := range set.Warnings {
@@ -376,7 +392,7 @@ func (c *checker) pairs() ([]pair, error) {
 		return nil, err
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("no CustomResourceDefinition in %s, and none in %s", c.old.name, c.next.name)
+		return nil, fmt.Errorf("no CustomResourceDefinition in %s, and none in %s%s", c.old.name, c.next.name, goTypesHint())
 	}
 	if both == 0 && !c.old.live && !c.next.live && c.flags.git == "" {
 		return nil, fmt.Errorf("OLD and NEW have no CRD in common: %s has %s; %s has %s",
@@ -408,25 +424,19 @@ func (c *checker) compare(ctx context.Context, pairs []pair) ([]report.CRD, erro
 	return crdcheck.Compare(ctx, list, crdcheck.Options{KubeVersion: c.kube, Budget: c.flags.budget}, bar.set)
 }
 
-// locate fills in where findings stand in the files.
+// locate fills in where findings stand in the new files, or in the old one of a CRD that is gone.
 func (c *checker) locate(r *report.Report) {
 	for i := range r.CRDs {
 		for j := range r.CRDs[i].Findings {
 			f := &r.CRDs[i].Findings[j]
-			s := c.next
-			if f.InOld {
-				s = c.old
-			}
-			d, ok := s.crds[f.CRD]
-			if !ok || f.Position != nil {
+			if f.Position != nil {
 				continue
 			}
-			if d.Positions == nil {
-				f.Position = &report.Position{File: d.File}
-				continue
+			if d, ok := c.next.crds[f.CRD]; ok {
+				f.Position = d.Place(f)
+			} else if d, ok := c.old.crds[f.CRD]; ok {
+				f.Position = d.Place(f)
 			}
-			pos, _ := d.Positions.Find(f.SchemaPath...)
-			f.Position = &pos
 		}
 	}
 }

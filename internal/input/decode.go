@@ -160,6 +160,7 @@ func template(c chunk, err error) error {
 		return &syntaxError{
 			line: c.line + lineAt(c.text, i) - 1,
 			msg:  "is a template ({{), not YAML; render it first, for example with helm template, and check what comes out",
+			err:  errTemplate,
 		}
 	}
 	return &syntaxError{line: syntax.line, msg: "broken YAML: " + syntax.msg}

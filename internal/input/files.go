@@ -43,7 +43,7 @@ func (r *reader) paths(ctx context.Context, src Source) error {
 		}
 		found = true
 		if !info.IsDir() {
-			if err := r.open(ctx, p, full, info); err != nil {
+			if err := r.open(ctx, walked{name: p, full: full, info: info}, false); err != nil {
 				return err
 			}
 			continue
@@ -54,7 +54,11 @@ func (r *reader) paths(ctx context.Context, src Source) error {
 		}
 		slices.SortFunc(w.files, func(a, b walked) int { return strings.Compare(a.name, b.name) })
 		for _, f := range w.files {
-			if err := r.open(ctx, f.name, f.full, f.info); err != nil {
+			if r.exclude.has(f.name) {
+				r.set.Excluded++
+				continue
+			}
+			if err := r.open(ctx, f, true); err != nil {
 				return err
 			}
 		}
@@ -116,14 +120,15 @@ func (w *walker) dir(ctx context.Context, name, full string, above []fs.FileInfo
 	return nil
 }
 
-// open reads and decodes one file.
-func (r *reader) open(ctx context.Context, name, full string, info fs.FileInfo) error {
+// open reads and decodes one file. below tells that it was found in a directory.
+func (r *reader) open(ctx context.Context, file walked, below bool) error {
+	name, info := file.name, file.info
 	if info.Mode().IsRegular() {
 		if err := r.fits(name, info.Size()); err != nil {
 			return err
 		}
 	}
-	f, err := openFile(ctx, full)
+	f, err := openFile(ctx, file.full)
 	if err != nil {
 		return fileError(name, err, "cannot be read: %v", reason(err))
 	}
@@ -132,7 +137,7 @@ func (r *reader) open(ctx context.Context, name, full string, info fs.FileInfo) 
 		return r.stream(ctx, name, f)
 	}
 	data, err := limit.ReadSized(&contextReader{ctx: ctx, r: f}, info.Size(), r.allowed())
-	return r.decode(ctx, name, data, err)
+	return r.decode(ctx, name, data, below, err)
 }
 
 // openFile opens a file to read, and stops waiting when the context is done: a named pipe does not open before somebody

@@ -86,7 +86,7 @@ func (g *gitRepo) tree(ctx context.Context, rev string) (string, error) {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		return "", fmt.Errorf("%w %q in this repository", ErrUnknownRevision, rev)
+		return "", fmt.Errorf("%w %q in this repository%s", ErrUnknownRevision, rev, g.shallow(ctx))
 	}
 	out, err := g.run(ctx, "rev-parse", "--verify", "--quiet", rev+"^{tree}")
 	if err != nil {
@@ -96,6 +96,14 @@ func (g *gitRepo) tree(ctx context.Context, rev string) (string, error) {
 		return "", fmt.Errorf("%w: %q is no commit and no tree", ErrUnknownRevision, rev)
 	}
 	return strings.TrimSpace(string(out)), nil
+}
+
+// shallow says what to do where the history is not all there, as in a clone of a CI system; empty where it is.
+func (g *gitRepo) shallow(ctx context.Context) string {
+	if out, err := g.run(ctx, "rev-parse", "--is-shallow-repository"); err != nil || strings.TrimSpace(string(out)) != "true" {
+		return ""
+	}
+	return ", which is a shallow clone; fetch the history first: git fetch --unshallow, or fetch-depth: 0 for actions/checkout"
 }
 
 // commit gives the name of the commit of a revision; empty where the revision is a tree.
@@ -113,6 +121,8 @@ type gitEntry struct {
 	size         int64
 	// path is where it stands, relative to the root, and name how it was reached, which links make another.
 	path, name string
+	// below tells that it was found in a directory.
+	below bool
 }
 
 // The modes of entries that are no regular files.

@@ -45,6 +45,7 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 	if len(paths) == 0 {
 		paths = []string{""}
 	}
+	r.exclude.prefix = g.prefix
 	w := &gitWalker{r: r, g: g, tree: tree}
 	var missing error
 	found := false
@@ -118,6 +119,10 @@ func (w *gitWalker) collect(ctx context.Context, entries []gitEntry, at, name st
 				return err
 			}
 		default:
+			if e.below = below; below && w.r.exclude.has(e.name) {
+				w.r.set.Excluded++
+				continue
+			}
 			w.files = append(w.files, e)
 		}
 	}
@@ -199,7 +204,7 @@ func (w *gitWalker) read(ctx context.Context) error {
 			return err
 		}
 		data, err := fetch(in, from, f.object, w.r.allowed())
-		if err := w.r.decode(ctx, f.name, data, err); err != nil {
+		if err := w.r.decode(ctx, f.name, data, f.below, err); err != nil {
 			return err
 		}
 	}
@@ -289,7 +294,7 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 	}
 	out, err := g.run(ctx, "merge-base", base, head)
 	if err != nil {
-		return fail(fmt.Errorf("%w: %q and %q have no common ancestor here; a shallow clone may lack it", ErrUnknownRevision, base, head))
+		return fail(fmt.Errorf("%w: %q and %q have no common ancestor in this repository%s", ErrUnknownRevision, base, head, g.shallow(ctx)))
 	}
 	old.Rev = strings.TrimSpace(string(out))
 	old.name = fmt.Sprintf("git:%.12s:%s", old.Rev, strings.Join(paths, " "))

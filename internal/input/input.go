@@ -140,6 +140,10 @@ type Set struct {
 	Warnings []Warning
 	// Files is how many files were read.
 	Files int
+	// Templates are the files that were passed over as [Options.PassTemplates] says, and Excluded is how many files
+	// [Options.Exclude] left out.
+	Templates []string
+	Excluded  int
 }
 
 // Under these names [Set.Skipped] counts documents that have no kind.

@@ -134,7 +134,7 @@ func decodeYAML(ctx context.Context, s string, line int, strict bool) (v any, er
 // explain puts an error that the library has with the document text into one line.
 func explain(err error, text string, first int) *syntaxError {
 	line, msg := yamlerr.Explain(err, text, first)
-	return &syntaxError{line, msg}
+	return &syntaxError{line: line, msg: msg}
 }
 
 // contextReader stops reading when its context ends.
@@ -155,10 +155,14 @@ func (r *contextReader) Read(p []byte) (int, error) {
 type syntaxError struct {
 	line int
 	msg  string
+	err  error // what callers tell apart; it may be nil
 }
 
 // Error implements error.
 func (e *syntaxError) Error() string { return e.msg }
+
+// Unwrap returns e.err.
+func (e *syntaxError) Unwrap() error { return e.err }
 
 // converter turns what the YAML library gives into what encoding/json writes, and bounds it.
 type converter struct {

@@ -15,6 +15,9 @@ func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 	r := &reader{loader: newLoader(src.String()), opts: opts.withDefaults()}
 	r.objects = opts.Objects
 	var err error
+	if r.exclude, err = newExclusion(opts.Exclude); err != nil {
+		return nil, err
+	}
 	switch src.Kind {
 	case Stdin:
 		err = r.stdin(ctx)
@@ -38,6 +41,7 @@ type reader struct {
 	// total is how many bytes were read, entries how many directory entries were looked at.
 	total   int64
 	entries int
+	exclude exclusion
 }
 
 func (r *reader) stdin(ctx context.Context) error {
@@ -62,7 +66,7 @@ func (r *reader) stream(ctx context.Context, name string, in io.Reader) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case got := <-done:
-		return r.decode(ctx, name, got.data, got.err)
+		return r.decode(ctx, name, got.data, false, got.err)
 	}
 }
 
@@ -83,8 +87,8 @@ func (r *reader) fits(name string, size int64) error {
 	return nil
 }
 
-// decode decodes what was read from the file called name.
-func (r *reader) decode(ctx context.Context, name string, data []byte, err error) error {
+// decode decodes what was read from the file called name. below tells that it was found in a directory.
+func (r *reader) decode(ctx context.Context, name string, data []byte, below bool, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -96,6 +100,9 @@ func (r *reader) decode(ctx context.Context, name string, data []byte, err error
 	r.total += int64(len(data))
 	if len(bytes.TrimSpace(data)) == 0 && name == "-" {
 		return fileError(name, ErrNoCRD, "standard input is empty")
+	}
+	if below && r.template(ctx, name, data) {
+		return nil
 	}
 	return r.file(ctx, name, data)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"sluice.dev/internal/yamlerr"
 	"sluice.dev/report"
@@ -29,6 +30,33 @@ func (p *Positions) Find(path ...string) (report.Position, bool) {
 		return report.Position{}, false
 	}
 	return p.doc.find(append(slices.Clip(p.base), path...))
+}
+
+// Place returns where a finding stands in the document. The path of a finding about what is gone leads through the old
+// document: its version is found by name, and the part around stands for a list that may have other indices now.
+func (d *Document) Place(f *report.Finding) *report.Position {
+	if d.Positions == nil {
+		return &report.Position{File: d.File}
+	}
+	where := f.SchemaPath
+	if f.InOld {
+		where = slices.Clone(where)
+		rest := 0
+		if len(where) > 2 && where[0] == "spec" && where[1] == "versions" {
+			i := slices.IndexFunc(d.CRD.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == f.Version })
+			where[2], rest = strconv.Itoa(i), 3 // -1 leads nowhere
+		}
+		if i := slices.IndexFunc(where[rest:], isIndex); i >= 0 {
+			where = where[:rest+i]
+		}
+	}
+	pos, _ := d.Positions.Find(where...)
+	return &pos
+}
+
+func isIndex(step string) bool {
+	_, err := strconv.Atoi(step)
+	return err == nil
 }
 
 // document is the text of one value. It is read a second time, for the places, when somebody first asks for one.

@@ -111,6 +111,12 @@ type Options struct {
 	// Objects asks for all objects, not only for definitions. What is no object, or has no kind, is then an error; that
 	// there is no definition is none.
 	Objects bool
+	// Exclude are patterns, with the syntax of .dockerignore (github.com/moby/patternmatcher), of files and folders
+	// that are left out where a directory is read. They are relative to the current directory.
+	Exclude []string
+	// PassTemplates leaves out what cannot be read because it is a template of a Helm chart, and tells of it in
+	// [Set.Templates]. Without it, such a file is an error.
+	PassTemplates bool
 }
 
 func (o Options) withDefaults() Options {

@@ -52,12 +52,9 @@ func Report(cfg *config.Config, ran *apply.PreflightResult, before, after string
 	for i := range r.CRDs {
 		for j := range r.CRDs[i].Findings {
 			f := &r.CRDs[i].Findings[j]
-			doc, ok := documents[f.CRD]
-			if !ok || f.Position != nil || f.InOld || doc.Positions == nil {
-				continue
+			if doc, ok := documents[f.CRD]; ok && f.Position == nil {
+				f.Position = doc.Place(f)
 			}
-			pos, _ := doc.Positions.Find(f.SchemaPath...)
-			f.Position = &pos
 		}
 	}
 	return r

@@ -1,0 +1,58 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/patternmatcher"
+)
+
+// errTemplate says that a file holds a template of text, such as Helm's, and no YAML.
+var errTemplate = errors.New("a template, not YAML")
+
+// exclusion tells which files below a directory are not read.
+type exclusion struct {
+	matcher *patternmatcher.PatternMatcher // nil excludes nothing
+	// prefix is the current directory within a repository, with a slash at the end, for files of a revision.
+	prefix string
+}
+
+func newExclusion(patterns []string) (exclusion, error) {
+	if len(patterns) == 0 {
+		return exclusion{}, nil
+	}
+	m, err := patternmatcher.New(patterns)
+	if err != nil {
+		return exclusion{}, &Error{Msg: "bad pattern of files to exclude: " + err.Error(), Err: err}
+	}
+	return exclusion{matcher: m}, nil
+}
+
+// has is true for a file that is left out; name is how it was reached.
+func (x exclusion) has(name string) bool {
+	if x.matcher == nil {
+		return false
+	}
+	name = strings.TrimPrefix(filepath.ToSlash(filepath.Clean(name)), x.prefix)
+	found, err := x.matcher.MatchesOrParentMatches(name)
+	return err == nil && found // New has compiled all patterns
+}
+
+// template is true, and the file noted in the set, where a file that was found in a directory is a template of a Helm
+// chart, which cannot be read before it is rendered. Only files below a folder called templates, where charts have them,
+// are passed over: elsewhere a file that cannot be read is an error.
+func (r *reader) template(ctx context.Context, name string, data []byte) bool {
+	folders := strings.Split(path.Dir(filepath.ToSlash(name)), "/")
+	if !r.opts.PassTemplates || !slices.Contains(folders, "templates") {
+		return false
+	}
+	if _, err := Decode(ctx, name, data); !errors.Is(err, errTemplate) {
+		return false
+	}
+	r.set.Templates = append(r.set.Templates, name)
+	return true
+}
