@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// ciRepo is a repository with a safe commit, tagged safe, and an unsafe one behind it, and a folder with sluice to put into
+// PATH.
+func ciRepo(t *testing.T) (repo, bin string) {
+	t.Helper()
+	for _, tool := range []string{"bash", "git"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(err)
+		}
+	}
+	repo, bin = t.TempDir(), t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The program of the test is sluice under that name, as in the scripts.
+	if err := os.Symlink(self, filepath.Join(bin, "sluice")); err != nil {
+		t.Fatal(err)
+	}
+	step := func(example string, args ...string) {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(upgrade, example))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(repo, "crd.yaml"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range [][]string{{"add", "."}, {"-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "-qm", example}, args} {
+			cmd := exec.CommandContext(t.Context(), "git", a...) //nolint:gosec // arguments of this test
+			cmd.Dir = repo
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("git %s: %v\n%s", a, err, out)
+			}
+		}
+	}
+	init := exec.CommandContext(t.Context(), "git", "init", "-qb", "main", repo) //nolint:gosec // arguments of this test
+	if out, err := init.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	step("v1.yaml", "tag", "first")
+	step("v3-safe.yaml", "tag", "safe")
+	step("v2-unsafe.yaml", "update-ref", "refs/remotes/origin/main", "safe")
+	return repo, bin
+}
+
+// bash runs the text of a step as a CI system does, and returns its output and exit code.
+func bash(t *testing.T, repo, bin, script string, env ...string) (string, int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-eo", "pipefail", "-c", script) //nolint:gosec // a script of this repository
+	cmd.Dir = repo
+	cmd.Env = append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + bin}, env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState.ExitCode() < 0 {
+		t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+func readYAML(t *testing.T, file string, to any) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(data, to); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// TestTheActionChecks runs the last step of action.yml as GitHub does. The step before it builds sluice.
+func TestTheActionChecks(t *testing.T) {
+	var action struct {
+		Name, Description string
+		Inputs            map[string]struct{ Description, Default string }
+		Runs              struct {
+			Using string
+			Steps []struct {
+				Name, Uses, Shell, Run string
+				With, Env              map[string]string
+			}
+		}
+	}
+	readYAML(t, "action.yml", &action)
+	last := action.Runs.Steps[len(action.Runs.Steps)-1]
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo, bin := ciRepo(t)
+	expression := regexp.MustCompile(`\$\{\{ ([a-z._]+) \}\}`)
+	for name, test := range map[string]struct {
+		inputs, env map[string]string
+		code        int
+		want        []string
+	}{
+		"a pull request":       {nil, map[string]string{"GITHUB_BASE_REF": "main"}, 1, []string{"::error file=crd.yaml,line=", "FAIL  databases"}},
+		"a push":               {map[string]string{"github.event.before": "safe"}, nil, 1, []string{"::error file=crd.yaml"}},
+		"another base":         {map[string]string{"inputs.base": "HEAD"}, map[string]string{"GITHUB_BASE_REF": "main"}, 0, []string{"PASS"}},
+		"a new branch":         {map[string]string{"github.event.before": strings.Repeat("0", 40)}, nil, 0, []string{"nothing to compare with"}},
+		"flags":                {map[string]string{"inputs.args": "--mode=warn --verbose"}, map[string]string{"GITHUB_BASE_REF": "main"}, 0, []string{"::warning file=crd.yaml"}},
+		"paths":                {map[string]string{"inputs.paths": "crd.yaml"}, map[string]string{"GITHUB_BASE_REF": "main"}, 1, []string{"crd.yaml"}},
+		"a path like a flag":   {map[string]string{"inputs.paths": "--help"}, map[string]string{"GITHUB_BASE_REF": "main"}, 2, []string{"--help"}},
+		"a base with commands": {map[string]string{"inputs.base": "$(touch bad)`touch bad`;touch bad"}, nil, 2, []string{"unknown revision"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			summary := filepath.Join(t.TempDir(), "summary.md")
+			env := []string{"GITHUB_ACTIONS=true", "GITHUB_STEP_SUMMARY=" + summary}
+			for k, v := range test.env {
+				env = append(env, k+"="+v)
+			}
+			for k, v := range last.Env {
+				env = append(env, k+"="+expression.ReplaceAllStringFunc(v, func(e string) string {
+					key := expression.FindStringSubmatch(e)[1]
+					if key == "github.action_path" {
+						return root
+					}
+					if given, ok := test.inputs[key]; ok {
+						return given
+					}
+					return action.Inputs[strings.TrimPrefix(key, "inputs.")].Default
+				}))
+			}
+			out, code := bash(t, repo, bin, last.Run, env...)
+			if code != test.code {
+				t.Errorf("exit code %d, want %d:\n%s", code, test.code, out)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("no %q in:\n%s", want, out)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(repo, "bad")); err == nil {
+				t.Error("a command in an input was run")
+			}
+			if md, err := os.ReadFile(summary); code == 1 && (err != nil || !strings.Contains(string(md), "databases")) {
+				t.Errorf("the summary: %v\n%s", err, md)
+			}
+		})
+	}
+}
+
+// TestTheGitLabJobChecks runs the script of ci/gitlab.yml.
+func TestTheGitLabJobChecks(t *testing.T) {
+	var file map[string]struct {
+		Stage, Image string
+		Variables    map[string]string
+		Rules        []map[string]string
+		BeforeScript []string `json:"before_script"`
+		Script       []string
+		Artifacts    struct {
+			When    string
+			Reports map[string]string
+		}
+	}
+	readYAML(t, "ci/gitlab.yml", &file)
+	job := file["sluice-check"]
+	for base, want := range map[string]int{"safe": 1, "HEAD": 0, "nosuch": 2} {
+		repo, bin := ciRepo(t)
+		env := []string{"CI_MERGE_REQUEST_DIFF_BASE_SHA=" + base}
+		for k, v := range job.Variables {
+			env = append(env, k+"="+v)
+		}
+		out, code := bash(t, repo, bin, strings.Join(job.Script, "\n"), env...)
+		if code != want {
+			t.Errorf("%s: exit code %d, want %d:\n%s", base, code, want, out)
+		}
+		report, err := os.ReadFile(filepath.Join(repo, job.Artifacts.Reports["junit"]))
+		if err != nil || want < 2 && !strings.Contains(string(report), "<testsuite") {
+			t.Errorf("%s: the report: %v\n%s", base, err, report)
+		}
+	}
+}
+
+// TestThePreCommitHookChecks runs the entry of .pre-commit-hooks.yaml as pre-commit does, before the commit.
+func TestThePreCommitHookChecks(t *testing.T) {
+	var hooks []struct {
+		ID, Name, Description, Entry, Language, Files string
+		PassFilenames                                 bool `json:"pass_filenames"`
+	}
+	readYAML(t, ".pre-commit-hooks.yaml", &hooks)
+	hook := hooks[0]
+	if hook.PassFilenames || !regexp.MustCompile(hook.Files).MatchString("config/crd/bases/a.yaml") {
+		t.Errorf("%+v", hook)
+	}
+	repo, bin := ciRepo(t)
+	if out, code := bash(t, repo, bin, hook.Entry); code != 0 {
+		t.Errorf("nothing has changed: exit code %d\n%s", code, out)
+	}
+	if out, code := bash(t, repo, bin, "git reset -q --soft first; "+hook.Entry); code != 1 {
+		t.Errorf("an unsafe change: exit code %d\n%s", code, out)
+	}
+}
