@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"sluice.dev/api/resolution"
+	"sluice.dev/internal/brief"
 )
 
 //go:embed resolution/*.yaml features/*.yaml compat-tekton/*.yaml guard/*.yaml delivery/*.yaml own/*.yaml
@@ -32,6 +33,9 @@ const (
 
 // DeliveryRole is the role of sluice serve that runs deliveries.
 const DeliveryRole = "delivery"
+
+// allRoles stands for all roles.
+const allRoles = "all"
 
 const (
 	placeOfImage  = "image: IMAGE\n"
@@ -94,7 +98,7 @@ type Options struct {
 // Manifests returns a YAML stream of what the options ask for, in the order in which it can be applied.
 func Manifests(o Options) ([]byte, error) {
 	var out bytes.Buffer
-	if err := errors.Join(o.checkStore(), o.checkNamespaces()); err != nil {
+	if err := errors.Join(o.checkRoles(), o.checkStore(), o.checkNamespaces()); err != nil {
 		return nil, err
 	}
 	standAlone := []string{GuardRole, FeaturesRole, FeatureWebhookRole}
@@ -160,6 +164,28 @@ func Manifests(o Options) ([]byte, error) {
 		out.WriteString(text)
 	}
 	return finish(&out, o)
+}
+
+// RoleNames lists the roles of sluice serve that can be installed, and "all".
+func RoleNames() []string {
+	paths, _ := fs.Glob(files, "resolution/[45]0-*.yaml") // only a bad pattern is an error
+	var out []string
+	for _, p := range paths {
+		if role, ok := roleOf(p); ok {
+			out = append(out, role)
+		}
+	}
+	return append(out, DeliveryRole, FeaturesRole, FeatureWebhookRole, GuardRole, allRoles)
+}
+
+func (o Options) checkRoles() error {
+	known := RoleNames()
+	for _, r := range o.Roles {
+		if !slices.Contains(known, r) {
+			return fmt.Errorf("there is no role %q%s; the roles are %s", r, brief.Hint(r, known), strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 func (o Options) checkStore() error {
@@ -274,7 +300,7 @@ func roleOf(path string) (string, bool) {
 
 func contains(list []string, s string) bool {
 	for _, l := range list {
-		if l == s || l == "all" {
+		if l == s || l == allRoles {
 			return true
 		}
 	}

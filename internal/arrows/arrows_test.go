@@ -135,7 +135,7 @@ var table = []row{
 
 	{pkg: "api/resolution/v1alpha1", why: "the older API; it is converted, never stored", may: []string{"api/resolution", "api/resolution/v1beta1"}},
 	{pkg: "client", tree: true, why: "generated clients", may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1"}},
-	{pkg: "config", why: "manifests, as files", may: []string{"api/resolution"}},
+	{pkg: "config", why: "manifests, as files", may: []string{"internal/brief", "api/resolution"}},
 	{pkg: "internal/fairqueue", why: "whose turn it is, for whoever works for several tenants"},
 	{pkg: "internal/servingcert", why: "the certificate of a webhook, whichever it is"},
 	{

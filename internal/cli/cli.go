@@ -132,6 +132,7 @@ func newRoot(e *env) *cobra.Command {
 		Long: `Sluice lets people change Kubernetes APIs without breaking those who use them.
 
 Exit codes of every command: 0 nothing to object, 1 findings at a failing level, 2 could not do it.`,
+		Version:       thisVersion().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
@@ -139,6 +140,7 @@ Exit codes of every command: 0 nothing to object, 1 findings at a failing level,
 			return cmd.Help()
 		},
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(e.in)
 	root.SetOut(e.out)
 	root.SetErr(e.err)

@@ -53,6 +53,7 @@ func newManifests(e *env) *cobra.Command {
 	flags.BoolVar(&o.GuardCertManager, "guard-cert-manager", false, "leave the certificate of the role crd-guard to cert-manager")
 	flags.StringSliceVar(&o.GuardReads, "guard-reads", nil, "API groups whose objects the guard may list, to see whether a CRD that is deleted has any")
 	flags.StringSliceVar(&o.FeatureUsage, "feature-usage", nil, "resource, as PLURAL.GROUP, whose objects the role features may list, to count those that use features")
+	complete(cmd, "roles", config.RoleNames()...)
 	flags.StringSliceVar(&o.FeatureSettings, "feature-settings", nil, "ConfigMap of a component, NAMESPACE/NAME, that the roles features and feature-webhook may watch, and make again when it is gone")
 	flags.BoolVar(&own, "own-features", false, "print the Component sluice and its Features instead: what of Sluice's own API is not settled yet; for where the role features runs")
 	flags.StringSliceVar(&o.Writers, "writer", nil, "one more user who may write the status of requests: system:serviceaccount:NAMESPACE:NAME=RESOLVER, once for each resolver; without =RESOLVER those of all resolvers but Sluice's own, with =* all")

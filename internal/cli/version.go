@@ -21,6 +21,18 @@ type versionInfo struct {
 	Platform   string `json:"platform"`
 }
 
+func thisVersion() versionInfo {
+	return versionInfo{
+		"sluice.dev/v1alpha1", "Version", sluiceVersion, kubeversion.DefaultKubeBinaryVersion,
+		runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
+	}
+}
+
+// String is what people read.
+func (v versionInfo) String() string {
+	return fmt.Sprintf("sluice %s (rules of Kubernetes %s; %s %s)", v.Version, v.Kubernetes, v.Go, v.Platform)
+}
+
 func newVersion(e *env) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
@@ -28,13 +40,10 @@ func newVersion(e *env) *cobra.Command {
 		Short: "Print the version of sluice and of the Kubernetes libraries in it",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v := versionInfo{
-				"sluice.dev/v1alpha1", "Version", sluiceVersion, kubeversion.DefaultKubeBinaryVersion,
-				runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
-			}
+			v := thisVersion()
 			switch output {
 			case "":
-				_, err := fmt.Fprintf(e.out, "sluice %s (rules of Kubernetes %s; %s %s)\n", v.Version, v.Kubernetes, v.Go, v.Platform)
+				_, err := fmt.Fprintln(e.out, v)
 				return err
 			case "json":
 				enc := json.NewEncoder(e.out)
