@@ -82,7 +82,7 @@ func (c *compiler) draft(g *group) *draft {
 		d.texts = append(d.texts, well+" ? '' : "+clipped(uses, 300)+" + "+quote(c.what(u)))
 		d.short = append(d.short, well+" ? '' : "+clipped(uses, 60)+" + "+quote(" ("+gate+")"))
 	}
-	d.message = said(d.texts) + ".join('; also ')"
+	d.message = d.told("say", d.texts, "; also ")
 	return d
 }
 
@@ -115,6 +115,47 @@ func (d *draft) placesOf(u *unit, i int) (uses, none string) {
 // said are those of some texts that say something.
 func said(texts []string) string {
 	return "[" + strings.Join(texts, ", ") + "].filter(s, s != '')"
+}
+
+// together is how many units share a variable: what the checker of expressions does grows with the square of their length
+// (github.com/google/cel-go, checker, mapping.copy).
+const together = 8
+
+// told joins what some texts say.
+func (d *draft) told(name string, texts []string, with string) string {
+	join := ".join(" + quote(with) + ")"
+	if len(texts) <= together {
+		return said(texts) + join
+	}
+	var some []string
+	for chunk := range slices.Chunk(texts, together) {
+		some = append(some, d.add(name+strconv.Itoa(len(some)), said(chunk)+join))
+	}
+	return said(some) + join
+}
+
+// list lists what some texts say.
+func (d *draft) list(name string, texts []string) string {
+	var some []string
+	for chunk := range slices.Chunk(texts, together) {
+		some = append(some, d.add(name+strconv.Itoa(len(some)), said(chunk)))
+	}
+	if len(some) == 1 {
+		return some[0]
+	}
+	return strings.Join(some, " + ")
+}
+
+// all tells whether all of some tests hold.
+func (d *draft) all(tests []string) string {
+	if len(tests) <= together {
+		return conjunction(tests)
+	}
+	var some []string
+	for chunk := range slices.Chunk(tests, together) {
+		some = append(some, d.add("ok"+strconv.Itoa(len(some)), conjunction(chunk)))
+	}
+	return conjunction(some)
 }
 
 // clipped cuts a text that may be long.
@@ -324,7 +365,8 @@ func (c *compiler) policy(g *group, part int) {
 		fail = admissionregistrationv1.Ignore
 		actions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
 	}
-	short := d.add("short", said(d.short))
+	short := d.add("short", d.list("few", d.short))
+	valid := d.all(d.valid)
 	reason := metav1.StatusReasonInvalid
 	paramKind, paramRef, why := c.paramKind(), c.paramRef(), "a part of the object needs a feature that is off"
 	if g.kind == tells {
@@ -340,7 +382,7 @@ func (c *compiler) policy(g *group, part int) {
 		MatchConditions:  d.matchConditions(""),
 		Variables:        d.variables(),
 		Validations: []admissionregistrationv1.Validation{{
-			Expression:        conjunction(d.valid),
+			Expression:        valid,
 			Message:           why,
 			MessageExpression: c.fitted(g.kind, message, short),
 			Reason:            &reason,
