@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -227,7 +228,7 @@ func TestE2EHugeObjects(t *testing.T) {
 				return u.DeepCopy()
 			}
 			for i, h := range cases {
-				if h.old == nil {
+				if h.old == nil || !judged(by, i) {
 					continue
 				}
 				if c.stored[h.name], err = c.things.Create(t.Context(), thing(fmt.Sprintf("stored-%d", i), h.old), metav1.CreateOptions{}); err != nil {
@@ -255,10 +256,16 @@ func TestE2EHugeObjects(t *testing.T) {
 			} {
 				until(t, "the policies", func(ctx context.Context) error { return small.differs(write(ctx, &small)) })
 			}
-			for _, h := range cases {
+			for i, h := range cases {
+				if !judged(by, i) {
+					continue
+				}
 				if err := h.differs(write(t.Context(), &h)); err != nil {
 					t.Errorf("%s: %v", h.name, err)
 				}
+			}
+			if by != "Live" {
+				return // the evaluator is the same
 			}
 			e := m.Resolve(nil, feature.Runtime{}).Compile()
 			for _, h := range cases {
@@ -280,6 +287,21 @@ func TestE2EHugeObjects(t *testing.T) {
 			}
 		})
 	}
+}
+
+// judged tells which cases are judged by which enforcement: by live policies all, and by the others, which say the same of an object as
+// those do, some. SLUICE_ROUNDS has all judge all.
+func judged(by string, i int) bool {
+	if os.Getenv("SLUICE_ROUNDS") != "" {
+		return true
+	}
+	switch by {
+	case "Live":
+		return true
+	case "Baked":
+		return i%4 == 0
+	}
+	return i%4 == 2
 }
 
 // differs says how what became of a case is not what it is to be; nil if it is.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -49,6 +50,11 @@ var shared clustertest.Shared
 func TestMain(m *testing.M) {
 	if os.Getenv(asSluice) != "" {
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	// They wait more than they work. A -parallel of the command line comes later and counts.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	options, remove, err := audit()
 	if err != nil {
@@ -216,7 +222,7 @@ func (s *system) start(ctx context.Context, role string) (*process, error) {
 		return nil, err
 	}
 	p := &process{role: role, listen: listen, log: &lockedBuffer{}, ended: make(chan struct{}), dir: dir}
-	p.cmd = exec.Command(os.Args[0], "serve", "--roles="+role, "--kubeconfig="+file, "--listen="+listen, "--verbose", "--feature-usage-interval=5s",
+	p.cmd = exec.Command(os.Args[0], "serve", "--roles="+role, "--kubeconfig="+file, "--listen="+listen, "--verbose", "--feature-usage-interval=2s",
 		"--feature-webhook-listen="+s.hook, "--feature-webhook-url=https://"+s.hook, "--feature-webhook-host=127.0.0.1")
 	p.cmd.Env = []string{asSluice + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "POD_NAME=" + fmt.Sprintf("%s-%d", role, time.Now().UnixNano())}
 	p.cmd.Stderr = p.log

@@ -57,59 +57,74 @@ spec: {component: %[1]s, gate: OldSets, stages: [{stage: Alpha, release: v1.0.0}
 type stuckObject struct {
 	name   string
 	at     dynamic.ResourceInterface
-	status string // a status that it takes
+	status string // one that it takes
 }
 
-// free does to an object what nothing may ever hinder, and deletes it in the end.
-func (o *stuckObject) free(ctx context.Context, t *testing.T, state string) {
-	t.Helper()
-	try := func(what string, do func() error) {
-		t.Helper()
-		if err := do(); err != nil {
-			t.Errorf("%s: %s of %s: %v", state, what, o.name, err)
-		}
+// write is what nothing may ever hinder.
+type write struct {
+	name string
+	do   func(ctx context.Context, o *stuckObject) error
+}
+
+func (o *stuckObject) patch(ctx context.Context, kind types.PatchType, text string, sub ...string) error {
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return err
 	}
-	patch := func(kind types.PatchType, text string, sub ...string) func() error {
-		return func() error {
-			data, err := yaml.YAMLToJSON([]byte(text))
-			if err != nil {
-				return err
-			}
-			options := metav1.PatchOptions{}
-			if kind == types.ApplyPatchType {
-				options = metav1.PatchOptions{FieldManager: "labels"}
-			}
-			_, err = o.at.Patch(ctx, o.name, kind, data, options, sub...)
+	options := metav1.PatchOptions{}
+	if kind == types.ApplyPatchType {
+		options.FieldManager = "labels"
+	}
+	_, err = o.at.Patch(ctx, o.name, kind, data, options, sub...)
+	return err
+}
+
+func merging(name, text string, sub ...string) write {
+	return write{name, func(ctx context.Context, o *stuckObject) error {
+		return o.patch(ctx, types.MergePatchType, text, sub...)
+	}}
+}
+
+// freeWrites are made one after the other; the last of them has the object gone.
+var freeWrites = []write{
+	merging("a label", "{metadata: {labels: {a: b}}}"),
+	merging("an annotation", "{metadata: {annotations: {a: b}}}"),
+	{"an annotation by JSON patch", func(ctx context.Context, o *stuckObject) error {
+		return o.patch(ctx, types.JSONPatchType, "[{op: add, path: /metadata/annotations/c, value: d}]")
+	}},
+	{"an applied label", func(ctx context.Context, o *stuckObject) error {
+		u, err := o.at.Get(ctx, o.name, metav1.GetOptions{})
+		if err != nil {
 			return err
 		}
-	}
-	try("a label", patch(types.MergePatchType, "{metadata: {labels: {a: b}}}"))
-	try("an annotation", patch(types.MergePatchType, "{metadata: {annotations: {a: b}}}"))
-	try("an annotation by JSON patch", patch(types.JSONPatchType, "[{op: add, path: /metadata/annotations/c, value: d}]"))
-	u, err := o.at.Get(ctx, o.name, metav1.GetOptions{})
-	if err != nil {
-		t.Errorf("%s: %v", state, err)
-		return
-	}
-	try("an applied label", patch(types.ApplyPatchType, fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: %s, labels: {c: d}}}", u.GetAPIVersion(), u.GetKind(), o.name)))
-	try("a finalizer", patch(types.MergePatchType, "{metadata: {finalizers: [e2e.dev/stays]}}"))
-	if o.status != "" {
-		try("the status", patch(types.MergePatchType, "{status: "+o.status+"}", "status"))
-	}
-	try("an update that changes nothing", func() error {
+		return o.patch(ctx, types.ApplyPatchType, fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: %s, labels: {c: d}}}", u.GetAPIVersion(), u.GetKind(), o.name))
+	}},
+	merging("a finalizer", "{metadata: {finalizers: [e2e.dev/stays]}}"),
+	{"the status", func(ctx context.Context, o *stuckObject) error {
+		return o.patch(ctx, types.MergePatchType, "{status: "+o.status+"}", "status")
+	}},
+	{"an update that changes nothing", func(ctx context.Context, o *stuckObject) error {
 		u, err := o.at.Get(ctx, o.name, metav1.GetOptions{})
 		if err == nil {
 			_, err = o.at.Update(ctx, u, metav1.UpdateOptions{})
 		}
 		return err
-	})
-	try("an owner", patch(types.MergePatchType, "{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: x, uid: x}]}}"))
-	try("deletion", func() error { return o.at.Delete(ctx, o.name, metav1.DeleteOptions{}) })
-	try("a label while it is deleted", patch(types.MergePatchType, "{metadata: {labels: {e: f}}}"))
-	try("the removal of its finalizer", patch(types.MergePatchType, "{metadata: {finalizers: null}}"))
-	if _, err := o.at.Get(ctx, o.name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("%s: %s is still there: %v", state, o.name, err)
-	}
+	}},
+	merging("an owner", "{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: x, uid: x}]}}"),
+	{"deletion", func(ctx context.Context, o *stuckObject) error {
+		return o.at.Delete(ctx, o.name, metav1.DeleteOptions{})
+	}},
+	merging("a label while it is deleted", "{metadata: {labels: {e: f}}}"),
+	{"the status while it is deleted", func(ctx context.Context, o *stuckObject) error {
+		return o.patch(ctx, types.MergePatchType, "{status: "+o.status+"}", "status")
+	}},
+	merging("the removal of its finalizer", "{metadata: {finalizers: null}}"),
+	{"its end", func(ctx context.Context, o *stuckObject) error {
+		if _, err := o.at.Get(ctx, o.name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is still there: %w", err)
+		}
+		return nil
+	}},
 }
 
 // ownHook tells of the webhooks of the components of TestE2ENothingIsStuck. Other tests have theirs.
@@ -213,6 +228,10 @@ func TestE2ENothingIsStuck(t *testing.T) { //nolint:paralleltest // see above
 		store(alone, alone.name, state, "plain", "v1", "{description: d}")
 		store(alone, alone.name, state, "early", "v1alpha1", all)
 	}
+	tried, stored := 0, 0
+	for _, list := range objects {
+		stored += len(list)
+	}
 	free := func(c *scene, state string) {
 		t.Helper()
 		list := objects[c.name+state]
@@ -220,8 +239,14 @@ func TestE2ENothingIsStuck(t *testing.T) { //nolint:paralleltest // see above
 			t.Fatalf("there are no objects for %s", state)
 		}
 		for i := range list {
-			list[i].free(ctx, t, c.name+", "+state)
+			for _, w := range freeWrites {
+				tried++
+				if err := w.do(ctx, &list[i]); err != nil {
+					t.Errorf("%s, %s: %s of %s: %v", c.name, state, w.name, list[i].name, err)
+				}
+			}
 		}
+		delete(objects, c.name+state)
 	}
 
 	c.set(map[string]string{"env-secret": "true"})
@@ -321,4 +346,16 @@ func TestE2ENothingIsStuck(t *testing.T) { //nolint:paralleltest // see above
 		}
 		free(c, "no-component")
 	}
+	// The product of states and writes.
+	if len(objects) > 0 || tried != stored*len(freeWrites) || len(states)+len(onlyAlone) < 12 {
+		t.Errorf("%d writes of %d objects in %d states were tried; these objects were not: %v", tried, stored, len(states)+len(onlyAlone), objects)
+	}
+	// The namespace that was deleted goes too: nothing in it is kept by us.
+	eventually(t, "the namespace to go", func(ctx context.Context) error {
+		_, err := s.kube.CoreV1().Namespaces().Get(ctx, c.name, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %w", err)
+		}
+		return nil
+	})
 }
