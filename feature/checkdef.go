@@ -144,7 +144,6 @@ func (d *definer) checkFeature(f *Feature) {
 
 // together checks what only shows when all features are there: requirements and contradictions.
 func (d *definer) together() {
-	d.reachable()
 	byGate := make(map[string]*Feature, len(d.model.features))
 	gates := make([]string, len(d.model.features))
 	for i, f := range d.model.features {

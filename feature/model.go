@@ -330,6 +330,7 @@ func (d *definer) part(f *Feature, i int) {
 		target.MaxItems = target.bound(p.MaxItems)
 		f.Targets = append(f.Targets, target)
 	}
+	d.sameData(f, i, t, where)
 	// A part without versions is in those that have its field; one that names versions must be in each of them.
 	if missing != nil && !removed && (len(p.Versions) > 0 || len(f.Targets) == found) {
 		for _, m := range missing {

@@ -1,56 +1,79 @@
 package feature
 
 import (
-	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"sluice.dev/api/v1alpha1"
 )
 
-// reachable tells of parts whose field can be written in a version that no part of the feature names, although the versions have the same
-// data. Where a webhook converts, such writes are judged in a version that is named.
-func (d *definer) reachable() {
-	for _, f := range d.model.features {
-		if f.Stage == v1alpha1.Removed || d.has(f.Spec.Gate) {
+// sameData adds the targets of a part in versions that it does not name and in which the same data can be written: where no webhook
+// converts, versions differ in their name only, so that a field which is gated in one of them would be open in the others. It tells of
+// versions in which the field cannot be gated.
+func (d *definer) sameData(f *Feature, i int, t Target, where string) {
+	p := &f.Spec.Parts[i]
+	r, ok := d.model.Resource(p.Group, p.Resource)
+	if !ok || r.Converted || p.WholeVersion || len(p.Versions) == 0 || f.Stage == v1alpha1.Removed {
+		return
+	}
+	var open []string
+	for _, v := range r.Versions {
+		if v.Schema == nil || f.names(p, v.Name) {
 			continue
 		}
-		for i := range f.Spec.Parts {
-			p := &f.Spec.Parts[i]
-			r, ok := d.model.Resource(p.Group, p.Resource)
-			if !ok || r.Converted || p.WholeVersion || len(p.Versions) == 0 {
-				continue
-			}
-			path, err := ParsePath(p.Field)
-			if err != nil {
-				continue
-			}
-			var open []string
-			for _, v := range r.Versions {
-				if v.Schema == nil || d.gates(f, p, v.Name) {
-					continue
-				}
-				if _, _, problem := resolvePath(v.Schema, path); problem == "" {
-					open = append(open, v.Name)
-				}
-			}
-			if open != nil {
-				d.warn(CodeOpenVersion, f.Spec.Gate, fmt.Sprintf("spec.parts[%d].versions", i), "%s can be set in version %s, which no part names, and is the same data there: name it, or leave versions out",
-					p.Field, strings.Join(open, ", "))
-			}
+		path, node, problem := resolvePath(v.Schema, t.Path)
+		if problem != "" {
+			continue
 		}
+		target, told := t, len(d.list)
+		target.Version, target.Scale, target.Path, target.Schema = v.Name, v.Scale, path, node
+		d.checkTarget(f, &target, v.Schema, where)
+		wrong := slices.ContainsFunc(d.list[told:], func(x Finding) bool { return x.Severity == Error })
+		d.list = d.list[:told] // it is about a version that nobody has named
+		if wrong {
+			open = append(open, v.Name)
+			continue
+		}
+		target.MaxItems = target.bound(p.MaxItems)
+		f.Targets = append(f.Targets, target)
+	}
+	if open != nil {
+		d.warn(CodeOpenVersion, f.Spec.Gate, where+".versions", "%s can be set in version %s, which the part does not name, and is the same data there; it cannot be gated there, so that it stays open: sluice features lint tells why if you name the version",
+			p.Field, strings.Join(open, ", "))
 	}
 }
 
-// gates tells whether a feature has a part of a resource in a version, or any feature of the component gates all of that version.
-func (d *definer) gates(f *Feature, p *v1alpha1.Part, version string) bool {
-	for _, g := range d.model.features {
-		for i := range g.Targets {
-			t := &g.Targets[i]
-			if t.Group == p.Group && t.Resource == p.Resource && t.Version == version && (t.WholeVersion || g == f) {
-				return true
+// names tells whether a part, or another that differs from it in the versions only, names a version.
+func (f *Feature) names(p *v1alpha1.Part, version string) bool {
+	return slices.ContainsFunc(f.Spec.Parts, func(o v1alpha1.Part) bool {
+		versions := o.Versions
+		o.Versions = p.Versions
+		return reflect.DeepEqual(o, *p) && (len(versions) == 0 || slices.Contains(versions, version))
+	})
+}
+
+// Converted returns the gates of the features that judge objects of a version in another one: the API server converts them before it has
+// them judged. It is sorted; nil where none does.
+func (m *Model) Converted(group, resource, version string) (gates []string) {
+	r, ok := m.Resource(group, resource)
+	if !ok || !r.Converted && slices.ContainsFunc(r.Versions, func(v Version) bool { return v.Name == version }) {
+		return nil
+	}
+	for _, f := range m.features {
+		elsewhere := false
+		for i := range f.Targets {
+			t := &f.Targets[i]
+			if t.Group != group || t.Resource != resource || t.WholeVersion {
+				continue
+			}
+			if elsewhere = t.Version != "" && t.Version != version; !elsewhere {
+				break
 			}
 		}
+		if elsewhere {
+			gates = append(gates, f.Spec.Gate)
+		}
 	}
-	return slices.Contains(p.Versions, version)
+	return gates
 }

@@ -37,7 +37,9 @@ type simulation struct {
 	Warned     []simulate.Refusal `json:"warned,omitempty"`
 	// Object is what would be written if it is not what was given.
 	Object map[string]any `json:"object,omitempty"`
-	// States says which features are open, and why.
+	// Converted are gates that judge the object in another version: that is not simulated.
+	Converted []string `json:"converted,omitempty"`
+	// Features says which features are open, and why.
 	Features []simulatedFeature `json:"features"`
 }
 
@@ -112,6 +114,7 @@ func runSimulate(ctx context.Context, e *env, f *simulateFlags) error {
 	out := &simulation{APIVersion: "sluice.dev/v1alpha1", Kind: "FeatureSimulation", Refused: res.Refused, Warned: res.Warned, Object: res.Object}
 	c.webhook(r, out)
 	out.Allowed = len(out.Refused) == 0
+	out.Converted = c.model.Converted(r.Group, r.Resource, r.Version)
 	for _, st := range c.states.All() {
 		out.Features = append(out.Features, simulatedFeature{st.Feature.Spec.Gate, st.Open, st.Reason})
 	}
@@ -269,6 +272,9 @@ func (s *simulation) print(e *env, output string) error {
 	}
 	for _, x := range s.Warned {
 		fmt.Fprintf(e.out, "warning: %s: %s\n", x.Policy, x.Message)
+	}
+	if s.Converted != nil {
+		fmt.Fprintf(e.out, "not simulated: the API server converts the object to another version to judge it by %s; give the object in that version\n", strings.Join(s.Converted, ", "))
 	}
 	if s.Object != nil && s.Allowed {
 		data, err := yaml.Marshal(s.Object)

@@ -248,7 +248,8 @@ type run struct {
 	access    access
 }
 
-// Run says what becomes of a request: what mutates comes first, then what validates.
+// Run says what becomes of a request: what mutates comes first, then what validates. It does not convert objects between versions:
+// of what judges them in another one ([feature.Model.Converted]) it knows nothing.
 func (s *Simulator) Run(ctx context.Context, r *Request) (*Result, error) {
 	n, err := newRun(r)
 	if err != nil {

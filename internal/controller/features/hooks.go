@@ -188,6 +188,8 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 		}
 		if f.Spec.Parts[e.Part].WholeVersion {
 			ask += wholeVersions
+		} else if r, ok := p.model.Resource(e.Group, e.Resource); ok && r.Converted {
+			ask += namedVersions(f, e)
 		}
 		if versions[ask] == nil {
 			versions[ask], targets[ask], elsewhereJudged[ask] = map[hookedResource][]string{}, map[hookedResource][]*feature.Target{}, map[hookedResource][]string{}
@@ -263,32 +265,34 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 	out := &hookSet{}
 	validating := func(ask string, rules []admissionregistrationv1.RuleWithOperations, namespaces *metav1.LabelSelector, fail admissionregistrationv1.FailurePolicyType) {
 		out.validating = append(out.validating, admissionregistrationv1.ValidatingWebhook{
-			Name: name + "." + ask + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(name, strings.TrimSuffix(ask, wholeVersions))), Rules: rules,
+			Name: name + "." + ask + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(name, plainly(ask))), Rules: rules,
 			MatchConditions: matching(ask), FailurePolicy: &fail, MatchPolicy: matchPolicy(ask, conditions), NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
 			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
 		})
 	}
-	for _, ask := range []string{askReject, askReject + wholeVersions} {
-		if r := rules(ask); r != nil {
-			validating(ask, r, elsewhere, admissionregistrationv1.Fail)
+	asks := func(what ...string) (out []string) {
+		for _, ask := range slices.Sorted(maps.Keys(versions)) {
+			if slices.Contains(what, plainly(ask)) {
+				out = append(out, ask)
+			}
 		}
+		slices.SortStableFunc(out, func(a, b string) int { return slices.Index(what, plainly(a)) - slices.Index(what, plainly(b)) })
+		return out
 	}
-	if r := rules(askLeft); r != nil {
-		validating(askLeft, r, elsewhere, admissionregistrationv1.Fail)
+	for _, ask := range asks(askReject, askLeft) {
+		validating(ask, rules(ask), elsewhere, admissionregistrationv1.Fail)
 	}
 	for i, w := range claims(closed, conditions) {
 		w.Name, w.ClientConfig, w.NamespaceSelector = claimsName(name, i), clientConfig(namespace, address, hookPath(name, askReject)), elsewhere
 		out.validating = append(out.validating, w)
 	}
-	for _, ask := range []string{askWarn, askWarn + wholeVersions} {
-		if r := rules(ask); r != nil {
-			validating(ask, r, elsewhere, admissionregistrationv1.Ignore)
-		}
+	for _, ask := range asks(askWarn) {
+		validating(ask, rules(ask), elsewhere, admissionregistrationv1.Ignore)
 	}
-	if r := rules(askDrop); r != nil {
+	for _, ask := range asks(askDrop) {
 		out.mutating = append(out.mutating, admissionregistrationv1.MutatingWebhook{
-			Name: name + "." + askDrop + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(name, askDrop)), Rules: r,
-			MatchConditions: matching(askDrop), FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: matchPolicy(askDrop, conditions), NamespaceSelector: elsewhere, ObjectSelector: &metav1.LabelSelector{},
+			Name: name + "." + ask + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(name, askDrop)), Rules: rules(ask),
+			MatchConditions: matching(ask), FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: matchPolicy(ask, conditions), NamespaceSelector: elsewhere, ObjectSelector: &metav1.LabelSelector{},
 			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
 			ReinvocationPolicy: new(admissionregistrationv1.NeverReinvocationPolicy),
 		})
@@ -315,6 +319,26 @@ const (
 	// changedCondition is the name of the one that leaves metadata and status alone.
 	changedCondition = "changed"
 )
+
+// namedVersions is in the names of the webhooks that are asked about a resource between whose versions a webhook converts, and of which the
+// feature names these versions: the API server converts an object for a webhook only if no rule of that has its version, so that features
+// which name others have one of their own.
+func namedVersions(f *feature.Feature, e *policy.Enforced) string {
+	var names []string
+	for i := range f.Targets {
+		if t := &f.Targets[i]; t.Group == e.Group && t.Resource == e.Resource && !t.WholeVersion && !slices.Contains(names, t.Version) {
+			names = append(names, t.Version)
+		}
+	}
+	slices.Sort(names)
+	return "." + strings.Join(names, "-")
+}
+
+// plainly is what is asked, without the words that tell webhooks for it from each other.
+func plainly(ask string) string {
+	ask, _, _ = strings.Cut(ask, ".")
+	return strings.TrimSuffix(ask, wholeVersions)
+}
 
 // matchPolicy has objects of versions that are not asked about converted to one that is: a version may be new, or have other names for what
 // is gated. Whole versions are what they are.

@@ -51,6 +51,20 @@ spec:
             properties: {refused: {type: string}, dropped: {type: string}, warned: {type: string}}
 `
 
+// convertedMore is one more version of the CRD, with a webhook that converts.
+const convertedMore = `
+  - name: v2
+    served: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties: {refused: {type: string}, dropped: {type: string}, warned: {type: string}}
+  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://127.0.0.1"}}}
+`
+
 // movesPlan is what is to be in force where the API server can do that.
 func movesPlan(t *testing.T, can server) *plan {
 	t.Helper()
@@ -76,10 +90,15 @@ func planOf(t *testing.T, m *feature.Model, settings *feature.Settings, can serv
 // movesModel is a component with features of widgets.
 func movesModel(t *testing.T, component, features string) *feature.Model {
 	t.Helper()
+	return modelOf(t, component, features, movesCRD)
+}
+
+func modelOf(t *testing.T, component, features, text string) *feature.Model {
+	t.Helper()
 	var c v1alpha1.Component
 	var specs []v1alpha1.FeatureSpec
 	var crd apiextensionsv1.CustomResourceDefinition
-	for text, into := range map[string]any{component: &c, features: &specs, movesCRD: &crd} {
+	for text, into := range map[string]any{component: &c, features: &specs, text: &crd} {
 		if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
 			t.Fatal(err)
 		}
@@ -426,7 +445,7 @@ func TestEnforcedDoesNotLieAboutTheWebhook(t *testing.T) {
 		{"kept, new", f(1), outcome{hookKept: true}, metav1.ConditionFalse},
 		{"kept, changed since", f(2, was), outcome{hookKept: true}, metav1.ConditionFalse},
 	} {
-		if got, _, message := enforcedBy(tt.f, by, &tt.done); got != tt.want {
+		if got, _, message := enforcedBy(tt.f, by, &tt.done, nil); got != tt.want {
 			t.Errorf("%s: %s, %s", tt.name, got, message)
 		}
 	}
@@ -438,8 +457,45 @@ func TestWhatTheWebhookIsNeverAskedAboutIsNotEnforced(t *testing.T) {
 		"demo.dev": metav1.ConditionTrue, v1alpha1.GroupName: metav1.ConditionFalse, "admissionregistration.k8s.io": metav1.ConditionFalse,
 	} {
 		by := []v1alpha1.Enforcer{{Kind: "ValidatingWebhookConfiguration", Name: Configuration, Group: group, Resource: "things", Reason: "no policy can"}}
-		if got, _, message := enforcedBy(f, by, &outcome{}); got != want {
+		if got, _, message := enforcedBy(f, by, &outcome{}, nil); got != want {
 			t.Errorf("%s: %s (%s), want %s", group, got, message, want)
 		}
+	}
+}
+
+// TestWhatStaysOpenIsNotEnforced: a field that can be set in a version in which nothing can gate it.
+func TestWhatStaysOpenIsNotEnforced(t *testing.T) {
+	f := &v1alpha1.Feature{Spec: v1alpha1.FeatureSpec{Gate: "Gate", Parts: []v1alpha1.Part{{}}}}
+	by := []v1alpha1.Enforcer{{Group: "demo.dev", Resource: "widgets", Kind: "ValidatingAdmissionPolicy", Name: "x"}}
+	found := feature.Findings{{Severity: feature.Warning, Code: feature.CodeOpenVersion, Gate: "Gate", Message: "spec.a can be set in version v2"}}
+	for want, list := range map[metav1.ConditionStatus]feature.Findings{metav1.ConditionTrue: nil, metav1.ConditionFalse: found} {
+		if got, _, message := enforcedBy(f, by, &outcome{}, list); got != want || list != nil && !strings.Contains(message, "version v2") {
+			t.Errorf("%s, not %s: %s", got, want, message)
+		}
+	}
+}
+
+// TestFeaturesThatNameOtherVersionsHaveWebhooksOfTheirOwn: an object of a version that a rule names is not converted, so that what another
+// feature calls otherwise there would pass.
+func TestFeaturesThatNameOtherVersionsHaveWebhooksOfTheirOwn(t *testing.T) {
+	const features = `
+- {component: demo, gate: One, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, versions: [v1], field: spec.refused}]}
+- {component: demo, gate: Other, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, versions: [v2], field: spec.warned}]}
+- {component: demo, gate: Both, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: demo.dev, resource: widgets, field: spec.dropped}]}
+`
+	got := map[string][]string{}
+	for _, w := range hooksOf(planOf(t, modelOf(t, movesComponent, features, movesCRD+convertedMore), nil, server{version: "1.29"}), "sluice-system", map[string]string{bundleKey: "x"}, true).validating {
+		if ask := strings.Split(w.Name, ".")[1]; ask == askReject {
+			got[w.Name] = w.Rules[0].APIVersions
+		}
+		if *w.ClientConfig.Service.Path != hookPath("demo", plainly(strings.Split(w.Name, ".")[1])) {
+			t.Errorf("%s is at %s", w.Name, *w.ClientConfig.Service.Path)
+		}
+	}
+	want := map[string][]string{
+		"demo.reject.v1.feature.sluice.dev": {"v1"}, "demo.reject.v2.feature.sluice.dev": {"v2"}, "demo.reject.v1-v2.feature.sluice.dev": {"v1", "v2"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

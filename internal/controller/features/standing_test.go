@@ -74,7 +74,7 @@ func TestWhatStandsIsTold(t *testing.T) {
 			enforcers := p.enforcers()
 			for i := range p.features {
 				f := &p.features[i]
-				status, reason, message := enforcedBy(f, enforcers[f.Spec.Gate], &tt.done)
+				status, reason, message := enforcedBy(f, enforcers[f.Spec.Gate], &tt.done, nil)
 				enforced = append(enforced, string(status))
 				if status == metav1.ConditionFalse && (reason != v1alpha1.ReasonNotEnforced || message == "") {
 					t.Errorf("%s: %s: %q", f.Spec.Gate, reason, message)

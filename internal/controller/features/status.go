@@ -139,7 +139,7 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 		return // it is looked at again in a moment
 	}
 	st.EnforcedBy = slices.Concat(enforcers, done.leftEnforcers(gate))
-	status, reason, text := enforcedBy(f, enforcers, done)
+	status, reason, text := enforcedBy(f, enforcers, done, p.definition.Of(gate))
 	if why := done.untold[gate]; why != nil {
 		text += "; uses are not told of as tellUse has it: " + why.Error()
 	}
@@ -147,7 +147,7 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 }
 
 // enforcedBy says whether a feature is enforced, and by what.
-func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcome) (status metav1.ConditionStatus, reason, message string) {
+func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcome, found feature.Findings) (status metav1.ConditionStatus, reason, message string) {
 	left := done.tellLeft(f.Spec.Gate)
 	switch {
 	case left != "" && (len(f.Spec.Parts) == 0 || len(enforcers) == 0):
@@ -161,6 +161,11 @@ func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcom
 	lost := false
 	if left != "" {
 		failed = append(failed, left)
+	}
+	for _, x := range found {
+		if x.Code == feature.CodeOpenVersion {
+			failed = append(failed, x.Message)
+		}
 	}
 	for _, e := range enforcers {
 		where := e.Resource
