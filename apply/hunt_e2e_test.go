@@ -25,7 +25,7 @@ import (
 )
 
 // seeds are those that have found something.
-var seeds = []uint64{5, 1000, 5027, 30077}
+var seeds = []uint64{4, 5, 1000, 5027, 30077}
 
 // TestE2ENothingIsLostThatIsToStay has two apps and somebody without an app share namespaces and a CRD: they apply, prune, delete, take
 // over from each other, one in the middle of the other, and are killed. A model knows whose each object is. What goes is the app's
@@ -70,6 +70,7 @@ func TestE2ENothingIsLostThatIsToStay(t *testing.T) {
 type hunt struct {
 	t       *testing.T
 	r       *rand.Rand
+	copies  *rand.Rand // of its own, so that the seeds above still do what they did when they found something
 	dynamic dynamic.Interface
 	prefix  string
 	process string
@@ -92,7 +93,7 @@ func newHunt(t *testing.T, seed uint64, process string) *hunt {
 		t.Fatal(err)
 	}
 	h := &hunt{
-		t: t, r: rand.New(rand.NewPCG(seed, 12)), dynamic: d, prefix: fmt.Sprintf("hunt-%d-%d", seed, time.Now().UnixNano()%1e6), process: process,
+		t: t, r: rand.New(rand.NewPCG(seed, 12)), copies: rand.New(rand.NewPCG(seed, 13)), dynamic: d, prefix: fmt.Sprintf("hunt-%d-%d", seed, time.Now().UnixNano()%1e6), process: process,
 		made: map[types.UID]string{}, did: map[string]int{},
 	}
 	t.Cleanup(h.clean)
@@ -157,7 +158,11 @@ func (h *hunt) snapshot() map[types.UID]seenObject {
 			}
 			by, _, _ := unstructured.NestedString(o.Object, "data", "by")
 			m := marksOf(o.Object)
-			out[o.GetUID()] = seenObject{id, o.GetAnnotations()[AnnotationApp], m.kept, by}
+			owner := o.GetAnnotations()[AnnotationApp]
+			if !slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == Manager }) {
+				owner = "" // a copy
+			}
+			out[o.GetUID()] = seenObject{id, owner, m.kept, by}
 		}
 	}
 	add(namespacesGVR, "")
@@ -519,5 +524,23 @@ func (h *hunt) stranger() {
 			h.t.Fatal(err)
 		}
 	}
+	if h.copies.IntN(3) == 0 {
+		// Somebody copies an object of an app, with all that it says of itself.
+		of, err := h.dynamic.Resource(configMapsGVR).Namespace(namespace).Get(h.t.Context(), "m1", metav1.GetOptions{})
+		if err == nil {
+			h.create(configMapsGVR, namespace, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+				"name": fmt.Sprintf("copy-%d", h.copies.IntN(3)), "namespace": namespace, "annotations": toAny(of.GetAnnotations()), "labels": toAny(of.GetLabels()),
+			}})
+			h.did["copied"]++
+		}
+	}
 	h.log = append(h.log, "a stranger was in "+namespace)
+}
+
+func toAny(texts map[string]string) map[string]any {
+	out := map[string]any{}
+	for k, v := range texts {
+		out[k] = v
+	}
+	return out
 }

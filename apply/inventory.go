@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/internal/limit"
@@ -135,6 +136,19 @@ func isInventory(name, app string) bool {
 	return name == InventoryName(app) || strings.HasPrefix(name, partPrefix+partLabel(app)+"-")
 }
 
+// isRecord tells whether an object is one in which Sluice keeps the inventory or the lock of an app.
+func (p *Plan) isRecord(id ID, content map[string]any) bool {
+	switch {
+	case id.Group == "coordination.k8s.io" && id.Kind == "Lease":
+		return strings.HasPrefix(id.Name, inventoryPrefix)
+	case id.Group != "" || id.Kind != "ConfigMap":
+		return false
+	}
+	labels, _ := metadataOf(content)["labels"].(map[string]any)
+	own := p.inventory != nil && id.Namespace == p.inventory.Namespace && isInventory(id.Name, p.inventory.App)
+	return own || labels[LabelInventory] != nil || labels[labelPart] != nil
+}
+
 // entry finds an object; nil where it is not in the inventory. It may be called on nil.
 func (v *Inventory) entry(id ID) *Entry {
 	if v == nil {
@@ -225,9 +239,9 @@ func (c *client) unpack(ctx context.Context, cm *corev1.ConfigMap) (*Inventory, 
 		return fail(fmt.Errorf("it is %q %q, and this program knows %s %s", v.APIVersion, v.Kind, inventoryVersion, inventoryKind))
 	}
 	for _, e := range v.Objects {
-		// These become parts of a path.
+		// These become parts of a path. Names are what the API server takes (k8s.io/apimachinery/pkg/api/validation/path).
 		for _, s := range []string{e.Group, e.Version, e.Resource, e.Namespace, e.Name} {
-			if strings.ContainsAny(s, "/%?#") || s == "." || s == ".." {
+			if len(path.IsValidPathSegmentName(s)) > 0 {
 				return fail(fmt.Errorf("it has an object with the name %q", s))
 			}
 		}

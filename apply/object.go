@@ -150,6 +150,9 @@ func NewObject(file string, line int, manifest []byte) (Object, error) {
 		delete(meta, f)
 	}
 	delete(meta, "generateName")
+	// What says whose an object is comes from this apply: the manifest may have been read from a cluster.
+	unset(meta, "annotations", AnnotationApp, annotationMadeBy)
+	unset(meta, "labels", LabelApp)
 	annotations, _ := meta["annotations"].(map[string]any)
 	o.hook = hookEvents(annotations)
 	o.marks = marksOf(content)
@@ -233,6 +236,17 @@ func add(content map[string]any, to string, texts map[string]string) {
 		have[k] = v
 	}
 	meta[to] = have
+}
+
+// unset takes annotations or labels away.
+func unset(meta map[string]any, from string, keys ...string) {
+	have, _ := meta[from].(map[string]any)
+	for _, k := range keys {
+		delete(have, k)
+	}
+	if have != nil && len(have) == 0 {
+		delete(meta, from)
+	}
 }
 
 // digest identifies what is sent.

@@ -361,6 +361,9 @@ func (p *Plan) item(o *Object, namespace string) (Item, error) {
 		return Item{}, err
 	}
 	o.move(content, namespace)
+	if p.isRecord(o.ID, content) {
+		return Item{}, &Error{File: o.File, Line: o.Line, ID: o.ID, Err: errors.New("is where Sluice records an app, or locks it; leave it out of the source")}
+	}
 	wait := waitAnnotations(p.request.Rules.Wait, content)
 	order, notDone, err := orderOf(content, &p.request.Rules)
 	if err != nil {

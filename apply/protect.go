@@ -15,7 +15,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
 )
@@ -169,20 +171,21 @@ func isConversion(err error) bool {
 }
 
 // othersIn counts what is in a namespace and is to stay, as far as anybody knows: what is neither the app's, nor belongs to another
-// object by an ownerReference, nor is made by Kubernetes in each namespace.
+// object that goes by an ownerReference, nor is made by Kubernetes in each namespace.
 func (a *Applier) othersIn(ctx context.Context, p *Plan, namespace string) (taken, error) {
 	kinds, err := a.kinds()
 	if err != nil {
 		return taken{}, err
 	}
-	kinds = slices.DeleteFunc(kinds, func(k servedKind) bool { return !k.namespaced })
+	owners := a.ownersOf(p, kinds)
+	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k servedKind) bool { return !k.namespaced })
 	var out taken
 	var mu sync.Mutex
 	err = each(ctx, len(kinds), cap(a.client.slots), func(ctx context.Context, i int) error {
 		k := kinds[i]
 		err := a.client.metadata(ctx, listPath(k.group, k.version, k.resource, namespace), "", func(m *metav1.PartialObjectMetadata) {
 			id := ID{k.group, k.kind, m.Namespace, m.Name}
-			if p.isOurs(id, m) || len(m.OwnerReferences) > 0 || slices.Contains(everywhere, ID{k.group, k.kind, "", m.Name}) {
+			if p.isOurs(id, m) || slices.Contains(everywhere, ID{k.group, k.kind, "", m.Name}) || len(m.OwnerReferences) > 0 && !owners.stay(ctx, m.OwnerReferences) {
 				return
 			}
 			mu.Lock()
@@ -212,13 +215,73 @@ func isDerived(group, kind string) bool {
 	return kind == "Event" || group == "" && kind == "Endpoints"
 }
 
-// isOurs tells whether an object in a namespace is the app's, and nothing says that it stays.
+// isOurs tells whether an object in a namespace is the app's, and nothing says that it stays. A copy that somebody else has made carries
+// the annotation as well.
 func (p *Plan) isOurs(id ID, m *metav1.PartialObjectMetadata) bool {
 	v := p.inventory
 	if m.Namespace == v.Namespace && (id.Group == "" && id.Kind == "ConfigMap" && isInventory(m.Name, v.App) || id.Kind == "Lease" && m.Name == InventoryName(v.App)) {
 		return true
 	}
-	return m.Annotations[AnnotationApp] == v.owner() && !marksIn(m).kept
+	return m.Annotations[AnnotationApp] == v.owner() && (v.entry(id) != nil || appliedHere(m)) && !marksIn(m).kept
+}
+
+// owners tells what becomes of the owners of objects in a namespace that is to be deleted. Those in the namespace go with it, and so do
+// objects of the plan and what belongs to these.
+type owners struct {
+	client *client
+	// kinds are those without namespaces.
+	kinds map[schema.GroupKind]servedKind
+
+	mu    sync.Mutex
+	stays map[types.UID]bool
+}
+
+func (a *Applier) ownersOf(p *Plan, kinds []servedKind) *owners {
+	o := &owners{client: a.client, kinds: map[schema.GroupKind]servedKind{}, stays: map[types.UID]bool{}}
+	for _, k := range kinds {
+		if !k.namespaced {
+			o.kinds[schema.GroupKind{Group: k.group, Kind: k.kind}] = k
+		}
+	}
+	for i := range p.Removals {
+		if r := &p.Removals[i]; r.Action == Delete && r.live != nil {
+			o.stays[types.UID(r.live.uid)] = false
+		}
+	}
+	return o
+}
+
+// stay tells whether one of the owners stays. One that cannot be read stays.
+func (o *owners) stay(ctx context.Context, refs []metav1.OwnerReference) bool {
+	return slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return o.stay1(ctx, ref) })
+}
+
+func (o *owners) stay1(ctx context.Context, ref metav1.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	k, ok := o.kinds[schema.GroupKind{Group: gv.Group, Kind: ref.Kind}]
+	if err != nil || !ok {
+		return false
+	}
+	o.mu.Lock()
+	stays, known := o.stays[ref.UID]
+	if !known {
+		o.stays[ref.UID] = true // should it own itself in the end
+	}
+	o.mu.Unlock()
+	if known {
+		return stays
+	}
+	obj, err := o.client.get(ctx, listPath(k.group, k.version, k.resource, "")+"/"+ref.Name)
+	stays = err != nil
+	if err == nil && obj != nil {
+		u := unstructured.Unstructured{Object: obj}
+		// One of another UID is another object: the garbage collector takes what belonged to the one before.
+		stays = u.GetUID() == ref.UID && (len(u.GetOwnerReferences()) == 0 || o.stay(ctx, u.GetOwnerReferences()))
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stays[ref.UID] = stays
+	return stays
 }
 
 // marksIn is what annotations and labels of other tools say.

@@ -49,7 +49,7 @@ func ignored(annotations map[string]any) (*kapprules.RebaseRule, error) {
 
 // rebase takes fields of an item from the live object where rules say so. A field that others own is left to them, so that it is neither
 // a conflict nor ours; another one keeps its value.
-func (p *Plan) rebase(it *Item, live map[string]any) error {
+func (p *Plan) rebase(it *Item, obj map[string]any) error {
 	var rules []kapprules.RebaseRule
 	if it.ignore != nil {
 		rules = append(rules, *it.ignore)
@@ -69,10 +69,13 @@ func (p *Plan) rebase(it *Item, live map[string]any) error {
 	if len(rules) == 0 {
 		return nil
 	}
-	entries := managers(live)
+	entries := managers(obj)
+	// What is taken over from other appliers is ours by the time of the apply, so a field without a value would be removed.
+	taken := p.takesOver(&live{formers: formersOf(entries, own(entries))})
+	entries = slices.DeleteFunc(entries, func(e managedEntry) bool { return e.subresource == "" && slices.Contains(taken, e.manager) })
 	for _, r := range rules {
 		for _, path := range r.Paths {
-			content = rebased(content, live, entries, r, path)
+			content = rebased(content, obj, entries, r, path)
 		}
 	}
 	return it.set(content)

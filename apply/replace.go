@@ -40,6 +40,17 @@ func (p *Plan) mayReplace(it *Item) bool {
 	return p.request.Replace && !data
 }
 
+// keptReason says why the item is never deleted; empty where it may be. l is the object in the cluster.
+func (it *Item) keptReason(l *live) string {
+	switch {
+	case l.kept:
+		return l.keptReason()
+	case it.marks.kept:
+		return it.marks.keptReason()
+	}
+	return ""
+}
+
 // askReplacing looks at what a dry run refused. Where only the update is invalid, and a new object of the same manifest is not, the item
 // can be replaced. Otherwise the error is the one that was refused with.
 func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal error) (answer, error) {
@@ -49,6 +60,9 @@ func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal e
 	fresh, err := a.tryFresh(ctx, it)
 	if err != nil && (!apierrors.IsInvalid(err) || !onlyIn(refusal, err)) {
 		return answer{}, refusal
+	}
+	if why := it.keptReason(it.live); why != "" {
+		return answer{}, fmt.Errorf("%w; it is not deleted and made anew, because %s", refusal, why)
 	}
 	if !p.mayReplace(it) {
 		hint := "--replace, or the annotation " + AnnotationOnImmutable + ": replace, deletes the object and makes it anew"
@@ -123,6 +137,9 @@ func (a *Applier) clear(ctx context.Context, p *Plan, it *Item) error {
 	}
 	if l.owner != it.live.owner {
 		return fmt.Errorf("%w %s since a moment ago", ErrOtherApp, l.owner)
+	}
+	if why := it.keptReason(l); why != "" {
+		return fmt.Errorf("it is not deleted and made anew, because %s", why)
 	}
 	if err := a.client.remove(ctx, path, l.uid, "", false); err != nil {
 		return err

@@ -2,7 +2,7 @@ package apply
 
 import "fmt"
 
-// shelter leaves namespaces and CRDs alone whose deletion would take something with it that is to stay: a namespace in which
+// shelter leaves alone what the source has in another group of the API, and namespaces and CRDs whose deletion would take something with it that is to stay: a namespace in which
 // the source has objects, or in which something of the app is kept or left alone, and a CRD of which the source has objects, or of
 // which an object is kept as its annotation says. What somebody else has in them, or the app has forgotten before, is not known
 // here. It returns those that were to be deleted until then.
@@ -17,8 +17,12 @@ func (p *Plan) shelter() []*Removal {
 			where[key] = id
 		}
 	}
+	same := map[string]ID{} // by UID
 	for i := range p.Items {
 		it := &p.Items[i]
+		if it.live != nil {
+			same[it.live.uid] = it.ID
+		}
 		note(wanted, it.Namespace, it.ID)
 		note(wantedOf, it.mapping.resource+"."+it.Group, it.ID)
 	}
@@ -38,6 +42,9 @@ func (p *Plan) shelter() []*Removal {
 		r := &p.Removals[i]
 		if r.Action != Delete {
 			continue
+		}
+		if id, ok := same[r.live.uid]; ok {
+			r.Action, r.Reason = Forget, fmt.Sprintf("the source has it as %s", id)
 		}
 		switch {
 		case isNamespace(r.ID):
