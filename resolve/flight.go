@@ -1,11 +1,14 @@
 package resolve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"sluice.dev/internal/brief"
 )
 
 // waiter is one who wants a resource.
@@ -292,7 +295,7 @@ func (r *Runner) requeue(f *flight) bool {
 
 func (r *Runner) fetchEnded(f *flight, cause error) error {
 	if !errors.Is(cause, errFetchTimeout) {
-		return &Error{Reason: ReasonCanceled, Msg: "the fetch was cancelled", Err: cause}
+		return &Error{Reason: ReasonCanceled, Msg: "the fetch" + f.from() + " was cancelled", Err: cause}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -341,7 +344,7 @@ func (r *Runner) call(ctx context.Context, f *flight, release func(), held *Rese
 	if out.err != nil {
 		held.Release()
 		if _, ok := errors.AsType[*Error](out.err); !ok && errors.Is(out.err, context.DeadlineExceeded) {
-			return nil, Transientf("the remote did not answer in time")
+			return nil, Transientf("%s did not answer in time", cmp.Or(f.host, "the remote"))
 		}
 		return nil, out.err
 	}
@@ -388,7 +391,7 @@ func checkResource(name string, res *Resource, limit int64) error {
 		return TooLarge("the content", n, limit)
 	}
 	if len(res.Data) == 0 {
-		return Errorf(ReasonFailed, "what was found is empty")
+		return Errorf(ReasonFailed, "what was found at %s is empty", cmp.Or(brief.Clip(redact(res.Source.URI), 200), "an unknown place"))
 	}
 	if res.Source.URI == "" || len(res.Source.URI) > maxURI || len(res.Source.EntryPoint) > maxURI {
 		return bad("its source has no URI, or one that is too long")

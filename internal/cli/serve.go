@@ -191,6 +191,7 @@ type process struct {
 	recorder record.EventRecorder
 	log      *slog.Logger
 	clock    clock.WithTicker
+	server   *resolution.ServerClock
 	timeout  *resolution.Timeout
 	memory   memoryShares
 	tracer   trace.Tracer
@@ -249,7 +250,7 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 			parts.Go(func() { known.Run(ctx) })
 			l := &resolution.Lifecycle{
 				Client: p.client, Members: p.members, Known: known, Timeout: p.timeout, TTL: f.ttl,
-				Metrics: p.metrics, Recorder: p.recorder, Log: p.log, Clock: p.clock,
+				Metrics: p.metrics, Recorder: p.recorder, Log: p.log, Clock: p.clock, Server: p.server,
 			}
 			await(ctx, configured)
 			return l.Run(ctx, ready)
@@ -396,12 +397,14 @@ func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
 	// The server's own fairness decides what it can bear; client-go's default of 5 a second is for small clients.
 	cfg.QPS, cfg.Burst, cfg.UserAgent = f.qps, int(2*f.qps), "sluice/"+strings.Join(roles, ",")
 	cfg.Wrap(resolution.Disbelieve(clock.RealClock{}))
+	server := resolution.NewServerClock(clock.RealClock{})
+	cfg.Wrap(server.Watch)
 	level := slog.LevelWarn
 	if f.verbose {
 		level = slog.LevelInfo
 	}
 	p := &process{
-		flags: f, roles: roles, config: cfg, clock: clock.RealClock{}, timeout: &resolution.Timeout{},
+		flags: f, roles: roles, config: cfg, clock: clock.RealClock{}, server: server, timeout: &resolution.Timeout{},
 		registry: prometheus.NewRegistry(), log: slog.New(slog.NewJSONHandler(e.err, &slog.HandlerOptions{Level: level})),
 	}
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -461,7 +464,7 @@ func (p *process) adapter(r *resolving) *resolution.Adapter {
 	return &resolution.Adapter{
 		Client: p.client, Kube: p.kube, Resolvers: r.adapters(), Identity: r.identity(resolution.Owner{Dynamic: p.dynamic}), Namespace: p.flags.namespace, Account: p.flags.account,
 		Members: p.members, Slots: p.flags.slots, MaxData: p.flags.maxData, MaxContent: p.flags.contentLimit(), Compress: p.flags.compress, Timeout: p.timeout, Writes: resolve.NewMemory(p.memory.writes),
-		Metrics: p.metrics, Recorder: p.recorder, Tracer: p.tracer, Log: p.log, Clock: p.clock,
+		Metrics: p.metrics, Recorder: p.recorder, Tracer: p.tracer, Log: p.log, Clock: p.clock, Server: p.server,
 	}
 }
 

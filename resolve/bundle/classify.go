@@ -2,10 +2,7 @@ package bundle
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,6 +12,7 @@ import (
 
 	"sluice.dev/internal/limit"
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/netguard"
 )
 
 // classify turns an error into one for the user who made the request. What a registry says is quoted in part and
@@ -30,12 +28,8 @@ func classify(ctx context.Context, what string, err error) *resolve.Error {
 }
 
 func judge(ctx context.Context, err error) *resolve.Error {
-	if cause := ctx.Err(); cause != nil {
-		out := &resolve.Error{Reason: resolve.ReasonCanceled, Msg: "it was given up, because nobody waits for it any more", Err: cause}
-		if errors.Is(cause, context.DeadlineExceeded) {
-			out.Reason, out.Msg = resolve.ReasonTimedOut, "the registry has not answered in time"
-		}
-		return out
+	if ctx.Err() != nil {
+		return netguard.Error(ctx, ctx.Err(), "the registry")
 	}
 	if own, ok := errors.AsType[*resolve.Error](err); ok {
 		e := *own
@@ -52,11 +46,12 @@ func judge(ctx context.Context, err error) *resolve.Error {
 	if errors.Is(err, limit.ErrTooLarge) {
 		return &resolve.Error{Reason: resolve.ReasonTooLarge, Msg: "the registry sends more than is allowed", Err: err}
 	}
-	if out := judgeTLS(err); out != nil {
-		return out
+	plain, refused := errors.AsType[*plainError](err)
+	if conn, ok := errors.AsType[*connError](err); ok && (!refused || !conn.noTLS()) {
+		return netguard.Error(ctx, conn.err, "the registry "+conn.host)
 	}
-	if conn, ok := errors.AsType[*connError](err); ok {
-		return judgeConn(conn)
+	if refused {
+		return resolve.Errorf(resolve.ReasonForbidden, "%s would be spoken to over plain HTTP, which the operator has not allowed", plain.host)
 	}
 	return &resolve.Error{Reason: resolve.ReasonFailed, Msg: "the registry does not answer as registries do: " + cause(err), Err: err}
 }
@@ -83,42 +78,6 @@ func judgeAnswer(a *transport.Error) *resolve.Error {
 		return &resolve.Error{Reason: resolve.ReasonNotFound, Err: a, Msg: "the registry" + host + " does not have it" + detail}
 	}
 	return resolve.Errorf(resolve.ReasonFailed, "the registry%s answers %d%s", host, a.StatusCode, detail)
-}
-
-// judgeTLS judges what will not change by trying again; nil if err is nothing of the sort.
-func judgeTLS(err error) *resolve.Error {
-	var msg string
-	var authority x509.UnknownAuthorityError
-	var verification *tls.CertificateVerificationError
-	var invalid x509.CertificateInvalidError
-	var hostname x509.HostnameError
-	var record tls.RecordHeaderError
-	var alert tls.AlertError
-	switch {
-	case errors.As(err, &authority):
-		msg = "the registry's certificate is signed by an authority that is not trusted; the operator can add it"
-	case errors.As(err, &hostname):
-		msg = "the registry's certificate is not for its name"
-	case errors.As(err, &invalid), errors.As(err, &verification):
-		msg = "the registry's certificate is not valid: " + cause(err)
-	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		msg = "the registry does not speak TLS; the operator can allow plain HTTP for it"
-	case errors.As(err, &alert):
-		msg = "the registry refuses the TLS handshake: " + cause(err)
-	default:
-		return nil
-	}
-	return &resolve.Error{Reason: resolve.ReasonFailed, Msg: msg, Err: err}
-}
-
-func judgeConn(conn *connError) *resolve.Error {
-	var dns *net.DNSError
-	if errors.As(conn, &dns) && dns.IsNotFound {
-		return &resolve.Error{Reason: resolve.ReasonNotFound, Msg: "there is no host " + clean(dns.Name), Err: conn}
-	}
-	out := resolve.Transientf("the connection to the registry failed: %s", cause(conn))
-	out.Err = conn
-	return out
 }
 
 // cause is the text of an error without the URL that net/http puts before it.

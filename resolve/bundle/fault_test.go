@@ -68,7 +68,7 @@ func TestFaultsOfRegistries(t *testing.T) {
 		{"418", status(418, ""), resolve.ReasonFailed, false, 0},
 		{"a reset", reset, resolve.ReasonUnavailable, true, 0},
 		{"an end in the middle", truncated, resolve.ReasonUnavailable, true, 0},
-		{"garbage", garbage, resolve.ReasonUnavailable, true, 0},
+		{"garbage", garbage, resolve.ReasonFailed, false, 0},
 	} {
 		for _, where := range []string{"/v2/", "/v2/team/bundle/manifests/v1", "/v2/team/bundle/blobs/"} {
 			t.Run(tt.name+" at "+where, func(t *testing.T) {
@@ -111,12 +111,12 @@ func TestTLS(t *testing.T) {
 	}{
 		{"an authority that is not trusted", func(_ *testing.T, f *fixture) {
 			f.transport.TLSClientConfig.RootCAs = newNetwork(f.t).transport.TLSClientConfig.RootCAs
-		}, resolve.ReasonFailed, false, "not trusted"},
-		{"another name", func(_ *testing.T, f *fixture) { f.transport.TLSClientConfig.ServerName = "a.example.org" }, resolve.ReasonFailed, false, "not for its name"},
+		}, resolve.ReasonFailed, false, "not signed by a known CA"},
+		{"another name", func(_ *testing.T, f *fixture) { f.transport.TLSClientConfig.ServerName = "a.example.org" }, resolve.ReasonFailed, false, "is for another host"},
 		{"no TLS", func(_ *testing.T, f *fixture) {
 			f.servePlain(regHost+":443", http.NotFoundHandler())
 		}, resolve.ReasonFailed, false, "does not speak TLS"},
-		{"no such host", func(_ *testing.T, f *fixture) { delete(f.addrs, regHost+":443") }, resolve.ReasonNotFound, false, "no host"},
+		{"no such host", func(_ *testing.T, f *fixture) { delete(f.addrs, regHost+":443") }, resolve.ReasonNotFound, false, "DNS"},
 		{"nobody listens", func(t *testing.T, f *fixture) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -126,7 +126,7 @@ func TestTLS(t *testing.T) {
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
-		}, resolve.ReasonUnavailable, true, "refused"},
+		}, resolve.ReasonUnavailable, true, "refuses"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)

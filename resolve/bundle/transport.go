@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +36,26 @@ type guard struct {
 }
 
 // connError is an error of the network, as opposed to one in what was said over it.
-type connError struct{ err error }
+type connError struct {
+	err  error
+	host string
+}
+
+// noTLS tells that the other side does not speak TLS.
+func (e *connError) noTLS() bool {
+	_, other := errors.AsType[tls.RecordHeaderError](e.err)
+	return other || errors.Is(e.err, http.ErrSchemeMismatch)
+}
+
+// plainError is why plain HTTP is not spoken to a host. The registry library tries it with hosts that it takes for local, beside
+// https.
+type plainError struct{ host string }
+
+// Error implements error.
+func (e *plainError) Error() string { return "plain HTTP is not allowed" }
+
+// errNoTLS takes the place of the error by which a host that may be spoken to over plain HTTP refuses TLS.
+var errNoTLS = errors.New("no TLS")
 
 // Error implements error.
 func (e *connError) Error() string { return e.err.Error() }
@@ -45,13 +65,14 @@ func (e *connError) Unwrap() error { return e.err }
 
 // busyError is an answer that asks to come again: 408, 429 or 5xx.
 type busyError struct {
+	host       string
 	status     int
 	retryAfter time.Duration
 }
 
 // Error implements error.
 func (e *busyError) Error() string {
-	return fmt.Sprintf("the registry answers %d %s", e.status, http.StatusText(e.status))
+	return fmt.Sprintf("the registry %s answers %d %s", e.host, e.status, http.StatusText(e.status))
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -63,26 +84,30 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	case "https":
 	case "http":
 		if !g.plain[strings.ToLower(req.URL.Host)] {
-			return nil, resolve.Errorf(resolve.ReasonForbidden, "%s would be spoken to over plain HTTP, which the operator has not allowed", req.URL.Host)
+			return nil, &plainError{req.URL.Host}
 		}
 	default:
 		return nil, resolve.Errorf(resolve.ReasonForbidden, "the registry leads to a URL of the scheme %s", clean(req.URL.Scheme))
 	}
 	resp, err := g.inner.RoundTrip(req)
 	if err != nil {
-		return nil, &connError{err}
+		failed := &connError{err, req.URL.Host}
+		if failed.noTLS() && g.plain[strings.ToLower(req.URL.Host)] {
+			return nil, errNoTLS
+		}
+		return nil, failed
 	}
 	switch s := resp.StatusCode; {
 	case s == http.StatusRequestTimeout || s == http.StatusTooManyRequests || s >= 500:
 		_ = resp.Body.Close()
-		return nil, &busyError{status: s, retryAfter: g.retryAfter(resp.Header.Get("Retry-After"))}
+		return nil, &busyError{host: req.URL.Host, status: s, retryAfter: g.retryAfter(resp.Header.Get("Retry-After"))}
 	case s >= 400:
 		resp.Body = &cutBody{Reader: io.LimitReader(resp.Body, maxErrorBody), Closer: resp.Body}
 	case resp.ContentLength > g.max:
 		_ = resp.Body.Close()
 		return nil, tooLargef("the registry announces %d bytes; at most %d are allowed", resp.ContentLength, g.max)
 	default:
-		resp.Body = &boundedBody{inner: resp.Body, left: g.max}
+		resp.Body = &boundedBody{inner: resp.Body, left: g.max, host: req.URL.Host}
 	}
 	return resp, nil
 }
@@ -106,6 +131,7 @@ type cutBody struct {
 type boundedBody struct {
 	inner io.ReadCloser
 	left  int64
+	host  string
 }
 
 // Read implements [io.Reader].
@@ -119,10 +145,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 		return n + int(b.left), fmt.Errorf("%w: the registry sends more than is allowed", limit.ErrTooLarge)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = &connError{err}
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = &connError{err}
+		err = &connError{err, b.host}
 	}
 	return n, err
 }

@@ -462,10 +462,12 @@ func TestRedirects(t *testing.T) {
 	}
 	to = home.URL + "/new.git"
 	wantData(t, newResolver(t, nil), request(), "kind: Task\n")
-	for _, bad := range []string{"http://127.0.0.1:1/x", "file:///etc", "https://169.254.169.254/x", home.URL + "/r.git", "https://u:p@127.0.0.1:1/x"} {
+	for _, bad := range []string{"http://127.0.0.1:1/x", "file:///etc", "https://169.254.169.254/x", "https://u:p@127.0.0.1:1/x"} {
 		to = bad
 		wantReason(t, newResolver(t, nil), request(), resolve.ReasonForbidden)
 	}
+	to = home.URL + "/r.git" // in a circle
+	wantReason(t, newResolver(t, nil), request(), resolve.ReasonFailed)
 }
 
 func TestAddressesThatTheGuardRefusesAreNotDialled(t *testing.T) {

@@ -3,7 +3,6 @@ package git
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/netguard"
 )
 
 func portOf(u *url.URL) string {
@@ -73,7 +73,10 @@ const (
 )
 
 // errRedirect is why a redirect is not followed.
-type errRedirect struct{ why string }
+type errRedirect struct {
+	why    string
+	reason resolve.Reason
+}
 
 func (e *errRedirect) Error() string { return e.why }
 
@@ -83,15 +86,15 @@ func followSafely(req *http.Request, via []*http.Request) error {
 	first, last := via[0], via[len(via)-1]
 	switch {
 	case req.Method != http.MethodGet || first.Method != http.MethodGet:
-		return &errRedirect{"the server redirects a request that is not followed"}
+		return &errRedirect{"the server redirects a request that is not followed", resolve.ReasonForbidden}
 	case len(via) > 4:
-		return &errRedirect{"the server redirects more than 4 times"}
+		return &errRedirect{"the server redirects more than 4 times", resolve.ReasonFailed}
 	case req.URL.Scheme != "https" && req.URL.Scheme != "http":
-		return &errRedirect{fmt.Sprintf("the server redirects to the scheme %q", req.URL.Scheme)}
+		return &errRedirect{fmt.Sprintf("the server redirects to the scheme %q", req.URL.Scheme), resolve.ReasonForbidden}
 	case last.URL.Scheme == "https" && req.URL.Scheme != "https":
-		return &errRedirect{"the server redirects from https to http"}
+		return &errRedirect{"the server redirects from https to http", resolve.ReasonForbidden}
 	case req.URL.User != nil:
-		return &errRedirect{"the server redirects to an address with credentials"}
+		return &errRedirect{"the server redirects to an address with credentials", resolve.ReasonForbidden}
 	}
 	if canonicalHost(req.URL) != canonicalHost(first.URL) {
 		for _, name := range credentialHeaders {
@@ -136,7 +139,7 @@ func (h *httpRemote) advertise(ctx context.Context) (io.ReadCloser, error) {
 		p, ok := strings.CutSuffix(end.Path, pathRefs)
 		if !ok {
 			_ = resp.Body.Close()
-			return nil, &errRedirect{"the server redirects to what is no repository"}
+			return nil, &errRedirect{"the server redirects to what is no repository", resolve.ReasonForbidden}
 		}
 		h.mu.Lock()
 		if canonicalHost(end) != canonicalHost(h.base) {
@@ -247,13 +250,11 @@ func explain(err error, where string) error {
 		status *statusError
 		redir  *errRedirect
 		peer   *remoteError
-		cert   *tls.CertificateVerificationError
-		dns    *net.DNSError
 		host   *hostKeyError
 	)
-	wrap := func(reason resolve.Reason, transient bool, format string, args ...any) error {
+	wrap := func(reason resolve.Reason, format string, args ...any) error {
 		e := resolve.Errorf(reason, "%s: "+format, append([]any{where}, args...)...)
-		e.Transient, e.Err = transient, err
+		e.Err = err
 		return e
 	}
 	switch {
@@ -263,53 +264,34 @@ func explain(err error, where string) error {
 		return err
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &dns):
-		if dns.IsNotFound {
-			return wrap(resolve.ReasonNotFound, false, "no such host %s", dns.Name)
-		}
-		return wrap(resolve.ReasonUnavailable, true, "the name %s cannot be looked up now", dns.Name)
 	case errors.As(err, &status):
 		switch c := status.code; {
 		case c == http.StatusUnauthorized || c == http.StatusForbidden && status.retryAfter == 0:
-			return wrap(resolve.ReasonDenied, false, "%s; the credential is missing or not good for this", status.Error())
+			return wrap(resolve.ReasonDenied, "%s; the credential is missing or not good for this", status.Error())
 		case c == http.StatusNotFound || c == http.StatusGone:
-			return wrap(resolve.ReasonNotFound, false, "no such repository, or the credential may not read it (%d)", c)
+			return wrap(resolve.ReasonNotFound, "no such repository, or the credential may not read it (%d)", c)
 		case c == http.StatusTooManyRequests || c == http.StatusForbidden || c == http.StatusRequestTimeout || c >= 500:
 			e := resolve.Transientf("%s: %s", where, status.Error())
 			e.RetryAfter, e.Err = status.retryAfter, err
 			return e
 		}
-		return wrap(resolve.ReasonFailed, false, "%s", status.Error())
+		return wrap(resolve.ReasonFailed, "%s", status.Error())
 	case errors.As(err, &redir):
-		return wrap(resolve.ReasonForbidden, false, "%s", redir.why)
-	case errors.As(err, &cert):
-		return wrap(resolve.ReasonFailed, false, "the server's certificate is not trusted; ca-bundle in the configuration names other authorities")
+		return wrap(redir.reason, "%s", redir.why)
 	case errors.As(err, &host):
-		return wrap(resolve.ReasonDenied, false, "%s", host.Error())
+		return wrap(resolve.ReasonDenied, "%s", host.Error())
 	case errors.Is(err, errTooMuch):
-		return wrap(resolve.ReasonTooLarge, false, "the server sends more than the limit allows")
+		return wrap(resolve.ReasonTooLarge, "the server sends more than the limit allows")
 	case errors.As(err, &peer):
 		if strings.Contains(peer.text, "repository not exported") {
-			return wrap(resolve.ReasonNotFound, false, "no such repository, or it is not open to everybody (%s)", peer.text)
+			return wrap(resolve.ReasonNotFound, "no such repository, or it is not open to everybody (%s)", peer.text)
 		}
 		if strings.Contains(peer.text, "not our ref") || strings.Contains(peer.text, "unadvertised object") || strings.Contains(peer.text, "bad object") {
-			return wrap(resolve.ReasonNotFound, false, "the server does not have the commit (%s)", peer.text)
+			return wrap(resolve.ReasonNotFound, "the server does not have the commit (%s)", peer.text)
 		}
-		return wrap(resolve.ReasonFailed, false, "the server says: %s", peer.text)
+		return wrap(resolve.ReasonFailed, "the server says: %s", peer.text)
 	case errors.Is(err, errGarbage):
-		return wrap(resolve.ReasonFailed, false, "what answers there is no git server")
+		return wrap(resolve.ReasonFailed, "what answers there is no git server")
 	}
-	return wrap(resolve.ReasonUnavailable, true, "the connection failed: %s", plain(err))
-}
-
-// plain tells a network error in few words, without the address that was dialled.
-func plain(err error) string {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Err != nil {
-		return op.Err.Error()
-	}
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err.Error()
-	}
-	return err.Error()
+	return netguard.Broken(err, where)
 }

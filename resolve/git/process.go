@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +44,9 @@ var (
 	errMissing  = errors.New("the object is not in the mirror")
 	errCorrupt  = errors.New("the mirror is damaged")
 	errDiskFull = errors.New("the disk is full")
+	errKilled   = errors.New("the git process was killed, maybe for want of memory")
+	// errNotStarted: the machine has no git, or too little of what a process needs.
+	errNotStarted = errors.New("the git command cannot be started")
 )
 
 // command prepares a git command in a repository, with nothing of the environment and no configuration but what is here.
@@ -149,7 +153,7 @@ func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, env []str
 		cmd.Stdin = stdin
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("git cannot be started: %w", err)
+		return notStarted(err)
 	}
 	limitProcess(cmd.Process.Pid, limits)
 	err = cmd.Wait()
@@ -161,7 +165,19 @@ func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, env []str
 	case bytes.Contains(stderr.Bytes(), []byte("No space left")):
 		return errDiskFull
 	}
+	// Other signals are those of the limits, which an object that unpacks to too much runs into.
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGKILL {
+		return errKilled
+	}
 	return &packError{firstLine(stderr.Bytes())}
+}
+
+// notStarted is why a git command did not start.
+func notStarted(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok && path.Op != "chdir" {
+		return fmt.Errorf("%w: %s", errNotStarted, path.Err.Error())
+	}
+	return err // the mirror is gone
 }
 
 // packError says that what was fetched is no good pack.
@@ -282,7 +298,7 @@ func (c *catfiles) start(ctx context.Context, dir string) (*catfile, error) {
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("git cannot be started: %w", err)
+		return nil, notStarted(err)
 	}
 	limitProcess(cmd.Process.Pid, processLimits{memory: maxProcessMemory})
 	return &catfile{memory: c.memory, dir: dir, cmd: cmd, stdin: stdin, out: bufio.NewReaderSize(stdout, 32<<10)}, nil

@@ -19,8 +19,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -136,11 +139,7 @@ func (g *Resolver) Spec() resolve.Spec {
 		Name: "git", Doc: "A file, or the YAML files of a directory, from a git repository.",
 		ConfigMap: ConfigMapName, Config: keys(), Params: params(), Validate: validate, NamedConfigs: true,
 		Host: func(r *resolve.Request) string {
-			repo, err := parseRepository(orDefault(r.Get("url"), r.Config[keyDefaultURL]))
-			if err != nil {
-				return ""
-			}
-			return hostAndPort(repo)
+			return place(r).host
 		},
 	}
 }
@@ -256,10 +255,34 @@ func (g *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 		}
 		return nil, &resolve.Error{
 			Reason: resolve.ReasonTimedOut, Err: own.Err(),
-			Msg: fmt.Sprintf("the git server did not answer in full within the fetch-timeout of %s", limit),
+			Msg: fmt.Sprintf("%s did not answer in full within %s (%s)", place(r).name, limit, keyTimeout),
 		}
 	}
 	return out, err
+}
+
+// where is what a request goes to: the remote's host, with a port that is not the scheme's own, and the repository's name, without
+// credentials. Both are empty where the parameters do not say.
+type where struct{ host, name string }
+
+func place(r *resolve.Request) where {
+	if r.Get("repo") == "" {
+		repo, err := parseRepository(orDefault(r.Get("url"), r.Config[keyDefaultURL]))
+		if err != nil {
+			return where{}
+		}
+		return where{hostAndPort(repo), repo.canonical()}
+	}
+	s, err := choose(r.Config, r.Get("configKey"), "")
+	if err != nil {
+		return where{}
+	}
+	at, err := serverFor(r, s)
+	if err != nil {
+		return where{}
+	}
+	host := hostOf(at.server)
+	return where{host, host + "/" + orDefault(r.Get("org"), s.Config[keyDefaultOrg]) + "/" + r.Get("repo")}
 }
 
 func invalid(param string, err error) error {
@@ -513,6 +536,9 @@ func (g *Resolver) explain(err error, repo repository) error {
 	where := repo.canonical()
 	var damaged *packError
 	var known *resolve.Error
+	if local := localFailure(err); local != nil {
+		return local
+	}
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -530,6 +556,30 @@ func (g *Resolver) explain(err error, repo repository) error {
 		return e
 	}
 	return explain(err, where)
+}
+
+// localFailure is the error where not the server is at fault but this machine: its files or its processes; nil elsewhere. A file's name
+// is left out of the text, because users know nothing of it.
+func localFailure(err error) error {
+	if _, remote := errors.AsType[*net.OpError](err); remote || errors.Is(err, errDiskFull) {
+		return nil
+	}
+	var path *fs.PathError
+	var link *os.LinkError
+	var text string
+	switch {
+	case errors.As(err, &path):
+		text = path.Op + ": " + path.Err.Error()
+	case errors.As(err, &link):
+		text = link.Op + ": " + link.Err.Error()
+	case errors.Is(err, errKilled), errors.Is(err, errNotStarted):
+		text = err.Error()
+	default:
+		return nil
+	}
+	e := resolve.Transientf("the resolver cannot work with its files or its git command: %s", text)
+	e.Reason, e.Err = resolve.ReasonLocal, err
+	return e
 }
 
 // resource is the result.

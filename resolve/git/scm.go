@@ -383,6 +383,43 @@ type api struct {
 // api finds the server and the token. The operator's token goes to the operator's server only, spoken to as the operator
 // says: a requester who chooses either brings a token of their own.
 func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*api, error) {
+	at, err := serverFor(r, s)
+	if err != nil {
+		return nil, err
+	}
+	a := &api{provider: at.provider, resolver: g}
+	a.server, a.base = at.provider.addresses(at.server)
+	switch {
+	case r.Get("token") != "":
+		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), orDefault(r.Get("tokenKey"), "token"), hostOf(at.server))
+	case at.operators && s.Config[keyAPISecret] != "":
+		a.token, err = secretValue(ctx, r, s.or(keyAPISecretNS, "default"), s.Config[keyAPISecret], s.or(keyAPISecretKey, "token"), "")
+	case !at.operators && r.Get("serverURL") != "":
+		err = resolve.Errorf(resolve.ReasonForbidden, "serverURL: a server of your own choice needs a token of your own; name its Secret in token")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a.token != "" && strings.HasPrefix(at.server, "http:") && s.Config[KeyPlain] != "true" {
+		return nil, resolve.Errorf(resolve.ReasonForbidden, "serverURL: a token is not sent over http without TLS; use https")
+	}
+	guard, err := g.guard(s, !at.operators && at.server != at.provider.server)
+	if err != nil {
+		return nil, err
+	}
+	a.client = httpClient(guard)
+	return a, nil
+}
+
+// apiServer is a provider's server. operators: it is the one of the configuration.
+type apiServer struct {
+	provider  provider
+	server    string
+	operators bool
+}
+
+// serverFor finds the server of a request.
+func serverFor(r *resolve.Request, s settings) (*apiServer, error) {
 	ownType := s.or(keySCMType, defaultProvider)
 	kind := orDefault(r.Get("scmType"), ownType)
 	p, ok := providers[kind]
@@ -404,30 +441,7 @@ func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*ap
 	if err := checkServerURL(server); err != nil {
 		return nil, invalid("serverURL", err)
 	}
-	operators := server == own && providers[kind].alike(providers[ownType])
-	a := &api{provider: p, resolver: g}
-	a.server, a.base = p.addresses(server)
-	var err error
-	switch {
-	case r.Get("token") != "":
-		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), orDefault(r.Get("tokenKey"), "token"), hostOf(server))
-	case operators && s.Config[keyAPISecret] != "":
-		a.token, err = secretValue(ctx, r, s.or(keyAPISecretNS, "default"), s.Config[keyAPISecret], s.or(keyAPISecretKey, "token"), "")
-	case !operators && r.Get("serverURL") != "":
-		err = resolve.Errorf(resolve.ReasonForbidden, "serverURL: a server of your own choice needs a token of your own; name its Secret in token")
-	}
-	if err != nil {
-		return nil, err
-	}
-	if a.token != "" && strings.HasPrefix(server, "http:") && s.Config[KeyPlain] != "true" {
-		return nil, resolve.Errorf(resolve.ReasonForbidden, "serverURL: a token is not sent over http without TLS; use https")
-	}
-	guard, err := g.guard(s, !operators && server != p.server)
-	if err != nil {
-		return nil, err
-	}
-	a.client = httpClient(guard)
-	return a, nil
+	return &apiServer{p, server, server == own && p.alike(providers[ownType])}, nil
 }
 
 // alike tells whether two types are names of the same.

@@ -28,10 +28,16 @@ func Error(ctx context.Context, err error, place string) *resolve.Error {
 	if e, ok := errors.AsType[*resolve.Error](err); ok {
 		return e
 	}
-	e := classifyEnd(ctx, place)
-	if e == nil {
-		e = classifyError(err, place)
+	if e := classifyEnd(ctx, place); e != nil {
+		e.Err = err
+		return e
 	}
+	return Broken(err, place)
+}
+
+// Broken is [Error] for who has looked at the context.
+func Broken(err error, place string) *resolve.Error {
+	e := classifyError(err, place)
 	e.Err = err
 	return e
 }
@@ -110,7 +116,7 @@ func classifyTLS(err error, place string) *resolve.Error {
 	}
 	if c, ok := errors.AsType[x509.CertificateInvalidError](err); ok {
 		if c.Reason == x509.Expired {
-			return resolve.Errorf(resolve.ReasonFailed, "the certificate of %s has expired or is not valid yet", place)
+			return resolve.Errorf(resolve.ReasonFailed, "by the clock of the resolver the certificate of %s has expired or is not valid yet", place)
 		}
 		return resolve.Errorf(resolve.ReasonFailed, "the certificate of %s is not valid", place)
 	}
@@ -120,8 +126,9 @@ func classifyTLS(err error, place string) *resolve.Error {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return resolve.Errorf(resolve.ReasonFailed, "%s does not speak TLS", place)
 	}
-	if a, ok := errors.AsType[tls.AlertError](err); ok {
-		return resolve.Errorf(resolve.ReasonFailed, "%s refuses the TLS handshake: %v", place, a)
+	// Alerts of crypto/tls, which has no type for them that others see.
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil && (op.Op == "remote error" || op.Op == "local error") {
+		return resolve.Errorf(resolve.ReasonFailed, "the TLS handshake with %s failed: %.100q", place, op.Err.Error())
 	}
 	return nil
 }

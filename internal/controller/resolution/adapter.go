@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -93,6 +94,8 @@ type Adapter struct {
 	Tracer trace.Tracer
 	Log    *slog.Logger
 	Clock  clock.Clock
+	// Server has the times that the API server gives to objects; nil: they are the local clock's.
+	Server *ServerClock
 
 	placer    placer
 	queue     *fairqueue.Queue[key]
@@ -111,6 +114,9 @@ func (a *Adapter) Run(ctx context.Context, ready func()) error {
 	slots := a.Slots
 	if slots == 0 {
 		slots = 512
+	}
+	if a.Server == nil {
+		a.Server = NewServerClock(a.Clock)
 	}
 	if a.MaxData == 0 {
 		a.MaxData = DefaultMaxData
@@ -296,7 +302,7 @@ func (a *Adapter) work(process context.Context, k key) {
 	name := resolverOf(r)
 	limit := a.Timeout.Get()
 	start := a.Clock.Now()
-	a.Metrics.observe(name, phaseQueue, start.Sub(r.CreationTimestamp.Time))
+	a.Metrics.observe(name, phaseQueue, a.Server.Now().Sub(r.CreationTimestamp.Time))
 	a.Metrics.inFlight.WithLabelValues(name).Inc()
 	defer a.Metrics.inFlight.WithLabelValues(name).Dec()
 
@@ -354,7 +360,7 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 	if _, err := resolution.Resolver(r.Labels); err != nil {
 		return nil, nil, kept{}, resolve.Errorf(resolve.ReasonInvalid, "%w", err)
 	}
-	left := deadline(r, limit).Sub(a.Clock.Now())
+	left := min(deadline(r, limit).Sub(a.Server.Now()), timeout(r, limit))
 	if left <= 0 {
 		return nil, nil, kept{}, timedOut(r, limit, "the resolver had no time for it")
 	}
@@ -371,8 +377,11 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID),
 		Secrets: Credentials{Kube: a.Kube, Namespace: a.Namespace, Account: a.Account},
 	}
-	if req.NotBefore, err = lookAfter(r, a.Clock.Now()); err != nil {
+	if req.NotBefore, err = lookAfter(r, a.Server.Now()); err != nil {
 		return nil, nil, kept{}, err
+	}
+	if !req.NotBefore.IsZero() {
+		req.NotBefore = a.Server.Local(req.NotBefore)
 	}
 	if r, err = a.whole(ctx, r); err != nil {
 		return nil, nil, kept{}, err
@@ -404,6 +413,10 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 		return nil, held, kept{}, resolve.Errorf(resolve.ReasonFailed, "the resolver %s has a defect: it returned neither content nor an error", name)
 	}
 	if err == nil {
+		if res.Annotations[resolve.AnnotationLookedAt] != "" && !res.LookedAt.IsZero() {
+			res.Annotations = maps.Clone(res.Annotations)
+			res.Annotations[resolve.AnnotationLookedAt] = a.Server.Server(res.LookedAt).UTC().Format(time.RFC3339Nano)
+		}
 		if e := checkAnnotations(res); e != nil {
 			return nil, held, kept{}, e
 		}
@@ -472,14 +485,14 @@ func writeBytes(size int) int64 { return int64(size)*4/3 + 4<<10 }
 
 // finish writes what came of the request, and tells about it.
 func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionRequest, name string, start time.Time, res *resolve.Resource, where kept, err error) {
-	writing := a.Clock.Now()
+	writing, now := a.Clock.Now(), a.Server.Now()
 	var s statusFields
 	outcome, reason, size := "succeeded", "", 0
 	if err == nil {
-		s, size = succeeded(res, where, writing), len(res.Data)
+		s, size = succeeded(res, where, now), len(res.Data)
 	} else {
 		e := asError(err)
-		s, outcome, reason = failed(e, writing), "failed", string(e.Reason)
+		s, outcome, reason = failed(e, now), "failed", string(e.Reason)
 		if e.Reason == resolve.ReasonTimedOut {
 			outcome = "timed_out"
 		}
@@ -498,7 +511,7 @@ func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionReques
 		if tooLarge(werr) {
 			e.Reason = resolve.ReasonTooLarge
 		}
-		s, outcome, reason, size = failed(e, writing), "failed", string(e.Reason), 0
+		s, outcome, reason, size = failed(e, now), "failed", string(e.Reason), 0
 		wrote, werr = w.write(ctx, r, s, "result")
 	}
 	if !wrote {
@@ -524,7 +537,7 @@ func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionReques
 		a.Metrics.placed.WithLabelValues(name, where.place()).Inc()
 	}
 	a.Metrics.observe(name, phaseWrite, a.Clock.Since(writing))
-	a.Metrics.observe(name, phaseTotal, a.Clock.Since(r.CreationTimestamp.Time))
+	a.Metrics.observe(name, phaseTotal, a.Server.Now().Sub(r.CreationTimestamp.Time))
 	log.Info(outcome, "reason", reason, "bytes", size)
 	if c := s.Conditions[0]; c.Status == metav1.ConditionFalse {
 		a.Recorder.Event(r, corev1.EventTypeWarning, cmp.Or(reason, c.Reason), fmt.Sprintf("%s: %s", name, c.Message))

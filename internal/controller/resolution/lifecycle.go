@@ -64,6 +64,8 @@ type Lifecycle struct {
 	Recorder record.EventRecorder
 	Log      *slog.Logger
 	Clock    clock.WithTicker
+	// Server has the times that the API server gives to objects; nil: they are the local clock's.
+	Server *ServerClock
 
 	informer cache.SharedIndexInformer
 	queue    workqueue.TypedDelayingInterface[key]
@@ -76,6 +78,9 @@ type Lifecycle struct {
 
 // Run works until ctx is done. ready is called when all existing requests have been seen.
 func (l *Lifecycle) Run(ctx context.Context, ready func()) error {
+	if l.Server == nil {
+		l.Server = NewServerClock(l.Clock)
+	}
 	if l.TTL == 0 {
 		l.TTL = DefaultTTL
 	}
@@ -140,7 +145,7 @@ func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
 	if r == nil || r.DeletionTimestamp != nil || ctx.Err() != nil || !l.Members.Owns(LifecycleRole, r.UID) {
 		return 0
 	}
-	now := l.Clock.Now()
+	now := l.Server.Now()
 	if r.Status.Finished() {
 		return l.retire(ctx, r, now)
 	}
@@ -230,7 +235,7 @@ func (l *Lifecycle) end(ctx context.Context, r *v1beta1.ResolutionRequest, resol
 		l.Recorder.Event(r, corev1.EventTypeWarning, reason, c.Message)
 	}
 	l.Metrics.requests.WithLabelValues(resolver, outcome, reason).Inc()
-	l.Metrics.observe(resolver, phaseTotal, l.Clock.Since(r.CreationTimestamp.Time))
+	l.Metrics.observe(resolver, phaseTotal, l.Server.Now().Sub(r.CreationTimestamp.Time))
 	l.Log.Info(outcome, "namespace", r.Namespace, "name", r.Name, "resolver", resolver, "reason", reason)
 	return 0
 }

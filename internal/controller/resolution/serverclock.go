@@ -1,0 +1,88 @@
+package resolution
+
+import (
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// tolerated is by how much the clocks of two machines may differ before one is put right by the other. The time of an answer has
+// whole seconds, and is as old as the answer was on its way.
+const tolerated = 2 * time.Second
+
+// ServerClock tells the time of the API server, which it learns from the header Date of answers (RFC 9110, 6.6.1), and the local
+// time as long as that differs by at most two seconds or nothing was answered yet. Requests have the API server's time of their
+// creation, so that a local clock that is wrong, or is moved, would end them too early or too late. It may be used concurrently.
+type ServerClock struct {
+	local clock.PassiveClock
+	// began has what a clock that is moved does not change: the time since then.
+	began time.Time
+	ahead atomic.Int64 // nanoseconds that the API server is ahead
+
+	mu    sync.Mutex
+	date  string
+	least time.Duration // by how much the API server is ahead at least; of the answers, the one that was fastest
+	known bool
+}
+
+// NewServerClock makes one that tells the local time until it has seen an answer; see [ServerClock.Watch].
+func NewServerClock(local clock.PassiveClock) *ServerClock {
+	return &ServerClock{local: local, began: local.Now()}
+}
+
+// Now is the time of the API server.
+func (c *ServerClock) Now() time.Time {
+	return c.began.Add(c.local.Since(c.began) + time.Duration(c.ahead.Load()))
+}
+
+// Local is the API server's time t by the local clock.
+func (c *ServerClock) Local(t time.Time) time.Time { return c.local.Now().Add(t.Sub(c.Now())) }
+
+// Server is the local time t by the clock of the API server.
+func (c *ServerClock) Server(t time.Time) time.Time { return c.Now().Add(t.Sub(c.local.Now())) }
+
+// Watch returns a wrapper for the way to the API server, for rest.Config.Wrap.
+func (c *ServerClock) Watch(next http.RoundTripper) http.RoundTripper { return &watched{next, c} }
+
+type watched struct {
+	next  http.RoundTripper
+	clock *ServerClock
+}
+
+// WrappedRoundTripper lets client-go find the transport (k8s.io/apimachinery/pkg/util/net, RoundTripperWrapper).
+func (w *watched) WrappedRoundTripper() http.RoundTripper { return w.next }
+
+// RoundTrip implements [http.RoundTripper].
+func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := w.next.RoundTrip(r)
+	if err == nil {
+		w.clock.learn(answer.Header.Get("Date"))
+	}
+	return answer, err
+}
+
+// learn takes the time of an answer that has just come.
+func (c *ServerClock) learn(date string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if date == "" || date == c.date {
+		return
+	}
+	at, err := http.ParseTime(date)
+	if err != nil {
+		return
+	}
+	c.date = date
+	// The server's time was at least that; an answer that was long on its way says less. Much less says that the server's clock was moved.
+	ahead := at.Sub(c.began.Add(c.local.Since(c.began)))
+	if !c.known || ahead > c.least || ahead < c.least-tolerated {
+		c.known, c.least = true, ahead
+	}
+	if ahead = c.least; ahead.Abs() <= tolerated {
+		ahead = 0
+	}
+	c.ahead.Store(int64(ahead))
+}

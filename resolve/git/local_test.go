@@ -1,0 +1,51 @@
+package git
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"sluice.dev/resolve"
+	"sluice.dev/resolve/git/gittest"
+)
+
+// What fails on this machine is not told as the remote's fault, and a later try may succeed.
+func TestWhatFailsHereIsNotTheRemotesFault(t *testing.T) {
+	s := gittest.NewServer(t, false)
+	gittest.NewOrigin(t, s.Root, "r.git", map[string]string{"task.yaml": "kind: Task\n"})
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := filepath.Join(t.TempDir(), "git")
+	script := "#!/bin/sh\ncase \"$*\" in *index-pack*|*unpack-objects*) kill -9 $$;; esac\nexec " + git + " \"$@\"\n"
+	if err := os.WriteFile(killed, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for what, make := range map[string]func() *Resolver{
+		"a file that cannot be written": func() *Resolver {
+			g := newResolver(t, nil)
+			g.store.create = func(name string) (*os.File, error) {
+				return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EIO}
+			}
+			return g
+		},
+		"a git command that is killed": func() *Resolver { return newResolver(t, func(o *Options) { o.Git = killed }) },
+		"a git command that is gone": func() *Resolver {
+			g := newResolver(t, nil)
+			g.index.binary = filepath.Join(t.TempDir(), "git")
+			return g
+		},
+	} {
+		_, err := make().Resolve(t.Context(), ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml"))
+		var e *resolve.Error
+		if !errors.As(err, &e) || e.Reason != resolve.ReasonLocal || !e.Transient || strings.Contains(e.Msg, " /") {
+			t.Errorf("%s: %v (%+v)", what, err, e)
+		}
+	}
+}
