@@ -34,12 +34,17 @@ const (
 // DeliveryRole is the role of sluice serve that runs deliveries.
 const DeliveryRole = "delivery"
 
+// resolverTemplate is filled in for each resolver.
+const resolverTemplate = "resolution/50-resolver.yaml"
+
 // allRoles stands for all roles.
 const allRoles = "all"
 
 const (
-	placeOfImage  = "image: IMAGE\n"
-	endOfWriters  = "          'system:serviceaccount:sluice-system:sluice-resolver-dir': ['dir'],\n"
+	placeOfImage = "image: IMAGE\n"
+	// lifecycleWriter is the first line of the list of users who write the status of requests.
+	lifecycleWriter = "          'system:serviceaccount:sluice-system:sluice-resolution': ['*'],\n"
+
 	endOfArgs     = "            - --config-namespace=sluice-system\n"
 	endOfMounts   = "            - {name: cache, mountPath: /var/cache/sluice}\n"
 	endOfVolumes  = "        - {name: cache, emptyDir: {sizeLimit: 5Gi}}\n"
@@ -141,39 +146,53 @@ func Manifests(o Options) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		text := string(data)
-		if p == "resolution/20-policies.yaml" {
-			if text, err = addWriters(text, writers); err != nil {
-				return nil, err
+		texts := []string{string(data)}
+		switch p {
+		case "resolution/20-policies.yaml":
+			if texts[0], err = withResolvers(texts[0]); err == nil {
+				texts[0], err = addWriters(texts[0], writers)
 			}
+		case "resolution/40-resolution.yaml":
+			texts[0] = addOthers(texts[0], o.Writers)
+		case resolverTemplate:
+			texts, err = o.resolvers(texts[0])
 		}
-		if p == "resolution/40-resolution.yaml" {
-			text = addOthers(text, o.Writers)
+		if err != nil {
+			return nil, err
 		}
-		if strings.HasPrefix(p, "resolution/50-") {
-			if text, err = o.addArgs(text); err != nil {
-				return nil, err
+		for _, text := range texts {
+			if o.BesideTekton {
+				text = strings.ReplaceAll(text, ownConfig, tektonsConfig)
 			}
+			if out.Len() > 0 {
+				out.WriteString("---\n")
+			}
+			out.WriteString(text)
 		}
-		if o.BesideTekton {
-			text = strings.ReplaceAll(text, ownConfig, tektonsConfig)
-		}
-		if out.Len() > 0 {
-			out.WriteString("---\n")
-		}
-		out.WriteString(text)
 	}
 	return finish(&out, o)
 }
 
+// resolvers are the manifests of the resolvers that are asked for.
+func (o Options) resolvers(template string) (out []string, err error) {
+	for _, r := range resolverTable {
+		if o.Roles != nil && !contains(o.Roles, r.role()) {
+			continue
+		}
+		text, err := r.text(template, o)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, text)
+	}
+	return out, nil
+}
+
 // RoleNames lists the roles of sluice serve that can be installed, and "all".
 func RoleNames() []string {
-	paths, _ := fs.Glob(files, "resolution/[45]0-*.yaml") // only a bad pattern is an error
-	var out []string
-	for _, p := range paths {
-		if role, ok := roleOf(p); ok {
-			out = append(out, role)
-		}
+	out := []string{"resolution"}
+	for _, r := range resolverTable {
+		out = append(out, r.role())
 	}
 	return append(out, DeliveryRole, FeaturesRole, FeatureWebhookRole, GuardRole, allRoles)
 }
@@ -200,35 +219,6 @@ func (o Options) checkStore() error {
 		return errors.New("beside Tekton there is no place for large content: its ResolutionRequest has no fields for it")
 	}
 	return nil
-}
-
-// addArgs tells a resolver which addresses are open by default, and what to do with content that is too large for a request.
-func (o Options) addArgs(text string) (string, error) {
-	var args, mount, volume string
-	if o.WideAddresses {
-		args += "            - --wide-addresses\n"
-	}
-	if o.Compress {
-		args += "            - --compress\n"
-	}
-	if o.Store != "" {
-		args += "            - --store=" + o.Store + "\n"
-	}
-	if o.StorePlainHTTP {
-		args += "            - --store-plain-http\n"
-	}
-	if o.StoreCredentials != "" {
-		args += "            - --store-credentials=/var/run/sluice-store/.dockerconfigjson\n"
-		mount = "            - {name: store, mountPath: /var/run/sluice-store, readOnly: true}\n"
-		volume = "        - {name: store, secret: {secretName: " + o.StoreCredentials + "}}\n"
-	}
-	for _, add := range []struct{ at, what string }{{endOfArgs, args}, {endOfMounts, mount}, {endOfVolumes, volume}} {
-		if strings.Count(text, add.at) != 1 {
-			return "", errors.New("the manifest of a resolver has no place for arguments")
-		}
-		text = strings.Replace(text, add.at, add.at+add.what, 1)
-	}
-	return text, nil
 }
 
 // finish adds the roles for features and the guard, if they are asked for, and fills in what holds for all files.
@@ -289,13 +279,13 @@ func FeatureCRDs() ([]byte, error) { return files.ReadFile("features/10-crds.yam
 // applied once the role features runs.
 func OwnFeatures() ([]byte, error) { return files.ReadFile("own/features.yaml") }
 
-// roleOf returns the role that a file installs, if it installs one.
+// roleOf returns the role that a file installs, if it installs one only.
 func roleOf(path string) (string, bool) {
 	name := strings.TrimSuffix(path[strings.LastIndex(path, "/")+1:], ".yaml")
 	if r, ok := strings.CutPrefix(name, "40-"); ok {
 		return r, true
 	}
-	return strings.CutPrefix(name, "50-")
+	return strings.CutPrefix(name, "51-")
 }
 
 func contains(list []string, s string) bool {
@@ -334,11 +324,7 @@ func addWriters(policies string, writers []string) (string, error) {
 	for _, u := range users {
 		fmt.Fprintf(&lines, "          '%s': [%s],\n", u, strings.Join(of[u], ", "))
 	}
-	before, after, ok := strings.Cut(policies, endOfWriters)
-	if !ok {
-		return "", errors.New("the policies have no list of writers")
-	}
-	return before + endOfWriters + lines.String() + after, nil
+	return insert(policies, lifecycleWriter, lines.String())
 }
 
 // addOthers tells the lifecycle controller for which names other people run resolvers. addWriters has judged them.
