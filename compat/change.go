@@ -3,6 +3,7 @@ package compat
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -114,6 +115,10 @@ func (c *comparison) tell(ch *change) report.Finding {
 	case ch.Verdict == contain.NotContained:
 		f.Outcome, f.Level = cmp.Or(rule.outcome, report.Violation), level(&ch.Gap)
 		f.Witness = witness(&ch.Gap)
+		if worst := levelOf(&ch.Gap, max(ch.Worst, ch.Witness.Fate())); worst != f.Level && f.Outcome == report.Violation {
+			f.MayBe = worst
+			f.Message += fmt.Sprintf(" (at least %s: %s is not ruled out)", f.Level, worst)
+		}
 	case rule.outcome != "":
 		f.Outcome, f.Reason = rule.outcome, ch.Reason
 	case level(&ch.Gap) == report.ReadersSurprised:
@@ -151,8 +156,20 @@ func (c *comparison) claim(ch *change) (rule *Rule, message string) {
 	return &Rule{ID: "schema-changed"}, "the schema changed"
 }
 
-// level says how bad the gap is.
+// level says how bad the gap is: how its witness fares, and where there is none, how an object may fare.
 func level(g *contain.Gap) report.Level {
+	fate := contain.Stuck
+	switch {
+	case g.Witness != nil:
+		fate = g.Witness.Fate()
+	case g.Harm == contain.RefusedTransition:
+		fate = contain.Spared
+	}
+	return levelOf(g, fate)
+}
+
+// levelOf is the level of an object that the gap refuses and that fares so.
+func levelOf(g *contain.Gap, fate contain.Fate) report.Level {
 	switch g.Harm {
 	case contain.Pruned:
 		return report.DataLost
@@ -161,22 +178,18 @@ func level(g *contain.Gap) report.Level {
 			return report.ReadersSurprised
 		}
 		return report.MeaningChanged
-	case contain.RefusedTransition:
-		if g.Witness == nil || !g.Witness.Stuck {
-			return report.WritersRefused
-		}
-	case contain.Refused:
-		switch w := g.Witness; {
-		case w != nil && w.Lost:
-			return report.DataLost
-		case w == nil || w.Stuck:
-		case w.WritersOnly:
-			return report.WritersRefused
-		case w.Ratcheted:
-			return report.ObjectsRatcheted
-		}
+	case contain.Refused, contain.RefusedTransition:
 	}
-	return report.ObjectsStuck
+	switch fate {
+	case contain.Spared:
+		return report.WritersRefused
+	case contain.Tolerated:
+		return report.ObjectsRatcheted
+	case contain.Stuck:
+		return report.ObjectsStuck
+	case contain.Lost:
+	}
+	return report.DataLost
 }
 
 // namesProperty tells whether the detail names a property of the object at the path, which is what the gap is about.

@@ -20,7 +20,9 @@ func Markdown(ctx context.Context) (string, error) {
 	}
 	b.WriteString("\nThe level of a rule marked with \\* follows from the witness: what becomes of the object once it is stored decides\n" +
 		"between `objects-stuck`, `objects-ratcheted` and `writers-refused`; what is dropped is `data-lost`; what is filled in\n" +
-		"differently is `meaning-changed`. A change of which neither safety nor harm could be shown is undecided, and has no level.\n\n" +
+		"differently is `meaning-changed`. It is proven that no object fares worse, or the finding says\n" +
+		"\"at least\", names the worse level (`mayBe`), and counts as the stricter of both. A change of which neither safety nor\n" +
+		"harm could be shown is undecided, and has no level.\n\n" +
 		"| rule | level | reports |\n| --- | --- | --- |\n")
 	rules := Rules()
 	for i := range rules {

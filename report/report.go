@@ -85,7 +85,10 @@ type Finding struct {
 	// Rule is the ID of the rule, kebab-case, for example enum-value-removed.
 	Rule string `json:"rule"`
 	// Level is the level of harm; empty for notes and undecided changes.
-	Level   Level   `json:"level,omitempty"`
+	Level Level `json:"level,omitempty"`
+	// MayBe is a worse level, set where the witness shows Level and it is not proven that no object fares worse. The message
+	// says so. The severity is that of the stricter of the two.
+	MayBe   Level   `json:"mayBe,omitempty"`
 	Outcome Outcome `json:"outcome"`
 	// Severity of a note is Warn: it is told among the notes and fails nothing.
 	Severity Severity `json:"severity"`
@@ -262,6 +265,14 @@ func compareBool(a, b bool) int {
 // severityRank puts severities that do not exist last.
 func severityRank(s Severity) int {
 	return rankIn(s, Fail, Warn, Off)
+}
+
+// Stricter returns the more severe of both.
+func Stricter(a, b Severity) Severity {
+	if severityRank(b) < severityRank(a) {
+		return b
+	}
+	return a
 }
 
 // outcomeRank puts outcomes that do not exist last.

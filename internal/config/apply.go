@@ -13,7 +13,7 @@ import (
 // suppressions. It does not sort the report.
 //
 // A violation has the severity that rules gives its rule, else the one that levels gives its level, else the one that it
-// came with, else its level's own. An undecided change fails, or warns where the fail mode is open; rules can make that
+// came with, else its level's own. Where it may be of a worse level, the stricter severity of the two levels holds. An undecided change fails, or warns where the fail mode is open; rules can make that
 // milder, not harsher. A note is told, and is off only where rules says so of its rule. In mode warn nothing fails; in mode stored only what
 // the stored objects bear out does, and what the API server refuses anyway, where they have been read. A
 // finding that a suppression matches is off, with the reason of the first one that does.
@@ -76,13 +76,21 @@ func (c *Config) severity(f *report.Finding) report.Severity {
 			s = rule
 		}
 	case report.Violation:
-		byLevel, _ := f.Level.Default()
-		s = cmp.Or(rule, report.Severity(c.levels[f.Level].text), f.Severity, byLevel, report.Fail)
+		s = cmp.Or(rule, c.byLevel(f.Level, f.Severity))
+		if f.MayBe != "" && rule == "" {
+			s = report.Stricter(s, c.byLevel(f.MayBe, f.Severity))
+		}
 	}
 	if s == report.Fail && c.Mode() == ModeWarn {
 		return report.Warn
 	}
 	return s
+}
+
+// byLevel is the severity of a level, of a finding that came with one.
+func (c *Config) byLevel(l report.Level, own report.Severity) report.Severity {
+	byDefault, _ := l.Default()
+	return cmp.Or(report.Severity(c.levels[l].text), own, byDefault, report.Fail)
 }
 
 // ruleUnread is the rule of objects that could not be judged: nobody knows what becomes of these.

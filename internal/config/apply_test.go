@@ -34,11 +34,15 @@ func TestApplyDecidesSeverities(t *testing.T) {
 	undecided := report.Finding{Rule: "pattern-changed", Outcome: report.Undecided, CRD: "as.x.io", Message: "unable to determine if change to existing field is safe"}
 	note := report.Finding{Rule: "old-crd-invalid", Outcome: report.Note, CRD: "as.x.io"}
 	own := report.Finding{Rule: "property-removed", Level: report.DataLost, Outcome: report.Violation, Severity: report.Warn}
+	open := report.Finding{Rule: "property-removed", Level: report.ObjectsRatcheted, MayBe: report.ObjectsStuck, Outcome: report.Violation}
 	for _, tt := range []struct {
 		name, text string
 		f          report.Finding
 		want       report.Severity
 	}{
+		{"what may be worse counts as the worse", "levels: {objects-ratcheted: warn}", open, report.Fail},
+		{"or as what it is shown to be, where that is stricter", "levels: {objects-stuck: off, objects-ratcheted: warn}", open, report.Warn},
+		{"rules speak of both", "rules: {property-removed: off}", open, report.Off},
 		{"a violation has its level's severity", "", violation, report.Fail},
 		{"a mild one too", "", mild, report.Warn},
 		{"or its own", "", own, report.Warn},

@@ -36,10 +36,20 @@ var compatFaults = []fault{
 		broken: "a default that is removed is only warned of, and one that is added fails",
 	},
 	{
-		file: "compat/change.go", old: `case w == nil || w.Stuck:
-		case w.WritersOnly:`, new: `case w == nil:
-		case w.WritersOnly || w.Stuck:`,
+		file: "compat/change.go", old: `	case contain.Stuck:
+		return report.ObjectsStuck
+`, new: `	case contain.Stuck:
+		return report.WritersRefused
+`,
 		broken: "objects that are stuck are told at the level of writers refused",
+	},
+	{
+		file: "compat/change.go", old: `f.MayBe = worst`, new: `f.MayBe = ""`,
+		broken: "a level that is not proven of all objects counts as if it were",
+	},
+	{
+		file: "internal/config/apply.go", old: `if f.MayBe != "" && rule == "" {`, new: `if f.MayBe == "?" {`,
+		broken: "what may be worse counts as what it is shown to be",
 	},
 	{
 		file: "compat/same.go", old: ` && a.ExclusiveMaximum == b.ExclusiveMaximum`, new: ``,

@@ -243,4 +243,29 @@ var proofFaults = []fault{
 		file: "schema/contain/search.go", old: `w.WritersOnly = !plain.Refused()`, new: `w.WritersOnly = plain.Refused()`,
 		broken: "a rule that tolerates what is stored is said to need ratcheting",
 	},
+	{
+		file: "schema/contain/fate.go", old: `n.preserves() || n.node.Embedded || n.node.AdditionalBool != nil {`, new: `n.node.Embedded || n.node.AdditionalBool != nil {`,
+		broken: "objects with unknown fields are proven to equal themselves",
+	},
+	{
+		file: "schema/contain/fate.go", old: `if p.rule != "" && (err != nil || parsed.UsesOldSelf()) {
+		return false`, new: `if p.rule == "?" && (err != nil || parsed.UsesOldSelf()) {
+		return false`,
+		broken: "rules that see the stored value are taken to be ratcheted",
+	},
+	{
+		file: "schema/contain/fate.go", old: `return !unreadable || !s.seenByUpdates(g.Path)`, new: `return true`,
+		broken: "values that CEL cannot read are taken to be ratcheted below rules about updates",
+	},
+	{
+		file: "schema/contain/fate.go", old: `if len(g.Path) == 0 || g.Path[0]`, new: `if len(g.Path) == 0 {
+		return true
+	}
+	if g.Path[0]`,
+		broken: "what is wrong with the object itself is taken to be ratcheted",
+	},
+	{
+		file: "schema/contain/fate.go", old: `p.spared = s.none(fs); p.spared`, new: `p.spared = true; p.spared`,
+		broken: "every object is taken to fare as well as a witness that is in no trouble",
+	},
 }

@@ -129,6 +129,9 @@ type Gap struct {
 	OddAlone bool
 	// Witness is set for NotContained.
 	Witness *Witness
+	// Worst is, of a gap with a witness that is refused, the worst fate that is not ruled out. It is that of the witness where
+	// it is proven that no object fares worse.
+	Worst Fate
 }
 
 // OutOfBudget tells whether the gap is Unknown because the budget was spent: not even the usual search was made.
@@ -168,17 +171,4 @@ type Witness struct {
 	Lost bool
 	// Before and After are, for Redefaulted, the value that each side fills in.
 	Before, After any
-}
-
-// harm orders witnesses of what is refused by how they fare.
-func (w *Witness) harm() int {
-	switch {
-	case w.Lost:
-		return 3
-	case w.Stuck:
-		return 2
-	case w.Ratcheted:
-		return 1
-	}
-	return 0
 }

@@ -140,10 +140,13 @@ func about(p place, names []string) []logic.Formula {
 func (s *search) states(p *pending) []any {
 	here := logic.And{s.old.accepts(p.old), s.old.written(p.old)}
 	locals := s.solver.Solve(transitionModels, here).Models
+	var out []any
+	if _, ok := s.refusesUnchanged(p); ok {
+		out = s.settled(p)
+	}
 	for _, f := range slices.Concat(s.probes(p), s.variety(p.old, 2), s.hinted(p)) {
 		locals = append(locals, s.few(2, here, f)...)
 	}
-	var out []any
 	for i, v := range locals {
 		if len(out) >= 3*transitionModels {
 			break

@@ -35,6 +35,10 @@ type pending struct {
 	mixed *Witness
 	// worst is the witness that fares worst so far.
 	worst *Witness
+	// spared is set where it is proven that no stored object is in trouble.
+	spared bool
+	// deeper is set where the type is proven not to differ, and what the walk passed over below it is looked at instead.
+	deeper bool
 }
 
 // resolve decides the suspects. Those that the whole schema proves, though their part could not, are left out. Candidates
@@ -55,10 +59,12 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 			}
 		}
 	}
-	gaps := make([]Gap, 0, len(all))
+	gaps, ratchets := make([]Gap, 0, len(all)), upstream.RatchetsIn(s.opts.KubeVersion)
 	for _, p := range all {
 		if !p.done {
 			p.gap.Verdict, p.gap.Reason = Unknown, orDefault(p.reason, "no candidate could be confirmed")
+		} else {
+			p.gap.Worst = s.worst(p, ratchets)
 		}
 		gaps = append(gaps, p.gap)
 	}
@@ -83,7 +89,7 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 	}
 	r := s.find(p)
 	if r.None && p.whole != nil { // what the walk passed over has to be proven too
-		p.local, p.whole, p.gap.OddAlone = p.whole, nil, false
+		p.local, p.whole, p.deeper, p.gap.OddAlone = p.whole, nil, true, false
 		r = s.find(p)
 	}
 	p.models, p.reason = r.Models, r.Reason
@@ -147,7 +153,10 @@ func (s *search) batch(p *pending, round int) []any {
 	case round == 0:
 		return p.models[:1]
 	case round == 1:
-		if p.worst == nil && (p.mixed != nil || p.rule != "") {
+		if w := cmp.Or(p.worst, p.mixed); w != nil && w.WritersOnly {
+			return append(s.settled(p), p.models[1:]...)
+		}
+		if p.mixed != nil || p.rule != "" {
 			return append(s.evaluated(p), p.models[1:]...)
 		}
 		return p.models[1:]
@@ -261,7 +270,7 @@ func (c *confirmer) confirmAny(ctx context.Context, p *pending, objs []map[strin
 
 // worse returns the witness that fares worse, the first one of equals.
 func worse(a, b *Witness) *Witness {
-	if a == nil || b.harm() > a.harm() {
+	if a == nil || b.Fate() > a.Fate() {
 		return b
 	}
 	return a

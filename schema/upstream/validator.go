@@ -159,9 +159,10 @@ func (v *Validator) Structural() bool {
 
 // Ratchets tells whether an API server of [Options.KubeVersion] tolerates, in an update, what was wrong before and is
 // left alone (on by default since 1.30).
-func (v *Validator) Ratchets() bool {
-	return v.opts.KubeVersion == nil || v.opts.KubeVersion.AtLeast(ratchetingSince)
-}
+func (v *Validator) Ratchets() bool { return RatchetsIn(v.opts.KubeVersion) }
+
+// RatchetsIn is [Validator.Ratchets] for a version; nil stands for that of the linked libraries.
+func RatchetsIn(kube *version.Version) bool { return kube == nil || kube.AtLeast(ratchetingSince) }
 
 // LibraryVersion is the version whose formats and CEL library an API server takes in new definitions: that of its
 // predecessor, so that it can be rolled back (environment.DefaultCompatibilityVersion). nil stands for the linked libraries.

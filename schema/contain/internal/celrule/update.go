@@ -90,6 +90,39 @@ func (r *Rule) Freezes() bool {
 	})
 }
 
+// AllowsUnchanged tells whether the rule, without optionalOldSelf, is self == oldSelf of values of the node that CEL reads
+// without an error and that equal themselves.
+func (r *Rule) AllowsUnchanged(n *schema.Node) bool {
+	if n == nil || r.root.kind != call || r.root.name != operators.Equals {
+		return false
+	}
+	a, b := r.root.args[0], r.root.args[1]
+	return a.kind == ident && b.kind == ident && (a.name == self && b.name == oldSelf || a.name == oldSelf && b.name == self) && equalsItself(n, 0)
+}
+
+// equalsItself tells whether every value of the node that is not null equals itself in CEL, without an error.
+func equalsItself(n *schema.Node, depth int) bool {
+	if n == nil || n.IntOrString || n.PreserveUnknown || n.Embedded || depth > schema.MaxDepth {
+		return false
+	}
+	switch n.Type {
+	case "boolean", "integer":
+		return true
+	case "string":
+		return typed(n) == ""
+	case "array":
+		return (n.ListType == "" || n.ListType == "atomic") && equalsItself(n.Items, depth+1) && !n.Items.Nullable
+	case "object":
+		if isMap(n) {
+			return equalsItself(n.Additional, depth+1) && !n.Additional.Nullable
+		}
+		return n.AdditionalBool == nil && !slices.ContainsFunc(n.Properties, func(p schema.Property) bool {
+			return p.Node.Nullable || !sameInCEL(p.Name) || !equalsItself(p.Node, depth+1)
+		})
+	}
+	return false
+}
+
 // SameWhereEqual tells whether the rule sees the same in two values of the node that are equal in CEL, whatever is filled
 // in: whether all that it looks at is deeply equal then. What it says of a node goes for equality of the objects around
 // it, too, where [ToldApart] is true of them.

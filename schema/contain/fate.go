@@ -1,0 +1,244 @@
+package contain
+
+import (
+	"slices"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/celrule"
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// Fate is what becomes of refused objects once they are stored, from the best to the worst.
+type Fate int
+
+// The fates.
+const (
+	// Spared: no stored object is in trouble.
+	Spared Fate = iota
+	// Tolerated: only ratcheting lets an update through that touches nothing but a label.
+	Tolerated
+	// Stuck: even such an update is refused.
+	Stuck
+	// Lost: fields are pruned besides.
+	Lost
+)
+
+// Fate is that of the witness.
+func (w *Witness) Fate() Fate {
+	switch {
+	case w.Lost:
+		return Lost
+	case w.Stuck:
+		return Stuck
+	case w.Ratcheted:
+		return Tolerated
+	}
+	return Spared
+}
+
+// settled returns candidates in their stored form, for a gap whose witness is spared: what the old schema fills in is there,
+// and a rule that sees the stored value refuses it as it is. Where it is proven that there are none, every object is spared.
+func (s *search) settled(p *pending) []any {
+	fs := s.formulas(p)
+	if parsed, err := s.opts.library().parse(p.rule); p.rule != "" && (err != nil || parsed.UsesOldSelf()) {
+		refuses, ok := s.refusesUnchanged(p)
+		if !ok {
+			return nil
+		}
+		fs = s.formulas(p, refuses)
+	} else if fills(s.oldRoot.node) == "" {
+		return nil
+	}
+	fs = append(fs, s.old.filled(s.oldRoot))
+	if p.spared = s.none(fs); p.spared {
+		return nil
+	}
+	return s.few(4, fs...)
+}
+
+// none tells whether it is proven that no object is as fs say, whatever its metadata.
+func (s *search) none(fs []logic.Formula) bool {
+	fs = slices.Clone(fs)
+	fs[1] = s.anyEnvelope()
+	return s.solver.Solve(1, fs...).None
+}
+
+// filled is true of the values at p in which everything is there that the old schema fills in: stored values are.
+func (t *translator) filled(p place) logic.Formula {
+	if p.kind != declared || fills(p.node) == "" {
+		return logic.True
+	}
+	var out logic.And
+	var names []string
+	for _, c := range p.node.Properties {
+		names = append(names, c.Name)
+		if p.hasMeta() && isMeta(c.Name) {
+			continue
+		}
+		if c.Node.HasDefault {
+			out = append(out, logic.Has{Name: c.Name})
+		}
+		if child := p.child(c.Name); fills(child.node) != "" {
+			out = append(out, logic.Prop{Name: c.Name, F: t.filled(child)})
+		}
+	}
+	if rest := p.rest(); rest.kind == declared && fills(rest.node) != "" {
+		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.filled(rest)})
+	}
+	if item := p.item(); item.kind == declared && fills(item.node) != "" {
+		out = append(out, logic.Items{F: t.filled(item)})
+	}
+	return out
+}
+
+// worst returns the worst fate that is not ruled out for an object that the gap refuses. It is the witness's own where it
+// is proven that no object fares worse.
+func (s *search) worst(p *pending, ratchets bool) Fate {
+	fate := p.gap.Witness.Fate()
+	switch {
+	case p.gap.Harm != Refused && p.gap.Harm != RefusedTransition || fate == Lost || p.gap.OddAlone:
+		return fate
+	case p.loses != nil && !s.none(s.formulas(p, p.loses)):
+		return Lost
+	case fate == Stuck:
+		return Stuck
+	case fate == Spared && (p.spared || s.settled(p) == nil && p.spared):
+		return Spared
+	case ratchets && s.ratcheted(p):
+		return Tolerated
+	}
+	return Stuck
+}
+
+// refusesUnchanged is true of values at the place of a rule that sees the stored value, where the rule refuses every update
+// that leaves the value as it is; false where the rule is no such rule, or cannot be written so. What the rule says of such
+// updates is not ratcheted.
+func (s *search) refusesUnchanged(p *pending) (logic.Formula, bool) {
+	_, n, correlated := s.places(p.gap.Path)
+	if p.gap.Rule < 0 || !correlated || n.dark {
+		return nil, false
+	}
+	r := &n.node.Rules[p.gap.Rule]
+	parsed, err := s.opts.library().parse(r.Rule)
+	if err != nil || !parsed.UsesOldSelf() {
+		return nil, false
+	}
+	if !optional(r) && parsed.AllowsUnchanged(n.node) {
+		return logic.False, true
+	}
+	unchanged, ok := parsed.Unchanged(optional(r))
+	if !ok {
+		return nil, false
+	}
+	return logic.Not(celrule.Translate(unchanged, celrule.Scope{Spine: n.node, Root: n.hasMeta(), Checker: s.opts.strings()})), true
+}
+
+// ratcheted tells whether ratcheting tolerates whatever the gap is about in every stored object: whether the value, or one
+// around it, is found again in an update and always equals itself (RatchetingSchemaValidator in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/validation; ratchetingOptions in pkg/apiserver/schema/cel).
+func (s *search) ratcheted(p *pending) bool {
+	g := &p.gap
+	parsed, err := s.opts.library().parse(p.rule)
+	if p.rule != "" && (err != nil || parsed.UsesOldSelf()) {
+		return false
+	}
+	switch g.Keyword {
+	case "x-kubernetes-list-type", "x-kubernetes-list-map-keys": // asked only where the stored object has what they ask for
+		return true
+	case "x-kubernetes-embedded-resource": // always asked
+		return false
+	}
+	if len(g.Path) == 0 || g.Path[0].Kind != Field || isMeta(g.Path[0].Name) {
+		return false
+	}
+	unreadable := g.Keyword == "type" || g.Keyword == "format" // a rule that reads the value is an error
+	if unreadable && len(s.sides[1].Node.Rules) > 0 {
+		return false
+	}
+	for i := range g.Path {
+		o, n, correlated := s.places(g.Path[:i+1])
+		if !correlated {
+			return false
+		}
+		otherType := i == len(g.Path)-1 && g.Keyword == "type" && p.suspect.whole == nil && !p.deeper
+		if equalsItself(o, n, 0) || otherType && (n.node.Type == "object" || !n.preserves() && n.node.AdditionalBool == nil) {
+			return !unreadable || !s.seenByUpdates(g.Path)
+		}
+		if unreadable && len(n.node.Rules) > 0 {
+			return false
+		}
+	}
+	return false
+}
+
+// seenByUpdates tells whether a rule at the path or around it sees the stored value: what it says is not ratcheted.
+func (s *search) seenByUpdates(path Path) bool {
+	for i := range len(path) + 1 {
+		_, n, _ := s.places(path[:i])
+		if n.kind == declared && slices.ContainsFunc(n.node.Rules, func(r schema.Rule) bool {
+			parsed, err := s.opts.library().parse(r.Rule)
+			return err != nil || parsed.UsesOldSelf()
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// places returns both places at the path, and whether an update finds the old value there
+// (CorrelatedObject in k8s.io/apiserver/pkg/cel/common).
+func (s *search) places(path Path) (o, n place, correlated bool) {
+	o, n = s.oldRoot, place{node: s.sides[1].Node, pos: atRoot}
+	for _, step := range path {
+		if n.kind != declared {
+			return o, n, false
+		}
+		switch step.Kind {
+		case Field:
+			o, n = o.child(step.Name), n.child(step.Name)
+		case AnyKey:
+			o, n = o.rest(), n.rest()
+		case AnyItem:
+			if !keyed(o, n) {
+				return o, n, false
+			}
+			o, n = o.item(), n.item()
+		}
+	}
+	return o, n, n.kind == declared
+}
+
+// equalsItself tells whether ratcheting takes every value that is stored at o and read as n for equal to itself. It does
+// not where a field may be there that n does not declare, or an item that is not found by its keys.
+func equalsItself(o, n place, depth int) bool {
+	if n.kind != declared || depth > schema.MaxDepth || n.preserves() || n.node.Embedded || n.node.AdditionalBool != nil {
+		return false
+	}
+	for _, c := range n.node.Properties {
+		if !equalsItself(o.child(c.Name), n.child(c.Name), depth+1) {
+			return false
+		}
+	}
+	if n.node.Additional != nil && !equalsItself(o.rest(), n.rest(), depth+1) {
+		return false
+	}
+	if n.node.ListType != "map" {
+		return true // a list is compared as a whole
+	}
+	return keyed(o, n) && equalsItself(o.item(), n.item(), depth+1)
+}
+
+// keyed tells whether each item of every list that is stored at o and read as n is found by its keys.
+func keyed(o, n place) bool {
+	if o.kind != declared || n.kind != declared || n.node.Items == nil || o.node.Items == nil || n.node.ListType != "map" || o.node.ListType != "map" ||
+		o.node.Items.Type != "object" || o.node.Items.Nullable || !slices.Equal(slices.Sorted(slices.Values(o.node.ListMapKeys)), slices.Sorted(slices.Values(n.node.ListMapKeys))) {
+		return false
+	}
+	return !slices.ContainsFunc(n.node.ListMapKeys, func(key string) bool {
+		a, b := o.node.Items.Property(key), n.node.Items.Property(key)
+		if a == nil || b == nil || a.Nullable || !schema.SameDefault(a, b) || !a.HasDefault && !slices.Contains(o.node.Items.Required, key) {
+			return true
+		}
+		return a.Type != b.Type || a.IntOrString || a.Type != "string" && a.Type != "integer" && a.Type != "boolean"
+	})
+}

@@ -1,0 +1,113 @@
+package contain
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"sluice.dev/internal/schemagen"
+	"sluice.dev/schema/upstream"
+)
+
+var index = regexp.MustCompile(`\[[0-9]+\]`)
+
+// worstTally counts what the search by trial for the worst fates has seen.
+type worstTally struct{ objects, tolerated, stuck, bounded, open int }
+
+// holdFates stores objects under the old schema and looks what becomes of them under the new one. Each error of an update that
+// touches nothing but a label has a gap whose worst fate is no better.
+func holdFates(t testing.TB, seed uint64, old, new *jsonProps, n *worstTally, object func() map[string]any) {
+	t.Helper()
+	gaps := Decide(t.Context(), side(t, old), side(t, new), Options{Namespaced: true}).Gaps
+	for i := range gaps {
+		if w := gaps[i].Witness; w != nil && (gaps[i].Harm == Refused || gaps[i].Harm == RefusedTransition) {
+			if gaps[i].Worst < w.Fate() {
+				t.Errorf("seed %d: %s %s: the witness's fate is %v, and the worst is said to be %v", seed, gaps[i].Path, gaps[i].Keyword, w.Fate(), gaps[i].Worst)
+			}
+			if n.bounded++; gaps[i].Worst > w.Fate() {
+				n.open++
+			}
+		}
+	}
+	before, after := validator(t, old), validator(t, new)
+	for range 40 {
+		obj := object()
+		stored, ok := acceptedAs(t, before, obj)
+		if !ok {
+			continue
+		}
+		stored, _ = asStored(stored).(map[string]any)
+		if r, err := after.Create(t.Context(), stored); err != nil || len(lost(stored, r.Stored, "", nil)) > 0 {
+			continue // another finding, and a worse one
+		}
+		if r, err := before.TouchUpdate(t.Context(), stored, true); err != nil || r.Refused() {
+			continue // stuck already
+		}
+		n.objects++
+		for fate, ratchets := range map[Fate]bool{Tolerated: false, Stuck: true} {
+			r, err := after.TouchUpdate(t.Context(), stored, ratchets)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range r.Errors {
+				if known(before, t, stored, e) || strings.Contains(e.Detail, "some validation rules were not checked") {
+					continue
+				}
+				if ratchets {
+					n.stuck++
+				} else {
+					n.tolerated++
+				}
+				if !slices.ContainsFunc(gaps, func(g Gap) bool {
+					// A rule may read a value below that it cannot read any more.
+					below := strings.HasPrefix(g.Path.String(), "."+index.ReplaceAllString(e.Field, "[*]")) && (g.Keyword == "format" || g.Keyword == "type")
+					return (below || blames(&g, field.ErrorList{e})) && (g.Verdict == Unknown || g.Worst >= fate || g.Harm == Pruned)
+				}) {
+					t.Errorf("seed %d: nothing says that %s fares as badly as %d: %v\n%v\n%s", seed, show(stored), fate, e, told(gaps), difference(old, new))
+					return
+				}
+			}
+		}
+	}
+}
+
+// known tells whether the old schema says the same of an update that touches nothing but a label.
+func known(old *upstream.Validator, t testing.TB, stored map[string]any, e *field.Error) bool {
+	t.Helper()
+	r, err := old.TouchUpdate(t.Context(), stored, false)
+	return err == nil && slices.ContainsFunc(r.Errors, func(x *field.Error) bool { return x.Error() == e.Error() })
+}
+
+// TestWorstFates compares the worst fate that is told of a gap with the worst one that trial finds among objects of few
+// different values.
+func TestWorstFates(t *testing.T) {
+	var n worstTally
+	for seed := range uint64(rounds(60)) {
+		worstFates(t, seed, &n)
+	}
+	t.Logf("%+v", n)
+	if n.stuck == 0 || n.tolerated == 0 || n.open*4 > n.bounded {
+		t.Errorf("%+v: the test says little", n)
+	}
+}
+
+func worstFates(t testing.TB, seed uint64, n *worstTally) {
+	t.Helper()
+	g := updateGen{rand.New(rand.NewPCG(seed, 5))}
+	if old, new, ok := g.pair(t); ok {
+		spec := old.Properties["spec"]
+		holdFates(t, seed, old, new, n, func() map[string]any {
+			return map[string]any{
+				"apiVersion": "example.com/v1", "kind": "Example", "metadata": map[string]any{"name": "example", "namespace": "default"},
+				"spec": g.value(&spec),
+			}
+		})
+	}
+	s := schemagen.New(seed + 7_000_000)
+	old := s.Schema()
+	holdFates(t, seed, old, s.Change(old), n, func() map[string]any { return s.Object(old) })
+}
