@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"sluice.dev/report"
@@ -26,6 +27,10 @@ type Options struct {
 	// Budget bounds the work of the comparison of one CRD, in units of less than a microsecond ([contain.Work]); 0 means
 	// [DefaultBudget].
 	Budget int64
+	// Server, where not nil, asks an API server whether it takes new in the place of old (nil: as a new CRD), and stores
+	// nothing. What it refuses takes the place of what the linked code refuses, as that may be of another version. It may be
+	// called concurrently. The error says why there is no answer, which makes the finding undecided.
+	Server func(ctx context.Context, old, new *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error)
 }
 
 // KubeVersions returns the oldest and the newest Kubernetes version whose rules are known. The newest is that of the linked

@@ -25,10 +25,24 @@ type refusal struct {
 	err error
 }
 
-// validate runs the API server's validation. It spares the costly validation of an update where a cheaper one shows
+// validate asks the API server, or runs its validation where there is none.
+func (c *comparison) validate(ctx context.Context) *refusal {
+	r := c.validateHere(ctx)
+	if c.opts.Server == nil || c.new == nil {
+		return r
+	}
+	errs, err := c.opts.Server(ctx, c.old, c.new)
+	if err != nil || len(errs) > 0 || len(r.errs) > 0 || c.otherVersion() { // whether the server would take it anew is not known
+		r.fresh = nil
+	}
+	r.errs, r.err = errs, err
+	return r
+}
+
+// validateHere runs the API server's validation. It spares the costly validation of an update where a cheaper one shows
 // that there is nothing to find: creation is stricter than an update about schemas, and the rest of the CRD is validated
 // with schemas cut out.
-func (c *comparison) validate(ctx context.Context) *refusal {
+func (c *comparison) validateHere(ctx context.Context) *refusal {
 	r := &refusal{}
 	if c.new == nil {
 		return r
@@ -64,6 +78,10 @@ func (c *comparison) validate(ctx context.Context) *refusal {
 // frameAccepted tells whether the API server takes the update, schemas aside: metadata, names, and what else stands around
 // them. What is equal on both sides is not asked about: it is installed, or both were refused.
 func (c *comparison) frameAccepted(ctx context.Context) bool {
+	if c.opts.Server != nil {
+		errs, err := c.opts.Server(ctx, c.old, c.new)
+		return err == nil && len(errs) == 0
+	}
 	if reflect.DeepEqual(ownMetadata(c.old.ObjectMeta), ownMetadata(c.new.ObjectMeta)) {
 		return true
 	}

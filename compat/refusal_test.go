@@ -1,12 +1,14 @@
 package compat
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"sluice.dev/report"
 	"sluice.dev/schema/upstream"
@@ -117,5 +119,46 @@ func TestFieldTokens(t *testing.T) {
 		if diff := cmp.Diff(want, fieldTokens(path)); diff != "" {
 			t.Errorf("%s: %s", path, diff)
 		}
+	}
+}
+
+// Where there is an API server, it says what it refuses, and not the linked code.
+func TestTheServerSaysWhatItRefuses(t *testing.T) {
+	good, bad := specCRD(t, "num: {type: integer, default: 1}"), specCRD(t, "num: {type: integer, default: x}")
+	texts := bad.DeepCopy()
+	texts.Labels = map[string]string{"a": "not a label"}
+	own := field.ErrorList{field.Forbidden(field.NewPath("spec"), "nobody may")}
+	for _, c := range []struct {
+		name     string
+		old, new *crd
+		says     field.ErrorList
+		err      error
+		kube     string
+		want     string
+	}{
+		{"the server takes what the code refuses", good, bad, nil, nil, "1.37", ""},
+		{"the server refuses what the code takes", bad, good, own, nil, "1.37", "violation: the API server of the cluster refuses this: spec: Forbidden: nobody may"},
+		{"a server of another version refuses costs", bad, good, field.ErrorList{field.Forbidden(field.NewPath("spec", "x-kubernetes-validations"), "estimated cost")}, nil, "1.30", "violation: the API server of the cluster refuses this: spec.x-kubernetes-validations: Forbidden: estimated cost"},
+		{"only texts differ, and the server refuses them", bad, texts, own, nil, "1.37", "violation: the API server of the cluster refuses this: spec: Forbidden: nobody may"},
+		{"only texts differ, and the server takes them", bad, texts, nil, nil, "1.37", ""},
+		{"there is no answer", good, bad, nil, context.Canceled, "1.37", "undecided: " + Undetermined + ": the API server's validation could not be run"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Check(t.Context(), c.old, c.new, Options{KubeVersion: version.MustParse(c.kube), Server: func(context.Context, *crd, *crd) (field.ErrorList, error) {
+				return c.says, c.err
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, f := range r.Findings {
+				if f.Rule == crdRefusedByAPIServer.ID {
+					got += string(f.Outcome) + ": " + f.Message
+				}
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }

@@ -22,7 +22,7 @@ var crdRefusedByAPIServer = Rule{
 
 The finding quotes the API server's words. It comes from the same code, run here on both versions as if the old one were installed. ` +
 		`Where another Kubernetes version is meant, the words are still those of the code that is linked, and say so; what a rule may cost is undecided then, ` +
-		`because estimates change between versions. Where only the update passes, because the API server tolerates what the old CRD has too, a note says that a fresh installation would be refused.`,
+		`because estimates change between versions. Where the old CRD is that of a cluster, its API server is asked (a dry run), and nothing else counts. Where only the update passes, because the API server tolerates what the old CRD has too, a note says that a fresh installation would be refused.`,
 	Help: `Correct the place that the words name. A default has to satisfy type, enum, pattern and rules of its own field. A rule that is too ` +
 		`expensive gets cheaper by maxItems, maxLength and maxProperties on what it walks over.`,
 	Unsafe: Example{
@@ -103,16 +103,16 @@ versions:
 		}
 		out = append(out, c.quote(r.errs, func(e *field.Error) report.Finding {
 			f := report.Finding{Message: c.server() + " refuses this: " + brief.Clip(e.Error(), maxEffect)}
-			if c.otherVersion() && aboutCosts(e) {
+			if c.opts.Server == nil && c.otherVersion() && aboutCosts(e) {
 				f.Outcome, f.Message = report.Undecided, Undetermined+": "+f.Message
-				f.Reason = "Kubernetes " + c.opts.KubeVersion.String() + " may estimate the costs of rules otherwise; kubectl apply --dry-run=server asks it"
+				f.Reason = "Kubernetes " + c.opts.KubeVersion.String() + " may estimate the costs of rules otherwise; sluice check against the cluster, or kubectl apply --dry-run=server, asks it"
 			}
 			return f
 		})...)
 		return append(out, c.quote(r.fresh, func(e *field.Error) report.Finding {
 			return report.Finding{
 				Outcome: report.Note,
-				Message: "the API server lets this pass because the old CRD has it too, but would refuse to create it: " + brief.Clip(e.Error(), maxEffect),
+				Message: c.server() + " lets this pass because the old CRD has it too, but would refuse to create it: " + brief.Clip(e.Error(), maxEffect),
 			}
 		})...)
 	},
@@ -126,7 +126,10 @@ func (c *comparison) otherVersion() bool {
 
 // server names whose code speaks.
 func (c *comparison) server() string {
-	if c.otherVersion() {
+	switch {
+	case c.opts.Server != nil:
+		return "the API server of the cluster"
+	case c.otherVersion():
 		return "the API server's code of Kubernetes " + upstream.Newest.String()
 	}
 	return "the API server"

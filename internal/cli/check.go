@@ -52,7 +52,8 @@ version accepts and the new one refuses, prunes or changes, confirmed by the API
 prove nor refute it says.
 
 OLD and NEW are each a file, a directory, - (standard input), git:REV[:PATH] in the current repository, or cluster.
-Without OLD, the live CRDs of the cluster are OLD, and the objects stored there are read as well.
+Without OLD, the live CRDs of the cluster are OLD, the objects stored there are read as well, and its API server is asked
+whether it takes the new CRDs (a dry run, which changes nothing).
 
 Of a directory all .yaml, .yml and .json files are read. Templates of Helm charts are passed over with a note; render
 them first. The file .sluiceignore in the current directory names files to leave out, with the syntax of .dockerignore.
@@ -134,6 +135,8 @@ type checker struct {
 	kube      *version.Version
 	// templates are the files that were passed over last.
 	templates []string
+	// asksServer is set where the cluster's API server says whether it takes the new CRDs.
+	asksServer bool
 }
 
 // side is what one source holds, by name.
@@ -292,6 +295,17 @@ func (c *checker) load(ctx context.Context, args []string) error {
 	if from.Kind == input.Cluster {
 		c.old, err = c.live(ctx, c.next)
 	}
+	if c.asksServer = err == nil && c.asksServer && c.old.live; c.asksServer {
+		verbs := []string{"update"}
+		if len(c.old.crds) < len(c.next.crds) {
+			verbs = append(verbs, "create")
+		}
+		var why string
+		if why, err = c.cluster.MayDryRun(ctx, verbs...); why != "" {
+			c.asksServer = false
+			fmt.Fprintf(c.err, "warning: the API server is not asked whether it takes the new CRDs, because %s; the code of Kubernetes %s says so\n", why, kubeversion.DefaultKubeBinaryVersion)
+		}
+	}
 	if to.Kind == input.Cluster {
 		c.next, err = c.live(ctx, c.old)
 	}
@@ -335,6 +349,7 @@ func (c *checker) connect(ctx context.Context) error {
 		if c.kube, err = c.cluster.Version(ctx); err != nil {
 			return err
 		}
+		c.asksServer = true // of no other version
 		if _, newest := compat.KubeVersions(); newest.LessThan(version.MajorMinor(c.kube.Major(), c.kube.Minor())) {
 			fmt.Fprintf(c.err, "warning: the cluster runs Kubernetes %s; what is told is by the rules of %s, the newest that this build knows\n", c.kube, newest)
 		}
@@ -421,7 +436,11 @@ func (c *checker) compare(ctx context.Context, pairs []pair) ([]report.CRD, erro
 	}
 	bar := c.progress("checking CRDs", int64(len(pairs)))
 	defer bar.done()
-	return crdcheck.Compare(ctx, list, crdcheck.Options{KubeVersion: c.kube, Budget: c.flags.budget}, bar.set)
+	o := crdcheck.Options{KubeVersion: c.kube, Budget: c.flags.budget}
+	if c.asksServer {
+		o.Server = c.cluster.DryRun
+	}
+	return crdcheck.Compare(ctx, list, o, bar.set)
 }
 
 // locate fills in where findings stand in the new files, or in the old one of a CRD that is gone.

@@ -1,5 +1,5 @@
 // Package cluster reads from a live API server what a check needs: its version, its CRDs, and the objects stored under
-// them. It only reads. It decides nothing: what an object's fate is, the API server's own code in package
+// them, and asks it whether it would take a CRD. It changes nothing. It decides nothing: what an object's fate is, the API server's own code in package
 // schema/upstream says.
 package cluster
 

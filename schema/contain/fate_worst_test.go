@@ -111,3 +111,50 @@ func worstFates(t testing.TB, seed uint64, n *worstTally) {
 	old := s.Schema()
 	holdFates(t, seed, old, s.Change(old), n, func() map[string]any { return s.Object(old) })
 }
+
+// Where no search finds the object that fares worse, it is not ruled out. 61042969 is the square of 7813.
+func TestWorstFatesAreNotRuledOut(t *testing.T) {
+	for _, c := range []struct {
+		name, old, new string
+		path           string
+		shown, worst   Fate
+	}{
+		{
+			"an object with unknown fields", "{spec: {type: object, properties: {a: {x-kubernetes-preserve-unknown-fields: true}}}}",
+			"{spec: {type: object, properties: {a: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {b: {type: string}}}}}}", ".spec.a", Tolerated, Stuck,
+		},
+		{
+			"a rule that refuses some values unchanged", "{spec: {type: object, properties: {a: {type: integer, minimum: 0, maximum: 9000}}}}",
+			"{spec: {type: object, properties: {a: {type: integer, minimum: 0, maximum: 9000, x-kubernetes-validations: [{rule: 'oldSelf.hasValue() ? self * self != 61042969 : self < 5', optionalOldSelf: true}]}}}}",
+			".spec.a", Spared, Stuck,
+		},
+		{
+			"a rule that seldom reads what cannot be read", "{spec: {type: object, properties: {b: {type: string}, c: {type: integer}}}}",
+			"{spec: {type: object, properties: {b: {type: string, format: duration}, c: {type: integer}}, " +
+				"x-kubernetes-validations: [{rule: '!has(self.c) || !has(self.b) || !has(oldSelf.b) || self.c * self.c != 61042969 || self.b == oldSelf.b'}]}}",
+			".spec.b", Tolerated, Stuck,
+		},
+		{
+			"a rule of the object itself", "{spec: {type: object, default: {k: 1}, required: [k], properties: {k: {type: integer}}}}",
+			"{spec: {type: object, required: [k], properties: {k: {type: integer}}}}, x-kubernetes-validations: [{rule: self.spec.k * self.spec.k != 61042969}]", "", Spared, Stuck,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			of := func(s string) Side { return side(t, parseSchema(t, "{type: object, properties: "+s+"}")) }
+			r := Decide(t.Context(), of(c.old), of(c.new), Options{Namespaced: true})
+			found := false
+			for _, g := range r.Gaps {
+				if g.Harm != Refused || g.Path.String() != c.path {
+					continue
+				}
+				found = true
+				if g.Witness == nil || g.Witness.Fate() != c.shown || g.Worst != c.worst {
+					t.Errorf("%s %s: worst %d of %+v %s, want %d of %d", g.Path, g.Keyword, g.Worst, g.Witness, g.Reason, c.worst, c.shown)
+				}
+			}
+			if !found {
+				t.Errorf("%v", told(r.Gaps))
+			}
+		})
+	}
+}
