@@ -127,7 +127,11 @@ func TestUnchangedRulesThatSeeOtherValues(t *testing.T) {
 		s := "type: object, properties: {t: {type: string, maxLength: 30" + format + "}}"
 		return strings.Replace(of(s), "%s", s, 1)
 	}
+	pair := func(more string) string {
+		return strings.NewReplacer("{%s}", "{type: object, properties: {t: {type: string}"+more+"}}", "{%[1]s}", "{type: object, properties: {t: {type: string}, u: {type: string}}}").Replace(equal)
+	}
 	for _, c := range []struct{ name, old, new, value string }{
+		{"a new field is filled in", pair(""), pair(", u: {type: string, default: z}"), `{"a": {"t": "x"}, "b": {"t": "x"}}`},
 		{"a field of the items is filled in", distinct + "}}}", distinct + ", default: z}}}", `[{"k": "a"}, {"k": "a", "v": "z"}]`},
 		{"a set becomes a list with an order", words("set"), words("atomic"), `{"a": ["x", "y"], "b": ["y", "x"]}`},
 		{
