@@ -69,8 +69,8 @@ type request struct {
 	body       []byte
 	// contentType is that of body, accept what the answer is to be; JSON if empty.
 	contentType, accept string
-	// lock: it is about the lock of an app, and needs none.
-	lock bool
+	// apart: it changes nothing of the app, such as one about its lock, and needs no lock.
+	apart bool
 	// status, where not nil, gets the code of the answer.
 	status *int
 }
@@ -129,20 +129,30 @@ func (c *client) once(ctx context.Context, r request) ([]byte, error) {
 		}
 		req.SetHeader("Content-Type", contentType).Body(r.body)
 	}
-	if r.verb != http.MethodGet && r.query.Get("dryRun") == "" && !r.lock {
+	changes := r.verb != http.MethodGet && r.query.Get("dryRun") == "" && !r.apart
+	if changes {
 		if err := fenced(ctx); err != nil {
 			return nil, err
 		}
-		c.writes.Add(1)
 	}
 	res := req.Do(ctx)
 	if r.status != nil {
 		res.StatusCode(r.status)
 	}
-	if err := res.Error(); err != nil { // unlike that of Raw it has what the server says
+	err := res.Error() // unlike that of Raw it has what the server says
+	if changes && !isRefusal(err) {
+		c.writes.Add(1)
+	}
+	if err != nil {
 		return nil, noAccess(err)
 	}
 	return res.Raw()
+}
+
+// isRefusal tells whether the server has surely not done what it was asked to.
+func isRefusal(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
 }
 
 // noAccess marks errors that mean: the cluster cannot be reached, or does not let us in.

@@ -205,6 +205,7 @@ func (v *Inventory) interrupted() bool {
 // await tries to get the lock until it has it, or the time is over.
 func (l *lock) await(ctx context.Context, most time.Duration) error {
 	begun, told := clock(), ""
+	again, from := firstReminder, clock()
 	for pause := firstPause; ; pause = min(pause*3/2, time.Second) {
 		held, err := l.take(ctx)
 		if err != nil || held == nil {
@@ -217,6 +218,9 @@ func (l *lock) await(ctx context.Context, most time.Duration) error {
 		if told != locked.Holder {
 			told = locked.Holder
 			l.events.tell(Event{Note: "waiting: " + locked.Error()})
+		} else if time.Since(from) >= again {
+			l.events.tell(Event{Note: "still waiting: " + locked.Error()})
+			again, from = min(2*again, lastReminder), clock()
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return fmt.Errorf("%w: %w", err, locked)
@@ -286,7 +290,7 @@ func (l *lock) put(ctx context.Context, verb, path string) error {
 		return err
 	}
 	sent := clock()
-	b, err := l.client.once(ctx, request{verb: verb, path: path, body: body, lock: true})
+	b, err := l.client.once(ctx, request{verb: verb, path: path, body: body, apart: true})
 	if err != nil {
 		return err
 	}
@@ -368,7 +372,7 @@ func (l *lock) release(ctx context.Context) {
 	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &l.lease.ResourceVersion}}
 	o.APIVersion, o.Kind = "v1", "DeleteOptions"
 	if body, err := json.Marshal(o); err == nil && l.lease.ResourceVersion != "" {
-		_, _ = l.client.once(ctx, request{verb: http.MethodDelete, path: l.path, body: body, lock: true})
+		_, _ = l.client.once(ctx, request{verb: http.MethodDelete, path: l.path, body: body, apart: true})
 	}
 }
 

@@ -3,6 +3,7 @@
 package apply
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,14 +69,43 @@ func (o *outsider) deployment(text string) *appsv1.Deployment {
 	return d
 }
 
-// try plans and applies.
-func (o *outsider) try(r Request) (*Plan, error) {
-	p, err := o.Plan(o.t.Context(), r)
-	if err == nil {
-		err = o.Apply(o.t.Context(), p)
+// again does something with the lock of an app whose last run has not ended, until nobody has changed the app in between.
+func again(ctx context.Context, a *Applier, app string, do func(ctx context.Context) error) error {
+	for {
+		locked, unlock, err := a.Resume(ctx, "", app)
+		if err == nil {
+			err = do(locked)
+		}
+		unlock()
+		if !errors.Is(err, ErrChanged) {
+			return err
+		}
 	}
+}
+
+// applies plans and applies.
+func applies(ctx context.Context, a *Applier, r Request) (p *Plan, err error) {
+	err = again(ctx, a, r.App, func(ctx context.Context) error {
+		if p, err = a.Plan(ctx, r); err != nil {
+			return err
+		}
+		return a.Apply(ctx, p)
+	})
 	return p, err
 }
+
+// deletes deletes an app.
+func deletes(ctx context.Context, a *Applier, app string) error {
+	return again(ctx, a, app, func(ctx context.Context) error {
+		d, err := a.PlanDeletion(ctx, DeletionRequest{App: app, Namespace: a.opts.Namespace})
+		if err != nil {
+			return err
+		}
+		return a.Delete(ctx, d)
+	})
+}
+
+func (o *outsider) try(r Request) (*Plan, error) { return applies(o.t.Context(), o.Applier, r) }
 
 // bring is try that has to succeed.
 func (o *outsider) bring(r Request) *Plan {
@@ -87,15 +117,7 @@ func (o *outsider) bring(r Request) *Plan {
 	return p
 }
 
-// drop deletes an app.
-func (o *outsider) drop(app string) error {
-	o.t.Helper()
-	d, err := o.PlanDeletion(o.t.Context(), DeletionRequest{App: app, Namespace: o.home})
-	if err == nil {
-		err = o.Delete(o.t.Context(), d)
-	}
-	return err
-}
+func (o *outsider) drop(app string) error { return deletes(o.t.Context(), o.Applier, app) }
 
 // An object that somebody has copied carries the app's annotation, and one that belongs to an object outside of the namespace does not
 // go with what is in it. Neither goes with the namespace unseen.

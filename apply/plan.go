@@ -48,6 +48,8 @@ type Applier struct {
 	mapper *mapper
 	opts   Options
 	events events
+	// reminder is after how long a wait is told of again.
+	reminder time.Duration
 }
 
 // New makes an applier. The configuration is copied; its rate limits are not used. The cluster is not contacted.
@@ -60,13 +62,13 @@ func New(config *rest.Config, o Options) (*Applier, error) {
 		return nil, err
 	}
 	o.Locks = cmp.Or(o.Locks, &Locks{})
-	return &Applier{client: c, mapper: newMapper(c), opts: o, events: events{observe: o.Observe}}, nil
+	return &Applier{client: c, mapper: newMapper(c), opts: o, events: events{observe: o.Observe}, reminder: firstReminder}, nil
 }
 
 // Cluster is the connection that the applier reads by.
 func (a *Applier) Cluster() *cluster.Cluster { return a.client.reads }
 
-// Writes is how many requests have been made that change something.
+// Writes is how many requests have been made that change something, without those that the server has refused.
 func (a *Applier) Writes() int64 { return a.client.writes.Load() }
 
 // Request is what is to be in the cluster.

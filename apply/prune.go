@@ -194,15 +194,22 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 	}
 	ctx, cancel := a.patient(ctx, p)
 	defer cancel()
-	var example string
-	err := poll(ctx, func() (bool, error) {
+	example, held, more := ID{}, "", 0
+	still := func() Event {
+		note := fmt.Sprintf("%s is deleted but not gone yet%s", example, held)
+		if more > 0 {
+			note += fmt.Sprintf("; and %d more", more)
+		}
+		return Event{Note: note}
+	}
+	err := a.pollAloud(ctx, still, func() (bool, error) {
 		wanted := map[place][]string{}
 		for at, names := range left {
 			wanted[at] = slices.Sorted(maps.Keys(names))
 		}
 		var mu sync.Mutex
 		still := map[place]map[string]string{}
-		example = ""
+		example, more = ID{}, -1
 		err := a.client.read(ctx, wanted, func(at place, name string, obj map[string]any) error {
 			l, err := observe(obj, nil, nil)
 			if err != nil || l.uid != left[at][name] {
@@ -214,7 +221,8 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 				still[at] = map[string]string{}
 			}
 			still[at][name] = l.uid
-			example = at.path() + "/" + name
+			example, held = ID{at.group, at.kind, at.namespace, name}, heldBy(obj)
+			more++
 			return nil
 		}, nil)
 		if err == nil {
@@ -223,8 +231,8 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 		return len(still) == 0, err
 	})
 	err = impatient(ctx, err)
-	if err != nil && ctx.Err() != nil && example != "" {
-		return fmt.Errorf("%s is deleted but not gone yet, a finalizer may wait for something: %w", example, err)
+	if err != nil && ctx.Err() != nil && example != (ID{}) {
+		return fmt.Errorf("%s is deleted but not gone yet, a finalizer may wait for something%s: %w", example, held, err)
 	}
 	return err
 }

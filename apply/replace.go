@@ -144,5 +144,5 @@ func (a *Applier) clear(ctx context.Context, p *Plan, it *Item) error {
 	if err := a.client.remove(ctx, path, l.uid, "", false); err != nil {
 		return err
 	}
-	return a.goneBefore(ctx, p, path, l.uid)
+	return a.goneBefore(ctx, p, it, l.uid)
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -155,11 +156,11 @@ func sameSources(a, b []Source) bool {
 // lockFor gets the lock of the plan's app. Where its namespace comes with the source that is the one object that is written before.
 func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked context.Context, unlock func(), err error) {
 	locked, unlock, err = a.lock(ctx, p.inventory)
-	if !apierrors.IsNotFound(err) {
-		return locked, unlock, err
-	}
 	v := p.inventory
 	i := slices.IndexFunc(p.Items, func(i Item) bool { return isNamespace(i.ID) && i.Name == v.Namespace })
+	if comesAnew := i >= 0 && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause); !apierrors.IsNotFound(err) && !comesAnew {
+		return locked, unlock, err
+	}
 	if i < 0 {
 		return ctx, unlock, fmt.Errorf("the inventory of app %s is to be in namespace %s, which does not exist and is not in the source", v.App, v.Namespace)
 	}
@@ -225,7 +226,11 @@ func refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err)
 }
 
+// fail says that an error is about the item, unless it does so already.
 func (i *Item) fail(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.ID == i.ID {
+		return err
+	}
 	return &Error{File: i.File, Line: i.Line, ID: i.ID, Err: err}
 }
 
@@ -305,7 +310,8 @@ func (a *Applier) awaitOthers(ctx context.Context, p *Plan, s Stage) error {
 func (a *Applier) awaitExisting(ctx context.Context, p *Plan, it *Item) error {
 	ctx, cancel := a.patient(ctx, p)
 	defer cancel()
-	return impatient(ctx, poll(ctx, func() (bool, error) {
+	still := func() Event { return Event{Note: fmt.Sprintf("nobody has created %s yet", it.ID)} }
+	return impatient(ctx, a.pollAloud(ctx, still, func() (bool, error) {
 		obj, err := a.client.get(ctx, it.mapping.path(&it.Object))
 		return obj != nil, err
 	}))
@@ -328,8 +334,8 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 	ctx = p.warnings.about(ctx, it.ID)
 	path := it.mapping.path(&it.Object)
 	if it.live != nil && it.live.terminating {
-		a.events.tell(Event{ID: it.ID, Note: "waiting until the one that is being deleted is gone"})
-		if err := a.goneBefore(ctx, p, path, it.live.uid); err != nil {
+		a.events.tell(Event{ID: it.ID, Note: fmt.Sprintf("waiting until %s, which is being deleted, is gone", it.ID)})
+		if err := a.goneBefore(ctx, p, it, it.live.uid); err != nil {
 			return err
 		}
 	}
@@ -378,11 +384,22 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 }
 
 // goneBefore waits until an object that is being deleted makes room for another one of its name.
-func (a *Applier) goneBefore(ctx context.Context, p *Plan, path, uid string) error {
+func (a *Applier) goneBefore(ctx context.Context, p *Plan, it *Item, uid string) error {
 	ctx, cancel := a.patient(ctx, p)
 	defer cancel()
-	if err := impatient(ctx, a.gone(ctx, path, uid)); err != nil {
-		return fmt.Errorf("the one that is being deleted is not gone yet, a finalizer may wait for something: %w", err)
+	held := ""
+	still := func() Event { return Event{Note: fmt.Sprintf("%s is being deleted and not gone yet%s", it.ID, held)} }
+	err := impatient(ctx, a.pollAloud(ctx, still, func() (bool, error) {
+		obj, err := a.client.get(ctx, it.mapping.path(&it.Object))
+		if err != nil || obj == nil {
+			return err == nil, err
+		}
+		held = heldBy(obj)
+		l, err := observe(obj, nil, nil)
+		return err == nil && uid != "" && l.uid != uid, err
+	}))
+	if err != nil {
+		return it.fail(fmt.Errorf("the one that is being deleted is not gone yet, a finalizer may wait for something%s: %w", held, err))
 	}
 	return nil
 }

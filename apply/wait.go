@@ -35,6 +35,58 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
+// A wait is told of when it has taken that long, and then again and again, with pauses that double.
+const (
+	firstReminder = 5 * time.Second
+	lastReminder  = time.Minute
+)
+
+// pollAloud is poll that tells now and then what is still waited for.
+func (a *Applier) pollAloud(ctx context.Context, still func() Event, done func() (bool, error)) error {
+	pause, from := a.reminder, clock()
+	return poll(ctx, func() (bool, error) {
+		ok, err := done()
+		if ok && err == nil || err != nil && !transient(err) || time.Since(from) < pause {
+			return ok, err
+		}
+		ev := still()
+		if err != nil {
+			ev.Note = "the API server does not answer: " + err.Error()
+		}
+		ev.Note = "still waiting: " + ev.Note
+		a.events.tell(ev)
+		pause, from = min(2*pause, lastReminder), clock()
+		return ok, err
+	})
+}
+
+// heldBy says in parentheses what keeps an object that is deleted from being gone, as far as the object tells.
+func heldBy(obj map[string]any) string {
+	meta := metadataOf(obj)
+	var why []string
+	list, _ := meta["finalizers"].([]any)
+	for _, f := range list {
+		if s, ok := f.(string); ok {
+			why = append(why, s)
+		}
+	}
+	// A namespace says it in its conditions (k8s.io/kubernetes/pkg/controller/namespace/deletion/status_condition_utils.go).
+	if status, _ := obj["status"].(map[string]any); obj["kind"] == "Namespace" {
+		conditions, _ := status["conditions"].([]any)
+		for _, c := range conditions {
+			if c, _ := c.(map[string]any); c["status"] == "True" {
+				if message, _ := c["message"].(string); message != "" {
+					why = append(why, message)
+				}
+			}
+		}
+	}
+	if len(why) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(why, "; ") + ")"
+}
+
 // ErrWaiting says that an apply has waited as long as [Request.Patience] allows for what others have to do. What was done
 // stays; the same request goes on.
 var ErrWaiting = errors.New("not waited for any longer")
@@ -103,7 +155,8 @@ func (a *Applier) served(ctx context.Context, p *Plan) error {
 	err := each(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
 		it := todo[i]
 		why := ""
-		err := poll(ctx, func() (bool, error) {
+		still := func() Event { return Event{Note: fmt.Sprintf("%s: %s", it.ID, why), Total: len(todo)} }
+		err := a.pollAloud(ctx, still, func() (bool, error) {
 			var err error
 			why, err = a.establishing(ctx, it.Name)
 			return why == "" && err == nil, err
@@ -229,7 +282,14 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 		}
 		return e
 	}
-	err := poll(ctx, func() (bool, error) {
+	still := func() Event {
+		note := fmt.Sprintf("%s is %s (%s)", waiting[0].ID, waiting[0].live.health.status, waiting[0].live.health.message)
+		if n := len(waiting) - 1; n > 0 {
+			note += fmt.Sprintf("; and %d more are not ready", n)
+		}
+		return Event{Done: total - len(waiting), Total: total, Note: note}
+	}
+	err := a.pollAloud(ctx, still, func() (bool, error) {
 		if err := a.refresh(ctx, waiting); err != nil {
 			return false, err
 		}
@@ -271,16 +331,4 @@ func (a *Applier) refresh(ctx context.Context, items []*Item) error {
 		by[at][name].live.health = healthOf(obj)
 		return nil
 	}, nil)
-}
-
-// gone waits until an object does not exist any more, or another one has its name.
-func (a *Applier) gone(ctx context.Context, path, uid string) error {
-	return poll(ctx, func() (bool, error) {
-		obj, err := a.client.get(ctx, path)
-		if err != nil || obj == nil {
-			return err == nil, err
-		}
-		l, err := observe(obj, nil, nil)
-		return err == nil && uid != "" && l.uid != uid, err
-	})
 }

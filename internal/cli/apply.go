@@ -147,6 +147,8 @@ type deliverer struct {
 	plan    *apply.Plan
 	told    *teller
 	result  applyResult
+	// ended: all was done, but for what is kept.
+	ended bool
 }
 
 // applyResult is the outcome for programs.
@@ -375,22 +377,20 @@ func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 	switch f.dryRun {
 	case dryRunClient:
 		d.showPlan()
-		return nil
 	case dryRunServer:
-		_, err := d.applier.Try(ctx, d.plan, apply.TryOptions{})
-		if err == nil {
-			d.showPlan()
-			d.showUntried()
+		if _, err := d.applier.Try(ctx, d.plan, apply.TryOptions{}); err != nil {
+			return err
 		}
-		return err
-	}
-	if err := d.applier.Apply(ctx, d.plan); err != nil {
-		return err
-	}
-	for i := range d.plan.Removals {
-		if r := &d.plan.Removals[i]; f.prune && r.Action == apply.Keep && !r.Retained {
-			return errBlocked
+		d.showPlan()
+		d.showUntried()
+	default:
+		if err := d.applier.Apply(ctx, d.plan); err != nil {
+			return err
 		}
+	}
+	d.ended = true
+	if f.prune && len(kept(d.plan)) > 0 {
+		return errBlocked
 	}
 	return nil
 }
@@ -529,7 +529,7 @@ func (d *deliverer) finish(err error) error {
 		enc.SetIndent("", "  ")
 		return errors.Join(err, enc.Encode(r))
 	}
-	if err == nil || errors.Is(err, errBlocked) && changed {
+	if err == nil || errors.Is(err, errBlocked) && (changed || d.ended) {
 		d.told.line("%s", d.summary())
 	}
 	return err

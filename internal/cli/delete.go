@@ -149,6 +149,9 @@ func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Appl
 			if r.Stays() {
 				word = "left alone"
 			}
+			if f.dryRun || err != nil {
+				word = "would be " + word
+			}
 			told.line("%s: %s: %s", word, r.ID, r.Reason)
 		case apply.Create, apply.Update, apply.Replace, apply.Unchanged:
 		}

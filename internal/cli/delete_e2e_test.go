@@ -86,6 +86,13 @@ func TestE2EANamespaceDoesNotTakeWhatOthersHaveInIt(t *testing.T) {
 			}
 		}
 	}
+	// Whoever looks beforehand gets the answer, and the exit code, of the run itself.
+	for _, look := range [][]string{{"diff"}, {"diff", "-o=json"}, {"apply", "--dry-run=client"}, {"apply", "--dry-run=server"}} {
+		out, errs := w.run(ExitFindings, look[0], append([]string{"--app", "x", "-f", rest, "--prune"}, look[1:]...)...)
+		if want := "2 objects that are not the app's: ConfigMap " + shared + "/anybodys"; !strings.Contains(out, want) || look[0] == "apply" && !strings.Contains(out, "1 to be kept") {
+			t.Errorf("%v: %s%s", look, out, errs)
+		}
+	}
 	out, errs := w.run(ExitFindings, "apply", "--app", "x", "-f", rest, "--prune")
 	protected(out + errs)
 	for _, name := range []string{made, before + "/b", shared + "/c"} {

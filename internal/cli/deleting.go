@@ -62,6 +62,17 @@ func removalLine(r *apply.Removal) string {
 	return r.String() + ", with " + r.Takes
 }
 
+// kept gives what a prune leaves although the source no longer has it, because something else depends on it.
+func kept(p *apply.Plan) []objectResult {
+	var out []objectResult
+	for i := range p.Removals {
+		if r := &p.Removals[i]; r.Action == apply.Keep && !r.Retained {
+			out = append(out, objectResult{ID: r.ID, Action: r.Action, Reason: r.Reason})
+		}
+	}
+	return out
+}
+
 // showRemovals tells what will be deleted, before it is.
 func (d *deliverer) showRemovals() {
 	if n := d.plan.Orphans(); n > 0 {

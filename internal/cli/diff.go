@@ -47,7 +47,7 @@ Secrets are not shown. Preflights run where --preflight or -c asks for them; wha
 
 ` + sourceHelp + `
 
-Exit codes: 0 no difference, 1 differences, or what would block an apply (findings, fields that others own, objects of another app), 2 could not do it.`,
+Exit codes: 0 no difference, 1 differences, or what would block an apply (findings, fields that others own, objects of another app, what --prune would keep), 2 could not do it.`,
 		Example:     `  sluice diff --app shop -f config/ --prune`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{resultKind: "Diff"},
@@ -96,6 +96,8 @@ type diffResult struct {
 	// Error says which objects belong to other apps; then nothing was compared.
 	Error       string           `json:"error,omitempty"`
 	Differences []differenceJSON `json:"differences"`
+	// Kept is what --prune would leave, and say so with exit code 1.
+	Kept []objectResult `json:"kept,omitempty"`
 }
 
 type differenceJSON struct {
@@ -195,10 +197,14 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	if err := f.look.apply(differences); err != nil {
 		return err
 	}
+	var stay []objectResult
+	if f.prune {
+		stay = kept(plan)
+	}
 	if f.output == "json" {
 		result := diffResult{
 			APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: namespace, Sources: loaded.sources,
-			Ran: run.result.Ran, Report: run.result.Report, Conflicts: run.result.Conflicts, Warnings: plan.Warnings(), Differences: []differenceJSON{},
+			Ran: run.result.Ran, Report: run.result.Report, Conflicts: run.result.Conflicts, Warnings: plan.Warnings(), Differences: []differenceJSON{}, Kept: stay,
 		}
 		for _, d := range differences {
 			result.Differences = append(result.Differences, differenceJSON{d.ID, d.Action, d.Before, d.After, d.Note, d.TakesOver})
@@ -208,16 +214,16 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 		if err := enc.Encode(result); err != nil {
 			return err
 		}
-	} else if err := showDifferences(e, out, differences, f.look, color); err != nil {
+	} else if err := showDifferences(e, out, differences, stay, f.look, color); err != nil {
 		return err
 	}
-	if len(differences) > 0 || blocked || conflict != nil {
+	if len(differences)+len(stay) > 0 || blocked || conflict != nil {
 		return errFindings
 	}
 	return nil
 }
 
-func showDifferences(e *env, out io.Writer, differences []apply.Difference, look diffLook, color bool) error {
+func showDifferences(e *env, out io.Writer, differences []apply.Difference, stay []objectResult, look diffLook, color bool) error {
 	counts := map[apply.Action]int{}
 	for _, d := range differences {
 		counts[d.Action]++
@@ -237,11 +243,20 @@ func showDifferences(e *env, out io.Writer, differences []apply.Difference, look
 			return err
 		}
 	}
+	for _, r := range stay {
+		if _, err := fmt.Fprintf(out, "# %s would be kept: %s\n", r.ID, r.Reason); err != nil {
+			return err
+		}
+	}
 	replaced := ""
 	if n := counts[apply.Replace]; n > 0 {
 		replaced = fmt.Sprintf("%d to be replaced, ", n)
 	}
-	_, err := fmt.Fprintf(out, "%d to be created, %d to be updated, %s%d to be deleted\n", counts[apply.Create], counts[apply.Update], replaced, counts[apply.Delete])
+	remain := ""
+	if len(stay) > 0 {
+		remain = fmt.Sprintf(", %d to be kept", len(stay))
+	}
+	_, err := fmt.Fprintf(out, "%d to be created, %d to be updated, %s%d to be deleted%s\n", counts[apply.Create], counts[apply.Update], replaced, counts[apply.Delete], remain)
 	return err
 }
 

@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -215,4 +217,31 @@ func TestE2EWhatCannotBeTriedIsNamedAndApplied(t *testing.T) {
 	if !slices.ContainsFunc(r.Objects, func(o objectResult) bool { return o.Name == "later" }) {
 		t.Error("the document does not name it")
 	}
+}
+
+// A quota that leaves no room for the inventory is found with the first write. What the server has refused is not told as done.
+func TestE2EWhatTheServerHasRefusedIsNotToldAsDone(t *testing.T) {
+	w := newWorld(t)
+	hard := corev1.ResourceList{"configmaps": resource.MustParse("0")}
+	quotas := w.kube.CoreV1().ResourceQuotas(w.namespace)
+	q, err := quotas.Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}, metav1.CreateOptions{})
+	if err == nil {
+		q.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: hard} // which a controller does elsewhere
+		_, err = quotas.UpdateStatus(t.Context(), q, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := w.file("secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
+	_, errs := w.run(ExitFailed, "apply", "--app", "x", "-f", source)
+	if !strings.Contains(errs, "exceeded quota") || strings.Contains(errs, "stays") {
+		t.Errorf("%s", errs)
+	}
+	if list, err := w.kube.CoreV1().Secrets(w.namespace).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+	if err := quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.run(ExitOK, "apply", "--app", "x", "-f", source)
 }

@@ -60,6 +60,9 @@ func (t *teller) event(ev apply.Event) {
 	if t.bar == nil {
 		t.bar = t.progress(t.phase, int64(ev.Total))
 	}
+	if ev.Did == "" && ev.Note != "" {
+		t.bar.remark(ev.Note)
+	}
 	t.bar.setOf(int64(ev.Done), int64(ev.Total))
 }
 

@@ -29,6 +29,9 @@ func TestAnApplyDrawsABarOnATerminalAndLinesElsewhere(t *testing.T) {
 		if got := errs.String(); terminal && (!strings.Contains(got, bar) || !strings.HasSuffix(got, "\x1b[K")) || !terminal && got != lines {
 			t.Errorf("terminal %v: %q", terminal, got)
 		}
+		if note := "1 of 2: waiting for something"; terminal && !strings.Contains(errs.String(), note) {
+			t.Errorf("no %q in %q", note, errs.String())
+		}
 		if len(told.written) != 1 {
 			t.Errorf("written %v", told.written)
 		}
