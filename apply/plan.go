@@ -141,9 +141,8 @@ type Item struct {
 	// TakesOver are field managers of other appliers whose fields become ours: those that the manifest does not have are removed.
 	TakesOver []string
 
-	// order is what the item says about when it is written, after what that comes to. step counts within the stage.
+	// order is what the item says about when it is written. step counts within the stage.
 	order ordering
-	after []ID
 	step  int
 
 	mapping mapping

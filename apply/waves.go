@@ -105,81 +105,147 @@ func filled(name string, content map[string]any) string {
 	).Replace(name)
 }
 
-// arrange finds what each item is written after, and moves items behind that: into a later stage, or a later step of their own. Nothing
-// moves namespaces and definitions, which all else needs.
+// node is an item, or a group: all that is in it, or all that is written before it. Groups have nodes of their own because each member of one
+// may be after each of another one.
+type node struct {
+	item  *Item
+	after []*node
+	stage Stage
+	step  int
+	state int
+}
+
+// What is known of a node.
+const (
+	open = 1 + iota
+	placed
+)
+
+// arrange moves items behind what they are written after: into a later stage, or a later step of their own. Nothing moves namespaces and
+// definitions, which all else needs.
 func (p *Plan) arrange() error {
-	members := map[string][]*Item{}
-	some := false
-	for i := range p.Items {
-		it := &p.Items[i]
-		some = some || len(it.order.after)+len(it.order.before) > 0
-		for _, g := range it.order.groups {
-			members[g] = append(members[g], it)
+	nodes, err := p.graph()
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := n.place(nil); err != nil {
+			return err
 		}
 	}
-	if !some {
+	return nil
+}
+
+// graph has a node for each item; none where no item says anything about its order.
+func (p *Plan) graph() ([]*node, error) {
+	if !slices.ContainsFunc(p.Items, func(it Item) bool { return len(it.order.after)+len(it.order.before) > 0 }) {
+		return nil, nil
+	}
+	nodes, members := make([]*node, len(p.Items)), map[string][]*node{}
+	for i := range p.Items {
+		nodes[i] = &node{item: &p.Items[i]}
+		for _, g := range p.Items[i].order.groups {
+			members[g] = append(members[g], nodes[i])
+		}
+	}
+	// A group may be after itself as a whole; of one object that means nothing, and of two a circle.
+	others := func(n *node, group string, alone map[string]*node) ([]*node, error) {
+		if first := alone[group]; first != nil && first != n {
+			return nil, circle([]*node{n, first, n})
+		}
+		alone[group] = n
+		return slices.DeleteFunc(slices.Clone(members[group]), func(m *node) bool { return m == n }), nil
+	}
+	ends, starts, afterOwn, beforeOwn := map[string]*node{}, map[string]*node{}, map[string]*node{}, map[string]*node{}
+	for _, n := range nodes {
+		for _, g := range n.item.order.after {
+			switch {
+			case slices.Contains(n.item.order.groups, g):
+				list, err := others(n, g, afterOwn)
+				if err != nil {
+					return nil, err
+				}
+				n.after = append(n.after, list...)
+				continue
+			case ends[g] == nil:
+				ends[g] = &node{after: members[g]}
+			}
+			n.after = append(n.after, ends[g])
+		}
+		for _, g := range n.item.order.before {
+			switch {
+			case slices.Contains(n.item.order.groups, g):
+				list, err := others(n, g, beforeOwn)
+				if err != nil {
+					return nil, err
+				}
+				for _, m := range list {
+					m.after = append(m.after, n)
+				}
+				continue
+			case starts[g] == nil:
+				starts[g] = &node{}
+				for _, m := range members[g] {
+					m.after = append(m.after, starts[g])
+				}
+			}
+			starts[g].after = append(starts[g].after, n)
+		}
+	}
+	return nodes, nil
+}
+
+// place finds the stage and the step of a node. way is how one came to it.
+func (n *node) place(way []*node) error {
+	switch n.state {
+	case placed:
+		return nil
+	case open:
+		return circle(append(way[slices.Index(way, n):], n))
+	}
+	n.state = open
+	way = append(way, n)
+	if n.item != nil {
+		n.stage, n.step = n.item.Stage, n.item.step
+	}
+	for _, other := range n.after {
+		if err := other.place(way); err != nil {
+			return err
+		}
+		switch later := cmp.Or(cmp.Compare(other.stage, n.stage), cmp.Compare(other.step, n.step)); {
+		case n.item == nil && later > 0:
+			n.stage, n.step = other.stage, other.step
+		case n.item != nil && later >= 0 && (other.item != nil || len(other.after) > 0):
+			n.stage, n.step = other.stage, other.step+1
+		}
+	}
+	n.state = placed
+	if n.item == nil {
 		return nil
 	}
-	// A group may be after itself as a whole; of one object that means nothing.
-	after := map[*Item][]*Item{}
-	link := func(it, other *Item) {
-		if it != other && !slices.Contains(after[it], other) {
-			after[it] = append(after[it], other)
-			it.after = append(it.after, other.ID)
+	if n.item.Stage == StageDefinitions && n.stage != StageDefinitions {
+		return n.item.fail(errors.New("is to be written after objects that need namespaces and definitions, and these come first"))
+	}
+	n.item.Stage, n.item.step = n.stage, n.step
+	return nil
+}
+
+// circle is the error of nodes that come after each other.
+func circle(way []*node) error {
+	var items []*Item
+	for _, n := range way {
+		if n.item != nil {
+			items = append(items, n.item)
 		}
 	}
-	for i := range p.Items {
-		it := &p.Items[i]
-		for _, g := range it.order.after {
-			for _, other := range members[g] {
-				link(it, other)
-			}
-		}
-		for _, g := range it.order.before {
-			for _, other := range members[g] {
-				link(other, it)
-			}
-		}
+	if items[0] != items[len(items)-1] { // the way began in a group
+		items = append(items, items[0])
 	}
-	const (
-		open = 1 + iota
-		done
-	)
-	state := map[*Item]int{}
-	var place func(it *Item, way []string) error
-	place = func(it *Item, way []string) error {
-		way = append(way, it.String())
-		switch state[it] {
-		case done:
-			return nil
-		case open:
-			first := slices.Index(way, it.String())
-			return it.fail(fmt.Errorf("the order of objects is a circle: %s", strings.Join(way[first:], " after ")))
-		}
-		state[it] = open
-		own := it.Stage
-		for _, other := range after[it] {
-			if err := place(other, way); err != nil {
-				return err
-			}
-			if cmp.Or(cmp.Compare(it.Stage, other.Stage), cmp.Compare(it.step, other.step)) <= 0 {
-				it.Stage, it.step = other.Stage, other.step+1
-			}
-		}
-		if own == StageDefinitions && it.Stage != own {
-			return it.fail(errors.New("is to be written after objects that need namespaces and definitions, and these come first"))
-		}
-		state[it] = done
-		return nil
+	var names []string
+	for _, it := range items {
+		names = append(names, it.String())
 	}
-	var errs []error
-	for i := range p.Items {
-		if err := place(&p.Items[i], nil); err != nil {
-			errs = append(errs, err)
-			break
-		}
-	}
-	return errors.Join(errs...)
+	return items[0].fail(fmt.Errorf("the order of objects is a circle: %s", strings.Join(names, " after ")))
 }
 
 // steps gives the steps of a stage, in their order; at least one.
@@ -196,19 +262,25 @@ func (p *Plan) steps(s Stage) []int {
 
 // awaited waits until what the items of a step are written after is ready.
 func (a *Applier) awaited(ctx context.Context, p *Plan, s Stage, step int) error {
-	ids := map[ID]bool{}
+	after, in := map[string]bool{}, map[string]bool{}
+	now := func(it *Item) bool { return it.Stage == s && it.step == step }
 	for i := range p.Items {
 		it := &p.Items[i]
-		if it.Stage != s || it.step != step || it.Action == Unchanged {
+		if !now(it) || it.Action == Unchanged {
 			continue
 		}
-		for _, id := range it.after {
-			ids[id] = true
+		for _, g := range it.order.after {
+			after[g] = true
+		}
+		for _, g := range it.order.groups {
+			in[g] = true
 		}
 	}
 	var list []*Item
 	for i := range p.Items {
-		if it := &p.Items[i]; ids[it.ID] && it.live != nil {
+		it := &p.Items[i]
+		before := slices.ContainsFunc(it.order.groups, func(g string) bool { return after[g] }) || slices.ContainsFunc(it.order.before, func(g string) bool { return in[g] })
+		if before && !now(it) && it.live != nil {
 			list = append(list, it)
 		}
 	}
