@@ -58,6 +58,9 @@ func (f *Feature) howToOptIn() string {
 	}
 	o, component := f.model.component.OptIn, f.model.name
 	text := ""
+	if o.OnlyAllowed {
+		text += "; or, where the settings say allowed"
+	}
 	if o.NamespaceLabel {
 		text += fmt.Sprintf("; or label the namespace %s: %s", OptInLabel(component, f.Spec.Gate), OptInValue)
 	}

@@ -71,6 +71,7 @@ type State struct {
 	Fix string
 
 	own, ownLifted bool // open but for what it requires
+	allowed        bool // the settings say so, see OptIn
 	processes      bool // all required processes report it
 }
 
@@ -164,7 +165,7 @@ func (q *question) byOptIn(s *State) bool {
 	if q.lifted {
 		own = s.ownLifted
 	}
-	if !own && (!f.CanOptIn() || !q.optedIn(f.Spec.Gate)) {
+	if !own && (!s.OptIn() || !q.optedIn(f.Spec.Gate)) {
 		return false
 	}
 	return !slices.ContainsFunc(f.Spec.Requires, func(gate string) bool { return !q.open(q.states.byGate[gate]) })
@@ -178,6 +179,12 @@ func (s *State) Alone(lifted bool) bool {
 		return s.ownLifted
 	}
 	return s.own
+}
+
+// OptIn tells whether those who opt in can open the feature while the settings do not: the component lets them, and where only what is
+// allowed can be opened so ([v1alpha1.OptIn].OnlyAllowed) the settings say that it is.
+func (s *State) OptIn() bool {
+	return s.Feature.CanOptIn() && (s.allowed || !s.Feature.model.component.OptIn.OnlyAllowed)
 }
 
 // Reported tells whether all processes that the feature needs report it as on.
@@ -242,6 +249,7 @@ func (r *resolver) state(s *State) {
 		}
 	}
 	s.processes = absent == nil
+	s.allowed = r.settings.allowed(f.Spec.Gate)
 
 	v := r.own(f, r.states.level)
 	lifted := v

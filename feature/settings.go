@@ -22,7 +22,7 @@ type Settings struct {
 }
 
 // says collects what all the places say of a gate that may speak of it.
-type says struct{ yes, no bool }
+type says struct{ yes, no, allowed bool }
 
 // value returns what is said; set is false where nothing is, or both.
 func (s says) value() (value, set bool) { return s.yes, s.yes != s.no }
@@ -44,6 +44,9 @@ func (s *Settings) Gate(gate string) (value, set bool) {
 	return s.gates[gate].value()
 }
 
+// allowed tells whether the settings say of a gate that who opts in may use it.
+func (s *Settings) allowed(gate string) bool { return s != nil && s.gates[gate].allowed && !s.gates[gate].yes }
+
 // parseLevel reads a level. Spaces around it and the case of ASCII letters do not count.
 func parseLevel(s string) (v1alpha1.Level, bool) {
 	l := v1alpha1.Level(strings.Map(func(r rune) rune {
@@ -59,6 +62,8 @@ func parseLevel(s string) (v1alpha1.Level, bool) {
 var (
 	trueWords  = []string{"true", "True", "TRUE", "t", "T", "1"}
 	falseWords = []string{"false", "False", "FALSE", "f", "F", "0"}
+	// allowedWords are those for a feature that is off, but for who opts in.
+	allowedWords = []string{"allowed", "Allowed"}
 )
 
 // maxGatesText is how many characters the list of gates may have, so that policies can go through it. A longer one reads as
@@ -72,6 +77,16 @@ func parseBool(s string) (value, ok bool) {
 		return true, true
 	}
 	return false, slices.Contains(falseWords, s)
+}
+
+// parseState reads what settings say of a gate: a boolean, or in a component with optIn the word for a feature that is off, but for who
+// opts in.
+func (m *Model) parseState(s string) (value, allowed, ok bool) {
+	if m.component.OptIn != nil && slices.Contains(allowedWords, strings.TrimSpace(s)) {
+		return false, true, true
+	}
+	value, ok = parseBool(s)
+	return value, false, ok
 }
 
 // ParseSettings reads the data of the component's ConfigMap; nil data is that of a ConfigMap that is missing. The settings
@@ -127,12 +142,12 @@ func (p *settingsParser) key(key, value string) {
 			p.err(CodeBadSetting, "", key, "%q does not match %s", clip(value), pattern)
 		}
 	case f != nil:
-		on, ok := parseBool(value)
+		on, allowed, ok := m.parseState(value)
 		if !ok {
 			p.badBool(f.Spec.Gate, key, value)
 			return
 		}
-		p.say(f, key, on != f.Spec.Inverted)
+		p.say(f, key, !allowed && on != f.Spec.Inverted, allowed)
 	case strings.HasPrefix(key, "_") || m.left[key]:
 	default:
 		if p.full() { // looking for the nearest name takes time
@@ -144,7 +159,11 @@ func (p *settingsParser) key(key, value string) {
 }
 
 func (p *settingsParser) badBool(gate, key, value string) {
-	p.err(CodeBadBool, gate, key, "%q is neither true nor false%s", clip(value), boolHint(value))
+	more := ""
+	if slices.Contains(allowedWords, strings.TrimSpace(value)) {
+		more = "; a component with optIn takes it, for its features"
+	}
+	p.err(CodeBadBool, gate, key, "%q is neither true nor false%s%s", clip(value), boolHint(value), more)
 }
 
 // boolHint suggests the boolean that was meant: other languages have other words for them.
@@ -202,14 +221,14 @@ func (p *settingsParser) entries(key, value string) {
 			p.err(CodeTwice, gate, key, "%s stands there twice", gate)
 		}
 		seen[gate] = true
-		on, ok := parseBool(word)
+		on, allowed, ok := m.parseState(word)
 		switch {
-		case !ok:
+		case !ok || f == nil && allowed:
 			p.badBool(gate, key, strings.TrimSpace(word))
 		case f != nil:
-			p.say(f, key, on)
+			p.say(f, key, on, allowed)
 		default:
-			p.note(gate, on)
+			p.note(gate, on, false)
 		}
 	}
 }
@@ -222,21 +241,21 @@ func (p *settingsParser) gates() []string {
 	return out
 }
 
-func (p *settingsParser) note(gate string, on bool) {
+func (p *settingsParser) note(gate string, on, allowed bool) {
 	s := p.settings.gates[gate]
-	s.yes, s.no = s.yes || on, s.no || !on
+	s.yes, s.no, s.allowed = s.yes || on, s.no || !on, s.allowed || allowed
 	p.settings.gates[gate] = s
 }
 
 // say notes that a place speaks of a feature, and whether it may say so.
-func (p *settingsParser) say(f *Feature, key string, on bool) {
+func (p *settingsParser) say(f *Feature, key string, on, allowed bool) {
 	gate := f.Spec.Gate
 	if other, ok := p.mentions[gate]; !ok {
 		p.mentions[gate] = key
 	} else if s := p.settings.gates[gate]; other != key && (s.yes && !on || s.no && on) {
 		p.err(CodeDisagree, gate, key, "%s says that %s is %s", other, gate, onOff(!on))
 	}
-	p.note(gate, on)
+	p.note(gate, on, allowed)
 	switch {
 	case f.Stage == v1alpha1.Removed:
 		p.warn(CodeRemovedGate, gate, key, "%s was removed in %s: the setting has no effect, take it out", gate, since(f))

@@ -155,6 +155,8 @@ type OptIn struct {
 	NamespaceLabel bool `json:"namespaceLabel,omitempty"`
 	// RBAC: users who have the verb use on features.sluice.dev by the name of the Feature.
 	RBAC bool `json:"rbac,omitempty"`
+	// OnlyAllowed: only features of which the settings say allowed can be opened so. Others are off for everybody while they are off.
+	OnlyAllowed bool `json:"onlyAllowed,omitempty"`
 }
 
 // ComponentStatus is what has become of a component.

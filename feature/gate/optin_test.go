@@ -56,6 +56,12 @@ func TestOptingInReachesTheProcess(t *testing.T) {
 	}{
 		"a namespace with the label":                 {&v1alpha1.OptIn{NamespaceLabel: true}, "", labelled("FastPath"), nil, "FastPath", widget("early", ""), true},
 		"a label with the name of the Feature":       {&v1alpha1.OptIn{NamespaceLabel: true}, "", map[string]map[string]string{"early": {"feature.sluice.dev/demo-op.fast-path": "enabled"}}, nil, "FastPath", widget("early", ""), true},
+		"only what is allowed, and it is":            {&v1alpha1.OptIn{NamespaceLabel: true, OnlyAllowed: true}, "", labelled("FastPath"), map[string]string{"fast-path": "allowed"}, "FastPath", widget("early", ""), true},
+		"only what is allowed, in the list":          {&v1alpha1.OptIn{NamespaceLabel: true, OnlyAllowed: true}, "", labelled("FastPath"), map[string]string{"feature-gates": " FastPath = allowed "}, "FastPath", widget("early", ""), true},
+		"only what is allowed, and it is off":        {&v1alpha1.OptIn{NamespaceLabel: true, OnlyAllowed: true}, "", labelled("FastPath"), map[string]string{"fast-path": "false"}, "FastPath", widget("early", ""), false},
+		"only what is allowed, nothing is said":      {&v1alpha1.OptIn{NamespaceLabel: true, OnlyAllowed: true}, "", labelled("FastPath"), nil, "FastPath", widget("early", ""), false},
+		"allowed, without the label":                 {&v1alpha1.OptIn{NamespaceLabel: true, OnlyAllowed: true}, "", labelled(), map[string]string{"fast-path": "allowed"}, "FastPath", widget("early", ""), false},
+		"allowed, where all can opt in":              {&v1alpha1.OptIn{NamespaceLabel: true}, "", labelled("FastPath"), map[string]string{"fast-path": "allowed"}, "FastPath", widget("early", ""), true},
 		"another namespace":                          {&v1alpha1.OptIn{NamespaceLabel: true}, "", labelled("FastPath"), nil, "FastPath", widget("late", ""), false},
 		"another feature":                            {&v1alpha1.OptIn{NamespaceLabel: true}, "", labelled("Slow"), nil, "FastPath", widget("early", ""), false},
 		"an object of no namespace":                  {&v1alpha1.OptIn{NamespaceLabel: true}, "", labelled("FastPath"), nil, "FastPath", widget("", ""), false},

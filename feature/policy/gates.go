@@ -19,9 +19,19 @@ const (
 const (
 	trueWords  = "['true', 'True', 'TRUE', 't', 'T', '1']"
 	falseWords = "['false', 'False', 'FALSE', 'f', 'F', '0']"
+	// allowedWords are for what is off, but for who opts in, in a component that lets somebody.
+	allowedWords = "['allowed', 'Allowed']"
 )
 
 var levels = []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha}
+
+// off are the words that say that a gate is closed, besides others where there is opting in.
+func (g *gates) off(words string) string {
+	if g.model.Spec().OptIn == nil {
+		return words
+	}
+	return strings.TrimSuffix(words, "]") + ", " + strings.TrimPrefix(allowedWords, "[")
+}
 
 // gates writes the variables that say which features are open.
 type gates struct {
@@ -94,9 +104,40 @@ func (g *gates) isOpen(gate string, ask bool) string {
 	return g.add(name, and(all...))
 }
 
+// orAllowed tells that an entry p says allowed of a feature.
+func (g *gates) orAllowed() string {
+	if g.model.Spec().OptIn == nil {
+		return ""
+	}
+	return " || p[1].trim() in " + allowedWords + " && !(p[0].trim() in " + quotes([]string{allAlpha, allBeta}) + ")"
+}
+
+// allowed tells whether the settings say of a gate that who opts in may use it.
+func (g *gates) allowed(f *feature.Feature) string {
+	key, list := quote(f.Spec.Key), quote(g.model.Spec().GatesKey)
+	data := g.data()
+	// A key that says so is found at once; the list of gates is short, or reads as not set.
+	return or(key+" in "+data+" && "+data+"["+key+"].trim() in "+allowedWords,
+		list+" in "+data+" && "+data+"["+list+"].size() <= 65536 && "+data+"["+list+"].split(',').exists(e, e.contains('=') && e.split('=', 2)[0].trim() == "+quote(f.Spec.Gate)+
+			" && e.split('=', 2)[1].trim() in "+allowedWords+")")
+}
+
 // optIn lists the ways to opt in.
 func (g *gates) optIn(f *feature.Feature, ask bool) (ways []string) {
 	o := g.model.Spec().OptIn
+	if o.OnlyAllowed {
+		if !g.live {
+			if s, _ := g.states.State(f.Spec.Gate); !s.OptIn() {
+				return nil
+			}
+		} else {
+			defer func() {
+				if len(ways) > 0 {
+					ways = []string{and("("+g.allowed(f)+")", g.says(f.Spec.Gate, f)+" == -1", or(ways...))}
+				}
+			}()
+		}
+	}
 	if o.NamespaceLabel {
 		labels := feature.OptInLabels(g.model.Component(), f.Spec.Gate)
 		ways = append(ways, "(namespaceObject != null && has(namespaceObject.metadata.labels) && "+quotes(labels)+".exists(l, l in namespaceObject.metadata.labels && namespaceObject.metadata.labels[l] == "+quote(feature.OptInValue)+"))")
@@ -180,6 +221,7 @@ func (g *gates) says(gate string, f *feature.Feature) string {
 			if f.Spec.Inverted {
 				on, off = off, on
 			}
+			off = g.off(off)
 			there := key + " in " + g.data()
 			yes = append([]string{there + " && " + value + " in " + on}, yes...)
 			no = append([]string{there + " && " + value + " in " + off}, no...)
@@ -196,6 +238,6 @@ func (g *gates) entries() string {
 		data := g.data()
 		return key + " in " + data + " && " + data + "[" + key + "].size() <= 65536 ? " + data + "[" + key +
 			"].split(',').map(e, e.split('=', 2)).filter(p, p.size() == 2).map(p, p[0].trim() + '=' + (p[1].trim() in " +
-			trueWords + " ? '1' : p[1].trim() in " + falseWords + " ? '0' : '')) : []"
+			trueWords + " ? '1' : p[1].trim() in " + falseWords + g.orAllowed() + " ? '0' : '')) : []"
 	})
 }

@@ -245,7 +245,7 @@ func (c *compiler) common(g *gates) []string {
 	for _, s := range spec.Settings {
 		keys = append(keys, s.Name)
 	}
-	isBool := "(" + trueWords + " + " + falseWords + ")"
+	isBool := "(" + trueWords + " + " + g.off(falseWords) + ")"
 	level, gatesKey := quote(spec.LevelKey), quote(spec.GatesKey)
 	maximum := slices.Index(levels, spec.MaxLevel)
 	words := make([]string, len(levels))
@@ -315,7 +315,7 @@ func (c *compiler) ofFeatures(g *gates, features []*feature.Feature) []string {
 	for _, x := range []struct {
 		gates   []string
 		on, off string
-	}{{plain, trueWords, falseWords}, {inverted, falseWords, trueWords}} {
+	}{{plain, trueWords, g.off(falseWords)}, {inverted, falseWords, g.off(trueWords)}} {
 		if x.gates == nil {
 			continue
 		}

@@ -55,7 +55,7 @@ func (w *World) component(g *generator) {
 		c.Spec.Resources = []v1alpha1.ResourceStage{{Group: Group, Resource: Resource, HighestStage: v1alpha1.Beta}}
 	}
 	if g.IntN(3) == 0 {
-		c.Spec.OptIn = &v1alpha1.OptIn{NamespaceLabel: g.IntN(2) == 0, RBAC: g.IntN(2) == 0}
+		c.Spec.OptIn = &v1alpha1.OptIn{NamespaceLabel: g.IntN(2) == 0, RBAC: g.IntN(2) == 0, OnlyAllowed: g.IntN(2) == 0}
 	}
 	w.Component = c
 }
@@ -129,7 +129,7 @@ func (w *World) Without(taken func(gate string, part int) bool) {
 func (w *World) Settings(r *rand.Rand) map[string]string {
 	out := map[string]string{}
 	word := func() string {
-		return pick(r, "true", "true", "True", " t ", "1", "false", "false", "F", "0", "maybe", "")
+		return pick(r, "true", "true", "True", " t ", "1", "false", "false", "F", "0", "maybe", "", "allowed", " Allowed", "ALLOWED")
 	}
 	if r.IntN(3) > 0 {
 		out["enable-api-fields"] = pick(r, "stable", "stable", "stable", "stable", "beta", "alpha", " Alpha", "gamma")
