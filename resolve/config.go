@@ -26,6 +26,9 @@ const (
 	KeySpare         = "spare-fetches"
 	KeyPerTenant     = "max-fetches-per-namespace"
 	KeyPerHost       = "max-fetches-per-host"
+	KeySlowAfter     = "slow-after"
+	KeySlowRate      = "slow-rate"
+	KeyAccessTTL     = "access-ttl"
 )
 
 // exampleKey is documentation in a ConfigMap, by Knative's habit.
@@ -49,6 +52,9 @@ func CommonKeys() []Key {
 		{Name: KeySpare, Default: "16", Check: intIn(0, 10_000), Doc: "How many of these places, at most half, are for namespaces that run less than a quarter of max-fetches-per-namespace, and half of those for namespaces that run nothing, so that a few whose remotes are slow do not keep the others waiting."},
 		{Name: KeyPerTenant, Default: "16", Check: intIn(1, 10_000), Doc: "How many fetches of one namespace run at once."},
 		{Name: KeyPerHost, Default: "32", Check: intIn(1, 10_000), Doc: "How many fetches from one host run at once."},
+		{Name: KeySlowAfter, Default: "15s", Check: checkWait, Doc: "A fetch that has waited for its remote for so long without getting slow-rate loses its place if another fetch waits for one. It is tried again like after other failures that may pass. 0s leaves it its place until fetch-timeout."},
+		{Name: KeySlowRate, Default: "1024", Check: intIn(1, 1<<40), Doc: "How many bytes a second a remote has to send for slow-after."},
+		{Name: KeyAccessTTL, Default: "1m", Check: checkWait, Doc: "How long it is believed that a remote lets a credential in, and a cluster an account: what was read by it is not given to anybody for longer without asking again. 0s asks for each request, as the parameter cache with never does."},
 	}
 }
 
@@ -233,6 +239,9 @@ type common struct {
 	backoff backoff
 	// See [Limits].
 	fetches, spare, perTenant, perHost int
+	slowAfter                          time.Duration
+	slowRate                           int64
+	access                             time.Duration
 }
 
 // backoff is Kubernetes' wait.Backoff, with steps counting the tries.
@@ -248,6 +257,7 @@ func readCommon(c Config) common {
 	n := func(key string) int { v, _ := strconv.Atoi(c[key]); return v }
 	return common{
 		fetches: n(KeyFetches), spare: n(KeySpare), perTenant: n(KeyPerTenant), perHost: n(KeyPerHost),
+		slowAfter: d(KeySlowAfter), slowRate: int64(n(KeySlowRate)), access: d(KeyAccessTTL),
 		timeout: d(KeyFetchTimeout),
 		backoff: backoff{wait: d(KeyBackoff), most: d(KeyBackoffCap), factor: f(KeyBackoffFactor), jitter: f(KeyBackoffJitter), steps: n(KeyBackoffSteps)},
 	}

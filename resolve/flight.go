@@ -18,6 +18,8 @@ type waiter struct {
 	request           *Request
 	mode              CacheMode
 	key, host, tenant string
+	// public: the content is for everybody.
+	public bool
 	// The look at the remote must not be older than notBefore, or with anew than the beginning of the fetch.
 	notBefore time.Time
 	anew      bool
@@ -61,6 +63,7 @@ type flight struct {
 var (
 	errFetchTimeout = errors.New("the fetch took too long")
 	errNobodyWaits  = errors.New("nobody waits for the fetch any more")
+	errSlow         = errors.New("the remote is slow, and others wait for the place")
 )
 
 // maxRejoins bounds how often a waiter begins again after a fetch that others began had run out of their time.
@@ -240,7 +243,7 @@ func (r *Runner) tries(f *flight) (*Resource, *Reservation, error) {
 				r.depart(f, began)
 			}
 		}
-		res, err := r.call(ctx, f, release, held)
+		res, err := r.call(ctx, f, t, release, held)
 		if err == nil {
 			return res, held, nil
 		}
@@ -304,7 +307,7 @@ func (r *Runner) fetchEnded(f *flight, cause error) error {
 
 // call runs the resolver once, in the memory that is held for it, which an error gives back. It returns when ctx is done even if the resolver does not, but keeps its place until that
 // has returned, so that resolvers which hang cannot pile up.
-func (r *Runner) call(ctx context.Context, f *flight, release func(), held *Reservation) (*Resource, error) {
+func (r *Runner) call(ctx context.Context, f *flight, t *ticket, release func(), held *Reservation) (*Resource, error) {
 	type result struct {
 		res *Resource
 		err error
@@ -313,6 +316,9 @@ func (r *Runner) call(ctx context.Context, f *flight, release func(), held *Rese
 	defer close(gone)
 	name := f.spec.Name
 	began := r.opts.Clock.Now()
+	p := &pace{clock: r.opts.Clock, rate: f.common.slowRate}
+	own, stop := context.WithCancelCause(withPace(ctx, p))
+	defer stop(nil)
 	r.opts.Observer.InFlight(name, 1)
 	r.calls.Go(func() {
 		out, returned := result{}, false
@@ -331,14 +337,26 @@ func (r *Runner) call(ctx context.Context, f *flight, release func(), held *Rese
 				held.Release()
 			}
 		}()
-		out.res, out.err = f.Resolve(ctx, f.request)
+		out.res, out.err = f.Resolve(own, f.request)
 		returned = true
 	})
 	var out result
-	select {
-	case out = <-ch:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	for waits := true; waits; {
+		look, behind := r.slowAgain(f, p)
+		select {
+		case out = <-ch:
+			waits = false
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-look:
+			if lag, bytes := p.lag(); behind && lag >= f.common.slowAfter && r.queueOf(f).evict(t) {
+				stop(errSlow)
+				e := Transientf("%s sends too little and others wait for the place: %d bytes came in %s (%s)", cmp.Or(f.host, "the remote"),
+					bytes, r.opts.Clock.Now().Sub(began).Round(time.Second), KeySlowAfter)
+				e.Err = errSlow
+				return nil, e
+			}
+		}
 	}
 	r.opts.Observer.Phase(name, PhaseFetch, r.opts.Clock.Now().Sub(began))
 	if out.err != nil {
@@ -353,7 +371,27 @@ func (r *Runner) call(ctx context.Context, f *flight, release func(), held *Rese
 		return nil, err
 	}
 	r.opts.Observer.Bytes(name, len(out.res.Data))
-	return out.res.looked(began), nil
+	res := out.res.looked(began)
+	if until := began.Add(f.common.access); !f.public && !res.Anonymous && (res.Expires.IsZero() || res.Expires.After(until)) {
+		res = res.clone()
+		res.Expires = until
+	}
+	return res, nil
+}
+
+// slowAgain is when to look again whether a fetch is slow; never, where that costs no fetch its place.
+func (r *Runner) slowAgain(f *flight, p *pace) (look <-chan time.Time, ever bool) {
+	if f.common.slowAfter <= 0 {
+		return nil, false
+	}
+	lag, _ := p.lag()
+	return r.opts.Clock.After(max(f.common.slowAfter-lag, time.Second)), true
+}
+
+func (r *Runner) queueOf(f *flight) *queue {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.queues[f.spec.Name]
 }
 
 // looked tells in an annotation when the remote was asked what is there, if that can change.

@@ -14,6 +14,8 @@ type queue struct {
 
 	mu      sync.Mutex
 	running int
+	// leaving is how many of those that run have lost their place and have not left it yet.
+	leaving int
 	hosts   map[string]int
 	tenants map[string]*tenant
 	turns   list.List // of *tenant that have somebody waiting
@@ -23,13 +25,13 @@ type tenant struct {
 	name    string
 	running int
 	waiting int
-	lines   map[string]*line
-	turns   list.List // of *line that are not empty
+	lines   map[string]*lineOf
+	turns   list.List // of *lineOf that are not empty
 	turn    *list.Element
 }
 
-// line is who waits for one host.
-type line struct {
+// lineOf is who waits for one host.
+type lineOf struct {
 	host    string
 	tickets list.List // of *ticket
 	turn    *list.Element
@@ -40,6 +42,7 @@ type ticket struct {
 	host    string
 	ready   chan struct{}
 	granted *tenant
+	leaving bool
 	places  map[string]*list.Element // by tenant
 	gone    bool
 }
@@ -69,7 +72,7 @@ func (q *queue) enter(t *ticket, name string) bool {
 	}
 	ten := q.tenants[name]
 	if ten == nil {
-		ten = &tenant{name: name, lines: map[string]*line{}}
+		ten = &tenant{name: name, lines: map[string]*lineOf{}}
 		q.tenants[name] = ten
 	}
 	if ten.waiting >= q.limits.Queued {
@@ -77,7 +80,7 @@ func (q *queue) enter(t *ticket, name string) bool {
 	}
 	l := ten.lines[t.host]
 	if l == nil {
-		l = &line{host: t.host}
+		l = &lineOf{host: t.host}
 		ten.lines[t.host] = l
 		l.turn = ten.turns.PushBack(l)
 	}
@@ -110,48 +113,77 @@ func (q *queue) await(ctx context.Context, t *ticket) (release func(), err error
 func (q *queue) release(t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.running--
-	if q.hosts[t.host]--; q.hosts[t.host] == 0 {
-		delete(q.hosts, t.host)
+	if t.leaving {
+		q.leaving--
 	}
-	t.granted.running--
+	q.take(t, t.granted, -1)
 	q.forget(t.granted)
 	q.dispatch()
+}
+
+// take gives a place to a ticket, or takes it back where n is -1.
+func (q *queue) take(t *ticket, ten *tenant, n int) {
+	q.running += n
+	ten.running += n
+	if q.hosts[t.host] += n; q.hosts[t.host] == 0 {
+		delete(q.hosts, t.host)
+	}
+}
+
+// evict takes the place of one that runs for others that wait for it; false if nobody does. The ticket must be released soon.
+func (q *queue) evict(t *ticket) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	waiting := 0
+	for _, ten := range q.tenants {
+		waiting += ten.waiting
+	}
+	if t.leaving || waiting <= q.leaving {
+		return t.leaving
+	}
+	q.take(t, t.granted, -1)
+	other, _, _, _ := q.next()
+	q.take(t, t.granted, 1)
+	if other == nil {
+		return false
+	}
+	t.leaving = true
+	q.leaving++
+	return true
 }
 
 // dispatch grants what can be granted. At each step at most as many tenants and lines are passed over as run.
 func (q *queue) dispatch() {
 	for q.running < q.limits.Concurrent {
-		t, ten := q.next()
+		t, ten, turn, line := q.next()
 		if t == nil {
 			return
 		}
-		q.running++
-		q.hosts[t.host]++
-		ten.running++
+		ten.turns.MoveToBack(line)
+		q.turns.MoveToBack(turn)
+		q.take(t, ten, 1)
 		t.granted = ten
 		q.leave(t)
 		close(t.ready)
 	}
 }
 
-func (q *queue) next() (*ticket, *tenant) {
+// next is whose turn it is, with its tenant and their places among those that take turns; nil if nobody can have a place.
+func (q *queue) next() (t *ticket, ten *tenant, turn, line *list.Element) {
 	for e := q.turns.Front(); e != nil; e = e.Next() {
 		ten := e.Value.(*tenant) //nolint:errcheck,forcetypeassert // the list has nothing else
 		if ten.running >= q.limits.PerTenant || !q.spares(ten) {
 			continue
 		}
 		for f := ten.turns.Front(); f != nil; f = f.Next() {
-			l := f.Value.(*line) //nolint:errcheck,forcetypeassert // the list has nothing else
+			l := f.Value.(*lineOf) //nolint:errcheck,forcetypeassert // the list has nothing else
 			if l.host != "" && q.hosts[l.host] >= q.limits.PerHost {
 				continue
 			}
-			ten.turns.MoveToBack(f)
-			q.turns.MoveToBack(e)
-			return l.tickets.Front().Value.(*ticket), ten //nolint:errcheck,forcetypeassert // the list has nothing else
+			return l.tickets.Front().Value.(*ticket), ten, e, f //nolint:errcheck,forcetypeassert // the list has nothing else
 		}
 	}
-	return nil, nil
+	return nil, nil, nil, nil
 }
 
 // spares tells whether a tenant may have one of the places that are left. Of those that are spare it may have a quarter of its own

@@ -244,8 +244,10 @@ type Resource struct {
 	// LookedAt is when the resolver looked at what can move; zero for when its fetch began. The framework tells it in
 	// [AnnotationLookedAt] where the resource is not immutable.
 	LookedAt time.Time
-	// Expires is when the framework must have it fetched again, because somebody may have lost the right to read it; zero for
-	// never.
+	// Anonymous: nobody's rights were needed to read it. The framework has all else fetched again after [KeyAccessTTL], because
+	// somebody may have lost the right to read it, if its scope is not [PublicScope].
+	Anonymous bool
+	// Expires is when the framework must have it fetched again in any case; zero for not sooner than that.
 	Expires time.Time
 }
 

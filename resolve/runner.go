@@ -315,7 +315,7 @@ func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resourc
 	}
 	w := &waiter{
 		notBefore: earlier(q.NotBefore, r.opts.Clock.Now()), anew: mode == CacheNever,
-		configured: c, request: req, mode: mode, key: keyOf(c, r.opts.Epoch(), scope, req), host: host, tenant: cmp.Or(q.Tenant, q.Namespace),
+		configured: c, request: req, mode: mode, public: scope == PublicScope, key: keyOf(c, r.opts.Epoch(), scope, req), host: host, tenant: cmp.Or(q.Tenant, q.Namespace),
 	}
 	if !q.Deadline.IsZero() {
 		left := q.Deadline.Sub(r.opts.Clock.Now())

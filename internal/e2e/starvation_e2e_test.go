@@ -14,13 +14,24 @@ import (
 
 // Four namespaces have forty remotes each that give a byte at a time. Another one is served all the while.
 func TestE2ESlowRemotesOfSomeDoNotStarveOthers(t *testing.T) {
+	slowRemotes(t, 4, 40, "0s")
+}
+
+// There are more namespaces than places, each with remotes that give a byte at a time. These lose their places.
+func TestE2ESlowRemotesOfManyDoNotStarveOthers(t *testing.T) {
+	slowRemotes(t, 70, 3, "1s")
+}
+
+// slowRemotes has remotes of other namespaces give a byte at a time, which by themselves would go on for ten minutes.
+func slowRemotes(t *testing.T, namespaces, each int, slowAfter string) {
+	t.Helper()
 	s := standsAlone(t)
 	good := gittest.NewServer(t, false)
 	gittest.NewOrigin(t, good.Root, "r.git", map[string]string{"task.yaml": taskText})
-	s.configure(t, "git-resolver-config", map[string]string{"allowed-addresses": "127.0.0.1", "fetch-timeout": "10m"})
+	s.configure(t, "git-resolver-config", map[string]string{"allowed-addresses": "127.0.0.1", "fetch-timeout": "10m", "slow-after": slowAfter})
 	s.configure(t, "config-defaults", map[string]string{"default-maximum-resolution-timeout": "10m"})
 	started := s.startAll(t, "resolution", "resolver-git")
-	slow := make([]string, 40)
+	slow := make([]string, each)
 	for i := range slow {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			// The beginning of a line of 65 KB.
@@ -32,7 +43,7 @@ func TestE2ESlowRemotesOfSomeDoNotStarveOthers(t *testing.T) {
 		t.Cleanup(server.CloseClientConnections)
 		slow[i] = server.URL
 	}
-	for range 4 {
+	for range namespaces {
 		ns := s.namespace(t)
 		var requests []*v1beta1.ResolutionRequest
 		for i, url := range slow {
@@ -45,7 +56,7 @@ func TestE2ESlowRemotesOfSomeDoNotStarveOthers(t *testing.T) {
 		r := s.resolve(t, ns, newRequest(fmt.Sprintf("good%d", i), "git", "url", good.URL+"/r.git", "pathInRepo", "task.yaml", "cache", "never"))
 		wantContent(t, r, taskText)
 	}
-	if n := count(t.Context(), t, started["resolver-git"], ""); n != 20 {
+	if n := count(t.Context(), t, started["resolver-git"], ""); slowAfter == "0s" && n != 20 {
 		t.Errorf("%d requests have ended, want those 20: the slow ones were not at work all the while", n)
 	}
 }

@@ -72,15 +72,15 @@ func (a *Artifact) Resolve(ctx context.Context, req *resolve.Request) (*resolve.
 }
 
 func (a *Artifact) resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
-	im, pinned, err := a.resolver.image(ctx, req)
+	im, err := a.resolver.image(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	return a.resolver.whole(ctx, req, im, pinned)
+	return a.resolver.whole(ctx, req, im)
 }
 
 // whole delivers all that an image holds.
-func (r *Resolver) whole(ctx context.Context, req *resolve.Request, im *image, pinned bool) (*resolve.Resource, error) {
+func (r *Resolver) whole(ctx context.Context, req *resolve.Request, im *image) (*resolve.Resource, error) {
 	signers, err := r.signers(ctx, im, req.Get(ParamSigner) != "")
 	if err != nil {
 		return nil, err
@@ -94,7 +94,8 @@ func (r *Resolver) whole(ctx context.Context, req *resolve.Request, im *image, p
 		Annotations: map[string]string{resolve.AnnotationContentType: resolve.ContentTypeYAML, "digest": im.digest.String()},
 		Source:      resolve.Source{URI: im.repo.Name(), Digest: map[string]string{im.digest.Algorithm: im.digest.Hex}},
 		Signers:     signers,
-		Immutable:   pinned,
+		Immutable:   im.pinned,
+		Anonymous:   im.anonymous,
 	}, nil
 }
 

@@ -255,36 +255,38 @@ func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	return res, nil
 }
 
-// image reads the manifest of what the request names; pinned tells whether it names it by digest.
-func (r *Resolver) image(ctx context.Context, req *resolve.Request) (im *image, pinned bool, err error) {
+// image reads the manifest of what the request names.
+func (r *Resolver) image(ctx context.Context, req *resolve.Request) (*image, error) {
 	plain := r.plainRegistries(req)
 	ref, err := reference(req.Get(ParamBundle), plain)
 	if err != nil {
-		return nil, false, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
+		return nil, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
 	}
 	transport, err := r.transportFor(req.Config)
 	if err != nil {
-		return nil, false, resolve.Errorf(resolve.ReasonFailed, "the configuration is wrong: %w", err)
+		return nil, resolve.Errorf(resolve.ReasonFailed, "the configuration is wrong: %w", err)
 	}
 	way := &guard{inner: transport, plain: plain, max: max(r.limits.Manifest, r.limits.Compressed), now: r.now}
 	creds, err := r.credentials(ctx, req)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	if im, err = r.open(ctx, ref, creds, way); err != nil {
-		return nil, false, creds.explain(err)
+	im, err := r.open(ctx, ref, creds, way)
+	if err != nil {
+		return nil, creds.explain(err)
 	}
-	_, pinned = ref.(name.Digest)
-	return im, pinned, nil
+	_, im.pinned = ref.(name.Digest)
+	im.anonymous = len(creds.entries) == 0
+	return im, nil
 }
 
 func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
-	im, pinned, err := r.image(ctx, req)
+	im, err := r.image(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	if req.Get(ParamAll) == "true" {
-		return r.whole(ctx, req, im, pinned)
+		return r.whole(ctx, req, im)
 	}
 	im.limits.Content = min(im.limits.Content, req.Limit())
 	im.limits.Compressed = min(im.limits.Compressed, req.Limit()+tarExtra)
@@ -318,7 +320,8 @@ func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 			EntryPoint: req.Get(ParamName),
 		},
 		Signers:   signers,
-		Immutable: pinned,
+		Immutable: im.pinned,
+		Anonymous: im.anonymous,
 	}, nil
 }
 

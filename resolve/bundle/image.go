@@ -31,6 +31,8 @@ type image struct {
 	// top is the digest of what the reference names: the index that lists the image, or the image.
 	top      v1.Hash
 	manifest *v1.Manifest
+	// pinned: the reference names it by digest. anonymous: there was no credential that could be sent.
+	pinned, anonymous bool
 }
 
 // open reads the manifest of an image. Of an index it takes the only image that is no attestation; if there are

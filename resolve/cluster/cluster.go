@@ -163,7 +163,9 @@ func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	if err != nil {
 		return nil, resolve.Errorf(resolve.ReasonFailed, "%s cannot be written as YAML: %w", what, err)
 	}
-	return answer(data, obj, mapping, namespace), nil
+	out := answer(data, obj, mapping, namespace)
+	out.Anonymous = !checksAccess(req.Config)
+	return out, nil
 }
 
 func (r *Resolver) checkAccess(ctx context.Context, req *resolve.Request, m *meta.RESTMapping, namespace, what string) error {

@@ -168,6 +168,7 @@ spec:
 			URI:    "/apis/tekton.dev/v1/namespaces/ns/task/a@u-1",
 			Digest: map[string]string{"sha256": hex.EncodeToString(sum[:])},
 		},
+		Anonymous: true,
 	}
 	got, err := New(newFake()).Resolve(t.Context(), request(nil))
 	if err != nil {

@@ -36,7 +36,6 @@ const (
 	keyRefTTL          = "ref-ttl"
 	keyPolicy          = "policy"
 	keySigners         = "allowed-signers"
-	keyAccessTTL       = "access-ttl"
 	keyPackBytes       = "max-pack-bytes"
 	keyCacheBytes      = "max-cache-bytes"
 )
@@ -135,7 +134,6 @@ func keys() []resolve.Key {
 		{Name: keyKnownHosts, Doc: "Lines of known_hosts for SSH servers, where a Secret has none."},
 		{Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether credentials may be sent over http without TLS."},
 		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long a branch or tag is taken to be where it was seen last."},
-		{Name: keyAccessTTL, Default: "1m", Check: checkDuration, Doc: "How long it is believed that a server lets a credential in, commits that are cached included. 0s proves it for each request, as the param cache with never does."},
 		{Name: keyPackBytes, Default: strconv.FormatInt(defaultPackBytes, 10), Check: checkBytes, Doc: "How many bytes one fetch may bring, at most half of max-cache-bytes. A server without partial fetches sends all files of a commit."},
 		{Name: keyCacheBytes, Default: strconv.FormatInt(defaultCacheBytes, 10), Check: checkBytes, Doc: "How many bytes the mirrors of repositories take on disk, with what is being fetched. The volume needs an eighth more."},
 		{Name: keyPolicy, Check: optional(checkPolicy), Wrong: resolve.Closes, Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},

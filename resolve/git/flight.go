@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+
+	"sluice.dev/resolve"
 )
 
 // accident is a panic in a goroutine that several wait for. Each of them panics with it, so that whoever protects itself from
@@ -43,6 +45,8 @@ type flight[T any] struct {
 	broken  *accident
 	waiters int
 	cancel  context.CancelFunc
+	// join has what the run waits for count for a caller, until it leaves.
+	join func(context.Context) (leave func())
 }
 
 // do runs fn, or waits for the run of the same key that is under way. fn's context has no deadline of its own: it is done
@@ -59,7 +63,8 @@ func (g *flights[T]) do(ctx context.Context, key string, fn func(context.Context
 			g.runs = map[string]*flight[T]{}
 		}
 		run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		f = &flight[T]{done: make(chan struct{}), cancel: cancel}
+		run, join := resolve.ShareProgress(run)
+		f = &flight[T]{done: make(chan struct{}), cancel: cancel, join: join}
 		g.runs[key] = f
 		go func() {
 			defer cancel()
@@ -74,6 +79,7 @@ func (g *flights[T]) do(ctx context.Context, key string, fn func(context.Context
 	}
 	f.waiters++
 	g.mu.Unlock()
+	defer f.join(ctx)()
 
 	select {
 	case <-f.done:

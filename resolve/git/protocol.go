@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"sluice.dev/resolve"
 )
 
 // remote is a way to a repository's git-upload-pack.
@@ -19,6 +21,41 @@ type remote interface {
 	close()
 	// forget begins at the address that was asked for again, wherever redirects have led.
 	forget()
+}
+
+// measured tells how much comes from a remote that does not speak HTTP, whose client does so by itself.
+type measured struct{ remote }
+
+func (m measured) advertise(ctx context.Context) (io.ReadCloser, error) {
+	return m.await(ctx, m.remote.advertise)
+}
+
+func (m measured) request(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
+	return m.await(ctx, func(ctx context.Context) (io.ReadCloser, error) { return m.remote.request(ctx, body, version2) })
+}
+
+func (measured) await(ctx context.Context, do func(context.Context) (io.ReadCloser, error)) (io.ReadCloser, error) {
+	came := resolve.AwaitRemote(ctx)
+	stream, err := do(ctx)
+	came(0)
+	if err != nil {
+		return nil, err
+	}
+	return &measuredStream{stream, ctx}, nil
+}
+
+type measuredStream struct {
+	io.ReadCloser
+
+	ctx context.Context //nolint:containedctx // it is that of the request
+}
+
+// Read implements [io.Reader].
+func (s *measuredStream) Read(p []byte) (int, error) {
+	came := resolve.AwaitRemote(s.ctx)
+	n, err := s.ReadCloser.Read(p)
+	came(n)
+	return n, err
 }
 
 // Bounds of answers without packs.

@@ -339,7 +339,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	g.store.resize(atMost(settings{Config: r.Config}.bytes(keyCacheBytes, defaultCacheBytes), g.options.Limits.CacheBytes))
 	path := r.Get("pathInRepo")
 	below := r.Get("recursive") == "true"
-	wanted := terms{now: g.options.Clock.Now, began: g.options.Clock.Now(), credential: cred.is(), access: s.duration(keyAccessTTL, time.Minute), ttl: s.duration(keyRefTTL, 5*time.Second), notBefore: r.NotBefore, bytes: r.Limit()}
+	wanted := terms{now: g.options.Clock.Now, began: g.options.Clock.Now(), credential: cred.is(), access: s.duration(resolve.KeyAccessTTL, time.Minute), ttl: s.duration(keyRefTTL, 5*time.Second), notBefore: r.NotBefore, bytes: r.Limit()}
 
 	for attempt := 0; ; attempt++ {
 		data, c, found, err := g.read(ctx, g.store, key, connect, s, wanted, revision, path, below, f, allowed)
@@ -364,7 +364,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 		}
 		out := resource(data, c.id, path, repo.raw, revision, nil)
 		out.LookedAt = found.at
-		if wanted.credential {
+		if out.Anonymous = !wanted.credential; wanted.credential {
 			out.Expires = found.admitted.Add(wanted.access)
 		}
 		return out, nil
@@ -509,9 +509,9 @@ func (g *Resolver) connect(s settings, repo repository, cred credential) (remote
 	}
 	switch repo.scheme {
 	case "ssh":
-		return newSSHRemote(repo, guard, cred.ssh), nil
+		return measured{newSSHRemote(repo, guard, cred.ssh)}, nil
 	case "git":
-		return &daemonRemote{repo, guard}, nil
+		return measured{&daemonRemote{repo, guard}}, nil
 	}
 	return newHTTPRemote(httpClient(guard), repo.base(), cred.authorization, g.options.Clock.Now), nil
 }

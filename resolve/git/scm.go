@@ -325,7 +325,9 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 		return nil, a.explain(err, f.repository, fmt.Sprintf("file %q in commit %s", path, id))
 	}
 	more := map[string]string{resolve.AnnotationPrefix + "org": org, resolve.AnnotationPrefix + "repo": repo}
-	return resource(data, id, r.Get("pathInRepo"), clone, revision, more), nil
+	out := resource(data, id, r.Get("pathInRepo"), clone, revision, more)
+	out.Anonymous = a.token == ""
+	return out, nil
 }
 
 // commit asks about the commit of a branch or a tag.

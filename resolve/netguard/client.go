@@ -68,6 +68,9 @@ func sameOrigin(a, b *url.URL) bool {
 	return errA == nil && errB == nil && a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && pa == pb
 }
 
+// headerBytes is about how many bytes the header of an answer has.
+const headerBytes = 512
+
 // roundTripper judges each request and bounds its answer.
 type roundTripper struct {
 	g     *Guard
@@ -88,13 +91,15 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if via != "" {
 		ctx = context.WithValue(ctx, proxyKey{}, via)
 	}
+	came := resolve.AwaitRemote(ctx)
 	resp, err := t.g.transport.RoundTrip(req.WithContext(ctx))
+	came(headerBytes)
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
 	resp.Request = req
-	resp.Body = newBody(resp.Body, t.g.opts.IdleTimeout, cancel, Redact(req.URL))
+	resp.Body = newBody(ctx, resp.Body, t.g.opts.IdleTimeout, cancel, Redact(req.URL))
 	return resp, nil
 }
 
@@ -166,6 +171,7 @@ var errIdle = errors.New("the body stands still")
 // body ends its request when nothing comes for a while, and when it is closed.
 type body struct {
 	io.ReadCloser
+	ctx    context.Context //nolint:containedctx // it is that of the request
 	idle   time.Duration
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
@@ -175,8 +181,8 @@ type body struct {
 	fired bool
 }
 
-func newBody(rc io.ReadCloser, idle time.Duration, cancel context.CancelCauseFunc, place string) *body {
-	b := &body{ReadCloser: rc, idle: idle, cancel: cancel, place: place}
+func newBody(ctx context.Context, rc io.ReadCloser, idle time.Duration, cancel context.CancelCauseFunc, place string) *body {
+	b := &body{ReadCloser: rc, ctx: ctx, idle: idle, cancel: cancel, place: place}
 	b.timer = time.AfterFunc(idle, func() {
 		b.mu.Lock()
 		b.fired = true
@@ -191,7 +197,9 @@ func newBody(rc io.ReadCloser, idle time.Duration, cancel context.CancelCauseFun
 // Read implements [io.Reader].
 func (b *body) Read(p []byte) (int, error) {
 	b.timer.Reset(b.idle)
+	came := resolve.AwaitRemote(b.ctx)
 	n, err := b.ReadCloser.Read(p)
+	came(n)
 	b.timer.Stop()
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.mu.Lock()

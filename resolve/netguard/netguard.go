@@ -150,6 +150,8 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 	} else if err := g.checkName(host, t.port); err != nil {
 		return nil, err
 	}
+	came := resolve.AwaitRemote(ctx)
+	defer came(0)
 	return g.dialer.DialContext(context.WithValue(ctx, targetKey{}, t), network, address)
 }
 

@@ -1,0 +1,241 @@
+package resolve_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sluice.dev/resolve"
+)
+
+// Every place and every spare one is taken by fetches that get a byte a second, of more tenants than there are places. What is fast
+// gets its turn all the same, and so does what is slow by no fault of its remote.
+func TestSlowRemotesLoseTheirPlacesToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const places, tenants = 8, 40
+		o := resolve.Options{Limits: resolve.Limits{Concurrent: places, Spare: 2, PerTenant: 4, PerHost: 4}}
+		var busy atomic.Int64
+		r := runner(t, spec(), o, func(ctx context.Context, q *resolve.Request) (*resolve.Resource, error) {
+			switch path := q.Get("path"); {
+			case strings.HasPrefix(path, "drip"):
+				for ctx.Err() == nil {
+					came := resolve.AwaitRemote(ctx)
+					select {
+					case <-time.After(time.Second):
+					case <-ctx.Done():
+					}
+					came(1)
+				}
+				return nil, context.Cause(ctx)
+			case strings.HasPrefix(path, "busy"):
+				// It works for as long, with what came at once.
+				busy.Add(1)
+				resolve.AwaitRemote(ctx)(1)
+				select {
+				case <-time.After(50 * time.Second):
+				case <-ctx.Done():
+					return nil, context.Cause(ctx)
+				}
+			case strings.HasPrefix(path, "large"):
+				for range 50 {
+					came := resolve.AwaitRemote(ctx)
+					select {
+					case <-time.After(time.Second):
+					case <-ctx.Done():
+						return nil, context.Cause(ctx)
+					}
+					came(1024)
+				}
+			}
+			return resource("kind: Task\n"), nil
+		})
+		var wg sync.WaitGroup
+		run := func(tenant, path string) (took time.Duration, err error) {
+			began := time.Now()
+			q := ask(path)
+			q.Namespace = tenant
+			_, err = r.Resolve(t.Context(), q)
+			return time.Since(began), err
+		}
+		for _, path := range []string{"busy", "large"} {
+			wg.Go(func() {
+				if _, err := run("works", path); err != nil {
+					t.Errorf("%s: %v", path, err)
+				}
+			})
+		}
+		synctest.Wait()
+		for i := range tenants {
+			wg.Go(func() {
+				_, err := run(fmt.Sprint("slow", i), fmt.Sprint("drip", i))
+				var e *resolve.Error
+				if !errors.As(err, &e) || e.Reason != resolve.ReasonUnavailable && e.Reason != resolve.ReasonTimedOut {
+					t.Errorf("drip %d: %v", i, err)
+				}
+				if e != nil && e.Reason == resolve.ReasonUnavailable && !strings.Contains(e.Msg, "slow-after") {
+					t.Errorf("drip %d: %v", i, err)
+				}
+			})
+		}
+		synctest.Wait()
+		for i := range 5 {
+			took, err := run("fast", fmt.Sprint("fast", i))
+			// Those before it have had their turn, of 15 s each, and not their fetch-timeout of a minute.
+			if most := 15 * time.Second * (tenants/places + 2); err != nil || took > most {
+				t.Errorf("after %s: %v", took, err)
+			}
+		}
+		wg.Wait()
+		r.Wait()
+	})
+}
+
+// Where nobody waits, a slow remote has all the time of the fetch; with slow-after 0s also where others wait.
+func TestSlowRemotesKeepTheirPlacesWhereNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(ctx context.Context, _ *resolve.Request) (*resolve.Resource, error) {
+			defer resolve.AwaitRemote(ctx)(0)
+			select {
+			case <-time.After(55 * time.Second):
+				return resource("kind: Task\n"), nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+		r := runner(t, spec(), resolve.Options{Limits: resolve.Limits{Concurrent: 2}}, slow)
+		if _, err := r.Resolve(t.Context(), ask("a")); err != nil {
+			t.Error(err)
+		}
+		if err := r.Configure("fake", map[string]string{resolve.KeySlowAfter: "0s"}); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for i := range 6 {
+			wg.Go(func() {
+				if _, err := r.Resolve(t.Context(), ask(fmt.Sprint("b", i))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		r.Wait()
+	})
+}
+
+// Of work that several fetches wait for, each has the pace.
+func TestSharedWorkCountsForAllThatWaitForIt(t *testing.T) {
+	// Enough comes, so that each is asked once; next to nothing comes, so that one loses its place and is asked again.
+	for bytes, want := range map[int]int{2048: 2, 1: 3} {
+		synctest.Test(t, func(t *testing.T) { sharedWork(t, bytes, want) })
+	}
+}
+
+func sharedWork(t *testing.T, bytes, want int) {
+	t.Helper()
+	type shared struct {
+		join func(context.Context) func()
+		done chan struct{}
+	}
+	var mu sync.Mutex
+	var calls int
+	var work *shared
+	r := runner(t, spec(), resolve.Options{Limits: resolve.Limits{Concurrent: 2, PerTenant: 2}}, func(ctx context.Context, q *resolve.Request) (*resolve.Resource, error) {
+		if strings.HasPrefix(q.Get("path"), "other") {
+			return resource("kind: Task\n"), nil
+		}
+		mu.Lock()
+		calls++
+		if work == nil {
+			own, join := resolve.ShareProgress(context.WithoutCancel(ctx))
+			work = &shared{join, make(chan struct{})}
+			go func() {
+				defer close(work.done)
+				for range 50 {
+					came := resolve.AwaitRemote(own)
+					time.Sleep(time.Second)
+					came(bytes)
+				}
+			}()
+		}
+		mu.Unlock()
+		defer work.join(ctx)()
+		select {
+		case <-work.done:
+			return resource("kind: Task\n"), nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	})
+	var wg sync.WaitGroup
+	for _, path := range []string{"one", "two", "other1", "other2"} {
+		wg.Go(func() {
+			if _, err := r.Resolve(t.Context(), ask(path)); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		})
+	}
+	wg.Wait()
+	r.Wait()
+	if calls != want {
+		t.Errorf("%d bytes a second: %d calls, want %d", bytes, calls, want)
+	}
+}
+
+// What a credential has read is given out for access-ttl only, also where it cannot change; what is for everybody for longer.
+func TestAccessIsProvenAnew(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*resolve.Spec)
+		made   func(*resolve.Resource)
+		config map[string]string
+		// calls after 0, 59 and 61 seconds.
+		calls [3]int32
+	}{
+		"of a namespace":             {calls: [3]int32{1, 1, 2}},
+		"of a namespace, longer":     {config: map[string]string{resolve.KeyAccessTTL: "2m"}, calls: [3]int32{1, 1, 1}},
+		"of a namespace, each time":  {config: map[string]string{resolve.KeyAccessTTL: "0s"}, calls: [3]int32{1, 2, 3}},
+		"public":                     {change: func(s *resolve.Spec) { s.Scope = func(*resolve.Request) string { return resolve.PublicScope } }, calls: [3]int32{1, 1, 1}},
+		"anonymous":                  {made: func(r *resolve.Resource) { r.Anonymous = true }, calls: [3]int32{1, 1, 1}},
+		"as the resolver says":       {made: func(r *resolve.Resource) { r.Expires = time.Now().Add(30 * time.Second) }, calls: [3]int32{1, 2, 2}},
+		"longer than access-ttl not": {made: func(r *resolve.Resource) { r.Expires = time.Now().Add(time.Hour) }, calls: [3]int32{1, 1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var calls atomic.Int32
+				s := spec()
+				if tt.change != nil {
+					tt.change(&s)
+				}
+				r := runner(t, s, resolve.Options{}, func(context.Context, *resolve.Request) (*resolve.Resource, error) {
+					calls.Add(1)
+					out := resource("kind: Task\n")
+					out.Immutable = true
+					if tt.made != nil {
+						tt.made(out)
+					}
+					return out, nil
+				})
+				if err := r.Configure("fake", tt.config); err != nil {
+					t.Fatal(err)
+				}
+				for i, pause := range []time.Duration{0, 59 * time.Second, 2 * time.Second} {
+					time.Sleep(pause)
+					if _, err := r.Resolve(t.Context(), ask("a")); err != nil {
+						t.Fatal(err)
+					}
+					if n := calls.Load(); n != tt.calls[i] {
+						t.Errorf("look %d: %d fetches, want %d", i, n, tt.calls[i])
+					}
+				}
+				if _, err := r.Resolve(t.Context(), ask("a", str("cache", "never"))); err != nil || calls.Load() != tt.calls[2]+1 {
+					t.Errorf("never: %d fetches, %v", calls.Load(), err)
+				}
+			})
+		})
+	}
+}
