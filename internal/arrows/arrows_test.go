@@ -190,7 +190,7 @@ var table = []row{
 			"api/v1alpha1", "feature", "feature/rules", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/admission", "internal/apiclient", "internal/brief", "internal/cluster", "internal/featureusage",
 		},
 	},
-	{pkg: "internal/installation", why: "what Sluice has in a cluster, and how it is removed; the manifests say what it gets"},
+	{pkg: "internal/installation", why: "what Sluice has in a cluster, whether it works, and how it is removed", may: []string{"config"}},
 	{
 		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
 		may: []string{

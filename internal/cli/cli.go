@@ -147,7 +147,7 @@ Exit codes of every command: 0 nothing to object, 1 findings at a failing level,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (%s --help shows the flags)", err, cmd.CommandPath())
 	})
-	root.AddCommand(newCheck(e), newRules(e), newExplain(e), newFeatures(e), newVersion(e), newServe(e), newManifests(e), newUninstall(e),
+	root.AddCommand(newCheck(e), newRules(e), newExplain(e), newFeatures(e), newVersion(e), newServe(e), newManifests(e), newUninstall(e), newDoctor(e),
 		newApply(e), newDiff(e), newLs(e), newHistory(e), newAdopt(e), newDelete(e), newResolve(e))
 	refuseUnknown(root)
 	return root

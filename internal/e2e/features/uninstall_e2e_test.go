@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -74,23 +76,49 @@ func (s *system) everything(t *testing.T) []string {
 	return out
 }
 
+// applyAll applies the manifests.
+func (s *system) applyAll(t *testing.T, o config.Options) {
+	t.Helper()
+	manifests, err := config.Manifests(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096); ; {
+		u := &unstructured.Unstructured{}
+		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.objects.ApplyObject(t.Context(), u, false); err != nil {
+			t.Fatalf("%s %s: %v", u.GetKind(), u.GetName(), err)
+		}
+	}
+}
+
 // uninstall runs the command as the cluster's administrator.
 func (s *system) uninstall(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	return run(t, s.admin, append([]string{"uninstall", "--timeout=2m"}, args...)...)
+}
+
+// run runs sluice with a kubeconfig for the cluster.
+func run(t *testing.T, c *rest.Config, args ...string) (code int, out, errs string) {
 	t.Helper()
 	file := t.TempDir() + "/kubeconfig"
 	err := clientcmd.WriteToFile(clientcmdapi.Config{
 		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
-		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: s.admin.Host, CertificateAuthorityData: s.admin.CAData, CertificateAuthority: s.admin.CAFile}},
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: c.Host, CertificateAuthorityData: c.CAData, CertificateAuthority: c.CAFile}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {
-			Token: s.admin.BearerToken, ClientCertificateData: s.admin.CertData, ClientKeyData: s.admin.KeyData,
-			ClientCertificate: s.admin.CertFile, ClientKey: s.admin.KeyFile,
+			Token: c.BearerToken, ClientCertificateData: c.CertData, ClientKeyData: c.KeyData,
+			ClientCertificate: c.CertFile, ClientKey: c.KeyFile, Impersonate: c.Impersonate.UserName,
 		}},
 	}, file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var o, e bytes.Buffer
-	code = cli.Main(append([]string{"uninstall", "--kubeconfig=" + file, "--timeout=2m"}, args...), strings.NewReader(""), &o, &e)
+	code = cli.Main(append(args, "--kubeconfig="+file), strings.NewReader(""), &o, &e)
 	return code, o.String(), e.String()
 }
 
@@ -106,19 +134,7 @@ func TestE2EUninstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifests, err := config.Manifests(config.Options{Image: "example.test/sluice:v1", Roles: []string{"all"}, WideCredentials: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096); ; {
-		u := &unstructured.Unstructured{}
-		if err := dec.Decode(&u.Object); err != nil {
-			break
-		}
-		if err := s.objects.ApplyObject(ctx, u, false); err != nil {
-			t.Fatalf("%s %s: %v", u.GetKind(), u.GetName(), err)
-		}
-	}
+	s.applyAll(t, config.Options{Image: "example.test/sluice:v1", Roles: []string{"all"}, WideCredentials: true})
 	controller, err := s.start(ctx, "features")
 	if err != nil {
 		t.Fatal(err)

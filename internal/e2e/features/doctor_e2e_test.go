@@ -1,0 +1,322 @@
+//go:build e2e
+
+package features
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/config"
+	"sluice.dev/internal/clustertest"
+	"sluice.dev/internal/installation"
+)
+
+// doctor runs the command and returns what it says by subject and the state, and the exit code.
+func doctor(t *testing.T, c *rest.Config) (checks []installation.Check, code int) {
+	t.Helper()
+	code, out, errs := run(t, c, "doctor", "-o", "json")
+	var d struct{ Checks []installation.Check }
+	if err := json.Unmarshal([]byte(out), &d); err != nil || code == 2 {
+		t.Fatalf("exit code %d: %v\n%s%s", code, err, out, errs)
+	}
+	return d.Checks, code
+}
+
+// TestE2EDoctor breaks an installation in one way after the other. Each is found, with what to do, and nothing else is.
+func TestE2EDoctor(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	cluster := clustertest.Start(t)
+	admin := cluster.Config()
+	if checks, code := doctor(t, admin); code != 1 || !told(checks, installation.Fail, "programs", "there is no Deployment of Sluice") {
+		t.Errorf("an empty cluster: exit code %d, %+v", code, checks)
+	}
+	s, err := install(ctx, cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.applyAll(t, config.Options{Image: "example.test/sluice:v1", Roles: []string{"all"}})
+	kube, err := kubernetes.NewForConfig(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := authority(t, time.Now().Add(24*365*time.Hour))
+	hooked := []string{"crd-guard", "resolution", "feature-webhook"}
+	for _, role := range hooked {
+		ready := true
+		_, err := kube.DiscoveryV1().EndpointSlices("sluice-system").Create(ctx, &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Name: "sluice-" + role + "-x", Labels: map[string]string{discoveryv1.LabelServiceName: "sluice-" + role}},
+			AddressType: discoveryv1.AddressTypeIPv4,
+			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.9.9.9"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	patch := func(what, name, text string, sub ...string) {
+		t.Helper()
+		var err error
+		switch what {
+		case "deployment":
+			_, err = kube.AppsV1().Deployments("sluice-system").Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{}, sub...)
+		case "validatingwebhook":
+			_, err = kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, name, types.JSONPatchType, []byte(text), metav1.PatchOptions{})
+		case "crd":
+			_, err = s.dynamic.Resource(crds).Patch(ctx, name, types.JSONPatchType, []byte(text), metav1.PatchOptions{})
+		case "clusterrole":
+			_, err = kube.RbacV1().ClusterRoles().Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
+		}
+		if err != nil {
+			t.Fatalf("%s %s: %v", what, name, err)
+		}
+	}
+	image := func(name string) {
+		t.Helper()
+		text := `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"` + name + `"}]`
+		if _, err := kube.AppsV1().Deployments("sluice-system").Patch(ctx, "sluice-delivery", types.JSONPatchType, []byte(text), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := kube.AppsV1().Deployments("sluice-system").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	works := func(name string, replicas int32) {
+		patch("deployment", name, fmt.Sprintf(`{"status":{"replicas":%[1]d,"availableReplicas":%[1]d,"readyReplicas":%[1]d}}`, replicas), "status")
+	}
+	for i := range list.Items {
+		works(list.Items[i].Name, *list.Items[i].Spec.Replicas)
+	}
+	trust := func(bundle string) {
+		patch("validatingwebhook", "sluice-crd-guard", `[{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"`+bundle+`"},{"op":"add","path":"/webhooks/1/clientConfig/caBundle","value":"`+bundle+`"}]`)
+	}
+	trust(ca)
+	patch("crd", "resolutionrequests.resolution.tekton.dev", `[{"op":"add","path":"/spec/conversion/webhook/clientConfig/caBundle","value":"`+ca+`"}]`)
+
+	if checks, code := doctor(t, admin); code != 0 {
+		t.Fatalf("all is well: exit code %d, %+v", code, slices.DeleteFunc(checks, func(c installation.Check) bool { return c.State == installation.OK }))
+	}
+	role, err := kube.RbacV1().Roles("sluice-system").Get(ctx, "sluice-member", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	binding, err := kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(ctx, "members.sluice.dev", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	lease := func(ago time.Duration) {
+		t.Helper()
+		seconds, at := int32(15), metav1.NewMicroTime(time.Now().Add(ago))
+		_, err := kube.CoordinationV1().Leases("sluice-system").Create(ctx, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: "sluice-member-x", Labels: map[string]string{"sluice.dev/member": "x"}},
+			Spec:       coordinationv1.LeaseSpec{LeaseDurationSeconds: &seconds, RenewTime: &at},
+		}, metav1.CreateOptions{})
+		must(err)
+	}
+	unlease := func() {
+		must(kube.CoordinationV1().Leases("sluice-system").Delete(ctx, "sluice-member-x", metav1.DeleteOptions{}))
+	}
+	components := s.dynamic.Resource(schema.GroupVersionResource{Group: "sluice.dev", Version: "v1alpha1", Resource: "components"})
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "guard-1", Labels: map[string]string{"app.kubernetes.io/component": "crd-guard"}},
+		Spec:       list.Items[slices.IndexFunc(list.Items, func(d appsv1.Deployment) bool { return d.Name == "sluice-crd-guard" })].Spec.Template.Spec,
+	}
+	for _, b := range []struct {
+		name           string
+		breakIt, mend  func()
+		state          installation.State
+		subject, words string
+	}{
+		{
+			"no replica", func() { works("sluice-resolver-git", 0) }, func() { works("sluice-resolver-git", 1) },
+			installation.Fail, "Deployment sluice-system/sluice-resolver-git", "0 of 1 replicas are available; it has no Pod",
+		},
+		{
+			"a Pod that takes too much memory", func() {
+				works("sluice-crd-guard", 1)
+				made, err := kube.CoreV1().Pods("sluice-system").Create(ctx, pod, metav1.CreateOptions{})
+				must(err)
+				made.Status.ContainerStatuses = []corev1.ContainerStatus{{
+					Name: "sluice", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+					LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled"}},
+				}}
+				_, err = kube.CoreV1().Pods("sluice-system").UpdateStatus(ctx, made, metav1.UpdateOptions{})
+				must(err)
+			}, func() {
+				must(kube.CoreV1().Pods("sluice-system").Delete(ctx, pod.Name, *metav1.NewDeleteOptions(0)))
+				works("sluice-crd-guard", 2)
+			},
+			installation.Warn, "Deployment sluice-system/sluice-crd-guard", "1 of 2 replicas are available; Pod guard-1 took more memory than its limit",
+		},
+		{
+			"two images", func() { image("example.test/sluice:v2") }, func() { image("example.test/sluice:v1") },
+			installation.Warn, "images", "example.test/sluice:v2 (sluice-delivery)",
+		},
+		{
+			"a missing Role", func() {
+				must(kube.RbacV1().Roles("sluice-system").Delete(ctx, "sluice-member", metav1.DeleteOptions{}))
+			}, func() {
+				role.ResourceVersion = ""
+				_, err := kube.RbacV1().Roles("sluice-system").Create(ctx, role, metav1.CreateOptions{})
+				must(err)
+			}, installation.Fail, "Role sluice-system/sluice-member", "it is missing",
+		},
+		{
+			"rights that are not those of this version", func() { patch("clusterrole", "sluice-resolver", `{"rules":[]}`) },
+			func() {
+				s.applyAll(t, config.Options{Image: "example.test/sluice:v1", Roles: []string{"all"}})
+				trust(ca)
+			},
+			installation.Warn, "ClusterRole sluice-resolver", "it is not as this version of sluice installs it",
+		},
+		{
+			"a certificate that has ended", func() { trust(authority(t, time.Now().Add(-time.Hour))) }, func() { trust(ca) },
+			installation.Fail, "ValidatingWebhookConfiguration sluice-crd-guard", "its certificate ended at",
+		},
+		{
+			"a certificate that was not renewed", func() { trust(authority(t, time.Now().Add(time.Hour))) }, func() { trust(ca) },
+			installation.Fail, "ValidatingWebhookConfiguration sluice-crd-guard", "was not renewed",
+		},
+		{
+			"nobody behind a webhook", func() {
+				must(kube.DiscoveryV1().EndpointSlices("sluice-system").Delete(ctx, "sluice-crd-guard-x", metav1.DeleteOptions{}))
+			}, func() {
+				_, err := kube.DiscoveryV1().EndpointSlices("sluice-system").Create(ctx, &discoveryv1.EndpointSlice{
+					ObjectMeta:  metav1.ObjectMeta{Name: "sluice-crd-guard-x", Labels: map[string]string{discoveryv1.LabelServiceName: "sluice-crd-guard"}},
+					AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.9.9.9"}}},
+				}, metav1.CreateOptions{})
+				must(err)
+			}, installation.Fail, "ValidatingWebhookConfiguration sluice-crd-guard", "no Pod behind its Service",
+		},
+		{
+			"a policy without a binding", func() {
+				must(kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, binding.Name, metav1.DeleteOptions{}))
+			}, func() {
+				binding.ResourceVersion = ""
+				_, err := kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, binding, metav1.CreateOptions{})
+				must(err)
+			}, installation.Fail, "ValidatingAdmissionPolicy members.sluice.dev", "no binding names it",
+		},
+		{
+			"a policy without its parameters", func() {
+				p, b := parameterless()
+				_, err := kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(ctx, p, metav1.CreateOptions{})
+				must(err)
+				_, err = kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, b, metav1.CreateOptions{})
+				must(err)
+			}, func() {
+				must(kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, "x.sluice.dev", metav1.DeleteOptions{}))
+				must(kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(ctx, "x.sluice.dev", metav1.DeleteOptions{}))
+			}, installation.Fail, "ValidatingAdmissionPolicyBinding x.sluice.dev", "its parameter ConfigMap sluice-system/gone does not exist",
+		},
+		{
+			"a process that has stopped", func() { lease(-time.Hour) }, unlease,
+			installation.Warn, "Lease sluice-system/sluice-member-x", "has not renewed it for 1h",
+		},
+		{
+			"a process whose clock is ahead", func() { lease(time.Hour) }, unlease,
+			installation.Warn, "Lease sluice-system/sluice-member-x", "in the future",
+		},
+		{
+			"a Component that says nothing", func() {
+				_, err := components.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+					"apiVersion": "sluice.dev/v1alpha1", "kind": "Component", "metadata": map[string]any{"name": "acme"},
+					"spec": map[string]any{"configMap": map[string]any{"namespace": "default", "name": "flags"}},
+				}}, metav1.CreateOptions{})
+				must(err)
+			}, func() { must(components.Delete(ctx, "acme", metav1.DeleteOptions{})) },
+			installation.Warn, "Component objects", "1 of 1 are not Enforced: Component acme: it has no condition Enforced yet",
+		},
+	} {
+		b.breakIt()
+		checks, code := doctor(t, admin)
+		if code != 1 || !told(checks, b.state, b.subject, b.words) {
+			t.Errorf("%s: exit code %d, %+v", b.name, code, checks)
+		}
+		for _, c := range checks {
+			if c.State != installation.OK && c.Fix == "" {
+				t.Errorf("%s: nothing to do about %+v", b.name, c)
+			}
+		}
+		b.mend()
+		if checks, code := doctor(t, admin); code != 0 {
+			t.Fatalf("%s, mended: exit code %d, %+v", b.name, code, slices.DeleteFunc(checks, func(c installation.Check) bool { return c.State == installation.OK }))
+		}
+	}
+
+	t.Run("without rights it says what it could not look at", func(t *testing.T) {
+		anybody := rest.CopyConfig(admin)
+		anybody.Impersonate = rest.ImpersonationConfig{UserName: "somebody"}
+		checks, code := doctor(t, anybody)
+		if code != 1 || !told(checks, installation.Warn, "Deployments in sluice-system", "not looked at") {
+			t.Errorf("exit code %d, %+v", code, checks)
+		}
+	})
+}
+
+func told(checks []installation.Check, state installation.State, subject, words string) bool {
+	return slices.ContainsFunc(checks, func(c installation.Check) bool {
+		return c.State == state && c.Subject == subject && strings.Contains(c.Message, words)
+	})
+}
+
+// authority is a caBundle whose certificate ends at a time.
+func authority(t *testing.T, end time.Time) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: end.Add(-48 * time.Hour), NotAfter: end, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// parameterless is a policy whose binding names a ConfigMap that does not exist.
+func parameterless() (*admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
+	deny := admissionregistrationv1.DenyAction
+	meta := metav1.ObjectMeta{Name: "x.sluice.dev", Labels: map[string]string{"app.kubernetes.io/part-of": "sluice"}}
+	return &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			ParamKind: &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{"CREATE"},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"none.example.com"}, APIVersions: []string{"v1"}, Resources: []string{"nones"}},
+			}}}},
+			Validations: []admissionregistrationv1.Validation{{Expression: "true"}},
+		}}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: meta.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			ParamRef: &admissionregistrationv1.ParamRef{Name: "gone", Namespace: "sluice-system", ParameterNotFoundAction: &deny},
+		}}
+}

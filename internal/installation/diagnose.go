@@ -1,0 +1,314 @@
+package installation
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// State is the outcome of a check.
+type State string
+
+// The states, from good to bad.
+const (
+	OK   State = "ok"
+	Warn State = "warn" // something may go wrong, or could not be looked at
+	Fail State = "fail" // something does not work
+)
+
+// Check is something that was looked at.
+type Check struct {
+	// Subject is an object, as KIND NAMESPACE/NAME, or a word such as "clock".
+	Subject string `json:"subject"`
+	State   State  `json:"state"`
+	Message string `json:"message"`
+	// Fix says what to do; empty where nothing is wrong.
+	Fix string `json:"fix,omitempty"`
+}
+
+// oldest is the first Kubernetes version whose admissionregistration.k8s.io/v1 has policies.
+var oldest = version.MustParseGeneric("1.30")
+
+// maxSkew is how far clocks may be apart before Leases are misjudged.
+const maxSkew = 5 * time.Second
+
+// doctor looks at one installation.
+type doctor struct {
+	*Cluster
+	kube    kubernetes.Interface
+	dynamic dynamic.Interface
+	http    *http.Client
+	host    string
+	now     func() time.Time
+
+	// deployments are those of Sluice, by role.
+	deployments map[string]*appsv1.Deployment
+	// serverTime is what the API server's clock says, less what this machine's does.
+	skew   time.Duration
+	checks []Check
+}
+
+// Diagnose looks at what Sluice has in the cluster and returns what it found, in the order in which one would look: the API
+// server, programs, what they installed, webhooks, policies, and the state of Sluice's own kinds. It changes nothing. What it may
+// not read is a check with the state [Warn]; an error means that the API server does not answer.
+func Diagnose(ctx context.Context, config *rest.Config, namespace string, now func() time.Time) ([]Check, error) {
+	c, err := New(config, namespace)
+	if err != nil {
+		return nil, err
+	}
+	d := &doctor{Cluster: c, host: strings.TrimSuffix(config.Host, "/"), now: now, deployments: map[string]*appsv1.Deployment{}}
+	if !strings.Contains(d.host, "://") {
+		d.host = "https://" + d.host
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = 50, 300 // as kubectl has them
+	if d.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if d.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if d.http, err = rest.HTTPClientFor(config); err != nil {
+		return nil, err
+	}
+	for _, look := range []func(context.Context) error{d.server, d.programs, d.manifests, d.webhooks, d.policies, d.leases, d.kinds} {
+		if err := look(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return nil, err
+		}
+	}
+	return d.checks, nil
+}
+
+func (d *doctor) say(state State, subject, fix, format string, args ...any) {
+	d.checks = append(d.checks, Check{Subject: subject, State: state, Message: fmt.Sprintf(format, args...), Fix: fix})
+}
+
+// unread notes what could not be read, and returns the errors that are not about rights.
+func (d *doctor) unread(subject string, err error) error {
+	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+		return fmt.Errorf("%s: %w", subject, err)
+	}
+	d.say(Warn, subject, "run the command as somebody who may read it", "not looked at: %v", err)
+	return nil
+}
+
+// server looks at the version and the clock of the API server.
+func (d *doctor) server(ctx context.Context) error {
+	info, err := d.discovery.ServerVersion()
+	if err != nil {
+		return err
+	}
+	v, err := version.ParseGeneric(info.GitVersion)
+	if err != nil {
+		return err
+	}
+	if v.LessThan(oldest) {
+		d.say(Fail, "API server", "use Kubernetes "+oldest.String()+" or newer", "Kubernetes %s has no admission policies of version v1, which Sluice needs", v)
+	} else {
+		d.say(OK, "API server", "", "Kubernetes %s", v)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.host+"/version", nil)
+	if err != nil {
+		return err
+	}
+	before := d.now()
+	resp, err := d.http.Do(req)
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close() // only the header matters
+	at, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		d.say(Warn, "clock", "", "the API server does not tell its time")
+		return nil
+	}
+	// The header has whole seconds.
+	d.skew = at.Sub(before.Truncate(time.Second))
+	if d.skew.Abs() > maxSkew {
+		d.say(Warn, "clock", "set the clocks by NTP", "the API server's clock differs from this machine's by %s", d.skew)
+	} else {
+		d.say(OK, "clock", "", "the API server's clock agrees with this machine's")
+	}
+	return nil
+}
+
+// programs looks at the Deployments and their Pods.
+func (d *doctor) programs(ctx context.Context) error {
+	list, err := d.kube.AppsV1().Deployments(d.namespace).List(ctx, metav1.ListOptions{LabelSelector: partOf})
+	if err != nil {
+		return d.unread("Deployments in "+d.namespace, err)
+	}
+	images := map[string][]string{}
+	for i := range list.Items {
+		p := &list.Items[i]
+		role := p.Labels[component]
+		d.deployments[role] = p
+		subject := Object{Kind: "Deployment", Namespace: p.Namespace, Name: p.Name}.String()
+		for _, c := range p.Spec.Template.Spec.Containers {
+			images[c.Image] = append(images[c.Image], p.Name)
+		}
+		want, have := int32(1), p.Status.AvailableReplicas
+		if p.Spec.Replicas != nil {
+			want = *p.Spec.Replicas
+		}
+		if have >= want {
+			d.say(OK, subject, "", "%d of %d replicas are available", have, want)
+			continue
+		}
+		why, fix, err := d.pods(ctx, p)
+		if err != nil {
+			return err
+		}
+		state := Warn
+		if have == 0 {
+			state = Fail
+		}
+		d.say(state, subject, fix, "%d of %d replicas are available%s", have, want, why)
+	}
+	if len(list.Items) == 0 {
+		d.say(Fail, "programs", "sluice manifests | kubectl apply --server-side -f -", "there is no Deployment of Sluice in the namespace %s; --sluice-namespace names another one", d.namespace)
+	}
+	if len(images) > 1 {
+		var lines []string
+		for image, of := range images {
+			slices.Sort(of)
+			lines = append(lines, image+" ("+strings.Join(of, ", ")+")")
+		}
+		slices.Sort(lines)
+		d.say(Warn, "images", "apply the manifests of one version", "the roles run different images: %s", strings.Join(lines, ", "))
+	}
+	return nil
+}
+
+// pods says why a Deployment has fewer Pods that work than it wants.
+func (d *doctor) pods(ctx context.Context, p *appsv1.Deployment) (why, fix string, err error) {
+	selector := metav1.FormatLabelSelector(p.Spec.Selector)
+	list, err := d.kube.CoreV1().Pods(p.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	switch {
+	case apierrors.IsForbidden(err):
+		return "; its Pods cannot be read", "kubectl -n " + p.Namespace + " get pods -l " + selector, nil
+	case err != nil:
+		return "", "", err
+	case len(list.Items) == 0:
+		return "; it has no Pod", "kubectl -n " + p.Namespace + " describe replicasets -l " + selector, nil
+	}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		for _, s := range pod.Status.ContainerStatuses {
+			logs := "kubectl -n " + p.Namespace + " logs --previous " + pod.Name
+			if last := s.LastTerminationState.Terminated; last != nil && last.Reason == "OOMKilled" {
+				return "; Pod " + pod.Name + " took more memory than its limit", "raise the memory limit of " + p.Name, nil
+			}
+			if w := s.State.Waiting; w != nil && w.Reason != "ContainerCreating" {
+				fix := logs
+				if strings.Contains(w.Reason, "Image") {
+					fix = "check the image " + s.Image + " and the secrets to pull it"
+				}
+				return fmt.Sprintf("; Pod %s waits: %s %s", pod.Name, w.Reason, w.Message), fix, nil
+			}
+		}
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				return "; Pod " + pod.Name + " is not scheduled: " + c.Message, "kubectl -n " + p.Namespace + " describe pod " + pod.Name, nil
+			}
+		}
+	}
+	return "", "kubectl -n " + p.Namespace + " describe pods -l " + selector, nil
+}
+
+// leases looks at the processes that tell of themselves by Leases.
+func (d *doctor) leases(ctx context.Context) error {
+	list, err := d.kube.CoordinationV1().Leases(d.namespace).List(ctx, metav1.ListOptions{LabelSelector: "sluice.dev/member"})
+	if err != nil {
+		return d.unread("Leases in "+d.namespace, err)
+	}
+	live := 0
+	for i := range list.Items {
+		l := &list.Items[i]
+		if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
+			continue
+		}
+		subject := Object{Kind: "Lease", Namespace: l.Namespace, Name: l.Name}.String()
+		age := d.now().Add(d.skew).Sub(l.Spec.RenewTime.Time)
+		switch {
+		case age < -maxSkew:
+			d.say(Warn, subject, "set the clock of its node by NTP", "it was renewed %s in the future: the clock of that process is ahead", (-age).Round(time.Second))
+		case age > time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second+maxSkew:
+			d.say(Warn, subject, "kubectl -n "+l.Namespace+" delete lease "+l.Name, "the process has not renewed it for %s; it has stopped without saying so", age.Round(time.Second))
+		default:
+			live++
+		}
+	}
+	if live > 0 {
+		d.say(OK, "processes", "", "%d tell that they work", live)
+	}
+	return nil
+}
+
+// kinds looks at what the objects of Sluice's own kinds say of themselves.
+func (d *doctor) kinds(ctx context.Context) error {
+	for _, k := range []struct{ kind, condition, fix string }{
+		{"Component", "Enforced", "kubectl describe components.sluice.dev"},
+		{"Delivery", "Ready", "kubectl describe deliveries.sluice.dev -A"},
+	} {
+		mapping, err := d.mapper.RESTMapping(kinds("sluice.dev", k.kind)[0])
+		if err != nil {
+			continue // it is not installed
+		}
+		list, err := d.dynamic.Resource(mapping.Resource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			if err := d.unread(k.kind+" objects", err); err != nil {
+				return err
+			}
+			continue
+		}
+		var bad []string
+		for i := range list.Items {
+			if message, ok := notTrue(&list.Items[i], k.condition); ok {
+				bad = append(bad, Object{Kind: k.kind, Namespace: list.Items[i].GetNamespace(), Name: list.Items[i].GetName()}.String()+": "+message)
+			}
+		}
+		n := len(list.Items)
+		switch {
+		case len(bad) > 0:
+			more := ""
+			if len(bad) > 3 {
+				more = fmt.Sprintf(" and %d more", len(bad)-3)
+			}
+			d.say(Warn, k.kind+" objects", k.fix, "%d of %d are not %s: %s%s", len(bad), n, k.condition, strings.Join(bad[:min(3, len(bad))], "; "), more)
+		case n > 0:
+			d.say(OK, k.kind+" objects", "", "%d are %s", n, k.condition)
+		}
+	}
+	return nil
+}
+
+// notTrue returns the message of a condition that is not True.
+func notTrue(o *unstructured.Unstructured, condition string) (string, bool) {
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range list {
+		c, _ := c.(map[string]any)
+		if c["type"] != condition {
+			continue
+		}
+		message, _ := c["message"].(string)
+		return message, c["status"] != "True"
+	}
+	return "it has no condition " + condition + " yet; does its controller run?", true
+}

@@ -1,0 +1,385 @@
+package installation
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"sluice.dev/config"
+)
+
+// soon is how long before its end a certificate that was not renewed is told of. Sluice renews earlier.
+const soon = 7 * 24 * time.Hour
+
+// hook is a webhook of Sluice that the API server calls.
+type hook struct {
+	owner    string // who has it, as KIND NAME
+	name     string
+	service  string // namespace/name; empty for a URL
+	caBundle []byte
+}
+
+// webhooks looks at who answers the webhooks, and by which certificate.
+func (d *doctor) webhooks(ctx context.Context) error {
+	hooks, err := d.hooks(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range hooks {
+		problem, fix, err := d.answers(ctx, h)
+		if err != nil {
+			return err
+		}
+		if problem == "" {
+			problem, fix = h.certificate(d.now())
+		}
+		if problem != "" {
+			d.say(Fail, h.owner, fix, "webhook %s: %s", h.name, problem)
+		} else {
+			d.say(OK, h.owner, "", "webhook %s is served", h.name)
+		}
+	}
+	return nil
+}
+
+// hooks lists the webhooks of Sluice's configurations and of the conversion of its kinds.
+func (d *doctor) hooks(ctx context.Context) ([]hook, error) {
+	var out []hook
+	add := func(owner, name string, c admissionregistrationv1.WebhookClientConfig) {
+		h := hook{owner: owner, name: name, caBundle: c.CABundle}
+		if c.Service != nil {
+			h.service = c.Service.Namespace + "/" + c.Service.Name
+		}
+		out = append(out, h)
+	}
+	ours := metav1.ListOptions{LabelSelector: partOf}
+	validating, err := d.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, ours)
+	if err != nil {
+		return nil, d.unread("ValidatingWebhookConfigurations", err)
+	}
+	for i := range validating.Items {
+		for _, w := range validating.Items[i].Webhooks {
+			add("ValidatingWebhookConfiguration "+validating.Items[i].Name, w.Name, w.ClientConfig)
+		}
+	}
+	mutating, err := d.kube.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, ours)
+	if err != nil {
+		return nil, d.unread("MutatingWebhookConfigurations", err)
+	}
+	for i := range mutating.Items {
+		for _, w := range mutating.Items[i].Webhooks {
+			add("MutatingWebhookConfiguration "+mutating.Items[i].Name, w.Name, w.ClientConfig)
+		}
+	}
+	list, err := d.dynamic.Resource(schema.GroupVersionResource{Group: apiextensionsv1.GroupName, Version: "v1", Resource: "customresourcedefinitions"}).List(ctx, ours)
+	if err != nil {
+		return nil, d.unread("CustomResourceDefinitions", err)
+	}
+	for i := range list.Items {
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &crd); err != nil {
+			return nil, err
+		}
+		if c := crd.Spec.Conversion; c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil {
+			var to admissionregistrationv1.WebhookClientConfig
+			to.CABundle = c.Webhook.ClientConfig.CABundle
+			if s := c.Webhook.ClientConfig.Service; s != nil {
+				to.Service = &admissionregistrationv1.ServiceReference{Namespace: s.Namespace, Name: s.Name}
+			}
+			add("CustomResourceDefinition "+crd.Name, "conversion", to)
+		}
+	}
+	return out, nil
+}
+
+// answers says why nobody answers a webhook; empty where somebody does, or where that is not for the cluster to say.
+func (d *doctor) answers(ctx context.Context, h hook) (problem, fix string, err error) {
+	if h.service == "" {
+		return "", "", nil
+	}
+	namespace, name, _ := strings.Cut(h.service, "/")
+	role := strings.TrimPrefix(name, "sluice-")
+	install := "sluice manifests --roles=" + role + " | kubectl apply --server-side -f -, or sluice uninstall"
+	if _, err := d.kube.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		return "its Service " + h.service + " does not exist, so that every call fails", install, nil
+	} else if err != nil && !apierrors.IsForbidden(err) {
+		return "", "", err
+	}
+	slices, err := d.kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
+	switch {
+	case apierrors.IsForbidden(err):
+		return "", "", nil
+	case err != nil:
+		return "", "", err
+	}
+	for i := range slices.Items {
+		for _, e := range slices.Items[i].Endpoints {
+			if e.Conditions.Ready == nil || *e.Conditions.Ready {
+				return "", "", nil
+			}
+		}
+	}
+	if d.deployments[role] == nil {
+		return "no program serves it: there is no Deployment " + name, install, nil
+	}
+	return "no Pod behind its Service " + h.service + " is ready", "see Deployment " + h.service, nil
+}
+
+// certificate says what is wrong with the authority that the API server trusts for the webhook.
+func (h hook) certificate(now time.Time) (problem, fix string) {
+	if len(h.caBundle) == 0 {
+		return "the API server does not know its certificate: caBundle is empty", "start the role; it writes the caBundle"
+	}
+	restart := "delete the Secret of its certificate and restart the role, which makes a new one"
+	var last time.Time
+	for rest := h.caBundle; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return "caBundle: " + err.Error(), restart
+		}
+		if c.NotAfter.After(last) {
+			last = c.NotAfter
+		}
+	}
+	switch {
+	case last.IsZero():
+		return "caBundle: it holds no certificate", restart
+	case last.Before(now):
+		return "its certificate ended at " + last.UTC().Format(time.RFC3339), restart
+	case last.Before(now.Add(soon)):
+		return "its certificate ends at " + last.UTC().Format(time.RFC3339) + " and was not renewed", restart
+	}
+	return "", ""
+}
+
+// manifests compares what is installed with what this build installs for the same roles: objects that are missing, and rights,
+// kinds and policies that differ.
+func (d *doctor) manifests(ctx context.Context) error {
+	if len(d.deployments) == 0 {
+		return nil
+	}
+	o := config.Options{Image: "sluice", Namespace: d.namespace}
+	known := config.RoleNames()
+	for _, role := range slices.Sorted(maps.Keys(d.deployments)) {
+		if !slices.Contains(known, role) {
+			d.say(Warn, "Deployment "+d.namespace+"/"+d.deployments[role].Name, "", "this version of sluice has no role %q", role)
+			continue
+		}
+		o.Roles = append(o.Roles, role)
+		for _, c := range d.deployments[role].Spec.Template.Spec.Containers {
+			for _, arg := range c.Args {
+				if tekton, ok := strings.CutPrefix(arg, "--defaults-namespace="); ok {
+					o.BesideTekton, o.TektonNamespace = true, tekton
+				}
+				if resolvers, ok := strings.CutPrefix(arg, "--config-namespace="); ok && resolvers != d.namespace {
+					o.TektonResolversNamespace = resolvers
+				}
+			}
+		}
+	}
+	if !o.BesideTekton {
+		o.TektonResolversNamespace = ""
+	}
+	if len(o.Roles) == 0 {
+		return nil
+	}
+	data, err := config.Manifests(o)
+	if err != nil {
+		return err
+	}
+	apply := "sluice manifests --roles=" + strings.Join(o.Roles, ",") + " | kubectl apply --server-side -f -, with the flags of the installation"
+	same := 0
+	for dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
+		want := &unstructured.Unstructured{}
+		if err := dec.Decode(&want.Object); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return err
+		}
+		subject := Object{Kind: want.GetKind(), Namespace: want.GetNamespace(), Name: want.GetName()}.String()
+		mapping, err := d.mapper.RESTMapping(want.GroupVersionKind().GroupKind())
+		if meta.IsNoMatchError(err) {
+			continue // an optional kind, such as cert-manager's
+		} else if err != nil {
+			return err
+		}
+		have, err := d.dynamic.Resource(mapping.Resource).Namespace(want.GetNamespace()).Get(ctx, want.GetName(), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			d.say(Fail, subject, apply, "it is missing")
+		case err != nil:
+			if err := d.unread(subject, err); err != nil {
+				return err
+			}
+		case differs(want.Object, have.Object):
+			d.say(Warn, subject, apply, "it is not as this version of sluice installs it")
+		default:
+			same++
+		}
+	}
+	d.say(OK, "manifests", "", "%d objects are as this version of sluice installs them", same)
+	return nil
+}
+
+// differs tells whether an object lacks something that it should have, in the fields that an operator has no reason to change:
+// the rules of roles, the versions of kinds, and policies. The policy of who writes the status of requests names accounts of the
+// operator's.
+func differs(want, have map[string]any) bool {
+	switch want["kind"] {
+	case "Role", "ClusterRole":
+		return !within(want["rules"], have["rules"])
+	case "CustomResourceDefinition":
+		from, _ := want["spec"].(map[string]any)
+		in, _ := have["spec"].(map[string]any)
+		return !within(from["versions"], in["versions"])
+	case "ValidatingAdmissionPolicy":
+		if u := (&unstructured.Unstructured{Object: want}); u.GetName() == "resolutionrequests-status.sluice.dev" {
+			return false
+		}
+		return !within(want["spec"], have["spec"])
+	}
+	return false
+}
+
+// within tells whether all of want is in have, which may have more fields: defaults.
+func within(want, have any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		h, ok := have.(map[string]any)
+		if !ok {
+			return false
+		}
+		for k, v := range w {
+			if !within(v, h[k]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		h, ok := have.([]any)
+		if !ok || len(h) != len(w) {
+			return false
+		}
+		for i := range w {
+			if !within(w[i], h[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	// Numbers come as int64 or float64.
+	return fmt.Sprint(want) == fmt.Sprint(have)
+}
+
+// policies looks at what the admission policies of Sluice and of its features need to work.
+func (d *doctor) policies(ctx context.Context) error {
+	bindings, err := d.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return d.unread("ValidatingAdmissionPolicyBindings", err)
+	}
+	bound := map[string][]admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
+	for i := range bindings.Items {
+		b := bindings.Items[i]
+		bound[b.Spec.PolicyName] = append(bound[b.Spec.PolicyName], b)
+	}
+	fine, made := 0, 0
+	for _, selector := range []string{partOf, managedBy} {
+		list, err := d.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if err != nil {
+			return d.unread("ValidatingAdmissionPolicies", err)
+		}
+		for i := range list.Items {
+			p := &list.Items[i]
+			if selector == managedBy {
+				made++
+				if p.Labels["app.kubernetes.io/part-of"] == "sluice" {
+					continue // it was in the first list
+				}
+			}
+			good, err := d.policy(ctx, p, bound[p.Name])
+			if err != nil {
+				return err
+			}
+			if good {
+				fine++
+			}
+		}
+	}
+	if fine > 0 {
+		d.say(OK, "policies", "", "%d admission policies are bound and have their parameters", fine)
+	}
+	if made > 0 && d.deployments["features"] == nil {
+		d.say(Warn, "policies", "sluice manifests --roles=features | kubectl apply --server-side -f -, or sluice uninstall",
+			"%d admission policies of features are left, and no role features keeps them in step", made)
+	}
+	return nil
+}
+
+// policy looks at one policy and its bindings.
+func (d *doctor) policy(ctx context.Context, p *admissionregistrationv1.ValidatingAdmissionPolicy, bindings []admissionregistrationv1.ValidatingAdmissionPolicyBinding) (good bool, err error) {
+	subject := "ValidatingAdmissionPolicy " + p.Name
+	good = true
+	if len(bindings) == 0 {
+		d.say(Fail, subject, "apply the manifests again", "no binding names it, so that it enforces nothing")
+		good = false
+	}
+	if p.Status.TypeChecking != nil && len(p.Status.TypeChecking.ExpressionWarnings) > 0 {
+		w := p.Status.TypeChecking.ExpressionWarnings[0]
+		d.say(Warn, subject, "", "the API server's type check says of %s: %s", w.FieldRef, w.Warning)
+		good = false
+	}
+	if p.Spec.ParamKind == nil {
+		return good, nil
+	}
+	gv, err := schema.ParseGroupVersion(p.Spec.ParamKind.APIVersion)
+	if err != nil {
+		return false, err
+	}
+	mapping, err := d.mapper.RESTMapping(gv.WithKind(p.Spec.ParamKind.Kind).GroupKind(), gv.Version)
+	if err != nil {
+		d.say(Fail, subject, "apply the manifests again", "the kind %s of its parameters is not served, so that every write that it matches is refused", p.Spec.ParamKind.Kind)
+		return false, nil
+	}
+	for _, b := range bindings {
+		ref := b.Spec.ParamRef
+		if ref == nil || ref.Name == "" || ref.ParameterNotFoundAction == nil || *ref.ParameterNotFoundAction != admissionregistrationv1.DenyAction {
+			continue
+		}
+		param := Object{Kind: p.Spec.ParamKind.Kind, Namespace: ref.Namespace, Name: ref.Name}.String()
+		_, err := d.dynamic.Resource(mapping.Resource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			d.say(Fail, "ValidatingAdmissionPolicyBinding "+b.Name, "create it, or kubectl delete validatingadmissionpolicybinding "+b.Name,
+				"its parameter %s does not exist, so that every write that %s matches is refused", param, p.Name)
+			good = false
+		case err != nil:
+			if err := d.unread(param, err); err != nil {
+				return false, err
+			}
+		}
+	}
+	return good, nil
+}
