@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // An inventory can be lost: somebody deletes the ConfigMap, or restores the namespace from an older copy. The objects still carry the mark
@@ -63,25 +65,29 @@ func (a *Applier) Orphans(ctx context.Context, namespace, app string) (*Orphans,
 		selector += "=" + appID(namespace+"/"+app)
 	}
 	var mu sync.Mutex
+	unlisted := map[string][]string{} // resources by why
 	err = each(ctx, len(kinds), cap(a.client.slots), func(ctx context.Context, i int) error {
 		k := kinds[i]
-		found, unlisted, err := a.marked(ctx, k, namespace, selector)
+		found, why, err := a.marked(ctx, k, namespace, selector)
 		mu.Lock()
 		defer mu.Unlock()
 		out.Objects = append(out.Objects, found...)
-		if unlisted != "" {
-			out.Unlisted = append(out.Unlisted, unlisted)
+		if why != "" {
+			unlisted[why] = append(unlisted[why], schema.GroupResource{Group: k.group, Resource: k.resource}.String())
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(out.Unlisted)
+	for _, why := range slices.Sorted(maps.Keys(unlisted)) {
+		slices.Sort(unlisted[why])
+		out.Unlisted = append(out.Unlisted, why+": "+strings.Join(unlisted[why], ", "))
+	}
 	return out, a.unrecorded(ctx, out, namespace)
 }
 
-// marked lists the objects of a kind that carry the mark of an app. unlisted says what could not be listed; empty for nothing.
+// marked lists the objects of a kind that carry the mark of an app. unlisted says how it could not be listed; empty where it was.
 func (a *Applier) marked(ctx context.Context, k servedKind, namespace, selector string) (found []Orphan, unlisted string, err error) {
 	list := func(in string) error {
 		found = nil
@@ -100,14 +106,16 @@ func (a *Applier) marked(ctx context.Context, k servedKind, namespace, selector 
 	err = list("")
 	if k.namespaced && namespace != "" && apierrors.IsForbidden(err) {
 		if err = list(namespace); err == nil {
-			return found, fmt.Sprintf("%s could be listed in namespace %s only", k.resource, namespace), nil
+			return found, "could be listed in namespace " + namespace + " only", nil
 		}
 	}
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		return nil, "", nil // it was removed a moment ago
-	case apierrors.IsForbidden(err), isConversion(err), apierrors.IsServiceUnavailable(err):
-		return nil, fmt.Sprintf("%s could not be listed: %v", k.resource, err), nil
+	case apierrors.IsForbidden(err):
+		return nil, "this user may not list these", nil
+	case isConversion(err), apierrors.IsServiceUnavailable(err):
+		return nil, fmt.Sprintf("could not be listed (%v)", err), nil
 	}
 	return found, "", err
 }

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -9,7 +8,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -48,26 +47,21 @@ func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (
 	if err != nil || live == nil {
 		return got, true, err
 	}
-	mine := &fieldpath.Set{}
-	for _, e := range (&unstructured.Unstructured{Object: live}).GetManagedFields() {
-		ours := e.Manager == Manager && e.Operation == "Apply" || slices.Contains(it.TakesOver, e.Manager)
-		if !ours || e.Subresource != "" || e.FieldsV1 == nil {
-			continue
-		}
-		set := &fieldpath.Set{}
-		if err := set.FromJSON(bytes.NewReader(e.FieldsV1.GetRawBytes())); err != nil {
-			return answer{}, false, err
-		}
-		mine = mine.Union(set)
+	got.after, err = it.over(live, want)
+	return got, err == nil, err
+}
+
+// over gives what an apply of a manifest would make of a live object, as far as one can tell without the schema of the kind.
+func (it *Item) over(live, want map[string]any) (map[string]any, error) {
+	mine := func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply || slices.Contains(it.TakesOver, e.Manager)
 	}
-	next := live
-	for path := range mine.Leaves().All() {
-		if !has(want, path) {
-			next, _ = without(next, path).(map[string]any)
-		}
+	next, err := withoutOwned(live, mine, func(path fieldpath.Path) bool { return has(want, path) })
+	if err != nil {
+		return nil, err
 	}
-	got.after, _ = overlaid(next, want).(map[string]any)
-	return got, true, nil
+	out, _ := overlaid(next, want).(map[string]any)
+	return out, nil
 }
 
 // has tells whether a path leads to something in a value.

@@ -263,11 +263,17 @@ func (l *lock) take(ctx context.Context) (*coordinationv1.Lease, error) {
 			held = &coordinationv1.Lease{}
 		}
 		return held, err
-	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil, fmt.Errorf("the lock of app %s: the rights to get, create, update and delete leases.coordination.k8s.io in its namespace are needed: %w", l.app, err)
 	default:
-		return nil, fmt.Errorf("the lock of app %s: %w", l.app, err)
+		return nil, l.fail(err)
 	}
+}
+
+// fail says what an error is about, and which rights are needed.
+func (l *lock) fail(err error) error {
+	if apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return fmt.Errorf("the lock of app %s: the rights to get, create, update and delete leases.coordination.k8s.io in its namespace are needed: %w", l.app, err)
+	}
+	return fmt.Errorf("the lock of app %s: %w", l.app, err)
 }
 
 // read reads the Lease; nil where there is none.
@@ -277,7 +283,7 @@ func (l *lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the lock of app %s: %w", l.app, err)
+		return nil, l.fail(err)
 	}
 	held := &coordinationv1.Lease{}
 	return held, json.Unmarshal(b, held)

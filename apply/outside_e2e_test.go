@@ -7,11 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -408,5 +411,69 @@ func TestE2EACopyOfAnAppsObjectIsNotTheApps(t *testing.T) {
 	}
 	if ns, err := o.kube.CoreV1().Namespaces().Get(t.Context(), before, metav1.GetOptions{}); err != nil || ns.DeletionTimestamp != nil {
 		t.Errorf("a namespace that was there before is gone, because the source said that the app has made it: %v", err)
+	}
+}
+
+// What another applier has left may contradict the manifest until it is taken over. That is no reason to refuse it, and the difference is
+// told as it will be.
+func TestE2EWhatIsTakenOverMayContradictWhatIsThere(t *testing.T) {
+	o := newOutsider(t)
+	deployment := func(probe, volume string) string {
+		return `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"x"},"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},
+"spec":{"volumes":[{"name":"v",` + volume + `}],"containers":[{"name":"c","image":"i","livenessProbe":{` + probe + `},"volumeMounts":[{"name":"v","mountPath":"/v"}]}]}}}}`
+	}
+	service := func(port string) string {
+		return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"},"spec":{"selector":{"a":"b"},"ports":[{"name":"p","port":80},{"name":"q","port":` + port + `}]}}`
+	}
+	for name, texts := range map[string][2]string{
+		"the way of a probe":   {deployment(`"httpGet":{"port":80,"path":"/"}`, `"emptyDir":{}`), deployment(`"tcpSocket":{"port":80}`, `"emptyDir":{}`)},
+		"the kind of a volume": {deployment(`"tcpSocket":{"port":80}`, `"configMap":{"name":"x"}`), deployment(`"tcpSocket":{"port":80}`, `"emptyDir":{}`)},
+		"the number of a port": {service("81"), service("82")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOutsider(t)
+			source := o.object(texts[1])
+			mapping, err := o.mapper.find(t.Context(), source.GVK(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := listPath(source.Group, source.Version, mapping.resource, o.home)
+			query := url.Values{"fieldManager": {"kubectl-client-side-apply"}}
+			if _, err := o.client.do(t.Context(), request{verb: http.MethodPost, path: path, query: query, body: []byte(texts[0])}); err != nil {
+				t.Fatal(err)
+			}
+			r := Request{Objects: []Object{source}, App: "x"}
+			p, err := o.Plan(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told, err := o.Try(t.Context(), p, TryOptions{Contents: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p = o.bring(r); len(p.Untried) != 1 || p.Untried[0].Reason != takenOverNote {
+				t.Errorf("untried: %v", p.Untried)
+			}
+			live, err := o.client.get(t.Context(), path+"/x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(text(visible(live)), told[0].After); diff != "" {
+				t.Errorf("the difference is not what was told: %s", diff)
+			}
+			if p = o.bring(r); p.Items[0].Action != Unchanged {
+				t.Errorf("once more: %s", p.Items[0].Action)
+			}
+		})
+	}
+	// What the manifest itself has wrong is refused before the first write, as ever.
+	if _, err := o.client.do(t.Context(), request{
+		verb: http.MethodPost, path: "/api/v1/namespaces/" + o.home + "/services", query: url.Values{"fieldManager": {"kubectl-client-side-apply"}}, body: []byte(service("81")),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := o.try(Request{Objects: []Object{o.object(service("0"))}, App: "x"})
+	if !apierrors.IsInvalid(err) || p.inventory.resourceVersion != "" {
+		t.Errorf("%v", err)
 	}
 }

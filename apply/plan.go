@@ -469,7 +469,9 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 			it.unread = it.fail(err)
 			return
 		}
-		gone[at][name].unread = &Error{ID: gone[at][name].ID, Err: err}
+		r := gone[at][name]
+		r.unread = &Error{ID: r.ID, Err: err}
+		r.Action, r.Reason = Keep, "it may not be read"
 	})
 	if err != nil {
 		return err

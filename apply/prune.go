@@ -377,7 +377,10 @@ func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) 
 		i := by[at][name]
 		out[i].Status, out[i].Message = string(h.status), h.message
 		return nil
-	}, nil)
+	}, func(at place, name string, err error) {
+		i := by[at][name]
+		out[i].Status, out[i].Message = string(status.UnknownStatus), err.Error()
+	})
 	return out, err
 }
 

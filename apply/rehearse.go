@@ -122,6 +122,13 @@ func (a *Applier) ask(ctx context.Context, p *Plan, it *Item) (answer, error) {
 	if err == nil {
 		return answer{after: after}, nil
 	}
+	if apierrors.IsInvalid(err) && len(it.TakesOver) > 0 {
+		got, again := a.tryWithout(ctx, it)
+		if again == nil {
+			return got, nil
+		}
+		err = again
+	}
 	if others := a.otherVersions(ctx, p, it, err); len(others) > 0 {
 		for _, v := range others {
 			if err := a.tryIn(ctx, p, it, v); err != nil {

@@ -102,7 +102,7 @@ func (a *Applier) takeOver(ctx context.Context, p *Plan, it *Item) error {
 			return err
 		}
 		if version, _ := metadataOf(obj)["resourceVersion"].(string); version != it.live.version {
-			if _, err := a.client.patch(ctx, path, it.json, true, p.request.Force); err != nil {
+			if _, err := a.client.patch(ctx, path, it.json, true, p.request.Force); err != nil && !apierrors.IsInvalid(err) {
 				return err
 			}
 		}
@@ -127,9 +127,21 @@ func (a *Applier) takeOver(ctx context.Context, p *Plan, it *Item) error {
 // takenOver has the server tell, by a dry run, what an object is without the fields of the item's former managers that the manifest
 // does not have. applied is the object as a dry run of the apply gives it.
 func (a *Applier) takenOver(ctx context.Context, it *Item, applied map[string]any) (map[string]any, error) {
-	u := &unstructured.Unstructured{Object: applied}
+	next, err := withoutOwned(applied, func(e metav1.ManagedFieldsEntry) bool { return slices.Contains(it.TakesOver, e.Manager) }, func(fieldpath.Path) bool { return false })
+	if err != nil {
+		return nil, err
+	}
+	live, err := a.client.get(ctx, it.mapping.path(&it.Object))
+	if err != nil || live == nil {
+		return applied, err
+	}
+	return a.tryAs(ctx, it, live, next)
+}
+
+// withoutOwned gives an object without the fields of some managers, but for those that stay and those that others own.
+func withoutOwned(obj map[string]any, from func(e metav1.ManagedFieldsEntry) bool, stays func(fieldpath.Path) bool) (map[string]any, error) {
 	gone, kept := &fieldpath.Set{}, &fieldpath.Set{}
-	for _, e := range u.GetManagedFields() {
+	for _, e := range (&unstructured.Unstructured{Object: obj}).GetManagedFields() {
 		set := &fieldpath.Set{}
 		if e.FieldsV1 == nil {
 			continue
@@ -137,22 +149,49 @@ func (a *Applier) takenOver(ctx context.Context, it *Item, applied map[string]an
 		if err := set.FromJSON(bytes.NewReader(e.FieldsV1.GetRawBytes())); err != nil {
 			return nil, fmt.Errorf("its managedFields cannot be read: %w", err)
 		}
-		if e.Subresource == "" && slices.Contains(it.TakesOver, e.Manager) {
+		if e.Subresource == "" && from(e) {
 			gone = gone.Union(set)
 		} else {
 			kept = kept.Union(set)
 		}
 	}
-	next := applied
+	next := obj
 	for path := range gone.Difference(kept).All() {
 		below := kept
 		for _, element := range path {
 			below = below.WithPrefix(element)
 		}
-		if below.Empty() {
+		if below.Empty() && !stays(path) {
 			next, _ = without(next, path).(map[string]any)
 		}
 	}
+	return next, nil
+}
+
+// takenOverNote says how an item was tried that is taken over.
+const takenOverNote = "the server could not try it together with fields of another applier that will be gone by then, so it was tried as it would be without them"
+
+// tryWithout has the server try an item without the fields of its former managers. They only go with a write, and until then they may
+// contradict the manifest: the way a probe goes, the kind of a volume, the number of a port that keeps its name.
+func (a *Applier) tryWithout(ctx context.Context, it *Item) (answer, error) {
+	want, err := it.content()
+	if err != nil {
+		return answer{}, err
+	}
+	live, err := a.client.get(ctx, it.mapping.path(&it.Object))
+	if err != nil || live == nil {
+		return answer{}, err
+	}
+	next, err := it.over(live, want)
+	if err != nil {
+		return answer{}, err
+	}
+	after, err := a.tryAs(ctx, it, live, next)
+	return answer{after: after, local: takenOverNote}, err
+}
+
+// tryAs has the server try to make another object of a live one.
+func (a *Applier) tryAs(ctx context.Context, it *Item, live, next map[string]any) (map[string]any, error) {
 	var ops []map[string]any
 	change := func(at string, before, after map[string]any, leave ...string) {
 		for k, v := range after {
@@ -166,21 +205,16 @@ func (a *Applier) takenOver(ctx context.Context, it *Item, applied map[string]an
 			}
 		}
 	}
-	path := it.mapping.path(&it.Object)
-	live, err := a.client.get(ctx, path)
-	if err != nil || live == nil {
-		return applied, err
-	}
 	change("/", live, next, "apiVersion", "kind", "metadata", "status")
 	change("/metadata/", metadataOf(live), metadataOf(next), serverFields...)
 	if len(ops) == 0 {
-		return applied, nil
+		return next, nil
 	}
 	body, err := json.Marshal(ops)
 	if err != nil {
 		return nil, err
 	}
-	return a.client.jsonPatch(ctx, path, body, true)
+	return a.client.jsonPatch(ctx, it.mapping.path(&it.Object), body, true)
 }
 
 // pointer escapes a name for a JSON pointer (RFC 6901).

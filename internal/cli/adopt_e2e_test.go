@@ -139,10 +139,41 @@ func TestE2EAdoptingWithFewRightsSaysWhatWasNotListed(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update", "delete"}})
 	kubeconfig := w.impersonating("system:serviceaccount:" + w.namespace + ":default")
 	code, out, errs := sluice(t, "adopt", "--kubeconfig", kubeconfig, "-n", w.namespace, "x")
-	if code != ExitFindings || !strings.Contains(out, "adopted ConfigMap "+w.namespace+"/a") || !strings.Contains(errs, "configmaps could be listed in namespace "+w.namespace+" only") {
+	if code != ExitFindings || !strings.Contains(out, "adopted ConfigMap "+w.namespace+"/a") || !strings.Contains(errs, "could be listed in namespace "+w.namespace+" only: configmaps;") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	if notes := strings.Count(errs, "note: "); notes != 2 || !strings.Contains(errs, "note: this user may not list these: ") || !strings.Contains(errs, "deployments.apps") {
+		t.Errorf("%d notes:\n%s", notes, errs)
 	}
 	if out, _ := w.run(ExitOK, "ls", "x"); !strings.Contains(out, "incomplete") {
 		t.Errorf("%s", out)
+	}
+}
+
+// Who may not read some objects of an app is told which, sees the others, and reads of none that it does not exist.
+func TestE2EWhatMayNotBeReadIsSaid(t *testing.T) {
+	w := newWorld(t)
+	w.run(ExitOK, "apply", "--app", "x", "-f", w.file("all.yaml", configMap("a")+"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"))
+	w.bind("reader", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}})
+	kubeconfig := w.impersonating("system:serviceaccount:" + w.namespace + ":default")
+	run := func(want int, args ...string) string {
+		t.Helper()
+		code, out, errs := sluice(t, append(args, "--kubeconfig", kubeconfig, "-n", w.namespace)...)
+		if code != want || strings.Contains(out+errs, "does not exist") {
+			t.Errorf("%v: exit code %d, want %d\n%s%s", args, code, want, out, errs)
+		}
+		return out + errs
+	}
+	if got := run(ExitOK, "ls", "x"); !strings.Contains(got, "Current") || !strings.Contains(got, "Unknown") || !strings.Contains(got, "cannot get resource") {
+		t.Errorf("%s", got)
+	}
+	rest := w.file("a.yaml", configMap("a"))
+	for _, args := range [][]string{{"delete", "x"}, {"apply", "--app", "x", "--prune", "-f", rest}, {"diff", "--app", "x", "--prune", "-f", rest}} {
+		if got := run(ExitFailed, args...); !strings.Contains(got, "Secret "+w.namespace+"/s: ") {
+			t.Errorf("%v: %s", args, got)
+		}
+	}
+	if got := run(ExitFailed, "apply", "--app", "y", "-f", w.file("b.yaml", configMap("b"))); !strings.Contains(got, "the rights to get, create, update and delete leases.coordination.k8s.io in its namespace are needed") {
+		t.Errorf("%s", got)
 	}
 }
