@@ -268,4 +268,18 @@ var proofFaults = []fault{
 		file: "schema/contain/fate.go", old: `p.spared = s.none(fs); p.spared`, new: `p.spared = true; p.spared`,
 		broken: "every object is taken to fare as well as a witness that is in no trouble",
 	},
+	{
+		file: "schema/contain/cause.go", old: `!w.proved(o.item(), logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: key}})`, new: `n.node.Items.Property(key) == nil`,
+		broken: "what is filled in for a key is taken to make no difference to items that lack it",
+	},
+	{
+		file: "schema/contain/transition.go", old: `if len(x.about(r.Errors)) == 0 {
+		return nil
+	}
+	return &Witness{Object: after`, new: `if len(r.Errors) == 0 {
+		return nil
+	}
+	return &Witness{Object: after`,
+		broken: "an update that is refused for any reason shows a rule about updates",
+	},
 }

@@ -116,6 +116,18 @@ var cases = []struct {
 		want: Unknown, escapes: `{"spec": [{}, {"a": "x"}]}`,
 	},
 	{
+		name: "a key that every item has gets a default",
+		old:  `{type: object, properties: {spec: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [b, a], items: {type: object, required: [a, b], properties: {a: {type: integer}, b: {type: string}}}}}}`,
+		new:  `{type: object, properties: {spec: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a, b], items: {type: object, required: [a, b], properties: {a: {type: integer}, b: {type: string, default: x}}}}}}`,
+		want: Contained,
+	},
+	{
+		name: "a key that an item may lack gets a default beside another key",
+		old:  `{type: object, properties: {spec: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a, b], items: {type: object, required: [a], properties: {a: {type: integer}, b: {type: string}}}}}}`,
+		new:  `{type: object, properties: {spec: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a, b], items: {type: object, required: [a], properties: {a: {type: integer}, b: {type: string, default: x}}}}}}`,
+		want: Unknown, escapes: `{"spec": [{"a": 1}, {"a": 1, "b": "x"}]}`,
+	},
+	{
 		name: "one key more",
 		old:  `{type: object, properties: {spec: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a], items: {type: object, required: [a], properties: {a: {type: string}, b: {type: string}}}}}}`,
 		new:  `{type: object, properties: {spec: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a, b], items: {type: object, properties: {a: {type: string}, b: {type: string}}}}}}`,

@@ -20,6 +20,22 @@ func (w *walker) sayTheSame(o place, x piece) bool {
 	})
 }
 
+// sameKeys tells whether a list of type map has the same keys on both sides, and what both fill in of them makes no
+// difference, because no item of the old schema lacks it.
+func (w *walker) sameKeys(o, n place, x piece) bool {
+	if x.keyword != "x-kubernetes-list-type" || o.kind != declared || o.node.ListType != "map" || n.node.ListType != "map" ||
+		!slices.Equal(slices.Sorted(slices.Values(o.node.ListMapKeys)), slices.Sorted(slices.Values(n.node.ListMapKeys))) {
+		return false
+	}
+	return !slices.ContainsFunc(n.node.ListMapKeys, func(key string) bool {
+		a, b := o.node.Items.Property(key), n.node.Items.Property(key)
+		if a == nil || b == nil || a.Type != b.Type || a.Format != b.Format || a.IntOrString != b.IntOrString || a.Nullable != b.Nullable || a.Type == "object" || a.Type == "array" {
+			return true
+		}
+		return !schema.SameDefault(a, b) && !w.proved(o.item(), logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: key}})
+	})
+}
+
 // sameFormula tells whether both are the same as they stand.
 func (w *walker) sameFormula(f, g logic.Formula) bool {
 	return w.memory.Table.ID(f, w.opts.Work) == w.memory.Table.ID(g, w.opts.Work)

@@ -160,7 +160,7 @@ func (s *search) ratcheted(p *pending) bool {
 		if !correlated {
 			return false
 		}
-		otherType := i == len(g.Path)-1 && g.Keyword == "type" && p.suspect.whole == nil && !p.deeper
+		otherType := i == len(g.Path)-1 && g.Keyword == "type" && p.whole == nil && !p.deeper
 		if equalsItself(o, n, 0) || otherType && (n.node.Type == "object" || !n.preserves() && n.node.AdditionalBool == nil) {
 			return !unreadable || !s.seenByUpdates(g.Path)
 		}

@@ -44,7 +44,7 @@ const (
 	Pruned
 	// Redefaulted: what is left out is filled in differently.
 	Redefaulted
-	// RefusedTransition: an update that the old schema allows is refused, though both states are accepted.
+	// RefusedTransition: an update that the old schema allows is refused, though what is written is accepted.
 	RefusedTransition
 )
 

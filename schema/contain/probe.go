@@ -34,6 +34,7 @@ func (s *search) probes(p *pending) []logic.Formula {
 	out := about(p.old, names)
 	item := p.old.item()
 	if p.old.node.Type == "array" && item.kind == declared {
+		out = append(out, s.nearlyEqual(item, names)...)
 		two, three := logic.NumItems{Min: 2, Max: 2}, logic.NumItems{Min: 3, Max: 3}
 		equal := logic.Unique{Neg: true}
 		out = append(out, logic.And{two, equal}, two, logic.And{three, equal})
@@ -49,6 +50,46 @@ func (s *search) probes(p *pending) []logic.Formula {
 		}
 	}
 	return out[:min(len(out), maxProbes)]
+}
+
+// maxPairs bounds the lists of two that nearlyEqual makes.
+const maxPairs = 24
+
+// nearlyEqual are lists of two items that differ in few of the fields that a rule mentions: one has a field that the other has
+// not, or each has one.
+func (s *search) nearlyEqual(item place, names []string) []logic.Formula {
+	has := logic.And{}
+	for _, name := range names {
+		if item.node.Property(name) != nil {
+			has = append(has, logic.Has{Name: name})
+		}
+	}
+	models := s.few(1, s.old.accepts(item), s.old.written(item), logic.Kinds(logic.Object), has)
+	if len(models) == 0 {
+		return nil
+	}
+	full, _ := models[0].(map[string]any)
+	least, free := maps.Clone(full), []string(nil)
+	for _, name := range slices.Sorted(maps.Keys(full)) {
+		if !slices.Contains(item.node.Required, name) {
+			delete(least, name)
+			free = append(free, name)
+		}
+	}
+	with := func(name string) map[string]any {
+		v := maps.Clone(least)
+		v[name] = full[name]
+		return v
+	}
+	var out []logic.Formula
+	list := func(a, b any) { out = append(out, logic.Enum{Values: []any{[]any{a, b}}}) }
+	for i, a := range free {
+		list(with(a), least)
+		for _, b := range free[:i] {
+			list(with(a), with(b))
+		}
+	}
+	return out[:min(len(out), maxPairs)]
 }
 
 // maxHinted bounds the special cases that a rule's constants suggest.
@@ -154,7 +195,7 @@ func (s *search) states(p *pending) []any {
 		if v == nil || slices.ContainsFunc(locals[:i], func(o any) bool { return reflect.DeepEqual(o, v) }) {
 			continue
 		}
-		out = append(out, s.few(1, s.formulas(p, logic.Enum{Values: []any{v}})...)...)
+		out = append(out, s.passing(p, logic.Enum{Values: []any{v}})...)
 	}
 	// The value, or one around it that is filled in, may also be missing from one side of an update.
 	for _, from := range p.missing {
@@ -162,6 +203,16 @@ func (s *search) states(p *pending) []any {
 		out = append(out, s.few(2, s.old.accepts(s.oldRoot), s.envelope(), s.old.written(s.oldRoot), at(p.path[:from-1], lacks))...)
 	}
 	return append(out, s.solver.Solve(1, s.old.accepts(s.oldRoot), s.envelope(), s.old.written(s.oldRoot)).Models...)
+}
+
+// passing returns an object that has such a value, one that the new schema takes besides where there is any: what other changes
+// refuse shows nothing of updates.
+func (s *search) passing(p *pending, f logic.Formula) []any {
+	fs := s.formulas(p, f)
+	if both := s.few(1, append(fs, s.new.accepts(place{node: s.sides[1].Node, pos: atRoot}))...); len(both) > 0 {
+		return both
+	}
+	return s.few(1, fs...)
 }
 
 // few returns up to n models that a small budget finds.

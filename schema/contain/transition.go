@@ -6,15 +6,15 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// confirmTransitions looks for an update that the old schema allows and the new one refuses, though it accepts both
-// states. Every pair of the states is tried.
+// confirmTransitions looks for an update that the old schema allows and a rule of the new one refuses, though it accepts what is
+// written. Every pair of the states is tried.
 func (c *confirmer) confirmTransitions(ctx context.Context, p *pending, states []map[string]any) {
 	p.reason = "no update was found that the rule refuses"
 	for _, state := range states {
 		if ctx.Err() != nil {
 			return
 		}
-		if w := c.confirmStuck(ctx, &p.gap, state); w != nil {
+		if w := c.confirmStuck(ctx, p.suspect, state); w != nil {
 			p.confirmed(w)
 			return
 		}
@@ -24,7 +24,7 @@ func (c *confirmer) confirmTransitions(ctx context.Context, p *pending, states [
 			if ctx.Err() != nil {
 				return
 			}
-			if w := c.confirmTransition(ctx, &p.gap, before, after); w != nil {
+			if w := c.confirmTransition(ctx, p.suspect, before, after); w != nil {
 				p.confirmed(w)
 				return
 			}
@@ -33,7 +33,7 @@ func (c *confirmer) confirmTransitions(ctx context.Context, p *pending, states [
 }
 
 // confirmStuck looks whether the rule refuses even an update that leaves the object as it is, such as self > oldSelf does.
-func (c *confirmer) confirmStuck(ctx context.Context, g *Gap, obj map[string]any) *Witness {
+func (c *confirmer) confirmStuck(ctx context.Context, x *suspect, obj map[string]any) *Witness {
 	before, err := c.old.Create(ctx, obj)
 	if err != nil || before.Refused() || !accepted(ctx, c.new, obj) {
 		return nil
@@ -46,13 +46,13 @@ func (c *confirmer) confirmStuck(ctx context.Context, g *Gap, obj map[string]any
 	if err != nil || !r.Refused() {
 		return nil
 	}
-	if !blames(g, r.Errors) {
+	if len(x.about(r.Errors)) == 0 {
 		return nil
 	}
-	return &Witness{Object: obj, Stuck: true, Errors: texts(r.Errors), StuckErrors: texts(r.Errors)}
+	return &Witness{Object: obj, Stuck: true, Errors: texts(x.about(r.Errors)), StuckErrors: texts(r.Errors)}
 }
 
-func (c *confirmer) confirmTransition(ctx context.Context, g *Gap, before, after map[string]any) *Witness {
+func (c *confirmer) confirmTransition(ctx context.Context, x *suspect, before, after map[string]any) *Witness {
 	if !accepted(ctx, c.old, after) {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (c *confirmer) confirmTransition(ctx context.Context, g *Gap, before, after
 	stored["metadata"] = before["metadata"]
 	before = stored
 	judge := c.new
-	if !accepted(ctx, judge, before, after) { // another change refuses them: ask the rules alone
+	if !accepted(ctx, judge, after) { // another change refuses it: ask the rules alone
 		bare, err := c.rulesAlone()
 		if err != nil || !accepted(ctx, bare, before, after) {
 			return nil
@@ -78,10 +78,10 @@ func (c *confirmer) confirmTransition(ctx context.Context, g *Gap, before, after
 	if err != nil || !r.Refused() {
 		return nil
 	}
-	if !blames(g, r.Errors) {
+	if len(x.about(r.Errors)) == 0 {
 		return nil
 	}
-	return &Witness{Object: after, Old: before, WritersOnly: true, Errors: texts(r.Errors)}
+	return &Witness{Object: after, Old: before, WritersOnly: true, Errors: texts(x.about(r.Errors))}
 }
 
 // accepted tells whether the schema accepts the creation of all the objects.

@@ -168,3 +168,52 @@ func TestUnchangedRulesWhereNullIsAllowed(t *testing.T) {
 		t.Error("nulls are dropped, and it is called contained")
 	}
 }
+
+// Updates are tried between objects that the other new rules take, and from objects that they do not take.
+func TestUpdatesBesideOtherRules(t *testing.T) {
+	const ref = `r: {type: object, properties: {group: {type: string}}%s}`
+	for _, c := range []struct{ name, old, new string }{
+		{
+			"another rule refuses the simplest objects", "required: [r], properties: {s: {type: string, default: a, enum: [a, b]}, " + strings.Replace(ref, "%s", "", 1) + "}",
+			"required: [r], properties: {s: {type: string, default: a, enum: [a, b], x-kubernetes-validations: [{rule: self == oldSelf}]}, " +
+				strings.Replace(ref, "%s", ", x-kubernetes-validations: [{rule: has(self.group) && self.group == 'g'}]", 1) + "}",
+		},
+		{
+			"what is stored has another type now", "properties: {b: {type: object, properties: {geo: {type: object}}, required: [geo]}}",
+			"properties: {b: {type: object, properties: {geo: {type: string}}, required: [geo]}}, x-kubernetes-validations: [{rule: has(self.b) == has(oldSelf.b)}]",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			of := func(s string) Side {
+				return side(t, parseSchema(t, "{type: object, properties: {spec: {type: object, "+s+"}}}"))
+			}
+			gaps := Decide(t.Context(), of(c.old), of(c.new), Options{Namespaced: true}).Gaps
+			if !slices.ContainsFunc(gaps, func(g Gap) bool { return g.Harm == RefusedTransition && g.Witness != nil }) {
+				t.Errorf("no update was found: %v", told(gaps))
+			}
+		})
+	}
+}
+
+// Rules about pairs of items are tried with items that differ in few fields.
+func TestRulesAboutPairsOfItems(t *testing.T) {
+	const list = `type: array, maxItems: 9, items: {type: object, required: [name], properties: {name: {type: string, maxLength: 9}, space: {type: string, maxLength: 9}, section: {type: string, minLength: 1, maxLength: 9}, port: {type: integer, minimum: 1}}}`
+	const distinct = `{rule: "self.all(x, self.exists_one(y, x.name == y.name && x.?section.orValue('') == y.?section.orValue('') && x.?port.orValue(0) == y.?port.orValue(0)))"}`
+	const loose = `{rule: "self.all(x, self.all(y, x.name == y.name ? (has(x.section) || has(x.port)) == (has(y.section) || has(y.port)) : true))"}`
+	const strict = `{rule: "self.all(x, self.all(y, x.name == y.name && x.?space.orValue('') == y.?space.orValue('') ? has(x.section) == has(y.section) && has(x.port) == has(y.port) : true))"}`
+	for _, c := range []struct{ name, old, new string }{
+		{"both rules are new", "", ", x-kubernetes-validations: [" + distinct + ", " + strict + "]"},
+		{"one is stricter", ", x-kubernetes-validations: [" + distinct + ", " + loose + "]", ", x-kubernetes-validations: [" + distinct + ", " + strict + "]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			of := func(s string) Side {
+				return side(t, parseSchema(t, "{type: object, properties: {spec: {"+list+s+"}}}"))
+			}
+			for _, g := range Decide(t.Context(), of(c.old), of(c.new), Options{Namespaced: true}).Gaps {
+				if g.Witness == nil {
+					t.Errorf("%s: %s", g.Detail, g.Reason)
+				}
+			}
+		})
+	}
+}

@@ -241,7 +241,7 @@ func (w *walker) compareDefaults(o, n place) {
 // comparePieces looks at every keyword of the new node that restricts values.
 func (w *walker) comparePieces(o, n place) {
 	for _, x := range w.new.pieces(n) {
-		if w.sayTheSame(o, x) {
+		if w.sayTheSame(o, x) || w.sameKeys(o, n, x) {
 			continue
 		}
 		goal := logic.Not(x.formula)
