@@ -134,7 +134,13 @@ var compatFaults = []fault{
 		broken: "a finding does not say that the API server does not evaluate its rule",
 	},
 	{
-		file: "compat/rule_crd_refused_by_api_server.go", old: `if c.otherVersion() && aboutCosts(e) {`, new: `if false {`,
+		file: "compat/refusal.go", old: `r.errs, r.err = errs, err
+`, new: `_ = errs
+`,
+		broken: "what the linked code refuses is told in place of what the API server says",
+	},
+	{
+		file: "compat/rule_crd_refused_by_api_server.go", old: `if c.opts.Server == nil && c.otherVersion() && aboutCosts(e) {`, new: `if false {`,
 		broken: "what a rule costs by the newest code is told of an older API server",
 	},
 	{
