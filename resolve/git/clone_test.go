@@ -106,7 +106,8 @@ func TestResultIsDescribedAsTektonDoes(t *testing.T) {
 			"commit":                             id,
 			"content-type":                       "application/x-yaml",
 		},
-		Source: resolve.Source{URI: "git+" + url, Digest: map[string]string{"sha1": id}, EntryPoint: "task.yaml"},
+		Source:    resolve.Source{URI: "git+" + url, Digest: map[string]string{"sha1": id}, EntryPoint: "task.yaml"},
+		Anonymous: true,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

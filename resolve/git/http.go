@@ -260,7 +260,7 @@ func explain(err error, where string) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &known):
 		return known

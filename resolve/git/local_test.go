@@ -3,12 +3,14 @@ package git
 import (
 	"errors"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/git/gittest"
@@ -47,5 +49,20 @@ func TestWhatFailsHereIsNotTheRemotesFault(t *testing.T) {
 		if !errors.As(err, &e) || e.Reason != resolve.ReasonLocal || !e.Transient || strings.Contains(e.Msg, " /") {
 			t.Errorf("%s: %v (%+v)", what, err, e)
 		}
+	}
+}
+
+// A server that takes the question and does not answer is named, and a later try may succeed.
+func TestAServerThatDoesNotBeginToAnswerIsNamed(t *testing.T) {
+	s := gittest.NewServer(t, false)
+	s.Set(func(_ http.ResponseWriter, r *http.Request) bool {
+		<-r.Context().Done()
+		return true
+	})
+	g := newResolver(t, func(o *Options) { o.Network.HeaderTimeout = 50 * time.Millisecond })
+	_, err := g.Resolve(t.Context(), ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml"))
+	var e *resolve.Error
+	if !errors.As(err, &e) || e.Reason != resolve.ReasonUnavailable || !e.Transient || !strings.Contains(e.Msg, strings.TrimPrefix(s.URL, "http://")) {
+		t.Errorf("%v (%+v)", err, e)
 	}
 }
