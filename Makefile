@@ -49,6 +49,14 @@ e2e: cluster ## tests against a real kube-apiserver
 	$(GO) test -timeout 30m -tags e2e -run 'E2E' ./apply ./examples/operator ./feature/process ./internal/cli ./internal/controller/resolution ./internal/e2e ./internal/e2e/enforcement ./internal/e2e/features ./resolve/cluster
 	cd localcluster && $(GO) test ./...
 
+TEKTON := $(CACHE)/tekton
+.PHONY: e2e-tekton
+e2e-tekton: cluster ## with Tekton's own controller and webhook, built from its Go module (some minutes the first time)
+	@mkdir -p $(TEKTON)
+	cd test/tekton && $(GO) mod tidy -diff && $(GO) build -o $(TEKTON)/ github.com/tektoncd/pipeline/cmd/controller github.com/tektoncd/pipeline/cmd/webhook
+	export SLUICE_TEKTON=$(TEKTON) SLUICE_TEKTON_CONFIG=$$(cd test/tekton && $(GO) list -m -f '{{.Dir}}' github.com/tektoncd/pipeline)/config && \
+	  $(GO) test ./internal/resolvers -run 'Tektons' && $(GO) test -timeout 20m -tags e2e -run 'TestE2ERealTekton' -v ./internal/e2e
+
 .PHONY: cluster
 cluster: ## build the local cluster's binary and its kubectl (5 to 7 minutes the first time)
 	@$(GO) run ./internal/clustertest/build >/dev/null

@@ -275,7 +275,7 @@ func restartTheAPIServer(t *testing.T, s *system, pending int) {
 	}
 	// The conversion webhook is found again too, and so is the way to new requests.
 	old, err := s.client.ResolutionV1alpha1().ResolutionRequests(one).Get(t.Context(), "r0", metav1.GetOptions{})
-	if err != nil || old.Spec.Params["pathInRepo"] != "task-0.yaml" || !old.Status.Finished() {
+	if err != nil || old.Spec.Params["pathInRepo"] != "task-0.yaml" || old.Status.Data == "" {
 		t.Errorf("by v1alpha1: %+v, %v", old, err)
 	}
 	wantContent(t, s.resolve(t, one, newRequest("after", "git", "url", repos.URL+"/good.git", "pathInRepo", "task-1.yaml")), content(1))

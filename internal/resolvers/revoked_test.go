@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -76,9 +77,7 @@ func TestARevokedCredentialReadsNothingMore(t *testing.T) {
 		for _, ttl := range []string{"0s", "1h"} {
 			t.Run(name+", access-ttl "+ttl, func(t *testing.T) {
 				config := map[string]string{"allowed-addresses": "127.0.0.1", "access-ttl": ttl, "ca-bundle": gittest.PEM(tt.server.Certificate().Raw)}
-				for k, v := range tt.config {
-					config[k] = v
-				}
+				maps.Copy(config, tt.config)
 				runner := runnerOf(t, tt.resolver, config)
 				resolves := func(cache string) error {
 					q := ask(tt.resolver, append(slices.Clone(tt.params), "cache", cache))
