@@ -107,10 +107,11 @@ var table = []row{
 	{pkg: "resolve/resolvetest", why: "what every resolver must hold, whoever wrote it", may: []string{"resolve"}},
 	{pkg: "resolve/netguard", why: "which addresses may be spoken to, for every resolver", may: []string{"internal/limit", "resolve"}},
 	{pkg: "resolve/verify", why: "signatures of what was resolved, by whichever resolver", may: []string{"internal/brief", "resolve"}},
+	{pkg: "resolve/verify/verifytest", why: "a Sigstore in memory, for tests of what verifies signatures"},
 	{pkg: "resolve/git/gittest", why: "repositories and servers of git, for tests", may: []string{"internal/limit"}},
 	{pkg: "resolve/git", why: "one resolver", may: []string{"internal/limit", "resolve", "resolve/netguard"}},
 	{pkg: "resolve/bundle/bundletest", why: "a registry and the bundles in it, for tests"},
-	{pkg: "resolve/bundle", why: "one resolver", may: []string{"internal/limit", "resolve", "resolve/netguard", "resolve/verify"}},
+	{pkg: "resolve/bundle", why: "one resolver", may: []string{"internal/brief", "internal/limit", "resolve", "resolve/netguard", "resolve/verify"}},
 	{pkg: "resolve/cluster", why: "one resolver", may: []string{"resolve"}},
 	{pkg: "resolve/httpfile", why: "one resolver", may: []string{"resolve", "resolve/netguard"}},
 	{pkg: "resolve/hub", why: "one resolver", may: []string{"resolve", "resolve/netguard"}},
@@ -268,7 +269,7 @@ func isPure(imp string) bool {
 // helpers may be imported by the tests of any package.
 var helpers = []string{
 	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "feature/featuretest", "feature/gate", "feature/rules", "internal/clustertest", "internal/dnstest", "internal/featuregen", "internal/kube", "internal/schemagen", "internal/testsource",
-	"resolve/bundle/bundletest", "resolve/git/gittest", "resolve/resolvetest", "resolve/verify", "schema/upstream",
+	"resolve/bundle/bundletest", "resolve/git/gittest", "resolve/resolvetest", "resolve/verify", "resolve/verify/verifytest", "schema/upstream",
 }
 
 // impure are packages, with all below them, that a pure package does not import outside its tests.

@@ -26,10 +26,12 @@ type resolveFlags struct {
 	addresses []string
 	policies  string
 	noMatch   string
-	dirs      []string
-	cacheDir  string
-	output    string
-	timeout   time.Duration
+	// trustedRoot is a file.
+	trustedRoot string
+	dirs        []string
+	cacheDir    string
+	output      string
+	timeout     time.Duration
 
 	followFlags
 	clusterFlags
@@ -122,6 +124,7 @@ func newResolveWith(e *env, entry resolvers.Entry, table []resolvers.Entry) *cob
 	fs.StringVar(&f.secretDir, "secret-dir", "", "directory with a Secret in each directory below it")
 	fs.StringArrayVar(&f.addresses, "allow-address", nil, "host, host:port, *.domain, address or range that may be spoken to although it is local or private (may be repeated)")
 	fs.StringVar(&f.policies, "verify-policies", "", "file with VerificationPolicies that the resource has to satisfy")
+	fs.StringVar(&f.trustedRoot, "trusted-root", "", "file with Sigstore's trusted_root.json, from which policies without keys verify certificates; none is fetched")
 	fs.StringVar(&f.noMatch, "verify-no-match", "", "what becomes of a resource that no policy speaks of: ignore, warn or fail (default ignore)")
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder for mirrors of repositories (default: sluice/resolve in the user's cache directory)")
 	fs.StringVarP(&f.output, "output", "o", outputContent, "format: "+strings.Join(resolveFormats, ", "))

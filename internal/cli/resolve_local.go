@@ -185,6 +185,13 @@ func readConfigs(f resolveFlags, entry resolvers.Entry, table []resolvers.Entry)
 		}
 		add(verificationConfigMap, map[string]string{"policies": string(text)})
 	}
+	if f.trustedRoot != "" {
+		text, err := readFileBounded(f.trustedRoot)
+		if err != nil {
+			return nil, err
+		}
+		add(verificationConfigMap, map[string]string{"trusted-root": string(text)})
+	}
 	if f.noMatch != "" {
 		add(verificationConfigMap, map[string]string{"no-match": f.noMatch})
 	}

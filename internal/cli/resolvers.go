@@ -138,11 +138,11 @@ func (r *resolving) configureFlags(data map[string]string) error {
 }
 
 // configureVerification reads the operator's policies: policies is a YAML stream of VerificationPolicy, no-match says what
-// becomes of what none of them speaks of.
+// becomes of what none of them speaks of, and trusted-root is Sigstore's trusted_root.json for the authorities without keys.
 func (r *resolving) configureVerification(ctx context.Context, data map[string]string, secrets resolve.Secrets) error {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		if key != "policies" && key != "no-match" && key != "_example" {
-			return fmt.Errorf("unknown key %q; allowed are policies and no-match", key)
+		if !slices.Contains([]string{"policies", "no-match", "trusted-root", "_example"}, key) {
+			return fmt.Errorf("unknown key %q; allowed are policies, no-match and trusted-root", key)
 		}
 	}
 	var list []verify.Policy
@@ -157,7 +157,7 @@ func (r *resolving) configureVerification(ctx context.Context, data map[string]s
 		r.policies.Store(nil)
 		return nil
 	}
-	p, err := verify.New(list, verify.Options{NoMatch: noMatch})
+	p, err := verify.New(list, verify.Options{NoMatch: noMatch, TrustedRoot: data["trusted-root"]})
 	if err != nil {
 		return err
 	}

@@ -184,7 +184,7 @@ func (r *Resolver) Spec() resolve.Spec {
 			{Name: ParamKind, Required: true, DefaultKey: KeyKind, MaxLength: 63, Doc: "The kind of the resource, in any case: task, Pipeline."},
 			{Name: ParamSecret, MaxLength: 253, Check: checkObjectName, Doc: "A Secret with the credentials of the registry, of type kubernetes.io/dockerconfigjson, in the namespace of the request. It is used instead of the ServiceAccount's."},
 			{Name: ParamServiceAccount, DefaultKey: KeyServiceAccount, MaxLength: 253, Check: checkObjectName, Doc: "The ServiceAccount in the namespace of the request whose imagePullSecrets are used."},
-			{Name: ParamSigner, Allowed: []string{SignerCosign}, Doc: "With cosign, the bundle must be signed by a key that the operator trusts for it."},
+			{Name: ParamSigner, Allowed: []string{SignerCosign}, Doc: "With cosign, the bundle must be signed by a key or an identity that the operator trusts for it."},
 			{
 				Name: ParamAll, Default: "false", Allowed: []string{"true", "false"},
 				Doc: "With true, all resources of the image are fetched, as a stream of YAML: of a Tekton bundle, of an artifact of Flux, or of an image whose layers are tars with YAML and JSON files. Not with name.",

@@ -7,42 +7,60 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/verify"
 )
 
-// What cosign writes (github.com/sigstore/cosign, specs/SIGNATURE_SPEC.md): signatures are the layers of an image with a
-// tag that the digest makes, each with the signed payload as its blob.
+// What cosign writes. Until version 3 (github.com/sigstore/cosign, specs/SIGNATURE_SPEC.md) signatures are the layers of an
+// image with a tag that the digest makes, each with the signed payload as its blob. Since then (specs/BUNDLE_SPEC.md) each
+// signature is an image that refers to the signed one, with a bundle in Sigstore's format as its layer.
 const (
-	signatureAnnotation = "dev.cosignproject.cosign/signature"
-	signatureMediaType  = "application/vnd.dev.cosign.simplesigning.v1+json"
-	signatureType       = "cosign container image signature"
+	signatureAnnotation   = "dev.cosignproject.cosign/signature"
+	certificateAnnotation = "dev.sigstore.cosign/certificate"
+	logAnnotation         = "dev.sigstore.cosign/bundle"
+	timestampAnnotation   = "dev.sigstore.cosign/rfc3161timestamp"
+	signatureMediaType    = "application/vnd.dev.cosign.simplesigning.v1+json"
+	signatureType         = "cosign container image signature"
+
+	bundleMediaType     = "application/vnd.dev.sigstore.bundle" // the version follows
+	emptyMediaType      = "application/vnd.oci.empty.v1+json"
+	predicateAnnotation = "dev.sigstore.bundle.predicateType"
+	predicateSign       = "https://sigstore.dev/cosign/sign/v1"
+	createdAnnotation   = "org.opencontainers.image.created"
 )
 
 const (
 	// maxSignatures bounds the signatures of one image that are looked at; who may push can add as many as they like.
 	maxSignatures = 50
+	// maxBundles bounds those that refer to the image, each of which costs two requests.
+	maxBundles = 15
 	// maxPayload bounds the signed payload in bytes.
 	maxPayload = 64 << 10
-	// maxSignatureText bounds the annotation with the signature in bytes.
-	maxSignatureText = 8 << 10
+	// maxBundle bounds a bundle in bytes. One with a proof of inclusion and a timestamp has about 12 KiB.
+	maxBundle = 256 << 10
+	// maxSignatureText bounds each annotation of a signature in bytes.
+	maxSignatureText = 32 << 10
 )
 
-// signers returns the IDs of the keys of the policies that have signed the image, or the index that lists it. Where
-// that is demanded, by a policy or by the request, none is an error.
+// signers returns the IDs of those who have signed the image, or the index that lists it, out of the keys and identities
+// of the policies. Where that is demanded, by a policy or by the request, none is an error.
 func (r *Resolver) signers(ctx context.Context, im *image, asked bool) ([]string, error) {
 	uri := im.repo.Name()
 	want := r.policies().Cosign(uri)
-	if len(want.Keys) == 0 {
+	if len(want.IDs()) == 0 {
 		if asked {
-			return nil, resolve.Errorf(resolve.ReasonVerification, "a cosign signature is asked for, but the operator's policies have no cosign keys for %s", uri)
+			return nil, resolve.Errorf(resolve.ReasonVerification, "a cosign signature is asked for, but the operator's policies have no cosign keys or identities for %s", uri)
 		}
 		return nil, nil
 	}
@@ -50,27 +68,33 @@ func (r *Resolver) signers(ctx context.Context, im *image, asked bool) ([]string
 	if im.digest != im.top {
 		digests = append(digests, im.digest)
 	}
-	s := &signatures{im: im, keys: want.Keys, found: map[string]bool{}, payloads: map[v1.Hash][]byte{}}
-	for _, d := range digests {
-		if err := s.read(ctx, d); err != nil {
-			if want.Enforced || asked || ctx.Err() != nil {
-				return nil, err
+	s := &signatures{im: im, want: want, found: map[string]bool{}, payloads: map[v1.Hash][]byte{}}
+	var failed error
+	for _, read := range []func(context.Context, v1.Hash) error{s.readTag, s.readReferrers} {
+		for _, d := range digests {
+			if err := read(ctx, d); err != nil {
+				failed = errors.Join(failed, err)
 			}
-			// A policy that only warns does so for want of signers.
-			return nil, nil
+			if s.complete() {
+				return s.ids(), nil
+			}
 		}
 	}
 	ids := s.ids()
-	if len(ids) == 0 && (want.Enforced || asked) {
-		return nil, resolve.Errorf(resolve.ReasonVerification, "%s", s.why())
+	switch {
+	case len(ids) > 0, !want.Enforced && !asked && ctx.Err() == nil:
+		// A policy that only warns does so for want of signers.
+		return ids, nil
+	case failed != nil:
+		return nil, failed
 	}
-	return ids, nil
+	return nil, resolve.Errorf(resolve.ReasonVerification, "%s", s.why())
 }
 
-// signatures collects which keys have signed.
+// signatures collects who has signed.
 type signatures struct {
 	im       *image
-	keys     []verify.PublicKey
+	want     verify.Cosign
 	found    map[string]bool
 	payloads map[v1.Hash][]byte
 	seen     int
@@ -80,31 +104,38 @@ type signatures struct {
 
 func (s *signatures) ids() []string {
 	var out []string
-	for _, k := range s.keys {
-		if s.found[k.ID] {
-			out = append(out, k.ID)
+	for _, id := range s.want.IDs() {
+		if s.found[id] {
+			out = append(out, id)
 		}
 	}
 	return out
 }
 
+func (s *signatures) complete() bool { return len(s.found) == len(s.want.IDs()) }
+
 func (s *signatures) why() string {
 	if s.seen == 0 {
 		return fmt.Sprintf("it is not signed: %s has no cosign signature for the digest %s", s.im.repo.Name(), s.im.top)
 	}
-	names := make([]string, len(s.keys))
-	for i, k := range s.keys {
-		names[i] = k.Name
-	}
-	return fmt.Sprintf("none of its %d cosign signatures is good for a key of the operator's policies (%s): %s", s.seen, strings.Join(names, ", "), s.flaw)
+	return fmt.Sprintf("none of its %d cosign signatures is good for those of the operator's policies (%s): %s", s.seen, s.want.Names(), s.flaw)
 }
 
-// read looks at the signatures of one digest.
-func (s *signatures) read(ctx context.Context, digest v1.Hash) error {
+// judged takes down what was found out about one signature.
+func (s *signatures) judged(ids []string, err error) {
+	for _, id := range ids {
+		s.found[id] = true
+	}
+	if err != nil {
+		s.flaw = brief.Cut("a signature does not count: "+brief.OneLine(err.Error()), 600)
+	}
+}
+
+// readTag looks at the signatures of one digest that a tag names.
+func (s *signatures) readTag(ctx context.Context, digest v1.Hash) error {
 	tag := s.im.repo.Tag(digest.Algorithm + "-" + digest.Hex + ".sig")
 	raw, mediaType, _, err := s.im.fetchManifest(ctx, tag)
-	var answer *transport.Error
-	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
+	if isMissing(err) {
 		return nil
 	}
 	if err != nil {
@@ -124,11 +155,82 @@ func (s *signatures) read(ctx context.Context, digest v1.Hash) error {
 		if err := s.check(ctx, l, digest); err != nil {
 			return err
 		}
-		if len(s.found) == len(s.keys) {
+		if s.complete() {
 			break
 		}
 	}
 	return nil
+}
+
+func isMissing(err error) bool {
+	var answer *transport.Error
+	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound
+}
+
+// readReferrers looks at the signatures that refer to one digest, the newest first. Where the registry does not know who
+// refers to an image, the library reads the list under the tag that the distribution specification names.
+func (s *signatures) readReferrers(ctx context.Context, digest v1.Hash) error {
+	options := append(slices.Clone(s.im.options), remote.WithContext(ctx))
+	index, err := remote.Referrers(s.im.repo.Digest(digest.String()), options...)
+	if err != nil {
+		return err
+	}
+	list, err := index.IndexManifest()
+	if err != nil {
+		s.seen++
+		s.flaw = "the list of those that refer to it cannot be read"
+		return nil
+	}
+	var signed []v1.Descriptor
+	for _, d := range list.Manifests {
+		// cosign lists attestations in the same way; they are no signatures, and there can be many. Some registries tell the
+		// type of the configuration, or none.
+		predicate := d.Annotations[predicateAnnotation]
+		named := strings.HasPrefix(d.ArtifactType, bundleMediaType) || d.ArtifactType == "" || d.ArtifactType == emptyMediaType
+		if named && (predicate == "" || predicate == predicateSign) {
+			signed = append(signed, d)
+		}
+	}
+	slices.SortStableFunc(signed, func(a, b v1.Descriptor) int {
+		return strings.Compare(b.Annotations[createdAnnotation], a.Annotations[createdAnnotation])
+	})
+	for i, d := range signed {
+		if s.seen++; i >= maxBundles {
+			s.flaw = fmt.Sprintf("only %d of the %d that refer to it are looked at", maxBundles, len(signed))
+			break
+		}
+		data, err := s.bundle(ctx, d)
+		var refused *resolve.Error
+		switch {
+		case errors.As(err, &refused), isMissing(err):
+			// What is listed and is not there, or is not what the list says, does not hide others.
+			s.judged(nil, err)
+		case err != nil:
+			return err
+		default:
+			s.judged(s.want.Bundle(ctx, data, digest.Hex))
+		}
+		if s.complete() {
+			break
+		}
+	}
+	return nil
+}
+
+// bundle fetches the bundle of one signature.
+func (s *signatures) bundle(ctx context.Context, d v1.Descriptor) ([]byte, error) {
+	if err := sha256Only(d.Digest); err != nil {
+		return nil, err
+	}
+	raw, mediaType, _, err := s.im.fetchManifest(ctx, s.im.repo.Digest(d.Digest.String()))
+	if err != nil {
+		return nil, err
+	}
+	manifest, ok := parseImage(raw, mediaType)
+	if !ok || len(manifest.Layers) != 1 || !strings.HasPrefix(string(manifest.Layers[0].MediaType), bundleMediaType) {
+		return nil, failf("it is not in the form that cosign writes")
+	}
+	return s.im.fetchBlob(ctx, manifest.Layers[0], maxBundle)
 }
 
 func parseImage(raw []byte, mediaType types.MediaType) (*v1.Manifest, bool) {
@@ -144,7 +246,8 @@ func decode(s string) ([]byte, bool) {
 // check looks at one signature. An error is only what keeps from finding out.
 func (s *signatures) check(ctx context.Context, l v1.Descriptor, digest v1.Hash) error {
 	text := l.Annotations[signatureAnnotation]
-	if string(l.MediaType) != signatureMediaType || text == "" || len(text) > maxSignatureText || l.Size > maxPayload {
+	long := slices.ContainsFunc(slices.Collect(maps.Values(l.Annotations)), func(a string) bool { return len(a) > maxSignatureText })
+	if string(l.MediaType) != signatureMediaType || text == "" || long || l.Size > maxPayload {
 		s.flaw = "a signature is not in the form that cosign writes"
 		return nil
 	}
@@ -165,19 +268,10 @@ func (s *signatures) check(ctx context.Context, l v1.Descriptor, digest v1.Hash)
 		s.flaw = flaw
 		return nil
 	}
-	for _, k := range s.keys {
-		if s.found[k.ID] {
-			continue
-		}
-		switch err := k.Verify(ctx, payload, sig); {
-		case err == nil:
-			s.found[k.ID] = true
-		case errors.Is(err, verify.ErrSignature):
-			s.flaw = "a signature is by another key"
-		default:
-			s.flaw = clean(k.Name + ": " + err.Error())
-		}
-	}
+	s.judged(s.want.Simple(ctx, verify.Simple{
+		Payload: payload, Signature: sig,
+		Certificate: l.Annotations[certificateAnnotation], Log: l.Annotations[logAnnotation], Timestamp: l.Annotations[timestampAnnotation],
+	}))
 	return nil
 }
 

@@ -24,8 +24,10 @@ const maxIndex = 100
 // image is a bundle whose manifest has been read.
 type image struct {
 	puller *remote.Puller
-	repo   name.Repository
-	limits Limits
+	// options are what the puller was made of.
+	options []remote.Option
+	repo    name.Repository
+	limits  Limits
 	// digest is that of the manifest, computed from what was read.
 	digest v1.Hash
 	// top is the digest of what the reference names: the index that lists the image, or the image.
@@ -38,18 +40,19 @@ type image struct {
 // open reads the manifest of an image. Of an index it takes the only image that is no attestation; if there are
 // several, the one for linux/amd64, as clients of Tekton's own resolver get it. An index in an index is refused.
 func (r *Resolver) open(ctx context.Context, ref name.Reference, creds *credentials, way *guard) (*image, error) {
-	puller, err := remote.NewPuller(
+	options := []remote.Option{
 		remote.WithAuthFromKeychain(creds),
 		remote.WithTransport(way),
 		// The framework retries, within the deadline of the request.
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
 		remote.WithRetryPredicate(func(error) bool { return false }),
 		remote.WithRetryStatusCodes(),
-	)
+	}
+	puller, err := remote.NewPuller(options...)
 	if err != nil {
 		return nil, err
 	}
-	im := &image{puller: puller, repo: ref.Context(), limits: r.limits}
+	im := &image{puller: puller, options: options, repo: ref.Context(), limits: r.limits}
 	raw, mediaType, digest, err := im.fetchManifest(ctx, ref)
 	if err != nil {
 		return nil, err

@@ -123,7 +123,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	n := newNetwork(t)
-	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true))
 	f := &fixture{network: n, registry: inner}
 	n.serve(regHost+":443", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f.front == nil || !f.front(w, r) {

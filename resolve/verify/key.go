@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -16,6 +17,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/sigstore/sigstore/pkg/signature"
 )
 
 // ErrSignature says that a signature is not one by the key over the message.
@@ -86,7 +89,11 @@ func newPublicKey(k Key, kms KMS) (PublicKey, error) {
 	if name == "" {
 		name = id
 	}
-	return PublicKey{Name: name, ID: id, Verifier: staticKey{pub: pub, hash: hash}}, nil
+	verifier, err := signature.LoadVerifier(pub, hash)
+	if err != nil {
+		return PublicKey{}, err
+	}
+	return PublicKey{Name: name, ID: id, Verifier: staticKey{pub: pub, verifier: verifier}}, nil
 }
 
 func newKMSKey(k Key, kms KMS) (PublicKey, error) {
@@ -147,29 +154,14 @@ func acceptable(pub any) error {
 
 // staticKey verifies as sigstore does by default: ECDSA with ASN.1, RSA with PKCS #1 v1.5, Ed25519 over the message.
 type staticKey struct {
-	pub  crypto.PublicKey
-	hash crypto.Hash
+	pub      crypto.PublicKey
+	verifier signature.Verifier
 }
 
 // Verify implements [Verifier].
-func (k staticKey) Verify(_ context.Context, message, signature []byte) error {
-	ok := false
-	switch pub := k.pub.(type) {
-	case *ecdsa.PublicKey:
-		ok = ecdsa.VerifyASN1(pub, k.sum(message), signature)
-	case *rsa.PublicKey:
-		ok = rsa.VerifyPKCS1v15(pub, k.hash, k.sum(message), signature) == nil
-	case ed25519.PublicKey:
-		ok = ed25519.Verify(pub, message, signature)
-	}
-	if !ok {
+func (k staticKey) Verify(_ context.Context, message, sig []byte) error {
+	if k.verifier.VerifySignature(bytes.NewReader(sig), bytes.NewReader(message)) != nil {
 		return ErrSignature
 	}
 	return nil
-}
-
-func (k staticKey) sum(message []byte) []byte {
-	h := k.hash.New()
-	h.Write(message)
-	return h.Sum(nil)
 }

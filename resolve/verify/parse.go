@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,8 @@ import (
 	"sluice.dev/resolve"
 )
 
-// document is a VerificationPolicy of tekton.dev/v1alpha1, with our form.
+// document is a VerificationPolicy of tekton.dev/v1alpha1, with our form, and with keyless as in policy.sigstore.dev's
+// ClusterImagePolicy.
 type document struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -28,8 +30,12 @@ type document struct {
 			Pattern string `json:"pattern"`
 		} `json:"resources"`
 		Authorities []struct {
-			Name string        `json:"name"`
-			Key  *authorityKey `json:"key,omitempty"`
+			Name    string        `json:"name"`
+			Key     *authorityKey `json:"key,omitempty"`
+			Keyless *struct {
+				Identities  []Identity `json:"identities"`
+				TrustedRoot string     `json:"trustedRoot,omitempty"`
+			} `json:"keyless,omitempty"`
 		} `json:"authorities"`
 		Mode Mode `json:"mode,omitempty"`
 		Form Form `json:"form,omitempty"`
@@ -49,8 +55,8 @@ type authorityKey struct {
 const maxPolicyBytes = 1 << 20
 
 // Parse reads a YAML stream of objects in the form of Tekton's VerificationPolicy (tekton.dev/v1alpha1): resources with
-// patterns, authorities with a key each (data, kms or secretRef) and a mode. The field form, which Tekton does not have,
-// chooses the form of the signature. Policies are named NAMESPACE/NAME, or NAME where there is no namespace.
+// patterns, authorities with a key each (data, kms or secretRef) and a mode. Tekton does not have the field form, which
+// chooses the form of the signature, and keyless in place of key, which has identities and a trustedRoot. Policies are named NAMESPACE/NAME, or NAME where there is no namespace.
 //
 // A Secret is read through secrets and must have exactly one entry; where secrets is nil a secretRef is an error. Unknown
 // fields, other kinds and empty streams are errors, because a policy that is not read is one that does not protect.
@@ -108,8 +114,18 @@ func parseDocument(ctx context.Context, raw any, secrets resolve.Secrets) (Polic
 		p.Patterns = append(p.Patterns, r.Pattern)
 	}
 	for _, a := range d.Spec.Authorities {
-		if a.Key == nil {
-			return Policy{}, fmt.Errorf("the authority %q has no key; keyless signatures are not supported", a.Name)
+		if (a.Key == nil) == (a.Keyless == nil) {
+			return Policy{}, fmt.Errorf("the authority %q has to have exactly one of key and keyless", a.Name)
+		}
+		if a.Keyless != nil {
+			if len(a.Keyless.Identities) == 0 {
+				return Policy{}, fmt.Errorf("the authority %q names no identities; an issuer alone signs for anybody", a.Name)
+			}
+			for _, id := range a.Keyless.Identities {
+				id.Name, id.TrustedRoot = cmp.Or(id.Name, a.Name), cmp.Or(id.TrustedRoot, a.Keyless.TrustedRoot)
+				p.Identities = append(p.Identities, id)
+			}
+			continue
 		}
 		k := Key{Name: a.Name, PEM: a.Key.Data, KMS: a.Key.KMS, Hash: a.Key.HashAlgorithm}
 		if ref := a.Key.SecretRef; ref != nil {

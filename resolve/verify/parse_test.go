@@ -43,6 +43,18 @@ spec:
   form: cosign
   resources: [{pattern: a}, {pattern: b}]
   authorities: [{name: k, key: {data: PEM}}]
+---
+apiVersion: tekton.dev/v1alpha1
+kind: VerificationPolicy
+metadata: {name: r}
+spec:
+  form: cosign
+  resources: [{pattern: a}]
+  authorities:
+  - name: ci
+    keyless:
+      identities: [{issuer: 'https://i', subjectRegExp: 'https://s/.*'}, {name: me, issuerRegExp: i, subject: s, trustedRoot: MINE}]
+      trustedRoot: ROOT
 `
 	got, err := Parse(t.Context(), []byte(stream), secrets{"keys/verification": {"cosign.pub": []byte("SECRET")}})
 	if err != nil {
@@ -54,6 +66,10 @@ spec:
 			Keys: []Key{{Name: "key1", PEM: "SECRET", Hash: "sha256"}, {Name: "key2", PEM: "PEM", Hash: "SHA512"}, {Name: "key3", KMS: "gcpkms://x"}},
 		},
 		{Name: "q", Form: FormCosign, Patterns: []string{"a", "b"}, Keys: []Key{{Name: "k", PEM: "PEM"}}},
+		{Name: "r", Form: FormCosign, Patterns: []string{"a"}, Identities: []Identity{
+			{Name: "ci", Issuer: "https://i", SubjectRegExp: "https://s/.*", TrustedRoot: "ROOT"},
+			{Name: "me", IssuerRegExp: "i", Subject: "s", TrustedRoot: "MINE"},
+		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -71,7 +87,10 @@ func TestParseRefusesWhatItWouldHaveToPassOver(t *testing.T) {
 		{"another kind", "apiVersion: v1\nkind: Secret\n", "not VerificationPolicy"},
 		{"an unknown field", policyHead + "spec: {resource: []}\n", "resource"},
 		{"a key twice", policyHead + "spec: {}\nspec: {}\n", "already set"},
-		{"keyless", policyHead + "spec: {resources: [{pattern: a}], authorities: [{name: k}]}\n", "keyless"},
+		{"neither key nor keyless", policyHead + "spec: {resources: [{pattern: a}], authorities: [{name: k}]}\n", "keyless"},
+		{"key and keyless", spec("key: {data: a}, keyless: {identities: [{issuer: a, subject: b}]}"), "exactly one"},
+		{"anybody of an issuer", spec("keyless: {url: 'https://fulcio.sigstore.dev'}"), "url"},
+		{"nobody", spec("keyless: {identities: []}"), "names no identities"},
 		{"several keys", spec("key: {data: a, secretRef: {name: one}}"), "several"},
 		{"no such secret", spec("key: {secretRef: {name: none}}"), "no secret ns/none"},
 		{"a secret with two entries", spec("key: {secretRef: {name: two}}"), "2 entries"},

@@ -10,7 +10,8 @@
 // The package promises that a pattern has to match a source as a whole, that a policy that cannot be read is an error
 // and never one less policy, and that content which another parser could read otherwise (several documents, a key that
 // stands twice) is never taken for signed. It fetches nothing but keys that the caller's [KMS] gives, and it does not
-// decide who may write policies. It knows neither transparency logs nor certificates: keys only.
+// decide who may write policies. Certificates and transparency logs it verifies from the trusted root that the operator
+// gives, without the network.
 package verify
 
 import (
@@ -69,8 +70,9 @@ type Policy struct {
 	// source, with or without the prefix git+; a pattern needs no anchors. Where the URI has user information, a
 	// default port or capitals in its host, the URI without them is tried as well.
 	Patterns []string `json:"patterns"`
-	// Keys are the keys of which one must have signed, at least one.
-	Keys []Key `json:"keys"`
+	// Keys and Identities are those of which one must have signed, at least one. Identities are for [FormCosign].
+	Keys       []Key      `json:"keys,omitempty"`
+	Identities []Identity `json:"identities,omitempty"`
 }
 
 // Key is a public key, given by exactly one of PEM and KMS.
@@ -91,6 +93,9 @@ type Options struct {
 	NoMatch NoMatch
 	// KMS knows the keys that are given by URI. Nil: such a key is an error.
 	KMS KMS
+	// TrustedRoot is Sigstore's trusted_root.json as text, for the identities that have none of their own. Empty: such an
+	// identity is an error.
+	TrustedRoot string
 }
 
 // Policies is a list of policies that is ready for use. It does not change and may be used concurrently. A nil one
@@ -106,7 +111,7 @@ type compiled struct {
 	mode     Mode
 	form     Form
 	patterns []*regexp.Regexp
-	keys     []PublicKey
+	Cosign
 }
 
 // Bounds of what an operator may write, so that a slip does not stop the process.
@@ -129,7 +134,7 @@ func New(policies []Policy, o Options) (*Policies, error) {
 	}
 	names := map[string]bool{}
 	for i, in := range policies {
-		c, err := compile(in, o.KMS)
+		c, err := compile(in, o)
 		if names[in.Name] {
 			err = errors.Join(err, errors.New("there are two of that name"))
 		}
@@ -144,9 +149,10 @@ func New(policies []Policy, o Options) (*Policies, error) {
 		return nil, errors.Join(errs...)
 	}
 	text, err := json.Marshal(struct {
-		NoMatch  NoMatch
-		Policies []Policy
-	}{p.noMatch, policies})
+		NoMatch     NoMatch
+		Policies    []Policy
+		TrustedRoot string
+	}{p.noMatch, policies, o.TrustedRoot})
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +161,7 @@ func New(policies []Policy, o Options) (*Policies, error) {
 	return p, nil
 }
 
-func compile(in Policy, kms KMS) (compiled, error) {
+func compile(in Policy, o Options) (compiled, error) {
 	out := compiled{name: in.Name, mode: cmp.Or(in.Mode, Enforce), form: cmp.Or(in.Form, FormResource)}
 	var errs []error
 	if in.Name == "" {
@@ -178,16 +184,27 @@ func compile(in Policy, kms KMS) (compiled, error) {
 		}
 		out.patterns = append(out.patterns, re)
 	}
-	if len(in.Keys) == 0 {
-		errs = append(errs, errors.New("it has no keys"))
+	if len(in.Keys)+len(in.Identities) == 0 {
+		errs = append(errs, errors.New("it has no keys and no identities"))
 	}
 	for i, k := range in.Keys {
-		pub, err := newPublicKey(k, kms)
+		pub, err := newPublicKey(k, o.KMS)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("key %d (%q): %w", i+1, k.Name, err))
 			continue
 		}
-		out.keys = append(out.keys, pub)
+		out.Keys = append(out.Keys, pub)
+	}
+	for i, id := range in.Identities {
+		k, err := newKeyless(id, o.TrustedRoot)
+		if out.form == FormResource {
+			err = errors.Join(err, errors.New("a resource is signed by keys only; identities are for the form cosign"))
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("identity %d (%q): %w", i+1, id.Name, err))
+			continue
+		}
+		out.identities = append(out.identities, k)
 	}
 	return out, errors.Join(errs...)
 }
@@ -230,16 +247,41 @@ func (p *Policies) matching(uri string) []compiled {
 	return out
 }
 
-// Cosign is what the policies of the form [FormCosign] ask for from one source.
+// Cosign is who may sign the images of one source, by the policies of the form [FormCosign].
 type Cosign struct {
-	// Keys are all keys of all these policies, without doubles; nil if there is no such policy.
-	Keys []PublicKey
+	// Keys are all keys of all these policies, without doubles.
+	Keys       []PublicKey
+	identities []*keyless
 	// Enforced: one of the policies refuses what is not signed.
 	Enforced bool
 }
 
-// Cosign tells which keys may have signed the image at that URI. It is for the resolver that fetches images: the IDs
-// of those that have go into Resource.Signers, where [Verify] looks for them.
+// IDs identifies all who may sign, in the order of the policies; nil if there is no such policy.
+func (c Cosign) IDs() []string {
+	var out []string
+	for _, k := range c.Keys {
+		out = append(out, k.ID)
+	}
+	for _, k := range c.identities {
+		out = append(out, k.id)
+	}
+	return out
+}
+
+// Names lists all who may sign, for messages.
+func (c Cosign) Names() string {
+	var out []string
+	for _, k := range c.Keys {
+		out = append(out, k.Name)
+	}
+	for _, k := range c.identities {
+		out = append(out, k.name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// Cosign tells who may have signed the image at that URI. It is for the resolver that fetches images: the IDs of those
+// that have go into Resource.Signers, where [Verify] looks for them.
 func (p *Policies) Cosign(uri string) Cosign {
 	var out Cosign
 	seen := map[string]bool{}
@@ -248,10 +290,16 @@ func (p *Policies) Cosign(uri string) Cosign {
 			continue
 		}
 		out.Enforced = out.Enforced || c.mode == Enforce
-		for _, k := range c.keys {
+		for _, k := range c.Keys {
 			if !seen[k.ID] {
 				seen[k.ID] = true
 				out.Keys = append(out.Keys, k)
+			}
+		}
+		for _, k := range c.identities {
+			if !seen[k.id] {
+				seen[k.id] = true
+				out.identities = append(out.identities, k)
 			}
 		}
 	}
@@ -315,12 +363,12 @@ func Verify(ctx context.Context, p *Policies, res *resolve.Resource) (warnings [
 }
 
 func (c *compiled) checkSigners(signers []string) error {
-	for _, k := range c.keys {
-		if slices.Contains(signers, k.ID) {
+	for _, id := range c.IDs() {
+		if slices.Contains(signers, id) {
 			return nil
 		}
 	}
-	return fmt.Errorf("no cosign signature by %s", c.keyNames())
+	return fmt.Errorf("no cosign signature by %s", c.Names())
 }
 
 func (c *compiled) checkContent(ctx context.Context, s *signedContent) error {
@@ -328,7 +376,7 @@ func (c *compiled) checkContent(ctx context.Context, s *signedContent) error {
 		return s.err
 	}
 	var kmsErr error
-	for _, k := range c.keys {
+	for _, k := range c.Keys {
 		err := k.Verify(ctx, s.message, s.signature)
 		if err == nil {
 			return nil
@@ -340,13 +388,5 @@ func (c *compiled) checkContent(ctx context.Context, s *signedContent) error {
 	if kmsErr != nil {
 		return kmsErr
 	}
-	return fmt.Errorf("the signature in %s is by none of %s, or the resource has changed since", AnnotationSignature, c.keyNames())
-}
-
-func (c *compiled) keyNames() string {
-	names := make([]string, len(c.keys))
-	for i, k := range c.keys {
-		names[i] = k.Name
-	}
-	return strings.Join(names, ", ")
+	return fmt.Errorf("the signature in %s is by none of %s, or the resource has changed since", AnnotationSignature, c.Names())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/verify/verifytest"
 )
 
 func newECDSA(t testing.TB, curve elliptic.Curve) crypto.Signer {
@@ -313,6 +314,12 @@ func TestCosignPoliciesLookAtTheSigners(t *testing.T) {
 }
 
 func TestNewTellsAllErrors(t *testing.T) {
+	sigstore := verifytest.New(t)
+	root := sigstore.TrustedRoot(t, verifytest.Parts{})
+	keyless := func(id Identity) Policy {
+		return Policy{Name: "p", Form: FormCosign, Patterns: []string{"a"}, Identities: []Identity{id}}
+	}
+	anybody := Identity{Issuer: "i", Subject: "s"}
 	good := Key{PEM: pemOf(t, newEd25519(t))}
 	der, err := x509.MarshalPKCS8PrivateKey(newEd25519(t))
 	if err != nil {
@@ -344,6 +351,17 @@ func TestNewTellsAllErrors(t *testing.T) {
 		{"a KMS without a scheme", Policy{Name: "p", Patterns: []string{"a"}, Keys: []Key{{KMS: "x"}}}, Options{}, "scheme"},
 		{"an unknown mode", Policy{Name: "p", Mode: "maybe", Patterns: []string{"a"}, Keys: []Key{good}}, Options{}, "maybe"},
 		{"an unknown form", Policy{Name: "p", Form: "pgp", Patterns: []string{"a"}, Keys: []Key{good}}, Options{}, "pgp"},
+		{"no trusted root", keyless(anybody), Options{}, "trusted_root.json as keyless.trustedRoot"},
+		{"a trusted root that is no JSON", keyless(anybody), Options{TrustedRoot: "x"}, "not one in the form"},
+		{"a trusted root of another kind", keyless(anybody), Options{TrustedRoot: "{}"}, "media type"},
+		{"a trusted root that trusts nobody", keyless(anybody), Options{TrustedRoot: `{"mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1"}`}, "certificateAuthorities"},
+		{"a trusted root without time", keyless(anybody), Options{TrustedRoot: sigstore.TrustedRoot(t, verifytest.Parts{NoLog: true, NoTimestamps: true})}, "when a signature was made"},
+		{"a huge trusted root", keyless(anybody), Options{TrustedRoot: root + strings.Repeat(" ", maxPolicyBytes)}, "over"},
+		{"no issuer", keyless(Identity{Subject: "s"}), Options{TrustedRoot: root}, "exactly one of issuer"},
+		{"no subject", keyless(Identity{Issuer: "i"}), Options{TrustedRoot: root}, "exactly one of subject"},
+		{"two subjects", keyless(Identity{Issuer: "i", Subject: "s", SubjectRegExp: "s"}), Options{TrustedRoot: root}, "exactly one of subject"},
+		{"a broken pattern of an issuer", keyless(Identity{IssuerRegExp: "(", Subject: "s"}), Options{TrustedRoot: root}, "missing closing"},
+		{"an identity for a resource", Policy{Name: "p", Patterns: []string{"a"}, Identities: []Identity{anybody}}, Options{TrustedRoot: root}, "keys only"},
 		{"an unknown no-match policy", Policy{Name: "p", Patterns: []string{"a"}, Keys: []Key{good}}, Options{NoMatch: "x"}, "ignore, warn or fail"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

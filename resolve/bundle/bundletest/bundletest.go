@@ -169,6 +169,30 @@ func (r *Registry) PushIndex(ctx context.Context, tag string, images ...v1.Descr
 	return r.PushManifest(ctx, tag, raw, types.OCIImageIndex)
 }
 
+// Refer puts an image that refers to the subject, with one layer of that type, as cosign does with a bundle in Sigstore's
+// format. It returns how a list of those that refer to the subject describes it.
+func (r *Registry) Refer(ctx context.Context, subject v1.Hash, artifactType, predicate string, data []byte) (v1.Descriptor, error) {
+	config := []byte("{}")
+	for _, b := range [][]byte{config, data} {
+		if err := r.PushBlob(ctx, b); err != nil {
+			return v1.Descriptor{}, err
+		}
+	}
+	m := map[string]any{
+		"schemaVersion": 2, "mediaType": types.OCIManifestSchema1, "artifactType": artifactType,
+		"config":      v1.Descriptor{MediaType: "application/vnd.oci.empty.v1+json", Digest: HashOf(config), Size: int64(len(config))},
+		"layers":      []v1.Descriptor{{MediaType: types.MediaType(artifactType), Digest: HashOf(data), Size: int64(len(data))}},
+		"subject":     v1.Descriptor{MediaType: types.OCIManifestSchema1, Digest: subject, Size: 1},
+		"annotations": map[string]string{"dev.sigstore.bundle.predicateType": predicate},
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return v1.Descriptor{}, err
+	}
+	d := v1.Descriptor{MediaType: types.OCIManifestSchema1, Digest: HashOf(raw), Size: int64(len(raw)), ArtifactType: artifactType}
+	return d, remote.Put(r.Repo.Digest(d.Digest.String()), taggable{raw, types.OCIManifestSchema1}, append(r.Options, remote.WithContext(ctx))...)
+}
+
 // PushBlob puts a blob.
 func (r *Registry) PushBlob(ctx context.Context, data []byte) error {
 	return remote.WriteLayer(r.Repo, newBlob(data), append(r.Options, remote.WithContext(ctx))...)

@@ -1,0 +1,345 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"crypto"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
+	sigbundle "github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	sigverify "github.com/sigstore/sigstore-go/pkg/verify"
+	"github.com/sigstore/sigstore/pkg/signature"
+
+	"sluice.dev/internal/brief"
+)
+
+// Identity is who a certificate of Fulcio must name: the subject that an issuer of tokens has vouched for. Nobody holds
+// a key of their own then (keyless).
+type Identity struct {
+	// Name stands in messages; empty where the identity has none.
+	Name string `json:"name,omitempty"`
+	// Exactly one of Issuer and IssuerRegExp, for example https://token.actions.githubusercontent.com. A regular
+	// expression has to match the whole text.
+	Issuer       string `json:"issuer,omitempty"`
+	IssuerRegExp string `json:"issuerRegExp,omitempty"`
+	// Exactly one of Subject and SubjectRegExp: the address or URI in the certificate's subject alternative name.
+	Subject       string `json:"subject,omitempty"`
+	SubjectRegExp string `json:"subjectRegExp,omitempty"`
+	// TrustedRoot is Sigstore's trusted_root.json as text; empty stands for [Options.TrustedRoot].
+	TrustedRoot string `json:"trustedRoot,omitempty"`
+}
+
+// errNoTrustedRoot: nothing is fetched unasked, also not the root of Sigstore's public instance.
+var errNoTrustedRoot = errors.New("certificates are verified from a trusted root, and there is none: give the content of Sigstore's trusted_root.json as keyless.trustedRoot of the authority, as the key trusted-root of the ConfigMap with the policies, or to sluice resolve with --trusted-root; Sluice fetches none")
+
+// keyless is an identity that is ready for use.
+type keyless struct {
+	name, id string
+	identity sigverify.CertificateIdentity
+	verifier *sigverify.Verifier
+}
+
+func newKeyless(in Identity, trustedRoot string) (*keyless, error) {
+	in.TrustedRoot = cmp.Or(in.TrustedRoot, trustedRoot)
+	var errs []error
+	one := func(what, text, pattern string) string {
+		if (text == "") == (pattern == "") {
+			errs = append(errs, fmt.Errorf("exactly one of %s and %sRegExp is wanted", what, what))
+			return ""
+		}
+		if pattern == "" {
+			return ""
+		}
+		re, err := anchored(pattern)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%sRegExp %q: %w", what, pattern, err))
+			return ""
+		}
+		return re.String()
+	}
+	issuer, subject := one("issuer", in.Issuer, in.IssuerRegExp), one("subject", in.Subject, in.SubjectRegExp)
+	verifier, err := newVerifier(in.TrustedRoot)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	identity, err := sigverify.NewShortCertificateIdentity(in.Issuer, issuer, in.Subject, subject)
+	if err != nil {
+		return nil, err
+	}
+	k := &keyless{name: in.Name, identity: identity, verifier: verifier}
+	if k.name == "" {
+		k.name = fmt.Sprintf("%s of %s", cmp.Or(in.Subject, in.SubjectRegExp), cmp.Or(in.Issuer, in.IssuerRegExp))
+	}
+	in.Name = ""
+	text, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	k.id = "identity:sha256:" + hex.EncodeToString(sum[:])
+	return k, nil
+}
+
+// newVerifier demands whatever a trusted root has: an entry in one of its transparency logs, proof that the certificate
+// is in one of its certificate logs, and always a time that a log or a timestamping authority vouches for.
+func newVerifier(trustedRoot string) (*sigverify.Verifier, error) {
+	if strings.TrimSpace(trustedRoot) == "" {
+		return nil, errNoTrustedRoot
+	}
+	if len(trustedRoot) > maxPolicyBytes {
+		return nil, fmt.Errorf("the trusted root is over %d bytes", maxPolicyBytes)
+	}
+	trusted, err := root.NewTrustedRootFromJSON([]byte(trustedRoot))
+	if err != nil {
+		return nil, fmt.Errorf("the trusted root is not one in the form of Sigstore's trusted_root.json: %s", brief.OneLine(err.Error()))
+	}
+	if len(trusted.FulcioCertificateAuthorities()) == 0 {
+		return nil, errors.New("the trusted root has no certificateAuthorities")
+	}
+	opts := []sigverify.VerifierOption{sigverify.WithObserverTimestamps(1), sigverify.WithoutStatementPredicate()}
+	if len(trusted.RekorLogs()) > 0 {
+		opts = append(opts, sigverify.WithTransparencyLog(1))
+	} else if len(trusted.TimestampingAuthorities()) == 0 {
+		return nil, errors.New("the trusted root has neither tlogs nor timestampAuthorities, so that nothing tells when a signature was made")
+	}
+	if len(trusted.CTLogs()) > 0 {
+		opts = append(opts, sigverify.WithSignedCertificateTimestamps(1))
+	}
+	return sigverify.NewVerifier(trusted, opts...)
+}
+
+// cosignPredicate is what cosign says in a statement that is a signature and no attestation (github.com/sigstore/cosign,
+// pkg/types/predicate.go).
+const cosignPredicate = "https://sigstore.dev/cosign/sign/v1"
+
+// Bundle returns the IDs of the keys and identities that have signed the artifact with that SHA-256, in hexadecimal, by
+// a bundle in Sigstore's format (sigstore_bundle.proto), which is what cosign writes since version 3. Where it returns
+// none, the error says why. A statement about the artifact that is no signature does not count as one.
+func (c Cosign) Bundle(ctx context.Context, data []byte, digest string) ([]string, error) {
+	b := &sigbundle.Bundle{}
+	if err := b.UnmarshalJSON(data); err != nil {
+		return nil, fmt.Errorf("it is not a bundle of Sigstore: %s", brief.OneLine(err.Error()))
+	}
+	sum, err := hex.DecodeString(digest)
+	if err != nil {
+		return nil, err
+	}
+	return c.judge(ctx, b, sum)
+}
+
+func (c Cosign) judge(ctx context.Context, b *sigbundle.Bundle, sum []byte) (ids []string, err error) {
+	artifact := sigverify.WithArtifactDigest("sha256", sum)
+	var other error // of more use than that others have not signed
+	note := func(name, id string, v *sigverify.Verifier, who sigverify.PolicyOption) {
+		res, e := v.Verify(b, sigverify.NewPolicy(artifact, who))
+		switch {
+		case e != nil:
+			// The library writes this where it has nothing to add.
+			err = fmt.Errorf("it is not one by %s: %s", name, brief.OneLine(strings.ReplaceAll(e.Error(), "; error: %!w(<nil>)", "")))
+		case b.GetDsseEnvelope() != nil && res.Statement.GetPredicateType() != cosignPredicate:
+			other = fmt.Errorf("it is a statement of the type %q by %s and no signature", res.Statement.GetPredicateType(), name)
+		default:
+			ids = append(ids, id)
+		}
+	}
+	if b.GetVerificationMaterial().GetPublicKey() == nil {
+		for _, k := range c.identities {
+			note(k.name, k.id, k.verifier, sigverify.WithCertificateIdentity(k.identity))
+		}
+		if len(c.identities) == 0 {
+			err = errors.New("it is by a certificate, and the policies name keys only")
+		}
+	} else {
+		for _, k := range c.Keys {
+			trusted := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
+				return root.NewExpiringKey(lent{ctx, k}, time.Time{}, time.Time{}), nil
+			})
+			v, e := sigverify.NewVerifier(trusted, sigverify.WithNoObserverTimestamps(), sigverify.WithoutStatementPredicate())
+			if e != nil {
+				return nil, e
+			}
+			note(k.Name, k.ID, v, sigverify.WithKey())
+		}
+		if len(c.Keys) == 0 {
+			err = errors.New("it is by a key, and the policies name identities only")
+		}
+	}
+	if len(ids) > 0 {
+		return ids, nil
+	}
+	return nil, cmp.Or(other, err)
+}
+
+// lent is a key of a policy as Sigstore's libraries want it.
+type lent struct {
+	ctx context.Context //nolint:containedctx // for one call, whose interface has no other place for it
+	key PublicKey
+}
+
+// PublicKey implements [signature.Verifier]. It is asked for to name the key, which is not needed for one key.
+func (l lent) PublicKey(...signature.PublicKeyOption) (crypto.PublicKey, error) {
+	if k, ok := l.key.Verifier.(staticKey); ok {
+		return k.pub, nil
+	}
+	return nil, nil
+}
+
+// VerifySignature implements [signature.Verifier].
+func (l lent) VerifySignature(sig, message io.Reader, opts ...signature.VerifyOption) error {
+	var digest []byte
+	for _, o := range opts {
+		o.ApplyDigest(&digest)
+	}
+	if k, ok := l.key.Verifier.(staticKey); ok {
+		return k.verifier.VerifySignature(sig, message, opts...)
+	}
+	if digest != nil {
+		return errors.New("keys in a KMS verify signatures over statements, not over a bare digest")
+	}
+	s, err := io.ReadAll(sig)
+	if err != nil {
+		return err
+	}
+	m, err := io.ReadAll(message)
+	if err != nil {
+		return err
+	}
+	return l.key.Verify(l.ctx, m, s)
+}
+
+// Simple is one signature as cosign wrote it before version 3: a layer of the image sha256-….sig with its annotations
+// (github.com/sigstore/cosign, specs/SIGNATURE_SPEC.md).
+type Simple struct {
+	Payload, Signature []byte
+	// Certificate is PEM; Log and Timestamp are the JSON of the annotations bundle and rfc3161timestamp. Each is empty
+	// where the signature has none.
+	Certificate, Log, Timestamp string
+}
+
+// Simple returns the IDs of the keys and identities that have signed the payload. Where it returns none, the error says
+// why. What the payload says is the caller's to judge.
+func (c Cosign) Simple(ctx context.Context, s Simple) ([]string, error) {
+	if s.Certificate != "" && len(c.identities) > 0 {
+		b, err := s.bundle()
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(s.Payload)
+		ids, err := c.judge(ctx, b, sum[:])
+		if len(ids) > 0 || len(c.Keys) == 0 {
+			return ids, err
+		}
+	}
+	var ids []string
+	err := errors.New("it has no certificate, and the policies name identities only")
+	for _, k := range c.Keys {
+		switch err = k.Verify(ctx, s.Payload, s.Signature); {
+		case err == nil:
+			ids = append(ids, k.ID)
+		case errors.Is(err, ErrSignature):
+			err = errors.New("it is by another key")
+		default:
+			err = fmt.Errorf("%s: %s", k.Name, brief.OneLine(err.Error()))
+		}
+	}
+	if len(ids) > 0 {
+		return ids, nil
+	}
+	return nil, err
+}
+
+// bundle brings the signature into the format of Sigstore's bundles, so that the library verifies it.
+func (s Simple) bundle() (*sigbundle.Bundle, error) {
+	block, _ := pem.Decode([]byte(s.Certificate))
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, errors.New("its certificate is not in PEM form")
+	}
+	material := &protobundle.VerificationMaterial{Content: &protobundle.VerificationMaterial_X509CertificateChain{
+		X509CertificateChain: &protocommon.X509CertificateChain{Certificates: []*protocommon.X509Certificate{{RawBytes: block.Bytes}}},
+	}}
+	if s.Log != "" {
+		entry, err := logEntry(s.Log)
+		if err != nil {
+			return nil, err
+		}
+		material.TlogEntries = []*protorekor.TransparencyLogEntry{entry}
+	}
+	if s.Timestamp != "" {
+		var t struct{ SignedRFC3161Timestamp []byte }
+		if json.Unmarshal([]byte(s.Timestamp), &t) != nil {
+			return nil, errors.New("its timestamp is not in the form that cosign writes")
+		}
+		material.TimestampVerificationData = &protobundle.TimestampVerificationData{
+			Rfc3161Timestamps: []*protocommon.RFC3161SignedTimestamp{{SignedTimestamp: t.SignedRFC3161Timestamp}},
+		}
+	}
+	return messageBundle(material, s.Payload, s.Signature)
+}
+
+// messageBundle is a bundle of the version that allows for entries of a log without a proof of inclusion.
+func messageBundle(material *protobundle.VerificationMaterial, message, sig []byte) (*sigbundle.Bundle, error) {
+	sum := sha256.Sum256(message)
+	b, err := sigbundle.NewBundle(&protobundle.Bundle{
+		MediaType:            "application/vnd.dev.sigstore.bundle+json;version=0.1",
+		VerificationMaterial: material,
+		Content: &protobundle.Bundle_MessageSignature{MessageSignature: &protocommon.MessageSignature{
+			MessageDigest: &protocommon.HashOutput{Algorithm: protocommon.HashAlgorithm_SHA2_256, Digest: sum[:]},
+			Signature:     sig,
+		}},
+	})
+	if err != nil {
+		return nil, errors.New(brief.OneLine(err.Error()))
+	}
+	return b, nil
+}
+
+// logEntry reads the annotation dev.sigstore.cosign/bundle.
+func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
+	bad := errors.New("its entry of the log is not in the form that cosign writes")
+	var e struct {
+		SignedEntryTimestamp []byte
+		Payload              struct {
+			Body           string `json:"body"`
+			IntegratedTime int64  `json:"integratedTime"`
+			LogIndex       int64  `json:"logIndex"`
+			LogID          string `json:"logID"`
+		}
+	}
+	if json.Unmarshal([]byte(text), &e) != nil {
+		return nil, bad
+	}
+	body, err := base64.StdEncoding.DecodeString(e.Payload.Body)
+	if err != nil {
+		return nil, bad
+	}
+	id, err := hex.DecodeString(e.Payload.LogID)
+	if err != nil {
+		return nil, bad
+	}
+	var kind struct {
+		Kind    string `json:"kind"`
+		Version string `json:"apiVersion"`
+	}
+	if json.Unmarshal(body, &kind) != nil {
+		return nil, bad
+	}
+	return &protorekor.TransparencyLogEntry{
+		LogIndex: e.Payload.LogIndex, LogId: &protocommon.LogId{KeyId: id}, IntegratedTime: e.Payload.IntegratedTime,
+		KindVersion:       &protorekor.KindVersion{Kind: kind.Kind, Version: kind.Version},
+		InclusionPromise:  &protorekor.InclusionPromise{SignedEntryTimestamp: e.SignedEntryTimestamp},
+		CanonicalizedBody: body,
+	}, nil
+}

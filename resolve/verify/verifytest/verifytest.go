@@ -1,0 +1,268 @@
+// Package verifytest is a Sigstore for tests: an authority that certifies identities, a transparency log and a
+// timestamping authority, all in memory, and what they sign. It says nothing about real ones.
+package verifytest
+
+import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	protodsse "github.com/sigstore/protobuf-specs/gen/pb-go/dsse"
+	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore-go/pkg/testing/ca"
+	"github.com/sigstore/sigstore-go/pkg/tlog"
+	sigverify "github.com/sigstore/sigstore-go/pkg/verify"
+	"google.golang.org/protobuf/encoding/protojson"
+)
+
+// What a bundle in Sigstore's format and cosign's statement in it are called.
+const (
+	BundleType      = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	CosignPredicate = "https://sigstore.dev/cosign/sign/v1"
+	statementType   = "application/vnd.in-toto+json"
+)
+
+// Who signs, if nothing else is said.
+const (
+	Subject = "ci@example.com"
+	Issuer  = "https://tokens.example.com"
+)
+
+// Sigstore is one such service.
+type Sigstore struct{ *ca.VirtualSigstore }
+
+// New returns a Sigstore that nobody trusts yet.
+func New(t testing.TB) Sigstore {
+	t.Helper()
+	s, err := ca.NewVirtualSigstore()
+	must(t, err)
+	return Sigstore{s}
+}
+
+// Parts of a trusted root that [Sigstore.TrustedRoot] can leave out or add.
+type Parts struct{ NoLog, NoTimestamps, CertificateLog bool }
+
+// TrustedRoot returns the trusted_root.json of the service. It has no log of certificates, for its certificates are in
+// none, unless that is asked for.
+func (s Sigstore) TrustedRoot(t testing.TB, p Parts) string {
+	t.Helper()
+	logs := func(in map[string]*root.TransparencyLog, on bool) map[string]*root.TransparencyLog {
+		out := map[string]*root.TransparencyLog{}
+		for id, l := range in {
+			raw, err := hex.DecodeString(id)
+			must(t, err)
+			l.ID = raw
+			if on {
+				out[id] = l
+			}
+		}
+		return out
+	}
+	tsas := s.TimestampingAuthorities()
+	if p.NoTimestamps {
+		tsas = nil
+	}
+	r, err := root.NewTrustedRoot(root.TrustedRootMediaType01, s.FulcioCertificateAuthorities(), logs(s.CTLogs(), p.CertificateLog), tsas, logs(s.RekorLogs(), !p.NoLog))
+	must(t, err)
+	text, err := r.MarshalJSON()
+	must(t, err)
+	return string(text)
+}
+
+// Signing is how something is signed; the zero value is as cosign does it, by [Subject] of [Issuer], now.
+type Signing struct {
+	Subject, Issuer, Predicate string
+	// Late is how long after the certificate has expired the log takes the signature.
+	Late time.Duration
+	// Edit changes the bundle before it is written.
+	Edit func(*protobundle.Bundle)
+}
+
+func (o Signing) filled() Signing {
+	if o.Subject == "" {
+		o.Subject = Subject
+	}
+	if o.Issuer == "" {
+		o.Issuer = Issuer
+	}
+	if o.Predicate == "" {
+		o.Predicate = CosignPredicate
+	}
+	return o
+}
+
+// Bundle signs, with a certificate, that an image has the digest with that SHA-256 in hexadecimal.
+func (s Sigstore) Bundle(t testing.TB, digest string, o Signing) []byte {
+	t.Helper()
+	o = o.filled()
+	at := time.Now().Add(time.Minute)
+	if o.Late > 0 {
+		at = time.Now().Add(10*time.Minute + o.Late)
+	}
+	e, err := s.AttestAtTime(o.Subject, o.Issuer, Statement(t, digest, o.Predicate), at, true)
+	must(t, err)
+	b := s.bundleOf(t, e)
+	if o.Edit != nil {
+		o.Edit(b)
+	}
+	text, err := protojson.Marshal(b)
+	must(t, err)
+	return text
+}
+
+func (s Sigstore) bundleOf(t testing.TB, e *ca.TestEntity) *protobundle.Bundle {
+	t.Helper()
+	content, err := e.VerificationContent()
+	must(t, err)
+	b := &protobundle.Bundle{MediaType: BundleType, VerificationMaterial: &protobundle.VerificationMaterial{
+		Content: &protobundle.VerificationMaterial_Certificate{Certificate: &protocommon.X509Certificate{RawBytes: content.Certificate().Raw}},
+	}}
+	entries, err := e.TlogEntries()
+	must(t, err)
+	for _, entry := range entries {
+		b.VerificationMaterial.TlogEntries = append(b.VerificationMaterial.TlogEntries, s.promised(t, entry))
+	}
+	stamps, err := e.Timestamps()
+	must(t, err)
+	b.VerificationMaterial.TimestampVerificationData = Stamps(stamps...)
+	signed, err := e.SignatureContent()
+	must(t, err)
+	if env := signed.EnvelopeContent(); env != nil {
+		b.Content = envelope(t, env)
+	}
+	return b
+}
+
+// promised is an entry with the log's signature on it, which makes its time one to rely on.
+func (s Sigstore) promised(t testing.TB, entry *tlog.Entry) *protorekor.TransparencyLogEntry {
+	t.Helper()
+	e := entry.TransparencyLogEntry()
+	var kind struct{ Kind, APIVersion string }
+	must(t, json.Unmarshal(e.GetCanonicalizedBody(), &kind))
+	e.KindVersion = &protorekor.KindVersion{Kind: kind.Kind, Version: kind.APIVersion}
+	set, err := s.RekorSignPayload(tlog.RekorPayload{
+		Body: base64.StdEncoding.EncodeToString(e.GetCanonicalizedBody()), IntegratedTime: e.GetIntegratedTime(), LogIndex: e.GetLogIndex(),
+		LogID: hex.EncodeToString(e.GetLogId().GetKeyId()),
+	})
+	must(t, err)
+	e.InclusionPromise = &protorekor.InclusionPromise{SignedEntryTimestamp: set}
+	return e
+}
+
+func envelope(t testing.TB, env sigverify.EnvelopeContent) *protobundle.Bundle_DsseEnvelope {
+	t.Helper()
+	raw := env.RawEnvelope()
+	payload, err := raw.DecodeB64Payload()
+	must(t, err)
+	sig, err := base64.StdEncoding.DecodeString(raw.Signatures[0].Sig)
+	must(t, err)
+	return &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{Payload: payload, PayloadType: raw.PayloadType, Signatures: []*protodsse.Signature{{Sig: sig}}}}
+}
+
+// Stamps are timestamps as a bundle has them.
+func Stamps(stamps ...[]byte) *protobundle.TimestampVerificationData {
+	out := &protobundle.TimestampVerificationData{}
+	for _, s := range stamps {
+		out.Rfc3161Timestamps = append(out.Rfc3161Timestamps, &protocommon.RFC3161SignedTimestamp{SignedTimestamp: s})
+	}
+	return out
+}
+
+// Statement is cosign's statement about an image, or one with another predicate.
+func Statement(t testing.TB, digest, predicate string) []byte {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{
+		"_type": "https://in-toto.io/Statement/v1", "predicateType": predicate, "predicate": map[string]any{},
+		"subject": []any{map[string]any{"digest": map[string]string{"sha256": digest}}},
+	})
+	must(t, err)
+	return text
+}
+
+// KeyBundle signs the same by a key of ECDSA, RSA or Ed25519, without a log.
+func KeyBundle(t testing.TB, digest string, key crypto.Signer, o Signing) []byte {
+	t.Helper()
+	payload := Statement(t, digest, o.filled().Predicate)
+	b := &protobundle.Bundle{
+		MediaType:            BundleType,
+		VerificationMaterial: &protobundle.VerificationMaterial{Content: &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: "h"}}},
+		Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{
+			Payload: payload, PayloadType: statementType, Signatures: []*protodsse.Signature{{Sig: sign(t, dsse.PAE(statementType, payload), key)}},
+		}},
+	}
+	if o.Edit != nil {
+		o.Edit(b)
+	}
+	text, err := protojson.Marshal(b)
+	must(t, err)
+	return text
+}
+
+func sign(t testing.TB, message []byte, key crypto.Signer) []byte {
+	t.Helper()
+	if _, ok := key.Public().(ed25519.PublicKey); ok {
+		sig, err := key.Sign(rand.Reader, message, crypto.Hash(0))
+		must(t, err)
+		return sig
+	}
+	sum := sha256.Sum256(message)
+	sig, err := key.Sign(rand.Reader, sum[:], crypto.SHA256)
+	must(t, err)
+	return sig
+}
+
+// Message signs a message with a certificate and returns the signature, the certificate, the entry of the log and a
+// timestamp.
+func (s Sigstore) Message(t testing.TB, message []byte, o Signing) (sig []byte, cert []byte, entry *protorekor.TransparencyLogEntry, stamp []byte) {
+	t.Helper()
+	o = o.filled()
+	e, err := s.SignAtTime(o.Subject, o.Issuer, message, time.Now().Add(time.Minute+o.Late))
+	must(t, err)
+	content, err := e.VerificationContent()
+	must(t, err)
+	signed, err := e.SignatureContent()
+	must(t, err)
+	entries, err := e.TlogEntries()
+	must(t, err)
+	stamps, err := e.Timestamps()
+	must(t, err)
+	return signed.Signature(), content.Certificate().Raw, s.promised(t, entries[0]), stamps[0]
+}
+
+// Simple signs a payload as cosign did before version 3 and returns the annotations of the signature.
+func (s Sigstore) Simple(t testing.TB, payload []byte, o Signing) map[string]string {
+	t.Helper()
+	sig, cert, entry, _ := s.Message(t, payload, o)
+	log, err := json.Marshal(map[string]any{
+		"SignedEntryTimestamp": entry.GetInclusionPromise().GetSignedEntryTimestamp(),
+		"Payload": map[string]any{
+			"body": entry.GetCanonicalizedBody(), "integratedTime": entry.GetIntegratedTime(), "logIndex": entry.GetLogIndex(),
+			"logID": hex.EncodeToString(entry.GetLogId().GetKeyId()),
+		},
+	})
+	must(t, err)
+	return map[string]string{
+		"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(sig),
+		"dev.sigstore.cosign/certificate":    string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})),
+		"dev.sigstore.cosign/bundle":         string(log),
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(fmt.Errorf("verifytest: %w", err))
+	}
+}
