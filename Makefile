@@ -105,6 +105,14 @@ fuzz: ## run every fuzz target for FUZZTIME
 	  for f in $$(grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z0-9]+' $$dir/*_test.go | sed 's/func //'); do \
 	    echo "== $$dir $$f"; $(GO) test $$dir -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -parallel 2; done; done
 
+HUNTS ?= 1000
+RACES ?= 1000
+SEED ?= 1
+.PHONY: hunt
+hunt: cluster ## random runs of apps that share a cluster, and of one app at once: nothing that is to stay may go (HUNTS, RACES, SEED)
+	@set -o pipefail; SLUICE_HUNTS=$(HUNTS) SLUICE_RACES=$(RACES) SLUICE_SEED=$(SEED) $(GO) test -v -timeout 12h -tags e2e -run '^(TestE2ENothingIsLostThatIsToStay|TestE2ERuns.*)$$' ./apply \
+	  | sed -E '/^ *(=== (RUN|PAUSE|CONT|NAME)|--- PASS)/d'
+
 .PHONY: mutants
 mutants: ## seed faults into the code, one at a time: the tests catch each (MUTANTS=regexp for some)
 	$(GO) run ./internal/mutants -run '$(MUTANTS)'

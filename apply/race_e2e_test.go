@@ -344,7 +344,7 @@ func contend(t *testing.T, kube kubernetes.Interface, r *rand.Rand) (kills, wait
 		case isLease && ask.request.Method == http.MethodPut:
 			overtaken++
 		}
-		if os.Getenv("SLUICE_SEED") != "" {
+		if os.Getenv("SLUICE_RACES") == "1" {
 			t.Log(c.id, []string{"", "cut ", "lost "}[what], ask.request.Method, strings.TrimPrefix(ask.request.URL.Path, "/api"))
 		}
 		ask.answer <- what

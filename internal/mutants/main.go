@@ -43,7 +43,7 @@ func try(ctx context.Context, r *runner, pattern string) error {
 // faults is the table, in the order of the numbers.
 func faults() []fault {
 	var out []fault
-	for _, part := range [][]fault{schemaFaults, translateFaults, proofFaults, logicFaults, regularFaults, ruleFaults, upstreamFaults, compatFaults, reportFaults} {
+	for _, part := range [][]fault{schemaFaults, translateFaults, proofFaults, logicFaults, regularFaults, ruleFaults, upstreamFaults, compatFaults, reportFaults, applyFaults} {
 		out = append(out, part...)
 	}
 	for i := range out {
