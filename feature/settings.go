@@ -45,7 +45,9 @@ func (s *Settings) Gate(gate string) (value, set bool) {
 }
 
 // allowed tells whether the settings say of a gate that who opts in may use it.
-func (s *Settings) allowed(gate string) bool { return s != nil && s.gates[gate].allowed && !s.gates[gate].yes }
+func (s *Settings) allowed(gate string) bool {
+	return s != nil && s.gates[gate].allowed && !s.gates[gate].yes
+}
 
 // parseLevel reads a level. Spaces around it and the case of ASCII letters do not count.
 func parseLevel(s string) (v1alpha1.Level, bool) {

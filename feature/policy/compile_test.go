@@ -80,7 +80,7 @@ func TestWhatTakesTheWebhookAndWhy(t *testing.T) {
 		{"mutating policies", "demo.dev", "1.36", v1alpha1.FeatureSpec{WhenDisabled: v1alpha1.Drop}, v1alpha1.Part{Field: "spec.mode"}, ""},
 		{"a list, old", "demo.dev", "1.32", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.keyed[*].mode"}, "since Kubernetes 1.33"},
 		{"a list", "demo.dev", "1.33", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.keyed[*].mode"}, ""},
-		{"Kubernetes' own", "apps", "", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.mode"}, "Kubernetes' own"},
+		{"what no policy is asked about", "authentication.k8s.io", "", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.mode"}, "asks no policy"},
 		{"list or map, old", "demo.dev", "1.34", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.open.x[*].y"}, "whether spec.open.x is a list or a map"},
 		{"list or map", "demo.dev", "1.35", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.open.x[*].y"}, ""},
 		{"lists or maps within", "demo.dev", "1.35", v1alpha1.FeatureSpec{}, v1alpha1.Part{Field: "spec.open.x[*].y[*].z[*].w"}, ""},

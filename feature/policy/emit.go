@@ -447,9 +447,18 @@ func (d *draft) matchConditions(besides string) []admissionregistrationv1.MatchC
 	return []admissionregistrationv1.MatchCondition{{Name: "uses-a-part", Expression: used}}
 }
 
+// Subresources are those of a resource through which clients write whole objects of it, status left aside. They are judged as the
+// resource is: kubectl debug adds containers to a pod so (k8s.io/kubernetes/pkg/registry/core/pod).
+func Subresources(apiGroup, resource string) []string {
+	if apiGroup == "" && resource == "pods" {
+		return []string{"pods/ephemeralcontainers", "pods/resize"}
+	}
+	return nil
+}
+
 func constraints(g *group) *admissionregistrationv1.MatchResources {
 	exact := admissionregistrationv1.Exact
-	version, resources := g.version, []string{g.resource}
+	version, resources := g.version, append([]string{g.resource}, Subresources(g.apiGroup, g.resource)...)
 	if version == "" || g.claims {
 		version = "*"
 	}
@@ -491,7 +500,8 @@ func (c *compiler) name(g *group, part int) string {
 	if c.follows && !c.live {
 		version += "-detached" // beside those that read the settings, so that either are in force before the others go
 	}
-	return bounded(strings.Join([]string{"features", c.model.Component(), g.resource, g.apiGroup, k, version}, "."))
+	parts := []string{"features", c.model.Component(), g.resource, g.apiGroup, k, version}
+	return bounded(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "."))
 }
 
 // bounded keeps a name within what names may have.

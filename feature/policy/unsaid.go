@@ -3,20 +3,14 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/schema"
 )
 
-// builtIn are the groups of Kubernetes' own typed resources with a dot in their name. Groups without a dot are its own too.
-var builtIn = []string{
-	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
-	"certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
-	"internal.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io",
-	"scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
-}
+// unasked are groups of resources about which the API server asks no policy (k8s.io/apiserver/pkg/admission/plugin/policy/generic).
+var unasked = []string{"admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io"}
 
 // unsaid tells why a target takes the webhook; empty if it does not.
 func (c *compiler) unsaid(u *unit) string {
@@ -30,8 +24,8 @@ func (c *compiler) unsaid(u *unit) string {
 		return "the API server does not serve ValidatingAdmissionPolicy v1"
 	case drop && c.options.WithoutMutating:
 		return "the API server does not serve MutatingAdmissionPolicy v1"
-	case !strings.Contains(t.Group, ".") || slices.Contains(builtIn, t.Group):
-		return "the resource is one of Kubernetes' own, whose objects have another form in expressions"
+	case slices.Contains(unasked, t.Group):
+		return "the API server asks no policy about resources of " + t.Group
 	case t.WholeVersion:
 		return ""
 	}

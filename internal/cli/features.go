@@ -105,7 +105,7 @@ if there are any.`,
 			}
 			objects := c.set.Objects()
 			if ref := c.model.Spec().ConfigMap; c.set.Mode == v1alpha1.Live && ref != nil && objects != nil {
-				fmt.Fprintf(e.err, "note: the policies read ConfigMap %s/%s: without it they refuse every write of what they gate, so let it be there first\n", ref.Namespace, ref.Name)
+				fmt.Fprintf(e.err, "note: the policies read ConfigMap %s/%s: while it is not there they let every write pass, so let it be there first\n", ref.Namespace, ref.Name)
 			}
 			if err := printObjects(e, f.output, objects); err != nil {
 				return err

@@ -243,7 +243,7 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 			out = append(out, admissionregistrationv1.RuleWithOperations{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 				Rule: admissionregistrationv1.Rule{
-					APIGroups: []string{k.group}, APIVersions: v, Resources: []string{k.resource}, Scope: new(admissionregistrationv1.AllScopes),
+					APIGroups: []string{k.group}, APIVersions: v, Resources: append([]string{k.resource}, policy.Subresources(k.group, k.resource)...), Scope: new(admissionregistrationv1.AllScopes),
 				},
 			})
 		}

@@ -119,20 +119,20 @@ func TestE2EWebhookIsSeen(t *testing.T) {
 	}
 	start("features")
 	hook := start("feature-webhook")
-	const paths = "{group: apps, resource: deployments, field: spec.%s}"
+	const paths = "{group: apps, resource: deployments, field: spec.template.spec.%s, pattern: '^[a-z]+(-[a-z]+)*(-[a-z]+)*$'}"
 	feature := func(field string) string {
 		return fmt.Sprintf("apiVersion: sluice.dev/v1alpha1\nkind: Feature\nmetadata: {name: reach.paused}\nspec: {component: reach, gate: Paused, stages: [{stage: Alpha, release: v1.0.0}], parts: ["+paths+"]}\n", field)
 	}
 	c := newScene(t, s, "reach", sceneOptions{gates: []string{"TasksTimeout"}})
-	c.apply(feature("paused"))
+	c.apply(feature("nodeName"))
 	c.features = 2
 	try := func(change func(*appsv1.Deployment)) error {
 		_, err := c.kube.AppsV1().Deployments(c.name).Create(t.Context(), deployment("try", change), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
 	c.enforced()
-	held(t, "what is paused", func() error { return refused(try(paused), "spec.paused") })
-	c.apply(feature("minReadySeconds"))
+	held(t, "what is paused", func() error { return refused(try(paused), "spec.template.spec.nodeName") })
+	c.apply(feature("serviceAccountName"))
 	eventually(t, "the change to be enforced", func(context.Context) error {
 		f, generation := c.featureStatus("paused")
 		if generation != 2 || f.ObservedGeneration != generation {
@@ -140,7 +140,7 @@ func TestE2EWebhookIsSeen(t *testing.T) {
 		}
 		return is(f.Conditions, v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonEnforcedByWebhook)
 	})
-	held(t, "what waits", func() error { return refused(try(waits), "spec.minReadySeconds") })
+	held(t, "what waits", func() error { return refused(try(waits), "spec.template.spec.serviceAccountName") })
 
 	// The webhook goes, and comes back.
 	hook.kill()
@@ -155,5 +155,5 @@ func TestE2EWebhookIsSeen(t *testing.T) {
 	}
 	start("feature-webhook")
 	c.enforced()
-	held(t, "what waits, after the webhook has come back", func() error { return refused(try(waits), "spec.minReadySeconds") })
+	held(t, "what waits, after the webhook has come back", func() error { return refused(try(waits), "spec.template.spec.serviceAccountName") })
 }

@@ -35,12 +35,12 @@ spec: {component: %[1]s, gate: Script, whenDisabled: Drop, stages: [{stage: Alph
 apiVersion: sluice.dev/v1alpha1
 kind: Feature
 metadata: {name: %[1]s.paused}
-spec: {component: %[1]s, gate: Paused, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: apps, resource: deployments, field: spec.paused}]}
+spec: {component: %[1]s, gate: Paused, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: apps, resource: deployments, field: spec.template.spec.nodeName, pattern: '^[a-z]+(-[a-z]+)*(-[a-z]+)*$'}]}
 ---
 apiVersion: sluice.dev/v1alpha1
 kind: Feature
 metadata: {name: %[1]s.pod-hostname}
-spec: {component: %[1]s, gate: PodHostname, whenDisabled: Drop, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: apps, resource: deployments, field: spec.template.spec.hostname}]}
+spec: {component: %[1]s, gate: PodHostname, whenDisabled: Drop, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: apps, resource: deployments, field: spec.template.spec.hostname, pattern: '^[a-z]+(-[a-z]+)*(-[a-z]+)*$'}]}
 ---
 apiVersion: sluice.dev/v1alpha1
 kind: Feature
@@ -218,7 +218,7 @@ func TestE2ENothingIsStuck(t *testing.T) { //nolint:paralleltest // see above
 			store(c, namespace, state, "uses", "v1", all)
 			store(c, namespace, state, "plain", "v1", "{description: d}")
 			store(c, namespace, state, "early", "v1alpha1", all)
-			workload(deployments, "Deployment", namespace, state, "uses", "paused: true, template: {metadata: {labels: {a: b}}, spec: {hostname: h, containers: [{name: c, image: i, imagePullPolicy: Never}]}}")
+			workload(deployments, "Deployment", namespace, state, "uses", "template: {metadata: {labels: {a: b}}, spec: {nodeName: fast, hostname: h, containers: [{name: c, image: i, imagePullPolicy: Never}]}}")
 			workload(deployments, "Deployment", namespace, state, "plain", "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}")
 			workload(daemons, "DaemonSet", namespace, state, "whole", "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}")
 		}
@@ -259,7 +259,7 @@ func TestE2ENothingIsStuck(t *testing.T) { //nolint:paralleltest // see above
 	feature := c.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("features"))
 	definition := func(field string) {
 		t.Helper()
-		_, err := feature.Patch(ctx, c.name+".paused", types.MergePatchType, []byte(`{"spec":{"parts":[{"group":"apps","resource":"`+field+`","field":"spec.paused"}]}}`), metav1.PatchOptions{})
+		_, err := feature.Patch(ctx, c.name+".paused", types.MergePatchType, []byte(`{"spec":{"parts":[{"group":"apps","resource":"`+field+`","field":"spec.template.spec.nodeName"}]}}`), metav1.PatchOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
