@@ -265,20 +265,54 @@ func (n *tree) used(e *emitter, v, outer string, depth int) string {
 		}
 	}
 	x := fmt.Sprintf("x%d", depth)
-	var fields []string
+	fields := &fieldWays{}
 	for _, b := range n.children {
 		switch b.step.Kind {
 		case feature.Field:
-			fields = append(fields, and(has(v, b.step.Name), b.to.used(e, member(v, b.step.Name), outer, depth+1)))
+			fields.add(b, and(has(v, b.step.Name), b.to.used(e, member(v, b.step.Name), outer, depth+1)))
 		case feature.Entries, feature.Items, feature.Each:
 			item, there := loopOf(v, b.step.Kind, x)
 			ways = append(ways, and(there, e.few(v, outer, b.step.Kind, depth, ".exists("+x+", "+b.to.used(e, item, outer+v+".size() * ", depth+1)+")")))
 		}
 	}
-	if fields != nil {
-		ways = append(ways, and(isMap(v), or(fields...)))
+	return or(append(ways, fields.ways(v, depth)...)...)
+}
+
+// fieldWays are what is asked about fields of a value.
+type fieldWays struct {
+	names, ends, others []string // of fields at which parts end, what is asked of those, and of other fields
+}
+
+func (f *fieldWays) add(b *branch, way string) {
+	if len(b.to.children) > 0 {
+		f.others = append(f.others, way)
+		return
 	}
-	return or(ways...)
+	f.names, f.ends = append(f.names, b.step.Name), append(f.ends, way)
+}
+
+const (
+	// manyFields is from how many fields on the keys of a value are looked at before the fields are asked for one by one: most objects
+	// have few keys, none of which is gated.
+	manyFields = 8
+	// manyKeys is up to how many keys that is done.
+	manyKeys = 1000
+)
+
+// ways asks whether anything holds for a field of a value; nil if nothing is asked.
+func (f *fieldWays) ways(v string, depth int) []string {
+	ways := f.others
+	switch {
+	case len(f.names) >= manyFields:
+		k := fmt.Sprintf("k%d", depth)
+		ways = append(ways, fmt.Sprintf("(%s.size() > %d || %s.exists(%s, %s in %s)) && (%s)", v, manyKeys, v, k, k, quotes(f.names), strings.Join(f.ends, " || ")))
+	default:
+		ways = append(ways, f.ends...)
+	}
+	if ways == nil {
+		return nil
+	}
+	return []string{and(isMap(v), or(ways...))}
 }
 
 // few asks whether something holds for an item of a list, or a key of a map, if there are not too many of them; otherwise the

@@ -74,7 +74,8 @@ func quickly(gs *gates, g *group) *quick {
 // closed is as used, of parts whose gates may be closed. Gates are asked outside of loops: within a list or map first whether
 // anything is used there, and then for each gate that may be closed whether it is that.
 func (n *tree) closed(e *emitter, v string, depth int, closed map[string]string) string {
-	var ways, fields []string
+	var ways []string
+	fields := &fieldWays{}
 	for _, u := range n.here {
 		if way := and(uses(u.target, v), closed[u.feature.Spec.Gate]); !slices.Contains(ways, way) {
 			ways = append(ways, way)
@@ -82,7 +83,7 @@ func (n *tree) closed(e *emitter, v string, depth int, closed map[string]string)
 	}
 	for _, b := range n.children {
 		if b.step.Kind == feature.Field {
-			fields = append(fields, and(has(v, b.step.Name), b.to.closed(e, member(v, b.step.Name), depth+1, closed)))
+			fields.add(b, and(has(v, b.step.Name), b.to.closed(e, member(v, b.step.Name), depth+1, closed)))
 			continue
 		}
 		var names, each []string
@@ -98,10 +99,7 @@ func (n *tree) closed(e *emitter, v string, depth int, closed map[string]string)
 		all := &tree{children: []*branch{b}}
 		ways = append(ways, and(all.used(e, v, "", depth), or(each...)))
 	}
-	if fields != nil {
-		ways = append(ways, and(isMap(v), or(fields...)))
-	}
-	return or(ways...)
+	return or(append(ways, fields.ways(v, depth)...)...)
 }
 
 // gates adds those of the parts to a list, each once.
