@@ -33,6 +33,7 @@ func fakeCluster(t *testing.T, list http.HandlerFunc) (kubeconfig string) {
 	}
 	reply("/version", []byte(`{"major":"1","minor":"36"}`))
 	reply("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/databases.example.sluice.dev", crd)
+	reply("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", []byte(`{"status":{"allowed":true}}`))
 	mux.HandleFunc("/apis/example.sluice.dev/v1/databases", list)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)

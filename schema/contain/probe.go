@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/celrule"
 	"sluice.dev/schema/contain/internal/logic"
 )
@@ -32,6 +33,9 @@ func (s *search) probes(p *pending) []logic.Formula {
 		}
 	}
 	out := about(p.old, names)
+	if f := fullest(p.old, maxFull, 0); f != nil {
+		out = append(out, f)
+	}
 	item := p.old.item()
 	if p.old.node.Type == "array" && item.kind == declared {
 		out = append(out, s.nearlyEqual(item, names)...)
@@ -50,6 +54,37 @@ func (s *search) probes(p *pending) []logic.Formula {
 		}
 	}
 	return out[:min(len(out), maxProbes)]
+}
+
+// maxFull bounds how many items there are in the fullest value.
+const maxFull = 1000
+
+// fullest says that every list has as many items as it may have, up to most in all, and that the objects around them are there;
+// nil where there is no such list.
+func fullest(p place, most int64, depth int) logic.Formula {
+	if p.kind != declared || most < 1 || depth > schema.MaxDepth {
+		return nil
+	}
+	if n := p.node.MaxItems; p.may("array") && n != nil && *n <= most && *n > 0 {
+		out := logic.And{logic.Kinds(logic.Array), logic.NumItems{Min: *n, Max: *n}}
+		if f := fullest(p.item(), most / *n, depth+1); f != nil {
+			out = append(out, logic.Items{F: f})
+		}
+		return out
+	}
+	var out logic.And
+	for _, c := range p.node.Properties {
+		if p.hasMeta() && isMeta(c.Name) {
+			continue
+		}
+		if f := fullest(p.child(c.Name), most, depth+1); f != nil {
+			out = append(out, logic.Has{Name: c.Name}, logic.Prop{Name: c.Name, F: f})
+		}
+	}
+	if out == nil {
+		return nil
+	}
+	return append(out, logic.Kinds(logic.Object))
 }
 
 // maxPairs bounds the lists of two that nearlyEqual makes.

@@ -37,6 +37,8 @@ type pending struct {
 	worst *Witness
 	// spared is set where it is proven that no stored object is in trouble.
 	spared bool
+	// stopped is set where the context was done.
+	stopped bool
 	// deeper is set where the type is proven not to differ, and what the walk passed over below it is looked at instead.
 	deeper bool
 }
@@ -62,7 +64,7 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 	gaps, ratchets := make([]Gap, 0, len(all)), upstream.RatchetsIn(s.opts.KubeVersion)
 	for _, p := range all {
 		if !p.done {
-			p.gap.Verdict, p.gap.Reason = Unknown, orDefault(p.reason, "no candidate could be confirmed")
+			p.gap.Verdict, p.gap.Reason = Unknown, s.unknown(p)
 		} else {
 			p.gap.Worst = s.worst(p, ratchets)
 		}
@@ -80,7 +82,7 @@ const firstModels = 12
 // solve finds the first candidates. It returns false for a proof that there are none.
 func (s *search) solve(ctx context.Context, p *pending) bool {
 	if err := ctx.Err(); err != nil {
-		p.reason = "stopped: " + err.Error()
+		p.reason, p.stopped = "stopped: "+err.Error(), true
 		return true
 	}
 	if s.opts.Work.Spent() {

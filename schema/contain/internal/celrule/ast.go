@@ -32,6 +32,7 @@ type expr struct {
 	val    any // of a literal: nil, bool, int64, uint64, float64, string or []byte
 	// optional says which elements of a list or which keys of a mapping are marked with a question mark.
 	optional []bool
+	src      ast.Expr // what it was written as; nil where it was made
 }
 
 var errTooMany = errors.New("expression has too many parts")
@@ -43,6 +44,14 @@ func (c *converter) convert(e ast.Expr) (*expr, error) {
 	if c.nodes++; c.nodes > maxNodes {
 		return nil, errTooMany
 	}
+	x, err := c.convertKind(e)
+	if err == nil {
+		x.src = e
+	}
+	return x, err
+}
+
+func (c *converter) convertKind(e ast.Expr) (*expr, error) {
 	switch e.Kind() {
 	case ast.LiteralKind:
 		return convertLiteral(e)

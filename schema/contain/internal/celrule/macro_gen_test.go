@@ -192,6 +192,24 @@ func (g *macroGen) overList(vars []string, depth int) string {
 	return g.list + ".filter(" + x + ", " + body + ").size() " + pick(g.gen, "< 2", "<= 1", "== 1", "> 1", "== 0", "> 0", "!= 1")
 }
 
+// sum makes a statement about a sum over the list.
+func (g *macroGen) sum() string {
+	part := pick(g.gen, "%s.b", "%s.?b.orValue(0)", "(has(%s.b) ? %[1]s.b : 1)", "%s.a.size()", "(%s.b - 1)")
+	sum := g.list + ".map(x, " + fmt.Sprintf(part, "x") + ").sum()"
+	if g.chance(50) {
+		var parts []string
+		for i := range 2 + g.IntN(3) {
+			item := fmt.Sprintf("%s[%d]", g.list, i)
+			parts = append(parts, fmt.Sprintf("(%s.size() > %d ? %s : %d)", g.list, pick(g.gen, i, i, i, 0), fmt.Sprintf(part, item), pick(g.gen, 0, 0, 0, 1, 9)))
+		}
+		sum = strings.Join(parts, " + ")
+	}
+	if g.chance(20) {
+		return fmt.Sprintf("%d %s %s", g.IntN(5), pick(g.gen, ">=", ">"), sum)
+	}
+	return sum + pick(g.gen, " <= ", " < ") + fmt.Sprint(g.IntN(5))
+}
+
 // compareMacros makes a schema, rules with macros and values, and fails where the formula contradicts upstream.
 func compareMacros(t testing.TB, seed uint64, n *tally) {
 	g := &macroGen{gen: &gen{Rand: rand.New(rand.NewPCG(seed, 2))}}
@@ -203,6 +221,9 @@ func compareMacros(t testing.TB, seed uint64, n *tally) {
 			vars = []string{"self"}
 		}
 		text := g.overList(vars, 1+g.IntN(3))
+		if g.chance(20) {
+			text = g.sum()
+		}
 		if len(text) > 500 {
 			continue
 		}

@@ -2,6 +2,7 @@ package celrule
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/google/cel-go/common/operators"
 
@@ -92,6 +93,8 @@ type translator struct {
 	copies int
 	copyOf ref
 	copy   listV
+	// unclear are the parts that were given no more than a name, whether a part around them took their place or not.
+	unclear []*expr
 }
 
 // rangeOf says what the values of a scope are.
@@ -132,9 +135,22 @@ func (t *translator) boolean(e *expr, env *variable) (boolV, error) {
 		err = errBudget
 	}
 	if errors.Is(err, errUnsupported) || errors.Is(err, errMixed) {
-		return t.opaque(e, env)
+		return t.unknown(e, env)
 	}
 	return b, err
+}
+
+// unknown makes a statement of an expression that is not understood, of which it may be known when it is true.
+func (t *translator) unknown(e *expr, env *variable) (boolV, error) {
+	t.unclear = append(t.unclear, e)
+	b, err := t.opaque(e, env)
+	if err != nil {
+		return b, err
+	}
+	if enough := t.sumWithin(e, env); enough != nil {
+		b.t = or(b.t, enough)
+	}
+	return b, nil
 }
 
 func (t *translator) tryBoolean(e *expr, env *variable) (boolV, error) {
@@ -179,7 +195,10 @@ func (t *translator) tryBoolean(e *expr, env *variable) (boolV, error) {
 	if err != nil {
 		return boolV{}, err
 	}
-	return t.asBool(v, func() (boolV, error) { return t.opaque(e, env) })
+	if slices.ContainsFunc(v, func(b branch) bool { _, named := b.v.(termV); return named }) {
+		t.unclear = append(t.unclear, e)
+	}
+	return t.asBool(v, func() (boolV, error) { return t.unknown(e, env) })
 }
 
 // asBool joins the branches of a boolean value. Where the value is lost, the opaque statement decides.

@@ -1,0 +1,158 @@
+package celrule
+
+import (
+	"slices"
+
+	"github.com/google/cel-go/common/operators"
+)
+
+// sumWithin returns a condition under which a comparison of a sum with a constant is true, nil where e is none or nothing is
+// known: n parts of which each is at most the n-th part of the constant. The parts are those of a sum of single values, such
+// as (self.size() > 0 ? self[0].l.size() : 0) + ..., or of self.map(x, x.l.size()).sum().
+func (t *translator) sumWithin(e *expr, env *variable) *cond {
+	sum, most, ok := atMostConst(e)
+	if !ok || most < 0 {
+		return nil
+	}
+	var enough []*expr
+	if parts := summands(sum, nil); len(parts) > 1 {
+		enough = eachWithin(parts, most/int64(len(parts)))
+	} else if sum.kind == call && sum.member && sum.name == "sum" && len(sum.args) == 1 {
+		m := sum.args[0]
+		if m.kind != call || !m.member || m.name != "map" || len(m.args) != 3 {
+			return nil
+		}
+		items, ok := t.mostItems(m.args[0], env)
+		if !ok || items == 0 {
+			return nil
+		}
+		size := &expr{kind: call, member: true, name: "size", args: []*expr{m.args[0]}}
+		enough = []*expr{within(size, items), allOf(m.args[0], m.args[1], within(m.args[2], most/items))}
+	}
+	if enough == nil {
+		return nil
+	}
+	conds := make([]*cond, len(enough))
+	for i, x := range enough {
+		b, err := t.boolean(x, env)
+		if err != nil {
+			return nil
+		}
+		conds[i] = b.t
+	}
+	return and(conds...)
+}
+
+// atMostConst reads e as "sum is at most a constant".
+func atMostConst(e *expr) (sum *expr, most int64, ok bool) {
+	if e.kind != call || len(e.args) != 2 {
+		return nil, 0, false
+	}
+	a, b := e.args[0], e.args[1]
+	switch e.name {
+	case operators.LessEquals, operators.Less:
+	case operators.GreaterEquals, operators.Greater:
+		a, b = b, a
+	default:
+		return nil, 0, false
+	}
+	most, ok = b.val.(int64)
+	if e.name == operators.Less || e.name == operators.Greater {
+		most--
+	}
+	return a, most, ok && b.kind == literal
+}
+
+func summands(e *expr, out []*expr) []*expr {
+	if e.kind == call && e.name == operators.Add && len(e.args) == 2 {
+		return summands(e.args[1], summands(e.args[0], out))
+	}
+	return append(out, e)
+}
+
+// eachWithin says that each part is from 0 to most. Parts that are about the items of a list at several indices say it of all
+// items, once.
+func eachWithin(parts []*expr, most int64) []*expr {
+	var out []*expr
+	said := map[string]bool{}
+	for _, p := range parts {
+		x := within(p, most)
+		if l, body, ok := ofItem(p, most); ok {
+			v := &expr{kind: ident, name: itemName}
+			x = allOf(l, v, within(body, most))
+		}
+		if text := canonical(x); !said[text] {
+			said[text] = true
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// itemName stands for an item; no rule can have it as a name.
+const itemName = "@item"
+
+// ofItem reads (l.size() > i ? E(l[i]) : c), with a constant c from 0 to most, as E of an item of l.
+func ofItem(p *expr, most int64) (l, body *expr, ok bool) {
+	if p.kind != call || p.name != operators.Conditional {
+		return nil, nil, false
+	}
+	there, other := p.args[0], p.args[2]
+	if c, isInt := other.val.(int64); other.kind != literal || !isInt || c < 0 || c > most || there.kind != call || there.name != operators.Greater {
+		return nil, nil, false
+	}
+	size, i := there.args[0], there.args[1]
+	index, isInt := i.val.(int64)
+	if i.kind != literal || !isInt || index < 0 || size.kind != call || size.name != "size" || len(size.args) != 1 {
+		return nil, nil, false
+	}
+	l = size.args[0]
+	body, ok = itemFor(p.args[1], canonical(l), index)
+	return l, body, ok
+}
+
+// itemFor puts the item in the place of l[i]; false where e speaks of anything else.
+func itemFor(e *expr, l string, i int64) (*expr, bool) {
+	if e.kind == call && e.name == operators.Index && len(e.args) == 2 && e.args[1].kind == literal && e.args[1].val == i && canonical(e.args[0]) == l {
+		return &expr{kind: ident, name: itemName}, true
+	}
+	if e.kind == ident || e.binders() > 0 {
+		return nil, false
+	}
+	out := *e
+	out.args = slices.Clone(e.args)
+	for k, a := range e.args {
+		x, ok := itemFor(a, l, i)
+		if !ok {
+			return nil, false
+		}
+		out.args[k] = x
+	}
+	return &out, true
+}
+
+// within says that e is from 0 to most.
+func within(e *expr, most int64) *expr {
+	limit := func(op string, n int64) *expr {
+		return &expr{kind: call, name: op, args: []*expr{e, {kind: literal, val: n}}}
+	}
+	return &expr{kind: call, name: operators.LogicalAnd, args: []*expr{limit(operators.GreaterEquals, 0), limit(operators.LessEquals, most)}}
+}
+
+func allOf(l, v, body *expr) *expr {
+	return &expr{kind: call, member: true, name: "all", args: []*expr{l, v, body}}
+}
+
+// mostItems is how many items the schema allows a list.
+func (t *translator) mostItems(l *expr, env *variable) (int64, bool) {
+	v, err := t.value(l, env)
+	if err != nil {
+		return 0, false
+	}
+	for _, b := range v {
+		if r, ok := b.v.(refV); ok && r.node != nil && r.node.MaxItems != nil {
+			return *r.node.MaxItems, true
+		}
+	}
+	return 0, false
+}

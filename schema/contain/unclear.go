@@ -1,0 +1,69 @@
+package contain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/celrule"
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// unknown says why a gap is unknown, which parts of rules stood in the way, and what would help.
+func (s *search) unknown(p *pending) string {
+	reason := orDefault(p.reason, "no candidate could be confirmed")
+	if reason == tooMuch || reason == logic.Spent || p.stopped {
+		return reason
+	}
+	var parts []string
+	if n := follow(place{node: s.sides[1].Node, pos: atRoot}, p.gap.Path); p.gap.Rule >= 0 && n.kind == declared {
+		parts = append(parts, s.unclear(n, &n.node.Rules[p.gap.Rule], p.gap.Path)...)
+	}
+	for i := len(p.gap.Path); i >= 0; i-- {
+		if o := follow(s.oldRoot, p.gap.Path[:i]); o.kind == declared {
+			for k := range o.node.Rules {
+				parts = append(parts, s.unclear(o, &o.node.Rules[k], p.gap.Path[:i])...)
+			}
+		}
+	}
+	const objects = "the stored objects of a cluster (sluice check NEW) show whether it matters there"
+	if len(parts) == 0 {
+		return reason + "; " + objects
+	}
+	slices.Sort(parts)
+	parts = slices.Compact(parts)
+	return reason + "; the search does not see through " + strings.Join(parts[:min(len(parts), maxParts)], ", nor through ") +
+		"; a rule in which these are comparisons of single fields can be decided, and " + objects
+}
+
+// follow returns the place at the path.
+func follow(p place, path Path) place {
+	for _, step := range path {
+		switch step.Kind {
+		case Field:
+			p = p.child(step.Name)
+		case AnyKey:
+			p = p.rest()
+		case AnyItem:
+			p = p.item()
+		}
+	}
+	return p
+}
+
+// maxParts is how many parts of rules are named.
+const maxParts = 3
+
+// unclear names the parts of a rule that the search does not understand.
+func (s *search) unclear(p place, r *schema.Rule, path Path) []string {
+	parsed, err := s.opts.library().parse(r.Rule)
+	if err != nil || parsed.Transition(optional(r)) {
+		return nil
+	}
+	parts := celrule.Unclear(parsed, celrule.Scope{Spine: p.node, Root: p.hasMeta(), OptionalOldSelf: optional(r), Checker: s.opts.strings()})
+	for i, text := range parts {
+		parts[i] = fmt.Sprintf("%s in the rule %q at %s", text, says(r), orDefault(path.String(), "the object"))
+	}
+	return parts
+}
