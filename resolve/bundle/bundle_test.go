@@ -28,7 +28,8 @@ func TestResolveDeliversWhatTektonsClientsExpect(t *testing.T) {
 			"digest":                                            digest,
 			"content-type":                                      "application/x-yaml",
 		},
-		Source: resolve.Source{URI: "reg.example.com/team/bundle", Digest: map[string]string{"sha256": hex}, EntryPoint: "a"},
+		Source:    resolve.Source{URI: "reg.example.com/team/bundle", Digest: map[string]string{"sha256": hex}, EntryPoint: "a"},
+		Anonymous: true,
 	}
 	for _, tt := range []struct {
 		name, image string
