@@ -16,7 +16,7 @@ func git() []Entry {
 		Wide: []string{netguard.KeyChosen, resolvegit.KeyPlain},
 		Spec: new(resolvegit.Resolver).Spec,
 		New: func(ctx context.Context, e Env) (resolve.Resolver, func() error, error) {
-			r, err := resolvegit.New(ctx, resolvegit.Options{Dir: e.Cache, Network: e.Network, Clock: e.Clock, Limits: resolvegit.Limits{ProcessBytes: e.ProcessMemory}})
+			r, err := resolvegit.New(ctx, resolvegit.Options{Dir: e.Cache, Network: e.Network, Clock: e.Clock, Policies: e.Policies, Limits: resolvegit.Limits{ProcessBytes: e.ProcessMemory}})
 			if err != nil {
 				return nil, nil, err
 			}

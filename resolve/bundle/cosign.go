@@ -94,7 +94,7 @@ func (r *Resolver) signers(ctx context.Context, im *image, asked bool) ([]string
 // signatures collects who has signed.
 type signatures struct {
 	im       *image
-	want     verify.Cosign
+	want     verify.Signatories
 	found    map[string]bool
 	payloads map[v1.Hash][]byte
 	seen     int

@@ -181,6 +181,8 @@ func (m *mirror) exists() bool {
 // terms are what a request allows: how old a look at a branch or tag may be, which is younger than ttl and not made before a
 // time, how old a proof of access may be likewise, and how many bytes the result may have.
 type terms struct {
+	// uri is the source as policies about signatures know it.
+	uri       string
 	bytes     int64
 	now       func() time.Time
 	ttl       time.Duration
@@ -391,6 +393,8 @@ type commit struct {
 	id, tree string
 	// raw is the commit object, tag the annotated tag that was named, nil if none was.
 	raw, tag []byte
+	// signers are the IDs of those who have signed either.
+	signers []string
 }
 
 // ensure brings the commit and its trees.

@@ -31,6 +31,7 @@ import (
 
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/netguard"
+	"sluice.dev/resolve/verify"
 )
 
 // Limits bounds what one resolver uses. Zero fields stand for the defaults.
@@ -87,6 +88,8 @@ type Options struct {
 	// Policy holds in addition to that of the configuration.
 	Policy Policy
 	Limits Limits
+	// Policies are those in force, about signatures of commits; it is called for each request and may return nil.
+	Policies func() *verify.Policies
 }
 
 // Resolver is the git resolver. It implements [resolve.Resolver].
@@ -113,6 +116,9 @@ func New(ctx context.Context, o Options) (*Resolver, error) {
 		return nil, errors.New("the git resolver needs a folder and a clock")
 	}
 	o.Limits = o.Limits.withDefaults()
+	if o.Policies == nil {
+		o.Policies = func() *verify.Policies { return nil }
+	}
 	binary, err := findGit(ctx, o.Git)
 	if err != nil {
 		return nil, err
@@ -339,7 +345,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	g.store.resize(atMost(settings{Config: r.Config}.bytes(keyCacheBytes, defaultCacheBytes), g.options.Limits.CacheBytes))
 	path := r.Get("pathInRepo")
 	below := r.Get("recursive") == "true"
-	wanted := terms{now: g.options.Clock.Now, began: g.options.Clock.Now(), credential: cred.is(), access: s.duration(resolve.KeyAccessTTL, time.Minute), ttl: s.duration(keyRefTTL, 5*time.Second), notBefore: r.NotBefore, bytes: r.Limit()}
+	wanted := terms{uri: sourceURI(repo.raw), now: g.options.Clock.Now, began: g.options.Clock.Now(), credential: cred.is(), access: s.duration(resolve.KeyAccessTTL, time.Minute), ttl: s.duration(keyRefTTL, 5*time.Second), notBefore: r.NotBefore, bytes: r.Limit()}
 
 	for attempt := 0; ; attempt++ {
 		data, c, found, err := g.read(ctx, g.store, key, connect, s, wanted, revision, path, below, f, allowed)
@@ -363,7 +369,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 			return nil, g.explain(err, repo)
 		}
 		out := resource(data, c.id, path, repo.raw, revision, nil)
-		out.LookedAt = found.at
+		out.Signers, out.LookedAt = c.signers, found.at
 		if out.Anonymous = !wanted.credential; wanted.credential {
 			out.Expires = found.admitted.Add(wanted.access)
 		}
@@ -442,6 +448,9 @@ func (g *Resolver) read(ctx context.Context, st *store, key string, connect func
 	if err := checkSignature(s.Config[keySigners], c, g.options.Clock.Now); err != nil {
 		return nil, c, at, err
 	}
+	if c.signers, err = g.signers(ctx, wanted.uri, c); err != nil {
+		return nil, c, at, err
+	}
 	w := &walker{mirror: m, commit: c, limits: limits, below: below}
 	data, err = w.read(ctx, path, func(path string) error {
 		f := f
@@ -450,6 +459,9 @@ func (g *Resolver) read(ctx context.Context, st *store, key string, connect func
 	})
 	return data, c, at, err
 }
+
+// sourceURI is how SPDX, and Tekton with it, names a repository.
+func sourceURI(raw string) string { return "git+" + raw }
 
 // names are those by which a policy may know a revision.
 func names(revision string, t target) []string {
@@ -601,6 +613,6 @@ func resource(data []byte, id, path, url, revision string, more map[string]strin
 	maps.Copy(annotations, more)
 	return &resolve.Resource{
 		Data: data, Annotations: annotations, Immutable: isObjectID(revision),
-		Source: resolve.Source{URI: "git+" + url, Digest: map[string]string{algorithm: id}, EntryPoint: path},
+		Source: resolve.Source{URI: sourceURI(url), Digest: map[string]string{algorithm: id}, EntryPoint: path},
 	}
 }

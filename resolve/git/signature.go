@@ -1,235 +1,48 @@
 package git
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"crypto/sha512"
-	"encoding/pem"
-	"errors"
-	"fmt"
-	"strings"
+	"context"
 	"time"
 
-	"github.com/ProtonMail/go-crypto/openpgp"
-	"github.com/ProtonMail/go-crypto/openpgp/packet"
-	"golang.org/x/crypto/ssh"
-
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/verify"
 )
-
-// signers are who may sign.
-type signers struct {
-	keys     []ssh.PublicKey
-	entities openpgp.EntityList
-}
-
-const (
-	pgpKeyBegin = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
-	pgpKeyEnd   = "-----END PGP PUBLIC KEY BLOCK-----"
-	pgpSigBegin = "-----BEGIN PGP SIGNATURE-----"
-	sshSigBegin = "-----BEGIN SSH SIGNATURE-----"
-)
-
-// parseSigners reads lines of git's allowed_signers file (see ssh-keygen(1)) and OpenPGP public keys in armor. Options that would
-// confine a key in a way that is not known here are errors.
-func parseSigners(text string) (signers, error) {
-	var s signers
-	for {
-		before, rest, ok := strings.Cut(text, pgpKeyBegin)
-		if err := s.addLines(before); err != nil {
-			return s, err
-		}
-		if !ok {
-			break
-		}
-		block, after, ok := strings.Cut(rest, pgpKeyEnd)
-		if !ok {
-			return s, errors.New("an OpenPGP key has no end")
-		}
-		list, err := openpgp.ReadArmoredKeyRing(strings.NewReader(pgpKeyBegin + block + pgpKeyEnd + "\n"))
-		if err != nil {
-			return s, errors.New("an OpenPGP key cannot be read")
-		}
-		s.entities = append(s.entities, list...)
-		text = after
-	}
-	if len(s.keys)+len(s.entities) == 0 {
-		return s, errors.New("there is no key")
-	}
-	return s, nil
-}
-
-func (s *signers) addLines(text string) error {
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		principal, rest, ok := strings.Cut(line, " ")
-		if !ok {
-			return fmt.Errorf("the line of %q has no key", principal)
-		}
-		key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(rest))
-		if err != nil {
-			return fmt.Errorf("the key of %q cannot be read", principal)
-		}
-		for _, o := range options {
-			name, value, _ := strings.Cut(o, "=")
-			if !strings.EqualFold(name, "namespaces") {
-				return fmt.Errorf("the option %q of %q is not supported", name, principal)
-			}
-			if strings.Trim(value, `"`) != "git" {
-				return fmt.Errorf("the key of %q is for namespaces %s and not for git", principal, value)
-			}
-		}
-		s.keys = append(s.keys, key)
-	}
-	return nil
-}
 
 func checkSigners(text string) error {
-	_, err := parseSigners(text)
+	_, err := verify.ParseCommitKeys(text)
 	return err
 }
 
-// checkSignature demands that the commit, or the annotated tag by which it was named, is signed by one of the keys, if there
-// are any.
+// checkSignature demands that the commit, or the annotated tag by which it was named, is signed by one of the keys of the
+// configuration, if there are any.
 func checkSignature(text string, c commit, now func() time.Time) error {
 	if text == "" {
 		return nil
 	}
-	s, err := parseSigners(text)
+	keys, err := verify.ParseCommitKeys(text)
 	if err != nil {
 		return resolve.Errorf(resolve.ReasonVerification, "the operator's %s cannot be read: %w", keySigners, err)
 	}
-	payload, signature, err := splitCommit(c.raw)
-	if err == nil {
-		err = s.verify(payload, signature, now)
-	}
-	if err != nil && c.tag != nil {
-		payload, signature := splitTag(c.tag)
-		if s.verify(payload, signature, now) == nil {
-			return nil
-		}
-	}
-	if err != nil {
-		return resolve.Errorf(resolve.ReasonVerification, "commit %s is not signed as the operator demands: %w", c.id, err)
-	}
-	return nil
+	return notSigned(c, keys.Check(c.raw, c.tag, now))
 }
 
-var errUnsigned = errors.New("it has no signature")
-
-// splitCommit takes the signature out of a commit.
-func splitCommit(raw []byte) (payload, signature []byte, err error) {
-	inside, mine, count := false, false, 0
-	header := true
-	for line := range bytes.Lines(raw) {
-		if header {
-			switch {
-			case inside && line[0] == ' ':
-				if mine {
-					signature = append(signature, line[1:]...)
-				}
-				continue
-			case bytes.HasPrefix(line, []byte("gpgsig ")), bytes.HasPrefix(line, []byte("gpgsig-sha256 ")):
-				inside, mine = true, count == 0
-				count++
-				if mine {
-					signature = append(signature, line[bytes.IndexByte(line, ' ')+1:]...)
-				}
-				continue
-			}
-			inside = false
-			header = len(line) > 1
-		}
-		payload = append(payload, line...)
-	}
-	switch {
-	case count == 0:
-		return nil, nil, errUnsigned
-	case count > 1:
-		return nil, nil, errors.New("it has more than one signature")
-	}
-	return payload, signature, nil
-}
-
-// splitTag takes the signature off the end of a tag.
-func splitTag(raw []byte) (payload, signature []byte) {
-	for _, begin := range []string{sshSigBegin, pgpSigBegin} {
-		if i := bytes.LastIndex(raw, []byte("\n"+begin)); i >= 0 {
-			return raw[:i+1], raw[i+1:]
-		}
-	}
-	return raw, nil
-}
-
-// verify tells whether one of the signers made the signature.
-func (s signers) verify(payload, signature []byte, now func() time.Time) error {
-	switch {
-	case bytes.HasPrefix(signature, []byte(sshSigBegin)):
-		return s.verifySSH(payload, signature)
-	case bytes.HasPrefix(signature, []byte(pgpSigBegin)):
-		_, err := openpgp.CheckArmoredDetachedSignature(s.entities, bytes.NewReader(payload), bytes.NewReader(signature), &packet.Config{Time: now})
-		if err != nil {
-			return errors.New("its OpenPGP signature is not one of the allowed keys', or not of this content")
-		}
+func notSigned(c commit, why error) error {
+	if why == nil {
 		return nil
 	}
-	return errUnsigned
+	return resolve.Errorf(resolve.ReasonVerification, "commit %s is not signed as the operator demands: %w", c.id, why)
 }
 
-// sshSignature is the content of an SSH signature, see PROTOCOL.sshsig of OpenSSH.
-type sshSignature struct {
-	Version   uint32
-	Key       []byte
-	Namespace string
-	Reserved  string
-	Hash      string
-	Signature []byte
-}
-
-const sshMagic = "SSHSIG"
-
-func (s signers) verifySSH(payload, armored []byte) error {
-	block, _ := pem.Decode(armored)
-	bad := errors.New("its SSH signature cannot be read")
-	if block == nil || block.Type != "SSH SIGNATURE" || !bytes.HasPrefix(block.Bytes, []byte(sshMagic)) {
-		return bad
+// signers returns the IDs of those of the policies who have signed the commit. None is an error where a policy demands
+// one; whether all policies are satisfied, the framework finds out.
+func (g *Resolver) signers(ctx context.Context, uri string, c commit) ([]string, error) {
+	want := g.options.Policies().Commit(uri)
+	if len(want.IDs()) == 0 {
+		return nil, nil
 	}
-	var sig sshSignature
-	if err := ssh.Unmarshal(block.Bytes[len(sshMagic):], &sig); err != nil || sig.Version != 1 {
-		return bad
+	ids, err := want.Commit(ctx, c.raw, c.tag, g.options.Clock.Now)
+	if !want.Enforced {
+		err = nil
 	}
-	if sig.Namespace != "git" {
-		return fmt.Errorf("its SSH signature is for %q and not for git", sig.Namespace)
-	}
-	var digest []byte
-	switch sig.Hash {
-	case "sha256":
-		d := sha256.Sum256(payload)
-		digest = d[:]
-	case "sha512":
-		d := sha512.Sum512(payload)
-		digest = d[:]
-	default:
-		return bad
-	}
-	var inner ssh.Signature
-	if err := ssh.Unmarshal(sig.Signature, &inner); err != nil || inner.Format == ssh.KeyAlgoRSA {
-		return bad
-	}
-	signed := append([]byte(sshMagic), ssh.Marshal(struct {
-		Namespace, Reserved, Hash string
-		Digest                    []byte
-	}{sig.Namespace, sig.Reserved, sig.Hash, digest})...)
-	for _, k := range s.keys {
-		if bytes.Equal(k.Marshal(), sig.Key) {
-			if err := k.Verify(signed, &inner); err != nil {
-				return errors.New("its SSH signature is not of this content")
-			}
-			return nil
-		}
-	}
-	return errors.New("its SSH key is not one of the allowed ones")
+	return ids, notSigned(c, err)
 }

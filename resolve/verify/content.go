@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"crypto"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -170,11 +171,17 @@ func readSigned(data []byte) *signedContent {
 }
 
 // uriForms returns the forms of a source's URI against which patterns are tried: as it is, without git+, and in a
-// canonical form, so that other spellings of one place do not escape from a policy.
+// canonical form, so that other spellings of one place do not escape from a policy. Of a repository of git, which the
+// prefix git+ tells, these are all spellings.
 func uriForms(uri string) []string {
-	bare := strings.TrimPrefix(uri, "git+")
+	bare, git := strings.CutPrefix(uri, gitPrefix)
 	forms := []string{uri, bare}
-	if u, err := url.Parse(bare); err == nil && u.Host != "" {
+	u, err := url.Parse(bare)
+	if git && (err != nil || u.Host == "") {
+		u, err = parseSCP(bare)
+	}
+	if err == nil && u.Host != "" {
+		user := u.User.Username()
 		u.User = nil
 		u.Scheme = strings.ToLower(u.Scheme)
 		host, port := strings.ToLower(u.Hostname()), strings.TrimLeft(u.Port(), "0")
@@ -194,8 +201,51 @@ func uriForms(uri string) []string {
 		if u.Path != "" {
 			u.Path, u.RawPath = path.Clean(u.Path), ""
 		}
-		forms = append(forms, u.String(), "git+"+u.String(), strings.TrimSuffix(u.String(), ".git"), u.String()+".git")
+		forms = append(forms, u.String(), gitPrefix+u.String(), strings.TrimSuffix(u.String(), ".git"), u.String()+".git")
+		if git {
+			forms = append(forms, repositoryForms(user, host, u.Path)...)
+		}
 	}
 	slices.Sort(forms)
 	return slices.Compact(forms)
+}
+
+const gitPrefix = "git+"
+
+// sameHost names hosts that serve the repositories of others.
+var sameHost = map[string]string{
+	"ssh.github.com": "github.com", "www.github.com": "github.com", "altssh.gitlab.com": "gitlab.com", "altssh.bitbucket.org": "bitbucket.org",
+}
+
+// repositoryForms are the spellings of one repository for each protocol that git speaks. Whatever port one protocol has says
+// nothing about the others', so they are without.
+func repositoryForms(user, host, file string) []string {
+	file = strings.TrimSuffix(strings.Trim(file, "/"), ".git")
+	users := slices.Compact([]string{"git", cmp.Or(user, "git")})
+	var out []string
+	for _, h := range slices.Compact([]string{host, cmp.Or(sameHost[host], host)}) {
+		heads := []string{"https://" + h + "/", "http://" + h + "/", "git://" + h + "/", "ssh://" + h + "/", h + ":"}
+		for _, u := range users {
+			heads = append(heads, "ssh://"+u+"@"+h+"/", u+"@"+h+":")
+		}
+		for _, head := range heads {
+			for _, prefix := range []string{"", gitPrefix} {
+				out = append(out, prefix+head+file, prefix+head+file+".git")
+			}
+		}
+	}
+	return out
+}
+
+// parseSCP reads USER@HOST:PATH, as scp has it.
+func parseSCP(s string) (*url.URL, error) {
+	head, file, ok := strings.Cut(s, ":")
+	user, host, hasUser := strings.Cut(head, "@")
+	if !hasUser {
+		user, host = "", head
+	}
+	if !ok || host == "" || strings.Contains(head, "/") {
+		return nil, errors.New("it is no address")
+	}
+	return &url.URL{Scheme: "ssh", User: url.User(user), Host: host, Path: "/" + strings.TrimLeft(file, "/")}, nil
 }

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -94,6 +95,24 @@ func newPublicKey(k Key, kms KMS) (PublicKey, error) {
 		return PublicKey{}, err
 	}
 	return PublicKey{Name: name, ID: id, Verifier: staticKey{pub: pub, verifier: verifier}}, nil
+}
+
+// commitKeys are the keys of one authority for commits.
+type commitKeys struct {
+	name, id string
+	keys     CommitKeys
+}
+
+func newCommitKeys(k Key) (commitKeys, error) {
+	if k.KMS != "" || k.Hash != "" {
+		return commitKeys{}, errors.New("commits are signed by keys of SSH and OpenPGP, which have neither kms nor hashAlgorithm; use data or secretRef")
+	}
+	keys, err := ParseCommitKeys(k.PEM)
+	if err != nil {
+		return commitKeys{}, err
+	}
+	id := keyID([]byte(k.PEM))
+	return commitKeys{name: cmp.Or(k.Name, id), id: "commit:" + id, keys: keys}, nil
 }
 
 func newKMSKey(k Key, kms KMS) (PublicKey, error) {

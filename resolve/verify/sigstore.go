@@ -128,7 +128,7 @@ const cosignPredicate = "https://sigstore.dev/cosign/sign/v1"
 // Bundle returns the IDs of the keys and identities that have signed the artifact with that SHA-256, in hexadecimal, by
 // a bundle in Sigstore's format (sigstore_bundle.proto), which is what cosign writes since version 3. Where it returns
 // none, the error says why. A statement about the artifact that is no signature does not count as one.
-func (c Cosign) Bundle(ctx context.Context, data []byte, digest string) ([]string, error) {
+func (c Signatories) Bundle(ctx context.Context, data []byte, digest string) ([]string, error) {
 	b := &sigbundle.Bundle{}
 	if err := b.UnmarshalJSON(data); err != nil {
 		return nil, fmt.Errorf("it is not a bundle of Sigstore: %s", brief.OneLine(err.Error()))
@@ -140,7 +140,7 @@ func (c Cosign) Bundle(ctx context.Context, data []byte, digest string) ([]strin
 	return c.judge(ctx, b, sum)
 }
 
-func (c Cosign) judge(ctx context.Context, b *sigbundle.Bundle, sum []byte) (ids []string, err error) {
+func (c Signatories) judge(ctx context.Context, b *sigbundle.Bundle, sum []byte) (ids []string, err error) {
 	artifact := sigverify.WithArtifactDigest("sha256", sum)
 	var other error // of more use than that others have not signed
 	note := func(name, id string, v *sigverify.Verifier, who sigverify.PolicyOption) {
@@ -231,7 +231,7 @@ type Simple struct {
 
 // Simple returns the IDs of the keys and identities that have signed the payload. Where it returns none, the error says
 // why. What the payload says is the caller's to judge.
-func (c Cosign) Simple(ctx context.Context, s Simple) ([]string, error) {
+func (c Signatories) Simple(ctx context.Context, s Simple) ([]string, error) {
 	if s.Certificate != "" && len(c.identities) > 0 {
 		b, err := s.bundle()
 		if err != nil {
@@ -289,11 +289,18 @@ func (s Simple) bundle() (*sigbundle.Bundle, error) {
 	return messageBundle(material, s.Payload, s.Signature)
 }
 
-// messageBundle is a bundle of the version that allows for entries of a log without a proof of inclusion.
+// messageBundle is a bundle of a version that allows for what the material has: 0.1 wants entries with the log's promise, 0.2
+// those with a proof of inclusion.
 func messageBundle(material *protobundle.VerificationMaterial, message, sig []byte) (*sigbundle.Bundle, error) {
 	sum := sha256.Sum256(message)
+	version := "0.1"
+	for _, e := range material.GetTlogEntries() {
+		if e.GetInclusionPromise() == nil {
+			version = "0.2"
+		}
+	}
 	b, err := sigbundle.NewBundle(&protobundle.Bundle{
-		MediaType:            "application/vnd.dev.sigstore.bundle+json;version=0.1",
+		MediaType:            "application/vnd.dev.sigstore.bundle+json;version=" + version,
 		VerificationMaterial: material,
 		Content: &protobundle.Bundle_MessageSignature{MessageSignature: &protocommon.MessageSignature{
 			MessageDigest: &protocommon.HashOutput{Algorithm: protocommon.HashAlgorithm_SHA2_256, Digest: sum[:]},

@@ -3,9 +3,10 @@
 // A [Policy] names sources by patterns and the keys that must have signed what comes from there. The framework of
 // resolvers calls [Verify] with every result, whatever resolver it is from, also with one from the cache.
 //
-// Two forms of signature are known. With [FormResource] the resource carries its signature itself, in the annotation
+// Three forms of signature are known. With [FormResource] the resource carries its signature itself, in the annotation
 // tekton.dev/signature, over the canonical JSON that [Payload] makes. With [FormCosign] the image that holds the resource
-// is signed in its registry; the resolver that has fetched it checks that and names the keys in the resource's Signers.
+// is signed in its registry, with [FormCommit] the commit, or the annotated tag that names it, in its repository; the
+// resolver that has fetched it checks that and names the signers in the resource's Signers.
 //
 // The package promises that a pattern has to match a source as a whole, that a policy that cannot be read is an error
 // and never one less policy, and that content which another parser could read otherwise (several documents, a key that
@@ -58,6 +59,7 @@ type Form string
 const (
 	FormResource Form = "resource"
 	FormCosign   Form = "cosign"
+	FormCommit   Form = "commit"
 )
 
 // Policy says which keys sign what comes from which sources.
@@ -68,9 +70,10 @@ type Policy struct {
 	Form Form   `json:"form,omitempty"`
 	// Patterns are regular expressions in Go's syntax, at least one. One of them has to match the whole URI of the
 	// source, with or without the prefix git+; a pattern needs no anchors. Where the URI has user information, a
-	// default port or capitals in its host, the URI without them is tried as well.
+	// default port or capitals in its host, the URI without them is tried as well. A repository of git is tried by
+	// https, http, git, ssh and as USER@HOST:PATH, with and without .git, whatever its capitals.
 	Patterns []string `json:"patterns"`
-	// Keys and Identities are those of which one must have signed, at least one. Identities are for [FormCosign].
+	// Keys and Identities are those of which one must have signed, at least one. Identities are for [FormCosign] and [FormCommit].
 	Keys       []Key      `json:"keys,omitempty"`
 	Identities []Identity `json:"identities,omitempty"`
 }
@@ -79,7 +82,8 @@ type Policy struct {
 type Key struct {
 	// Name stands in messages; empty where the key has none.
 	Name string `json:"name,omitempty"`
-	// PEM is a public key in PKIX form: ECDSA, Ed25519, or RSA of 2,048 bits at least.
+	// PEM is a public key in PKIX form: ECDSA, Ed25519, or RSA of 2,048 bits at least. For [FormCommit] it is what
+	// [ParseCommitKeys] reads, of which any may have signed.
 	PEM string `json:"pem,omitempty"`
 	// KMS is the URI of a key that [Options.KMS] knows, for example gcpkms://…
 	KMS string `json:"kms,omitempty"`
@@ -111,7 +115,9 @@ type compiled struct {
 	mode     Mode
 	form     Form
 	patterns []*regexp.Regexp
-	Cosign
+	// folded are the patterns without regard to capitals.
+	folded []*regexp.Regexp
+	Signatories
 }
 
 // Bounds of what an operator may write, so that a slip does not stop the process.
@@ -170,8 +176,8 @@ func compile(in Policy, o Options) (compiled, error) {
 	if out.mode != Enforce && out.mode != Warn {
 		errs = append(errs, fmt.Errorf("mode %q: use enforce or warn", in.Mode))
 	}
-	if out.form != FormResource && out.form != FormCosign {
-		errs = append(errs, fmt.Errorf("form %q: use resource or cosign", in.Form))
+	if !slices.Contains([]Form{FormResource, FormCosign, FormCommit}, out.form) {
+		errs = append(errs, fmt.Errorf("form %q: use resource, cosign or commit", in.Form))
 	}
 	if len(in.Patterns) == 0 {
 		errs = append(errs, errors.New("it has no patterns; .* stands for every source"))
@@ -183,11 +189,21 @@ func compile(in Policy, o Options) (compiled, error) {
 			continue
 		}
 		out.patterns = append(out.patterns, re)
+		out.folded = append(out.folded, regexp.MustCompile("(?i)"+re.String()))
 	}
 	if len(in.Keys)+len(in.Identities) == 0 {
 		errs = append(errs, errors.New("it has no keys and no identities"))
 	}
 	for i, k := range in.Keys {
+		if out.form == FormCommit {
+			keys, err := newCommitKeys(k)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("key %d (%q): %w", i+1, k.Name, err))
+				continue
+			}
+			out.commitKeys = append(out.commitKeys, keys)
+			continue
+		}
 		pub, err := newPublicKey(k, o.KMS)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("key %d (%q): %w", i+1, k.Name, err))
@@ -198,7 +214,7 @@ func compile(in Policy, o Options) (compiled, error) {
 	for i, id := range in.Identities {
 		k, err := newKeyless(id, o.TrustedRoot)
 		if out.form == FormResource {
-			err = errors.Join(err, errors.New("a resource is signed by keys only; identities are for the form cosign"))
+			err = errors.Join(err, errors.New("a resource is signed by keys only; identities are for the forms cosign and commit"))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("identity %d (%q): %w", i+1, id.Name, err))
@@ -238,67 +254,94 @@ func (p *Policies) matching(uri string) []compiled {
 		return nil
 	}
 	forms := uriForms(uri)
+	git := strings.HasPrefix(uri, gitPrefix)
 	var out []compiled
 	for _, c := range p.policies {
-		if slices.ContainsFunc(c.patterns, func(re *regexp.Regexp) bool { return slices.ContainsFunc(forms, re.MatchString) }) {
+		patterns := c.patterns
+		if git {
+			// Those who host repositories do not tell capitals apart.
+			patterns = c.folded
+		}
+		if slices.ContainsFunc(patterns, func(re *regexp.Regexp) bool { return slices.ContainsFunc(forms, re.MatchString) }) {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// Cosign is who may sign the images of one source, by the policies of the form [FormCosign].
-type Cosign struct {
-	// Keys are all keys of all these policies, without doubles.
+// Signatories is who may sign what comes from one source, by the policies of one form.
+type Signatories struct {
+	// Keys are all keys of all these policies, without doubles; none with [FormCommit].
 	Keys       []PublicKey
+	commitKeys []commitKeys
 	identities []*keyless
 	// Enforced: one of the policies refuses what is not signed.
 	Enforced bool
 }
 
 // IDs identifies all who may sign, in the order of the policies; nil if there is no such policy.
-func (c Cosign) IDs() []string {
+func (s Signatories) IDs() []string {
 	var out []string
-	for _, k := range c.Keys {
+	for _, k := range s.Keys {
 		out = append(out, k.ID)
 	}
-	for _, k := range c.identities {
+	for _, k := range s.commitKeys {
+		out = append(out, k.id)
+	}
+	for _, k := range s.identities {
 		out = append(out, k.id)
 	}
 	return out
 }
 
 // Names lists all who may sign, for messages.
-func (c Cosign) Names() string {
+func (s Signatories) Names() string {
 	var out []string
-	for _, k := range c.Keys {
+	for _, k := range s.Keys {
 		out = append(out, k.Name)
 	}
-	for _, k := range c.identities {
+	for _, k := range s.commitKeys {
+		out = append(out, k.name)
+	}
+	for _, k := range s.identities {
 		out = append(out, k.name)
 	}
 	return strings.Join(out, ", ")
 }
 
-// Cosign tells who may have signed the image at that URI. It is for the resolver that fetches images: the IDs of those
-// that have go into Resource.Signers, where [Verify] looks for them.
-func (p *Policies) Cosign(uri string) Cosign {
-	var out Cosign
+// Cosign tells who may have signed the image at that URI, by the policies of [FormCosign]. It is for the resolver that
+// fetches images: the IDs of those that have go into Resource.Signers, where [Verify] looks for them.
+func (p *Policies) Cosign(uri string) Signatories { return p.signatories(uri, FormCosign) }
+
+// Commit tells who may have signed the commit in the repository at that URI, by the policies of [FormCommit], for the
+// resolver that fetches commits.
+func (p *Policies) Commit(uri string) Signatories { return p.signatories(uri, FormCommit) }
+
+func (p *Policies) signatories(uri string, form Form) Signatories {
+	var out Signatories
 	seen := map[string]bool{}
+	unseen := func(id string) bool {
+		was := seen[id]
+		seen[id] = true
+		return !was
+	}
 	for _, c := range p.matching(uri) {
-		if c.form != FormCosign {
+		if c.form != form {
 			continue
 		}
 		out.Enforced = out.Enforced || c.mode == Enforce
 		for _, k := range c.Keys {
-			if !seen[k.ID] {
-				seen[k.ID] = true
+			if unseen(k.ID) {
 				out.Keys = append(out.Keys, k)
 			}
 		}
+		for _, k := range c.commitKeys {
+			if unseen(k.id) {
+				out.commitKeys = append(out.commitKeys, k)
+			}
+		}
 		for _, k := range c.identities {
-			if !seen[k.id] {
-				seen[k.id] = true
+			if unseen(k.id) {
 				out.identities = append(out.identities, k)
 			}
 		}
@@ -332,7 +375,7 @@ func Verify(ctx context.Context, p *Policies, res *resolve.Resource) (warnings [
 	for _, c := range matching {
 		var why error
 		switch c.form {
-		case FormCosign:
+		case FormCosign, FormCommit:
 			why = c.checkSigners(res.Signers)
 		case FormResource:
 			if signed == nil {
@@ -367,6 +410,9 @@ func (c *compiled) checkSigners(signers []string) error {
 		if slices.Contains(signers, id) {
 			return nil
 		}
+	}
+	if c.form == FormCommit {
+		return fmt.Errorf("its commit is not known to be signed by %s; the resolver git finds that out where it is asked by url", c.Names())
 	}
 	return fmt.Errorf("no cosign signature by %s", c.Names())
 }

@@ -7,14 +7,19 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"math/big"
 	"testing"
 	"time"
 
+	"github.com/digitorus/pkcs7"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
@@ -25,6 +30,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/tlog"
 	sigverify "github.com/sigstore/sigstore-go/pkg/verify"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 )
 
 // What a bundle in Sigstore's format and cosign's statement in it are called.
@@ -258,6 +264,102 @@ func (s Sigstore) Simple(t testing.TB, payload []byte, o Signing) map[string]str
 		"dev.sigstore.cosign/certificate":    string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})),
 		"dev.sigstore.cosign/bundle":         string(log),
 	}
+}
+
+// CMS is how a signature by a certificate is made; the zero value is as gitsign does it where it keeps the entry of the log
+// in the signature.
+type CMS struct {
+	Signing
+	// NoLog leaves out the entry of the log, Stamp puts in a timestamp.
+	NoLog, Stamp bool
+	// Signed is what the signature says that it is of; nil stands for the truth.
+	Signed []byte
+	// Twice has two signers.
+	Twice bool
+}
+
+type attribute struct {
+	Type  asn1.ObjectIdentifier
+	Value asn1.RawValue
+}
+
+func attributeOf(t testing.TB, oid asn1.ObjectIdentifier, value any) attribute {
+	t.Helper()
+	raw, ok := value.(asn1.RawValue)
+	if !ok {
+		text, err := asn1.Marshal(value)
+		must(t, err)
+		raw.FullBytes = text
+	}
+	return attribute{oid, asn1.RawValue{Tag: asn1.TagSet, IsCompound: true, Bytes: raw.FullBytes}}
+}
+
+// CMS signs a payload of git, detached and in PEM.
+func (s Sigstore) CMS(t testing.TB, payload []byte, o CMS) []byte {
+	t.Helper()
+	if o.Signed == nil {
+		o.Signed = payload
+	}
+	sum := sha256.Sum256(o.Signed)
+	signed := []attribute{
+		attributeOf(t, pkcs7.OIDAttributeContentType, pkcs7.OIDData),
+		attributeOf(t, pkcs7.OIDAttributeMessageDigest, sum[:]),
+		attributeOf(t, pkcs7.OIDAttributeSigningTime, time.Now().UTC()),
+	}
+	message, err := asn1.MarshalWithParams(signed, "set")
+	must(t, err)
+	sig, raw, entry, stamp := s.Message(t, message, o.Signing)
+	cert, err := x509.ParseCertificate(raw)
+	must(t, err)
+	var unsigned []attribute
+	if !o.NoLog {
+		text, err := proto.Marshal(entry)
+		must(t, err)
+		unsigned = append(unsigned, attributeOf(t, asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 3, 1}, text))
+	}
+	if o.Stamp {
+		var answer struct{ Status, Token asn1.RawValue }
+		_, err := asn1.Unmarshal(stamp, &answer)
+		must(t, err)
+		unsigned = append(unsigned, attributeOf(t, asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 16, 2, 14}, answer.Token))
+	}
+	type issuerAndSerial struct {
+		Issuer asn1.RawValue
+		Serial *big.Int
+	}
+	type signerInfo struct {
+		Version            int
+		ID                 issuerAndSerial
+		Digest             pkix.AlgorithmIdentifier
+		Signed             []attribute `asn1:"set,tag:0"`
+		SignatureAlgorithm pkix.AlgorithmIdentifier
+		Signature          []byte
+		Unsigned           []attribute `asn1:"set,optional,omitempty,tag:1"`
+	}
+	sha := pkix.AlgorithmIdentifier{Algorithm: pkcs7.OIDDigestAlgorithmSHA256}
+	signer := signerInfo{
+		Version: 1, ID: issuerAndSerial{asn1.RawValue{FullBytes: cert.RawIssuer}, cert.SerialNumber}, Digest: sha, Signed: signed,
+		SignatureAlgorithm: pkix.AlgorithmIdentifier{Algorithm: pkcs7.OIDDigestAlgorithmECDSASHA256}, Signature: sig, Unsigned: unsigned,
+	}
+	signers := []signerInfo{signer}
+	if o.Twice {
+		signers = append(signers, signer)
+	}
+	type content struct{ Type asn1.ObjectIdentifier }
+	data, err := asn1.Marshal(struct {
+		Version int
+		Digests []pkix.AlgorithmIdentifier `asn1:"set"`
+		Content content
+		Certs   asn1.RawValue
+		Signers []signerInfo `asn1:"set"`
+	}{1, []pkix.AlgorithmIdentifier{sha}, content{pkcs7.OIDData}, asn1.RawValue{Class: asn1.ClassContextSpecific, IsCompound: true, Bytes: raw}, signers})
+	must(t, err)
+	out, err := asn1.Marshal(struct {
+		Type    asn1.ObjectIdentifier
+		Content asn1.RawValue
+	}{pkcs7.OIDSignedData, asn1.RawValue{Class: asn1.ClassContextSpecific, IsCompound: true, Bytes: data}})
+	must(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "SIGNED MESSAGE", Bytes: out})
 }
 
 func must(t testing.TB, err error) {
