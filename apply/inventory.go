@@ -17,7 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/internal/limit"
@@ -239,9 +239,9 @@ func (c *client) unpack(ctx context.Context, cm *corev1.ConfigMap) (*Inventory, 
 		return fail(fmt.Errorf("it is %q %q, and this program knows %s %s", v.APIVersion, v.Kind, inventoryVersion, inventoryKind))
 	}
 	for _, e := range v.Objects {
-		// These become parts of a path. Names are what the API server takes (k8s.io/apimachinery/pkg/api/validation/path).
+		// These become parts of a path. Names are what the API server takes (k8s.io/apimachinery/pkg/api/validate/content).
 		for _, s := range []string{e.Group, e.Version, e.Resource, e.Namespace, e.Name} {
-			if len(path.IsValidPathSegmentName(s)) > 0 {
+			if len(content.IsPathSegmentName(s)) > 0 {
 				return fail(fmt.Errorf("it has an object with the name %q", s))
 			}
 		}

@@ -40,7 +40,13 @@ func (r resolverManifest) account() string {
 func (r resolverManifest) text(template string, o Options) (string, error) {
 	text := strings.NewReplacer("resolver-RESOLVER", r.role(), "resolver-schema-RESOLVER", "resolver-schema-"+r.name, "memory: MEMORY", "memory: "+r.memory).Replace(template)
 	args, mounts, volumes := o.contentArgs()
-	return insert(text, endOfArgs, r.args+args, endOfMounts, r.mounts+mounts, endOfVolumes, r.volumes+volumes)
+	for _, x := range [][2]string{{endOfArgs, r.args + args}, {endOfMounts, r.mounts + mounts}, {endOfVolumes, r.volumes + volumes}} {
+		var err error
+		if text, err = insert(text, x[0], x[1]); err != nil {
+			return "", err
+		}
+	}
+	return text, nil
 }
 
 // contentArgs tell a resolver which addresses are open by default, and what to do with content that is too large for a request.
@@ -65,15 +71,12 @@ func (o Options) contentArgs() (args, mounts, volumes string) {
 	return args, mounts, volumes
 }
 
-// insert puts lines behind a line of a text that stands there once: pairs of the line and what comes behind it.
-func insert(text string, pairs ...string) (string, error) {
-	for i := 0; i < len(pairs); i += 2 {
-		if strings.Count(text, pairs[i]) != 1 {
-			return "", fmt.Errorf("the manifest does not have the line %q once", strings.TrimSpace(pairs[i]))
-		}
-		text = strings.Replace(text, pairs[i], pairs[i]+pairs[i+1], 1)
+// insert puts lines behind a line of a text that stands there once.
+func insert(text, line, lines string) (string, error) {
+	if strings.Count(text, line) != 1 {
+		return "", fmt.Errorf("the manifest does not have the line %q once", strings.TrimSpace(line))
 	}
-	return text, nil
+	return strings.Replace(text, line, line+lines, 1), nil
 }
 
 // withResolvers names the resolvers in the policies: whose status each may write, and which are Sluice's.

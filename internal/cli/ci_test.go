@@ -39,14 +39,14 @@ func ciRepo(t *testing.T) (repo, bin string) {
 			t.Fatal(err)
 		}
 		for _, a := range [][]string{{"add", "."}, {"-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "-qm", example}, args} {
-			cmd := exec.CommandContext(t.Context(), "git", a...) //nolint:gosec // arguments of this test
+			cmd := exec.CommandContext(t.Context(), "git", a...)
 			cmd.Dir = repo
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("git %s: %v\n%s", a, err, out)
 			}
 		}
 	}
-	init := exec.CommandContext(t.Context(), "git", "init", "-qb", "main", repo) //nolint:gosec // arguments of this test
+	init := exec.CommandContext(t.Context(), "git", "init", "-qb", "main", repo)
 	if out, err := init.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -59,7 +59,7 @@ func ciRepo(t *testing.T) (repo, bin string) {
 // bash runs the text of a step as a CI system does, and returns its output and exit code.
 func bash(t *testing.T, repo, bin, script string, env ...string) (string, int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "bash", "-eo", "pipefail", "-c", script) //nolint:gosec // a script of this repository
+	cmd := exec.CommandContext(t.Context(), "bash", "-eo", "pipefail", "-c", script)
 	cmd.Dir = repo
 	cmd.Env = append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + bin}, env...)
 	out, err := cmd.CombinedOutput()

@@ -135,7 +135,7 @@ func (d *doctor) server(ctx context.Context) error {
 	_ = resp.Body.Close() // only the header matters
 	at, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
-		d.say(Warn, "clock", "", "the API server does not tell its time")
+		d.say(Warn, "clock", "", "the API server does not tell its time: %v", err)
 		return nil
 	}
 	// The header has whole seconds.

@@ -360,7 +360,7 @@ func (d *doctor) policy(ctx context.Context, p *admissionregistrationv1.Validati
 	}
 	mapping, err := d.mapper.RESTMapping(gv.WithKind(p.Spec.ParamKind.Kind).GroupKind(), gv.Version)
 	if err != nil {
-		d.say(Fail, subject, "apply the manifests again", "the kind %s of its parameters is not served, so that every write that it matches is refused", p.Spec.ParamKind.Kind)
+		d.say(Fail, subject, "apply the manifests again", "the kind %s of its parameters is not served, so that every write that it matches is refused: %v", p.Spec.ParamKind.Kind, err)
 		return false, nil
 	}
 	for _, b := range bindings {
