@@ -5,6 +5,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -272,8 +273,44 @@ rebaseRules:
 templateRules: []
 `
 	settings := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {theirs: a}\n"
-	revision := d.push(rules + lampCRD(group) + lamp(group, "l", "", "Broken=True") + settings)
-	d.create("x", func(s *v1alpha1.DeliverySpec) { s.Timeout = &metav1.Duration{Duration: 20 * time.Second} })
+	// What is after the lamp by a rule is not written while the lamp is not lit, and a ConfigMap with versions is referred to by its last one.
+	late := func(value string) string {
+		return `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: late, annotations: {kapp.k14s.io/change-rule: upsert after upserting lamps}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: counted, annotations: {kapp.k14s.io/versioned: "", kapp.k14s.io/num-versions: "2"}}
+data: {k: ` + value + `}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: refers
+  annotations:
+    kapp.k14s.io/versioned-explicit-ref: '{"apiVersion": "v1", "kind": "ConfigMap", "name": "counted"}'
+`
+	}
+	versions := func(want ...string) {
+		t.Helper()
+		until(t, "the versions to be as they should", func() error {
+			refers, err := d.kube.CoreV1().ConfigMaps(d.namespace).Get(t.Context(), "refers", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			got := slices.DeleteFunc(d.configMaps(d.namespace), func(n string) bool { return !strings.HasPrefix(n, "counted") })
+			if ref := refers.Annotations["kapp.k14s.io/versioned-explicit-ref"]; !slices.Equal(got, want) || !strings.Contains(ref, want[len(want)-1]) {
+				return fmt.Errorf("%v, %s", got, ref)
+			}
+			return nil
+		})
+	}
+	revision := d.push(rules + lampCRD(group) + lamp(group, "l", "kapp.k14s.io/change-group: lamps", "Broken=True") + settings)
+	d.create("x", func(s *v1alpha1.DeliverySpec) {
+		s.Timeout, s.Prune = &metav1.Duration{Duration: 20 * time.Second}, true
+	})
 	o := d.reaches("x", v1alpha1.ReasonNotReady, nil)
 	if c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady); !strings.Contains(c.Message, "Lamp") {
 		t.Errorf("the lamp that a wait rule calls failed is not named: %+v", c)
@@ -296,7 +333,24 @@ templateRules: []
 	}
 	// The field that a rebase rule copies keeps what somebody has set.
 	d.change("settings", "somebody", `{"data":{"theirs":"b"}}`)
-	revision = d.push(rules + lampCRD(group) + lamp(group, "l", "", "Lit=True") + settings + configMap("more"))
+	// An order that waits is given back and goes on: the lamp is not lit, so what is after it is not written.
+	d.push(rules + lampCRD(group) + lamp(group, "l", "kapp.k14s.io/change-group: lamps", "Dim=True") + settings + late("one"))
+	d.reaches("x", v1alpha1.ReasonApplying, says("Lamp."+group+" "+d.namespace+"/l"))
+	if d.exists(d.namespace + "/late") {
+		t.Error("what is after the lamp is written, and the lamp is not lit")
+	}
+	d.holds("counted-ver-1", "k", "one")
+	revision = d.push(rules + lampCRD(group) + lamp(group, "l", "kapp.k14s.io/change-group: lamps", "Lit=True") + settings + late("one"))
 	d.applies("x", revision)
 	d.holds("settings", "theirs", "b")
+	if !d.exists(d.namespace + "/late") {
+		t.Error("what is after the lamp is not written, and the lamp is lit")
+	}
+	versions("counted-ver-1")
+	for i, value := range []string{"two", "three"} {
+		revision = d.push(rules + lampCRD(group) + lamp(group, "l", "kapp.k14s.io/change-group: lamps", "Lit=True") + settings + late(value))
+		d.applies("x", revision)
+		versions(fmt.Sprintf("counted-ver-%d", i+1), fmt.Sprintf("counted-ver-%d", i+2))
+	}
+	d.holds("counted-ver-3", "k", "three")
 }
