@@ -51,6 +51,11 @@ const shutdownGrace = 5 * time.Second
 // largeAtOnce is how many contents over the limit are compressed or stored at once.
 const largeAtOnce = 4
 
+// writesAtOnce is how many status writes of one process are under way at once. More would make none of them faster, as the API server
+// is what they wait for, and would keep the renewal of the process's Lease waiting, which the API server puts into the same line: then
+// other replicas would take the process for gone, and do its work once more.
+const writesAtOnce = 64
+
 // Role is the role of sluice serve, and of Members, that runs the resolver of that name.
 func Role(resolver string) string { return "resolver-" + resolver }
 
@@ -98,6 +103,7 @@ type Adapter struct {
 	Server *ServerClock
 
 	placer    placer
+	writing   chan struct{}
 	queue     *fairqueue.Queue[key]
 	informers []cache.SharedIndexInformer
 
@@ -126,6 +132,7 @@ func (a *Adapter) Run(ctx context.Context, ready func()) error {
 		support: &support{ask: func() (bool, error) { return hasFields(a.Kube.Discovery()) }, clock: a.Clock}, turn: make(chan struct{}, largeAtOnce),
 	}
 	a.queue = fairqueue.New(slots, func(k key) string { return k.namespace })
+	a.writing = make(chan struct{}, writesAtOnce)
 	a.cancels, a.settled = map[key]context.CancelCauseFunc{}, map[key]bool{}
 	for _, selector := range a.selectors() {
 		i, err := a.inform(selector)
@@ -502,6 +509,13 @@ func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionReques
 		return // the process ends
 	}
 	defer held.Release()
+	select {
+	case a.writing <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	release := sync.OnceFunc(func() { <-a.writing })
+	defer release()
 	w := writer{client: a.Client, metrics: a.Metrics, clock: a.Clock, resolver: name, lookup: func() *v1beta1.ResolutionRequest { return a.lookup(k) }}
 	a.settle(k, true)
 	wrote, werr := w.write(ctx, r, s, "result")
@@ -514,6 +528,7 @@ func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionReques
 		s, outcome, reason, size = failed(e, now), "failed", string(e.Reason), 0
 		wrote, werr = w.write(ctx, r, s, "result")
 	}
+	release()
 	if !wrote {
 		a.settle(k, false)
 	}

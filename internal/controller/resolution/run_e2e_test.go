@@ -38,6 +38,8 @@ type wire struct {
 	cut   atomic.Bool
 	mu    sync.Mutex
 	calls map[string]int
+	// writing is how many status writes are under way, most how many were.
+	writing, most int
 	// namespace is the one whose calls count, besides those for no namespace; empty: all of them.
 	namespace string
 }
@@ -57,8 +59,18 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		what = "elsewhere"
 	}
 	w.calls[what]++
+	write := strings.HasSuffix(r.URL.Path, "/status")
+	if write {
+		w.writing++
+		w.most = max(w.most, w.writing)
+	}
 	w.mu.Unlock()
 	res, err := w.next.RoundTrip(r)
+	if write {
+		w.mu.Lock()
+		w.writing--
+		w.mu.Unlock()
+	}
 	if err == nil && res.StatusCode >= http.StatusBadRequest {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -261,6 +273,32 @@ func TestE2ETwoHundredAtOnceSucceedWithOneWriteEach(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got.Status); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Results that come all at once leave room for the renewal of the Lease.
+func TestE2EAWaveOfResultsIsWrittenAFewAtATime(t *testing.T) {
+	in := install(t)
+	ns := in.namespace(t)
+	var waiting atomic.Int64
+	open := make(chan struct{})
+	a := in.adapter(t, false, func(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
+		if r.Namespace == ns && waiting.Add(1) == 200 {
+			close(open)
+		}
+		select {
+		case <-open:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return echo(ctx, r)
+	})
+	in.create(t, ns, 200)
+	in.succeededAll(t, ns, 200)
+	a.wire.mu.Lock()
+	defer a.wire.mu.Unlock()
+	if a.wire.most < 2 || a.wire.most > 64 {
+		t.Errorf("%d writes were under way at once", a.wire.most)
 	}
 }
 
