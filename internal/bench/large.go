@@ -18,17 +18,24 @@ const (
 	largeCommits = 1000
 	// largeRuns is how often one file is resolved, each time by a new process with an empty folder.
 	largeRuns = 5
-	// largeCache is where the repository stays for the next time; its name says what is in it.
-	largeCache = ".cache/bench/history-1000-v1.git"
+	// largeCache is where repositories stay for the next time; their names say what is in them.
+	largeCache = ".cache/bench"
+	// manyFiles are in folders of folderFiles.
+	manyFiles   = 1_000_000
+	folderFiles = 1000
 )
 
 // resolveLarge measures one file of a large repository that the resolver has never seen.
 func resolveLarge(ctx context.Context, c *config) (err error) {
-	repo, err := c.largeRepository(ctx)
+	history, err := c.largeRepository("history-1000-v1.git", func(dir string) error { return makeRepository(ctx, dir, largeCommits) })
 	if err != nil {
 		return err
 	}
-	size, _, err := filesBelow(repo)
+	many, err := c.largeRepository("files-1000000-v1.git", func(dir string) error { return importRepository(ctx, dir, writeManyFiles) })
+	if err != nil {
+		return err
+	}
+	wide, err := c.largeRepository("wide-1000000-v1.git", func(dir string) error { return makeWideRepository(ctx, dir) })
 	if err != nil {
 		return err
 	}
@@ -41,32 +48,38 @@ func resolveLarge(ctx context.Context, c *config) (err error) {
 		return err
 	}
 	const namespace = "large"
-	if err := s.namespace(ctx, namespace); err != nil {
-		return err
-	}
 	rows := [][]string{{
 		"one file, cold", "creation to Succeeded", "worst", "resolver alone", "fetched", "HTTP requests", "on disk", "work tree",
 		"peak memory of the resolver", "of its git processes", "load",
 	}}
 	for _, kind := range []struct {
-		title  string
-		filter bool
-	}{{"the server can filter", true}, {"the server cannot filter", false}} {
-		row, err := s.largeRow(ctx, namespace, repo, kind.filter)
+		title, repo, path string
+		filter            bool
+		// atOnce is how many requests, each for a file of its own, are made at once.
+		atOnce int
+	}{
+		{"1 GB of history", history, filePath(7), true, 1},
+		{"the same, the server cannot filter", history, filePath(7), false, 1},
+		{"a million files", many, manyPath(7), true, 1},
+		{"a million entries in one folder", wide, widePath(7), true, 1},
+		{"the same, 4 at once", wide, widePath(7), true, 4},
+	} {
+		row, err := s.largeRow(ctx, fmt.Sprintf("%s-%d", namespace, len(rows)), kind.repo, kind.path, kind.filter, kind.atOnce)
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind.title, err)
 		}
 		rows = append(rows, append([]string{kind.title}, row...))
 	}
 	rows = append(rows, []string{"aim", "300 ms", "", "", "2.0 MiB with a filter", "", "", "none", "256 MiB", "256 MiB", ""})
-	fmt.Fprintf(c.out, "a repository of %.0f MiB, %d commits and %d files; medians of %d runs\n", float64(size)/(1<<20), largeCommits+1, repositoryFiles+10, largeRuns)
+	fmt.Fprintf(c.out, "%d commits and %d files; %d files in folders of %d; %d files in one folder; medians of %d runs\n",
+		largeCommits+1, repositoryFiles+10, manyFiles, folderFiles, manyFiles, largeRuns)
 	c.table(rows...)
 	return nil
 }
 
-// largeRepository returns the folder of the large repository, and makes it the first time.
-func (c *config) largeRepository(ctx context.Context) (string, error) {
-	repo, err := filepath.Abs(largeCache)
+// largeRepository returns the folder of a large repository, and makes it the first time.
+func (c *config) largeRepository(name string, fill func(dir string) error) (string, error) {
+	repo, err := filepath.Abs(filepath.Join(largeCache, name))
 	if err != nil {
 		return "", err
 	}
@@ -83,10 +96,10 @@ func (c *config) largeRepository(ctx context.Context) (string, error) {
 	defer os.RemoveAll(making) //nolint:errcheck // what is left of a failure takes room and nothing else
 	start := time.Now()
 	tmp := filepath.Join(making, "r.git")
-	if err := makeRepository(ctx, tmp, largeCommits); err != nil {
+	if err := fill(tmp); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(c.out, "made %s in %.0f s\n", largeCache, time.Since(start).Seconds())
+	fmt.Fprintf(c.out, "made %s in %.0f s\n", name, time.Since(start).Seconds())
 	return repo, os.Rename(tmp, repo)
 }
 
@@ -113,13 +126,16 @@ func filesBelow(dir string) (size int64, tree []string, err error) {
 }
 
 // largeRow resolves one file several times and returns what the table shows.
-func (s *system) largeRow(ctx context.Context, namespace, repo string, filter bool) ([]string, error) {
+func (s *system) largeRow(ctx context.Context, namespace, repo, path string, filter bool, atOnce int) ([]string, error) {
+	if err := s.namespace(ctx, namespace); err != nil {
+		return nil, err
+	}
 	origin, err := gitServer(ctx, filepath.Dir(repo), filter)
 	if err != nil {
 		return nil, err
 	}
 	defer origin.Close() //nolint:errcheck // nobody uses it any more
-	what := ask{"git", [][2]string{{"url", origin.url("/" + filepath.Base(repo))}, {"revision", "main"}, {"pathInRepo", filePath(7)}}}
+	what := ask{"git", [][2]string{{"url", origin.url("/" + filepath.Base(repo))}, {"revision", "main"}, {"pathInRepo", path}, {"cache", "never"}}}
 	var whole, alone []time.Duration
 	var fetched, requests, disk int64
 	var memory, gitMemory int
@@ -136,12 +152,12 @@ func (s *system) largeRow(ctx context.Context, namespace, repo string, filter bo
 		}
 		bytesBefore, requestsBefore := origin.bytes.Load(), origin.requests.Load()
 		peakOfGit := peakOfChildren(ctx, role.pid())
-		out, err := w.run(ctx, fmt.Sprintf("filter-%t-%d", filter, i), 1, 1, false, func(int) ask { return what })
+		out, err := w.run(ctx, fmt.Sprintf("r-%d", i), atOnce, atOnce, false, func(int) ask { return what })
 		gitMemory = max(gitMemory, peakOfGit())
 		if err != nil {
 			return nil, err
 		}
-		if out.succeeded != 1 {
+		if out.succeeded != atOnce {
 			return nil, fmt.Errorf("it failed: %v", out.failures)
 		}
 		fetched, requests = max(fetched, origin.bytes.Load()-bytesBefore), max(requests, origin.requests.Load()-requestsBefore)
@@ -152,7 +168,7 @@ func (s *system) largeRow(ctx context.Context, namespace, repo string, filter bo
 		if err != nil {
 			return nil, err
 		}
-		alone = append(alone, time.Duration(m.since(nil, duration, `phase="resolve"`)*float64(time.Second)))
+		alone = append(alone, time.Duration(m.since(nil, duration, `phase="resolve"`)*float64(time.Second))/time.Duration(atOnce))
 		size, names, err := filesBelow(role.cache)
 		if err != nil {
 			return nil, err

@@ -75,6 +75,7 @@ func parts() []part {
 		{"objects", "Stored objects checked against a real API server", objects},
 		{"resolve", "Throughput: files of one git repository, through the cluster", resolveGit},
 		{"resolvers", "Throughput: bundles, cluster and http, through the cluster", resolveOthers},
+		{"scale", "Ten thousand requests that wait, and two replicas", scale},
 		{"large", "One file of a large repository, cold, through the cluster", resolveLarge},
 		{"isolation", "Two hundred hanging servers of another tenant", isolation},
 		{"guard", "Changes of a CRD of one megabyte, judged at admission", guardLatency},

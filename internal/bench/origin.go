@@ -53,15 +53,67 @@ func fileText(i int) []byte {
 // makeRepository makes a bare repository with the files on the branch main, and so many more commits that replace a blob of
 // noise each.
 func makeRepository(ctx context.Context, dir string, commits int) error {
+	return importRepository(ctx, dir, func(w io.Writer) error { return writeHistory(w, commits) })
+}
+
+// importRepository makes a bare repository of what is written for git fast-import.
+func importRepository(ctx context.Context, dir string, write func(io.Writer) error) error {
 	ctx, cancel := context.WithTimeout(ctx, importTimeout)
 	defer cancel()
 	if _, err := runGit(ctx, "", nil, "init", "-q", "--bare", "-b", "main", dir); err != nil {
 		return err
 	}
 	r, w := io.Pipe()
-	go func() { _ = w.CloseWithError(writeHistory(w, commits)) }()
+	go func() { _ = w.CloseWithError(write(w)) }()
 	defer r.Close() //nolint:errcheck // it ends the writer where git has ended before
 	_, err := runGit(ctx, dir, r, "-c", "core.compression=0", "-c", "pack.compression=0", "fast-import", "--quiet", "--done")
+	return err
+}
+
+// manyPath is where the i-th of a million files is that are in folders.
+func manyPath(i int) string { return fmt.Sprintf("d%04d/task-%07d.yaml", i/folderFiles, i) }
+
+func widePath(i int) string { return fmt.Sprintf("task-%07d.yaml", i) }
+
+// writeManyFiles is a commit with a million different files in folders.
+func writeManyFiles(w io.Writer) error {
+	b := bufio.NewWriterSize(w, 1<<20)
+	fmt.Fprint(b, "commit refs/heads/main\ncommitter c <c@example.com> 1700000000 +0000\ndata 1\nm\n")
+	for i := range manyFiles {
+		text := fmt.Sprintf("kind: Task\nn: %d\n", i)
+		fmt.Fprintf(b, "M 100644 inline %s\ndata %d\n%s\n", manyPath(i), len(text), text)
+	}
+	fmt.Fprint(b, "done\n")
+	return b.Flush() // it has the first error of all writes
+}
+
+// makeWideRepository makes one with a million names in one folder, of one file. For git fast-import that would take hours.
+func makeWideRepository(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, importTimeout)
+	defer cancel()
+	if _, err := runGit(ctx, "", nil, "init", "-q", "--bare", "-b", "main", dir); err != nil {
+		return err
+	}
+	blob, err := runGit(ctx, dir, strings.NewReader("kind: Task\n"), "hash-object", "-w", "--stdin")
+	if err != nil {
+		return err
+	}
+	var entries bytes.Buffer
+	for i := range manyFiles {
+		fmt.Fprintf(&entries, "100644 blob %s\t%s\n", blob, widePath(i))
+	}
+	tree, err := runGit(ctx, dir, &entries, "mktree")
+	if err != nil {
+		return err
+	}
+	commit, err := runGit(ctx, dir, nil, "-c", "user.name=c", "-c", "user.email=c@example.com", "commit-tree", "-m", "m", tree)
+	if err != nil {
+		return err
+	}
+	if _, err := runGit(ctx, dir, nil, "update-ref", "refs/heads/main", commit); err != nil {
+		return err
+	}
+	_, err = runGit(ctx, dir, nil, "repack", "-q", "-a", "-d")
 	return err
 }
 

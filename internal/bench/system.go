@@ -57,6 +57,8 @@ type system struct {
 	guard string
 	// through has, for accounts that do not speak to the API server directly, what they speak to.
 	through map[string]*rest.Config
+	// waves is how many have been measured.
+	waves   int
 	cluster *clustertest.Cluster
 	kube    kubernetes.Interface
 	objects *kube.Client
