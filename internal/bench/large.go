@@ -35,7 +35,7 @@ func resolveLarge(ctx context.Context, c *config) (err error) {
 	if err != nil {
 		return err
 	}
-	wide, err := c.largeRepository("wide-1000000-v1.git", func(dir string) error { return makeWideRepository(ctx, dir) })
+	wide, err := c.largeRepository("wide-1000000-v2.git", func(dir string) error { return makeWideRepository(ctx, dir) })
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,8 @@ func importRepository(ctx context.Context, dir string, write func(io.Writer) err
 // manyPath is where the i-th of a million files is that are in folders.
 func manyPath(i int) string { return fmt.Sprintf("d%04d/task-%07d.yaml", i/folderFiles, i) }
 
-func widePath(i int) string { return fmt.Sprintf("task-%07d.yaml", i) }
+// widePath is the name of the i-th of a million files in one folder, short enough for what the resolver reads of a folder.
+func widePath(i int) string { return fmt.Sprintf("%05x", i) }
 
 // writeManyFiles is a commit with a million different files in folders.
 func writeManyFiles(w io.Writer) error {
