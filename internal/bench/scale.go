@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,6 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"sluice.dev/internal/limit"
 )
 
 const (
@@ -45,7 +46,7 @@ webhooks:
 
 // standIn lets everything pass, as Tekton's webhook does with what is right, after it has read it.
 func standIn(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
+	body, err := limit.ReadAll(r.Body, 16<<20)
 	var review struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`

@@ -297,8 +297,8 @@ func TestE2EAWaveOfResultsIsWrittenAFewAtATime(t *testing.T) {
 	in.succeededAll(t, ns, 200)
 	a.wire.mu.Lock()
 	defer a.wire.mu.Unlock()
-	if a.wire.most < 2 || a.wire.most > 64 {
-		t.Errorf("%d writes were under way at once", a.wire.most)
+	if a.most < 2 || a.most > 64 {
+		t.Errorf("%d writes were under way at once", a.most)
 	}
 }
 
