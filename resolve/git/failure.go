@@ -1,0 +1,61 @@
+package git
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+
+	"sluice.dev/resolve"
+)
+
+// explain makes an error one for the user.
+func (g *Resolver) explain(err error, repo repository) error {
+	where := repo.canonical()
+	var damaged *packError
+	var known *resolve.Error
+	if local := localFailure(err); local != nil {
+		return local
+	}
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, errDiskFull):
+		e := resolve.Transientf("the resolver's disk is full, and there is no other place for what it has to fetch")
+		e.Reason, e.Err = resolve.ReasonLocal, err
+		return e
+	case errors.As(err, &damaged):
+		e := resolve.Errorf(resolve.ReasonFailed, "%s: the server sent objects that git does not take", where)
+		e.Err = err
+		return e
+	case errors.Is(err, errCorrupt) || errors.Is(err, errMissing):
+		e := resolve.Transientf("%s: the server did not send what the commit refers to", where)
+		e.Err = err
+		return e
+	}
+	return explain(err, where)
+}
+
+// localFailure is the error where not the server is at fault but this machine: its files or its processes; nil elsewhere. A file's name
+// is left out of the text, because users know nothing of it.
+func localFailure(err error) error {
+	if _, remote := errors.AsType[*net.OpError](err); remote || errors.Is(err, errDiskFull) {
+		return nil
+	}
+	var path *fs.PathError
+	var link *os.LinkError
+	var text string
+	switch {
+	case errors.As(err, &path):
+		text = path.Op + ": " + path.Err.Error()
+	case errors.As(err, &link):
+		text = link.Op + ": " + link.Err.Error()
+	case errors.Is(err, errKilled), errors.Is(err, errNotStarted):
+		text = err.Error()
+	default:
+		return nil
+	}
+	e := resolve.Transientf("the resolver cannot work with its files or its git command: %s", text)
+	e.Reason, e.Err = resolve.ReasonLocal, err
+	return e
+}
