@@ -79,8 +79,12 @@ func (c *compiler) draft(g *group) *draft {
 		d.valid = append(d.valid, valid(true))
 		// A message is written without an authorizer, a patch with one.
 		well := valid(g.kind == drops)
-		d.texts = append(d.texts, well+" ? '' : "+clipped(uses, 300)+" + "+quote(c.what(u)))
-		d.short = append(d.short, well+" ? '' : "+clipped(uses, 60)+" + "+quote(" ("+gate+")"))
+		long, short := clipped(uses, 300), clipped(uses, 60)
+		if place := u.target.Path.String(); uses == quote(place) {
+			long, short = quote(clippedTo(place, 300)), quote(clippedTo(place, 60))
+		}
+		d.texts = append(d.texts, well+" ? '' : "+long+" + "+quote(c.what(u)))
+		d.short = append(d.short, well+" ? '' : "+short+" + "+quote(" ("+gate+")"))
 	}
 	d.message = d.told("say", d.texts, "; also ")
 	return d
@@ -92,6 +96,12 @@ func (d *draft) placesOf(u *unit, i int) (uses, none string) {
 	if d.group.whole {
 		uses = d.add("b"+name, d.wholeVersion(u))
 		return uses, uses + " == ''"
+	}
+	if t := u.target; u.shape.loop == len(t.Path) && t.Values == nil && t.Pattern == nil && t.Match == nil && !u.shape.exact {
+		// There is one place, which costs little to look at: the API server makes room for each variable with every request.
+		w := &walker{shape: u.shape, emitter: d.emitter, id: name}
+		f := w.found()
+		return f.body, "!(" + and(f.conditions...) + ")"
 	}
 	var all, not []string
 	for n, s := range u.ways {
@@ -156,6 +166,14 @@ func (d *draft) all(tests []string) string {
 		some = append(some, d.add("ok"+strconv.Itoa(len(some)), conjunction(chunk)))
 	}
 	return conjunction(some)
+}
+
+// clippedTo is what [clipped] makes of a text that is known.
+func clippedTo(text string, longest int) string {
+	if r := []rune(text); len(r) > longest {
+		return string(r[:longest]) + " and more"
+	}
+	return text
 }
 
 // clipped cuts a text that may be long.

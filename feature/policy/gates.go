@@ -158,8 +158,13 @@ func (g *gates) alone(f *feature.Feature) string {
 		}
 		rows = append(rows, opens+" ? true : ")
 	}
-	said := g.says(f.Spec.Gate, f)
-	rows = append(rows, said+" != 0 ? "+said+" == 1 : ")
+	if name := "s" + f.Spec.Gate; g.alike || g.done[name] {
+		said := g.says(f.Spec.Gate, f)
+		rows = append(rows, said+" != 0 ? "+said+" == 1 : ")
+	} else { // what is asked once needs no variable
+		yes, no := g.sayings(f.Spec.Gate, f)
+		rows = append(rows, yes+" && !"+no+" ? true : "+no+" && !"+yes+" ? false : ")
+	}
 	last := fmt.Sprint(f.Default)
 	if f.FollowsLevel {
 		last = opens
@@ -212,22 +217,28 @@ func (g *gates) level(f *feature.Feature) string {
 // says tells what the settings say of a gate: 1 on, -1 off, 0 nothing, or both.
 func (g *gates) says(gate string, f *feature.Feature) string {
 	return g.once("s"+gate, func() string {
-		entries := g.entries()
-		yes, no := []string{quote(gate+"=1") + " in " + entries}, []string{quote(gate+"=0") + " in " + entries}
-		if f != nil {
-			key := quote(f.Spec.Key)
-			value := g.data() + "[" + key + "].trim()"
-			on, off := trueWords, falseWords
-			if f.Spec.Inverted {
-				on, off = off, on
-			}
-			off = g.off(off)
-			there := key + " in " + g.data()
-			yes = append([]string{there + " && " + value + " in " + on}, yes...)
-			no = append([]string{there + " && " + value + " in " + off}, no...)
-		}
-		return "(" + or(yes...) + " ? 1 : 0) - (" + or(no...) + " ? 1 : 0)"
+		yes, no := g.sayings(gate, f)
+		return "(" + yes + " ? 1 : 0) - (" + no + " ? 1 : 0)"
 	})
+}
+
+// sayings tell whether the settings say on and whether they say off of a gate.
+func (g *gates) sayings(gate string, f *feature.Feature) (on, off string) {
+	entries := g.entries()
+	yes, no := []string{quote(gate+"=1") + " in " + entries}, []string{quote(gate+"=0") + " in " + entries}
+	if f != nil {
+		key := quote(f.Spec.Key)
+		value := g.data() + "[" + key + "].trim()"
+		on, off := trueWords, falseWords
+		if f.Spec.Inverted {
+			on, off = off, on
+		}
+		off = g.off(off)
+		there := key + " in " + g.data()
+		yes = append([]string{there + " && " + value + " in " + on}, yes...)
+		no = append([]string{there + " && " + value + " in " + off}, no...)
+	}
+	return "(" + or(yes...) + ")", "(" + or(no...) + ")"
 }
 
 // entries are those of the key that lists gates, with 1 or 0 behind the sign of equality, or neither for what is no boolean.

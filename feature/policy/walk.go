@@ -163,10 +163,23 @@ type found struct {
 // places writes an expression for the places of uses that the ratchet does not allow: a text, with commas between them,
 // empty where there is none; or a list of JSON pointers.
 func (w *walker) places() string {
-	t := w.target
 	if w.index {
 		w.stored = w.emitter.storedIndex(w)
 	}
+	f := w.found()
+	body, none := f.body, "''"
+	if w.pointer {
+		none = "[]"
+		if !f.list {
+			body = "[" + body + "]"
+		}
+	}
+	return w.bounded(and(f.conditions...)+" ? "+body+" : "+none, none)
+}
+
+// found is what is at the places of a target.
+func (w *walker) found() found {
+	t := w.target
 	old, start := "", w.loop
 	if start == len(t.Path) {
 		start--
@@ -178,15 +191,7 @@ func (w *walker) places() string {
 	for _, s := range t.Path[:start] {
 		path = path.name(s.Name)
 	}
-	f := w.step(w.emitter.node(false, t.Path[:start]), start, path, old, nil, nil)
-	body, none := f.body, "''"
-	if w.pointer {
-		none = "[]"
-		if !f.list {
-			body = "[" + body + "]"
-		}
-	}
-	return w.bounded(and(f.conditions...)+" ? "+body+" : "+none, none)
+	return w.step(w.emitter.node(false, t.Path[:start]), start, path, old, nil, nil)
 }
 
 // step goes on from a value, which may have any form. Old is the value at the same place in the stored object, which is

@@ -37,6 +37,7 @@ type latencyVariant struct {
 	features   int
 	mode       string
 	drop, hook bool
+	hand       bool // a policy that is written by hand, without Sluice, is in the place of features
 }
 
 var latencyVariants = []latencyVariant{
@@ -46,6 +47,9 @@ var latencyVariants = []latencyVariant{
 	{name: "many", what: "200, validating policy, live", features: 200},
 	{name: "five", what: "5, validating policy, live", features: 5},
 	{name: "fivedrop", what: "5, mutating policy, live", features: 5, drop: true},
+	{name: "fivehand", what: "5, a policy by hand", features: 5, hand: true},
+	{name: "tenhand", what: "10, a policy by hand", features: 10, hand: true},
+	{name: "manyhand", what: "200, a policy by hand", features: 200, hand: true},
 	{name: "tenhook", what: "10, webhook", features: 10, hook: true},
 	{name: "manyhook", what: "200, webhook", features: 200, hook: true},
 }
@@ -74,7 +78,13 @@ func (v *latencyVariant) manifests() (kind, rest string) {
 		} else {
 			fmt.Fprintf(&fields, ", field%d: {type: string}", i)
 		}
-		if i < v.features {
+		if i < v.features && v.hand {
+			used := fmt.Sprintf("has(object.spec.field%d)", i)
+			if i%10 == 0 {
+				used = fmt.Sprintf("has(object.spec.tasks) && object.spec.tasks.exists(t, has(t.field%d))", i)
+			}
+			fmt.Fprintf(&list, "  - {message: Field%[1]d is off, expression: \"!(%[2]s) || has(params.data) && 'field%[1]d' in params.data && params.data['field%[1]d'] == 'true'\"}\n", i, used)
+		} else if i < v.features {
 			fmt.Fprintf(&list, "---\napiVersion: sluice.dev/v1alpha1\nkind: Feature\nmetadata: {name: %[1]s.field%[2]d}\nspec: {component: %[1]s, gate: Field%[2]d, whenDisabled: %[3]s, stages: [{stage: Alpha, release: v1.0.0}], parts: [%[4]s]}\n",
 				v.name, i, when, part(path))
 		}
@@ -104,6 +114,9 @@ spec:
                 x-kubernetes-list-map-keys: [name]
                 items: {type: object, required: [name], properties: {name: {type: string}, image: {type: string}%[3]s}}
 `, v.group(), strings.ReplaceAll(fields.String(), ", ", "\n              "), items.String())
+	if v.hand {
+		return kind, fmt.Sprintf(handPolicy, v.name, v.group(), list.String())
+	}
 	mode := v.mode
 	if mode == "" {
 		mode = "Live"
@@ -112,6 +125,26 @@ spec:
 		"---\napiVersion: sluice.dev/v1alpha1\nkind: Component\nmetadata: {name: %[1]s}\nspec: {release: v1.5.0, mode: %[2]s, configMap: {namespace: bench, name: %[1]s}}\n%[3]s", v.name, mode, list.String())
 	return kind, rest
 }
+
+// handPolicy is what somebody would write for the same gates: a validation for each, without a ratchet. %[3]s stands for them.
+const handPolicy = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: %[1]s, namespace: bench}
+data: {field0: 'true', field1: 'true'}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: %[1]s}
+spec:
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints: {resourceRules: [{apiGroups: [%[2]s], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [things]}]}
+  validations:
+%[3]s---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: %[1]s}
+spec: {policyName: %[1]s, validationActions: [Deny], paramRef: {namespace: bench, name: %[1]s, parameterNotFoundAction: Deny}}
+`
 
 // object is one with five tasks, each of which uses what is open; with closed it uses something else besides.
 func (v *latencyVariant) object(name string, closed bool) []byte {
