@@ -1,37 +1,54 @@
 package simulate_test
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"sluice.dev/internal/featuregen"
 )
 
+// TestMain lets garbage lie: what the tests compile is thrown away at once, and there is room for it.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
+
+// TestPoliciesAgreeWithTheEvaluator draws worlds and pairs of objects. SLUICE_ROUNDS is how many times as many worlds that are.
 func TestPoliciesAgreeWithTheEvaluator(t *testing.T) {
-	pairs, spoke, webhook := 0, 0, map[string]int{}
-	for seed := range uint64(6) {
-		r := rand.New(rand.NewPCG(seed, 7))
-		trial, err := featuregen.NewTrial(t.Context(), r)
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		for _, e := range trial.Webhook {
-			webhook[e.Reason]++
-		}
-		for range 150 {
-			old, object := trial.Pair(r)
-			said, err := trial.Try(t.Context(), old, object)
-			if err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
-			pairs++
-			if said {
-				spoke++
-			}
-		}
+	t.Parallel()
+	rounds := uint64(1)
+	if n, err := strconv.ParseUint(os.Getenv("SLUICE_ROUNDS"), 10, 32); err == nil {
+		rounds = n
 	}
-	if spoke < pairs/8 {
-		t.Errorf("of %d pairs only %d use what is closed", pairs, spoke)
+	var pairs, spoke atomic.Int64
+	t.Run("seed", func(t *testing.T) {
+		for seed := range 6 * rounds {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				r := rand.New(rand.NewPCG(seed, 7))
+				trial, err := featuregen.NewTrial(t.Context(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 150 {
+					old, object := trial.Pair(r)
+					said, err := trial.Try(t.Context(), old, object)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if pairs.Add(1); said {
+						spoke.Add(1)
+					}
+				}
+			})
+		}
+	})
+	if !t.Failed() && spoke.Load() < pairs.Load()/8 {
+		t.Errorf("of %d pairs only %d use what is closed", pairs.Load(), spoke.Load())
 	}
-	t.Logf("%d pairs, %d of them use what is closed; to the webhook: %v", pairs, spoke, webhook)
 }

@@ -59,6 +59,7 @@ func using(n int) map[string]any {
 // TestManyFeaturesAreEnforcedByPolicies holds what an expression may have of text, and what questions to the authorizer cost:
 // who may use all of them uses all at once, and who may use none is refused, and told of each.
 func TestManyFeaturesAreEnforcedByPolicies(t *testing.T) {
+	t.Parallel()
 	const n = 200
 	set, s := compile(t, manyModel(t, n, v1alpha1.Reject), policy.Options{})
 	for _, e := range set.Enforced {
@@ -92,6 +93,7 @@ func TestManyFeaturesAreEnforcedByPolicies(t *testing.T) {
 
 // TestManyFeaturesAreDropped does so where policies drop all, each up to the number of questions to the authorizer that it can ask.
 func TestManyFeaturesAreDropped(t *testing.T) {
+	t.Parallel()
 	const n = 40
 	set, s := compile(t, manyModel(t, n, v1alpha1.Drop), policy.Options{})
 	for _, e := range set.Enforced {
@@ -129,6 +131,7 @@ func TestManyFeaturesAreDropped(t *testing.T) {
 // TestTheGuardAgreesWithTheParser has what depends on more than settings: processes that are away, resources whose highest
 // stage is Beta, and opting in have no say in whether settings are good.
 func TestTheGuardAgreesWithTheParser(t *testing.T) {
+	t.Parallel()
 	m := model(t, `
 metadata: {name: demo}
 spec:
@@ -196,6 +199,7 @@ spec:
 
 // TestObjectsThatUseNothingPassWhateverTheirSize goes through sizes up to and beyond those that a condition goes through.
 func TestObjectsThatUseNothingPassWhateverTheirSize(t *testing.T) {
+	t.Parallel()
 	var parts strings.Builder
 	parts.WriteString("- {gate: Windows, parts: [{field: 'spec.tasks[*].steps[*].script', pattern: '#!win'}]}\n- {gate: TaskTimeout, parts: [{field: 'spec.tasks[*].timeout'}]}\n")
 	_, s := compile(t, model(t, componentYAML, parts.String()), policy.Options{})

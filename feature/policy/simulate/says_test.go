@@ -15,6 +15,7 @@ import (
 
 // TestSays asks policies, as they are stored, what they make of settings.
 func TestSays(t *testing.T) {
+	t.Parallel()
 	m := model(t, componentYAML+"  optIn: {namespaceLabel: true, rbac: true}\n", `
 - {gate: A, parts: [{field: spec.tasksTimeout}]}
 - {gate: B, requires: [A], parts: [{field: "spec.tasks[*].timeout"}]}
@@ -62,6 +63,7 @@ func TestSays(t *testing.T) {
 }
 
 func TestSaysOfWhatIsNoPolicyOrNotOurs(t *testing.T) {
+	t.Parallel()
 	if _, err := simulate.Says(t.Context(), &corev1.ConfigMap{}, []string{"A"}, nil); err == nil {
 		t.Error("a ConfigMap says something")
 	}

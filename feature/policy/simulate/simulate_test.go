@@ -158,6 +158,7 @@ const parts = `
 `
 
 func TestAllViolationsInOneMessage(t *testing.T) {
+	t.Parallel()
 	_, s := compile(t, model(t, componentYAML, parts), policy.Options{})
 	res := run(t, s, &simulate.Request{Settings: map[string]string{}, Object: read(t, `{spec: {tasksTimeout: 1h, onError: Continue, tasks: [{name: a}, {name: b, timeout: x}, {name: c, timeout: x}]}}`)})
 	want := []string{`value "Continue" is alpha`, `spec.tasks[1].timeout, spec.tasks[2].timeout: alpha; needs feature "TaskTimeout" of component "demo": set enable-api-fields: alpha or task-timeout: "true" in ConfigMap demo-system/feature-flags`, "spec.tasksTimeout: alpha"}
@@ -173,6 +174,7 @@ func TestAllViolationsInOneMessage(t *testing.T) {
 
 // TestWhoBeginsToUseWhatMayChangeIsTold has an open feature, and one that is stable: who stores the first is told, once.
 func TestWhoBeginsToUseWhatMayChangeIsTold(t *testing.T) {
+	t.Parallel()
 	m := model(t, componentYAML+"  tellUse: [Alpha, Deprecated]\n", `
 - {gate: TaskTimeout, parts: [{field: "spec.tasks[*].timeout"}]}
 - {gate: OnErrorContinue, stages: [{stage: Alpha, release: v1.0.0}, {stage: Deprecated, release: v1.4.0, default: true}], parts: [{field: spec.onError, values: [Continue]}]}
@@ -230,7 +232,8 @@ func TestWhoBeginsToUseWhatMayChangeIsTold(t *testing.T) {
 }
 
 func TestSettingsInBothModes(t *testing.T) {
-	m := model(t, componentYAML, parts)
+	t.Parallel()
+	m := model(t, componentYAML, "- {gate: TasksTimeout, parts: [{field: spec.tasksTimeout}]}") // compiled anew for each setting
 	_, live := compile(t, m, policy.Options{})
 	object := read(t, `{spec: {tasksTimeout: 1h}}`)
 	for _, tt := range []struct {
@@ -270,6 +273,7 @@ func TestSettingsInBothModes(t *testing.T) {
 }
 
 func TestDropPutsBackAndWarns(t *testing.T) {
+	t.Parallel()
 	_, s := compile(t, model(t, componentYAML, `
 - {gate: StepDebug, whenDisabled: Drop, parts: [{field: "spec.tasks[*].steps[*].debug"}]}
 - {gate: OnErrorContinue, whenDisabled: Drop, parts: [{field: spec.onError, values: [Continue]}]}
@@ -294,6 +298,7 @@ func TestDropPutsBackAndWarns(t *testing.T) {
 }
 
 func TestFiveThousandItems(t *testing.T) {
+	t.Parallel()
 	_, s := compile(t, model(t, componentYAML, `
 - {gate: TaskTimeout, parts: [{field: "spec.tasks[*].timeout"}]}
 - {gate: StepDebug, whenDisabled: Drop, parts: [{field: "spec.tasks[*].steps[*].debug"}]}
@@ -345,6 +350,7 @@ func TestFiveThousandItems(t *testing.T) {
 }
 
 func TestStoredItemsWithTheSameIdentity(t *testing.T) {
+	t.Parallel()
 	_, s := compile(t, model(t, componentYAML, `[{gate: TaskTimeout, parts: [{field: "spec.tasks[*].timeout"}]}]`), policy.Options{})
 	old := read(t, `{spec: {tasks: [{name: a, timeout: x}, {name: a, timeout: y}]}}`)
 	for object, allowed := range map[string]bool{
@@ -359,6 +365,7 @@ func TestStoredItemsWithTheSameIdentity(t *testing.T) {
 }
 
 func TestWholeVersion(t *testing.T) {
+	t.Parallel()
 	m := model(t, componentYAML, `
 - {gate: V2, parts: [{versions: [v2], wholeVersion: true}]}
 `)
@@ -404,6 +411,7 @@ func TestWholeVersion(t *testing.T) {
 
 // TestGuardOfManySettings has as many features as anybody will, each with a key, an entry and a requirement.
 func TestGuardOfManySettings(t *testing.T) {
+	t.Parallel()
 	const n = 200
 	var parts strings.Builder
 	entries := make([]string, n)
@@ -426,6 +434,7 @@ func TestGuardOfManySettings(t *testing.T) {
 }
 
 func TestGuardOfSettings(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []v1alpha1.Mode{v1alpha1.Live, v1alpha1.Baked} {
 		t.Run(string(mode), func(t *testing.T) { guardOfSettings(t, mode) })
 	}
