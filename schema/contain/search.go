@@ -82,7 +82,8 @@ const firstModels = 12
 // solve finds the first candidates. It returns false for a proof that there are none.
 func (s *search) solve(ctx context.Context, p *pending) bool {
 	if err := ctx.Err(); err != nil {
-		p.reason, p.stopped = "stopped: "+err.Error(), true
+		p.stopped = true
+		p.reason = "stopped: " + err.Error()
 		return true
 	}
 	if s.opts.Work.Spent() {
