@@ -70,8 +70,8 @@ func replaced(c *change) string {
 	rule := &c.new.Rules[c.Rule]
 	at := ""
 	for i, r := range c.old.Rules {
-		if has(c.new.Rules, r.Rule) {
-			continue
+		if said := r.Message != "" && r.Message == rule.Message; !said && i != c.Rule || has(c.new.Rules, r.Rule) {
+			continue // the cheap question first: there may be thousands of rules
 		}
 		if r.Message != "" && r.Message == rule.Message {
 			return r.Rule

@@ -69,6 +69,7 @@ func parts() []part {
 	return []part{
 		// Before this process has grown: a child's peak memory counts what its parent had when it was started.
 		{"process", "Speed of `sluice check` as a process", process},
+		{"hostile", "Changes of up to 3 MB that are made to cost a lot: `sluice check` as a process", hostile},
 		{"apply", "Delivery: `sluice apply` of 500 and 5,000 ConfigMaps, and `kubectl apply --server-side`", applied},
 		{"apply-large", "Delivery: the same with 20,000 and 50,000 ConfigMaps", appliedLarge},
 		{"delivery", "A Delivery of 200 CRDs, in a cluster", delivered},

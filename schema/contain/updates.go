@@ -37,6 +37,9 @@ func (w *walker) sameTransition(o, n place, r *schema.Rule, parsed *celrule.Rule
 	return w.moved == 0 && len(w.fillings) == 0 && w.impliedByForm(o, n, r, parsed)
 }
 
+// bytesImplied is how many bytes of an old rule are looked at for one unit of work.
+const bytesImplied = 10
+
 // impliedByForm tells whether the rules of the old node, read as they stand, imply the rule of the new one, and see the
 // same values.
 func (w *walker) impliedByForm(o, n place, r *schema.Rule, parsed *celrule.Rule) bool {
@@ -55,6 +58,9 @@ func (w *walker) impliedByForm(o, n place, r *schema.Rule, parsed *celrule.Rule)
 		}
 		if other.Canonical() == parsed.Canonical() && same() {
 			return true
+		}
+		if !w.opts.Work.Charge(int64(len(q.Rule))/bytesImplied + 1) {
+			return false
 		}
 		olds = append(olds, other)
 	}
