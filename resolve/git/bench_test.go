@@ -103,6 +103,17 @@ func BenchmarkResolve(b *testing.B) {
 		}
 	})
 	run("cold/no-filter", false, cold)
+	// What a resolver costs that runs the git program with all it knows to be thrifty, on the same repository.
+	program := func(args ...string) func(b *testing.B) {
+		return func(b *testing.B) {
+			for b.Loop() {
+				dir := b.TempDir()
+				gittest.Run(b, dir, nil, append([]string{"clone", "-q"}, append(args, url, "r")...)...)
+			}
+		}
+	}
+	run("git-program/depth-1", true, program("--depth=1"))
+	run("git-program/no-blobs", true, program("--depth=1", "--filter=blob:none", "--no-checkout"))
 	warm := func(params ...string) func(b *testing.B) {
 		return func(b *testing.B) {
 			g := newResolver(b, nil)

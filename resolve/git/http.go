@@ -221,11 +221,19 @@ func (h *httpRemote) do(req *http.Request, contentType string) (*http.Response, 
 	}
 	got, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	if strings.TrimSpace(got) != contentType {
+		head, _ := io.ReadAll(io.LimitReader(resp.Body, 65))
 		_ = resp.Body.Close()
+		if id, _, ok := bytes.Cut(head, []byte("\t")); ok && isObjectID(string(id)) {
+			return nil, errDumb
+		}
 		return nil, errGarbage
 	}
 	return resp, nil
 }
+
+// errDumb: the answer is the file info/refs as it stands in a repository, so that a web server gives files and no git runs
+// behind it.
+var errDumb = fmt.Errorf("only files are served: %w", errGarbage)
 
 // retryAfter reads how long a server asks to wait, at most an hour.
 func retryAfter(h http.Header, now time.Time) time.Duration {
@@ -290,6 +298,8 @@ func explain(err error, where string) error {
 			return wrap(resolve.ReasonNotFound, "the server does not have the commit (%s)", peer.text)
 		}
 		return wrap(resolve.ReasonFailed, "the server says: %s", peer.text)
+	case errors.Is(err, errDumb):
+		return wrap(resolve.ReasonFailed, "a web server gives the files of the repository, without git behind it (the dumb protocol), which is not supported; put git http-backend behind the address, or give the resolver http the address of the one file")
 	case errors.Is(err, errGarbage):
 		return wrap(resolve.ReasonFailed, "what answers there is no git server")
 	}
