@@ -15,6 +15,7 @@ import (
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/verify"
+	"sluice.dev/resolve/verify/verifytest"
 )
 
 // newTestResolving makes the resolvers of this build that need no cluster, with a directory that has one file.
@@ -201,4 +202,52 @@ func TestEveryRoleCanBeInstalled(t *testing.T) {
 	if diff := cmp.Diff(run, installed); diff != "" {
 		t.Errorf("roles that run, and roles that can be installed: %s", diff)
 	}
+}
+
+// Certificates are verified from the root that the ConfigMap gives. Without one the policies are a mistake, and those before stay.
+func TestTheTrustedRootOfTheConfigMap(t *testing.T) {
+	r := newTestResolving(t)
+	set := r.configMaps(t.Context(), nil)[verificationConfigMap]
+	const keyless = `
+apiVersion: tekton.dev/v1alpha1
+kind: VerificationPolicy
+metadata: {name: p}
+spec:
+  form: cosign
+  resources: [{pattern: '.*'}]
+  authorities: [{name: ci, keyless: {identities: [{issuer: https://i.example, subject: s}]}}]
+`
+	root := verifytest.New(t).TrustedRoot(t, verifytest.Parts{})
+	if err := set(map[string]string{"policies": keyless}); err == nil || !strings.Contains(err.Error(), "trusted-root") {
+		t.Errorf("without a root: %v", err)
+	}
+	if _, err := readFile(t.Context(), r); resolveReason(err) != resolve.ReasonForbidden {
+		t.Errorf("without a root the policies are not in force, and yet: %v", err)
+	}
+	if err := set(map[string]string{"policies": keyless, "trusted-root": root}); err != nil {
+		t.Fatal(err)
+	}
+	before := r.policies.Load()
+	if len(before.Cosign("x").IDs()) != 1 {
+		t.Error("the identity is not in the policies")
+	}
+	if _, err := readFile(t.Context(), r); resolveReason(err) != resolve.ReasonVerification {
+		t.Errorf("a file without a signature: %v", err)
+	}
+	for _, bad := range []string{"", "{}", root[:len(root)/2]} {
+		if err := set(map[string]string{"policies": keyless, "trusted-root": bad}); err == nil || r.policies.Load() != before {
+			t.Errorf("a root of %d bytes: %v", len(bad), err)
+		}
+	}
+	other := verifytest.New(t).TrustedRoot(t, verifytest.Parts{})
+	if err := set(map[string]string{"policies": keyless, "trusted-root": other}); err != nil || r.policies.Load().Digest() == before.Digest() {
+		t.Errorf("what was verified from another root is taken from the cache: %v", err)
+	}
+}
+
+func resolveReason(err error) resolve.Reason {
+	if e, ok := errors.AsType[*resolve.Error](err); ok {
+		return e.Reason
+	}
+	return ""
 }

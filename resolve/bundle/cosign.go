@@ -177,9 +177,7 @@ func (s *signatures) readReferrers(ctx context.Context, digest v1.Hash) error {
 	}
 	list, err := index.IndexManifest()
 	if err != nil {
-		s.seen++
-		s.flaw = "the list of those that refer to it cannot be read"
-		return nil
+		return failf("the registry's list of what refers to it cannot be read")
 	}
 	var signed []v1.Descriptor
 	for _, d := range list.Manifests {

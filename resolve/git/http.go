@@ -221,9 +221,10 @@ func (h *httpRemote) do(req *http.Request, contentType string) (*http.Response, 
 	}
 	got, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	if strings.TrimSpace(got) != contentType {
-		head, _ := io.ReadAll(io.LimitReader(resp.Body, 65))
+		head := make([]byte, 65) // the longest name of an object and a tab
+		n, _ := io.ReadFull(resp.Body, head)
 		_ = resp.Body.Close()
-		if id, _, ok := bytes.Cut(head, []byte("\t")); ok && isObjectID(string(id)) {
+		if id, _, ok := bytes.Cut(head[:n], []byte("\t")); ok && isObjectID(string(id)) {
 			return nil, errDumb
 		}
 		return nil, errGarbage

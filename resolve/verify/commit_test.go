@@ -2,7 +2,6 @@ package verify
 
 import (
 	"bytes"
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +58,7 @@ func FuzzSignatures(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		sig := bytes.ReplaceAll(bytes.TrimSpace(data), []byte("\n"), []byte("\n "))
 		object := append(append([]byte("tree x\ngpgsig "), sig...), "\n\nx"...)
-		ctx := context.Background()
+		ctx := t.Context()
 		for what, of := range map[string]func() ([]string, error){
 			"commit": func() ([]string, error) { return commit.Commit(ctx, object, data, time.Now) },
 			"bundle": func() ([]string, error) { return image.Bundle(ctx, data, strings.Repeat("a", 64)) },

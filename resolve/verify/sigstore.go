@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto"
@@ -164,14 +165,18 @@ func (c Signatories) judge(ctx context.Context, b *sigbundle.Bundle, sum []byte)
 		}
 	} else {
 		for _, k := range c.Keys {
+			l := &lent{ctx: ctx, key: k}
 			trusted := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
-				return root.NewExpiringKey(lent{ctx, k}, time.Time{}, time.Time{}), nil
+				return root.NewExpiringKey(l, time.Time{}, time.Time{}), nil
 			})
 			v, e := sigverify.NewVerifier(trusted, sigverify.WithNoObserverTimestamps(), sigverify.WithoutStatementPredicate())
 			if e != nil {
 				return nil, e
 			}
 			note(k.Name, k.ID, v, sigverify.WithKey())
+			if l.broken != nil {
+				other = fmt.Errorf("%s: %s", k.Name, brief.OneLine(l.broken.Error()))
+			}
 		}
 		if len(c.Keys) == 0 {
 			err = errors.New("it is by a key, and the policies name identities only")
@@ -187,10 +192,12 @@ func (c Signatories) judge(ctx context.Context, b *sigbundle.Bundle, sum []byte)
 type lent struct {
 	ctx context.Context //nolint:containedctx // for one call, whose interface has no other place for it
 	key PublicKey
+	// broken is why the key could not be asked; the library keeps no errors of keys.
+	broken error
 }
 
 // PublicKey implements [signature.Verifier]. It is asked for to name the key, which is not needed for one key.
-func (l lent) PublicKey(...signature.PublicKeyOption) (crypto.PublicKey, error) {
+func (l *lent) PublicKey(...signature.PublicKeyOption) (crypto.PublicKey, error) {
 	if k, ok := l.key.Verifier.(staticKey); ok {
 		return k.pub, nil
 	}
@@ -198,7 +205,7 @@ func (l lent) PublicKey(...signature.PublicKeyOption) (crypto.PublicKey, error) 
 }
 
 // VerifySignature implements [signature.Verifier].
-func (l lent) VerifySignature(sig, message io.Reader, opts ...signature.VerifyOption) error {
+func (l *lent) VerifySignature(sig, message io.Reader, opts ...signature.VerifyOption) error {
 	var digest []byte
 	for _, o := range opts {
 		o.ApplyDigest(&digest)
@@ -209,15 +216,18 @@ func (l lent) VerifySignature(sig, message io.Reader, opts ...signature.VerifyOp
 	if digest != nil {
 		return errors.New("keys in a KMS verify signatures over statements, not over a bare digest")
 	}
-	s, err := io.ReadAll(sig)
-	if err != nil {
+	var s, m bytes.Buffer
+	if _, err := s.ReadFrom(sig); err != nil {
 		return err
 	}
-	m, err := io.ReadAll(message)
-	if err != nil {
+	if _, err := m.ReadFrom(message); err != nil {
 		return err
 	}
-	return l.key.Verify(l.ctx, m, s)
+	err := l.key.Verify(l.ctx, m.Bytes(), s.Bytes())
+	if err != nil && !errors.Is(err, ErrSignature) {
+		l.broken = err
+	}
+	return err
 }
 
 // Simple is one signature as cosign wrote it before version 3: a layer of the image sha256-….sig with its annotations
