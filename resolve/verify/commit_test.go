@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice.dev/resolve"
 	"sluice.dev/resolve/verify/verifytest"
 )
 
@@ -36,6 +37,32 @@ func TestKeysForCommits(t *testing.T) {
 				t.Errorf("%q", ids)
 			}
 		})
+	}
+}
+
+// An identity that has signed a commit has not signed an image.
+func TestASignatureCountsForItsFormOnly(t *testing.T) {
+	id := []Identity{{Issuer: "https://i.example", Subject: "s"}}
+	p, err := New([]Policy{
+		{Name: "commits", Form: FormCommit, Patterns: []string{".*"}, Identities: id},
+		{Name: "images", Form: FormCosign, Patterns: []string{".*"}, Identities: id},
+	}, Options{TrustedRoot: verifytest.New(t).TrustedRoot(t, verifytest.Parts{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit, image := p.Commit("x").IDs(), p.Cosign("x").IDs()
+	for _, tt := range []struct {
+		name    string
+		signers []string
+		want    resolve.Reason
+	}{
+		{"the commit", commit, resolve.ReasonVerification},
+		{"the image", image, resolve.ReasonVerification},
+		{"both", append(commit, image...), ""},
+	} {
+		if _, err := Verify(t.Context(), p, resource("x", unsigned(), tt.signers...)); reason(t, err) != tt.want {
+			t.Errorf("%s is signed: %v", tt.name, err)
+		}
 	}
 }
 

@@ -220,6 +220,8 @@ func compile(in Policy, o Options) (compiled, error) {
 			errs = append(errs, fmt.Errorf("identity %d (%q): %w", i+1, id.Name, err))
 			continue
 		}
+		// Whoever has signed a commit has not signed an image.
+		k.id = string(out.form) + ":" + k.id
 		out.identities = append(out.identities, k)
 	}
 	return out, errors.Join(errs...)
