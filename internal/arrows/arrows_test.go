@@ -216,7 +216,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/e2e/features", why: "tests features as their users meet them: processes, each with its rights, and a real API server",
-		may: []string{"feature/policy", "feature/process", "internal/cli", "internal/controller/features"},
+		may: []string{"feature/policy", "feature/process", "internal/cli", "internal/controller/features", "internal/installation"},
 	},
 	{
 		pkg: "internal/e2e/enforcement", why: "policies and the webhook on a real API server, against the evaluator; no process and no controller",
