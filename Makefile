@@ -59,8 +59,8 @@ e2e-tekton: cluster ## with Tekton's own controller and webhook, built from its 
 
 .PHONY: cluster
 cluster: ## build the local cluster's binary and its kubectl (5 to 7 minutes the first time)
-	@$(GO) run ./internal/clustertest/build >/dev/null
-	@$(GO) run ./internal/clustertest/build kubectl >/dev/null
+	@$(GO) run ./tools/clustertest/build >/dev/null
+	@$(GO) run ./tools/clustertest/build kubectl >/dev/null
 
 .PHONY: generate
 generate: generate-client generate-features ## write docs/rules.md, the golden files, generated clients, CRDs and features anew
@@ -92,11 +92,11 @@ verify: ## fail if a module file is untidy, or CRDs and features are not as thei
 
 .PHONY: demo
 demo: build cluster ## the whole story on a real API server, told step by step
-	$(GO) run ./internal/demo --sluice bin/sluice
+	$(GO) run ./tools/demo --sluice bin/sluice
 
 .PHONY: bench
 bench: build ## tables of truth and speed (CORPUS=dir for the real upgrades, PARTS=objects,speed for some only)
-	SLUICE_CORPUS='$(CORPUS)' $(GO) run ./internal/bench --sluice bin/sluice --only '$(PARTS)'
+	SLUICE_CORPUS='$(CORPUS)' $(GO) run ./tools/bench --sluice bin/sluice --only '$(PARTS)'
 
 FUZZTIME ?= 30s
 .PHONY: fuzz
@@ -115,7 +115,7 @@ hunt: cluster ## random runs of apps that share a cluster, and of one app at onc
 
 .PHONY: mutants
 mutants: ## seed faults into the code, one at a time: the tests catch each (MUTANTS=regexp for some)
-	$(GO) run ./internal/mutants -run '$(MUTANTS)'
+	$(GO) run ./tools/mutants -run '$(MUTANTS)'
 
 .PHONY: clean
 clean: ## remove what was built

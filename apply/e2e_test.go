@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"sluice.dev/internal/clustertest"
+	"sluice.dev/tools/clustertest"
 )
 
 var shared clustertest.Shared

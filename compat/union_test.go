@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"sluice.dev/internal/schemagen"
 	"sluice.dev/report"
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/schemagen"
 )
 
 // rounds scales the random tests: SLUICE_ROUNDS=20 makes them twenty times as long, and SLUICE_SEED says where they begin.

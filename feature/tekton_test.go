@@ -7,7 +7,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
-	"sluice.dev/internal/featuregen"
+	"sluice.dev/tools/featuregen"
 )
 
 // A component in the form of Tekton Pipelines: its settings, and the parts of its API that its own webhook gates.

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (int, error) {
-	build := exec.Command("go", "run", "./internal/clustertest/build")
+	build := exec.Command("go", "run", "./tools/clustertest/build")
 	build.Dir, build.Stderr = "..", os.Stderr
 	output, err := build.Output()
 	if err != nil {

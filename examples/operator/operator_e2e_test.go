@@ -30,8 +30,8 @@ import (
 	"sluice.dev/examples/operator/features"
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
-	"sluice.dev/internal/clustertest"
-	"sluice.dev/internal/kube"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/kube"
 )
 
 const patience = 2 * time.Minute

@@ -15,7 +15,7 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
 	"sluice.dev/feature/policy/simulate"
-	"sluice.dev/internal/featuregen"
+	"sluice.dev/tools/featuregen"
 )
 
 // documents reads the documents of a file of one kind each.

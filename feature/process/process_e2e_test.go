@@ -32,8 +32,8 @@ import (
 	"sluice.dev/feature/gate"
 	"sluice.dev/feature/process"
 	"sluice.dev/feature/skew"
-	"sluice.dev/internal/clustertest"
-	"sluice.dev/internal/kube"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/kube"
 )
 
 const patience = 2 * time.Minute

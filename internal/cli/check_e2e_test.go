@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"sluice.dev/internal/clustertest"
-	"sluice.dev/internal/kube"
 	"sluice.dev/report"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/kube"
 )
 
 var shared clustertest.Shared

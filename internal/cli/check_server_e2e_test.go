@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"sluice.dev/internal/kube"
 	"sluice.dev/report"
+	"sluice.dev/tools/kube"
 )
 
 // What the API server of a cluster refuses is what it says itself, admission included; who may not ask is told.

@@ -31,8 +31,8 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/config"
-	"sluice.dev/internal/clustertest"
-	"sluice.dev/internal/kube"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/kube"
 )
 
 const gadgets = `

@@ -24,7 +24,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/config"
-	"sluice.dev/internal/kube"
+	"sluice.dev/tools/kube"
 )
 
 // gatedWidget is a CRD some of which is unstable: its fields extra and trial, the value huge of its size, the items of its list

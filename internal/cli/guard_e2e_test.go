@@ -33,9 +33,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/compat"
-	"sluice.dev/internal/clustertest"
 	"sluice.dev/internal/controller/guard"
-	"sluice.dev/internal/kube"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/kube"
 )
 
 const (

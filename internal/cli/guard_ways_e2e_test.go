@@ -24,7 +24,7 @@ import (
 
 	"sluice.dev/compat"
 	"sluice.dev/internal/controller/guard"
-	"sluice.dev/internal/kube"
+	"sluice.dev/tools/kube"
 )
 
 func (g *guarded) isBypassed(t *testing.T) {

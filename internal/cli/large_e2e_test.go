@@ -25,11 +25,11 @@ import (
 	resolutionapi "sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
-	"sluice.dev/internal/clustertest"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/requester"
 	"sluice.dev/requester/contentstore"
 	"sluice.dev/resolve"
+	"sluice.dev/tools/clustertest"
 )
 
 // sized gives content of the size that it is asked for.

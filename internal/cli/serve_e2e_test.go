@@ -28,11 +28,11 @@ import (
 	resolutionapi "sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
-	"sluice.dev/internal/clustertest"
 	"sluice.dev/internal/controller/resolution"
-	"sluice.dev/internal/kube"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/kube"
 )
 
 // kubeconfigFor writes a kubeconfig that authenticates as a ServiceAccount.

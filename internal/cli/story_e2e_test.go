@@ -29,11 +29,11 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/compat"
-	"sluice.dev/internal/clustertest"
 	"sluice.dev/internal/controller/delivery"
 	"sluice.dev/internal/controller/guard"
 	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/resolvers"
+	"sluice.dev/tools/clustertest"
 )
 
 // story is a cluster in which one process has all roles.

@@ -20,10 +20,10 @@ import (
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
 	"sluice.dev/config"
-	"sluice.dev/internal/clustertest"
 	"sluice.dev/internal/controller/resolution"
-	"sluice.dev/internal/kube"
 	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/kube"
 )
 
 // tektonCRD is Tekton's ResolutionRequest as the API server sees it: what a status must have, and what is pruned. The webhook

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sluice.dev/internal/cli"
-	"sluice.dev/internal/clustertest"
+	"sluice.dev/tools/clustertest"
 )
 
 // asSluice has the test binary be the command sluice.

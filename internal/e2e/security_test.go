@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"sluice.dev/internal/testsource"
+	"sluice.dev/tools/testsource"
 )
 
 const root = "../.."

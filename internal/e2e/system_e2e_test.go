@@ -34,9 +34,9 @@ import (
 
 	"sluice.dev/client/versioned"
 	"sluice.dev/config"
-	"sluice.dev/internal/clustertest"
-	"sluice.dev/internal/kube"
 	"sluice.dev/resolve"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/kube"
 )
 
 const systemNamespace = "sluice-system"

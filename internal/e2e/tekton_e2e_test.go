@@ -28,10 +28,10 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"sluice.dev/config"
-	"sluice.dev/internal/clustertest"
-	"sluice.dev/internal/kube"
 	"sluice.dev/resolve/bundle/bundletest"
 	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/kube"
 )
 
 // Where the controller and the webhook of Tekton Pipelines are, and the folder config of their source.

@@ -13,8 +13,8 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
-	"sluice.dev/internal/schemagen"
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/schemagen"
 )
 
 const cutCRD = `

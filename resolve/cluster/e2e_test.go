@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"sluice.dev/internal/clustertest"
 	"sluice.dev/resolve"
+	"sluice.dev/tools/clustertest"
 )
 
 var shared clustertest.Shared

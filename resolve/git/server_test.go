@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"sluice.dev/internal/dnstest"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/netguard"
+	"sluice.dev/tools/dnstest"
 )
 
 // systemClock is the real time.

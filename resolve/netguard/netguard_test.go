@@ -18,9 +18,9 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
-	"sluice.dev/internal/dnstest"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/netguard"
+	"sluice.dev/tools/dnstest"
 )
 
 func guard(t *testing.T, o netguard.Options) *netguard.Guard {

@@ -11,8 +11,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	"sluice.dev/internal/schemagen"
 	"sluice.dev/schema"
+	"sluice.dev/tools/schemagen"
 )
 
 // unblamed returns the gaps that blame a keyword which stands alike on both sides, and do not say what changed instead.

@@ -6,7 +6,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"sluice.dev/internal/schemagen"
+	"sluice.dev/tools/schemagen"
 )
 
 // TestFateByWholeSchemas holds what a witness says of its stored form against the API server's code with the whole schemas: a

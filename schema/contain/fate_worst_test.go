@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"sluice.dev/internal/schemagen"
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/schemagen"
 )
 
 var index = regexp.MustCompile(`\[[0-9]+\]`)

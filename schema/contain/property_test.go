@@ -9,9 +9,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	"sluice.dev/internal/schemagen"
 	"sluice.dev/schema/contain/internal/logic"
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/schemagen"
 )
 
 // rounds scales the random tests: SLUICE_ROUNDS=20 makes them twenty times as long.

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"sluice.dev/internal/featuregen"
+	"sluice.dev/tools/featuregen"
 )
 
 // TestMain lets garbage lie: what the tests compile is thrown away at once, and there is room for it.

@@ -28,7 +28,7 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
 	"sluice.dev/internal/admission"
-	"sluice.dev/internal/featuregen"
+	"sluice.dev/tools/featuregen"
 )
 
 // soleHook is a webhook that enforces all of a trial by itself.

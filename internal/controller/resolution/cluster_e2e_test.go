@@ -27,8 +27,8 @@ import (
 
 	"sluice.dev/client/versioned"
 	"sluice.dev/config"
-	"sluice.dev/internal/clustertest"
-	"sluice.dev/internal/kube"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/kube"
 )
 
 var shared clustertest.Shared

@@ -23,8 +23,8 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/config"
 	"sluice.dev/feature"
-	"sluice.dev/internal/clustertest"
-	"sluice.dev/internal/featuregen"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/featuregen"
 )
 
 // What is drawn: so many pairs of objects in each of so many worlds, each judged as a creation and as an update. SLUICE_ROUNDS is how many

@@ -32,7 +32,7 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/internal/admission"
 	"sluice.dev/internal/controller/features"
-	"sluice.dev/internal/featuregen"
+	"sluice.dev/tools/featuregen"
 )
 
 // hook is the webhook of the role feature-webhook, in the process of the test.

@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/feature/policy"
-	"sluice.dev/internal/clustertest"
-	"sluice.dev/internal/kube"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/kube"
 )
 
 // patience is long because a busy machine is no failure.

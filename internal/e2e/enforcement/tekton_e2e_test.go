@@ -17,7 +17,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature/policy"
-	"sluice.dev/internal/featuregen"
+	"sluice.dev/tools/featuregen"
 )
 
 // TestE2ETektonShaped has every part that Tekton's webhook gates accepted and refused by policies as there, at each level and with

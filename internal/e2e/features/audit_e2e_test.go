@@ -13,7 +13,7 @@ import (
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
-	"sluice.dev/internal/clustertest"
+	"sluice.dev/tools/clustertest"
 )
 
 // auditLog is where the API server writes of the kinds of some tests.

@@ -30,8 +30,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/config"
-	"sluice.dev/internal/clustertest"
 	"sluice.dev/internal/installation"
+	"sluice.dev/tools/clustertest"
 )
 
 // doctor runs the command and returns what it says by subject and the state, and the exit code.

@@ -33,8 +33,8 @@ import (
 
 	"sluice.dev/config"
 	"sluice.dev/internal/cli"
-	"sluice.dev/internal/clustertest"
-	"sluice.dev/internal/kube"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/kube"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/api/v1alpha1"
-	"sluice.dev/internal/clustertest"
+	"sluice.dev/tools/clustertest"
 )
 
 // inARow is how often what is off is tried as soon as Enforced is True.

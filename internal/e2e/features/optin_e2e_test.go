@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"sluice.dev/internal/clustertest"
+	"sluice.dev/tools/clustertest"
 )
 
 // TestE2EOptingInWithoutEffectIsTold: a role with a name that no Feature has is refused, and a label with another value is warned of.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"sluice.dev/internal/testsource"
+	"sluice.dev/tools/testsource"
 )
 
 const root = "../../.."

@@ -25,7 +25,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/config"
-	"sluice.dev/internal/clustertest"
+	"sluice.dev/tools/clustertest"
 )
 
 // crdText is a kind with all that can be gated, in two versions.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/api/v1alpha1"
-	"sluice.dev/internal/clustertest"
+	"sluice.dev/tools/clustertest"
 )
 
 // Older API servers have no mutating policies, and those before have no validating ones either.

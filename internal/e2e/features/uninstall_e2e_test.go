@@ -28,7 +28,7 @@ import (
 
 	"sluice.dev/config"
 	"sluice.dev/internal/cli"
-	"sluice.dev/internal/clustertest"
+	"sluice.dev/tools/clustertest"
 )
 
 var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}

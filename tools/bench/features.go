@@ -16,8 +16,8 @@ import (
 	"sluice.dev/feature/policy"
 	"sluice.dev/feature/policy/simulate"
 	"sluice.dev/feature/rules"
-	"sluice.dev/internal/featuregen"
 	"sluice.dev/schema"
+	"sluice.dev/tools/featuregen"
 )
 
 // featureTruth tries what the evaluator says of features against policies in the API server's own code.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"os/signal"
 
-	"sluice.dev/internal/clustertest/binary"
+	"sluice.dev/tools/clustertest/binary"
 )
 
 func main() {

@@ -43,7 +43,7 @@ var table = []row{
 		may: []string{"internal/brief", "report", "schema", "schema/contain", "schema/upstream"},
 	},
 	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
-	{pkg: "internal/testsource", why: "tests as text, for tests that hold the documentation against them"},
+	{pkg: "tools/testsource", why: "tests as text, for tests that hold the documentation against them"},
 	{pkg: "internal/admission", why: "the protocol of admission webhooks; what is admitted is for those who serve one", may: []string{"internal/limit"}},
 	{pkg: "api/resolution", why: "names that both versions of the API share"},
 	{pkg: "api/resolution/v1beta1", why: "the API as it is stored", may: []string{"api/resolution"}},
@@ -83,11 +83,11 @@ var table = []row{
 		may: []string{"api/v1alpha1", "feature", "feature/policy", "schema"},
 	},
 	{
-		pkg: "internal/featuregen", why: "random worlds for the evaluator and the policies, and whether the two agree",
+		pkg: "tools/featuregen", why: "random worlds for the evaluator and the policies, and whether the two agree",
 		may: []string{"api/v1alpha1", "feature", "feature/rules", "feature/policy", "feature/policy/simulate"},
 	},
-	{pkg: "internal/arrows", why: "reads the source of all, imports none"},
-	{pkg: "internal/mutants", why: "breaks the source of all in a copy and runs their tests, imports none"},
+	{pkg: "tools/arrows", why: "reads the source of all, imports none"},
+	{pkg: "tools/mutants", why: "breaks the source of all in a copy and runs their tests, imports none"},
 	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
 	{
 		pkg: "internal/input", why: "reads CRDs and says where they stood; what they mean is for others",
@@ -204,12 +204,12 @@ var table = []row{
 	},
 	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},
 
-	{pkg: "internal/kube", why: "puts manifests into a cluster, for tests and the demo"},
-	{pkg: "internal/dnstest", why: "a name server, for tests"},
-	{pkg: "internal/schemagen", why: "random schemas know nothing of the prover that they attack"},
-	{pkg: "internal/clustertest/binary", why: "builds the local cluster with nothing but the go command"},
-	{pkg: "internal/clustertest/build", why: "builds the local cluster ahead of the tests", may: []string{"internal/clustertest/binary"}},
-	{pkg: "internal/clustertest", why: "starts the local cluster for a test, whatever it tests", may: []string{"internal/clustertest/binary"}},
+	{pkg: "tools/kube", why: "puts manifests into a cluster, for tests and the demo"},
+	{pkg: "tools/dnstest", why: "a name server, for tests"},
+	{pkg: "tools/schemagen", why: "random schemas know nothing of the prover that they attack"},
+	{pkg: "tools/clustertest/binary", why: "builds the local cluster with nothing but the go command"},
+	{pkg: "tools/clustertest/build", why: "builds the local cluster ahead of the tests", may: []string{"tools/clustertest/binary"}},
+	{pkg: "tools/clustertest", why: "starts the local cluster for a test, whatever it tests", may: []string{"tools/clustertest/binary"}},
 	{
 		pkg: "internal/e2e", why: "tests resolution as its users run it: processes, each with its rights, and a real API server",
 		may: []string{"api/resolution/v1alpha1", "internal/cli", "internal/controller/resolution", "requester", "resolve"},
@@ -223,15 +223,15 @@ var table = []row{
 		may: []string{"feature", "feature/policy", "internal/admission", "internal/controller/features"},
 	},
 	{
-		pkg: "internal/demo", why: "uses sluice as its users do: the binary, not the packages",
-		may: []string{"internal/clustertest/binary", "internal/kube", "internal/limit"},
+		pkg: "tools/demo", why: "uses sluice as its users do: the binary, not the packages",
+		may: []string{"tools/clustertest/binary", "tools/kube", "internal/limit"},
 	},
 	{
-		pkg: "internal/bench", why: "measures the parts one by one and the command as a whole",
+		pkg: "tools/bench", why: "measures the parts one by one and the command as a whole",
 		may: []string{
-			"api/v1alpha1", "compat", "feature", "feature/rules", "feature/policy", "feature/policy/simulate", "internal/cli", "internal/clustertest",
-			"internal/clustertest/binary", "internal/controller/features", "internal/controller/guard", "internal/featuregen", "internal/input", "internal/kube", "internal/limit",
-			"internal/schemagen", "report", "resolve/bundle/bundletest", "schema", "schema/contain", "schema/upstream",
+			"api/v1alpha1", "compat", "feature", "feature/rules", "feature/policy", "feature/policy/simulate", "internal/cli", "tools/clustertest",
+			"tools/clustertest/binary", "internal/controller/features", "internal/controller/guard", "tools/featuregen", "internal/input", "tools/kube", "internal/limit",
+			"tools/schemagen", "report", "resolve/bundle/bundletest", "schema", "schema/contain", "schema/upstream",
 		},
 	},
 }
@@ -268,14 +268,15 @@ func isPure(imp string) bool {
 
 // helpers may be imported by the tests of any package.
 var helpers = []string{
-	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "feature/featuretest", "feature/gate", "feature/rules", "internal/clustertest", "internal/dnstest", "internal/featuregen", "internal/kube", "internal/schemagen", "internal/testsource",
+	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "feature/featuretest", "feature/gate", "feature/rules",
 	"resolve/bundle/bundletest", "resolve/git/gittest", "resolve/resolvetest", "resolve/verify", "resolve/verify/verifytest", "schema/upstream",
+	"tools/clustertest", "tools/dnstest", "tools/featuregen", "tools/kube", "tools/schemagen", "tools/testsource",
 }
 
 // impure are packages, with all below them, that a pure package does not import outside its tests.
 var impure = []string{
 	"flag", "github.com/spf13/cobra", "github.com/spf13/pflag", "k8s.io/client-go", "log", "net/http", "os",
-	"sigs.k8s.io/controller-runtime", module + "/internal",
+	"sigs.k8s.io/controller-runtime", module + "/internal", module + "/tools",
 }
 
 func TestImportsAreAsTheTableSays(t *testing.T) {
@@ -297,7 +298,7 @@ func TestImportsAreAsTheTableSays(t *testing.T) {
 		path := strings.TrimPrefix(p.ImportPath, module+"/")
 		i := slices.IndexFunc(table, func(r row) bool { return r.holds(path) })
 		if i < 0 {
-			t.Errorf("%s has no row: add one to table in internal/arrows/arrows_test.go, after the packages that it imports", path)
+			t.Errorf("%s has no row: add one to table in tools/arrows/arrows_test.go, after the packages that it imports", path)
 			continue
 		}
 		r := table[i]
@@ -305,6 +306,9 @@ func TestImportsAreAsTheTableSays(t *testing.T) {
 		for _, imp := range p.Imports {
 			if own, ok := strings.CutPrefix(imp, module+"/"); ok && !r.allows(own) {
 				t.Errorf("%s imports %s, which its row does not allow (%s)", path, own, r.why)
+			}
+			if under(imp, module+"/tools") && !under(path, "tools") {
+				t.Errorf("%s ships, and imports %s, which does not", path, imp)
 			}
 			if r.pure && !isPure(imp) && slices.ContainsFunc(impure, func(dir string) bool { return under(imp, dir) }) {
 				t.Errorf("%s imports %s, but is to be pure: no cluster, network, file, environment or flag (%s)", path, imp, r.why)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"sluice.dev/internal/kube"
+	"sluice.dev/tools/kube"
 )
 
 const (
@@ -117,7 +117,7 @@ func (d *demo) goOn() {
   sluice manifests --roles=resolution,resolver-git,delivery --image IMAGE | kubectl apply --server-side -f -
 `)
 	if !d.keep {
-		fmt.Fprintln(d.out, "With this one: go run ./internal/demo --keep, which says how")
+		fmt.Fprintln(d.out, "With this one: go run ./tools/demo --keep, which says how")
 		return
 	}
 	fmt.Fprintf(d.out, `With this one, in another shell:

@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"sluice.dev/internal/clustertest/binary"
+	"sluice.dev/tools/clustertest/binary"
 )
 
 const (

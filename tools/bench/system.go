@@ -29,11 +29,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"sluice.dev/internal/clustertest"
 	"sluice.dev/internal/controller/features"
 	"sluice.dev/internal/controller/guard"
-	"sluice.dev/internal/kube"
 	"sluice.dev/internal/limit"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/kube"
 )
 
 const (

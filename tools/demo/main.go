@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"sluice.dev/internal/clustertest/binary"
+	"sluice.dev/tools/clustertest/binary"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"sluice.dev/internal/clustertest/binary"
+	"sluice.dev/tools/clustertest/binary"
 )
 
 // findKubectl finds kubectl once for a test binary.

@@ -21,8 +21,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"sluice.dev/internal/clustertest"
-	"sluice.dev/internal/kube"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/kube"
 )
 
 // objectCounts are how many objects are stored when the checks are measured.

@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"sluice.dev/internal/kube"
 	"sluice.dev/internal/limit"
+	"sluice.dev/tools/kube"
 )
 
 // patience bounds the wait for a process.

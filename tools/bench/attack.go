@@ -9,9 +9,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"sluice.dev/internal/schemagen"
 	"sluice.dev/schema/contain"
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/schemagen"
 )
 
 // attack tries generated and mutated objects on schemas that the prover called contained: what the API server takes under

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"sluice.dev/internal/schemagen"
+	"sluice.dev/tools/schemagen"
 )
 
 // hostileSizes are how large the CRDs are that are made to cost a lot, in bytes; hostileTime and hostileMiB are the aims.

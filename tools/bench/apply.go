@@ -17,8 +17,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"sluice.dev/internal/clustertest"
-	"sluice.dev/internal/clustertest/binary"
+	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/clustertest/binary"
 )
 
 // applySizes are how many ConfigMaps an app has, and how often each case runs; the median is shown. Requests are counted up to counted
