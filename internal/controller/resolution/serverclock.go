@@ -41,8 +41,10 @@ func (c *ServerClock) Now() time.Time {
 // Local is the API server's time t by the local clock.
 func (c *ServerClock) Local(t time.Time) time.Time { return c.local.Now().Add(t.Sub(c.Now())) }
 
-// Server is the local time t by the clock of the API server.
-func (c *ServerClock) Server(t time.Time) time.Time { return c.Now().Add(t.Sub(c.local.Now())) }
+// Server is the local time t by the clock of the API server. It is the same for the same t, as long as nothing new is learnt.
+func (c *ServerClock) Server(t time.Time) time.Time {
+	return c.began.Add(t.Sub(c.began) + time.Duration(c.ahead.Load()))
+}
 
 // Watch returns a wrapper for the way to the API server, for rest.Config.Wrap.
 func (c *ServerClock) Watch(next http.RoundTripper) http.RoundTripper { return &watched{next, c} }

@@ -59,7 +59,11 @@ func TestTheTimeOfTheAPIServerIsLearntFromItsAnswers(t *testing.T) {
 		ask()
 		near("after an answer", c.Now(), machine.Now())
 		near("a time of the server", c.Local(machine.Now()), local.Now())
-		near("a local time", c.Server(local.Now()), machine.Now())
+		look := local.Now()
+		near("a local time", c.Server(look), machine.Now())
+		if a, b := c.Server(look), c.Server(look); !a.Equal(b) {
+			t.Errorf("one look was at %s, and at %s", a, b)
+		}
 		// The API server's clock is moved, both ways.
 		for _, d := range []time.Duration{time.Hour, -2 * time.Hour, 0} {
 			ahead.Store(int64(d))
