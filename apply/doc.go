@@ -9,7 +9,7 @@
 //   - What is as it should be costs a list per kind and namespace, and no write. Whether it is, ownership says: our entry
 //     in managedFields has the manifest's fields and nobody has taken one of them.
 //   - Everything that an app may have in the cluster stands in its inventory before it is written, and until it is known to
-//     be gone. An apply that ends half-way, however it ends, is gone on with by the same command.
+//     be gone. If an apply ends half-way, however it ends, the same command resumes it.
 //
 // It does not fetch sources, read configuration or print; package internal/cli does. It does not decide what a change of a
 // CRD harms; package compat does. It does not roll back.

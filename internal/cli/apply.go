@@ -69,7 +69,7 @@ CRD that harms stored objects, writers or readers is not applied.
 ` + sourceHelp + `
 
 With --app the objects are recorded in the cluster under that name, so that sluice ls shows them, --prune deletes what is
-no longer in the source, and an apply that was interrupted is gone on with by the same command.
+no longer in the source, and the same command resumes an apply that was interrupted.
 
 Exit codes: 0 applied, or nothing to do; 1 blocked by a preflight, by fields that others own, by objects of another app, or by
 stored objects of a CRD that was to be deleted; 2 could not do it.`,
@@ -106,7 +106,7 @@ stored objects of a CRD that was to be deleted; 2 could not do it.`,
 	fs.StringVar(&f.dryRun, "dry-run", dryRunNone, "client: tell what differs, without writing; server: have the server try it as well")
 	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file, kapp's or sluice's own (may be repeated)")
 	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas, in place of those in the configuration: "+strings.Join(config.Preflights(), ", ")+`; "" for none`)
-	fs.StringVar(&f.mode, "mode", "", "of CRDUpgradeSafety; error: findings block; warn: they are told; stored: those block that stored objects bear out (default from the configuration, else error)")
+	fs.StringVar(&f.mode, "mode", "", "of CRDUpgradeSafety; error: findings block; warn: findings are warnings; stored: only findings that stored objects show block (default from the configuration, else error)")
 	fs.StringVar(&f.failMode, "fail-mode", "", "of CRDUpgradeSafety; closed: what is undecided blocks; open: it is told (default from the configuration, else closed)")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	fs.StringVar(&f.report, "report", "", "print what the preflights found in this format: "+strings.Join(formatNames(), ", "))
@@ -264,6 +264,9 @@ func (d *deliverer) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
+	if f.app != "" {
+		tellKeeper(ctx, d.env, rest, namespace, f.app, "put its own source back")
+	}
 	return d.finish(d.deliver(ctx, cfg))
 }
 

@@ -92,7 +92,7 @@ Exit codes: 0 nothing to object, 1 findings at a failing level, 2 could not do i
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell everything: each finding, whole witnesses, safe CRDs, notes on the configuration")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
 	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file, kapp's or sluice's own (may be repeated)")
-	fs.StringVar(&f.mode, "mode", "", "error: findings fail; warn: nothing fails; stored: what stored objects bear out fails, where a cluster has some (default from the configuration, else error)")
+	fs.StringVar(&f.mode, "mode", "", "error: findings fail; warn: nothing fails; stored: only findings that stored objects show fail, where a cluster has some (default from the configuration, else error)")
 	fs.StringVar(&f.failMode, "fail-mode", "", "closed: what is undecided fails; open: it is told only (default from the configuration, else closed)")
 	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules hold, such as 1.29 (default: the cluster's, else "+kubeversion.DefaultKubeBinaryVersion+")")
 	fs.StringVar(&f.newCRDs, "new-crds", newSome, "CRDs that the cluster does not have: fail is an error, some is one if it has none of them, allow only tells")

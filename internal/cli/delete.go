@@ -81,6 +81,7 @@ func runDelete(ctx context.Context, e *env, f *deleteFlags, app string) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
+	tellKeeper(ctx, e, rest, namespace, app, "create again what is deleted")
 	for {
 		locked, unlock := ctx, func() {}
 		if !f.dryRun {

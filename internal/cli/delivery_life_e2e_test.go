@@ -63,8 +63,15 @@ func deletesWhatItHasDelivered(t *testing.T, d *deliveryWorld) {
 	d.grant("all", rule("", "configmaps"))
 	d.create("x", func(s *v1alpha1.DeliverySpec) { s.DeletionPolicy = v1alpha1.DeletionDelete })
 	d.applies("x", d.push(configMap("a")+configMap("b")))
+	const warning = "applies this app and will create again what is deleted"
+	if _, errs := d.run(ExitOK, "delete", "x", "--dry-run"); !strings.Contains(errs, warning) {
+		t.Errorf("sluice delete does not warn of the Delivery: %s", errs)
+	}
 	// What is suspended is deleted as well.
 	d.patch("x", `{"spec":{"suspend":true}}`)
+	if _, errs := d.run(ExitOK, "delete", "x", "--dry-run"); strings.Contains(errs, warning) {
+		t.Errorf("sluice delete warns of a suspended Delivery: %s", errs)
+	}
 	d.delete("x")
 	d.goes("x")
 	if d.exists(d.namespace+"/a") || d.exists(d.namespace+"/b") || d.exists(d.namespace+"/sluice-app-x") {
