@@ -87,6 +87,7 @@ var table = []row{
 		may: []string{"api/v1alpha1", "feature", "feature/rules", "feature/policy", "feature/policy/simulate"},
 	},
 	{pkg: "tools/arrows", why: "reads the source of all, imports none"},
+	{pkg: "tools/prose", why: "checks the words of pages and help texts, which it reads as source; imports none"},
 	{pkg: "tools/mutants", why: "breaks the source of all in a copy and runs their tests, imports none"},
 	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
 	{
