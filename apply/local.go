@@ -15,7 +15,7 @@ import (
 // localNote says why an item is compared without the server.
 const localNote = "this user may not have the server try it, so it is compared here: values that the server fills in or rewrites may differ"
 
-// compareLocally computes on the client what an apply would change, for users who may read but not write. The result is an estimate. ok is
+// compareLocally computes on the client what an apply would change, for users who can read but not write. The result is an estimate. ok is
 // false if the refusal is not about permissions: such a refusal stops every apply.
 func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (got answer, ok bool, err error) {
 	if !apierrors.IsForbidden(refusal) {

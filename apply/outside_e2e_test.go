@@ -185,7 +185,7 @@ func TestE2EANamespaceDoesNotTakeCopiesAndWhatBelongsElsewhere(t *testing.T) {
 			err = o.drop(name)
 			if !stays {
 				if err != nil {
-					t.Errorf("the namespace is kept for the sake of what goes with the app: %v", err)
+					t.Errorf("the namespace is kept because of objects that go with the app: %v", err)
 				}
 				return
 			}
@@ -300,7 +300,7 @@ func TestE2EAFieldThatIsIgnoredIsNotLostWhenItIsTakenOver(t *testing.T) {
 			t.Fatalf("%s is not taken over: %v", f.manager, p.Items[0].TakesOver)
 		}
 		want(3)
-		// From then on it is left to whoever changes it.
+		// From then on apply does not touch it.
 		scale, err := o.kube.AppsV1().Deployments(o.home).GetScale(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)

@@ -48,7 +48,7 @@ type Applier struct {
 	mapper *mapper
 	opts   Options
 	events events
-	// reminder is after how long a wait is told of again.
+	// reminder is the pause before a wait is reported again.
 	reminder time.Duration
 }
 

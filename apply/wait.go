@@ -35,7 +35,7 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// A wait is told of when it has taken that long, and then again and again, with pauses that double.
+// A wait is reported after firstReminder, and then again after pauses that double.
 const (
 	firstReminder = 5 * time.Second
 	lastReminder  = time.Minute

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Whoever waits is told what for, again and again, and by what it is held.
+// Apply repeatedly reports what it waits for, and which finalizer or condition holds it.
 func TestE2EAWaitIsToldOf(t *testing.T) {
 	o := newOutsider(t)
 	// held has the wait go on until a note has been told twice, lets it end, and gives its error.

@@ -36,7 +36,7 @@ func TestTheOrderOfObjectsHoldsOrIsACircle(t *testing.T) {
 			p.Items = append(p.Items, Item{Object: Object{ID: ID{Name: fmt.Sprint(i)}}, Stage: stage, order: ordering{some(), some(), some()}})
 		}
 		was := slices.Clone(p.Items)
-		// Whoever can be put after all that it comes after, one by one, is in no circle.
+		// An item that can be placed after all of its predecessors is in no cycle.
 		var in []*Item
 		for grew := true; grew; {
 			grew = false

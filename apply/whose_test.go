@@ -222,7 +222,7 @@ func TestAnIgnoredFieldOfAFormerApplierIsApplied(t *testing.T) {
 	}
 }
 
-// What the server has refused has changed nothing; of what it did not answer nobody knows.
+// A request that the server refused changed nothing. A request without an answer may have changed something.
 func TestRefusedRequestsAreNoWrites(t *testing.T) {
 	s, a := newServer(t)
 	s.shop()

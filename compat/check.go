@@ -27,9 +27,9 @@ type Options struct {
 	// Budget bounds the work of the comparison of one CRD, in units of less than a microsecond ([contain.Work]); 0 means
 	// [DefaultBudget].
 	Budget int64
-	// Server, where not nil, asks an API server whether it takes new in the place of old (nil: as a new CRD), and stores
-	// nothing. What it refuses takes the place of what the linked code refuses, as that may be of another version. It may be
-	// called concurrently. The error says why there is no answer, which makes the finding undecided.
+	// Server, where not nil, asks an API server whether it accepts new in place of old (nil: as a new CRD), and stores
+	// nothing. Its refusals replace those of the linked code, which may be of another version. It may be called
+	// concurrently. An error says why there is no answer, and makes the finding undecided.
 	Server func(ctx context.Context, old, new *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error)
 }
 

@@ -15,9 +15,9 @@ import (
 	"sluice.dev/config"
 )
 
-// TestReplicasStayApartAndThere: whoever runs more than one replica keeps one of them while nodes are drained, and spreads
-// them; whoever the API server waits for is not evicted for others.
-func TestReplicasStayApartAndThere(t *testing.T) {
+// TestReplicasSurviveDrains checks that every Deployment with several replicas has a PodDisruptionBudget and spreads its Pods, and
+// that the webhooks have a priority class.
+func TestReplicasSurviveDrains(t *testing.T) {
 	budgets := map[string]policyv1.PodDisruptionBudget{}
 	var deployments []appsv1.Deployment
 	hooks := map[string]bool{} // Services that the API server calls

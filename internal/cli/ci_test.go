@@ -17,7 +17,7 @@ func ciRepo(t *testing.T) (repo, bin string) {
 	t.Helper()
 	for _, tool := range []string{"bash", "git"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(err)
+			t.Fatalf("CI scripts need %s: %v", tool, err)
 		}
 	}
 	repo, bin = t.TempDir(), t.TempDir()

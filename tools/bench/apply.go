@@ -59,15 +59,14 @@ func appliedSizes(ctx context.Context, c *config, sizes []applySize) error {
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"case", "program", "wall", "CPU", "CPU API server and etcd", "reads", "writes", "peak memory", "load"}}
-	for _, size := range sizes {
-		more, err := measureApply(ctx, size, bin, kubectl)
+	head := []string{"case", "program", "wall", "CPU", "CPU API server and etcd", "reads", "writes", "peak memory", "load"}
+	for _, size := range sizes { // a table each: the large ones take minutes
+		rows, err := measureApply(ctx, size, bin, kubectl)
 		if err != nil {
 			return err
 		}
-		rows = append(rows, more...)
+		c.table(append([][]string{head}, rows...)...)
 	}
-	c.table(rows...)
 	return nil
 }
 
