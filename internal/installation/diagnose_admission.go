@@ -124,15 +124,15 @@ func (d *doctor) answers(ctx context.Context, h hook) (problem, fix string, err 
 	} else if err != nil && !apierrors.IsForbidden(err) {
 		return "", "", err
 	}
-	slices, err := d.kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
+	list, err := d.kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
 	switch {
 	case apierrors.IsForbidden(err):
 		return "", "", nil
 	case err != nil:
 		return "", "", err
 	}
-	for i := range slices.Items {
-		for _, e := range slices.Items[i].Endpoints {
+	for i := range list.Items {
+		for _, e := range list.Items[i].Endpoints {
 			if e.Conditions.Ready == nil || *e.Conditions.Ready {
 				return "", "", nil
 			}
@@ -193,6 +193,9 @@ func (d *doctor) manifests(ctx context.Context) error {
 			for _, arg := range c.Args {
 				if tekton, ok := strings.CutPrefix(arg, "--defaults-namespace="); ok {
 					o.BesideTekton, o.TektonNamespace = true, tekton
+				}
+				if strings.HasPrefix(arg, "--guard-cert-dir=") { // cert-manager's
+					o.GuardCertManager = true
 				}
 				if resolvers, ok := strings.CutPrefix(arg, "--config-namespace="); ok && resolvers != d.namespace {
 					o.TektonResolversNamespace = resolvers

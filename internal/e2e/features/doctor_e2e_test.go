@@ -273,6 +273,26 @@ func TestE2EDoctor(t *testing.T) {
 		}
 	}
 
+	t.Run("a certificate of cert-manager's is no fault", func(t *testing.T) {
+		roles := config.Options{Image: "example.test/sluice:v1", Roles: []string{config.GuardRole}, GuardCertManager: true}
+		manifests, err := config.Manifests(roles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range decoded(t, manifests) {
+			if u.GroupVersionKind().Group == "cert-manager.io" {
+				continue
+			}
+			if err := s.objects.ApplyObject(ctx, u, false); err != nil {
+				t.Fatalf("%s %s: %v", u.GetKind(), u.GetName(), err)
+			}
+		}
+		trust(ca)
+		if checks, _ := doctor(t, admin); told(checks, installation.Warn, "ClusterRole sluice-crd-guard", "") || told(checks, installation.Warn, "Role sluice-system/sluice-crd-guard", "") {
+			t.Errorf("%+v", checks)
+		}
+	})
+
 	t.Run("without rights it says what it could not look at", func(t *testing.T) {
 		anybody := rest.CopyConfig(admin)
 		anybody.Impersonate = rest.ImpersonationConfig{UserName: "somebody"}

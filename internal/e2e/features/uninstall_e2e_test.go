@@ -83,16 +83,23 @@ func (s *system) applyAll(t *testing.T, o config.Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096); ; {
-		u := &unstructured.Unstructured{}
-		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	for _, u := range decoded(t, manifests) {
 		if err := s.objects.ApplyObject(t.Context(), u, false); err != nil {
 			t.Fatalf("%s %s: %v", u.GetKind(), u.GetName(), err)
 		}
+	}
+}
+
+func decoded(t *testing.T, manifests []byte) (out []*unstructured.Unstructured) {
+	t.Helper()
+	for dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096); ; {
+		u := &unstructured.Unstructured{}
+		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
+			return out
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, u)
 	}
 }
 
