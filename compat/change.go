@@ -16,11 +16,11 @@ import (
 // Undetermined begins the message of every undecided finding.
 const Undetermined = "unable to determine if change to existing field is safe"
 
-// change is a gap between two schemas, with what is around it.
+// change is a gap between two schemas, with its surroundings.
 type change struct {
 	contain.Gap
 	pair pair
-	// old and new are the nodes at the path; nil where none is declared.
+	// old and new are the nodes at the path; nil if none is declared.
 	old, new *schema.Node
 	// oldParent and newParent are the nodes one step up; nil at the root.
 	oldParent, newParent *schema.Node
@@ -34,7 +34,7 @@ func newChange(p pair, g contain.Gap) *change {
 }
 
 // descend follows the path through declared schemas. It returns the steps in the document as far as they go, the node at
-// the path and the one before; nodes are nil where none is declared.
+// the path and the one before; nodes are nil if none is declared.
 func descend(root *schema.Node, path contain.Path) (tokens []string, node, parent *schema.Node) {
 	node = root
 	for _, s := range path {
@@ -69,7 +69,7 @@ func (c *change) last() contain.Step {
 	return c.Path[len(c.Path)-1]
 }
 
-// is tells whether the gap is about a keyword that refuses objects.
+// is reports whether the gap is about a keyword that refuses objects.
 func (c *change) is(keyword string) bool {
 	return c.Keyword == keyword && c.Harm == contain.Refused
 }
@@ -90,7 +90,7 @@ func (c *comparison) compareSchemas(ctx context.Context, p pair) {
 	}
 }
 
-// readFromStorage tells whether a harm is done to objects of a version that is not served: nobody writes or validates it any
+// readFromStorage reports whether a harm is done to objects of a version that is not served: nobody writes or validates it any
 // more, but what is stored in it is pruned, and its defaults filled in, when it is read
 // (k8s.io/apiextensions-apiserver/pkg/apiserver, crdConversionRESTOptionsGetter).
 func (c *comparison) readFromStorage(p pair, h contain.Harm) bool {
@@ -192,7 +192,7 @@ func levelOf(g *contain.Gap, fate contain.Fate) report.Level {
 	return report.DataLost
 }
 
-// namesProperty tells whether the detail names a property of the object at the path, which is what the gap is about.
+// namesProperty reports whether the detail names a property of the object at the path, which is what the gap is about.
 func namesProperty(g *contain.Gap) bool {
 	return g.Detail != "" && (g.Keyword == "required" || g.Keyword == "default")
 }
@@ -205,7 +205,7 @@ func fullPath(g *contain.Gap) contain.Path {
 	return append(slices.Clone(g.Path), contain.Step{Kind: contain.Field, Name: g.Detail})
 }
 
-// losesKeys tells whether keys that are not declared are dropped.
+// losesKeys reports whether keys that are not declared are dropped.
 func (c *change) losesKeys() bool {
 	return c.Harm == contain.Pruned && c.Keyword != "nullable" && c.last().Kind == contain.AnyKey
 }
@@ -310,7 +310,7 @@ func effect(g *contain.Gap) string {
 	return ""
 }
 
-// concerns tells whether a concrete path such as spec.tasks[0].name is that of the gap.
+// concerns reports whether a concrete path such as spec.tasks[0].name is that of the gap.
 func concerns(concrete string, g *contain.Gap) bool {
 	rest := concrete
 	for _, s := range fullPath(g) {

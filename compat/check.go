@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -25,36 +26,55 @@ type Options struct {
 	// status.storedVersions of the old CRD names.
 	Stored []string
 	// Budget bounds the work of the comparison of one CRD, in units of less than a microsecond ([contain.Work]); 0 means
-	// [DefaultBudget].
+	// [DefaultBudget]. A third of it is for the API server's validation of the CRDs.
 	Budget int64
-	// Server, where not nil, asks an API server whether it accepts new in place of old (nil: as a new CRD), and stores
+	// VerifyProofs has the proofs of containment written down and checked by code that shares nothing with the search
+	// (package certify); the result has the counts. It costs about as much as the comparison.
+	VerifyProofs bool
+	// Trace, if not nil, is told each step of the comparison of each two versions of the CRD: what was asked of a place of the
+	// schemas, and what answered it. Steps of one CRD come in order.
+	Trace func(Step)
+	// Server, if not nil, asks an API server whether it accepts new in place of old (nil: as a new CRD), and stores
 	// nothing. Its refusals replace those of the linked code, which may be of another version. It may be called
-	// concurrently. An error says why there is no answer, and makes the finding undecided.
+	// concurrently. An error says why there is no answer, and makes the finding undecided; after an [AdmissionError] the
+	// linked code answers, and a note tells what admission says.
 	Server func(ctx context.Context, old, new *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error)
 }
+
+// Step is a step of the comparison of two versions of a CRD.
+type Step struct {
+	// CRD is the name of the CRD, From the version in the old one, To that in the new one.
+	CRD, From, To string
+	contain.Event
+}
+
+// AdmissionError says that admission refuses a CRD, and not the API server's validation: a webhook, a policy, or a plugin.
+type AdmissionError struct{ Says string }
+
+// Error implements error.
+func (e *AdmissionError) Error() string { return "admission refuses it: " + e.Says }
 
 // KubeVersions returns the oldest and the newest Kubernetes version whose rules are known. The newest is that of the linked
 // libraries.
 func KubeVersions() (oldest, newest *version.Version) { return upstream.Oldest, upstream.Newest }
 
 // DefaultBudget is the Budget where none is given.
-const DefaultBudget = contain.DefaultBudget
+const DefaultBudget = 6_000_000
 
-// ErrNothing is returned by [Check] for two nil CRDs.
+// ErrNothing is the error of [Check] for two nil CRDs.
 var ErrNothing = errors.New("there is no CRD to check")
 
-// ErrDifferentCRDs is returned by [Check] for CRDs of different names.
+// ErrDifferentCRDs is the error of [Check] for CRDs of different names.
 var ErrDifferentCRDs = errors.New("these are two different CRDs")
 
-// Check compares old with new. One of them may be nil: the CRD was added, or removed. Neither is changed; both may share
-// parts with each other.
+// Check compares old with new. One of them may be nil: the CRD was added, or removed. Check changes neither; both may share parts.
 //
-// The findings of the result are in the order of [report.Report.Sort]; their severities are the defaults of their levels,
-// Fail for undecided changes, and Warn for notes. Their positions are not filled in, but SchemaPath is. The verdict is
-// unsafe where a violation is at a level that fails by default, else undecided where something is, else safe.
+// The findings are in the order of [report.Report.Sort]. Their severities are the defaults of their levels, Fail for undecided
+// changes, and Warn for notes. Check fills in SchemaPath and leaves positions empty. The verdict is unsafe if a violation is at a
+// level that fails by default, otherwise undecided if a change is undecided, otherwise safe.
 //
-// What could not be compared, because a schema is too large or the context was done, is an undecided finding. The error
-// is [ErrNothing] or [ErrDifferentCRDs].
+// If parts could not be compared, because a schema is too large or the context was done, an undecided finding says so. The error is
+// [ErrNothing] or [ErrDifferentCRDs].
 func Check(ctx context.Context, old, new *apiextensionsv1.CustomResourceDefinition, o Options) (report.CRD, error) {
 	if old == nil && new == nil {
 		return report.CRD{}, ErrNothing
@@ -65,9 +85,14 @@ func Check(ctx context.Context, old, new *apiextensionsv1.CustomResourceDefiniti
 	c := newComparison(old, new, o)
 	out := report.CRD{Name: c.name(), Verdict: report.Safe}
 	if out.Unchanged = c.onlyTextsDiffer() && c.frameAccepted(ctx); out.Unchanged {
+		c.verifyEqual()
+		c.traceEqual()
+		out.Proof = c.proof
 		return out, nil
 	}
 	c.run(ctx)
+	c.tellSpent()
+	out.Proof = c.proof
 	if c.old != nil && c.new != nil && len(c.findings) == 0 {
 		out.Unchanged = c.sameHashes()
 	}
@@ -76,6 +101,13 @@ func Check(ctx context.Context, old, new *apiextensionsv1.CustomResourceDefiniti
 	out.Findings = sorted.CRDs[0].Findings
 	out.Verdict = verdict(out.Findings)
 	return out, nil
+}
+
+// tellSpent adds a finding where the budget was spent and no other one says so: what is told may not be all.
+func (c *comparison) tellSpent() {
+	if c.work.Spent() && !slices.ContainsFunc(c.findings, func(f report.Finding) bool { return f.Outcome == report.Undecided }) {
+		c.add(report.Finding{Rule: "schema-changed", Outcome: report.Undecided, Message: Undetermined + ": not everything was compared", Reason: contain.TooMuch})
+	}
 }
 
 func verdict(findings []report.Finding) report.Verdict {

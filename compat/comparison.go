@@ -31,7 +31,11 @@ type comparison struct {
 	// pairs are the versions that are compared with themselves, in the order of the old CRD.
 	pairs    []pair
 	gaps     map[pair][]contain.Gap
-	work     *contain.Work // of all comparisons of schemas
+	answers  map[pair]answer
+	asked    map[schema.Hash][]*part // what alike returns
+	work     *contain.Work           // of all comparisons of schemas
+	checks   *contain.Work           // of the API server's validation
+	shared   contain.Shared
 	findings []report.Finding
 	// refusal is what the API server says, once it has been asked.
 	refusal func() *refusal
@@ -40,9 +44,11 @@ type comparison struct {
 	storageAsked bool
 	crossed      *crossings // what reachable found, once it was asked for
 	settledParts map[pair]*part
+	namingParts  map[pair]*part
 	// surprises are what readers asks for, once it was.
 	surprises    []report.Finding
 	readersAsked bool
+	proof        *report.Proof // what the check of the proofs found; nil where it was not asked for
 }
 
 // part is one version of one of the CRDs.
@@ -66,7 +72,7 @@ type pair struct{ from, to *part }
 
 func newComparison(old, new *crd, o Options) *comparison {
 	c := &comparison{opts: o, rules: Rules(), old: old, new: new, gaps: map[pair][]contain.Gap{}}
-	c.work = contain.NewWork(cmp.Or(o.Budget, DefaultBudget))
+	c.work, c.checks = contain.NewWork(c.searchBudget()), contain.NewWork(max(c.budget()/validationShare, leastValidation))
 	c.oldParts, c.newParts = parts(old, true), parts(new, false)
 	for _, from := range c.oldParts {
 		if to := find(c.newParts, from.Name); to != nil && (from.Served || c.isStored(from.Name)) {
@@ -75,6 +81,11 @@ func newComparison(old, new *crd, o Options) *comparison {
 	}
 	return c
 }
+
+func (c *comparison) budget() int64 { return cmp.Or(c.opts.Budget, DefaultBudget) }
+
+// searchBudget is what is left of the budget for comparisons of schemas.
+func (c *comparison) searchBudget() int64 { return max(1, c.budget()-c.budget()/validationShare) }
 
 func parts(d *crd, isOld bool) []*part {
 	if d == nil {
@@ -155,7 +166,7 @@ func (c *comparison) isStored(version string) bool {
 	return slices.Contains(c.storedVersions(), version)
 }
 
-// converts tells whether a webhook converts between the versions of d.
+// converts reports whether a webhook converts between the versions of d.
 func converts(d *crd) bool {
 	return d != nil && d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
@@ -173,7 +184,7 @@ func (c *comparison) onlyTextsDiffer() bool {
 	return true
 }
 
-// sameFrame tells whether both CRDs are equal but for their schemas.
+// sameFrame reports whether both CRDs are equal but for their schemas.
 func (c *comparison) sameFrame() bool {
 	if len(c.old.Spec.Versions) != len(c.new.Spec.Versions) ||
 		c.old.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation] != c.new.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation] {
@@ -197,7 +208,7 @@ func (c *comparison) sameFrame() bool {
 	return !slices.ContainsFunc(c.storedVersions(), func(v string) bool { return find(c.newParts, v) == nil })
 }
 
-// sameHashes tells whether both CRDs mean the same, texts of validation rules aside.
+// sameHashes reports whether both CRDs mean the same, texts of validation rules aside.
 func (c *comparison) sameHashes() bool {
 	if !c.sameFrame() {
 		return false
@@ -244,7 +255,7 @@ func (c *comparison) decide(ctx context.Context, p pair) []contain.Gap {
 	if err != nil {
 		gaps = []contain.Gap{{Keyword: "schema", Harm: contain.Refused, Verdict: contain.Unknown, Reason: err.Error(), Rule: -1}}
 	} else {
-		gaps = contain.Decide(ctx, from.side, p.to.side, c.containOptions(p.from)).Gaps
+		gaps = c.ask(ctx, from, p.to)
 	}
 	c.gaps[p] = gaps
 	return gaps
@@ -257,7 +268,7 @@ func (c *comparison) containOptions(p *part) contain.Options {
 	}
 	return contain.Options{
 		Group: d.Spec.Group, Version: p.Name, Kind: d.Spec.Names.Kind, Namespaced: d.Spec.Scope == apiextensionsv1.NamespaceScoped,
-		KubeVersion: c.opts.KubeVersion, Budget: c.opts.Budget, Work: c.work,
+		KubeVersion: c.opts.KubeVersion, Budget: c.searchBudget(), Work: c.work, Shared: &c.shared,
 		Compiled: true, // what the API server says of the new CRD is a finding of its own
 	}
 }

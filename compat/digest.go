@@ -12,13 +12,13 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// SpecDigest returns the SHA-256 of the spec of crd, in 64 hexadecimal digits. It is the same for a manifest and for what the
-// API server makes of it: defaults are filled in, and the CA bundle of a conversion webhook, which others put in and renew, is
-// left out.
+// SpecDigest returns the SHA-256 of the spec of crd, in 64 hexadecimal digits. It is the same for a manifest and for the object
+// that the API server stores for it: it includes defaults, and leaves out the CA bundle of a conversion webhook, which others write
+// and renew.
 //
-// What is hashed is the spec as JSON: without white space, keys in the order of their bytes, no more escaped than JSON
-// demands (and U+2028 and U+2029), numbers in their shortest form. The error says that the spec cannot be read, for example
-// because a schema is too deep.
+// The hash is of the spec as JSON: without white space, keys in the order of their bytes, no more escaped than JSON demands (and
+// U+2028 and U+2029), numbers in their shortest form. The error means that the spec cannot be read, for example because a schema is
+// too deep.
 func SpecDigest(crd *apiextensionsv1.CustomResourceDefinition) (string, error) {
 	spec, err := upstream.StoredSpec(crd)
 	if err != nil {
@@ -46,8 +46,8 @@ func SpecDigest(crd *apiextensionsv1.CustomResourceDefinition) (string, error) {
 	return fmt.Sprintf("%x", sum), nil
 }
 
-// RemovalDigest is to the deletion of crd what [SpecDigest] is to an update: the SHA-256 of the text "delete NAME UID", so
-// that it speaks of this CRD only, and not of one that is made anew under its name.
+// RemovalDigest is the counterpart of [SpecDigest] for the deletion of crd: the SHA-256 of the text "delete NAME UID". It is valid
+// for this CRD only, not for a later one of the same name.
 func RemovalDigest(crd *apiextensionsv1.CustomResourceDefinition) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "delete %s %s", crd.Name, crd.UID))
 	return fmt.Sprintf("%x", sum)

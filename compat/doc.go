@@ -1,13 +1,13 @@
-// Package compat compares two versions of a CustomResourceDefinition and tells what harm the step from one to the other
-// does: to stored objects, to those who write, to those who read, and to clients of the API as such.
+// Package compat compares two versions of a CustomResourceDefinition and finds the harm of the step from one to the other: to
+// stored objects, to writers, to readers, and to clients of the API.
 //
-// It promises that a finding of harm to objects carries an object as witness, confirmed by the API server's own code
-// (packages contain and upstream); that what was neither proven safe nor shown to be harmful is told as undecided, never
-// left out; and that the same input gives the same findings in the same order. Rules are data: [Rules] lists them with
-// the reason for each and the way out, and docs/rules.md is made from that list.
+// It promises that a finding of harm to objects has an object as witness, which the API server's own code has confirmed (packages
+// contain and upstream). A change that was neither proven safe nor shown to be harmful is always reported, as undecided. The same
+// input gives the same findings in the same order. Rules are data: [Rules] lists them with the reason for each and the way out, and
+// docs/rules.md is generated from that list.
 //
-// It does not read files or clusters, and it does not decide what fails a check: severities are the defaults of the
-// levels; configuration, suppressions and positions in files are put in by the caller.
+// It does not read files or clusters, and it does not decide which findings fail a check. Severities are the defaults of the
+// levels; the caller adds configuration, suppressions and positions in files.
 package compat
 
 //go:generate go test . -run TestDocs -update

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/report"
 )
 
-// exampleCRD is what the fragments of examples are put into.
+// exampleCRD is the CRD around the fragments of examples.
 const exampleCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -33,7 +33,7 @@ spec:
 // exampleSchema is that of versions whose schema does not matter.
 const exampleSchema = `{type: object, x-kubernetes-preserve-unknown-fields: true}`
 
-// CRDs returns the whole CRDs of one of the rule's examples; one of them is nil where the example has it so.
+// CRDs returns the whole CRDs of one of the rule's examples; one of them is nil if the example has it so.
 func (r *Rule) CRDs(e Example) (old, new *crd, err error) {
 	if old, err = r.crd(e.Old); err != nil {
 		return nil, nil, err
@@ -57,6 +57,25 @@ func (r *Rule) Demonstrate(ctx context.Context) (report.Finding, error) {
 		return report.Finding{}, fmt.Errorf("the example of rule %s is not reported", r.ID)
 	}
 	return result.Findings[i], nil
+}
+
+// Remaining returns the worst level at which the change still fails if Instead takes the place of Unsafe.New; it is empty where
+// nothing fails.
+func (r *Rule) Remaining(ctx context.Context) (report.Level, error) {
+	old, new, err := r.CRDs(Example{r.Unsafe.Old, r.Instead})
+	if err != nil {
+		return "", err
+	}
+	result, err := Check(ctx, old, new, Options{})
+	if err != nil {
+		return "", err
+	}
+	for _, l := range report.Levels() {
+		if slices.ContainsFunc(result.Findings, func(f report.Finding) bool { return f.Severity == report.Fail && f.Level == l.ID }) {
+			return l.ID, nil
+		}
+	}
+	return "", nil
 }
 
 func (r *Rule) crd(fragment string) (*crd, error) {

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/schema"
 )
 
-// Limits on what is quoted, in bytes.
+// Limits on quoted texts, in bytes.
 const (
 	maxInline = 120   // in a message
 	maxValue  = 1_000 // as before and after

@@ -111,8 +111,9 @@ func TestManyPropertiesAtOnce(t *testing.T) {
 // FuzzCheck looks for panics, for answers that differ from run to run, and for findings of harm to objects without a
 // witness.
 func FuzzCheck(f *testing.F) {
+	alike := similar(f)
 	for _, r := range Rules() {
-		for _, e := range []Example{r.Unsafe, r.Safe} {
+		for _, e := range []Example{r.Unsafe, {r.Unsafe.Old, r.Instead}, alike[r.ID]} {
 			old, new, err := r.CRDs(e)
 			if err != nil {
 				f.Fatal(err)
@@ -129,11 +130,12 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		new.Name = old.Name
-		o := Options{Budget: 50_000}
+		o := Options{Budget: 50_000, VerifyProofs: true}
 		first, err := Check(t.Context(), old, new, o)
 		if err != nil {
 			t.Fatal(err)
 		}
+		requireProof(t, first)
 		again, err := Check(t.Context(), old.DeepCopy(), new.DeepCopy(), o)
 		if err != nil {
 			t.Fatal(err)

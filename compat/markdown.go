@@ -8,21 +8,24 @@ import (
 	"sluice.dev/report"
 )
 
-// Markdown returns the documentation of all rules, as it stands in docs/rules.md. Witnesses are looked for anew; the error
-// says which rule's example failed.
+// Markdown returns the documentation of all rules, the content of docs/rules.md. It searches the witnesses again; the error names
+// the rule whose example failed.
 func Markdown(ctx context.Context) (string, error) {
 	var b strings.Builder
 	b.WriteString("# Rules of `sluice check`\n\n" +
-		"This page is made from the table of rules (`go generate ./compat`); `sluice explain RULE` prints the same.\n" +
-		"Levels, most severe first:\n\n| level | meaning | by default |\n| --- | --- | --- |\n")
+		"This page lists every rule: whom a change harms, an example with its witness, and the way out with the YAML to write instead.\n" +
+		"`sluice explain RULE` prints the same. `go generate ./compat` makes the page from the table of rules.\n\n" +
+		"These are the levels of harm, most severe first:\n\n| level | meaning | by default |\n| --- | --- | --- |\n")
 	for _, l := range report.Levels() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", l.ID, l.Meaning, l.Default)
 	}
-	b.WriteString("\nThe level of a rule marked with \\* follows from the witness: what becomes of the object once it is stored decides\n" +
-		"between `objects-stuck`, `objects-ratcheted` and `writers-refused`; what is dropped is `data-lost`; what is filled in\n" +
-		"differently is `meaning-changed`. It is proven that no object fares worse, or the finding says\n" +
-		"\"at least\", names the worse level (`mayBe`), and counts as the stricter of both. A change of which neither safety nor\n" +
-		"harm could be shown is undecided, and has no level.\n\n" +
+	b.WriteString("\nThe level of a rule marked with \\* follows from its [witness](glossary.md#witness): the object that shows the harm. If the API server refuses\n" +
+		"the witness, its future once it is stored decides between `objects-stuck`, `objects-ratcheted` and `writers-refused`. If a field\n" +
+		"is dropped, the level is `data-lost`. If a default is filled in differently, it is `meaning-changed`.\n\n" +
+		"Sluice proves that no object fares worse. If it cannot, the finding says \"at least\", names the worse level (`mayBe`), and\n" +
+		"counts as the stricter of the two. If Sluice can show neither safety nor harm, the change is undecided and has no level.\n\n" +
+		"An update is [ratcheted](glossary.md#ratcheting) if the API server tolerates a stored value that the new schema refuses, as long\n" +
+		"as the update leaves the value unchanged.\n\n" +
 		"| rule | level | reports |\n| --- | --- | --- |\n")
 	rules := Rules()
 	for i := range rules {
@@ -52,35 +55,46 @@ func (r *Rule) markdown(ctx context.Context, b *strings.Builder) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "\n## %s\n\n%s. Level: %s.\n\n%s\n\n**Ways out.** %s\n", r.ID, r.Title, levelName(r), r.Why, r.Help)
+	fmt.Fprintf(b, "\n## %s\n\n%s. Level: %s.\n\n%s\n", r.ID, r.Title, levelName(r), r.Why)
 	where := "the CRD's `spec`"
 	if r.InSpec() {
 		where = "the properties of the object's `spec`"
 	}
-	fmt.Fprintf(b, "\nReported, in %s:\n", where)
+	fmt.Fprintf(b, "\nAn example, in %s:\n", where)
 	r.Unsafe.markdown(b)
 	fmt.Fprintf(b, "\n> %s\n", strings.ReplaceAll(f.Message, "\n", "\n> "))
 	if w := f.Witness; w != nil {
 		if w.Old != "" {
-			fmt.Fprintf(b, "\nWitness, an update of this object:\n\n```yaml\n%s```\n\nto this one:\n\n```yaml\n%s```\n", w.Old, w.Object)
+			fmt.Fprintf(b, "\nThe witness is an update of this object:\n\n```yaml\n%s```\n\nto this one:\n\n```yaml\n%s```\n", w.Old, w.Object)
 		} else {
-			fmt.Fprintf(b, "\nWitness:\n\n```yaml\n%s```\n", w.Object)
+			fmt.Fprintf(b, "\nThe witness:\n\n```yaml\n%s```\n", w.Object)
 		}
 		says := w.Effect
 		if w.Reversed {
-			says = "the old CRD says: " + says
+			says = "The old CRD: " + says
 		}
 		fmt.Fprintf(b, "\n> %s\n", says)
 	}
-	b.WriteString("\nNot reported:\n")
-	r.Safe.markdown(b)
+	fmt.Fprintf(b, "\n**The way out.** %s\n", r.Help)
+	if r.Instead == "" {
+		return nil
+	}
+	left, err := r.Remaining(ctx)
+	if err != nil {
+		return err
+	}
+	outcome := "passes"
+	if left != "" {
+		outcome = fmt.Sprintf("fails at the level `%s` only", left)
+	}
+	fmt.Fprintf(b, "\nWith this, the check %s:\n\n```yaml\n# instead\n%s```\n", outcome, strings.TrimPrefix(r.Instead, "\n"))
 	return nil
 }
 
 func (e Example) markdown(b *strings.Builder) {
 	for _, x := range []struct{ title, text string }{{"before", e.Old}, {"after", e.New}} {
 		if x.text == "" {
-			x.text = "\n# there is none\n"
+			x.text = "\n# no such CRD\n"
 		}
 		fmt.Fprintf(b, "\n```yaml\n# %s\n%s```\n", x.title, strings.TrimPrefix(x.text, "\n"))
 	}

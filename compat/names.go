@@ -10,10 +10,10 @@ import (
 	"sluice.dev/report"
 )
 
-// both tells whether there are two CRDs to compare.
+// both reports whether there are two CRDs to compare.
 func (c *comparison) both() bool { return c.old != nil && c.new != nil }
 
-// renamed reports that a name of the CRD changed. Where the API server refuses that, the finding says so in its words.
+// renamed reports that a name of the CRD changed. If the API server refuses that, the finding says so in its words.
 func (c *comparison) renamed(what, from, to string, tokens ...string) []report.Finding {
 	if from == to {
 		return nil

@@ -3,6 +3,7 @@ package compat
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ type crossing struct {
 	contain.Gap
 }
 
-// crossings are what becomes of objects that one version holds once they are read and written back in another one
+// crossings are the fates of objects that are written in one version, and read and written back in another one
 // (docs/containment.md, Several versions without a webhook).
 type crossings struct {
 	// erased and refused concern objects that the old CRD can hold, onesided those that only the new one can.
@@ -46,22 +47,32 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 		if !to.Served && !to.Storage || to.build() != nil {
 			continue
 		}
-		known := c.knownTo(ctx, to)
+		known, was := c.knownTo(ctx, to)
 		if to.Storage {
 			known.merge(moved)
 		}
 		for _, from := range c.writers() {
-			if from.Name != to.Name && (to.Served || to == c.home(from)) {
-				c.crossOld(ctx, pair{from, to}, known, out)
+			switch {
+			case from.Name == to.Name && to == c.home(from) || !to.Served && to != c.home(from):
+			case !c.affordsCrossing(pair{from, to}, out):
+				return
+			default:
+				c.crossOld(ctx, pair{from, to}, known, was, out)
 			}
 		}
 		for _, from := range served(c.newParts) {
-			if from.Name == to.Name || from.build() != nil || c.sameAsBefore(from, to) {
+			if from.Name == to.Name || from.build() != nil {
+				continue
+			}
+			if !c.affordsCrossing(pair{from, to}, out) {
+				return
+			}
+			if c.sameAsBefore(from, to) {
 				continue
 			}
 			for _, g := range c.decide(ctx, pair{c.settled(from, storage(c.newParts)), to}) {
-				harms := g.Harm == contain.Pruned || g.Harm == contain.Refused && to.Served
-				if g.Verdict == contain.NotContained && harms && !known.has(&g) {
+				harms := g.Harm == contain.Pruned || to.Served
+				if g.Verdict == contain.NotContained && stops(&g) && harms && !known.has(&g) && !was.has(&g) {
 					known.add(g)
 					out.onesided = append(out.onesided, crossing{pair{from, to}, g})
 				}
@@ -70,10 +81,38 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 	}
 }
 
-// crossOld looks at what objects written in an old version meet in a new one. What it finds is known from then on.
-func (c *comparison) crossOld(ctx context.Context, p pair, known told, out *crossings) {
+// stops reports whether a gap is in the way of objects that are read and written back as they are. Of rules about updates, those that
+// refuse even that.
+func stops(g *contain.Gap) bool {
+	return g.Harm == contain.Pruned || g.Harm == contain.Refused || g.Harm == contain.RefusedTransition && (g.Witness == nil || g.Witness.Old == nil)
+}
+
+// unitsToCross is the work of looking at a pair of versions, without that of its comparison, for each version there is.
+const unitsToCross = 2
+
+// affordsCrossing charges for a pair of versions. If the budget is spent, the pair stands for all that are left.
+func (c *comparison) affordsCrossing(p pair, out *crossings) bool {
+	if c.work.Charge(int64(len(c.oldParts)+len(c.newParts)) * unitsToCross) {
+		return true
+	}
+	out.refused = append(out.refused, crossing{p, contain.Gap{Keyword: "schema", Verdict: contain.Unknown, Reason: contain.TooMuch, Rule: -1}})
+	return false
+}
+
+// crossOld looks at what objects written in an old version meet in a new one. What it finds is known from then on. What was a gap
+// of the old CRD is news only where an object now keeps what was dropped of it before.
+func (c *comparison) crossOld(ctx context.Context, p pair, known, was told, out *crossings) {
 	home := c.home(p.from)
-	if home == nil || home.build() != nil || p.from.build() != nil || c.sameAsBefore(p.from, p.to) {
+	if home == nil || home.build() != nil || p.from.build() != nil {
+		return
+	}
+	for _, g := range c.filledIn(ctx, p, home) {
+		if !known.has(&g) && !was.has(&g) {
+			known.add(g)
+			out.refused = append(out.refused, crossing{p, g})
+		}
+	}
+	if p.from.Name == p.to.Name || c.sameAsBefore(p.from, p.to) {
 		return
 	}
 	own := told{}
@@ -84,14 +123,17 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, out *cros
 			}
 		}
 	}
-	for _, g := range append(c.filledIn(ctx, p, home), c.unlike(ctx, p, home)...) {
-		if !known.has(&g) {
+	for _, g := range c.unlike(ctx, p, home) {
+		if !known.has(&g) && !was.has(&g) {
 			known.add(g)
 			out.refused = append(out.refused, crossing{p, g})
 		}
 	}
-	for _, g := range c.decide(ctx, pair{c.settled(p.from, home), p.to}) {
-		if known.has(&g) || own.has(&g) || g.Harm != contain.Pruned && g.Harm != contain.Refused {
+	kept := c.keptNow(ctx, p, home)
+	for _, g := range c.gapsOnTheWay(ctx, c.settled(p.from, home), p.to, p.to) {
+		grown := slices.ContainsFunc(kept, func(path contain.Path) bool { return nested(path, g.Path) })
+		before := was.has(&g)
+		if known.has(&g) || own.has(&g) || !stops(&g) || before && !grown {
 			continue
 		}
 		known.add(g)
@@ -101,10 +143,14 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, out *cros
 			switch {
 			case g.Harm == contain.Pruned && (p.from.Storage || g.OutOfBudget()):
 				out.erased = append(out.erased, x)
-			case g.OutOfBudget() && p.to.Served:
+			case g.Harm != contain.Pruned && p.to.Served && (!g.OddAlone || g.OutOfBudget()):
 				out.refused = append(out.refused, x)
 			}
 		case !c.travels(ctx, p, &g):
+			if before && p.to.Served { // this object was refused before, others were not for sure
+				x.Verdict, x.Reason, x.Witness = contain.Unknown, "the old CRD refused some objects there, and dropped fields of others that the new one keeps", nil
+				out.refused = append(out.refused, x)
+			}
 		case g.Harm == contain.Pruned:
 			out.erased = append(out.erased, x)
 		case p.to.Served:
@@ -114,24 +160,106 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, out *cros
 }
 
 // filledIn are the gaps of defaults that the new CRD fills in when it reads what the old one stored, and that the version
-// in which it is read refuses.
+// in which it is read refuses, which may be the one in which it was written.
 func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain.Gap {
-	if p.from.Name != home.Name {
+	if before := find(c.oldParts, home.Name); !p.to.Served || before != nil && unchanged(before, home) {
+		return nil
+	}
+	lacking := c.lacks(ctx, p.from, home)
+	if len(lacking) == 0 {
 		return nil
 	}
 	var out []contain.Gap
-	for _, g := range c.lacks(ctx, p.from, home) {
+	told := map[string]bool{}
+	filled := func(g *contain.Gap) bool {
 		j, err := c.journey(ctx, p, g.Witness.Object)
-		if err != nil {
+		j.filled = slices.DeleteFunc(j.filled, func(e string) bool { return !follows(e, lacking) })
+		if err != nil || !slices.ContainsFunc(j.filled, func(e string) bool { return !told[e] }) {
+			return false
+		}
+		for _, e := range j.filled {
+			told[e] = true
+		}
+		g.Witness = &contain.Witness{Object: g.Witness.Object, Errors: j.filled}
+		return true
+	}
+	blame := func(g contain.Gap, w *contain.Witness) {
+		for _, l := range lacking { // what is refused may be another default than the one that was asked about
+			if slices.ContainsFunc(w.Errors, func(e string) bool { path, _, _ := strings.Cut(e, ": "); return concerns(path, &l) }) {
+				g = l
+				break
+			}
+		}
+		g.Keyword, g.Path, g.Detail, g.Witness = "default", fullPath(&g), "", w
+		out = append(out, g)
+	}
+	for _, g := range lacking { // the simplest object that lacks a field
+		if filled(&g) {
+			blame(g, g.Witness)
+		}
+	}
+	both := c.filling(p, home)
+	for _, g := range c.decide(ctx, both) { // then any that the version refuses only once they are filled in
+		switch {
+		case g.Harm != contain.Refused:
+			continue
+		case g.Witness == nil:
+			if !gapKeys(c.decide(ctx, pair{both.from, p.to}))[keyOf(&g)] { // what is undecided without the defaults is not about them
+				out = append(out, g)
+			}
 			continue
 		}
-		if len(j.filled) > 0 {
-			g.Witness = &contain.Witness{Object: g.Witness.Object, Errors: j.filled}
-			g.Keyword, g.Path, g.Detail = "default", fullPath(&g), ""
-			out = append(out, g)
+		i := slices.IndexFunc(lacking, func(l contain.Gap) bool {
+			return stands(g.Witness.Object, l.Path) && !stands(g.Witness.Object, fullPath(&l))
+		})
+		if filled(&g) {
+			blame(lacking[max(i, 0)], g.Witness)
 		}
 	}
 	return out
+}
+
+// follows reports whether an error may come of one of the fields that are filled in: it is about the field, something in it or around
+// it, or a rule, whose fieldPath may lead anywhere.
+func follows(e string, filled []contain.Gap) bool {
+	path, _, _ := strings.Cut(e, ": ")
+	return path == "<nil>" || strings.Contains(e, "rule") || slices.ContainsFunc(filled, func(g contain.Gap) bool {
+		a, b := withoutIndexes(path), withoutIndexes(strings.TrimPrefix(fullPath(&g).String(), "."))
+		return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+	})
+}
+
+var indexOrKey = regexp.MustCompile(`\[[^\]]*\]|\.\*`)
+
+// withoutIndexes leaves the names of a path, each with a dot behind it.
+func withoutIndexes(path string) string { return indexOrKey.ReplaceAllString(path, "") + "." }
+
+// stands reports whether the object has something at the path, or at one below lists and maps, which is not looked into.
+func stands(obj any, path contain.Path) bool {
+	for _, s := range path {
+		m, _ := obj.(map[string]any)
+		below, ok := m[s.Name]
+		if s.Kind != contain.Field || !ok {
+			return false
+		}
+		obj = below
+	}
+	return true
+}
+
+// filling returns the objects of one version that another one takes as they are, and that other version with the defaults that
+// a third one fills in before.
+func (c *comparison) filling(p pair, home *part) pair {
+	from, to := *c.settled(p.from, p.from), *p.to
+	if from.props == nil || to.props == nil {
+		return p
+	}
+	both := *from.props
+	both.AllOf = append(slices.Clip(both.AllOf), valuesOf(to.props, 0))
+	return pair{
+		&part{crdVersion: from.crdVersion, index: from.index, isOld: from.isOld, props: &both},
+		&part{crdVersion: to.crdVersion, index: to.index, isOld: to.isOld, props: defaultsOf(to.props, home.props, 0)},
+	}
 }
 
 // unlike are the defaults of the version p.to because of which its rules about updates refuse objects of the other one, though
@@ -153,7 +281,7 @@ func (c *comparison) unlike(ctx context.Context, p pair, home *part) []contain.G
 	return out
 }
 
-// hasTransitions tells whether a rule of the schema mentions oldSelf.
+// hasTransitions reports whether a rule of the schema mentions oldSelf.
 func hasTransitions(p *props, depth int) bool {
 	if p == nil || depth > schema.MaxDepth {
 		return false
@@ -206,7 +334,7 @@ func (c *comparison) writers() []*part {
 }
 
 // home is the version of the new CRD by which objects written in an old version are read: that of the old storage version,
-// or their own where nobody writes in it any more. nil where the new CRD lacks it.
+// or their own where nobody writes in it any more. nil if the new CRD lacks it.
 func (c *comparison) home(from *part) *part {
 	if s := storage(c.oldParts); from.Served && s != nil && !converts(c.old) {
 		from = s
@@ -214,27 +342,75 @@ func (c *comparison) home(from *part) *part {
 	return find(c.newParts, from.Name)
 }
 
-// knownTo are the gaps that need not be told of a version of the new CRD: the old CRD had them between its versions, or the
-// comparison of the version with itself tells them.
-func (c *comparison) knownTo(ctx context.Context, to *part) told {
-	known := told{}
+// knownTo are the gaps that need not be told of a version of the new CRD: the comparison of the version with itself tells
+// them, or the old CRD had them between its versions.
+func (c *comparison) knownTo(ctx context.Context, to *part) (known, was told) {
+	known, was = told{}, told{}
 	before := find(c.oldParts, to.Name)
 	if before == nil || !before.Served && !c.isStored(before.Name) {
-		return known
+		return known, was
 	}
 	known.add(c.decide(ctx, pair{before, to})...)
 	if !before.Served || converts(c.old) || before.build() != nil {
-		return known
+		return known, was
 	}
 	for _, from := range c.writers() {
-		if from != before && from.build() == nil {
-			known.add(c.decide(ctx, pair{c.settled(from, storage(c.oldParts)), before})...)
+		if from != before && from.build() == nil && c.work.Charge(unitsToCross) {
+			was.add(c.gapsOnTheWay(ctx, c.settled(from, storage(c.oldParts)), to, before)...)
 		}
 	}
-	return known
+	return known, was
 }
 
-// sameAsBefore tells whether the old CRD served the version to and had both, with the same meaning.
+// gapsOnTheWay returns the gaps between what version from writes and version in. in is version to, or the version that the old CRD had
+// in place of to. If only one of the two drops unknown fields, each such field is compared by its name.
+func (c *comparison) gapsOnTheWay(ctx context.Context, from, to, in *part) []contain.Gap {
+	gaps := c.decide(ctx, pair{from, in})
+	named := c.naming(from, to)
+	if named == from || !c.work.Charge(unitsToCross) {
+		return gaps
+	}
+	known := gapKeys(gaps)
+	gaps = slices.Clone(gaps)
+	for _, g := range c.decide(ctx, pair{named, in}) {
+		if g.Harm == contain.Pruned && !known.has(&g) {
+			gaps = append(gaps, g)
+		}
+	}
+	return gaps
+}
+
+// keptNow are the places of fields that the old CRD dropped when what was written in one version was read in the other one, and
+// that the new CRD keeps. What the old storage version dropped was never stored.
+func (c *comparison) keptNow(ctx context.Context, p pair, home *part) []contain.Path {
+	before := find(c.oldParts, p.to.Name)
+	if before == nil || !before.Served || before == p.from || converts(c.old) || before.build() != nil {
+		return nil
+	}
+	gone := gapKeys(c.gapsOnTheWay(ctx, c.settled(p.from, home), p.to, p.to))
+	if s := storage(c.oldParts); p.from.Served && s != nil && s != p.from {
+		gone.add(c.gapsOnTheWay(ctx, c.settled(p.from, s), p.to, s)...)
+	}
+	var out []contain.Path
+	for _, g := range c.gapsOnTheWay(ctx, c.settled(p.from, storage(c.oldParts)), p.to, before) {
+		if g.Harm == contain.Pruned && !gone.has(&g) {
+			out = append(out, g.Path)
+		}
+	}
+	return out
+}
+
+// nested reports whether one of two places may be the other, or around it.
+func nested(a, b contain.Path) bool {
+	for i := range min(len(a), len(b)) {
+		if a[i].Kind == contain.Field && b[i].Kind == contain.Field && a[i].Name != b[i].Name {
+			return false
+		}
+	}
+	return true
+}
+
+// sameAsBefore reports whether the old CRD served the version to and had both, with the same meaning.
 func (c *comparison) sameAsBefore(from, to *part) bool {
 	o, n := find(c.oldParts, from.Name), find(c.newParts, from.Name)
 	before := find(c.oldParts, to.Name)
@@ -254,28 +430,28 @@ func preferred(ps []*part) *part {
 	return slices.MaxFunc(all, func(a, b *part) int { return version.CompareKubeAwareVersionStrings(a.Name, b.Name) })
 }
 
-// travels tells whether the witness of a gap makes the whole journey, and in the other version something is dropped or
+// travels reports whether the witness of a gap makes the whole journey, and in the other version something is dropped or
 // refused at the end of it.
 func (c *comparison) travels(ctx context.Context, p pair, g *contain.Gap) bool {
 	j, err := c.journey(ctx, p, g.Witness.Object)
 	switch {
 	case err != nil:
 		return false
-	case g.Harm == contain.Refused:
+	case g.Harm != contain.Pruned:
 		return slices.ContainsFunc(j.errors, func(e string) bool {
 			path, _, _ := strings.Cut(e, ": ")
-			return concerns(path, g) || strings.Contains(e, "("+g.Keyword+")") // what junctors say has no path
+			return concerns(path, g) || path == "<nil>" // of junctors, and of bounds that do not fit the type
 		})
 	}
 	return g.Keyword == "nullable" && j.nulls || slices.ContainsFunc(j.dropped, func(path string) bool { return concerns(path, g) })
 }
 
-// journey is what becomes of an object that is written in one version and then read and written back in another one.
+// journey is the fate of one such object.
 type journey struct {
-	// dropped are the paths of the stored object that are pruned on reading or by the other version; nulls tells whether nulls are dropped.
+	// dropped are the paths of the stored object that are pruned on reading or by the other version; nulls reports whether nulls are dropped.
 	dropped []string
 	nulls   bool
-	// errors are why an update that sets a label is refused, ratcheting aside. filled are those of them for which the new CRD is
+	// errors are why an update that sets a label is refused and was not before, ratcheting aside. filled are those of them for which the new CRD is
 	// to blame by what it fills in when it reads the object, updates those of rules about updates that allowed it before.
 	errors, filled, updates []string
 }
@@ -307,6 +483,7 @@ func (c *comparison) journey(ctx context.Context, p pair, obj map[string]any) (j
 			return journey{}, err
 		}
 	}
+	stored, _ = contain.AsStored(stored).(map[string]any)
 	kept, dropped, err := at[2].Convert(stored) // without the defaults that reading fills in: they are no data
 	if err != nil {
 		return journey{}, err
@@ -315,30 +492,49 @@ func (c *comparison) journey(ctx context.Context, p pair, obj map[string]any) (j
 	if err != nil {
 		return journey{}, err
 	}
-	j := journey{dropped: append(dropped, more...), nulls: compact(withoutType(converted)) != compact(withoutType(kept))}
+	differ := func(a, b map[string]any) bool { return compact(withoutType(a)) != compact(withoutType(b)) }
+	j := journey{dropped: append(dropped, more...), nulls: differ(converted, kept) || len(dropped) == 0 && differ(kept, stored)}
 	from := at[2]
 	if home == p.to {
 		from = nil
 	}
 	touch, err := at[3].TouchUpdateFrom(ctx, from, stored, false)
-	for _, e := range touch.Errors {
-		j.errors = append(j.errors, e.Error())
-	}
-	if err != nil || len(j.errors) == 0 || len(dropped) > 0 {
+	if err != nil || len(touch.Errors) == 0 {
 		return j, err
+	}
+	was, err := c.touchedBefore(ctx, p, at[1], stored)
+	if err != nil {
+		return j, err
+	}
+	for _, e := range touch.Errors {
+		if !skipsRules(e) {
+			j.errors = append(j.errors, e.Error())
+		}
+	}
+	j.errors = minusErrors(j.errors, was)
+	if slices.ContainsFunc(was, skipsRules) { // what rules say now they might have said then
+		j.errors = slices.DeleteFunc(j.errors, func(e string) bool { return strings.Contains(e, "rule") })
+	}
+	if len(j.errors) == 0 {
+		return j, nil
 	}
 	before, err := at[3].TouchUpdateFrom(ctx, at[1], stored, false)
 	if err != nil {
 		return j, err
 	}
 	j.filled = minusErrors(j.errors, before.Errors)
-	created, err := at[3].Create(ctx, converted)
-	if j.updates = minusErrors(j.errors, created.Errors); err != nil || len(j.updates) == 0 {
-		return j, err
+	if len(dropped) > 0 { // what rules say may come of the loss
+		j.filled = slices.DeleteFunc(j.filled, func(e string) bool { return strings.Contains(e, "rule") })
+		return j, nil
 	}
-	was, err := c.touchedBefore(ctx, p, at[1], stored)
-	j.updates = minusErrors(j.updates, was)
+	created, err := at[3].Create(ctx, converted)
+	j.updates = minusErrors(j.errors, created.Errors)
 	return j, err
+}
+
+// skipsRules reports whether an error says that rules were not evaluated, because something else was wrong.
+func skipsRules(e *field.Error) bool {
+	return strings.HasPrefix(e.Detail, "some validation rules were not checked")
 }
 
 // touchedBefore says why the old CRD refused to set a label on what is stored, in the version in which it is written back now,

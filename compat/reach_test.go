@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"sluice.dev/report"
 	"sluice.dev/schema/upstream"
@@ -67,6 +68,9 @@ func drawSpec(r *rand.Rand, like map[string]string) (map[string]string, string) 
 			break
 		}
 	}
+	if properties["a"] != "" && properties["b"] != "" && r.IntN(3) == 0 {
+		b.WriteString(", x-kubernetes-validations: [{rule: '" + []string{"!has(self.a) || !has(self.b) || self.b != \"u\"", "has(self.a) || !has(self.b) || self.b == \"x\""}[r.IntN(2)] + "'}]")
+	}
 	return properties, b.String() + "}"
 }
 
@@ -121,7 +125,7 @@ func (w *world) serves(version string) bool {
 	return slices.ContainsFunc(w.crd.Spec.Versions, func(v crdVersion) bool { return v.Name == version && v.Served })
 }
 
-// write creates an object of the given spec in a version and returns what is stored, and nil where it is refused or pruned.
+// write creates an object of the given spec in a version and returns what is stored, and nil if it is refused or pruned.
 func (w *world) write(t testing.TB, version string, spec map[string]any) map[string]any {
 	t.Helper()
 	res, err := w.validators[version].Create(t.Context(), map[string]any{
@@ -163,12 +167,25 @@ func (w *world) label(t testing.TB, stored map[string]any, version string) (eras
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range res.Errors {
-		if place := placeOf(e); place != "" {
-			refused = append(refused, place)
+	return erased, placesOf(res.Errors)
+}
+
+// placesOf lists the places of the errors. It leaves out errors of single branches of a junctor, which explain the error of the junctor.
+func placesOf(errs field.ErrorList) []string {
+	var junctors, out []string
+	for _, e := range errs {
+		if place := placeOf(e); e.Field == "<nil>" && place != "" {
+			junctors = append(junctors, place)
 		}
 	}
-	return erased, refused
+	for _, e := range errs {
+		place := placeOf(e)
+		explains := e.Field != "<nil>" && slices.ContainsFunc(junctors, func(j string) bool { return strings.HasPrefix(place, j+".") || strings.HasPrefix(place, j+"[") })
+		if place != "" && !explains {
+			out = append(out, place)
+		}
+	}
+	return out
 }
 
 // missing lists what a has and b has not.
@@ -257,7 +274,8 @@ func TestReachabilityAcrossVersions(t *testing.T) {
 					}
 					for kind, paths := range map[string][2][]string{"erased": {erased, wasErased}, "refused": {refused, wasRefused}} {
 						for _, path := range paths[0] {
-							if slices.Contains(paths[1], path) {
+							around := func(was string) bool { return strings.HasPrefix(path+".", was+".") }
+							if slices.ContainsFunc(paths[1], around) || path == "spec" && len(paths[1]) > 0 { // rules were not evaluated then
 								continue
 							}
 							happens[to.Name+" "+path] = true
@@ -358,6 +376,117 @@ func TestADefaultThatARuleOfAnotherVersionRefuses(t *testing.T) {
 	}
 }
 
+// A default of the stored version is filled in for objects that were written in another one, too, which may have values that the
+// stored one refuses: clients of that other version cannot write them back.
+func TestADefaultThatTheWritersOwnVersionRefuses(t *testing.T) {
+	version := func(name, how, spec string) string {
+		return "- {name: " + name + ", " + how + ", schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, " + spec + "}}}}}\n"
+	}
+	const rule = ", x-kubernetes-validations: [{rule: '!has(self.size) || !has(self.kind) || self.kind != \"B\"'}]"
+	const opaque = ", x-kubernetes-validations: [{rule: '!has(self.size) || !has(self.kind) || self.kind == \"A\" || self.kind.replace(\"ab\", \"\").size() <= self.kind.size()'}]"
+	for name, c := range map[string]struct {
+		more, rules string
+		outcome     report.Outcome
+	}{
+		"the version of the writer": {"", rule, report.Violation},
+		"a third version":           {version("v3", "served: true, storage: false", "properties: {kind: {type: string}, size: {type: integer}}"), rule, report.Violation},
+		"not decided":               {"", opaque, report.Undecided},
+	} {
+		t.Run(name, func(t *testing.T) {
+			both := func(size string) *crd {
+				return patched(t, "versions:\n"+version("v1", "served: true, storage: true", "properties: {kind: {type: string, enum: [A]}, size: "+size+"}")+
+					version("v2", "served: true, storage: false", "properties: {kind: {type: string}, size: {type: integer}}"+c.rules)+c.more)
+			}
+			got := check(t, both("{type: integer}"), both("{type: integer, default: 7}"))
+			if !slices.ContainsFunc(got.Findings, func(f report.Finding) bool {
+				return f.Rule == "versions-contradict" && f.Version == "v2" && f.Outcome == c.outcome
+			}) || got.Verdict == report.Safe {
+				t.Errorf("%s: %s", got.Verdict, listed(got))
+			}
+		})
+	}
+}
+
+// A rule about updates in another version counts where it refuses even a label.
+func TestARuleAboutUpdatesOfANewVersion(t *testing.T) {
+	version := func(name, how, spec string) string {
+		return "- {name: " + name + ", " + how + ", schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {kind: {type: string}}" + spec + "}}}}}\n"
+	}
+	old := patched(t, "versions:\n"+version("v1", "served: true, storage: true", ""))
+	for rule, told := range map[string]bool{
+		"self.kind == oldSelf.kind": true,
+		"self == oldSelf":           false,
+		"!has(oldSelf.kind) || has(self.kind) && self.kind == oldSelf.kind":                false,
+		"!has(oldSelf.kind) || oldSelf.kind != \"A\" || self.?kind.orValue(\"\") == \"B\"": true,
+	} {
+		t.Run(rule, func(t *testing.T) {
+			got := check(t, old, patched(t, "versions:\n"+version("v1", "served: true, storage: false", "")+
+				version("v2", "served: true, storage: true", ", x-kubernetes-validations: [{rule: '"+rule+"'}]")))
+			if slices.Contains(ruleIDs(got.Findings), "versions-contradict") != told || (got.Verdict == report.Unsafe) != told {
+				t.Errorf("%s", listed(got))
+			}
+		})
+	}
+}
+
+// A null that clients of another version wrote is dropped by the stored version, though that one would have refused it.
+func TestANullThatOnlyTheOtherVersionWrites(t *testing.T) {
+	version := func(name, how, spec string) string {
+		return "- {name: " + name + ", " + how + ", schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, " + spec + "}}}}}\n"
+	}
+	const null = "properties: {on: {type: boolean, nullable: true}}"
+	second := version("v2", "served: true, storage: false", null)
+	got := check(t, patched(t, "versions:\n"+version("v1", "served: true, storage: true", null+", not: {required: [on]}")+second),
+		patched(t, "versions:\n"+version("v1", "served: true, storage: true", "properties: {on: {type: boolean}}, not: {required: [on]}")+second))
+	if got.Verdict != report.Unsafe || !slices.Contains(ruleIDs(got.Findings), "version-erases-data") {
+		t.Errorf("%s: %s", got.Verdict, listed(got))
+	}
+}
+
+// A bound that does not fit the type refuses every number, with an error that has no path.
+func TestABoundThatFitsNoNumberOfANewVersion(t *testing.T) {
+	version := func(name, how, bound string) string {
+		return "- {name: " + name + ", " + how + ", schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer, maximum: " + bound + "}}}}}}}\n"
+	}
+	got := check(t, patched(t, "versions:\n"+version("v1", "served: true, storage: true", "1")),
+		patched(t, "versions:\n"+version("v1", "served: true, storage: true", "1")+version("v2", "served: true, storage: false", "2.5")))
+	if !slices.Contains(ruleIDs(got.Findings), "versions-contradict") {
+		t.Errorf("%s: %s", got.Verdict, listed(got))
+	}
+}
+
+// What is stored holds 1 where a client sent 1.0, so that no version meets that.
+func TestNumbersBetweenVersionsAreReadAsTheyAreStored(t *testing.T) {
+	version := func(name, how, spec string) string {
+		return "- {name: " + name + ", " + how + ", schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, " + spec + "}}}}}\n"
+	}
+	both := func(size string) *crd {
+		return patched(t, "versions:\n"+version("v1", "served: true, storage: true", "properties: {count: {type: integer, maximum: 4}, size: "+size+"}")+
+			version("v2", "served: true, storage: false", "properties: {count: {type: integer}, size: {type: integer}}, x-kubernetes-validations: [{rule: '!has(self.size) || !has(self.count) || self.count < 5'}]"))
+	}
+	for _, f := range check(t, both("{type: integer}"), both("{type: integer, default: 7}")).Findings {
+		if f.Rule == "versions-contradict" && f.Witness != nil && strings.Contains(f.Message, "float64") {
+			t.Errorf("%s: %s", f.Message, f.Witness.Object)
+		}
+	}
+}
+
+// Of two new defaults, each alone can be harmless to the simplest object that lacks it, because the other one goes with it.
+func TestTwoDefaultsOfWhichAnotherVersionRefusesOne(t *testing.T) {
+	version := func(name, how, spec string) string {
+		return "- {name: " + name + ", " + how + ", schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, " + spec + "}}}}}\n"
+	}
+	second := version("v2", "served: true, storage: false", "properties: {kind: {type: string, enum: [A, B]}, big: {type: boolean}}, x-kubernetes-validations: [{rule: '!has(self.big) || !has(self.kind) || self.kind == \"A\"'}]")
+	old := patched(t, "versions:\n"+version("v1", "served: true, storage: true", "properties: {kind: {type: string, enum: [A, B]}, big: {type: boolean}}")+second)
+	new := patched(t, "versions:\n"+version("v1", "served: true, storage: true", "properties: {kind: {type: string, enum: [A, B], default: A}, big: {type: boolean, default: false}}")+second)
+	got := check(t, old, new)
+	if !slices.ContainsFunc(got.Findings, func(f report.Finding) bool {
+		return f.Rule == "versions-contradict" && f.Version == "v2" && f.Path == ".spec.big" && f.Witness != nil
+	}) {
+		t.Errorf("%s: %s", got.Verdict, listed(got))
+	}
+}
+
 // What a write in one version leaves behind has the defaults of that version, which the other one reads.
 func TestTheWritersDefaultsAreRead(t *testing.T) {
 	version := func(name, how, spec string) string {
@@ -412,7 +541,7 @@ func TestAFieldThatOnlyTheOtherVersionWrites(t *testing.T) {
 	}
 }
 
-// fails tells whether a finding fails the check at the path, above it or below it.
+// fails reports whether a finding fails the check at the path, above it or below it.
 func fails(got report.CRD, path string) bool {
 	return slices.ContainsFunc(got.Findings, func(f report.Finding) bool {
 		own := strings.TrimSuffix(strings.TrimPrefix(f.Path, "."), ".*")
@@ -426,4 +555,67 @@ func describe(d *crd) string {
 		fmt.Fprintf(&b, "%s served=%t storage=%t %s\n", v.Name, v.Served, v.Storage, compact(v.Schema.OpenAPIV3Schema.Properties["spec"]))
 	}
 	return b.String()
+}
+
+// A gap that the old CRD had at the same place is news for objects that lost fields on the way before, and keep them now.
+func TestAGapThatOtherObjectsMetBefore(t *testing.T) {
+	version := func(name string, storage bool, spec string) string {
+		return fmt.Sprintf("- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, %s}}}}}\n", name, storage, spec)
+	}
+	const keep, list = ", x-kubernetes-preserve-unknown-fields: true", "{type: array, items: {type: string}}"
+	for name, c := range map[string]struct {
+		first, second, then string // v1, v2, and v2 of the new CRD
+		outcome             report.Outcome
+	}{
+		"nobody met it":               {"required: [l], properties: {l: " + list + "}", "not: {required: [l]}", "not: {required: [l]}" + keep, report.Violation},
+		"declared from now on":        {"required: [l], properties: {l: " + list + "}", "not: {required: [l]}", "not: {required: [l]}, properties: {l: " + list + "}", report.Violation},
+		"of an unknown field":         {"properties: {a: " + list + "}" + keep, "properties: {a: " + list + "}, not: {required: [l]}", "properties: {a: " + list + ", l: " + list + "}, not: {required: [l]}", report.Violation},
+		"others met it, not decided":  {"properties: {l: " + list + ", m: " + list + "}", "not: {anyOf: [{required: [l]}, {required: [m]}]}, properties: {l: " + list + "}", "not: {anyOf: [{required: [l]}, {required: [m]}]}, properties: {l: " + list + ", m: " + list + "}", report.Undecided},
+		"those that have it met it":   {"properties: {l: " + list + "}", "not: {required: [l]}, properties: {l: " + list + "}", "not: {required: [l]}, properties: {l: " + list + "}" + keep, ""},
+		"a field of another place":    {"properties: {l: " + list + ", o: {type: object, properties: {m: " + list + "}}}", "properties: {l: {type: array, maxItems: 2, items: {type: string}}, o: {type: object}}", "properties: {l: {type: array, maxItems: 2, items: {type: string}}, o: {type: object, properties: {m: " + list + "}}}", ""},
+		"a field that is still lost":  {"required: [l], properties: {l: " + list + "}", "not: {required: [l]}", "not: {required: [l]}, properties: {m: " + list + "}", ""},
+		"a field of no other version": {"properties: {l: " + list + "}", "not: {required: [l]}, properties: {l: " + list + "}", "not: {required: [l]}, properties: {l: " + list + ", m: " + list + "}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, stored := range [][2]bool{{false, false}, {false, true}, {true, true}} { // as v2, before and after
+				old := patched(t, "versions:\n"+version("v1", !stored[0], c.first)+version("v2", stored[0], c.second))
+				new := patched(t, "versions:\n"+version("v1", !stored[1], c.first)+version("v2", stored[1], c.then))
+				want := c.outcome
+				if stored[0] { // what v2 dropped was never stored
+					want = ""
+				}
+				got := check(t, old, new)
+				i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "versions-contradict" && f.Version == "v2" })
+				if want == "" && i >= 0 || want != "" && (i < 0 || got.Findings[i].Outcome != want || got.Verdict == report.Safe) {
+					t.Errorf("stored as v2: %v: %s\n%s", stored, got.Verdict, listed(got))
+				}
+			}
+		})
+	}
+}
+
+// A field that one version stores as an unknown one is lost where the stored version declared it and no longer does, though it
+// dropped other unknown fields before.
+func TestAFieldThatOnlyAnotherVersionStored(t *testing.T) {
+	version := func(name string, storage bool, spec string) string {
+		return fmt.Sprintf("- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, %s}}}}}\n", name, storage, spec)
+	}
+	const never = ", x-kubernetes-validations: [{rule: '!has(self.a)'}]"
+	second := version("v2", false, "x-kubernetes-preserve-unknown-fields: true")
+	for name, c := range map[string]struct{ before, after, path string }{
+		"in an object":            {"type: object, properties: {m: {type: integer}, deep: {type: integer}}", "type: object, properties: {m: {type: integer}}", ".spec.a.deep"},
+		"in a list":               {"type: array, items: {type: object, properties: {m: {type: integer}, deep: {type: integer}}}", "type: array, items: {type: object, properties: {m: {type: integer}}}", ".spec.a[*].deep"},
+		"in a map":                {"type: object, additionalProperties: {type: object, properties: {deep: {type: integer}}}", "type: object, additionalProperties: {type: object}", ".spec.a.*.deep"},
+		"a null":                  {"type: object, properties: {deep: {type: integer, nullable: true}}", "type: object", ".spec.a.deep"},
+		"one that was never kept": {"type: object, properties: {m: {type: integer}}", "type: object, maxProperties: 3, properties: {m: {type: integer}}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := check(t, patched(t, "versions:\n"+version("v1", true, "properties: {a: {"+c.before+"}}"+never)+second),
+				patched(t, "versions:\n"+version("v1", true, "properties: {a: {"+c.after+"}}"+never)+second))
+			i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "version-erases-data" })
+			if c.path == "" && i >= 0 || c.path != "" && (i < 0 || got.Findings[i].Path != c.path || got.Findings[i].Outcome != report.Violation) {
+				t.Errorf("%s\n%s", got.Verdict, listed(got))
+			}
+		})
+	}
 }

@@ -27,16 +27,20 @@ func widenings(old, new *schema.Node) []widening {
 	var out []widening
 	for t := range twins(old, new) {
 		o, n := t.old, t.new
+		add := func(rule, keyword, message string, before, after any) {
+			t.path = slices.Clone(t.path)
+			out = append(out, widening{t, rule, keyword, message, before, after})
+		}
 		if len(o.Enum) > 0 && len(n.Enum) == 0 {
-			out = append(out, widening{t, "enum-removed", "enum", "the enum is gone, which allowed only " + list(o.Enum), o.Enum, nil})
+			add("enum-removed", "enum", "the enum is gone, which allowed only "+list(o.Enum), o.Enum, nil)
 		} else if added := minus(n.Enum, o.Enum); len(o.Enum) > 0 && len(added) > 0 {
-			out = append(out, widening{t, "enum-value-added", "enum", plural(len(added), "value") + " " + list(added) + " added to the enum", o.Enum, n.Enum})
+			add("enum-value-added", "enum", plural(len(added), "value")+" "+list(added)+" added to the enum", o.Enum, n.Enum)
 		}
 		if wider(o, n) {
-			out = append(out, widening{t, "type-widened", "type", "type widened from " + typeName(o) + " to " + typeName(n), typeName(o), typeName(n)})
+			add("type-widened", "type", "type widened from "+typeName(o)+" to "+typeName(n), typeName(o), typeName(n))
 		}
 		if n.Nullable && !o.Nullable && !wider(o, n) {
-			out = append(out, widening{t, "nullable-added", "nullable", "null is allowed", false, true})
+			add("nullable-added", "nullable", "null is allowed", false, true)
 		}
 	}
 	return out
@@ -62,7 +66,7 @@ func typeName(n *schema.Node) string {
 	return n.Type
 }
 
-// wider tells whether the type of n takes all that of o takes, and more.
+// wider reports whether the type of n takes all that of o takes, and more.
 func wider(o, n *schema.Node) bool {
 	from, to := typeName(o), typeName(n)
 	switch {
@@ -93,7 +97,7 @@ func readers(rule string) func(context.Context, *comparison) []report.Finding {
 	}
 }
 
-// readersSurprised tells what old readers have never seen. Each place is put to the proof alone: the new schema against
+// readersSurprised returns what old readers have never seen. Each place is put to the proof alone: the new schema against
 // itself with the old keyword put back there. An object that the one accepts and the other does not is one that the old
 // schema refuses too, because it has that keyword at that place.
 func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Finding {
@@ -105,20 +109,32 @@ func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Find
 		return nil
 	}
 	to := scaled(p.to, scalePaths(p.to))
-	hybrid := to.props
+	var changes edit
 	for _, w := range ws {
-		hybrid = putBack(hybrid, w.path, w.keyword, propsAt(p.from.props, w.path))
+		if old := propsAt(p.from.props, w.path); old != nil {
+			e := changes.at(w.path)
+			e.keywords, e.old = append(e.keywords, w.keyword), old
+		}
 	}
-	side, err := contain.NewSide(hybrid)
+	side, err := contain.NewSide(changes.of(to.props))
 	if err != nil || to.build() != nil {
 		return nil // cannot be: it is made of two schemas that passed
 	}
 	o := c.containOptions(p.to)
 	o.Only = map[string]bool{"enum": true, "type": true, "nullable": true}
 	gaps := contain.Decide(ctx, to.side, side, o).Gaps
+	at := map[string]int{} // the number of the first gap about a keyword at a place
+	for i := range gaps {
+		if key := gaps[i].Path.String() + " " + gaps[i].Keyword; at[key] == 0 {
+			at[key] = i + 1
+		}
+	}
 	var out []report.Finding
 	for _, w := range ws {
-		i := slices.IndexFunc(gaps, func(g contain.Gap) bool { return matches(&g, w) })
+		i := at[w.path.String()+" "+w.keyword] - 1
+		if j := at[w.path.String()+" type"] - 1; w.keyword == "nullable" && (i < 0 || j >= 0 && j < i) {
+			i = j // a null that an item was not allowed to be is a matter of its type
+		}
 		if i < 0 {
 			continue // something else keeps such values out
 		}
@@ -137,13 +153,7 @@ func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Find
 	return out
 }
 
-// matches tells whether the gap is the one of the widening. A null that an item was not allowed to be is a matter of its
-// type.
-func matches(g *contain.Gap, w widening) bool {
-	return slices.Equal(g.Path, w.path) && (g.Keyword == w.keyword || w.keyword == "nullable" && g.Keyword == "type")
-}
-
-// propsAt follows the path through declared schemas; nil where it leaves them.
+// propsAt follows the path through declared schemas; nil if it leaves them.
 func propsAt(p *props, path contain.Path) *props {
 	for _, s := range path {
 		switch {
@@ -166,34 +176,59 @@ func propsAt(p *props, path contain.Path) *props {
 	return p
 }
 
-// putBack returns p with one keyword at the path set to what old has. What it does not touch is shared.
-func putBack(p *props, path contain.Path, keyword string, old *props) *props {
-	if p == nil || old == nil {
+// edit is a change to revert at a place and below it.
+type edit struct {
+	keywords []string
+	old      *props
+	below    map[contain.Step]*edit
+}
+
+// at returns the edit at the path below e.
+func (e *edit) at(path contain.Path) *edit {
+	for _, s := range path {
+		if e.below == nil {
+			e.below = map[contain.Step]*edit{}
+		}
+		if e.below[s] == nil {
+			e.below[s] = &edit{}
+		}
+		e = e.below[s]
+	}
+	return e
+}
+
+// of returns p with the keywords set to what old has. What is not touched is shared.
+func (e *edit) of(p *props) *props {
+	if p == nil {
 		return p
 	}
 	out := *p
-	if len(path) == 0 {
+	for _, keyword := range e.keywords {
 		switch keyword {
 		case "enum":
-			out.Enum = old.Enum
+			out.Enum = e.old.Enum
 		case "type":
-			out.Type, out.XIntOrString, out.Nullable = old.Type, old.XIntOrString, old.Nullable
+			out.Type, out.XIntOrString, out.Nullable = e.old.Type, e.old.XIntOrString, e.old.Nullable
 		case "nullable":
-			out.Nullable = old.Nullable
+			out.Nullable = e.old.Nullable
 		}
-		return &out
 	}
-	switch s := path[0]; s.Kind {
-	case contain.Field:
-		child := p.Properties[s.Name]
-		out.Properties = maps.Clone(p.Properties)
-		out.Properties[s.Name] = *putBack(&child, path[1:], keyword, old)
-	case contain.AnyKey:
-		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{
-			Allows: p.AdditionalProperties.Allows, Schema: putBack(p.AdditionalProperties.Schema, path[1:], keyword, old),
+	fields := false
+	for s, below := range e.below {
+		switch s.Kind {
+		case contain.Field:
+			if !fields {
+				fields, out.Properties = true, maps.Clone(p.Properties)
+			}
+			child := p.Properties[s.Name]
+			out.Properties[s.Name] = *below.of(&child)
+		case contain.AnyKey:
+			out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{
+				Allows: p.AdditionalProperties.Allows, Schema: below.of(p.AdditionalProperties.Schema),
+			}
+		case contain.AnyItem:
+			out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: below.of(p.Items.Schema)}
 		}
-	case contain.AnyItem:
-		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: putBack(p.Items.Schema, path[1:], keyword, old)}
 	}
 	return &out
 }

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// refusal is what the API server says to the new CRD.
+// refusal is the API server's answer to the new CRD.
 type refusal struct {
 	// errs are why the update (or, without an old CRD, the creation) is refused.
 	errs field.ErrorList
@@ -23,6 +24,10 @@ type refusal struct {
 	old field.ErrorList
 	// err is why there is no answer.
 	err error
+	// denied is what admission says; the rest is then from the linked code. byServer is set where the API server of a cluster
+	// answers.
+	denied   string
+	byServer bool
 }
 
 // validate asks the API server, or runs its validation where there is none.
@@ -32,6 +37,11 @@ func (c *comparison) validate(ctx context.Context) *refusal {
 		return r
 	}
 	errs, err := c.opts.Server(ctx, c.old, c.new)
+	if admission, ok := errors.AsType[*AdmissionError](err); ok {
+		r.denied = admission.Says
+		return r
+	}
+	r.byServer = true
 	if err != nil || len(errs) > 0 || len(r.errs) > 0 || c.otherVersion() { // whether the server would take it anew is not known
 		r.fresh = nil
 	}
@@ -47,18 +57,35 @@ func (c *comparison) validateHere(ctx context.Context) *refusal {
 	if c.new == nil {
 		return r
 	}
+	affords := func(d *crd) bool {
+		units := upstream.ValidationWork(d)
+		if c.otherVersion() {
+			units *= 2 // the rules are compiled once more, with the library of that version
+		}
+		return c.checks.Charge(units)
+	}
+	if !affords(c.new) {
+		r.err = errTooMuchToValidate
+		return r
+	}
 	fresh, err := upstream.ValidateCRD(ctx, c.new, c.opts.KubeVersion)
 	if err != nil || c.old == nil {
 		r.errs, r.err = fresh, err
 		return r
 	}
 	old, new := c.installed()
-	frame, err := upstream.ValidateCRDUpdate(ctx, withoutSchemas(new), withoutSchemas(old), c.opts.KubeVersion)
-	if err != nil {
-		r.err = err
-		return r
+	var frame field.ErrorList
+	if len(fresh) > 0 || !c.sameFrame() { // an update is held to no more than a creation is, but for what it changes
+		if frame, err = upstream.ValidateCRDUpdate(ctx, withoutSchemas(new), withoutSchemas(old), c.opts.KubeVersion); err != nil {
+			r.err = err
+			return r
+		}
 	}
 	if len(fresh) > 0 || len(frame) > 0 {
+		if !affords(c.new) {
+			r.err = errTooMuchToValidate
+			return r
+		}
 		if r.errs, r.err = upstream.ValidateCRDUpdate(ctx, new, old, c.opts.KubeVersion); r.err != nil {
 			return r
 		}
@@ -67,15 +94,31 @@ func (c *comparison) validateHere(ctx context.Context) *refusal {
 		r.fresh = fresh
 	}
 	if len(fresh) == 0 { // what the new CRD has too is valid: look at the rest first
-		if r.old, r.err = upstream.ValidateCRD(ctx, withoutEqualParts(c.old, c.new), c.opts.KubeVersion); r.err != nil || len(r.old) == 0 {
+		rest := withoutEqualParts(c.old, c.new)
+		if !affords(rest) {
+			return r // the new CRD is what matters
+		}
+		if r.old, r.err = upstream.ValidateCRD(ctx, rest, c.opts.KubeVersion); r.err != nil || len(r.old) == 0 {
 			return r
 		}
 	}
-	r.old, r.err = upstream.ValidateCRD(ctx, c.old, c.opts.KubeVersion)
+	if affords(c.old) {
+		r.old, r.err = upstream.ValidateCRD(ctx, c.old, c.opts.KubeVersion)
+	}
 	return r
 }
 
-// frameAccepted tells whether the API server takes the update, schemas aside: metadata, names, and what else stands around
+// validationShare is the part of the budget that the validation of the CRDs may take. leastValidation is the number of units that
+// it may take in any case, so that small CRDs are always validated. The rest of the budget is for the comparison.
+const (
+	validationShare = 3
+	leastValidation = 50_000
+)
+
+var errTooMuchToValidate = errors.New("its schemas and rules are too many or too long: the part of the budget that is for the API server's validation does not suffice; " +
+	"a larger one (--budget) may decide this")
+
+// frameAccepted reports whether the API server takes the update, schemas aside: metadata, names, and what else stands around
 // them. What is equal on both sides is not asked about: it is installed, or both were refused.
 func (c *comparison) frameAccepted(ctx context.Context) bool {
 	if c.opts.Server != nil {
@@ -143,41 +186,62 @@ func withoutEqualParts(d, other *crd) *crd {
 		if p == nil || j < 0 || len(v.SelectableFields) > 0 {
 			continue
 		}
-		q := schemaProps(&other.Spec.Versions[j])
-		if sameSchema(p, q) {
+		if rest, same := cutEqual(p, schemaProps(&other.Spec.Versions[j]), 0); same {
 			v.Schema = anySchema()
 		} else {
-			v.Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: cutEqual(p, q, 0)}
+			v.Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: rest}
 		}
 	}
 	return &out
 }
 
-func cutEqual(p, q *props, depth int) *props {
+// cutEqual returns p without properties that q has too, and whether q is p but for texts. It looks at every schema once.
+func cutEqual(p, q *props, depth int) (rest *props, same bool) {
 	if q == nil || depth > 100 || len(p.XValidations) > 0 || p.Default != nil || p.Not != nil || p.XEmbeddedResource ||
 		len(p.AllOf)+len(p.AnyOf)+len(p.OneOf)+len(p.XListMapKeys) > 0 {
-		return p
+		return p, sameSchema(p, q)
 	}
-	out := *p
-	if len(p.Properties) > 0 {
-		out.Properties = make(map[string]props, len(p.Properties))
-		for name, sub := range p.Properties {
-			other, ok := q.Properties[name]
-			switch {
-			case !ok:
-				out.Properties[name] = sub
-			case !sameSchema(&sub, &other):
-				out.Properties[name] = *cutEqual(&sub, &other, depth+1)
-			}
+	out, own, other := *p, *p, *q // own and other are compared without what is cut
+	out.Properties, same = cutProperties(p.Properties, q.Properties, depth+1)
+	own.Properties, other.Properties = nil, nil
+	cut := func(a, b *props) *props {
+		left, equal := cutEqual(a, b, depth+1)
+		same = same && equal
+		return left
+	}
+	if hasOneItem(p) && hasOneItem(q) && p.XListType == nil {
+		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: cut(p.Items.Schema, q.Items.Schema)}
+		own.Items, other.Items = nil, nil
+	}
+	if ap, aq := p.AdditionalProperties, q.AdditionalProperties; ap != nil && ap.Schema != nil && aq != nil && aq.Schema != nil && ap.Allows == aq.Allows {
+		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: cut(ap.Schema, aq.Schema)}
+		own.AdditionalProperties, other.AdditionalProperties = nil, nil
+	}
+	return &out, same && sameSchema(&own, &other)
+}
+
+// cutProperties is cutEqual for properties.
+func cutProperties(p, q map[string]props, depth int) (rest map[string]props, same bool) {
+	same = len(p) == len(q)
+	for name, sub := range p {
+		left, equal := &sub, false
+		if other, ok := q[name]; ok {
+			left, equal = cutEqual(&sub, &other, depth)
 		}
+		if same = same && equal; equal {
+			continue
+		}
+		if rest == nil {
+			rest = make(map[string]props, len(p))
+		}
+		rest[name] = *left
 	}
-	if p.Items != nil && p.Items.Schema != nil && q.Items != nil && p.XListType == nil {
-		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: cutEqual(p.Items.Schema, q.Items.Schema, depth+1)}
-	}
-	if ap, aq := p.AdditionalProperties, q.AdditionalProperties; ap != nil && ap.Schema != nil && aq != nil {
-		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: cutEqual(ap.Schema, aq.Schema, depth+1)}
-	}
-	return &out
+	return rest, same
+}
+
+// hasOneItem reports whether one schema holds for all items.
+func hasOneItem(p *props) bool {
+	return p.Items != nil && p.Items.Schema != nil && len(p.Items.JSONSchemas) == 0
 }
 
 // ownMetadata is what the author of a manifest decides of its metadata.
@@ -187,7 +251,7 @@ func ownMetadata(m metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// about tells whether the error is about the field of the CRD, or something in it.
+// about reports whether the error is about the field of the CRD, or something in it.
 func about(e *field.Error, path string) bool {
 	rest, ok := strings.CutPrefix(e.Field, path)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

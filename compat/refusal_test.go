@@ -30,8 +30,9 @@ func TestTheShortWayFindsWhatTheLongWayFinds(t *testing.T) {
 		old, new *crd
 	}
 	var cases []caseOf
+	alike := similar(t)
 	for _, r := range Rules() {
-		for kind, e := range map[string]Example{"unsafe": r.Unsafe, "safe": r.Safe} {
+		for kind, e := range map[string]Example{"unsafe": r.Unsafe, "instead": {r.Unsafe.Old, r.Instead}, "similar": alike[r.ID]} {
 			old, new, err := r.CRDs(e)
 			if err != nil {
 				t.Fatal(err)
@@ -122,11 +123,13 @@ func TestFieldTokens(t *testing.T) {
 	}
 }
 
-// Where there is an API server, it says what it refuses, and not the linked code.
+// If there is an API server, it says what it refuses, and not the linked code.
 func TestTheServerSaysWhatItRefuses(t *testing.T) {
 	good, bad := specCRD(t, "num: {type: integer, default: 1}"), specCRD(t, "num: {type: integer, default: x}")
 	texts := bad.DeepCopy()
 	texts.Labels = map[string]string{"a": "not a label"}
+	labelled := good.DeepCopy()
+	labelled.Labels = map[string]string{"a": "label"}
 	own := field.ErrorList{field.Forbidden(field.NewPath("spec"), "nobody may")}
 	for _, c := range []struct {
 		name     string
@@ -141,6 +144,8 @@ func TestTheServerSaysWhatItRefuses(t *testing.T) {
 		{"a server of another version refuses costs", bad, good, field.ErrorList{field.Forbidden(field.NewPath("spec", "x-kubernetes-validations"), "estimated cost")}, nil, "1.30", "violation: the API server of the cluster refuses this: spec.x-kubernetes-validations: Forbidden: estimated cost"},
 		{"only texts differ, and the server refuses them", bad, texts, own, nil, "1.37", "violation: the API server of the cluster refuses this: spec: Forbidden: nobody may"},
 		{"only texts differ, and the server takes them", bad, texts, nil, nil, "1.37", ""},
+		{"admission refuses what the code takes", bad, good, nil, &AdmissionError{"no changes on Fridays"}, "1.37", "note: admission in the cluster refuses this change, not the API server's validation: no changes on Fridays"},
+		{"only texts differ, and admission refuses them", good, labelled, nil, &AdmissionError{"no changes on Fridays"}, "1.37", "note: admission in the cluster refuses this change, not the API server's validation: no changes on Fridays"},
 		{"there is no answer", good, bad, nil, context.Canceled, "1.37", "undecided: " + Undetermined + ": the API server's validation could not be run"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -11,16 +11,19 @@ import (
 type Rule struct {
 	// ID is the name in findings and configurations, kebab-case. It is never used for something else later.
 	ID string
-	// Title is what the rule reports, in a few words, without a full stop.
+	// Title says in a few words what the rule reports, without a full stop.
 	Title string
 	// Level is the level of its findings, or of most of them where Varies is set; empty for rules that only give notes.
 	Level report.Level
-	// Varies is set where the level of a finding depends on what its witness shows.
+	// Varies is true if the level of a finding depends on its witness.
 	Varies bool
-	// Why tells the harm, Help the ways out.
+	// Why explains whom the change harms and how. Help explains the way out.
 	Why, Help string
-	// Unsafe is a change that the rule reports, Safe a similar one that nothing fails on. Tests run both.
-	Unsafe, Safe Example
+	// Unsafe is a change that the rule reports.
+	Unsafe Example
+	// Instead is the recommended alternative to Unsafe.New, as YAML. The rule does not report it, and it harms no stored object: if
+	// it still fails, then at writers-refused only. It is empty if there is nothing to do. Tests run it.
+	Instead string
 
 	// whole looks at a CRD as a whole; claim takes a gap between two schemas and says what it is, or false. Each rule has
 	// one of them.
@@ -39,11 +42,11 @@ type Example struct {
 	Old, New string
 }
 
-// InSpec tells whether the rule's examples are properties of the object's spec, not fragments of the CRD's.
+// InSpec reports whether the rule's examples are properties of the object's spec, not fragments of the CRD's.
 func (r *Rule) InSpec() bool { return r.claim != nil || r.inSpec }
 
-// Rules returns all rules, in the order of documentation: first those about the CRD as a whole, then those about schemas.
-// Of several rules that could claim the same gap between two schemas, the first one gets it.
+// Rules returns all rules, in the order of the documentation: first those about the CRD as a whole, then those about schemas. If
+// several rules could claim the same gap between two schemas, the first one gets it.
 func Rules() []Rule {
 	return []Rule{
 		crdRefusedByAPIServer,
@@ -129,7 +132,7 @@ func Rules() []Rule {
 	}
 }
 
-// Lookup returns the rule with the ID, and false where there is none.
+// Lookup returns the rule with the ID, and false if there is none.
 func Lookup(id string) (Rule, bool) {
 	rules := Rules()
 	i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })

@@ -11,16 +11,16 @@ import (
 var addedInOneVersion = Rule{
 	ID:    "added-in-one-version",
 	Level: report.ReadersSurprised,
-	Title: "A version accepts from now on what another served version cannot write back",
-	Why: `A field, an enum value, a wider type, a longer list, a field that may be left out from now on: where only one version gains it, objects that use it ` +
-		`are served through the other versions all the same. Under the conversion strategy None a client of such a version either does not see the new ` +
-		`field, and erases it with its next write, or reads a value that it cannot write back. If the storage version is the one that lacks the field, nothing ` +
-		`of it is ever stored.
+	Title: "One version now accepts a value that another served version cannot write back",
+	Why: `The new CRD adds something to one version only: a field, an enum value, a wider type, a longer list, or a field that becomes ` +
+		`optional. Objects that use the addition are served through the other versions too. Under the conversion strategy None, a client of ` +
+		`another version may not see the new field and erase it with its next write. Or it reads a value that it cannot write back. If the ` +
+		`storage version lacks the field, the API server never stores it.
 
-All of these are the same thing: no object that exists is harmed, and whoever begins to use what is new has to know the clients of the other versions. So all ` +
-		`of them are warnings. What objects of the old CRD meet is reported by version-erases-data and versions-contradict, which fail.`,
-	Help: `Make the addition in all versions that are served, and in the storage version; or convert with a webhook; or use the addition once the other versions ` +
-		`are no longer served.`,
+No existing object is harmed, so the finding is a warning. Before you use the addition, check who uses the other versions. If ` +
+		`objects of the old CRD are harmed, version-erases-data or versions-contradict reports it, and the check fails.`,
+	Help: `Make the addition in all served versions and in the storage version. Otherwise convert with a webhook, or use the addition only when ` +
+		`the other versions are no longer served.`,
 	Unsafe: Example{
 		Old: `
 versions:
@@ -79,35 +79,7 @@ versions:
               type: string
 `,
 	},
-	Safe: Example{
-		Old: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-`,
-		New: `
+	Instead: `
 versions:
 - name: v1beta1
   served: true
@@ -138,7 +110,6 @@ versions:
             color:
               type: string
 `,
-	},
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, x := range c.reachable(ctx).onesided {
@@ -146,11 +117,11 @@ versions:
 			f.Level, f.Severity = report.ReadersSurprised, ""
 			switch {
 			case x.Harm == contain.Pruned && x.to.Storage:
-				f.Message = "what is written as " + x.from.Name + " is stored without " + where(f) + ", which the storage version " + x.to.Name + " does not have"
+				f.Message = "objects written as " + x.from.Name + " are stored without " + where(f) + ", which the storage version " + x.to.Name + " does not have"
 			case x.Harm == contain.Pruned:
-				f.Message = "clients of " + x.to.Name + " erase " + where(f) + ", which only " + x.from.Name + " has from now on"
+				f.Message = "clients of " + x.to.Name + " erase " + where(f) + ", which now only " + x.from.Name + " has"
 			default:
-				f.Message = "what " + x.from.Name + " accepts from now on does not fit " + x.to.Name + ": " + brief.Clip(f.Witness.Effect, maxInline)
+				f.Message = x.from.Name + " now accepts objects that do not fit " + x.to.Name + ": " + brief.Clip(f.Witness.Effect, maxInline)
 			}
 			out = append(out, f)
 		}

@@ -8,11 +8,11 @@ import (
 var additionalPropertiesNarrowed = Rule{
 	ID:    "additional-properties-narrowed",
 	Level: report.DataLost,
-	Title: "A map no longer keeps what it kept",
-	Why: `additionalProperties lets a map have any key. Without it, or with a schema for the values that declares fewer fields, keys or fields of ` +
-		`stored objects are dropped when they are read, and are gone for good with the next write.`,
-	Help: `Keep additionalProperties next to newly declared properties by marking the object with x-kubernetes-preserve-unknown-fields (a structural ` +
-		`schema cannot have both properties and additionalProperties), or add a new field with the new form.`,
+	Title: "A map no longer keeps all of its keys or fields",
+	Why: `additionalProperties lets a map have any key. Without it, or with a schema that declares fewer fields for the values, the API server ` +
+		`drops keys or fields of stored objects when it reads them. The next write removes them for good.`,
+	Help: `Keep the map, and add a new field with the new form. Or replace additionalProperties with properties and ` +
+		`x-kubernetes-preserve-unknown-fields: a structural schema cannot have both properties and additionalProperties.`,
 	Unsafe: Example{
 		Old: `
 labels:
@@ -27,18 +27,14 @@ labels:
       type: string
 `,
 	},
-	Safe: Example{Old: `
-labels:
-  type: object
-  properties:
-    app:
-      type: string
-`, New: `
+	Instead: `
 labels:
   type: object
   additionalProperties:
     type: string
-`},
+app:
+  type: string
+`,
 	claim: func(c *change) (string, bool) {
 		if c.Harm != contain.Pruned || c.Keyword == "nullable" || c.last().Kind == contain.Field && c.Keyword == "properties" {
 			return "", false

@@ -6,9 +6,12 @@ var allOfTightened = Rule{
 	ID:     "all-of-tightened",
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
-	Title:  "A branch of allOf lets less through",
-	Why:    `Every branch of allOf has to accept a value. A branch that is new, or stricter than it was, refuses stored values that the old schema accepted.`,
-	Help:   `Write the condition as a validation rule that lets stored values be as they are (oldSelf), or widen the branch.`,
+	Title:  "A branch of allOf accepts fewer values",
+	Why: `Every branch of allOf has to accept a value. A branch that is new, or stricter than before, refuses stored values that the old ` +
+		`schema accepted.`,
+	Help: `Write the condition as a validation rule that accepts a stored value as long as it stays unchanged, or widen the branch. With the ` +
+		`rule, no stored object is harmed. The check still reports writers-refused for new values; suppress that finding when the writers are ` +
+		`ready.`,
 	Unsafe: Example{
 		Old: `
 size:
@@ -20,17 +23,13 @@ size:
   - minimum: 1
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 size:
   type: integer
-  allOf:
-  - minimum: 1
-  - maximum: 9
-`, New: `
-size:
-  type: integer
-  allOf:
-  - maximum: 9
-`},
-	claim: junctor("allOf", "allOf lets less through than before"),
+  x-kubernetes-validations:
+  - rule: self >= 1 || oldSelf.hasValue() && self == oldSelf.value()
+    optionalOldSelf: true
+    message: size has to be at least 1
+`,
+	claim: junctor("allOf", "allOf accepts fewer values than before"),
 }

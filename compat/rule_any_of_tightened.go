@@ -6,11 +6,12 @@ var anyOfTightened = Rule{
 	ID:     "any-of-tightened",
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
-	Title:  "anyOf lets less through",
-	Why: `At least one branch of anyOf has to accept a value. A branch that is gone or stricter, or an anyOf that is new, refuses stored values ` +
-		`that the old schema accepted. Branches are compared by what all of them let through together, not one by one: their order does not ` +
-		`matter.`,
-	Help: `Keep the branch, or write the condition as a validation rule that lets stored values be as they are (oldSelf).`,
+	Title:  "anyOf accepts fewer values",
+	Why: `At least one branch of anyOf has to accept a value. If a branch is removed or becomes stricter, or if anyOf is new, it refuses ` +
+		`stored values that the old schema accepted. Sluice compares the branches by the values that all of them accept together, not one by ` +
+		`one. Their order does not matter.`,
+	Help: `Keep the branch, and write the condition as a validation rule that accepts a stored value as long as it stays unchanged. No stored ` +
+		`object is harmed then. The check still reports writers-refused for new values; suppress that finding when the writers are ready.`,
 	Unsafe: Example{
 		Old: `
 source:
@@ -31,7 +32,7 @@ source:
   - required: [url]
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 source:
   type: object
   properties:
@@ -40,15 +41,10 @@ source:
   anyOf:
   - required: [url]
   - required: [path]
-`, New: `
-source:
-  type: object
-  properties:
-    url: {type: string}
-    path: {type: string}
-  anyOf:
-  - required: [path]
-  - required: [url]
-`},
-	claim: junctor("anyOf", "anyOf lets less through than before"),
+  x-kubernetes-validations:
+  - rule: has(self.url) || oldSelf.hasValue() && self == oldSelf.value()
+    optionalOldSelf: true
+    message: url is required
+`,
+	claim: junctor("anyOf", "anyOf accepts fewer values than before"),
 }

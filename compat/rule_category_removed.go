@@ -9,9 +9,10 @@ import (
 var categoryRemoved = Rule{
 	ID:    "category-removed",
 	Level: report.Cosmetic,
-	Title: "A category is gone",
-	Why:   `kubectl get with a category, such as kubectl get all, no longer lists these objects; kubectl delete with it no longer deletes them.`,
-	Help:  `Keep the category.`,
+	Title: "A category was removed",
+	Why: `kubectl get with the category, such as kubectl get all, no longer lists these objects. kubectl delete with it no longer deletes ` +
+		`them.`,
+	Help: `Keep the category.`,
 	Unsafe: Example{Old: `
 names:
   kind: Widget
@@ -22,16 +23,12 @@ names:
   kind: Widget
   plural: widgets
 `},
-	Safe: Example{Old: `
-names:
-  kind: Widget
-  plural: widgets
-`, New: `
+	Instead: `
 names:
   kind: Widget
   plural: widgets
   categories: [all]
-`},
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil

@@ -9,13 +9,14 @@ import (
 var conversionStrategyChanged = Rule{
 	ID:    "conversion-strategy-changed",
 	Level: report.ClientsBroken,
-	Title: "A webhook converts what was passed on unchanged",
-	Why: `Several versions are served, and so far an object looked the same in all of them. From now on every read and write in a version other than ` +
-		`the storage version needs the webhook: while it is not running, or its certificate does not hold, those requests fail, and with them lists, ` +
-		`watches and the deletion of namespaces.
+	Title: "A webhook now converts objects that so far looked the same in all versions",
+	Why: `The CRD serves several versions, and so far an object looked the same in all of them. Now every read and write in a version other ` +
+		`than the storage version needs the webhook. While the webhook is down, or its certificate is invalid, those requests fail. Lists, ` +
+		`watches and the deletion of namespaces fail with them.
 
-Clients that rely on the same fields in all versions may find them renamed.`,
-	Help: `Have the webhook running and reachable before the CRD names it. Then suppress the finding with that reason.`,
+The webhook may also rename fields. Clients that use the same fields in all versions then no longer find them.`,
+	Help: `Keep the strategy None until the webhook runs and the API server can reach it. Then name the webhook in the CRD, and suppress the ` +
+		`finding with that reason.`,
 	Unsafe: Example{
 		Old: `
 versions:
@@ -42,29 +43,17 @@ versions:
   storage: true
 `,
 	},
-	Safe: Example{
-		Old: `
-versions:
-- name: v1beta1
-  served: true
-  storage: true
-`,
-		New: `
+	Instead: `
 conversion:
-  strategy: Webhook
-  webhook:
-    conversionReviewVersions: [v1]
-    clientConfig:
-      service: {name: widget-webhook, namespace: widgets}
+  strategy: None
 versions:
 - name: v1beta1
-  served: true
-  storage: true
-- name: v1
   served: true
   storage: false
+- name: v1
+  served: true
+  storage: true
 `,
-	},
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() || converts(c.old) || !converts(c.new) || len(c.servedPairs()) < 2 {
 			return nil

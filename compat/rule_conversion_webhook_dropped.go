@@ -10,13 +10,13 @@ import (
 var conversionWebhookDropped = Rule{
 	ID:    "conversion-webhook-dropped",
 	Level: report.ClientsBroken,
-	Title: "The conversion webhook is gone while versions with different schemas remain",
-	Why: `Objects are stored in one version and asked for in others. Without the webhook the API server changes nothing but apiVersion, and prunes ` +
-		`what the schema of the other version does not know: fields that the webhook would have renamed are lost on the next write.
+	Title: "The conversion webhook was removed while versions with different schemas remain",
+	Why: `Objects are stored in one version and requested in others. Without the webhook the API server changes only apiVersion, and prunes ` +
+		`fields that the schema of the other version does not declare. If the webhook renamed a field, the next write drops it.
 
-Versions whose schemas are equal need no webhook; then nothing is reported.`,
-	Help: `Keep the webhook as long as two versions with different schemas are served, or an object may be stored in a version that is not the only ` +
-		`served one.`,
+If all versions have equal schemas, they need no webhook, and nothing is reported.`,
+	Help: `Keep the webhook as long as the CRD serves two versions with different schemas. Keep it too if objects may be stored in a version ` +
+		`that is not the only served one.`,
 	Unsafe: Example{
 		Old: `
 conversion:
@@ -79,8 +79,7 @@ versions:
               type: string
 `,
 	},
-	Safe: Example{
-		Old: `
+	Instead: `
 conversion:
   strategy: Webhook
   webhook:
@@ -91,20 +90,30 @@ versions:
 - name: v1beta1
   served: true
   storage: false
+  deprecated: true
+  deprecationWarning: example.com/v1beta1 Widget is deprecated; use example.com/v1
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            colour:
+              type: string
 - name: v1
   served: true
   storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            color:
+              type: string
 `,
-		New: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`,
-	},
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		if !c.both() || !converts(c.old) || converts(c.new) {
 			return nil
@@ -126,7 +135,7 @@ versions:
 				if g.Harm == contain.Pruned && g.Verdict == contain.NotContained {
 					f.Witness, f.Version = witness(&g), p.to.Name
 					f.Witness.AcceptedBy, f.Witness.JudgedBy = p.from.named(), p.to.named()
-					f.Message += ": what is written as " + p.from.Name + " is pruned as " + p.to.Name
+					f.Message += ": objects written as " + p.from.Name + " are pruned as " + p.to.Name
 					return []report.Finding{f}
 				}
 			}

@@ -16,15 +16,24 @@ var crdRefusedByAPIServer = Rule{
 	ID:    "crd-refused-by-api-server",
 	Level: report.RefusedByAPIServer,
 	Title: "The API server's own validation refuses the new CRD",
-	Why: `The API server validates every CustomResourceDefinition that it is given: schemas have to be structural, defaults have to be valid ` +
-		`under the schema that they stand in, validation rules have to compile and must not cost too much. An update that it refuses changes ` +
-		`nothing, but it stops whatever carries it, an installer or an upgrade of an operator, often halfway.
+	Why: `The API server validates every CustomResourceDefinition that it receives. Schemas have to be structural. A default has to be valid ` +
+		`under the schema of its own field. Validation rules have to compile and must not cost too much. If the API server refuses an update, ` +
+		`nothing changes in the cluster, but the installer or the operator upgrade that sends it stops, often halfway.
 
-The finding quotes the API server's words. It comes from the same code, run here on both versions as if the old one were installed. ` +
-		`Where another Kubernetes version is meant, the words are still those of the code that is linked, and say so; what a rule may cost is undecided then, ` +
-		`because estimates change between versions. Where the old CRD is that of a cluster, its API server is asked (a dry run), and nothing else counts. Where only the update passes, because the API server tolerates what the old CRD has too, a note says that a fresh installation would be refused.`,
-	Help: `Correct the place that the words name. A default has to satisfy type, enum, pattern and rules of its own field. A rule that is too ` +
-		`expensive gets cheaper by maxItems, maxLength and maxProperties on what it walks over.`,
+The finding quotes the API server's words. They come from the same code: Sluice runs it on both versions as if the old one were ` +
+		`installed. Four cases differ:
+
+If you check for another Kubernetes version, the words are still those of the linked code, and the finding says so. Cost limits are ` +
+		`then undecided, because cost estimates change between versions.
+
+If the old CRD comes from a cluster, Sluice asks that cluster's API server with a dry run, and only its answer counts.
+
+If an admission webhook or policy of the cluster refuses the dry run, a note quotes it. That is no refusal by the API server's ` +
+		`validation, which the linked code answers for then. Sluice's own guard is such a webhook.
+
+If the update passes only because the old CRD has the same fault, a note says that a fresh installation would be refused.`,
+	Help: `Correct the field that the API server names. A default has to satisfy the type, enum, pattern and rules of its own field. To make a ` +
+		`rule cheaper, set maxItems, maxLength and maxProperties on the values that it loops over.`,
 	Unsafe: Example{
 		Old: `
 versions:
@@ -58,23 +67,7 @@ versions:
               default: many
 `,
 	},
-	Safe: Example{
-		Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-`,
-		New: `
+	Instead: `
 versions:
 - name: v1
   served: true
@@ -92,10 +85,14 @@ versions:
               type: boolean
               default: false
 `,
-	},
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		r := c.refusal()
 		var out []report.Finding
+		if r.denied != "" {
+			out = append(out, report.Finding{
+				Outcome: report.Note, Message: "admission in the cluster refuses this change, not the API server's validation: " + brief.Clip(r.denied, maxEffect),
+			})
+		}
 		if r.err != nil {
 			out = append(out, report.Finding{
 				Outcome: report.Undecided, Message: Undetermined + ": the API server's validation could not be run", Reason: r.err.Error(),
@@ -103,22 +100,22 @@ versions:
 		}
 		out = append(out, c.quote(r.errs, func(e *field.Error) report.Finding {
 			f := report.Finding{Message: c.server() + " refuses this: " + brief.Clip(e.Error(), maxEffect)}
-			if c.opts.Server == nil && c.otherVersion() && aboutCosts(e) {
+			if !r.byServer && c.otherVersion() && aboutCosts(e) {
 				f.Outcome, f.Message = report.Undecided, Undetermined+": "+f.Message
-				f.Reason = "Kubernetes " + c.opts.KubeVersion.String() + " may estimate the costs of rules otherwise; sluice check against the cluster, or kubectl apply --dry-run=server, asks it"
+				f.Reason = "Kubernetes " + c.opts.KubeVersion.String() + " may estimate the costs of rules differently; to ask it, run sluice check against the cluster or kubectl apply --dry-run=server"
 			}
 			return f
 		})...)
 		return append(out, c.quote(r.fresh, func(e *field.Error) report.Finding {
 			return report.Finding{
 				Outcome: report.Note,
-				Message: c.server() + " lets this pass because the old CRD has it too, but would refuse to create it: " + brief.Clip(e.Error(), maxEffect),
+				Message: c.server() + " accepts this update because the old CRD has the same fault, but would refuse a new installation: " + brief.Clip(e.Error(), maxEffect),
 			}
 		})...)
 	},
 }
 
-// otherVersion tells whether the rules are those of another Kubernetes version than the code that is run.
+// otherVersion reports whether the rules are those of another Kubernetes version than the code that is run.
 func (c *comparison) otherVersion() bool {
 	k := c.opts.KubeVersion
 	return k != nil && (k.Major() != upstream.Newest.Major() || k.Minor() != upstream.Newest.Minor())
@@ -127,7 +124,7 @@ func (c *comparison) otherVersion() bool {
 // server names whose code speaks.
 func (c *comparison) server() string {
 	switch {
-	case c.opts.Server != nil:
+	case c.refusal().byServer:
 		return "the API server of the cluster"
 	case c.otherVersion():
 		return "the API server's code of Kubernetes " + upstream.Newest.String()
@@ -135,13 +132,13 @@ func (c *comparison) server() string {
 	return "the API server"
 }
 
-// aboutCosts tells whether an error is about what rules may cost. The limits are the same in all versions, the estimates are
+// aboutCosts reports whether an error is about what rules may cost. The limits are the same in all versions, the estimates are
 // not (k8s.io/apiserver/pkg/cel/library, CostEstimator).
 func aboutCosts(e *field.Error) bool {
 	return strings.Contains(e.Detail, "cost") && strings.Contains(e.Field, "x-kubernetes-validations") || strings.Contains(e.Detail, "cost total")
 }
 
-// maxQuotes bounds how many errors of the API server are told one by one.
+// maxQuotes bounds the errors of the API server that are reported one by one.
 const maxQuotes = 50
 
 // quote makes findings of errors, in their order, except of those that rules of their own report.
@@ -163,7 +160,7 @@ func (c *comparison) quote(errs field.ErrorList, tell func(*field.Error) report.
 	return out
 }
 
-// toldElsewhere tells whether a rule of its own reports the refusal.
+// toldElsewhere reports whether a rule of its own reports the refusal.
 func (c *comparison) toldElsewhere(e *field.Error) bool {
 	if c.old == nil || c.new == nil {
 		return false

@@ -9,17 +9,24 @@ import (
 var crdRemoved = Rule{
 	ID:    "crd-removed",
 	Level: report.DataLost,
-	Title: "The CRD is gone",
-	Why: `When a CustomResourceDefinition is deleted, the API server deletes every object of that kind, in all namespaces, and the API is gone for ` +
-		`all clients. Whether leaving it out of a set of manifests deletes it depends on how they are applied: tools that prune do so.`,
-	Help: `Keep the CRD as long as objects may exist, with served: false in the versions that nobody should use. Delete it by hand after the objects ` +
-		`are migrated. Where it is left out on purpose and nothing prunes it, suppress the finding with that reason.`,
+	Title: "The CRD was removed",
+	Why: `When a CustomResourceDefinition is deleted, the API server deletes every object of that kind in all namespaces, and every client ` +
+		`loses the API. If you only leave the CRD out of your manifests, the result depends on the tool that applies them: a tool that prunes ` +
+		`deletes the CRD.`,
+	Help: `Keep the CRD as long as objects may exist, and mark its versions as deprecated. Migrate the objects, and then delete the CRD by ` +
+		`hand. If you leave the CRD out on purpose and no tool prunes it, suppress the finding with that reason.`,
 	Unsafe: Example{Old: `
 scope: Namespaced
 `},
-	Safe: Example{New: `
+	Instead: `
 scope: Namespaced
-`},
+versions:
+- name: v1
+  served: true
+  storage: true
+  deprecated: true
+  deprecationWarning: example.com/v1 Widget is deprecated and has no successor
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if c.new != nil {
 			return nil

@@ -9,9 +9,10 @@ var defaultAdded = Rule{
 	ID:    "default-added",
 	Level: report.ReadersSurprised,
 	Title: "A default was added",
-	Why: `Objects that leave the field out are served with the default from now on, stored ones too. Readers that took "left out" for a value of its ` +
-		`own no longer see it, and tools that compare what they sent with what is served find a difference.`,
-	Help: `Choose as default what "left out" has meant so far.`,
+	Why: `The API server now serves objects without the field, stored ones included, with the default. Some readers gave a missing field a ` +
+		`meaning of its own, and no longer see it missing. Tools that compare the objects that they sent with the served ones find a ` +
+		`difference.`,
+	Help: `Choose as default the value that a missing field has meant so far. Otherwise leave the default out, and describe it.`,
 	Unsafe: Example{
 		Old: `
 retries:
@@ -22,16 +23,11 @@ retries:
   default: 3
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 retries:
   type: integer
-  default: 3
-`, New: `
-retries:
-  type: integer
-  default: 3
-  description: How often to try again.
-`},
+  description: How often to retry; 3 if not set.
+`,
 	claim: func(c *change) (string, bool) {
 		return "default " + inline(c.After) + " was added", c.Harm == contain.Redefaulted
 	},

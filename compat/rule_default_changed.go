@@ -9,9 +9,10 @@ var defaultChanged = Rule{
 	ID:    "default-changed",
 	Level: report.MeaningChanged,
 	Title: "A default changed",
-	Why: `Defaults are filled in when an object is written and also whenever it is read. Objects that were stored before the field had its default ` +
-		`change under everybody's eyes, without anybody having written them; and a manifest that leaves the field out means something else than it did.`,
-	Help: `Keep the default and change the value where it is used. A new version of the API may have another default, if a webhook converts.`,
+	Why: `The API server fills in defaults when it stores an object and whenever it reads one. If an object was stored before the field had a ` +
+		`default, it changes although nobody wrote it. A manifest without the field now means something else.`,
+	Help: `Keep the default, and change the value in the controller that uses it. A new API version may have another default if a webhook ` +
+		`converts.`,
 	Unsafe: Example{
 		Old: `
 retries:
@@ -23,16 +24,12 @@ retries:
   default: 5
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 retries:
   type: integer
   default: 3
-  maximum: 10
-`, New: `
-retries:
-  type: integer
-  default: 3
-`},
+  description: How often to retry. The controller retries at least 5 times.
+`,
 	claim: func(c *change) (string, bool) {
 		return "default changed from " + inline(c.Before) + " to " + inline(c.After), c.Harm == contain.Redefaulted && c.Before != nil
 	},

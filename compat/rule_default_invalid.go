@@ -6,28 +6,27 @@ var defaultInvalid = Rule{
 	ID:     "default-invalid",
 	Level:  report.ObjectsStuck,
 	Varies: true,
-	Title:  "A default is refused by its own schema",
-	Why: `The default is filled in before an object is validated, and then the object is refused for it: every object that leaves the field out. ` +
-		`Today's API server admits no such CRD, older ones did.`,
-	Help: `Choose a default that type, enum, pattern and bounds of the field accept.`,
+	Title:  "The schema of a field refuses the field's own default",
+	Why: `The API server fills in the default and then validates the object. So it refuses every object without the field. Today's API server ` +
+		`admits no such CRD; older versions did.`,
+	Help: `Choose a default that the field's type, enum, pattern and bounds accept.`,
 	Unsafe: Example{Old: `
 replicas:
   type: integer
+  maximum: 5
 `, New: `
 replicas:
   type: integer
   maximum: 5
   default: 6
 `},
-	Safe: Example{Old: `
+	Instead: `
 replicas:
   type: integer
-`, New: `
-replicas:
-  type: integer
-  default: 6
-`},
+  maximum: 5
+  default: 5
+`,
 	claim: func(c *change) (string, bool) {
-		return "the default of " + quote(c.Detail) + " is refused by its own schema", c.is("default")
+		return "the schema of " + quote(c.Detail) + " refuses its own default", c.is("default")
 	},
 }

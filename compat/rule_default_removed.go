@@ -8,11 +8,11 @@ import (
 var defaultRemoved = Rule{
 	ID:    "default-removed",
 	Level: report.MeaningChanged,
-	Title: "A default is gone",
-	Why: `Defaults are filled in when an object is written and also whenever it is read. An object that leaves the field out looked as if it had the ` +
-		`default; from now on readers find nothing there. What that means is up to each of them, and typed clients in Go see zero.`,
-	Help: `Keep the default. Where the controller is to decide, let a release of it write the old value into the objects that lack it before the ` +
-		`default goes.`,
+	Title: "A default was removed",
+	Why: `The API server fills in defaults when it stores an object and whenever it reads one. Objects without the field looked as if they had ` +
+		`the default; now readers find nothing. Each reader decides what that means, and typed clients in Go see zero.`,
+	Help: `Keep the default. If the controller is to decide instead, first release a controller that writes the old value into objects without ` +
+		`one. Remove the default later.`,
 	Unsafe: Example{
 		Old: `
 retries:
@@ -23,16 +23,11 @@ retries:
   type: integer
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 retries:
   type: integer
   default: 3
-  maximum: 10
-`, New: `
-retries:
-  type: integer
-  default: 3
-`},
+`,
 	claim: func(c *change) (string, bool) {
 		return "default " + inline(c.Before) + " is gone", c.Harm == contain.Redefaulted && c.After == nil
 	},

@@ -9,10 +9,10 @@ import (
 var deprecationWithoutWarning = Rule{
 	ID:    "deprecation-without-warning",
 	Level: report.Cosmetic,
-	Title: "A version was deprecated without a text",
-	Why: `The API server sends a warning with every answer for a deprecated version. Without deprecationWarning it only says that the version is ` +
-		`deprecated, not what to use instead or until when it will be there.`,
-	Help: `Set deprecationWarning: name the version to use, and the release that will stop serving this one.`,
+	Title: "A version was deprecated without a warning text",
+	Why: `The API server adds a warning to every answer in a deprecated version. Without deprecationWarning the warning only says that the ` +
+		`version is deprecated. It does not name the version to use instead, or the release that ends this one.`,
+	Help: `Set deprecationWarning: name the version to use, and the release that stops serving this one.`,
 	Unsafe: Example{Old: `
 versions:
 - name: v1beta1
@@ -31,15 +31,7 @@ versions:
   served: true
   storage: true
 `},
-	Safe: Example{Old: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`, New: `
+	Instead: `
 versions:
 - name: v1beta1
   served: true
@@ -49,7 +41,7 @@ versions:
 - name: v1
   served: true
   storage: true
-`},
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if c.old == nil {
 			return nil

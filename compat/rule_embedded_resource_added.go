@@ -6,9 +6,10 @@ var embeddedResourceAdded = Rule{
 	ID:     "embedded-resource-added",
 	Level:  report.ObjectsStuck,
 	Varies: true,
-	Title:  "An object has to be a complete Kubernetes resource now",
-	Why:    `With x-kubernetes-embedded-resource an object needs apiVersion, kind and valid metadata. Stored ones that lack them are refused.`,
-	Help:   `Do without the marker where the object may be partial, and keep its fields with x-kubernetes-preserve-unknown-fields.`,
+	Title:  "An object now has to be a complete Kubernetes resource",
+	Why: `With x-kubernetes-embedded-resource an object needs apiVersion, kind and valid metadata. The API server refuses stored objects that ` +
+		`lack them.`,
+	Help: `Leave the marker out if the object may be partial, and keep its fields with x-kubernetes-preserve-unknown-fields.`,
 	Unsafe: Example{
 		Old: `
 template:
@@ -21,17 +22,12 @@ template:
   x-kubernetes-preserve-unknown-fields: true
 `,
 	},
-	Safe: Example{Old: `
-template:
-  type: object
-  x-kubernetes-embedded-resource: true
-  x-kubernetes-preserve-unknown-fields: true
-`, New: `
+	Instead: `
 template:
   type: object
   x-kubernetes-preserve-unknown-fields: true
-`},
+`,
 	claim: func(c *change) (string, bool) {
-		return "the object has to be a complete resource now", c.is("x-kubernetes-embedded-resource")
+		return "the object now has to be a complete resource", c.is("x-kubernetes-embedded-resource")
 	},
 }

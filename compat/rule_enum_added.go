@@ -6,10 +6,12 @@ var enumAdded = Rule{
 	ID:     "enum-added",
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
-	Title:  "Only listed values are allowed where any was",
-	Why: `Stored objects may hold other values: an empty string, another spelling, a value that only one user ever needed. They are refused when the ` +
-		`field is touched, or with any update where updates are not ratcheted.`,
-	Help: `List every value that may be stored, the empty string included, or refuse only new values with a validation rule that compares with oldSelf.`,
+	Title:  "An enum was added, so other values are refused",
+	Why: `Stored objects may hold other values: an empty string, another spelling, a value that a single user needed. The API server refuses ` +
+		`such a value when somebody touches the field, and with every update where updates are not ratcheted.`,
+	Help: `Write the list as a validation rule that accepts a stored value as long as it stays unchanged. No stored object is harmed then. The ` +
+		`check still reports writers-refused for new values; suppress that finding when the writers are ready. Or list every value that may ` +
+		`be stored, the empty string included.`,
 	Unsafe: Example{
 		Old: `
 mode:
@@ -20,16 +22,14 @@ mode:
   enum: [fast, slow]
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 mode:
   type: string
-  enum: [fast, slow]
-  maxLength: 10
-`, New: `
-mode:
-  type: string
-  enum: [fast, slow]
-`},
+  x-kubernetes-validations:
+  - rule: self in ["fast", "slow"] || oldSelf.hasValue() && self == oldSelf.value()
+    optionalOldSelf: true
+    message: mode has to be fast or slow
+`,
 	claim: func(c *change) (string, bool) {
 		after, _ := c.After.([]any)
 		return "only " + list(after) + " are allowed now", c.is("enum") && c.Before == nil

@@ -5,9 +5,10 @@ import "sluice.dev/report"
 var enumRemoved = Rule{
 	ID:    "enum-removed",
 	Level: report.ReadersSurprised,
-	Title: "An enum is gone, so that any value is allowed",
-	Why:   `Readers could rely on the listed values and now have to expect any. After a rollback, objects that hold another value are refused.`,
-	Help:  `Let readers check the value themselves, or keep the enum and add the values that are needed.`,
+	Title: "An enum was removed, so any value is allowed",
+	Why: `Readers could rely on the listed values; now they have to expect any value. After a rollback, the API server refuses objects that ` +
+		`hold another value.`,
+	Help: `Keep the enum, and add the values that you need. Or release readers that check the value themselves before you remove it.`,
 	Unsafe: Example{
 		Old: `
 mode:
@@ -18,15 +19,11 @@ mode:
   type: string
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 mode:
   type: string
   enum: [fast, slow]
-`, New: `
-mode:
-  type: string
-  enum: [slow, fast]
-`},
+`,
 	whole:  readers("enum-removed"),
 	inSpec: true,
 }

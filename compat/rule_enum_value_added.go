@@ -6,9 +6,10 @@ var enumValueAdded = Rule{
 	ID:    "enum-value-added",
 	Level: report.ReadersSurprised,
 	Title: "A value was added to an enum",
-	Why: `Readers that were written against the old schema may have a case for each value and none for others: an older controller, a dashboard, a ` +
-		`generated client that refuses what it does not know. And after a rollback, objects that hold the new value are refused.`,
-	Help: `Release readers that know the value, or ignore unknown ones, before anybody writes it.`,
+	Why: `Readers of the old schema may handle each listed value and no other: an older controller, a dashboard, a generated client that ` +
+		`refuses unknown values. After a rollback, the API server refuses objects that hold the new value.`,
+	Help: `First release readers that know the value or ignore unknown ones. Add the value to the enum in the next release, before anybody ` +
+		`writes it.`,
 	Unsafe: Example{
 		Old: `
 mode:
@@ -20,15 +21,12 @@ mode:
   enum: [fast, slow, adaptive]
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 mode:
   type: string
   enum: [fast, slow]
-`, New: `
-mode:
-  type: string
-  enum: [slow, fast]
-`},
+  description: The next release adds adaptive.
+`,
 	whole:  readers("enum-value-added"),
 	inSpec: true,
 }

@@ -6,11 +6,12 @@ var enumValueRemoved = Rule{
 	ID:     "enum-value-removed",
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
-	Title:  "A value is gone from an enum",
-	Why: `Stored objects may hold the value. They are refused when the field is touched, or with any update where updates are not ratcheted; and ` +
-		`manifests that name the value can no longer be applied.`,
-	Help: `Keep the value in the enum and let the controller treat it as the one that replaces it. Refuse it for new objects only, with a validation ` +
-		`rule that compares with oldSelf. Remove it when no stored object holds it.`,
+	Title:  "A value was removed from an enum",
+	Why: `Stored objects may hold the value. The API server refuses the value when somebody touches the field, and with every update where ` +
+		`updates are not ratcheted. Manifests with the value can no longer be applied.`,
+	Help: `Keep the value in the enum, and let the controller treat it as its replacement. To refuse it in new objects, add a validation rule ` +
+		`that accepts a stored value as long as it stays unchanged. The check then reports writers-refused for new values; suppress that ` +
+		`finding when the writers are ready. Remove the value when no stored object holds it.`,
 	Unsafe: Example{
 		Old: `
 mode:
@@ -22,15 +23,15 @@ mode:
   enum: [fast, slow]
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 mode:
   type: string
-  enum: [fast, slow]
-`, New: `
-mode:
-  type: string
-  enum: [slow, fast]
-`},
+  enum: [fast, slow, legacy]
+  x-kubernetes-validations:
+  - rule: self != "legacy" || oldSelf.hasValue() && self == oldSelf.value()
+    optionalOldSelf: true
+    message: mode legacy is deprecated; use slow
+`,
 	claim: func(c *change) (string, bool) {
 		if !c.is("enum") || c.Before == nil {
 			return "", false
@@ -39,7 +40,7 @@ mode:
 		after, _ := c.After.([]any)
 		gone := minus(before, after)
 		if len(gone) == 0 {
-			return "the enum lets less through than before", true
+			return "the enum accepts fewer values than before", true
 		}
 		return plural(len(gone), "value") + " " + list(gone) + " removed from the enum", true
 	},

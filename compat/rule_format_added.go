@@ -7,9 +7,10 @@ var formatAdded = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A format was added that the API server checks",
-	Why: `The API server checks some formats (date-time, ipv4, uuid, int32 and others) and ignores those that it does not know. Which ones it checks ` +
-		`depends on its version. Stored values that are not of the format are refused when the field is touched.`,
-	Help: `Look at the stored objects first. If the format is meant as documentation, put it into the description.`,
+	Why: `The API server checks some formats (date-time, ipv4, uuid, int32 and others) and ignores formats that it does not know. The list ` +
+		`depends on its version. It refuses stored values that do not have the format as soon as somebody touches the field.`,
+	Help: `Write the format into the description, or as a validation rule that accepts a stored value as long as it stays unchanged. No stored ` +
+		`object is harmed then. The check still reports writers-refused for new values; suppress that finding when the writers are ready.`,
 	Unsafe: Example{
 		Old: `
 address:
@@ -20,14 +21,15 @@ address:
   format: ipv4
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 address:
   type: string
-`, New: `
-address:
-  type: string
-  format: ip-or-name
-`},
+  description: An IPv4 address.
+  x-kubernetes-validations:
+  - rule: isIP(self) || oldSelf.hasValue() && self == oldSelf.value()
+    optionalOldSelf: true
+    message: address has to be an IP address
+`,
 	claim: func(c *change) (string, bool) {
 		return "format " + inline(c.After) + " was added", c.is("format") && (c.old == nil || c.old.Format == "")
 	},

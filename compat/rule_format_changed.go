@@ -6,10 +6,10 @@ var formatChanged = Rule{
 	ID:     "format-changed",
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
-	Title:  "A format changed to one that the old values may not have",
-	Why: `Stored values are of the old format. Where the API server checks the new one, those that do not have it are refused when the field is ` +
-		`touched: from ipv4 to ipv6 nothing fits any more, from int64 to int32 the large numbers do not.`,
-	Help: `Keep the format, or drop it. For another kind of value add another field.`,
+	Title:  "The format changed, so old values may not fit",
+	Why: `Stored values have the old format. If the API server checks the new format, it refuses values without it as soon as somebody touches ` +
+		`the field. From ipv4 to ipv6 no value fits any more; from int64 to int32 large numbers do not.`,
+	Help: `Keep the format, or remove it. For another kind of value add another field.`,
 	Unsafe: Example{
 		Old: `
 size:
@@ -21,15 +21,11 @@ size:
   format: int32
 `,
 	},
-	Safe: Example{Old: `
-size:
-  type: integer
-  format: int32
-`, New: `
+	Instead: `
 size:
   type: integer
   format: int64
-`},
+`,
 	claim: func(c *change) (string, bool) {
 		if !c.is("format") || c.old == nil {
 			return "", false

@@ -10,9 +10,9 @@ var kindChanged = Rule{
 	ID:    "kind-changed",
 	Level: report.ClientsBroken,
 	Title: "The kind changed",
-	Why: `Every stored object and every manifest names its kind. Objects of the old kind would no longer be understood, so the API server refuses ` +
-		`the change for a CRD that is in use.`,
-	Help: `Keep the kind. For a new name add a second CRD and migrate the objects.`,
+	Why: `Every stored object and every manifest names its kind. Clients could no longer decode objects of the old kind, so the API server ` +
+		`refuses the change for a CRD that is in use.`,
+	Help: `Keep the kind. To use a new name, add a second CRD and migrate the objects.`,
 	Unsafe: Example{Old: `
 names:
   kind: Widget
@@ -22,16 +22,11 @@ names:
   kind: Gadget
   plural: widgets
 `},
-	Safe: Example{Old: `
+	Instead: `
 names:
   kind: Widget
   plural: widgets
-`, New: `
-names:
-  kind: Widget
-  plural: widgets
-  categories: [all]
-`},
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil

@@ -7,12 +7,13 @@ import (
 
 var listForStringRefused = Rule{
 	ID:    "list-for-string-refused",
-	Title: "A list in place of a string was let through by an oversight, and no longer is",
-	Why: `Where a string has a format that the API server checks, its validation lets a list of strings pass as well, which nobody meant. ` +
-		`When the format goes, or the type changes, such a list is refused. It is told so that "safe" stays true to the letter; hardly any object has one.
+	Title: "A list in place of a string, accepted by an oversight of the API server, is now refused",
+	Why: `If a string has a format that the API server checks, validation also accepts a list of strings. Nobody intended that. When the ` +
+		`format is removed or the type changes, the API server refuses such a list. Hardly any object has one. The note exists because "safe" ` +
+		`is meant literally.
 
-This is a note: it never fails a check.`,
-	Help: `Nothing has to be done, unless somebody did write lists there.`,
+It never fails a check.`,
+	Help: `You need not do anything, unless somebody did write lists there. In the example, keep the format.`,
 	Unsafe: Example{
 		Old: `
 address:
@@ -23,16 +24,13 @@ address:
   type: string
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 address:
   type: string
-  format: ip-or-name
-`, New: `
-address:
-  type: string
-`},
+  format: ipv4
+`,
 	claim: func(c *change) (string, bool) {
-		return "a list was let through in place of the string, by an oversight of the API server, and is refused now",
+		return "a list in place of the string is now refused; the API server accepted it by an oversight",
 			c.Keyword == "format" && c.Detail == contain.ListsLetThrough
 	},
 	outcome: report.Note,

@@ -10,8 +10,8 @@ var listKindChanged = Rule{
 	ID:    "list-kind-changed",
 	Level: report.ClientsBroken,
 	Title: "The kind of lists changed",
-	Why: `Typed clients decode the answer to a list request by its kind. Those that were compiled with the old one cannot decode lists any more, and ` +
-		`with lists go informers, and so whole controllers. A list kind that is left out is the kind with List after it.`,
+	Why: `Typed clients decode the answer to a list request by its kind. A client that was compiled with the old list kind cannot decode lists ` +
+		`any more. Informers list first, so controllers stop too. If a CRD sets no list kind, it is the kind followed by List.`,
 	Help: `Keep the list kind.`,
 	Unsafe: Example{Old: `
 names:
@@ -24,17 +24,12 @@ names:
   plural: widgets
   listKind: Widgets
 `},
-	Safe: Example{Old: `
+	Instead: `
 names:
   kind: Widget
   plural: widgets
   listKind: WidgetList
-`, New: `
-names:
-  kind: Widget
-  plural: widgets
-  listKind: null
-`},
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil

@@ -11,9 +11,10 @@ var listMapKeysChanged = Rule{
 	Level:  report.ObjectsStuck,
 	Varies: true,
 	Title:  "The keys of a list changed",
-	Why: `x-kubernetes-list-map-keys says which fields tell the items of a list apart. With fewer keys, two stored items that differed in the others ` +
-		`now count as the same, and the list is refused. Server-side apply matches items by these keys, too: with other ones it takes an item for a new one.`,
-	Help: `Add keys instead of removing them. A field that becomes a key has to be required or have a default.`,
+	Why: `x-kubernetes-list-map-keys names the fields that identify an item of the list. With fewer keys, two stored items that differed only ` +
+		`in the other fields count as the same, and the API server refuses the list. Server-side apply matches items by these keys too: with ` +
+		`other keys it takes an existing item for a new one.`,
+	Help: `Keep the keys, or add keys instead of removing them. A field that becomes a key has to be required or have a default.`,
 	Unsafe: Example{
 		Old: `
 ports:
@@ -43,20 +44,7 @@ ports:
         type: string
 `,
 	},
-	Safe: Example{Old: `
-ports:
-  type: array
-  x-kubernetes-list-type: map
-  x-kubernetes-list-map-keys: [protocol, port]
-  items:
-    type: object
-    required: [port, protocol]
-    properties:
-      port:
-        type: integer
-      protocol:
-        type: string
-`, New: `
+	Instead: `
 ports:
   type: array
   x-kubernetes-list-type: map
@@ -69,14 +57,14 @@ ports:
         type: integer
       protocol:
         type: string
-`},
+`,
 	claim: func(c *change) (string, bool) {
 		if !c.is("x-kubernetes-list-type") || c.old == nil || c.new == nil || c.old.ListType != "map" || c.new.ListType != "map" {
 			return "", false
 		}
 		c.Keyword = "x-kubernetes-list-map-keys"
 		if slices.Equal(slices.Sorted(slices.Values(c.old.ListMapKeys)), slices.Sorted(slices.Values(c.new.ListMapKeys))) {
-			return "the keys that tell items apart have other defaults than before", true
+			return "the keys that identify items have other defaults than before", true
 		}
 		c.Before, c.After = c.old.ListMapKeys, c.new.ListMapKeys
 		return "list-map-keys changed from " + inline(c.old.ListMapKeys) + " to " + inline(c.new.ListMapKeys), true

@@ -9,12 +9,14 @@ import (
 var listMergeChanged = Rule{
 	ID:    "list-merge-changed",
 	Level: report.Cosmetic,
-	Title: "A list that was merged item by item is now replaced as a whole",
-	Why: `x-kubernetes-list-type tells server-side apply how to merge a list. A set or a map has an owner for each item; an atomic list has one owner ` +
-		`for all of it. Where two appliers each own a part of the list, the next one to apply now replaces what the other one wrote, or gets a conflict.
+	Title: "Server-side apply now replaces a list as a whole instead of merging its items",
+	Why: `x-kubernetes-list-type tells server-side apply how to merge a list. In a set or a map, each item has its own field owner; an atomic ` +
+		`list has one owner for all of it. If two appliers each own a part of the list, the next one to apply replaces the other's items, or ` +
+		`gets a conflict.
 
-Nothing that is stored is refused or lost by itself. A list that says atomic where it said nothing before has not changed: that is the default.`,
-	Help: `Keep set or map where several appliers write to the list.`,
+The API server neither refuses nor drops stored data because of it. A list without a list type is atomic, so writing atomic out ` +
+		`changes nothing.`,
+	Help: `Keep set or map if several appliers write to the list.`,
 	Unsafe: Example{Old: `
 ports:
   type: array
@@ -27,18 +29,13 @@ ports:
   items:
     type: integer
 `},
-	Safe: Example{Old: `
+	Instead: `
 ports:
   type: array
+  x-kubernetes-list-type: set
   items:
     type: integer
-`, New: `
-ports:
-  type: array
-  x-kubernetes-list-type: atomic
-  items:
-    type: integer
-`},
+`,
 	inSpec: true,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		return c.mergeChanges("x-kubernetes-list-type", func(t twin) (string, string) {

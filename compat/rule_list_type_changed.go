@@ -6,10 +6,11 @@ var listTypeChanged = Rule{
 	ID:     "list-type-changed",
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
-	Title:  "A list became a set or a map of items",
-	Why: `A set must not hold a value twice, and a map no two items with the same keys. Stored lists that do are refused. In an update the API server ` +
-		`tolerates doubles only where the stored list had them already.`,
-	Help: `Leave the list atomic (the default), or make sure that no stored list holds doubles, for example by a release of the controller that removes them.`,
+	Title:  "A list became a set or a map",
+	Why: `A set must not hold a value twice, and a map must not hold two items with the same keys. The API server refuses stored lists that ` +
+		`do. In an update it tolerates doubles only if the stored list already had them.`,
+	Help: `Leave the list atomic (the default), or make sure that no stored list holds doubles. For example, release a controller that removes ` +
+		`them first.`,
 	Unsafe: Example{
 		Old: `
 ports:
@@ -24,18 +25,13 @@ ports:
     type: integer
 `,
 	},
-	Safe: Example{Old: `
-ports:
-  type: array
-  items:
-    type: integer
-`, New: `
+	Instead: `
 ports:
   type: array
   x-kubernetes-list-type: atomic
   items:
     type: integer
-`},
+`,
 	claim: func(c *change) (string, bool) {
 		if !c.is("x-kubernetes-list-type") {
 			return "", false

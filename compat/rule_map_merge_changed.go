@@ -9,12 +9,13 @@ import (
 var mapMergeChanged = Rule{
 	ID:    "map-merge-changed",
 	Level: report.Cosmetic,
-	Title: "An object that was merged field by field is now replaced as a whole",
-	Why: `With x-kubernetes-map-type: atomic, server-side apply knows one owner for the whole object or map. Where two appliers each own some of its ` +
-		`fields, the next one to apply now replaces what the other one wrote, or gets a conflict.
+	Title: "Server-side apply now replaces an object as a whole instead of merging its fields",
+	Why: `With x-kubernetes-map-type: atomic, server-side apply has one field owner for the whole object or map. If two appliers each own some ` +
+		`of its fields, the next one to apply replaces the other's fields, or gets a conflict.
 
-Nothing that is stored is refused or lost by itself. granular is the default, so that saying it changes nothing.`,
-	Help: `Leave the map granular where several appliers write to it.`,
+The API server neither refuses nor drops stored data because of it. An object without a map type is granular, so writing granular ` +
+		`out changes nothing.`,
+	Help: `Leave the map granular if several appliers write to it.`,
 	Unsafe: Example{Old: `
 selector:
   type: object
@@ -27,18 +28,13 @@ selector:
   additionalProperties:
     type: string
 `},
-	Safe: Example{Old: `
-selector:
-  type: object
-  additionalProperties:
-    type: string
-`, New: `
+	Instead: `
 selector:
   type: object
   x-kubernetes-map-type: granular
   additionalProperties:
     type: string
-`},
+`,
 	inSpec: true,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		return c.mergeChanges("x-kubernetes-map-type", func(t twin) (string, string) {

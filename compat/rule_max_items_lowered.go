@@ -7,9 +7,10 @@ var maxItemsLowered = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "maxItems was added or lowered",
-	Why: `Stored lists with more items are refused when they are touched, or with any update where updates are not ratcheted. A bound is often ` +
-		`added only to make validation rules cheap enough.`,
-	Help: `Choose a bound that no stored list exceeds.`,
+	Why: `The API server refuses stored lists with more items when somebody touches them, and with every update where updates are not ` +
+		`ratcheted. Authors often add a bound only to make validation rules cheap enough.`,
+	Help: `Choose a bound that no stored list exceeds. Or write the new bound as a validation rule that accepts a stored list as long as it ` +
+		`stays unchanged. The check then reports writers-refused for new lists; suppress that finding when the writers are ready.`,
 	Unsafe: Example{
 		Old: `
 ports:
@@ -25,18 +26,16 @@ ports:
     type: integer
 `,
 	},
-	Safe: Example{Old: `
-ports:
-  type: array
-  maxItems: 1
-  items:
-    type: integer
-`, New: `
+	Instead: `
 ports:
   type: array
   maxItems: 2
   items:
     type: integer
-`},
+  x-kubernetes-validations:
+  - rule: self.size() <= 1 || oldSelf.hasValue() && self == oldSelf.value()
+    optionalOldSelf: true
+    message: at most 1 port
+`,
 	claim: tightened("maxItems", "lowered"),
 }

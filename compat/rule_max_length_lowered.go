@@ -7,9 +7,9 @@ var maxLengthLowered = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "maxLength was added or lowered",
-	Why: `Stored strings that are longer are refused when the field is touched, or with any update where updates are not ratcheted. A length is ` +
-		`often added only to make validation rules cheap enough.`,
-	Help: `Choose a length that no stored string exceeds; a megabyte is still enough to estimate the cost of rules.`,
+	Why: `The API server refuses longer stored strings when somebody touches the field, and with every update where updates are not ratcheted. ` +
+		`Authors often add a length only to make validation rules cheap enough.`,
+	Help: `Choose a length that no stored string exceeds. To make rules cheaper, even a length of a megabyte helps.`,
 	Unsafe: Example{
 		Old: `
 title:
@@ -21,14 +21,10 @@ title:
   maxLength: 4
 `,
 	},
-	Safe: Example{Old: `
-title:
-  type: string
-  maxLength: 4
-`, New: `
+	Instead: `
 title:
   type: string
   maxLength: 8
-`},
+`,
 	claim: tightened("maxLength", "lowered"),
 }

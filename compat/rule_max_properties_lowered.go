@@ -7,8 +7,10 @@ var maxPropertiesLowered = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "maxProperties was added or lowered",
-	Why:    `Stored objects and maps with more keys are refused when they are touched, or with any update where updates are not ratcheted.`,
-	Help:   `Choose a bound that no stored map exceeds.`,
+	Why: `The API server refuses stored objects and maps with more keys when somebody touches them, and with every update where updates are ` +
+		`not ratcheted.`,
+	Help: `Choose a bound that no stored map exceeds. Or write the new bound as a validation rule that accepts a stored map as long as it stays ` +
+		`unchanged. The check then reports writers-refused for new maps; suppress that finding when the writers are ready.`,
 	Unsafe: Example{
 		Old: `
 labels:
@@ -24,18 +26,16 @@ labels:
     type: string
 `,
 	},
-	Safe: Example{Old: `
-labels:
-  type: object
-  maxProperties: 1
-  additionalProperties:
-    type: string
-`, New: `
+	Instead: `
 labels:
   type: object
   maxProperties: 2
   additionalProperties:
     type: string
-`},
+  x-kubernetes-validations:
+  - rule: self.size() <= 1 || oldSelf.hasValue() && self == oldSelf.value()
+    optionalOldSelf: true
+    message: at most 1 label
+`,
 	claim: tightened("maxProperties", "lowered"),
 }

@@ -7,8 +7,11 @@ var maximumLowered = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A maximum was added, lowered or made exclusive",
-	Why:    `Stored numbers above the new maximum are refused when the field is touched, or with any update where updates are not ratcheted.`,
-	Help:   `Keep the bound for stored objects and refuse only new values, with a validation rule that compares with oldSelf. Or cap the value in the controller.`,
+	Why: `The API server refuses stored numbers above the new maximum when somebody touches the field, and with every update where updates are ` +
+		`not ratcheted.`,
+	Help: `Keep the old bound, and write the new one as a validation rule that accepts a stored value as long as it stays unchanged. No stored ` +
+		`object is harmed then. The check still reports writers-refused for new values; suppress that finding when the writers are ready. Or ` +
+		`cap the value in the controller.`,
 	Unsafe: Example{
 		Old: `
 replicas:
@@ -20,13 +23,14 @@ replicas:
   maximum: 50
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 replicas:
   type: integer
-  maximum: 50
-`, New: `
-replicas:
-  type: integer
-`},
+  maximum: 100
+  x-kubernetes-validations:
+  - rule: self <= 50 || oldSelf.hasValue() && self == oldSelf.value()
+    optionalOldSelf: true
+    message: at most 50 replicas
+`,
 	claim: tightened("maximum", "lowered"),
 }

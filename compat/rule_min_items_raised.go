@@ -7,8 +7,10 @@ var minItemsRaised = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "minItems was added or raised",
-	Why:    `Stored lists with fewer items are refused when they are touched, or with any update where updates are not ratcheted. The usual one is the empty list.`,
-	Help:   `Let the empty list through and treat it as left out, or refuse only new ones with a validation rule that compares with oldSelf.`,
+	Why: `The API server refuses stored lists with fewer items when somebody touches them, and with every update where updates are not ` +
+		`ratcheted. The most frequent one is the empty list.`,
+	Help: `Accept the empty list, and let the controller treat it as a missing value. Or write the new bound as a validation rule that accepts ` +
+		`a stored list as long as it stays unchanged; then the check reports writers-refused for new lists.`,
 	Unsafe: Example{
 		Old: `
 ports:
@@ -23,18 +25,12 @@ ports:
     type: integer
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 ports:
   type: array
-  minItems: 2
+  description: An empty list means the default ports.
   items:
     type: integer
-`, New: `
-ports:
-  type: array
-  minItems: 1
-  items:
-    type: integer
-`},
+`,
 	claim: tightened("minItems", "raised"),
 }

@@ -7,9 +7,10 @@ var minPropertiesRaised = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "minProperties was added or raised",
-	Why: `Stored objects and maps with fewer keys are refused when they are touched, or with any update where updates are not ratcheted. The ` +
-		`usual one is the empty object.`,
-	Help: `Let the empty object through and treat it as left out, or refuse only new ones with a validation rule that compares with oldSelf.`,
+	Why: `The API server refuses stored objects and maps with fewer keys when somebody touches them, and with every update where updates are ` +
+		`not ratcheted. The most frequent one is the empty object.`,
+	Help: `Accept the empty object, and let the controller treat it as a missing value. Or write the new bound as a validation rule that ` +
+		`accepts a stored object as long as it stays unchanged; then the check reports writers-refused for new objects.`,
 	Unsafe: Example{
 		Old: `
 labels:
@@ -24,18 +25,12 @@ labels:
     type: string
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 labels:
   type: object
-  minProperties: 2
+  description: An empty map means the default labels.
   additionalProperties:
     type: string
-`, New: `
-labels:
-  type: object
-  minProperties: 1
-  additionalProperties:
-    type: string
-`},
+`,
 	claim: tightened("minProperties", "raised"),
 }

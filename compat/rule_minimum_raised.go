@@ -7,9 +7,10 @@ var minimumRaised = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A minimum was added, raised or made exclusive",
-	Why: `Stored numbers below the new minimum are refused when the field is touched, or with any update where updates are not ratcheted. Where ` +
-		`the field has a default below the minimum, the API server refuses the CRD itself.`,
-	Help: `Keep the bound for stored objects and refuse only new values, with a validation rule that compares with oldSelf.`,
+	Why: `The API server refuses stored numbers below the new minimum when somebody touches the field, and with every update where updates are ` +
+		`not ratcheted. If the field has a default below the minimum, the API server refuses the CRD itself.`,
+	Help: `Keep the old bound, and write the new one as a validation rule that accepts a stored value as long as it stays unchanged. No stored ` +
+		`object is harmed then. The check still reports writers-refused for new values; suppress that finding when the writers are ready.`,
 	Unsafe: Example{
 		Old: `
 replicas:
@@ -21,14 +22,14 @@ replicas:
   minimum: 1
 `,
 	},
-	Safe: Example{Old: `
-replicas:
-  type: integer
-  minimum: 1
-`, New: `
+	Instead: `
 replicas:
   type: integer
   minimum: 0
-`},
+  x-kubernetes-validations:
+  - rule: self >= 1 || oldSelf.hasValue() && self == oldSelf.value()
+    optionalOldSelf: true
+    message: at least 1 replica
+`,
 	claim: tightened("minimum", "raised"),
 }

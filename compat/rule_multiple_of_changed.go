@@ -7,8 +7,8 @@ var multipleOfChanged = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "multipleOf was added or changed",
-	Why: `Stored numbers that are no multiple of the new divisor are refused when the field is touched, or with any update where updates are not ` +
-		`ratcheted. A divisor of the old one lets everything through that the old one did, and is not reported.`,
+	Why: `The API server refuses stored numbers that are not a multiple of the new divisor when somebody touches the field, and with every ` +
+		`update where updates are not ratcheted. If the new divisor divides the old one, every old value still fits, and nothing is reported.`,
 	Help: `Choose a divisor of the old value, or round in the controller.`,
 	Unsafe: Example{
 		Old: `
@@ -21,13 +21,10 @@ size:
   multipleOf: 4
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 size:
   type: integer
-  multipleOf: 4
-`, New: `
-size:
-  type: integer
-`},
+  multipleOf: 1
+`,
 	claim: tightened("multipleOf", "changed"),
 }

@@ -6,10 +6,11 @@ var notTightened = Rule{
 	ID:     "not-tightened",
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
-	Title:  "not lets less through",
-	Why: `What the schema under not accepts is refused. A not that is new, or whose schema accepts more than before, refuses stored values that ` +
-		`the old schema accepted.`,
-	Help: `Write the condition as a validation rule that lets stored values be as they are (oldSelf).`,
+	Title:  "not accepts fewer values",
+	Why: `The API server refuses every value that the schema under not accepts. If not is new, or its schema accepts more than before, it ` +
+		`refuses stored values that the old schema accepted.`,
+	Help: `Write the condition as a validation rule that accepts a stored value as long as it stays unchanged. No stored object is harmed then. ` +
+		`The check still reports writers-refused for new values; suppress that finding when the writers are ready.`,
 	Unsafe: Example{
 		Old: `
 mode:
@@ -21,14 +22,13 @@ mode:
     enum: [legacy]
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 mode:
   type: string
-  not:
-    enum: [legacy]
-`, New: `
-mode:
-  type: string
-`},
-	claim: junctor("not", "not lets less through than before"),
+  x-kubernetes-validations:
+  - rule: self != "legacy" || oldSelf.hasValue() && self == oldSelf.value()
+    optionalOldSelf: true
+    message: mode legacy is deprecated
+`,
+	claim: junctor("not", "not accepts fewer values than before"),
 }

@@ -5,10 +5,10 @@ import "sluice.dev/report"
 var nullableAdded = Rule{
 	ID:    "nullable-added",
 	Level: report.ReadersSurprised,
-	Title: "null is allowed now",
-	Why: `So far the API server dropped a null, or filled in the default; now it is stored and served. Readers have to tell null from a field that is ` +
-		`left out, and typed clients that are not in Go may fail on it. A default no longer stands in for null.`,
-	Help: `Release readers that expect null before anybody writes it.`,
+	Title: "null is now allowed",
+	Why: `So far the API server dropped null or filled in the default; now it stores and serves null. Readers have to distinguish null from a ` +
+		`missing field, and typed clients in languages other than Go may fail on it. A default no longer replaces null.`,
+	Help: `Leave nullable out until all readers expect null. Until then, a missing field can mean "none".`,
 	Unsafe: Example{
 		Old: `
 limit:
@@ -19,16 +19,11 @@ limit:
   nullable: true
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 limit:
   type: integer
-  nullable: true
-  maximum: 10
-`, New: `
-limit:
-  type: integer
-  nullable: true
-`},
+  description: No limit if not set.
+`,
 	whole:  readers("nullable-added"),
 	inSpec: true,
 }

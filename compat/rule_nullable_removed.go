@@ -10,9 +10,9 @@ var nullableRemoved = Rule{
 	Level:  report.DataLost,
 	Varies: true,
 	Title:  "null is no longer allowed",
-	Why: `A stored null is a value: it can mean "none" where leaving the field out means "the default". Without nullable the API server drops a null ` +
-		`from an object, fills in the default where there is one, and refuses it as an item of a list.`,
-	Help: `Keep nullable: true. It costs nothing but a case in the code that reads the field.`,
+	Why: `A stored null is a value: it can mean "none", while a missing field means "the default". Without nullable the API server drops null ` +
+		`from an object, or fills in the default if there is one. As an item of a list it refuses null.`,
+	Help: `Keep nullable: true. It costs only one more case in the code that reads the field.`,
 	Unsafe: Example{
 		Old: `
 limit:
@@ -23,14 +23,11 @@ limit:
   type: integer
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 limit:
   type: integer
-`, New: `
-limit:
-  type: integer
-  description: How many there may be.
-`},
+  nullable: true
+`,
 	claim: func(c *change) (string, bool) {
 		items := c.is("type") && c.old != nil && c.new != nil && c.old.Nullable && !c.new.Nullable && typeName(c.old) == typeName(c.new)
 		if c.Keyword != "nullable" && !items {

@@ -4,13 +4,16 @@ import "sluice.dev/report"
 
 var oddValueRefused = Rule{
 	ID:    "odd-value-refused",
-	Title: "Only a value that hardly anybody writes is refused, such as 1.0 for an integer",
-	Why: `The API server takes the number 1.0 where an integer is asked for, but validation rules do not: to them it is an error. It is stored as 1, and kubectl ` +
-		`and all clients written in Go send 1, so that no stored object is concerned, and hardly any client. The same goes for integers with a fraction of less than a ` +
-		`billionth of their value, which are overlooked where int-or-string is declared, and for lists in place of strings that have a format, which are let through by an oversight. It is told so that "safe" stays true to the letter.
+	Title: "The new CRD refuses only an unusual spelling of a value, such as 1.0 for an integer",
+	Why: `The API server accepts the number 1.0 for an integer, but a validation rule on it fails with an error. The API server stores the ` +
+		`number as 1, and kubectl and all clients written in Go send 1. So no stored object is affected, and hardly any client is. Two more ` +
+		`cases belong here. One is an integer in an int-or-string field with a fraction smaller than a billionth of its value, which ` +
+		`validation overlooks. The other is a list in place of a string with a format, which the API server accepts by an oversight.
 
-This is a note: it never fails a check. For all other values it is proven that nothing is refused.`,
-	Help: `Nothing has to be done, unless a client sends JSON in which integers are written with a fraction, or lists where a string is meant.`,
+The note exists because "safe" is meant literally. It never fails a check. For all other values it is proven that the new CRD ` +
+		`refuses none.`,
+	Help: `You need not do anything, unless a client sends integers with a fraction, or lists in place of strings. In the example, leave the ` +
+		`rule out: the maximum says the same.`,
 	Unsafe: Example{
 		Old: `
 replicas:
@@ -24,20 +27,14 @@ replicas:
   - rule: self <= 5
 `,
 	},
-	Safe: Example{Old: `
-weight:
-  type: number
+	Instead: `
+replicas:
+  type: integer
   maximum: 5
-`, New: `
-weight:
-  type: number
-  maximum: 5
-  x-kubernetes-validations:
-  - rule: self <= 5.0
-`},
+`,
 	claim: func(c *change) (string, bool) {
 		_, list := listForStringRefused.claim(c)
-		return "only a value that hardly anybody writes is refused from now on, such as 1.0 for an integer", c.OddAlone && !list
+		return "the new CRD refuses only an unusual spelling of a value, such as 1.0 for an integer", c.OddAlone && !list
 	},
 	outcome: report.Note,
 }

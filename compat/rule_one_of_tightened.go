@@ -6,10 +6,10 @@ var oneOfTightened = Rule{
 	ID:     "one-of-tightened",
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
-	Title:  "oneOf lets less through",
-	Why: `Exactly one branch of oneOf has to accept a value. Not only a branch that is gone or stricter refuses stored values, but also one that ` +
-		`is new or wider: values that two branches accept are refused. The order of branches does not matter.`,
-	Help: `Make branches exclude each other, so that a new one takes nothing away. Where several may hold, use anyOf.`,
+	Title:  "oneOf accepts fewer values",
+	Why: `Exactly one branch of oneOf has to accept a value. A branch that is removed or stricter refuses stored values. A branch that is new ` +
+		`or wider refuses some too: values that two branches accept. The order of the branches does not matter.`,
+	Help: `Use anyOf if several branches may hold. Otherwise make the branches exclude each other, so that a new one takes nothing away.`,
 	Unsafe: Example{
 		Old: `
 source:
@@ -30,21 +30,15 @@ source:
   - required: [path]
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 source:
   type: object
   properties:
     url: {type: string}
     path: {type: string}
-  oneOf:
+  anyOf:
   - required: [url]
   - required: [path]
-`, New: `
-source:
-  type: object
-  properties:
-    url: {type: string}
-    path: {type: string}
-`},
-	claim: junctor("oneOf", "oneOf lets less through than before"),
+`,
+	claim: junctor("oneOf", "oneOf accepts fewer values than before"),
 }

@@ -7,10 +7,12 @@ var patternAdded = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A pattern was added",
-	Why: `Stored strings were never held against the pattern. Those that do not match are refused when the field is touched, or with any update ` +
-		`where updates are not ratcheted. A pattern without ^ and $ matches anywhere in the string, which is rarely what was meant.`,
-	Help: `Look at the stored objects for strings that do not match. Widen the pattern so that it matches them, or refuse only new values with a ` +
-		`validation rule that compares with oldSelf.`,
+	Why: `Stored strings were never checked against the pattern. The API server refuses a string that does not match when somebody touches the ` +
+		`field, and with every update where updates are not ratcheted. A pattern without ^ and $ matches anywhere in the string, which is ` +
+		`rarely intended.`,
+	Help: `Write the pattern as a validation rule that accepts a stored value as long as it stays unchanged. No stored object is harmed then. ` +
+		`The check still reports writers-refused for new values; suppress that finding when the writers are ready. Or widen the pattern so ` +
+		`that it matches all stored strings.`,
 	Unsafe: Example{
 		Old: `
 host:
@@ -21,15 +23,13 @@ host:
   pattern: ^[a-z]+$
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 host:
   type: string
-  enum: [a, b]
-`, New: `
-host:
-  type: string
-  enum: [a, b]
-  pattern: ^[a-z]+$
-`},
+  x-kubernetes-validations:
+  - rule: self.matches("^[a-z]+$") || oldSelf.hasValue() && self == oldSelf.value()
+    optionalOldSelf: true
+    message: host has to consist of lower-case letters
+`,
 	claim: added("pattern"),
 }

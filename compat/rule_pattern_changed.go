@@ -6,11 +6,11 @@ var patternChanged = Rule{
 	ID:     "pattern-changed",
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
-	Title:  "A pattern no longer matches everything that it matched",
-	Why: `The two patterns are compared as sets of strings: the witness matches the old one and not the new one. Stored objects with such a string ` +
-		`are refused when the field is touched, or with any update where updates are not ratcheted. A pattern that is only written differently, or that ` +
-		`matches more than before, is not reported.`,
-	Help: `Let the new pattern match all that the old one does, for example by joining both with |.`,
+	Title:  "A pattern no longer matches all strings that it matched before",
+	Why: `Sluice compares the two patterns as sets of strings: the witness matches the old pattern and not the new one. The API server refuses ` +
+		`a stored string like it when somebody touches the field, and with every update where updates are not ratcheted. If a pattern is only ` +
+		`written differently, or matches more than before, nothing is reported.`,
+	Help: `Let the new pattern match everything that the old one matches, for example by joining both with |.`,
 	Unsafe: Example{
 		Old: `
 host:
@@ -22,13 +22,10 @@ host:
   pattern: ^[a-z]+$
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 host:
   type: string
-  pattern: ^[a-z]+$
-`, New: `
-host:
-  type: string
-`},
+  pattern: ^[a-z]+$|^[a-z]*$
+`,
 	claim: changed("pattern"),
 }

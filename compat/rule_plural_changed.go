@@ -10,8 +10,8 @@ var pluralChanged = Rule{
 	ID:    "plural-changed",
 	Level: report.ClientsBroken,
 	Title: "The plural name changed",
-	Why:   `The plural is what stands in URLs and in RBAC rules, and it is part of the CRD's own name. The API server never lets it change.`,
-	Help:  `Keep the plural. For a new name add a second CRD and migrate the objects.`,
+	Why:   `The plural name is part of URLs, of RBAC rules and of the CRD's own name. The API server never lets it change.`,
+	Help:  `Keep the plural, and add the new word as a short name. To use a new plural, add a second CRD and migrate the objects.`,
 	Unsafe: Example{Old: `
 names:
   kind: Widget
@@ -21,16 +21,12 @@ names:
   kind: Widget
   plural: widgetz
 `},
-	Safe: Example{Old: `
+	Instead: `
 names:
   kind: Widget
   plural: widgets
-`, New: `
-names:
-  kind: Widget
-  plural: widgets
-  shortNames: [wd]
-`},
+  shortNames: [widgetz]
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil

@@ -10,13 +10,13 @@ import (
 var preserveUnknownFieldsDisabled = Rule{
 	ID:    "preserve-unknown-fields-disabled",
 	Level: report.DataLost,
-	Title: "spec.preserveUnknownFields was switched off, so that unknown fields are pruned",
-	Why: `A CRD with spec.preserveUnknownFields: true (once the default) keeps every field of an object, declared or not. From now on whatever the ` +
-		`schemas do not declare is dropped when an object is read, and gone for good when it is written again.
+	Title: "spec.preserveUnknownFields was switched off, so unknown fields are pruned",
+	Why: `A CRD with spec.preserveUnknownFields: true (once the default) keeps every field of an object, declared or not. Without it, the API ` +
+		`server drops undeclared fields when it reads an object, and the next write removes them for good.
 
-One finding stands for all the places. The API server refuses the way back, from false to true.`,
-	Help: `Declare what objects hold, or mark the places with x-kubernetes-preserve-unknown-fields in the schemas. Look at the stored objects for ` +
-		`fields that nobody declared.`,
+One finding covers all places. The API server refuses to switch spec.preserveUnknownFields back on.`,
+	Help: `Declare the fields that objects hold, or set x-kubernetes-preserve-unknown-fields in the schemas. Search the stored objects for ` +
+		`fields that the schema does not declare.`,
 	Unsafe: Example{
 		Old: `
 preserveUnknownFields: true
@@ -44,21 +44,7 @@ versions:
           type: object
 `,
 	},
-	Safe: Example{
-		Old: `
-preserveUnknownFields: true
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-`,
-		New: `
+	Instead: `
 versions:
 - name: v1
   served: true
@@ -72,12 +58,11 @@ versions:
           type: object
           x-kubernetes-preserve-unknown-fields: true
 `,
-	},
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		if !c.preserveDisabled() {
 			return nil
 		}
-		var undecided []report.Finding
+		var rest []report.Finding // one that is undecided, or else a note
 		for _, p := range c.pairs {
 			for _, g := range c.decide(ctx, p) {
 				if !c.onlyByPreserve(ctx, p, &g) {
@@ -88,23 +73,25 @@ versions:
 				f.Before, f.After = "true", "false"
 				if g.Verdict == contain.NotContained {
 					f.Path, f.Message = "", "unknown fields are no longer kept anywhere, as spec.preserveUnknownFields is no longer set"
-					return []report.Finding{f}
 				}
-				if len(undecided) == 0 {
-					undecided = append(undecided, f)
+				switch {
+				case f.Outcome == report.Violation:
+					return []report.Finding{f}
+				case len(rest) == 0 || rest[0].Outcome == report.Note && f.Outcome == report.Undecided:
+					rest = []report.Finding{f}
 				}
 			}
 		}
-		return undecided
+		return rest
 	},
 }
 
-// preserveDisabled tells whether spec.preserveUnknownFields was switched off.
+// preserveDisabled reports whether spec.preserveUnknownFields was switched off.
 func (c *comparison) preserveDisabled() bool {
 	return c.both() && c.old.Spec.PreserveUnknownFields && !c.new.Spec.PreserveUnknownFields
 }
 
-// onlyByPreserve tells whether the gap comes from spec.preserveUnknownFields alone.
+// onlyByPreserve reports whether the gap comes from spec.preserveUnknownFields alone.
 func (c *comparison) onlyByPreserve(ctx context.Context, p pair, g *contain.Gap) bool {
 	if g.Harm != contain.Pruned || p.from.props == nil {
 		return false

@@ -9,11 +9,10 @@ var preserveUnknownRemoved = Rule{
 	ID:    "preserve-unknown-removed",
 	Level: report.DataLost,
 	Title: "Unknown fields are no longer kept",
-	Why: `With x-kubernetes-preserve-unknown-fields an object keeps every field, declared or not. Without it, whatever the schema does not declare ` +
-		`is dropped as soon as an object is read in the new schema, and is gone for good with its next write, even one by a controller that touches ` +
-		`something else.`,
-	Help: `Declare every field that stored objects hold before the marker goes, and look at the stored objects to find them. Where fields are not ` +
-		`known in advance, keep the marker.`,
+	Why: `With x-kubernetes-preserve-unknown-fields an object keeps every field, declared or not. Without it, the API server drops undeclared ` +
+		`fields when it reads an object. The next write removes them for good, even if a controller writes something else.`,
+	Help: `Keep x-kubernetes-preserve-unknown-fields, and declare the fields that you know without a type. Remove it only when the schema declares ` +
+		`every field that stored objects hold.`,
 	Unsafe: Example{
 		Old: `
 config:
@@ -27,20 +26,16 @@ config:
       type: string
 `,
 	},
-	Safe: Example{Old: `
-config:
-  type: object
-  properties:
-    level:
-      type: string
-`, New: `
+	Instead: `
 config:
   type: object
   x-kubernetes-preserve-unknown-fields: true
   properties:
     level:
-      type: string
-`},
+      description: A string.
+      nullable: true
+      x-kubernetes-preserve-unknown-fields: true
+`,
 	claim: func(c *change) (string, bool) {
 		if c.Harm != contain.Pruned || c.Keyword == "nullable" {
 			return "", false

@@ -10,8 +10,9 @@ var printerColumnChanged = Rule{
 	ID:    "printer-column-changed",
 	Level: report.Cosmetic,
 	Title: "A printer column shows something else",
-	Why:   `The column has the same name, but its value comes from another field or is formatted as another type. People and scripts read it as before.`,
-	Help:  `Give a column that means something else another name.`,
+	Why: `The column keeps its name, but its value comes from another field or is formatted as another type. People and scripts read it as ` +
+		`before.`,
+	Help: `Give the new value a column with another name.`,
 	Unsafe: Example{Old: `
 versions:
 - name: v1
@@ -27,22 +28,15 @@ versions:
   additionalPrinterColumns:
   - {name: Ready, type: string, jsonPath: .status.ready}
 `},
-	Safe: Example{Old: `
+	Instead: `
 versions:
 - name: v1
   served: true
   storage: true
   additionalPrinterColumns:
-  - {name: Ready, type: boolean, jsonPath: .status.ready}
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  additionalPrinterColumns:
-  - {name: Phase, type: string, jsonPath: .status.phase}
-  - {name: Ready, type: boolean, jsonPath: .status.ready, description: whether it works}
-`},
+  - {name: Ready, type: integer, jsonPath: .status.readyReplicas}
+  - {name: IsReady, type: string, jsonPath: .status.ready}
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.servedPairs() {

@@ -11,9 +11,9 @@ import (
 var printerColumnRemoved = Rule{
 	ID:    "printer-column-removed",
 	Level: report.Cosmetic,
-	Title: "A printer column is gone",
-	Why:   `kubectl get no longer shows the column. Scripts that cut columns out of its output then take another one.`,
-	Help:  `Keep the column, with a priority above 0 if it should only show with -o wide. Scripts are better off with -o json or custom-columns.`,
+	Title: "A printer column was removed",
+	Why:   `kubectl get no longer shows the column. Scripts that cut columns out of its output then take the wrong one.`,
+	Help:  `Keep the column. With a priority above 0 it shows only with -o wide. Scripts should use -o json or custom-columns.`,
 	Unsafe: Example{Old: `
 versions:
 - name: v1
@@ -30,19 +30,15 @@ versions:
   additionalPrinterColumns:
   - {name: Ready, type: boolean, jsonPath: .status.ready}
 `},
-	Safe: Example{Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-`, New: `
+	Instead: `
 versions:
 - name: v1
   served: true
   storage: true
   additionalPrinterColumns:
-  - {name: Phase, type: string, jsonPath: .status.phase}
-`},
+  - {name: Ready, type: boolean, jsonPath: .status.ready}
+  - {name: Phase, type: string, jsonPath: .status.phase, priority: 1}
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.servedPairs() {

@@ -7,12 +7,13 @@ var requiredAdded = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A property became required",
-	Why: `Stored objects that lack it are refused: where the object around it is left alone, ratcheting lets the update pass, but a change anywhere ` +
-		`in that object is refused, and so is every manifest that was good before. A property that is new and required at once breaks every object that exists.
+	Why: `The API server refuses stored objects that lack the property. If an update leaves the surrounding object alone, ratcheting lets it ` +
+		`pass, but every change inside that object is refused. Manifests without the property are refused too. A property that is new and ` +
+		`required at once breaks every object that exists.
 
-Required together with a default is no harm: the default is filled in before.`,
-	Help: `Give the property a default. Where there is none that fits, leave it optional in the schema, and let the controller report what is ` +
-		`missing in a condition.`,
+A required property with a default does no harm: the API server fills in the default before it validates.`,
+	Help: `Give the property a default. If no default fits, leave the property optional in the schema, and let the controller report a missing ` +
+		`value in a condition.`,
 	Unsafe: Example{
 		Old: `
 backup:
@@ -29,13 +30,7 @@ backup:
       type: string
 `,
 	},
-	Safe: Example{Old: `
-backup:
-  type: object
-  properties:
-    bucket:
-      type: string
-`, New: `
+	Instead: `
 backup:
   type: object
   required: [bucket]
@@ -43,7 +38,7 @@ backup:
     bucket:
       type: string
       default: main
-`},
+`,
 	claim: func(c *change) (string, bool) {
 		if !c.is("required") {
 			return "", false

@@ -10,9 +10,10 @@ var scaleSubresourceChanged = Rule{
 	ID:    "scale-subresource-changed",
 	Level: report.ClientsBroken,
 	Title: "A path of the scale subresource changed",
-	Why: `The paths say which fields /scale reads and writes. With another path, autoscalers write a field that the controller may not look at, and ` +
-		`read a number that may not be the one they set. A label selector that is gone stops the HorizontalPodAutoscaler from finding pods.`,
-	Help: `Keep the paths. To rename the field, keep the old one in place and let the controller carry its value over.`,
+	Why: `The paths name the fields that /scale reads and writes. With another path, autoscalers write a field that the controller may ignore, ` +
+		`and read a number that they may not have set. If the label selector path is removed, the HorizontalPodAutoscaler no longer finds ` +
+		`pods.`,
+	Help: `Keep the paths. To rename the field, keep the old field and let the controller copy its value to the new one.`,
 	Unsafe: Example{Old: `
 versions:
 - name: v1
@@ -32,44 +33,16 @@ versions:
       specReplicasPath: .spec.size
       statusReplicasPath: .status.replicas
 `},
-	Safe: Example{Old: `
+	Instead: `
 versions:
 - name: v1
   served: true
   storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        status:
-          type: object
-          properties:
-            selector:
-              type: string
   subresources:
     scale:
       specReplicasPath: .spec.replicas
       statusReplicasPath: .status.replicas
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        status:
-          type: object
-          properties:
-            selector:
-              type: string
-  subresources:
-    scale:
-      specReplicasPath: .spec.replicas
-      statusReplicasPath: .status.replicas
-      labelSelectorPath: .status.selector
-`},
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.servedPairs() {

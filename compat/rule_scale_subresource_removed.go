@@ -9,9 +9,9 @@ import (
 var scaleSubresourceRemoved = Rule{
 	ID:    "scale-subresource-removed",
 	Level: report.ClientsBroken,
-	Title: "The scale subresource is gone",
-	Why: `kubectl scale, the HorizontalPodAutoscaler and PodDisruptionBudgets use the path /scale and get 404 from now on: nothing is scaled any ` +
-		`more, and disruption budgets no longer know how many replicas there should be.`,
+	Title: "The scale subresource was removed",
+	Why: `kubectl scale, the HorizontalPodAutoscaler and PodDisruptionBudgets use the path /scale. Now they get 404: nothing scales the ` +
+		`objects any more, and disruption budgets no longer know the expected number of replicas.`,
 	Help: `Keep subresources.scale.`,
 	Unsafe: Example{Old: `
 versions:
@@ -28,43 +28,16 @@ versions:
   served: true
   storage: true
 `},
-	Safe: Example{Old: `
+	Instead: `
 versions:
 - name: v1
   served: true
   storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-              minimum: 0
-              maximum: 100
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-              minimum: 0
-              maximum: 100
   subresources:
     scale:
       specReplicasPath: .spec.replicas
       statusReplicasPath: .status.replicas
-`},
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.servedPairs() {

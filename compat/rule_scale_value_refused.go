@@ -15,14 +15,18 @@ import (
 )
 
 var scaleValueRefused = Rule{
-	ID:    "scale-value-refused",
-	Level: report.ObjectsStuck,
-	Title: "A stored object can have a value that the scale subresource refuses",
-	Why: `With the scale subresource the API server looks at the values at its paths in every update: replicas have to be an integer from 0 to 2147483647, ` +
-		`and a label selector has to be a string. It does not ratchet here. An object that was stored with another value, for example replicas: -1, ` +
-		`is refused whatever an update changes, until somebody corrects the value.`,
-	Help: `Give the field type: integer with minimum: 0 in an earlier release, and correct the stored objects; then add the subresource. Let the path of the ` +
-		`label selector lead to a string.`,
+	ID:     "scale-value-refused",
+	Level:  report.ObjectsStuck,
+	Varies: true,
+	Title:  "An object can have a value that the scale subresource refuses",
+	Why: `With the scale subresource the API server validates the values at its paths in every update. Replicas have to be an integer from 0 ` +
+		`to 2147483647, and a label selector has to be a string. The API server does not ratchet here. If an object is stored with another ` +
+		`value, for example replicas: -1, every update is refused until somebody corrects the value.
+
+The stored version may replace the value when it reads the object, for example a null by a default. Then only requests with the ` +
+		`value are refused, and the level is clients-broken.`,
+	Help: `Add the subresource in two releases. In the first one, accept new values only from 0 up, and correct the stored objects. In the ` +
+		`second one, set minimum: 0, and add the subresource. Make sure that the path of the label selector leads to a string.`,
 	Unsafe: Example{Old: `
 versions:
 - name: v1
@@ -70,7 +74,7 @@ versions:
       specReplicasPath: .spec.replicas
       statusReplicasPath: .status.replicas
 `},
-	Safe: Example{Old: `
+	Instead: `
 versions:
 - name: v1
   served: true
@@ -84,29 +88,18 @@ versions:
           properties:
             replicas:
               type: integer
-              format: int32
-              minimum: 0
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
+              x-kubernetes-validations:
+              - rule: self >= 0 || oldSelf.hasValue() && self == oldSelf.value()
+                optionalOldSelf: true
+                message: replicas cannot be negative
+        status:
           type: object
           properties:
             replicas:
               type: integer
-              format: int32
               minimum: 0
-  subresources:
-    scale:
-      specReplicasPath: .spec.replicas
-      statusReplicasPath: .status.replicas
-`},
+              format: int32
+`,
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil
@@ -205,7 +198,7 @@ func (c *comparison) scaleRefuses(ctx context.Context, p pair, path scalePath) (
 	}
 	f := report.Finding{
 		Version: p.to.Name, Path: path.steps, SchemaPath: p.to.tokens("subresources", "scale", path.name), After: path.steps,
-		Message: "the scale subresource refuses objects by what they have at " + path.name + " " + path.steps,
+		Message: "the scale subresource refuses objects with some values at " + path.name + " " + path.steps,
 	}
 	for i := range gaps {
 		g := &gaps[i]
@@ -222,9 +215,38 @@ func (c *comparison) scaleRefuses(ctx context.Context, p pair, path scalePath) (
 			return f, true
 		}
 	}
+	if e, ok := c.requestRefused(ctx, p, path, gaps); ok {
+		f.Level, f.Witness = report.ClientsBroken, e
+		f.Message = "the scale subresource refuses requests with some values at " + path.name + " " + path.steps + ": " + brief.Clip(e.Effect, maxInline)
+		return f, true
+	}
 	if gaps[0].Verdict == contain.NotContained {
 		return f, false // the value never reaches this version
 	}
 	f.Outcome, f.Reason, f.Message = report.Undecided, gaps[0].Reason, Undetermined+": "+f.Message
 	return f, true
+}
+
+// requestRefused looks for an object that clients of a version could create, and that the scale subresource refuses now. What is
+// stored of it may be another value, as the stored version has a default in place of a null.
+func (c *comparison) requestRefused(ctx context.Context, p pair, path scalePath, gaps []contain.Gap) (*report.Witness, bool) {
+	now, err := c.validator(p.to)
+	if err != nil || p.from.Name != p.to.Name || !p.from.Served {
+		return nil, false
+	}
+	for i := range gaps {
+		if gaps[i].Witness == nil {
+			continue
+		}
+		res, err := now.Create(ctx, gaps[i].Witness.Object)
+		if err != nil {
+			continue
+		}
+		for _, e := range res.Errors {
+			if strings.HasPrefix(e.Error(), path.steps+":") {
+				return &report.Witness{Object: objectYAML(gaps[i].Witness.Object), Effect: brief.Clip(e.Error(), maxEffect)}, true
+			}
+		}
+	}
+	return nil, false
 }

@@ -7,10 +7,11 @@ var schemaChanged = Rule{
 	Level:  report.ObjectsStuck,
 	Varies: true,
 	Title:  "The schema changed in a way that has no rule of its own",
-	Why: `What no other rule claims: schemas that are too large to be compared, and schemas with keywords that no valid CRD can have ($ref, ` +
-		`patternProperties, dependencies, definitions), of which nobody can say what they mean. It is reported as undecided, unless there is a witness.`,
-	Help: `Take out the keyword that the API server refuses. A schema that is too large may be split, or kept free-form with ` +
-		`x-kubernetes-preserve-unknown-fields where it embeds other schemas.`,
+	Why: `This rule covers changes that no other rule claims. Some schemas are too large to be compared. Others have keywords that no valid ` +
+		`CRD can have ($ref, patternProperties, dependencies, definitions), so their meaning is not defined. Without a witness the finding is ` +
+		`undecided.`,
+	Help: `Remove the keyword that the API server refuses. If the schema is too large, split it. Or keep embedded schemas free-form with ` +
+		`x-kubernetes-preserve-unknown-fields.`,
 	Unsafe: Example{Old: `
 labels:
   type: object
@@ -23,14 +24,11 @@ labels:
     ^a:
       type: string
 `},
-	Safe: Example{Old: `
-labels:
-  type: object
-`, New: `
+	Instead: `
 labels:
   type: object
   x-kubernetes-preserve-unknown-fields: true
-`},
+`,
 	claim: func(c *change) (string, bool) {
 		if c.Keyword == "schema" {
 			return "the schemas could not be compared to the end", true

@@ -11,9 +11,9 @@ import (
 var selectableFieldRemoved = Rule{
 	ID:    "selectable-field-removed",
 	Level: report.ClientsBroken,
-	Title: "A selectable field is gone",
-	Why: `Clients that list or watch with a field selector on that field are answered with an error, not with everything. A controller that watches ` +
-		`by such a selector stops.`,
+	Title: "A selectable field was removed",
+	Why: `If a client lists or watches with a field selector on that field, the API server answers with an error. A controller that watches ` +
+		`with such a selector stops.`,
 	Help: `Keep the selectable field as long as clients may select by it.`,
 	Unsafe: Example{Old: `
 versions:
@@ -46,21 +46,7 @@ versions:
             color:
               type: string
 `},
-	Safe: Example{Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            color:
-              type: string
-`, New: `
+	Instead: `
 versions:
 - name: v1
   served: true
@@ -76,7 +62,7 @@ versions:
           properties:
             color:
               type: string
-`},
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.servedPairs() {

@@ -9,11 +9,11 @@ import (
 var servedVersionRemoved = Rule{
 	ID:    "served-version-removed",
 	Level: report.ClientsBroken,
-	Title: "A served version is gone",
-	Why: `Clients name the version in every request, and manifests name it in apiVersion. Those that use the version that is gone are told that ` +
-		`there is no such kind. GitOps tools and Helm releases that hold such manifests fail, too.`,
-	Help: `First serve the new version next to the old one and mark the old one as deprecated with a warning; then stop serving it (served: false) ` +
-		`in a later release; remove it last.`,
+	Title: "A served version was removed",
+	Why: `Clients name the version in every request, and manifests name it in apiVersion. Clients of the removed version get the answer that ` +
+		`the kind does not exist. GitOps tools and Helm releases with such manifests fail too.`,
+	Help: `Take three releases. First serve the new version next to the old one, and mark the old one as deprecated with a warning. In a later ` +
+		`release stop serving the old one (served: false). Remove it last.`,
 	Unsafe: Example{Old: `
 versions:
 - name: v1alpha1
@@ -28,15 +28,7 @@ versions:
   served: true
   storage: true
 `},
-	Safe: Example{Old: `
-versions:
-- name: v1alpha1
-  served: true
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`, New: `
+	Instead: `
 versions:
 - name: v1alpha1
   served: true
@@ -46,7 +38,7 @@ versions:
 - name: v1
   served: true
   storage: true
-`},
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil

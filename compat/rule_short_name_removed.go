@@ -9,9 +9,10 @@ import (
 var shortNameRemoved = Rule{
 	ID:    "short-name-removed",
 	Level: report.Cosmetic,
-	Title: "A short name is gone",
-	Why:   `People and scripts type short names: kubectl get with the one that is gone says that there is no such resource. Programs do not use them.`,
-	Help:  `Keep the short name; there may be several.`,
+	Title: "A short name was removed",
+	Why: `People and scripts type short names. With the removed one, kubectl get answers that the resource does not exist. Programs do not use ` +
+		`short names.`,
+	Help: `Keep the short name; a CRD may have several.`,
 	Unsafe: Example{Old: `
 names:
   kind: Widget
@@ -23,17 +24,12 @@ names:
   plural: widgets
   shortNames: [wd]
 `},
-	Safe: Example{Old: `
+	Instead: `
 names:
   kind: Widget
   plural: widgets
-  shortNames: [wd]
-`, New: `
-names:
-  kind: Widget
-  plural: widgets
-  shortNames: [wdg, wd]
-`},
+  shortNames: [wd, wdg]
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil

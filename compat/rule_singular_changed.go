@@ -10,8 +10,8 @@ var singularChanged = Rule{
 	ID:    "singular-changed",
 	Level: report.ClientsBroken,
 	Title: "The singular name changed",
-	Why: `The singular is what people type after kubectl get, and what scripts and aliases hold. Those that use the old one are told that there is ` +
-		`no such resource. A singular that is left out is the kind in lower case.`,
+	Why: `People type the singular name after kubectl get, and scripts and aliases contain it. With the old name, kubectl answers that the ` +
+		`resource does not exist. If a CRD sets no singular, the singular is the kind in lower case.`,
 	Help: `Keep the singular, and add the new word as a short name.`,
 	Unsafe: Example{Old: `
 names:
@@ -24,17 +24,13 @@ names:
   plural: widgets
   singular: widgit
 `},
-	Safe: Example{Old: `
+	Instead: `
 names:
   kind: Widget
   plural: widgets
   singular: widget
-`, New: `
-names:
-  kind: Widget
-  plural: widgets
-  singular: null
-`},
+  shortNames: [widgit]
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil

@@ -10,10 +10,13 @@ var statusSubresourceAdded = Rule{
 	ID:    "status-subresource-added",
 	Level: report.ClientsBroken,
 	Title: "A status subresource was added to an object with a status",
-	Why: `With the subresource, .status in ordinary requests is silently ignored: a controller that writes its status with an ordinary update ` +
-		`believes to have written it, and a status in a manifest is dropped. It has to write to /status, and needs the right to do so. The rule speaks only ` +
-		`of versions whose objects could have a status before: the old schema declares one, or keeps unknown fields.`,
-	Help: `Release a controller that writes to /status, with RBAC for it, before or together with the CRD; then suppress the finding with that reason.`,
+	Why: `With the subresource, the API server silently ignores .status in ordinary requests. A controller that writes its status with an ` +
+		`ordinary update gets no error, but the status does not change. A status in a manifest is dropped too. The controller has to write to ` +
+		`/status, and needs the right to do so.
+
+The rule looks only at versions whose objects could have a status before: their old schema declares one, or keeps unknown fields.`,
+	Help: `Release a controller that writes to /status, with RBAC for it, before you add the subresource or together with it. Leave the ` +
+		`subresource out until then. Afterwards suppress the finding with that reason.`,
 	Unsafe: Example{Old: `
 versions:
 - name: v1
@@ -45,7 +48,7 @@ versions:
   subresources:
     status: {}
 `},
-	Safe: Example{Old: `
+	Instead: `
 versions:
 - name: v1
   served: true
@@ -54,27 +57,12 @@ versions:
     openAPIV3Schema:
       type: object
       properties:
-        spec:
-          type: object
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
         status:
           type: object
           properties:
             phase:
               type: string
-  subresources:
-    status: {}
-`},
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.servedPairs() {
@@ -84,7 +72,7 @@ versions:
 			if holdsStatus(p.from.props) {
 				out = append(out, report.Finding{
 					Version: p.to.Name, Path: ".status", SchemaPath: p.to.tokens("subresources", "status"),
-					Message: "a status subresource was added: .status in ordinary requests is ignored from now on",
+					Message: "a status subresource was added: the API server now ignores .status in ordinary requests",
 				})
 			}
 		}
@@ -92,7 +80,7 @@ versions:
 	},
 }
 
-// holdsStatus tells whether objects of the schema can have a status: it is declared, or kept as an unknown field.
+// holdsStatus reports whether objects of the schema can have a status: it is declared, or kept as an unknown field.
 func holdsStatus(p *props) bool {
 	_, declared := p.Properties["status"]
 	return declared || p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields

@@ -9,10 +9,10 @@ import (
 var statusSubresourceRemoved = Rule{
 	ID:    "status-subresource-removed",
 	Level: report.ClientsBroken,
-	Title: "The status subresource is gone",
-	Why: `Controllers write .status through the path /status. Without the subresource those requests are answered with 404, so that no status is ` +
-		`written any more; and whoever may write the object may write its status too. metadata.generation then counts status changes as well, which ` +
-		`makes controllers that watch it loop.`,
+	Title: "The status subresource was removed",
+	Why: `Controllers write .status through the path /status. Without the subresource the API server answers those requests with 404, and ` +
+		`nobody updates the status any more. Everyone with the right to write the object can then write its status too. Status changes also ` +
+		`increase metadata.generation, so controllers that watch it loop.`,
 	Help: `Keep subresources.status.`,
 	Unsafe: Example{Old: `
 versions:
@@ -27,46 +27,14 @@ versions:
   served: true
   storage: true
 `},
-	Safe: Example{Old: `
+	Instead: `
 versions:
 - name: v1
   served: true
   storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-              minimum: 0
-              maximum: 100
   subresources:
     status: {}
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-              minimum: 0
-              maximum: 100
-  subresources:
-    status: {}
-    scale:
-      specReplicasPath: .spec.replicas
-      statusReplicasPath: .status.replicas
-`},
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.servedPairs() {

@@ -13,13 +13,14 @@ var storageVersionChanged = Rule{
 	Level:  report.DataLost,
 	Varies: true,
 	Title:  "Objects do not fit the new storage version, and nothing converts them",
-	Why: `Under the conversion strategy None the API server changes nothing but apiVersion between versions, and then prunes by the schema of the ` +
-		`version that it goes to. Once another version is the storage version, whatever its schema does not know is lost on the next write of an object, ` +
-		`by clients of any version. Where the old storage version is no longer served, objects that the new one refuses cannot be updated either.
+	Why: `Under the conversion strategy None the API server changes only apiVersion between versions, and then prunes by the schema of the ` +
+		`target version. Once another version is the storage version, the next write of an object drops every field that the new schema does ` +
+		`not declare, whatever version the client uses. If the old storage version is no longer served, objects that the new version refuses ` +
+		`cannot be updated either.
 
-A change of the storage version whose schema takes all that the old one takes is not reported.`,
-	Help: `Declare in the new storage version what the old one declares, at least as x-kubernetes-preserve-unknown-fields; or convert with a ` +
-		`webhook; or keep the old storage version.`,
+If the schema of the new storage version accepts and keeps everything that the old one does, nothing is reported.`,
+	Help: `Declare in the new storage version every field that the old one declares, or set x-kubernetes-preserve-unknown-fields there. ` +
+		`Otherwise convert with a webhook, or keep the old storage version.`,
 	Unsafe: Example{
 		Old: `
 versions:
@@ -80,37 +81,7 @@ versions:
               type: integer
 `,
 	},
-	Safe: Example{
-		Old: `
-versions:
-- name: v1beta1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-- name: v1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            color:
-              type: string
-`,
-		New: `
+	Instead: `
 versions:
 - name: v1beta1
   served: true
@@ -124,6 +95,8 @@ versions:
           properties:
             size:
               type: integer
+            legacy:
+              type: string
 - name: v1
   served: true
   storage: true
@@ -136,10 +109,9 @@ versions:
           properties:
             size:
               type: integer
-            color:
+            legacy:
               type: string
 `,
-	},
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		from, to := storage(c.oldParts), storage(c.newParts)

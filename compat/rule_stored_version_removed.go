@@ -9,15 +9,16 @@ import (
 var storedVersionRemoved = Rule{
 	ID:    "stored-version-removed",
 	Level: report.DataLost,
-	Title: "A version is gone in which objects may be stored",
-	Why: `Objects stay stored in the version that was the storage version when they were last written. Without that version they cannot be read ` +
-		`any more. The API server refuses to drop a version that status.storedVersions names, and then the finding is at the level ` +
+	Title: "A version was removed in which objects may be stored",
+	Why: `An object stays stored in the version that was the storage version when it was last written. Without that version nobody can read ` +
+		`the object. The API server refuses to drop a version that status.storedVersions names; the finding then has the level ` +
 		`refused-by-api-server.
 
-A manifest carries no status: a version with storage: true in the old one counts as stored. Against a cluster status.storedVersions counts.`,
-	Help: `Keep the version, with served: false if nobody should use it. Once another version is the storage version, rewrite all objects (a ` +
-		`storage migration), take the old version out of status.storedVersions, and only then out of the CRD. Where that has been done, compare with the ` +
-		`cluster, or suppress the finding with that reason.`,
+A manifest has no status. In a manifest, a version with storage: true in the old CRD counts as stored. Against a cluster, ` +
+		`status.storedVersions counts.`,
+	Help: `Keep the version, and make another version the storage version. Then rewrite all objects (a storage migration) and take the old ` +
+		`version out of status.storedVersions. Only then remove it from the CRD. If you have migrated already, compare with the cluster, or ` +
+		`suppress the finding with that reason.`,
 	Unsafe: Example{Old: `
 versions:
 - name: v1beta1
@@ -32,15 +33,7 @@ versions:
   served: true
   storage: true
 `},
-	Safe: Example{Old: `
-versions:
-- name: v1beta1
-  served: true
-  storage: true
-- name: v1
-  served: true
-  storage: false
-`, New: `
+	Instead: `
 versions:
 - name: v1beta1
   served: true
@@ -48,7 +41,7 @@ versions:
 - name: v1
   served: true
   storage: true
-`},
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.both() {
 			return nil

@@ -9,12 +9,14 @@ var transitionRuleAdded = Rule{
 	ID:     "transition-rule-added",
 	Level:  report.WritersRefused,
 	Varies: true,
-	Title:  "A validation rule restricts updates that were allowed",
-	Why: `A rule that names oldSelf compares an object with what is stored: a field may no longer change, or only in one direction. Stored objects are ` +
-		`as good as before, but clients that make such an update are refused. The witness is a pair: the stored object, and the update.
+	Title:  "A validation rule now restricts updates",
+	Why: `A rule with oldSelf compares an object with its stored state: for example, a field must not change, or may only grow. Stored objects ` +
+		`stay valid, but the API server refuses clients that make such an update. The witness is a pair: the stored object and the update.
 
-A rule that an unchanged value does not satisfy, such as self > oldSelf, refuses every update: then the object is stuck, and the witness is the object alone.`,
-	Help: `Make sure that no client changes the field: controllers, autoscalers, and people with kubectl. Say in the rule's message what to do instead.`,
+Some rules do not even accept an unchanged value, such as self > oldSelf. They refuse every update, so the object is stuck. The ` +
+		`witness is then the object alone.`,
+	Help: `Make sure that no client changes the field: no controller, no autoscaler and nobody with kubectl. Then suppress the finding with ` +
+		`that reason, and say in the rule's message what to do instead. Until then, leave the rule out and document the restriction.`,
 	Unsafe: Example{
 		Old: `
 storageClass:
@@ -27,16 +29,11 @@ storageClass:
     message: storageClass cannot be changed
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 storageClass:
   type: string
-  x-kubernetes-validations:
-  - rule: self == oldSelf
-    message: storageClass cannot be changed
-`, New: `
-storageClass:
-  type: string
-`},
+  description: Do not change it after creation; create a new object instead.
+`,
 	claim: func(c *change) (string, bool) {
 		return "a rule restricts updates: " + inline(ruleText(c)), c.Harm == contain.RefusedTransition
 	},

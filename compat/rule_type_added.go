@@ -6,11 +6,11 @@ var typeAdded = Rule{
 	ID:     "type-added",
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
-	Title:  "What could be anything now has a type",
-	Why: `Below x-kubernetes-preserve-unknown-fields a field can hold any value. Once a type is declared for it, stored objects with another value ` +
-		`there are refused when they are updated. It looks as if a field were added, so that reviewers and tools miss it.`,
-	Help: `Look at the stored objects for values of other types before the type is declared. Where some may exist, let the field be anything, or use ` +
-		`x-kubernetes-int-or-string if that is what they are.`,
+	Title:  "A field that accepted any value now has a type",
+	Why: `Below x-kubernetes-preserve-unknown-fields a field can hold any value. Once the schema declares a type for it, the API server ` +
+		`refuses updates of stored objects that hold another value there. The change looks like a new field, so reviewers and tools miss it.`,
+	Help: `Declare the field without a type, so that it accepts any value. Search the stored objects before you add a type. If they hold ` +
+		`integers and strings only, use x-kubernetes-int-or-string.`,
 	Unsafe: Example{
 		Old: `
 config:
@@ -25,16 +25,15 @@ config:
       type: integer
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 config:
   type: object
-`, New: `
-config:
-  type: object
+  x-kubernetes-preserve-unknown-fields: true
   properties:
     replicas:
-      type: integer
-`},
+      nullable: true
+      x-kubernetes-preserve-unknown-fields: true
+`,
 	claim: func(c *change) (string, bool) {
 		if !c.is("type") || c.Before != nil {
 			return "", false

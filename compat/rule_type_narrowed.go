@@ -6,11 +6,12 @@ var typeNarrowed = Rule{
 	ID:     "type-narrowed",
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
-	Title:  "The new type takes only a part of what the old one took",
-	Why: `From number to integer, or from int-or-string to one of the two: some values of stored objects are no longer of the type, and are refused ` +
-		`when they are changed, or when anything is where updates are not ratcheted.`,
-	Help: `Keep the wider type and refuse new values of the other kind with a validation rule that lets old ones be: ` +
-		`"oldSelf.hasValue() && self == oldSelf.value() || type(self) == int" with optionalOldSelf: true.`,
+	Title:  "The new type accepts only some of the old values",
+	Why: `The type changes from number to integer, or from int-or-string to one of the two. Some values of stored objects do not have the new ` +
+		`type. The API server refuses updates that change such a value. If updates are not ratcheted, it refuses every update.`,
+	Help: `Keep the wider type, and refuse new values with a validation rule that accepts a stored value as long as it stays unchanged. No ` +
+		`stored object is harmed then. The check still reports writers-refused for new values; suppress that finding when the writers are ` +
+		`ready.`,
 	Unsafe: Example{
 		Old: `
 ratio:
@@ -20,13 +21,14 @@ ratio:
   type: integer
 `,
 	},
-	Safe: Example{Old: `
-ratio:
-  type: integer
-`, New: `
+	Instead: `
 ratio:
   type: number
-`},
+  x-kubernetes-validations:
+  - rule: double(int(self)) == self || oldSelf.hasValue() && self == oldSelf.value()
+    optionalOldSelf: true
+    message: ratio has to be a whole number
+`,
 	claim: func(c *change) (string, bool) {
 		if !c.is("type") {
 			return "", false

@@ -5,10 +5,11 @@ import "sluice.dev/report"
 var typeWidened = Rule{
 	ID:    "type-widened",
 	Level: report.ReadersSurprised,
-	Title: "The new type takes more than the old one",
-	Why: `From integer to number or int-or-string, or to anything: stored objects stay good, but a typed reader of the old schema fails to decode an ` +
-		`object that holds a value of the new kind, and with it whole lists and watches. Server-side apply is not affected.`,
-	Help: `Release readers that can decode the wider type before anybody writes such values.`,
+	Title: "The new type accepts more values than the old one",
+	Why: `The type changes from integer to number or int-or-string, or to any value. Stored objects stay valid. A typed reader of the old ` +
+		`schema fails to decode an object with a value of the new kind. Whole lists and watches fail with it. Server-side apply is not ` +
+		`affected.`,
+	Help: `Add a second field with the wider type. Or release readers that can decode the wider type before anybody writes such values.`,
 	Unsafe: Example{
 		Old: `
 timeout:
@@ -18,14 +19,12 @@ timeout:
   x-kubernetes-int-or-string: true
 `,
 	},
-	Safe: Example{Old: `
+	Instead: `
 timeout:
   type: integer
-  maximum: 10
-`, New: `
-timeout:
-  type: integer
-`},
+timeoutOrPercent:
+  x-kubernetes-int-or-string: true
+`,
 	whole:  readers("type-widened"),
 	inSpec: true,
 }

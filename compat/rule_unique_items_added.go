@@ -6,10 +6,11 @@ var uniqueItemsAdded = Rule{
 	ID:     "unique-items-added",
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
-	Title:  "Items of a list have to differ now",
-	Why: `Stored lists that hold an item twice are refused when they are touched, or with any update where updates are not ratcheted. The API server ` +
-		`refuses uniqueItems: true in new CRDs, because comparing all items with each other takes too long; x-kubernetes-list-type: set is its successor.`,
-	Help: `Drop doubles in the controller instead.`,
+	Title:  "The items of a list now have to differ",
+	Why: `The API server refuses stored lists that hold an item twice when somebody touches them, and with every update where updates are not ` +
+		`ratcheted. In new CRDs the API server refuses uniqueItems: true, because comparing all items with each other takes too long. Its ` +
+		`successor is x-kubernetes-list-type: set.`,
+	Help: `Leave uniqueItems out, and remove doubles in the controller.`,
 	Unsafe: Example{
 		Old: `
 ports:
@@ -24,17 +25,13 @@ ports:
     type: integer
 `,
 	},
-	Safe: Example{Old: `
-ports:
-  type: array
-  x-kubernetes-list-type: set
-  items:
-    type: integer
-`, New: `
+	Instead: `
 ports:
   type: array
   items:
     type: integer
-`},
-	claim: func(c *change) (string, bool) { return "items have to differ now (uniqueItems)", c.is("uniqueItems") },
+`,
+	claim: func(c *change) (string, bool) {
+		return "the items now have to differ (uniqueItems)", c.is("uniqueItems")
+	},
 }

@@ -7,13 +7,13 @@ var validationRuleAdded = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A validation rule was added",
-	Why: `Stored objects were never held against the rule. One that does not satisfy it is refused when the part of it that the rule stands on is ` +
-		`touched: a rule on the whole spec is evaluated with every change of the spec. Where updates are not ratcheted any update is refused, even one of ` +
-		`the status by the controller.
+	Why: `Stored objects were never checked against the rule. The API server refuses an object that breaks it when somebody touches the part ` +
+		`that carries the rule. A rule on the whole spec is evaluated with every change of the spec. If updates are not ratcheted, the API ` +
+		`server refuses every update, even the controller's update of the status.
 
-A rule that says no more than what the schema or the old rules say already is not reported.`,
-	Help: `Put the rule on the smallest part that it needs. Let it pass what is stored and unchanged, with optionalOldSelf: true and ` +
-		`"oldSelf.hasValue() && self == oldSelf.value() || …" in front.`,
+If the schema or the old rules already imply the new rule, nothing is reported.`,
+	Help: `Put the rule on the smallest part of the object that it needs, and accept a stored value as long as it stays unchanged. No stored ` +
+		`object is harmed then. The check still reports writers-refused for new values; suppress that finding when the writers are ready.`,
 	Unsafe: Example{
 		Old: `
 source:
@@ -32,17 +32,17 @@ source:
     message: either url or path has to be set
 `,
 	},
-	Safe: Example{Old: `
-host:
-  type: string
-  minLength: 1
-`, New: `
-host:
-  type: string
-  minLength: 1
+	Instead: `
+source:
+  type: object
+  properties:
+    url: {type: string}
+    path: {type: string}
   x-kubernetes-validations:
-  - rule: size(self) > 0
-`},
+  - rule: has(self.url) != has(self.path) || oldSelf.hasValue() && self == oldSelf.value()
+    optionalOldSelf: true
+    message: either url or path has to be set
+`,
 	claim: func(c *change) (string, bool) {
 		return "rule " + inline(ruleText(c)) + " was added", c.is("x-kubernetes-validations")
 	},

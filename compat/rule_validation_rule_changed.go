@@ -11,11 +11,12 @@ var validationRuleChanged = Rule{
 	ID:     "validation-rule-changed",
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
-	Title:  "A validation rule refuses what it let through",
-	Why: `The rules are compared by what they let through, not by their text: one that is written differently, or lets more through, is not reported, ` +
-		`nor is a new message. The witness satisfies the old rules and not the new one. A stored object like it is refused when the part of it that the rule ` +
-		`stands on is touched, or with any update where updates are not ratcheted.`,
-	Help: `Let the rule pass what is stored and unchanged: with optionalOldSelf: true and "oldSelf.hasValue() && self == oldSelf.value() || …" in front.`,
+	Title:  "A validation rule refuses values that it accepted before",
+	Why: `Sluice compares rules by the values that they accept, not by their text. If a rule is only written differently, accepts more or has ` +
+		`a new message, nothing is reported. The witness satisfies the old rules and not the new one. The API server refuses a stored object ` +
+		`like it when somebody touches the part that carries the rule, and with every update where updates are not ratcheted.`,
+	Help: `Keep the old rule, and add the new one in a form that accepts a stored value as long as it stays unchanged. No stored object is ` +
+		`harmed then. The check still reports writers-refused for new values; suppress that finding when the writers are ready.`,
 	Unsafe: Example{
 		Old: `
 replicas:
@@ -31,17 +32,16 @@ replicas:
     message: too many replicas
 `,
 	},
-	Safe: Example{Old: `
-replicas:
-  type: integer
-  x-kubernetes-validations:
-  - rule: self <= 5
-`, New: `
+	Instead: `
 replicas:
   type: integer
   x-kubernetes-validations:
   - rule: self <= 10
-`},
+    message: too many replicas
+  - rule: self <= 5 || oldSelf.hasValue() && self == oldSelf.value()
+    optionalOldSelf: true
+    message: too many replicas
+`,
 	claim: func(c *change) (string, bool) {
 		if !c.is("x-kubernetes-validations") {
 			return "", false

@@ -12,14 +12,15 @@ var versionErasesData = Rule{
 	ID:    "version-erases-data",
 	Level: report.DataLost,
 	Title: "Clients of one version erase what another version stored, and nothing converts between them",
-	Why: `Under the conversion strategy None the API server prunes an object by the schema of the version in which it is read. A client of that version ` +
-		`never sees the fields that the version lacks, and its next write of the object, be it a label, erases them. A version that is new and has the ` +
-		`highest priority is the one that kubectl uses by itself, so that a plain kubectl label erases the fields.
+	Why: `Under the conversion strategy None the API server prunes an object by the schema of the version in which a client reads it. If a ` +
+		`version lacks a field, its clients never see the field, and their next write of the object erases it, even if they only set a label. ` +
+		`kubectl uses the version with the highest priority. If the CRD adds such a version, a plain kubectl label erases the fields.
 
-The rule asks about the objects that the old CRD can hold: those that were written in any of its versions and stored, and every version that the new CRD ` +
-		`serves. What was erased already between the versions of the old CRD is not reported, nor is a field that the new CRD adds to one version only: ` +
-		`added-in-one-version warns of that.`,
-	Help: `Declare in the version what the others declare, or set x-kubernetes-preserve-unknown-fields there; or convert with a webhook; or do not serve the version.`,
+The rule looks at the objects that the old CRD can hold, written in any of its versions, and at every version that the new CRD ` +
+		`serves. It does not report data that versions of the old CRD already erased. Nor does it report a field that the new CRD adds to one ` +
+		`version only: added-in-one-version warns about that.`,
+	Help: `Declare in this version the fields that the other versions declare, or set x-kubernetes-preserve-unknown-fields there. Otherwise ` +
+		`convert with a webhook, or do not serve the version.`,
 	Unsafe: Example{
 		Old: `
 versions:
@@ -68,25 +69,7 @@ versions:
               type: integer
 `,
 	},
-	Safe: Example{
-		Old: `
-versions:
-- name: v1alpha1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            color:
-              type: string
-`,
-		New: `
+	Instead: `
 versions:
 - name: v1alpha1
   served: true
@@ -117,7 +100,6 @@ versions:
             color:
               type: string
 `,
-	},
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, x := range c.reachable(ctx).erased {
@@ -127,7 +109,7 @@ versions:
 				f.Message = "clients of " + x.to.Name + " erase " + where(f) + ", which is stored as " + x.from.Name
 			}
 			if before := preferred(c.oldParts); x.to == preferred(c.newParts) && (before == nil || before.Name != x.to.Name) {
-				f.Message += "; kubectl uses " + x.to.Name + " from now on"
+				f.Message += "; kubectl now uses " + x.to.Name
 			}
 			if x.Verdict == contain.Unknown {
 				f.Outcome, f.Message = report.Undecided, Undetermined+": "+f.Message

@@ -10,10 +10,10 @@ var versionUnserved = Rule{
 	ID:    "version-unserved",
 	Level: report.ClientsBroken,
 	Title: "A version is no longer served",
-	Why: `The version is still there, so that stored objects can be read, but requests for it are answered with 404. Clients and manifests that ` +
-		`name it fail.`,
-	Help: `Make sure that nobody uses the version: the API server counts requests to deprecated versions in the metric ` +
-		`apiserver_requested_deprecated_apis, and warns clients where the version is marked as deprecated. Then suppress the finding with that reason.`,
+	Why: `The CRD still declares the version, so stored objects stay readable, but the API server answers requests for it with 404. Clients ` +
+		`and manifests that name the version fail.`,
+	Help: `Mark the version as deprecated first, so that the API server warns its clients. The metric apiserver_requested_deprecated_apis ` +
+		`counts requests to deprecated versions. When nobody uses the version, stop serving it and suppress the finding with that reason.`,
 	Unsafe: Example{Old: `
 versions:
 - name: v1alpha1
@@ -31,20 +31,17 @@ versions:
   served: true
   storage: true
 `},
-	Safe: Example{Old: `
+	Instead: `
 versions:
 - name: v1alpha1
-  served: false
+  served: true
   storage: false
+  deprecated: true
+  deprecationWarning: example.com/v1alpha1 Widget is deprecated; use example.com/v1
 - name: v1
   served: true
   storage: true
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-`},
+`,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.pairs {

@@ -12,14 +12,14 @@ var versionsContradict = Rule{
 	ID:    "versions-contradict",
 	Level: report.ClientsBroken,
 	Title: "A version refuses what another version holds, and nothing converts between them",
-	Why: `Under the conversion strategy None an object that was written through one version is served through the other one as it is, with the ` +
-		`defaults of the version that it was written in. Where the other version refuses what stands there, its clients read what they cannot write ` +
-		`back: their updates are refused, unless they leave the field alone and the API server ratchets.
+	Why: `Under the conversion strategy None the API server serves an object through every version unchanged, with the defaults of the version ` +
+		`in which it was written. If another version refuses a value, its clients read an object that they cannot write back. Their updates ` +
+		`fail, unless they leave the field alone and the API server ratchets.
 
-The rule asks about the objects that the old CRD can hold: those that were written in any of its versions, and every version that the new CRD serves. ` +
-		`What the old CRD refused already between its versions is not reported. Nor is what only the new CRD can hold, for example a new enum value in ` +
-		`one version: added-in-one-version warns of that.`,
-	Help: `Make the change in all versions, or convert with a webhook.`,
+The rule looks at the objects that the old CRD can hold, written in any of its versions, and at every version that the new CRD ` +
+		`serves. It does not report values that versions of the old CRD already refused. Nor does it report values that only the new CRD can ` +
+		`hold, such as a new enum value in one version: added-in-one-version warns about those.`,
+	Help: `Make the same change in all versions, or convert with a webhook. In the example, leave out the maximum.`,
 	Unsafe: Example{
 		Old: `
 versions:
@@ -65,23 +65,7 @@ versions:
               maximum: 9
 `,
 	},
-	Safe: Example{
-		Old: `
-versions:
-- name: v1beta1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-`,
-		New: `
+	Instead: `
 versions:
 - name: v1beta1
   served: true
@@ -107,21 +91,18 @@ versions:
           properties:
             size:
               type: integer
-            color:
-              type: string
 `,
-	},
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, x := range c.reachable(ctx).refused {
 			f := c.cross(x)
 			if x.Verdict == contain.Unknown {
-				f.Outcome, f.Message = report.Undecided, Undetermined+": it is not known whether what is written as "+x.from.Name+" fits "+x.to.Name
+				f.Outcome, f.Message = report.Undecided, Undetermined+": objects written as "+x.from.Name+" may not fit "+x.to.Name
 				out = append(out, f)
 				continue
 			}
 			f.Level = report.ClientsBroken
-			f.Message = "what is written as " + x.from.Name + " does not fit " + x.to.Name + ": " + brief.Clip(f.Witness.Effect, maxInline)
+			f.Message = "objects written as " + x.from.Name + " do not fit " + x.to.Name + ": " + brief.Clip(f.Witness.Effect, maxInline)
 			out = append(out, f)
 		}
 		return out

@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// sameSchema tells whether two schemas are equal but for description, title, example and external documentation. It is
+// sameSchema reports whether two schemas are equal but for description, title, example and external documentation. It is
 // stricter than the hash of their nodes: whatever the API server could object to has to be equal.
 func sameSchema(a, b *props) bool {
 	if a == nil || b == nil {

@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -130,6 +131,35 @@ func TestAStatusSubresourceOverAStatusThatIsKept(t *testing.T) {
 			got := ruleIDs(check(t, patched(t, version+"}"), patched(t, version+", subresources: {status: {}}}")).Findings)
 			if slices.Contains(got, "status-subresource-added") != c.told {
 				t.Errorf("%v", got)
+			}
+		})
+	}
+}
+
+// A value that the scale subresource refuses, and that the stored version replaces when it is read, is refused in requests.
+func TestAValueThatTheScaleSubresourceRefusesInRequests(t *testing.T) {
+	version := func(name string, storage bool, size, scale string) string {
+		return fmt.Sprintf("- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer, minimum: 0, maximum: 9%s}}}}}}%s}\n",
+			name, storage, size, scale)
+	}
+	const scale = ", subresources: {scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size}}"
+	for name, c := range map[string]struct {
+		first, second string
+		want          report.Level
+	}{
+		"a null that the stored version fills in": {", default: 1", ", nullable: true", report.ClientsBroken},
+		"a null that is stored":                   {", nullable: true", ", nullable: true", report.ObjectsStuck},
+		"no null":                                 {", default: 1", ", default: 1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, moves := range []bool{false, true} {
+				old := patched(t, "versions:\n"+version("v1", true, c.first, "")+version("v2", false, c.second, ""))
+				new := patched(t, "versions:\n"+version("v1", !moves, c.first, "")+version("v2", moves, c.second, scale))
+				got := check(t, old, new)
+				i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "scale-value-refused" && f.Path == ".spec.size" })
+				if c.want == "" && i >= 0 || c.want != "" && (i < 0 || got.Findings[i].Level != c.want || got.Findings[i].Outcome != report.Violation) {
+					t.Errorf("stored as v2: %t: %s\n%s", moves, got.Verdict, listed(got))
+				}
 			}
 		})
 	}

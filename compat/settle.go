@@ -30,7 +30,7 @@ func (c *comparison) settled(p, reader *part) *part {
 	return s
 }
 
-// settle makes what has a default required instead. It tells whether anything changed; parts that do not are shared.
+// settle makes what has a default required instead. It reports whether anything changed; parts that do not are shared.
 func settle(p, reader *props, depth int) (*props, bool) {
 	if p == nil || depth > schema.MaxDepth {
 		return p, false
@@ -86,8 +86,177 @@ func settle(p, reader *props, depth int) (*props, bool) {
 	return &out, true
 }
 
+// naming returns the version with names for the unknown fields that it keeps, and that some of the others declare and not all of
+// them alike. Around such fields it takes only the type that the others have, so it takes no object that p does not.
+func (c *comparison) naming(p, to *part) *part {
+	key := pair{p, to}
+	if n, ok := c.namingParts[key]; ok {
+		return n
+	}
+	var others []*props
+	for _, q := range []*part{storage(c.oldParts), find(c.oldParts, to.Name), to} {
+		if q != nil && q.props != nil {
+			others = append(others, q.props)
+		}
+	}
+	n := p
+	if changed, ok := nameUnknown(p.props, others, 0); ok {
+		n = &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, props: changed}
+	}
+	if c.namingParts == nil {
+		c.namingParts = map[pair]*part{}
+	}
+	c.namingParts[key] = n
+	return n
+}
+
+// nameUnknown declares the fields that p keeps unknown and that the others do not have alike. It reports whether there are any.
+func nameUnknown(p *props, others []*props, depth int) (*props, bool) {
+	if p == nil || depth > schema.MaxDepth {
+		return p, false
+	}
+	out, changed := *p, false
+	below := fieldsOf(others)
+	for _, name := range slices.Sorted(maps.Keys(below)) {
+		child, declared := p.Properties[name]
+		sub, ok := &child, false
+		switch {
+		case declared:
+			sub, ok = nameUnknown(&child, below[name], depth+1)
+		case keeps(p) && !alikeIn(below[name], len(others)) && (depth > 0 && !p.XEmbeddedResource || !slices.Contains(ofEveryObject, name)):
+			sub, ok = shapeOf(below[name], depth+1), true
+		}
+		if ok && !changed {
+			out.Properties, changed = maps.Clone(p.Properties), true
+		}
+		if ok && out.Properties == nil {
+			out.Properties = map[string]props{}
+		}
+		if ok {
+			out.Properties[name] = *sub
+		}
+	}
+	items, values := childrenOf(others)
+	if p.Items != nil {
+		if sub, ok := nameUnknown(p.Items.Schema, items, depth+1); ok {
+			out.Items, changed = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: sub}, true
+		}
+	}
+	if ap := p.AdditionalProperties; ap != nil {
+		if sub, ok := nameUnknown(ap.Schema, values, depth+1); ok {
+			out.AdditionalProperties, changed = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: sub}, true
+		}
+	}
+	return &out, changed
+}
+
+func keeps(p *props) bool { return p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields }
+
+// shapeOf is the shape of values that the schemas, which are not alike, know more of: the objects, lists and maps around those
+// fields that not all of them declare alike, which may have any value.
+func shapeOf(schemas []*props, depth int) *props {
+	yes := true
+	anything := props{XPreserveUnknownFields: &yes, Nullable: true}
+	items, values := childrenOf(schemas)
+	below := fieldsOf(schemas)
+	maps.DeleteFunc(below, func(_ string, of []*props) bool { return alikeIn(of, len(schemas)) })
+	switch {
+	case depth > schema.MaxDepth:
+		return &anything
+	case len(below) > 0:
+		out := props{Type: "object", XPreserveUnknownFields: &yes, Properties: map[string]props{}}
+		for name, of := range below {
+			out.Properties[name] = *shapeOf(of, depth+1)
+		}
+		return &out
+	case len(items) > 0 && !alikeIn(items, len(schemas)):
+		return &props{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: shapeOf(items, depth+1)}}
+	case len(values) > 0 && !alikeIn(values, len(schemas)):
+		return &props{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: shapeOf(values, depth+1)}}
+	}
+	return &anything
+}
+
+// ofEveryObject are the fields that every object has.
+var ofEveryObject = []string{"apiVersion", "kind", "metadata"}
+
+// fieldsOf are the fields that the schemas declare, each with what they say of it.
+func fieldsOf(schemas []*props) map[string][]*props {
+	out := map[string][]*props{}
+	for _, s := range schemas {
+		for name, child := range s.Properties {
+			out[name] = append(out[name], &child)
+		}
+	}
+	return out
+}
+
+// childrenOf are what the schemas say of items of lists and of values of maps.
+func childrenOf(schemas []*props) (items, values []*props) {
+	for _, s := range schemas {
+		if s.Items != nil && s.Items.Schema != nil {
+			items = append(items, s.Items.Schema)
+		}
+		if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+			values = append(values, s.AdditionalProperties.Schema)
+		}
+	}
+	return items, values
+}
+
+// alikeIn reports whether there are n schemas and all say the same.
+func alikeIn(schemas []*props, n int) bool {
+	return len(schemas) == n && !slices.ContainsFunc(schemas, func(s *props) bool { return !sameSchema(s, schemas[0]) })
+}
+
+// defaultsOf returns p with the defaults of the version that reads the object, where that has any.
+func defaultsOf(p, reader *props, depth int) *props {
+	if p == nil || reader == nil || depth > schema.MaxDepth {
+		return p
+	}
+	out := *p
+	out.Properties = maps.Clone(p.Properties)
+	for name, child := range p.Properties {
+		twin := reader.Properties[name]
+		own := *defaultsOf(&child, &twin, depth+1)
+		if fillsIn(&twin) {
+			own.Default = twin.Default
+		}
+		out.Properties[name] = own
+	}
+	if p.Items != nil && reader.Items != nil {
+		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: defaultsOf(p.Items.Schema, reader.Items.Schema, depth+1)}
+	}
+	if ap, other := p.AdditionalProperties, reader.AdditionalProperties; ap != nil && ap.Schema != nil && other != nil {
+		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: defaultsOf(ap.Schema, other.Schema, depth+1)}
+	}
+	return &out
+}
+
+// valuesOf returns what p says of values, as a branch of allOf can say it: no defaults, and nothing about pruning.
+func valuesOf(p *props, depth int) props {
+	if p == nil || depth > schema.MaxDepth {
+		return props{}
+	}
+	out := *p
+	out.Default, out.XPreserveUnknownFields, out.XEmbeddedResource, out.XListType, out.XListMapKeys, out.XMapType = nil, nil, false, nil, nil, nil
+	out.Properties = map[string]props{}
+	for name, child := range p.Properties {
+		out.Properties[name] = valuesOf(&child, depth+1)
+	}
+	if p.Items != nil {
+		sub := valuesOf(p.Items.Schema, depth+1)
+		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &sub}
+	}
+	if ap := p.AdditionalProperties; ap != nil && ap.Schema != nil {
+		sub := valuesOf(ap.Schema, depth+1)
+		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: &sub}
+	}
+	return out
+}
+
 // demand returns p with each property required that the reader fills in and p does not: what it refuses lacks one of them. It
-// tells whether there is any.
+// reports whether there is any.
 func demand(p, reader *props, depth int) (*props, bool) {
 	if p == nil || reader == nil || depth > schema.MaxDepth {
 		return p, false
@@ -120,7 +289,7 @@ func demand(p, reader *props, depth int) (*props, bool) {
 	return &out, changed
 }
 
-// fillsIn tells whether the API server fills in a default: null is none
+// fillsIn reports whether the API server fills in a default: null is none
 // (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting, Default).
 func fillsIn(p *props) bool {
 	return p.Default != nil && string(p.Default.Raw) != "null" && len(p.Default.Raw) > 0

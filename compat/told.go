@@ -2,7 +2,7 @@ package compat
 
 import "sluice.dev/schema/contain"
 
-// gapKey tells gaps apart, between whichever versions.
+// gapKey identifies a gap, in whichever versions.
 type gapKey struct {
 	path, keyword, detail string
 	harm                  contain.Harm
@@ -10,7 +10,7 @@ type gapKey struct {
 
 func keyOf(g *contain.Gap) gapKey { return gapKey{g.Path.String(), g.Keyword, g.Detail, g.Harm} }
 
-// told are gaps that need not be told again.
+// told are gaps that were reported already.
 type told map[gapKey]bool
 
 func (t told) add(gaps ...contain.Gap) {
@@ -25,7 +25,7 @@ func (t told) merge(o told) {
 	}
 }
 
-// has tells whether the gap is known, or lies below something that is dropped.
+// has reports whether the gap is known, or lies below something that is dropped.
 func (t told) has(g *contain.Gap) bool {
 	if t[keyOf(g)] || g.Harm != contain.Pruned {
 		return t[keyOf(g)]

@@ -1,14 +1,13 @@
 package compat
 
 import (
-	"slices"
-
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
 )
 
 // twin is a place that both schemas declare, and at which they differ.
 type twin struct {
+	// path is valid until the next twin. Copy it to keep it.
 	path     contain.Path
 	old, new *schema.Node
 }
@@ -21,23 +20,25 @@ const maxTwins = 1_000_000
 func twins(old, new *schema.Node) func(func(twin) bool) {
 	return func(yield func(twin) bool) {
 		left := maxTwins
-		var walk func(contain.Path, *schema.Node, *schema.Node) bool
+		var walk func(path contain.Path, o, n *schema.Node) bool
+		differ := func(o, n *schema.Node) bool { return o != nil && n != nil && o.Hash() != n.Hash() }
 		walk = func(path contain.Path, o, n *schema.Node) bool {
-			if o == nil || n == nil || o.Hash() == n.Hash() {
-				return true
-			}
 			if left--; left < 0 || !yield(twin{path, o, n}) {
 				return false
 			}
-			under := func(s contain.Step) contain.Path { return append(slices.Clip(path), s) }
+			below := func(s contain.Step, o, n *schema.Node) bool {
+				return !differ(o, n) || walk(append(path, s), o, n)
+			}
 			for _, p := range o.Properties {
-				if !walk(under(contain.Step{Kind: contain.Field, Name: p.Name}), p.Node, n.Property(p.Name)) {
+				if !below(contain.Step{Kind: contain.Field, Name: p.Name}, p.Node, n.Property(p.Name)) {
 					return false
 				}
 			}
-			return walk(under(contain.Step{Kind: contain.AnyKey}), o.Additional, n.Additional) &&
-				walk(under(contain.Step{Kind: contain.AnyItem}), o.Items, n.Items)
+			return below(contain.Step{Kind: contain.AnyKey}, o.Additional, n.Additional) &&
+				below(contain.Step{Kind: contain.AnyItem}, o.Items, n.Items)
 		}
-		walk(nil, old, new)
+		if differ(old, new) {
+			walk(nil, old, new)
+		}
 	}
 }

@@ -303,7 +303,7 @@ func vanished(a, b any, path string) []string {
 	return out
 }
 
-// told tells whether a finding that fails the check speaks of the harm: of its place and, where a rule refuses, of the rule,
+// told reports whether a finding that fails the check speaks of the harm: of its place and, where a rule refuses, of the rule,
 // unless the type is another one, so that everything below differs, or the comparison was cut short.
 func (h *harm) told(got report.CRD) bool {
 	return slices.ContainsFunc(got.Findings, func(f report.Finding) bool {
@@ -316,7 +316,7 @@ func (h *harm) told(got report.CRD) bool {
 
 var indexes = strings.NewReplacer("[0]", "", "[1]", "", "[2]", "", "[*]", "", ".*", "")
 
-// related tells whether one of a place in an object and the path of a finding is the other, or around it.
+// related reports whether one of a place in an object and the path of a finding is the other, or around it.
 func related(place, path string) bool {
 	a, b := indexes.Replace(place)+".", indexes.Replace(strings.TrimPrefix(path, "."))+"."
 	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) || b == "."
@@ -327,15 +327,19 @@ type unionTally struct{ pairs, refused, safe, unsafe, undecided, missed, wrong, 
 // attackUnion decides a pair, with a budget or the default one (0), and holds what is said against all values of the domain.
 func attackUnion(t testing.TB, seed uint64, budget int64, n *unionTally) {
 	p := drawUnions(seed)
-	got, err := Check(t.Context(), p.old, p.new, Options{Budget: budget})
+	got, err := Check(t.Context(), p.old, p.new, Options{Budget: budget, VerifyProofs: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range got.Findings {
-		if f.Rule == crdRefusedByAPIServer.ID || f.Rule == oldCRDInvalid.ID {
+		if (f.Rule == crdRefusedByAPIServer.ID || f.Rule == oldCRDInvalid.ID) && got.Verdict != report.IsUndecided {
 			n.refused++
 			return
 		}
+	}
+	if got.Proof != nil && len(got.Proof.Refused) > 0 {
+		n.wrong++
+		t.Errorf("the proof does not verify: %s\n%s%s", strings.Join(got.Proof.Refused, "\n"), listed(got), p)
 	}
 	n.pairs++
 	harms, accepted, allowed := p.harms(t)
@@ -363,7 +367,7 @@ func attackUnion(t testing.TB, seed uint64, budget int64, n *unionTally) {
 		}
 	}
 	for _, f := range got.Findings {
-		if f.Before != "" && f.Before == f.After && !strings.HasPrefix(f.Rule, "version") && !strings.Contains(f.Message, "is as before") {
+		if f.Before != "" && f.Before == f.After && !strings.HasPrefix(f.Rule, "version") && f.Rule != "added-in-one-version" && !strings.Contains(f.Message, "is as before") {
 			n.wrong++
 			t.Errorf("%s: nothing changed there: %s\n%s%s", f.Rule, f.Message, listed(got), p)
 		}
@@ -372,8 +376,13 @@ func attackUnion(t testing.TB, seed uint64, budget int64, n *unionTally) {
 		return
 	}
 	for _, f := range got.Findings {
-		if f.Witness != nil && f.Rule != oddValueRefused.ID {
-			requireWitness(t, p.old, p.new, f)
+		if f.Witness != nil && f.Rule != oddValueRefused.ID && !strings.Contains(f.Witness.Object, ".0\n") { // YAML is read as 1 where the witness has 1.0
+			if failed := t.Failed(); !failed {
+				requireWitness(t, p.old, p.new, f)
+				if t.Failed() {
+					t.Log(p)
+				}
+			}
 		}
 	}
 }
@@ -389,10 +398,16 @@ func listed(got report.CRD) string {
 	return b.String()
 }
 
+// keptSeeds are those of pairs that found something.
+var keptSeeds = []uint64{1000903, 1001892, 1003686, 1004394, 20000365, 20000375, 20001030, 20001303, 20001843, 20002011, 20002098, 20019462, 30002705, 30004655, 30006363, 30006604, 30010278}
+
 // TestUnions holds verdicts about unions and their rules against all objects of small domains, by the API server's code: under
 // what is called safe no object fares worse, each object that fares worse has a finding, and each witness is confirmed.
 func TestUnions(t *testing.T) {
 	var n unionTally
+	for _, seed := range keptSeeds {
+		attackUnion(t, seed, 0, &n)
+	}
 	from, to := rounds(t, 120)
 	for seed := from; seed < to && n.wrong < 10; seed++ {
 		attackUnion(t, seed, 0, &n)

@@ -48,7 +48,7 @@ func (y yamlWriter) object(obj map[string]any, indent int, first ...string) {
 	}
 }
 
-// maxSimpleKey is how long a key may be before a colon; YAML allows 1,024 characters.
+// maxSimpleKey bounds a key before a colon; YAML allows 1,024 characters.
 const maxSimpleKey = 1000
 
 func rank(first []string, key string) int {

@@ -13,8 +13,7 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// fingerprint identifies a finding as long as it is about the same thing, wherever that stands in its file and however
-// the message is worded.
+// fingerprint identifies a finding. It stays the same if the finding moves within its file or its message is worded differently.
 func fingerprint(crd string, f *Finding) string {
 	var b strings.Builder
 	for _, x := range []string{f.Rule, crd, f.Version, f.Path, f.Before, f.After} {
@@ -24,11 +23,11 @@ func fingerprint(crd string, f *Finding) string {
 	return hex.EncodeToString(h[:16])
 }
 
-// causeWidth is how much of a text is looked at to find out whether two findings have one cause.
+// causeWidth is the number of bytes of a text that count when two findings are compared for a common cause.
 const causeWidth = 2000
 
-// cause returns a key that is equal for findings of one CRD that have one cause: the rule and the message, less what
-// differs only because the place differs, such as the name of the field or its values.
+// cause returns a key that is equal for findings of one CRD that have one cause. The key is the rule and the message, without the
+// parts that depend on the place, such as the name of the field or its values.
 func cause(f *Finding, c class) string {
 	own := ownWords(f)
 	parts := []string{c.String(), string(f.Outcome), string(f.Level), f.Rule, general(f.Message, own), general(f.Reason, own)}
@@ -38,8 +37,8 @@ func cause(f *Finding, c class) string {
 	return strings.Join(parts, "\x00")
 }
 
-// ownWords lists what in the sentences of a finding is its place's own: the values, their elements where they are lists,
-// the path and the name of the field.
+// ownWords lists the parts of a finding's sentences that depend on its place: the values (of lists, their elements), the path and
+// the name of the field.
 func ownWords(f *Finding) []string {
 	var own []string
 	for _, value := range []string{f.Before, f.After} {
@@ -57,7 +56,7 @@ func ownWords(f *Finding) []string {
 	return append(own, path, path[strings.LastIndexByte(path, '.')+1:])
 }
 
-// A word that is a place's own becomes ownMark, and a list of them, however long, becomes one.
+// Each word that depends on the place becomes ownMark. A list of such words becomes one mark.
 const ownMark = "\x01"
 
 var ownList = regexp.MustCompile(`"?\x01"?(, "?\x01"?)*( and ([0-9]+|\x01) more)?`)
@@ -70,7 +69,7 @@ func general(s string, own []string) string {
 	return ownList.ReplaceAllString(s, ownMark)
 }
 
-// replaceWord replaces word in s wherever it is not a part of a longer one.
+// replaceWord replaces word in s, except where it is part of a longer word.
 func replaceWord(s, word, by string) string {
 	if word == "" {
 		return s

@@ -10,12 +10,11 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// Names, messages and witnesses come from files and clusters that nobody vouches for. What is printed for people passes
-// through this file, so that it can neither drive a terminal, nor hide or reorder text, nor give orders to the CI system
-// that reads the log.
+// Names, messages and witnesses come from files and clusters that nobody vouches for. All output for people passes through this
+// file. So the input cannot control a terminal, hide or reorder text, or give commands to the CI system that reads the log.
 
-// visible returns s as one line in which every rune is printable (Go's definition: letters, marks, numbers, punctuation,
-// symbols and the ASCII space). All others, line breaks and bytes that are no UTF-8 included, stand as \n, \x1b, \u202e.
+// visible returns s as one line in which every rune is printable (Go's definition: letters, marks, numbers, punctuation, symbols
+// and the ASCII space). It escapes all others as \n, \x1b, \u202e, also line breaks and bytes that are no UTF-8.
 func visible(s string) string {
 	i := firstUnprintable(s)
 	if i == len(s) {
@@ -64,11 +63,11 @@ func escapeRune(r rune) string {
 	return fmt.Sprintf(`\U%08x`, r)
 }
 
-// A CI system takes some lines of a log for commands: GitHub those that begin with "::" after spaces and those with
-// "##[" anywhere, Azure "##vso[", TeamCity "##teamcity[".
+// CI systems read some lines of a log as commands: GitHub lines that begin with "::" after spaces or contain "##[", Azure "##vso[",
+// TeamCity "##teamcity[".
 var logCommand = regexp.MustCompile(`##([A-Za-z]*\[)`)
 
-// defuse changes a line so that no CI system takes it for a command.
+// defuse changes a line so that no CI system reads it as a command.
 func defuse(line string) string {
 	if rest := strings.TrimLeft(line, " "); strings.HasPrefix(rest, "::") {
 		line = line[:len(line)-len(rest)] + `\x3a` + rest[1:]
@@ -79,8 +78,8 @@ func defuse(line string) string {
 	return line
 }
 
-// visibleLines splits raw text into lines and makes each of them visible. At most limit lines (0: all) of at most width
-// bytes (0: any) are returned, and the number of lines left out.
+// visibleLines splits raw text into lines and makes each of them visible. It returns at most limit lines (0: all) of at most width
+// bytes (0: any), and the number of lines left out.
 func visibleLines(raw string, limit, width int) (lines []string, more int) {
 	raw = strings.TrimRight(raw, "\n")
 	if raw == "" {
@@ -99,8 +98,7 @@ func visibleLines(raw string, limit, width int) (lines []string, more int) {
 	}
 }
 
-// visibleClip makes raw text visible as one line of at most about width bytes (0: any). It looks only at as much of
-// raw as it needs.
+// visibleClip makes raw text visible as one line of at most about width bytes (0: any). It reads no more of raw than it needs.
 func visibleClip(raw string, width int) string {
 	if width <= 0 || len(raw) <= width {
 		return clip(visible(raw), width)

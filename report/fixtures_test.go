@@ -59,7 +59,7 @@ func realistic() *Report {
 			},
 			{
 				Rule: "old-crd-invalid", Outcome: Note, Severity: Warn,
-				Message: "the old CRD is itself refused by this Kubernetes version: spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[schedule].pattern: Invalid value: not a regular expression",
+				Message: "this Kubernetes version refuses the old CRD itself: spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[schedule].pattern: Invalid value: not a regular expression",
 			},
 			{
 				Rule: "column-removed", Level: Cosmetic, Outcome: Violation, Severity: Off, Version: "v1", Message: `printer column "Age" is gone`,

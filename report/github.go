@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// githubLimit is how many annotations of each kind GitHub shows for one step. It drops the others without a word:
+// githubLimit is the number of annotations of each kind that GitHub shows for one step. It drops the others silently:
 // https://github.com/actions/toolkit/blob/main/docs/problem-matchers.md#limitations
 const githubLimit = 10
 
-// appendGitHub writes one workflow command for each cause, worst first. Where there are more of a kind than GitHub
+// appendGitHub writes one workflow command for each cause, worst first. If there are more of a kind than GitHub
 // shows, the last one that it shows says how many are missing. The report as text follows, for the log.
 func appendGitHub(b *bytes.Buffer, r *Report, o Options) error {
 	p := newPage(r, o)
@@ -88,10 +88,11 @@ func (a annotation) write(b *bytes.Buffer, command string, o Options) {
 			message += " under " + a.group.under
 		}
 	}
+	message += "\nsluice explain " + e.Rule + ": what to do"
 	fmt.Fprintf(b, "title=%s::%s\n", githubProperty(title), githubData(message))
 }
 
-// githubData and githubProperty escape what the runner would take for an end:
+// githubData and githubProperty escape characters that would end the command or the property:
 // https://github.com/actions/toolkit/blob/main/packages/core/src/command.ts
 func githubData(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)

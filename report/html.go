@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// What a page holds at most unless everything is asked for.
+// Limits of a page, unless everything is asked for.
 const (
 	htmlGroups    = 60  // of one CRD
 	htmlAllGroups = 240 // of all CRDs
@@ -83,7 +83,7 @@ type htmlGroup struct {
 	Open            bool
 	Count           string
 	Level, LevelID  string
-	Meaning         string
+	Who, Meaning    string
 	Places          []htmlPlace
 	MorePlaces      string
 	HasBefore       bool
@@ -230,7 +230,7 @@ func htmlLevels(n map[Level]int) []htmlLevel {
 	return all
 }
 
-// htmlMaker makes the parts of a page and keeps count of what may still be shown.
+// htmlMaker makes the parts of a page and counts the room that is left.
 type htmlMaker struct {
 	Options
 	witness int
@@ -305,7 +305,7 @@ func (m *htmlMaker) group(g *group) htmlGroup {
 	e := g.lead()
 	h := htmlGroup{
 		Class: e.class.String(), Word: e.class.String(), Rule: e.Rule, Message: g.message, Reason: e.Reason,
-		Level: string(e.Level), LevelID: fmt.Sprint(e.Level.rank()), Meaning: e.Level.meaning(),
+		Level: string(e.Level), LevelID: fmt.Sprint(e.Level.rank()), Who: e.Level.who(), Meaning: e.Level.meaning(),
 	}
 	if e.Outcome == Undecided {
 		h.Level, h.LevelID, h.Meaning = string(Undecided), fmt.Sprint(len(Levels())), "neither safety nor harm could be shown"

@@ -9,19 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// Document is the machine-readable form of a report, as the formats json and yaml write it. A strict decoder takes what
-// they write.
+// Document is the machine-readable form of a report, in the formats json and yaml. A strict decoder accepts it.
 type Document struct {
-	// APIVersion and Kind are those of this package.
+	// APIVersion and Kind are the constants of this package.
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Summary is derived from the report.
+	// Summary has counts, which follow from the report.
 	Summary Summary `json:"summary"`
 	Report
 }
 
-// appendJSON writes everything: nothing is shortened or put together. Strings keep their value, except that bytes that
-// are no UTF-8 become U+FFFD, which JSON cannot do without; runes that are not printable are escaped.
+// appendJSON writes the whole report. It neither shortens nor groups. Strings keep their values, with one exception: JSON has no
+// bytes that are not UTF-8, so these become U+FFFD. Runes that are not printable are escaped.
 func appendJSON(b *bytes.Buffer, r *Report, _ Options) error {
 	return writeJSON(b, document(r))
 }
@@ -53,8 +52,8 @@ func writeJSON(b *bytes.Buffer, v any) error {
 	return nil
 }
 
-// escapeStrings copies text whose unprintable runes all stand in quoted strings, and escapes them. It also escapes what
-// CI systems would take for a command in their logs.
+// escapeStrings copies text and escapes unprintable runes, which are all in quoted strings. It also escapes text that CI systems
+// would read as a command in their logs.
 func escapeStrings(b *bytes.Buffer, text []byte, escape func(rune) string) {
 	b.Grow(len(text))
 	for line := range bytes.Lines(text) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// JUnit's XML as GitLab and Jenkins read it: a suite for each CRD, a case for each rule that has something to tell of it.
-// Failing findings are failures, suppressed ones skipped cases; a CRD without either has one case that passes.
+// JUnit's XML as GitLab and Jenkins read it: a suite for each CRD, a case for each rule with findings. Failing findings are
+// failures, suppressed ones skipped cases. A CRD with neither has one case that passes.
 
 type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
@@ -46,7 +46,7 @@ type junitCase struct {
 	Out     *junitText    `xml:"system-out,omitempty"`
 
 	text strings.Builder
-	left []group // for which there was no room
+	left []group // they did not fit
 }
 
 type junitSkipped struct {
@@ -63,7 +63,7 @@ type junitText struct {
 	Text string `xml:",chardata"`
 }
 
-// junitBytes bounds what all cases of a CRD say unless everything is asked for.
+// junitBytes bounds the text of all cases of a CRD, unless everything is asked for.
 const junitBytes = 48_000
 
 func appendJUnit(b *bytes.Buffer, r *Report, o Options) error {
@@ -83,7 +83,7 @@ func appendJUnit(b *bytes.Buffer, r *Report, o Options) error {
 	if err := e.Encode(all); err != nil {
 		return fmt.Errorf("cannot write XML: %w", err)
 	}
-	// The encoder writes line breaks as references. Attributes have none, and in text they read better as what they are.
+	// The encoder writes line breaks as references. Attributes have none, and in text plain line breaks are easier to read.
 	b.Write(bytes.ReplaceAll(raw.Bytes(), []byte("&#xA;"), []byte("\n")))
 	b.WriteByte('\n')
 	return nil
@@ -163,8 +163,7 @@ func newJUnitSuite(p *page, s *sheet, o Options) junitSuite {
 	return suite
 }
 
-// newJUnitCase makes the case of a rule. Its name holds no count and no path, so that its history in the CI system is
-// that of the rule.
+// newJUnitCase makes the case of a rule. Its name has no count and no path, so that the CI system keeps one history for each rule.
 func newJUnitCase(name string, s *sheet, g *group, o Options) *junitCase {
 	e := g.lead()
 	c := &junitCase{Name: name, Class: s.name}

@@ -22,27 +22,29 @@ const (
 type LevelInfo struct {
 	ID      Level
 	Meaning string
-	// Default is what a finding of this level does to the exit code unless the configuration says otherwise.
+	// Who is hurt, in the plural.
+	Who string
+	// Default is the severity of findings of this level, unless the configuration sets another one.
 	Default Severity
 }
 
 // Levels returns all levels, most severe first.
 func Levels() []LevelInfo {
 	return []LevelInfo{
-		{RefusedByAPIServer, "the API server's own validation refuses this update of the CRD", Fail},
-		{DataLost, "stored data is pruned, or a stored version can no longer be read", Fail},
-		{ObjectsStuck, "a stored object can exist that no update passes any more, not even one that leaves the field alone", Fail},
-		{ObjectsRatcheted, "a stored object can exist that is refused, but ratcheting tolerates updates that leave the field alone", Fail},
-		{WritersRefused, "requests that were accepted are refused, although no stored object is in trouble", Fail},
-		{ClientsBroken, "a name, scope, served version, subresource, selectable field or conversion that clients use is gone or changed", Fail},
-		{MeaningChanged, "a default changed or was removed: what is left out now means something else", Fail},
-		{ReadersSurprised, "old readers meet what they have never seen: a new enum value, a wider type, null, a new default", Warn},
-		{Cosmetic, "printer columns, short names, categories, a deprecation without a text", Warn},
+		{RefusedByAPIServer, "the API server's own validation refuses this update of the CRD", "those who install or upgrade the CRD", Fail},
+		{DataLost, "stored data is pruned, or a stored version can no longer be read", "those who have stored objects", Fail},
+		{ObjectsStuck, "a stored object can exist whose every update is refused, even if it leaves the field alone", "those who have stored objects", Fail},
+		{ObjectsRatcheted, "a stored object can exist that is refused, but ratcheting tolerates updates that leave the field alone", "those who have stored objects", Fail},
+		{WritersRefused, "requests that were accepted are refused, although no stored object is harmed", "clients that write such objects", Fail},
+		{ClientsBroken, "a name, scope, served version, subresource, selectable field or conversion that clients use is gone or changed", "clients and controllers that use it", Fail},
+		{MeaningChanged, "a default changed or was removed: a missing field now means something else", "those who leave the field out", Fail},
+		{ReadersSurprised, "old readers get values that they do not know: a new enum value, a wider type, null, a new default", "readers that know only the old CRD", Warn},
+		{Cosmetic, "printer columns, short names, categories, a deprecation without a text", "people who read what kubectl prints", Warn},
 	}
 }
 
-// Default returns what a finding of level l does to the exit code unless the configuration says otherwise, and false
-// for a level that does not exist.
+// Default returns the severity of findings of level l, unless the configuration sets another one. It returns false for a level that
+// does not exist.
 func (l Level) Default() (Severity, bool) {
 	if i := l.rank(); i < len(Levels()) {
 		return Levels()[i].Default, true

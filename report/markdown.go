@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// What a comment holds at most. GitHub refuses comments over 65,536 characters; the bytes counted here are never fewer
-// than characters.
+// Limits of a comment. GitHub refuses comments over 65,536 characters. This code counts bytes, which are never fewer than
+// characters.
 const (
 	markdownBytes    = 58_000
 	markdownRows     = 60
@@ -19,11 +19,11 @@ const (
 	markdownQuiet    = 20
 )
 
-// markdownMark lets a bot find the comment that it wrote before.
+// markdownMark lets a bot find its earlier comment.
 const markdownMark = "<!-- sluice check -->\n"
 
-// appendMarkdown writes a table of all causes, then one folded section for each with its places and its witness. It stays
-// within GitHub's limit for a comment even when everything is asked for.
+// appendMarkdown writes a table of all causes, then one folded section for each with its places and its witness. It stays within
+// GitHub's limit for a comment even if everything is asked for.
 func appendMarkdown(b *bytes.Buffer, r *Report, o Options) error {
 	p := newPage(r, Options{Root: o.Root})
 	b.WriteString(markdownMark)
@@ -45,7 +45,7 @@ func appendMarkdown(b *bytes.Buffer, r *Report, o Options) error {
 	if len(groups) > 0 {
 		b.WriteString("| | CRD | Rule | Where | What |\n| --- | --- | --- | --- | --- |\n")
 	}
-	// The table may take half of the room, the details the rest.
+	// The table may take half of the room, the details take the rest.
 	half := room() / 2
 	rows := 0
 	for _, g := range groups {
@@ -143,9 +143,6 @@ func (a annotation) markdownDetails() string {
 	e := a.group.lead()
 	fmt.Fprintf(&b, "<details><summary>%s %s in %s: %s</summary>\n\n", e.class.markdown(), mdCode(e.Rule), mdCode(a.sheet.name),
 		mdText(clip(a.group.message, markdownRowWidth)))
-	if m := e.Level.meaning(); m != "" {
-		fmt.Fprintf(&b, "**%s**: %s\n\n", mdText(string(e.Level)), mdText(m))
-	}
 	for i := range a.group.places {
 		if i == markdownPlaces && len(a.group.places) > markdownPlaces+1 {
 			fmt.Fprintf(&b, "- … and %s\n", plural(int64(len(a.group.places)-i), "more place"))
@@ -165,6 +162,9 @@ func (a annotation) markdownDetails() string {
 		b.WriteString("\n")
 	}
 	b.WriteString("\n")
+	if harm := e.Level.harm(); harm != "" {
+		fmt.Fprintf(&b, "**%s** %s\n\n", mdText(string(e.Level)), mdText(harm))
+	}
 	if e.Reason != "" {
 		fmt.Fprintf(&b, "Not decided because: %s\n\n", mdText(e.Reason))
 	}
@@ -188,13 +188,13 @@ func (a annotation) markdownDetails() string {
 			b.WriteString(capital(judging) + ": " + strings.ReplaceAll(mdCode(said), "\n", "<br>") + "\n\n")
 		}
 	}
-	b.WriteString("</details>\n\n")
+	fmt.Fprintf(&b, "%s: what to do\n\n</details>\n\n", mdCode("sluice explain "+e.Rule))
 	return b.String()
 }
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// markdownRest tells of the CRDs that are not in the table and of what is suppressed.
+// markdownRest lists the CRDs that are not in the table, and counts suppressed findings.
 func (p *page) markdownRest() string {
 	var b strings.Builder
 	var names []string
@@ -225,8 +225,8 @@ func (p *page) markdownRest() string {
 	return b.String()
 }
 
-// mdText writes visible text between Markdown. Words that could mean something to Markdown, or to what GitHub and GitLab
-// do with comments (mentions, issue numbers, links, quick actions, emoji), become code, where nothing does.
+// mdText writes visible text into Markdown. Some words mean something to Markdown, or to GitHub and GitLab in comments: mentions,
+// issue numbers, links, quick actions, emoji. These become code, where they mean nothing.
 func mdText(s string) string {
 	var b strings.Builder
 	var code []string
@@ -248,7 +248,7 @@ func mdText(s string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// mdPlain reports whether a word means nothing but itself.
+// mdPlain reports whether a word has no special meaning.
 func mdPlain(word string) bool {
 	word = strings.TrimRight(word, ".:,;")
 	number := true
@@ -261,23 +261,22 @@ func mdPlain(word string) bool {
 	return true
 }
 
-// mdReferences are the characters that mean something in Markdown or HTML where text is inside of <code>, and the
-// beginnings of what becomes a link.
+// mdReferences has the characters that have a meaning in Markdown or HTML inside of <code>, and the beginnings of automatic links.
 var mdReferences = strings.NewReplacer(
 	"&", "&amp;", "<", "&lt;", ">", "&gt;", "*", "&#42;", "_", "&#95;", "`", "&#96;", "[", "&#91;", "]", "&#93;",
 	"|", "&#124;", `\`, "&#92;", "~", "&#126;", "@", "&#64;", "$", "&#36;", "://", "&#58;//", "www.", "www&#46;", "WWW.", "WWW&#46;",
 )
 
-// mdCode writes visible text as code. It uses character references rather than backticks, because these cannot hold
-// everything, and not in a table.
+// mdCode writes visible text as code. It uses character references and not backticks: backticks cannot hold every text, and not in
+// a table.
 func mdCode(s string) string {
 	return "<code>" + mdReferences.Replace(s) + "</code>"
 }
 
 var htmlText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// mdBlock writes the first lines of raw text as a block of YAML. HTML holds any text, where a fence could be closed.
-// Bots that look for commands at the beginning of a line find none.
+// mdBlock writes the first lines of raw text as a block of YAML. It uses HTML, because text could close a fence. Bots that look for
+// commands at the beginning of a line find none.
 func mdBlock(raw string) string {
 	lines, more := visibleLines(raw, markdownWitness, textWitnessWidth)
 	for i, s := range lines {

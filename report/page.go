@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// How much of one field is shown when nobody asked for everything, in bytes.
+// Limits of one field, in bytes, unless everything is asked for.
 const (
 	nameWidth    = 160
 	pathWidth    = 160
@@ -19,19 +19,20 @@ const (
 	manyExamples = 5
 )
 
-// crdNoun is what a report is about that does not say.
+// crdNoun is the noun for the entries of a report that sets none.
 const crdNoun = "CRD"
 
-// page is a report made ready for reading: strings visible and bounded, findings put together by cause. Every format but
-// json and yaml is printed from a page, never from the raw report.
+// page is a report made ready for reading: its strings are visible and bounded, and findings are grouped by cause. Every format but
+// json and yaml prints a page, never the raw report.
 type page struct {
 	old, new, kube string
 	mode, failMode string
-	noun           string  // what the sheets are about, in the singular
+	noun           string  // the noun for a sheet, in the singular
 	crds           []sheet // in the order of the report
 	skipped        []string
 	total          int // documents skipped
 	sum            Summary
+	proof          string // the result of checking the proofs
 }
 
 // sheet is one CRD of a page.
@@ -43,7 +44,7 @@ type sheet struct {
 	worst     class
 	count     [classes]int
 	undecided int     // among failing and warning
-	groups    []group // told: failing, warning, noting
+	groups    []group // shown: failing, warning, noting
 	hidden    []group // suppressed and silent
 }
 
@@ -51,12 +52,12 @@ type sheet struct {
 type group struct {
 	entries []entry
 	places  []place
-	under   string // what the paths of several places have in common; may be empty
-	message string // that of the first finding, with a remark where those of the others differ
+	under   string // the common part of the paths of several places; may be empty
+	message string // of the first finding, with a remark if those of the others differ
 	varied  bool   // the places differ in their values
 }
 
-// entry is a finding with its strings made visible; its Witness is nil and the raw one is kept apart.
+// entry is a finding with visible strings. Its Witness is nil, and the raw witness is separate.
 type entry struct {
 	Finding
 	class   class
@@ -65,7 +66,7 @@ type entry struct {
 	cause   string // equal for findings of one cause
 }
 
-// place is where a finding holds: one path in one version, or in several.
+// place is the place of a finding: one path in one version, or in several.
 type place struct {
 	versions []string
 	path     string
@@ -74,18 +75,18 @@ type place struct {
 	after    string
 }
 
-// source is the position of a place; both are empty where they are unknown.
+// source is the position of a place; both are empty if they are unknown.
 type source struct {
 	file string
 	line string
 }
 
-// all returns the groups that are told, then those that are not.
+// all returns the groups that are shown, then those that are not.
 func (s *sheet) all() []group { return slices.Concat(s.groups, s.hidden) }
 
 func (g *group) lead() *entry { return &g.entries[0] }
 
-// shown returns the entry whose witness stands for the group, or nil.
+// shown returns the entry whose witness represents the group, or nil.
 func (g *group) shown() *entry {
 	for i := range g.entries {
 		if g.entries[i].witness != nil {
@@ -95,7 +96,7 @@ func (g *group) shown() *entry {
 	return nil
 }
 
-// counted returns the entry with the most affected objects, or nil where none were counted.
+// counted returns the entry with the most affected objects, or nil if none were counted.
 func (g *group) counted() *entry {
 	var most *entry
 	for i := range g.entries {
@@ -127,10 +128,43 @@ func newPage(r *Report, o Options) *page {
 			p.skipped = append(p.skipped, fmt.Sprintf("%s %s", number(int64(r.Skipped[kind])), m.short(kind, 40)))
 		}
 	}
+	p.proof = m.proofs(r.CRDs)
 	if left := len(kinds) - len(p.skipped); left > 0 {
 		p.skipped = append(p.skipped, plural(int64(left), "more kind"))
 	}
 	return p
+}
+
+// proofs says in one line what the check of all proofs found; it is empty if there was no check.
+func (m *pageMaker) proofs(crds []CRD) string {
+	all, asked := Proof{Trusted: map[string]int{}}, false
+	trusted := 0
+	for i := range crds {
+		if one := crds[i].Proof; one != nil {
+			asked = true
+			all.Verified += one.Verified
+			all.Refused = append(all.Refused, one.Refused...)
+			for lemma, n := range one.Trusted {
+				all.Trusted[lemma] += n
+				trusted += n
+			}
+		}
+	}
+	if !asked {
+		return ""
+	}
+	out := "proofs: " + plural(int64(all.Verified), "step") + " verified"
+	if trusted > 0 {
+		var lemmas []string
+		for _, lemma := range slices.Sorted(maps.Keys(all.Trusted)) {
+			lemmas = append(lemmas, fmt.Sprintf("%s %s", number(int64(all.Trusted[lemma])), lemma))
+		}
+		out += fmt.Sprintf(", %s trusted (%s)", number(int64(trusted)), strings.Join(lemmas, ", "))
+	}
+	if len(all.Refused) > 0 {
+		out += fmt.Sprintf(", %s refused; the first: %s", number(int64(len(all.Refused))), m.short(all.Refused[0], 2*nameWidth))
+	}
+	return out
 }
 
 // pageMaker makes the parts of a page.
@@ -212,7 +246,7 @@ func (m pageMaker) entry(f Finding) entry {
 	return e
 }
 
-// groupByCause puts findings together that say the same of several places, in the order of their first ones.
+// groupByCause groups findings with one cause, in the order of their first ones.
 func groupByCause(entries []entry) []group {
 	index := make(map[string]int)
 	var groups []group
@@ -279,7 +313,7 @@ func (s source) String() string {
 	return s.file + ":" + s.line
 }
 
-// sources writes the position of each place; the file is named once where several of them follow each other in it.
+// sources writes the position of each place. It names a file once if several places follow each other in it.
 func (g *group) sources() []string {
 	var all []string
 	file := ""
@@ -298,7 +332,7 @@ func (g *group) sources() []string {
 // whole reports whether a place is the CRD as a whole.
 func (p *place) whole() bool { return len(p.versions) == 0 && p.path == "" }
 
-// String names a place: its versions and its path.
+// String returns the versions and the path of a place.
 func (p *place) String() string {
 	switch versions := strings.Join(p.versions, ", "); {
 	case p.whole():
@@ -312,7 +346,7 @@ func (p *place) String() string {
 	}
 }
 
-// values says what changed: "old → new", or the one of them that there is.
+// values describes the change: "old → new", or one of them if there is only one.
 func (p *place) values() string {
 	switch {
 	case p.before != "" && p.after != "":
@@ -345,7 +379,7 @@ func commonPath(places []place) string {
 	return common[:max(strings.LastIndexAny(common, ".["), 0)]
 }
 
-// sides names the CRD that accepts a witness and the one that does what its effect says.
+// sides names the CRD that accepts a witness, and the CRD that has the effect on it.
 func (w *Witness) sides() (accepting, judging string) {
 	switch {
 	case w.AcceptedBy != "" && w.JudgedBy != "":
@@ -356,7 +390,7 @@ func (w *Witness) sides() (accepting, judging string) {
 	return "the old CRD", "the new CRD"
 }
 
-// meaning returns what a level means, or an empty string for one that does not exist.
+// meaning returns the meaning of a level, or an empty string for one that does not exist.
 func (l Level) meaning() string {
 	for _, info := range Levels() {
 		if info.ID == l {
@@ -366,7 +400,25 @@ func (l Level) meaning() string {
 	return ""
 }
 
-// effectOnObjects says in one sentence how many stored objects a finding holds for.
+// who returns whom findings of a level hurt, or an empty string if there is no such level.
+func (l Level) who() string {
+	for _, info := range Levels() {
+		if info.ID == l {
+			return info.Who
+		}
+	}
+	return ""
+}
+
+// harm says in one sentence whom findings of a level hurt, and how; it is empty if there is no such level.
+func (l Level) harm() string {
+	if l.who() == "" {
+		return ""
+	}
+	return "hurts " + l.who() + ": " + l.meaning()
+}
+
+// effectOnObjects says in one sentence how many stored objects a finding affects.
 func (e *entry) effectOnObjects() string {
 	if e.Objects.Affected == 0 {
 		return fmt.Sprintf("none of the %s is affected", plural(e.Objects.Checked, "stored object"))
@@ -386,7 +438,7 @@ func (e *entry) effectOnObjects() string {
 	return fmt.Sprintf("%s of %s %s", number(e.Objects.Affected), plural(e.Objects.Checked, "stored object"), verb)
 }
 
-// names lists affected objects: at most limit (0: all that are known).
+// names lists affected objects: at most limit (0: all known ones).
 func (o *Objects) names(limit int) string {
 	names := o.Examples
 	if limit > 0 && len(names) > limit {
@@ -399,7 +451,7 @@ func (o *Objects) names(limit int) string {
 	return s
 }
 
-// scanned says what reading the stored objects found.
+// scanned describes the result of reading the stored objects.
 func (s *ObjectScan) scanned() string {
 	var parts []string
 	for _, x := range []struct {

@@ -9,48 +9,48 @@ import (
 	"strings"
 )
 
-// Options says how a report is printed. The zero value is right for a log: short, without colour, lines as long as they are.
+// Options are the options for printing a report. The zero value suits a log: short, without colour, without wrapping.
 type Options struct {
-	// Verbose asks for everything: each finding with its whole witness, safe CRDs one by one, what is suppressed or off.
-	// Without it every format for people is bounded, whatever the input. The formats markdown and github stay within the
-	// limits of GitHub either way; json and yaml always hold everything.
+	// Verbose asks for everything: each finding with its whole witness, each safe CRD, and findings that are suppressed or off.
+	// Without it, every format for people is bounded for any input. The formats markdown and github stay within the limits of
+	// GitHub either way; json and yaml are always complete.
 	Verbose bool
-	// Color allows colour in text, by terminal escape sequences. No other format has any.
+	// Color allows colour in text, by terminal escape sequences. Other formats have none.
 	Color bool
-	// Width is the number of columns at which text is wrapped; 0 and values below 40 do not wrap.
+	// Width is the number of columns for wrapping text; 0 and values below 40 do not wrap.
 	Width int
-	// Root is the directory that positions are made relative to in formats that want paths inside a repository (sarif,
-	// junit, github). Empty leaves relative paths as they are.
+	// Root is the directory of the repository. Formats that need paths inside a repository (sarif, junit, github) print positions
+	// relative to it. If it is empty, relative paths stay as they are.
 	Root string
-	// Version is that of the program, for formats that name their producer (sarif). It may be empty.
+	// Version is the version of the program, for formats that name their producer (sarif). It may be empty.
 	Version string
-	// Rules finds the documentation of a rule, for formats that carry it (sarif, html). It may be nil.
+	// Rules returns the documentation of a rule, for formats that include it (sarif, html). It may be nil.
 	Rules func(id string) (RuleDoc, bool)
 }
 
 // RuleDoc is the documentation of a rule: plain text, paragraphs separated by empty lines.
 type RuleDoc struct {
-	// ID is the rule's ID, Title what it reports in a few words, without a full stop.
+	// ID is the rule's ID. Title says in a few words what the rule reports, without a full stop.
 	ID, Title string
-	// Why says what harm is behind it, Help what to do instead.
+	// Why explains the harm. Help explains the way out.
 	Why, Help string
 }
 
 // Printer writes a report in one format.
 type Printer struct {
-	// Name is what a user asks for, for example sarif.
+	// Name is the name by which users select the format, for example sarif.
 	Name string
 	// MIME is the media type of the output.
 	MIME string
-	// Doc says in a few words what the format is for.
+	// Doc says in a few words what users need the format for.
 	Doc string
-	// Print writes r to w. It does not change r, prints findings in the order of [Report.Sort] whatever order they are
-	// in, and writes once, so that a failure before writing leaves nothing half-written. Errors are those of w.
+	// Print writes r to w. It does not change r, and prints findings in the order of [Report.Sort]. It writes once, so that an
+	// earlier failure leaves no partial output. Errors are those of w.
 	Print func(w io.Writer, r *Report, o Options) error
 }
 
-// Printers lists the formats in the order in which help shows them. The first one is the default. To add a format, write
-// one file and add one line here.
+// Printers lists the formats in the order of the help. The first one is the default. To add a format, write one file and add one
+// line here.
 func Printers() []Printer {
 	return []Printer{
 		{"text", "text/plain; charset=utf-8", "for people, short", whole(appendText)},
@@ -64,7 +64,7 @@ func Printers() []Printer {
 	}
 }
 
-// Print writes r in the format called name. A name that is not in [Printers] is an error that gives those that are.
+// Print writes r in the format called name. If name is not in [Printers], the error lists the names that are.
 func Print(w io.Writer, name string, r *Report, o Options) error {
 	all := Printers()
 	i := slices.IndexFunc(all, func(p Printer) bool { return p.Name == name })
@@ -78,7 +78,7 @@ func Print(w io.Writer, name string, r *Report, o Options) error {
 	return all[i].Print(w, r, o)
 }
 
-// whole makes a printer of a function that appends the whole output to a buffer. The function gets a sorted copy.
+// whole makes a printer from a function that appends the whole output to a buffer. The function gets a sorted copy.
 func whole(appendTo func(b *bytes.Buffer, r *Report, o Options) error) func(io.Writer, *Report, Options) error {
 	return func(w io.Writer, r *Report, o Options) error {
 		if r == nil {

@@ -333,3 +333,29 @@ func fuzzed(a, b, c string, bits uint) *Report {
 	}
 	return r
 }
+
+// What people read says what changed, whom it hurts, the witness, and what to do, in this order.
+func TestAFindingSaysThingsInOneOrder(t *testing.T) {
+	r := &Report{CRDs: []CRD{{Name: "widgets.example.com", Verdict: Unsafe, Findings: []Finding{{
+		Rule: "property-removed", Level: DataLost, Outcome: Violation, Severity: Fail, Version: "v1", Path: ".spec.mode", Message: "property mode is gone",
+		Before: `{"type":"string"}`, Witness: &Witness{Object: "kind: Widget\n", Effect: "spec.mode is dropped"},
+	}}}}}
+	doc := func(id string) (RuleDoc, bool) {
+		return RuleDoc{ID: id, Title: "A property is gone", Why: "It was used.", Help: "Leave it."}, true
+	}
+	for format, last := range map[string]string{"text": "sluice explain", "markdown": "sluice explain", "github": "sluice explain", "html": "Leave it."} {
+		out := printed(t, format, r, Options{Rules: doc})
+		if i := strings.Index(out, "<details"); i >= 0 { // the table before them is an overview
+			out = out[i:]
+		}
+		at := 0
+		for _, want := range []string{"property mode is gone", "string", "hurts those who have stored objects", "spec.mode is dropped", last} {
+			i := strings.Index(out[at:], want)
+			if i < 0 {
+				t.Errorf("%s: no %q after what comes before it:\n%s", format, want, out)
+				break
+			}
+			at += i + len(want)
+		}
+	}
+}

@@ -1,8 +1,8 @@
-// Package report holds what sluice found and how it is told: levels of harm, findings, the report that collects them,
+// Package report holds the findings of sluice and prints them. It has the levels of harm, findings, the report that collects them,
 // and printers for people and for machines.
 //
-// It promises a fixed order and the same bytes for the same findings, whatever order they were added in. It does not
-// decide what is harmful: that is package compat's work; nor does it decide exit codes beyond counting what fails.
+// It promises a fixed order and the same bytes for the same findings, in whatever order they were added. It does not decide which
+// changes do harm; package compat does. Nor does it decide exit codes; it only counts the findings that fail.
 package report
 
 import (
@@ -16,27 +16,27 @@ const (
 	Kind       = "CheckReport"
 )
 
-// Outcome says what kind of answer a [Finding] is.
+// Outcome is the kind of answer that a [Finding] is.
 type Outcome string
 
-// The outcomes. There is no fourth one: what is proven safe has no finding.
+// The outcomes. A change that is proven safe has no finding.
 const (
-	// Violation is harm, shown by a witness wherever one can exist.
+	// Violation is harm. A witness shows it, if one can exist.
 	Violation Outcome = "violation"
-	// Undecided is a change of which neither safety nor harm could be shown. The fail mode decides what follows.
+	// Undecided is a change for which neither safety nor harm could be shown. The fail mode decides whether it fails.
 	Undecided Outcome = "undecided"
-	// Note is something the reader should know that is no harm, for example that the old CRD is itself invalid.
+	// Note is harmless information for the reader, for example that the old CRD itself is invalid.
 	Note Outcome = "note"
 )
 
-// Severity says what a finding does to the exit code.
+// Severity is the effect of a finding on the exit code.
 type Severity string
 
 // The severities, most severe first.
 const (
-	Fail Severity = "fail" // makes the check fail
-	Warn Severity = "warn" // is told, does not fail
-	Off  Severity = "off"  // is not told
+	Fail Severity = "fail" // fails the check
+	Warn Severity = "warn" // is shown and does not fail the check
+	Off  Severity = "off"  // is not shown
 )
 
 // Position is a place in a source file. The zero value means unknown.
@@ -47,76 +47,76 @@ type Position struct {
 	Column int `json:"column,omitempty"`
 }
 
-// Witness is an object that shows a finding: the old CRD accepts it, the new one does what Effect says.
+// Witness is an object that shows a finding: the old CRD accepts it, and the new one has the Effect on it.
 type Witness struct {
-	// Object is the whole object as YAML, ready for kubectl apply --dry-run=server under the old CRD.
+	// Object is the whole object as YAML. kubectl apply --dry-run=server accepts it under the old CRD.
 	Object string `json:"object"`
-	// Old is the stored object that Object updates, as YAML, for rules that restrict updates only. Empty otherwise.
+	// Old is the stored object that Object updates, as YAML, for rules that restrict only updates. Empty otherwise.
 	Old string `json:"old,omitempty"`
-	// Effect is what the new CRD does to the object, in the words of the code that confirmed it,
-	// for example `spec.size: Invalid value: 7: must be at most 5`.
+	// Effect is the effect of the new CRD on the object, in the words of the code that confirmed it. Example: `spec.size: Invalid
+	// value: 7: must be at most 5`.
 	Effect string `json:"effect"`
-	// Reversed is true where the sides are the other way round, for what surprises old readers: the new CRD accepts Object,
-	// and Effect is what the old one says to it.
+	// Reversed is true if the two CRDs change roles, for findings about old readers: the new CRD accepts Object, and Effect is the
+	// answer of the old one.
 	Reversed bool `json:"reversed,omitempty"`
-	// AcceptedBy and JudgedBy name the versions of the CRDs, where objects go from one version to another; empty stands for
-	// the two CRDs.
+	// AcceptedBy and JudgedBy name the versions of the CRDs if the object is converted from one version to another. Empty stands
+	// for the old and the new CRD.
 	AcceptedBy string `json:"acceptedBy,omitempty"`
 	JudgedBy   string `json:"judgedBy,omitempty"`
 }
 
 // Objects counts stored objects of a cluster.
 type Objects struct {
-	// Checked is how many were read, Affected how many of them the finding holds for.
+	// Checked counts the objects that were read, Affected those that the finding affects.
 	Checked  int64 `json:"checked"`
 	Affected int64 `json:"affected"`
-	// Examples are names (namespace/name, or name where cluster-scoped) of the first affected ones, in listing order.
+	// Examples are the names of the first affected objects (NAMESPACE/NAME, or NAME if cluster-scoped), in the order of the list.
 	Examples []string `json:"examples,omitempty"`
 }
 
-// Suppression says that the user accepted a finding.
+// Suppression records that the user accepted a finding.
 type Suppression struct {
 	Reason  string `json:"reason"`
 	Expires string `json:"expires,omitempty"` // a date, YYYY-MM-DD
 }
 
-// Finding is one thing to tell about one CRD.
+// Finding is one result about one CRD.
 type Finding struct {
 	// Rule is the ID of the rule, kebab-case, for example enum-value-removed.
 	Rule string `json:"rule"`
 	// Level is the level of harm; empty for notes and undecided changes.
 	Level Level `json:"level,omitempty"`
-	// MayBe is a worse level, set where the witness shows Level and it is not proven that no object fares worse. The message
-	// says so. The severity is that of the stricter of the two.
+	// MayBe is a worse level. It is set if the witness shows Level and nobody has proven that no object fares worse. The message
+	// says so. The severity is the stricter one of the two levels.
 	MayBe   Level   `json:"mayBe,omitempty"`
 	Outcome Outcome `json:"outcome"`
-	// Severity of a note is Warn: it is told among the notes and fails nothing.
+	// Severity of a note is Warn: it is shown among the notes and fails nothing.
 	Severity Severity `json:"severity"`
 	// CRD is the name of the CustomResourceDefinition, for example widgets.example.com.
 	CRD string `json:"crd"`
-	// Version is the API version, empty where the finding is about the CRD as a whole.
+	// Version is the API version; empty if the finding is about the CRD as a whole.
 	Version string `json:"version,omitempty"`
-	// Path is the place in the object, for example .spec.tasks[*].timeout; empty for the CRD as a whole.
+	// Path is the place in the object, for example .spec.tasks[*].timeout; empty if the finding is about the CRD as a whole.
 	Path string `json:"path,omitempty"`
 	// Message is one sentence without a full stop.
 	Message string `json:"message"`
-	// Before and After are the two values, as short JSON or text; empty where there is none.
+	// Before and After are the two values, as short JSON or text; empty if there is none.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
-	// Reason says, for an undecided change, which construct stopped the proof.
+	// Reason names, for an undecided change, the construct that stopped the proof.
 	Reason  string   `json:"reason,omitempty"`
 	Witness *Witness `json:"witness,omitempty"`
 	Objects *Objects `json:"objects,omitempty"`
-	// Position is the place in the new file: of what is gone from it, the nearest part around. Only of a CRD that is gone
-	// it is in the old file.
+	// Position is the place in the new file. For a part that is gone, it is the nearest part around it. Only if the whole CRD is
+	// gone, it is the place in the old file.
 	Position *Position `json:"position,omitempty"`
-	// SchemaPath leads to the thing in the document of the CRD, from its root: spec, versions, 0, schema, openAPIV3Schema,
-	// properties, spec. List indices are decimal numbers. It may be longer than what stands in the document; its deepest
-	// part that does is meant. It is what Position is found by, and is not printed.
+	// SchemaPath is the path to the subject in the document of the CRD, from the root: spec, versions, 0, schema, openAPIV3Schema,
+	// properties, spec. List indices are decimal numbers. If the document does not have the whole path, the deepest part that it
+	// has counts. SchemaPath is used to find Position, and is not printed.
 	SchemaPath []string `json:"-"`
-	// InOld is true where SchemaPath speaks of the old document, because the thing is gone from the new one.
+	// InOld is true if SchemaPath is a path in the old document, because the new one no longer has the subject.
 	InOld bool `json:"-"`
-	// Suppressed is set where the configuration accepts the finding; its Severity is then Off.
+	// Suppressed is set if the configuration accepts the finding; its Severity is then Off.
 	Suppressed *Suppression `json:"suppressed,omitempty"`
 }
 
@@ -125,19 +125,32 @@ type CRD struct {
 	Name string `json:"name"`
 	// Verdict is safe, unsafe or undecided, before severities and suppressions.
 	Verdict Verdict `json:"verdict"`
-	// Unchanged is true where both sides mean the same to the last keyword.
+	// Unchanged is true if both CRDs mean the same in every keyword.
 	Unchanged bool      `json:"unchanged,omitempty"`
 	Findings  []Finding `json:"findings,omitempty"`
-	// Objects counts the stored objects that were read; nil where no cluster was asked.
+	// Objects counts the stored objects that were read; nil if no cluster was asked.
 	Objects *ObjectScan `json:"objects,omitempty"`
+	// Proof is the result of checking the proofs; nil if there was no check.
+	Proof *Proof `json:"proof,omitempty"`
 }
 
-// ObjectScan counts the stored objects of one CRD that were run through the new schema.
+// Proof is the result of an independent check of the proofs of containment.
+type Proof struct {
+	// Verified counts the checked steps. Trusted counts, by name, the uses of lemmas that cannot be checked.
+	Verified int            `json:"verified"`
+	Trusted  map[string]int `json:"trusted,omitempty"`
+	// Refused has one text for each step that does not hold or is missing: where, and why. Such a step means that the search is
+	// wrong.
+	Refused []string `json:"refused,omitempty"`
+}
+
+// ObjectScan counts the stored objects of one CRD that were tried under the new schema.
 type ObjectScan struct {
-	// Version is the version they were read in.
+	// Version is the API version in which they were read.
 	Version string `json:"version"`
 	Checked int64  `json:"checked"`
-	// Refused, Pruned and Changed count those whose unchanged update is refused, which lose data, or whose defaults change.
+	// Refused counts objects whose unchanged update is refused, Pruned objects that lose data, Changed objects whose defaults
+	// change.
 	Refused int64 `json:"refused"`
 	Pruned  int64 `json:"pruned"`
 	Changed int64 `json:"changed"`
@@ -153,14 +166,14 @@ const (
 	IsUndecided Verdict = "undecided"
 )
 
-// Report is everything one run found.
+// Report has all findings of one run.
 type Report struct {
-	// Old and New name what was compared, as the user gave it.
+	// Old and New name the two sides of the comparison, as the user gave them.
 	Old string `json:"old"`
 	New string `json:"new"`
-	// Noun is what the entries of CRDs are, in the singular; empty for CRD. A report that is not about CRDs has another one.
+	// Noun is the noun for the entries of CRDs, in the singular; empty stands for CRD. Reports about other things set it.
 	Noun string `json:"-"`
-	// KubeVersion is the Kubernetes version whose rules were applied, for example 1.37.
+	// KubeVersion is the Kubernetes version whose rules applied, for example 1.37.
 	KubeVersion string `json:"kubeVersion"`
 	CRDs        []CRD  `json:"crds"`
 	// Skipped counts documents of other kinds, by kind.
@@ -170,9 +183,9 @@ type Report struct {
 	FailMode string `json:"failMode"`
 }
 
-// Sort orders CRDs by name and the findings of each by severity, outcome, level, rule, version, path and message, and
-// removes findings that are equal in all of these and in their values. Of such equals the one with a witness stays, then
-// the one with a position, so that the result does not depend on the order in which they were added.
+// Sort orders CRDs by name, and the findings of each by severity, outcome, level, rule, version, path and message. It removes
+// duplicates: findings that are equal in all of these and in their values. Of duplicates it keeps one with a witness, else one with
+// a position. So the result does not depend on the order in which findings were added.
 func (r *Report) Sort() {
 	for i := range r.CRDs {
 		fs := r.CRDs[i].Findings
@@ -219,7 +232,7 @@ func compareFindings(a, b Finding) int {
 	)
 }
 
-// compareEvidence orders findings that say the same: the one that shows more comes first.
+// compareEvidence orders duplicates: the finding that shows more comes first.
 func compareEvidence(a, b Finding) int {
 	return cmp.Or(
 		compareOptional(a.Witness, b.Witness, func(a, b Witness) int {
@@ -238,7 +251,7 @@ func compareEvidence(a, b Finding) int {
 	)
 }
 
-// compareOptional orders what is there before what is not.
+// compareOptional orders values before nil.
 func compareOptional[T any](a, b *T, compare func(a, b T) int) int {
 	switch {
 	case a == nil && b == nil:
@@ -262,7 +275,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// severityRank puts severities that do not exist last.
+// severityRank puts unknown severities last.
 func severityRank(s Severity) int {
 	return rankIn(s, Fail, Warn, Off)
 }
@@ -275,7 +288,7 @@ func Stricter(a, b Severity) Severity {
 	return a
 }
 
-// outcomeRank puts outcomes that do not exist last.
+// outcomeRank puts unknown outcomes last.
 func outcomeRank(o Outcome) int {
 	return rankIn(o, Violation, Undecided, Note)
 }

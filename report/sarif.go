@@ -9,8 +9,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// SARIF 2.1.0, of which this is the part that code scanning reads:
-// https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+// The part of SARIF 2.1.0 that code scanning reads: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 
 type sarifLog struct {
 	Schema  string     `json:"$schema"`
@@ -90,8 +89,8 @@ type sarifSuppression struct {
 	Justification string `json:"justification,omitempty"`
 }
 
-// sarifWitness is how many lines of a witness a result carries unless everything is asked for. Only the first result of a
-// cause carries one.
+// sarifWitness is the number of lines of a witness in a result, unless everything is asked for. Only the first result of a cause
+// has a witness.
 const sarifWitness = 40
 
 func appendSARIF(b *bytes.Buffer, r *Report, o Options) error {
@@ -124,7 +123,7 @@ func appendSARIF(b *bytes.Buffer, r *Report, o Options) error {
 					run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, newSARIFRule(e, o))
 				}
 				res := newSARIFResult(s, e, index, file, o, e == g.shown())
-				// Findings that differ in nothing that is stable are told apart by their order.
+				// If findings differ in nothing stable, their order distinguishes them.
 				id := res.Fingerprints["sluice/v1"]
 				seen[id]++
 				if n := seen[id]; n > 1 {
@@ -170,7 +169,7 @@ func newSARIFRule(e *entry, o Options) sarifRule {
 	return rule
 }
 
-// sarifLevel is the level of a result. That of a suppressed one is what its level of harm is by default.
+// sarifLevel is the level of a result. A suppressed one has the default of its level of harm.
 func sarifLevel(e *entry) string {
 	switch e.class {
 	case failing:
@@ -233,7 +232,7 @@ func newSARIFResult(s *sheet, e *entry, rule int, file string, o Options, shown 
 	return res
 }
 
-// sentence says all of a finding that fits in a few lines of plain text.
+// sentence describes a finding in a few lines of plain text.
 func (e *entry) sentence(s *sheet) string {
 	p := e.place()
 	subject := s.name
@@ -244,11 +243,11 @@ func (e *entry) sentence(s *sheet) string {
 	if v := p.values(); v != "" {
 		lines = append(lines, v)
 	}
+	if harm := e.Level.harm(); harm != "" {
+		lines = append(lines, string(e.Level)+" "+harm)
+	}
 	if e.Reason != "" {
 		lines = append(lines, "not decided because: "+e.Reason)
-	}
-	if m := e.Level.meaning(); m != "" {
-		lines = append(lines, string(e.Level)+": "+m)
 	}
 	if e.Objects != nil {
 		text := e.effectOnObjects()
@@ -266,7 +265,7 @@ func (e *entry) sentence(s *sheet) string {
 	return strings.Join(lines, "\n")
 }
 
-// place returns where a single finding holds.
+// place describes the place of a single finding.
 func (e *entry) place() place {
 	p := place{path: e.Path, before: e.Before, after: e.After, at: e.source()}
 	if e.Version != "" {
@@ -275,8 +274,8 @@ func (e *entry) place() place {
 	return p
 }
 
-// anyFile finds a file for findings that have none of their own, because code scanning refuses results without one: the
-// first that another finding of the CRD has, else the new side, else the old one.
+// anyFile finds a file for a finding without one, because code scanning refuses results without a file. It takes the file of
+// another finding of the CRD, else the new side, else the old one.
 func (s *sheet) anyFile(p *page, root string) string {
 	for i := range s.groups {
 		for j := range s.groups[i].entries {
@@ -293,7 +292,7 @@ func (s *sheet) anyFile(p *page, root string) string {
 	return "."
 }
 
-// excerpt returns the first lines of raw text, visible, with a remark where something is left out.
+// excerpt returns the first lines of raw text, visible, with a remark if it leaves something out.
 func excerpt(raw string, limit, width int, o Options) string {
 	if o.Verbose {
 		limit, width = 0, 0

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// inRepository returns the position as formats want it that show findings in the files of a repository: the path with
-// slashes, relative to root where that is given. In git:REV:PATH it is PATH, without a line, because the file has other
-// lines now. It returns false where there is no such file: standard input, a cluster, a path outside of root.
+// inRepository returns the position for formats that show findings in the files of a repository. The path has slashes, and is
+// relative to root if root is set. For git:REV:PATH it is PATH without a line, because the file may have other lines now. It
+// returns false if there is no such file: standard input, a cluster, a path outside of root.
 func (p *Position) inRepository(root string) (Position, bool) {
 	if p == nil {
 		return Position{}, false

@@ -1,17 +1,17 @@
 package report
 
-// Summary counts what a report tells. Every finding is counted in exactly one of Fail, Warn, Notes, Suppressed and Off.
+// Summary counts the findings of a report. Every finding counts in exactly one of Fail, Warn, Notes, Suppressed and Off.
 type Summary struct {
-	// CRDs counts all CRDs; FailingCRDs and WarningCRDs those whose worst finding fails or warns.
+	// CRDs counts all CRDs. FailingCRDs and WarningCRDs count those whose worst finding fails or warns.
 	CRDs        int `json:"crds"`
 	FailingCRDs int `json:"failingCRDs"`
 	WarningCRDs int `json:"warningCRDs"`
 	// Fail and Warn count findings by severity, undecided ones included.
 	Fail int `json:"fail"`
 	Warn int `json:"warn"`
-	// Undecided counts those of Fail and Warn that are undecided.
+	// Undecided counts the undecided findings among Fail and Warn.
 	Undecided int `json:"undecided"`
-	// Notes counts notes that are told, Suppressed findings that the user accepted, Off those that are not told.
+	// Notes counts the notes that are shown, Suppressed the findings that the user accepted, Off the findings that are not shown.
 	Notes      int `json:"notes"`
 	Suppressed int `json:"suppressed"`
 	Off        int `json:"turnedOff"`
@@ -53,7 +53,7 @@ func (r *Report) Summary() Summary {
 	return s
 }
 
-// class is the part of a report in which a finding is told. The zero value is the most severe.
+// class is the part of a report that shows a finding. The zero value is the most severe.
 type class int
 
 const (
@@ -65,13 +65,13 @@ const (
 	classes int = iota
 )
 
-// String returns the word that tables and file formats use.
+// String returns the word for tables and file formats.
 func (c class) String() string {
 	return [classes]string{"fail", "warn", "note", "suppressed", "off"}[c]
 }
 
-// classify decides where a finding is told. What fails is told as failing whatever else is set on it, so that no report
-// can look better than the exit code; a severity that does not exist is told as a warning rather than dropped.
+// classify decides which part of a report shows a finding. A finding that fails is always among the failing ones, so that no report
+// looks better than the exit code. A finding with an unknown severity becomes a warning.
 func classify(f *Finding) class {
 	switch {
 	case f.Severity == Fail:

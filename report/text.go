@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// What the short text holds at most. The bytes are those of the whole output, whatever the input.
+// Limits of the short text. The bytes are those of the whole output, for any input.
 const (
 	textBytes         = 32_000
-	textSheets        = 40 // CRDs told in full
-	textQuiet         = 5  // CRDs without anything to tell that are named one by one
+	textSheets        = 40 // CRDs shown in full
+	textQuiet         = 5  // CRDs without findings that are named one by one
 	textPlaces        = 3  // places of a group
 	textWitness       = 25 // lines of one witness
-	textShortWitness  = 12 // lines of one where there are many
-	textWitnesses     = 60 // lines of all witnesses, and a few where cutting them would save nothing
-	textSlack         = 4  // lines that are rather shown than replaced by a remark
+	textShortWitness  = 12 // lines of one witness if there are many
+	textWitnesses     = 60 // lines of all witnesses, and a few more if cutting would save nothing
+	textSlack         = 4  // lines that are shown because a remark would save nothing
 	textWitnessWidth  = 160
 	textEffect        = 6 // lines of an effect
 	textEffectWidth   = 400
@@ -25,8 +25,8 @@ const (
 	textRemarkReserve = 200
 )
 
-// Styles are marked in the text while it is put together and become escape sequences, or nothing, at the end. No input
-// can contain these bytes once it has been made visible.
+// Marks in the text stand for styles. At the end they become escape sequences, or disappear. Visible input never contains these
+// bytes.
 const (
 	styleEnd    = "\x00"
 	styleFail   = "\x01"
@@ -59,9 +59,9 @@ func appendText(b *bytes.Buffer, r *Report, o Options) error {
 type textPrinter struct {
 	Options
 	page    *page
-	witness int  // lines of witnesses that may still be shown
-	each    int  // lines that one of them may have
-	cut     bool // something was left out that Verbose shows
+	witness int  // lines of witnesses that still fit
+	each    int  // lines that one witness may have
+	cut     bool // the text omits something that Verbose shows
 }
 
 func (t *textPrinter) whole() string {
@@ -88,7 +88,7 @@ func (t *textPrinter) whole() string {
 	return head + body.String() + last + t.finish(t.tail())
 }
 
-// split returns the CRDs that there is something to tell of, worst first, and the others.
+// split returns the CRDs with something to show, worst first, and the others.
 func (t *textPrinter) split() (loud, quiet []sheet) {
 	for _, s := range t.page.crds {
 		if s.worst <= noting || (t.Verbose && len(s.hidden) > 0) {
@@ -98,14 +98,14 @@ func (t *textPrinter) split() (loud, quiet []sheet) {
 		}
 	}
 	slices.SortStableFunc(loud, func(a, b sheet) int { return cmp.Compare(a.worst, b.worst) })
-	// CRDs that are not simply safe come first, where the eye is.
+	// CRDs that are not simply safe come first, because readers look there.
 	slices.SortStableFunc(quiet, func(a, b sheet) int { return compareBool(a.plainSafe(), b.plainSafe()) })
 	return loud, quiet
 }
 
 func (s *sheet) plainSafe() bool { return s.verdict == Safe && len(s.hidden) == 0 }
 
-// finish lays out raw lines: it wraps, keeps CI systems from reading commands, and paints.
+// finish lays out raw lines: it wraps, paints, and defuses lines that CI systems would read as commands.
 func (t *textPrinter) finish(lines []textLine) string {
 	var b strings.Builder
 	for _, l := range lines {
@@ -117,12 +117,12 @@ func (t *textPrinter) finish(lines []textLine) string {
 	return b.String()
 }
 
-// textLine is a line before wrapping. Continuation lines are indented by hang more.
+// textLine is a line before wrapping. Continuation lines are indented hang columns more.
 type textLine struct {
 	indent int
 	hang   int
 	text   string
-	fixed  bool // is not wrapped: a line of a witness
+	fixed  bool // a line of a witness: not wrapped
 }
 
 func (l textLine) wrapped(width int) []string {
@@ -154,7 +154,7 @@ func (l textLine) wrapped(width int) []string {
 	return append(lines, line)
 }
 
-// textColumns counts runes, which is near enough to columns; marks of style take none.
+// textColumns counts runes, which is close enough to columns. Style marks have no width.
 func textColumns(s string) int {
 	n := 0
 	for _, r := range s {
@@ -177,7 +177,7 @@ func (t *textPrinter) head() []textLine {
 	return lines
 }
 
-// quiet tells of CRDs that nobody has to look at: one line each, and only a count where there are many.
+// quiet lists CRDs that need no attention: one line each, or a count if there are many.
 func (t *textPrinter) quiet(sheets []sheet) []textLine {
 	var lines []textLine
 	var rest []sheet
@@ -212,7 +212,7 @@ func (t *textPrinter) quiet(sheets []sheet) []textLine {
 	return lines
 }
 
-// mildly describes a CRD that nothing is told of.
+// mildly describes a CRD without findings to show.
 func (s *sheet) mildly() string {
 	text := string(s.verdict)
 	if s.unchanged {
@@ -229,7 +229,7 @@ func (s *sheet) mildly() string {
 	return text
 }
 
-// remaining tells of CRDs for which there is no room.
+// remaining counts CRDs that do not fit.
 func (t *textPrinter) remaining(sheets []sheet) []textLine {
 	var n [classes]int
 	for i := range sheets {
@@ -241,7 +241,7 @@ func (t *textPrinter) remaining(sheets []sheet) []textLine {
 	}
 }
 
-// tail sums up and says what to do next.
+// tail sums up and gives the next steps.
 func (t *textPrinter) tail() []textLine {
 	p := t.page
 	var lines []textLine
@@ -250,6 +250,9 @@ func (t *textPrinter) tail() []textLine {
 			plural(int64(p.total), "document"), strings.Join(p.skipped, ", "))})
 	}
 	lines = append(lines, textLine{text: p.conclusion(), hang: 2})
+	if p.proof != "" {
+		lines = append(lines, textLine{text: p.proof, hang: 2})
+	}
 	var next []string
 	if rule := p.worstRule(); rule != "" {
 		next = append(next, fmt.Sprintf("sluice explain %s: why it matters and the way out", rule))
@@ -267,7 +270,7 @@ func (t *textPrinter) tail() []textLine {
 	return lines
 }
 
-// conclusion is the last word on a report, in one line.
+// conclusion is the last line of a report.
 func (p *page) conclusion() string {
 	told := counts([classes]int{p.sum.Fail, p.sum.Warn, p.sum.Notes, p.sum.Suppressed, p.sum.Off}, p.sum.Undecided)
 	switch {
@@ -287,7 +290,7 @@ func (p *page) conclusion() string {
 	return fmt.Sprintf("%sPASS%s  %s", styleOK, styleEnd, plural(int64(p.sum.CRDs), "safe "+p.noun))
 }
 
-// counts lists how many there are of each class: "4 fail, 2 warn (1 undecided), 1 note, 3 suppressed".
+// counts lists the number of findings of each class: "4 fail, 2 warn (1 undecided), 1 note, 3 suppressed".
 func counts(n [classes]int, undecided int) string {
 	var parts []string
 	for c, k := range n {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// detail says how much of a group is told.
+// detail is the amount of detail for a group.
 type detail int
 
 const (
@@ -16,8 +16,7 @@ const (
 	inFull
 )
 
-// sheet prints one CRD in at most room bytes (Verbose: any). What does not fit is told with less and less detail, and at
-// last only counted.
+// sheet prints one CRD in at most room bytes (Verbose: any). Groups that do not fit get less detail, and in the end only a count.
 func (t *textPrinter) sheet(s *sheet, room int) string {
 	var b strings.Builder
 	b.WriteString(t.finish(s.header(t.Verbose)))
@@ -59,13 +58,13 @@ func (t *textPrinter) sheet(s *sheet, room int) string {
 	return b.String()
 }
 
-// choose splits groups into at most limit that stand for all, and the rest, both in order: the first of each rule is
-// chosen before the second of any.
+// choose splits groups into at most limit that represent all, and the rest, both in order. It chooses the first group of each rule
+// before the second of any.
 func choose(groups []group, limit int) (chosen, rest []group) {
 	if len(groups) <= limit {
 		return groups, nil
 	}
-	nth := make([]int, len(groups)) // how many of the same rule come before
+	nth := make([]int, len(groups)) // number of earlier groups of the same rule
 	seen := make(map[string]int)
 	for i := range groups {
 		rule := groups[i].lead().Rule
@@ -89,7 +88,7 @@ func choose(groups []group, limit int) (chosen, rest []group) {
 	return chosen, rest
 }
 
-// share decides how many lines the witness of each of these groups may have, so that many of them get some.
+// share divides the lines for witnesses between groups, so that many of them get some.
 func (t *textPrinter) share(groups []group) {
 	n := 0
 	for i := range groups {
@@ -100,7 +99,7 @@ func (t *textPrinter) share(groups []group) {
 	t.each = min(max(t.witness/max(n, 1), textShortWitness), textWitness)
 }
 
-// fit prints a group with as much detail as there is room for, and false where not even one line fits.
+// fit prints a group with as much detail as fits. It returns false if not even one line fits.
 func (t *textPrinter) fit(g *group, room int) (string, bool) {
 	if t.Verbose {
 		lines, _ := t.group(g, inFull)
@@ -133,7 +132,7 @@ func left(groups []group) string {
 	return plural(all, "more finding") + ": " + counts(n, 0)
 }
 
-// leftByLevel says of which levels the findings are that are not shown, worst first.
+// leftByLevel counts, by level, the findings that are not shown, worst first.
 func leftByLevel(groups []group) string {
 	n := make(map[Level]int64)
 	for i := range groups {
@@ -152,7 +151,7 @@ func leftByLevel(groups []group) string {
 	return strings.Join(parts, ", ")
 }
 
-// header says which CRD this is and how it fares.
+// header names the CRD and its result.
 func (s *sheet) header(verbose bool) []textLine {
 	word := styleOK + "OK" + styleEnd + "  "
 	switch s.worst {
@@ -177,14 +176,14 @@ func (s *sheet) header(verbose bool) []textLine {
 	return append(lines, textLine{})
 }
 
-// title heads the groups of one level: its name and what it means in one phrase.
+// title is the heading for the groups of one level: its name and its meaning in one phrase.
 func (t *textPrinter) title(g *group) string {
 	e := g.lead()
 	switch {
 	case e.class == suppressed:
 		return styleStrong + "suppressed" + styleEnd + ": accepted in the configuration"
 	case e.class == silent:
-		return styleStrong + "off" + styleEnd + ": not told unless asked"
+		return styleStrong + "off" + styleEnd + ": not reported by default"
 	case e.Outcome == Undecided && e.class == failing:
 		return styleStrong + "undecided" + styleEnd + ": neither safety nor harm could be shown, which fails unless failMode is open"
 	case e.Outcome == Undecided:
@@ -197,7 +196,7 @@ func (t *textPrinter) title(g *group) string {
 	return styleStrong + string(e.Level) + styleEnd
 }
 
-// group prints one group and returns how many lines of witnesses are in it.
+// group prints one group and returns the number of lines of witnesses in it.
 func (t *textPrinter) group(g *group, d detail) (lines []textLine, witness int) {
 	add := func(indent, hang int, text string) {
 		lines = append(lines, textLine{indent: indent, hang: hang, text: text})
@@ -220,6 +219,9 @@ func (t *textPrinter) group(g *group, d detail) (lines []textLine, witness int) 
 	}
 	add(4, 2, head)
 	t.places(g, add)
+	if who := e.Level.who(); who != "" {
+		add(6, 2, "hurts "+who)
+	}
 	if e.Reason != "" {
 		add(6, 2, "not decided because: "+e.Reason)
 	}
@@ -246,7 +248,7 @@ func (t *textPrinter) group(g *group, d detail) (lines []textLine, witness int) 
 	return append(lines, textLine{}), shown
 }
 
-// word is what the reader scans for.
+// word is the word that readers scan for.
 func (e *entry) word() string {
 	switch e.class {
 	case failing:
@@ -260,7 +262,7 @@ func (e *entry) word() string {
 	return "----"
 }
 
-// places lists where a group holds, and its values.
+// places lists the places of a group, and their values.
 func (t *textPrinter) places(g *group, add func(indent, hang int, text string)) {
 	sources := g.sources()
 	for i := range g.places {
@@ -287,7 +289,7 @@ func (t *textPrinter) places(g *group, add func(indent, hang int, text string)) 
 	}
 }
 
-// evidence prints the witness of a group, or with Verbose all witnesses, and returns how many lines of them there are.
+// evidence prints the witness of a group, or with Verbose all witnesses. It returns the number of lines that these have.
 func (t *textPrinter) evidence(g *group, d detail) (int, []textLine) {
 	first := g.shown()
 	if first == nil {
@@ -311,7 +313,7 @@ func (t *textPrinter) evidence(g *group, d detail) (int, []textLine) {
 	return t.proof(first, first != g.lead(), limit)
 }
 
-// proof prints one witness, each object of it in about limit lines (0: all), and what is done to it.
+// proof prints one witness, with about limit lines for each object (0: all), and the effect on it.
 func (t *textPrinter) proof(e *entry, named bool, limit int) (int, []textLine) {
 	var lines []textLine
 	of := ""
@@ -352,7 +354,7 @@ func (t *textPrinter) proof(e *entry, named bool, limit int) (int, []textLine) {
 	return shown, append(lines, t.effect(e)...)
 }
 
-// effect says what is done to a witness, in the words of the code that confirmed it.
+// effect describes what the CRD does to a witness, in the words of the code that confirmed it.
 func (t *textPrinter) effect(e *entry) []textLine {
 	limit, width := textEffect, textEffectWidth
 	if t.Verbose {

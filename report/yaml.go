@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// appendYAML writes what appendJSON writes, in the same order, with texts of several lines as blocks.
+// appendYAML writes the same content as appendJSON, in the same order. Texts of several lines become blocks.
 func appendYAML(b *bytes.Buffer, r *Report, _ Options) error {
 	raw, err := json.Marshal(document(r))
 	if err != nil {
@@ -54,7 +54,7 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 			n.Kind = yaml.MappingNode
 		}
 		for d.More() {
-			// The keys of an object come as tokens between its values.
+			// The keys of an object are tokens between its values.
 			child, err := yamlNode(d)
 			if err != nil {
 				return nil, err
@@ -76,12 +76,12 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
 }
 
-// yaml11 matches what readers of YAML 1.1, kubectl among them, take for a bool, a number in base 60 or a key of its own,
-// though those of 1.2 do not.
+// yaml11 matches strings that readers of YAML 1.1, such as kubectl, read as a bool, a number in base 60 or a special key. Readers
+// of YAML 1.2 do not.
 var yaml11 = regexp.MustCompile(`^(?i:<<|=|y|n|yes|no|on|off|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
 
-// yamlStyle chooses double quotes for strings that need escapes, blocks for texts of several lines, and leaves the rest
-// to the encoder.
+// yamlStyle chooses double quotes for strings that need escapes, and blocks for texts of several lines. It leaves the rest to the
+// encoder.
 func yamlStyle(s string) yaml.Style {
 	text := true
 	for _, r := range s {
@@ -101,7 +101,7 @@ func yamlStyle(s string) yaml.Style {
 	if !strings.Contains(s, "\n") {
 		return 0
 	}
-	// A block that begins with a space or an empty line, or has trailing spaces, needs marks that are hard to read.
+	// A block that begins with a space or an empty line, or has trailing spaces, needs indicators that are hard to read.
 	if !text || strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n") || strings.HasSuffix(s, "\n\n") {
 		return yaml.DoubleQuotedStyle
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// WithDefaults returns v with the defaults of n filled in, as
-// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting does it. v is not modified; parts may be shared.
+// WithDefaults fills the defaults of n into v, as k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting does. It does not
+// modify v; the result may share parts with v.
 func WithDefaults(n *Node, v any) any {
 	if n == nil {
 		return v
@@ -47,8 +47,8 @@ func WithDefaults(n *Node, v any) any {
 	return v
 }
 
-// SameDefault tells whether two properties that are left out are filled in with the same: what is filled in below the default
-// itself counts, so that {} is {a: 1} where a has the default 1.
+// SameDefault reports whether two properties get the same value when they are left out. Defaults inside of the default count, so
+// that {} is {a: 1} if a has the default 1.
 func SameDefault(o, n *Node) bool {
 	return o.HasDefault == n.HasDefault && (reflect.DeepEqual(o.Default, n.Default) ||
 		reflect.DeepEqual(WithDefaults(o, o.Default), WithDefaults(n, n.Default)))

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// sum computes the hash from the node's own keywords and its children's hashes. Every part is written with a tag and a
-// length, so that no two different schemas write the same bytes.
+// sum computes the hash from the node's own keywords and its children's hashes. It writes every part with a tag and a length, so
+// that different schemas never write the same bytes.
 func (n *Node) sum() Hash {
 	var b buf
 	b.str('t', n.Type)
@@ -120,7 +120,7 @@ func (b *buf) children(tag byte, ns []*Node) {
 	for i, n := range ns {
 		hs[i] = n.hash[:]
 	}
-	slices.SortFunc(hs, bytes.Compare) // junctors do not depend on the order
+	slices.SortFunc(hs, bytes.Compare) // the order of junctors does not matter
 	b.b = binary.AppendUvarint(append(b.b, tag), uint64(len(ns)))
 	for _, h := range hs {
 		b.b = append(b.b, h...)
@@ -129,8 +129,8 @@ func (b *buf) children(tag byte, ns []*Node) {
 
 func (b *buf) json(tag byte, v any) { b.b = AppendValue(append(b.b, tag), v) }
 
-// AppendValue appends to b bytes that stand for the decoded JSON value v, and for no other: 1 and 1.0, which the API server
-// tells apart, differ at any depth. No value's bytes are the beginning of another's.
+// AppendValue appends bytes to b that identify the decoded JSON value v. The API server distinguishes 1 and 1.0, so their bytes
+// differ at any depth. The bytes of one value are never a prefix of another's.
 func AppendValue(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:

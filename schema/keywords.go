@@ -7,29 +7,29 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Role says what a keyword does, and so what has to hold when it changes.
+// Role is the effect of a keyword. It decides what to compare when the keyword changes.
 type Role string
 
 // The roles.
 const (
-	// Text is for people: it changes nothing that is accepted, pruned or defaulted.
+	// Text is for people: it changes neither validation nor pruning nor defaulting.
 	Text Role = "text"
-	// Structure says which fields exist: it decides types and what is pruned.
+	// Structure decides which fields exist: their types, and what is pruned.
 	Structure Role = "structure"
 	// Value restricts values.
 	Value Role = "value"
 	// Junctor combines other schemas.
 	Junctor Role = "junctor"
-	// Defaulting fills in what is left out.
+	// Defaulting fills in values that are left out.
 	Defaulting Role = "defaulting"
-	// Topology says how lists and maps are merged, and for lists which items are equal.
+	// Topology decides how lists and maps are merged, and which items of a list are equal.
 	Topology Role = "topology"
-	// Forbidden keywords cannot stand in a structural schema; a schema that has one is outside the model.
+	// Forbidden keywords are not allowed in a structural schema. The model does not cover a schema with one.
 	Forbidden Role = "forbidden"
 )
 
-// Keyword is one field of [apiextensionsv1.JSONSchemaProps] and how it is treated. The list is complete: a test walks the
-// fields of that type and fails for one without a row.
+// Keyword is one field of [apiextensionsv1.JSONSchemaProps] and its treatment. The list is complete: a test walks the fields of
+// that type and fails for a field without a row.
 type Keyword struct {
 	// Field is the Go name of the field, JSON its name in a manifest.
 	Field string
@@ -41,7 +41,7 @@ type Keyword struct {
 
 type props = apiextensionsv1.JSONSchemaProps
 
-// Keywords has one row for each field of JSONSchemaProps. How each is decided is told in docs/containment.md.
+// Keywords has one row for each field of JSONSchemaProps. docs/containment.md describes how each is decided.
 var Keywords = []Keyword{
 	{"ID", "id", Forbidden, odd("id", func(p *props) bool { return p.ID != "" })},
 	{"Schema", "$schema", Forbidden, odd("$schema", func(p *props) bool { return p.Schema != "" })},

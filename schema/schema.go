@@ -1,10 +1,10 @@
-// Package schema holds an immutable, normalised form of the OpenAPI v3 schema of a CustomResourceDefinition, with a hash
-// of every subtree so that equal parts need not be compared.
+// Package schema holds an immutable, normalised form of the OpenAPI v3 schema of a CustomResourceDefinition. Every subtree has a
+// hash, so that equal parts need no comparison.
 //
-// It promises that two nodes with the same [Node.Hash] accept, prune and default the same values. Texts for people
-// (description, title, example, external documentation) are left out of the node and of the hash, and so is what a
-// validation rule says when it refuses. It does not decide whether a schema is valid: schemas that today's API server
-// would refuse (non-structural ones, for example) are held as they are.
+// It promises that two nodes with the same [Node.Hash] accept, prune and default the same values. Neither the node nor the hash
+// includes texts for people (description, title, example, external documentation) or the messages of validation rules. The package
+// does not decide whether a schema is valid. It holds schemas that today's API server would refuse (non-structural ones, for
+// example) as they are.
 package schema
 
 import (
@@ -18,15 +18,15 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Limits of what [New] takes.
+// Limits of [New].
 const (
-	// MaxDepth is how deep schemas may nest.
+	// MaxDepth is the maximal nesting depth of a schema.
 	MaxDepth = 1000
-	// MaxNodes is how many nodes a schema may have.
+	// MaxNodes is the maximal number of nodes of a schema.
 	MaxNodes = 2_000_000
 )
 
-// ErrTooLarge is returned by [New] for a schema beyond [MaxDepth] or [MaxNodes].
+// ErrTooLarge is the error of [New] for a schema beyond [MaxDepth] or [MaxNodes].
 var ErrTooLarge = errors.New("schema is too large")
 
 // Node is one schema. All fields are read-only after [New].
@@ -40,12 +40,12 @@ type Node struct {
 	// Embedded is x-kubernetes-embedded-resource.
 	Embedded bool
 
-	// Default is the decoded default, meaningful where HasDefault. A default of null counts as none, as upstream has it
+	// Default is the decoded default; it counts only if HasDefault is true. A default of null counts as none, as upstream
 	// (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting).
 	Default    any
 	HasDefault bool
 
-	// Enum holds decoded values; nil where there is no enum.
+	// Enum holds decoded values; nil if there is no enum.
 	Enum      []any
 	Format    string
 	Pattern   string
@@ -63,11 +63,11 @@ type Node struct {
 	MaxItems    *int64
 	UniqueItems bool
 
-	// Properties are sorted by name.
+	// Properties are in the order of their names.
 	Properties []Property
-	// Additional is the schema of additionalProperties where it is one.
+	// Additional is additionalProperties if it is a schema.
 	Additional *Node
-	// AdditionalBool is additionalProperties given as true or false; nil where it is absent or a schema.
+	// AdditionalBool is additionalProperties if it is true or false; nil if it is absent or a schema.
 	AdditionalBool *bool
 	Required       []string // sorted, without duplicates
 	MinProperties  *int64
@@ -85,14 +85,14 @@ type Node struct {
 
 	Rules []Rule
 
-	// Odd names keywords that no valid CRD can have (id, $schema, $ref, patternProperties, dependencies, definitions,
-	// additionalItems, an items list, x-kubernetes-preserve-unknown-fields: false) and that this node has; what they mean
-	// is not modelled.
+	// Odd names the keywords of this node that no valid CRD can have: id, $schema, $ref, patternProperties, dependencies,
+	// definitions, additionalItems, an items list, x-kubernetes-preserve-unknown-fields: false. The model does not cover their
+	// meaning.
 	Odd []string
 
 	odd   []byte // the contents of Odd, for the hash
 	hash  Hash
-	index map[string]*Node // of Properties, where there are many
+	index map[string]*Node // by name, if there are many Properties
 }
 
 // Property is a named child of an object.
@@ -111,7 +111,7 @@ type Rule struct {
 	OptionalOldSelf   *bool
 }
 
-// Hash identifies what a schema means.
+// Hash identifies the meaning of a schema.
 type Hash [16]byte
 
 // Hash returns the hash of the subtree.
@@ -137,33 +137,49 @@ func (n *Node) Property(name string) *Node {
 	return n.Properties[i].Node
 }
 
-// IsRequired tells whether name stands in required.
+// IsRequired reports whether required lists name.
 func (n *Node) IsRequired(name string) bool {
 	_, ok := slices.BinarySearch(n.Required, name)
 	return ok
 }
 
-// New builds the node of a schema; nil means no schema: an empty node that keeps unknown fields, as the API server
-// treats a version without a schema. The error is [ErrTooLarge], or says which JSON value could not be decoded and where.
+// New builds the node of a schema. nil means no schema: the result is an empty node that keeps unknown fields, as the API server
+// treats a version without a schema. The error is [ErrTooLarge], or names a JSON value that could not be decoded, and its place.
 func New(props *apiextensionsv1.JSONSchemaProps) (*Node, error) {
 	if props == nil {
 		n := &Node{PreserveUnknown: true}
 		n.hash = n.sum()
 		return n, nil
 	}
-	b := &builder{}
-	n, err := b.node(props, "", 0)
-	if err != nil {
-		return nil, err
+	return (&builder{}).node(props, 0)
+}
+
+// badValue says which JSON value could not be decoded. The path is put together only on the way out, so that schemas without
+// such a value take no time for their paths.
+type badValue struct {
+	path string
+	err  error
+}
+
+// Error implements error.
+func (e *badValue) Error() string { return e.path + ": " + e.err.Error() }
+
+// Unwrap returns what is wrong with the value.
+func (e *badValue) Unwrap() error { return e.err }
+
+// inside adds a step to the front of the path of err.
+func inside(step string, err error) error {
+	if bad, ok := errors.AsType[*badValue](err); ok {
+		bad.path = step + bad.path
 	}
-	return n, nil
+	return err
 }
 
 type builder struct {
 	nodes int
 }
 
-func (b *builder) node(p *apiextensionsv1.JSONSchemaProps, path string, depth int) (*Node, error) {
+func (b *builder) node(p *apiextensionsv1.JSONSchemaProps, depth int) (*Node, error) {
 	if b.nodes++; b.nodes > MaxNodes {
 		return nil, fmt.Errorf("%w: more than %d schema nodes", ErrTooLarge, MaxNodes)
 	}
@@ -174,23 +190,23 @@ func (b *builder) node(p *apiextensionsv1.JSONSchemaProps, path string, depth in
 	for i := range Keywords {
 		if k := &Keywords[i]; k.read != nil {
 			if err := k.read(n, p); err != nil {
-				return nil, fmt.Errorf("%s.%s: %w", path, k.JSON, err)
+				return nil, &badValue{"." + k.JSON, err}
 			}
 		}
 	}
-	if err := b.children(n, p, path, depth); err != nil {
+	if err := b.children(n, p, depth+1); err != nil {
 		return nil, err
 	}
 	if len(n.Odd) > 0 {
 		if err := n.readOdd(p); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, &badValue{"", err}
 		}
 	}
 	n.hash = n.sum()
 	return n, nil
 }
 
-// readOdd notes what the odd keywords say.
+// readOdd records the odd keywords and their contents.
 func (n *Node) readOdd(p *apiextensionsv1.JSONSchemaProps) error {
 	only := apiextensionsv1.JSONSchemaProps{
 		ID: p.ID, Schema: p.Schema, Ref: p.Ref, PatternProperties: p.PatternProperties, Dependencies: p.Dependencies,
@@ -204,14 +220,17 @@ func (n *Node) readOdd(p *apiextensionsv1.JSONSchemaProps) error {
 	return err
 }
 
-func (b *builder) children(n *Node, p *apiextensionsv1.JSONSchemaProps, path string, depth int) error {
+// children builds the nodes below n, which are depth levels deep.
+func (b *builder) children(n *Node, p *apiextensionsv1.JSONSchemaProps, depth int) error {
 	var err error
 	if len(p.Properties) > 0 {
 		n.Properties = make([]Property, 0, len(p.Properties))
-		for name, sub := range p.Properties {
-			child, err := b.node(&sub, path+".properties["+name+"]", depth+1)
+		var sub apiextensionsv1.JSONSchemaProps // one for all: a schema is large, and not kept
+		for name := range p.Properties {
+			sub = p.Properties[name]
+			child, err := b.node(&sub, depth)
 			if err != nil {
-				return err
+				return inside(".properties["+name+"]", err)
 			}
 			n.Properties = append(n.Properties, Property{name, child})
 		}
@@ -225,8 +244,8 @@ func (b *builder) children(n *Node, p *apiextensionsv1.JSONSchemaProps, path str
 	}
 	if ap := p.AdditionalProperties; ap != nil {
 		if ap.Schema != nil {
-			if n.Additional, err = b.node(ap.Schema, path+".additionalProperties", depth+1); err != nil {
-				return err
+			if n.Additional, err = b.node(ap.Schema, depth); err != nil {
+				return inside(".additionalProperties", err)
 			}
 		} else {
 			allows := ap.Allows
@@ -236,39 +255,39 @@ func (b *builder) children(n *Node, p *apiextensionsv1.JSONSchemaProps, path str
 	if p.Items != nil {
 		switch {
 		case p.Items.Schema != nil:
-			if n.Items, err = b.node(p.Items.Schema, path+".items", depth+1); err != nil {
-				return err
+			if n.Items, err = b.node(p.Items.Schema, depth); err != nil {
+				return inside(".items", err)
 			}
 		case len(p.Items.JSONSchemas) > 0:
 			n.Odd = append(n.Odd, "items")
 		}
 	}
-	if n.AllOf, err = b.list(p.AllOf, path+".allOf", depth); err != nil {
+	if n.AllOf, err = b.list(p.AllOf, ".allOf", depth); err != nil {
 		return err
 	}
-	if n.AnyOf, err = b.list(p.AnyOf, path+".anyOf", depth); err != nil {
+	if n.AnyOf, err = b.list(p.AnyOf, ".anyOf", depth); err != nil {
 		return err
 	}
-	if n.OneOf, err = b.list(p.OneOf, path+".oneOf", depth); err != nil {
+	if n.OneOf, err = b.list(p.OneOf, ".oneOf", depth); err != nil {
 		return err
 	}
 	if p.Not != nil {
-		if n.Not, err = b.node(p.Not, path+".not", depth+1); err != nil {
-			return err
+		if n.Not, err = b.node(p.Not, depth); err != nil {
+			return inside(".not", err)
 		}
 	}
 	return nil
 }
 
-func (b *builder) list(ps []apiextensionsv1.JSONSchemaProps, path string, depth int) ([]*Node, error) {
+func (b *builder) list(ps []apiextensionsv1.JSONSchemaProps, keyword string, depth int) ([]*Node, error) {
 	if len(ps) == 0 {
 		return nil, nil
 	}
 	ns := make([]*Node, len(ps))
 	for i := range ps {
-		n, err := b.node(&ps[i], fmt.Sprintf("%s[%d]", path, i), depth+1)
+		n, err := b.node(&ps[i], depth)
 		if err != nil {
-			return nil, err
+			return nil, inside(fmt.Sprintf("%s[%d]", keyword, i), err)
 		}
 		ns[i] = n
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"sluice.dev/compat"
 	"sluice.dev/internal/cluster"
@@ -18,6 +19,17 @@ import (
 
 // Options are those of a comparison.
 type Options = compat.Options
+
+// Ask returns what asks the API server of a cluster, for the Server of [Options].
+func Ask(c *cluster.Cluster) func(ctx context.Context, live, next *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
+	return func(ctx context.Context, live, next *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
+		errs, err := c.DryRun(ctx, live, next)
+		if denied, ok := errors.AsType[*cluster.Denied](err); ok {
+			err = &compat.AdmissionError{Says: denied.Says}
+		}
+		return errs, err
+	}
+}
 
 // Pair is a CRD as it is and as it is to be; either may be nil.
 type Pair struct {

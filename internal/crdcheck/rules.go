@@ -35,53 +35,59 @@ installed, or make the new CRD accept them.`
 		{
 			ID: ruleObjectsRefused, Level: report.ObjectsStuck,
 			Title: "stored objects would be refused by any update",
-			Why: `Each stored object was read as the new CRD reads it, given a label, and validated as the API server validates such an
-update. For these it would be refused, although nothing but a label changed: their controllers can no longer write to them, and
-finalizers cannot be removed.`,
+			Why: `Sluice read each stored object as the new CRD reads it, added a label, and validated the update as the API server does. The API server
+would refuse the update of these objects, although only a label changed. Their controllers can no longer write to them, and nobody can
+remove their finalizers.`,
 			Help: help,
 		},
 		{
 			ID: ruleObjectsRatcheted, Level: report.ObjectsRatcheted,
-			Title: "stored objects hold what is refused from now on",
-			Why: `The API server tolerates an update of these objects as long as the value that is refused, and what it belongs to, is left
-alone (ratcheting). An update that touches it is refused, and so is the object when it is created anew, from a backup for example.`,
+			Title: "stored objects hold values that the new CRD refuses",
+			Why: `The API server tolerates an update of these objects as long as the update leaves the refused value and the part around it alone
+(ratcheting). If an update touches the value, it is refused. The object is also refused when you create it again, for example from a backup.`,
 			Help: help,
 		},
 		{
 			ID: ruleObjectsPruned, Level: report.DataLost,
 			Title: "stored objects would lose data",
-			Why: `The new CRD does not know fields that these objects have. The API server hides them at once, and any write to the object,
-of its status too, removes them for good.`,
+			Why: `The new CRD does not declare some fields of these objects. The API server hides the fields at once. Any write to the object, even of
+its status, removes them for good.`,
 			Help: help,
 		},
 		{
 			ID:    ruleObjectsUnread,
-			Title: "the stored objects could not be judged",
-			Why: `The objects can only be read in a version that reaches the new storage version through a conversion webhook, which is not
-run here, or not at all.`,
+			Title: "the stored objects could not be checked",
+			Why: `The objects can only be read in a version that needs a conversion webhook to reach the new storage version, and Sluice does not run the
+webhook. Or no version leads to it at all.`,
 			Help: "Check the schemas of each version with sluice check OLD NEW, and try the webhook on a copy of the objects.",
 		},
 		{
 			ID:    RuleNew,
 			Title: "the cluster does not have this CRD",
-			Why: `The CRD is compared with the one of the cluster, and the cluster has none: it is new there, so that nothing could be compared, and the
-verdict only says that the API server would take it. Where the CRD should be installed already, the kubeconfig or its context is
-that of another cluster.`,
-			Help: "Check the context. --new-crds=fail makes this an error, --new-crds=allow takes it that none of the CRDs is installed yet.",
+			Why: `The cluster does not have the CRD, so there is nothing to compare. The verdict only says that the API server would accept it. If the CRD
+should be installed already, the kubeconfig or its context belongs to another cluster.`,
+			Help: "Check the context. --new-crds=fail makes this an error, --new-crds=allow expects that none of the CRDs is installed yet.",
+		},
+		{
+			ID:    RuleDeleted,
+			Title: "the cluster is deleting this CRD",
+			Why: `Somebody has deleted the CRD. It stays until its objects are gone, and takes them along. An update does not save it or them, whatever the
+verdict on the update is.`,
+			Help: "Find out who deleted it. If the objects are needed, save them now: kubectl get RESOURCE --all-namespaces -o yaml. The new CRD can be created once the old one is gone.",
 		},
 		{
 			ID:    RulePermission,
-			Title: "a permission is missing for what is to be applied",
-			Why: `The API server was asked, before the first write, whether this user may do all that the apply needs. Some of it they may
-not: the apply would have stopped half-way.`,
-			Help: "Have the permission granted that the finding names, or apply as somebody who has it.",
+			Title: "the user lacks a permission that the apply needs",
+			Why: `Before the first write Sluice asks the API server if this user has every permission that the apply needs. One is missing, so the apply
+would have stopped halfway.`,
+			Help: "Ask for the permission that the finding names, or apply as a user who has it.",
 		},
 		{
 			ID:    RuleFeature,
-			Title: "a part of an API is used whose feature is off",
-			Why: `Unstable parts of an API are open only where the settings of their component say so. Here they do not: the object would be
-refused, or stored without the part. What a stored object uses already it may go on with, and so may who has opted in.`,
-			Help: "Set what the finding names, leave the part out, or have the namespace or the user opted in where the component allows that.",
+			Title: "an object uses a part of an API whose feature is off",
+			Why: `Unstable parts of an API are open only if the settings of their component open them. Here they do not, so the API server would refuse the
+object, or store it without the part. A stored object may keep the parts that it already uses, and users who opted in may use them.`,
+			Help: "Turn on the feature that the finding names, or leave the part out. If the component allows it, opt the namespace or the user in.",
 		},
 	}
 }
@@ -94,6 +100,8 @@ const (
 	ruleObjectsUnread    = "stored-objects-unread"
 	// RuleNew is told of a CRD that is compared with a cluster and that the cluster does not have.
 	RuleNew = "crd-not-in-cluster"
+	// RuleDeleted is told of a CRD that the cluster is deleting.
+	RuleDeleted = "crd-being-deleted"
 	// RulePermission is what the preflight PermissionValidation finds.
 	RulePermission = "permission-missing"
 	// RuleFeature is what the preflight FeatureGates finds.

@@ -47,7 +47,7 @@ func newLoader(name string) *loader {
 	return &loader{set: &Set{Name: name, Skipped: map[string]int{}}, byName: map[string]int{}}
 }
 
-// finish gives the set, and an error if it is empty.
+// finish returns the set, and an error if it is empty.
 func (l *loader) finish() (*Set, error) {
 	if len(l.set.Documents) > 0 || l.objects {
 		return l.set, nil
@@ -174,14 +174,13 @@ type place struct {
 	value any
 }
 
-// at is where the part of the object that path leads to stands.
+// at returns the position of the part of the object that path leads to.
 func (p *place) at(path ...string) report.Position {
 	pos, _ := p.doc.find(append(slices.Clip(p.path), path...))
 	return pos
 }
 
-// object takes one object of a document: a definition, a list, or something to skip. kind is what to take it for if it
-// does not say.
+// object reads one object of a document: a definition, a list, or something to skip. kind is its kind if it does not name one.
 func (l *loader) object(p *place, kind string, depth int) error {
 	if p.value == nil {
 		return nil
@@ -265,7 +264,7 @@ func (l *loader) definition(p *place, object map[string]any) error {
 		}
 		return &Error{
 			Position: report.Position{File: doc.File, Line: doc.Line},
-			Msg: fmt.Sprintf("CustomResourceDefinition %s stands here and, with other content, at %s:%d; one source may have it once",
+			Msg: fmt.Sprintf("CustomResourceDefinition %s is here and, with other content, at %s:%d; a source can have it only once",
 				crd.Name, earlier.File, earlier.Line),
 		}
 	}

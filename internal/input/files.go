@@ -108,7 +108,7 @@ func (w *walker) dir(ctx context.Context, name, full string, above []fs.FileInfo
 		switch {
 		case f.info.IsDir():
 			if slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, f.info) }) {
-				return fileError(f.name, fs.ErrInvalid, "is a symbolic link to a directory that it stands in, a loop")
+				return fileError(f.name, fs.ErrInvalid, "is a symbolic link to a directory that contains it, a loop")
 			}
 			if err := w.dir(ctx, f.name, f.full, append(slices.Clip(above), f.info)); err != nil {
 				return err
@@ -160,7 +160,7 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// reason is what the system says is wrong, without the operation and the path, which the reader knows.
+// reason returns the system's message, without the operation and the path, which the reader knows.
 func reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err

@@ -14,8 +14,8 @@ import (
 	"sluice.dev/internal/limit"
 )
 
-// gitRepo reads one repository with the git program. It never touches the work tree or the index, runs no hooks, and
-// gives git nothing but revisions that were checked and names of objects.
+// gitRepo reads one repository with the git program. It never touches the work tree or the index, and runs no hooks. It passes only
+// checked revisions and object IDs to git.
 type gitRepo struct {
 	dir string
 	// prefix is the current directory relative to the root of the repository, with a slash at the end, or empty.
@@ -77,7 +77,7 @@ func (g *gitRepo) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// tree gives the name of the tree of a revision.
+// tree returns the name of the tree of a revision.
 func (g *gitRepo) tree(ctx context.Context, rev string) (string, error) {
 	if err := checkRevision(rev); err != nil {
 		return "", err
@@ -98,7 +98,7 @@ func (g *gitRepo) tree(ctx context.Context, rev string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// shallow says what to do where the history is not all there, as in a clone of a CI system; empty where it is.
+// shallow returns advice if the history is incomplete, as in a clone of a CI system; empty if it is complete.
 func (g *gitRepo) shallow(ctx context.Context) string {
 	if out, err := g.run(ctx, "rev-parse", "--is-shallow-repository"); err != nil || strings.TrimSpace(string(out)) != "true" {
 		return ""
@@ -106,7 +106,7 @@ func (g *gitRepo) shallow(ctx context.Context) string {
 	return ", which is a shallow clone; fetch the history first: git fetch --unshallow, or fetch-depth: 0 for actions/checkout"
 }
 
-// commit gives the name of the commit of a revision; empty where the revision is a tree.
+// commit returns the ID of the commit of a revision; empty if the revision is a tree.
 func (g *gitRepo) commit(ctx context.Context, rev string) (string, error) {
 	out, err := g.run(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
 	if err != nil {
@@ -119,7 +119,7 @@ func (g *gitRepo) commit(ctx context.Context, rev string) (string, error) {
 type gitEntry struct {
 	mode, object string
 	size         int64
-	// path is where it stands, relative to the root, and name how it was reached, which links make another.
+	// path is the path relative to the root. name is the path by which it was reached, which differs after links.
 	path, name string
 	// below tells that it was found in a directory.
 	below bool

@@ -129,7 +129,7 @@ func (w *gitWalker) collect(ctx context.Context, entries []gitEntry, at, name st
 	return nil
 }
 
-// skipGit is true for what is not read in a directory: hidden names, and files with another extension.
+// skipGit reports whether an entry of a directory is skipped: hidden names, and files with another extension.
 func skipGit(steps []string, mode string) bool {
 	if slices.ContainsFunc(steps, hidden) {
 		return true
@@ -137,7 +137,7 @@ func skipGit(steps []string, mode string) bool {
 	return mode != gitLink && mode != gitTree && mode != gitModule && !wanted(steps[len(steps)-1])
 }
 
-// follow takes what the symbolic link e leads to. Where it leads to nothing in the revision that is an error only for
+// follow takes what the symbolic link e leads to. If it leads to nothing in the revision that is an error only for
 // one that must be there.
 func (w *gitWalker) follow(ctx context.Context, e gitEntry, above []string, must bool) error {
 	const longest = 4096
@@ -168,7 +168,7 @@ func (w *gitWalker) follow(ctx context.Context, e gitEntry, above []string, must
 	above = append(slices.Clip(above), e.path)
 	isDir := entries[0].path != full || entries[0].mode == gitTree
 	if isDir && slices.ContainsFunc(above, func(p string) bool { return full == "" || strings.HasPrefix(p, full+"/") }) {
-		return fileError(e.name, fs.ErrInvalid, "is a symbolic link to a directory that it stands in, a loop")
+		return fileError(e.name, fs.ErrInvalid, "is a symbolic link to a directory that contains it, a loop")
 	}
 	if !isDir && !must && entries[0].mode != gitLink {
 		return nil
@@ -235,10 +235,10 @@ func fetch(in io.Writer, out *bufio.Reader, object string, most int64) ([]byte, 
 	return data[:size], nil
 }
 
-// GitRange understands the value of --git, and gives the old source and the new one: BASE..HEAD, BASE...HEAD with the
-// merge base of the two as old, or BASE alone with the work tree as new. A revision left out beside the dots is HEAD.
-// Paths are relative to the current directory, which stands for them if there are none; of several some may be missing
-// on either side. Its errors are of type [*Error], or the context's.
+// GitRange parses the value of --git, and returns the old source and the new one. BASE..HEAD and BASE...HEAD compare two revisions;
+// the latter takes the merge base as old. BASE alone compares with the work tree. A missing revision beside the dots is HEAD. Paths
+// are relative to the current directory; without paths it is the current directory. If there are several, some may be missing on
+// either side. Errors are of type [*Error], or the context's.
 func GitRange(ctx context.Context, arg string, paths []string, opts Options) (old, next Source, err error) {
 	fail := func(err error) (Source, Source, error) {
 		if ctx.Err() != nil {

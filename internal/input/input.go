@@ -1,11 +1,11 @@
-// Package input reads CustomResourceDefinitions from where a user says: files, directories, standard input, a git
+// Package input reads CustomResourceDefinitions from the places that a user names: files, directories, standard input, a git
 // revision.
 //
-// It promises that a set holds what kubectl would send to the API server: YAML as sigs.k8s.io/yaml reads it, JSON as the
-// API server reads it, [Load]ed without touching a work tree, bounded in size, depth and expansion, in an order that
-// does not depend on the file system. Whatever cannot be read as it stands is an error of one line that names the place;
-// nothing is passed over in silence but what [Set.Skipped] counts. It does not decide whether a definition is valid or
-// its change safe, and it does not talk to a cluster: a source of kind [Cluster] is the caller's to read.
+// It promises that a set holds what kubectl would send to the API server: YAML as sigs.k8s.io/yaml reads it, JSON as the API server
+// reads it. [Load] does not touch a work tree. Its result is bounded in size, depth and expansion, and its order does not depend on
+// the file system. Input that cannot be read is an error of one line with its place. The package skips nothing silently except what
+// [Set.Skipped] counts. It does not decide whether a definition is valid or its change safe, and it does not talk to a cluster: the
+// caller reads a source of kind [Cluster].
 package input
 
 import (
@@ -39,7 +39,7 @@ const (
 // extensions are those of the files that are read in a directory.
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// What a caller may want to tell apart with errors.Is.
+// Errors that a caller may distinguish with errors.Is.
 var (
 	// ErrNotFound says that a file or directory does not exist, or that a path is not in the git revision.
 	ErrNotFound = errors.New("not found")
@@ -57,11 +57,11 @@ var (
 	ErrUnknownRevision = errors.New("unknown revision")
 )
 
-// Error says what is wrong where, in one line.
+// Error is a problem and its place, in one line.
 type Error struct {
 	// Position is the place; its zero value means that there is none.
 	Position report.Position
-	// Msg is what is wrong, without the place.
+	// Msg describes the problem, without the place.
 	Msg string
 	// Err is one of the errors of this package, or what the system said; it may be nil, and is not part of the text.
 	Err error
@@ -87,10 +87,10 @@ func fileError(file string, err error, format string, args ...any) *Error {
 
 // Document is one CustomResourceDefinition and where it stands.
 type Document struct {
-	// File is the path of the file as it was reached: below the path that the user gave, relative to the repository's
-	// root for a git revision, and - for standard input.
+	// File is the path by which the file was reached: below the path that the user gave, relative to the repository's root for a
+	// git revision, and - for standard input.
 	File string
-	// Line is where the definition begins, counted from 1.
+	// Line is the first line of the definition, counted from 1.
 	Line int
 	// CRD is the definition. It is never nil and has a name. The JSON values in its schemas (defaults, enums) are
 	// compact with sorted keys.
@@ -108,7 +108,7 @@ type Object struct {
 	JSON []byte
 	// Positions finds the places of the parts of the object. It is never nil, and keeps the text of the document.
 	Positions *Positions
-	// Twice says that a key stands twice somewhere in the document; the last one counts. It is nil where none does.
+	// Twice says that a key stands twice somewhere in the document; the last one counts. It is nil if none does.
 	Twice *Error
 }
 
@@ -121,7 +121,7 @@ type Warning struct {
 	Message string
 }
 
-// Set is what one source holds.
+// Set is the content of one source.
 type Set struct {
 	// Name is the source, as [Source.String] gives it.
 	Name string
@@ -138,7 +138,7 @@ type Set struct {
 	Commit string
 	// Warnings are in the order of the documents.
 	Warnings []Warning
-	// Files is how many files were read.
+	// Files is the number of files that were read.
 	Files int
 	// Templates are the files that were passed over as [Options.PassTemplates] says, and Excluded is how many files
 	// [Options.Exclude] left out.

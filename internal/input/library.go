@@ -24,9 +24,9 @@ type value struct {
 	twice *syntaxError
 }
 
-// parseYAML reads the YAML document s with the library that kubectl uses, and gives what YAMLToJSON of sigs.k8s.io/yaml
-// gives. Unlike that function it bounds what aliases expand to, and two keys that become the same string are an error. Lines
-// in its errors count from line.
+// parseYAML reads the YAML document s with the library that kubectl uses, and returns the same as YAMLToJSON of sigs.k8s.io/yaml.
+// Unlike that function it bounds the expansion of aliases, and two keys that become the same string are an error. Lines in its
+// errors count from line.
 func parseYAML(ctx context.Context, s string, line int) (value, error) {
 	if err := checkCount(s); err != nil {
 		return value{}, err
@@ -57,8 +57,8 @@ func checkCount(s string) error {
 	return nil
 }
 
-// parseJSON reads the JSON values that s consists of, one after the other, and the offset of each in s. It returns false
-// where kubectl's reader of JSON would not take them, or where a key stands twice: parseYAML then says what is wrong.
+// parseJSON reads the JSON values of s, one after the other, and the offset of each in s. It returns false if kubectl's reader of
+// JSON would refuse them, or if a key occurs twice. Then parseYAML finds the error.
 func parseJSON(s string) (values []value, offsets []int, ok bool) {
 	if checkCount(s) != nil {
 		return nil, nil, false
@@ -97,7 +97,7 @@ func parseJSON(s string) (values []value, offsets []int, ok bool) {
 // duplicateError says that nothing is wrong but keys that stand twice.
 type duplicateError struct{ *syntaxError }
 
-// onlyDuplicates tells whether the library has met nothing but keys that stand twice.
+// onlyDuplicates reports whether the library has found only keys that occur twice.
 func onlyDuplicates(err error) bool {
 	e, ok := errors.AsType[*yaml.TypeError](err)
 	return ok && !slices.ContainsFunc(e.Errors, func(s string) bool { return !strings.HasSuffix(s, " already set in map") })
@@ -151,11 +151,11 @@ func (r *contextReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// syntaxError says what is wrong with a document; line is 0 where it is not known.
+// syntaxError describes the error in a document; line is 0 if it is not known.
 type syntaxError struct {
 	line int
 	msg  string
-	err  error // what callers tell apart; it may be nil
+	err  error // for callers that distinguish errors; it may be nil
 }
 
 // Error implements error.

@@ -38,7 +38,7 @@ func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 type reader struct {
 	*loader
 	opts Options
-	// total is how many bytes were read, entries how many directory entries were looked at.
+	// total is the number of bytes read, entries the number of directory entries.
 	total   int64
 	entries int
 	exclude exclusion
@@ -70,7 +70,7 @@ func (r *reader) stream(ctx context.Context, name string, in io.Reader) error {
 	}
 }
 
-// allowed is how many bytes the next file may have.
+// allowed returns the number of bytes that the next file may have.
 func (r *reader) allowed() int64 {
 	return min(r.opts.MaxFileBytes, r.opts.MaxTotalBytes-r.total)
 }

@@ -14,7 +14,7 @@ import (
 // errTemplate says that a file holds a template of text, such as Helm's, and no YAML.
 var errTemplate = errors.New("a template, not YAML")
 
-// exclusion tells which files below a directory are not read.
+// exclusion decides which files below a directory are skipped.
 type exclusion struct {
 	matcher *patternmatcher.PatternMatcher // nil excludes nothing
 	// prefix is the current directory within a repository, with a slash at the end, for files of a revision.
@@ -42,9 +42,9 @@ func (x exclusion) has(name string) bool {
 	return err == nil && found // New has compiled all patterns
 }
 
-// template is true, and the file noted in the set, where a file that was found in a directory is a template of a Helm
-// chart, which cannot be read before it is rendered. Only files below a folder called templates, where charts have them,
-// are passed over: elsewhere a file that cannot be read is an error.
+// template reports whether a file that was found in a directory is a template of a Helm chart, which cannot be read before it is
+// rendered, and records it in the set. Only files below a folder called templates, as in charts, are skipped: elsewhere a file that
+// cannot be read is an error.
 func (r *reader) template(ctx context.Context, name string, data []byte) bool {
 	folders := strings.Split(path.Dir(filepath.ToSlash(name)), "/")
 	if !r.opts.PassTemplates || !slices.Contains(folders, "templates") {

@@ -32,8 +32,8 @@ func (p *Positions) Find(path ...string) (report.Position, bool) {
 	return p.doc.find(append(slices.Clip(p.base), path...))
 }
 
-// Place returns where a finding stands in the document. The path of a finding about what is gone leads through the old
-// document: its version is found by name, and the part around stands for a list that may have other indices now.
+// Place returns the position of a finding in the document. If the finding is about a part that is gone, its path is one in the old
+// document. Then Place finds the version by its name. Lists may have other indices now, so it returns the part around them.
 func (d *Document) Place(f *report.Finding) *report.Position {
 	if d.Positions == nil {
 		return &report.Position{File: d.File}
@@ -68,12 +68,34 @@ type document struct {
 
 	once sync.Once
 	root *yamlv3.Node // nil where the library that knows places cannot read the text
+
+	mu    sync.Mutex
+	index map[*yamlv3.Node]map[string]int // the places of the keys of mappings that were looked into
+}
+
+// key returns the index of the key in the content of a mapping, -1 if it is not there.
+func (d *document) key(mapping *yamlv3.Node, key string) int {
+	keys, ok := d.index[mapping]
+	if !ok {
+		keys = make(map[string]int, len(mapping.Content)/2)
+		for i := len(mapping.Content)/2*2 - 2; i >= 0; i -= 2 {
+			keys[mapping.Content[i].Value] = i // the first one of equals counts
+		}
+		if d.index == nil {
+			d.index = map[*yamlv3.Node]map[string]int{}
+		}
+		d.index[mapping] = keys
+	}
+	if i, ok := keys[key]; ok {
+		return i
+	}
+	return -1
 }
 
 // surrogates are the halves of a character as JSON writes them; YAML refuses them.
 var surrogates = regexp.MustCompile(`\\u[dD][89a-fA-F][0-9a-fA-F]{2}`)
 
-// start is where the first content stands, which costs no reading.
+// start is the position of the first content. Finding it costs no reading.
 func (d *document) start() report.Position {
 	i := max(content(d.text), 0)
 	before := d.text[:i]
@@ -93,10 +115,12 @@ func (d *document) find(path []string) (report.Position, bool) {
 	if d.root == nil {
 		return pos, false
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	n := d.root
 	for _, s := range path {
 		var place *yamlv3.Node
-		if place, n = yamlStep(n, s, 0); n == nil {
+		if place, n = d.step(n, s, 0); n == nil {
 			return pos, false
 		}
 		pos.Line, pos.Column = place.Line+d.line-1, place.Column
@@ -104,24 +128,22 @@ func (d *document) find(path []string) (report.Position, bool) {
 	return pos, true
 }
 
-// yamlStep finds the child s of n: the node whose place counts and the value, nil where there is none. It looks through
+// step finds the child s of n: the node whose place counts and the value, nil if there is none. It looks through
 // aliases and merge keys.
-func yamlStep(n *yamlv3.Node, s string, depth int) (place, value *yamlv3.Node) {
+func (d *document) step(n *yamlv3.Node, s string, depth int) (place, value *yamlv3.Node) {
 	if depth > maxListDepth {
 		return nil, nil
 	}
 	switch n.Kind {
 	case yamlv3.AliasNode:
-		return yamlStep(n.Alias, s, depth+1)
+		return d.step(n.Alias, s, depth+1)
 	case yamlv3.SequenceNode:
 		if i, err := strconv.Atoi(s); err == nil && i >= 0 && i < len(n.Content) {
 			return n.Content[i], n.Content[i]
 		}
 	case yamlv3.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == s {
-				return n.Content[i], n.Content[i+1]
-			}
+		if i := d.key(n, s); i >= 0 {
+			return n.Content[i], n.Content[i+1]
 		}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i].Value != "<<" {
@@ -132,7 +154,7 @@ func yamlStep(n *yamlv3.Node, s string, depth int) (place, value *yamlv3.Node) {
 				from = from[0].Content
 			}
 			for _, m := range from {
-				if place, value = yamlStep(m, s, depth+1); value != nil {
+				if place, value = d.step(m, s, depth+1); value != nil {
 					return place, value
 				}
 			}

@@ -21,13 +21,12 @@ const (
 	Cluster
 )
 
-// Source says where definitions are read from.
+// Source is a place that definitions are read from.
 type Source struct {
 	Kind Kind
-	// Paths are files and directories, for Path and Git; a directory means all files below it that end in .yaml, .yml or
-	// .json and whose names, like those of the directories on the way, do not begin with a dot. For Git they are
-	// relative to the root of the repository, or to the current directory if they begin with ./ or ../, as in
-	// git show REV:PATH; none means the root.
+	// Paths are files and directories, for Path and Git. A directory stands for all files below it that end in .yaml, .yml or
+	// .json. Files and directories whose names begin with a dot are skipped. For Git, paths are relative to the root of the
+	// repository, or to the current directory if they begin with ./ or ../, as in git show REV:PATH; none means the root.
 	Paths []string
 	// Rev is a revision as git rev-parse takes it, for Git.
 	Rev string
@@ -57,9 +56,9 @@ func (s Source) String() string {
 // sourceForms is the end of a message about a source that is not there.
 const sourceForms = "a source is a file, a directory, - (standard input), git:REV[:PATH] or cluster"
 
-// ParseSource understands what a user gives as a source: - is standard input, cluster the cluster, git:REV or
-// git:REV:PATH a revision in the current repository, and all else a file or directory. A file called cluster, or one
-// whose name begins with git:, is ./cluster and ./git:... It does not look whether the source exists.
+// ParseSource parses a source as users give it. - is standard input, cluster the cluster, git:REV or git:REV:PATH a revision in the
+// current repository, and all else a file or directory. A file called cluster, or one whose name begins with git:, is ./cluster and
+// ./git:... It does not check whether the source exists.
 func ParseSource(s string) (Source, error) {
 	rest, isGit := strings.CutPrefix(s, "git:")
 	switch {
@@ -108,14 +107,14 @@ type Options struct {
 	Stdin io.Reader
 	// MaxFileBytes and MaxTotalBytes bound one file and all files of the source; 0 is the default.
 	MaxFileBytes, MaxTotalBytes int64
-	// Objects asks for all objects, not only for definitions. What is no object, or has no kind, is then an error; that
-	// there is no definition is none.
+	// Objects asks for all objects, not only for definitions. Then a value that is not an object, or has no kind, is an error, and
+	// a source without definitions is not.
 	Objects bool
 	// Exclude are patterns, with the syntax of .dockerignore (github.com/moby/patternmatcher), of files and folders
 	// that are left out where a directory is read. They are relative to the current directory.
 	Exclude []string
-	// PassTemplates leaves out what cannot be read because it is a template of a Helm chart, and tells of it in
-	// [Set.Templates]. Without it, such a file is an error.
+	// PassTemplates skips files that cannot be read because they are templates of a Helm chart, and lists them in [Set.Templates].
+	// Without it, such a file is an error.
 	PassTemplates bool
 }
 

@@ -11,9 +11,9 @@ type chunk struct {
 	ignored bool
 }
 
-// split cuts a YAML stream into its documents, at the lines that begin with --- or ... and a blank. Such a line ends a
-// document wherever it stands: within a quoted scalar YAML forbids it. Directives stay with the document that they
-// precede, and the line --- with the one that it begins.
+// split cuts a YAML stream into its documents, at lines that begin with --- or ... and a blank. Such a line always ends a document:
+// within a quoted scalar YAML forbids it. Directives belong to the document after them, and the line --- to the document that it
+// begins.
 func split(s string) []chunk {
 	var chunks []chunk
 	start, line, startLine := 0, 1, 1
@@ -29,7 +29,7 @@ func split(s string) []chunk {
 			case marker == '.' && blankLine(s[at+3:end]):
 				cut(at, end, line+1)
 				ended = true
-			case marker == '.': // the library says what is wrong with it
+			case marker == '.': // the library describes the error
 			case onlyDirectives(s[start:at]):
 				ended = false
 			default:
@@ -62,7 +62,7 @@ func nextMarker(s string, i int) int {
 	return next
 }
 
-// markerAt is the character of the document marker that begins at offset i, 0 where there is none.
+// markerAt is the character of the document marker that begins at offset i, 0 if there is none.
 func markerAt(s string, i int) byte {
 	if !strings.HasPrefix(s[i:], "---") && !strings.HasPrefix(s[i:], "...") {
 		return 0

@@ -11,11 +11,11 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// maxStrict is how many unknown fields are told of one document.
+// maxStrict bounds the unknown fields that are reported for one document.
 const maxStrict = 20
 
-// Strict decodes the object into a Go value. Fields that the type does not have are errors, all of them at once, with their
-// lines and the nearest names; so is a key that stands there twice.
+// Strict decodes the object into a Go value. It returns all fields that the type does not have as errors, with their lines and the
+// nearest names. A key that occurs twice is an error, too.
 func (o *Object) Strict(to any) error {
 	if o.Twice != nil {
 		return o.Twice

@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// valueError says that the value that path leads to must not be there.
+// valueError reports a value, at the end of path, that is not allowed there.
 type valueError struct {
 	path []string
 	msg  string
@@ -20,9 +20,9 @@ type valueError struct {
 // Error implements error.
 func (e *valueError) Error() string { return e.msg }
 
-// typed compares a value with the Go type that it is decoded into. It finds what the decoders of Kubernetes do not tell with
-// its path: the first value of a wrong type, and unknown fields at any depth (sigs.k8s.io/json does not see those that a
-// type decodes by itself, as the schemas below items do).
+// typed compares a value with the Go type that it is decoded into. The decoders of Kubernetes do not report the paths of two
+// errors: the first value of a wrong type, and unknown fields at any depth. typed finds both. (sigs.k8s.io/json misses the latter
+// in types that decode themselves, such as the schemas below items.)
 type typed struct {
 	unknown [][]string
 	wrong   *valueError
@@ -105,7 +105,7 @@ func (w *typed) fields(path []string, object map[string]any, t reflect.Type) {
 		if f, ok := fields[key]; ok {
 			w.walk(step(path, key), object[key], f)
 		} else {
-			w.unknown = append(w.unknown, step(path, key))
+			w.unknown = append(w.unknown, slices.Clone(step(path, key)))
 		}
 	}
 }
@@ -129,12 +129,12 @@ func (w *typed) number(path []string, v any, t reflect.Type) {
 // must notes, unless ok, that the value at path is not what is wanted.
 func (w *typed) must(ok bool, path []string, want string, v any) bool {
 	if !ok && w.wrong == nil {
-		w.wrong = &valueError{path, fmt.Sprintf("%s must be %s, not %s", pathText(path), want, kindOf(v))}
+		w.wrong = &valueError{slices.Clone(path), fmt.Sprintf("%s must be %s, not %s", pathText(path), want, kindOf(v))}
 	}
 	return ok
 }
 
-// words says which JSON value the Go type holds.
+// words names the JSON value that the Go type holds.
 func words(t reflect.Type) string {
 	switch {
 	case t == schemaType:
@@ -159,7 +159,7 @@ func words(t reflect.Type) string {
 	return "an integer"
 }
 
-// kindOf says what a value is, with its article.
+// kindOf names the kind of a value, with its article.
 func kindOf(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -187,8 +187,8 @@ func sortedKeys(m map[string]any) []string {
 	return keys
 }
 
-// step returns path with one more step; path is not changed.
-func step(path []string, key string) []string { return append(slices.Clip(path), key) }
+// step returns path with one more step. The next step from path may overwrite it, so a caller that keeps it must copy it.
+func step(path []string, key string) []string { return append(path, key) }
 
 // pathText writes a path for people: spec.versions[0].schema. Keys that are no plain words are quoted.
 func pathText(path []string) string {

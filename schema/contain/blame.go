@@ -12,7 +12,7 @@ import (
 	"sluice.dev/schema"
 )
 
-// blames tells whether one of the errors is about the place of the gap, or below, so that another change is not taken for
+// blames reports whether one of the errors is about the place of the gap, or below, so that another change is not taken for
 // this one.
 func blames(g *Gap, errs field.ErrorList) bool {
 	path := slices.Clone(g.Path)
@@ -39,7 +39,7 @@ func fieldOf(e *field.Error) string {
 	return e.Detail[strings.LastIndex(e.Detail, " ")+1:]
 }
 
-// noField is how the path of no field is written.
+// noField stands for a missing path of a field.
 var noField = (*field.Path)(nil).String()
 
 // says is the text in the refusal of a rule (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator), empty
@@ -74,7 +74,7 @@ func texts(errs field.ErrorList) []string {
 	return out
 }
 
-// matchAt tells whether the text begins with the path.
+// matchAt reports whether the text begins with the path.
 func matchAt(text string, path Path) bool {
 	if len(path) == 0 {
 		return true
@@ -139,7 +139,7 @@ func lost(a, b any, path string, out []string) []string {
 	return out
 }
 
-// matchesPath tells whether one of the concrete paths is at the path or below it.
+// matchesPath reports whether one of the concrete paths is at the path or below it.
 func matchesPath(path Path, concrete []string) bool {
 	return slices.ContainsFunc(concrete, func(c string) bool { return matchAt("."+c, path) })
 }

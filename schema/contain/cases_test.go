@@ -371,19 +371,19 @@ func TestAutomatonThatGivesUpProvesNothing(t *testing.T) {
 	if r.Verdict == Contained {
 		t.Error("a pattern that most long strings do not match is taken to be matched by all")
 	}
-	if got, none := newLibrary().Members(nil, []string{"^a"}, nil, logic.Length{Min: 1 << 40, Max: 1 << 41}, 1); none || len(got) > 0 {
+	if got, none := newLibrary(nil).Members(nil, []string{"^a"}, nil, logic.Length{Min: 1 << 40, Max: 1 << 41}, 1); none || len(got) > 0 {
 		t.Errorf("members %d, none %v", len(got), none)
 	}
 }
 
 func TestStringsOfTheGreatestLengthAreLookedAt(t *testing.T) {
 	for _, length := range []logic.Length{{Min: 7, Max: 7}, {Min: 0, Max: 7}} {
-		got, none := newLibrary().Members(nil, []string{"^z{7}$"}, nil, length, 1)
+		got, none := newLibrary(nil).Members(nil, []string{"^z{7}$"}, nil, length, 1)
 		if none || len(got) != 1 || got[0] != "zzzzzzz" {
 			t.Errorf("%+v: members %q, none %v", length, got, none)
 		}
 	}
-	if got, none := newLibrary().Members(nil, []string{"^z{7}$"}, nil, logic.Length{Min: 0, Max: 6}, 1); !none || len(got) > 0 {
+	if got, none := newLibrary(nil).Members(nil, []string{"^z{7}$"}, nil, logic.Length{Min: 0, Max: 6}, 1); !none || len(got) > 0 {
 		t.Errorf("of at most 6: members %q, none %v", got, none)
 	}
 }

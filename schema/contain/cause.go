@@ -9,18 +9,37 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// sayTheSame tells whether one of the old node's pieces is the same formula, so that nothing is to be searched.
+// sayTheSame reports whether one of the old node's pieces is the same formula, so that nothing is to be searched.
 func (w *walker) sayTheSame(o place, x piece) bool {
 	if o.kind != declared {
 		return false
 	}
-	id := w.memory.Table.ID(x.formula, w.opts.Work)
-	return slices.ContainsFunc(w.old.pieces(o), func(y piece) bool {
-		return y.keyword == x.keyword && w.memory.Table.ID(y.formula, w.opts.Work) == id
-	})
+	key := pieceKey{o.key(), o.node}
+	said, ok := w.said[key]
+	if !ok {
+		said = map[pieceID]bool{}
+		for _, y := range w.old.pieces(o) {
+			said[w.idOf(y)] = true
+		}
+		if w.said == nil {
+			w.said = map[pieceKey]map[pieceID]bool{}
+		}
+		w.said[key] = said
+	}
+	return said[w.idOf(x)]
 }
 
-// sameKeys tells whether a list of type map has the same keys on both sides, and what both fill in of them makes no
+// pieceID identifies a piece by its content.
+type pieceID struct {
+	keyword string
+	id      logic.ID
+}
+
+func (w *walker) idOf(x piece) pieceID {
+	return pieceID{x.keyword, w.memory.Table.ID(x.formula, w.opts.Work)}
+}
+
+// sameKeys reports whether a list of type map has the same keys on both sides, and what both fill in of them makes no
 // difference, because no item of the old schema lacks it.
 func (w *walker) sameKeys(o, n place, x piece) bool {
 	if x.keyword != "x-kubernetes-list-type" || o.kind != declared || o.node.ListType != "map" || n.node.ListType != "map" ||
@@ -36,12 +55,12 @@ func (w *walker) sameKeys(o, n place, x piece) bool {
 	})
 }
 
-// sameFormula tells whether both are the same as they stand.
+// sameFormula reports whether both are the same as they stand.
 func (w *walker) sameFormula(f, g logic.Formula) bool {
 	return w.memory.Table.ID(f, w.opts.Work) == w.memory.Table.ID(g, w.opts.Work)
 }
 
-// cause says what changed where the keyword of a piece stands alike on both sides, empty where the keyword itself changed:
+// cause says what changed where the keyword of a piece stands alike on both sides, empty if the keyword itself changed:
 // what is blamed is what changed.
 func (w *walker) cause(o, n place, x piece) string {
 	if o.kind != declared || !alike(o.node, n.node, x) {
@@ -64,7 +83,7 @@ func (w *walker) cause(o, n place, x piece) string {
 	return c.first
 }
 
-// alike tells whether the keyword of a piece of n is written in the same way in o.
+// alike reports whether the keyword of a piece of n is written in the same way in o.
 func alike(o, n *schema.Node, x piece) bool {
 	branches := func(a, b []*schema.Node) bool {
 		return slices.EqualFunc(a, b, func(p, q *schema.Node) bool { return p.Hash() == q.Hash() })

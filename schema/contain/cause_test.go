@@ -35,7 +35,7 @@ func unblamed(t *testing.T, old, new Side) (gaps int, out []string) {
 	return gaps, out
 }
 
-// nodeAt returns the node at the path, nil where none is declared.
+// nodeAt returns the node at the path, nil if none is declared.
 func nodeAt(n *schema.Node, path Path) *schema.Node {
 	for _, s := range path {
 		switch {

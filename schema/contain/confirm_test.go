@@ -201,7 +201,7 @@ func TestBlames(t *testing.T) {
 	}
 }
 
-// Where the budget of the whole comparison is spent, every place that is left is unknown, and none is left out as proven.
+// If the budget of the whole comparison is spent, every place that is left is unknown, and none is left out as proven.
 func TestASpentBudgetProvesNothing(t *testing.T) {
 	old := side(t, parseSchema(t, `{type: object, properties: {spec: {type: object, properties: {a: {type: integer}, b: {type: integer}}}}}`))
 	new := side(t, parseSchema(t, `{type: object, properties: {spec: {type: object, properties: {a: {type: integer, maximum: 5}, b: {type: integer, maximum: 5}}}}}`))
@@ -213,7 +213,7 @@ func TestASpentBudgetProvesNothing(t *testing.T) {
 		t.Errorf("%d places that could not be proven, %d gaps, want 2", suspects, len(gaps))
 	}
 	for _, g := range gaps {
-		if g.Verdict != Unknown || g.Reason != tooMuch {
+		if g.Verdict != Unknown || g.Reason != TooMuch {
 			t.Errorf("%s: %v, %q", g.Path, g.Verdict, g.Reason)
 		}
 	}

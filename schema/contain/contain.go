@@ -38,18 +38,31 @@ type Options struct {
 	KubeVersion *version.Version
 	// Budget bounds the work of one comparison (default [DefaultBudget]), in units of [Work].
 	Budget int64
-	// Work, where not nil, counts the work instead, together with that of other comparisons.
+	// Work, if not nil, counts the work instead, together with that of other comparisons.
 	Work *Work
-	// Tries is how many candidates are confirmed for one gap (default 48).
+	// Tries bounds the candidates that are confirmed for one gap (default 48).
 	Tries int
-	// Only, where not nil, names the keywords that are looked at; others are passed over, and Contained then says nothing
-	// about them.
+	// Only, if not nil, names the keywords to compare. Others are ignored, and Contained then says nothing about them.
 	Only map[string]bool
 	// Compiled says that somebody else makes sure that every rule of the new schema compiles, as the API server does
 	// before it takes a CRD. Otherwise Decide does.
 	Compiled bool
+	// Prove asks for the proof, so that somebody else can check it.
+	Prove bool
+	// Trace, if not nil, is told each step of the comparison, in order: what was asked of a place and what answered it.
+	Trace func(Event)
+	// Shared, where not nil, keeps what a comparison finds out for the next one. It is for comparisons with the same Work
+	// and KubeVersion, one after the other.
+	Shared *Shared
+}
 
-	lib *library
+// Shared is what comparisons have in common: rules that were parsed, schemas that were translated, and what the search
+// found out about them. The zero value is ready for use.
+type Shared struct {
+	lib        *library
+	translator *translator
+	memory     *logic.Memory
+	compiled   upstream.RuleCache
 }
 
 // Work counts the work of comparisons: formulas looked at, steps of automata, rules translated, values compared, objects
@@ -70,6 +83,9 @@ type Result struct {
 	// Gaps are in the order of the walk: by path, then keyword. Gaps that only change defaults (Redefaulted) do not make
 	// the verdict anything but Contained: everything is still accepted and kept.
 	Gaps []Gap
+	// Proof, where Options.Prove is set, has a step for everything that the new schema demands and that is no gap. It is
+	// complete unless a gap of the keyword schema says that the comparison was cut short.
+	Proof []ProofStep
 }
 
 func orDefault[T comparable](v, d T) T {
@@ -91,18 +107,45 @@ func (o *Options) apiVersion() string { return o.group() + "/" + o.version() }
 func (o *Options) strings() logic.Strings { return o.library() }
 
 func (o *Options) library() *library {
-	if o.lib == nil {
-		o.lib = newLibrary()
+	if o.Shared == nil {
+		o.Shared = &Shared{}
 	}
-	return o.lib
+	if o.Shared.lib == nil {
+		o.Shared.lib = newLibrary(o.Work)
+		o.Shared.compiled.Bound(o.Work.Charge)
+	}
+	return o.Shared.lib
 }
 
-// Decide decides whether every object that old accepts fares the same under new: it is accepted, nothing of it is
-// pruned, and what is left out is defaulted alike. It never panics and always ends; what it could not decide within its
-// budgets is Unknown. A context that is done ends it early, with what is left as Unknown.
+// translator returns that of all comparisons that share it.
+func (o *Options) translator() *translator {
+	o.library()
+	if o.Shared.translator == nil {
+		o.Shared.translator = newTranslator(o)
+	}
+	return o.Shared.translator
+}
+
+// memory returns what is known of formulas; little of it is left where there is no room for more.
+func (o *Options) memory() *logic.Memory {
+	o.library()
+	if o.Shared.memory == nil || o.Shared.memory.Full() {
+		o.Shared.memory = &logic.Memory{}
+	}
+	return o.Shared.memory
+}
+
+// Decide decides whether every object that old accepts fares the same under new: new accepts it, prunes nothing of it, and fills in
+// the same defaults. It never panics and always ends. If it cannot decide within its budgets, the answer is Unknown. A context that
+// is done ends it early, with the rest as Unknown.
 func Decide(ctx context.Context, old, new Side, opts Options) Result {
 	if old.Node.Hash() == new.Node.Hash() {
-		return Result{Verdict: Contained}
+		r := Result{Verdict: Contained}
+		opts.traceStep(&ProofOfEqual()[0])
+		if opts.Prove {
+			r.Proof = ProofOfEqual()
+		}
+		return r
 	}
 	o := &opts
 	s := newComparison(old, new, o)
@@ -122,6 +165,9 @@ func Decide(ctx context.Context, old, new Side, opts Options) Result {
 	if s.cut != "" {
 		r.add(Gap{Keyword: "schema", Verdict: Unknown, Reason: s.cut, Rule: -1})
 	}
+	if o.Prove {
+		r.Proof = s.proof.steps
+	}
 	return r
 }
 
@@ -130,24 +176,25 @@ func newComparison(old, new Side, o *Options) *search {
 	if o.Work == nil {
 		o.Work = NewWork(orDefault(o.Budget, DefaultBudget))
 	}
-	t := newTranslator(o)
-	w := &walker{opts: o, old: t, new: t, memory: &logic.Memory{}}
+	t := o.translator()
+	w := &walker{opts: o, old: t, new: t, memory: o.memory(), proof: newRecorder(o)}
 	w.solver = logic.Solver{Strings: o.strings(), Budget: max(1, orDefault(o.Budget, DefaultBudget)/wholeShare), Total: o.Work, Memory: w.memory}
 	w.local = w.solver
 	w.local.Budget /= localShare
 	oldRoot, newRoot := place{node: old.Node, pos: atRoot}, place{node: new.Node, pos: atRoot}
 	w.walk(oldRoot, newRoot)
-	if w.cut == "" {
-		w.cut = strange(old.Node, new.Node)
+	if w.cut = strange(old.Node, new.Node); o.Work.Spent() { // nothing is translated any more, nor compared
+		w.cut = TooMuch
 	}
 	return &search{
 		walker: w, oldRoot: oldRoot, sides: [2]Side{old, new},
-		oldCut: upstream.NewProjector(old.Props, o.resource()), newCut: upstream.NewProjector(new.Props, o.resource()),
+		oldCut:   upstream.NewProjector(old.Props, o.resource()).Share(old.Node, &o.Shared.compiled),
+		newCut:   upstream.NewProjector(new.Props, o.resource()).Share(new.Node, &o.Shared.compiled),
 		newProps: new.Props,
 	}
 }
 
-// wholeShare is what part of the budget one search in the whole may spend, localShare what part of that one in a part.
+// wholeShare is the part of the budget for one search in the whole schema, localShare the part for one search in a part of it.
 const (
 	wholeShare = 8
 	localShare = 2
@@ -172,13 +219,15 @@ func (r *Result) add(g Gap) {
 
 // library answers the solver's questions about strings, and remembers what it has parsed.
 type library struct {
+	work      *Work
 	compiled  map[string]*regexp.Regexp
 	languages map[string]*regular.Lang
 	rules     map[string]parsedRule
+	filled    map[*schema.Node]string
 }
 
-func newLibrary() *library {
-	return &library{compiled: map[string]*regexp.Regexp{}, rules: map[string]parsedRule{}, languages: map[string]*regular.Lang{}}
+func newLibrary(w *Work) *library {
+	return &library{work: w, compiled: map[string]*regexp.Regexp{}, rules: map[string]parsedRule{}, filled: map[*schema.Node]string{}, languages: map[string]*regular.Lang{}}
 }
 
 // MatchPattern implements [logic.Checker].
@@ -187,7 +236,7 @@ func (l *library) MatchPattern(expr, s string) bool {
 	return re != nil && re.MatchString(s)
 }
 
-// regexp returns the compiled expression, nil where it does not compile.
+// regexp returns the compiled expression, nil if it does not compile.
 func (l *library) regexp(expr string) *regexp.Regexp {
 	re, ok := l.compiled[expr]
 	if !ok {

@@ -1,13 +1,12 @@
-// Package contain decides whether one CRD schema accepts every object that another one accepts, keeps every field, and
-// defaults alike. The answer is a proof, or an object that shows the contrary, or "unknown" with the construct that
-// stopped the proof; docs/containment.md tells which rule is used for each keyword and why it is sound.
+// Package contain decides whether one CRD schema accepts every object that another one accepts, keeps every field, and fills in the
+// same defaults. The answer is a proof, or an object that shows the contrary, or "unknown" with the construct that stopped the
+// proof. docs/containment.md has the rule for each keyword and the reason why it is sound.
 //
-// The question is put as: is there an object that the old schema accepts and the new one does not? Both schemas, their
-// validation rules included, are read as formulas about JSON values (package internal/logic). Subtrees with equal hashes
-// are skipped; for every keyword of the new schema that remains, the solver looks for a value that the old schema
-// accepts in that place and the keyword refuses. No value is a proof. A value is completed to a whole object and run
-// through the API server's own code (package schema/upstream): what that code does not confirm is never reported as a
-// counterexample.
+// The question is: is there an object that the old schema accepts and the new one does not? The package reads both schemas, with
+// their validation rules, as formulas about JSON values (package internal/logic). It skips subtrees with equal hashes. For every
+// keyword of the new schema that remains, the solver looks for a value that the old schema accepts in that place and the keyword
+// refuses. If there is none, that is a proof. Otherwise the package completes the value to a whole object and runs it through the
+// API server's own code (package schema/upstream). It never reports a witness that this code does not confirm.
 //
 // It does not decide what the difference means for users; package compat does.
 package contain

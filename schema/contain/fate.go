@@ -8,14 +8,14 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// Fate is what becomes of refused objects once they are stored, from the best to the worst.
+// Fate is the fate of refused objects once they are stored, from the best to the worst.
 type Fate int
 
 // The fates.
 const (
 	// Spared: no stored object is in trouble.
 	Spared Fate = iota
-	// Tolerated: only ratcheting lets an update through that touches nothing but a label.
+	// Tolerated: an update that changes only a label passes, thanks to ratcheting alone.
 	Tolerated
 	// Stuck: even such an update is refused.
 	Stuck
@@ -37,7 +37,7 @@ func (w *Witness) Fate() Fate {
 }
 
 // settled returns candidates in their stored form, for a gap whose witness is spared: what the old schema fills in is there,
-// and a rule that sees the stored value refuses it as it is. Where it is proven that there are none, every object is spared.
+// and a rule that sees the stored value refuses it as it is. If it is proven that there are none, every object is spared.
 func (s *search) settled(p *pending) []any {
 	fs := s.formulas(p)
 	if parsed, err := s.opts.library().parse(p.rule); p.rule != "" && (err != nil || parsed.UsesOldSelf()) {
@@ -46,7 +46,7 @@ func (s *search) settled(p *pending) []any {
 			return nil
 		}
 		fs = s.formulas(p, refuses)
-	} else if fills(s.oldRoot.node) == "" {
+	} else if s.opts.library().fills(s.oldRoot.node) == "" {
 		return nil
 	}
 	fs = append(fs, s.old.filled(s.oldRoot))
@@ -56,7 +56,7 @@ func (s *search) settled(p *pending) []any {
 	return s.few(4, fs...)
 }
 
-// none tells whether it is proven that no object is as fs say, whatever its metadata.
+// none reports whether it is proven that no object is as fs say, whatever its metadata.
 func (s *search) none(fs []logic.Formula) bool {
 	fs = slices.Clone(fs)
 	fs[1] = s.anyEnvelope()
@@ -65,7 +65,7 @@ func (s *search) none(fs []logic.Formula) bool {
 
 // filled is true of the values at p in which everything is there that the old schema fills in: stored values are.
 func (t *translator) filled(p place) logic.Formula {
-	if p.kind != declared || fills(p.node) == "" {
+	if p.kind != declared || t.opts.library().fills(p.node) == "" {
 		return logic.True
 	}
 	var out logic.And
@@ -78,14 +78,14 @@ func (t *translator) filled(p place) logic.Formula {
 		if c.Node.HasDefault {
 			out = append(out, logic.Has{Name: c.Name})
 		}
-		if child := p.child(c.Name); fills(child.node) != "" {
+		if child := p.child(c.Name); t.opts.library().fills(child.node) != "" {
 			out = append(out, logic.Prop{Name: c.Name, F: t.filled(child)})
 		}
 	}
-	if rest := p.rest(); rest.kind == declared && fills(rest.node) != "" {
+	if rest := p.rest(); rest.kind == declared && t.opts.library().fills(rest.node) != "" {
 		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.filled(rest)})
 	}
-	if item := p.item(); item.kind == declared && fills(item.node) != "" {
+	if item := p.item(); item.kind == declared && t.opts.library().fills(item.node) != "" {
 		out = append(out, logic.Items{F: t.filled(item)})
 	}
 	return out
@@ -111,7 +111,7 @@ func (s *search) worst(p *pending, ratchets bool) Fate {
 }
 
 // refusesUnchanged is true of values at the place of a rule that sees the stored value, where the rule refuses every update
-// that leaves the value as it is; false where the rule is no such rule, or cannot be written so. What the rule says of such
+// that leaves the value as it is; false if the rule is no such rule, or cannot be written so. What the rule says of such
 // updates is not ratcheted.
 func (s *search) refusesUnchanged(p *pending) (logic.Formula, bool) {
 	_, n, correlated := s.places(p.gap.Path)
@@ -130,10 +130,10 @@ func (s *search) refusesUnchanged(p *pending) (logic.Formula, bool) {
 	if !ok {
 		return nil, false
 	}
-	return logic.Not(celrule.Translate(unchanged, celrule.Scope{Spine: n.node, Root: n.hasMeta(), Checker: s.opts.strings()})), true
+	return logic.Not(celrule.Translate(unchanged, celrule.Scope{Spine: n.node, Root: n.hasMeta(), Checker: s.opts.strings(), Work: s.opts.Work})), true
 }
 
-// ratcheted tells whether ratcheting tolerates whatever the gap is about in every stored object: whether the value, or one
+// ratcheted reports whether ratcheting tolerates whatever the gap is about in every stored object: whether the value, or one
 // around it, is found again in an update and always equals itself (RatchetingSchemaValidator in
 // k8s.io/apiextensions-apiserver/pkg/apiserver/validation; ratchetingOptions in pkg/apiserver/schema/cel).
 func (s *search) ratcheted(p *pending) bool {
@@ -171,7 +171,7 @@ func (s *search) ratcheted(p *pending) bool {
 	return false
 }
 
-// seenByUpdates tells whether a rule at the path or around it sees the stored value: what it says is not ratcheted.
+// seenByUpdates reports whether a rule at the path or around it sees the stored value: what it says is not ratcheted.
 func (s *search) seenByUpdates(path Path) bool {
 	for i := range len(path) + 1 {
 		_, n, _ := s.places(path[:i])
@@ -208,7 +208,7 @@ func (s *search) places(path Path) (o, n place, correlated bool) {
 	return o, n, n.kind == declared
 }
 
-// equalsItself tells whether ratcheting takes every value that is stored at o and read as n for equal to itself. It does
+// equalsItself reports whether ratcheting takes every value that is stored at o and read as n for equal to itself. It does
 // not where a field may be there that n does not declare, or an item that is not found by its keys.
 func equalsItself(o, n place, depth int) bool {
 	if n.kind != declared || depth > schema.MaxDepth || n.preserves() || n.node.Embedded || n.node.AdditionalBool != nil {
@@ -228,7 +228,7 @@ func equalsItself(o, n place, depth int) bool {
 	return keyed(o, n) && equalsItself(o.item(), n.item(), depth+1)
 }
 
-// keyed tells whether each item of every list that is stored at o and read as n is found by its keys.
+// keyed reports whether each item of every list that is stored at o and read as n is found by its keys.
 func keyed(o, n place) bool {
 	if o.kind != declared || n.kind != declared || n.node.Items == nil || o.node.Items == nil || n.node.ListType != "map" || o.node.ListType != "map" ||
 		o.node.Items.Type != "object" || o.node.Items.Nullable || !slices.Equal(slices.Sorted(slices.Values(o.node.ListMapKeys)), slices.Sorted(slices.Values(n.node.ListMapKeys))) {

@@ -25,7 +25,7 @@ func TestFateByWholeSchemas(t *testing.T) {
 			if err != nil || created.Refused() {
 				t.Fatalf("seed %d: %s is no witness: %v %v", seed, show(w.Object), created.Errors, err)
 			}
-			stored, _ := asStored(created.Stored).(map[string]any)
+			stored, _ := AsStored(created.Stored).(map[string]any)
 			r, err := after.TouchUpdate(t.Context(), stored, true)
 			if err != nil {
 				t.Fatal(err)

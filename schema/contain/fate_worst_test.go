@@ -40,7 +40,7 @@ func holdFates(t testing.TB, seed uint64, old, new *jsonProps, n *worstTally, ob
 		if !ok {
 			continue
 		}
-		stored, _ = asStored(stored).(map[string]any)
+		stored, _ = AsStored(stored).(map[string]any)
 		if r, err := after.Create(t.Context(), stored); err != nil || len(lost(stored, r.Stored, "", nil)) > 0 {
 			continue // another finding, and a worse one
 		}
@@ -75,7 +75,7 @@ func holdFates(t testing.TB, seed uint64, old, new *jsonProps, n *worstTally, ob
 	}
 }
 
-// known tells whether the old schema says the same of an update that touches nothing but a label.
+// known reports whether the old schema says the same of an update that touches nothing but a label.
 func known(old *upstream.Validator, t testing.TB, stored map[string]any, e *field.Error) bool {
 	t.Helper()
 	r, err := old.TouchUpdate(t.Context(), stored, false)
@@ -112,7 +112,7 @@ func worstFates(t testing.TB, seed uint64, n *worstTally) {
 	holdFates(t, seed, old, s.Change(old), n, func() map[string]any { return s.Object(old) })
 }
 
-// Where no search finds the object that fares worse, it is not ruled out. 61042969 is the square of 7813.
+// If no search finds the object that fares worse, it is not ruled out. 61042969 is the square of 7813.
 func TestWorstFatesAreNotRuledOut(t *testing.T) {
 	for _, c := range []struct {
 		name, old, new string

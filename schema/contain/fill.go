@@ -1,51 +1,85 @@
 package contain
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
 )
 
 // fills says which defaults are filled in below a value of the node: two nodes with the same answer fill in the same.
-// It is empty where there are none.
-func fills(n *schema.Node) string {
+// It is empty if there are none.
+func (l *library) fills(n *schema.Node) string {
 	if n == nil {
 		return ""
 	}
-	var b strings.Builder
+	if known, ok := l.filled[n]; ok {
+		return known
+	}
+	var b []byte
 	for _, c := range n.Properties {
-		part := fills(c.Node)
+		part := l.fills(c.Node)
+		if part == "" && !c.Node.HasDefault {
+			continue
+		}
+		b = append(strconv.AppendQuote(b, c.Name), part...)
 		if c.Node.HasDefault {
-			part += "=" + string(schema.AppendValue(nil, c.Node.Default))
+			b = schema.AppendValue(append(b, '='), c.Node.Default)
 			if c.Node.Nullable {
-				part += "?"
+				b = append(b, '?')
 			}
 		}
-		if part != "" {
-			b.WriteString(strconv.Quote(c.Name) + strconv.Quote(part))
+	}
+	if part := l.fills(n.Additional); part != "" {
+		b = append(b, "*"+part...) // its own default stands in for null alone, which is no raw value here
+	}
+	if part := l.fills(n.Items); part != "" {
+		b = append(b, "[]"+part...)
+	}
+	out := ""
+	if len(b) > 0 { // of one length, however deep it goes
+		sum := sha256.Sum256(b)
+		out = hex.EncodeToString(sum[:])
+	}
+	l.filled[n] = out
+	return out
+}
+
+// withDefault is the default of n with the defaults below it. Its size is charged.
+func (l *library) withDefault(n *schema.Node) any {
+	v := schema.WithDefaults(n, n.Default)
+	l.work.Charge(int64(valueSize(v)))
+	return v
+}
+
+// valueSize counts the values that v consists of.
+func valueSize(v any) int {
+	size := 1
+	switch v := v.(type) {
+	case map[string]any:
+		for _, x := range v {
+			size += valueSize(x)
+		}
+	case []any:
+		for _, x := range v {
+			size += valueSize(x)
 		}
 	}
-	if part := fills(n.Additional); part != "" {
-		b.WriteString("*" + strconv.Quote(part)) // its own default stands in for null alone, which is no raw value here
-	}
-	if part := fills(n.Items); part != "" {
-		b.WriteString("[]" + strconv.Quote(part))
-	}
-	return b.String()
+	return size
 }
 
 // enum says that the value is one of the enum's. Lists and objects are compared after defaulting.
-func enum(n *schema.Node, p place) logic.Formula {
+func (l *library) enum(n *schema.Node, p place) logic.Formula {
 	whole := logic.Enum{Values: n.Enum}
 	compound := slices.ContainsFunc(n.Enum, func(v any) bool { return logic.KindOf(v)&compounds != 0 })
 	if !compound {
 		return whole
 	}
-	filled := fills(p.node)
+	filled := l.fills(p.node)
 	if filled == "" {
 		return whole
 	}
@@ -76,7 +110,7 @@ func (t *translator) embedded(n *schema.Node) logic.Formula {
 	text("kind", logic.And{logic.Length{Min: 1, Max: 63}, logic.Pattern{Expr: `^[a-zA-Z\x{130}\x{212A}]([-a-zA-Z0-9\x{130}\x{212A}]*[a-zA-Z0-9\x{130}\x{212A}])?$`}})
 	var filled string
 	if c := n.Property("metadata"); c != nil {
-		filled = fills(c)
+		filled = t.opts.library().fills(c)
 		if c.HasDefault { // checked with the CRD
 			filled += "=" + string(schema.AppendValue(nil, c.Default))
 		}
@@ -88,7 +122,7 @@ func (t *translator) embedded(n *schema.Node) logic.Formula {
 	return append(out, logic.Prop{Name: "metadata", F: logic.And{logic.Kinds(logic.Object), valid}})
 }
 
-// filling is what both schemas fill in at a place where the value, or one around it, is left out.
+// filling has the defaults that both schemas fill in at a place if the value, or one around it, is missing.
 type filling struct {
 	from     int // how long the path is to the value that is left out
 	new, old any
@@ -96,11 +130,14 @@ type filling struct {
 	below    bool // the place is in a list or map that is filled in
 }
 
-// filledAt returns what is filled in at the property of the place where the walk is, in which both schemas differ. Where the
+// filledAt returns what is filled in at the property of the place where the walk is, in which both schemas differ. If the
 // new schema fills in nothing, an update finds no value, and no rule about updates is evaluated.
 func (w *walker) filledAt(o, n place, name string) []filling {
 	var out []filling
 	for _, f := range w.fillings {
+		if !w.opts.Work.Charge(int64(valueSize(f.new) + valueSize(f.old))) { // what is compared
+			return out
+		}
 		if f.below {
 			out = append(out, f)
 			continue
@@ -114,9 +151,9 @@ func (w *walker) filledAt(o, n place, name string) []filling {
 		}
 	}
 	if n.kind == declared && n.node.HasDefault {
-		f := filling{from: len(w.path), new: schema.WithDefaults(n.node, n.node.Default)}
+		f := filling{from: len(w.path), new: w.opts.library().withDefault(n.node)}
 		if f.had = o.kind == declared && o.node.HasDefault; f.had {
-			f.old = schema.WithDefaults(o.node, o.node.Default)
+			f.old = w.opts.library().withDefault(o.node)
 		}
 		if !f.same() {
 			out = append(out, f)

@@ -10,9 +10,9 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// formats lists the string formats that the API server checks, without hyphens, with the minor version of Kubernetes 1
-// whose library brought each and a few strings of it (k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go).
-// An API server checks it from the version after that on: see [upstream.LibraryVersion]. All other formats accept everything.
+// formats lists the string formats that the API server checks, without hyphens. Each has the minor version of Kubernetes 1 whose
+// library brought it, and a few examples (k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go). An API server checks
+// it from the next version on: see [upstream.LibraryVersion]. All other formats accept everything.
 var formats = map[string]struct {
 	since   uint
 	samples []string
@@ -58,7 +58,7 @@ func (t *translator) effectiveFormat(n *schema.Node) string {
 	return name
 }
 
-// isStringFormat tells whether a format of n can be one of strings; elsewhere string formats are ignored.
+// isStringFormat reports whether a format of n can be one of strings; elsewhere string formats are ignored.
 func isStringFormat(n *schema.Node) bool {
 	return n.IntOrString || n.Type == "" || n.Type == "string"
 }
@@ -68,7 +68,7 @@ func matchFormat(name, s string) bool {
 	return strfmt.Default.Validates(name, s)
 }
 
-// letsListsThrough tells whether lists pass for a string here: kube-openapi's typeValidator looks no further at a list
+// letsListsThrough reports whether lists pass for a string here: kube-openapi's typeValidator looks no further at a list
 // where a format is checked.
 func (t *translator) letsListsThrough(p place) bool {
 	return p.kind == declared && p.node.Type == "string" && t.effectiveFormat(p.node) != ""

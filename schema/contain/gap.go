@@ -12,8 +12,8 @@ type Verdict int
 
 // The verdicts. There is no fourth.
 const (
-	// Unknown: neither was shown; a reason says what stopped the proof. It is the zero value, so that a forgotten answer
-	// is never taken for a proof.
+	// Unknown: neither was shown; a reason names the obstacle. It is the zero value, so that a forgotten answer never counts as a
+	// proof.
 	Unknown Verdict = iota
 	// Contained: a proof that every object fares under the new schema as under the old.
 	Contained
@@ -33,7 +33,7 @@ func (v Verdict) String() string {
 	return "unknown"
 }
 
-// Harm is what the new schema does to a value that the old one accepts.
+// Harm is the effect of the new schema on a value that the old one accepts.
 type Harm int
 
 // The harms.
@@ -98,7 +98,7 @@ func plain(name string) bool {
 	return name != ""
 }
 
-// InStatus tells whether the path lies in the status of the object.
+// InStatus reports whether the path is in the status of the object.
 func (p Path) InStatus() bool {
 	return len(p) > 0 && p[0] == Step{Field, "status"}
 }
@@ -107,7 +107,7 @@ func (p Path) InStatus() bool {
 type Gap struct {
 	// Path leads to the value whose schema differs.
 	Path Path
-	// Keyword is the JSON name of the keyword of the new schema that is in the way; for what is pruned, properties.
+	// Keyword is the JSON name of the keyword of the new schema that causes the gap; for pruned fields it is properties.
 	Keyword string
 	// Detail tells gaps of one keyword apart: the property that became required or was removed, the text of a rule.
 	Detail string
@@ -122,9 +122,9 @@ type Gap struct {
 	Before, After any
 	// Rule is the index of the validation rule in the new node, -1 for other keywords.
 	Rule int
-	// OddAlone is true where it is proven that only odd values are in trouble: numbers that storage and nearly all clients
-	// write otherwise (1.0 for an integer, or, where int-or-string is declared, an integer with a fraction of less than a
-	// billionth of it, which the API server overlooks), lists in place of strings that have a format ([ListsLetThrough]), and texts of times such as
+	// OddAlone is true if it is proven that only odd values are in trouble. These are numbers that storage and nearly all clients
+	// write otherwise: 1.0 for an integer, or, with int-or-string, an integer with a fraction of less than a billionth, which the
+	// API server overlooks. They are also lists in place of strings that have a format ([ListsLetThrough]), and times such as
 	// 2020-01-01t00:00:00z, which the API server accepts and CEL cannot read.
 	OddAlone bool
 	// Witness is set for NotContained.
@@ -134,14 +134,14 @@ type Gap struct {
 	Worst Fate
 }
 
-// OutOfBudget tells whether the gap is Unknown because the budget was spent: not even the usual search was made.
+// OutOfBudget reports whether the gap is Unknown because the budget was spent before the usual search.
 func (g *Gap) OutOfBudget() bool {
-	return g.Verdict == Unknown && (g.Reason == tooMuch || g.Reason == logic.Spent)
+	return g.Verdict == Unknown && (strings.HasSuffix(g.Reason, TooMuch) || g.Reason == logic.Spent)
 }
 
-// ListsLetThrough is the Detail of a gap of the keyword format that concerns lists alone: where a string has a format that
-// is checked, the API server lets lists through as well, by an oversight of k8s.io/kube-openapi/pkg/validation/validate
-// (typeValidator). Hardly any client relies on it.
+// ListsLetThrough is the Detail of a gap of the keyword format that concerns only lists. If a string has a format that is checked,
+// the API server accepts lists as well, by an oversight of k8s.io/kube-openapi/pkg/validation/validate (typeValidator). Hardly any
+// client relies on it.
 const ListsLetThrough = "lists"
 
 // Witness is an object that the upstream code confirmed: the old schema accepts it, and the new one does what the gap
@@ -153,21 +153,21 @@ type Witness struct {
 	Old map[string]any
 	// Errors are the new schema's words where it refuses the object.
 	Errors []string
-	// Masked are what the rule of the gap would say, where the API server does not come to evaluate it, because something
-	// else is wrong with every such object that was found; Errors are then what it says in its place.
+	// Masked has the messages of the gap's rule if the API server does not evaluate it, because every object that was found has
+	// another error. Errors then has those other errors.
 	Masked []string
 	// PrunedPaths are the fields that the new schema drops.
 	PrunedPaths []string
-	// Stuck is true where, once the object is stored, even an update that touches nothing but a label is refused under
-	// the target's rules, ratcheting included. Ratcheted is true where only ratcheting lets such an update through.
+	// Stuck is true if, once the object is stored, even an update that changes only a label is refused under the rules of the target
+	// version, ratcheting included. Ratcheted is true if only ratcheting allows such an update.
 	Stuck, Ratcheted bool
 	// StuckErrors are the words of the refusal where Stuck.
 	StuckErrors []string
-	// WritersOnly is true where no stored object is in trouble: the stored form of the object (with the old defaults filled
-	// in) is accepted, so that only requests that leave them out are refused, or the rule tolerates what is stored
-	// (optionalOldSelf) without the help of ratcheting.
+	// WritersOnly is true if no stored object is in trouble. Either the new schema accepts the stored form of the object, with the
+	// old defaults, and refuses only requests that leave them out. Or the rule itself tolerates stored values (optionalOldSelf),
+	// without the help of ratcheting.
 	WritersOnly bool
-	// Lost is true where the value is not only refused: its fields are pruned, because its type does not know them.
+	// Lost is true if the value is not only refused: its fields are pruned, because its type does not know them.
 	Lost bool
 	// Before and After are, for Redefaulted, the value that each side fills in.
 	Before, After any

@@ -11,7 +11,7 @@ import (
 // maxUpdateRules bounds the old rules that a proof about a new one starts from.
 const maxUpdateRules = 64
 
-// impliedUpdate tells whether every update that the old schema allows is allowed by a rule about updates of the new one:
+// impliedUpdate reports whether every update that the old schema allows is allowed by a rule about updates of the new one:
 // whether the rule follows, as a formula about both states, from what the old schema accepts and from its own rules about
 // updates. It is asked of the rule's place first, then of the objects around it, whose rules may speak of the same fields.
 func (w *walker) impliedUpdate(o, n place, r *schema.Rule, parsed *celrule.Rule) bool {
@@ -48,7 +48,7 @@ func (w *walker) impliedUpdate(o, n place, r *schema.Rule, parsed *celrule.Rule)
 	}
 }
 
-// frozen tells whether the value at o never changes by the old rules, and the rule holds of what does not change. The rule
+// frozen reports whether the value at o never changes by the old rules, and the rule holds of what does not change. The rule
 // stands at here, to which the path leads from o.
 func (w *walker) frozen(o, here place, path []string, r *schema.Rule, parsed *celrule.Rule) bool {
 	if o.hasMeta() || !slices.ContainsFunc(o.node.Rules, func(q schema.Rule) bool {
@@ -70,11 +70,11 @@ func (w *walker) frozen(o, here place, path []string, r *schema.Rule, parsed *ce
 		return false
 	}
 	return w.proved(o, logic.Not(celrule.Translate(unchanged, celrule.Scope{
-		Spine: here.node, Root: here.hasMeta(), Checker: w.opts.strings(),
+		Spine: here.node, Root: here.hasMeta(), Checker: w.opts.strings(), Work: w.opts.Work,
 	})))
 }
 
-// followsFrom tells whether the rule, to which the path leads from o and n, follows from what the old schema says at o and
+// followsFrom reports whether the rule, to which the path leads from o and n, follows from what the old schema says at o and
 // below about each of the two states and about the update.
 func (w *walker) followsFrom(o, n place, path []string, r *schema.Rule, parsed *celrule.Rule) bool {
 	if len(path) > 0 && !w.hasTransitions(o.node) {
@@ -129,7 +129,7 @@ func (w *walker) aboutPair(p place, path []string, r *schema.Rule, parsed *celru
 	if !ok {
 		return nil, false
 	}
-	f := celrule.Translate(rule, celrule.Scope{Spine: celrule.PairOf(p.node, p.hasMeta()), Checker: w.opts.strings()})
+	f := celrule.Translate(rule, celrule.Scope{Spine: celrule.PairOf(p.node, p.hasMeta()), Checker: w.opts.strings(), Work: w.opts.Work})
 	if p.node.Nullable { // rules are evaluated where there is a value, and an old one
 		null := logic.Kinds(logic.Null)
 		f = logic.Or{logic.Prop{Name: celrule.After, F: null}, logic.Prop{Name: celrule.Before, F: null}, f}

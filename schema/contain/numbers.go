@@ -81,12 +81,12 @@ func (t *translator) numbers(n *schema.Node, add func(string, logic.Formula, any
 	}
 }
 
-// lastFloat32 is the greatest number that upstream takes for a float32. It is half-way between the greatest one and what
-// would come next, but its shortest decimal text, by which upstream tells, is a little less, and rounded down
-// (IsValueValidAgainstRange in k8s.io/kube-openapi/pkg/validation/validate).
+// lastFloat32 is the greatest number that upstream accepts as a float32. It is half-way between the greatest float32 and the next
+// step. Upstream compares its shortest decimal text, which is a little less and is rounded down (IsValueValidAgainstRange in
+// k8s.io/kube-openapi/pkg/validation/validate).
 const lastFloat32 = math.MaxFloat32 + 1<<103
 
-// fitsInt tells whether a bound fits the type, as upstream tells it: by its shortest decimal text
+// fitsInt reports whether a bound fits the type, as upstream tells it: by its shortest decimal text
 // (IsValueValidAgainstRange in k8s.io/kube-openapi/pkg/validation/validate). So -2^63, whose text is rounded, does not.
 func fitsInt(f float64, bits int) bool {
 	_, err := strconv.ParseInt(strconv.FormatFloat(f, 'f', -1, 64), 10, bits)

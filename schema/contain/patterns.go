@@ -8,7 +8,7 @@ import (
 	"sluice.dev/schema/contain/internal/regular"
 )
 
-// language returns the compiled expression, nil where it does not compile.
+// language returns the compiled expression, nil if it does not compile.
 func (l *library) language(expr string) *regular.Lang {
 	lang, ok := l.languages[expr]
 	if !ok {
@@ -108,7 +108,7 @@ func (l *library) Members(w *logic.Work, match, avoid []string, length logic.Len
 	return out, false
 }
 
-// stepsInUnit is how many steps of automata make a unit of work, statesInUnit how many of their states, which take memory.
+// stepsInUnit is the number of steps of automata in a unit of work, statesInUnit the number of their states, which take memory.
 const (
 	stepsInUnit  = 50
 	statesInUnit = 2
@@ -117,5 +117,5 @@ const (
 // matching is the work of looking for an expression in a string.
 func matching(expr, s string) int64 { return int64(1 + len(expr)/16 + len(s)/16) }
 
-// enough is how many strings are plenty for a search.
+// enough bounds the strings of a search.
 const enough = 4

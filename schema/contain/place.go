@@ -6,7 +6,7 @@ import (
 	"sluice.dev/schema"
 )
 
-// position is where a value stands, which decides what happens to null.
+// position is the position of a value. It decides what happens to null.
 type position uint8
 
 const (
@@ -18,7 +18,7 @@ const (
 	atRoot
 )
 
-// place is a node of the structural schema with what its surroundings say about it. Two places with the same key accept
+// place is a node of the structural schema with the statements of its surroundings about it. Two places with the same key accept
 // the same values.
 type place struct {
 	node *schema.Node
@@ -60,7 +60,7 @@ func (p place) key() placeKey {
 	return placeKey{p.node.Hash(), p.kind, p.pos, p.keep, p.whole, p.dark}
 }
 
-// preserves tells whether unknown fields of the object here are kept.
+// preserves reports whether unknown fields of the object here are kept.
 func (p place) preserves() bool {
 	return p.kind == anything || p.kind == declared && (p.keep || p.whole || p.node.PreserveUnknown)
 }
@@ -132,12 +132,12 @@ func (p place) item() place {
 	return place{kind: emptied, pos: atItem}
 }
 
-// may tells whether a value here can be of the JSON type.
+// may reports whether a value here can be of the JSON type.
 func (p place) may(typeName string) bool {
 	return p.kind != declared || p.node.Type == "" && !p.node.IntOrString || p.node.Type == typeName && !p.node.IntOrString
 }
 
-// hides tells whether the rules of the property c of the node, and of what is below, are not evaluated, because CEL does
+// hides reports whether the rules of the property c of the node, and of what is below, are not evaluated, because CEL does
 // not know the property (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator).
 func (p place) hides(name string, c *schema.Node) bool {
 	if !typedInCEL(c) {
@@ -149,7 +149,7 @@ func (p place) hides(name string, c *schema.Node) bool {
 	return p.node.Type != "object" || p.node.IntOrString || p.node.Additional != nil
 }
 
-// typedInCEL tells whether CEL has a type for the values of a node (SchemaDeclType in k8s.io/apiserver/pkg/cel/common).
+// typedInCEL reports whether CEL has a type for the values of a node (SchemaDeclType in k8s.io/apiserver/pkg/cel/common).
 func typedInCEL(n *schema.Node) bool {
 	for n != nil {
 		if n.IntOrString {

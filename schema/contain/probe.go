@@ -60,7 +60,7 @@ func (s *search) probes(p *pending) []logic.Formula {
 const maxFull = 1000
 
 // fullest says that every list has as many items as it may have, up to most in all, and that the objects around them are there;
-// nil where there is no such list.
+// nil if there is no such list.
 func fullest(p place, most int64, depth int) logic.Formula {
 	if p.kind != declared || most < 1 || depth > schema.MaxDepth {
 		return nil
@@ -137,7 +137,7 @@ func (s *search) hinted(p *pending) []logic.Formula {
 	if err != nil || p.old.kind != declared {
 		return nil
 	}
-	hints := celrule.Hints(parsed, celrule.Scope{Spine: p.old.node, Root: p.old.hasMeta(), Checker: s.opts.strings()})
+	hints := celrule.Hints(parsed, celrule.Scope{Spine: p.old.node, Root: p.old.hasMeta(), Checker: s.opts.strings(), Work: s.opts.Work})
 	var cases [][]logic.Formula // of each place
 	most := 0
 	for _, h := range hints {
@@ -298,5 +298,5 @@ func (s *search) values(p place, depth int) []logic.Formula {
 	return append(out[:min(len(out), 2)], s.variety(p, depth-1)...)
 }
 
-// transitionModels is how many values are made to differ in; updates between all pairs are tried.
+// transitionModels bounds the values that differ; updates between all pairs are tried.
 const transitionModels = 8

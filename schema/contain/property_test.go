@@ -31,7 +31,7 @@ func validator(t testing.TB, p *apiextensionsv1.JSONSchemaProps) *upstream.Valid
 	return v
 }
 
-// fine tells whether the API server accepts the object and keeps all of it.
+// fine reports whether the API server accepts the object and keeps all of it.
 func fine(t testing.TB, v *upstream.Validator, obj map[string]any) (bool, string) {
 	t.Helper()
 	r, err := v.Create(t.Context(), obj)

@@ -1,6 +1,8 @@
 package contain
 
 import (
+	"errors"
+
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/celrule"
 	"sluice.dev/schema/contain/internal/logic"
@@ -12,10 +14,21 @@ type parsedRule struct {
 	err  error
 }
 
-// parse returns the parsed form of a rule.
+// unitsToParse is the work of parsing a rule, and of each byte of it.
+const (
+	unitsToParse     = 20
+	unitsToParseByte = 2
+)
+
+var errSpent = errors.New(TooMuch)
+
+// parse returns the parsed form of a rule. Once the budget is spent, no rule is parsed any more.
 func (l *library) parse(text string) (*celrule.Rule, error) {
 	p, ok := l.rules[text]
 	if !ok {
+		if !l.work.Charge(unitsToParse + int64(len(text))*unitsToParseByte) {
+			return nil, errSpent
+		}
 		p.rule, p.err = celrule.Parse(text)
 		l.rules[text] = p
 	}
@@ -25,7 +38,7 @@ func (l *library) parse(text string) (*celrule.Rule, error) {
 // rules returns what the validation rules of the node demand of a value that is created. Rules about updates are looked
 // at by compareTransitions.
 func (t *translator) rules(n *schema.Node, p place) []piece {
-	if p.dark {
+	if p.dark || t.ruleless {
 		return nil
 	}
 	var out []piece
@@ -43,19 +56,21 @@ const unitsToTranslate = 5
 
 const keywordRules = "x-kubernetes-validations"
 
-// rule translates one rule at the place; nil where it says nothing about creation.
+// rule translates one rule at the place; nil if it says nothing about creation.
 func (t *translator) rule(r *schema.Rule, p place) logic.Formula {
-	t.opts.Work.Charge(int64(len(r.Rule)) * unitsToTranslate)
 	parsed, err := t.opts.library().parse(r.Rule)
+	if err == nil && !t.opts.Work.Charge(int64(len(r.Rule))*unitsToTranslate) {
+		err = errSpent
+	}
 	if err != nil {
 		h := p.node.Hash()
-		return logic.Opaque{ID: "the rule " + r.Rule + ", which does not parse, at " + string(h[:])}
+		return logic.Opaque{ID: "the rule " + r.Rule + ", which was not parsed, at " + string(h[:])}
 	}
 	if parsed.Transition(optional(r)) {
 		return nil
 	}
 	return celrule.Translate(parsed, celrule.Scope{
-		Spine: p.node, Root: p.hasMeta(), OptionalOldSelf: optional(r), Checker: t.opts.strings(),
+		Spine: p.node, Root: p.hasMeta(), OptionalOldSelf: optional(r), Checker: t.opts.strings(), Work: t.opts.Work,
 	})
 }
 

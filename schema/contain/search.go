@@ -3,6 +3,7 @@ package contain
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ type search struct {
 	oldRoot        place
 	sides          [2]Side // old and new
 	oldCut, newCut *upstream.Projector
+	bareCut        *upstream.Projector // of the new schema's rules and types alone; nil until it is asked for
 	newProps       *apiextensionsv1.JSONSchemaProps
 	plain          logic.Formula // what the new schema accepts, rules aside; nil until it is asked for
 }
@@ -51,6 +53,8 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 		p := &pending{suspect: &suspects[i]}
 		if s.solve(ctx, p) {
 			all = append(all, p)
+		} else {
+			s.whole(p)
 		}
 	}
 	for round := range 3 {
@@ -61,22 +65,34 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 			}
 		}
 	}
-	gaps, ratchets := make([]Gap, 0, len(all)), upstream.RatchetsIn(s.opts.KubeVersion)
+	gaps, ratchets, unlooked := make([]Gap, 0, len(all)), upstream.RatchetsIn(s.opts.KubeVersion), 0
 	for _, p := range all {
 		if !p.done {
 			p.gap.Verdict, p.gap.Reason = Unknown, s.unknown(p)
 		} else {
 			p.gap.Worst = s.worst(p, ratchets)
 		}
+		s.traceVerdict(p)
+		if p.gap.OutOfBudget() {
+			if unlooked++; unlooked > maxUnlooked {
+				continue
+			}
+		}
 		gaps = append(gaps, p.gap)
+	}
+	if more := unlooked - maxUnlooked; more > 0 && s.cut == "" {
+		s.cut = fmt.Sprintf("%d more changes: %s", more, TooMuch)
 	}
 	return gaps
 }
 
+// maxUnlooked bounds the changes that are named because the budget was spent before them.
+const maxUnlooked = 200
+
 // unitsToConfirm is the work of running one candidate through the upstream code of both sides.
 const unitsToConfirm = 200
 
-// firstModels is how many candidates are made of a suspect at first.
+// firstModels is the number of first candidates from a suspect.
 const firstModels = 12
 
 // solve finds the first candidates. It returns false for a proof that there are none.
@@ -87,14 +103,16 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 		return true
 	}
 	if s.opts.Work.Spent() {
-		p.reason = tooMuch
+		p.reason = TooMuch
 		return true
 	}
+	done := s.opts.Work.Done()
 	r := s.find(p)
 	if r.None && p.whole != nil { // what the walk passed over has to be proven too
 		p.local, p.whole, p.deeper, p.gap.OddAlone = p.whole, nil, true, false
 		r = s.find(p)
 	}
+	s.traceSearch(p, r, s.opts.Work.Done()-done)
 	p.models, p.reason = r.Models, r.Reason
 	if p.loses != nil && !r.None {
 		p.models = append(s.few(1, s.formulas(p, p.loses)...), p.models...)
@@ -228,7 +246,7 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 	}
 	if !s.opts.Work.Charge(int64(len(objs)) * unitsToConfirm) {
 		for _, p := range all {
-			p.reason = orDefault(p.reason, tooMuch)
+			p.reason = orDefault(p.reason, TooMuch)
 		}
 		return
 	}
@@ -236,6 +254,8 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 	for i, p := range all {
 		switch {
 		case len(batches[i]) == 0:
+		case s.opts.Work.Spent():
+			p.reason = orDefault(p.reason, TooMuch)
 		case err != nil:
 			p.reason = err.Error()
 		case p.gap.Harm == RefusedTransition:
@@ -251,6 +271,7 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 func (c *confirmer) confirmAny(ctx context.Context, p *pending, objs []map[string]any) {
 	for _, obj := range objs {
 		w, alone, why := c.confirm(ctx, p.suspect, obj)
+		c.s.traceCandidate(p, obj, w, why)
 		if w == nil {
 			p.reason = orDefault(p.reason, why)
 			continue
@@ -393,7 +414,7 @@ func (s *search) newConfirmer(ctx context.Context, objs []map[string]any) (*conf
 	if c.old, err = s.oldCut.For(objs...); err != nil {
 		return nil, err
 	}
-	if fills(s.oldRoot.node) != "" { // what is stored has more fields, which the cut schemas have to know
+	if s.opts.library().fills(s.oldRoot.node) != "" { // what is stored has more fields, which the cut schemas have to know
 		for _, obj := range objs {
 			if r, err := c.old.Create(ctx, obj); err == nil && !r.Refused() {
 				c.objs = append(c.objs, r.Stored)
@@ -410,13 +431,16 @@ func (s *search) newConfirmer(ctx context.Context, objs []map[string]any) (*conf
 // rulesAlone returns a validator of the new schema's rules and types only: the API server does not evaluate rules where
 // something else is wrong, and another change may have made something else wrong with every object.
 func (c *confirmer) rulesAlone() (*upstream.Validator, error) {
+	if s := c.s; s.bareCut == nil {
+		s.bareCut = upstream.NewProjector(withoutValues(s.newProps), s.opts.resource()).Share(s.sides[1].Node, &s.opts.Shared.compiled)
+	}
 	if c.bare == nil && c.bareErr == nil {
-		c.bare, c.bareErr = upstream.New(withoutValues(upstream.Project(c.s.newProps, c.objs...)), c.s.opts.resource())
+		c.bare, c.bareErr = c.s.bareCut.For(c.objs...)
 	}
 	return c.bare, c.bareErr
 }
 
-// masked tells whether the rule refuses the object, though the API server does not come to evaluate it.
+// masked reports whether the rule refuses the object, though the API server does not come to evaluate it.
 func (c *confirmer) masked(ctx context.Context, x *suspect, obj map[string]any) bool {
 	bare, err := c.rulesAlone()
 	if err != nil {
@@ -427,8 +451,15 @@ func (c *confirmer) masked(ctx context.Context, x *suspect, obj map[string]any) 
 }
 
 // confirm returns the witness that obj makes for the gap, and whether nothing but the gap is in its way, or why it makes
-// none.
+// none. Rules that the budget does not cover are not compiled, and then nothing that was seen counts.
 func (c *confirmer) confirm(ctx context.Context, x *suspect, obj map[string]any) (w *Witness, alone bool, why string) {
+	if w, alone, why = c.tried(ctx, x, obj); c.s.opts.Work.Spent() {
+		return nil, false, TooMuch
+	}
+	return w, alone, why
+}
+
+func (c *confirmer) tried(ctx context.Context, x *suspect, obj map[string]any) (w *Witness, alone bool, why string) {
 	g := &x.gap
 	before, err := c.old.Create(ctx, obj)
 	if err != nil {
@@ -488,7 +519,7 @@ func (c *confirmer) confirm(ctx context.Context, x *suspect, obj map[string]any)
 
 // fate finds out what becomes of the object once it is stored.
 func (c *confirmer) fate(ctx context.Context, x *suspect, w *Witness, stored map[string]any) string {
-	stored, _ = asStored(stored).(map[string]any)
+	stored, _ = AsStored(stored).(map[string]any)
 	again, err := c.new.Create(ctx, stored)
 	if err != nil {
 		return err.Error()

@@ -124,7 +124,7 @@ func TestNastyPairsHaveNoEscape(t *testing.T) {
 	t.Logf("%d pairs with an escape", pairs)
 }
 
-// contained tells whether Decide would call the pair contained, without looking for a witness where it would not.
+// contained reports whether Decide would call the pair contained, without looking for a witness where it would not.
 func contained(old, new Side) bool {
 	opts := Options{Namespaced: true}
 	if old.Node.Hash() == new.Node.Hash() {

@@ -14,8 +14,7 @@ func (c *confirmer) confirmTransitions(ctx context.Context, p *pending, states [
 		if ctx.Err() != nil {
 			return
 		}
-		if w := c.confirmStuck(ctx, p.suspect, state); w != nil {
-			p.confirmed(w)
+		if w := c.confirmStuck(ctx, p.suspect, state); c.counts(p, w) {
 			return
 		}
 	}
@@ -24,12 +23,23 @@ func (c *confirmer) confirmTransitions(ctx context.Context, p *pending, states [
 			if ctx.Err() != nil {
 				return
 			}
-			if w := c.confirmTransition(ctx, p.suspect, before, after); w != nil {
-				p.confirmed(w)
+			if w := c.confirmTransition(ctx, p.suspect, before, after); c.counts(p, w) {
 				return
 			}
 		}
 	}
+}
+
+// counts notes a witness, and reports whether the search ends: with it, or because rules were not compiled any more.
+func (c *confirmer) counts(p *pending, w *Witness) bool {
+	if c.s.opts.Work.Spent() {
+		p.reason = TooMuch
+		return true
+	}
+	if w != nil {
+		p.confirmed(w)
+	}
+	return w != nil
 }
 
 // confirmStuck looks whether the rule refuses even an update that leaves the object as it is, such as self > oldSelf does.
@@ -38,7 +48,7 @@ func (c *confirmer) confirmStuck(ctx context.Context, x *suspect, obj map[string
 	if err != nil || before.Refused() || !accepted(ctx, c.new, obj) {
 		return nil
 	}
-	stored, _ := asStored(before.Stored).(map[string]any)
+	stored, _ := AsStored(before.Stored).(map[string]any)
 	if r, err := c.old.TouchUpdate(ctx, stored, c.old.Ratchets()); err != nil || r.Refused() {
 		return nil
 	}
@@ -60,7 +70,7 @@ func (c *confirmer) confirmTransition(ctx context.Context, x *suspect, before, a
 	if err != nil || created.Refused() {
 		return nil
 	}
-	stored, _ := asStored(created.Stored).(map[string]any) // with what the old schema has filled in
+	stored, _ := AsStored(created.Stored).(map[string]any) // with what the old schema has filled in
 	stored["metadata"] = before["metadata"]
 	before = stored
 	judge := c.new
@@ -84,7 +94,7 @@ func (c *confirmer) confirmTransition(ctx context.Context, x *suspect, before, a
 	return &Witness{Object: after, Old: before, WritersOnly: true, Errors: texts(x.about(r.Errors))}
 }
 
-// accepted tells whether the schema accepts the creation of all the objects.
+// accepted reports whether the schema accepts the creation of all the objects.
 func accepted(ctx context.Context, v *upstream.Validator, objs ...map[string]any) bool {
 	for _, obj := range objs {
 		if r, err := v.Create(ctx, obj); err != nil || r.Refused() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sluice.dev/schema"
@@ -22,8 +23,16 @@ type piece struct {
 	index   int // of a rule or a junctor's branch
 }
 
-// translator turns places into formulas. What it makes speaks of raw values: as a client sends them, unknown fields and
-// dropped nulls already gone, defaults not yet filled in.
+// where tells the pieces of one keyword at one place apart.
+func (x piece) where() string {
+	if x.keyword == "allOf" {
+		return strconv.Itoa(x.index)
+	}
+	return x.detail
+}
+
+// translator turns places into formulas. The formulas are about raw values: as a client sends them, after unknown fields and nulls
+// are dropped, and before defaults are filled in.
 type translator struct {
 	opts  *Options
 	cache map[placeKey]logic.Formula
@@ -33,6 +42,8 @@ type translator struct {
 	writes   map[placeKey]logic.Formula // what written has made
 	// parts is what pieces has made, by node as well: the texts of its rules are no part of the hash.
 	parts map[pieceKey][]piece
+	// ruleless leaves the rules out.
+	ruleless bool
 }
 
 func newTranslator(o *Options) *translator {
@@ -147,7 +158,7 @@ func (t *translator) translate(p place) []piece {
 	n := p.node
 	out := t.values(n, p)
 	if n.ListType == "set" {
-		by := logic.UniqueBy{Text: t.compares(n.Items, compounds), Defaults: fills(n.Items)}
+		by := logic.UniqueBy{Text: t.compares(n.Items, compounds), Defaults: t.opts.library().fills(n.Items)}
 		out = append(out, piece{keyword: "x-kubernetes-list-type", formula: logic.Unique{By: by}})
 	}
 	if n.ListType == "map" {
@@ -195,7 +206,7 @@ func (t *translator) values(n *schema.Node, p place) []piece {
 		add("format", logic.Format{Name: f}, n.Format)
 	}
 	if len(n.Enum) > 0 {
-		add("enum", enum(n, p), n.Enum)
+		add("enum", t.opts.library().enum(n, p), n.Enum)
 	}
 	if n.MinItems != nil {
 		add("minItems", logic.NumItems{Min: max(*n.MinItems, 0), Max: logic.Unbounded}, *n.MinItems)
@@ -204,7 +215,7 @@ func (t *translator) values(n *schema.Node, p place) []piece {
 		add("maxItems", atMost(*n.MaxItems, logic.Array, func(m int64) logic.Formula { return logic.NumItems{Max: m} }), *n.MaxItems)
 	}
 	if n.UniqueItems {
-		add("uniqueItems", logic.Unique{By: logic.UniqueBy{Defaults: fills(p.node.Items)}}, true)
+		add("uniqueItems", logic.Unique{By: logic.UniqueBy{Defaults: t.opts.library().fills(p.node.Items)}}, true)
 	}
 	t.objects(n, p, &out)
 	t.junctors(n, p, &out)
@@ -245,7 +256,7 @@ func (t *translator) objects(n *schema.Node, p place, out *[]piece) {
 		filled = append(filled, c.Name)
 		// A default that its own schema refuses (the API server admits no such CRD today) refuses every object that
 		// leaves the property out. Where rules leave it open, the API server's check of the CRD has settled it.
-		if n == p.node && logic.Eval(t.accepts(p.child(c.Name)), schema.WithDefaults(c.Node, c.Node.Default), t.opts.strings()) == logic.No {
+		if n == p.node && logic.Eval(t.accepts(p.child(c.Name)), t.opts.library().withDefault(c.Node), t.opts.strings()) == logic.No {
 			*out = append(*out, piece{keyword: "default", detail: c.Name, formula: logic.Has{Name: c.Name}})
 		}
 	}
@@ -281,22 +292,31 @@ func (t *translator) junctors(n *schema.Node, p place, out *[]piece) {
 		*out = append(*out, piece{keyword: "anyOf", formula: logic.Or(branches(n.AnyOf, false))})
 	}
 	if len(n.OneOf) > 0 {
-		fs := branches(n.OneOf, false)
-		var or logic.Or
-		for i, f := range fs {
-			and := logic.And{f}
-			for j, g := range fs {
-				if i != j {
-					and = append(and, logic.Not(g))
-				}
-			}
-			or = append(or, and)
-		}
-		*out = append(*out, piece{keyword: "oneOf", formula: or})
+		*out = append(*out, piece{keyword: "oneOf", formula: t.one(n, branches(n.OneOf, false))})
 	}
 	if n.Not != nil {
 		*out = append(*out, piece{keyword: "not", formula: logic.Not(t.nested(n.Not, p, false))})
 	}
+}
+
+// one is true of what exactly one of the branches of n is true of. Its size is the square of theirs.
+func (t *translator) one(n *schema.Node, fs []logic.Formula) logic.Formula {
+	if !t.opts.Work.Charge(int64(len(fs)) * int64(len(fs))) {
+		h := n.Hash()
+		return logic.Opaque{ID: "a oneOf of too many branches " + string(h[:])}
+	}
+	nots := make([]logic.Formula, len(fs))
+	for i, f := range fs {
+		nots[i] = logic.Not(f)
+	}
+	or := make(logic.Or, len(fs))
+	for i, f := range fs {
+		and := make(logic.And, 0, len(fs))
+		and = append(and, f)
+		and = append(and, nots[:i]...)
+		or[i] = append(and, nots[i+1:]...)
+	}
+	return or
 }
 
 // nestedKey identifies what a branch of a junctor says: it depends on the structural schema at its place, whose defaults
@@ -438,7 +458,7 @@ func countRoughly(keyword string, bound, added int64, exactly logic.Formula) log
 	return logic.And{logic.NumProps{Max: bound}, logic.Or{logic.NumProps{Max: bound - added}, exactly}}
 }
 
-// compares tells whether values of the node may be of the kinds, of which the JSON text is compared.
+// compares reports whether values of the node may be of the kinds, of which the JSON text is compared.
 func (t *translator) compares(n *schema.Node, kinds logic.Kind) bool {
 	if n == nil || t.effectiveFormat(n) != "" {
 		return true // anything, or lists

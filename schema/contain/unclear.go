@@ -13,19 +13,23 @@ import (
 // unknown says why a gap is unknown, which parts of rules stood in the way, and what would help.
 func (s *search) unknown(p *pending) string {
 	reason := orDefault(p.reason, "no candidate could be confirmed")
-	if reason == tooMuch || reason == logic.Spent || p.stopped {
+	if reason == TooMuch || reason == logic.Spent || p.stopped || s.opts.Work.Spent() {
 		return reason
 	}
 	var parts []string
 	if n := follow(place{node: s.sides[1].Node, pos: atRoot}, p.gap.Path); p.gap.Rule >= 0 && n.kind == declared {
 		parts = append(parts, s.unclear(n, &n.node.Rules[p.gap.Rule], p.gap.Path)...)
 	}
-	for i := len(p.gap.Path); i >= 0; i-- {
-		if o := follow(s.oldRoot, p.gap.Path[:i]); o.kind == declared {
+	for i, o := 0, s.oldRoot; ; i++ {
+		if o.kind == declared {
 			for k := range o.node.Rules {
 				parts = append(parts, s.unclear(o, &o.node.Rules[k], p.gap.Path[:i])...)
 			}
 		}
+		if i == len(p.gap.Path) {
+			break
+		}
+		o = follow(o, p.gap.Path[i:i+1])
 	}
 	const objects = "the stored objects of a cluster (sluice check NEW) show whether it matters there"
 	if len(parts) == 0 {
@@ -52,7 +56,7 @@ func follow(p place, path Path) place {
 	return p
 }
 
-// maxParts is how many parts of rules are named.
+// maxParts bounds the parts of rules that are named.
 const maxParts = 3
 
 // unclear names the parts of a rule that the search does not understand.
@@ -61,7 +65,7 @@ func (s *search) unclear(p place, r *schema.Rule, path Path) []string {
 	if err != nil || parsed.Transition(optional(r)) {
 		return nil
 	}
-	parts := celrule.Unclear(parsed, celrule.Scope{Spine: p.node, Root: p.hasMeta(), OptionalOldSelf: optional(r), Checker: s.opts.strings()})
+	parts := celrule.Unclear(parsed, celrule.Scope{Spine: p.node, Root: p.hasMeta(), OptionalOldSelf: optional(r), Checker: s.opts.strings(), Work: s.opts.Work})
 	for i, text := range parts {
 		parts[i] = fmt.Sprintf("%s in the rule %q at %s", text, says(r), orDefault(path.String(), "the object"))
 	}

@@ -24,7 +24,18 @@ func (w *walker) compareTransitions(o, n place) {
 	for i := range n.node.Rules {
 		r := &n.node.Rules[i]
 		parsed, err := lib.parse(r.Rule)
-		if err != nil || !parsed.UsesOldSelf() || w.sameTransition(o, n, r, parsed) || w.impliedUpdate(o, n, r, parsed) {
+		switch {
+		case err != nil || !parsed.UsesOldSelf():
+			continue
+		case w.sameTransition(o, n, r, parsed):
+			if hasRule(o, r) {
+				w.update(r, equalKeyword)
+			} else {
+				w.update(r, ruleByForm)
+			}
+			continue
+		case w.impliedUpdate(o, n, r, parsed):
+			w.update(r, updateImplied)
 			continue
 		}
 		g := Gap{Keyword: keywordRules, Detail: r.Rule, Harm: RefusedTransition, After: r.Rule, Rule: i}
@@ -32,23 +43,21 @@ func (w *walker) compareTransitions(o, n place) {
 	}
 }
 
-// sameTransition tells whether the old node's rules say as much about updates.
+// sameTransition reports whether the old node's rules say as much about updates.
 func (w *walker) sameTransition(o, n place, r *schema.Rule, parsed *celrule.Rule) bool {
 	return w.moved == 0 && len(w.fillings) == 0 && w.impliedByForm(o, n, r, parsed)
 }
 
-// bytesImplied is how many bytes of an old rule are looked at for one unit of work.
+// bytesImplied is the number of bytes of an old rule in one unit of work.
 const bytesImplied = 10
 
-// impliedByForm tells whether the rules of the old node, read as they stand, imply the rule of the new one, and see the
+// impliedByForm reports whether the rules of the old node, read as they stand, imply the rule of the new one, and see the
 // same values.
 func (w *walker) impliedByForm(o, n place, r *schema.Rule, parsed *celrule.Rule) bool {
 	if o.kind != declared || o.dark {
 		return false
 	}
-	same := func() bool {
-		return o.hasMeta() == n.hasMeta() && parsed.SeesSame(o.node, n.node, n.hasMeta(), o.keep || o.whole || n.keep || n.whole)
-	}
+	same := func() bool { return w.seesSame(o, n, parsed) }
 	var olds []*celrule.Rule
 	for i := range o.node.Rules {
 		q := &o.node.Rules[i]
@@ -71,7 +80,7 @@ func (w *walker) impliedByForm(o, n place, r *schema.Rule, parsed *celrule.Rule)
 	return len(olds) > 0 && parsed.ImpliedBy(olds, false) && same()
 }
 
-// branches are those of allOf, none where the place is not declared.
+// branches are those of allOf, none if the place is not declared.
 func (p place) branches() []*schema.Node {
 	if p.kind != declared {
 		return nil
@@ -79,7 +88,7 @@ func (p place) branches() []*schema.Node {
 	return p.node.AllOf
 }
 
-// moved tells whether updates correlate the items or fields of o and n in different ways
+// moved reports whether updates correlate the items or fields of o and n in different ways
 // (k8s.io/apiserver/pkg/cel/common, CorrelatedObject).
 func moved(o, n place) bool {
 	if o.kind != declared || n.kind != declared {
@@ -92,7 +101,7 @@ func moved(o, n place) bool {
 		})
 }
 
-// hasTransitions tells whether the node, or a part of it, has a rule that mentions oldSelf.
+// hasTransitions reports whether the node, or a part of it, has a rule that mentions oldSelf.
 func (w *walker) hasTransitions(n *schema.Node) bool {
 	if n == nil {
 		return false

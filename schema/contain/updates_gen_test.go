@@ -276,7 +276,7 @@ func (g updateGen) changed(p *jsonProps, v any) any {
 	return g.value(p)
 }
 
-// pair makes an old and a new schema; false where the API server would not take one of them.
+// pair makes an old and a new schema; false if the API server would not take one of them.
 func (g updateGen) pair(t testing.TB) (old, new *jsonProps, ok bool) {
 	spec := g.record(2)
 	old = &jsonProps{Type: "object", Properties: map[string]jsonProps{"spec": spec}}

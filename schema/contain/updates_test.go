@@ -195,6 +195,33 @@ func TestUpdatesBesideOtherRules(t *testing.T) {
 	}
 }
 
+// An update shows a rule only if that rule is what refuses it, and if the old schema allows it.
+func TestUpdatesShowTheRuleThatRefusesThem(t *testing.T) {
+	of := func(rules string) Side {
+		return side(t, parseSchema(t, "{type: object, properties: {spec: {type: object, properties: {a: {type: integer, enum: [1, 2]}, b: {type: integer, enum: [1, 2]}}, "+
+			"required: [a, b], x-kubernetes-validations: ["+rules+"]}}}"))
+	}
+	both := of("{rule: self.a == oldSelf.a, message: a stays}, {rule: self.b == oldSelf.b, message: b stays}")
+	shown := map[string]bool{}
+	for _, g := range Decide(t.Context(), of("{rule: 'true'}"), both, Options{Namespaced: true}).Gaps {
+		if g.Witness == nil || len(g.Witness.Errors) == 0 {
+			t.Errorf("a rule that nothing shows: %v", told([]Gap{g}))
+			continue
+		}
+		for _, e := range g.Witness.Errors {
+			shown[e[max(0, len(e)-len("x stays")):]] = true
+		}
+	}
+	if !shown["a stays"] || !shown["b stays"] {
+		t.Errorf("shown: %v", shown)
+	}
+	for _, g := range Decide(t.Context(), of("{rule: self.a == oldSelf.a}"), of("{rule: self.a >= oldSelf.a, message: grows}, {rule: self.a == oldSelf.a}"), Options{Namespaced: true}).Gaps {
+		if g.Witness != nil {
+			t.Errorf("the old schema refuses this update too: %v", told([]Gap{g}))
+		}
+	}
+}
+
 // Rules about pairs of items are tried with items that differ in few fields.
 func TestRulesAboutPairsOfItems(t *testing.T) {
 	const list = `type: array, maxItems: 9, items: {type: object, required: [name], properties: {name: {type: string, maxLength: 9}, space: {type: string, maxLength: 9}, section: {type: string, minLength: 1, maxLength: 9}, port: {type: integer, minimum: 1}}}`

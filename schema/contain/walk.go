@@ -10,6 +10,7 @@ import (
 // suspect is a place and a keyword for which the local proof failed: a goal for the search.
 type suspect struct {
 	gap   Gap
+	where string // see piece.where
 	path  []walkStep
 	local logic.Formula // true of values at the path that are in trouble
 	old   place         // what the old schema says at the path
@@ -17,9 +18,9 @@ type suspect struct {
 	says  string        // of a validation rule, what its refusals say
 	// missing are the lengths of the paths to what is filled in differently when it is left out, at the place or above it.
 	missing []int
-	// loses, where not nil, is true of values that lose fields besides; a witness with one is preferred.
+	// loses, if not nil, is true of values that lose fields besides; a witness with one is preferred.
 	loses logic.Formula
-	// whole, where not nil, is to be looked for when local is proven not to happen: all that the walk passed over.
+	// whole, if not nil, is to be looked for when local is proven not to happen: all that the walk passed over.
 	whole logic.Formula
 }
 
@@ -38,8 +39,10 @@ type walker struct {
 	// fillings are those of the values above, and of this one, that are filled in differently when they are left out, and so
 	// that it changes the value here, outermost first.
 	fillings    []filling
-	transitions map[*schema.Node]bool // what hasTransitions has found
-	cut         string                // why the walk stopped early
+	transitions map[*schema.Node]bool         // what hasTransitions has found
+	said        map[pieceKey]map[pieceID]bool // what the pieces of old places say
+	cut         string                        // why not all was compared
+	proof       *recorder
 }
 
 type walkStep struct {
@@ -70,27 +73,30 @@ func (w *walker) publicPath() Path {
 	return p
 }
 
-// proved tells whether no value that the old schema accepts here makes goal true.
+// proved reports whether no value that the old schema accepts here makes goal true.
 func (w *walker) proved(o place, goal logic.Formula) bool {
-	r := w.local.Solve(1, w.old.accepts(o), goal)
-	if w.opts.Work.Spent() && w.cut == "" {
-		w.cut = tooMuch
-	}
-	return r.None
+	return w.local.Solve(1, w.old.accepts(o), goal).None
 }
 
-const tooMuch = "the schemas differ in too much: the budget of the comparison is spent; a larger one (--budget) may decide this"
+// TooMuch is the reason why nothing is known about the rest when the budget is spent.
+const TooMuch = "the schemas differ in too much: the budget of the comparison is spent; a larger one (--budget) may decide this"
 
-// suspect notes what is not proven. Where that is because the budget is spent, the cut tells of all that is left.
+// unitsToSuspect is the work of a suspect, which stays in memory, and of each step of its path.
+const (
+	unitsToSuspect     = 50
+	unitsToSuspectStep = 10
+)
+
+// suspect notes what is not proven. If that is because the budget is spent, the cut tells of all that is left.
 func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
-	if w.cut != "" {
+	if !w.opts.Work.Charge(unitsToSuspect + int64(len(w.path))*unitsToSuspectStep) {
 		return
 	}
 	g.Path = w.publicPath()
 	if g.Keyword != keywordRules {
 		g.Rule = -1
 	}
-	x := suspect{gap: g, path: slices.Clone(w.path), local: goal, old: o}
+	x := suspect{gap: g, where: g.Detail, path: slices.Clone(w.path), local: goal, old: o}
 	if g.Rule >= 0 {
 		x.rule = n.node.Rules[g.Rule].Rule
 		x.says = says(&n.node.Rules[g.Rule])
@@ -99,15 +105,21 @@ func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
 		x.missing = append(x.missing, f.from)
 	}
 	w.suspects = append(w.suspects, x)
+	if w.opts.Trace != nil {
+		w.opts.trace(&x.gap, nil, "not proven at this place alone. Asked: is there an object that the old schema accepts with a value here that %s", logic.Text(goal))
+	}
 }
 
 // walk compares the old place o with the new place n, and all below them.
 func (w *walker) walk(o, n place) {
-	if o.kind == gone || w.cut != "" || o.key() == n.key() && (w.moved == 0 && len(w.fillings) == 0 || !w.hasTransitions(n.node)) {
+	if o.kind == gone {
+		return
+	}
+	if o.key() == n.key() && (w.moved == 0 && len(w.fillings) == 0 || !w.hasTransitions(n.node)) {
+		w.step("schema", "", equalSubtree)
 		return
 	}
 	if !w.opts.Work.Charge(1) {
-		w.cut = tooMuch
 		return
 	}
 	switch n.kind {
@@ -119,7 +131,9 @@ func (w *walker) walk(o, n place) {
 		return
 	case emptied:
 		goal := logic.Not(w.new.accepts(n))
-		if !w.proved(o, goal) {
+		if w.proved(o, goal) {
+			w.step("additionalProperties", "", impliedHere)
+		} else {
 			w.suspect(o, n, Gap{Keyword: "additionalProperties", Harm: Pruned}, goal)
 		}
 		return
@@ -159,6 +173,10 @@ func (w *walker) compareTypes(o, n place) bool {
 	if o.kind == declared && o.pos == n.pos && (n.node.Nullable || !o.node.Nullable) {
 		bare := *n.node
 		if bare.Nullable = o.node.Nullable; w.sameFormula(w.old.kinds(o.node), w.new.kinds(&bare)) {
+			w.step("type", "", equalKeyword)
+			if n.pos == atProperty && !n.node.Nullable {
+				w.step("nullable", "", equalKeyword)
+			}
 			return false // the old schema says it, or less
 		}
 	}
@@ -180,12 +198,14 @@ func (w *walker) compareTypes(o, n place) bool {
 		g := Gap{Keyword: "type", Harm: Refused, Before: typeName(o), After: typeName(n)}
 		w.suspect(o, n, g, goal)
 		found = (o.kind == anything || o.kind == declared && o.node.Type == "" && !o.node.IntOrString) && !w.hasTransitions(n.node)
-		if found && w.cut == "" {
+		if found && !w.opts.Work.Spent() {
 			w.suspects[len(w.suspects)-1].whole = logic.Not(w.new.accepts(n))
 			if !n.may("object") {
 				w.suspects[len(w.suspects)-1].loses = logic.And{logic.Kinds(logic.Object), logic.NumProps{Min: 1, Max: logic.Unbounded}}
 			}
 		}
+	} else {
+		w.pieceStep(o, n, piece{keyword: "type", formula: logic.Not(goal)}, impliedHere)
 	}
 	if n.pos == atProperty && !n.node.Nullable {
 		if goal := logic.Formula(logic.Kinds(logic.Null)); !w.proved(o, goal) {
@@ -193,6 +213,8 @@ func (w *walker) compareTypes(o, n place) bool {
 			if !found {
 				w.suspect(o, n, g, goal)
 			}
+		} else {
+			w.pieceStep(o, n, piece{keyword: "nullable", formula: logic.Not(goal)}, impliedHere)
 		}
 	}
 	return found
@@ -241,11 +263,19 @@ func (w *walker) compareDefaults(o, n place) {
 // comparePieces looks at every keyword of the new node that restricts values.
 func (w *walker) comparePieces(o, n place) {
 	for _, x := range w.new.pieces(n) {
-		if w.sayTheSame(o, x) || w.sameKeys(o, n, x) {
-			continue
+		if w.opts.Work.Spent() {
+			return
 		}
 		goal := logic.Not(x.formula)
-		if w.proved(o, goal) || x.rule != nil && w.impliedPiece(o, n, x.rule) {
+		switch {
+		case w.sayTheSame(o, x) || w.sameKeys(o, n, x):
+			w.pieceStep(o, n, x, equalKeyword)
+			continue
+		case w.proved(o, goal):
+			w.pieceStep(o, n, x, impliedHere)
+			continue
+		case x.rule != nil && w.impliedPiece(o, n, x.rule):
+			w.pieceStep(o, n, x, ruleByForm)
 			continue
 		}
 		g := Gap{Keyword: x.keyword, Detail: x.detail, Harm: Refused, After: x.before, Before: w.counterpart(o, x), Rule: -1}
@@ -253,12 +283,14 @@ func (w *walker) comparePieces(o, n place) {
 			g.Rule = x.index
 		}
 		g.Cause = w.cause(o, n, x)
-		w.suspect(o, n, g, goal)
+		if w.suspect(o, n, g, goal); !w.opts.Work.Spent() {
+			w.suspects[len(w.suspects)-1].where = x.where()
+		}
 	}
 	w.compareTransitions(o, n)
 }
 
-// impliedPiece tells whether the old rules imply a new one on creation.
+// impliedPiece reports whether the old rules imply a new one on creation.
 func (w *walker) impliedPiece(o, n place, r *schema.Rule) bool {
 	parsed, err := w.opts.library().parse(r.Rule)
 	return err == nil && w.impliedByForm(o, n, r, parsed)

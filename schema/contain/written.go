@@ -64,7 +64,7 @@ func (t *translator) written(p place) logic.Formula {
 	}}
 }
 
-// hasOdd tells whether written says anything of the node, or of a part of it.
+// hasOdd reports whether written says anything of the node, or of a part of it.
 func (t *translator) hasOdd(n *schema.Node, depth int) bool {
 	if n == nil || depth > schema.MaxDepth {
 		return false
@@ -81,19 +81,19 @@ func (t *translator) hasOdd(n *schema.Node, depth int) bool {
 	return has
 }
 
-// asStored returns the value as it is read back from storage: see written. It changes nothing in v.
-func asStored(v any) any {
+// AsStored returns the value as it is read back from storage: see written. It changes nothing in v.
+func AsStored(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, x := range v {
-			out[k] = asStored(x)
+			out[k] = AsStored(x)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, x := range v {
-			out[i] = asStored(x)
+			out[i] = AsStored(x)
 		}
 		return out
 	case float64:

@@ -6,7 +6,7 @@ import "strings"
 type BadRule struct {
 	// Path is a JSON pointer to the node in the schema: /properties/spec/items; empty for the root.
 	Path string
-	// Rule is its text, empty where all rules of the node are meant.
+	// Rule is its text, empty if all rules of the node are meant.
 	Rule string
 	// Err is why it does not compile.
 	Err error

@@ -49,8 +49,12 @@ func checkSchema(s *props, depth int) error {
 		}
 	}
 	for _, m := range []map[string]props{s.Properties, s.PatternProperties, s.Definitions} {
+		if len(m) == 0 {
+			continue
+		}
+		var child props // one for all: a schema is large
 		for name := range m {
-			child := m[name]
+			child = m[name]
 			if err := checkSchema(&child, depth); err != nil {
 				return err
 			}

@@ -102,7 +102,7 @@ func quantiles(b *testing.B, name string, d []time.Duration) {
 	}
 }
 
-// BenchmarkCorpusValidators tells what it takes to make a validator of a real version, to use it for the first time, to
+// BenchmarkCorpusValidators returns what it takes to make a validator of a real version, to use it for the first time, to
 // confirm a small object, and to touch a stored one.
 func BenchmarkCorpusValidators(b *testing.B) {
 	g := generator{rand.New(rand.NewPCG(1, 1))}
@@ -144,7 +144,7 @@ func BenchmarkCorpusValidators(b *testing.B) {
 	quantiles(b, "touch", touched)
 }
 
-// BenchmarkCorpusCRDs tells what it takes to validate real upgrades of CRDs.
+// BenchmarkCorpusCRDs returns what it takes to validate real upgrades of CRDs.
 func BenchmarkCorpusCRDs(b *testing.B) {
 	var creates, updates []time.Duration
 	eachPair(b, 3, func(p corpusPair) {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// ValidateCRD says why the API server refuses to create crd; nothing where it accepts it. The status is not looked at: a
+// ValidateCRD says why the API server refuses to create crd; nothing if it accepts it. The status is not looked at: a
 // creation drops it. kube is the API server's version; nil stands for that of the linked libraries. It decides which CEL
 // library rules may use. The errors are sorted. The error says why there is no verdict.
 //
@@ -86,7 +86,7 @@ func addStoredVersion(crd *apiextensions.CustomResourceDefinition) {
 	}
 }
 
-// ValidateCRDUpdate says why the API server refuses crd as an update of old; nothing where it accepts it. A manifest carries
+// ValidateCRDUpdate says why the API server refuses crd as an update of old; nothing if it accepts it. A manifest carries
 // no status, so where old has none, its storage version counts as stored, and it counts as established. kube, errors and time
 // are as with [ValidateCRD].
 func ValidateCRDUpdate(ctx context.Context, crd, old *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (errs field.ErrorList, err error) {

@@ -106,7 +106,7 @@ func ownTop(obj map[string]any) map[string]any {
 	return obj
 }
 
-// known tells whether an object is of the validator's group, version and kind.
+// known reports whether an object is of the validator's group, version and kind.
 func (v *Validator) known(obj map[string]any) bool {
 	return obj["kind"] == v.opts.Kind && obj["apiVersion"] == v.apiVersion
 }

@@ -2,7 +2,7 @@ package upstream
 
 import "slices"
 
-// mayRepeat tells whether a list of type set or map in x may hold an item twice, or otherwise be wrong. It is no only where
+// mayRepeat reports whether a list of type set or map in x may hold an item twice, or otherwise be wrong. It is no only where
 // structurallisttype.ValidateListSetsAndMaps certainly finds nothing.
 func (n *shapeNode) mayRepeat(x any) bool {
 	if n == nil || !n.anyList {
@@ -45,7 +45,7 @@ func scalar(v any) bool {
 	}
 }
 
-// distinctKeys tells whether a list of type map certainly has no key twice.
+// distinctKeys reports whether a list of type map certainly has no key twice.
 func (n *shapeNode) distinctKeys(list []any) bool {
 	for _, v := range list {
 		if _, ok := v.(map[string]any); !ok {
@@ -82,7 +82,7 @@ func (n *shapeNode) distinctKeys(list []any) bool {
 	}
 }
 
-// distinct tells whether the keys of the items are known and all different.
+// distinct reports whether the keys of the items are known and all different.
 func distinct(list []any, key func(any) (any, bool)) bool {
 	if len(list) < 2 {
 		return true

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// canonicalMeta tells whether an object's metadata survives the way into its Go type and back as it is
+// canonicalMeta reports whether an object's metadata survives the way into its Go type and back as it is
 // (schemaobjectmeta.GetObjectMeta, SetObjectMeta). It may say no where it would. What it does not look at is whether the
 // metadata is valid.
 func canonicalMeta(v any) bool {
@@ -49,7 +49,7 @@ func anyString(v any) bool {
 
 func fullString(v any) bool { return anyString(v) && v != "" }
 
-// canonicalTime tells whether v is a time that metav1.Time writes as it read it.
+// canonicalTime reports whether v is a time that metav1.Time writes as it read it.
 func canonicalTime(v any) bool {
 	s, ok := v.(string)
 	if !ok || len(s) != len("2006-01-02T15:04:05Z") || s[len(s)-1] != 'Z' {
@@ -132,7 +132,7 @@ func canonicalManaged(v any) bool {
 	return true
 }
 
-// fieldSet tells whether v is made of maps alone, as the sets of fields in managedFields are.
+// fieldSet reports whether v is made of maps alone, as the sets of fields in managedFields are.
 func fieldSet(v any) bool {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -146,7 +146,7 @@ func fieldSet(v any) bool {
 	return true
 }
 
-// plainMeta tells whether canonical metadata is certainly valid, at creation and in an update that leaves it alone:
+// plainMeta reports whether canonical metadata is certainly valid, at creation and in an update that leaves it alone:
 // metavalidation.ValidateObjectMetaDeclaratively and ValidateObjectMetaAccessor. It says no to whatever is out of the
 // ordinary.
 func (v *Validator) plainMeta(meta map[string]any) bool {
@@ -237,7 +237,7 @@ func plainManaged(meta map[string]any) bool {
 	return true
 }
 
-// qualifiedName tells whether s is a name as content.IsLabelKey wants it.
+// qualifiedName reports whether s is a name as content.IsLabelKey wants it.
 func qualifiedName(s string) bool {
 	if prefix, name, ok := strings.Cut(s, "/"); ok {
 		if !dnsSubdomain(prefix) {
@@ -248,7 +248,7 @@ func qualifiedName(s string) bool {
 	return len(s) <= 63 && alphanumericEnds(s)
 }
 
-// alphanumericEnds tells whether s is of letters, digits, '-', '_' and '.', with a letter or digit at both ends.
+// alphanumericEnds reports whether s is of letters, digits, '-', '_' and '.', with a letter or digit at both ends.
 func alphanumericEnds(s string) bool {
 	if s == "" || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
 		return false

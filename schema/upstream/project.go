@@ -7,6 +7,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"sluice.dev/schema"
 )
 
 type props = apiextensionsv1.JSONSchemaProps
@@ -42,7 +44,8 @@ func Project(schema *apiextensionsv1.JSONSchemaProps, objects ...map[string]any)
 type Projector struct {
 	schema   *props
 	options  Options
-	compiled *ruleCache
+	compiled *RuleCache
+	node     *schema.Node // nil where nobody shares the cache
 
 	once      sync.Once
 	hasRules  bool
@@ -55,7 +58,14 @@ type Projector struct {
 
 // NewProjector makes a Projector of a schema; the arguments are those of [New].
 func NewProjector(props *apiextensionsv1.JSONSchemaProps, o Options) *Projector {
-	return &Projector{schema: props, options: o, compiled: &ruleCache{}}
+	return &Projector{schema: props, options: o, compiled: &RuleCache{}}
+}
+
+// Share has the projector keep its compiled rules in c, where others of the same [Options.KubeVersion] find them. node is its
+// schema, from [schema.New]. It returns p, and is called before p is used.
+func (p *Projector) Share(node *schema.Node, c *RuleCache) *Projector {
+	p.node, p.compiled = node, c
+	return p
 }
 
 // For returns a validator that gives the same results as [Projector.Whole] for requests made of the given objects, and may
@@ -85,7 +95,7 @@ func (p *Projector) For(objects ...map[string]any) (v *Validator, err error) {
 	if v, err = New(out, p.options); err != nil {
 		return nil, err
 	}
-	v.compiled, v.rulesElsewhere = p.compiled, p.hasRules
+	v.compiled, v.node, v.rulesElsewhere = p.compiled, p.node, p.hasRules
 	return v, nil
 }
 
@@ -93,13 +103,13 @@ func (p *Projector) For(objects ...map[string]any) (v *Validator, err error) {
 func (p *Projector) Whole() (*Validator, error) {
 	p.wholeOnce.Do(func() {
 		if p.whole, p.wholeErr = New(p.schema, p.options); p.whole != nil {
-			p.whole.compiled = p.compiled
+			p.whole.compiled, p.whole.node = p.compiled, p.node
 		}
 	})
 	return p.whole, p.wholeErr
 }
 
-// project cuts schema down to what matters for objects; false where it cannot.
+// project cuts schema down to what matters for objects; false if it cannot.
 func project(schema *props, objects []map[string]any) (*props, bool) {
 	values := make([]any, len(objects))
 	for i, o := range objects {
@@ -212,7 +222,7 @@ func isMetaField(name string) bool {
 	return name == "metadata" || name == "apiVersion" || name == "kind"
 }
 
-// unprojectable tells whether a schema has a keyword that no structural schema has.
+// unprojectable reports whether a schema has a keyword that no structural schema has.
 func unprojectable(s *props) bool {
 	return s.ID != "" || s.Schema != "" || s.Ref != nil || s.AdditionalItems != nil ||
 		len(s.PatternProperties) > 0 || len(s.Dependencies) > 0 || len(s.Definitions) > 0 ||

@@ -15,7 +15,7 @@ const (
 	unsure
 )
 
-// equalsItself tells whether ratcheting takes x for equal to itself: common.CorrelatedObject.CachedDeepEqual in
+// equalsItself reports whether ratcheting takes x for equal to itself: common.CorrelatedObject.CachedDeepEqual in
 // k8s.io/apiserver/pkg/cel/common. It does not where x has fields that the schema does not declare, or a list of type map
 // with items that have no key.
 func (n *shapeNode) equalsItself(x any) sameness {
@@ -55,7 +55,7 @@ func (n *shapeNode) equalsItself(x any) sameness {
 	return same
 }
 
-// correlates tells whether an item of a list of type map is found by its key.
+// correlates reports whether an item of a list of type map is found by its key.
 func (n *shapeNode) correlates(item any) sameness {
 	o, ok := item.(map[string]any)
 	if !ok || !n.array || n.items == nil || len(n.listKeys) == 0 {
@@ -73,7 +73,7 @@ func (n *shapeNode) correlates(item any) sameness {
 	return same
 }
 
-// part is the node of a property, nil where the schema does not know it.
+// part is the node of a property, nil if the schema does not know it.
 func (n *shapeNode) part(name string) *shapeNode {
 	if child, ok := n.props[name]; ok {
 		return child
@@ -81,7 +81,7 @@ func (n *shapeNode) part(name string) *shapeNode {
 	return n.additional
 }
 
-// toleratesParts tells whether the properties of the root object o, of which nothing but a label was changed in an update,
+// toleratesParts reports whether the properties of the root object o, of which nothing but a label was changed in an update,
 // are valid with ratcheting: what stands below a top-level field that equals itself is tolerated whatever it is
 // (RatchetingSchemaValidator in k8s.io/apiextensions-apiserver/pkg/apiserver/validation). It may say no where it should
 // say yes.
@@ -104,7 +104,7 @@ func (n *valueNode) toleratesParts(o map[string]any, shape *shapeNode) bool {
 
 // explainTouched adds to result why v is not valid in an update that leaves it as it is, with ratcheting: what is wrong with
 // a value that equals itself is tolerated, branches of junctors are not ratcheted. root is set for the object itself, in
-// which a label was changed. It returns false where it cannot tell.
+// which a label was changed. It returns false if it cannot tell.
 func (n *valueNode) explainTouched(v any, shape *shapeNode, path string, root bool, result *validate.Result) bool {
 	if n.valid(v) {
 		return true

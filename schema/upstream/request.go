@@ -15,17 +15,17 @@ import (
 // Result is what comes of a request.
 type Result struct {
 	// Stored is the object as the API server would write it, with defaults, where Errors is empty; and what was refused
-	// where it is not. It is nil where the request could not even be decoded. It may share parts with the arguments of the
+	// where it is not. It is nil if the request could not even be decoded. It may share parts with the arguments of the
 	// request: change neither.
 	Stored map[string]any
 	// Pruned are the paths (spec.list[0].name) that were dropped because the schema does not know them, sorted.
 	Pruned []string
-	// Errors are why the request is refused; empty where it is accepted. They are sorted and without repetition; names that
+	// Errors are why the request is refused; empty if it is accepted. They are sorted and without repetition; names that
 	// the CEL library makes up are evened out. A request that cannot be decoded (status 400) has one error without a path.
 	Errors field.ErrorList
 }
 
-// Refused tells whether the API server refuses the request.
+// Refused reports whether the API server refuses the request.
 func (r Result) Refused() bool { return len(r.Errors) > 0 }
 
 // touchLabel is the label that [Validator.TouchUpdate] sets.
@@ -90,7 +90,7 @@ func (v *Validator) place(u *unstructured.Unstructured) {
 
 // Read says what the API server serves for an object that it has stored in this version: pruned, without the nulls that
 // the schema does not allow, with defaults. It does not validate. stored is not changed, but served may share parts with
-// it: change neither. dropped are the paths that were pruned, sorted; defaulted tells whether a default was filled in.
+// it: change neither. dropped are the paths that were pruned, sorted; defaulted reports whether a default was filled in.
 func (v *Validator) Read(stored map[string]any) (served map[string]any, dropped []string, defaulted bool, err error) {
 	defer recovered(&err)
 	if err := checkObject(stored); err != nil {

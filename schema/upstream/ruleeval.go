@@ -243,7 +243,7 @@ func (r *ruleRun) refused(n *ruleNode, at *step, rule *apiextensionsv1.Validatio
 	return true
 }
 
-// tolerates tells whether ratcheting tolerates what is wrong with the value at a place: it or, where it cannot be followed,
+// tolerates reports whether ratcheting tolerates what is wrong with the value at a place: it or, where it cannot be followed,
 // the nearest value around it that can is equal to the old one (ratchetingOptions).
 func (r *ruleRun) tolerates(at *step) bool {
 	if r.correlated == nil {

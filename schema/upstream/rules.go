@@ -42,10 +42,10 @@ func declares(s *props) declared {
 	return declaresNothing
 }
 
-// hasRules tells whether the API server has compiled rules for the schema s, as NewValidator in
+// hasRules reports whether the API server has compiled rules for the schema s, as NewValidator in
 // k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel decides it: rules inside of junctors alone do not count, nor do
-// those of properties that CEL has no type for. typed is the schema whose CEL type stands for s, nil where there is none;
-// resource tells whether that is the root of a resource.
+// those of properties that CEL has no type for. typed is the schema whose CEL type stands for s, nil if there is none;
+// resource reports whether that is the root of a resource.
 func hasRules(s, typed *props, resource bool) bool {
 	if s == nil {
 		return false
@@ -106,14 +106,14 @@ func property(typed *props, name string, resource bool) *props {
 	return &child
 }
 
-// knowsMetadata tells whether a resource's schema declares all that CEL would add (model.WithTypeAndObjectMeta).
+// knowsMetadata reports whether a resource's schema declares all that CEL would add (model.WithTypeAndObjectMeta).
 func knowsMetadata(s *props) bool {
 	meta := s.Properties["metadata"]
 	return s.Properties["kind"].Type == "string" && s.Properties["apiVersion"].Type == "string" && meta.Type == "object" &&
 		meta.Properties["name"].Type == "string" && meta.Properties["generateName"].Type == "string"
 }
 
-// rulesAnywhere tells whether a schema has rules at any place at all.
+// rulesAnywhere reports whether a schema has rules at any place at all.
 func rulesAnywhere(s props) bool {
 	if len(s.XValidations) > 0 {
 		return true
@@ -132,7 +132,7 @@ func rulesAnywhere(s props) bool {
 	return rulesInJunctors(&s)
 }
 
-// rulesInJunctors tells whether there are rules in the junctors of a schema.
+// rulesInJunctors reports whether there are rules in the junctors of a schema.
 func rulesInJunctors(s *props) bool {
 	return slices.ContainsFunc(s.AllOf, rulesAnywhere) || slices.ContainsFunc(s.AnyOf, rulesAnywhere) ||
 		slices.ContainsFunc(s.OneOf, rulesAnywhere) || (s.Not != nil && rulesAnywhere(*s.Not))

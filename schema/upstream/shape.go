@@ -4,7 +4,7 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// shapeNode tells whether decoding and defaulting would leave a value as it is, exactly as pruning, dropping nulls, coercing
+// shapeNode reports whether decoding and defaulting would leave a value as it is, exactly as pruning, dropping nulls, coercing
 // metadata and defaulting in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting,objectmeta} would,
 // without copying the value. Whatever would change is left to that code.
 type shapeNode struct {
@@ -93,8 +93,8 @@ const (
 	defaults
 )
 
-// changes says what would be done to x; at least that, where several things would. n is nil where the schema knows nothing of
-// x. root tells whether n is the schema of the resource itself, in which pruning spares apiVersion, kind and metadata.
+// changes says what would be done to x; at least that, where several things would. n is nil if the schema knows nothing of
+// x. root reports whether n is the schema of the resource itself, in which pruning spares apiVersion, kind and metadata.
 func (n *shapeNode) changes(x any, mode pruningMode, root bool) change {
 	if n == nil && mode == notPruned {
 		return 0
@@ -173,7 +173,7 @@ func (n *shapeNode) changesObject(x map[string]any, mode pruningMode, root bool)
 	return c
 }
 
-// cleanMeta tells whether a field of the type or object metadata of a resource stays as it is.
+// cleanMeta reports whether a field of the type or object metadata of a resource stays as it is.
 func cleanMeta(name string, v any) bool {
 	if name == "metadata" {
 		return canonicalMeta(v)
@@ -182,7 +182,7 @@ func cleanMeta(name string, v any) bool {
 	return ok
 }
 
-// wantsDefaults tells whether defaulting would change x: structuraldefaulting.Default.
+// wantsDefaults reports whether defaulting would change x: structuraldefaulting.Default.
 func (n *shapeNode) wantsDefaults(x any) bool {
 	if n == nil {
 		return false

@@ -14,6 +14,8 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"sluice.dev/schema"
 )
 
 // Options say which resource a schema belongs to.
@@ -26,10 +28,10 @@ type Options struct {
 	// KubeVersion is the API server's version; nil stands for that of the linked libraries. It decides which formats are
 	// checked and whether [Validator.Ratchets].
 	KubeVersion *version.Version
-	// StatusSubresource is true where the version has the status subresource: creating drops .status, updating keeps the
+	// StatusSubresource is true if the version has the status subresource: creating drops .status, updating keeps the
 	// old one, and only [Validator.UpdateStatus] changes it.
 	StatusSubresource bool
-	// Scale is the version's scale subresource; nil where there is none.
+	// Scale is the version's scale subresource; nil if there is none.
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
 	// PreserveUnknownFields is spec.preserveUnknownFields of the CRD: nothing is pruned.
 	PreserveUnknownFields bool
@@ -54,7 +56,8 @@ type Validator struct {
 	odd          lazy[oddRules]
 	isStructural lazy[bool]
 	trees        lazy[trees]
-	compiled     *ruleCache
+	compiled     *RuleCache
+	node         *schema.Node // what the schema was cut out of, where it is known
 	// rulesElsewhere: the schema was cut out of one with rules.
 	rulesElsewhere bool
 	slow           bool // leave everything to the API server's code; for tests
@@ -82,8 +85,8 @@ func (v *Validator) tree() *trees {
 		}
 		t.value = newValueNode(v.spec)
 		if v.structural != nil {
-			m := ruleTreeMaker{cache: v.compiled}
-			root := m.node(v.props, true, "")
+			m := ruleTreeMaker{cache: v.compiled, known: v.node != nil}
+			root := m.node(v.props, true, v.node, "")
 			if t.oddRules = m.odd; root != nil && !m.odd {
 				root.attach(t.cel)
 				t.rules = root
@@ -109,7 +112,7 @@ func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err e
 	if !ChecksNumbers(o.KubeVersion) {
 		props = withoutNumberFormats(props)
 	}
-	v = &Validator{opts: o, props: props, apiVersion: o.Group + "/" + o.Version, compiled: &ruleCache{}}
+	v = &Validator{opts: o, props: props, apiVersion: o.Group + "/" + o.Version, compiled: &RuleCache{}}
 	var internal *apiextensions.JSONSchemaProps
 	if props != nil {
 		internal = &apiextensions.JSONSchemaProps{}
@@ -145,7 +148,7 @@ func structure(internal *apiextensions.JSONSchemaProps) (*structuralschema.Struc
 	return s, nil
 }
 
-// Structural tells whether the schema is structural, as apiextensions.k8s.io/v1 demands of new CRDs. Where it is not,
+// Structural reports whether the schema is structural, as apiextensions.k8s.io/v1 demands of new CRDs. If it is not,
 // pruning and defaulting follow what structure there is.
 func (v *Validator) Structural() bool {
 	var err error
@@ -157,7 +160,7 @@ func (v *Validator) Structural() bool {
 	})
 }
 
-// Ratchets tells whether an API server of [Options.KubeVersion] tolerates, in an update, what was wrong before and is
+// Ratchets reports whether an API server of [Options.KubeVersion] tolerates, in an update, what was wrong before and is
 // left alone (on by default since 1.30).
 func (v *Validator) Ratchets() bool { return RatchetsIn(v.opts.KubeVersion) }
 

@@ -153,10 +153,10 @@ func (n *valueNode) setEnum() {
 	n.strings = set
 }
 
-// valid tells whether v is valid.
+// valid reports whether v is valid.
 func (n *valueNode) valid(v any) bool { return n.validParts(v) && n.validOwn(v) }
 
-// validOwn tells whether v is valid, whatever its properties and items are.
+// validOwn reports whether v is valid, whatever its properties and items are.
 func (n *valueNode) validOwn(v any) bool {
 	if v == nil {
 		return (len(n.types) == 0 || n.nullable || slices.Contains(n.types, "null")) && len(n.enum) == 0
@@ -180,7 +180,7 @@ func (n *valueNode) validOwn(v any) bool {
 	return ok && n.validJunctors(v)
 }
 
-// validParts tells whether the properties and items of v are valid.
+// validParts reports whether the properties and items of v are valid.
 func (n *valueNode) validParts(v any) bool {
 	switch v := v.(type) {
 	case []any:

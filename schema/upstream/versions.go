@@ -22,7 +22,7 @@ var (
 // (StaticEstimatedCostLimit, StaticEstimatedCRDCostLimit, PerCallLimit, RuntimeCELCostBudget), though not the estimates.
 var numbersSince = version.MajorMinor(1, 36)
 
-// ChecksNumbers tells whether an API server of that version checks formats of numbers; nil stands for the linked libraries.
+// ChecksNumbers reports whether an API server of that version checks formats of numbers; nil stands for the linked libraries.
 func ChecksNumbers(kube *version.Version) bool { return kube == nil || kube.AtLeast(numbersSince) }
 
 // withoutNumberFormats returns the schema without formats of numbers. It is a copy.

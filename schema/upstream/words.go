@@ -41,7 +41,7 @@ func (w *words) with(rules apiextensionsv1.ValidationRules) *words {
 	return out
 }
 
-// mention tells whether a property of that name may be meant.
+// mention reports whether a property of that name may be meant.
 func (w *words) mention(name string) bool {
 	if w == nil {
 		return false

@@ -36,6 +36,7 @@ type Rule struct {
 	root  *expr
 	canon func() string
 	names func() map[string]bool
+	said  func() [][]atom
 	old   bool
 }
 

@@ -20,11 +20,18 @@ func (r *Rule) ImpliedBy(olds []*Rule, scalar bool) bool {
 	var facts [][]atom
 	for _, o := range olds {
 		scalar = scalar && !usesDyn(o.root)
-		for _, c := range parts(signed{o.root, false}, operators.LogicalAnd, operators.LogicalOr, nil) {
-			facts = append(facts, atoms(parts(c, operators.LogicalOr, operators.LogicalAnd, nil)))
-		}
+		facts = append(facts, o.said()...)
 	}
 	return follows(signed{r.root, false}, facts, scalar)
+}
+
+// saidBy are the disjuncts of the conjuncts of a rule.
+func saidBy(root *expr) [][]atom {
+	var out [][]atom
+	for _, c := range parts(signed{root, false}, operators.LogicalAnd, operators.LogicalOr, nil) {
+		out = append(out, atoms(parts(c, operators.LogicalOr, operators.LogicalAnd, nil)))
+	}
+	return out
 }
 
 // signed is an expression, or its negation.
@@ -79,7 +86,8 @@ func atoms(ss []signed) []atom {
 		if s.e.kind != call || len(s.e.args) != 2 {
 			continue
 		}
-		op, swap := "", false
+		var op string
+		var swap bool
 		switch s.e.name {
 		case operators.Less:
 			op, swap = "<", s.neg

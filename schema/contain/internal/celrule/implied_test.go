@@ -1,6 +1,12 @@
 package celrule
 
-import "testing"
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/common/operators"
+)
 
 func TestImpliedBy(t *testing.T) {
 	for _, c := range []struct {
@@ -44,5 +50,77 @@ func TestImpliedBy(t *testing.T) {
 	}
 	if parse(t, "self == oldSelf").ImpliedBy(nil, true) {
 		t.Error("implied by nothing")
+	}
+}
+
+// loosen changes comparisons and operands, most often to what is implied.
+func (g *gen) loosen(e *expr, other *expr) *expr {
+	c := *e
+	c.args = append([]*expr(nil), e.args...)
+	if c.kind != call {
+		return &c
+	}
+	binary := func(name string, args ...*expr) *expr { return &expr{kind: call, name: name, args: args} }
+	switch c.name {
+	case operators.LogicalAnd, operators.LogicalOr:
+		for i, a := range c.args {
+			c.args[i] = g.loosen(a, other)
+		}
+		return pick(g, &c, c.args[0], binary(operators.LogicalOr, &c, other), binary(operators.LogicalAnd, &c, other))
+	case operators.Less, operators.Greater, operators.Equals, operators.NotEquals, operators.LessEquals:
+		return binary(pick(g, operators.LessEquals, operators.GreaterEquals, operators.NotEquals, operators.Equals), pick(g, c.args, []*expr{c.args[1], c.args[0]})...)
+	}
+	return pick(g, &c, binary(operators.LogicalOr, other, &c))
+}
+
+// TestImpliedByMeansImplied holds what the form of rules shows against upstream's evaluation: wherever the old rule holds, the
+// new one does.
+func TestImpliedByMeansImplied(t *testing.T) {
+	pairs, implied, held := 0, 0, 0
+	for seed := range rounds(120) {
+		g := &gen{Rand: rand.New(rand.NewPCG(seed, 7))}
+		p, scalar := g.object(2), false
+		if g.chance(40) {
+			p, scalar = props{Type: pick(g, "integer", "string", "number")}, true
+		}
+		vars := []genVar{{"self", &p, 0}}
+		text := g.boolean(vars, 2)
+		if scalar {
+			text = pick(g, "self < %s", "self == %s", "self > %s && self != %s", "self == %s || self < %s", "!(self >= %s)")
+			for strings.Contains(text, "%s") {
+				text = strings.Replace(text, "%s", map[string]string{"integer": pick(g, "1", "2"), "string": pick(g, "'a'", "'b'"), "number": pick(g, "1.0", "2.5")}[p.Type], 1)
+			}
+		}
+		old, j := parse(t, text), newJudge(t, p, text, false)
+		if j == nil {
+			continue
+		}
+		other := parse(t, g.boolean(vars, 1)).root
+		for range 6 {
+			next := write(g.loosen(old.root, other))
+			pairs++
+			if !parse(t, next).ImpliedBy([]*Rule{old}, scalar) {
+				continue
+			}
+			k := newJudge(t, p, next, false)
+			if k == nil {
+				continue
+			}
+			implied++
+			for range 12 {
+				v := g.value(&p)
+				if j.refuses(v) != "" {
+					continue
+				}
+				held++
+				if why := k.refuses(v); why != "" && !strings.Contains(why, "cost") {
+					t.Fatalf("seed %d on %s\n%s holds, and not\n%s: %s", seed, toJSON(v), text, next, why)
+				}
+			}
+		}
+	}
+	t.Logf("%d of %d pairs are implied by their form; %d values", implied, pairs, held)
+	if implied < 50 || held < 200 {
+		t.Errorf("%d of %d pairs, %d values: the test says little", implied, pairs, held)
 	}
 }

@@ -23,6 +23,8 @@ type Scope struct {
 	OptionalOldSelf bool
 	// Checker decides patterns for values that come from defaults.
 	Checker logic.Checker
+	// Work is charged for the translation. Once it is spent, what is left becomes opaque.
+	Work *logic.Work
 }
 
 // isMap tells whether an object node is a map: has additionalProperties with a schema, and no properties.

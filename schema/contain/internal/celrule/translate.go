@@ -21,6 +21,7 @@ var (
 // Budgets of one translation.
 const (
 	maxWork     = 20_000 // evaluated parts and combined cases
+	unitsInWork = 4      // units of [logic.Work] in one of them
 	maxBranches = 64     // of one value
 	maxCond     = 4_000  // size of one statement
 )
@@ -122,7 +123,7 @@ func newTranslator(s Scope) *translator {
 }
 
 func (t *translator) spend(n int) error {
-	if t.work += n; t.work > maxWork {
+	if t.work += n; !t.s.Work.Charge(int64(n)*unitsInWork) || t.work > maxWork {
 		return errBudget
 	}
 	return nil
@@ -140,7 +141,8 @@ func (t *translator) boolean(e *expr, env *variable) (boolV, error) {
 	return b, err
 }
 
-// unknown makes a statement of an expression that is not understood, of which it may be known when it is true.
+// unknown makes a statement of an expression that is not understood, of which it may be known when it is true, and what is
+// true then.
 func (t *translator) unknown(e *expr, env *variable) (boolV, error) {
 	t.unclear = append(t.unclear, e)
 	b, err := t.opaque(e, env)
@@ -149,6 +151,13 @@ func (t *translator) unknown(e *expr, env *variable) (boolV, error) {
 	}
 	if enough := t.sumWithin(e, env); enough != nil {
 		b.t = or(b.t, enough)
+	}
+	if n := needed(e); len(n) > 0 {
+		unclear := len(t.unclear)
+		if x, err := t.tryBoolean(conjunction(n), env); err == nil {
+			b.t = and(b.t, x.t)
+		}
+		t.unclear = t.unclear[:unclear]
 	}
 	return b, nil
 }

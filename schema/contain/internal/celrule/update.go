@@ -232,6 +232,7 @@ func newRule(root *expr) *Rule {
 	r := &Rule{root: root}
 	r.canon = sync.OnceValue(func() string { return canonical(root) })
 	r.names = sync.OnceValue(func() map[string]bool { return namesOf(root) })
+	r.said = sync.OnceValue(func() [][]atom { return saidBy(root) })
 	r.old = root.mentions(oldSelf)
 	return r
 }

@@ -8,6 +8,12 @@ func (s *Solver) known(st *state, f Formula) (Truth, deps) {
 	if !s.step(1) {
 		return Unsure, 0
 	}
+	switch f.(type) { // they are looked for in lists
+	case Lazy, Opaque, Pattern, Format:
+		s.step(int64(len(st.lazy)+len(st.opaque)+len(st.patterns)+len(st.formats)) / scanned)
+	case Or:
+		s.step(int64(len(st.wholes)) / scanned)
+	}
 	t, why := s.knownByForm(st, f)
 	if t == Unsure && st.single() {
 		switch f.(type) {

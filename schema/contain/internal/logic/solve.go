@@ -42,6 +42,9 @@ type Memory struct {
 	parts map[string]part
 }
 
+// Full tells whether there is not much room for more.
+func (m *Memory) Full() bool { return len(m.parts) >= manyParts/2 }
+
 // part is what was found out about a conjunction.
 type part struct {
 	models []any
@@ -81,7 +84,7 @@ func (s *Solver) Solve(want int, fs ...Formula) Result {
 			kept = append(kept, copied(m)) // parts that are remembered are in several models
 		}
 	}
-	r := Result{Models: kept, None: none && len(models) == 0 && !s.over()}
+	r := Result{Models: kept, None: none && len(models) == 0 && !s.over() && !s.Total.Spent()}
 	if len(kept) == 0 && !r.None {
 		r.Reason = cmp.Or(s.reason, "the search found no value, and no proof that there is none")
 	}
@@ -138,6 +141,9 @@ func (s *Solver) eval(f Formula, v any) Truth {
 }
 
 const maxDepth = 200
+
+// scanned is how many parts are looked through for one unit of work.
+const scanned = 8
 
 // solve returns up to want models, and, where it returns none, whether that is a proof; s.why is then what it rests on.
 func (s *Solver) solve(fs []fact, want, depth int) ([]any, bool) {

@@ -138,6 +138,9 @@ func (s *Solver) drop(st *state, k Kind, why deps) bool {
 	return true
 }
 
+// seenAtOnce is how many facts a unit of work pays to look at.
+const seenAtOnce = 64
+
 // add takes a formula into the conjunction, which holds because of the choices. It returns false when the conjunction has
 // become contradictory.
 func (s *Solver) add(st *state, f Formula, why deps) bool {
@@ -162,6 +165,9 @@ func (s *Solver) add(st *state, f Formula, why deps) bool {
 		}
 		return s.addOr(st, f, why)
 	case Lazy:
+		if !s.step(int64(len(st.lazy) / seenAtOnce)) {
+			return true
+		}
 		for _, l := range st.lazy {
 			if g := l.f.(Lazy); g.ID == f.ID { //nolint:errcheck // nothing else is in there
 				return g.Neg == f.Neg || s.clash(why|l.why)
@@ -170,6 +176,9 @@ func (s *Solver) add(st *state, f Formula, why deps) bool {
 		st.lazy = append(st.lazy, fact{f, why})
 		return s.add(st, f.Expand(), why)
 	case Opaque:
+		if !s.step(int64(len(st.opaque) / seenAtOnce)) {
+			return true
+		}
 		for _, o := range st.opaque {
 			if g := o.f.(Opaque); g.ID == f.ID { //nolint:errcheck // nothing else is in there
 				return g.Neg == f.Neg || s.clash(why|o.why)

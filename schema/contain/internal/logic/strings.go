@@ -55,7 +55,11 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 		}
 		out = s.keep(st, values(found), want)
 	}
-	if len(out) == 0 {
+	switch {
+	case len(out) > 0:
+	case s.work.Left() == 0: // the search for strings keeps to what is left
+		s.fail(Spent)
+	default:
 		s.fail("no string found for the patterns and formats")
 	}
 	return out, false

@@ -1,0 +1,102 @@
+package compat
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain"
+)
+
+// answer is what the prover said of a pair, and the version of the objects that it showed.
+type answer struct {
+	gaps    []contain.Gap
+	version string
+}
+
+// ask asks the prover about two versions, once for all versions that say the same.
+func (c *comparison) ask(ctx context.Context, from, to *part) []contain.Gap {
+	key := pair{c.alike(from), c.alike(to)}
+	known, ok := c.answers[key]
+	if ok && !c.opts.VerifyProofs && c.opts.Trace == nil && (known.version == from.Name || !mindsVersion(from.props) && !mindsVersion(to.props)) {
+		return known.of(c.containOptions(from).Group + "/" + from.Name)
+	}
+	o := c.containOptions(from)
+	o.Prove = c.opts.VerifyProofs
+	if c.opts.Trace != nil {
+		o.Trace = func(e contain.Event) {
+			c.opts.Trace(Step{CRD: c.name(), From: from.Name, To: to.Name, Event: e})
+		}
+	}
+	r := contain.Decide(ctx, from.side, to.side, o)
+	c.verify(pair{from, to}, r)
+	if c.answers == nil {
+		c.answers = map[pair]answer{}
+	}
+	c.answers[key] = answer{r.Gaps, from.Name}
+	return r.Gaps
+}
+
+// traceEqual tells that nothing has to be asked: only texts for people differ.
+func (c *comparison) traceEqual() {
+	for _, p := range c.pairs {
+		if c.opts.Trace != nil {
+			c.opts.Trace(Step{CRD: c.name(), From: p.from.Name, To: p.to.Name, Event: contain.Event{Keyword: "schema", Text: "proven: both schemas are equal but for texts", Below: true}})
+		}
+	}
+}
+
+// alike returns the first part that was asked about and says the same as p, texts for people aside. p is built.
+func (c *comparison) alike(p *part) *part {
+	hash := p.node().Hash()
+	for _, q := range c.asked[hash] {
+		if q == p || sameSchema(p.props, q.props) {
+			return q
+		}
+	}
+	if c.asked == nil {
+		c.asked = map[schema.Hash][]*part{}
+	}
+	c.asked[hash] = append(c.asked[hash], p)
+	return p
+}
+
+// of returns the gaps with objects of the given apiVersion.
+func (a answer) of(apiVersion string) []contain.Gap {
+	out := slices.Clone(a.gaps)
+	for i := range out {
+		if out[i].Witness == nil {
+			continue
+		}
+		w := *out[i].Witness
+		w.Object, w.Old = withVersion(w.Object, apiVersion), withVersion(w.Old, apiVersion)
+		out[i].Witness = &w
+	}
+	return out
+}
+
+func withVersion(obj map[string]any, apiVersion string) map[string]any {
+	if obj == nil || obj["apiVersion"] == apiVersion {
+		return obj
+	}
+	obj = maps.Clone(obj)
+	obj["apiVersion"] = apiVersion
+	return obj
+}
+
+// mindsVersion tells whether the schema may say something about apiVersion, which every object has.
+func mindsVersion(p *props) bool {
+	if p == nil {
+		return false
+	}
+	declared := p.Properties["apiVersion"]
+	return !sameSchema(&declared, &props{}) && !sameSchema(&declared, &props{Type: "string"}) || len(p.Enum) > 0 || p.Not != nil ||
+		len(p.AllOf)+len(p.AnyOf)+len(p.OneOf) > 0 ||
+		slices.ContainsFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool {
+			return strings.Contains(r.Rule, "apiVersion") || strings.Contains(r.MessageExpression, "apiVersion")
+		})
+}

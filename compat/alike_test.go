@@ -1,0 +1,78 @@
+package compat
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/schema/contain"
+)
+
+// threeVersions is a CRD of three versions with one schema.
+func threeVersions(t *testing.T, spec, more string) *crd {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("metadata: {name: widgets.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n" +
+		"  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}\n  versions:\n")
+	for i, name := range []string{"v1", "v1beta1", "v1alpha1"} {
+		fmt.Fprintf(&b, "  - {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, %s properties: {spec: {type: object, properties: {%s}}}}}}\n",
+			name, i == 0, more, spec)
+	}
+	var out apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict([]byte(b.String()), &out); err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
+func TestVersionsThatSayTheSameAreAskedOnce(t *testing.T) {
+	const aboutVersion = `x-kubernetes-validations: [{rule: "self.apiVersion != 'example.com/v1' || !has(self.spec.a) || self.spec.a.size() < 4"}],`
+	for name, test := range map[string]struct {
+		more string
+		most int
+	}{
+		"plain":                      {"", 3}, // old to new, old to old, new to new
+		"rules of single versions":   {aboutVersion, 9},
+		"rules that all can be told": {`x-kubernetes-validations: [{rule: "!has(self.spec.b) || self.spec.b.size() < 4"}],`, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := threeVersions(t, "a: {type: string, maxLength: 9}, b: {type: string, maxLength: 9}", test.more)
+			new := threeVersions(t, "a: {type: string, maxLength: 5}", test.more)
+			c := newComparison(old, new, Options{})
+			c.run(t.Context())
+			if len(c.answers) > test.most {
+				t.Errorf("%d different questions, want at most %d", len(c.answers), test.most)
+			}
+			shown, shorter := 0, map[string]bool{}
+			for p, gaps := range c.gaps {
+				for _, g := range gaps {
+					if g.Verdict != contain.NotContained {
+						t.Errorf("%s to %s: %s %s is %s", p.from.Name, p.to.Name, g.Path, g.Keyword, g.Verdict)
+						continue
+					}
+					shown++
+					shorter[p.from.Name] = shorter[p.from.Name] || g.Path.String() == ".spec.a"
+					if got, want := g.Witness.Object["apiVersion"], "example.com/"+p.from.Name; got != want {
+						t.Errorf("%s to %s: the object is of %v", p.from.Name, p.to.Name, got)
+					}
+					judge, err := c.validator(p.from)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if r, err := judge.Create(t.Context(), g.Witness.Object); err != nil || r.Refused() {
+						t.Errorf("%s to %s: %s refuses %v: %v %v", p.from.Name, p.to.Name, p.from.Name, g.Witness.Object, r.Errors, err)
+					}
+				}
+			}
+			if !shorter["v1beta1"] || !shorter["v1alpha1"] || shorter["v1"] != (test.more != aboutVersion) {
+				t.Errorf("versions of which an object is refused for .spec.a: %v", shorter)
+			}
+			if shown < 6 {
+				t.Errorf("%d witnesses; the test shows little", shown)
+			}
+		})
+	}
+}

@@ -1,0 +1,64 @@
+package compat
+
+import (
+	"runtime"
+	"testing"
+
+	"sluice.dev/report"
+	"sluice.dev/tools/schemagen"
+)
+
+// Whatever a large change is made of, the budget bounds the work: what is allocated is bounded by it and by the size of the
+// change, and what it does not cover is undecided.
+func TestBudgetBoundsWork(t *testing.T) {
+	const (
+		size   = 20_000
+		budget = 90_000
+		most   = 96 << 20 // bytes allocated in all: half a kilobyte for a unit, and two for a byte of the change
+	)
+	for _, pair := range schemagen.Hostile(size) {
+		t.Run(pair.Name, func(t *testing.T) {
+			old, new := decode(t, pair.Old), decode(t, pair.New)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			small := newComparison(old, new, Options{Budget: budget})
+			small.run(t.Context())
+			small.tellSpent()
+			runtime.ReadMemStats(&after)
+			if small.work.Done() > 2*small.searchBudget() {
+				t.Errorf("%d units of work, want about %d", small.work.Done(), small.searchBudget())
+			}
+			if got := after.TotalAlloc - before.TotalAlloc; got > most {
+				t.Errorf("%d MiB allocated, want at most %d", got>>20, most>>20)
+			}
+			if got := verdict(small.findings); got == report.Safe && (small.work.Spent() || check(t, old, new).Verdict != report.Safe) {
+				t.Error("it is called safe because the budget is spent")
+			}
+		})
+	}
+}
+
+// Rules are charged for before they are compiled: the rules of one place are compiled together, and that alone may be more than the
+// whole budget covers.
+func TestRulesThatTheBudgetDoesNotCoverAreNotCompiled(t *testing.T) {
+	const most = 512 << 20 // bytes allocated in all
+	for _, pair := range schemagen.Hostile(150_000) {
+		if pair.Name != "long rules" {
+			continue
+		}
+		old, new := decode(t, pair.Old), decode(t, pair.New)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got, err := Check(t.Context(), old, new, Options{Budget: DefaultBudget / 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > most {
+			t.Errorf("%d MiB allocated, want at most %d", n>>20, most>>20)
+		}
+		if got.Verdict != report.IsUndecided {
+			t.Errorf("it is %s", got.Verdict)
+		}
+	}
+}

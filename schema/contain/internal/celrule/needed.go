@@ -1,0 +1,103 @@
+package celrule
+
+import (
+	"slices"
+
+	"github.com/google/cel-go/common/operators"
+)
+
+// needed returns statements that are true where e is, and easier to understand: f in x.l says that x.l has an item, whatever f
+// is, and a filter that leaves something says that there is an item as it demands. It is empty where nothing of that sort is
+// known.
+func needed(e *expr) []*expr {
+	if e.kind != call {
+		return nil
+	}
+	switch e.name {
+	case operators.LogicalAnd:
+		return append(needed(e.args[0]), needed(e.args[1])...)
+	case operators.LogicalOr:
+		a, b := needed(e.args[0]), needed(e.args[1])
+		if len(a) == 0 || len(b) == 0 {
+			return nil
+		}
+		return []*expr{{kind: call, name: operators.LogicalOr, args: []*expr{conjunction(a), conjunction(b)}}}
+	case operators.In:
+		return []*expr{notEmpty(e.args[1])}
+	}
+	if l, x, body, ok := oneVariable(e); ok {
+		switch e.name {
+		case "all":
+			if inner := needed(body); len(inner) > 0 {
+				return []*expr{allOf(l, x, conjunction(inner))}
+			}
+		case "exists", "exists_one", "existsOne":
+			return someItem(l, x, body)
+		}
+		return nil
+	}
+	if kept, ok := leavesSome(e); ok {
+		if l, x, body, ok := oneVariable(kept); ok && kept.name == "filter" {
+			return someItem(l, x, body)
+		}
+	}
+	return nil
+}
+
+// someItem returns what is needed for an item of l to be as body says: that there is one, and what body says of other things.
+func someItem(l, x, body *expr) []*expr {
+	return append([]*expr{notEmpty(l)}, slices.DeleteFunc(needed(body), func(n *expr) bool {
+		free := map[string]bool{}
+		freeNames(n, nil, free)
+		return free[x.name]
+	})...)
+}
+
+// oneVariable reads l.macro(x, body).
+func oneVariable(e *expr) (l, x, body *expr, ok bool) {
+	if e.kind != call || !e.member || len(e.args) != 3 || e.args[1].kind != ident || e.binders() == 0 {
+		return nil, nil, nil, false
+	}
+	return e.args[0], e.args[1], e.args[2], true
+}
+
+// leavesSome reads a comparison that says that l.size() is at least one.
+func leavesSome(e *expr) (l *expr, ok bool) {
+	if len(e.args) != 2 {
+		return nil, false
+	}
+	a, b, least := e.args[0], e.args[1], int64(1)
+	switch e.name {
+	case operators.Equals:
+		if a.kind == literal {
+			a, b = b, a
+		}
+	case operators.GreaterEquals:
+	case operators.Greater:
+		least = 0
+	case operators.LessEquals:
+		a, b = b, a
+	case operators.Less:
+		a, b, least = b, a, 0
+	default:
+		return nil, false
+	}
+	n, isInt := b.val.(int64)
+	if b.kind != literal || !isInt || n < least || a.kind != call || a.name != "size" || len(a.args) != 1 {
+		return nil, false
+	}
+	return a.args[0], true
+}
+
+func notEmpty(l *expr) *expr {
+	size := &expr{kind: call, member: true, name: "size", args: []*expr{l}}
+	return &expr{kind: call, name: operators.Greater, args: []*expr{size, {kind: literal, val: int64(0)}}}
+}
+
+func conjunction(all []*expr) *expr {
+	out := all[0]
+	for _, e := range all[1:] {
+		out = &expr{kind: call, name: operators.LogicalAnd, args: []*expr{out, e}}
+	}
+	return out
+}

@@ -1,0 +1,96 @@
+package contain
+
+import (
+	"fmt"
+	"strings"
+
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// Event is a step of a comparison, for somebody who watches it ([Options.Trace]).
+type Event struct {
+	// Path leads to the place that the step is about.
+	Path Path
+	// Keyword and Detail are those of a [ProofStep] or a [Gap].
+	Keyword, Detail string
+	// Text says what was asked or found, in the words of docs/containment.md.
+	Text string
+	// Object is the candidate that Text speaks of, nil where it speaks of none.
+	Object map[string]any
+	// Below is true if the step decides all places below its path as well.
+	Below bool
+}
+
+// said has the words for each lemma.
+var said = map[Lemma]string{
+	equalSubtree:    "proven: both schemas say the same from here on",
+	equalKeyword:    "proven: the old schema has the same keyword with the same meaning",
+	impliedHere:     "proven: no value that the old schema accepts here breaks it",
+	impliedByWhole:  "proven: the old schema of the whole object implies it",
+	subtreeByWhole:  "proven: the old schema of the whole object implies all of the new schema from here on",
+	subtreeByRules:  "proven: the old schema and its rules imply all of the new schema from here on",
+	withRules:       "proven: the old schema and its rules imply it",
+	ruleSameMeaning: "proven: an old rule has the same meaning",
+	ruleImplied:     "proven: the old schema has no model together with the negation of the rule",
+	ruleByForm:      "proven: the texts of old rules imply it",
+	updateImplied:   "proven: the old schema and its rules about updates imply it",
+}
+
+// trace tells of a step that no proof has.
+func (o *Options) trace(g *Gap, object map[string]any, format string, args ...any) {
+	if o.Trace != nil {
+		o.Trace(Event{Path: g.Path, Keyword: g.Keyword, Detail: g.Detail, Text: fmt.Sprintf(format, args...), Object: object})
+	}
+}
+
+// traceStep tells of a step of a proof.
+func (o *Options) traceStep(s *ProofStep) {
+	if o.Trace == nil {
+		return
+	}
+	text := fmt.Sprintf("%s (%s)", said[s.Lemma], s.Lemma)
+	o.Trace(Event{Path: s.Path, Keyword: s.Keyword, Detail: s.Detail, Text: text, Below: strings.HasPrefix(string(s.Lemma), "subtree") || s.Lemma == equalSubtree})
+}
+
+// traceSearch tells how a search in the whole object ended.
+func (s *search) traceSearch(p *pending, r logic.Result, done int64) {
+	if s.opts.Trace == nil {
+		return
+	}
+	found := "candidates: " + fmt.Sprint(len(r.Models))
+	switch {
+	case r.None:
+		found = "no object"
+	case len(r.Models) == 0:
+		found = "gave up: " + r.Reason
+	}
+	s.opts.trace(&p.gap, nil, "searched the whole object, %d units of work: %s", done, found)
+}
+
+// traceCandidate tells what the API server's code says of a candidate.
+func (s *search) traceCandidate(p *pending, obj map[string]any, w *Witness, why string) {
+	switch {
+	case s.opts.Trace == nil:
+	case w == nil:
+		s.opts.trace(&p.gap, obj, "candidate is no witness: %s", orDefault(why, "the new schema does to it what the old one does"))
+	case len(w.Masked) > 0:
+		s.opts.trace(&p.gap, obj, "candidate breaks the rule, but the API server refuses it before it evaluates the rule: %s", w.Errors[0])
+	case len(w.Errors) > 0:
+		s.opts.trace(&p.gap, obj, "candidate is a witness: the new schema refuses it: %s", w.Errors[0])
+	default:
+		s.opts.trace(&p.gap, obj, "candidate is a witness: the new schema drops or fills in %s", orDefault(strings.Join(w.PrunedPaths, ", "), "other values"))
+	}
+}
+
+// traceVerdict tells what became of a suspect.
+func (s *search) traceVerdict(p *pending) {
+	switch {
+	case s.opts.Trace == nil:
+	case p.gap.Verdict == Unknown:
+		s.opts.trace(&p.gap, nil, "unknown: %s", p.gap.Reason)
+	case p.gap.Harm == RefusedTransition:
+		s.opts.trace(&p.gap, p.gap.Witness.Object, "not contained: the new schema refuses an update to this object: %s", p.gap.Witness.Errors[0])
+	default:
+		s.opts.trace(&p.gap, nil, "not contained")
+	}
+}
