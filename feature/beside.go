@@ -31,12 +31,12 @@ func (m *Model) beside(components []v1alpha1.Component, features []v1alpha1.Feat
 		if len(unknown) > 5 {
 			unknown = append(unknown[:5:5], "…")
 		}
-		out.err(CodeSettingsShared, "", "spec.configMap", "%s/%s holds the settings of component %q: each of the two refuses keys that only the other knows (%s); give %q a ConfigMap of its own, or name the keys of each in spec.settings of the other, with different gatesKeys",
+		out.err(CodeSettingsShared, "", "spec.configMap", "%s/%s also holds the settings of component %q. Each component refuses keys that only the other knows (%s). Give %q its own ConfigMap, or name the keys of each in spec.settings of the other, with different gatesKeys",
 			ref.Namespace, ref.Name, c.Name, strings.Join(unknown, ", "), m.name)
 	}
 }
 
-// later tells whether the model's component came after another.
+// later reports whether the model's component came after another.
 func (m *Model) later(c *v1alpha1.Component) bool {
 	return cmp.Or(m.created.Compare(c.CreationTimestamp.Time), strings.Compare(m.name, c.Name)) > 0
 }

@@ -24,7 +24,7 @@ func TestTwoComponentsOnOneConfigMap(t *testing.T) {
 		words        []string
 	}{
 		"both have one of their own":  {configMap: "other"},
-		"none knows the other's":      {configMap: "flags", wantB: []string{"error settings-shared  spec.configMap"}, words: []string{"a-one, b-one, feature-gates", `component "a"`, `give "b" a ConfigMap of its own`}},
+		"none knows the other's":      {configMap: "flags", wantB: []string{"error settings-shared  spec.configMap"}, words: []string{"a-one, b-one, feature-gates", `component "a"`, `Give "b" its own ConfigMap`}},
 		"the later one is refused":    {configMap: "flags", aAge: time.Minute, bAge: time.Hour, wantA: []string{"error settings-shared  spec.configMap"}},
 		"one knows the other's":       {configMap: "flags", a: one, b: "gatesKey: b-gates", wantB: []string{"error settings-shared  spec.configMap"}, words: []string{"(a-one, feature-gates)"}},
 		"each knows the other's":      {configMap: "flags", a: one, b: two},

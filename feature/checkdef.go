@@ -52,13 +52,17 @@ func (d *definer) checkComponent() {
 			d.err(CodeKeyTaken, "", where+".name", "%q is the key of the level or of gates", clip(s.Name))
 		}
 		d.settingsKey("", where+".name", s.Name)
-		m.settings[s.Name] = nil
+		plain := plainSetting{minimum: s.Minimum, maximum: s.Maximum}
 		if s.Pattern != "" {
 			if _, ok := d.pattern("", where+".pattern", s.Pattern); ok {
 				// The pattern stands alone before it is put between anchors, so that it cannot close their group.
-				m.settings[s.Name] = regexp.MustCompile(`^(?:` + s.Pattern + `)$`)
+				plain.pattern = regexp.MustCompile(`^(?:` + s.Pattern + `)$`)
 			}
 		}
+		if s.Minimum != nil && s.Maximum != nil && *s.Minimum > *s.Maximum {
+			d.err(CodePart, "", where+".minimum", "%d is greater than maximum, which is %d", *s.Minimum, *s.Maximum)
+		}
+		m.settings[s.Name] = plain
 	}
 	for i, r := range c.Resources {
 		where := fmt.Sprintf("spec.resources[%d]", i)
@@ -70,7 +74,7 @@ func (d *definer) checkComponent() {
 	}
 }
 
-// oneOf tells whether v is one of the values, and says so if it is not.
+// oneOf reports whether v is one of the values, and says so if it is not.
 func oneOf[T ~string](d *definer, gate, where string, v T, values ...T) bool {
 	if slices.Contains(values, v) {
 		return true
@@ -114,7 +118,7 @@ func (d *definer) checkFeature(f *Feature) {
 	} else if gate == allAlpha || gate == allBeta {
 		d.err(CodeName, gate, "spec.gate", "%s stands for all features of a stage", gate)
 	} else if want := ObjectName(s.Component, gate); f.Name != want {
-		d.err(CodeName, gate, "metadata.name", "%q: the name is to be %q", clip(f.Name), want)
+		d.err(CodeName, gate, "metadata.name", "%q: the name has to be %q", clip(f.Name), want)
 	}
 	if slices.ContainsFunc(d.model.features, func(o *Feature) bool { return o.Spec.Gate == gate }) {
 		d.err(CodeDuplicate, gate, "spec.gate", "there are two features with this gate; a gate is not used again, even if its feature was removed")
@@ -134,7 +138,7 @@ func (d *definer) checkFeature(f *Feature) {
 		}
 	}
 	oneOf(d, gate, "spec.whenDisabled", s.WhenDisabled, v1alpha1.Reject, v1alpha1.Drop, v1alpha1.Warn)
-	oneOf(d, gate, "spec.ratchet", s.Ratchet, v1alpha1.InUse, v1alpha1.Unchanged)
+	oneOf(d, gate, "spec.ratchet", s.Ratchet, v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged)
 	for i, p := range s.RequiredProcesses {
 		if p == "" || slices.Contains(s.RequiredProcesses[:i], p) {
 			d.err(CodeDuplicate, gate, fmt.Sprintf("spec.requiredProcesses[%d]", i), "%q is empty or stands there twice", clip(p))
@@ -152,26 +156,38 @@ func (d *definer) together() {
 	for _, f := range d.model.features {
 		for i, name := range f.Spec.Requires {
 			where := fmt.Sprintf("spec.requires[%d]", i)
-			o := byGate[name]
-			switch {
-			case o == nil && d.model.left[name]: // it has told its errors
+			switch o := d.other(f, where, f.Spec.Requires[:i], name, byGate, gates); {
 			case o == nil:
-				d.err(CodeRequires, f.Spec.Gate, where, "the component has no feature %q%s", clip(name), hint(name, gates))
-			case slices.Contains(f.Spec.Requires[:i], name):
-				d.err(CodeDuplicate, f.Spec.Gate, where, "%q stands there twice", name)
 			case f.Entry >= 0 && f.Default && !o.Default:
 				d.err(CodeRequires, f.Spec.Gate, where, "%s is on by default, but %s, which it requires, is off", f.Spec.Gate, name)
 			case f.Entry >= 0 && f.Stage != v1alpha1.Removed && rank(f.Level) < rank(o.Level):
 				d.err(CodeRequires, f.Spec.Gate, where, "%s is %s, but %s, which it requires, is only %s", f.Spec.Gate, f.Level, name, o.Level)
 			}
 		}
+		for i, name := range f.Spec.ImpliedBy {
+			d.other(f, fmt.Sprintf("spec.impliedBy[%d]", i), f.Spec.ImpliedBy[:i], name, byGate, gates)
+		}
 	}
 	d.cycles(byGate)
 	d.contradictions()
+	d.resetsInto()
 	d.tombstones()
 }
 
-// cycles finds circles of requirements and tells each once, at the gate that comes first.
+// other finds the feature that another names; nil if there is none, or it was named before.
+func (d *definer) other(f *Feature, where string, before []string, name string, byGate map[string]*Feature, gates []string) *Feature {
+	switch o := byGate[name]; {
+	case slices.Contains(before, name):
+		d.err(CodeDuplicate, f.Spec.Gate, where, "%q stands there twice", name)
+	case o != nil:
+		return o
+	case !d.model.left[name]: // what is left out has told its errors
+		d.err(CodeRequires, f.Spec.Gate, where, "the component has no feature %q%s", clip(name), hint(name, gates))
+	}
+	return nil
+}
+
+// cycles finds circles of requirements and implications and tells each once, at the gate that comes first.
 func (d *definer) cycles(byGate map[string]*Feature) {
 	const (
 		fresh = iota
@@ -184,14 +200,26 @@ func (d *definer) cycles(byGate map[string]*Feature) {
 	visit = func(gate string) {
 		state[gate] = open
 		trail = append(trail, gate)
-		for _, next := range byGate[gate].Spec.Requires {
+		for _, next := range slices.Concat(byGate[gate].Spec.Requires, byGate[gate].Spec.ImpliedBy) {
 			switch {
 			case byGate[next] == nil:
 			case state[next] == open:
-				circle := slices.Clone(trail[slices.Index(trail, next):])
-				names := strings.Join(append(circle, next), " requires ")
-				for _, g := range circle {
-					d.err(CodeCycle, g, "spec.requires", "a circle: %s", clipText(names))
+				circle := append(slices.Clone(trail[slices.Index(trail, next):]), next)
+				words := circle[:1:1]
+				for i, to := range circle[1:] {
+					how := "is implied by"
+					if slices.Contains(byGate[circle[i]].Spec.Requires, to) {
+						how = "requires"
+					}
+					words = append(words, how, to)
+				}
+				text := strings.Join(words, " ")
+				for i, g := range circle[:len(circle)-1] {
+					where := "spec.requires"
+					if !slices.Contains(byGate[g].Spec.Requires, circle[i+1]) {
+						where = "spec.impliedBy"
+					}
+					d.err(CodeCycle, g, where, "a circle: %s", clipText(text))
 				}
 			case state[next] == fresh:
 				visit(next)
@@ -207,15 +235,15 @@ func (d *definer) cycles(byGate map[string]*Feature) {
 	}
 }
 
-// sameValues tells whether two targets of one path narrow it down in the same way.
+// sameValues reports whether two targets of one path narrow it down in the same way.
 func sameValues(a, b *Target) bool {
-	return slices.Equal(a.Values, b.Values) && text(a.Pattern) == text(b.Pattern) &&
+	return slices.Equal(a.Values, b.Values) && text(a.Pattern) == text(b.Pattern) && a.Beyond.same(b.Beyond) &&
 		slices.EqualFunc(a.Match, b.Match, func(x, y Condition) bool {
 			return x.Path.equal(y.Path) && slices.Equal(x.Values, y.Values) && text(x.Pattern) == text(y.Pattern)
 		})
 }
 
-// overlap tells whether a value may be a use of both targets of one path; it says yes where that is hard to tell.
+// overlap reports whether a value may be a use of both targets of one path; it says yes where that is hard to tell.
 func overlap(a, b *Target) bool {
 	for _, p := range [][2]*Target{{a, b}, {b, a}} {
 		x, y := p[0], p[1]

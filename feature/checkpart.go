@@ -23,11 +23,11 @@ func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool)
 		}
 	}
 	if p.WholeVersion {
-		if p.Field != "" || p.Values != nil || p.Pattern != "" || p.Match != nil || p.MaxItems != 0 {
-			d.err(CodePart, gate, where, "a whole version has no field, values, pattern, match or maxItems")
+		if p.Field != "" || p.Values != nil || p.Pattern != "" || p.Match != nil || p.Beyond != nil || p.MaxItems != 0 {
+			d.err(CodePart, gate, where, "a whole version has no field, values, pattern, match, beyond or maxItems")
 		}
 		if len(p.Versions) == 0 {
-			d.err(CodePart, gate, where+".versions", "which version, is missing")
+			d.err(CodePart, gate, where+".versions", "versions is missing")
 		}
 		if f.Spec.WhenDisabled == v1alpha1.Drop {
 			d.err(CodeNoDrop, gate, where, "a whole version cannot be dropped: use Reject or Warn")
@@ -64,8 +64,13 @@ func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool)
 		narrowed++
 		t.Match = d.match(gate, where+".match", p.Match)
 	}
+	if p.Beyond != nil {
+		narrowed++
+		bounds, good := d.bounds(gate, where+".beyond", p.Beyond)
+		t.Beyond, ok = bounds, ok && good
+	}
 	if narrowed > 1 {
-		d.err(CodePart, gate, where, "only one of values, pattern and match can be given")
+		d.err(CodePart, gate, where, "only one of values, pattern, match and beyond can be given")
 	}
 	return t, ok
 }
@@ -115,7 +120,7 @@ func (d *definer) match(gate, where string, match []v1alpha1.Match) []Condition 
 }
 
 // resolvePath follows a path through a schema. It returns the path with kinds and keys, and the schema of what it leads
-// to, nil where the schema says nothing of it; or what is wrong with it.
+// to, nil if the schema says nothing of it; or what is wrong with it.
 func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 	out := slices.Clone(p)
 	n := root
@@ -220,6 +225,9 @@ func (d *definer) checkTarget(f *Feature, t *Target, root *schema.Node, where st
 // checkValues checks values and pattern against the schema of the field.
 func (d *definer) checkValues(gate, where string, t *Target) {
 	d.checkScalars(gate, where, t.Schema, t.Values, t.Pattern != nil)
+	if t.Beyond != nil {
+		d.checkBounds(gate, where+".beyond", t.Schema, t.Beyond)
+	}
 	if t.Match != nil && t.Schema != nil && t.Schema.Type != "object" && !t.Schema.PreserveUnknown {
 		d.err(CodePart, gate, where+".match", "version %s: %s is no object", t.Version, t.Path)
 	}
@@ -266,14 +274,14 @@ func (d *definer) checkParents(f *Feature, t *Target, root *schema.Node, where s
 		return
 	}
 	last := t.Path[len(t.Path)-1]
-	whole := t.Values == nil && t.Pattern == nil && t.Match == nil
+	whole := !t.Narrowed()
 	drop := f.Spec.WhenDisabled == v1alpha1.Drop
 	if last.Kind == Field && parent.IsRequired(last.Name) {
 		switch {
 		case whole:
 			d.err(CodeRequired, gate, where+".field", "version %s: %s is required: no object could be written while the feature is closed", t.Version, t.Path)
-		case drop:
-			d.err(CodeNoDrop, gate, where+".field", "version %s: %s is required: its values cannot be dropped", t.Version, t.Path)
+		case drop && t.Reset == nil:
+			d.err(CodeNoDrop, gate, where+".field", "version %s: %s is required: its values cannot be dropped, but reset to another (resetTo)", t.Version, t.Path)
 		case t.Schema != nil && t.Schema.Enum != nil && !slices.ContainsFunc(t.Schema.Enum, func(v any) bool {
 			s, ok := scalar(v)
 			return !ok || !slices.Contains(t.Values, s)
@@ -307,7 +315,7 @@ func (d *definer) checkDefaults(f *Feature, t *Target, root *schema.Node, where 
 
 // checkUnknown checks what holds with and without a schema.
 func (d *definer) checkUnknown(f *Feature, t *Target, where string) {
-	if f.Spec.WhenDisabled != v1alpha1.Drop || t.WholeVersion || f.Spec.Ratchet == v1alpha1.InUse && t.Values == nil && t.Pattern == nil && t.Match == nil {
+	if f.Spec.WhenDisabled != v1alpha1.Drop || t.WholeVersion || t.Reset != nil || f.Spec.Ratchet != v1alpha1.Unchanged && !t.Narrowed() {
 		return
 	}
 	// What is dropped here may have replaced something that is stored, which then has to be put back: its place must be

@@ -69,7 +69,7 @@ func (n *claims) meeting(t *Target, path Path, do func(claim) bool) bool {
 	return true
 }
 
-// meets tells whether two targets of a resource whose steps have equal names or [*] speak of one thing.
+// meets reports whether two targets of a resource whose steps have equal names or [*] speak of one thing.
 func meets(a, b *Target) bool {
 	if a.WholeVersion != b.WholeVersion || a.Version != b.Version && a.Version != "" && b.Version != "" {
 		return false
@@ -101,7 +101,7 @@ func (d *definer) contradictions() {
 	}
 }
 
-// contradict checks two targets that meet; it tells whether there is room for more findings.
+// contradict checks two targets that meet; it reports whether there is room for more findings.
 func (d *definer) contradict(o, c claim) bool {
 	if d.full() {
 		return false
@@ -118,9 +118,11 @@ func (d *definer) contradict(o, c claim) bool {
 			d.err(CodeDuplicate, f.Spec.Gate, where, "the feature gates this already, in spec.parts[%d]", o.t.Part)
 		}
 	case o.f.Spec.WhenDisabled != f.Spec.WhenDisabled:
-		d.err(CodeContradiction, f.Spec.Gate, where, "while it is closed this is to be %s, but %s, which gates %s too, says %s", f.Spec.WhenDisabled, o.f.Spec.Gate, what, o.f.Spec.WhenDisabled)
+		d.err(CodeContradiction, f.Spec.Gate, where, "while it is off this has to be %s, but %s, which also gates %s, says %s", f.Spec.WhenDisabled, o.f.Spec.Gate, what, o.f.Spec.WhenDisabled)
+	case o.t.Reset != t.Reset:
+		d.err(CodeContradiction, f.Spec.Gate, where+".resetTo", "%s also gates %s, and does not reset it to the same value", o.f.Spec.Gate, what)
 	case o.f.Spec.Ratchet != f.Spec.Ratchet:
-		d.err(CodeContradiction, f.Spec.Gate, where, "the ratchet is to be %s, but %s, which gates %s too, says %s", f.Spec.Ratchet, o.f.Spec.Gate, what, o.f.Spec.Ratchet)
+		d.err(CodeContradiction, f.Spec.Gate, where, "the ratchet has to be %s, but %s, which also gates %s, says %s", f.Spec.Ratchet, o.f.Spec.Gate, what, o.f.Spec.Ratchet)
 	}
 	return true
 }
@@ -140,7 +142,7 @@ func (m *Model) SharedWith(components []v1alpha1.Component, features []v1alpha1.
 	for i := range features {
 		f := features[i] // a copy, of which only parts that matter are left
 		f.Spec.Parts = slices.DeleteFunc(slices.Clone(f.Spec.Parts), func(p v1alpha1.Part) bool { return !mine[groupResource{p.Group, p.Resource}] })
-		f.Spec.Requires = nil
+		f.Spec.Requires, f.Spec.ImpliedBy = nil, nil
 		if f.Spec.Component != m.name && len(f.Spec.Parts) > 0 {
 			near = append(near, f)
 		}

@@ -20,11 +20,18 @@ func (w *walker) drop(n *node, v any) (any, change) {
 		return v, kept
 	}
 	var refuses *gate
+	var reset any
 	for _, g := range n.gates {
 		if g.target.uses(v) && !w.allows(g, v) {
 			w.record(g, v)
 			refuses = g
+			if g.target.Reset != nil {
+				reset = g.target.Reset
+			}
 		}
+	}
+	if reset != nil {
+		return reset, changed
 	}
 	if refuses != nil {
 		if w.request.Old != nil {

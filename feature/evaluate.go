@@ -13,19 +13,19 @@ import (
 type Request struct {
 	// Group, Version and Resource are those in which the object is written: what the objects are in.
 	Group, Version, Resource string
-	// Subresource is empty for the object itself. Writes of subresources are always allowed, but for one thing: who writes the
-	// status cannot claim that the object was written in a version that is closed (see the package's documentation).
+	// Subresource is empty for the object itself. Writes of subresources are always allowed, with one exception: a status write
+	// cannot claim that the object was written in a closed version (see the package's documentation).
 	Subresource string
 	// Object is the new object; nil stands for a deletion, which is always allowed.
 	Object map[string]any
 	// Old is the stored object; nil stands for a creation.
 	Old map[string]any
-	// OptedIn tells whether the user or the namespace has opted in to a feature; nil: in to none. It is asked only of
+	// OptedIn reports whether the user or the namespace has opted in to a feature; nil means to none. It is called only for
 	// features that are used and closed.
 	OptedIn func(gate string) bool
 }
 
-// Decision is what becomes of a request.
+// Decision is the decision about a request.
 type Decision struct {
 	// Rejected are the uses because of which the request is refused.
 	Rejected Violations
@@ -38,16 +38,15 @@ type Decision struct {
 	Object map[string]any
 }
 
-// Allowed tells whether the request passes, changed perhaps.
+// Allowed reports whether the request passes, possibly with changes.
 func (d *Decision) Allowed() bool { return d.Rejected.Count == 0 }
 
-// maxDetails is how many violations are told of each kind.
+// maxDetails bounds the reported violations of each kind.
 const maxDetails = 100
 
-// Violations are uses of closed features, in the order in which they stand in the object: fields and keys by name, items by
-// index.
+// Violations are uses of closed features, in their order in the object: fields and keys by name, items by index.
 type Violations struct {
-	// Count is how many there are.
+	// Count is their number.
 	Count int
 	// List holds the first 100.
 	List []Violation
@@ -55,7 +54,7 @@ type Violations struct {
 
 // Violation is one use of a closed feature.
 type Violation struct {
-	// Path is where, with indices of items and keys of maps: spec.tasks[3].timeout, spec.env["a.b"].secretRef.
+	// Path is the path of the use, with indices of items and keys of maps: spec.tasks[3].timeout, spec.env["a.b"].secretRef.
 	Path string
 	// State is that of the feature.
 	State *State
@@ -196,7 +195,7 @@ func (n *node) present(v map[string]any, room []edge) []edge {
 	return room
 }
 
-// allows tells whether a use is allowed: to those who opted in, or because the stored object has it.
+// allows reports whether a use is allowed: to those who opted in, or because the stored object has it.
 func (w *walker) allows(g *gate, v any) bool {
 	if w.optedIn(g) {
 		return true
@@ -204,10 +203,13 @@ func (w *walker) allows(g *gate, v any) bool {
 	if w.request.Old == nil {
 		return false
 	}
+	if f := g.state.Feature; f.Spec.Ratchet == v1alpha1.InObject {
+		return w.stored().usedBy(f, w.request)
+	}
 	return w.stored().has(g, w.trail, v)
 }
 
-// optedIn tells whether the gate is open to those who opted in.
+// optedIn reports whether the gate is open to those who opted in.
 func (w *walker) optedIn(g *gate) bool {
 	if w.request.OptedIn == nil {
 		return false
@@ -257,7 +259,7 @@ func (w *walker) version(p *program, object map[string]any) {
 			if !asked {
 				asked, unchanged = true, onlyMetadata(object, r.Old)
 			}
-			inUse := g.state.Feature.Spec.Ratchet == v1alpha1.InUse
+			inUse := g.state.Feature.Spec.Ratchet != v1alpha1.Unchanged
 			switch {
 			case inUse && g.target.writtenIn(r.Old):
 				continue
@@ -295,7 +297,7 @@ func (w *walker) claims(gates []*gate) {
 
 const statusSubresource = "status"
 
-// onlyMetadata tells whether two objects differ in metadata and status at most.
+// onlyMetadata reports whether two objects differ in metadata and status at most.
 func onlyMetadata(a, b map[string]any) bool {
 	for _, p := range [][2]map[string]any{{a, b}, {b, a}} {
 		for name, v := range p[0] {
@@ -309,7 +311,7 @@ func onlyMetadata(a, b map[string]any) bool {
 	return true
 }
 
-// writtenIn tells whether managed fields say that more of an object than metadata, status and scale was written in the target's
+// writtenIn reports whether managed fields say that more of an object than metadata, status and scale was written in the target's
 // version.
 func (t *Target) writtenIn(object map[string]any) bool {
 	version := t.Version
@@ -337,7 +339,7 @@ func (t *Target) writtenIn(object map[string]any) bool {
 // unowned are the fields of an object that do not make a version one in which it was written.
 var unowned = []string{"f:metadata", "f:status", "."}
 
-// onlyScale tells whether of a field of the object nothing is owned but what the scale has: who writes that may make it an entry
+// onlyScale reports whether of a field of the object nothing is owned but what the scale has: who writes that may make it an entry
 // of the object.
 func (t *Target) onlyScale(name string, v any) bool {
 	for i, step := range t.Scale {

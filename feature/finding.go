@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Severity says whether a finding stands in the way.
+// Severity says whether a finding is an obstacle.
 type Severity string
 
 // The severities.
@@ -25,12 +25,12 @@ type Code string
 type Finding struct {
 	Code     Code
 	Severity Severity
-	// Gate is the feature that it is about; empty where it is about the component, or about settings of no known gate.
+	// Gate is the feature that it is about; empty if it is about the component, or about settings of no known gate.
 	Gate string
-	// Where is a place in the manifest of the Feature, or of the Component where Gate is empty, for example
-	// spec.parts[0].field; or a key of the settings.
+	// Where is a place in the manifest of the Feature, or of the Component if Gate is empty, for example spec.parts[0].field; or a
+	// key of the settings.
 	Where string
-	// Message says what is wrong and what would be right, without gate and place.
+	// Message describes the problem and the remedy, without gate and place.
 	Message string
 }
 
@@ -45,7 +45,7 @@ func (f Finding) String() string {
 	return b.String() + f.Message
 }
 
-// maxFindings is how many findings are told. Hostile settings could bring a hundred thousand.
+// maxFindings bounds the reported findings. Hostile settings could cause a hundred thousand.
 const maxFindings = 200
 
 // Findings are all that is wrong, sorted by gate, place, code and message, without duplicates. Beyond 200 the rest is
@@ -121,10 +121,10 @@ func (c *findings) warn(code Code, gate, where, format string, args ...any) {
 	c.add(Warning, code, gate, where, format, args...)
 }
 
-// full tells whether another finding would only be counted.
+// full reports whether another finding would only be counted.
 func (c *findings) full() bool { return len(c.list) >= maxFindings }
 
-// has tells whether there is an error about the gate.
+// has reports whether there is an error about the gate.
 func (c *findings) has(gate string) bool {
 	return slices.ContainsFunc(c.list, func(f Finding) bool { return f.Severity == Error && f.Gate == gate })
 }

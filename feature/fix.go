@@ -7,11 +7,11 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// HowToOpen says what to set to open the feature where nothing closes it on purpose: the form is
+// HowToOpen says what to set to open the feature if nothing closes it on purpose, in this form:
 //
 //	set enable-api-fields: alpha or tasks-timeout: "true" in ConfigMap tekton-pipelines/feature-flags
 //
-// A feature that nobody can open gets a sentence that says so.
+// If nobody can open the feature, a sentence says so.
 func (f *Feature) HowToOpen() string {
 	return f.howToOpen(f.FollowsLevel || f.Spec.ImpliedByLevel)
 }
@@ -51,7 +51,7 @@ func (f *Feature) lockedText() string {
 	return fmt.Sprintf("%s for good since %s", onOff(f.Default), since(f))
 }
 
-// howToOptIn says what those can do who may not change the settings; empty where the component lets nobody opt in.
+// howToOptIn says how users without the right to change the settings can opt in. It is empty if the component has no opt-in.
 func (f *Feature) howToOptIn() string {
 	if !f.CanOptIn() {
 		return ""
@@ -93,12 +93,12 @@ func (r *resolver) fix(s *State, missing, absent []string) string {
 		return strings.Join(fixes, "; ")
 	case WhyRestart:
 		return "it takes a restart of the process"
-	case WhyImplied, WhyKey, WhyLevel, WhyStage, WhyDefault:
+	case WhyImplied, WhyImpliedBy, WhyKey, WhyLevel, WhyStage, WhyDefault:
 	}
 	return r.way(f)
 }
 
-// way names the settings that open a feature: the level is none where the feature's own key stands against it.
+// way names the settings that open a feature: the level is none if the feature's own key stands against it.
 func (r *resolver) way(f *Feature) string {
 	_, set := r.settings.Gate(f.Spec.Gate)
 	return f.howToOpen(f.Spec.ImpliedByLevel || f.FollowsLevel && !set)

@@ -4,8 +4,8 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// Flip returns the entry of the feature's stages that turns the default from off to on: the one in force, if done is true, or
-// the next that is planned. Ok is false where there is neither, and for a feature whose first stage has not begun.
+// Flip returns the entry of the feature's stages that turns the default from off to on: the one in force, if done is true, or the
+// next one that is planned. ok is false if there is neither, and for a feature whose first stage has not begun.
 func (f *Feature) Flip() (at v1alpha1.FeatureStage, done, ok bool) {
 	if f.Entry < 0 {
 		return v1alpha1.FeatureStage{}, false, false

@@ -1,6 +1,6 @@
 package feature
 
-// Inspector tells which features objects use, whether they are open or not.
+// Inspector finds the features that objects use, open or not.
 type Inspector struct {
 	evaluator *Evaluator
 	// versions are the parts that are whole versions, of each resource. Who wrote an object in which version stands in the
@@ -8,10 +8,10 @@ type Inspector struct {
 	versions map[groupResource][]*gate
 }
 
-// Use is what an object uses of one feature.
+// Use is the use of one feature by an object.
 type Use struct {
 	Feature *Feature
-	// Count is how often.
+	// Count is the number of uses.
 	Count int
 	// Path is the first place, fields and keys by name, items by index.
 	Path string
@@ -39,9 +39,8 @@ func (m *Model) InspectorFor(take func(*Feature, *Target) bool) *Inspector {
 	return in
 }
 
-// Uses returns what an object uses that was read in a version of a resource: whole versions first, the rest in the order in
-// which it is found there. A whole version, whichever it is, is used by an object whose managed fields say that it was written
-// in it.
+// Uses returns the features that an object uses, which was read in a version of a resource: whole versions first, the rest in their
+// order in the object. An object uses a whole version if its managed fields say that it was written in it.
 func (in *Inspector) Uses(group, version, resource string, object map[string]any) []Use {
 	s := &inspection{byFeature: map[*Feature]int{}}
 	for _, g := range in.versions[groupResource{group, resource}] {

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// ParseLayers reads settings that come from several places, each in the form of [Model.ParseSettings], the one that wins
-// first. A level counts if no place before it gives one; what a place says of a gate counts if none before it says anything of
-// that gate. Between a gate and AllAlpha, AllBeta or the level the table of precedence decides, wherever they come from.
+// ParseLayers reads settings from several places, each in the form of [Model.ParseSettings], the one with the highest precedence
+// first. A level counts if no earlier place sets one. A setting of a gate counts if no earlier place mentions that gate. Between a
+// gate and AllAlpha, AllBeta or the level, the table of precedence decides, from whichever places they come.
 //
-// There are findings for each place, in the order of the places. That a feature is on while one that it requires is off is
-// told of the place that turns it on.
+// The findings are by place, in the order of the places. If a feature is on while one that it requires is off, the finding is at
+// the place that turns it on.
 func (m *Model) ParseLayers(layers ...map[string]string) (*Settings, []Findings) {
 	merged := &Settings{gates: map[string]says{}}
 	parsers := make([]*settingsParser, len(layers))
@@ -35,12 +35,12 @@ func (m *Model) ParseLayers(layers ...map[string]string) (*Settings, []Findings)
 	return merged, out
 }
 
-// pin is what a feature was when it was pinned, but for what it requires.
+// pin is the value of a feature when it was pinned, without the features that it requires.
 type pin struct{ own, ownLifted bool }
 
-// Pin returns settings with which some features stay as they are in the given states, whatever is set: processes take a change
-// of theirs in when they start the next time. Locked features, maxLevel, requirements and required processes have their say
-// all the same. The settings may be nil; they are not changed.
+// Pin returns settings with which some features stay as they are in the given states, because processes apply a change of them only
+// at the next start. Locks, maxLevel, requirements and required processes still count. The settings may be nil; Pin does not change
+// them.
 func (s *Settings) Pin(states *States, gates ...string) *Settings {
 	out := &Settings{pins: map[string]pin{}}
 	if s != nil {
@@ -64,8 +64,8 @@ func (s *Settings) pinned(gate string) (pin, bool) {
 	return p, ok
 }
 
-// Restart returns the gates of features whose change processes take in when they start: those that say so, and what those
-// require, sorted.
+// Restart returns the gates of features whose changes need a restart of processes: those that say so, and those that they require
+// or that imply them, sorted.
 func (m *Model) Restart() []string {
 	found := map[string]bool{}
 	var add func(f *Feature)
@@ -74,7 +74,7 @@ func (m *Model) Restart() []string {
 			return
 		}
 		found[f.Spec.Gate] = true
-		for _, gate := range f.Spec.Requires {
+		for _, gate := range slices.Concat(f.Spec.Requires, f.Spec.ImpliedBy) {
 			add(m.byGate[gate])
 		}
 	}

@@ -32,8 +32,8 @@ type term struct {
 	what     string // is to become of the feature then
 }
 
-// terms says how long is long. Beta is Kubernetes' own term (the longer of nine months and three releases, deprecation policy,
-// rule 4b); a gate that decides nothing any more is kept as long as a stable API is after its deprecation there.
+// terms are time limits. Beta is Kubernetes' own limit (the longer of nine months and three releases, deprecation policy, rule 4b).
+// A gate that decides nothing any more is kept as long as a stable API is after its deprecation there.
 var terms = []term{
 	{v1alpha1.Alpha, false, 365, 4, "promote it, or remove it"},
 	{v1alpha1.Beta, false, 274, 3, "promote it, or remove it"},
@@ -44,16 +44,16 @@ var terms = []term{
 	{v1alpha1.Deprecated, true, 274, 3, "remove it"},
 }
 
-// Lint looks for what is no error, but should not stay as it is, of the features of a model, at a day; all findings are warnings:
+// Lint returns warnings about features of a model that have no errors but should not stay as they are, on a given day:
 //
-//   - features past their time: at a stage for longer than the terms of this package, with none planned that follows; of one that
-//     is planned, the day has gone by, but not the release come;
-//   - defaults that have no say, because the level decides about the feature;
+//   - features past their time: at a stage for longer than the terms of this package, without a planned next stage, or with one
+//     whose day is over and whose release has not come;
+//   - defaults without effect, because the level decides about the feature;
 //   - features that need processes, of a component whose reports count from no namespace;
 //   - fields that a schema still has, or has again, although their feature was removed while it was off.
 //
-// Ages are told by the dates of stages and by minor releases; where both are known both count, and where neither is nothing is
-// told. The zero day stands for none.
+// Ages come from the dates of stages and from minor releases. If both are known, both count; if neither is, there is no warning.
+// The zero day stands for none.
 func (m *Model) Lint(day time.Time) Findings {
 	l := &findings{}
 	for _, f := range m.features {
@@ -71,7 +71,7 @@ func (m *Model) Lint(day time.Time) Findings {
 		}
 		seen := map[int]bool{}
 		for i := range f.Targets {
-			if t := &f.Targets[i]; t.Schema != nil && t.Values == nil && t.Pattern == nil && t.Match == nil && !seen[t.Part] {
+			if t := &f.Targets[i]; t.Schema != nil && !t.Narrowed() && !seen[t.Part] {
 				seen[t.Part] = true
 				l.warn(CodeTombstone, f.Spec.Gate, fmt.Sprintf("spec.parts[%d].field", t.Part), "version %s: the schema has %s, although %s was removed in %s: take it out, and do not use the name again",
 					t.Version, t.Path, f.Spec.Gate, since(f))
@@ -165,7 +165,7 @@ func releasesSince(before, now string) (uint64, bool) {
 	return b.Minor() - a.Minor(), true
 }
 
-// withdrawn tells whether the feature was removed while it was off, so that nobody has what it gated.
+// withdrawn reports whether the feature was removed while it was off, so that nobody has what it gated.
 func (f *Feature) withdrawn() bool { return f.Stage == v1alpha1.Removed && !f.Default }
 
 // tombstones refuses features that gate again what another gated that was withdrawn: who stored it then would find that it means
@@ -209,16 +209,16 @@ func (d *definer) tombstones() {
 					}
 				case err != nil || !path.equal(g.path) || !meet(p.Versions, g.part.Versions) && len(p.Versions) > 0 && len(g.part.Versions) > 0:
 					continue
-				case g.part.Pattern != "" || g.part.Match != nil || g.part.Values != nil && !meet(p.Values, g.part.Values):
+				case g.part.Pattern != "" || g.part.Match != nil || g.part.Beyond != nil || g.part.Values != nil && !meet(p.Values, g.part.Values):
 					continue // other values of the field are something else
 				}
-				d.err(CodeTombstone, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", i), "%s gated this, and was removed in %s: names of what was removed are not used again", g.f.Spec.Gate, since(g.f))
+				d.err(CodeTombstone, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", i), "%s gated this, and was removed in %s: do not use the name of a removed part again", g.f.Spec.Gate, since(g.f))
 			}
 		}
 	}
 }
 
-// meet tells whether two lists have something in common.
+// meet reports whether two lists have something in common.
 func meet(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }

@@ -7,10 +7,10 @@ import (
 	"sluice.dev/schema"
 )
 
-// Fate is what becomes of a rule when a field is gone.
+// Fate is the fate of a rule when a field is gone.
 type Fate uint8
 
-// What can become of it, the worst last.
+// The fates, the worst last.
 const (
 	Apart    Fate = iota // the rule does not speak of the field
 	Holds                // it holds without the field
@@ -22,8 +22,8 @@ const (
 // refused value can be another one.
 func (d *definer) checkLoss(f *Feature, t *Target, root *schema.Node, where string) {
 	drop := f.Spec.WhenDisabled == v1alpha1.Drop
-	whole := t.Values == nil && t.Pattern == nil && t.Match == nil
-	if f.Spec.WhenDisabled == v1alpha1.Warn || !drop && !whole {
+	whole := !t.Narrowed()
+	if f.Spec.WhenDisabled == v1alpha1.Warn || !drop && !whole || t.Reset != nil {
 		return
 	}
 	broken := func(at Path, format string, args ...any) {
@@ -106,7 +106,7 @@ func junctorsWithout(n *schema.Node, name string, depth int) Fate {
 	return out
 }
 
-// ruleWithout says what becomes of a validation rule; nothing where nobody can tell.
+// ruleWithout says what becomes of a validation rule; nothing if nobody can tell.
 func (d *definer) ruleWithout(rule string, path Path) Fate {
 	if d.options.RuleWithout == nil {
 		return Apart

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// MaxMessage is how many bytes [Decision.Message] has at most, as the API server cuts messages of policies there
+// MaxMessage bounds [Decision.Message] in bytes. The API server cuts messages of policies at this length
 // (k8s.io/apiserver/pkg/cel/environment and admission/plugin/policy/validating: maxMessageExpressionLength).
 const MaxMessage = 5 * 1024
 
@@ -28,10 +28,10 @@ func pathOf(trail []place) string {
 	return brief.Clip(string(b), longest)
 }
 
-// What says what is wrong with the use, and what to set, without the place.
+// What describes the problem of the use, and the settings that would allow it, without the place.
 func (v *Violation) What() string {
 	f := v.State.Feature
-	return fmt.Sprintf("%s%s; needs feature %q of component %q: %s", v.subject(), f.StageName(), f.Spec.Gate, f.Spec.Component, v.State.Fix)
+	return fmt.Sprintf("%s%s%s; needs feature %q of component %q: %s", v.subject(), f.StageName(), v.Target.Becomes(), f.Spec.Gate, f.Spec.Component, v.State.Fix)
 }
 
 // subject says what of the place is used, with a verb; empty if that is the place itself.
@@ -49,6 +49,8 @@ func (v *Violation) subject() string {
 		return "a value that matches " + strconv.Quote(clip(v.Target.Pattern.String())) + " is "
 	case v.Target.Match != nil:
 		return "such an entry is "
+	case v.Target.Beyond != nil:
+		return "a value beyond " + BoundsText(&v.Target.Beyond.Bounds) + " is "
 	}
 	return ""
 }

@@ -12,20 +12,20 @@ import (
 	"sluice.dev/schema"
 )
 
-// Options are what [Define] may know besides the definitions.
+// Options are inputs of [Define] in addition to the definitions.
 type Options struct {
 	// Release overrides the release of the component.
 	Release string
 	// Date chooses among stages that have no release, or of a component that has none; the zero value stands for a day
 	// after all dates.
 	Date time.Time
-	// Resources are those of the cluster or of the given CRDs; nil means that none is known: paths are then taken as they
-	// are, and no list has items with keys. If there is any, a part of an unknown resource is an error.
+	// Resources are those of the cluster or of the given CRDs. With nil, paths are not checked, and no list has items with keys.
+	// Otherwise, a part of an unknown resource is an error.
 	Resources []Resource
 	// Without are gates of features to leave out as if they held errors, and to look at no further.
 	Without []string
-	// RuleWithout says what becomes of a validation rule of an object when what the path leads to is gone; nil: rules are not looked
-	// at. Package feature/rules has one, and a Define with it.
+	// RuleWithout returns the fate of a validation rule of an object when the field at the path is gone; with nil, rules are
+	// ignored. Package feature/rules has one, and a Define that uses it.
 	RuleWithout func(rule string, path Path) Fate
 }
 
@@ -37,7 +37,7 @@ type Resource struct {
 	Versions []Version
 	// Stored is the version in which objects are stored; empty if it is not served, or not known.
 	Stored string
-	// Converted tells that a webhook converts between the versions: a field may have another name in each.
+	// Converted tells that a webhook, or the API server's own code, converts between the versions: a field may have another name in each.
 	Converted bool
 }
 
@@ -55,9 +55,9 @@ type Model struct {
 	component v1alpha1.ComponentSpec // with defaults filled in
 	name      string
 	created   time.Time
-	settings  map[string]*regexp.Regexp // nil where everything passes
-	lifted    map[groupResource]bool    // resources whose highest stage is Beta
-	features  []*Feature                // sorted by gate
+	settings  map[string]plainSetting
+	lifted    map[groupResource]bool // resources whose highest stage is Beta
+	features  []*Feature             // sorted by gate
 	byGate    map[string]*Feature
 	byKey     map[string]*Feature
 	left      map[string]bool // gates and keys of features that were left out
@@ -76,14 +76,14 @@ type Feature struct {
 	Stage v1alpha1.Stage
 	// Entry is the entry of Spec.Stages that has been reached, -1 before the first.
 	Entry int
-	// Default is what the stage says.
+	// Default is the default of the stage.
 	Default bool
 	// Locked means that settings cannot change the default.
 	Locked bool
 	// Level is the one that opens the feature if it follows the level: that of the stage; at stage Deprecated, of the stage
 	// before.
 	Level v1alpha1.Level
-	// FollowsLevel tells whether the level opens the feature.
+	// FollowsLevel reports whether the level opens the feature.
 	FollowsLevel bool
 	// Targets are the parts, one for each version in which the part exists, in the order of Spec.Parts.
 	Targets []Target
@@ -94,7 +94,7 @@ type Feature struct {
 // Target is a part of a feature in one version of a resource.
 type Target struct {
 	Group, Resource string
-	// Version is empty where the part has no versions and no schema is known: it stands for all.
+	// Version is empty if the part has no versions and no schema is known: it stands for all.
 	Version string
 	// Part is the index in Spec.Parts.
 	Part int
@@ -102,25 +102,34 @@ type Target struct {
 	WholeVersion bool
 	// Path leads to the values that are gated.
 	Path Path
-	// Values are the values that are gated; nil: whatever value.
+	// Values are the gated values; nil gates every value.
 	Values []string
-	// Pattern is found in the strings that are gated; nil: whatever value.
+	// Pattern matches the gated strings; nil gates every value.
 	Pattern *regexp.Regexp
-	// Match holds for the objects that are gated; nil: whatever value.
+	// Match holds for the gated objects; nil gates every value.
 	Match []Condition
+	// Beyond has the bounds outside of which values are gated; nil gates every value.
+	Beyond *Bounds
+	// Reset is the string, number or boolean that a value becomes that would be dropped; nil: it is dropped.
+	Reset any
 	// Schema is that of the values; nil if it is not known.
 	Schema *schema.Node
-	// MaxItems is how many items and entries of the lists and maps on the way there are at most, those of the outer ones times those within;
-	// 0: not known.
+	// MaxItems bounds the items and entries of the lists and maps on the path, those of the outer ones times those of the inner
+	// ones; 0 means unknown.
 	MaxItems int
-	// Scale leads to what the subresource scale writes in the version; nil if there is none.
+	// Scale is the path that the subresource scale writes in the version; nil if there is none.
 	Scale []string
 
 	pattern *pattern
 }
 
-// Condition holds for an object in which the path leads to a value that is not null and is one of the values, or matches the
-// pattern, or is whatever if there are neither.
+// Narrowed reports whether only some values at the path are gated.
+func (t *Target) Narrowed() bool {
+	return t.Values != nil || t.Pattern != nil || t.Match != nil || t.Beyond != nil
+}
+
+// Condition holds for an object with a gated value at the path: not null, and one of the values, or matching the pattern, or any
+// value if there are neither.
 type Condition struct {
 	// Path has steps of kind Field only.
 	Path    Path
@@ -146,7 +155,7 @@ func (m *Model) Feature(gate string) *Feature { return m.byGate[gate] }
 // not unknown.
 func (m *Model) LeftOut() []string { return slices.Sorted(maps.Keys(m.left)) }
 
-// Resource returns a resource as [Options] have it; ok is false where it is not known.
+// Resource returns a resource as [Options] have it; ok is false if it is not known.
 func (m *Model) Resource(group, resource string) (r Resource, ok bool) {
 	i := slices.IndexFunc(m.resources, func(r Resource) bool { return r.Group == group && r.Resource == resource })
 	if i < 0 {
@@ -155,10 +164,10 @@ func (m *Model) Resource(group, resource string) (r Resource, ok bool) {
 	return m.resources[i], true
 }
 
-// Lifted tells whether level stable opens the beta parts of a resource, because its highest stage is Beta.
+// Lifted reports whether level stable opens the beta parts of a resource, because its highest stage is Beta.
 func (m *Model) Lifted(group, resource string) bool { return m.lifted[groupResource{group, resource}] }
 
-// LiftsAny tells whether level stable opens the beta parts of any resource.
+// LiftsAny reports whether level stable opens the beta parts of any resource.
 func (m *Model) LiftsAny() bool {
 	for _, lifts := range m.lifted {
 		if lifts {
@@ -168,20 +177,20 @@ func (m *Model) LiftsAny() bool {
 	return false
 }
 
-// CanOptIn tells whether the component lets anybody open the feature by opting in, and the feature's stage does.
+// CanOptIn reports whether the component and the feature's stage let anybody open the feature by opting in.
 func (f *Feature) CanOptIn() bool {
 	o := f.model.component.OptIn
 	return o != nil && (o.NamespaceLabel || o.RBAC) && !f.Locked && !f.capped()
 }
 
-// capped tells whether the feature is beyond maxLevel.
+// capped reports whether the feature is beyond maxLevel.
 func (f *Feature) capped() bool { return rank(f.Level) > rank(f.model.component.MaxLevel) }
 
 // Define checks a component and its features and returns what is right of them. Features of other components are ignored.
 // The model is never nil; the findings say what was left out of it, and what else is worth a look.
 func Define(c *v1alpha1.Component, features []v1alpha1.Feature, o Options) (*Model, Findings) {
 	d := &definer{options: o, model: &Model{
-		name: c.Name, created: c.CreationTimestamp.Time, component: *c.Spec.DeepCopy(), settings: map[string]*regexp.Regexp{}, lifted: map[groupResource]bool{},
+		name: c.Name, created: c.CreationTimestamp.Time, component: *c.Spec.DeepCopy(), settings: map[string]plainSetting{}, lifted: map[groupResource]bool{},
 		byGate: map[string]*Feature{}, byKey: map[string]*Feature{}, left: map[string]bool{}, resources: o.Resources,
 	}}
 	d.component()
@@ -321,10 +330,12 @@ func (d *definer) part(f *Feature, i int) {
 				continue
 			}
 			target.Path, target.Schema = path, node
+			d.reset(f, &target, where)
 			if !removed || !f.Default { // what everybody has for good may be required, and have a default
 				d.checkTarget(f, &target, v.Schema, where)
 			}
 		} else {
+			d.reset(f, &target, where)
 			d.checkUnknown(f, &target, where)
 		}
 		target.MaxItems = target.bound(p.MaxItems)

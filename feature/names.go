@@ -48,8 +48,8 @@ func ObjectName(component, gate string) string { return component + "." + Kebab(
 // OptInLabel returns the label by which a namespace may use a closed feature; its value is [OptInValue].
 func OptInLabel(component, gate string) string { return labelGroup + "/" + component + "." + gate }
 
-// OptInLabels are all labels that do: the one with the gate in CamelCase, and the one with the name of the Feature, if that is not too
-// long for a label.
+// OptInLabels returns all labels for opting in: the one with the gate in CamelCase, and the one with the name of the Feature, if
+// that is not too long for a label.
 func OptInLabels(component, gate string) []string {
 	out := []string{OptInLabel(component, gate)}
 	if name := ObjectName(component, gate); len(name) <= maxLabel {
@@ -58,12 +58,12 @@ func OptInLabels(component, gate string) []string {
 	return out
 }
 
-// OptedIn tells whether a namespace with these labels has opted in to a feature.
+// OptedIn reports whether a namespace with these labels has opted in to a feature.
 func OptedIn(labels map[string]string, component, gate string) bool {
 	return slices.ContainsFunc(OptInLabels(component, gate), func(l string) bool { return labels[l] == OptInValue })
 }
 
-// validGate tells whether a gate is named as gates are: ASCII letters and digits, a capital first.
+// validGate reports whether a gate is named as gates are: ASCII letters and digits, a capital first.
 func validGate(s string) bool {
 	if s == "" || !isUpper(s[0]) {
 		return false

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -142,6 +143,8 @@ func isUse(t *feature.Target, v any) bool {
 	case t.Pattern != nil:
 		s, ok := v.(string)
 		return ok && t.Pattern.MatchString(s)
+	case t.Beyond != nil:
+		return isBeyond(&t.Beyond.Bounds, v)
 	}
 	for _, c := range t.Match {
 		x := v
@@ -156,6 +159,32 @@ func isUse(t *feature.Target, v any) bool {
 	return true
 }
 
+func isBeyond(b *v1alpha1.Bounds, v any) bool {
+	n, isNumber := 0.0, false
+	size, length := 0, 0
+	switch v := v.(type) {
+	case int64:
+		n, isNumber = float64(v), true
+	case float64:
+		n, isNumber = v, true
+	case string:
+		length = len([]rune(v))
+	case []any:
+		size = len(v)
+	case map[string]any:
+		size = len(v)
+	}
+	fits := slices.Contains(b.Values, fmt.Sprint(v))
+	switch v.(type) {
+	case map[string]any, []any:
+		fits = false
+	}
+	s, isString := v.(string)
+	return b.Minimum != nil && isNumber && n < float64(*b.Minimum) || b.Maximum != nil && isNumber && n > float64(*b.Maximum) ||
+		b.MaxLength != nil && length > int(*b.MaxLength) || b.MaxItems != nil && size > int(*b.MaxItems) ||
+		b.Values != nil && !fits || b.Pattern != "" && (!isString || !regexp.MustCompile(b.Pattern).MatchString(s))
+}
+
 // bad lists what is not allowed of features of a mode, as GATE PATH.
 func (o oracle) bad(old, object map[string]any, modes ...v1alpha1.WhenDisabled) (out []string) {
 	for _, f := range o.closed {
@@ -168,10 +197,13 @@ func (o oracle) bad(old, object map[string]any, modes ...v1alpha1.WhenDisabled) 
 				continue
 			}
 			was := o.uses(t, old)
+			if f.Spec.Ratchet == v1alpha1.InObject && slices.ContainsFunc(f.Targets, func(t feature.Target) bool { return t.Version == "v1" && len(o.uses(&t, old)) > 0 }) {
+				continue
+			}
 			for _, use := range o.uses(t, object) {
 				if !slices.ContainsFunc(was, func(w found) bool {
 					exact := f.Spec.Ratchet == v1alpha1.Unchanged || t.Values != nil
-					return w.place == use.place && (!exact || canon(w.value) == canon(use.value))
+					return f.Spec.Ratchet != v1alpha1.InObject && w.place == use.place && (!exact || canon(w.value) == canon(use.value))
 				}) {
 					out = append(out, f.Spec.Gate+" "+use.path)
 				}
@@ -305,7 +337,9 @@ func keeps(t *testing.T, m *feature.Model, old, object, result map[string]any) {
 				}
 				if got := after[place]; len(got) != 1 {
 					t.Fatalf("%s: stored %v, sent %v, got %v", place, vs, sent[place], got)
-				} else if scalar := !strings.ContainsAny(got[0][:1], "{["); scalar && got[0] != vs[0] && got[0] != sent[place][0] {
+				} else if scalar := !strings.ContainsAny(got[0][:1], "{["); scalar && got[0] != vs[0] && got[0] != sent[place][0] && !slices.ContainsFunc(m.Features(), func(f *feature.Feature) bool {
+					return slices.ContainsFunc(f.Targets, func(t feature.Target) bool { return t.Reset != nil && canon(t.Reset) == got[0] })
+				}) {
 					t.Fatalf("%s: stored %v, sent %v, got %v", place, vs, sent[place], got)
 				}
 			}
@@ -448,6 +482,11 @@ func randomModel(t testing.TB, r *rand.Rand, resources []feature.Resource) *feat
 		{Field: "spec.free.a.b"},
 		{Field: "spec.free.a"},
 		{Field: "spec.free.list[*].debug"},
+		{Field: "spec.replicas", Beyond: &v1alpha1.Bounds{Minimum: new(int64(2)), Maximum: new(int64(5))}},
+		{Field: "spec.tasksTimeout", Beyond: &v1alpha1.Bounds{MaxLength: new(int64(1)), Values: []string{"x", "#!win"}}},
+		{Field: "spec.tasks", Beyond: &v1alpha1.Bounds{MaxItems: new(int64(2))}},
+		{Field: "spec.tasks[*].timeout", Beyond: &v1alpha1.Bounds{Pattern: "^#!"}},
+		{Field: "spec.free.a.b", Beyond: &v1alpha1.Bounds{Values: []string{"7", "x"}, MaxItems: new(int64(1))}},
 	}
 	var list []v1alpha1.Feature
 	for i, p := range parts {
@@ -459,14 +498,19 @@ func randomModel(t testing.TB, r *rand.Rand, resources []feature.Resource) *feat
 			Component: "demo", Gate: fmt.Sprintf("G%d", i), Parts: []v1alpha1.Part{p},
 			Stages:       []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
 			WhenDisabled: []v1alpha1.WhenDisabled{v1alpha1.Reject, v1alpha1.Drop, v1alpha1.Warn}[r.IntN(3)],
-			Ratchet:      []v1alpha1.Ratchet{v1alpha1.InUse, v1alpha1.Unchanged}[r.IntN(2)],
+			Ratchet:      []v1alpha1.Ratchet{v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged}[r.IntN(3)],
+		}
+		if s.WhenDisabled == v1alpha1.Drop && r.IntN(2) == 0 {
+			if to, ok := map[string]string{"spec.onError": "Stop", "spec.replicas": "3", "spec.tasks[*].policy": "Old", "spec.mounts[*].kind": "ro", "spec.free.a.b": "x"}[p.Field]; ok {
+				s.Parts[0].ResetTo = &to
+			}
 		}
 		list = append(list, v1alpha1.Feature{Spec: s})
 	}
 	m, findings := feature.Define(component(t, componentYAML), list, feature.Options{Resources: resources})
 	for _, f := range findings {
 		// Such features are left out, which is what is wanted.
-		if f.Code != feature.CodeNoDrop && f.Code != feature.CodeContradiction {
+		if f.Code != feature.CodeNoDrop && f.Code != feature.CodeContradiction && !strings.HasSuffix(f.Where, ".resetTo") {
 			t.Fatal(f)
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// maxSteps is how long a path may be.
+// maxSteps bounds the length of a path.
 const maxSteps = 64
 
-// StepKind says where a step of a path leads.
+// StepKind is the target of a step of a path.
 type StepKind uint8
 
 const (
@@ -30,21 +30,21 @@ type Step struct {
 	Name string
 	// Keys are the names of the fields that identify an item of a list of type map.
 	Keys []string
-	// Set says that an item of the list is identified by its value.
+	// Set means that the value of an item of the list identifies it.
 	Set bool
-	// Most is how many items or entries the schema lets there be; 0: any number.
+	// Most bounds the items or entries by the schema; 0 is unbounded.
 	Most int64
 }
 
-// keyed tells whether what is reached by the step has an identity of its own.
+// keyed reports whether what is reached by the step has an identity of its own.
 func (s Step) keyed() bool { return s.Kind == Field || s.Kind == Entries || s.Set || len(s.Keys) > 0 }
 
 // Path leads from the root of an object to values in it.
 type Path []Step
 
-// ParsePath reads a path: names separated by dots, [*] for all items of an array or values of a map, ["a.b"] for a name
-// that is not made of ASCII letters, digits, - and _ (as a JSON or Go string). A leading dot is allowed. All [*] are of
-// kind [Each]. The error says where the path is wrong.
+// ParsePath parses a path: names separated by dots, [*] for all items of an array or values of a map, ["a.b"] for a name with
+// characters other than ASCII letters, digits, - and _ (as a JSON or Go string). A leading dot is allowed. All [*] are of kind
+// [Each]. The error names the position in the path.
 func ParsePath(s string) (Path, error) {
 	var p Path
 	rest := strings.TrimPrefix(s, ".")
@@ -128,7 +128,7 @@ func appendName(b []byte, name string) []byte {
 	return append(b, name...)
 }
 
-// equal tells whether two paths lead to the same values; it does not look at how items are identified.
+// equal reports whether two paths lead to the same values; it does not look at how items are identified.
 func (p Path) equal(o Path) bool {
 	if len(p) != len(o) {
 		return false

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pattern is a regular expression with what can be told of its matches without running it, which is ten times as fast.
+// pattern is a regular expression. It knows some facts about its matches, which is ten times as fast as running it.
 type pattern struct {
 	re      *regexp.Regexp
 	literal string // is in every string with a match
@@ -36,7 +36,7 @@ func newPattern(re *regexp.Regexp) *pattern {
 	return p
 }
 
-// in tells whether there is a match in s.
+// in reports whether there is a match in s.
 func (p *pattern) in(s string) bool {
 	switch {
 	case p.prefix && !strings.HasPrefix(s, p.literal):

@@ -23,8 +23,8 @@ type resourceVersion struct {
 	version string // empty for parts of any version
 }
 
-// program is what is closed in one version of a resource. What is dropped is dropped before the rest is looked at, as the
-// API server mutates before it validates.
+// program has the closed parts of one version of a resource. It drops parts before it judges the rest, as the API server mutates
+// before it validates.
 type program struct {
 	drop, check node
 	drops       bool
@@ -55,13 +55,12 @@ type gate struct {
 	id     int
 }
 
-// Compile makes an evaluator of what is closed.
+// Compile returns an evaluator of the closed features.
 func (st *States) Compile() *Evaluator {
 	return st.CompileFor(func(*Feature, *Target) bool { return true })
 }
 
-// CompileFor makes an evaluator of those targets that are closed and for which take holds, for who enforces a part of what
-// there is.
+// CompileFor returns an evaluator of those closed targets for which take returns true, for processes that enforce only a part.
 func (st *States) CompileFor(take func(*Feature, *Target) bool) *Evaluator {
 	e := &Evaluator{states: st, programs: map[resourceVersion]*program{}, versions: map[groupResource][]*gate{}}
 	e.compile(func(s *State, t *Target, lifted bool) bool {
@@ -88,7 +87,7 @@ func (e *Evaluator) compile(take func(s *State, t *Target, lifted bool) bool) {
 				continue
 			}
 			g := &gate{state: s, target: t, lifted: lifted}
-			if spec := &s.Feature.Spec; t.WholeVersion && spec.WhenDisabled == v1alpha1.Reject && spec.Ratchet == v1alpha1.InUse && e.versions != nil {
+			if spec := &s.Feature.Spec; t.WholeVersion && spec.WhenDisabled == v1alpha1.Reject && spec.Ratchet != v1alpha1.Unchanged && e.versions != nil {
 				e.versions[key.groupResource] = append(e.versions[key.groupResource], g)
 			}
 			if t.Version == "" {
@@ -176,7 +175,7 @@ func (n *node) finish() {
 func (n *node) ofItems() bool   { return n.each != nil && n.step.Kind != Entries }
 func (n *node) ofEntries() bool { return n.each != nil && n.step.Kind != Items }
 
-// used tells whether there is a use of any gate in v. It allocates nothing.
+// used reports whether there is a use of any gate in v. It allocates nothing.
 func (n *node) used(v any) bool {
 	if v == nil {
 		return false

@@ -28,6 +28,7 @@ func (d *definer) sameData(f *Feature, i int, t Target, where string) {
 		}
 		target, told := t, len(d.list)
 		target.Version, target.Scale, target.Path, target.Schema = v.Name, v.Scale, path, node
+		d.reset(f, &target, where)
 		d.checkTarget(f, &target, v.Schema, where)
 		wrong := slices.ContainsFunc(d.list[told:], func(x Finding) bool { return x.Severity == Error })
 		d.list = d.list[:told] // it is about a version that nobody has named
@@ -39,12 +40,12 @@ func (d *definer) sameData(f *Feature, i int, t Target, where string) {
 		f.Targets = append(f.Targets, target)
 	}
 	if open != nil {
-		d.warn(CodeOpenVersion, f.Spec.Gate, where+".versions", "%s can be set in version %s, which the part does not name, and is the same data there; it cannot be gated there, so that it stays open: sluice features lint tells why if you name the version",
+		d.warn(CodeOpenVersion, f.Spec.Gate, where+".versions", "%s can also be set in version %s, which the part does not name, and is the same data there. It cannot be gated there, so it stays open. If you name the version, sluice features lint says why",
 			p.Field, strings.Join(open, ", "))
 	}
 }
 
-// names tells whether a part, or another that differs from it in the versions only, names a version.
+// names reports whether a part, or another that differs from it in the versions only, names a version.
 func (f *Feature) names(p *v1alpha1.Part, version string) bool {
 	return slices.ContainsFunc(f.Spec.Parts, func(o v1alpha1.Part) bool {
 		versions := o.Versions
@@ -54,7 +55,7 @@ func (f *Feature) names(p *v1alpha1.Part, version string) bool {
 }
 
 // Converted returns the gates of the features that judge objects of a version in another one: the API server converts them before it has
-// them judged. It is sorted; nil where none does.
+// them judged. It is sorted; nil if none does.
 func (m *Model) Converted(group, resource, version string) (gates []string) {
 	r, ok := m.Resource(group, resource)
 	if !ok || !r.Converted && slices.ContainsFunc(r.Versions, func(v Version) bool { return v.Name == version }) {

@@ -8,11 +8,10 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// Why says what decided whether a feature is open. The order is that of precedence, but for the processes, which come on
-// top of all.
+// Why says what decided whether a feature is open, in the order of precedence. Processes come last, on top of all.
 type Why string
 
-// What can decide.
+// The possible causes.
 const (
 	// WhyUnborn: the feature's first stage has not begun.
 	WhyUnborn Why = "unborn"
@@ -24,8 +23,10 @@ const (
 	WhyRestart Why = "restart"
 	// WhyRequires: a required feature is closed.
 	WhyRequires Why = "requires"
-	// WhyImplied: the level opens it, whatever its key says.
+	// WhyImplied: the level opens it, and its key has no effect.
 	WhyImplied Why = "implied-by-level"
+	// WhyImpliedBy: a feature that implies it is open, and its key has no effect.
+	WhyImpliedBy Why = "implied-by"
 	// WhyKey: its own key or its entry among the gates.
 	WhyKey Why = "key"
 	// WhyLevel: the level.
@@ -38,7 +39,7 @@ const (
 	WhyProcess Why = "process"
 )
 
-// Runtime is what is known of running processes.
+// Runtime has the reports of running processes.
 type Runtime struct {
 	// Processes holds, for each process that has reported, what it says of gates. A gate that it does not mention is off.
 	Processes map[string]map[string]bool
@@ -59,7 +60,7 @@ type States struct {
 type State struct {
 	// Feature is the feature.
 	Feature *Feature
-	// Open tells whether the feature is open by the settings, for those who did not opt in.
+	// Open reports whether the settings open the feature for everybody.
 	Open bool
 	// Lifted is the same for resources whose highest stage is Beta, where level stable opens beta parts.
 	Lifted bool
@@ -67,10 +68,10 @@ type State struct {
 	Why Why
 	// Reason says the same in a sentence without an end.
 	Reason string
-	// Fix says what to set to open a closed feature, or that it cannot be opened; empty where Open.
+	// Fix says what to set to open a closed feature, or that it cannot be opened; empty if it is open.
 	Fix string
 
-	own, ownLifted bool // open but for what it requires
+	own, ownLifted bool // open but for what it requires and what implies it
 	allowed        bool // the settings say so, see OptIn
 	processes      bool // all required processes report it
 }
@@ -84,7 +85,7 @@ func (st *States) All() []State {
 	return slices.Clone(st.list)
 }
 
-// State returns the state of a gate; ok is false where there is no such feature.
+// State returns the state of a gate; ok is false if there is no such feature.
 func (st *States) State(gate string) (s State, ok bool) {
 	st.asked(gate)
 	if p := st.byGate[gate]; p != nil {
@@ -120,8 +121,8 @@ func (st *States) Access(gate string) Access {
 	return Disabled
 }
 
-// OpenFor tells whether a feature is open for a resource and somebody who opted in to some features; optedIn may be nil.
-// An unknown gate is closed.
+// OpenFor reports whether a feature is open for a resource and a user who opted in to some features; optedIn may be nil. An unknown
+// gate is closed.
 func (st *States) OpenFor(gate, group, resource string, optedIn func(gate string) bool) bool {
 	st.asked(gate)
 	q := &question{states: st, lifted: st.model.Lifted(group, resource), optedIn: optedIn}
@@ -165,15 +166,16 @@ func (q *question) byOptIn(s *State) bool {
 	if q.lifted {
 		own = s.ownLifted
 	}
-	if !own && (!s.OptIn() || !q.optedIn(f.Spec.Gate)) {
+	open := func(gate string) bool { return q.open(q.states.byGate[gate]) }
+	if !own && !slices.ContainsFunc(f.Spec.ImpliedBy, open) && (!s.OptIn() || !q.optedIn(f.Spec.Gate)) {
 		return false
 	}
-	return !slices.ContainsFunc(f.Spec.Requires, func(gate string) bool { return !q.open(q.states.byGate[gate]) })
+	return !slices.ContainsFunc(f.Spec.Requires, func(gate string) bool { return !open(gate) })
 }
 
-// Alone tells whether the settings open the feature, whatever it requires and processes report; lifted asks for resources
-// whose highest stage is Beta. A feature is open if it is open alone, [State.Reported], and all that it requires is open;
-// one that is locked or beyond maxLevel is what it is alone.
+// Alone reports whether the settings open the feature, without its requirements, features that imply it, and reports of processes.
+// lifted is for resources whose highest stage is Beta. A feature is open if it or one that implies it is open alone, if
+// [State.Reported], and if all that it requires is open. For a locked feature, or one beyond maxLevel, Alone is the answer.
 func (s *State) Alone(lifted bool) bool {
 	if lifted {
 		return s.ownLifted
@@ -181,17 +183,17 @@ func (s *State) Alone(lifted bool) bool {
 	return s.own
 }
 
-// OptIn tells whether those who opt in can open the feature while the settings do not: the component lets them, and where only what is
-// allowed can be opened so ([v1alpha1.OptIn].OnlyAllowed) the settings say that it is.
+// OptIn reports whether users who opt in can open the feature while the settings do not: the component allows it. If opting in is
+// limited to allowed features ([v1alpha1.OptIn].OnlyAllowed), the settings must allow this one.
 func (s *State) OptIn() bool {
 	return s.Feature.CanOptIn() && (s.allowed || !s.Feature.model.component.OptIn.OnlyAllowed)
 }
 
-// Reported tells whether all processes that the feature needs report it as on.
+// Reported reports whether all processes that the feature needs report it as on.
 func (s *State) Reported() bool { return s.processes }
 
-// Free tells whether settings, requirements and opting in have a say: the feature is neither locked nor beyond maxLevel
-// nor yet to come.
+// Free reports whether settings, requirements and opting in have an effect: the feature is neither locked nor beyond maxLevel nor
+// still to come.
 func (f *Feature) Free() bool { return f.Entry >= 0 && !f.Locked && !f.capped() }
 
 // Resolve says of each feature whether it is open. Nil settings say nothing.
@@ -222,7 +224,8 @@ type resolver struct {
 	done     map[*State]bool
 }
 
-// state fills in one state, after those of what it requires. Definitions with circles are not in a model.
+// state computes one state. It first computes the states of the features that this one requires and that imply it. A model has no
+// circular definitions.
 func (r *resolver) state(s *State) {
 	if r.done[s] {
 		return
@@ -240,6 +243,16 @@ func (r *resolver) state(s *State) {
 		reqLifted = reqLifted && o != nil && o.Lifted
 		if o == nil || !o.Open {
 			missing = append(missing, name)
+		}
+	}
+	implied, impliedLifted := "", false
+	for _, name := range f.Spec.ImpliedBy {
+		if o := r.states.byGate[name]; o != nil {
+			r.state(o)
+			impliedLifted = impliedLifted || o.Lifted
+			if o.Open && implied == "" {
+				implied = name
+			}
 		}
 	}
 	var absent []string
@@ -262,6 +275,10 @@ func (r *resolver) state(s *State) {
 		lifted.open = p.ownLifted
 	}
 	s.own, s.ownLifted = v.open, lifted.open
+	if !free && !v.open && implied != "" {
+		v = verdict{true, WhyImpliedBy, fmt.Sprintf("%s, which implies it, is on", implied)}
+	}
+	lifted.open = lifted.open || !free && impliedLifted
 	if !free && !reqOpen {
 		v = verdict{why: WhyRequires, reason: fmt.Sprintf("%s, which it requires, is off", strings.Join(missing, " and "))}
 	}

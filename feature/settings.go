@@ -1,8 +1,11 @@
 package feature
 
 import (
+	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -14,7 +17,7 @@ const (
 	allBeta  = "AllBeta"
 )
 
-// Settings are what the settings of a component say. The zero value says nothing: everything is at its default.
+// Settings are the parsed settings of a component. The zero value sets nothing: everything has its default.
 type Settings struct {
 	level v1alpha1.Level  // empty where there is none
 	gates map[string]says // by gate, AllAlpha and AllBeta among them
@@ -27,7 +30,7 @@ type says struct{ yes, no, allowed bool }
 // value returns what is said; set is false where nothing is, or both.
 func (s says) value() (value, set bool) { return s.yes, s.yes != s.no }
 
-// Level returns the level that the settings give; set is false where they give none.
+// Level returns the level that the settings give; set is false if they give none.
 func (s *Settings) Level() (level v1alpha1.Level, set bool) {
 	if s == nil {
 		return "", false
@@ -35,8 +38,8 @@ func (s *Settings) Level() (level v1alpha1.Level, set bool) {
 	return s.level, s.level != ""
 }
 
-// Gate returns what the settings say of a gate, AllAlpha and AllBeta among them: by its own key (an inverted one is turned
-// round) and by its entry among the gates. Set is false where they say nothing, or contradict themselves.
+// Gate returns the setting of a gate, or of AllAlpha and AllBeta: by its own key (an inverted one is reversed) and by its entry
+// among the gates. set is false if there is none, or if both contradict each other.
 func (s *Settings) Gate(gate string) (value, set bool) {
 	if s == nil {
 		return false, false
@@ -44,7 +47,7 @@ func (s *Settings) Gate(gate string) (value, set bool) {
 	return s.gates[gate].value()
 }
 
-// allowed tells whether the settings say of a gate that who opts in may use it.
+// allowed reports whether the settings say of a gate that who opts in may use it.
 func (s *Settings) allowed(gate string) bool {
 	return s != nil && s.gates[gate].allowed && !s.gates[gate].yes
 }
@@ -68,8 +71,8 @@ var (
 	allowedWords = []string{"allowed", "Allowed"}
 )
 
-// maxGatesText is how many characters the list of gates may have, so that policies can go through it. A longer one reads as
-// not set, in them too.
+// maxGatesText bounds the characters in the list of gates, so that policies can search it. A longer list counts as not set, in
+// policies too.
 const maxGatesText = 65536
 
 // parseBool reads a boolean. Spaces around it do not count.
@@ -91,15 +94,15 @@ func (m *Model) parseState(s string) (value, allowed, ok bool) {
 	return value, false, ok
 }
 
-// ParseSettings reads the data of the component's ConfigMap; nil data is that of a ConfigMap that is missing. The settings
-// are never nil.
+// ParseSettings parses the data of the component's ConfigMap; nil stands for a missing ConfigMap. The returned settings are never
+// nil.
 //
-// If the findings hold an error, the settings are bad. Who has an earlier state stays with it (baked mode, the library).
-// Who has none takes the settings that are returned (live mode): what is wrong reads as not set in them. Of several
-// mentions of one gate those that can be read count, and if they contradict each other none does.
+// If the findings include an error, the settings are bad. A caller with an earlier state keeps it (baked mode, the library). A caller
+// without one uses the returned settings (live mode), in which wrong parts count as not set. If a gate is mentioned several times,
+// readable mentions count; if they contradict each other, none does.
 //
-// A level, an entry or a key that is set to what it cannot be set to, because the feature is locked or beyond maxLevel or
-// requires a closed one, is an error as well; it has no effect on [Model.Resolve], which does not ask.
+// A level, an entry or a key with an impossible value, because the feature is locked or beyond maxLevel or requires a closed one,
+// is an error as well. It has no effect on [Model.Resolve].
 func (m *Model) ParseSettings(data map[string]string) (*Settings, Findings) {
 	p := m.parse(data)
 	m.unmet(p.settings, func(gate, other string) { p.needs(gate, other) })
@@ -124,7 +127,7 @@ type settingsParser struct {
 func (p *settingsParser) key(key, value string) {
 	m := p.model
 	c := &m.component
-	pattern, plain := m.settings[key]
+	setting, plain := m.settings[key]
 	f := m.byKey[key]
 	switch {
 	case key == c.LevelKey:
@@ -140,8 +143,8 @@ func (p *settingsParser) key(key, value string) {
 	case key == c.GatesKey:
 		p.entries(key, value)
 	case plain:
-		if pattern != nil && !pattern.MatchString(value) {
-			p.err(CodeBadSetting, "", key, "%q does not match %s", clip(value), pattern)
+		if problem := setting.problem(value); problem != "" {
+			p.err(CodeBadSetting, "", key, "%s", problem)
 		}
 	case f != nil:
 		on, allowed, ok := m.parseState(value)
@@ -158,6 +161,35 @@ func (p *settingsParser) key(key, value string) {
 		}
 		p.err(CodeUnknownKey, "", key, "there is no such key%s", hint(key, p.keys()))
 	}
+}
+
+// plainSetting restricts the value of a key that is no gate; the zero value allows everything.
+type plainSetting struct {
+	pattern          *regexp.Regexp
+	minimum, maximum *int64
+}
+
+// wholeNumber are those that have room in 64 bits, as plain as policies read them.
+var wholeNumber = regexp.MustCompile("^-?[0-9]{1,18}$")
+
+// problem says what is wrong with a value; empty if nothing is.
+func (s *plainSetting) problem(value string) string {
+	if s.pattern != nil && !s.pattern.MatchString(value) {
+		return fmt.Sprintf("%q does not match %s", clip(value), s.pattern)
+	}
+	if s.minimum == nil && s.maximum == nil {
+		return ""
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	switch {
+	case err != nil || !wholeNumber.MatchString(value):
+		return fmt.Sprintf("%q is no whole number of 18 digits at most", clip(value))
+	case s.minimum != nil && n < *s.minimum:
+		return fmt.Sprintf("%d is less than %d", n, *s.minimum)
+	case s.maximum != nil && n > *s.maximum:
+		return fmt.Sprintf("%d is greater than %d", n, *s.maximum)
+	}
+	return ""
 }
 
 func (p *settingsParser) badBool(gate, key, value string) {
@@ -208,7 +240,7 @@ func (p *settingsParser) entries(key, value string) {
 		f := m.byGate[gate]
 		switch {
 		case !ok:
-			p.err(CodeBadEntry, "", key, "%q is to be written as NAME=true or NAME=false", clip(entry))
+			p.err(CodeBadEntry, "", key, "%q has to be NAME=true or NAME=false", clip(entry))
 			continue
 		case m.left[gate]:
 			continue

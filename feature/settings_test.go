@@ -42,6 +42,10 @@ const rows = `
 - {gate: NeedsAlpha, requires: [AlphaBehaviour]}
 - {gate: NeedsBoth, followsLevel: true, requires: [AlphaField, LevelBehaviour]}
 - {gate: Both, requiredProcesses: [webhook, controller]}
+- {gate: Either, followsLevel: false, impliedBy: [AlphaField, BetaBehaviour]}
+- {gate: EitherLocked, impliedBy: [BetaBehaviour], stages: [{stage: Alpha, release: v1.0.0, lockToDefault: true}]}
+- {gate: EitherNeeds, impliedBy: [BetaBehaviour], requires: [AlphaBehaviour]}
+- {gate: NeedsEither, requires: [Either]}
 `
 
 func TestPrecedence(t *testing.T) {
@@ -75,6 +79,17 @@ func TestPrecedence(t *testing.T) {
 		{name: "4: implied by the level, although its key says no", settings: s{"enable-api-fields": "alpha", "enable-legacy": "false"}, gate: "Legacy", open: true, why: feature.WhyImplied},
 		{name: "4: not implied by a narrower level", settings: s{"enable-api-fields": "beta", "enable-legacy": "true"}, gate: "Legacy", open: true, why: feature.WhyKey},
 		{name: "4: nor open then by itself", settings: s{"enable-api-fields": "beta"}, gate: "Legacy", why: feature.WhyDefault},
+
+		{name: "4: implied by one of two", settings: s{"beta-behaviour": "true"}, gate: "Either", open: true, why: feature.WhyImpliedBy},
+		{name: "4: implied by the other of two, although its key says no", settings: s{"enable-api-fields": "alpha", "either": "false"}, gate: "Either", open: true, why: feature.WhyImpliedBy},
+		{name: "4: open by itself", settings: s{"either": "true", "beta-behaviour": "true"}, gate: "Either", open: true, why: feature.WhyKey},
+		{name: "4: implied by neither", settings: s{"beta-behaviour": "false"}, gate: "Either", why: feature.WhyDefault},
+		{name: "4: nothing implies what is locked", settings: s{"beta-behaviour": "true"}, gate: "EitherLocked", why: feature.WhyLocked},
+		{name: "4: nor what is beyond maxLevel", component: "maxLevel: beta", settings: s{"beta-behaviour": "true"}, gate: "Either", why: feature.WhyMaxLevel},
+		{name: "4: nor does what is beyond maxLevel imply anything", component: "maxLevel: beta", settings: s{"alpha-field": "true"}, gate: "Either", why: feature.WhyMaxLevel},
+		{name: "4: what is implied still requires", settings: s{"beta-behaviour": "true"}, gate: "EitherNeeds", why: feature.WhyRequires},
+		{name: "4: and is open with that", settings: s{"beta-behaviour": "true", "alpha-behaviour": "true"}, gate: "EitherNeeds", open: true, why: feature.WhyImpliedBy},
+		{name: "4: what is implied is on for what requires it", settings: s{"beta-behaviour": "true", "needs-either": "true"}, gate: "NeedsEither", open: true, why: feature.WhyKey},
 
 		{name: "5: its key opens", settings: s{"alpha-field": "true"}, gate: "AlphaField", open: true, why: feature.WhyKey},
 		{name: "5: its key closes what the level opens", settings: s{"enable-api-fields": "alpha", "alpha-field": "false"}, gate: "AlphaField", why: feature.WhyKey},
@@ -192,7 +207,7 @@ func TestSettingsAreRefused(t *testing.T) {
 				`error unknown-key  alpha-feild: alpha-feild: there is no such key (did you mean "alpha-field"?)`,
 				`error bad-setting  coschedule: coschedule: "Pods!" does not match ^(?:[a-z]+)$`,
 				`error bad-level  enable-api-fields: enable-api-fields: "aplha" is no level (did you mean "alpha"?); the levels are stable, beta, alpha`,
-				`error bad-entry  feature-gates: feature-gates: "nonsense" is to be written as NAME=true or NAME=false`,
+				`error bad-entry  feature-gates: feature-gates: "nonsense" has to be NAME=true or NAME=false`,
 				`error unknown-gate  feature-gates: feature-gates: there is no gate "AlphaFeild" (did you mean "AlphaField"?)`,
 				`error bad-boolean AlphaField alpha-field: AlphaField: alpha-field: "yes" is neither true nor false (did you mean "true"?)`,
 				`error set-twice BetaField feature-gates: BetaField: feature-gates: BetaField stands there twice`,
@@ -221,6 +236,7 @@ func TestSettingsAreRefused(t *testing.T) {
 		{name: "key and entry disagree", settings: map[string]string{"beta-field": "true", "feature-gates": "BetaField=false"}, want: []string{`error settings-disagree BetaField feature-gates: BetaField: feature-gates: beta-field says that BetaField is on`}},
 		{name: "an inverted key and its entry agree", settings: map[string]string{"disable-affinity-assistant": "true", "feature-gates": "Affinity=false"}},
 		{name: "opened without what it requires", settings: map[string]string{"needs-alpha": "true"}, want: []string{`error needs-another NeedsAlpha needs-alpha: NeedsAlpha: needs-alpha: NeedsAlpha is on, but requires AlphaBehaviour, which is off`}},
+		{name: "opened with what implies what it requires", settings: map[string]string{"needs-either": "true", "beta-behaviour": "true"}},
 		{name: "opened with what it requires", settings: map[string]string{"needs-alpha": "true", "feature-gates": "AllAlpha=true"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

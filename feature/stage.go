@@ -92,7 +92,7 @@ func (d *definer) defaultOf(gate, where string, s *v1alpha1.FeatureStage, before
 	return value, locked
 }
 
-// begins tells whether a stage has begun; known is false where its release and date cannot be read.
+// begins reports whether a stage has begun; known is false where its release and date cannot be read.
 func (d *definer) begins(gate, where string, s *v1alpha1.FeatureStage, lastRelease **semver.Version, lastDate *time.Time) (begun, known bool) {
 	if s.Release == "" && s.Date == "" {
 		d.err(CodeStages, gate, where, "release or date is missing")

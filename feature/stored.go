@@ -9,13 +9,15 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// stored is the object that is stored, with what has been found out about it, so that no list is gone through twice.
+// stored is the stored object with facts about it, so that no list is searched twice.
 type stored struct {
 	root map[string]any
 	// items finds items of a list by their identity: their indices. Lists are known by the address of their first item.
 	items map[*any]map[string][]int
 	// uses holds what a gate finds beneath a list whose items have no identity.
 	uses map[listGate]*usesIn
+	// features tells of features whether the object uses them anywhere.
+	features map[*Feature]bool
 }
 
 type listGate struct {
@@ -29,7 +31,7 @@ type usesIn struct {
 	values map[string]bool // in canonical form; nil where it does not matter which
 }
 
-// has tells whether the stored object has a use of the gate at the place where the new one has v, so that v is allowed.
+// has reports whether the stored object has a use of the gate at the place where the new one has v, so that v is allowed.
 func (s *stored) has(g *gate, trail []place, v any) bool {
 	found := false
 	s.at(s.root, g, trail, func(old any) bool {
@@ -41,6 +43,21 @@ func (s *stored) has(g *gate, trail []place, v any) bool {
 	return found
 }
 
+// usedBy reports whether the stored object uses a feature anywhere, by its parts in the version of the request.
+func (s *stored) usedBy(f *Feature, r *Request) bool {
+	used, known := s.features[f]
+	if !known {
+		used = slices.ContainsFunc(f.Targets, func(t Target) bool {
+			return t.Group == r.Group && t.Resource == r.Resource && (t.Version == r.Version || t.Version == "") && !t.WholeVersion && t.usedIn(s.root, t.Path)
+		})
+		if s.features == nil {
+			s.features = map[*Feature]bool{}
+		}
+		s.features[f] = used
+	}
+	return used
+}
+
 // value returns what is stored at the place, if there is one such place with something in it.
 func (s *stored) value(g *gate, trail []place) (v any, ok bool) {
 	s.at(s.root, g, trail, func(old any) bool {
@@ -50,7 +67,7 @@ func (s *stored) value(g *gate, trail []place) (v any, ok bool) {
 	return v, ok
 }
 
-// ratchets tells whether old, at the same place, lets v pass.
+// ratchets reports whether old, at the same place, lets v pass.
 func (g *gate) ratchets(old, v any) bool {
 	if !g.target.uses(old) {
 		return false
@@ -61,9 +78,9 @@ func (g *gate) ratchets(old, v any) bool {
 	return true
 }
 
-// exact tells whether only an equal value passes: each enum value is a use of its own.
+// exact reports whether only an equal value passes: each enum value is a use of its own.
 func (g *gate) exact() bool {
-	return g.state.Feature.Spec.Ratchet == v1alpha1.Unchanged || g.target.Values != nil
+	return g.state.Feature.Spec.Ratchet == v1alpha1.Unchanged || g.target.Values != nil && g.state.Feature.Spec.Ratchet != v1alpha1.InObject
 }
 
 func (u *usesIn) allow(g *gate, v any) bool {
@@ -74,7 +91,7 @@ func (u *usesIn) allow(g *gate, v any) bool {
 }
 
 // at follows the trail through the stored object. It calls do for each value that is there, as long as do returns true:
-// there may be several where a list that is to have keys has one twice. Where a list has items without identity it calls
+// there may be several where a list that is to have keys has one twice. If a list has items without identity it calls
 // beneath instead, with what is left of the path, the step into the list included.
 func (s *stored) at(v any, g *gate, trail []place, do func(any) bool, beneath func(list []any, rest Path)) bool {
 	steps := g.target.Path[len(g.target.Path)-len(trail):]
@@ -159,7 +176,7 @@ func (s Step) identity(item any) string {
 	return string(b)
 }
 
-// same tells whether two items have the same identity.
+// same reports whether two items have the same identity.
 func (s Step) same(a, b any) bool {
 	if s.Set {
 		return equal(a, b)
@@ -205,11 +222,11 @@ func (s *stored) usesOf(list []any, g *gate, rest Path) *usesIn {
 	return u
 }
 
-// maxNesting is how deep values may nest that are compared; deeper ones are equal to nothing. JSON in the API server nests
-// 10,000 deep at most.
+// maxNesting bounds the depth of values that are compared; deeper ones equal nothing. JSON in the API server is at most 10,000
+// deep.
 const maxNesting = 10_000
 
-// equal tells whether two values are the same; 1 and 1.0 are, and null is the same as a field that is not there.
+// equal reports whether two values are the same; 1 and 1.0 are, and null is the same as a field that is not there.
 func equal(a, b any) bool { return equalAt(a, b, maxNesting, false) }
 
 // equalToNull is equal, but for null, which is a value of its own: it stands in what is stored where a schema says nullable.

@@ -7,11 +7,11 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// Teller finds the uses that whoever begins them is told of, be the features open or not: of features at one of the stages in the
-// component's tellUse.
+// Teller finds new uses that the API server warns about, of open and of closed features, at one of the stages in the component's
+// tellUse.
 type Teller struct{ evaluator *Evaluator }
 
-// TellerFor returns a teller of those targets for which take holds; nil where there is nothing to tell.
+// TellerFor returns a teller of those targets for which take holds; nil if there is nothing to tell.
 func (m *Model) TellerFor(take func(*Feature, *Target) bool) *Teller {
 	e := &Evaluator{states: m.Resolve(nil, Runtime{}), programs: map[resourceVersion]*program{}, tells: true}
 	e.compile(func(s *State, t *Target, _ bool) bool {
@@ -23,8 +23,8 @@ func (m *Model) TellerFor(take func(*Feature, *Target) bool) *Teller {
 	return &Teller{e}
 }
 
-// Tell lists the uses of a request that begin with it, as the feature's ratchet has it: what is stored is not told again. Who opted
-// in makes no difference. A nil Teller has nothing to tell.
+// Tell lists the uses that begin with a request, by the feature's ratchet: stored uses do not count. Opting in makes no difference.
+// A nil Teller lists none.
 func (t *Teller) Tell(r *Request) Violations {
 	if t == nil || r.Object == nil || r.Subresource != "" {
 		return Violations{}
@@ -43,8 +43,8 @@ func (t *Teller) Tell(r *Request) Violations {
 	return w.decision.Warned
 }
 
-// Told says what whoever begins to use a part of the feature is told of it: alpha, as feature "X" of component "demo" is; it may
-// change or go in any release.
+// Told returns the warning for a new use of a part of the feature: alpha, as feature "X" of component "demo" is; it may change or
+// go in any release.
 func (f *Feature) Told() string {
 	fate := "it may change or go in any release"
 	if f.Stage == v1alpha1.Deprecated {
@@ -53,7 +53,7 @@ func (f *Feature) Told() string {
 	return fmt.Sprintf("%s, as feature %q of component %q is; %s", f.StageName(), f.Spec.Gate, f.Spec.Component, fate)
 }
 
-// Told is the place of a use and what is told of it, for what a [Teller] has found.
+// Told is the place of a use and its warning, for uses that a [Teller] has found.
 func (v *Violation) Told() string { return v.Path + ": " + v.subject() + v.State.Feature.Told() }
 
 // Told are the texts of all uses that a [Teller] has found; beyond 100 the rest is counted.
@@ -63,7 +63,7 @@ func (v *Violations) Told() []string {
 		out = append(out, v.List[i].Told())
 	}
 	if more := v.Count - len(v.List); more > 0 {
-		out = append(out, fmt.Sprintf("and %d more uses of what may change or go", more))
+		out = append(out, fmt.Sprintf("and %d more uses of parts that may change or be removed", more))
 	}
 	return out
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// uses tells whether a value that the path has led to is a use.
+// uses reports whether a value that the path has led to is a use.
 func (t *Target) uses(v any) bool {
 	if v == nil {
 		return false
@@ -19,22 +19,24 @@ func (t *Target) uses(v any) bool {
 				return false
 			}
 		}
+	case t.Beyond != nil:
+		return t.Beyond.outside(v)
 	}
 	return true
 }
 
-// UsedBy tells whether an object has a use of the feature in a part that is not a whole version. Nobody looks at what the object is: it
-// is one of a resource that the feature gates.
+// UsedBy reports whether an object uses a part of the feature that is not a whole version. The caller makes sure that the object is
+// one of a resource that the feature gates.
 func (f *Feature) UsedBy(object map[string]any) bool {
 	return slices.ContainsFunc(f.Targets, func(t Target) bool { return !t.WholeVersion && t.usedIn(object, t.Path) })
 }
 
-// usedIn tells whether there is a use beneath a value to which the first steps of the path have led.
+// usedIn reports whether there is a use beneath a value to which the first steps of the path have led.
 func (t *Target) usedIn(v any, rest Path) bool {
 	return !visit(v, rest, func(v any) bool { return !t.uses(v) })
 }
 
-// visit calls do for each value that a path leads to, as long as do returns true; it tells whether it has.
+// visit calls do for each value that a path leads to, as long as do returns true; it reports whether it has.
 func visit(v any, rest Path, do func(any) bool) bool {
 	if len(rest) == 0 {
 		return do(v)
@@ -66,7 +68,7 @@ func visit(v any, rest Path, do func(any) bool) bool {
 	return true
 }
 
-// holds tells whether the condition holds for an object.
+// holds reports whether the condition holds for an object.
 func (c *Condition) holds(v any) bool {
 	for _, s := range c.Path {
 		object, ok := v.(map[string]any)
@@ -81,7 +83,7 @@ func (c *Condition) holds(v any) bool {
 	return scalarIs(v, c.Values, c.pattern)
 }
 
-// scalarIs tells whether v is one of the values, or a string that has the pattern in it.
+// scalarIs reports whether v is one of the values, or a string that has the pattern in it.
 func scalarIs(v any, values []string, p *pattern) bool {
 	if values != nil {
 		s, ok := scalar(v)

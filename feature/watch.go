@@ -1,17 +1,22 @@
 package feature
 
-// Watched returns the same states, which tell what is asked of them. Before [States.State], [States.All], [States.OpenFor] or
-// an evaluator that is made of them answers, watch is called; what it returns, unless that is nil, is called with each gate
-// that the answer depends on: a feature, and if it is open but for what it requires, that as well; of an evaluator, the
-// features that the new object uses. A gate that there is not is told too. The states may be used by several goroutines at a
-// time if watch may.
+// Watched returns the same states with an observer. Before [States.State], [States.All], [States.OpenFor] or an evaluator that is
+// made of them answers, it calls watch. The function that watch returns, unless it is nil, is called with each gate that the answer
+// depends on:
+//
+//   - a feature, even if it does not exist;
+//   - the features that imply it, if it is not open by itself;
+//   - the features that it requires, if it would be open without them;
+//   - for an evaluator, the features that the new object uses.
+//
+// If watch is safe for concurrent use, the states are too.
 func (st *States) Watched(watch func() func(gate string)) *States {
 	out := *st
 	out.watch = watch
 	return &out
 }
 
-// watching returns who is to be told what is asked; nil where nobody is.
+// watching returns who is to be told what is asked; nil if nobody is.
 func (st *States) watching() func(gate string) {
 	if st.watch == nil {
 		return nil
@@ -33,8 +38,17 @@ func (st *States) tell(gate string, tell func(gate string), told map[string]bool
 	told[gate] = true
 	tell(gate)
 	s := st.byGate[gate]
-	if s == nil || !s.Feature.Free() || !s.own && !s.ownLifted {
+	if s == nil || !s.Feature.Free() {
 		return
+	}
+	implied := s.Feature.Spec.ImpliedBy
+	if own := s.own || s.ownLifted; !own {
+		for _, name := range implied {
+			st.tell(name, tell, told)
+		}
+		if implied == nil {
+			return
+		}
 	}
 	for _, name := range s.Feature.Spec.Requires {
 		st.tell(name, tell, told)

@@ -39,9 +39,9 @@ type ComponentList struct {
 	Items []Component `json:"items"`
 }
 
-// ComponentSpec says where the settings of a component stand and what they may say.
+// ComponentSpec says where the settings of a component are, and which settings are valid.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.levelKey) ? self.levelKey : 'enable-api-fields') != (has(self.gatesKey) ? self.gatesKey : 'feature-gates')",message="levelKey and gatesKey are to be different"
+// +kubebuilder:validation:XValidation:rule="(has(self.levelKey) ? self.levelKey : 'enable-api-fields') != (has(self.gatesKey) ? self.gatesKey : 'feature-gates')",message="levelKey and gatesKey have to be different"
 // +kubebuilder:validation:XValidation:rule="(has(self.maxLevel) ? self.maxLevel : 'alpha') == 'alpha' || (has(self.defaultLevel) ? self.defaultLevel : 'stable') == 'stable' || self.maxLevel == 'beta' && self.defaultLevel == 'beta'",message="defaultLevel is beyond maxLevel"
 type ComponentSpec struct {
 	// Release is the release that is installed, a semantic version with or without a leading v. It chooses among the
@@ -50,8 +50,8 @@ type ComponentSpec struct {
 	Release string `json:"release,omitempty"`
 	// ConfigMap holds the settings. If left out, the component has none in the cluster, only flags.
 	ConfigMap *ConfigMapReference `json:"configMap,omitempty"`
-	// Namespaces are those in which processes of the component run: reports of features count only from there. Empty stands for
-	// that of the ConfigMap; without a ConfigMap no report counts then.
+	// Namespaces are those in which processes of the component run. Reports of features count only from there. Empty stands for
+	// the namespace of the ConfigMap; without a ConfigMap no report counts.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MinLength=1
@@ -60,10 +60,10 @@ type ComponentSpec struct {
 	// Mode is how settings reach the API server; empty stands for Live.
 	// +kubebuilder:validation:Enum=Live;Baked
 	Mode Mode `json:"mode,omitempty"`
-	// DefaultLevel is the level where the settings give none; empty stands for stable.
+	// DefaultLevel is the level if the settings give none; empty stands for stable.
 	// +kubebuilder:validation:Enum=stable;beta;alpha
 	DefaultLevel Level `json:"defaultLevel,omitempty"`
-	// MaxLevel closes what is less stable, whatever anybody sets; empty stands for alpha, which closes nothing.
+	// MaxLevel closes less stable features, whatever the settings say; empty stands for alpha, which closes nothing.
 	// +kubebuilder:validation:Enum=stable;beta;alpha
 	MaxLevel Level `json:"maxLevel,omitempty"`
 	// LevelKey is the key of the settings that gives the level; empty stands for enable-api-fields.
@@ -72,18 +72,18 @@ type ComponentSpec struct {
 	// GatesKey is the key of the settings that lists gates in the form A=true,B=false; empty stands for feature-gates.
 	// +kubebuilder:validation:MaxLength=253
 	GatesKey string `json:"gatesKey,omitempty"`
-	// Settings are keys that are no gates and pass. So do keys that begin with an underscore.
+	// Settings are valid keys that are no gates. Keys that begin with an underscore are valid too.
 	// +kubebuilder:validation:MaxItems=500
 	// +listType=map
 	// +listMapKey=name
 	Settings []Setting `json:"settings,omitempty"`
-	// Resources says of resources how stable their most stable version is; one that is left out is Stable.
+	// Resources says how stable the most stable version of a resource is; a resource that is left out is Stable.
 	// +kubebuilder:validation:MaxItems=500
 	Resources []ResourceStage `json:"resources,omitempty"`
 	// OptIn lets users who cannot change the settings use closed features. If it is left out, nobody can.
 	OptIn *OptIn `json:"optIn,omitempty"`
-	// TellUse lists stages, Alpha, Beta or Deprecated: whoever begins to use a part of a feature at one of them is told by a warning,
-	// and the audit log by an annotation, though the feature is open. Empty: nobody is told.
+	// TellUse lists stages: Alpha, Beta or Deprecated. If a client starts to use a part of an open feature at one of these stages, the API
+	// server warns the client and annotates the audit log. Empty: no warnings.
 	// +sluice:feature=TellUse
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
@@ -108,13 +108,14 @@ type Mode string
 
 // The modes.
 const (
-	// Live has the policies read the ConfigMap: in force within milliseconds.
+	// Live: the policies read the ConfigMap. A change is in force within milliseconds.
 	Live Mode = "Live"
-	// Baked has a controller write the settings into the policies: in force after about a second, and nothing to go missing.
+	// Baked: a controller writes the settings into the policies. A change is in force after about a second, and the policies need no
+	// ConfigMap.
 	Baked Mode = "Baked"
 )
 
-// Level is the value of the key enable-api-fields: how unstable a part may be that is open without its own key.
+// Level is the value of the key enable-api-fields: the least stable stage that is open without a key of its own.
 type Level string
 
 // The levels, the narrowest first.
@@ -125,14 +126,20 @@ const (
 )
 
 // Setting is a key of the settings that is no gate.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minimum) || !has(self.maximum) || self.minimum <= self.maximum",message="minimum is greater than maximum"
 type Setting struct {
 	// Name is the key.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Pattern is a regular expression (RE2) that the whole value must match; empty lets every value pass.
+	// Pattern is a regular expression (RE2) that the whole value must match; empty accepts every value.
 	// +kubebuilder:validation:MaxLength=1000
 	Pattern string `json:"pattern,omitempty"`
+	// Minimum is the least whole number that the value can be. With minimum or maximum the value must be a whole number.
+	Minimum *int64 `json:"minimum,omitempty"`
+	// Maximum is the greatest whole number that the value can be.
+	Maximum *int64 `json:"maximum,omitempty"`
 }
 
 // ResourceStage says how stable the most stable version of a resource is.
@@ -144,24 +151,24 @@ type ResourceStage struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Resource string `json:"resource"`
-	// HighestStage is Beta or Stable. Where it is Beta, level stable opens the beta parts of the resource.
+	// HighestStage is Beta or Stable. If it is Beta, level stable opens the beta parts of the resource.
 	// +kubebuilder:validation:Enum=Beta;Stable
 	HighestStage Stage `json:"highestStage"`
 }
 
-// OptIn says who else may use a closed feature, within maxLevel.
+// OptIn says who else can use a closed feature, within maxLevel.
 type OptIn struct {
-	// NamespaceLabel: in namespaces with the label feature.sluice.dev/COMPONENT.GATE: enabled.
+	// NamespaceLabel opens the feature in namespaces with the label feature.sluice.dev/COMPONENT.GATE: enabled.
 	NamespaceLabel bool `json:"namespaceLabel,omitempty"`
-	// RBAC: users who have the verb use on features.sluice.dev by the name of the Feature.
+	// RBAC opens the feature for users who have the verb use on features.sluice.dev, for the name of the Feature.
 	RBAC bool `json:"rbac,omitempty"`
-	// OnlyAllowed: only features of which the settings say allowed can be opened so. Others are off for everybody while they are off.
+	// OnlyAllowed limits the opt-in to features that the settings set to allowed. Other features that are off are off for everybody.
 	OnlyAllowed bool `json:"onlyAllowed,omitempty"`
 }
 
-// ComponentStatus is what has become of a component.
+// ComponentStatus is the state of a component.
 type ComponentStatus struct {
-	// ObservedGeneration is the generation of the object that the status speaks of.
+	// ObservedGeneration is the generation of the object that the status describes.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Level is the level in force.
 	Level Level `json:"level,omitempty"`
@@ -176,10 +183,10 @@ type ComponentStatus struct {
 	InUse int32 `json:"inUse"`
 	// SettingsVersion is the resourceVersion of the ConfigMap whose settings are in force; empty stands for defaults.
 	SettingsVersion string `json:"settingsVersion,omitempty"`
-	// Settings are the last good ones as they stood in the ConfigMap. They are in force while those in it are bad (baked mode),
-	// and put back when it is gone (live mode). Settings of more than 256 KiB are not kept.
+	// Settings are the last good settings of the ConfigMap. They are in force while the ConfigMap has errors (baked mode), and Sluice
+	// restores them if the ConfigMap is deleted (live mode). Sluice does not keep settings of more than 256 KiB.
 	Settings map[string]string `json:"settings,omitempty"`
-	// Conditions are of the types Accepted, Enforced and Skew.
+	// Conditions have the types Accepted, Enforced and Skew.
 	// +sluice:loosen=pattern;minLength;maxLength;minimum
 	// +listType=map
 	// +listMapKey=type
@@ -190,70 +197,86 @@ type ComponentStatus struct {
 const (
 	// ConditionAccepted is True when definition and settings hold no error.
 	ConditionAccepted = "Accepted"
-	// ConditionEnforced is True when the API server enforces what the settings say.
+	// ConditionEnforced is True when the API server enforces the settings.
 	ConditionEnforced = "Enforced"
-	// ConditionSkew is True when processes disagree with each other, with the settings, or with what is enforced.
+	// ConditionSkew is True when processes disagree with each other, with the settings, or with the policies and webhooks.
 	ConditionSkew = "Skew"
-	// ConditionCounted, of features only, is True when the stored objects that use the feature have been counted.
+	// ConditionCounted is True when the stored objects that use the feature have been counted. Only features have it.
 	ConditionCounted = "Counted"
 )
 
 // Reasons of the condition [ConditionCounted].
 const (
+	// ReasonCounted: the stored objects have been counted.
 	ReasonCounted = "Counted"
 	// ReasonNotCounted: the first count has not ended yet.
 	ReasonNotCounted = "NotCounted"
-	// ReasonCountForbidden: the controller may not list the objects.
+	// ReasonCountForbidden: the controller has no right to list the objects.
 	ReasonCountForbidden = "CountForbidden"
-	// ReasonCountFailed: they could not be listed for another reason.
+	// ReasonCountFailed: the objects could not be listed for another reason.
 	ReasonCountFailed = "CountFailed"
 )
 
 // Reasons of the condition [ConditionAccepted].
 const (
-	ReasonAccepted          = "Accepted"
+	// ReasonAccepted: definition and settings have no error.
+	ReasonAccepted = "Accepted"
+	// ReasonInvalidDefinition: the definition of the component or the feature has an error.
 	ReasonInvalidDefinition = "InvalidDefinition"
-	ReasonInvalidSettings   = "InvalidSettings"
+	// ReasonInvalidSettings: the ConfigMap has an error. The last good settings stay in force.
+	ReasonInvalidSettings = "InvalidSettings"
+	// ReasonComponentNotFound: the component of the feature does not exist.
 	ReasonComponentNotFound = "ComponentNotFound"
-	ReasonResourceNotFound  = "ResourceNotFound"
+	// ReasonResourceNotFound: the feature gates a resource or a field that the cluster does not have.
+	ReasonResourceNotFound = "ResourceNotFound"
 )
 
 // Reasons of the condition [ConditionEnforced].
 const (
-	ReasonEnforcedByPolicy  = "ByPolicy"
+	// ReasonEnforcedByPolicy: admission policies enforce the feature.
+	ReasonEnforcedByPolicy = "ByPolicy"
+	// ReasonEnforcedByWebhook: the webhook enforces at least a part of it.
 	ReasonEnforcedByWebhook = "ByWebhook"
-	ReasonBehaviourOnly     = "BehaviourOnly"
-	ReasonOpenForAll        = "OpenForAll"
-	ReasonNotEnforced       = "NotEnforced"
-	// ReasonNotObserved: the API server has not looked at the policies yet, or has not been seen to enforce what is written.
+	// ReasonBehaviourOnly: the feature gates only behaviour, so the API server has nothing to enforce.
+	ReasonBehaviourOnly = "BehaviourOnly"
+	// ReasonOpenForAll: the feature is open for everybody, so there is nothing to enforce.
+	ReasonOpenForAll = "OpenForAll"
+	// ReasonNotEnforced: the API server does not enforce the settings; the message says why.
+	ReasonNotEnforced = "NotEnforced"
+	// ReasonNotObserved: the API server has not read the policies yet, or nobody has seen it enforce them.
 	ReasonNotObserved = "NotObserved"
 	// ReasonWebhookUnreachable: the API server called the webhook and got no answer.
 	ReasonWebhookUnreachable = "WebhookUnreachable"
-	// ReasonNoFeatures: the component has no features, so that there is nothing to enforce yet.
+	// ReasonNoFeatures: the component has no features, so there is nothing to enforce yet.
 	ReasonNoFeatures = "NoFeatures"
 	// ReasonSettingsUnknown: the settings could not be read yet.
 	ReasonSettingsUnknown = "SettingsUnknown"
-	// ReasonSettingsMissing: the ConfigMap is gone and could not be put back.
+	// ReasonSettingsMissing: the ConfigMap is gone and could not be restored. The condition is Accepted.
 	ReasonSettingsMissing = "SettingsMissing"
 )
 
-// Reasons of events about components and features, besides those of conditions.
+// Reasons of events about components and features, in addition to those of conditions.
 const (
 	// EventRestored: somebody else had changed or deleted a policy or a binding.
 	EventRestored = "Restored"
 	// EventSettingsPutBack: the ConfigMap of a live component was gone.
 	EventSettingsPutBack = "SettingsPutBack"
-	// EventOpened and EventClosed: the settings open or close a feature that they did not before.
+	// EventOpened: the settings open a feature that was closed before.
 	EventOpened = "Opened"
+	// EventClosed: the settings close a feature that was open before.
 	EventClosed = "Closed"
 )
 
 // Reasons of the condition [ConditionSkew].
 const (
-	ReasonProcessesAgree    = "ProcessesAgree"
+	// ReasonProcessesAgree: the processes agree with each other, with the settings and with the API server.
+	ReasonProcessesAgree = "ProcessesAgree"
+	// ReasonProcessesDisagree: processes disagree with each other or with the settings.
 	ReasonProcessesDisagree = "ProcessesDisagree"
-	ReasonRollingUpdate     = "RollingUpdate"
-	ReasonNoReports         = "NoReports"
-	// ReasonEnforcementDiffers is given where the processes agree, but the API server enforces something else.
+	// ReasonRollingUpdate: processes disagree because an update is in progress.
+	ReasonRollingUpdate = "RollingUpdate"
+	// ReasonNoReports: no process reports its features.
+	ReasonNoReports = "NoReports"
+	// ReasonEnforcementDiffers: the processes agree, but the API server enforces something else.
 	ReasonEnforcementDiffers = "EnforcementDiffers"
 )

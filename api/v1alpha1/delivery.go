@@ -9,9 +9,9 @@ import (
 	"sluice.dev/api/resolution/v1beta1"
 )
 
-// Delivery keeps in the cluster what stands in a source: it fetches it, has the preflights look at it, applies it, and puts
-// right what others have changed. Everything is done as a ServiceAccount of its namespace. What is applied is recorded as
-// the app of the same name, as sluice apply --app does.
+// Delivery keeps the objects of a source in the cluster. Sluice fetches the source, runs the preflights, applies the objects, and
+// corrects changes of others. It acts as a ServiceAccount of the Delivery's namespace. It records the objects as the app of the same
+// name, as sluice apply --app does.
 //
 // +kubebuilder:metadata:labels="app.kubernetes.io/part-of=sluice"
 // +kubebuilder:resource:categories=sluice
@@ -33,7 +33,7 @@ type Delivery struct {
 
 	// +required
 	Spec DeliverySpec `json:"spec,omitempty"`
-	// Status is what has become of it. It has a default, because tools that wait take an object without a status for ready.
+	// Status is the state of the delivery. It has a default, because tools that wait treat an object without a status as ready.
 	// +default={"observedGeneration": -1, "conditions": [{"type": "Ready", "status": "Unknown", "reason": "Pending", "message": "no controller has looked at it yet", "lastTransitionTime": "1970-01-01T00:00:00Z"}]}
 	Status DeliveryStatus `json:"status,omitempty"`
 }
@@ -82,16 +82,16 @@ type DeliverySpec struct {
 	// Prune deletes what the source no longer has. CRDs with stored objects stay in any case.
 	Prune bool `json:"prune,omitempty"`
 	// MaxDeletes is how many objects Prune may delete at once: a number, or a share of the objects of the delivery such as "30%". If it
-	// would delete more, the delivery stops. If left out, half of the objects may go, or 10 if that is more.
+	// would delete more, the delivery stops. If left out, the limit is half of the objects, or 10 if that is more.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : string(self).matches('^([0-9]{1,6}|[0-9]{1,2}%|100%)$')",message="a number, or a share from 0% to 100%"
 	MaxDeletes *intstr.IntOrString `json:"maxDeletes,omitempty"`
-	// DeletionPolicy says what becomes of the objects when the Delivery is deleted. Orphan leaves them. Delete deletes them, as sluice delete
-	// does, and keeps what others have objects in.
+	// DeletionPolicy says what happens to the objects when the Delivery is deleted. Orphan leaves them. Delete deletes them, as sluice
+	// delete does, and keeps CRDs and namespaces in which others have objects.
 	// +kubebuilder:validation:Enum=Orphan;Delete
 	// +kubebuilder:default=Orphan
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
-	// DriftPolicy says what becomes of changes that others make to what is delivered. Correct puts them right. Warn only shows them.
+	// DriftPolicy says what happens if others change delivered objects. Correct corrects the changes. Warn only shows them.
 	// +kubebuilder:validation:Enum=Correct;Warn
 	// +kubebuilder:default=Correct
 	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
@@ -106,7 +106,7 @@ type DeliverySpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	DependsOn []DeliveryReference `json:"dependsOn,omitempty"`
-	// Wait makes the delivery ready only when all its objects are, as kstatus tells; true if left out.
+	// Wait makes the delivery ready only when kstatus says that all its objects are ready; true if left out.
 	// +kubebuilder:default=true
 	Wait *bool `json:"wait,omitempty"`
 	// Timeout is how long an apply may take, and after it the objects to become ready; five minutes if left out.
@@ -118,7 +118,7 @@ type DeliverySpec struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// DeletionPolicy says what becomes of the objects of a delivery that is deleted.
+// DeletionPolicy says what happens to the objects of a deleted delivery.
 type DeletionPolicy string
 
 // The policies for deletions.
@@ -127,7 +127,7 @@ const (
 	DeletionDelete DeletionPolicy = "Delete"
 )
 
-// DriftPolicy says what becomes of changes that others make.
+// DriftPolicy says what happens to changes of others.
 type DriftPolicy string
 
 // The policies for drift.
@@ -183,41 +183,41 @@ type DeliveryReference struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// DeliveryStatus is what has become of a delivery.
+// DeliveryStatus is the state of a delivery.
 type DeliveryStatus struct {
-	// ObservedGeneration is the generation of the object that the status speaks of; -1 before a controller has looked at it.
+	// ObservedGeneration is the generation of the object that the status describes; -1 before a controller has read it.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are of the types Ready, Resolved, PreflightsPassed and Applied, and Stalled, Suspended and Drifted while it is.
+	// Conditions have the types Ready, Resolved, PreflightsPassed and Applied; and Stalled, Suspended and Drifted while they are True.
 	// +sluice:loosen=pattern
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Observed is what the source held when it was fetched last.
+	// Observed is the revision of the source at the last fetch.
 	Observed *Revision `json:"observed,omitempty"`
-	// Applied is what was applied last in full.
+	// Applied is the revision that was last applied in full.
 	Applied *Revision `json:"applied,omitempty"`
-	// AppliedTime is when Applied was applied first, or drift was put right last.
+	// AppliedTime is when Applied was first applied, or when drift was last corrected.
 	AppliedTime *metav1.Time `json:"appliedTime,omitempty"`
-	// Decided is what the preflights looked at last: while nothing of it changes, a blocked delivery stays blocked.
+	// Decided identifies the input of the last preflights. While it does not change, a blocked delivery stays blocked.
 	Decided *Decided `json:"decided,omitempty"`
-	// Asked is the value of the annotation sluice.dev/reconcile-at that was answered last.
+	// Asked is the last value of the annotation sluice.dev/reconcile-at that the controller has answered.
 	Asked string `json:"asked,omitempty"`
-	// Inventory is the record of what was applied.
+	// Inventory names the record of the applied objects.
 	Inventory *InventoryReference `json:"inventory,omitempty"`
-	// Report is what the preflights found in what they looked at last, and what the API server warned of; left out where that is nothing.
+	// Report has the findings of the last preflights, and the warnings of the API server. It is left out if there are none.
 	Report *DeliveryReport `json:"report,omitempty"`
 	// Drift lists what others have changed in the delivered objects, as of the last comparison that found a difference.
 	Drift *DeliveryDrift `json:"drift,omitempty"`
-	// KeptTime is when what runs was last looked at, and drift of it put right, although the source brought nothing to apply: it is
-	// blocked, or cannot be had.
+	// KeptTime is when Sluice last checked the delivered objects, and corrected their drift, while the source is blocked or cannot be
+	// fetched.
 	KeptTime *metav1.Time `json:"keptTime,omitempty"`
-	// CheckedTime is when the source was fetched last.
+	// CheckedTime is when the source was last fetched.
 	CheckedTime *metav1.Time `json:"checkedTime,omitempty"`
-	// Request is the ResolutionRequest that brought it.
+	// Request is the ResolutionRequest that fetches the source.
 	Request *RequestReference `json:"request,omitempty"`
 }
 
-// DeliveryDrift is what others have changed.
+// DeliveryDrift describes the changes of others.
 type DeliveryDrift struct {
 	// Objects is how many objects differ.
 	Objects int32 `json:"objects"`
@@ -225,7 +225,7 @@ type DeliveryDrift struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5
 	Examples []string `json:"examples,omitempty"`
-	// SeenTime is when the difference was seen first.
+	// SeenTime is when the difference was first seen.
 	SeenTime *metav1.Time `json:"seenTime,omitempty"`
 	// CorrectedTime is when the drift was corrected; empty until then.
 	CorrectedTime *metav1.Time `json:"correctedTime,omitempty"`
@@ -237,13 +237,13 @@ type Revision struct {
 	Revision string `json:"revision"`
 	// Digest is that of the content that was fetched, sha256:...
 	Digest string `json:"digest"`
-	// URI says where it came from, as far as the resolver tells.
+	// URI is the address that it came from, if the resolver reports it.
 	URI string `json:"uri,omitempty"`
-	// EntryPoint is the file there, as far as the resolver tells.
+	// EntryPoint is the file there, if the resolver reports it.
 	EntryPoint string `json:"entryPoint,omitempty"`
 }
 
-// Decided identifies what a decision was about.
+// Decided identifies the input of a decision.
 type Decided struct {
 	// Digest is that of the content.
 	Digest string `json:"digest"`
@@ -251,15 +251,15 @@ type Decided struct {
 	Generation int64 `json:"generation"`
 	// Asked is the value that the annotation sluice.dev/reconcile-at had.
 	Asked string `json:"asked,omitempty"`
-	// Features identifies what the preflight FeatureGates found; empty where that was nothing, or it did not run.
+	// Features identifies the findings of the preflight FeatureGates; empty if there were none, or if it did not run.
 	Features string `json:"features,omitempty"`
 }
 
-// InventoryReference names the ConfigMap, in the delivery's namespace, that records what was applied.
+// InventoryReference names the ConfigMap, in the delivery's namespace, that records the applied objects.
 type InventoryReference struct {
 	// Name is that of the ConfigMap.
 	Name string `json:"name"`
-	// Objects is how many it has.
+	// Objects is how many objects it records.
 	Objects int32 `json:"objects"`
 }
 
@@ -271,7 +271,7 @@ type RequestReference struct {
 	UID types.UID `json:"uid"`
 }
 
-// DeliveryReport is what preflights found, in short, and what the API server warned of.
+// DeliveryReport summarizes the findings of the preflights, and the warnings of the API server.
 type DeliveryReport struct {
 	// Fail is how many findings fail.
 	Fail int32 `json:"fail"`
@@ -286,19 +286,19 @@ type DeliveryReport struct {
 	// +kubebuilder:validation:MaxItems=5
 	Worst []DeliveryFinding `json:"worst,omitempty"`
 	// ConfigMap, in the delivery's namespace, has the whole report: report.json, and report.txt for people. It is empty
-	// where that could not be written.
+	// if Sluice could not write the ConfigMap.
 	ConfigMap string `json:"configMap,omitempty"`
-	// Warnings are what the API server warned of when objects of this revision were written last, five at most.
+	// Warnings are the warnings of the API server at the last write of objects of this revision, five at most.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5
 	Warnings []DeliveryWarning `json:"warnings,omitempty"`
 }
 
-// DeliveryWarning is what the API server warned of.
+// DeliveryWarning is a warning of the API server.
 type DeliveryWarning struct {
 	// Message is the server's.
 	Message string `json:"message"`
-	// Objects is how many objects it was told of.
+	// Objects is how many objects got the warning.
 	Objects int32 `json:"objects"`
 	// Examples are some of the objects.
 	// +listType=atomic
@@ -309,48 +309,49 @@ type DeliveryWarning struct {
 type DeliveryFinding struct {
 	// Rule is the rule that found it.
 	Rule string `json:"rule"`
-	// Level is the level of harm; left out where nothing was decided.
+	// Level is the level of harm; left out if the change is undecided.
 	Level string `json:"level,omitempty"`
 	// Severity is fail or warn.
 	Severity string `json:"severity"`
 	// CRD is the name of the definition that it is about.
 	CRD string `json:"crd"`
-	// Version is the version that it is about, where it is one.
+	// Version is the version that it is about, if it is about one.
 	Version string `json:"version,omitempty"`
-	// Path is the field that it is about, where it is one.
+	// Path is the field that it is about, if it is about one.
 	Path string `json:"path,omitempty"`
-	// Message says what changed, and who is hurt.
+	// Message says what changed, and whom it hurts.
 	Message string `json:"message"`
 	// Witness is an object, as YAML, that shows it. A long one is cut.
 	Witness string `json:"witness,omitempty"`
-	// Effect is what becomes of that object.
+	// Effect is what happens to that object.
 	Effect string `json:"effect,omitempty"`
 	// Checked is how many stored objects were read.
 	Checked int64 `json:"checked,omitempty"`
-	// Affected is how many of them it holds for.
+	// Affected is how many of them the change harms.
 	Affected int64 `json:"affected,omitempty"`
 	// Examples are the names of some of them.
 	// +listType=atomic
 	Examples []string `json:"examples,omitempty"`
 }
 
-// AnnotationReconcile on a delivery asks, by any new value, to fetch and to try at once, what is blocked as well.
+// AnnotationReconcile on a delivery, with any new value, asks the controller to fetch the source and to try again at once, even if the
+// delivery is blocked.
 const AnnotationReconcile = "sluice.dev/reconcile-at"
 
 // Types of conditions of a delivery.
 const (
-	// ConditionReady is True when what the source holds is in the cluster, and ready if that is waited for.
+	// ConditionReady is True when the objects of the source are in the cluster, and, if spec.wait is set, ready.
 	ConditionReady = "Ready"
 	// ConditionResolved is True when the source could be fetched.
 	ConditionResolved = "Resolved"
-	// ConditionPreflightsPassed is True when nothing that the preflights found stops what was fetched.
+	// ConditionPreflightsPassed is True when no finding of the preflights blocks the fetched objects.
 	ConditionPreflightsPassed = "PreflightsPassed"
-	// ConditionApplied is True when what was fetched is applied.
+	// ConditionApplied is True when the fetched objects are applied.
 	ConditionApplied = "Applied"
-	// ConditionStalled is True while nothing changes before somebody does something, and absent otherwise; reason and message are
-	// those of Ready. kstatus takes such an object for failed.
+	// ConditionStalled is True while the delivery waits for somebody to act, and absent otherwise. Reason and message are those of
+	// Ready. kstatus treats such an object as failed.
 	ConditionStalled = "Stalled"
-	// ConditionDrifted is True while others have changed what is delivered, and absent otherwise.
+	// ConditionDrifted is True while delivered objects have changes of others, and absent otherwise.
 	ConditionDrifted = "Drifted"
 	// ConditionSuspended is True while the delivery is suspended, and absent otherwise.
 	ConditionSuspended = "Suspended"
@@ -358,32 +359,33 @@ const (
 
 // Reasons of the conditions of a delivery, and of its events.
 const (
-	// ReasonPending: no controller has looked at it yet. The CRD sets it by default.
+	// ReasonPending: no controller has read it yet. The CRD sets it by default.
 	ReasonPending = "Pending"
-	// ReasonDelivered: all is as it is to be.
+	// ReasonDelivered: all objects are delivered.
 	ReasonDelivered = "Delivered"
 	// ReasonResolving: the source is being fetched.
 	ReasonResolving = "Resolving"
-	// ReasonResolved: it was fetched.
+	// ReasonResolved: the source was fetched.
 	ReasonResolved = "Resolved"
-	// ReasonResolutionFailed: it could not be fetched; it is tried again.
+	// ReasonResolutionFailed: the source could not be fetched. The controller tries again.
 	ReasonResolutionFailed = "ResolutionFailed"
-	// ReasonInvalidSource: the source cannot be asked for, or what came is not a list of objects.
+	// ReasonInvalidSource: the source cannot be requested, or its content is not a list of objects.
 	ReasonInvalidSource = "InvalidSource"
 	// ReasonInvalidConfiguration: the spec cannot be followed.
 	ReasonInvalidConfiguration = "InvalidConfiguration"
-	// ReasonDependencyNotReady: another delivery comes first. ReasonDependencyCycle: and that one waits for this one.
+	// ReasonDependencyNotReady: the delivery waits for another one.
 	ReasonDependencyNotReady = "DependencyNotReady"
-	ReasonDependencyCycle    = "DependencyCycle"
-	// ReasonPassed: the preflights found nothing that stops it.
+	// ReasonDependencyCycle: the delivery waits for another one, which waits for this one.
+	ReasonDependencyCycle = "DependencyCycle"
+	// ReasonPassed: the preflights found nothing that stops the delivery.
 	ReasonPassed = "Passed"
-	// ReasonBlocked: the preflights stop it, until the source or the spec changes.
+	// ReasonBlocked: the preflights stop the delivery until the source or the spec changes.
 	ReasonBlocked = "Blocked"
-	// ReasonPreflightFailed: a preflight could not be run; it is tried again.
+	// ReasonPreflightFailed: a preflight could not run. The controller tries again.
 	ReasonPreflightFailed = "PreflightFailed"
-	// ReasonImpersonationRefused: the controller may not act as the ServiceAccount.
+	// ReasonImpersonationRefused: the controller has no right to act as the ServiceAccount.
 	ReasonImpersonationRefused = "ImpersonationRefused"
-	// ReasonForbidden: the ServiceAccount may not do it, or a webhook refuses it.
+	// ReasonForbidden: the ServiceAccount lacks a right, or a webhook refuses the request.
 	ReasonForbidden = "Forbidden"
 	// ReasonFieldConflict: other appliers own fields that would change.
 	ReasonFieldConflict = "FieldConflict"
@@ -393,26 +395,29 @@ const (
 	ReasonNamespaceTerminating = "NamespaceTerminating"
 	// ReasonUnknownKind: the cluster does not serve a kind, and the source has no CRD for it.
 	ReasonUnknownKind = "UnknownKind"
-	// ReasonApplying: an apply has begun and waits for what others have to do, such as a finalizer; it goes on by itself.
+	// ReasonApplying: an apply has begun and waits for others, such as a finalizer. It resumes by itself.
 	ReasonApplying = "Applying"
-	// ReasonTimedOut: it took longer than the timeout.
+	// ReasonTimedOut: the delivery took longer than the timeout.
 	ReasonTimedOut = "TimedOut"
-	// ReasonApplyFailed: it could not be applied; the message says why.
+	// ReasonApplyFailed: the objects could not be applied; the message says why.
 	ReasonApplyFailed = "ApplyFailed"
-	// ReasonApplied: it is applied. ReasonDriftCorrected, of events only: what others had changed is put right.
-	ReasonApplied        = "Applied"
+	// ReasonApplied: the objects are applied.
+	ReasonApplied = "Applied"
+	// ReasonDriftCorrected: the controller has corrected changes of others. Only events have this reason.
 	ReasonDriftCorrected = "DriftCorrected"
 	// ReasonTooManyDeletions: pruning would delete more objects than spec.maxDeletes allows.
 	ReasonTooManyDeletions = "TooManyDeletions"
-	// ReasonDrift: others have changed what is delivered.
+	// ReasonDrift: others have changed delivered objects.
 	ReasonDrift = "Drift"
-	// ReasonDeleting: the delivery is being deleted, and its objects with it. ReasonDeletionIncomplete, of events only: some of them stay.
-	ReasonDeleting           = "Deleting"
+	// ReasonDeleting: the delivery is being deleted, and its objects with it.
+	ReasonDeleting = "Deleting"
+	// ReasonDeletionIncomplete: the delivery is deleted, and some of its objects stay. Only events have this reason.
 	ReasonDeletionIncomplete = "DeletionIncomplete"
-	// ReasonInventoryLost, of events only: objects carry the mark of the delivery, and there is no inventory.
+	// ReasonInventoryLost: objects carry the mark of the delivery, and there is no inventory. Only events have this reason.
 	ReasonInventoryLost = "InventoryLost"
-	// ReasonWaiting: objects are not ready yet. ReasonNotReady: nor within the timeout.
-	ReasonWaiting  = "Waiting"
+	// ReasonWaiting: objects are not ready yet.
+	ReasonWaiting = "Waiting"
+	// ReasonNotReady: objects were not ready within the timeout.
 	ReasonNotReady = "NotReady"
 	// ReasonSuspended: spec.suspend is true.
 	ReasonSuspended = "Suspended"

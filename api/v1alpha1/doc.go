@@ -1,9 +1,12 @@
-// Package v1alpha1 holds Sluice's own kinds of the API group sluice.dev: Component, whose users choose which unstable
-// parts of its API they want, Feature, one such part with its history of stages, FeatureReport, what a process says of the
-// features that it runs with, and Delivery, which keeps in the cluster what stands in a source.
+// Package v1alpha1 holds Sluice's own kinds of the API group sluice.dev:
 //
-// The types say what may be written. Whether a definition of a feature makes sense, and what it means, is decided by package
-// feature; what a delivery does, by its controller.
+//   - Component: a program whose users choose which unstable parts of its API they want.
+//   - Feature: one such part, with its history of stages.
+//   - FeatureReport: the features that a process runs with.
+//   - Delivery: keeps the objects of a source in the cluster.
+//
+// The types define the valid fields. Package feature decides if the definition of a feature makes sense, and what it means. The
+// controller of deliveries decides what a delivery does.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=sluice.dev

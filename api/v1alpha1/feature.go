@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Feature is a part of a component's API or behaviour that may be turned on and off while it ripens. Its name is
+// Feature is a part of a component's API or behaviour that users can turn on and off until it is stable. Its name is
 // COMPONENT.GATE with the gate in kebab-case, for example tekton-pipelines.tasks-timeout.
 //
 // +kubebuilder:metadata:labels="app.kubernetes.io/part-of=sluice"
@@ -21,7 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].status`,priority=1
 // +kubebuilder:printcolumn:name="Skew",type=string,JSONPath=`.status.conditions[?(@.type=="Skew")].status`,priority=1
 // +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.why`,priority=1
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.startsWith(self.spec.component + '.')",message="the name is to be COMPONENT.GATE, with the gate in kebab-case"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.startsWith(self.spec.component + '.')",message="the name has to be COMPONENT.GATE, with the gate in kebab-case"
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Feature struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -44,9 +44,10 @@ type FeatureList struct {
 
 // FeatureSpec defines a feature.
 //
-// +kubebuilder:validation:XValidation:rule="self.component == oldSelf.component && self.gate == oldSelf.gate",message="component and gate never change; a gate's name is not used again either",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.component == oldSelf.component && self.gate == oldSelf.gate",message="component and gate cannot change; a gate's name cannot be used again either",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.component.size() + self.gate.size() <= 62",message="component and gate are part of labels and may have 62 characters together"
 // +kubebuilder:validation:XValidation:rule="!has(self.whenDisabled) || self.whenDisabled != 'Drop' || !has(self.parts) || self.parts.all(p, !has(p.wholeVersion) || !p.wholeVersion)",message="a whole version cannot be dropped"
+// +kubebuilder:validation:XValidation:rule="has(self.whenDisabled) && self.whenDisabled == 'Drop' || !has(self.parts) || self.parts.all(p, !has(p.resetTo))",message="resetTo needs whenDisabled: Drop"
 // +kubebuilder:validation:XValidation:rule="!has(self.requires) || !(self.gate in self.requires)",message="a feature does not require itself"
 type FeatureSpec struct {
 	// Component is the name of the Component.
@@ -60,11 +61,11 @@ type FeatureSpec struct {
 	// Description says in a sentence what the feature does.
 	// +kubebuilder:validation:MaxLength=5000
 	Description string `json:"description,omitempty"`
-	// Stages is the history, oldest first, with what is planned.
+	// Stages is the history, oldest first, and the plan.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	Stages []FeatureStage `json:"stages"`
-	// Parts are what the feature gates; none: behaviour only.
+	// Parts are the parts of the API that the feature gates. Without parts it gates behaviour only.
 	// +kubebuilder:validation:MaxItems=200
 	Parts []Part `json:"parts,omitempty"`
 	// Requires names gates of the same component without which this one is closed.
@@ -76,8 +77,8 @@ type FeatureSpec struct {
 	// WhenDisabled says what happens to a request that uses a part while the feature is closed; empty stands for Reject.
 	// +kubebuilder:validation:Enum=Reject;Drop;Warn
 	WhenDisabled WhenDisabled `json:"whenDisabled,omitempty"`
-	// Ratchet says what stored objects may go on with while the feature is closed; empty stands for InUse.
-	// +kubebuilder:validation:Enum=InUse;Unchanged
+	// Ratchet says which uses stored objects can keep while the feature is closed; empty stands for InUse.
+	// +kubebuilder:validation:Enum=InUse;InObject;Unchanged
 	Ratchet Ratchet `json:"ratchet,omitempty"`
 
 	// Key is the key of the settings that opens and closes this feature; empty stands for the gate in kebab-case.
@@ -88,17 +89,23 @@ type FeatureSpec struct {
 	Inverted bool `json:"inverted,omitempty"`
 	// ImpliedByLevel means that a level which opens the feature wins over the key.
 	ImpliedByLevel bool `json:"impliedByLevel,omitempty"`
+	// ImpliedBy names gates of the same component. While any of them is open this one is open too, whatever its key says.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=set
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=61
+	ImpliedBy []string `json:"impliedBy,omitempty"`
 	// FollowsLevel says whether the level opens the feature. If left out, it does if the feature gates fields or values, and does
 	// not if it gates behaviour or whole versions only.
 	FollowsLevel *bool `json:"followsLevel,omitempty"`
 
-	// RequiredProcesses are those that must report the feature as on before it is.
+	// RequiredProcesses are the processes that must report the feature as on before it is on.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=set
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	RequiredProcesses []string `json:"requiredProcesses,omitempty"`
-	// NeedsRestart means that processes take a change of the setting in when they start, not while they run.
+	// NeedsRestart means that processes adopt a change of the setting when they start, not while they run.
 	NeedsRestart bool `json:"needsRestart,omitempty"`
 }
 
@@ -129,7 +136,7 @@ type FeatureStage struct {
 	// Date is the day that begins the stage, in the form 2026-01-31. Release or date must be there.
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`
 	Date string `json:"date,omitempty"`
-	// Default says whether the feature is open unless somebody says otherwise. If left out, it is false at stages Alpha and
+	// Default says if the feature is open without a setting. If left out, it is false at stages Alpha and
 	// Beta, true at Stable, and what it was before at Deprecated and Removed.
 	Default *bool `json:"default,omitempty"`
 	// LockToDefault means that the default cannot be changed by settings. A Removed feature is always locked.
@@ -139,7 +146,7 @@ type FeatureStage struct {
 // WhenDisabled says what happens to a use of a closed feature that the ratchet does not allow.
 type WhenDisabled string
 
-// What can happen.
+// The effects on a request.
 const (
 	// Reject refuses the request with an error that says what to set.
 	Reject WhenDisabled = "Reject"
@@ -149,28 +156,31 @@ const (
 	Warn WhenDisabled = "Warn"
 )
 
-// Ratchet says what an object that is stored already may go on with while a feature is closed. Two are in use among
-// Kubernetes' own types (kubernetes/community issue 8907).
+// Ratchet says which uses a stored object can keep while a feature is closed. Kubernetes' own types use both kinds
+// (kubernetes/community issue 8907).
 type Ratchet string
 
 // The ratchets.
 const (
-	// InUse: what is used may also change its value.
+	// InUse: a part that is in use can also change its value.
 	InUse Ratchet = "InUse"
-	// Unchanged: it may stay as it is, or go.
+	// InObject: an object that uses the feature anywhere can use it everywhere, as with Kubernetes' own fields.
+	InObject Ratchet = "InObject"
+	// Unchanged: a part that is in use can stay as it is, or be removed.
 	Unchanged Ratchet = "Unchanged"
 )
 
 // Part is something in an API that a feature gates: a field, some of its values, items of an array, or whole versions.
 //
-// With Field alone, the presence of the field is what is gated (null is as good as absent, an empty value is present).
-// Values, Pattern and Match narrow that down to values of the field; those that are given must all hold. A field that ends
+// With Field alone, the part gates the presence of the field (null counts as absent, an empty value as present).
+// Values, Pattern, Match and Beyond narrow that down to values of the field; give at most one of them. A field that ends
 // in [*] gates items of an array or values of a map.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.field) != (has(self.wholeVersion) && self.wholeVersion)",message="either field or wholeVersion is to be there"
-// +kubebuilder:validation:XValidation:rule="has(self.field) || !(has(self.values) || has(self.pattern) || has(self.match) || has(self.maxItems))",message="a whole version has no values, pattern, match or maxItems"
-// +kubebuilder:validation:XValidation:rule="!(has(self.wholeVersion) && self.wholeVersion) || has(self.versions) && self.versions.size() > 0",message="which version, is missing"
-// +kubebuilder:validation:XValidation:rule="(has(self.values) ? 1 : 0) + (has(self.pattern) ? 1 : 0) + (has(self.match) ? 1 : 0) <= 1",message="only one of values, pattern and match can be given"
+// +kubebuilder:validation:XValidation:rule="has(self.field) != (has(self.wholeVersion) && self.wholeVersion)",message="set either field or wholeVersion"
+// +kubebuilder:validation:XValidation:rule="has(self.field) || !(has(self.values) || has(self.pattern) || has(self.match) || has(self.beyond) || has(self.maxItems))",message="a whole version has no values, pattern, match, beyond or maxItems"
+// +kubebuilder:validation:XValidation:rule="!(has(self.wholeVersion) && self.wholeVersion) || has(self.versions) && self.versions.size() > 0",message="versions is missing"
+// +kubebuilder:validation:XValidation:rule="(has(self.values) ? 1 : 0) + (has(self.pattern) ? 1 : 0) + (has(self.match) ? 1 : 0) + (has(self.beyond) ? 1 : 0) <= 1",message="only one of values, pattern, match and beyond can be given"
+// +kubebuilder:validation:XValidation:rule="!has(self.resetTo) || has(self.values) || has(self.pattern) || has(self.beyond)",message="resetTo needs values, pattern or beyond: without them the value would be gated itself",fieldPath=".resetTo"
 // +kubebuilder:validation:XValidation:rule="!has(self.field) || !self.field.matches('^[.]?(metadata|status|apiVersion|kind)($|[^A-Za-z0-9_-])')",message="metadata and status cannot be gated",fieldPath=".field"
 type Part struct {
 	// Group is the API group; empty stands for the core group.
@@ -186,11 +196,11 @@ type Part struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
 	Versions []string `json:"versions,omitempty"`
-	// WholeVersion gates all writes in the versions; nothing of what follows may be set.
+	// WholeVersion gates all writes in the versions. The fields below cannot be set with it.
 	WholeVersion bool `json:"wholeVersion,omitempty"`
-	// Field is a path from the root of the object, for example spec.tasks[*].timeout or spec.env[*].secretRef: names
-	// separated by dots, [*] for every item of an array and every value of a map, ["a.b"] for a name or key that is not
-	// made of letters, digits, - and _.
+	// Field is a path from the root of the object, for example spec.tasks[*].timeout or spec.env[*].secretRef. Names are separated
+	// by dots. [*] stands for every item of an array and every value of a map. Write ["a.b"] for a name or key with other characters
+	// than letters, digits, - and _.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2000
 	Field string `json:"field,omitempty"`
@@ -200,17 +210,23 @@ type Part struct {
 	// +listType=set
 	// +kubebuilder:validation:items:MaxLength=1000
 	Values []string `json:"values,omitempty"`
-	// Pattern is a regular expression (RE2) that is looked for in a string.
+	// Pattern is a regular expression (RE2) that has to match anywhere in a string.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1000
 	Pattern string `json:"pattern,omitempty"`
-	// Match looks into an object: all must hold.
+	// Match are conditions on an object; all of them must hold.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	Match []Match `json:"match,omitempty"`
+	// Beyond gates the values outside of bounds, which a schema with these bounds would refuse.
+	Beyond *Bounds `json:"beyond,omitempty"`
+	// ResetTo is what a gated value becomes where it would be dropped, in place of its removal: a string, or the JSON text of a number or
+	// boolean. It needs whenDisabled Drop, and values, pattern or beyond.
+	// +kubebuilder:validation:MaxLength=1000
+	ResetTo *string `json:"resetTo,omitempty"`
 	// MaxItems is how many items and entries the lists and maps on the way to the field have at most, if the schema does not say so; 5000
-	// if neither does. Policies go through that many. A new object with more that uses the part is refused with the number in place of
-	// the places.
+	// if neither does. Policies read that many. If a new object has more and uses the part, the refusal names the number instead of the
+	// places.
 	// +kubebuilder:validation:Minimum=1
 	MaxItems int32 `json:"maxItems,omitempty"`
 }
@@ -229,32 +245,59 @@ type Match struct {
 	// +listType=set
 	// +kubebuilder:validation:items:MaxLength=1000
 	Values []string `json:"values,omitempty"`
-	// Pattern is a regular expression (RE2) that is looked for in a string.
+	// Pattern is a regular expression (RE2) that has to match anywhere in a string.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1000
 	Pattern string `json:"pattern,omitempty"`
 }
 
-// FeatureStatus is what has become of a feature.
+// Bounds are those of values that a part does not gate. A value that is outside of any of them is gated.
+//
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.minimum) || !has(self.maximum) || self.minimum <= self.maximum",message="minimum is greater than maximum"
+type Bounds struct {
+	// Minimum: a smaller number is gated.
+	Minimum *int64 `json:"minimum,omitempty"`
+	// Maximum: a greater number is gated.
+	Maximum *int64 `json:"maximum,omitempty"`
+	// MaxLength: a string of more characters is gated.
+	// +kubebuilder:validation:Minimum=0
+	MaxLength *int64 `json:"maxLength,omitempty"`
+	// MaxItems: an array with more items is gated, and a map or object with more entries.
+	// +kubebuilder:validation:Minimum=0
+	MaxItems *int64 `json:"maxItems,omitempty"`
+	// Values: every other value is gated. They are strings, or the JSON text of numbers and booleans.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=200
+	// +listType=set
+	// +kubebuilder:validation:items:MaxLength=1000
+	Values []string `json:"values,omitempty"`
+	// Pattern is a regular expression (RE2): every value is gated except strings in which it matches.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1000
+	Pattern string `json:"pattern,omitempty"`
+}
+
+// FeatureStatus is the state of a feature.
 type FeatureStatus struct {
-	// ObservedGeneration is the generation of the object that the status speaks of.
+	// ObservedGeneration is the generation of the object that the status describes.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Stage is the one that the installed release has reached; empty before the first.
 	Stage Stage `json:"stage,omitempty"`
 	// Default is what the stage says; left out before the first stage.
 	Default *bool `json:"default,omitempty"`
-	// Enabled tells whether the feature is open by the settings; left out while that is not known.
+	// Enabled says if the settings open the feature; left out while that is not known.
 	Enabled *bool `json:"enabled,omitempty"`
 	// Why says in a sentence what decided Enabled.
 	Why string `json:"why,omitempty"`
-	// InUse is how many stored objects used the feature when they were last counted; left out before that, and where they cannot be
-	// counted, which the condition Counted tells.
+	// InUse is how many stored objects used the feature at the last count. It is left out before the first count, and if they cannot be
+	// counted; see the condition Counted.
 	InUse *int64 `json:"inUse,omitempty"`
-	// InUseTime is when they were counted. While the number stays the same, it is moved on once an hour.
+	// InUseTime is the time of that count. While the number stays the same, Sluice updates the time once an hour.
 	InUseTime *metav1.Time `json:"inUseTime,omitempty"`
 	// EnforcedBy lists the policies and webhooks that enforce the feature.
 	EnforcedBy []Enforcer `json:"enforcedBy,omitempty"`
-	// Conditions are of the types Accepted, Enforced, Skew and Counted.
+	// Conditions have the types Accepted, Enforced, Skew and Counted.
 	// +sluice:loosen=pattern;minLength;maxLength;minimum
 	// +listType=map
 	// +listMapKey=type

@@ -34,7 +34,7 @@ import (
 	"sluice.dev/tools/kube"
 )
 
-const patience = 2 * time.Minute
+const patience = 6 * time.Minute
 
 // scene is a cluster in which the operator runs.
 type scene struct {
@@ -80,7 +80,7 @@ func newScene(t *testing.T) *scene {
 	if s.client, err = client.New(s.cluster.Config(), client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"../../config/features/10-crds.yaml", "config/crd.yaml", "config/operator.yaml", "config/features.yaml"} {
+	for _, file := range []string{"../../config/chart/files/features.yaml", "config/crd.yaml", "config/operator.yaml", "config/features.yaml"} {
 		if err := s.put.Apply(t.Context(), filepath.FromSlash(file), false); err != nil {
 			t.Fatal(err)
 		}
@@ -170,6 +170,13 @@ func (s *scene) label(gate, value string) {
 		}
 		return s.client.Update(s.Context(), &ns)
 	})
+}
+
+func (s *scene) namespace(name string) {
+	s.Helper()
+	if err := s.client.Create(s.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		s.Fatal(err)
+	}
 }
 
 func page(name string) *pagesv1.Page {
@@ -271,10 +278,17 @@ func TestE2ETheOperatorThroughTheLifeOfItsFeatures(t *testing.T) {
 		t.Errorf("a new use: %v", err)
 	}
 
-	// A namespace opts in: pages that use the feature are let in there, and the operator does what they ask; behaviour too. Then it opts
-	// out.
+	// The settings have a third state, allowed: off, but for namespaces that opt in. Without it the label of a namespace has no effect.
 	s.label("pages.Banner", "enabled")
+	s.refused(renamed(bold, "early"), "spec.banner", "where the settings say allowed")
+	s.settings(map[string]string{"banner": "allowed", "signature": "allowed"})
 	s.create(renamed(bold, "early"))
+	s.namespace("others")
+	elsewhere := renamed(bold, "elsewhere")
+	elsewhere.Namespace = "others"
+	s.refused(elsewhere, "spec.banner", "label the namespace feature.sluice.dev/pages.Banner: enabled")
+
+	// The operator does what the pages of that namespace ask; behaviour too. Then the namespace opts out.
 	s.shows("early", "*** new ***\ntext", false)
 	s.shows("bold", "*** new ***\nother", false)
 	s.label("pages.Signature", "enabled")
@@ -284,6 +298,13 @@ func TestE2ETheOperatorThroughTheLifeOfItsFeatures(t *testing.T) {
 	s.shows("plain", "text", false)
 	s.shows("early", "text", false)
 	s.refused(renamed(bold, "another"), "spec.banner", "label the namespace feature.sluice.dev/pages.Banner: enabled")
+
+	// Allowed no more: what was let in stays, and is not shown.
+	s.label("pages.Banner", "enabled")
+	s.shows("early", "*** new ***\ntext", false)
+	s.settings(map[string]string{"banner": "false"})
+	s.shows("early", "text", false)
+	s.refused(renamed(bold, "another"), "spec.banner")
 
 	// The operator reports what it runs with.
 	eventually(t, "the report", func() error {

@@ -5,14 +5,19 @@
 //	featuretest.Run(t, gates, featuretest.All(gates), func(t *testing.T) { ... })
 //	featuretest.RunParallel(t, Features, gate.Options{}, featuretest.All, func(t *testing.T, gates *gate.Gates) { ... })
 //
-// It promises that a test which asks for a feature that it has not set fails, if its gates come from [New] or it is run by
-// [Run] or [RunParallel], so that no test changes its meaning when a default flips; that what a test sets is taken back when it
-// ends; and that tests which set features of the same gates at the same time fail with a clear error. What a test sets wins over
-// flags, environment, files and ConfigMap; processes that a feature requires count as having it on.
+// It promises:
+//   - a test that asks for a feature that it has not set fails, if its gates come from [New] or it is run by [Run] or
+//     [RunParallel]. So no test changes its meaning when a default flips;
+//   - it reverts the settings of a test when the test ends;
+//   - tests that set features of the same gates at the same time fail with a clear error.
 //
-// To ask is to call Enabled or State, to look at a report, to ask the states, an evaluator or the gate of component-base that the
-// gates have given away, or a copy of that; an evaluator asks for what the object uses. Who asks for a feature that is on asks
-// for what it requires as well. What is not noticed: metrics, and a value that was read before the watching began.
+// Settings of a test take precedence over flags, environment, files and ConfigMap. Processes that a feature requires count as
+// having it on.
+//
+// A test asks for a feature when it calls Enabled or State, or reads a report. It also asks through the states, an evaluator or the
+// gate of component-base that the gates have returned, or a copy of these. An evaluator asks for the features that the object uses.
+// Asking for a feature that is on asks for the features that it requires as well. The package does not notice metrics, and values
+// that were read before it began to watch.
 package featuretest
 
 import (
@@ -26,9 +31,10 @@ import (
 	"k8s.io/component-base/featuregate"
 
 	"sluice.dev/feature/gate"
+	"sluice.dev/feature/matrix"
 )
 
-// Values says which features are on.
+// Values sets features on or off.
 type Values map[featuregate.Feature]bool
 
 // String writes values as --feature-gates takes them, sorted.
@@ -40,12 +46,12 @@ func (v Values) String() string {
 	return strings.Join(entries, ",")
 }
 
-// New makes gates for one test, with the features that are given set. Asking for another fails the test. Options.Gate is to be
-// nil: others could ask it, and set it, without anybody noticing.
+// New returns gates for one test, with the given features set. Asking for another one fails the test. Options.Gate must be nil:
+// others could read and set it unnoticed.
 func New(t testing.TB, d gate.Declaration, o gate.Options, values Values) *gate.Gates {
 	t.Helper()
 	if o.Gate != nil {
-		t.Fatalf("featuretest: Options.Gate is to be nil: gates of the test's own share nothing")
+		t.Fatalf("featuretest: Options.Gate has to be nil: each test has its own gates")
 	}
 	g, err := gate.New(d, o)
 	if err != nil {
@@ -80,7 +86,7 @@ func NoDefaults(t testing.TB, g *gate.Gates) {
 	stop := g.Observe(func(name featuregate.Feature) {
 		m := g.Model()
 		f := m.Feature(string(name))
-		if f != nil && (h.isSet(name) || !choosable(m, f)) {
+		if f != nil && (h.isSet(name) || !matrix.Choosable(m, f)) {
 			return
 		}
 		mu.Lock()
@@ -139,7 +145,7 @@ func (h *holder) alone(t testing.TB) {
 	}
 }
 
-// part tells whether t is owner, or a part of it.
+// part reports whether t is owner, or a part of it.
 func part(t, owner testing.TB) bool {
 	return t.Name() == owner.Name() || strings.HasPrefix(t.Name(), owner.Name()+"/")
 }
@@ -195,7 +201,7 @@ func set(t testing.TB, g *gate.Gates, values Values, all bool) {
 	}
 }
 
-// isParallel tells whether a test is parallel, or part of one that is, and keeps it from becoming so: testing refuses to set
+// isParallel reports whether a test is parallel, or part of one that is, and keeps it from becoming so: testing refuses to set
 // the environment of such a test.
 func isParallel(t testing.TB) (parallel bool) {
 	defer func() { parallel = recover() != nil }()

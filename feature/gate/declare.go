@@ -41,8 +41,8 @@ func (d *Declaration) Objects() (*v1alpha1.Component, []v1alpha1.Feature) {
 	return c, features
 }
 
-// Manifests returns the objects as a YAML stream, the Component first, then the Features in their order. It is what
-// sluice features compile -f and kubectl apply -f take.
+// Manifests returns the objects as a YAML stream, the Component first, then the Features in their order. sluice features compile -f
+// and kubectl apply -f accept it.
 func (d *Declaration) Manifests() ([]byte, error) {
 	c, features := d.Objects()
 	objects := []any{c}
@@ -66,9 +66,9 @@ func (d *Declaration) Manifests() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// NewEnumValue returns a feature that lets a new value of an enum in, in two releases, as Kubernetes does: from release known
-// on the value is understood, and stays where it is stored already, so that a cluster which goes back from the next release
-// does not lose it; from release open on everybody may write it. Nobody can open it before. Parts name the values.
+// NewEnumValue returns a feature that introduces a new value of an enum in two releases, as Kubernetes does. From release known on,
+// the program understands the value, and it stays where it is stored. So a cluster that goes back from the next release does not
+// lose it. From release open on, everybody can write it. Before that nobody can open the feature. Parts name the values.
 func NewEnumValue(gate, known, open string, parts ...v1alpha1.Part) v1alpha1.FeatureSpec {
 	no := false
 	return v1alpha1.FeatureSpec{Gate: gate, Parts: parts, Ratchet: v1alpha1.InUse, Stages: []v1alpha1.FeatureStage{

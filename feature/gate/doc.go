@@ -1,5 +1,5 @@
-// Package gate gives a program the features that its authors declared: once, as Go values, from which manifests for the
-// cluster are made as well.
+// Package gate gives a program the features that its authors declared. They declare them once, as Go values, and the manifests for
+// the cluster come from the same values.
 //
 //	var Features = gate.Declaration{
 //		Name: "demo",
@@ -16,17 +16,17 @@
 //	err = gates.Begin()
 //	if gates.Enabled("FastPath") { ... }
 //
-// Settings come from --feature-gates, the environment, a file and the component's ConfigMap; what the first of them says of a
-// gate wins, and whether a feature is on is decided by package feature alone, by the same table that the admission policies
-// follow. Package feature/process brings the ConfigMap and reports to the cluster with which gates the process runs.
+// Settings come from --feature-gates, the environment, a file and the component's ConfigMap; the first of these that mentions a
+// gate takes precedence. Package feature alone decides whether a feature is on, by the same table as the admission policies.
+// Package feature/process brings the ConfigMap, and reports the gates of the process to the cluster.
 //
 // It promises:
-//   - all errors of settings are told at once, each with the nearest name; settings with an error change nothing: the last
-//     good ones of that source stay;
+//   - it reports all errors of settings at once, each with the nearest name. Settings with an error change nothing: the last good
+//     ones of that source stay;
 //   - [Gates.Enabled] never panics, takes no lock, and answers from one consistent state;
-//   - a feature whose definition says needsRestart, and what it requires, keeps its value from [Gates.Begin] on;
-//   - the gate of k8s.io/component-base that [Gates.FeatureGate] returns, and the metric kubernetes_feature_enabled, say the
-//     same as Enabled.
+//   - a feature whose definition says needsRestart, and the features that it requires, keep their values from [Gates.Begin] on;
+//   - the gate of k8s.io/component-base that [Gates.FeatureGate] returns, and the metric kubernetes_feature_enabled, agree with
+//     Enabled.
 //
 // It knows no cluster, reads no environment of its own and starts no goroutine.
 package gate

@@ -13,12 +13,12 @@ import (
 	"sluice.dev/feature"
 )
 
-// Options are what [New] may be told.
+// Options are the options of [New].
 type Options struct {
-	// Release is that of the program, which chooses among the stages; empty stands for what the declaration says.
+	// Release is the release of the program, which selects the stages; empty stands for that of the declaration.
 	Release string
-	// Resources are those that the features gate, with their schemas (see [feature.ResourceOf]); nil: paths are taken as they
-	// are, and items of lists are not told apart by keys.
+	// Resources are the resources that the features gate, with their schemas (see [feature.ResourceOf]). Without them, paths are
+	// not checked, and items of lists have no keys.
 	Resources []feature.Resource
 	// Environ is the environment in the form of os.Environ; nil: it is not looked at. See [Gates] for the names.
 	Environ []string
@@ -66,7 +66,7 @@ type Problem struct {
 	Source Source
 	// Message tells it in one line.
 	Message string
-	// Stays tells whether the source's earlier settings are in force because of it. If there never were any, none of it are.
+	// Stays is true if the source's earlier settings stay in force because of it. If there never were any, none are in force.
 	Stays bool
 
 	refused bool // nothing of the new settings is taken
@@ -104,7 +104,7 @@ type Gates struct {
 	unknown  sync.Map // gates that were asked for and are none
 }
 
-// layer is what a source says.
+// layer has the settings of a source.
 type layer struct {
 	data     map[string]string // in force
 	given    bool              // data was good once
@@ -112,7 +112,7 @@ type layer struct {
 	problems []Problem         // of what was refused
 }
 
-// state is what is in force at a time. It is not changed.
+// state is the state at one time. It does not change.
 type state struct {
 	model *feature.Model
 	// effective is what is on; ready the same if all processes had it on; settings the same without what takes a restart.
@@ -124,7 +124,7 @@ type state struct {
 	version                    string
 }
 
-// New checks the declaration and registers its features. All errors of it are told at once, as [*feature.InvalidError].
+// New checks the declaration and registers its features. It returns all errors at once, as [*feature.InvalidError].
 func New(d Declaration, o Options) (*Gates, error) {
 	if o.Release == "" {
 		o.Release = d.Spec.Release
@@ -155,7 +155,7 @@ func (g *Gates) define(release string) error {
 	return nil
 }
 
-// Enabled tells whether a feature is on in this process. A gate that was not declared is off; that is logged once.
+// Enabled reports whether a feature is on in this process. A gate that was not declared is off; that is logged once.
 func (g *Gates) Enabled(name featuregate.Feature) bool {
 	st := g.state.Load()
 	if g.watchers.on() {
@@ -170,7 +170,7 @@ func (g *Gates) Enabled(name featuregate.Feature) bool {
 	return open
 }
 
-// State says whether a feature is on, and why; ok is false for one that was not declared.
+// State reports whether a feature is on, and why; ok is false for one that was not declared.
 func (g *Gates) State(name featuregate.Feature) (s feature.State, ok bool) {
 	return g.state.Load().watched.State(string(name))
 }
@@ -181,7 +181,7 @@ func (g *Gates) States() *feature.States { return g.state.Load().watched }
 // Model returns the features as they are at the release.
 func (g *Gates) Model() *feature.Model { return g.state.Load().model }
 
-// Evaluator judges requests by what is on now. It does not follow later changes.
+// Evaluator judges requests by the current state. It does not follow later changes.
 func (g *Gates) Evaluator() *feature.Evaluator { return g.state.Load().evaluator() }
 
 // FeatureGate returns the gate of k8s.io/component-base. It follows; setting anything in it directly does not last.
@@ -189,11 +189,11 @@ func (g *Gates) FeatureGate() featuregate.MutableVersionedFeatureGate {
 	return &watchedGate{g.upstream, g}
 }
 
-// Problems tells what is wrong with the settings, by source.
+// Problems returns the problems of the settings, by source.
 func (g *Gates) Problems() []Problem { return slices.Clone(g.state.Load().problems) }
 
-// OnChange has do called after features were turned on or off, with their names, sorted, until stop is called. Calls come one
-// after the other, from whoever brought the change; do is not to bring another.
+// OnChange calls do, with the sorted names, after features were turned on or off, or allowed, until stop is called. At that time
+// [Gates.Access] has changed already. Calls are sequential, in the goroutine of the change; do must not make another change.
 func (g *Gates) OnChange(do func(changed []featuregate.Feature)) (stop func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -206,7 +206,7 @@ func (g *Gates) OnChange(do func(changed []featuregate.Feature)) (stop func()) {
 	}
 }
 
-// SetRuntime says what processes report; it decides about features with required processes.
+// SetRuntime sets the reports of processes, which decide about features with required processes.
 func (g *Gates) SetRuntime(rt feature.Runtime) {
 	g.change(func() { g.runtime = rt })
 }
@@ -230,10 +230,10 @@ func (g *Gates) change(do func()) {
 	}
 }
 
-// Set gives what a source says now, in the form of a ConfigMap's data; nil: it says nothing. Version is that of the ConfigMap,
-// for reports. What was wrong is returned, logged and kept in [Gates.Problems]; if something was, nothing of the settings is
-// taken: the source's last good ones stay, or, where there never were any, it says nothing. That decides [Gates.Begin]: what
-// is set before it counts until then as far as it can be read, as a flag that comes later may make it right.
+// Set sets the current settings of a source, in the form of a ConfigMap's data; nil means that it has none. version is the
+// ConfigMap's, for reports. Set returns and logs the problems, and keeps them in [Gates.Problems]. If there are any, it takes none
+// of the settings: the last good ones of the source stay, or none if there never were any. [Gates.Begin] decides this. Before that,
+// readable settings count in spite of problems, because a later flag may correct them.
 func (g *Gates) Set(s Source, data map[string]string, version string) (problems []Problem) {
 	g.change(func() {
 		before := g.layers[s]
@@ -274,9 +274,8 @@ func (g *Gates) refuse(s Source, before layer, problems []Problem) []Problem {
 	return problems
 }
 
-// Remember gives the last good settings of a source, as they were before the process was started: they hold, as far as they are
-// understood, if the first ones that [Gates.Set] is given for the source are wrong. Nil: none are known. It is for before
-// [Gates.Begin].
+// Remember sets the last good settings of a source from before the start of the process; nil if there are none. If the first
+// settings that [Gates.Set] gets for the source are wrong, the readable ones of these are in force. Call it before [Gates.Begin].
 func (g *Gates) Remember(s Source, data map[string]string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -354,7 +353,7 @@ func (g *Gates) parse() (*feature.Settings, []feature.Findings) {
 	return g.model.ParseLayers(data...)
 }
 
-// recompute makes the state anew and returns what has changed since Begin. The lock is held.
+// recompute makes the state again and returns what has changed since Begin. The lock is held.
 func (g *Gates) recompute() []featuregate.Feature {
 	settings, findings := g.parse()
 	st := &state{model: g.model, version: g.version, open: map[featuregate.Feature]bool{}}
@@ -398,8 +397,8 @@ func (g *Gates) recompute() []featuregate.Feature {
 	return g.announce(before, st)
 }
 
-// Emulate makes the features those of an earlier release, with their stages, before anything else is done with the gates. Of
-// a gate that was given ([Options]) the emulation version is left alone.
+// Emulate switches to the features of an earlier release, with their stages. Call it before anything else is done with the gates.
+// It does not change the emulation version of a gate that was given ([Options]).
 func (g *Gates) Emulate(release string) (err error) {
 	g.change(func() {
 		if g.begun {

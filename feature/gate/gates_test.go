@@ -170,7 +170,7 @@ func TestFlagsRefuseAllThatIsWrongAtOnce(t *testing.T) {
 		value string
 		want  []string
 	}{
-		{"FastPth=true,Tunned=yes,Slow", []string{`"FastPth" (did you mean "FastPath"?)`, `"Tunned" (did you mean "Tuned"?)`, `"Slow" is to be written as`}},
+		{"FastPth=true,Tunned=yes,Slow", []string{`"FastPth" (did you mean "FastPath"?)`, `"Tunned" (did you mean "Tuned"?)`, `"Slow" has to be`}},
 		{"FastPath=yes", []string{`"yes" is neither true nor false`}},
 		{"FastPath=true,FastPath=true", []string{"stands there twice"}},
 	} {

@@ -29,9 +29,10 @@ func (g *Gates) announce(before, now *state) (changed []featuregate.Feature) {
 	g.tell(now)
 	for _, s := range now.effective.All() {
 		gate := s.Feature.Spec.Gate
-		if name := featuregate.Feature(gate); before.open[name] != s.Open {
-			changed = append(changed, name)
-			g.log.Info("feature changed", "component", g.declaration.Name, "feature", gate, "enabled", s.Open, "why", s.Reason)
+		// For those who have opted in, a feature that is allowed is another one than a feature that is disabled.
+		if access := now.effective.Access(gate); access != before.effective.Access(gate) {
+			changed = append(changed, featuregate.Feature(gate))
+			g.log.Info("feature changed", "component", g.declaration.Name, "feature", gate, "enabled", s.Open, "access", access, "why", s.Reason)
 		}
 		was, _ := before.settings.State(gate)
 		will, _ := now.settings.State(gate)

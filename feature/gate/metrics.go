@@ -6,8 +6,8 @@ import (
 	"sluice.dev/feature/skew"
 )
 
-// RestartMetric is the name of the metric that is 1 for each feature whose settings take a restart of the process, and 0 for
-// the others: the features that have it are those that can need one, see [feature.Model.Restart], and those that require one.
+// RestartMetric is the name of a metric about features that may need a restart of the process (see [feature.Model.Restart]), and
+// those that require one. It is 1 for a feature whose settings wait for a restart, and 0 for the others.
 const RestartMetric = "sluice_feature_restart_pending"
 
 // Collector returns the metric kubernetes_feature_enabled for a registry of its own choice, with the stages as component-base
@@ -63,7 +63,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// pending returns the value that a feature will have when the process starts the next time; nil where that is no other.
+// pending returns the value that a feature will have when the process starts the next time; nil if that is no other.
 func (st *state) pending(gate string) *bool {
 	ready, _ := st.ready.State(gate)
 	will, _ := st.settings.State(gate)

@@ -17,7 +17,7 @@ import (
 // Namespaces returns the labels of a namespace; none if there is no such namespace.
 type Namespaces func(ctx context.Context, namespace string) (labels map[string]string, err error)
 
-// optIn is how gates learn who has opted in.
+// optIn is the way in which gates learn who has opted in.
 type optIn struct {
 	mu       sync.Mutex
 	labels   Namespaces
@@ -30,16 +30,16 @@ func (g *Gates) Access(name featuregate.Feature) feature.Access {
 	return g.state.Load().watched.Access(string(name))
 }
 
-// EnabledIn tells whether a feature is on in a namespace: for everybody, or because the namespace has opted in by its label. A
+// EnabledIn reports whether a feature is on in a namespace: for everybody, or because the namespace has opted in by its label. A
 // namespace whose labels cannot be read has not opted in; that is logged.
 func (g *Gates) EnabledIn(ctx context.Context, name featuregate.Feature, namespace string) bool {
 	return g.enabledFor(ctx, name, namespace, nil)
 }
 
-// EnabledFor tells whether a feature is on for an object: for everybody, because its namespace has opted in, or, where users
-// may opt in by RBAC, because the object uses a part of the feature. What is stored was let in by the API server, of which nobody
-// knows later who asked for it: so that counts as opting in, also for what was stored while the feature was on for everybody. The object
-// is nil, or one of a resource that the feature gates, typed or unstructured.
+// EnabledFor reports whether a feature is on for an object. It is on if it is on for everybody, if the object's namespace has opted
+// in, or, with opt-in by RBAC, if the object uses a part of the feature. The API server has admitted stored uses, and nobody knows
+// later who sent them. So they count as opting in, even if they were stored while the feature was on for everybody. The object is
+// nil, or one of a resource that the feature gates, typed or unstructured.
 func (g *Gates) EnabledFor(ctx context.Context, name featuregate.Feature, object metav1.Object) bool {
 	if object == nil {
 		return g.Enabled(name)
@@ -112,8 +112,8 @@ func (g *Gates) content(object metav1.Object) map[string]any {
 	return out
 }
 
-// SetNamespaces says how the labels of namespaces are found; nil, as it is at first: no namespace has opted in. Package
-// feature/process does it where the component lets namespaces opt in.
+// SetNamespaces sets the function that returns the labels of namespaces; with nil, the default, no namespace has opted in. Package
+// feature/process sets it if the component lets namespaces opt in.
 func (g *Gates) SetNamespaces(labels Namespaces) {
 	g.optIn.mu.Lock()
 	defer g.optIn.mu.Unlock()

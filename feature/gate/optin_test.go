@@ -136,6 +136,33 @@ func TestAccessHasThreeStates(t *testing.T) {
 	}
 }
 
+// TestAChangeOfAccessIsTold: a namespace that has opted in sees the difference between a feature that is off and one that is allowed.
+func TestAChangeOfAccessIsTold(t *testing.T) {
+	t.Parallel()
+	d := demo()
+	d.Spec.OptIn = &v1alpha1.OptIn{NamespaceLabel: true, OnlyAllowed: true}
+	g, err := gate.New(d, gate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	var told []featuregate.Feature
+	g.OnChange(func(changed []featuregate.Feature) { told = append(told, changed...) })
+	for _, step := range []struct {
+		value  string
+		access feature.Access
+		told   int
+	}{{"false", feature.Disabled, 0}, {"allowed", feature.Allowed, 1}, {"Allowed", feature.Allowed, 0}, {"true", feature.Enabled, 1}, {"allowed", feature.Allowed, 1}, {"false", feature.Disabled, 1}} {
+		told = nil
+		g.Set(gate.ConfigMap, map[string]string{"fast-path": step.value}, "")
+		if got := g.Access("FastPath"); got != step.access || len(told) != step.told {
+			t.Errorf("%s: it is %s, want %s; told of %v", step.value, got, step.access, told)
+		}
+	}
+}
+
 func TestLabelsThatCannotBeReadOptNobodyIn(t *testing.T) {
 	t.Parallel()
 	d, log := demo(), &book{}

@@ -7,14 +7,13 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// Report is what the process is to report, see [v1alpha1.FeatureReportSpec], with SettingsVersion, SettingsErrors and
-// Features filled in.
+// Report returns the report of the process, see [v1alpha1.FeatureReportSpec], with SettingsVersion, SettingsErrors and Features.
 func (g *Gates) Report() v1alpha1.FeatureReportSpec {
 	g.state.Load().watched.All() // for those who watch: all is told
 	return g.report()
 }
 
-// Reporter returns what makes reports for others than the program itself: what is read by it, [Gates.Observe] does not hear of.
+// Reporter returns a function that makes reports for others than the program itself: [Gates.Observe] ignores its reads.
 func (g *Gates) Reporter() func() v1alpha1.FeatureReportSpec { return g.report }
 
 func (g *Gates) report() v1alpha1.FeatureReportSpec {

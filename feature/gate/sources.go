@@ -23,7 +23,7 @@ import (
 // FlagName is the name of the flag, which is the same for all programs with gates.
 const FlagName = "feature-gates"
 
-// maxFile is how many bytes are read of a file.
+// maxFile bounds a file, in bytes.
 const maxFile = 1 << 20
 
 // AddFlags adds --feature-gates, in the form A=true,B=false; given several times, all count.
@@ -48,7 +48,7 @@ func (f *gatesFlag) String() string { return f.value }
 // Type implements [pflag.Value].
 func (f *gatesFlag) Type() string { return "mapStringBool" }
 
-// Set implements [pflag.Value]. It refuses what no other setting could make right; the rest is told by [Gates.Begin].
+// Set implements [pflag.Value]. It refuses errors that no other setting could correct; [Gates.Begin] reports the others.
 func (f *gatesFlag) Set(value string) error {
 	if f.value != "" {
 		value = f.value + "," + value
@@ -95,7 +95,7 @@ func envName(s string) string {
 	}, s)
 }
 
-// environment reads the settings that the environment gives; nil where it gives none. Variables that are none of its own but look
+// environment reads the settings that the environment gives; nil if it gives none. Variables that are none of its own but look
 // as if they were meant to be are told in strays: others may have the same prefix, so that they are no errors.
 func (g *Gates) environment() (data map[string]string, strays []Problem) {
 	values := map[string]string{}
@@ -133,15 +133,14 @@ func (g *Gates) environment() (data map[string]string, strays []Problem) {
 	return data, strays
 }
 
-// looksLikeSetting tells whether a value is a boolean, a level, or a list of gates.
+// looksLikeSetting reports whether a value is a boolean, a level, or a list of gates.
 func looksLikeSetting(value string) bool {
 	_, err := strconv.ParseBool(value)
 	return err == nil || strings.Contains(value, "=") || slices.Contains([]string{"alpha", "beta", "stable"}, value)
 }
 
-// LoadFile reads the settings of a file, see [ReadFile], and sets them as those of source File. If the file cannot be read,
-// earlier settings stay and the error is returned, and kept in [Gates.Problems]; what is wrong with what it says is in the
-// returned problems.
+// LoadFile reads the settings of a file, see [ReadFile], and sets them as those of source File. If the file cannot be read, earlier
+// settings stay, and the error is returned and kept in [Gates.Problems]. The returned problems are those of the content.
 func (g *Gates) LoadFile(path string) ([]Problem, error) {
 	data, err := ReadFile(path, g.Model().Spec().GatesKey)
 	if err != nil {

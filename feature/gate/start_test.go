@@ -119,7 +119,7 @@ func TestWrongSourcesAtTheStartAndLater(t *testing.T) {
 	unreadable := errors.New("no such file")
 	for _, tt := range []struct {
 		source gate.Source
-		// ends tells whether it ends the program at the start.
+		// ends reports whether it ends the program at the start.
 		ends bool
 	}{
 		{gate.Flags, true},

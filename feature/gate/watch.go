@@ -8,11 +8,11 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// Observe has do called with each gate that is asked for, and with what those that are on require, until stop is called; of
-// several observers, the one that came last and has not been stopped. It hears of [Gates.Enabled], [Gates.State],
-// [Gates.Report], of the states, the evaluator and the gate of component-base that the gates give away, whenever these are
-// asked, and of gates that were not declared. It does not hear of metrics, nor of a gate of component-base that was given
-// ([Options]) and is asked past [Gates.FeatureGate]. It is for tests.
+// Observe calls do with each gate that is asked for, and with the gates that it requires if it is on, until stop is called. If
+// there are several observers, the last one that has not been stopped is called. It observes [Gates.Enabled], [Gates.State] and
+// [Gates.Report]. It also observes the states, the evaluator and the gate of component-base that the gates return, and gates that
+// were not declared. It does not observe metrics, nor a gate of component-base that was given ([Options]) and is asked directly. It
+// is for tests.
 func (g *Gates) Observe(do func(name featuregate.Feature)) (stop func()) { return g.watchers.add(do) }
 
 // watchers are those who want to hear what is asked for.
@@ -22,7 +22,7 @@ type watchers struct {
 	last atomic.Pointer[func(featuregate.Feature)]
 }
 
-// on tells whether there is one.
+// on reports whether there is one.
 func (w *watchers) on() bool { return w.last.Load() != nil }
 
 // watch returns the one to tell, nil if there is none.
@@ -51,8 +51,7 @@ func (w *watchers) add(do func(featuregate.Feature)) (stop func()) {
 	}
 }
 
-// watchedGate is the gate of component-base, with those who watch told what is asked of it. Of features that are not ours
-// nothing is told.
+// watchedGate is the gate of component-base with observers. They do not hear of features of others.
 type watchedGate struct {
 	featuregate.MutableVersionedFeatureGate
 

@@ -24,8 +24,8 @@ func (w *walker) bounded(places, none string) string {
 	}
 	node, old := w.emitter.node(false, w.target.Path[:w.loop]), w.emitter.node(true, w.target.Path[:w.loop])
 	count := w.emitter.total(w.target.Path, node, w.loop)
-	return fmt.Sprintf("%s != null && %s == %s ? %s : %s <= %d ? (%s) : %s ? %s : %s",
-		old, old, node, none, count, w.limit, places, w.named(node), w.tooMany(), none)
+	return fmt.Sprintf("%s && %s == %s ? %s : %s <= %d ? (%s) : %s ? %s : %s",
+		isSet(old), old, node, none, count, w.limit, places, w.named(node), w.tooMany(), none)
 }
 
 // tooMany stands for places that would cost too much to find. A patch cannot be made then: the key that is not there is what
@@ -52,7 +52,7 @@ func (e *emitter) total(path feature.Path, v string, loop int) string {
 	return ref(e.nodes[key])
 }
 
-// count writes how many items and entries there are in the loops of a path from a step on. Where there are too many in one of
+// count writes how many items and entries there are in the loops of a path from a step on. If there are too many in one of
 // them those within are not counted.
 func (e *emitter) count(path feature.Path, v string, i int) string {
 	x, c := fmt.Sprintf("x%d", i), fmt.Sprintf("c%d", i)
@@ -74,7 +74,7 @@ func (e *emitter) count(path feature.Path, v string, i int) string {
 	return fmt.Sprintf("(%s ? %s.size() + (%s.size() > %d ? 0 : %s) : 0)", is, v, v, matchLimit, within)
 }
 
-// named tells whether what is gated may stand somewhere in a value: its name, or one of the values. It costs little, as the
+// named reports whether what is gated may stand somewhere in a value: its name, or one of the values. It costs little, as the
 // value is looked through as text.
 func (w *walker) named(v string) string {
 	t := w.target
@@ -107,7 +107,7 @@ func (e *emitter) text(v string) string {
 	return ref(e.nodes[key])
 }
 
-// changed tells whether any of the fields of an object that the paths of targets begin with is not as it is stored.
+// changed reports whether any of the fields of an object that the paths of targets begin with is not as it is stored.
 func (d *draft) changed() string {
 	var ways []string
 	for i := range d.group.units {

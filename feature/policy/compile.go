@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,24 +17,24 @@ import (
 
 // Options say what policies are made for.
 type Options struct {
-	// Kubernetes is the oldest version of the API servers that shall take the policies, such as 1.35; empty stands for
-	// [Newest]. A server takes expressions of the version before its own only (k8s.io/apiserver/pkg/cel/environment,
-	// DefaultCompatibilityVersion), so that it can be rolled back.
+	// Kubernetes is the oldest version of the API servers for the policies, such as 1.35; empty stands for [Newest]. A server
+	// accepts only expressions of the version before its own (k8s.io/apiserver/pkg/cel/environment, DefaultCompatibilityVersion),
+	// so that it can be rolled back.
 	Kubernetes string
 	// Mode overrides the component's.
 	Mode v1alpha1.Mode
 	// Settings are part of the policies in baked mode; nil stands for defaults. In live mode they are not looked at, but for
 	// SettingsMissing.
 	Settings *feature.Settings
-	// Runtime says which processes report what. Policies cannot know that by themselves.
+	// Runtime has the reports of processes. Policies cannot know them by themselves.
 	Runtime feature.Runtime
-	// WithoutValidating and WithoutMutating say that the API server has no policies of that kind, whatever its version.
+	// WithoutValidating and WithoutMutating say that the API server has no policies of that kind, in spite of its version.
 	WithoutValidating, WithoutMutating bool
-	// Items is how many items of lists and maps the uses of one part may be spread over within the API server's limits of
-	// cost; zero stands for 5,000.
+	// Items is the number of items of lists and maps, with uses of one part, that the policies must support within the API server's
+	// limits of cost; zero stands for 5,000.
 	Items int
-	// SettingsMissing says of a component in live mode that its ConfigMap is not there and cannot be made: Settings are part of the
-	// policies until it is, as in baked mode.
+	// SettingsMissing is true if a component in live mode has no ConfigMap, and it cannot be created. Until it is, Settings are
+	// part of the policies, as in baked mode.
 	SettingsMissing bool
 	// Unguarded leaves out the policies that judge the settings when they are written.
 	Unguarded bool
@@ -57,17 +58,16 @@ type Enforced struct {
 	// Part is the index in the feature's spec.parts.
 	Part                     int
 	Group, Version, Resource string
-	// Kind is ValidatingAdmissionPolicy or MutatingAdmissionPolicy, and Name that of the policy; both are empty where it
+	// Kind is ValidatingAdmissionPolicy or MutatingAdmissionPolicy, and Name that of the policy; both are empty if it
 	// takes the webhook.
 	Kind, Name string
 	// Reason says in a sentence without an end why it takes the webhook; empty otherwise.
 	Reason string
-	// Undropped says that it refuses what was dropped and is there all the same, because something that changes objects later set it
-	// again.
+	// Undropped is true for a policy that refuses dropped parts which are there again, because another component set them later.
 	Undropped bool
 }
 
-// Set is what enforces the features of a component.
+// Set has the objects that enforce the features of a component.
 type Set struct {
 	Component string
 	Mode      v1alpha1.Mode
@@ -76,23 +76,26 @@ type Set struct {
 	ValidatingBindings []admissionregistrationv1.ValidatingAdmissionPolicyBinding
 	Mutating           []admissionregistrationv1.MutatingAdmissionPolicy
 	MutatingBindings   []admissionregistrationv1.MutatingAdmissionPolicyBinding
-	// Enforced is sorted by gate, part, resource and version. Parts of features that are open for everybody for good, or in
-	// baked mode by the settings, are not in it.
+	// Enforced is in the order of gate, part, resource and version. It omits parts of features that are open for everybody for
+	// good, or, in baked mode, by the settings.
 	Enforced []Enforced
-	// Told are the parts of which the component's tellUse has whoever begins to use them told, and for which that takes the webhook:
-	// Kind and Name are empty in all of them. It is sorted as Enforced is, and has nothing to do with what is open.
+	// Told are parts for which the component's tellUse asks for a warning, and for which that needs the webhook. Kind and Name are
+	// empty in all of them. The order is that of Enforced. It does not depend on which features are open.
 	Told []Enforced
-	// Webhook tells whether anything in Enforced takes the webhook.
+	// Webhook reports whether anything in Enforced takes the webhook.
 	Webhook bool
-	// SettingsReason says in a sentence without an end why, in live mode, no policy judges the settings when they are written,
-	// so that it takes the webhook; empty where one does.
+	// SettingsReason says in a sentence without a full stop why, in live mode, no policy judges the settings when they are written,
+	// so that the webhook must; empty if one does.
 	SettingsReason string
+	// Estimates are upper bounds for the cost of policies about objects, in the API server's units, with as many items as [Options]
+	// say; by name.
+	Estimates map[string]int64
 
 	model *feature.Model
 }
 
-// Compile makes policies of the features of a model. The error tells of options that are not understood; what cannot be
-// said in policies is none.
+// Compile makes policies of the features of a model. The error names options that are not valid. Parts that policies cannot express
+// are no error.
 func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 	minor, err := minorOf(o.Kubernetes)
 	if err != nil {
@@ -102,8 +105,8 @@ func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 		o.Items = 5000
 	}
 	c := &compiler{
-		model: m, options: o, minor: minor, groupOf: map[string]*group{},
-		set: &Set{Component: m.Component(), Mode: cmp.Or(o.Mode, m.Spec().Mode), model: m},
+		model: m, options: o, minor: minor, groupOf: map[string]*group{}, made: map[string]*made{},
+		set: &Set{Component: m.Component(), Mode: cmp.Or(o.Mode, m.Spec().Mode), Estimates: map[string]int64{}, model: m},
 	}
 	c.follows = c.set.Mode == v1alpha1.Live && m.Spec().ConfigMap != nil
 	c.live = c.follows && !o.SettingsMissing
@@ -138,10 +141,13 @@ type compiler struct {
 	set           *Set
 	groupOf       map[string]*group // of each policy, by name
 	compiling     *compiling
+	made          map[string]*made // of groups, by their keys
+	making        *made
 }
 
 // unit is one target of a feature in the making.
 type unit struct {
+	place   int // among those of its group
 	feature *feature.Feature
 	target  *feature.Target
 	state   feature.State
@@ -178,9 +184,11 @@ type group struct {
 	claims bool
 	lifted bool
 	units  []unit
-	costly bool // to find out whether any part is used
-	most   int  // how many items are gone through for that; 0: matchLimit
-	plain  bool // nothing but that is asked before the validation: whether gates are open would cost too much
+	part   int   // which of the policies for it this is
+	cost   int64 // what it is estimated to cost at most
+	costly bool  // to find out whether any part is used
+	most   int   // how many items are gone through for that; 0: matchLimit
+	plain  bool  // nothing but that is asked before the validation: whether gates are open would cost too much
 }
 
 func (c *compiler) groups(ctx context.Context) {
@@ -263,18 +271,82 @@ func (c *compiler) webhook(u *unit, reason string) {
 	c.set.Enforced = append(c.set.Enforced, e)
 }
 
+// made is what became of a group: another version of the resource with the same parts gets the same, without it being measured again.
+type made struct {
+	policies []group
+	refused  []refused
+}
+
+// refused is a unit that takes the webhook, by its place in the group.
+type refused struct {
+	place  int
+	reason string
+}
+
 // group makes the policies of a group: as few as its size and cost allow.
 func (c *compiler) group(ctx context.Context, g *group) {
+	for i := range g.units {
+		g.units[i].place = i
+	}
+	key := c.draft(g).key()
+	if had := c.made[key]; had != nil {
+		c.again(g, had)
+		return
+	}
+	c.making = &made{}
 	part := 0
 	for _, chunk := range c.chunks(g) {
 		part = c.chunk(ctx, chunk, part)
 	}
+	if ctx.Err() == nil {
+		c.made[key] = c.making
+	}
+}
+
+// again makes what was made of a group for one that is the same in another version.
+func (c *compiler) again(g *group, had *made) {
+	for _, r := range had.refused {
+		c.webhook(&g.units[r.place], r.reason)
+	}
+	for _, p := range had.policies {
+		p.version, p.units = g.version, slices.Clone(p.units)
+		for i := range p.units {
+			u, of := &p.units[i], &g.units[p.units[i].place]
+			u.target, u.ways, u.shape = of.target, of.ways, of.shape
+		}
+		c.set.Estimates[c.name(&p, p.part)] = p.cost
+		c.policy(&p, p.part)
+		c.claims(&p, p.part)
+	}
+}
+
+// key is the same for groups of which the same is said, in whatever version of their resource.
+func (d *draft) key() string {
+	var out strings.Builder
+	for _, v := range d.vars {
+		fmt.Fprintln(&out, v.name, v.expression)
+	}
+	fmt.Fprintln(&out, d.group.apiGroup, d.group.resource, d.group.kind, d.group.whole, d.group.lifted, d.used)
+	for i := range d.group.units {
+		fmt.Fprintln(&out, d.group.units[i].items, d.valid[i], d.texts[i])
+	}
+	sum := sha256.Sum256([]byte(out.String()))
+	return string(sum[:])
 }
 
 // chunk makes policies of a part of a group, behind those that there are, and returns how many there are then.
 func (c *compiler) chunk(ctx context.Context, g *group, part int) int {
 	var policies [][]unit
-	for _, u := range c.affordable(ctx, g) {
+	units := c.affordable(ctx, g)
+	dear := func(u *unit) int {
+		if _, twice := sumOf(g.kind, []unit{*u}); twice > maxPolicyCost/2 {
+			return 1
+		}
+		return 0
+	}
+	// Parts of which only one fits into a policy come last: the API server tells what one policy refuses, and most are to be in one.
+	slices.SortStableFunc(units, func(a, b unit) int { return cmp.Compare(dear(&a), dear(&b)) })
+	for _, u := range units {
 		at := slices.IndexFunc(policies, func(units []unit) bool { return fits(g.kind, units, &u) })
 		if at < 0 {
 			at, policies = len(policies), append(policies, nil)
@@ -285,13 +357,16 @@ func (c *compiler) chunk(ctx context.Context, g *group, part int) int {
 		part++
 		p := *g
 		p.units = units
-		sum := sumOf(g.kind, units)
+		sum, twice := sumOf(g.kind, units)
 		for i := range units {
 			u := &units[i]
-			most := min(maxExpressionCost*1000/max(u.dearest, 1), maxBudget*1000/max(sum, 1))
+			most := min(maxExpressionCost*1000/max(u.dearest, 1), 1000+(maxBudget-sum)*1000/max(twice-sum, 1))
 			u.limit = int(int64(c.limit(u)) * most / 1000)
 		}
 		c.look(ctx, &p)
+		p.part, p.cost = part, sum
+		c.making.policies = append(c.making.policies, p)
+		c.set.Estimates[c.name(&p, part)] = sum
 		c.policy(&p, part)
 		c.claims(&p, part)
 	}
@@ -312,7 +387,7 @@ func (c *compiler) limit(u *unit) int {
 func (c *compiler) claims(g *group, part int) {
 	claims := *g
 	claims.claims = true
-	claims.units = slices.DeleteFunc(slices.Clone(g.units), func(u unit) bool { return u.feature.Spec.Ratchet != v1alpha1.InUse })
+	claims.units = slices.DeleteFunc(slices.Clone(g.units), func(u unit) bool { return u.feature.Spec.Ratchet == v1alpha1.Unchanged })
 	if g.whole && g.kind == rejects && len(claims.units) > 0 {
 		c.policy(&claims, part)
 	}

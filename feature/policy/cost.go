@@ -11,13 +11,13 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// What may be spent at the greatest size. The API server allows 1,000,000 for one expression and 10,000,000 for all of a
-// policy and binding (k8s.io/apiserver/pkg/apis/cel), the message included, for which variables are evaluated once more.
+// Limits at the greatest size. The API server allows 1,000,000 for one expression and 10,000,000 for a policy with its binding
+// (k8s.io/apiserver/pkg/apis/cel), message included, for which it evaluates variables again.
 const (
-	maxExpressionCost = 900_000
-	// maxUnitCost is for one part by itself, and maxPolicyCost for several, which leaves room for twice as many items.
+	maxExpressionCost = 960_000
+	// maxUnitCost is for one part by itself, and maxPolicyCost for several, with twice as many items.
 	maxUnitCost   = 7_000_000
-	maxPolicyCost = 4_800_000
+	maxPolicyCost = 9_600_000
 	maxGuardCost  = 3_500_000 // without the message
 	// maxBudget is what a policy may cost at the number of items beyond which they are not gone through.
 	maxBudget = 9_800_000
@@ -27,6 +27,9 @@ const (
 	askCost = 350_000
 	// maxSize is how many bytes an expression may have; the API server takes 100,000 code points.
 	maxSize = 80_000
+	// unitCost is for the tests and texts of a unit, and messageCost for what makes one message of the texts of all: strings cost a tenth of
+	// their length wherever they are read or written, and these are cut.
+	unitCost, messageCost = 1_000, 10_000
 	// Costs grow in proportion to the number of items, in steps of a [piece]: they are measured with two numbers of items, of which the
 	// greater one is sample.
 	sample, smallSample = 3 * piece, 2 * piece
@@ -35,9 +38,12 @@ const (
 	maxText    = 1 << 20
 )
 
-// estimate is what an expression costs at most with the number of items that are to pass, and where more are gone through, what each
-// of them adds.
-type estimate struct{ cost, asks int64 }
+// estimate is the greatest cost of an expression with the number of items that must pass, and the cost of each further item that is
+// read.
+type estimate struct {
+	cost, asks int64
+	twice      int64 // the cost with twice as many items
+}
 
 // at scales what was measured with two numbers of items to a third.
 func at(items int, small, large int64) int64 {
@@ -63,6 +69,7 @@ func (c *compiler) affordable(ctx context.Context, g *group) []unit {
 		for i := range g.units {
 			if reasons[i] != "" {
 				c.webhook(&g.units[i], reasons[i])
+				c.making.refused = append(c.making.refused, refused{g.units[i].place, reasons[i]})
 				continue
 			}
 			kept = append(kept, g.units[i])
@@ -72,7 +79,7 @@ func (c *compiler) affordable(ctx context.Context, g *group) []unit {
 	return g.units
 }
 
-// apart tells whether two units would drop the same value of a list or map, which takes two policies: the second sees what the first
+// apart reports whether two units would drop the same value of a list or map, which takes two policies: the second sees what the first
 // has left.
 func apart(units []unit, u *unit) bool {
 	same := func(o unit) bool { return o.target.Path.String() == u.target.Path.String() }
@@ -82,7 +89,7 @@ func apart(units []unit, u *unit) bool {
 // measure fills in what the units cost, and says of those that cannot stay why.
 func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 	d := c.draft(g)
-	d.add("message", d.message)
+	d.add("message", quote(strings.Repeat("x", longestMessage))) // what it is made of is measured by itself
 	m, err := newMeter(c, g, false)
 	if err != nil {
 		return c.all(g, err.Error())
@@ -128,6 +135,16 @@ func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int) s
 	}
 	m.needs(d.valid[i], u.items, u.asked)
 	m.needs(d.texts[i], u.items, u.words)
+	if t := d.tables[i]; t.name != "" {
+		own := m.costs[t.name][1] / int64(t.gates)
+		u.asked["gate "+u.feature.Spec.Gate] = estimate{cost: own, twice: own}
+		u.words["gate "+u.feature.Spec.Gate] = estimate{cost: own, twice: own}
+	}
+	if stored := "s" + strconv.Itoa(i); !strings.Contains(m.refs["m"+strconv.Itoa(i)], ref(stored)) {
+		// The policy reads the list of stored uses only if few uses are new ([walker.unindexed]), and those cost little.
+		delete(u.asked, stored)
+		delete(u.words, stored)
+	}
 	u.dearest = max(u.patch, 1)
 	for _, costs := range []map[string]estimate{u.asked, u.words} {
 		for _, e := range costs {
@@ -137,7 +154,7 @@ func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int) s
 	if u.dearest > maxExpressionCost {
 		return fmt.Sprintf("with %d items it could cost %d, of 1000000 that an expression may cost%s", u.items, u.dearest, bounding(u))
 	}
-	if sum := sumOf(d.group.kind, []unit{*u}); sum > maxUnitCost {
+	if sum, _ := sumOf(d.group.kind, []unit{*u}); sum > maxUnitCost {
 		return fmt.Sprintf("with %d items it could cost %d, of 10000000 that a policy may cost in all%s", u.items, sum, bounding(u))
 	}
 	return ""
@@ -167,7 +184,7 @@ func notTaken(err error) string {
 	return "the API server would not take the expression: " + brief.OneLine(err.Error())
 }
 
-// bounding tells how a unit with loops could cost less.
+// bounding returns how a unit with loops could cost less.
 func bounding(u *unit) string {
 	if u.shape.loops() == 0 {
 		return ""
@@ -175,32 +192,35 @@ func bounding(u *unit) string {
 	return "; maxItems of the part, or of the lists in the schema, would help"
 }
 
-// sumOf is what units cost in one policy: each variable once, and for the message once more.
-func sumOf(k kind, units []unit) int64 {
-	var sum, asks int64
-	seen := [2]map[string]int64{{}, {}}
+// sumOf is what units cost in one policy, and with twice as many items: each variable once, and for the message once more.
+func sumOf(k kind, units []unit) (sum, twice int64) {
+	sum = int64(messageCost + unitCost*len(units))
+	twice = sum
+	var asks int64
+	seen := [2]map[string]estimate{{}, {}}
 	for i := range units {
 		u := &units[i]
 		sum += u.patch
+		twice += 2 * u.patch
 		for which, costs := range [2]map[string]estimate{u.asked, u.words} {
 			if k == drops {
 				which = 0 // the patch and the note are written together
 			}
 			for name, e := range costs {
-				if had, ok := seen[which][name]; !ok {
+				had, ok := seen[which][name]
+				if !ok {
 					asks += e.asks
-					sum += e.cost
-				} else {
-					sum += max(e.cost-had, 0)
 				}
-				seen[which][name] = max(seen[which][name], e.cost)
+				sum += max(e.cost-had.cost, 0)
+				twice += max(e.twice-had.twice, 0)
+				seen[which][name] = estimate{cost: max(had.cost, e.cost), twice: max(had.twice, e.twice)}
 			}
 		}
 	}
 	if asks > maxAsks {
-		return maxBudget + asks
+		return maxBudget + asks, maxBudget + asks
 	}
-	return sum + asks*askCost
+	return sum + asks*askCost, twice + asks*askCost
 }
 
 // patchCost is what the patch of units costs.
@@ -211,7 +231,7 @@ func patchCost(units []unit) (sum int64) {
 	return sum
 }
 
-// fits tells whether a unit can be in a policy with others.
+// fits reports whether a unit can be in a policy with others.
 func fits(k kind, units []unit, u *unit) bool {
 	if len(units) == 0 {
 		return true
@@ -219,7 +239,8 @@ func fits(k kind, units []unit, u *unit) bool {
 	if k == drops && (apart(units, u) || patchCost(units)+u.patch > maxExpressionCost) {
 		return false
 	}
-	return sumOf(k, append(slices.Clip(units), *u)) <= maxPolicyCost
+	_, twice := sumOf(k, append(slices.Clip(units), *u))
+	return twice <= maxPolicyCost
 }
 
 // look finds out what can be asked before the validation of a policy, for what an expression may cost.
@@ -257,7 +278,7 @@ func (c *compiler) chunks(g *group) []*group {
 		if !g.whole {
 			root.add(&g.units[i], 0)
 		}
-		own := max(len(d.texts[i]), len(d.valid[i])) + len(root.used(d.emitter, "object", "", 0)) + 10
+		own := len(root.used(d.emitter, "object", "", 0)) + 10
 		if size += own; size > maxSize {
 			part := *g
 			part.units = nil
@@ -292,7 +313,7 @@ func (c *compiler) all(g *group, reason string) map[int]string {
 	return out
 }
 
-// unitOf tells which unit a variable belongs to: those of units are a letter and its number.
+// unitOf returns which unit a variable belongs to: those of units are a letter and its number.
 func unitOf(name string, n int) (int, bool) {
 	for _, prefix := range []string{"b", "s", "m", "c"} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
@@ -331,6 +352,8 @@ func (g *group) idle(n int, form feature.StepKind) map[string]any {
 			return strings.Repeat("\x01", sampleText)
 		case t.Values != nil:
 			return "\x01"
+		case t.Beyond != nil:
+			return within(t.Beyond)
 		}
 		return nil
 	})
@@ -430,6 +453,8 @@ func leaf(t *feature.Target, there any) any {
 	switch {
 	case t.Values != nil:
 		return t.Values[len(t.Values)-1]
+	case t.Beyond != nil:
+		return beyond(t.Beyond)
 	case t.Pattern != nil:
 		return literalOf(t.Pattern.String()) + strings.Repeat("x", sampleText)
 	case t.Match != nil:

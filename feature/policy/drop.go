@@ -43,27 +43,47 @@ func (c *compiler) dropPolicy(name string, part int, d *draft) {
 		Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.paramRef()},
 	})
 
-	ignore := admissionregistrationv1.Ignore
-	teller := c.name(&group{apiGroup: d.group.apiGroup, resource: d.group.resource, version: d.group.version, kind: "dropped"}, part)
-	v := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(teller, d.group)}
-	v.Annotations[TellsAnnotation] = "true"
-	v.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
-		FailurePolicy:    &ignore,
-		MatchConstraints: constraints(d.group),
-		MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "dropped", Expression: noted}},
-		Validations: []admissionregistrationv1.Validation{{
-			Expression:        "false",
-			Message:           "parts that need a feature which is off were dropped",
-			MessageExpression: "'dropped ' + object.metadata.annotations[" + quote(note) + "]",
-		}},
+	c.tellDropped(d.group, note)
+}
+
+// tellDropped adds a note to those that the warning policy of a resource reads. The first note also adds that policy.
+func (c *compiler) tellDropped(g *group, note string) {
+	const annotations = "object.metadata.annotations"
+	name := c.name(&group{apiGroup: g.apiGroup, resource: g.resource, version: g.version, kind: "dropped"}, 1)
+	at := slices.IndexFunc(c.set.Validating, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
+	if at < 0 {
+		at = len(c.set.Validating)
+		v := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, g)}
+		v.Annotations[GatesAnnotation], v.Annotations[TellsAnnotation] = "", "true"
+		v.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{FailurePolicy: new(admissionregistrationv1.Ignore), MatchConstraints: constraints(g)}
+		c.set.Validating = append(c.set.Validating, v)
+		c.set.ValidatingBindings = append(c.set.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: *v.ObjectMeta.DeepCopy(),
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit},
+			},
+		})
 	}
-	c.set.Validating = append(c.set.Validating, v)
-	c.set.ValidatingBindings = append(c.set.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(teller, d.group),
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: teller, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit},
-		},
+	v := &c.set.Validating[at]
+	there := quote(note) + " in " + annotations
+	v.Spec.Validations = append(v.Spec.Validations, admissionregistrationv1.Validation{
+		Expression:        "!(" + there + ")",
+		Message:           "parts that need a feature which is off were dropped",
+		MessageExpression: there + " ? 'dropped ' + " + annotations + "[" + quote(note) + "] : ''",
 	})
+	var ways []string
+	for _, validation := range v.Spec.Validations {
+		ways = append(ways, strings.TrimSuffix(strings.TrimPrefix(validation.Expression, "!("), ")"))
+	}
+	v.Spec.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "dropped", Expression: and(isMap("object"), "has(object.metadata)", isMap("object.metadata"),
+		"has("+annotations+")", isMap(annotations), or(ways...))}}
+	gates := strings.Trim(v.Annotations[GatesAnnotation]+","+c.objectMeta(name, g).Annotations[GatesAnnotation], ",")
+	v.Annotations[GatesAnnotation] = gates
+	for i := range c.set.ValidatingBindings {
+		if b := &c.set.ValidatingBindings[i]; b.Name == name {
+			b.Annotations[GatesAnnotation] = gates
+		}
+	}
 }
 
 // drops writes the patch: what lies deeper first and later items before earlier ones, so that each place is where it was
@@ -72,6 +92,7 @@ func (c *compiler) dropPolicy(name string, part int, d *draft) {
 func (d *draft) drops(note, noted string, some []int, suffix string) string {
 	type spot struct {
 		path  feature.Path
+		reset any
 		units []int
 	}
 	var spots []*spot
@@ -79,11 +100,11 @@ func (d *draft) drops(note, noted string, some []int, suffix string) string {
 		if some != nil && !slices.Contains(some, i) {
 			continue
 		}
-		path := d.group.units[i].target.Path
-		at := slices.IndexFunc(spots, func(s *spot) bool { return s.path.String() == path.String() })
+		path, reset := d.group.units[i].target.Path, d.group.units[i].target.Reset
+		at := slices.IndexFunc(spots, func(s *spot) bool { return s.path.String() == path.String() && s.reset == reset })
 		if at < 0 {
 			at = len(spots)
-			spots = append(spots, &spot{path: path})
+			spots = append(spots, &spot{path: path, reset: reset})
 		}
 		spots[at].units = append(spots[at].units, i)
 	}
@@ -92,6 +113,12 @@ func (d *draft) drops(note, noted string, some []int, suffix string) string {
 	for n, s := range spots {
 		list := d.taken(s.units)
 		name := fmt.Sprintf("d%d%s", n, suffix)
+		if s.reset != nil {
+			taken := d.add(name, list)
+			puts = append(puts, d.patches(taken, "JSONPatch{op: 'replace', path: p, value: "+literal(s.reset)+"}"))
+			lists = append(lists, "[]")
+			continue
+		}
 		if put := d.stored(s.units); put != "" {
 			// The path is one of fields: there is one place or none.
 			taken := d.add(name, list)
@@ -104,18 +131,21 @@ func (d *draft) drops(note, noted string, some []int, suffix string) string {
 	// Values are put back in fields, which nothing that is removed from a list moves, while what they stand in is still there.
 	puts = append(puts, "")
 	removed := d.add("removed"+suffix, "["+strings.Join(lists, ", ")+"].flatten().reverse()")
-	remove := ".map(p, JSONPatch{op: 'remove', path: p})"
-	if d.pieces {
-		remove = pieces(removed, feature.Items, 0, ".map(c, c"+remove+")") + ".flatten()"
-	} else {
-		remove = removed + remove
-	}
-	ops := strings.Join(puts, " + ") + remove
+	ops := strings.Join(puts, " + ") + d.patches(removed, "JSONPatch{op: 'remove', path: p}")
 	at := quote("/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(note, "~", "~0"), "/", "~1"))
 	text := clipped(ref("message"), 2000)
 	ops += " + (" + ref("message") + " != '' ? (has(object.metadata.annotations) ? [] : [JSONPatch{op: 'add', path: '/metadata/annotations', value: {}}]) + [JSONPatch{op: 'add', path: " + at + ", value: " + text + "}]" +
 		" : " + noted + " ? [JSONPatch{op: 'remove', path: " + at + "}] : [])"
 	return ops
+}
+
+// patches lists a patch for each of some pointers, which it has as p.
+func (d *draft) patches(pointers, one string) string {
+	each := ".map(p, " + one + ")"
+	if d.pieces {
+		return pieces(pointers, feature.Items, 0, ".map(c, c"+each+")") + ".flatten()"
+	}
+	return pointers + each
 }
 
 // taken lists what units of one path take out, as JSON pointers.
@@ -141,7 +171,7 @@ func (d *draft) taken(units []int) string {
 func (d *draft) stored(units []int) string {
 	for _, n := range units {
 		t, s := d.group.units[n].target, &d.group.units[n].shape
-		if t.Values == nil && t.Pattern == nil && t.Match == nil && !s.exact || s.loop < len(t.Path) {
+		if !t.Narrowed() && !s.exact || s.loop < len(t.Path) {
 			continue
 		}
 		return d.node(true, t.Path)

@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/internal/brief"
 )
@@ -21,13 +22,13 @@ const (
 	ComponentLabel = "feature.sluice.dev/component"
 	// GatesAnnotation lists the gates that a policy enforces, with commas between them.
 	GatesAnnotation = "feature.sluice.dev/gates"
-	// TellsAnnotation is on policies that tell of uses, or of what was dropped, and enforce nothing; its value is true.
+	// TellsAnnotation is on policies that only warn of uses, or of dropped parts, and enforce nothing; its value is true.
 	TellsAnnotation = "feature.sluice.dev/tells"
 )
 
-// NoteAnnotation is the annotation on objects in which a component's policy leaves word of what it dropped, for another
-// policy to warn of: the first cannot. It is there until the next write. Where several policies drop parts of a resource, that of each
-// but the first has a dash and a number behind it.
+// NoteAnnotation is the annotation on objects in which a component's policy records the parts that it dropped. Another policy warns
+// of them, because a mutating policy cannot. It stays until the next write. If several policies drop parts of a resource, the name
+// has a dash and a number for all but the first.
 func NoteAnnotation(component string) string { return component + ".feature.sluice.dev/dropped" }
 
 // draft are the expressions of a policy.
@@ -38,10 +39,11 @@ type draft struct {
 	quick   *quick   // in place of used, if that can be had
 	valid   []string // of each unit: it is not violated
 	uses    []string // of each unit: the places of violations
-	texts   []string // of each unit: what is told of them, empty where there is nothing to tell
-	short   []string // the same in few words
-	message string
-	limits  []int // of each unit: how many items are gone through
+	texts   []string // the message of each unit; empty if it has none
+	pairs   bool     // texts are pairs, the second of them in few words: all together may be too long for a message
+	tables  []table  // of each unit: the variable in which its gate is too, if that is written out
+	longest int      // how long a message can be, in bytes
+	limits  []int    // of each unit: how many items are gone through
 }
 
 // draft writes the expressions of a group.
@@ -50,8 +52,12 @@ func (c *compiler) draft(g *group) *draft {
 	if g.most > 0 {
 		d.most = g.most
 	}
-	gs := &gates{emitter: d.emitter, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{}}
+	gs := &gates{
+		emitter: d.emitter, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{},
+		inlined: map[string]string{}, single: c.single(g),
+	}
 	d.used = d.usedAtAll()
+	tellings := make([]telling, len(g.units))
 	if d.used != "" && c.live && !g.plain && g.kind != tells {
 		d.quick = quickly(gs, g)
 	}
@@ -60,6 +66,9 @@ func (c *compiler) draft(g *group) *draft {
 		gate := u.feature.Spec.Gate
 		d.limits = append(d.limits, c.limit(u))
 		uses, none := d.placesOf(u, i)
+		if stored := d.usedBefore(u, c.options.Items); stored != "" {
+			none = or(none, stored)
+		}
 		d.uses = append(d.uses, uses)
 		// The cheaper question first.
 		valid := func(ask bool) string {
@@ -80,14 +89,50 @@ func (c *compiler) draft(g *group) *draft {
 		// A message is written without an authorizer, a patch with one.
 		well := valid(g.kind == drops)
 		long, short := clipped(uses, 300), clipped(uses, 60)
+		d.longest += 4*(300+len(" and more")) + len(c.what(u)) + len("; also ")
 		if place := u.target.Path.String(); uses == quote(place) {
 			long, short = quote(clippedTo(place, 300)), quote(clippedTo(place, 60))
+			d.longest -= 4*(300+len(" and more")) - len(clippedTo(place, 300))
 		}
-		d.texts = append(d.texts, well+" ? '' : "+long+" + "+quote(c.what(u)))
-		d.short = append(d.short, well+" ? '' : "+short+" + "+quote(" ("+gate+")"))
+		tellings[i] = telling{well, long + " + " + quote(c.what(u)), short + " + " + quote(" ("+gate+")")}
 	}
-	d.message = d.told("say", d.texts, "; also ")
+	d.pairs = d.longest > longestMessage && g.kind != drops
+	for _, t := range tellings {
+		d.texts = append(d.texts, t.text(d.pairs))
+	}
+	in := gs.tables()
+	for i := range g.units {
+		d.tables = append(d.tables, in[g.units[i].feature.Spec.Gate])
+	}
 	return d
+}
+
+// telling is the text about a unit, long and short, unless all is well.
+type telling struct{ well, long, short string }
+
+func (t telling) text(pair bool) string {
+	if pair {
+		return t.well + " ? ['', ''] : [" + t.long + ", " + t.short + "]"
+	}
+	return t.well + " ? '' : " + t.long
+}
+
+// single are the gates that one unit of a group is about, and that no feature requires or is implied by.
+func (c *compiler) single(g *group) map[string]bool {
+	times := map[string]int{}
+	for i := range g.units {
+		times[g.units[i].feature.Spec.Gate]++
+	}
+	for _, f := range c.model.Features() {
+		for _, other := range slices.Concat(f.Spec.Requires, f.Spec.ImpliedBy) {
+			times[other] += 2
+		}
+	}
+	out := map[string]bool{}
+	for gate, n := range times {
+		out[gate] = n == 1
+	}
+	return out
 }
 
 // placesOf writes the variable of the places of a unit, and the test that there is none.
@@ -97,11 +142,14 @@ func (d *draft) placesOf(u *unit, i int) (uses, none string) {
 		uses = d.add("b"+name, d.wholeVersion(u))
 		return uses, uses + " == ''"
 	}
-	if t := u.target; u.shape.loop == len(t.Path) && t.Values == nil && t.Pattern == nil && t.Match == nil && !u.shape.exact {
+	if t := u.target; u.shape.loop == len(t.Path) && !t.Narrowed() && !u.shape.exact {
 		// There is one place, which costs little to look at: the API server makes room for each variable with every request.
 		w := &walker{shape: u.shape, emitter: d.emitter, id: name}
 		f := w.found()
-		return f.body, "!(" + and(f.conditions...) + ")"
+		// The test for the field comes first, because most objects do not have it. If its parent is missing, that test is an error;
+		// another condition is then false, and so is the conjunction.
+		there := len(f.conditions) - 3
+		return f.body, "!(" + and(slices.Insert(slices.Delete(slices.Clone(f.conditions), there, there+1), 0, f.conditions[there])...) + ")"
 	}
 	var all, not []string
 	for n, s := range u.ways {
@@ -127,47 +175,6 @@ func said(texts []string) string {
 	return "[" + strings.Join(texts, ", ") + "].filter(s, s != '')"
 }
 
-// together is how many units share a variable: what the checker of expressions does grows with the square of their length
-// (github.com/google/cel-go, checker, mapping.copy).
-const together = 8
-
-// told joins what some texts say.
-func (d *draft) told(name string, texts []string, with string) string {
-	join := ".join(" + quote(with) + ")"
-	if len(texts) <= together {
-		return said(texts) + join
-	}
-	var some []string
-	for chunk := range slices.Chunk(texts, together) {
-		some = append(some, d.add(name+strconv.Itoa(len(some)), said(chunk)+join))
-	}
-	return said(some) + join
-}
-
-// list lists what some texts say.
-func (d *draft) list(name string, texts []string) string {
-	var some []string
-	for chunk := range slices.Chunk(texts, together) {
-		some = append(some, d.add(name+strconv.Itoa(len(some)), said(chunk)))
-	}
-	if len(some) == 1 {
-		return some[0]
-	}
-	return strings.Join(some, " + ")
-}
-
-// all tells whether all of some tests hold.
-func (d *draft) all(tests []string) string {
-	if len(tests) <= together {
-		return conjunction(tests)
-	}
-	var some []string
-	for chunk := range slices.Chunk(tests, together) {
-		some = append(some, d.add("ok"+strconv.Itoa(len(some)), conjunction(chunk)))
-	}
-	return conjunction(some)
-}
-
 // clippedTo is what [clipped] makes of a text that is known.
 func clippedTo(text string, longest int) string {
 	if r := []rune(text); len(r) > longest {
@@ -181,7 +188,7 @@ func clipped(text string, longest int) string {
 	return fmt.Sprintf("(%s.size() > %d ? %s.substring(0, %d) + ' and more' : %s)", text, longest, text, longest, text)
 }
 
-// what tells what is wrong with a use, as [feature.Violation.What] does.
+// what returns what is wrong with a use, as [feature.Violation.What] does.
 func (c *compiler) what(u *unit) string {
 	f := u.feature
 	subject := subjectOf(u.target)
@@ -198,7 +205,11 @@ func (c *compiler) what(u *unit) string {
 	case c.live && f.Free() && !u.state.Reported():
 		fix += "; besides, " + strings.Join(c.absent(f), " and ") + " does not report it as on"
 	}
-	return fmt.Sprintf(": %s%s; needs feature %q of component %q: %s", subject, f.StageName(), f.Spec.Gate, f.Spec.Component, fix)
+	becomes := ""
+	if !u.remains {
+		becomes = u.target.Becomes()
+	}
+	return fmt.Sprintf(": %s%s%s; needs feature %q of component %q: %s", subject, f.StageName(), becomes, f.Spec.Gate, f.Spec.Component, fix)
 }
 
 // subjectOf says what of a place needs the feature, with a verb; empty if it is there at all.
@@ -219,6 +230,8 @@ func subjectOf(t *feature.Target) string {
 		return "a value that matches " + strconv.Quote(brief.Clip(t.Pattern.String(), 80)) + " is "
 	case t.Match != nil:
 		return "such an entry is "
+	case t.Beyond != nil:
+		return "a value beyond " + feature.BoundsText(&t.Beyond.Bounds) + " is "
 	}
 	return ""
 }
@@ -233,117 +246,6 @@ func apiVersion(group, version string) string {
 		return version
 	}
 	return group + "/" + version
-}
-
-// usedAtAll tells whether an object uses any part of a group, without asking what is open or stored.
-func (d *draft) usedAtAll() string {
-	if d.group.whole {
-		return ""
-	}
-	root := &tree{}
-	for i := range d.group.units {
-		root.add(&d.group.units[i], 0)
-	}
-	return root.used(d.emitter, "object", "", 0)
-}
-
-// tree joins the paths of targets, so that each list is gone through once.
-type tree struct {
-	here     []*unit
-	children []*branch
-}
-
-type branch struct {
-	step feature.Step
-	to   tree
-}
-
-func (n *tree) add(u *unit, i int) {
-	if i == len(u.target.Path) {
-		n.here = append(n.here, u)
-		return
-	}
-	s := u.target.Path[i]
-	for _, b := range n.children {
-		if b.step.Name == s.Name && b.step.Kind == s.Kind {
-			b.to.add(u, i+1)
-			return
-		}
-	}
-	b := &branch{step: s}
-	n.children = append(n.children, b)
-	b.to.add(u, i+1)
-}
-
-func (n *tree) used(e *emitter, v, outer string, depth int) string {
-	var ways []string
-	for _, u := range n.here {
-		if way := uses(u.target, v); !slices.Contains(ways, way) {
-			ways = append(ways, way)
-		}
-	}
-	x := fmt.Sprintf("x%d", depth)
-	fields := &fieldWays{}
-	for _, b := range n.children {
-		switch b.step.Kind {
-		case feature.Field:
-			fields.add(b, and(has(v, b.step.Name), b.to.used(e, member(v, b.step.Name), outer, depth+1)))
-		case feature.Entries, feature.Items, feature.Each:
-			item, there := loopOf(v, b.step.Kind, x)
-			ways = append(ways, and(there, e.few(v, outer, b.step.Kind, depth, ".exists("+x+", "+b.to.used(e, item, outer+v+".size() * ", depth+1)+")")))
-		}
-	}
-	return or(append(ways, fields.ways(v, depth)...)...)
-}
-
-// fieldWays are what is asked about fields of a value.
-type fieldWays struct {
-	names, ends, others []string // of fields at which parts end, what is asked of those, and of other fields
-}
-
-func (f *fieldWays) add(b *branch, way string) {
-	if len(b.to.children) > 0 {
-		f.others = append(f.others, way)
-		return
-	}
-	f.names, f.ends = append(f.names, b.step.Name), append(f.ends, way)
-}
-
-const (
-	// manyFields is from how many fields on the keys of a value are looked at before the fields are asked for one by one: most objects
-	// have few keys, none of which is gated.
-	manyFields = 8
-	// manyKeys is up to how many keys that is done.
-	manyKeys = 1000
-)
-
-// ways asks whether anything holds for a field of a value; nil if nothing is asked.
-func (f *fieldWays) ways(v string, depth int) []string {
-	ways := f.others
-	switch {
-	case len(f.names) >= manyFields:
-		k := fmt.Sprintf("k%d", depth)
-		ways = append(ways, fmt.Sprintf("(%s.size() > %d || %s.exists(%s, %s in %s)) && (%s)", v, manyKeys, v, k, k, quotes(f.names), strings.Join(f.ends, " || ")))
-	default:
-		ways = append(ways, f.ends...)
-	}
-	if ways == nil {
-		return nil
-	}
-	return []string{and(isMap(v), or(ways...))}
-}
-
-// few asks whether something holds for an item of a list, or a key of a map, if there are not too many of them; otherwise the
-// answer is yes, and the variables find out.
-func (e *emitter) few(v, outer string, k feature.StepKind, depth int, through string) string {
-	switch {
-	case !e.pieces:
-		return v + through
-	case outer != "":
-		return fmt.Sprintf("(%s.size() > %d || %s%s.size() > %d || %s)", v, innerLimit, outer, v, e.most, looped(v, k)+through)
-	}
-	c := fmt.Sprintf("c%d", depth)
-	return fmt.Sprintf("(%s.size() > %d || %s)", v, e.most, pieces(v, k, depth, ".exists("+c+", "+c+through+")"))
 }
 
 // wholeVersion writes where a whole version is used: nowhere if the object is not changed but for metadata, or was written
@@ -362,7 +264,7 @@ func (d *draft) wholeVersion(u *unit) string {
 		return ref(name)
 	}
 	same := once("same", sameButMetadata)
-	if u.feature.Spec.Ratchet != "InUse" {
+	if u.feature.Spec.Ratchet == v1alpha1.Unchanged {
 		return same + " ? '' : 'apiVersion'"
 	}
 	if d.group.claims {
@@ -371,15 +273,15 @@ func (d *draft) wholeVersion(u *unit) string {
 	return once("written", claim("oldObject", t)) + " || " + same + " && !(" + claim("object", t) + ") ? '' : 'apiVersion'"
 }
 
-// sameButMetadata tells whether only metadata and status of an object are changed.
+// sameButMetadata reports whether only metadata and status of an object are changed.
 var sameButMetadata = and(isMap("oldObject"), kept("object", "oldObject"), kept("oldObject", "object"))
 
-// kept tells whether b has what a has besides metadata and status.
+// kept reports whether b has what a has besides metadata and status.
 func kept(a, b string) string {
 	return a + ".all(k, k in ['metadata', 'status'] || " + a + "[k] == null || k in " + b + " && " + b + "[k] == " + a + "[k])"
 }
 
-// claim tells whether managed fields say that more of an object than metadata, status and scale was written in a target's
+// claim reports whether managed fields say that more of an object than metadata, status and scale was written in a target's
 // version.
 func claim(v string, t *feature.Target) string {
 	owned := "!(k in ['f:metadata', 'f:status', '.'])"
@@ -403,11 +305,12 @@ func claim(v string, t *feature.Target) string {
 func (c *compiler) policy(g *group, part int) {
 	d := c.draft(g)
 	name := c.name(g, part)
-	message := d.add("message", d.message)
+	valid, told := d.verdict()
 	if !g.claims && g.kind != tells {
 		c.meta(name, g)
 	}
 	if g.kind == drops {
+		d.add("message", d.joined(told))
 		c.dropPolicy(name, part, d)
 		return
 	}
@@ -417,8 +320,6 @@ func (c *compiler) policy(g *group, part int) {
 		fail = admissionregistrationv1.Ignore
 		actions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
 	}
-	short := d.add("short", d.list("few", d.short))
-	valid := d.all(d.valid)
 	reason := metav1.StatusReasonInvalid
 	paramKind, paramRef, why := c.paramKind(), c.paramRef(), "a part of the object needs a feature that is off"
 	if g.kind == tells {
@@ -436,7 +337,7 @@ func (c *compiler) policy(g *group, part int) {
 		Validations: []admissionregistrationv1.Validation{{
 			Expression:        valid,
 			Message:           why,
-			MessageExpression: c.fitted(g.kind, message, short),
+			MessageExpression: c.fitted(d, told),
 			Reason:            &reason,
 		}},
 	}
@@ -456,17 +357,31 @@ func conjunction(list []string) string {
 	return strings.Join(out, " && ")
 }
 
-// fitted makes what fits into a message of two texts, the second of which has less of each part: the API server takes 5 KiB,
-// not a byte more (k8s.io/apiserver/pkg/apis/cel, MaxEvaluatedMessageExpressionSizeBytes).
-func (c *compiler) fitted(k kind, text, short string) string {
+// joined is what is told at length.
+func (d *draft) joined(told string) string {
+	if d.pairs {
+		return "(" + told + ").map(p, p[0]).join('; also ')"
+	}
+	return "(" + told + ").join('; also ')"
+}
+
+// longestMessage is what fits into a message: the API server takes 5 KiB, not a byte more (k8s.io/apiserver/pkg/apis/cel,
+// MaxEvaluatedMessageExpressionSizeBytes).
+const longestMessage = 5120
+
+// fitted shortens the parts of a message so that all of it fits into the API server's limit.
+func (c *compiler) fitted(d *draft, told string) string {
+	if !d.pairs {
+		return d.joined(told)
+	}
 	what := " parts need features of component %q that are off: "
-	if k == tells {
+	if d.group.kind == tells {
 		what = " parts are not stable in component %q: "
 	}
-	list := fmt.Sprintf("string(%s.size()) + %s + %[1]s.join(', ')", short, quote(fmt.Sprintf(what, c.model.Component())))
+	list := fmt.Sprintf("string((%[1]s).size()) + %[2]s + (%[1]s).map(p, p[1]).join(', ')", told, quote(fmt.Sprintf(what, c.model.Component())))
 	cut := "[" + list + "].map(x, bytes(x).size() <= 5120 ? x : [x.size() > 4000 ? x.substring(0, 4000) : x].map(y, " +
 		"bytes(y).size() <= 5000 ? y : y.size() > 1200 ? y.substring(0, 1200) : y)[0] + ' and more')[0]"
-	return fmt.Sprintf("bytes(%[1]s).size() <= 5120 ? %[1]s : %[2]s", text, cut)
+	return fmt.Sprintf("[%s].map(t, bytes(t).size() <= %d ? t : %s)[0]", d.joined(told), longestMessage, cut)
 }
 
 func (d *draft) variables() []admissionregistrationv1.Variable {

@@ -2,8 +2,12 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -43,13 +47,57 @@ type gates struct {
 	// alike means that what is asked is what settings say by themselves, whoever writes and whichever processes report.
 	alike bool
 	done  map[string]bool
+	// inlined are what is written out wherever a gate is asked about, in place of a variable: the API server makes room for each
+	// variable with every request.
+	inlined map[string]string
+	// single tells of gates that only one part is about.
+	single map[string]bool
 }
 
-// OpenVariable is the name of the variable of a policy that tells whether a gate is open for who writes. A policy has none for a
-// gate that is closed whatever the settings say.
-func OpenVariable(gate string) string { return "g" + gate }
+// openVariable is the name of the variable of a policy that reports whether a gate is open for who writes, if it has one.
+func openVariable(gate string) string { return "g" + gate }
 
-// isOpen returns an expression that tells whether a gate is open for a request, and whether that is certain: "true" or
+// openTable begins the names of variables for gates without a variable of their own: maps by gate, which are never evaluated when
+// objects are written.
+const openTable = "open"
+
+// SaysOpen is an expression over the variables of a policy that reports whether a gate is open for the user of the request; empty
+// for a gate that is closed under all settings.
+func SaysOpen(variables []admissionregistrationv1.Variable, gate string) string {
+	for _, v := range variables {
+		switch {
+		case v.Name == openVariable(gate):
+			return ref(v.Name)
+		case strings.HasPrefix(v.Name, openTable) && strings.Contains(v.Expression, quote(gate)+": "):
+			return ref(v.Name) + "[" + quote(gate) + "]"
+		}
+	}
+	return ""
+}
+
+// table is a variable that says of some gates whether they are open.
+type table struct {
+	name  string
+	gates int
+}
+
+// tables add what is inlined for [SaysOpen], and return the variable in which a gate is.
+func (g *gates) tables() map[string]table {
+	in := map[string]table{}
+	n := 0
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(g.inlined)), 3*together) {
+		entries := make([]string, len(some))
+		name := openTable + strconv.Itoa(n)
+		for i, gate := range some {
+			entries[i], in[gate] = quote(gate)+": "+g.inlined[gate], table{name, len(some)}
+		}
+		g.add(name, "{"+strings.Join(entries, ", ")+"}")
+		n++
+	}
+	return in
+}
+
+// isOpen returns an expression that reports whether a gate is open for a request, and whether that is certain: "true" or
 // "false". Without asking the authorizer it is what can be told in messages.
 func (g *gates) isOpen(gate string, ask bool) string {
 	f := g.model.Feature(gate)
@@ -64,18 +112,24 @@ func (g *gates) isOpen(gate string, ask bool) string {
 	if !reported {
 		return "false"
 	}
-	name := OpenVariable(gate)
-	if !ask {
+	name := openVariable(gate)
+	if o := g.model.Spec().OptIn; !ask && o != nil && o.RBAC {
 		name = "q" + gate
 	}
 	if g.done[name] {
 		return ref(name)
+	}
+	if text := g.inlined[gate]; text != "" {
+		return text
 	}
 	alone := fmt.Sprint(s.Alone(g.lifted))
 	if g.live {
 		alone = g.alone(f)
 	}
 	ways := []string{alone}
+	for _, other := range f.Spec.ImpliedBy {
+		ways = append(ways, g.isOpen(other, ask))
+	}
 	if f.CanOptIn() && alone != "true" && !g.alike {
 		ways = slices.Concat(ways, g.optIn(f, ask))
 	}
@@ -100,6 +154,10 @@ func (g *gates) isOpen(gate string, ask bool) string {
 	if len(all) == 0 {
 		return "true"
 	}
+	if o := g.model.Spec().OptIn; g.single[gate] && (o == nil || !o.RBAC) {
+		g.inlined[gate] = "(" + and(all...) + ")"
+		return g.inlined[gate]
+	}
 	g.done[name] = true
 	return g.add(name, and(all...))
 }
@@ -112,14 +170,14 @@ func (g *gates) orAllowed() string {
 	return " || p[1].trim() in " + allowedWords + " && !(p[0].trim() in " + quotes([]string{allAlpha, allBeta}) + ")"
 }
 
-// allowed tells whether the settings say of a gate that who opts in may use it.
+// allowed reports whether the settings say of a gate that who opts in may use it.
 func (g *gates) allowed(f *feature.Feature) string {
 	key, list := quote(f.Spec.Key), quote(g.model.Spec().GatesKey)
 	data := g.data()
 	// A key that says so is found at once; the list of gates is short, or reads as not set.
-	return or(key+" in "+data+" && "+data+"["+key+"].trim() in "+allowedWords,
+	return g.among(or(key+" in "+data+" && "+data+"["+key+"].trim() in "+allowedWords,
 		list+" in "+data+" && "+data+"["+list+"].size() <= 65536 && "+data+"["+list+"].split(',').exists(e, e.contains('=') && e.split('=', 2)[0].trim() == "+quote(f.Spec.Gate)+
-			" && e.split('=', 2)[1].trim() in "+allowedWords+")")
+			" && e.split('=', 2)[1].trim() in "+allowedWords+")"), "false")
 }
 
 // optIn lists the ways to opt in.
@@ -163,7 +221,10 @@ func (g *gates) alone(f *feature.Feature) string {
 		rows = append(rows, said+" != 0 ? "+said+" == 1 : ")
 	} else { // what is asked once needs no variable
 		yes, no := g.sayings(f.Spec.Gate, f)
-		rows = append(rows, yes+" && !"+no+" ? true : "+no+" && !"+yes+" ? false : ")
+		key, list, data := quote(f.Spec.Key), quote(g.model.Spec().GatesKey), g.data()
+		// Most settings have the key alone, in one spelling, or nothing: the rest is left to those who look at all of it.
+		rows = append(rows, fmt.Sprintf("%[1]s in %[2]s && %[2]s[%[1]s] == '%[3]t' && !(%[4]s in %[2]s) ? true : ", key, data, !f.Spec.Inverted, list),
+			fmt.Sprintf("(%s in %s || %s in %s) && %s != %s ? %s : ", key, data, list, data, yes, no, yes))
 	}
 	last := fmt.Sprint(f.Default)
 	if f.FollowsLevel {
@@ -179,12 +240,30 @@ func (g *gates) alone(f *feature.Feature) string {
 			}
 		}
 	}
-	return "(" + strings.Join(rows, "") + last + ")"
+	return g.among("("+strings.Join(rows, "")+last+")", fmt.Sprint(g.unset(f)))
 }
 
-// data is the data of the parameter.
+// unset reports whether a feature is open of which the settings say nothing.
+func (g *gates) unset(f *feature.Feature) bool {
+	rank := slices.Index(levels, f.Level)
+	byLevel := rank == 0 || rank == 1 && g.lifted || slices.Index(levels, g.model.Spec().DefaultLevel) >= rank
+	return (f.FollowsLevel || f.Spec.ImpliedByLevel) && byLevel || !f.FollowsLevel && f.Default
+}
+
+// data is the data of the parameter, if it has any, or the variable that holds it.
 func (g *gates) data() string {
-	return g.once("data", func() string { return "has(params.data) ? params.data : {}" })
+	if g.done["data"] {
+		return ref("data")
+	}
+	return "params.data"
+}
+
+// among writes what is true of the data of the parameter, and what is if it has none.
+func (g *gates) among(of, none string) string {
+	if g.done["data"] {
+		return of
+	}
+	return "(has(params.data) ? " + of + " : " + none + ")"
 }
 
 func (g *gates) once(name string, expression func() string) string {
@@ -196,7 +275,7 @@ func (g *gates) once(name string, expression func() string) string {
 	return ref(name)
 }
 
-// level tells whether the level opens a feature.
+// level reports whether the level opens a feature.
 func (g *gates) level(f *feature.Feature) string {
 	rank := slices.Index(levels, f.Level)
 	if rank == 0 || rank == 1 && g.lifted {
@@ -204,28 +283,27 @@ func (g *gates) level(f *feature.Feature) string {
 	}
 	spec := g.model.Spec()
 	key := quote(spec.LevelKey)
-	word := g.once("levelWord", func() string {
-		return key + " in " + g.data() + " ? " + g.data() + "[" + key + "].trim().lowerAscii() : ''"
-	})
-	level := g.once("level", func() string {
-		fallback := slices.Index(levels, spec.DefaultLevel)
-		return fmt.Sprintf("%s == 'stable' ? 0 : %s == 'beta' ? 1 : %s == 'alpha' ? 2 : %d", word, word, word, fallback)
-	})
-	return fmt.Sprintf("%s >= %d", level, rank)
+	says := func(words []v1alpha1.Level) string {
+		return key + " in " + g.data() + " && " + g.data() + "[" + key + "].trim().lowerAscii() in " + quotes(names(words))
+	}
+	if slices.Index(levels, spec.DefaultLevel) >= rank {
+		return "!(" + says(levels[:rank]) + ")"
+	}
+	return "(" + says(levels[rank:]) + ")"
 }
 
-// says tells what the settings say of a gate: 1 on, -1 off, 0 nothing, or both.
+// says returns what the settings say of a gate: 1 on, -1 off, 0 nothing, or both.
 func (g *gates) says(gate string, f *feature.Feature) string {
 	return g.once("s"+gate, func() string {
 		yes, no := g.sayings(gate, f)
-		return "(" + yes + " ? 1 : 0) - (" + no + " ? 1 : 0)"
+		return g.among("(("+yes+" ? 1 : 0) - ("+no+" ? 1 : 0))", "0")
 	})
 }
 
-// sayings tell whether the settings say on and whether they say off of a gate.
+// sayings report whether the settings say on and whether they say off of a gate.
 func (g *gates) sayings(gate string, f *feature.Feature) (on, off string) {
-	entries := g.entries()
-	yes, no := []string{quote(gate+"=1") + " in " + entries}, []string{quote(gate+"=0") + " in " + entries}
+	list := quote(g.model.Spec().GatesKey) + " in " + g.data() + " && "
+	yes, no := []string{list + quote(gate+"=1") + " in " + g.entries()}, []string{list + quote(gate+"=0") + " in " + g.entries()}
 	if f != nil {
 		key := quote(f.Spec.Key)
 		value := g.data() + "[" + key + "].trim()"
@@ -247,7 +325,7 @@ func (g *gates) entries() string {
 	key := quote(g.model.Spec().GatesKey)
 	return g.once("entries", func() string {
 		data := g.data()
-		return key + " in " + data + " && " + data + "[" + key + "].size() <= 65536 ? " + data + "[" + key +
+		return g.among(key+" in "+data, "false") + " && " + data + "[" + key + "].size() <= 65536 ? " + data + "[" + key +
 			"].split(',').map(e, e.split('=', 2)).filter(p, p.size() == 2).map(p, p[0].trim() + '=' + (p[1].trim() in " +
 			trueWords + " ? '1' : p[1].trim() in " + falseWords + g.orAllowed() + " ? '0' : '')) : []"
 	})

@@ -146,7 +146,7 @@ func (r *runner) run(ctx context.Context, res *plugincel.CompilationResult) (any
 	}
 	cost := details.ActualCost()
 	if cost == nil || *cost > math.MaxInt64/1000 {
-		return nil, 0, fmt.Errorf("its cost cannot be told")
+		return nil, 0, fmt.Errorf("its cost is not known")
 	}
 	return value, int64(*cost), nil
 }
@@ -180,21 +180,29 @@ func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
 	if slices.ContainsFunc(g.units, func(u unit) bool { return len(u.ways) > 1 }) {
 		forms = append(forms, feature.Entries)
 	}
+	// One stored use may let all pass, at once: without any, new ones are gone through, and what is stored may have to be gone through
+	// as well to find none.
+	const uses, nothing, unused = 0, 1, 2
+	olds := []int{uses, nothing}
+	if slices.ContainsFunc(g.units, func(u unit) bool { return u.shape.apart || u.shape.open < len(u.target.Path) }) {
+		olds = append(olds, unused)
+	}
 	for _, form := range forms {
-		// One stored use may let all pass, at once: without any, new ones are gone through.
-		for _, stored := range []bool{true, false} {
-			if idle && stored {
+		for _, stored := range olds {
+			if idle && stored != nothing {
 				continue
 			}
 			for _, n := range []int{smallSample, sample} {
 				size := &runner{compiling: r.compiling, hasParams: c.live, params: params, values: map[string]any{}}
-				if idle {
+				switch object, old := g.samples(n, form); {
+				case idle:
 					size.object = g.idle(n, form)
-				} else {
-					size.object, size.old = g.samples(n, form)
-				}
-				if !stored {
-					size.old = nil
+				case stored == uses:
+					size.object, size.old = object, old
+				case stored == unused:
+					size.object, size.old = object, g.idle(n, form)
+				default:
+					size.object = object
 				}
 				m.sizes = append(m.sizes, size)
 			}
@@ -258,7 +266,7 @@ func (m *meter) needs(expression string, items int, costs map[string]estimate) {
 		if !ok {
 			continue
 		}
-		costs[name] = estimate{at(items, cost[0], cost[1]), asks(m.refs[name])}
+		costs[name] = estimate{at(items, cost[0], cost[1]), asks(m.refs[name]), at(2*items, cost[0], cost[1])}
 		m.needs(m.refs[name], items, costs)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"sluice.dev/feature"
 )
 
-// maxPrefilter is how many places a prefilter looks for; more are not worth the question.
+// maxPrefilter bounds the places that a prefilter searches; more are not worth it.
 const maxPrefilter = 64
 
-// Prefilter writes a CEL expression over object that is true for every object that uses one of the targets, and false for most
-// that use none: it looks for the field in which a use would be, up to the first list or map on the way, so that its cost does
-// not depend on the size of the object. It never fails. It is empty where nothing simple can be said: a whole version is used
-// by every object, and more than 64 places are not looked for.
+// Prefilter returns a CEL expression over object. It is true for every object that uses one of the targets, and false for most that
+// use none. It looks for the field that a use would be in, up to the first list or map on the path, so its cost does not depend on
+// the size of the object. It never fails. It is empty if nothing simple is possible: every object uses a whole version, and more
+// than 64 places are not searched.
 func Prefilter(targets []*feature.Target) string {
 	var ways []string
 	for _, t := range targets {
@@ -52,9 +52,9 @@ func onTheWay(t *feature.Target) string {
 	return strings.Join(conditions, " && ")
 }
 
-// Changed writes a CEL expression over object and oldObject that is false for updates which change nothing but metadata and status, and
-// true for all other writes: no target is used anew by the former. Where a target is a whole version it is true, too, for an update after
-// which managed fields say that the object was written in that version, and before which they did not. It never fails.
+// Changed returns a CEL expression over object and oldObject. It is false for updates that change only metadata and status, because
+// these use no target again, and true for all other writes. If a target is a whole version, it is also true for an update whose
+// managed fields add a write in that version. It never fails.
 func Changed(targets []*feature.Target) string {
 	ways := []string{"!(" + sameButMetadata + ")"}
 	for _, t := range targets {
@@ -66,15 +66,14 @@ func Changed(targets []*feature.Target) string {
 	return or(ways...)
 }
 
-// ClaimFilter writes a CEL expression over request, object and oldObject that is true for every write that claims to have been made
-// in a target's version and was not: one of another version, or of the status, after which managed fields say that more than metadata,
-// status and scale was written in the version, and before which they did not. It is for targets that are whole versions, and never
-// fails.
+// ClaimFilter returns a CEL expression over request, object and oldObject, for targets that are whole versions. It is true for
+// every write that falsely claims to be one in a target's version: a write in another version, or of the status, whose managed
+// fields add that more than metadata, status and scale was written in the target's version. It never fails.
 func ClaimFilter(t *feature.Target) string {
 	return elsewhere(t.Version) + " && " + claim("object", t) + " && !(" + claim("oldObject", t) + ")"
 }
 
-// elsewhere tells whether a request is no write of an object in a version.
+// elsewhere reports whether a request is no write of an object in a version.
 func elsewhere(version string) string {
 	return "(request.resource.version != " + quote(version) + " || has(request.subResource) && request.subResource != '')"
 }

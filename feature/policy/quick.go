@@ -16,16 +16,16 @@ const (
 	// quickMost is for how many gates at most such a list is looked at; if there are more, any is left to the variables.
 	quickMost = 40
 	// quickText is how many bytes the condition may have (cel-go takes 100,000 code points).
-	quickText = 60_000
+	quickText = maxSize
 	// quickCost is what a look at the settings of one gate may cost, and quickKeyCost if lists are not looked at.
 	quickCost, quickKeyCost = 4_000, 100
 )
 
-// quick tells whether a part is used whose gate may be closed: the settings are asked in a few plain spellings, and whatever
-// else stands there counts as closed, for the variables to find out.
+// quick reports whether the object uses a part whose gate may be closed. It reads the settings in a few plain spellings; everything
+// else counts as closed, and the variables decide.
 //
-// An object that only uses what is open thus never gets to the validation, with its variables, nor to the message, which the
-// API server writes for every object, be it refused or not (k8s.io/apiserver/pkg/admission/plugin/policy/validating).
+// So an object that uses only open parts never gets to the validation, with its variables, nor to the message, which the API server
+// writes for every object, refused or not (k8s.io/apiserver/pkg/admission/plugin/policy/validating).
 type quick struct {
 	text string
 	// parts tell of each gate whether a part of it is used.
@@ -60,7 +60,7 @@ func quickly(gs *gates, g *group) *quick {
 			closed[name] = "!" + on
 		}
 	}
-	q.text = root.closed(gs.emitter, "object", 0, closed)
+	q.text = root.closed(gs.emitter, place{at: "object", old: "oldObject"}, 0, closed)
 	if !lists {
 		list := quote(gs.model.Spec().GatesKey)
 		q.text = "(has(params.data) && " + list + " in params.data ? " + root.used(gs.emitter, "object", "", 0) + " : " + q.text + ")"
@@ -71,19 +71,36 @@ func quickly(gs *gates, g *group) *quick {
 	return q
 }
 
-// closed is as used, of parts whose gates may be closed. Gates are asked outside of loops: within a list or map first whether
-// anything is used there, and then for each gate that may be closed whether it is that.
-func (n *tree) closed(e *emitter, v string, depth int, closed map[string]string) string {
+// place is a value at the end of a path of fields, and the stored one there, with the conditions under which they exist.
+type place struct {
+	at, old string
+	stored  []string
+}
+
+func (p place) field(name string) place {
+	return place{member(p.at, name), member(p.old, name), append(slices.Clip(p.stored), isMap(p.old), has(p.old, name))}
+}
+
+// closed is as used, of parts whose gates may be closed and that are not stored already. Gates are asked outside of loops: within a
+// list or map first whether anything is used there, and then for each gate that may be closed whether it is that. A list or map that
+// is as it is stored has nothing new.
+func (n *tree) closed(e *emitter, p place, depth int, closed map[string]string) string {
 	var ways []string
-	fields := &fieldWays{}
+	v, fields := p.at, &fieldWays{}
 	for _, u := range n.here {
-		if way := and(uses(u.target, v), closed[u.feature.Spec.Gate]); !slices.Contains(ways, way) {
+		way := uses(u.target, v)
+		if !u.shape.apart {
+			w := &walker{shape: u.shape, emitter: e}
+			way = and(way, w.fresh(v, p.old, p.stored, nil))
+		}
+		way = and(way, closed[u.feature.Spec.Gate])
+		if !slices.Contains(ways, way) {
 			ways = append(ways, way)
 		}
 	}
 	for _, b := range n.children {
 		if b.step.Kind == feature.Field {
-			fields.add(b, and(has(v, b.step.Name), b.to.closed(e, member(v, b.step.Name), depth+1, closed)))
+			fields.add(b, and(has(v, b.step.Name), b.to.closed(e, p.field(b.step.Name), depth+1, closed)))
 			continue
 		}
 		var names, each []string
@@ -92,12 +109,12 @@ func (n *tree) closed(e *emitter, v string, depth int, closed map[string]string)
 			one := &tree{children: []*branch{{step: b.step, to: *b.to.only(name)}}}
 			each = append(each, and(closed[name], one.used(e, v, "", depth)))
 		}
-		if len(names) == 1 {
-			ways = append(ways, each[0])
-			continue
-		}
 		all := &tree{children: []*branch{b}}
-		ways = append(ways, and(all.used(e, v, "", depth), or(each...)))
+		way := each[0]
+		if len(names) > 1 {
+			way = and(all.used(e, v, "", depth), or(each...))
+		}
+		ways = append(ways, and(way, "!("+and(append(slices.Clip(p.stored), p.old+" == "+v)...)+")"))
 	}
 	return or(append(ways, fields.ways(v, depth)...)...)
 }
@@ -138,7 +155,16 @@ func (g *gates) surelyOpen(gate string, lists bool) string {
 	if !ok || !g.live || !f.Free() || !s.Reported() {
 		return ""
 	}
-	all := []string{g.saysOpen(f, lists)}
+	ways := []string{g.saysOpen(f, lists)}
+	for _, other := range f.Spec.ImpliedBy {
+		// What implies those again is left to the variables, as each would be written out wherever it implies something.
+		if o := g.model.Feature(other); o != nil && len(o.Spec.ImpliedBy) == 0 {
+			if on := g.surelyOpen(other, lists); on != "" {
+				ways = append(ways, on)
+			}
+		}
+	}
+	all := []string{or(ways...)}
 	size := len(all[0])
 	for _, other := range f.Spec.Requires {
 		switch g.isOpen(other, false) {
@@ -156,7 +182,7 @@ func (g *gates) surelyOpen(gate string, lists bool) string {
 	return "(" + and(all...) + ")"
 }
 
-// saysOpen tells whether the settings open a gate, if they say so in so many words; as [gates.alone] without the spellings
+// saysOpen reports whether the settings open a gate, if they say so in so many words; as [gates.alone] without the spellings
 // that take work.
 func (g *gates) saysOpen(f *feature.Feature, lists bool) string {
 	const data = "params.data"
@@ -185,15 +211,12 @@ func (g *gates) saysOpen(f *feature.Feature, lists bool) string {
 		ways = append(ways, noKey+" && "+list+" in "+data+" && "+short+" && "+data+"["+list+"].indexOf("+gate+") == "+data+"["+list+
 			"].lastIndexOf("+gate+") && "+quote(f.Spec.Gate+"=true")+" in "+data+"["+list+"].split(',')")
 	}
-	byDefault := f.Default
 	if f.FollowsLevel || f.Spec.ImpliedByLevel {
 		rank := slices.Index(levels, f.Level)
-		opens := slices.Index(levels, spec.DefaultLevel) >= rank
 		byLevel := ""
 		switch words := quotes(names(levels[rank:])); {
 		case rank == 0 || rank == 1 && g.lifted:
-			opens = true
-		case opens:
+		case slices.Index(levels, spec.DefaultLevel) >= rank:
 			byLevel = "(!(" + level + " in " + data + ") || " + data + "[" + level + "] in " + words + ")"
 		default:
 			byLevel = level + " in " + data + " && " + data + "[" + level + "] in " + words
@@ -203,7 +226,6 @@ func (g *gates) saysOpen(f *feature.Feature, lists bool) string {
 		} else {
 			ways = append(ways, and(byLevel, noKey, silent(gate)))
 		}
-		byDefault = opens || !f.FollowsLevel && f.Default
 	}
 	if !f.FollowsLevel && f.Default {
 		about := []string{gate}
@@ -215,7 +237,7 @@ func (g *gates) saysOpen(f *feature.Feature, lists bool) string {
 		}
 		ways = append(ways, and(noKey, silent(about...)))
 	}
-	return fmt.Sprintf("(has(%s) ? %s : %t)", data, or(ways...), byDefault)
+	return fmt.Sprintf("(has(%s) ? %s : %t)", data, or(ways...), g.unset(f))
 }
 
 func names(list []v1alpha1.Level) []string {

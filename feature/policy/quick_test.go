@@ -35,6 +35,7 @@ func quickModel(t testing.TB, level v1alpha1.Level) *feature.Model {
 		{Gate: "Implied", Stages: stage(v1alpha1.Alpha, nil), FollowsLevel: &no, ImpliedByLevel: true},
 		{Gate: "Inverted", Key: "no-inverted", Stages: stage(v1alpha1.Alpha, nil), FollowsLevel: &no, Inverted: true},
 		{Gate: "Needs", Stages: stage(v1alpha1.Alpha, nil), FollowsLevel: &yes, Requires: []string{"Follows"}},
+		{Gate: "Either", Stages: stage(v1alpha1.Alpha, nil), FollowsLevel: &no, ImpliedBy: []string{"Follows", "AloneOff"}},
 	} {
 		s.Component = "demo"
 		list = append(list, v1alpha1.Feature{Spec: s})

@@ -15,7 +15,8 @@ import (
 // scaled are the fields that the subresource scale of Kubernetes' own resources writes; those of others stand in their CRD.
 var scaled = []struct{ group, resource string }{{"apps", "deployments"}, {"apps", "replicasets"}, {"apps", "statefulsets"}, {"", "replicationcontrollers"}}
 
-// scales tells whether the subresource scale writes what a target gates.
+// scales reports whether the subresource scale writes what a target gates: the replicas, or an object that they are in, which it makes if
+// there is none.
 func scales(t *feature.Target) bool {
 	names := t.Scale
 	for _, s := range scaled {
@@ -23,11 +24,15 @@ func scales(t *feature.Target) bool {
 			names = []string{"spec", "replicas"}
 		}
 	}
-	return names != nil && !t.WholeVersion && slices.EqualFunc(t.Path, names, func(s feature.Step, name string) bool { return s.Kind == feature.Field && s.Name == name })
+	if t.WholeVersion || len(t.Path) > len(names) || len(t.Path) < len(names) && t.Narrowed() {
+		return false
+	}
+	return slices.EqualFunc(t.Path, names[:len(t.Path)], func(s feature.Step, name string) bool { return s.Kind == feature.Field && s.Name == name })
 }
 
 // scales adds policies for writes of the subresource scale, of what is gated and it can set: the API server asks no policy of the resource
-// about them. The object of such a write has the replicas only, 0 where there are none, so that none counts as no use.
+// about them. The object of such a write has the replicas only, and none if they are 0 or not set: 0 counts as no use that was stored. Of a
+// CRD's resource the write sets them where they were not, also to 0; those of Kubernetes' own are always set.
 func (c *compiler) scales() {
 	if c.minor < validatingSince || c.options.WithoutValidating {
 		return
@@ -62,8 +67,10 @@ func (c *compiler) scales() {
 func (c *compiler) scale(g *group) {
 	e := newEmitter(c.minor)
 	gs := &gates{emitter: e, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{}}
-	const now, before = "object.spec.replicas", "oldObject.spec.replicas"
-	there := func(v string) string { return "has(" + strings.TrimSuffix(v, ".replicas") + ") && has(" + v + ")" }
+	replicas := func(object string) string {
+		return e.add(object+"Replicas", fmt.Sprintf("has(%[1]s.spec) && has(%[1]s.spec.replicas) ? %[1]s.spec.replicas : 0", object))
+	}
+	now, before := replicas("object"), replicas("oldObject")
 	g.units = slices.DeleteFunc(g.units, func(u unit) bool { return gs.isOpen(u.feature.Spec.Gate, true) == "true" })
 	if len(g.units) == 0 {
 		return
@@ -72,14 +79,16 @@ func (c *compiler) scale(g *group) {
 	for i := range g.units {
 		u := &g.units[i]
 		open := gs.isOpen(u.feature.Spec.Gate, true)
-		used := and(there(now), now+" != 0", uses(u.target, now))
-		stored := and(there(before), before+" != 0", uses(u.target, before))
-		if u.shape.exact {
-			stored = and(there(before), before+" == "+now)
+		used, same, stored := uses(u.target, now), before+" == "+now, uses(u.target, before)
+		if u.target.Scale != nil {
+			same = before + " != 0 && " + same
 		}
-		fine := or("!("+used+")", stored, open)
-		valid = append(valid, fine)
-		texts = append(texts, or("!("+used+")", stored, gs.isOpen(u.feature.Spec.Gate, false))+" ? '' : "+quote(u.target.Path.String()+c.what(u)))
+		stored = and(before+" != 0", stored)
+		if u.shape.exact {
+			stored = same
+		}
+		valid = append(valid, or("!("+used+")", same, stored, open))
+		texts = append(texts, or("!("+used+")", same, stored, gs.isOpen(u.feature.Spec.Gate, false))+" ? '' : "+quote(u.target.Path.String()+c.what(u)))
 	}
 	fail, actions := admissionregistrationv1.Fail, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
 	if g.kind == warns {
@@ -92,7 +101,6 @@ func (c *compiler) scale(g *group) {
 	p := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, g)}
 	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: &fail, ParamKind: c.paramKind(), MatchConstraints: match,
-		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "changed", Expression: fmt.Sprintf("!(%s && %s && %s == %s)", there(now), there(before), now, before)}},
 		Validations: []admissionregistrationv1.Validation{{
 			Expression: conjunction(valid), Message: "the replicas need a feature that is off", MessageExpression: said(texts) + ".join('; also ')",
 			Reason: new(metav1.StatusReasonInvalid),

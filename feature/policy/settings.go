@@ -141,7 +141,7 @@ func (c *compiler) guards(ctx context.Context) (out []*guard, err error) {
 	return append(out, at), nil
 }
 
-// judges tells whether policies judge the settings. They need no parameter. In live mode they come with policies that have the
+// judges reports whether policies judge the settings. They need no parameter. In live mode they come with policies that have the
 // settings as theirs; in baked mode those are gone as long as the settings open everything, and these stay.
 func (c *compiler) judges() bool {
 	if c.options.Unguarded {
@@ -267,8 +267,20 @@ func (c *compiler) common(g *gates) []string {
 		first(entries+".map(e, e.split('=')[0]).filter(n, !(n in "+gateSet+"))", "'there is no gate ' + x + '; '", "the gates are "+strings.Join(first20(gateNames), ", ")),
 	}
 	for _, p := range spec.Settings {
+		key := quote(p.Name)
+		value := "variables.data[" + key + "]"
+		if p.Minimum != nil || p.Maximum != nil {
+			good := []string{value + ".matches('^-?[0-9]{1,18}$')"}
+			text := p.Name + ": a whole number is needed"
+			if p.Minimum != nil {
+				good, text = append(good, fmt.Sprintf("int(%s) >= %d", value, *p.Minimum)), text+fmt.Sprintf(", %d at least", *p.Minimum)
+			}
+			if p.Maximum != nil {
+				good, text = append(good, fmt.Sprintf("int(%s) <= %d", value, *p.Maximum)), text+fmt.Sprintf(", %d at most", *p.Maximum)
+			}
+			out = append(out, key+" in variables.data && !("+and(good...)+") ? "+quote(text)+" : ''")
+		}
 		if p.Pattern != "" {
-			key := quote(p.Name)
 			out = append(out, key+" in variables.data && !variables.data["+key+"].matches("+quote("^(?:"+p.Pattern+")$")+") ? "+quote(p.Name+": does not match "+brief.Clip(p.Pattern, 80))+" : ''")
 		}
 	}
@@ -377,7 +389,7 @@ func (c *compiler) names(g *gates) (keyOf, named string) {
 	return keyOf, named
 }
 
-// requirements lists expressions of texts that are empty where a feature is not on without what it requires.
+// requirements lists expressions of texts that are empty if a feature is not on without what it requires.
 func (c *compiler) requirements(g *gates, f *feature.Feature) (out []string) {
 	for _, other := range f.Spec.Requires {
 		open := g.isOpen(other, false)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"math"
 	"regexp/syntax"
 	"slices"
@@ -32,7 +33,7 @@ func quotes(list []string) string {
 // reserved are words that CEL takes for something else behind a dot.
 var reserved = []string{"in", "true", "false", "null"}
 
-// isIdentifier tells whether a name can stand behind a dot.
+// isIdentifier reports whether a name can stand behind a dot.
 func isIdentifier(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -78,7 +79,7 @@ func or(conditions ...string) string {
 	return "(" + strings.Join(conditions, " || ") + ")"
 }
 
-// isOneOf tells whether a value is one of some scalars, which are given as text: as strings, and as the numbers and booleans
+// isOneOf reports whether a value is one of some scalars, which are given as text: as strings, and as the numbers and booleans
 // that are written so.
 func isOneOf(v string, values []string) string {
 	var ints, doubles, bools []string
@@ -117,7 +118,7 @@ func isOneOf(v string, values []string) string {
 	return or(out...)
 }
 
-// matches tells whether there is a match of a pattern in a string. Looking for a text that every match has in it costs a
+// matches reports whether there is a match of a pattern in a string. Looking for a text that every match has in it costs a
 // fraction of running the pattern.
 func matches(v, pattern string) string {
 	conditions := []string{"type(" + v + ") == string"}
@@ -125,6 +126,43 @@ func matches(v, pattern string) string {
 		conditions = append(conditions, v+".contains("+quote(s)+")")
 	}
 	return and(append(conditions, v+".matches("+quote(pattern)+")")...)
+}
+
+// literal writes a string, number or boolean.
+func literal(v any) string {
+	switch v := v.(type) {
+	case string:
+		return quote(v)
+	case float64:
+		return "double(" + quote(strconv.FormatFloat(v, 'g', -1, 64)) + ")"
+	}
+	return fmt.Sprint(v)
+}
+
+// outside reports whether a value is outside of bounds, as [feature.Bounds] say.
+func outside(v string, b *feature.Bounds) string {
+	var ways []string
+	number := "(type(" + v + ") == int || type(" + v + ") == double) && " + v
+	for _, x := range []struct {
+		text  string
+		bound *int64
+	}{
+		{number + " < ", b.Minimum},
+		{number + " > ", b.Maximum},
+		{"type(" + v + ") == string && " + v + ".size() > ", b.MaxLength},
+		{"(" + isList(v) + " || " + isMap(v) + ") && " + v + ".size() > ", b.MaxItems},
+	} {
+		if x.bound != nil {
+			ways = append(ways, x.text+strconv.FormatInt(*x.bound, 10))
+		}
+	}
+	if b.Values != nil {
+		ways = append(ways, "!("+isOneOf(v, b.Values)+")")
+	}
+	if b.Pattern != "" {
+		ways = append(ways, "!("+matches(v, b.Pattern)+")")
+	}
+	return and(isSet(v), or(ways...))
 }
 
 // literalOf returns a text that every match of a pattern has in it, or nothing.

@@ -89,6 +89,9 @@ func longPattern(t *feature.Target) string {
 	if t.Pattern != nil {
 		return cost(t.Pattern.String(), t.Schema)
 	}
+	if t.Beyond != nil && t.Beyond.Pattern != "" {
+		return cost(t.Beyond.Pattern, t.Schema)
+	}
 	for _, c := range t.Match {
 		if c.Pattern != nil {
 			if reason := cost(c.Pattern.String(), nil); reason != "" {
@@ -104,7 +107,7 @@ func putBack(s *shape) string {
 	t := s.target
 	last := t.Path[len(t.Path)-1]
 	switch {
-	case t.Values == nil && t.Pattern == nil && t.Match == nil && !s.exact, last.Set:
+	case !t.Narrowed() && !s.exact, last.Set, t.Reset != nil:
 		return "" // where it is dropped nothing was stored
 	case s.loop < len(t.Path):
 		return "a stored value may have to be put back into a list or map"

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -62,13 +63,11 @@ func ElsewhereJudged(m *feature.Model, f *feature.Feature, group, resource strin
 	return append(others, home)
 }
 
-// elsewhereJudged returns the version in which such objects are judged, and the versions of the others besides. home is empty where the
-// resource's versions are not known, or the feature has no part of it but whole versions.
+// elsewhereJudged returns the version in which such objects are judged, and the versions of the others besides. home is empty if no part
+// of the feature names a version of the resource, but for whole versions. Versions that are not known may be converted: those of
+// Kubernetes' own resources are.
 func elsewhereJudged(m *feature.Model, f *feature.Feature, group, resource string) (home string, others []string) {
 	r, ok := m.Resource(group, resource)
-	if !ok || r.Versions == nil {
-		return "", nil
-	}
 	covered := map[string]bool{}
 	for i := range f.Targets {
 		t := &f.Targets[i]
@@ -78,6 +77,10 @@ func elsewhereJudged(m *feature.Model, f *feature.Feature, group, resource strin
 		if covered[t.Version] = true; home == "" || t.Version == r.Stored {
 			home = t.Version
 		}
+	}
+	if !ok || r.Versions == nil {
+		delete(covered, home)
+		return home, slices.Sorted(maps.Keys(covered))
 	}
 	for _, v := range r.Versions {
 		if v.Name != home && (covered[v.Name] || !r.Converted) {

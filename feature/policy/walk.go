@@ -50,11 +50,22 @@ func (e *emitter) node(old bool, path feature.Path) string {
 	if name := e.nodes[key]; name != "" {
 		return ref(name)
 	}
-	parent := e.node(old, path[:len(path)-1])
-	last := path[len(path)-1].Name
+	parent := e.node(old, path[:max(0, len(path)-manySteps)])
+	there, at := plain(parent, path[max(0, len(path)-manySteps):])
 	name := fmt.Sprintf("%s%d", side, len(e.nodes)+1)
 	e.nodes[key] = name
-	return e.add(name, and(isMap(parent), has(parent, last))+" ? "+member(parent, last)+" : null")
+	return e.add(name, and(there...)+" ? "+at+" : null")
+}
+
+// manySteps is how many fields a value may be below another without a variable for what is between.
+const manySteps = 4
+
+// plain writes the value that a path of fields leads to from another, and the conditions under which it is there.
+func plain(from string, path feature.Path) (there []string, at string) {
+	for _, s := range path {
+		there, from = append(there, isMap(from), has(from, s.Name)), member(from, s.Name)
+	}
+	return there, from
 }
 
 // shape is how the uses of a target are compared with those that are stored.
@@ -65,6 +76,7 @@ type shape struct {
 	open   int  // the first step into a list whose items have no identity, or the length of the path
 	index  bool // uses are looked up in an index of those that are stored
 	lists  bool // there is a list on the way
+	apart  bool // whatever is stored at the place, [draft.usedBefore] decides
 }
 
 // shapesOf are the ways in which the values of a target may be found: where no schema says whether [*] goes into a list or a map, one
@@ -92,6 +104,9 @@ func stepAs(t *feature.Target, i int, k feature.StepKind) *feature.Target {
 func shapeOf(f *feature.Feature, t *feature.Target) shape {
 	n := len(t.Path)
 	s := shape{target: t, exact: f.Spec.Ratchet == "Unchanged" || t.Values != nil, loop: n, open: n}
+	if f.Spec.Ratchet == "InObject" {
+		s.exact, s.apart = false, true
+	}
 	for i, step := range t.Path {
 		if step.Kind == feature.Field {
 			continue
@@ -99,14 +114,14 @@ func shapeOf(f *feature.Feature, t *feature.Target) shape {
 		s.loop = min(s.loop, i)
 		if step.Kind == feature.Items {
 			s.lists = true
-			if len(step.Keys) == 0 && !step.Set && s.open == n {
+			if len(step.Keys) == 0 && !step.Set && s.open == n && !s.apart {
 				s.open = i
 			}
 		}
 		if s.open < n {
 			continue
 		}
-		s.index = s.index || step.Kind == feature.Items
+		s.index = !s.apart && (s.index || step.Kind == feature.Items)
 	}
 	if s.exact {
 		s.index = s.index || s.open < n
@@ -114,15 +129,17 @@ func shapeOf(f *feature.Feature, t *feature.Target) shape {
 	return s
 }
 
-// uses tells whether a value is a use of the target.
+// uses reports whether a value is a use of the target.
 func uses(t *feature.Target, v string) string {
 	switch {
 	case t.Values != nil:
 		return isOneOf(v, t.Values)
 	case t.Pattern != nil:
 		return matches(v, t.Pattern.String())
+	case t.Beyond != nil:
+		return outside(v, t.Beyond)
 	case t.Match == nil:
-		return v + " != null"
+		return isSet(v)
 	}
 	var all []string
 	for _, c := range t.Match {
@@ -137,11 +154,15 @@ func uses(t *feature.Target, v string) string {
 		case c.Pattern != nil:
 			all = append(all, matches(at, c.Pattern.String()))
 		default:
-			all = append(all, at+" != null")
+			all = append(all, isSet(at))
 		}
 	}
 	return and(all...)
 }
+
+// isSet reports whether a value is not null. The type check of the API server refuses to compare a number, text or list of the
+// schema with null, though a value that is not pruned can be null; of a dyn it does not know the type.
+func isSet(v string) string { return "dyn(" + v + ") != null" }
 
 // walker writes the expressions of one target.
 type walker struct {
@@ -161,7 +182,7 @@ type found struct {
 }
 
 // places writes an expression for the places of uses that the ratchet does not allow: a text, with commas between them,
-// empty where there is none; or a list of JSON pointers.
+// empty if there is none; or a list of JSON pointers.
 func (w *walker) places() string {
 	if w.index {
 		w.stored = w.emitter.storedIndex(w)
@@ -182,9 +203,9 @@ func (w *walker) found() found {
 	t := w.target
 	old, start := "", w.loop
 	if start == len(t.Path) {
-		start--
+		start = max(0, start-manySteps)
 	}
-	if !w.index {
+	if !w.index && !w.apart {
 		old = w.emitter.node(true, t.Path[:start])
 	}
 	path := &pathText{pointer: w.pointer}
@@ -195,7 +216,7 @@ func (w *walker) found() found {
 }
 
 // step goes on from a value, which may have any form. Old is the value at the same place in the stored object, which is
-// there if the conditions of its own hold; it is empty where an index is asked instead, or nothing.
+// there if the conditions of its own hold; it is empty if an index is asked instead, or nothing.
 func (w *walker) step(v string, i int, path *pathText, old string, oldThere, place []string) found {
 	t := w.target
 	if i == len(t.Path) {
@@ -288,7 +309,7 @@ func looped(v string, k feature.StepKind) string {
 	return v
 }
 
-// isEither tells whether a value is a list or a map.
+// isEither reports whether a value is a list or a map.
 func isEither(v string) string { return "(" + isList(v) + " || " + isMap(v) + ")" }
 
 // pieces goes through a list, the keys of a map, or what may be either, in lists of [piece] items.
@@ -420,9 +441,9 @@ func (s *shape) loops() int {
 	return n
 }
 
-// unindexed tells whether all uses are among the stored ones, without an index, in time that grows with the square of their
+// unindexed reports whether all uses are among the stored ones, without an index, in time that grows with the square of their
 // number. It stands behind an or: it is asked only where there are violations or the index is an error, and decides only
-// where it is. It is empty where there is no index.
+// where it is. It is empty if there is no index.
 func (w *walker) unindexed() string {
 	if !w.index {
 		return ""
@@ -477,7 +498,7 @@ func (w *walker) collect(v string, i int, place []string) found {
 	return found{conditions: []string{there}, body: body, list: true}
 }
 
-// exists tells whether there is a use of a target beneath a value, from a step of its path on.
+// exists reports whether there is a use of a target beneath a value, from a step of its path on.
 func (e *emitter) exists(t *feature.Target, v string, i int, name string) string {
 	return e.existsWhere(t, v, i, name, func(v string) string { return uses(t, v) })
 }
@@ -498,7 +519,7 @@ func valueTexts(values []string) (out []string) {
 	return out
 }
 
-// existsWhere tells whether a condition holds for a value that a path leads to.
+// existsWhere reports whether a condition holds for a value that a path leads to.
 func (e *emitter) existsWhere(t *feature.Target, v string, i int, name string, where func(v string) string) string {
 	if i == len(t.Path) {
 		return where(v)
@@ -533,7 +554,7 @@ func loopOf(v string, k feature.StepKind, x string) (item, there string) {
 	return x, isList(v)
 }
 
-// isScalar tells whether values of a schema are strings, numbers or booleans.
+// isScalar reports whether values of a schema are strings, numbers or booleans.
 func isScalar(n *schema.Node) bool {
 	if n == nil {
 		return false
@@ -545,7 +566,7 @@ func isScalar(n *schema.Node) bool {
 	return n.IntOrString
 }
 
-// mayHoldNull tells whether an object or array of a schema may have null in it.
+// mayHoldNull reports whether an object or array of a schema may have null in it.
 func mayHoldNull(n *schema.Node, depth int) bool {
 	if n == nil || depth > 64 || n.PreserveUnknown || n.Embedded || n.AdditionalBool != nil && *n.AdditionalBool {
 		return true

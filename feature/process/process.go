@@ -1,25 +1,26 @@
-// Package process connects the features of one process with its cluster: it brings the settings of the component's ConfigMap
-// to the process, and tells the cluster with which features the process runs, in a FeatureReport.
+// Package process connects the features of one process with its cluster. It brings the settings of the component's ConfigMap to the
+// process, and reports the features of the process to the cluster, in a FeatureReport.
 //
 //	p, err := process.New(config, gates, process.Options{Process: "controller", Instance: podName, Namespace: podNamespace})
 //	err = p.Begin(ctx) // settings are read once; features that need a restart are settled
 //	err = p.Start(ctx) // blocks; a manager of controller-runtime takes p as it is
 //
 // It promises:
-//   - a change of the ConfigMap is taken in as soon as the API server tells it, and reported; what is wrong with it is logged
-//     and reported, and the last good settings stay; if it is deleted, the defaults hold;
-//   - a process that is started while the ConfigMap is wrong takes the last good settings that the Component's status has, and
-//     the defaults where it may not read that or there are none;
-//   - settings that may not be read any more stay as they were, which is reported;
-//   - a report is renewed as long as Start runs, and deleted when it ends in order;
-//   - a feature that needs other processes is on only while their reports say so; while the API server does not answer, what they
-//     said last holds;
-//   - where the component lets namespaces opt in, the gates know by their labels which have ([gate.Gates.EnabledFor]);
-//   - a cluster without the kind FeatureReport is no error: the settings are followed all the same.
+//   - it applies and reports a change of the ConfigMap as soon as the API server sends it. It logs and reports problems of the
+//     settings, and the last good settings stay. If the ConfigMap is deleted, the defaults apply;
+//   - if the ConfigMap is wrong at the start of the process, it uses the last good settings in the Component's status, and the
+//     defaults if it cannot read that or there are none;
+//   - if it loses the right to read the settings, they stay as they were, and it reports that;
+//   - it renews a report as long as Start runs, and deletes it at an orderly end;
+//   - a feature that needs other processes is on only while their reports say so; while the API server does not answer, their last
+//     reports count;
+//   - if the component lets namespaces opt in, the gates know by their labels which have ([gate.Gates.EnabledFor]);
+//   - a cluster without the kind FeatureReport is no error: the process still follows the settings.
 //
-// The process needs the rights to get, list and watch its ConfigMap, to create, patch and delete FeatureReports in its own
-// namespace, and to list and watch them in the namespaces of its component where a feature needs other processes; where namespaces
-// can opt in, to get, list and watch namespaces; to get its Component is of use, but can be missing. It decides nothing about features: package gate does.
+// The process needs the right to get, list and watch its ConfigMap. It needs the right to create, patch and delete FeatureReports
+// in its own namespace. If a feature needs other processes, it also needs to list and watch them in the namespaces of its
+// component. If namespaces can opt in, it needs to get, list and watch namespaces. The right to get its Component is useful and
+// optional. The package decides nothing about features: package gate does.
 package process
 
 import (
@@ -49,13 +50,13 @@ import (
 	"sluice.dev/feature/skew"
 )
 
-// DefaultRenew is how often a report is renewed; it counts for three times as long. Of a process that was killed nobody thinks
-// for longer than ten seconds that it runs, and a renewal may fail twice. A renewal is one small patch.
+// DefaultRenew is the interval for renewing a report, which counts for three times as long. So a renewal may fail twice, and a
+// killed process counts as running for ten seconds at most. A renewal is one small patch.
 const DefaultRenew = 3 * time.Second
 
 // Options say who the process is.
 type Options struct {
-	// Process says what kind of process it is, in the words of requiredProcesses: webhook, for example.
+	// Process names the kind of process, as requiredProcesses does: webhook, for example.
 	Process string
 	// Instance tells processes of the kind apart: the name of the pod.
 	Instance string
@@ -67,10 +68,10 @@ type Options struct {
 	Release, Revision string
 	// Owner is the pod or lease with which the report goes; nil: it is left to expire if the process is killed. See [PodOwner].
 	Owner *metav1.OwnerReference
-	// File is a file or directory of settings (see [gate.ReadFile]); empty: none. It is looked at again as often as the report
-	// is renewed.
+	// File is a file or directory of settings (see [gate.ReadFile]); empty for none. The process reads it again whenever it renews
+	// the report.
 	File string
-	// Renew is how often the report is renewed; zero stands for [DefaultRenew]. Whole seconds, a second at least.
+	// Renew is the interval for renewing the report; zero stands for [DefaultRenew]. It has whole seconds, one at least.
 	Renew time.Duration
 	// NoReport writes no report.
 	NoReport bool
@@ -80,7 +81,7 @@ type Options struct {
 	Clock clock.WithTicker
 }
 
-// PodOwner makes the owner of a pod's report, from what the downward API tells of the pod; nil if one of them is empty.
+// PodOwner returns the owner of a pod's report, from values of the downward API; nil if one of them is empty.
 func PodOwner(name, uid string) *metav1.OwnerReference {
 	if name == "" || uid == "" {
 		return nil
@@ -97,7 +98,7 @@ type Process struct {
 	dynamic  dynamic.Interface
 	// metadata renews reports: its answers are small.
 	metadata metadata.Interface
-	// namespaces is nil where the component does not let them opt in.
+	// namespaces is nil if the component does not let them opt in.
 	namespaces *namespaces
 	started    metav1.Time
 	poke       chan struct{}
@@ -256,7 +257,7 @@ func (p *Process) Start(ctx context.Context) error {
 	return nil
 }
 
-// needsOthers tells whether a feature needs processes.
+// needsOthers reports whether a feature needs processes.
 func (p *Process) needsOthers() bool {
 	for _, f := range p.gates.Model().Features() {
 		if len(f.Spec.RequiredProcesses) > 0 {

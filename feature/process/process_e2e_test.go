@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,7 +37,7 @@ import (
 	"sluice.dev/tools/kube"
 )
 
-const patience = 2 * time.Minute
+const patience = 6 * time.Minute
 
 var shared clustertest.Shared
 
@@ -105,7 +106,8 @@ func (w *world) declaration() gate.Declaration {
 type running struct {
 	*gate.Gates
 
-	stop func()
+	// end ends it, stop waits for it as well.
+	end, stop func()
 }
 
 // start starts a process; stop ends it and waits.
@@ -147,7 +149,7 @@ func (w *world) run(gates *gate.Gates, p *process.Process) *running {
 			w.t.Error(err)
 		}
 	})
-	r := &running{Gates: gates, stop: sync.OnceFunc(func() {
+	r := &running{Gates: gates, end: cancel, stop: sync.OnceFunc(func() {
 		cancel()
 		wg.Wait()
 	})}
@@ -239,7 +241,7 @@ func installReports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := client.Apply(t.Context(), filepath.Join("..", "..", "config", "features", "10-crds.yaml"), false); err != nil {
+	if err := client.Apply(t.Context(), filepath.Join("..", "..", "config", "chart", "files", "features.yaml"), false); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -401,6 +403,51 @@ func TestE2EARenewalWritesTheTimeAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	renewed("deleted by somebody else")
+}
+
+// answerLate is a connection whose answers to writes of reports come late: written is closed once the server has stored one, and
+// the process gets the answer after release is closed.
+type answerLate struct {
+	http.RoundTripper
+
+	once              sync.Once
+	written, released chan struct{}
+}
+
+func (a *answerLate) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := a.RoundTripper.RoundTrip(r)
+	if err != nil || r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/featurereports/") {
+		return resp, err
+	}
+	a.once.Do(func() { close(a.written) })
+	<-a.released
+	if r.Context().Err() != nil {
+		return nil, errors.Join(r.Context().Err(), resp.Body.Close())
+	}
+	return resp, nil
+}
+
+// TestE2EAProcessThatEndsWhileItReports leaves no report, though it never heard that it wrote one.
+func TestE2EAProcessThatEndsWhileItReports(t *testing.T) {
+	installReports(t)
+	w := newWorld(t, "ending")
+	w.set(map[string]string{})
+	late := &answerLate{written: make(chan struct{}), released: make(chan struct{})}
+	w.config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+		late.RoundTripper = rt
+		return late
+	})
+	r := w.start("controller", nil)
+	<-late.written
+	if got := w.reports(); len(got) != 1 {
+		t.Fatalf("%d reports", len(got))
+	}
+	r.end()
+	close(late.released)
+	r.stop()
+	if got := w.reports(); len(got) != 0 {
+		t.Errorf("%d reports are left", len(got))
+	}
 }
 
 // TestE2ESettingsThatAreBadFromTheStart: a process takes the last good ones, where it may read them.

@@ -64,7 +64,8 @@ func (p *Process) report(ctx context.Context) {
 // writer writes one report.
 type writer struct {
 	process *Process
-	last    *v1alpha1.FeatureReportSpec // nil where none is written
+	last    *v1alpha1.FeatureReportSpec // nil where none is known to be written
+	sent    bool                        // a write was sent: the report may be there, whatever was answered
 	stored  metav1.ObjectMeta           // what tells the report as it was written last from others
 	failed  string
 }
@@ -87,8 +88,11 @@ func (w *writer) write(ctx context.Context) time.Duration {
 			return 0
 		}
 	}
-	asking, cancel := context.WithTimeout(ctx, max(p.options.Renew, retry))
+	// The end of the process does not cut the request short: the server may store the report all the same, after its deletion even.
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(p.options.Renew, retry))
 	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(goodbye, cancel) })()
+	w.sent = true
 	err := errRenew
 	if same {
 		err = w.renew(asking, &spec)
@@ -125,7 +129,7 @@ func (w *writer) write(ctx context.Context) time.Duration {
 // remove deletes the report of a process that ends.
 func (w *writer) remove(ctx context.Context) {
 	p := w.process
-	if w.last == nil {
+	if !w.sent {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, goodbye)
@@ -195,7 +199,7 @@ func (w *writer) apply(ctx context.Context, spec *v1alpha1.FeatureReportSpec) er
 	return err
 }
 
-// weigh decides anew what other processes report: some may have expired.
+// weigh decides again what other processes report: some may have expired.
 func (p *Process) weigh() {
 	if !p.needsOthers() {
 		return

@@ -1,6 +1,6 @@
-// Package rules says what becomes of the validation rules of a CRD when a field that they speak of is gone. It promises an answer for
-// every rule, in bounded time; it does not decide what follows from it, which package feature does. It is a package of its own because
-// it needs the parser of CEL, which programs that only use features do not.
+// Package rules finds out what happens to the validation rules of a CRD when a field that they mention is gone. It promises an
+// answer for every rule, in bounded time. It does not decide what follows from the answer; package feature does. It is a package of
+// its own because it needs the parser of CEL, which programs that only use features do not need.
 package rules
 
 import (
@@ -20,10 +20,9 @@ func Define(c *v1alpha1.Component, features []v1alpha1.Feature, o feature.Option
 	return feature.Define(c, features, o)
 }
 
-// Without says what becomes of a validation rule of an object when what the path leads to from there is gone. It looks
-// at has(), &&, ||, !, ?: and the macros that go through lists and maps; whatever else depends on the field is open. A
-// rule that cannot be parsed stands in no CRD, and a transition rule is about old objects as much as about new ones: they
-// are apart.
+// Without returns the fate of a validation rule of an object when the field at the path is gone. It understands has(), &&, ||, !,
+// ?: and the macros for lists and maps; everything else that depends on the field is open. No CRD has a rule that cannot be parsed.
+// A transition rule is about old objects as much as about new ones, and these are separate.
 func Without(rule string, path feature.Path) feature.Fate {
 	if len(rule) > 50_000 {
 		return feature.Apart

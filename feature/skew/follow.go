@@ -11,10 +11,10 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// Follower remembers the reports that somebody who watches them has seen, and tells how old they are by the watcher's own
-// clock: a renewal that was seen counts from then on, whatever time the process wrote, as with the leases of leader election
-// (k8s.io/client-go/tools/leaderelection). While the API server does not answer, no process can renew anything: the reports
-// that counted when it answered last go on to count then, and for one lease after it answers again.
+// Follower remembers the reports that a watcher has seen, and knows their age by the watcher's own clock. A renewal counts from the
+// moment when it was seen, whatever time the process wrote, as with the leases of leader election
+// (k8s.io/client-go/tools/leaderelection). While the API server does not answer, no process can renew a report. So the reports that
+// counted at its last answer continue to count, and for one lease after it answers again.
 //
 // The zero value is ready for use. It is not safe for concurrent use.
 type Follower struct {
@@ -30,7 +30,7 @@ type followed struct {
 	seen time.Time
 }
 
-// Put notes a report as it is now. It is not copied, and must not be modified afterwards.
+// Put records the current state of a report. It does not copy the report, so the caller must not modify it afterwards.
 func (f *Follower) Put(r *v1alpha1.FeatureReport, now time.Time) {
 	if f.reports == nil {
 		f.reports = map[types.NamespacedName]*followed{}
@@ -55,7 +55,7 @@ func (f *Follower) Delete(namespace, name string) {
 // serverErrors is the first status of HTTP that says that the server failed.
 const serverErrors = 500
 
-// Asked notes what came of a request to the API server: an error that is no answer of it means that it cannot be reached.
+// Asked records the outcome of a request to the API server. An error without an answer means that it cannot be reached.
 func (f *Follower) Asked(err error, now time.Time) {
 	var status apierrors.APIStatus
 	if err != nil && (!errors.As(err, &status) || status.Status().Code >= serverErrors || apierrors.IsTooManyRequests(err)) {
@@ -73,10 +73,10 @@ func (f *Follower) Asked(err error, now time.Time) {
 	f.contact = now
 }
 
-// Lost tells whether the API server did not answer when it was asked last.
+// Lost reports whether the API server did not answer the last request.
 func (f *Follower) Lost() bool { return f.lost }
 
-// Counts tells whether a report counts, as far as its age goes.
+// Counts reports whether a report counts by its age.
 func (f *Follower) Counts(namespace, name string, now time.Time) bool {
 	x := f.reports[types.NamespacedName{Namespace: namespace, Name: name}]
 	return x != nil && x.counts(f.at(now))
@@ -104,8 +104,8 @@ func (x *followed) dated() v1alpha1.FeatureReport {
 	return r
 }
 
-// Of returns the reports of a component in no order, each with a RenewTime by the watcher's own clock, as [Live] and [Judge]
-// take them. They share what they hold with those that were put in.
+// Of returns the reports of a component in no order, each with a RenewTime by the watcher's own clock, for [Live] and [Judge]. They
+// share memory with those that were put in.
 func (f *Follower) Of(component string, now time.Time) []v1alpha1.FeatureReport {
 	var out []v1alpha1.FeatureReport
 	for _, x := range f.reports {

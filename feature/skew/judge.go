@@ -25,24 +25,24 @@ const (
 type Disagreement struct {
 	// Gate is the feature.
 	Gate string
-	// Settings is what the settings make of the feature; nil where the component has no settings in the cluster.
+	// Settings is the state of the feature by the settings; nil if the component has no settings in the cluster.
 	Settings *bool
-	// On and Off are the processes that report it so, sorted, in the form PROCESS/INSTANCE (RELEASE). A process that knows
-	// others of the component's features but not this one stands in neither.
+	// On and Off are the processes that report the feature as on and off, sorted, in the form PROCESS/INSTANCE (RELEASE). A process
+	// that knows others of the component's features but not this one is in neither.
 	On, Off []string
-	// Missing are required processes that do not report the feature: of some, no process reports at all.
+	// Missing are required processes that do not report the feature; some of them may not report anything.
 	Missing []string
 	// Restart are processes among On and Off that take the settings in when they start the next time.
 	Restart []string
-	// Enforced is what is enforced where that differs from what is in effect; nil otherwise.
+	// Enforced is the enforced state if it differs from the effective one; nil otherwise.
 	Enforced *Enforced
-	// Effective tells whether the feature is in effect.
+	// Effective is true if the feature is in effect.
 	Effective bool
-	// RollingUpdate means that all who differ are of processes that run in two revisions at a time.
+	// RollingUpdate means that all deviating reports come from processes that run in two revisions at the moment.
 	RollingUpdate bool
 }
 
-// String tells who says what, in one sentence without an end.
+// String describes the disagreement in one sentence without a full stop.
 func (d *Disagreement) String() string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -88,7 +88,7 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// Judge says whether all agree.
+// Judge decides whether all agree.
 func Judge(in *Input) *Result {
 	live := Live(in.Model, in.Reports, in.Now)
 	j := &judge{Input: in, runs: map[string]revision{}, rolling: map[string]bool{}, enforced: map[string]*Enforced{}, result: &Result{

@@ -1,12 +1,12 @@
-// Package skew tells whether the processes of a component agree about its features: with each other, with the settings, and
-// with what the API server enforces.
+// Package skew finds out whether the processes of a component agree about its features: with each other, with the settings, and
+// with the API server's enforcement.
 //
-// It takes values and returns values: reports come from FeatureReport objects, which package feature/process writes, or from
-// the metric kubernetes_feature_enabled ([FromMetrics]). [Runtime] makes of them what [feature.Model.Resolve] needs for
-// features that name required processes; [Judge] makes conditions of everything. Equal input gives equal output, whatever the
-// order of the reports.
+// It takes values and returns values. Reports come from FeatureReport objects, which package feature/process writes, or from the
+// metric kubernetes_feature_enabled ([FromMetrics]). [Runtime] turns them into the input of [feature.Model.Resolve] for features
+// that name required processes. [Judge] makes conditions of everything. Equal input gives equal output, in any order of the
+// reports.
 //
-// It does not decide what becomes of a disagreement: who writes conditions, events and metrics does.
+// It does not decide what follows from a disagreement: the writers of conditions, events and metrics do.
 package skew
 
 import (
@@ -20,10 +20,10 @@ import (
 	"sluice.dev/feature"
 )
 
-// Grace is how long after a change of the settings a process may still report the ones before.
+// Grace is the time after a change of the settings in which a process may still report the previous ones.
 const Grace = 5 * time.Second
 
-// Input is what is known at one moment.
+// Input is the knowledge at one moment.
 type Input struct {
 	// Now is the time by which reports have expired or not.
 	Now time.Time
@@ -31,27 +31,27 @@ type Input struct {
 	Model *feature.Model
 	// Settings are those in force; nil says nothing, as it does to [feature.Model.Resolve].
 	Settings *feature.Settings
-	// SettingsVersion is the resourceVersion of the ConfigMap that Settings were read from; empty where there is none.
+	// SettingsVersion is the resourceVersion of the ConfigMap that Settings were read from; empty if there is none.
 	SettingsVersion string
 	// SettingsTime is since when they have been in force; zero stands for long ago. Within [Grace] of it, a process that
 	// reports another SettingsVersion is not held against them.
 	SettingsTime time.Time
 	// Reports are sorted out here: those of other components or namespaces ([Namespaces]), and expired ones, count for nothing.
 	Reports []v1alpha1.FeatureReport
-	// Enforced says what is enforced of features that gate parts; gates that are not mentioned are not looked at.
+	// Enforced has the enforced state of features that gate parts; other gates are ignored.
 	Enforced []Enforced
 }
 
-// Enforced says what is enforced of a feature.
+// Enforced is the enforced state of a feature.
 type Enforced struct {
 	Gate string
-	// Open tells whether uses of the feature pass.
+	// Open is true if uses of the feature pass.
 	Open bool
 	// By names what enforces it, for example policy features.demo.widgets.demo.dev.reject.v1.
 	By string
 }
 
-// Result is what is to be said.
+// Result is the result of [Judge].
 type Result struct {
 	// States are the features as they are in effect, those that wait for processes closed.
 	States *feature.States
@@ -60,17 +60,17 @@ type Result struct {
 	Component metav1.Condition
 	// Features are the same for each feature of the model, by gate.
 	Features map[string]metav1.Condition
-	// Disagreements are sorted by gate; nil where all agree.
+	// Disagreements are in the order of the gates; nil if all agree.
 	Disagreements []Disagreement
 	// Live are the reports that count, sorted by process, instance, namespace and name.
 	Live []v1alpha1.FeatureReport
-	// Again is how long the result holds if nothing changes: then a report expires, or the grace of a change ends. Zero: for
-	// ever.
+	// Again is the time for which the result is valid if nothing changes: then a report expires, or the grace of a change ends.
+	// Zero means for ever.
 	Again time.Duration
 }
 
-// Namespaces are those of which reports count for a component: those that it names, or else that of its ConfigMap. Whoever may
-// write reports elsewhere has no say; of a component that names neither, none counts.
+// Namespaces returns the namespaces whose reports count for a component: those that it names, or else that of its ConfigMap.
+// Reports in other namespaces have no effect. If a component names neither, no reports count.
 func Namespaces(m *feature.Model) []string {
 	switch spec := m.Spec(); {
 	case len(spec.Namespaces) > 0:
@@ -81,8 +81,8 @@ func Namespaces(m *feature.Model) []string {
 	return nil
 }
 
-// Live returns the reports that count for a component at a time, sorted by process, instance, namespace and name: of its
-// namespaces ([Namespaces]), that count ([Counts]), and the newest of each instance.
+// Live returns the reports that count for a component at a time: those in its namespaces ([Namespaces]) that have not expired
+// ([Counts]), and only the newest of each instance. They are sorted by process, instance, namespace and name.
 func Live(m *feature.Model, reports []v1alpha1.FeatureReport, now time.Time) []v1alpha1.FeatureReport {
 	namespaces := Namespaces(m)
 	var out []v1alpha1.FeatureReport
@@ -101,8 +101,8 @@ func Live(m *feature.Model, reports []v1alpha1.FeatureReport, now time.Time) []v
 	})
 }
 
-// Counts tells whether a report counts at a time: it has not expired, and was not renewed further in the future than it is good
-// for, as one that is would hold for ever, whatever becomes of the process.
+// Counts reports whether a report counts at a time: it has not expired, and its renewal is not further in the future than a report
+// is valid. Otherwise such a report would count for ever, even if its process ends.
 func Counts(r *v1alpha1.FeatureReport, now time.Time) bool {
 	lease := time.Duration(r.Spec.LeaseDurationSeconds) * time.Second
 	return now.Before(Expires(r)) && !r.Spec.RenewTime.After(now.Add(lease))
@@ -113,8 +113,8 @@ func Expires(r *v1alpha1.FeatureReport) time.Time {
 	return r.Spec.RenewTime.Add(time.Duration(r.Spec.LeaseDurationSeconds) * time.Second)
 }
 
-// Runtime says what processes report, for [feature.Model.Resolve]: a process has a feature on if each of its instances does.
-// The reports are those of [Live].
+// Runtime returns the state of processes for [feature.Model.Resolve]: a process has a feature on if each of its instances does. The
+// reports are those of [Live].
 func Runtime(live []v1alpha1.FeatureReport) feature.Runtime {
 	rt := feature.Runtime{Processes: map[string]map[string]bool{}}
 	instances, on := map[string]int{}, map[string]map[string]int{}

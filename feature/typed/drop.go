@@ -1,12 +1,11 @@
-// Package typed helps with features in code that handles objects as Go values: it drops what is disabled, as the strategies of
-// Kubernetes' own API server do, and says which values of an enum are valid.
+// Package typed helps code that handles objects as Go values with features. It drops disabled parts, as the strategies of
+// Kubernetes' own API server do, and lists the valid values of an enum.
 //
-// There are two ways to it. [Resource] judges objects by the parts that the features declare, with the evaluator that the
-// webhook runs and the policies agree with: there is nothing to write but the declaration. [Field], [Items] and [Enum] are for
-// what is written by hand, on any gate ([Enabler]), one of k8s.io/component-base included; they need no declaration of parts
-// and no conversion.
+// There are two ways. [Resource] judges objects by the declared parts of features, with the evaluator of the webhook, which agrees
+// with the policies: there is nothing to write but the declaration. [Field], [Items] and [Enum] are for code that is written by
+// hand, with any gate ([Enabler]), also one of k8s.io/component-base. They need no declaration of parts and no conversion.
 //
-// In all of them what the old object uses stays allowed. None of them reads settings or talks to anybody.
+// In both, uses in the old object stay allowed. The package reads no settings and makes no requests.
 package typed
 
 import (
@@ -16,21 +15,21 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// Enabler tells which features are on: gate.Gates and the gates of component-base do.
+// Enabler reports which features are on: gate.Gates and the gates of component-base implement it.
 type Enabler interface {
 	Enabled(name featuregate.Feature) bool
 }
 
 // Gated is a part of objects of type T that a feature gates.
 type Gated[T any] interface {
-	// drop takes the part out of object where the feature is off and none of the old ones uses it. It tells whether there was
+	// drop takes the part out of object where the feature is off and none of the old ones uses it. It reports whether there was
 	// anything to take out.
 	drop(gates Enabler, object *T, old []*T) bool
 }
 
-// DropDisabled takes out of an object what disabled features gate: on creation, with old nil, all of it; on update what the
-// old object does not use, as PrepareForCreate and PrepareForUpdate of Kubernetes' strategies do. It returns how many parts
-// were there to be taken out, which is worth a warning.
+// DropDisabled removes the parts of disabled features from an object. On creation, with old nil, it removes all of them. On update
+// it keeps those that the old object uses, as PrepareForCreate and PrepareForUpdate of Kubernetes' strategies do. It returns the
+// number of removed parts, which is worth a warning.
 func DropDisabled[T any](gates Enabler, object, old *T, parts ...Gated[T]) int {
 	var before []*T
 	if old != nil {
@@ -45,11 +44,11 @@ func DropDisabled[T any](gates Enabler, object, old *T, parts ...Gated[T]) int {
 	return n
 }
 
-// Field gates a field of objects of type T. At returns where it stands, or nil if what it stands in is not there:
+// Field gates a field of objects of type T. at returns the field, or nil if its parent is missing:
 //
 //	typed.Field("FastPath", func(w *Widget) *Mode { return &w.Spec.Mode })
 //
-// The field is in use where it is not the zero value. An old object that uses it, whatever the value, lets it pass.
+// The field is in use if it is not the zero value. If the old object uses it, with any value, it stays.
 func Field[T, F any](name featuregate.Feature, at func(object *T) *F) Gated[T] {
 	return &gatedField[T, F]{name, at}
 }
@@ -73,7 +72,7 @@ func (f *gatedField[T, F]) drop(gates Enabler, object *T, old []*T) bool {
 	return true
 }
 
-// isZero tells whether a field is left out. A slice or map without entries is: JSON does not tell it from one that is.
+// isZero reports whether a field is left out. A slice or map without entries is: JSON does not tell it from one that is.
 func isZero[F any](p *F) bool {
 	v := reflect.ValueOf(p).Elem()
 	switch v.Kind() { //nolint:exhaustive // the others have no length
@@ -83,10 +82,10 @@ func isZero[F any](p *F) bool {
 	return v.IsZero()
 }
 
-// Items gates parts of the items of a list. List returns the items, which are changed in place; key tells them apart, so that
-// an item is compared with the one in the old object that has the same key, wherever that stands. Of old items with the same
-// key, any that uses a part lets it pass. Key is nil where nothing tells items apart, as in a list without x-kubernetes-list-map-keys:
-// then each is compared with all old items, as the nearest keyed ancestor is what counts.
+// Items gates parts of the items of a list. list returns the items, which are changed in place. key identifies an item, so that it
+// is compared with the item of the same key in the old object, at any place. If several old items have the key, a use in one of
+// them is enough. key is nil if items have no identity, as in a list without x-kubernetes-list-map-keys. Then each item is compared
+// with all old items, because the nearest ancestor with a key counts.
 func Items[T, I any, K comparable](list func(object *T) []I, key func(item *I) K, parts ...Gated[I]) Gated[T] {
 	if key == nil {
 		key = func(*I) (none K) { return none }

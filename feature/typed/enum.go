@@ -7,8 +7,8 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// Enum says which values an enum has, as data: those that are always valid, and those that a feature gates. A value that comes
-// in two releases is gated by a feature that gate.NewEnumValue makes.
+// Enum has the values of an enum, as data: those that are always valid, and those that a feature gates. The feature of a value that
+// is introduced in two releases comes from gate.NewEnumValue.
 type Enum[V ~string] struct {
 	// Values are always valid.
 	Values []V
@@ -22,8 +22,8 @@ type Options[V ~string] struct {
 	enum    *Enum[V]
 }
 
-// Options returns what is valid. Old are the values that the old object has, in this field or, where the field stands in
-// items that cannot be told apart, in any of them; none on creation.
+// Options returns the valid values. old are the values of the old object: in this field, or, if the field is in items without
+// identity, in any of them; none on creation.
 func (e *Enum[V]) Options(gates Enabler, old ...V) Options[V] {
 	o := Options[V]{enum: e, allowed: slices.Clone(e.Values)}
 	for v, name := range e.Gated {

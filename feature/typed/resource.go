@@ -10,7 +10,7 @@ import (
 	"sluice.dev/feature"
 )
 
-// Evaluators give the evaluator of what is on now: gate.Gates does.
+// Evaluators returns the current evaluator; gate.Gates implements it.
 type Evaluators interface {
 	Evaluator() *feature.Evaluator
 }
@@ -20,14 +20,14 @@ type Resource[T any] struct {
 	Gates Evaluators
 	// GVR is group, version and plural name.
 	GVR schema.GroupVersionResource
-	// OptedIn tells whether user or namespace have opted in to a feature; nil: to none.
+	// OptedIn reports whether the user or the namespace has opted in to a feature; nil means to none.
 	OptedIn func(gate string) bool
 }
 
-// Judge says what becomes of a write: of a creation where old is nil. What is to be dropped is taken out of object. Warnings
-// tell of that and of uses that pass with a warning; the errors say why it is refused, and object is as it was then.
+// Judge judges a write; it is a creation if old is nil. It removes the parts to drop from object. Warnings report these, and uses
+// that pass with a warning. The errors are the reasons of a refusal, and then object is unchanged.
 //
-// The other error says that an object could not be written as JSON, or read back.
+// The other error means that an object could not be written as JSON, or read back.
 func (r *Resource[T]) Judge(object, old *T) (warnings []string, errs field.ErrorList, err error) {
 	request := &feature.Request{Group: r.GVR.Group, Version: r.GVR.Version, Resource: r.GVR.Resource, OptedIn: r.OptedIn}
 	if request.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {

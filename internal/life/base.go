@@ -3,10 +3,12 @@ package life
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -30,8 +32,11 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (*Sta
 			return nil, fmt.Errorf("%s: give git:REV without a path; the paths are those of features.yaml", against)
 		}
 	case input.Path:
+		if _, err := os.Stat(filepath.Join(src.Paths[0], name)); err != nil {
+			return nil, fmt.Errorf("the base %s: there is no %s; give git:REV, a folder with that file, or cluster", against, filepath.Join(src.Paths[0], name))
+		}
 	case input.Stdin, input.Cluster:
-		return nil, fmt.Errorf("%s is no base to compare with: give git:REV or a folder", against)
+		return nil, fmt.Errorf("%s is no base to compare with: give git:REV, a folder, or cluster", against)
 	}
 	read := func(paths ...string) (*input.Set, error) {
 		from := src
@@ -42,13 +47,13 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (*Sta
 				from.Paths = append(from.Paths, filepath.Join(src.Paths[0], p))
 				continue
 			}
-			p = filepath.ToSlash(f.path(p))
-			if !strings.HasPrefix(p, "../") {
-				p = "./" + p
-			}
-			from.Paths = append(from.Paths, p)
+			from.Paths = append(from.Paths, "./"+filepath.ToSlash(p))
 		}
-		return input.Load(ctx, from, input.Options{Objects: true})
+		opts := input.Options{Objects: true}
+		if src.Kind == input.Git {
+			opts.Dir = f.dir
+		}
+		return input.Load(ctx, from, opts)
 	}
 	set, err := read(name)
 	if err != nil {
@@ -77,16 +82,6 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (*Sta
 	if set, err = read(paths...); err != nil {
 		return nil, fmt.Errorf("the base %s: %w", against, err)
 	}
-	state := &State{Name: against, Release: base.Spec.Release, File: base}
-	var resources []feature.Resource
-	for _, d := range set.Documents {
-		undescribe(d.CRD)
-		r, err := feature.ResourceOf(d.CRD)
-		if err != nil {
-			return nil, fmt.Errorf("the base %s: %w", against, err)
-		}
-		state.CRDs, resources = append(state.CRDs, d.CRD), append(resources, r)
-	}
 	component := &v1alpha1.Component{}
 	component.Name, component.Spec = base.Component, base.Spec
 	var features []v1alpha1.Feature
@@ -102,12 +97,40 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (*Sta
 		if err := set.Objects[i].Strict(&one); err != nil {
 			return nil, fmt.Errorf("the base %s: %w", against, err)
 		}
-		features, state.Features = append(features, one), append(state.Features, one.Spec)
+		features = append(features, one)
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, d := range set.Documents {
+		crds = append(crds, d.CRD)
+	}
+	state, err := NewBase(against, component, features, crds, day)
+	if err != nil {
+		return nil, err
+	}
+	state.File = base
+	return state, nil
+}
+
+// NewBase is what a component was, by its objects and CRDs, such as those of a cluster. The CRDs lose what [Project.Outputs] has written
+// into their descriptions.
+func NewBase(name string, component *v1alpha1.Component, features []v1alpha1.Feature, crds []*apiextensionsv1.CustomResourceDefinition, day time.Time) (*State, error) {
+	state := &State{Name: name, Release: component.Spec.Release, CRDs: crds}
+	var resources []feature.Resource
+	for _, c := range crds {
+		undescribe(c)
+		r, err := feature.ResourceOf(c)
+		if err != nil {
+			return nil, fmt.Errorf("the base %s: %w", name, err)
+		}
+		resources = append(resources, r)
+	}
+	for i := range features {
+		state.Features = append(state.Features, features[i].Spec)
 	}
 	var findings feature.Findings
 	state.Model, findings = rules.Define(component, features, feature.Options{Date: day, Resources: resources})
 	if err := findings.Err(); err != nil {
-		return nil, fmt.Errorf("the base %s: %w", against, err)
+		return nil, fmt.Errorf("the base %s: %w", name, err)
 	}
 	return state, nil
 }

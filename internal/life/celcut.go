@@ -21,6 +21,9 @@ import (
 // jsonPathTail are filters and indices of a JSONPath.
 var jsonPathTail = regexp.MustCompile(`\[[^\]]*\]`)
 
+// quotedName is a field of a JSONPath in brackets.
+var quotedName = regexp.MustCompile(`\['([^'\]]+)'\]`)
+
 // plain is the text of a scalar as parts write it.
 func plain(raw string) string {
 	var s string
@@ -106,7 +109,7 @@ func (r *rewriter) path(e celast.Expr) (feature.Path, bool) {
 	return nil, false
 }
 
-// below tells whether a path leads to the field, or into it.
+// below reports whether a path leads to the field, or into it.
 func (r *rewriter) below(p feature.Path) bool {
 	if len(p) < len(r.field) {
 		return false
@@ -225,7 +228,7 @@ func (r *rewriter) fold(e celast.Expr, name string, args []celast.Expr) celast.E
 	return nil
 }
 
-// refers tells whether an expression still reads the field.
+// refers reports whether an expression still reads the field.
 func (r *rewriter) refers(e celast.Expr) (found bool) {
 	if p, ok := r.path(e); ok && r.below(p) {
 		return true

@@ -27,7 +27,7 @@ type Channel struct {
 	Gates map[string]bool `json:"gates,omitempty"`
 }
 
-// whole tells whether the channel was not asked for: nothing is left out then.
+// whole reports whether the channel was not asked for: nothing is left out then.
 func (c *Channel) whole() bool { return c.Level == "" && len(c.Gates) == 0 }
 
 // String names the channel.
@@ -71,23 +71,24 @@ func (c *Channel) Closed(model *feature.Model) ([]*feature.Feature, error) {
 		}
 		open[g] = c.Gates[g]
 	}
-	var closed []*feature.Feature
-	for again := true; again; {
-		again = false
-		for _, f := range model.Features() {
-			for _, r := range f.Spec.Requires {
-				if !open[f.Spec.Gate] || open[r] {
-					continue
-				}
-				if c.Gates[f.Spec.Gate] {
-					return nil, fmt.Errorf("%s=true requires %s, which the channel leaves out", f.Spec.Gate, r)
-				}
-				open[f.Spec.Gate], again = false, true
-			}
-		}
+	// open says of each gate what holds for it alone; is adds what implies it and what it requires. Definitions have no circles.
+	var is func(gate string) bool
+	closes := func(gate string) bool { return !is(gate) }
+	is = func(gate string) bool {
+		f := model.Feature(gate)
+		return f != nil && (open[gate] || f.Entry >= 0 && !f.Locked && slices.ContainsFunc(f.Spec.ImpliedBy, is)) && !slices.ContainsFunc(f.Spec.Requires, closes)
 	}
+	var closed []*feature.Feature
 	for _, f := range model.Features() {
-		if !open[f.Spec.Gate] {
+		set, named := c.Gates[f.Spec.Gate]
+		switch on := is(f.Spec.Gate); {
+		case on && named && !set:
+			by := f.Spec.ImpliedBy[slices.IndexFunc(f.Spec.ImpliedBy, is)]
+			return nil, fmt.Errorf("%s=false, but %s, which implies it, is in the channel", f.Spec.Gate, by)
+		case !on && set:
+			other := f.Spec.Requires[slices.IndexFunc(f.Spec.Requires, closes)]
+			return nil, fmt.Errorf("%s=true requires %s, which the channel leaves out", f.Spec.Gate, other)
+		case !on:
 			closed = append(closed, f)
 		}
 	}
@@ -130,12 +131,8 @@ func Cut(ctx context.Context, crd, whole *apiextensionsv1.CustomResourceDefiniti
 		out.Annotations = map[string]string{}
 	}
 	out.Annotations[ChannelAnnotation] = name
-	errs, err := upstream.ValidateCRD(ctx, out, nil)
-	if err != nil {
+	if err := valid(ctx, out, crd.Name+": the channel "+name); err != nil {
 		return nil, nil, err
-	}
-	if len(errs) > 0 {
-		return nil, nil, fmt.Errorf("%s: the channel %s is no valid CRD: %w", crd.Name, name, errs.ToAggregate())
 	}
 	// Versions that the channel leaves out are not there to be compared with.
 	wider := whole.DeepCopy()
@@ -155,10 +152,27 @@ func Cut(ctx context.Context, crd, whole *apiextensionsv1.CustomResourceDefiniti
 			notes = append(notes, fmt.Sprintf("%s: that the whole CRD accepts all objects of the channel %s could not be proven: %s: %s", crd.Name, name, x.Path, x.Message))
 		}
 	}
+	if len(wrong)+len(notes) > 0 { // that the whole CRD is wrong says more
+		if err := valid(ctx, whole, crd.Name); err != nil {
+			return nil, nil, err
+		}
+	}
 	if err := wrong.err(); err != nil {
 		return nil, nil, err
 	}
 	return out, notes, nil
+}
+
+// valid has the API server's code validate a CRD.
+func valid(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, what string) error {
+	errs, err := upstream.ValidateCRD(ctx, crd, nil)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("%s is no valid CRD: %w", what, errs.ToAggregate())
+	}
+	return nil
 }
 
 // cutVersion takes a version out.
@@ -188,6 +202,8 @@ func cutTarget(v *apiextensionsv1.CustomResourceDefinitionVersion, t *feature.Ta
 		at(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) {
 			forbid(s, apiextensionsv1.JSONSchemaProps{Pattern: t.Pattern.String()})
 		})
+	case t.Beyond != nil:
+		at(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) { bound(s, t.Beyond) })
 	case t.Match != nil:
 		at(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) { forbid(s, matching(t.Match)) })
 	case last.Kind != feature.Field:
@@ -236,6 +252,38 @@ func forbid(s *apiextensionsv1.JSONSchemaProps, what apiextensionsv1.JSONSchemaP
 	s.AllOf = append(s.AllOf, apiextensionsv1.JSONSchemaProps{Not: &what})
 }
 
+// bound has a schema refuse what is beyond bounds.
+func bound(s *apiextensionsv1.JSONSchemaProps, b *feature.Bounds) {
+	least := func(had *int64, n *int64) *int64 {
+		if n == nil || had != nil && *had <= *n {
+			return had
+		}
+		return new(*n)
+	}
+	if b.Minimum != nil && (s.Minimum == nil || *s.Minimum < float64(*b.Minimum)) {
+		s.Minimum, s.ExclusiveMinimum = new(float64(*b.Minimum)), false
+	}
+	if b.Maximum != nil && (s.Maximum == nil || *s.Maximum > float64(*b.Maximum)) {
+		s.Maximum, s.ExclusiveMaximum = new(float64(*b.Maximum)), false
+	}
+	s.MaxLength = least(s.MaxLength, b.MaxLength)
+	if s.Type == "array" {
+		s.MaxItems = least(s.MaxItems, b.MaxItems)
+	} else {
+		s.MaxProperties = least(s.MaxProperties, b.MaxItems)
+	}
+	if b.Pattern != "" {
+		s.AllOf = append(s.AllOf, apiextensionsv1.JSONSchemaProps{Pattern: b.Pattern})
+	}
+	switch {
+	case b.Values == nil:
+	case s.Enum != nil:
+		s.Enum = slices.DeleteFunc(s.Enum, func(j apiextensionsv1.JSON) bool { return !slices.Contains(b.Values, plain(string(j.Raw))) })
+	default:
+		s.Enum = enum(s, b.Values)
+	}
+}
+
 // cutValues takes values out of an enum, or forbids them where there is none.
 func cutValues(s *apiextensionsv1.JSONSchemaProps, values []string) {
 	is := func(j apiextensionsv1.JSON) bool { return slices.Contains(values, plain(string(j.Raw))) }
@@ -243,15 +291,19 @@ func cutValues(s *apiextensionsv1.JSONSchemaProps, values []string) {
 		s.Enum = slices.DeleteFunc(s.Enum, is)
 		return
 	}
-	var enum []apiextensionsv1.JSON
+	forbid(s, apiextensionsv1.JSONSchemaProps{Enum: enum(s, values)})
+}
+
+// enum writes values as those of the type of a schema.
+func enum(s *apiextensionsv1.JSONSchemaProps, values []string) (out []apiextensionsv1.JSON) {
 	for _, v := range values {
 		text := v
 		if s.Type == "string" || s.Type == "" || s.XIntOrString {
 			text = quoteJSON(v)
 		}
-		enum = append(enum, apiextensionsv1.JSON{Raw: []byte(text)})
+		out = append(out, apiextensionsv1.JSON{Raw: []byte(text)})
 	}
-	forbid(s, apiextensionsv1.JSONSchemaProps{Enum: enum})
+	return out
 }
 
 // matching is a schema of the objects for which conditions hold.
@@ -330,7 +382,7 @@ func where(p feature.Path) string {
 	return p.String()
 }
 
-// prune takes a field out of the conditions of a schema; it tells whether they cannot hold without it. Conditions below a condition
+// prune takes a field out of the conditions of a schema; it reports whether they cannot hold without it. Conditions below a condition
 // are looked at as a whole, branches that cannot hold are taken out.
 func prune(s *apiextensionsv1.JSONSchemaProps, path feature.Path, condition bool) (dead bool) {
 	step := path[0]
@@ -371,7 +423,8 @@ func prune(s *apiextensionsv1.JSONSchemaProps, path feature.Path, condition bool
 // cutNames takes out printer columns and selectable fields that name a field, and tells of other names.
 func cutNames(v *apiextensionsv1.CustomResourceDefinitionVersion, path feature.Path) (problems []string) {
 	names := func(jsonPath string) bool {
-		text := jsonPathTail.ReplaceAllString(strings.TrimPrefix(jsonPath, "."), "[*]")
+		text := quotedName.ReplaceAllString(jsonPath, ".$1")
+		text = jsonPathTail.ReplaceAllString(strings.TrimPrefix(text, "."), "[*]")
 		want := path.String()
 		return text == want || strings.HasPrefix(text, want+".") || strings.HasPrefix(text, want+"[")
 	}

@@ -77,34 +77,38 @@ func sentence(f *feature.Feature, t *feature.Target) string {
 		what = "The strings that match " + strconv.Quote(t.Pattern.String()) + " are "
 	case t.Match != nil:
 		what = "The items that match are "
+	case t.Beyond != nil:
+		what = "The values beyond " + feature.BoundsText(&t.Beyond.Bounds) + " are "
 	}
 	stage := stageText(f)
 	if what == "" {
-		return strings.ToUpper(stage[:1]) + stage[1:] + fmt.Sprintf(": feature %s of component %s.", f.Spec.Gate, f.Spec.Component)
+		return sentenceCase(stage) + fmt.Sprintf(": feature %s of component %s.", f.Spec.Gate, f.Spec.Component)
 	}
 	return what + stage + fmt.Sprintf(": feature %s of component %s.", f.Spec.Gate, f.Spec.Component)
 }
 
 // stageText says the stage, since when, and the default.
 func stageText(f *feature.Feature) string {
+	stage, since, value := stageOf(f)
 	if f.Entry < 0 {
-		first := &f.Spec.Stages[0]
-		return fmt.Sprintf("planned as %s for %s", strings.ToLower(string(first.Stage)), begins(first))
+		return fmt.Sprintf("planned as %s for %s", lower(f.Spec.Stages[0].Stage), since)
+	}
+	if !f.Locked {
+		value += " by default"
+	}
+	return fmt.Sprintf("%s since %s, %s", stage, since, value)
+}
+
+// stageOf returns the stage in small letters, since when, and the default. What has not begun is planned.
+func stageOf(f *feature.Feature) (stage, since, value string) {
+	if f.Entry < 0 {
+		return "planned", begins(&f.Spec.Stages[0]), onOff(false, false)
 	}
 	first := f.Entry
 	for first > 0 && f.Spec.Stages[first-1].Stage == f.Stage {
 		first--
 	}
-	value := "off"
-	if f.Default {
-		value = "on"
-	}
-	if f.Locked {
-		value = "always " + value
-	} else {
-		value += " by default"
-	}
-	return fmt.Sprintf("%s since %s, %s", strings.ToLower(string(f.Stage)), begins(&f.Spec.Stages[first]), value)
+	return lower(f.Stage), begins(&f.Spec.Stages[first]), onOff(f.Default, f.Locked)
 }
 
 // begins is the release of a stage, or its day.

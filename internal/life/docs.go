@@ -2,60 +2,298 @@ package life
 
 import (
 	"bytes"
+	_ "embed"
 	"fmt"
+	"os"
 	"strings"
+	"text/template"
+
+	"github.com/Masterminds/semver/v3"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/report"
 )
 
-// docs writes the features as Markdown: a table, and a section for each.
-func (p *Project) docs() []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "<!-- %s -->\n# Features of %s\n\n", strings.ToUpper(p.header()[:1])+p.header()[1:], p.File.Component)
-	b.WriteString("| feature | stage | what it gates | how to change it |\n| --- | --- | --- | --- |\n")
-	for _, f := range p.Model.Features() {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.Spec.Gate, stageText(f), cell(strings.Join(gates(f), "<br>")), cell(p.howTo(f)))
+// The templates of documentation and of release notes, which [Docs] fills in.
+var (
+	//go:embed docs.md.tmpl
+	docsTemplate string
+	//go:embed notes.md.tmpl
+	notesTemplate string
+)
+
+// Docs is what the documentation of a component says. Templates get it.
+type Docs struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Component  string `json:"component"`
+	Release    string `json:"release,omitempty"`
+	// Header says what generates the file.
+	Header   string       `json:"-"`
+	Features []FeatureDoc `json:"features"`
+	// CRDs are those of which features gate parts, and resources that no CRD is known of.
+	CRDs []CRDDoc `json:"crds"`
+	// Notes are nil unless two releases are compared.
+	Notes *Notes `json:"notes,omitempty"`
+}
+
+// FeatureDoc is a feature.
+type FeatureDoc struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Stage is in small letters; planned before the first release that has it. Since is the release, or the day, of the stage.
+	Stage string `json:"stage"`
+	Since string `json:"since"`
+	// Default is on, off, always on or always off.
+	Default string `json:"default"`
+	// Change says, in Markdown, what to set to have the other value.
+	Change        string     `json:"change"`
+	Requires      []string   `json:"requires,omitempty"`
+	ImpliedBy     []string   `json:"impliedBy,omitempty"`
+	Documentation string     `json:"documentation,omitempty"`
+	Parts         []PartDoc  `json:"parts,omitempty"`
+	Stages        []StageDoc `json:"stages"`
+}
+
+// PartDoc is a part of an API that a feature gates.
+type PartDoc struct {
+	// CRD is the resource with its group, Versions are those that have the part, empty for all.
+	CRD      string   `json:"crd"`
+	Versions []string `json:"versions,omitempty"`
+	// Text says in Markdown what of the CRD is gated.
+	Text string `json:"text"`
+}
+
+// StageDoc is an entry of the history.
+type StageDoc struct {
+	Stage   string `json:"stage"`
+	Since   string `json:"since"`
+	Default string `json:"default"`
+}
+
+// CRDDoc is a CRD with the features that gate parts of it.
+type CRDDoc struct {
+	Name  string    `json:"name"`
+	Kind  string    `json:"kind,omitempty"`
+	Gates []GateDoc `json:"gates"`
+}
+
+// GateDoc is a part of a CRD with its feature.
+type GateDoc struct {
+	Feature *FeatureDoc `json:"-"`
+	Name    string      `json:"feature"`
+	PartDoc `json:",inline"`
+}
+
+// Notes are what changed after one release, up to another.
+type Notes struct {
+	From   string      `json:"from"`
+	To     string      `json:"to"`
+	Groups []NoteGroup `json:"groups"`
+}
+
+// NoteGroup is a heading with its lines.
+type NoteGroup struct {
+	Title string `json:"title"`
+	Lines []Note `json:"lines"`
+}
+
+// Note is a change of a feature.
+type Note struct {
+	Feature string `json:"feature"`
+	// Text is in Markdown, and has the name.
+	Text string `json:"text"`
+}
+
+// Docs collects what the documentation says.
+func (p *Project) Docs() *Docs {
+	d := &Docs{
+		APIVersion: report.APIVersion, Kind: "FeatureDocs", Component: p.File.Component, Release: p.File.Spec.Release,
+		Header: sentenceCase(p.header()), Features: []FeatureDoc{}, CRDs: []CRDDoc{},
 	}
 	for _, f := range p.Model.Features() {
-		fmt.Fprintf(&b, "\n## %s\n\n", f.Spec.Gate)
-		if f.Spec.Description != "" {
-			b.WriteString(strings.TrimSpace(f.Spec.Description) + "\n\n")
+		x := FeatureDoc{
+			Name: f.Spec.Gate, Description: strings.TrimSpace(f.Spec.Description), Change: p.howTo(f), Requires: f.Spec.Requires, ImpliedBy: f.Spec.ImpliedBy, Parts: partsDoc(f),
 		}
-		b.WriteString("| stage | from | default |\n| --- | --- | --- |\n")
+		x.Stage, x.Since, x.Default = stageOf(f)
+		if e, _ := p.File.entry(f.Spec.Gate); e != nil {
+			x.Documentation = e.Documentation
+		}
 		defaults := f.Defaults()
 		for i := range f.Spec.Stages {
 			s := &f.Spec.Stages[i]
-			text := map[bool]string{true: "on", false: "off"}[defaults[i]]
-			if s.LockToDefault || s.Stage == v1alpha1.Removed {
-				text += ", cannot be changed"
-			}
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.ToLower(string(s.Stage)), begins(s), text)
+			x.Stages = append(x.Stages, StageDoc{lower(s.Stage), begins(s), onOff(defaults[i], s.LockToDefault || s.Stage == v1alpha1.Removed)})
 		}
-		if len(f.Spec.Requires) > 0 {
-			fmt.Fprintf(&b, "\nIt requires %s.\n", strings.Join(f.Spec.Requires, " and "))
+		d.Features = append(d.Features, x)
+	}
+	for i := range d.Features {
+		for _, part := range d.Features[i].Parts {
+			c := d.crd(part.CRD)
+			for _, known := range p.CRDs {
+				if known.Name == part.CRD {
+					c.Kind = known.Spec.Names.Kind
+				}
+			}
+			c.Gates = append(c.Gates, GateDoc{&d.Features[i], d.Features[i].Name, part})
 		}
 	}
-	return b.Bytes()
+	return d
 }
 
-// gates says what a feature gates, a line for each part.
-func gates(f *feature.Feature) (out []string) {
-	if len(f.Spec.Parts) == 0 {
-		return []string{"behaviour"}
+// crd finds a CRD by name, or adds it.
+func (d *Docs) crd(name string) *CRDDoc {
+	for i := range d.CRDs {
+		if d.CRDs[i].Name == name {
+			return &d.CRDs[i]
+		}
 	}
+	d.CRDs = append(d.CRDs, CRDDoc{Name: name})
+	return &d.CRDs[len(d.CRDs)-1]
+}
+
+// onOff is a default in words.
+func onOff(on, fixed bool) string {
+	text := map[bool]string{true: "on", false: "off"}[on]
+	if fixed {
+		text = "always " + text
+	}
+	return text
+}
+
+func sentenceCase(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// Notes collects what changed after release from, up to release to.
+func (p *Project) Notes(from, to string) (*Notes, error) {
+	for _, r := range []string{from, to} {
+		if _, err := semver.NewVersion(r); err != nil {
+			return nil, fmt.Errorf("%q is no version such as v1.2.0", r)
+		}
+	}
+	if !newer(to, from) {
+		return nil, fmt.Errorf("%s does not come after %s, so there is nothing between them", to, from)
+	}
+	n := &Notes{From: from, To: to, Groups: []NoteGroup{}}
+	groups := []NoteGroup{{Title: "New features"}, {Title: "Promoted"}, {Title: "Changed defaults"}, {Title: "Deprecated"}, {Title: "Removed"}, {Title: "Announced"}}
+	put := func(group int, gate, format string, args ...any) {
+		groups[group].Lines = append(groups[group].Lines, Note{gate, fmt.Sprintf(format, args...)})
+	}
+	for _, f := range p.Model.Features() {
+		gate, defaults := f.Spec.Gate, f.Defaults()
+		for i := range f.Spec.Stages {
+			s := &f.Spec.Stages[i]
+			in, err := p.File.between(s, from, to)
+			if err != nil {
+				return nil, fmt.Errorf("stage %s of %s: %w", lower(s.Stage), gate, err)
+			}
+			if !in {
+				continue
+			}
+			group, text := noteOf(f, i, defaults[i])
+			put(group, gate, "%s", text)
+		}
+		e, _ := p.File.entry(gate)
+		for _, what := range sortedKeys(e.Announced) {
+			if r := e.Announced[what]; newer(r, from) && !newer(r, to) {
+				put(noteAnnounced, gate, announcements[what], gate, r)
+			}
+		}
+	}
+	for _, g := range groups {
+		if g.Lines != nil {
+			n.Groups = append(n.Groups, g)
+		}
+	}
+	return n, nil
+}
+
+// The groups of notes, in their order.
+const (
+	noteNew = iota
+	notePromoted
+	noteDefault
+	noteDeprecated
+	noteRemoved
+	noteAnnounced
+)
+
+// noteOf says what an entry of the history changed, and in which group that belongs.
+func noteOf(f *feature.Feature, i int, on bool) (group int, text string) {
+	s, gate := &f.Spec.Stages[i], f.Spec.Gate
+	value := onOff(on, s.LockToDefault)
+	switch {
+	case s.Stage == v1alpha1.Removed:
+		return noteRemoved, fmt.Sprintf("`%s` is removed in %s, and is always %s.", gate, begins(s), onOff(on, false))
+	case i == 0:
+		return noteNew, strings.TrimSpace(fmt.Sprintf("`%s` (%s since %s, %s). %s", gate, lower(s.Stage), begins(s), value, strings.TrimSpace(f.Spec.Description)))
+	case s.Stage == v1alpha1.Deprecated:
+		return noteDeprecated, fmt.Sprintf("`%s` is deprecated since %s, and %s.", gate, begins(s), value)
+	case s.Stage != f.Spec.Stages[i-1].Stage:
+		return notePromoted, fmt.Sprintf("`%s` is %s since %s, and %s. It was %s.", gate, lower(s.Stage), begins(s), value, lower(f.Spec.Stages[i-1].Stage))
+	}
+	return noteDefault, fmt.Sprintf("`%s` is %s since %s.", gate, value, begins(s))
+}
+
+// announcements are what features.yaml can announce, as sentences.
+var announcements = map[string]string{
+	"Removed": "`%s` will be removed. It was announced in %s.",
+	"Default": "The default of `%s` will change. It was announced in %s.",
+}
+
+// between reports whether a stage began after a release, up to another.
+func (f *File) between(s *v1alpha1.FeatureStage, from, to string) (bool, error) {
+	if s.Release != "" {
+		return newer(s.Release, from) && !newer(s.Release, to), nil
+	}
+	after, okA := f.day(from)
+	until, okB := f.day(to)
+	if !okA || !okB {
+		return false, fmt.Errorf("it begins on a day (%s), and releases does not record the days of %s and %s", s.Date, from, to)
+	}
+	return s.Date > after && s.Date <= until, nil
+}
+
+// day is the recorded day of a release.
+func (f *File) day(release string) (string, bool) {
+	for _, r := range f.Releases {
+		if sameRelease(r.Release, release) {
+			return r.Date, true
+		}
+	}
+	return "", false
+}
+
+// Markdown fills in a template: that of a file, or, if none is named, our own for documentation or for notes.
+func (d *Docs) Markdown(file string) ([]byte, error) {
+	name, text := "docs.md.tmpl", docsTemplate
+	if d.Notes != nil {
+		name, text = "notes.md.tmpl", notesTemplate
+	}
+	if file != "" {
+		data, err := os.ReadFile(file) //nolint:gosec // the file that the user names
+		if err != nil {
+			return nil, err
+		}
+		name, text = file, string(data)
+	}
+	t, err := template.New(name).Funcs(template.FuncMap{"cell": cell, "join": strings.Join}).Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("the template cannot be read: %w", err)
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, d); err != nil {
+		return nil, fmt.Errorf("the template cannot be filled in: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// partsDoc says what a feature gates.
+func partsDoc(f *feature.Feature) (out []PartDoc) {
 	for i := range f.Spec.Parts {
 		p := &f.Spec.Parts[i]
-		text := "`" + p.Resource
-		if p.Group != "" {
-			text += "." + p.Group
-		}
-		text += "` "
-		switch {
-		case p.WholeVersion:
-			text += "version " + strings.Join(p.Versions, ", ")
-		default:
-			text += "`" + p.Field + "`"
+		text := "`" + p.Field + "`"
+		if p.WholeVersion {
+			text = "version " + strings.Join(p.Versions, ", ")
 		}
 		if p.Values != nil {
 			text += ": `" + strings.Join(p.Values, "`, `") + "`"
@@ -63,22 +301,30 @@ func gates(f *feature.Feature) (out []string) {
 		if p.Pattern != "" {
 			text += " that matches `" + p.Pattern + "`"
 		}
-		out = append(out, text)
+		if b := boundsOf(p); b != "" {
+			text += " beyond " + b
+		}
+		if p.Match != nil {
+			text += " of some items"
+		}
+		crd := p.Resource
+		if p.Group != "" {
+			crd += "." + p.Group
+		}
+		out = append(out, PartDoc{crd, p.Versions, text})
 	}
 	return out
 }
 
 // howTo says what to set.
 func (p *Project) howTo(f *feature.Feature) string {
-	if f.Locked {
+	switch {
+	case f.Entry < 0:
+		return "it comes with " + begins(&f.Spec.Stages[0])
+	case f.Locked || f.Stage == v1alpha1.Removed:
 		return "it cannot be changed"
 	}
-	key := f.Spec.Key
-	value := map[bool]string{true: "false", false: "true"}[f.Default]
-	if f.Spec.Inverted {
-		value = map[bool]string{true: "true", false: "false"}[f.Default]
-	}
-	text := fmt.Sprintf("`%s: \"%s\"`", key, value)
+	text := fmt.Sprintf("`%s: \"%t\"`", f.Spec.Key, f.Default == f.Spec.Inverted)
 	if f.FollowsLevel && !f.Default {
 		text = fmt.Sprintf("`%s: %s` or %s", p.Model.Spec().LevelKey, f.Level, text)
 	}
@@ -86,4 +332,4 @@ func (p *Project) howTo(f *feature.Feature) string {
 }
 
 // cell keeps text inside a cell of a table.
-func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+func cell(s string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s) }

@@ -29,8 +29,8 @@ type File struct {
 	// Component is the name of the component, Spec what its manifest says.
 	Component string                 `json:"component"`
 	Spec      v1alpha1.ComponentSpec `json:"spec"`
-	// Source says where the API is.
-	Source Source `json:"source"`
+	// Source says where the API is; empty if no feature gates a part of an API that stands here.
+	Source Source `json:"source,omitzero"`
 	// Policy is the law of the component: kubernetes (if left out), tekton, cert-manager, or custom, which has Windows of its own.
 	Policy string `json:"policy,omitempty"`
 	// Windows are how long a change has to be announced, by stage: Alpha, Beta, Stable. They replace those of the policy.
@@ -62,8 +62,9 @@ type Output struct {
 	Manifests string `json:"manifests,omitempty"`
 	// Go is a file of Go, with constants and the declaration for package feature/gate. Its package is the name of its folder.
 	Go string `json:"go,omitempty"`
-	// Docs is a file of Markdown.
-	Docs string `json:"docs,omitempty"`
+	// Docs is a file of Markdown. Template is the file of a text/template for it, which is filled in with [Docs]; empty for our own.
+	Docs     string `json:"docs,omitempty"`
+	Template string `json:"template,omitempty"`
 	// CRDs are the CRDs, with stage and gate in the descriptions.
 	CRDs []CRDOutput `json:"crds,omitempty"`
 }
@@ -95,7 +96,7 @@ type Entry struct {
 	Tests Tests `json:"tests,omitzero"`
 	// UnknownValues says what programs do with a value of the enum that they do not know, where others implement the API.
 	UnknownValues string `json:"unknownValues,omitempty"`
-	// ReadBy are the processes that read what is gated. Where that is one only, SafeSince is the first release of it to which the value
+	// ReadBy are the processes that read what is gated. If that is one only, SafeSince is the first release of it to which the value
 	// does no harm.
 	ReadBy    []string `json:"readBy,omitempty"`
 	SafeSince string   `json:"safeSince,omitempty"`
@@ -211,16 +212,25 @@ func parse(ctx context.Context, path string, data []byte) (*File, error) {
 	if file.Component == "" {
 		wrong("", "component is missing: the name of the component")
 	}
-	if len(file.Source.Packages) == 0 && len(file.Source.CRDs) == 0 {
+	marked := slices.ContainsFunc(file.Features, func(e Entry) bool { return !e.BehaviourOnly && len(e.Parts) == 0 })
+	if !file.hasSource() && (marked || len(file.Output.CRDs) > 0) {
 		wrong("source", "source is missing: packages with Go types, or crds")
 	}
 	for i := range file.Features {
 		if c := file.Features[i].Component; c != "" && c != file.Component {
 			wrong(fmt.Sprintf("features[%d].component", i), "the component is %q; %s is expected, or nothing", c, file.Component)
 		}
+		for _, what := range sortedKeys(file.Features[i].Announced) {
+			if changes := sortedKeys(announcements); announcements[what] == "" {
+				wrong(fmt.Sprintf("features[%d].announced", i), "%q is no change that can be announced%s; the changes are %s", what, brief.Hint(what, changes), strings.Join(changes, ", "))
+			}
+		}
 	}
 	return file, p.err()
 }
+
+// hasSource reports whether there is an API to read. Without one, features gate behaviour, and parts of APIs that stand elsewhere.
+func (f *File) hasSource() bool { return len(f.Source.Packages) > 0 || len(f.Source.CRDs) > 0 }
 
 // entry returns the feature of a gate, or nil with a hint at the nearest name.
 func (f *File) entry(gate string) (*Entry, string) {
@@ -237,6 +247,19 @@ func (f *File) entry(gate string) (*Entry, string) {
 func (f *File) place(where string) (file string, line int) {
 	at, _ := f.at.Find(input.Steps(where)...)
 	return at.File, at.Line
+}
+
+// Template and DocsFile are output.template and output.docs as the working directory sees them; empty if features.yaml has none.
+func (f *File) Template() string { return f.optional(f.Output.Template) }
+
+// DocsFile is output.docs.
+func (f *File) DocsFile() string { return f.optional(f.Output.Docs) }
+
+func (f *File) optional(p string) string {
+	if p == "" {
+		return ""
+	}
+	return f.path(p)
 }
 
 // path is a path of features.yaml as the working directory sees it.

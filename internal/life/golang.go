@@ -1,7 +1,6 @@
 package life
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"go/ast"
@@ -44,12 +43,14 @@ type goReader struct {
 	// versions are the marks of packages.
 	versions map[*loader.Package][]int
 	cwd      string
+	// extra is a marker that is to be added; nil for none.
+	extra *fieldMark
 }
 
 // readGo reads packages of the module at dir with the loader, the markers and the schemas of controller-tools. The error is for
-// what cannot be read, the problems for what is wrong in what was.
-func readGo(ctx context.Context, dir string, patterns []string) (*goAPI, Problems, error) {
-	r := &goReader{registry: &markers.Registry{}, versions: map[*loader.Package][]int{}}
+// what cannot be read, the problems for what is wrong in what was. Extra is a marker that is not there yet; nil for none.
+func readGo(ctx context.Context, dir string, patterns []string, extra *fieldMark) (*goAPI, Problems, error) {
+	r := &goReader{registry: &markers.Registry{}, versions: map[*loader.Package][]int{}, extra: extra}
 	if err := register(r.registry); err != nil {
 		return nil, nil, err
 	}
@@ -82,6 +83,9 @@ func readGo(ctx context.Context, dir string, patterns []string) (*goAPI, Problem
 	for _, p := range append(roots, marked...) {
 		r.tagPackage(p)
 	}
+	if r.extra != nil && r.extra.found == nil {
+		return nil, nil, r.extra.unknown()
+	}
 	r.checkInlined()
 	r.makeCRDs(roots)
 	before := len(r.wrong)
@@ -91,7 +95,7 @@ func readGo(ctx context.Context, dir string, patterns []string) (*goAPI, Problem
 	return &r.api, r.wrong, nil
 }
 
-// loadErrors tells what the loader could not read. Errors of types are left out, as controller-gen leaves them out: it looks at
+// loadErrors returns what the loader could not read. Errors of types are left out, as controller-gen leaves them out: it looks at
 // parts of packages only, and tells by another error where it misses a type.
 func (r *goReader) loadErrors(roots []*loader.Package) {
 	seen := map[string]bool{}
@@ -159,7 +163,7 @@ func (r *goReader) markedImports(roots []*loader.Package) (out []*loader.Package
 			seen[q] = true
 			if slices.ContainsFunc(q.CompiledGoFiles, func(file string) bool {
 				data, err := os.ReadFile(file) //nolint:gosec // a file of the package
-				return err == nil && bytes.Contains(data, []byte(markerPrefix))
+				return err == nil && likeMarker.Match(data)
 			}) {
 				out = append(out, q)
 			}
@@ -170,6 +174,25 @@ func (r *goReader) markedImports(roots []*loader.Package) (out []*loader.Package
 		visit(p)
 	}
 	return out
+}
+
+// likeMarker is what is meant to be a marker of ours. nearMarker is a comment that begins with it.
+var (
+	likeMarker = regexp.MustCompile(`(?i)\+\s*sluice\s*:`)
+	nearMarker = regexp.MustCompile(`^/[/*]\s*` + likeMarker.String())
+)
+
+// wellNamed reports whether a text begins with the name of a marker of ours. That controller-tools finds a marker is not enough: it takes
+// +sluice:feature:item=A for +sluice:feature=A.
+func wellNamed(text string) bool {
+	name, _, _ := strings.Cut(strings.TrimPrefix(text, "+"), "=")
+	return slices.ContainsFunc(markNames, func(m string) bool {
+		switch m {
+		case markFeature, markItems, markLoosen:
+			return name == m
+		}
+		return name == m || strings.HasPrefix(name, m+":")
+	})
 }
 
 // comment is a marker of ours in a file.
@@ -185,12 +208,20 @@ func (r *goReader) tagPackage(pkg *loader.Package) {
 		var comments []comment
 		for _, group := range file.Comments {
 			for _, c := range group.List {
-				if text := strings.TrimSpace(strings.TrimPrefix(c.Text, "//")); strings.HasPrefix(text, markerPrefix) {
-					comments = append(comments, comment{pos: c.Pos(), text: text})
+				text := strings.TrimSpace(strings.TrimPrefix(c.Text, "//"))
+				marker := comment{pos: c.Pos(), text: text}
+				switch {
+				case wellNamed(text):
+					comments = append(comments, marker)
+				case strings.HasPrefix(text, markerPrefix):
+					r.unknown(pkg, &marker)
+				case nearMarker.MatchString(c.Text):
+					at := pkg.Fset.Position(c.Pos())
+					r.wrong.add(r.relative(at.Filename), at.Line, "%q is no marker: begin it with // %s", text, markerPrefix)
 				}
 			}
 		}
-		if comments == nil {
+		if comments == nil && r.extra == nil {
 			continue
 		}
 		for ident, info := range r.parser.Types {
@@ -205,6 +236,14 @@ func (r *goReader) tagPackage(pkg *loader.Package) {
 					continue
 				}
 				r.tagNode(pkg, f.RawField, &f.Markers, comments)
+				if r.extra.is(pkg, info.Name, f.Name) {
+					n := r.add(pkg, f.RawField.Pos(), newMark(markFeature, r.extra.gate))
+					if f.Markers == nil {
+						f.Markers = markers.MarkerValues{}
+					}
+					f.Markers[tagsKey] = append(f.Markers[tagsKey], tag(n))
+					r.extra.found = append(r.extra.found, r.api.marks[n])
+				}
 			}
 		}
 		r.tagConstants(pkg, file, comments)
@@ -389,7 +428,7 @@ func (r *goReader) rest(pkg *loader.Package, file *ast.File, c *comment) {
 func (r *goReader) unknown(pkg *loader.Package, c *comment) {
 	at := pkg.Fset.Position(c.pos)
 	name, _, _ := strings.Cut(strings.TrimPrefix(c.text, "+"), "=")
-	known := []string{markFeature, markItems, markValues + ":name", markPattern + ":name", markLoosen, markEnabled + ":name", markDisabled + ":name"}
+	known := []string{markFeature, markItems, markValues + ":name", markPattern + ":name", markBeyond + ":name", markLoosen, markEnabled + ":name", markDisabled + ":name"}
 	r.wrong.add(r.relative(at.Filename), at.Line, "there is no marker +%s here%s; the markers are %s", name, brief.Hint(name, known), "+"+strings.Join(known, ", +"))
 }
 

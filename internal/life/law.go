@@ -272,11 +272,9 @@ func (l *law) pairs(f func(p *pair)) {
 
 // dayOf returns the day of a release: the recorded one, or, for the one that is prepared, today.
 func (l *law) dayOf(release string) (time.Time, bool) {
-	for _, r := range l.next.File.Releases {
-		if sameRelease(r.Release, release) {
-			t, err := time.Parse(time.DateOnly, r.Date)
-			return t, err == nil
-		}
+	if day, ok := l.next.File.day(release); ok {
+		t, err := time.Parse(time.DateOnly, day)
+		return t, err == nil
 	}
 	if sameRelease(release, l.next.Release) {
 		return l.day, !l.day.IsZero()
@@ -306,7 +304,7 @@ func (l *law) tooEarly(stage v1alpha1.Stage, from, to string) string {
 		b, okB := l.dayOf(to)
 		switch {
 		case !okA || !okB:
-			return fmt.Sprintf("the day of %s or %s is not recorded in releases, so that the window (%s) cannot be told", from, to, w)
+			return fmt.Sprintf("releases does not record the date of %s or %s, so the window (%s) cannot be computed", from, to, w)
 		case b.Before(a.AddDate(0, w.Months, 0)):
 			return fmt.Sprintf("it was announced in %s on %s; what is %s takes %s, until %s", from, a.Format(time.DateOnly), name, w, a.AddDate(0, w.Months, 0).Format(time.DateOnly))
 		}
@@ -336,7 +334,7 @@ func (l *law) minors(from, to string) int {
 	return len(seen)
 }
 
-// after tells whether a is of a later minor release than b.
+// after reports whether a is of a later minor release than b.
 func after(a, b *semver.Version) bool {
 	return a.Major() > b.Major() || a.Major() == b.Major() && a.Minor() > b.Minor()
 }

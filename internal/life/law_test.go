@@ -2,6 +2,7 @@ package life
 
 import (
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -285,8 +286,8 @@ func TestRulesAreDocumentedAndShown(t *testing.T) {
 			t.Errorf("%s is there twice, or lacks something", r.ID)
 		}
 		seen[r.ID] = true
-		if !strings.Contains(page, "| `"+r.ID+"` | "+r.Why+" |\n") {
-			t.Errorf("docs/features-life.md does not have %s with its reason", r.ID)
+		if !strings.Contains(page, "| `"+r.ID+"` | "+r.Why+" | "+r.Help+" |\n") {
+			t.Errorf("docs/features-life.md does not have %s with its reason and its way out", r.ID)
 		}
 		if !slices.ContainsFunc(fixtures, func(f fixture) bool { return f.rule == r.ID }) {
 			t.Errorf("%s has no fixture", r.ID)
@@ -344,5 +345,74 @@ func TestWhatIsWrongWithThePolicyIsToldAtOnce(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNothingIsPromisedInDevelopment: a feature whose first stage begins with a later release may change in any way.
+func TestNothingIsPromisedInDevelopment(t *testing.T) {
+	planned := stagesOf("{stage: Alpha, release: v1.9.0}")
+	old := side{features: behaviour + planned}
+	for name, next := range map[string]side{
+		"it is gone":                {features: behaviour, fields: "b: {type: string}, mode: {type: string, enum: [X, Y]}"},
+		"another name":              {features: behaviour + strings.Replace(planned, "gate: F", "gate: H", 1)},
+		"another release":           {features: behaviour + stagesOf("{stage: Alpha, release: v1.8.0}")},
+		"another type":              {features: behaviour + planned, fields: strings.Replace(usualFields, "a: {type: string}", "a: {type: integer}", 1)},
+		"another key":               {features: behaviour + planned + "  key: other\n"},
+		"it begins in this release": {features: behaviour + stagesOf("{stage: Alpha, release: v1.7.0}")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, version := range []string{"v1", "v1alpha1"} {
+				old, next := old, next
+				old.version, next.version = version, version
+				if got := broken(judge(t, old, next)); got != nil {
+					t.Errorf("%s: it breaks %v", version, got)
+				}
+			}
+		})
+	}
+}
+
+// TestABaseOfGitIsThatOfFeaturesYAML: the working directory is in another repository, or in none.
+func TestABaseOfGitIsThatOfFeaturesYAML(t *testing.T) {
+	t.Chdir(t.TempDir())
+	side{}.write(t, "repo/pages", "v1.7.0")
+	load := func(name string) *Project {
+		t.Helper()
+		f, err := Read(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Load(t.Context(), f, verifyDay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	out, err := load("repo/pages/features.yaml").Outputs(t.Context(), Channel{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Write(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"init -q", "add .", "-c user.name=a -c user.email=a@example.com commit -q -m base"} {
+		if text, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", "repo"}, strings.Fields(args)...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+	}
+	absolute, err := filepath.Abs("repo/pages/features.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"repo/pages/features.yaml", absolute, "repo/../repo/pages/features.yaml"} {
+		p := load(name)
+		base, err := LoadBase(t.Context(), p.File, "git:HEAD", verifyDay)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(base.Features) != len(p.Declaration.Features) || len(base.CRDs) == 0 {
+			t.Errorf("%s: the base has %d features and %d CRDs", name, len(base.Features), len(base.CRDs))
+		}
 	}
 }

@@ -89,6 +89,7 @@ func TestMarkersBecomePartsInEveryVersion(t *testing.T) {
 		"Pickup":     {part(v1alpha1.Part{Versions: v1, Field: "spec.delivery", Values: []string{"Pickup"}})},
 		"Labels":     {part(v1alpha1.Part{Versions: v1, Field: "spec.labels"})},
 		"NewVersion": {part(v1alpha1.Part{Versions: []string{"v2"}, WholeVersion: true})},
+		"Sheets":     {part(v1alpha1.Part{Versions: []string{"v1", "v2"}, Field: "spec.sheets", Beyond: &v1alpha1.Bounds{Minimum: new(int64(0)), Maximum: new(int64(10))}})},
 		"Scripts":    {part(v1alpha1.Part{Versions: v1, Field: "spec.script", Pattern: "^#!win"})},
 		"Gifts": {
 			part(v1alpha1.Part{Versions: v1, Field: "spec.byTown[*].gift"}),
@@ -149,7 +150,7 @@ func TestASecondRunChangesNothing(t *testing.T) {
 		yaml := strings.Replace(read(t, "features.yaml"), "packages: [./api/...]", "crds: [config/crd]", 1)
 		for gate, part := range map[string]string{
 			"Banner": "spec.banner", "Express": "spec.delivery, values: [Express]", "Pickup": "spec.delivery, values: [Pickup]", "Labels": "spec.labels",
-			"Scripts": `spec.script, pattern: "^#!win"`, "Gifts": "spec.byTown[*].gift", "NewVersion": "",
+			"Scripts": `spec.script, pattern: "^#!win"`, "Sheets": "spec.sheets, beyond: {minimum: 0, maximum: 10}", "Gifts": "spec.byTown[*].gift", "NewVersion": "",
 		} {
 			text := fmt.Sprintf("- gate: %s\n  parts: [{group: shop.example.dev, resource: shops, field: %s}]", gate, part)
 			if strings.Contains(part, "[*]") {
@@ -194,6 +195,10 @@ func TestAllThatIsWrongIsToldAtOnce(t *testing.T) {
 			`api/v1/types.go:75: there is no marker +sluice:featur here (did you mean "sluice:feature"?)`,
 			"api/v1/types.go:41: Labels: version v1: spec.must is required",
 		}},
+		{"a name that only begins as one", change("// +sluice:feature=Labels", "// +sluice:feature:item=Labels"), []string{`api/v1/types.go:36: there is no marker +sluice:feature:item here (did you mean "sluice:feature:items"?)`}},
+		{"what is not written as a marker", change("// +sluice:feature=Labels", "// + sluice:feature=Labels", "// +sluice:feature=Gifts", "/* +Sluice:feature=Gifts */"), []string{
+			`api/v1/types.go:36: "+ sluice:feature=Labels" is no marker: begin it with // +sluice:`, `"/* +Sluice:feature=Gifts */" is no marker`, "no marker names Labels", "no marker names Gifts",
+		}},
 		{"a part marked twice", change("\tPost Delivery = \"Post\"\n", "\tPost Delivery = \"Post\"\n\t// +sluice:feature=Labels\n\tFast Delivery = \"Express\"\n"), []string{
 			"api/v1/types.go:60: spec.delivery of shops v1 is marked twice: here for Express, at api/v1/types.go:57 for Labels",
 		}},
@@ -212,6 +217,7 @@ func TestAllThatIsWrongIsToldAtOnce(t *testing.T) {
 			`features.yaml:5: there is no field "spec.releas" (did you mean "release"?)`,
 			`features.yaml:32: there is no field "features[7].behaviorOnly" (did you mean "behaviourOnly"?)`,
 		}},
+		{"an announcement of nothing", change("- gate: Digest\n", "- gate: Digest\n  announced: {Remvoed: v1.2.0}\n"), []string{`"Remvoed" is no change that can be announced (did you mean "Removed"?); the changes are Default, Removed`}},
 		{"a gate twice, and another error", change("- gate: Digest", "- gate: Banner", "=Gifts", "=Gfts"), []string{"features.yaml:16: Banner: there are two features with this gate", `has no feature "Gfts"`, "no marker names Gifts"}},
 		{"behaviourOnly of what is marked", change("- gate: Labels\n", "- gate: Labels\n  behaviourOnly: true\n"), []string{"api/v1/types.go:36: Labels gates a part of the API, but features.yaml says behaviourOnly"}},
 		{"a marker of what was removed", change("- gate: Labels\n  stages: [{stage: Alpha, release: v1.0.0}", "- gate: Labels\n  stages: [{stage: Alpha, release: v1.0.0}, {stage: Removed, release: v1.1.0}"), []string{"api/v1/types.go:36: Labels was removed: take the marker away"}},
@@ -270,6 +276,49 @@ func TestFilesAreAllWrittenOrNone(t *testing.T) {
 	}
 }
 
+// TestALinkStays: what a link names is replaced, not the link.
+func TestALinkStays(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "real/a", "old")
+	for link, to := range map[string]string{"a": "real/a", "b": "a", "c": "real/none", "round": "round"} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Skip(err)
+		}
+	}
+	if _, err := (Outputs{{"b", []byte("new")}, {"c", []byte("c")}}).Write(); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink("b"); err != nil || to != "a" || read(t, "real/a") != "new" || read(t, "real/none") != "c" {
+		t.Error(to, err)
+	}
+	if _, err := (Outputs{{"b", []byte("newer")}, {"round", nil}}).Write(); err == nil || read(t, "real/a") != "new" {
+		t.Error(err)
+	}
+}
+
+// TestWhatPeopleWriteIsNotReplaced: an output that names features.yaml, Go code or the template, and a channel that names its source.
+func TestWhatPeopleWriteIsNotReplaced(t *testing.T) {
+	const docs, crds = "docs: docs/features.md", "  - {path: config/crd/}"
+	for _, x := range []struct{ old, next, want string }{
+		{docs, "docs: ./config/../features.yaml", "features.yaml, which is the file with the features"},
+		{docs, "docs: api/v1/types.go", "api/v1/types.go, which is Go code that was not generated"},
+		{docs, "docs: my.tmpl\n  template: my.tmpl", "my.tmpl, which is the template"},
+		{crds, "  - {path: crds/, channel: alpha}", "features.yaml:14: the channel alpha goes to crds/shop.example.dev_shops.yaml, which is in source"},
+		{crds, "  - {path: crds/}", ""},
+	} {
+		text := strings.Replace(shopText, x.old, x.next, 1)
+		project(t, text+"-- my.tmpl --\nx\n")
+		p, err := load(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.File.Source.CRDs = []string{"crds"}
+		if _, err := p.Outputs(t.Context(), Channel{}); (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v, want %s", x.next, err, x.want)
+		}
+	}
+}
+
 func TestWhatWasReplacedIsPutBack(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "a", "new a")
@@ -282,10 +331,10 @@ func TestWhatWasReplacedIsPutBack(t *testing.T) {
 	}
 }
 
-// TestOurOwnFilesAreUpToDate holds the CRDs of Sluice and of its example against their Go types.
+// TestOurOwnFilesAreUpToDate holds the CRDs of Sluice and of its examples against their Go types.
 func TestOurOwnFilesAreUpToDate(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
-	for _, file := range []string{"features.yaml", "examples/operator/features.yaml"} {
+	for _, file := range []string{"features.yaml", "examples/operator/features.yaml", "examples/kubebuilder/features.yaml", "examples/tekton/features.yaml", "examples/kubernetes/features.yaml"} {
 		f, err := Read(t.Context(), file)
 		if err != nil {
 			t.Fatal(err)

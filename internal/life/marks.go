@@ -28,6 +28,8 @@ const (
 	markValues = "sluice:feature:values"
 	// markPattern gates what a pattern finds in a string: +sluice:feature:pattern:name=WindowsScripts,pattern="^#!win".
 	markPattern = "sluice:feature:pattern"
+	// markBeyond gates values outside of bounds: +sluice:feature:beyond:name=Large,maximum=10.
+	markBeyond = "sluice:feature:beyond"
 	// markLoosen takes keywords out of the schema of a field whose type somebody else has written: +sluice:loosen=pattern;maxLength.
 	markLoosen = "sluice:loosen"
 	// markEnabled and markDisabled have another marker hold only in CRDs that have the feature, or do not:
@@ -37,12 +39,12 @@ const (
 )
 
 // markNames are those that stand at types and fields.
-var markNames = []string{markFeature, markItems, markValues, markPattern, markLoosen, markEnabled, markDisabled}
+var markNames = []string{markFeature, markItems, markValues, markPattern, markBeyond, markLoosen, markEnabled, markDisabled}
 
 // markerPrefix begins the markers of this package, and of no other tool.
 const markerPrefix = "+sluice:"
 
-// valuesMarker and patternMarker are what the markers of these names hold.
+// valuesMarker and the others are what the markers of these names hold.
 type (
 	valuesMarker struct {
 		Name   string
@@ -51,6 +53,12 @@ type (
 	patternMarker struct {
 		Name    string
 		Pattern string
+	}
+	beyondMarker struct {
+		Name                                  string
+		Minimum, Maximum, MaxLength, MaxItems *int     `marker:",optional"`
+		Values                                []string `marker:",optional"`
+		Pattern                               string   `marker:",optional"`
 	}
 	conditionMarker struct {
 		Name   string
@@ -73,6 +81,7 @@ func register(r *markers.Registry) error {
 		{markItems, "", onTypes},
 		{markValues, valuesMarker{}, onTypes},
 		{markPattern, patternMarker{}, onTypes},
+		{markBeyond, beyondMarker{}, onTypes},
 		{markLoosen, []string(nil), onTypes[1:]},
 		{markEnabled, conditionMarker{}, onTypes},
 		{markDisabled, conditionMarker{}, onTypes},
@@ -92,6 +101,7 @@ type mark struct {
 	items   bool
 	values  []string
 	pattern string
+	beyond  *v1alpha1.Bounds
 	loosen  []string // keywords; nil for the marks that gate
 	// marker holds only where the feature is in a CRD (enabled), or is not; empty for the marks that gate.
 	marker  string
@@ -109,6 +119,8 @@ func newMark(name string, value any) mark {
 		return mark{gate: v.Name, values: v.Values}
 	case patternMarker:
 		return mark{gate: v.Name, pattern: v.Pattern}
+	case beyondMarker:
+		return mark{gate: v.Name, beyond: v.bounds()}
 	case conditionMarker:
 		return mark{gate: v.Name, marker: v.Marker, enabled: name == markEnabled}
 	case []string:
@@ -117,6 +129,18 @@ func newMark(name string, value any) mark {
 		return mark{gate: v, items: name == markItems}
 	}
 	return mark{}
+}
+
+func (m *beyondMarker) bounds() *v1alpha1.Bounds {
+	wide := func(n *int) *int64 {
+		if n == nil {
+			return nil
+		}
+		return new(int64(*n))
+	}
+	return &v1alpha1.Bounds{
+		Minimum: wide(m.Minimum), Maximum: wide(m.Maximum), MaxLength: wide(m.MaxLength), MaxItems: wide(m.MaxItems), Values: m.Values, Pattern: m.Pattern,
+	}
 }
 
 // schemaMarker is a marker that says something of a schema.
@@ -197,7 +221,7 @@ func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensi
 	}
 	walk(version.Schema.OpenAPIV3Schema, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
 		numbers := tagsOf(s)
-		// Where a field and its type have tags, controller-tools keeps both below allOf.
+		// If a field and its type have tags, controller-tools keeps both below allOf.
 		s.AllOf = slices.DeleteFunc(s.AllOf, func(a apiextensionsv1.JSONSchemaProps) bool {
 			more := tagsOf(&a)
 			numbers = append(numbers, more...)
@@ -221,7 +245,7 @@ func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensi
 			}
 			p := v1alpha1.Part{
 				Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural, Versions: []string{version.Name},
-				Field: path.String(), Values: m.values, Pattern: m.pattern,
+				Field: path.String(), Values: m.values, Pattern: m.pattern, Beyond: m.beyond,
 			}
 			if len(path) == 0 {
 				p.WholeVersion = true
@@ -269,7 +293,7 @@ func tagsOf(s *apiextensionsv1.JSONSchemaProps) (out []int) {
 	return out
 }
 
-// isEmpty tells whether a schema says nothing.
+// isEmpty reports whether a schema says nothing.
 func isEmpty(s *apiextensionsv1.JSONSchemaProps) bool {
 	return reflect.DeepEqual(*s, apiextensionsv1.JSONSchemaProps{})
 }

@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,7 +28,7 @@ func (p *Project) header() string { return fmt.Sprintf(generated, filepath.Base(
 // always makes the same bytes.
 func (p *Project) Outputs(ctx context.Context, channel Channel) (out Outputs, err error) {
 	o := &p.File.Output
-	add := func(path string, data []byte, err error) error {
+	addTo := func(path string, data []byte, err error) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -33,23 +37,28 @@ func (p *Project) Outputs(ctx context.Context, channel Channel) (out Outputs, er
 			file, line := p.File.place("output")
 			return Problems{{file, line, fmt.Sprintf("two outputs go to %s", path)}}
 		}
+		if what := p.written(path); what != "" {
+			file, line := p.File.place("output")
+			return Problems{{file, line, fmt.Sprintf("an output goes to %s, which is %s: name another file", path, what)}}
+		}
 		out = append(out, outFile{path, data})
 		return nil
 	}
 	if o.Manifests != "" {
 		data, err := p.Declaration.Manifests()
-		if err := add(o.Manifests, append([]byte("# "+strings.ToUpper(p.header()[:1])+p.header()[1:]+"\n"), data...), err); err != nil {
+		if err := addTo(o.Manifests, append([]byte("# "+sentenceCase(p.header())+"\n"), data...), err); err != nil {
 			return nil, err
 		}
 	}
 	if o.Go != "" {
 		data, err := p.goCode()
-		if err := add(o.Go, data, err); err != nil {
+		if err := addTo(o.Go, data, err); err != nil {
 			return nil, err
 		}
 	}
 	if o.Docs != "" {
-		if err := add(o.Docs, p.docs(), nil); err != nil {
+		data, err := p.Docs().Markdown(p.File.Template())
+		if err := addTo(o.Docs, data, err); err != nil {
 			return nil, err
 		}
 	}
@@ -60,6 +69,16 @@ func (p *Project) Outputs(ctx context.Context, channel Channel) (out Outputs, er
 		if c.whole() {
 			c.Channel = channel
 		}
+		add := addTo
+		if !c.whole() { // what a channel leaves out would be lost
+			add = func(path string, data []byte, err error) error {
+				if p.isSource(path) {
+					file, line := p.File.place(fmt.Sprintf("output.crds[%d]", i))
+					return Problems{{file, line, fmt.Sprintf("the channel %s goes to %s, which is in source: name another path", c.String(), p.File.path(path))}}
+				}
+				return addTo(path, data, err)
+			}
+		}
 		crds, err := p.InChannel(ctx, &c.Channel)
 		if err != nil {
 			return nil, err
@@ -69,6 +88,39 @@ func (p *Project) Outputs(ctx context.Context, channel Channel) (out Outputs, er
 		}
 	}
 	return out, nil
+}
+
+// isSource reports whether a path is a file of source.crds, or is in a folder of it.
+func (p *Project) isSource(path string) bool {
+	return slices.ContainsFunc(p.File.Source.CRDs, func(src string) bool {
+		rel, err := filepath.Rel(p.File.path(src), p.File.path(path))
+		return err == nil && filepath.IsLocal(rel)
+	})
+}
+
+// written says what a file is that people write; empty for one that may be replaced.
+func (p *Project) written(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	is := func(name string) bool {
+		other, err := os.Stat(name)
+		return err == nil && os.SameFile(info, other)
+	}
+	if is(p.Name()) {
+		return "the file with the features"
+	}
+	if t := p.File.Template(); t != "" && is(t) {
+		return "the template"
+	}
+	if filepath.Ext(path) == ".go" {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.PackageClauseOnly)
+		if err == nil && !ast.IsGenerated(f) {
+			return "Go code that was not generated"
+		}
+	}
+	return ""
 }
 
 // InChannel returns the CRDs of a channel, with stage and gate in the descriptions. What could not be proven goes to the warnings.
@@ -120,7 +172,7 @@ func (p *Project) crdOutput(i int, o *CRDOutput, crds []*apiextensionsv1.CustomR
 			return Problems{{file, line, fmt.Sprintf("there is no kind %q in source", k)}}
 		}
 	}
-	head := "# " + strings.ToUpper(p.header()[:1]) + p.header()[1:] + "\n"
+	head := "# " + sentenceCase(p.header()) + "\n"
 	if strings.HasSuffix(o.Path, "/") {
 		for _, c := range chosen {
 			data, err := crdYAML(c)

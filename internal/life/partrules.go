@@ -25,46 +25,46 @@ func partRules() []Rule {
 	return []Rule{
 		{
 			ID: "field-dropped", Level: report.DataLost,
-			Why:  "A field that is gone from the schema is pruned from stored objects with their next write.",
-			Help: "Remove the feature first, as the policy demands; the field goes a release later.",
+			Why:  "If a field disappears from the schema, the next write of a stored object drops its value.",
+			Help: "Remove the feature first, as the policy demands, with `{stage: Removed, release: v1.5.0}`. Remove the field a release later.",
 			check: func(l *law) {
 				l.targets(l.old, func(f *feature.Feature, t *feature.Target) {
 					now := l.next.Model.Feature(f.Spec.Gate)
 					if t.WholeVersion || f.Entry < 0 || schemaAt(l.old, t) == nil || l.servedIn(t) == nil || schemaAt(l.next, t) != nil || now != nil && now.Stage == v1alpha1.Removed && l.announced(f.Spec.Gate) {
 						return
 					}
-					l.tell(f.Spec.Gate, "", "version %s: %s is gone, and %s was not removed as the policy demands", t.Version, t.Path, f.Spec.Gate)
+					l.tell(f.Spec.Gate, "", "version %s: %s was removed before its feature %s was removed as the policy demands", t.Version, t.Path, f.Spec.Gate)
 				})
 			},
 		},
 		{
 			ID: "field-incompatible", Level: report.ObjectsStuck,
-			Why:  "Objects that have the field are stored. What they hold must stay valid, whatever the stage.",
-			Help: "Give the new form a new name.",
+			Why:  "Stored objects have the field. Their values must stay valid at every stage.",
+			Help: "Keep the field, and add a second one for the new form: `bannerText: {type: string}`.",
 			check: func(l *law) {
 				l.broken(func(gate string, x *report.Finding) {
 					if gate != "" && !alphaVersion.MatchString(x.Version) {
-						l.tell(gate, "", "version %s: %s changes so that stored objects break: %s", x.Version, x.Path, x.Message)
+						l.tell(gate, "", "version %s: the change of %s breaks stored objects: %s", x.Version, x.Path, x.Message)
 					}
 				})
 			},
 		},
 		{
 			ID: "alpha-version-broken", Level: report.ObjectsStuck,
-			Why:  "Clients and stored objects of an alpha version take it at its name.",
-			Help: "Make a new version, with the next number.",
+			Why:  "Clients and stored objects of an alpha version expect the schema that belongs to its number.",
+			Help: "Add a version with the next number: `name: v1alpha2`.",
 			check: func(l *law) {
 				l.broken(func(_ string, x *report.Finding) {
 					if alphaVersion.MatchString(x.Version) {
-						l.tellCRD(x.CRD, x.Version, x.Path, "%s changes so that stored objects break, and the version keeps its number: %s", x.Path, x.Message)
+						l.tellCRD(x.CRD, x.Version, x.Path, "the change of %s breaks stored objects, and the version keeps its number: %s", x.Path, x.Message)
 					}
 				})
 			},
 		},
 		{
 			ID: "beta-version-alone", Level: report.ClientsBroken,
-			Why:  "Clients change from one beta version to the next while both are served.",
-			Help: "Serve both for at least one minor release.",
+			Why:  "Clients move from one beta version to the next while the CRD serves both.",
+			Help: "Serve both versions for at least one minor release: `{name: v1beta1, served: true, deprecated: true}`.",
 			check: func(l *law) {
 				for _, old := range l.old.CRDs {
 					next := l.next.crd(old.Name)
@@ -73,7 +73,7 @@ func partRules() []Rule {
 					}
 					for _, v := range served(old) {
 						if betaVersion.MatchString(v) && !slices.Contains(served(next), v) && !slices.ContainsFunc(served(old), func(o string) bool { return o != v && slices.Contains(served(next), o) && !alphaVersion.MatchString(o) }) {
-							l.tellCRD(old.Name, v, "", "%s is served no more, and no version that is was served beside it in %s", v, l.old.Release)
+							l.tellCRD(old.Name, v, "", "%s is no longer served, and %s served no other version that still is", v, l.old.Release)
 						}
 					}
 				}
@@ -81,20 +81,20 @@ func partRules() []Rule {
 		},
 		{
 			ID: "tombstone-reused", Level: report.DataLost,
-			Why:  "A field under the name of a removed one is read with the old meaning from objects and clients that still have it.",
-			Help: "Choose a new name for the field.",
+			Why:  "Objects and clients may still use the removed field. They would read the new field with the old meaning.",
+			Help: "Choose a new name for the field: `bannerText`.",
 			check: func(l *law) {
 				l.targets(l.next, func(f *feature.Feature, t *feature.Target) {
 					if old := l.old.spec(f.Spec.Gate); old != nil && f.Stage == v1alpha1.Removed && !f.Default && t.Schema != nil && schemaAt(l.old, t) == nil && l.servedBefore(t) != nil {
-						l.tell(f.Spec.Gate, "", "version %s: %s is there again, although %s was removed", t.Version, t.Path, f.Spec.Gate)
+						l.tell(f.Spec.Gate, "", "version %s: %s is back, although its feature %s was removed", t.Version, t.Path, f.Spec.Gate)
 					}
 				})
 			},
 		},
 		{
 			ID: "gate-dropped", Level: report.MeaningChanged,
-			Why:  "A field that loses its gate before it is stable is open to all at once.",
-			Help: "Keep the marker until the feature is stable or removed.",
+			Why:  "If a field loses its gate before it is stable, everybody can use it at once.",
+			Help: "Keep the marker until the feature is stable or removed: `// +sluice:feature=Banner`.",
 			check: func(l *law) {
 				l.targets(l.old, func(f *feature.Feature, t *feature.Target) {
 					now := l.next.Model.Feature(f.Spec.Gate)
@@ -102,15 +102,15 @@ func partRules() []Rule {
 						return
 					}
 					if !slices.ContainsFunc(now.Targets, func(o feature.Target) bool { return sameTarget(&o, t) }) {
-						l.tell(f.Spec.Gate, "", "version %s: %s gates %s no more, and is only %s", t.Version, f.Spec.Gate, orVersion(t), orPlanned(now.Stage))
+						l.tell(f.Spec.Gate, "", "version %s: %s no longer gates %s, and is only %s", t.Version, f.Spec.Gate, orVersion(t), orPlanned(now.Stage))
 					}
 				})
 			},
 		},
 		{
 			ID: "part-added-late", Level: report.MeaningChanged,
-			Why:  "A field that joins a beta or stable feature is open from its first day, untried.",
-			Help: "Give it a feature of its own.",
+			Why:  "A field that joins a beta or stable feature is open from its first day, without a trial.",
+			Help: "Give the field its own feature: `{gate: BannerColor, stages: [{stage: Alpha, release: v1.5.0}]}`.",
 			check: func(l *law) {
 				l.targets(l.next, func(f *feature.Feature, t *feature.Target) {
 					old := l.old.Model.Feature(f.Spec.Gate)
@@ -118,15 +118,15 @@ func partRules() []Rule {
 						return
 					}
 					if !slices.ContainsFunc(old.Targets, func(o feature.Target) bool { return sameTarget(&o, t) }) {
-						l.tell(f.Spec.Gate, "", "version %s: %s is new, and belongs to %s, which was %s already", t.Version, orVersion(t), f.Spec.Gate, lower(old.Stage))
+						l.tell(f.Spec.Gate, "", "version %s: %s is new, but its feature %s was already %s", t.Version, orVersion(t), f.Spec.Gate, lower(old.Stage))
 					}
 				})
 			},
 		},
 		{
 			ID: "new-field-required", Level: report.WritersRefused,
-			Why:  "Whoever writes without the field is refused, and stored objects do not have it.",
-			Help: "Make it optional.",
+			Why:  "The API server refuses writers that do not send the field, and stored objects do not have it.",
+			Help: "Make the field optional: `// +optional`.",
 			check: func(l *law) {
 				l.newFields(func(crd, version string, path feature.Path, parent, _ *apiextensionsv1.JSONSchemaProps) {
 					if slices.Contains(parent.Required, path[len(path)-1].Name) {
@@ -137,8 +137,8 @@ func partRules() []Rule {
 		},
 		{
 			ID: "new-field-not-gated", Level: report.MeaningChanged,
-			Why:  "What a stable version has once it has for ever. A gate lets a field be tried first.",
-			Help: "Mark it with a feature at stage alpha.",
+			Why:  "A stable version keeps every field for ever. A gate lets users try the field first.",
+			Help: "Mark the field with a feature at stage alpha: `// +sluice:feature=Banner`.",
 			check: func(l *law) {
 				l.newFields(func(crd, version string, path feature.Path, _, _ *apiextensionsv1.JSONSchemaProps) {
 					if path[0].Name != "status" && !l.gated(crd, version, path, "") {
@@ -149,8 +149,8 @@ func partRules() []Rule {
 		},
 		{
 			ID: "new-value-not-gated", Level: report.ReadersSurprised,
-			Why:  "Older releases meet a value that they do not know, in objects that newer ones have let in.",
-			Help: "Gate it, in two releases: understood but closed first, then open.",
+			Why:  "Newer releases accept objects with a value that older releases do not know.",
+			Help: "Gate the value in two releases: closed first with `{stage: Beta, default: false, lockToDefault: true}`, then open.",
 			check: func(l *law) {
 				l.newValues(func(crd, version string, path feature.Path, value string) {
 					if !l.gated(crd, version, path, value) {
@@ -161,8 +161,8 @@ func partRules() []Rule {
 		},
 		{
 			ID: "new-value-at-once", Level: report.ReadersSurprised,
-			Why:  "A cluster that goes back one release must still understand what is stored. So the first release only understands the value.",
-			Help: "Begin with {stage: Beta, default: false, lockToDefault: true}, or with alpha.",
+			Why:  "After a rollback by one release, the cluster must still understand its stored objects. So the first release only reads the value.",
+			Help: "Start with `{stage: Beta, default: false, lockToDefault: true}`, or with alpha.",
 			check: func(l *law) {
 				l.newValues(func(crd, version string, path feature.Path, value string) {
 					for _, f := range l.next.Model.Features() {
@@ -177,8 +177,8 @@ func partRules() []Rule {
 		},
 		{
 			ID: "unknown-values-undocumented", Level: report.ReadersSurprised,
-			Why:  "Where others implement an API, they must know from the first release on what to do with a value that comes later.",
-			Help: "Say it in unknownValues.",
+			Why:  "If others implement an API, they must know from the first release how to handle values that come later.",
+			Help: "Describe it: `unknownValues: they are shown as text`.",
 			check: func(l *law) {
 				l.newFields(func(crd, version string, path feature.Path, _, s *apiextensionsv1.JSONSchemaProps) {
 					if len(s.Enum) == 0 {
@@ -189,7 +189,7 @@ func partRules() []Rule {
 						if f := l.next.Model.Feature(e.Gate); f != nil && e.UnknownValues == "" && slices.ContainsFunc(f.Targets, func(t feature.Target) bool {
 							return t.Resource+"."+t.Group == crd && t.Version == version && t.Path.String() == path.String()
 						}) {
-							l.tell(e.Gate, "unknownValues", "%s is a new enum, and %s does not say what becomes of values that are not known", path, e.Gate)
+							l.tell(e.Gate, "unknownValues", "%s is a new enum, and %s does not say how readers handle unknown values", path, e.Gate)
 						}
 					}
 				})
@@ -247,7 +247,7 @@ func served(crd *apiextensionsv1.CustomResourceDefinition) (out []string) {
 	return out
 }
 
-// announced tells whether the end of a feature was announced in a release before.
+// announced reports whether the end of a feature was announced in a release before.
 func (l *law) announced(gate string) bool {
 	old := l.old.Model.Feature(gate)
 	e, _ := l.next.File.entry(gate)
@@ -272,7 +272,8 @@ func orVersion(t *feature.Target) string {
 	return t.Path.String()
 }
 
-// broken calls f for what compat finds harmful in fields that stay, with the gate of the field.
+// broken calls f for what compat finds harmful in fields that stay, with the gate of the field. Fields and versions of features in
+// development are left out: no object has them.
 func (l *law) broken(f func(gate string, x *report.Finding)) {
 	harmful := []report.Level{report.RefusedByAPIServer, report.ObjectsStuck, report.ObjectsRatcheted, report.WritersRefused}
 	for _, old := range l.old.CRDs {
@@ -290,16 +291,28 @@ func (l *law) broken(f func(gate string, x *report.Finding)) {
 				continue
 			}
 			x.CRD = old.Name
-			gate := ""
-			l.targets(l.old, func(g *feature.Feature, t *feature.Target) {
-				path := strings.TrimPrefix(x.Path, ".")
-				if at := t.Path.String(); t.Resource+"."+t.Group == old.Name && t.Version == x.Version && !t.WholeVersion && g.Entry >= 0 && (path == at || strings.HasPrefix(path, at+".") || strings.HasPrefix(path, at+"[")) {
-					gate = g.Spec.Gate
-				}
-			})
-			f(gate, x)
+			if gate, planned := l.gateOf(x); !planned {
+				f(gate, x)
+			}
 		}
 	}
+}
+
+// gateOf returns the feature that gated the place of a finding, empty for none, and whether one in development did.
+func (l *law) gateOf(x *report.Finding) (gate string, planned bool) {
+	path := strings.TrimPrefix(x.Path, ".")
+	l.targets(l.old, func(g *feature.Feature, t *feature.Target) {
+		at := t.Path.String()
+		below := t.WholeVersion || path == at || strings.HasPrefix(path, at+".") || strings.HasPrefix(path, at+"[")
+		switch {
+		case t.Resource+"."+t.Group != x.CRD || t.Version != x.Version || !below:
+		case g.Entry < 0:
+			planned = planned || !t.Narrowed()
+		case !t.WholeVersion:
+			gate = g.Spec.Gate
+		}
+	})
+	return gate, planned
 }
 
 // newFields calls f for each field that is new in a stable version which was served before, not for those below it.
@@ -356,7 +369,7 @@ func (l *law) stable(f func(crd, version string, old, next *apiextensionsv1.JSON
 	}
 }
 
-// gated tells whether a feature that is not removed gates a field, or what it stands in, or a value of it.
+// gated reports whether a feature that is not removed gates a field, or what it stands in, or a value of it.
 func (l *law) gated(crd, version string, path feature.Path, value string) bool {
 	for _, f := range l.next.Model.Features() {
 		for i := range f.Targets {
@@ -374,12 +387,12 @@ func (l *law) gated(crd, version string, path feature.Path, value string) bool {
 	return false
 }
 
-// enumInTwoReleases tells whether a feature lets a value of an enum in, as its locked beta entry had said.
+// enumInTwoReleases reports whether a feature lets a value of an enum in, as its locked beta entry had said.
 func (l *law) enumInTwoReleases(p *pair) bool {
 	return p.was != nil && p.was.Locked && !p.wasDefault && slices.ContainsFunc(p.was.Targets, func(t feature.Target) bool { return t.Values != nil })
 }
 
-// newer tells whether a release comes after another.
+// newer reports whether a release comes after another.
 func newer(a, b string) bool {
 	x, errX := semver.NewVersion(a)
 	y, errY := semver.NewVersion(b)

@@ -36,11 +36,16 @@ type Project struct {
 // Load reads the API of a file and brings both together. All that is wrong comes as [Problems]. Stages that have days are chosen by
 // the day.
 func Load(ctx context.Context, f *File, day time.Time) (*Project, error) {
+	return loadWith(ctx, f, day, nil)
+}
+
+// loadWith is Load with a marker that is to be added; nil for none.
+func loadWith(ctx context.Context, f *File, day time.Time, extra *fieldMark) (*Project, error) {
 	p := &Project{File: f}
 	api := &goAPI{}
 	var wrong Problems
 	if len(f.Source.Packages) > 0 {
-		read, more, err := readGo(ctx, f.dir, f.Source.Packages)
+		read, more, err := readGo(ctx, f.dir, f.Source.Packages, extra)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +73,7 @@ func Load(ctx context.Context, f *File, day time.Time) (*Project, error) {
 		}
 		p.CRDs = append(p.CRDs, whole)
 	}
-	if len(p.CRDs) == 0 {
+	if len(p.CRDs) == 0 && f.hasSource() {
 		if err := wrong.err(); err != nil {
 			return nil, err
 		}
@@ -95,7 +100,7 @@ func (p *Project) join(api *goAPI) (wrong Problems) {
 	for _, u := range api.uses {
 		m := &api.marks[u.mark]
 		reached[u.mark] = true
-		key := fmt.Sprintf("%s/%s/%s %v %q %q", u.part.Group, u.part.Resource, u.part.Field, u.part.Versions, u.part.Values, u.part.Pattern)
+		key := fmt.Sprintf("%s/%s/%s %v %q %q %s", u.part.Group, u.part.Resource, u.part.Field, u.part.Versions, u.part.Values, u.part.Pattern, boundsOf(&u.part))
 		if before, ok := first[key]; ok {
 			what := u.part.Field
 			if u.part.WholeVersion {
@@ -200,7 +205,7 @@ func merged(api *goAPI, gate string) (parts []v1alpha1.Part, from []int) {
 		parts, from = append(parts, *u.part.DeepCopy()), append(from, u.mark)
 	}
 	place := func(a, b *v1alpha1.Part) bool {
-		return a.Group == b.Group && a.Resource == b.Resource && a.Field == b.Field && a.WholeVersion == b.WholeVersion && a.Pattern == b.Pattern
+		return a.Group == b.Group && a.Resource == b.Resource && a.Field == b.Field && a.WholeVersion == b.WholeVersion && a.Pattern == b.Pattern && boundsOf(a) == boundsOf(b)
 	}
 	// Values of one field and version first, since a constant has a mark of its own; then versions.
 	var byValues []use
@@ -230,6 +235,14 @@ func merged(api *goAPI, gate string) (parts []v1alpha1.Part, from []int) {
 		})
 	}
 	return parts, from
+}
+
+// boundsOf names the bounds outside of which a part gates values; empty if it has none.
+func boundsOf(p *v1alpha1.Part) string {
+	if p.Beyond == nil {
+		return ""
+	}
+	return feature.BoundsText(p.Beyond)
 }
 
 // placeOf finds what a finding is about: the marker, or a line of features.yaml.

@@ -1,7 +1,9 @@
 package life
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/v1alpha1"
@@ -23,7 +26,7 @@ import (
 const changelog = "CHANGELOG.md"
 
 // Promote adds a stage to a feature, from a release on; with stage Removed it takes its markers away as well, and keeps its parts as a
-// tombstone. The files are what is to be written. Where the law forbids it, there are none, and the report says why.
+// tombstone. The files are what is to be written. If the law forbids it, there are none, and the report says why.
 func (p *Project) Promote(ctx context.Context, gate string, stage v1alpha1.Stage, release string, day time.Time) (Outputs, *report.Report, error) {
 	e, hint := p.File.entry(gate)
 	if e == nil {
@@ -47,7 +50,7 @@ func (p *Project) Promote(ctx context.Context, gate string, stage v1alpha1.Stage
 	if r.Failing() > 0 {
 		return nil, r, nil
 	}
-	out, err := p.edits(gate, entry)
+	out, err := p.edits(ctx, gate, entry)
 	return out, r, err
 }
 
@@ -85,32 +88,18 @@ func (p *Project) with(gate string, entry v1alpha1.FeatureStage, release string,
 }
 
 // edits are the files that change: features.yaml, the Go files with markers of a feature that is removed, and the change log.
-func (p *Project) edits(gate string, entry v1alpha1.FeatureStage) (Outputs, error) {
+func (p *Project) edits(ctx context.Context, gate string, entry v1alpha1.FeatureStage) (Outputs, error) {
 	name := p.Name()
 	data, err := os.ReadFile(name) //nolint:gosec // the file that the user names
 	if err != nil {
 		return nil, err
 	}
 	i := slices.IndexFunc(p.File.Features, func(e Entry) bool { return e.Gate == gate })
-	lines := strings.SplitAfter(string(data), "\n")
-	text := fmt.Sprintf("{stage: %s, release: %s}", entry.Stage, entry.Release)
-	if lines, err = p.addStage(lines, i, text); err != nil {
-		return nil, err
-	}
 	var out Outputs
+	var parts []v1alpha1.Part
 	if entry.Stage == v1alpha1.Removed {
-		if spec := p.State().spec(gate); len(p.File.Features[i].Parts) == 0 && len(spec.Parts) > 0 {
-			parts, err := yaml.Marshal(spec.Parts)
-			if err != nil {
-				return nil, err
-			}
-			at, _ := p.File.at.Find(input.Steps(fmt.Sprintf("features[%d].gate", i))...)
-			indent := strings.Repeat(" ", max(at.Column-1, 0))
-			block := []string{indent + "parts: # what it gated: no field takes these names again\n"}
-			for l := range strings.Lines(string(parts)) {
-				block = append(block, indent+l)
-			}
-			lines = slices.Insert(lines, at.Line, block...) // behind the line of the gate
+		if spec := p.State().spec(gate); len(p.File.Features[i].Parts) == 0 {
+			parts = spec.Parts
 		}
 		markers, err := p.withoutMarkers(gate)
 		if err != nil {
@@ -118,41 +107,121 @@ func (p *Project) edits(gate string, entry v1alpha1.FeatureStage) (Outputs, erro
 		}
 		out = append(out, markers...)
 	}
-	out = append(out, outFile{name, []byte(strings.Join(lines, ""))})
+	text, err := p.withStage(ctx, data, i, entry, parts)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, outFile{name, text})
 	what := fmt.Sprintf("- Feature `%s` is %s from %s on.\n", gate, lower(entry.Stage), entry.Release)
 	log := filepath.Join(p.File.dir, changelog)
 	if data, err := os.ReadFile(log); err == nil { //nolint:gosec // beside the file that the user names
-		out = append(out, outFile{log, []byte(addLine(string(data), what))})
+		text, restore := unixLines(data)
+		out = append(out, outFile{log, restore(addLine(text, what))})
 	}
 	return out, nil
 }
 
-// addStage writes a stage behind the last one, in a list of either style.
-func (p *Project) addStage(lines []string, i int, text string) ([]string, error) {
-	n := len(p.File.Features[i].Stages)
-	list, _ := p.File.at.Find(input.Steps(fmt.Sprintf("features[%d].stages", i))...)
-	last, _ := p.File.at.Find(input.Steps(fmt.Sprintf("features[%d].stages[%d]", i, n-1))...)
-	if line := lines[last.Line-1]; last.Line == list.Line {
-		end := strings.LastIndexByte(line, ']')
-		if end < 0 {
-			return nil, fmt.Errorf("%s:%d: the stages go over several lines in brackets: write them as a list of lines", p.Name(), last.Line)
+// withStage is features.yaml with another stage of a feature, and with its parts if there are any. What is written is read again: it says
+// what it is to say, and nothing else has changed.
+func (p *Project) withStage(ctx context.Context, data []byte, i int, entry v1alpha1.FeatureStage, parts []v1alpha1.Part) ([]byte, error) {
+	want := slices.Clone(p.File.Features)
+	want[i].Stages = append(slices.Clone(want[i].Stages), entry)
+	if len(parts) > 0 {
+		want[i].Parts = parts
+	}
+	plain, restore := unixLines(data)
+	ways, err := p.waysToAdd(strings.SplitAfter(plain, "\n"), i, fmt.Sprintf("{stage: %s, release: %s}", entry.Stage, entry.Release), parts)
+	if err != nil {
+		return nil, err
+	}
+	for _, way := range ways {
+		if next, err := parse(ctx, p.Name(), []byte(way)); err == nil && equality.Semantic.DeepEqual(next.Features, want) {
+			return restore(way), nil
 		}
-		lines[last.Line-1] = line[:end] + ", " + text + line[end:]
-		return lines, nil
+	}
+	file, line := p.File.place(fmt.Sprintf("features[%d].stages", i))
+	return nil, Problems{{file, line, "the stages are to be a list of lines that begin with -, or a list in brackets on one line"}}
+}
+
+// waysToAdd are the texts in which a stage may stand behind the last one. In a list of lines there is one way. In brackets there is one for
+// each bracket of the line that closes a list, and only one of them is right. A feature in braces has its parts there, too.
+func (p *Project) waysToAdd(lines []string, i int, stage string, parts []v1alpha1.Part) (ways []string, err error) {
+	n := len(p.File.Features[i].Stages)
+	find := func(where string, args ...any) report.Position {
+		at, _ := p.File.at.Find(input.Steps(fmt.Sprintf("features[%d].", i) + fmt.Sprintf(where, args...))...)
+		return at
+	}
+	gate, last := find("gate"), find("stages[%d]", n-1)
+	braces := strings.HasSuffix(strings.TrimRight(lines[gate.Line-1][:max(gate.Column-1, 0)], " "), "{") || gate.Line == last.Line
+	inBraces, inLines, err := partsText(parts, max(gate.Column-1, 0))
+	if err != nil {
+		return nil, err
+	}
+	write := func(from, to int, text ...string) {
+		out := slices.Concat(lines[:from], text, lines[to:])
+		if !braces { // behind the line of the gate
+			at := gate.Line
+			if at > from {
+				at += len(text) - (to - from)
+			}
+			out = slices.Insert(out, at, inLines...)
+		}
+		ways = append(ways, strings.Join(out, ""))
 	}
 	line := lines[last.Line-1]
-	dash := len(line) - len(strings.TrimLeft(line, " "))
-	if !strings.HasPrefix(line[dash:], "-") {
-		return nil, fmt.Errorf("%s:%d: the stages are to be a list of lines that begin with -", p.Name(), last.Line)
+	if indent := len(line) - len(strings.TrimLeft(line, " ")); last.Line != find("stages").Line && strings.HasPrefix(line[indent:], "-") {
+		end := last.Line
+		for end < len(lines) && len(lines[end])-len(strings.TrimLeft(lines[end], " ")) > indent {
+			end++
+		}
+		added := strings.Repeat(" ", indent) + "- " + stage + "\n"
+		if before := lines[end-1]; strings.HasSuffix(before, "\n") {
+			write(end, end, added)
+		} else {
+			write(end-1, end, before+"\n", added)
+		}
+		return ways, nil
 	}
-	end := last.Line
-	for end < len(lines) && (len(lines[end])-len(strings.TrimLeft(lines[end], " ")) > dash) {
-		end++
+	for k := range line {
+		if line[k] != ']' {
+			continue
+		}
+		after := line[k:]
+		if braces && inBraces != "" {
+			after = "], parts: " + inBraces + line[k+1:]
+		}
+		write(last.Line-1, last.Line, line[:k]+", "+stage+after)
 	}
-	if !strings.HasSuffix(lines[end-1], "\n") {
-		lines[end-1] += "\n"
+	return ways, nil
+}
+
+// partsText is what a feature gated, as a list in braces, and as lines with an indent.
+func partsText(parts []v1alpha1.Part, indent int) (inBraces string, inLines []string, err error) {
+	if len(parts) == 0 {
+		return "", nil, nil
 	}
-	return slices.Insert(lines, end, strings.Repeat(" ", dash)+"- "+text+"\n"), nil
+	short, err := json.Marshal(parts)
+	if err != nil {
+		return "", nil, err
+	}
+	long, err := yaml.Marshal(parts)
+	if err != nil {
+		return "", nil, err
+	}
+	space := strings.Repeat(" ", indent)
+	inLines = []string{space + "parts: # what it gated: no field takes these names again\n"}
+	for l := range strings.Lines(string(long)) {
+		inLines = append(inLines, space+l)
+	}
+	return string(short), inLines, nil
+}
+
+// unixLines is a text with \n at the end of its lines, and what makes \r\n of that again if the text had it.
+func unixLines(data []byte) (text string, restore func(string) []byte) {
+	if !bytes.Contains(data, []byte("\r\n")) {
+		return string(data), func(s string) []byte { return []byte(s) }
+	}
+	return strings.ReplaceAll(string(data), "\r\n", "\n"), func(s string) []byte { return []byte(strings.ReplaceAll(s, "\n", "\r\n")) }
 }
 
 // withoutMarkers are the Go files without the markers of a feature.

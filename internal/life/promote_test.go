@@ -95,3 +95,47 @@ func TestAFeatureIsRemovedWithATombstone(t *testing.T) {
 		t.Errorf("nothing is said of the field that is still there: %v", p.Warnings)
 	}
 }
+
+// TestAFeatureInBracesIsEditedWhereItsStagesAre: other lists and comments with brackets stand on the same line.
+func TestAFeatureInBracesIsEditedWhereItsStagesAre(t *testing.T) {
+	const before = "- gate: Labels\n  stages: [{stage: Alpha, release: v1.0.0}]\n"
+	for _, entry := range []string{
+		"- {gate: Labels, announced: {Removed: v1.2.0}, stages: [{stage: Alpha, release: v1.0.0}], readBy: [a, b]} # see [1]\n",
+		"- {stages: [{stage: Alpha, release: v1.0.0}], readBy: [a], announced: {Removed: v1.2.0}, gate: Labels}\n",
+		"- gate: Labels\n  announced: {Removed: v1.2.0}\n  stages: [{stage: Alpha, release: v1.0.0}] # [x]\n  readBy: [a, b]\n",
+		"- stages:\n  - stage: Alpha\n    release: v1.0.0\n  announced: {Removed: v1.2.0}\n  gate: Labels\n  readBy: [a]\n",
+	} {
+		for _, end := range []string{"\n", "\r\n"} {
+			shopOf(t, before, entry)
+			write(t, "features.yaml", strings.ReplaceAll(read(t, "features.yaml"), "\n", end))
+			p, err := load(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			old := p.File.Features
+			out, why, err := p.Promote(t.Context(), "Labels", v1alpha1.Removed, "v1.3.0", promoteDay)
+			if err != nil || out == nil {
+				t.Fatal(why, err)
+			}
+			if _, err := out.Write(); err != nil {
+				t.Fatal(err)
+			}
+			text := read(t, "features.yaml")
+			if strings.Count(text, end) != strings.Count(text, "\n") {
+				t.Errorf("the ends of lines are mixed:\n%q", text)
+			}
+			f, err := Read(t.Context(), "features.yaml")
+			if err != nil {
+				t.Fatalf("%v:\n%s", err, text)
+			}
+			e, _ := f.entry("Labels")
+			if len(e.Stages) != 2 || e.Stages[1].Stage != v1alpha1.Removed || len(e.Parts) != 1 || !slices.Contains(e.ReadBy, "a") || len(f.Features) != len(old) {
+				t.Errorf("%+v of\n%s", e, text)
+			}
+		}
+	}
+	p := shopOf(t, before, "- gate: Labels\n  announced: {Removed: v1.2.0}\n  stages: [\n    {stage: Alpha, release: v1.0.0}\n  ]\n")
+	if _, _, err := p.Promote(t.Context(), "Labels", v1alpha1.Removed, "v1.3.0", promoteDay); err == nil || !strings.Contains(err.Error(), "the stages are to be a list of lines") {
+		t.Error(err)
+	}
+}

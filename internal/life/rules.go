@@ -19,25 +19,25 @@ func Rules() []Rule {
 	return append([]Rule{
 		{
 			ID: "stage-moved-back", Level: report.ClientsBroken,
-			Why:  "Users rely on the promise of a stage. A feature that goes back breaks it.",
-			Help: "Deprecate the feature, and begin another one with a new name.",
+			Why:  "Users rely on the promise of a stage. A feature that moves back breaks it.",
+			Help: "Deprecate the feature, and start a new one with another name: `{stage: Deprecated, release: v1.5.0}`.",
 			check: func(l *law) {
 				l.pairs(func(p *pair) {
 					if p.oldAt >= 0 && p.is != nil && stageRank(p.isStage) < stageRank(p.wasStage) {
-						l.tell(p.gate, "stages", "%s was %s in %s and is %s now", p.gate, lower(p.wasStage), l.old.Release, orPlanned(p.isStage))
+						l.tell(p.gate, "stages", "%s was %s in %s and is now %s", p.gate, lower(p.wasStage), l.old.Release, orPlanned(p.isStage))
 					}
 				})
 			},
 		},
 		{
 			ID: "history-changed", Level: report.MeaningChanged,
-			Why:  "Windows are computed from the history. What has been released cannot be changed any more.",
-			Help: "Leave entries of releases that there have been as they were; add a new one.",
+			Why:  "Sluice computes windows from the history. After a release, its entries must stay as they are.",
+			Help: "Restore the entries of released stages, and append a new entry: `{stage: Beta, release: v1.5.0}`.",
 			check: func(l *law) {
 				l.pairs(func(p *pair) {
 					for i := range p.oldAt + 1 {
 						if i >= len(p.next.Stages) || !sameEntry(&p.old.Stages[i], &p.next.Stages[i]) {
-							l.tell(p.gate, "stages", "the entry %s (%s) of %s had begun in %s, and was changed or taken away", lower(p.old.Stages[i].Stage), begins(&p.old.Stages[i]), p.gate, l.old.Release)
+							l.tell(p.gate, "stages", "the entry %s (%s) of %s began in %s, and was changed or removed", lower(p.old.Stages[i].Stage), begins(&p.old.Stages[i]), p.gate, l.old.Release)
 							return
 						}
 					}
@@ -46,8 +46,8 @@ func Rules() []Rule {
 		},
 		{
 			ID: "feature-vanished", Level: report.ClientsBroken,
-			Why:  "A gate that is gone without a word makes processes refuse to start where it is still set, and its name could be used again.",
-			Help: "Keep the entry with a stage Removed.",
+			Why:  "If a gate disappears without an entry, processes that still set it refuse to start, and another feature could reuse its name.",
+			Help: "Keep the entry, and end it with `{stage: Removed, release: v1.5.0}`.",
 			check: func(l *law) {
 				for i := range l.old.Features {
 					gate := l.old.Features[i].Gate
@@ -55,7 +55,7 @@ func Rules() []Rule {
 						if other := l.sameParts(&l.old.Features[i]); other != "" {
 							continue // told by feature-renamed
 						}
-						l.tell(gate, "", "%s was %s in %s, and features.yaml has it no more", gate, lower(f.Stage), l.old.Release)
+						l.tell(gate, "", "%s was %s in %s, and features.yaml no longer has it", gate, lower(f.Stage), l.old.Release)
 					}
 				}
 			},
@@ -63,11 +63,11 @@ func Rules() []Rule {
 		{
 			ID: "feature-renamed", Level: report.ClientsBroken,
 			Why:  "Settings name the gate. Under a new name they are unknown, and the feature falls back to its default.",
-			Help: "Keep the name. If it must change, remove the old feature as the policy demands.",
+			Help: "Keep the name. If it must change, remove the old feature as the policy demands: `{stage: Removed, release: v1.5.0}`.",
 			check: func(l *law) {
 				for i := range l.old.Features {
 					f := &l.old.Features[i]
-					if l.next.spec(f.Gate) == nil {
+					if was := l.old.Model.Feature(f.Gate); was != nil && was.Entry >= 0 && l.next.spec(f.Gate) == nil {
 						if other := l.sameParts(f); other != "" {
 							l.tell(other, "gate", "%s was called %s in %s", other, f.Gate, l.old.Release)
 						}
@@ -77,8 +77,8 @@ func Rules() []Rule {
 		},
 		{
 			ID: "tombstone-gone", Level: report.ClientsBroken,
-			Why:  "The entry of a removed feature keeps its name from being used again, and tells those who still set it.",
-			Help: "Put the entry with stage Removed back.",
+			Why:  "The entry of a removed feature reserves its name, and explains the removal to users who still set it.",
+			Help: "Restore the entry with its last stage: `{stage: Removed, release: v1.4.0}`.",
 			check: func(l *law) {
 				for i := range l.old.Features {
 					gate := l.old.Features[i].Gate
@@ -90,20 +90,20 @@ func Rules() []Rule {
 		},
 		{
 			ID: "removed-feature-revived", Level: report.ClientsBroken,
-			Why:  "A name that has had another meaning misleads everybody who still has it in settings or objects.",
-			Help: "Choose a new name.",
+			Why:  "Old settings and objects may still use the name with its old meaning.",
+			Help: "Choose a new name: `gate: BannerText`.",
 			check: func(l *law) {
 				l.pairs(func(p *pair) {
 					if p.wasStage == v1alpha1.Removed && p.oldAt >= 0 && p.is != nil && p.isStage != v1alpha1.Removed {
-						l.tell(p.gate, "stages", "%s was removed, and is %s now", p.gate, orPlanned(p.isStage))
+						l.tell(p.gate, "stages", "%s was removed, and is now %s", p.gate, orPlanned(p.isStage))
 					}
 				})
 			},
 		},
 		{
 			ID: "removed-too-early", Level: report.ClientsBroken,
-			Why:  "Users need time to leave a feature. How much, the policy says by stage.",
-			Help: "Announce the end (stage Deprecated, or announced: {Removed: RELEASE}), and remove after the window.",
+			Why:  "Users need time to stop using a feature. The policy sets that time for each stage.",
+			Help: "Announce the end with `{stage: Deprecated, release: v1.5.0}` or `announced: {Removed: v1.5.0}`, and remove the feature after the window.",
 			check: func(l *law) {
 				l.pairs(func(p *pair) {
 					i := slices.IndexFunc(p.next.Stages, func(s v1alpha1.FeatureStage) bool { return s.Stage == v1alpha1.Removed })
@@ -134,8 +134,8 @@ func Rules() []Rule {
 		},
 		{
 			ID: "default-changed-too-early", Level: report.MeaningChanged,
-			Why:  "A default that flips changes what users get who said nothing.",
-			Help: "Announce it (announced: {Default: RELEASE}), and flip after the window.",
+			Why:  "A new default changes the behaviour for users who set nothing.",
+			Help: "Announce the change with `announced: {Default: v1.5.0}`, and change the default after the window.",
 			check: func(l *law) {
 				l.pairs(func(p *pair) {
 					if p.oldAt < 0 || p.is == nil || p.wasDefault == p.isDefault || p.wasStage == v1alpha1.Alpha || p.isStage == v1alpha1.Removed || l.enumInTwoReleases(p) {
@@ -153,8 +153,8 @@ func Rules() []Rule {
 		},
 		{
 			ID: "announcement-backdated", Level: report.MeaningChanged,
-			Why:  "An announcement counts from the release that carried it.",
-			Help: "Give the release that is prepared now.",
+			Why:  "An announcement counts from the release that contained it.",
+			Help: "Name the release that you prepare now: `announced: {Removed: v1.5.0}`.",
 			check: func(l *law) {
 				if l.old.File == nil {
 					return
@@ -163,7 +163,7 @@ func Rules() []Rule {
 					before, _ := l.old.File.entry(p.gate)
 					for _, what := range sortedKeys(p.entry.Announced) {
 						if release := p.entry.Announced[what]; !newer(release, l.old.Release) && (before == nil || before.Announced[what] != release) {
-							l.tell(p.gate, "announced", "features.yaml of %s did not announce %s of %s, which is said of %s now", l.old.Release, what, p.gate, release)
+							l.tell(p.gate, "announced", "features.yaml of %s did not announce %s of %s, but now says that %s did", l.old.Release, what, p.gate, release)
 						}
 					}
 				})
@@ -171,8 +171,8 @@ func Rules() []Rule {
 		},
 		{
 			ID: "beta-skipped", Level: report.MeaningChanged,
-			Why:  "Beta is where a feature is tried by many before nothing can be changed any more.",
-			Help: "Promote it to beta first.",
+			Why:  "In beta, many users try a feature while it can still change. After that it cannot.",
+			Help: "Promote the feature to beta first: `{stage: Beta, release: v1.5.0}`.",
 			check: func(l *law) {
 				l.pairs(func(p *pair) {
 					if p.wasStage == v1alpha1.Alpha && p.isStage == v1alpha1.Stable {
@@ -183,8 +183,8 @@ func Rules() []Rule {
 		},
 		{
 			ID: "born-too-stable", Level: report.MeaningChanged,
-			Why:  "A feature that begins as stable can never be changed.",
-			Help: "Begin with alpha, or with beta for a new value of an enum.",
+			Why:  "A feature that starts as stable can never change.",
+			Help: "Start with `{stage: Alpha, release: v1.5.0}`, or with beta for a new enum value.",
 			check: func(l *law) {
 				l.pairs(func(p *pair) {
 					if p.oldAt < 0 && p.is != nil && p.nextAt >= 0 && (p.isStage == v1alpha1.Stable || p.isStage == v1alpha1.Deprecated) {
@@ -195,44 +195,44 @@ func Rules() []Rule {
 		},
 		{
 			ID: "lock-opened", Level: report.MeaningChanged,
-			Why:  "Code for the other value may be gone once a gate is locked.",
-			Help: "Leave it locked.",
+			Why:  "Once a gate is locked, the code for the other value may be gone.",
+			Help: "Keep `lockToDefault: true`.",
 			check: func(l *law) {
 				l.pairs(func(p *pair) {
 					if p.was != nil && p.oldAt >= 0 && p.was.Locked && p.is != nil && !p.is.Locked && p.wasDefault == p.isDefault {
-						l.tell(p.gate, "stages", "%s was locked in %s, and is not any more", p.gate, l.old.Release)
+						l.tell(p.gate, "stages", "%s was locked in %s, and no longer is", p.gate, l.old.Release)
 					}
 				})
 			},
 		},
 		{
 			ID: "locked-against-users", Level: report.ClientsBroken,
-			Why:  "A lock takes the choice away from those who had set the other value; a beta feature may still be turned off.",
-			Help: "Let it become stable, and lock it a release later.",
+			Why:  "A lock takes the choice away from users who set the other value. They may still turn a beta feature off.",
+			Help: "Promote to stable first, and lock a release later: `{stage: Stable, release: v1.6.0, lockToDefault: true}`.",
 			check: func(l *law) {
 				l.pairs(func(p *pair) {
 					if p.was != nil && p.oldAt >= 0 && !p.was.Locked && p.is != nil && p.is.Locked && p.wasStage != v1alpha1.Stable && p.isStage != v1alpha1.Removed {
-						l.tell(p.gate, "stages", "%s was %s and is locked now, in one release", p.gate, lower(p.wasStage))
+						l.tell(p.gate, "stages", "%s was %s and is now locked, in one release", p.gate, lower(p.wasStage))
 					}
 				})
 			},
 		},
 		{
 			ID: "key-changed", Level: report.MeaningChanged,
-			Why:  "Settings of users stand under the old key, which means nothing any more.",
-			Help: "Keep key and inverted as they were.",
+			Why:  "Users have settings under the old key. Nothing reads them any more.",
+			Help: "Keep `key` and `inverted` as they were.",
 			check: func(l *law) {
 				l.pairs(func(p *pair) {
 					if p.was != nil && p.is != nil && p.oldAt >= 0 && (p.was.Spec.Key != p.is.Spec.Key || p.was.Spec.Inverted != p.is.Spec.Inverted) {
-						l.tell(p.gate, "key", "the key of %s was %s and is %s now, or means the opposite", p.gate, p.was.Spec.Key, p.is.Spec.Key)
+						l.tell(p.gate, "key", "the key of %s was %s and is now %s, or means the opposite", p.gate, p.was.Spec.Key, p.is.Spec.Key)
 					}
 				})
 			},
 		},
 		{
 			ID: "promoted-undocumented", Level: report.MeaningChanged,
-			Why:  "Beta and stable features are used by people who were not there when they were made.",
-			Help: "Say in documentation where the feature is documented.",
+			Why:  "Users of beta and stable features did not see how they were developed. They need a page to read.",
+			Help: "Name the page: `documentation: docs/banner.md`.",
 			check: func(l *law) {
 				l.promotions(func(p *pair) {
 					if p.entry.Documentation == "" {
@@ -243,8 +243,8 @@ func Rules() []Rule {
 		},
 		{
 			ID: "promoted-untested", Level: report.MeaningChanged,
-			Why:  "Both values are in use: those who turn a feature off get what is not tested.",
-			Help: "Name the tests in tests.enabled and tests.disabled.",
+			Why:  "Users run both values. Without a test for off, users who turn the feature off run untested code.",
+			Help: "Name the tests: `tests: {enabled: [TestBanner], disabled: [TestNoBanner]}`.",
 			check: func(l *law) {
 				l.promotions(func(p *pair) {
 					if len(p.entry.Tests.On) == 0 || len(p.entry.Tests.Off) == 0 {
@@ -255,20 +255,20 @@ func Rules() []Rule {
 		},
 		{
 			ID: "single-reader-unsafe", Level: report.ReadersSurprised,
-			Why:  "During an upgrade, and after going back, older releases of the one process that reads a value meet it.",
-			Help: "Turn it on by default two minor releases after safeSince.",
+			Why:  "During an upgrade and after a rollback, older releases of the only process that reads a value meet the value.",
+			Help: "Turn it on by default two minor releases after the one in `safeSince: v1.0.0`.",
 			check: func(l *law) {
 				l.pairs(func(p *pair) {
 					if len(p.entry.ReadBy) == 1 && p.is != nil && p.nextAt >= 0 && p.isDefault && !p.wasDefault && l.minors(p.entry.SafeSince, l.next.Release) < 2 {
-						l.tell(p.gate, "safeSince", "only %s reads what %s gates, and it is on by default in %s; releases before have to be safe for two minor releases (safeSince: %q)", p.entry.ReadBy[0], p.gate, l.next.Release, p.entry.SafeSince)
+						l.tell(p.gate, "safeSince", "%[2]s is on by default in %[3]s, and only %[1]s reads the values that it gates; two minor releases before it have to be safe (safeSince: %[4]q)", p.entry.ReadBy[0], p.gate, l.next.Release, p.entry.SafeSince)
 					}
 				})
 			},
 		},
 		{
 			ID: "gate-overdue", Level: report.Cosmetic, Warn: true,
-			Why:  "A gate that stays for ever is a promise that nobody means.",
-			Help: "Promote the feature, or remove it.",
+			Why:  "A gate that stays for ever promises a decision that nobody makes.",
+			Help: "Promote the feature, or remove it: `{stage: Removed, release: v1.5.0}`.",
 			check: func(l *law) {
 				for _, x := range l.next.Model.Lint(l.day) {
 					if x.Code == feature.CodeOverdue {
@@ -279,24 +279,24 @@ func Rules() []Rule {
 		},
 		{
 			ID: "release-moved-back", Level: report.MeaningChanged,
-			Why:  "Stages are told by release: of an older one features fall back.",
-			Help: "Give the release that is prepared.",
+			Why:  "Sluice looks up stages by release. With an older release, features fall back to an earlier stage.",
+			Help: "Name the release that you prepare: `release: v1.5.0`.",
 			check: func(l *law) {
 				if newer(l.old.Release, l.next.Release) && len(l.next.Features) > 0 {
-					l.tell(l.next.Features[0].Gate, "", "the release was %s and is %s now", l.old.Release, l.next.Release)
+					l.tell(l.next.Features[0].Gate, "", "the release was %s and is now %s", l.old.Release, l.next.Release)
 				}
 			},
 		},
 		{
 			ID: "release-not-recorded", Level: report.Cosmetic, Warn: true,
-			Why:  "Windows are computed from the days of releases.",
-			Help: "Add the release with its day to releases.",
+			Why:  "Sluice computes windows from the dates of releases.",
+			Help: "Add the release with its date: `{release: v1.4.0, date: 2026-05-01}`.",
 			check: func(l *law) {
 				l.pairs(func(p *pair) {
 					for i := range p.next.Stages[:p.nextAt+1] {
 						s := &p.next.Stages[i]
 						if _, ok := l.dayOf(s.Release); s.Release != "" && s.Date == "" && !ok {
-							l.tell(p.gate, "stages", "the day of %s, in which %s became %s, is not recorded", s.Release, p.gate, lower(s.Stage))
+							l.tell(p.gate, "stages", "releases does not record the date of %s, in which %s became %s", s.Release, p.gate, lower(s.Stage))
 						}
 					}
 				})
@@ -326,7 +326,7 @@ func (l *law) sameParts(old *v1alpha1.FeatureSpec) string {
 }
 
 func partKey(p *v1alpha1.Part) string {
-	return strings.Join([]string{p.Group, p.Resource, p.Field, strings.Join(p.Values, ","), p.Pattern}, "|")
+	return strings.Join([]string{p.Group, p.Resource, p.Field, strings.Join(p.Values, ","), p.Pattern, boundsOf(p)}, "|")
 }
 
 func sameEntry(a, b *v1alpha1.FeatureStage) bool {

@@ -17,6 +17,9 @@ type outFile struct {
 // Outputs are the files of a project: path as the working directory sees it, and content.
 type Outputs []outFile
 
+// NewOutputs is one file.
+func NewOutputs(path string, data []byte) Outputs { return Outputs{{path, data}} }
+
 // Each calls f for each file that is not yet as it is to be: with its path, what stands there (nil if it does not exist), and
 // what is to stand there.
 func (o Outputs) Each(f func(path string, old, want []byte)) error {
@@ -32,7 +35,7 @@ func (o Outputs) Each(f func(path string, old, want []byte)) error {
 	return nil
 }
 
-// Write replaces the files that are not yet as they are to be, and returns their paths. Each is replaced atomically. Where one
+// Write replaces the files that are not yet as they are to be, and returns their paths. Each is replaced atomically. If one
 // cannot be written, those before it are put back, so that all are new or none is.
 func (o Outputs) Write() (changed []string, err error) {
 	var todo Outputs
@@ -48,8 +51,12 @@ func (o Outputs) Write() (changed []string, err error) {
 			_ = os.Remove(s) // it has been moved, or nobody wants it
 		}
 	}()
-	for _, x := range todo {
-		s, err := stage(x)
+	for i := range todo {
+		x := &todo[i]
+		if x.path, err = linked(x.path); err != nil {
+			return nil, err
+		}
+		s, err := stage(*x)
 		if err != nil {
 			return nil, err
 		}
@@ -64,6 +71,23 @@ func (o Outputs) Write() (changed []string, err error) {
 	return changed, nil
 }
 
+// linked is the file that a path leads to: a link stays, and what it names is replaced, even if that does not exist yet.
+func linked(path string) (string, error) {
+	const most = 40 // as many as Linux follows
+	start := path
+	for range most {
+		to, err := os.Readlink(path)
+		if err != nil {
+			return path, nil //nolint:nilerr // it is no link
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	return "", fmt.Errorf("%s: the links go round in a circle", start)
+}
+
 // stage writes a file beside the one that it will replace.
 func stage(x outFile) (name string, err error) {
 	dir := filepath.Dir(x.path)
@@ -73,7 +97,7 @@ func stage(x outFile) (name string, err error) {
 	mode := os.FileMode(0o644)
 	if info, err := os.Stat(x.path); err == nil {
 		if info.IsDir() {
-			return "", fmt.Errorf("%s is a folder; a file is to be written there", x.path)
+			return "", fmt.Errorf("%s is a folder, but a file has to be written there", x.path)
 		}
 		mode = info.Mode().Perm()
 	}

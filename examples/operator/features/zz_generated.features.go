@@ -37,7 +37,7 @@ func Declaration() gate.Declaration {
 		Spec: v1alpha1.ComponentSpec{
 			Release:   "v1.1.0",
 			ConfigMap: &v1alpha1.ConfigMapReference{Namespace: "pages-system", Name: "feature-flags"},
-			OptIn:     &v1alpha1.OptIn{NamespaceLabel: true},
+			OptIn:     &v1alpha1.OptIn{NamespaceLabel: true, OnlyAllowed: true},
 		},
 		Features: []v1alpha1.FeatureSpec{
 			{

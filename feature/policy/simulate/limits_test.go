@@ -140,6 +140,7 @@ spec:
   configMap: {namespace: demo-system, name: feature-flags}
   optIn: {namespaceLabel: true}
   resources: [{group: demo.dev, resource: pipelines, highestStage: Beta}]
+  settings: [{name: size, minimum: -1, maximum: 4096}, {name: least, minimum: 7, pattern: "[0-9]*7"}]
 `, `
 - {gate: Base, requiredProcesses: [webhook], parts: [{field: spec.tasksTimeout}]}
 - {gate: Top, requires: [Base], parts: [{field: spec.onError, values: [Continue]}]}
@@ -162,6 +163,18 @@ spec:
 		}
 	}
 	good, bad := 0, 0
+	for _, value := range []string{"", "0", "-1", "-2", "4096", "4097", "+5", " 5", "5 ", "5\n", "05", "5.0", "1e3", "0x10", "x", "999999999999999999", "9999999999999999999", "7", "17", "٣"} {
+		for _, key := range []string{"size", "least"} {
+			_, findings := m.ParseSettings(map[string]string{key: value})
+			res := run(t, s, &simulate.Request{
+				Version: "v1", Resource: "configmaps",
+				Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "feature-flags", "namespace": "demo-system"}, "data": map[string]any{key: value}},
+			})
+			if fine := findings.Err() == nil; fine != res.Allowed() {
+				t.Errorf("%s: %q: the parser says %v, the guard %v", key, value, findings, res.Refused)
+			}
+		}
+	}
 	for i := range 1 << 10 {
 		data := map[string]string{}
 		for j, key := range []string{"base", "top", "early", "on-early", "solo"} {

@@ -40,16 +40,17 @@ func Says(ctx context.Context, o runtime.Object, gates []string, settings map[st
 	}
 	needed := map[string]bool{}
 	for _, gate := range gates {
-		needed[policy.OpenVariable(gate)] = true
+		for _, m := range reference.FindAllStringSubmatch(policy.SaysOpen(variables, gate), -1) {
+			needed[m[1]] = true
+		}
 	}
 	// A variable can only refer to those before it.
 	var used []admissionregistrationv1.Variable
-	known := map[string]bool{}
 	for _, v := range slices.Backward(variables) {
 		if !needed[v.Name] {
 			continue
 		}
-		known[v.Name], used = true, append(used, v)
+		used = append(used, v)
 		for _, m := range reference.FindAllStringSubmatch(v.Expression, -1) {
 			needed[m[1]] = true
 		}
@@ -59,8 +60,8 @@ func Says(ctx context.Context, o runtime.Object, gates []string, settings map[st
 	var asked []string
 	var questions []plugincel.ExpressionAccessor
 	for _, gate := range gates {
-		if name := policy.OpenVariable(gate); known[name] {
-			asked, questions = append(asked, gate), append(questions, &validating.ValidationCondition{Expression: "variables." + name})
+		if says := policy.SaysOpen(variables, gate); says != "" {
+			asked, questions = append(asked, gate), append(questions, &validating.ValidationCondition{Expression: says})
 		} else {
 			out[gate] = false // what is open or closed for good is no variable, and no policy has what is open
 		}

@@ -48,7 +48,7 @@ type Request struct {
 	NamespaceLabels map[string]string
 	// User is the name of the user; empty stands for nobody in particular.
 	User string
-	// MayUse tells whether the user has the verb use on a Feature by its name; nil: on none.
+	// MayUse reports whether the user has the verb use on a Feature by its name; nil: on none.
 	MayUse func(name string) bool
 }
 
@@ -70,13 +70,15 @@ type Result struct {
 	Object map[string]any `json:"object,omitempty"`
 }
 
-// Allowed tells whether the request passes.
+// Allowed reports whether the request passes.
 func (r *Result) Allowed() bool { return len(r.Refused) == 0 }
 
 // Simulator holds compiled policies. Any number of goroutines may use it.
 type Simulator struct {
 	mutating   []mutatingPolicy
 	validating []validatingPolicy
+	// budgets are cost limits of policies, by name; they replace those of the API server.
+	budgets map[string]int64
 }
 
 type validatingPolicy struct {
@@ -154,12 +156,11 @@ func (k *checked) note(r plugincel.CompilationResult) {
 }
 
 func (k *checked) conditions(list []plugincel.ExpressionAccessor, o plugincel.OptionalVariableDeclarations) plugincel.ConditionEvaluator {
-	for _, e := range list {
-		if e != nil {
-			k.note(k.CompileCELExpression(e, o, environment.StoredExpressions))
-		}
+	c := k.CompileCondition(list, o, environment.StoredExpressions)
+	if errs := c.CompilationErrors(); len(errs) > 0 && k.err == nil {
+		k.err = errs[0]
 	}
-	return k.CompileCondition(list, o, environment.StoredExpressions)
+	return c
 }
 
 func (k *checked) matcher(list []admissionregistrationv1.MatchCondition, fail *admissionregistrationv1.FailurePolicyType, name string) matchconditions.Matcher {
@@ -246,6 +247,7 @@ type run struct {
 	namespace *corev1.Namespace
 	params    runtime.Object
 	access    access
+	budgets   map[string]int64
 }
 
 // Run says what becomes of a request: what mutates comes first, then what validates. It does not convert objects between versions:
@@ -255,6 +257,7 @@ func (s *Simulator) Run(ctx context.Context, r *Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.budgets = s.budgets
 	out := &Result{}
 	before := n.attr.VersionedObject.Object()
 	for i := range s.mutating {
@@ -366,7 +369,7 @@ func (n *run) mutate(ctx context.Context, m *mutatingPolicy, params runtime.Obje
 		object, err := p.Patch(ctx, patch.Request{
 			MatchedResource: n.gvr, VersionedAttributes: n.attr, ObjectInterfaces: objects{}, Namespace: plugincel.CreateNamespaceObject(n.namespace),
 			OptionalVariables: plugincel.OptionalVariableBindings{VersionedParams: params, Authorizer: n.access},
-		}, celconfig.RuntimeCELCostBudget)
+		}, n.budget(m.policy.Name))
 		if err != nil {
 			return err
 		}
@@ -377,6 +380,14 @@ func (n *run) mutate(ctx context.Context, m *mutatingPolicy, params runtime.Obje
 	return nil
 }
 
+// budget is what a policy may cost.
+func (n *run) budget(policy string) int64 {
+	if b, ok := n.budgets[policy]; ok {
+		return b
+	}
+	return celconfig.RuntimeCELCostBudget
+}
+
 func (n *run) validate(ctx context.Context, v *validatingPolicy, out *Result) {
 	params, stop, why := n.param(v.policy.Spec.ParamKind, v.binding.Spec.ParamRef)
 	if why != "" {
@@ -385,7 +396,7 @@ func (n *run) validate(ctx context.Context, v *validatingPolicy, out *Result) {
 	if stop {
 		return
 	}
-	result := v.validator.Validate(ctx, n.gvr, n.attr, params, n.namespace, celconfig.RuntimeCELCostBudget, n.access)
+	result := v.validator.Validate(ctx, n.gvr, n.attr, params, n.namespace, n.budget(v.policy.Name), n.access)
 	for _, d := range result.Decisions {
 		if d.Action != validating.ActionDeny {
 			continue

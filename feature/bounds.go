@@ -1,0 +1,138 @@
+package feature
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/schema"
+)
+
+// Bounds are bounds within which a target gates no value: a value outside of any of them is a use. Bounds of numbers, strings, and
+// arrays and maps do not apply to other types. With Values and Pattern, every other value of any type is a use.
+type Bounds struct {
+	v1alpha1.Bounds
+
+	pattern *pattern
+}
+
+// outside reports whether a value, which is not null, is outside of the bounds.
+func (b *Bounds) outside(v any) bool {
+	over := func(n int, bound *int64) bool { return bound != nil && int64(n) > *bound }
+	switch v := v.(type) {
+	case int64:
+		if b.Minimum != nil && v < *b.Minimum || b.Maximum != nil && v > *b.Maximum {
+			return true
+		}
+	case float64:
+		if b.Minimum != nil && v < float64(*b.Minimum) || b.Maximum != nil && v > float64(*b.Maximum) {
+			return true
+		}
+	case string:
+		if b.MaxLength != nil && over(utf8.RuneCountInString(v), b.MaxLength) {
+			return true
+		}
+	case []any:
+		if over(len(v), b.MaxItems) {
+			return true
+		}
+	case map[string]any:
+		if over(len(v), b.MaxItems) {
+			return true
+		}
+	}
+	return b.Values != nil && !scalarIs(v, b.Values, nil) || b.pattern != nil && !scalarIs(v, nil, b.pattern)
+}
+
+// BoundsText lists bounds with "or" between them.
+func BoundsText(b *v1alpha1.Bounds) string {
+	var out []string
+	for _, x := range []struct {
+		name  string
+		bound *int64
+	}{{"minimum", b.Minimum}, {"maximum", b.Maximum}, {"maxLength", b.MaxLength}, {"maxItems", b.MaxItems}} {
+		if x.bound != nil {
+			out = append(out, x.name+" "+strconv.FormatInt(*x.bound, 10))
+		}
+	}
+	if b.Values != nil {
+		words := make([]string, 0, len(b.Values))
+		for _, v := range b.Values {
+			words = append(words, strconv.Quote(clip(v)))
+		}
+		if len(words) > 5 {
+			words = append(words[:5], "…")
+		}
+		out = append(out, "values "+strings.Join(words, ", "))
+	}
+	if b.Pattern != "" {
+		out = append(out, "pattern "+strconv.Quote(clip(b.Pattern)))
+	}
+	return strings.Join(out, " or ")
+}
+
+// same reports whether two bounds are equal; either may be nil.
+func (b *Bounds) same(o *Bounds) bool {
+	return b == o || b != nil && o != nil && reflect.DeepEqual(b.Bounds, o.Bounds)
+}
+
+// bounds reads the bounds of a part.
+func (d *definer) bounds(gate, where string, p *v1alpha1.Bounds) (*Bounds, bool) {
+	b := &Bounds{Bounds: *p.DeepCopy()}
+	if reflect.ValueOf(*p).IsZero() {
+		d.err(CodePart, gate, where, "which bounds, is missing: minimum, maximum, maxLength, maxItems, values or pattern")
+		return nil, false
+	}
+	if p.Minimum != nil && p.Maximum != nil && *p.Minimum > *p.Maximum {
+		d.err(CodePart, gate, where+".minimum", "%d is greater than maximum, which is %d", *p.Minimum, *p.Maximum)
+	}
+	for _, x := range []struct {
+		name  string
+		bound *int64
+	}{{"maxLength", p.MaxLength}, {"maxItems", p.MaxItems}} {
+		if x.bound != nil && *x.bound < 0 {
+			d.err(CodePart, gate, where+"."+x.name, "%d is less than 0", *x.bound)
+		}
+	}
+	if p.Values != nil {
+		d.values(gate, where+".values", p.Values)
+	}
+	if p.Pattern != "" {
+		re, ok := d.pattern(gate, where+".pattern", p.Pattern)
+		if !ok {
+			return nil, false
+		}
+		b.pattern = newPattern(re)
+	}
+	return b, true
+}
+
+// checkBounds checks bounds against the schema of the field: one that says nothing of its values would gate nothing.
+func (d *definer) checkBounds(gate, where string, n *schema.Node, b *Bounds) {
+	d.checkScalars(gate, where, n, b.Values, b.Pattern != "")
+	if n == nil || n.PreserveUnknown && n.Type == "" {
+		return
+	}
+	for _, x := range []struct {
+		name  string
+		bound *int64
+		types []string
+	}{
+		{"minimum", b.Minimum, []string{"integer", "number"}},
+		{"maximum", b.Maximum, []string{"integer", "number"}},
+		{"maxLength", b.MaxLength, []string{"string"}},
+		{"maxItems", b.MaxItems, []string{"array", "object"}},
+	} {
+		kind := n.Type
+		if n.IntOrString {
+			kind = "int-or-string"
+		}
+		if x.bound != nil && !slices.Contains(x.types, kind) {
+			d.err(CodePart, gate, fmt.Sprintf("%s.%s", where, x.name), "the field is of type %s; %s is a bound of type %s", kind, x.name, strings.Join(x.types, " and "))
+		}
+	}
+}

@@ -1,0 +1,256 @@
+// Package matrix chooses the combinations of features that tests run with: all off, the defaults, each level, all on, each feature
+// alone, and pairs.
+//
+// A case sets every feature that can be set: neither locked, nor beyond maxLevel, nor yet to come. Each case honours what features
+// require. The same model always gives the same cases. The package does not set features; featuretest and the settings do.
+package matrix
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+)
+
+// Case is one combination.
+type Case struct {
+	// Name says which it is, for the name of a test.
+	Name string `json:"name"`
+	// Values are the features by gate, and whether they are on.
+	Values map[string]bool `json:"values"`
+}
+
+// Kind is a way of choosing cases.
+type Kind struct {
+	Name  string
+	Cases func(*feature.Model) []Case
+}
+
+// Kinds are all ways of choosing cases, in the order of [All].
+func Kinds() []Kind {
+	return []Kind{{"off", Off}, {"defaults", Defaults}, {"levels", Levels}, {"on", On}, {"alone", Alone}, {"pairs", Pairs}}
+}
+
+// All are the cases of some kinds, of all if none is named. Each combination comes once, under its first name. Kinds that do not
+// exist have no cases.
+func All(m *feature.Model, kinds ...string) (out []Case) {
+	for _, k := range Kinds() {
+		if len(kinds) > 0 && !slices.Contains(kinds, k.Name) {
+			continue
+		}
+		for _, c := range k.Cases(m) {
+			if !slices.ContainsFunc(out, func(o Case) bool { return maps.Equal(o.Values, c.Values) }) {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// Off is one case: every feature off.
+func Off(m *feature.Model) []Case { return newChoices(m).constant("all off", off) }
+
+// On is one case: every feature on.
+func On(m *feature.Model) []Case { return newChoices(m).constant("all on", on) }
+
+// Defaults is one case: what is on if nothing is set, and all required processes agree.
+func Defaults(m *feature.Model) []Case { return []Case{newChoices(m).resolved(m, "defaults", nil)} }
+
+// Levels has a case for each level up to the component's maxLevel: what is on if only the level is set.
+func Levels(m *feature.Model) (out []Case) {
+	c := newChoices(m)
+	for _, level := range []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha} {
+		settings, findings := m.ParseSettings(map[string]string{m.Spec().LevelKey: string(level)})
+		if findings.Err() == nil {
+			out = append(out, c.resolved(m, "level "+string(level), settings))
+		}
+	}
+	return out
+}
+
+// Alone has a case for each feature, in which it is on and all others are off but those that it requires.
+func Alone(m *feature.Model) (out []Case) {
+	c := newChoices(m)
+	for i, name := range c.names {
+		row := c.row()
+		row.set(i, on)
+		row.fill(off)
+		label := name
+		if with := c.with(i); with != nil {
+			label += " with " + strings.Join(with, " and ")
+		}
+		out = append(out, Case{label, row.values()})
+	}
+	return out
+}
+
+// choice is what is chosen for a feature.
+type choice byte
+
+const (
+	open choice = iota
+	off
+	on
+)
+
+// choices are the features that can be set, with what they require of one another. What a feature implies is on whenever it is, as is
+// what it requires: here both are one.
+type choices struct {
+	names    []string // sorted as the model has them
+	requires [][]int  // all that each requires, of those that can be set
+	needed   [][]int  // all that require each
+}
+
+func newChoices(m *feature.Model) *choices {
+	c := &choices{}
+	index := map[string]int{}
+	for _, f := range m.Features() {
+		if Choosable(m, f) {
+			index[f.Spec.Gate] = len(c.names)
+			c.names = append(c.names, f.Spec.Gate)
+		}
+	}
+	implies := map[string][]string{}
+	for _, f := range m.Features() {
+		for _, gate := range f.Spec.ImpliedBy {
+			implies[gate] = append(implies[gate], f.Spec.Gate)
+		}
+	}
+	c.requires, c.needed = make([][]int, len(c.names)), make([][]int, len(c.names))
+	for i, name := range c.names {
+		seen := map[int]bool{}
+		var add func(gate string)
+		add = func(gate string) {
+			for _, r := range slices.Concat(m.Feature(gate).Spec.Requires, implies[gate]) {
+				if k, ok := index[r]; ok && !seen[k] {
+					seen[k] = true
+					add(r)
+				}
+			}
+		}
+		add(name)
+		for _, k := range slices.Sorted(maps.Keys(seen)) {
+			c.requires[i] = append(c.requires[i], k)
+			c.needed[k] = append(c.needed[k], i)
+		}
+	}
+	return c
+}
+
+// Choosable tells whether a feature can be turned on and off.
+func Choosable(m *feature.Model, f *feature.Feature) bool {
+	return f.Free() && !stuck(m, f) && !hopeless(m, f, map[string]bool{})
+}
+
+// stuck tells whether every level opens the feature, whatever its key says, or one that is on for good implies it.
+func stuck(m *feature.Model, f *feature.Feature) bool {
+	return f.Spec.ImpliedByLevel && f.Level == v1alpha1.LevelStable || slices.ContainsFunc(f.Spec.ImpliedBy, func(gate string) bool {
+		o := m.Feature(gate)
+		return o != nil && (o.Locked && o.Default || o.Free() && stuck(m, o))
+	})
+}
+
+// hopeless tells whether the feature requires one that is off for good.
+func hopeless(m *feature.Model, f *feature.Feature, seen map[string]bool) bool {
+	for _, gate := range f.Spec.Requires {
+		r := m.Feature(gate)
+		if r == nil {
+			return true
+		}
+		if seen[gate] {
+			continue
+		}
+		seen[gate] = true
+		if !r.Free() && (!r.Locked || !r.Default) || hopeless(m, r, seen) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *choices) constant(name string, v choice) []Case {
+	row := c.row()
+	row.fill(v)
+	return []Case{{name, row.values()}}
+}
+
+// resolved returns the case in which the settings decide which features are on.
+func (c *choices) resolved(m *feature.Model, name string, settings *feature.Settings) Case {
+	states := m.Resolve(settings, feature.Runtime{AssumeProcesses: true})
+	out := Case{name, map[string]bool{}}
+	for _, gate := range c.names {
+		s, _ := states.State(gate)
+		out.Values[gate] = s.Open
+	}
+	return out
+}
+
+// with names what a feature requires.
+func (c *choices) with(i int) (out []string) {
+	for _, k := range c.requires[i] {
+		out = append(out, c.names[k])
+	}
+	return out
+}
+
+func (c *choices) row() *row { return &row{c, make([]choice, len(c.names))} }
+
+// row is a combination that is being made. What is open can be chosen freely: a choice brings along what it requires.
+type row struct {
+	choices *choices
+	at      []choice
+}
+
+func (r *row) set(i int, v choice) {
+	r.at[i] = v
+	along := r.choices.requires[i]
+	if v == off {
+		along = r.choices.needed[i]
+	}
+	for _, k := range along {
+		r.at[k] = v
+	}
+}
+
+func (r *row) fill(v choice) {
+	for i := range r.at {
+		if r.at[i] == open {
+			r.set(i, v)
+		}
+	}
+}
+
+func (r *row) values() map[string]bool {
+	out := map[string]bool{}
+	for i, name := range r.choices.names {
+		out[name] = r.at[i] == on
+	}
+	return out
+}
+
+// label says what is on where that is little, what is off where that is, and how many otherwise.
+func (c *choices) label(at []choice) string {
+	const few = 5
+	var is, not []string
+	for i, name := range c.names {
+		if at[i] == on {
+			is = append(is, name)
+		} else {
+			not = append(not, name)
+		}
+	}
+	switch {
+	case len(is) == 0:
+		return "none"
+	case len(not) == 0:
+		return "all"
+	case len(is) <= few:
+		return strings.Join(is, " and ")
+	case len(not) <= few:
+		return "all but " + strings.Join(not, " and ")
+	}
+	return fmt.Sprintf("%d of %d", len(is), len(c.names))
+}

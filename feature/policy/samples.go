@@ -1,0 +1,42 @@
+package policy
+
+import (
+	"strings"
+
+	"sluice.dev/feature"
+)
+
+// mostSampled is how long sample strings and lists are at most.
+const mostSampled = 10_000
+
+// beyond makes a value outside of bounds.
+func beyond(b *feature.Bounds) any {
+	switch {
+	case b.Maximum != nil:
+		return *b.Maximum + 1
+	case b.Minimum != nil:
+		return *b.Minimum - 1
+	case b.MaxItems != nil:
+		return make([]any, min(*b.MaxItems+1, mostSampled))
+	case b.MaxLength != nil:
+		return strings.Repeat("\x01", int(min(*b.MaxLength+1, mostSampled)))
+	}
+	return strings.Repeat("\x01", sampleText)
+}
+
+// within makes a value within bounds.
+func within(b *feature.Bounds) any {
+	switch {
+	case b.Values != nil:
+		return b.Values[len(b.Values)-1]
+	case b.Pattern != "":
+		return literalOf(b.Pattern) + strings.Repeat("x", sampleText)
+	case b.Maximum != nil:
+		return *b.Maximum
+	case b.Minimum != nil:
+		return *b.Minimum
+	case b.MaxItems != nil:
+		return []any{}
+	}
+	return ""
+}

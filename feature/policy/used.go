@@ -1,0 +1,134 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sluice.dev/feature"
+)
+
+// usedAtAll reports whether an object uses any part of a group, without asking what is open or stored.
+func (d *draft) usedAtAll() string {
+	if d.group.whole {
+		return ""
+	}
+	root := &tree{}
+	for i := range d.group.units {
+		root.add(&d.group.units[i], 0)
+	}
+	return root.used(d.emitter, "object", "", 0)
+}
+
+// tree joins the paths of targets, so that each list is gone through once.
+type tree struct {
+	here     []*unit
+	children []*branch
+}
+
+type branch struct {
+	step feature.Step
+	to   tree
+}
+
+func (n *tree) add(u *unit, i int) {
+	if i == len(u.target.Path) {
+		n.here = append(n.here, u)
+		return
+	}
+	s := u.target.Path[i]
+	for _, b := range n.children {
+		if b.step.Name == s.Name && b.step.Kind == s.Kind {
+			b.to.add(u, i+1)
+			return
+		}
+	}
+	b := &branch{step: s}
+	n.children = append(n.children, b)
+	b.to.add(u, i+1)
+}
+
+func (n *tree) used(e *emitter, v, outer string, depth int) string {
+	var ways []string
+	for _, u := range n.here {
+		if way := uses(u.target, v); !slices.Contains(ways, way) {
+			ways = append(ways, way)
+		}
+	}
+	x := fmt.Sprintf("x%d", depth)
+	fields := &fieldWays{}
+	for _, b := range n.children {
+		switch b.step.Kind {
+		case feature.Field:
+			fields.add(b, and(has(v, b.step.Name), b.to.used(e, member(v, b.step.Name), outer, depth+1)))
+		case feature.Entries, feature.Items, feature.Each:
+			item, there := loopOf(v, b.step.Kind, x)
+			ways = append(ways, and(there, e.few(v, outer, b.step.Kind, depth, ".exists("+x+", "+b.to.used(e, item, outer+v+".size() * ", depth+1)+")")))
+		}
+	}
+	return or(append(ways, fields.ways(v, depth)...)...)
+}
+
+// fieldWays are expressions about fields of a value.
+type fieldWays struct {
+	names, ends, others []string // of fields at which parts end, what is asked of those, and of other fields
+}
+
+func (f *fieldWays) add(b *branch, way string) {
+	if len(b.to.children) > 0 {
+		f.others = append(f.others, way)
+		return
+	}
+	f.names, f.ends = append(f.names, b.step.Name), append(f.ends, way)
+}
+
+const (
+	// manyFields is from how many fields on the keys of a value are looked at before the fields are asked for one by one: most objects
+	// have few keys, none of which is gated.
+	manyFields = 8
+	// manyKeys is up to how many keys that is done; of more the variables find out.
+	manyKeys = 1000
+)
+
+// ways asks whether anything holds for a field of a value; nil if nothing is asked.
+func (f *fieldWays) ways(v string, depth int) []string {
+	ways := f.others
+	switch {
+	case len(f.names) >= manyFields:
+		k := fmt.Sprintf("k%d", depth)
+		order := make([]int, len(f.names))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortFunc(order, func(a, b int) int { return strings.Compare(f.names[a], f.names[b]) })
+		ways = append(ways, fmt.Sprintf("(%s.size() > %d || %s.exists(%s, %s in %s && %s))", v, manyKeys, v, k, k, quotes(f.names), f.found(k, order)))
+	default:
+		ways = append(ways, f.ends...)
+	}
+	if ways == nil {
+		return nil
+	}
+	return []string{and(isMap(v), or(ways...))}
+}
+
+// found asks what is to be asked about the field of a name, which is looked up by halves.
+func (f *fieldWays) found(k string, order []int) string {
+	if len(order) == 1 {
+		return "(" + f.ends[order[0]] + ")"
+	}
+	half := len(order) / 2
+	return fmt.Sprintf("(%s < %s ? %s : %s)", k, quote(f.names[order[half]]), f.found(k, order[:half]), f.found(k, order[half:]))
+}
+
+// few asks whether something holds for an item of a list, or a key of a map, if there are not too many of them; otherwise the
+// answer is yes, and the variables find out.
+func (e *emitter) few(v, outer string, k feature.StepKind, depth int, through string) string {
+	switch {
+	case !e.pieces:
+		return v + through
+	case outer != "":
+		return fmt.Sprintf("(%s.size() > %d || %s%s.size() > %d || %s)", v, innerLimit, outer, v, e.most, looped(v, k)+through)
+	}
+	c := fmt.Sprintf("c%d", depth)
+	return fmt.Sprintf("(%s.size() > %d || %s)", v, e.most, pieces(v, k, depth, ".exists("+c+", "+c+through+")"))
+}

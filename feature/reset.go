@@ -1,0 +1,100 @@
+package feature
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"sluice.dev/api/v1alpha1"
+)
+
+// reset reads what a value of a target becomes where it would be dropped.
+func (d *definer) reset(f *Feature, t *Target, where string) {
+	p := &f.Spec.Parts[t.Part]
+	if p.ResetTo == nil || t.WholeVersion {
+		return
+	}
+	gate, n, text := f.Spec.Gate, t.Schema, *p.ResetTo
+	where += ".resetTo"
+	wrong := func(format string, args ...any) { d.err(CodePart, gate, where, format, args...) }
+	switch {
+	case f.Spec.WhenDisabled != v1alpha1.Drop:
+		wrong("it needs whenDisabled: Drop")
+		return
+	case t.Values == nil && t.Pattern == nil && t.Beyond == nil:
+		wrong("it needs values, pattern or beyond: without them the value would be gated itself")
+		return
+	case t.Path[len(t.Path)-1].Set:
+		wrong("%s is a set, which could have the value twice then", t.Path[:len(t.Path)-1])
+		return
+	}
+	kind := ""
+	if n != nil {
+		kind = n.Type
+		if n.Enum != nil && !slices.ContainsFunc(n.Enum, func(v any) bool { s, ok := scalar(v); return ok && s == text }) {
+			d.err(CodeUnknownValue, gate, where, "the field has no value %q", clip(text))
+			return
+		}
+	}
+	v := parseScalar(text)
+	_, isText := v.(string)
+	_, isBool := v.(bool)
+	_, isWhole := v.(int64)
+	switch {
+	case kind == "string":
+		v = text
+	case kind == "boolean" && !isBool, kind == "integer" && !isWhole, kind == "number" && (isText || isBool), kind == "object", kind == "array":
+		wrong("the field is of type %s, and %q is not", kind, clip(text))
+		return
+	}
+	if t.uses(v) {
+		wrong("%q is gated itself", clip(text))
+		return
+	}
+	t.Reset = v
+}
+
+// resetsInto refuses values to reset to that another feature gates.
+func (d *definer) resetsInto() {
+	for _, f := range d.model.features {
+		for i := range f.Targets {
+			t := &f.Targets[i]
+			if t.Reset == nil {
+				continue
+			}
+			for _, o := range d.model.features {
+				if slices.ContainsFunc(o.Targets, func(x Target) bool {
+					return o != f && x.Group == t.Group && x.Resource == t.Resource && x.Version == t.Version && x.Path.equal(t.Path) && x.uses(t.Reset)
+				}) {
+					d.err(CodeContradiction, f.Spec.Gate, fmt.Sprintf("spec.parts[%d].resetTo", t.Part), "%s gates %q", o.Spec.Gate, clip(*f.Spec.Parts[t.Part].ResetTo))
+				}
+			}
+		}
+	}
+}
+
+// parseScalar reads the JSON text of a number or boolean; everything else is a string.
+func parseScalar(text string) any {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && strconv.FormatInt(n, 10) == text {
+		return n
+	}
+	if x, err := strconv.ParseFloat(text, 64); err == nil && strconv.FormatFloat(x, 'g', -1, 64) == text && x-x == 0 {
+		return x
+	}
+	if text == "true" || text == "false" {
+		return text == "true"
+	}
+	return text
+}
+
+// Becomes describes the value that replaces a dropped one; empty if it is removed.
+func (t *Target) Becomes() string {
+	if t.Reset == nil {
+		return ""
+	}
+	text, _ := scalar(t.Reset)
+	if _, ok := t.Reset.(string); ok {
+		text = strconv.Quote(clip(text))
+	}
+	return ", becomes " + text
+}

@@ -1,0 +1,367 @@
+package life
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"go/build"
+	"go/format"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-tools/pkg/loader"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/feature"
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/input"
+)
+
+// NewFeature is a feature to add to a project.
+type NewFeature struct {
+	Gate        string
+	Description string
+	// Release is the first that has the feature; empty for the one that features.yaml prepares.
+	Release string
+	// Field is the field that the feature gates, as TYPE.FIELD or PACKAGE.TYPE.FIELD in Go; empty for behaviour.
+	Field string
+}
+
+// firstRelease is what a new features.yaml prepares.
+const firstRelease = "v0.1.0"
+
+// Scaffold adds a feature at stage alpha to the project of features.yaml at name: its entry there, its marker in the Go types, the
+// generated files, and a test for on and off. If features.yaml does not exist, it begins one. Nothing is written: the files come back.
+// The error is for what is wrong with the project as it would be.
+func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Outputs, error) {
+	data, err := os.ReadFile(name) //nolint:gosec // the file that the user names
+	if errors.Is(err, os.ErrNotExist) {
+		data, err = begin(filepath.Dir(name), &f)
+	}
+	if err != nil {
+		return nil, err
+	}
+	plain, restore := unixLines(data)
+	text, err := withEntry(ctx, name, []byte(plain), &f)
+	if err != nil {
+		return nil, err
+	}
+	text = restore(string(text))
+	file, err := parse(ctx, name, text)
+	if err != nil {
+		return nil, err
+	}
+	if file.Output.Go == "" {
+		at, line := file.place("output")
+		return nil, Problems{{at, line, "output.go is missing: the file of the Go constants, such as internal/features/zz_generated.features.go"}}
+	}
+	var field *fieldMark
+	if f.Field != "" {
+		field = &fieldMark{name: f.Field, gate: f.Gate}
+	}
+	p, err := loadWith(ctx, file, day, field)
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.Outputs(ctx, Channel{})
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, outFile{name, text})
+	types, err := field.files()
+	if err != nil {
+		return nil, err
+	}
+	test := outFile{filepath.Join(filepath.Dir(file.path(file.Output.Go)), fileName(f.Gate)+"_test.go"), nil}
+	if _, err := os.Stat(test.path); err == nil {
+		return nil, fmt.Errorf("%s exists: remove it, or write the test of %s there", test.path, f.Gate)
+	}
+	if test.data, err = p.testOf(f.Gate, filepath.Base(filepath.Dir(test.path))); err != nil {
+		return nil, err
+	}
+	return append(append(out, types...), test), nil
+}
+
+// begin is a new features.yaml for the module at dir, laid out by kubebuilder or not.
+func begin(dir string, f *NewFeature) ([]byte, error) {
+	module, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // beside the file that the user names
+	if err != nil {
+		return nil, fmt.Errorf("a new features.yaml belongs into the folder of a Go module: %w", err)
+	}
+	release := cmp.Or(f.Release, firstRelease)
+	name, goFile := "component", "features/zz_generated.features.go"
+	if m := moduleLine.FindSubmatch(module); m != nil {
+		name = path.Base(string(m[1]))
+	}
+	source, crds := "", ""
+	if entries, err := os.ReadDir(filepath.Join(dir, "api")); err == nil && len(entries) > 0 {
+		source = "source:\n  packages: [./api/...]\n"
+		crds = "  crds:\n  - path: config/crd/\n"
+	} else if f.Field != "" {
+		source = "source:\n  packages: [./...]\n"
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "PROJECT")); err == nil { //nolint:gosec // kubebuilder's file in the project
+		var project struct {
+			ProjectName string `json:"projectName"`
+		}
+		if err := yaml.Unmarshal(data, &project); err != nil {
+			return nil, fmt.Errorf("PROJECT: %w", err)
+		}
+		if project.ProjectName != "" {
+			name = project.ProjectName
+		}
+		goFile, crds = "internal/features/zz_generated.features.go", strings.Replace(crds, "config/crd/", "config/crd/bases/", 1)
+	}
+	name = cmp.Or(strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-0123456789"), "component")
+	quoted, err := yaml.Marshal(name) // true, for example, has to be a string
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `# The features of %[1]s: stages and settings. Markers in the Go types say what they gate.
+# After a change: sluice features generate
+apiVersion: sluice.dev/v1alpha1
+kind: FeatureFile
+component: %[6]sspec:
+  release: %[2]s
+%[3]soutput:
+  manifests: config/features/features.yaml
+  go: %[4]s
+%[5]sfeatures: []
+`, name, release, source, goFile, crds, quoted), nil
+}
+
+// moduleLine is where go.mod names the module.
+var moduleLine = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)`)
+
+// notInNames are characters that the name of a component cannot have.
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// withEntry is features.yaml with the feature at the end of its list.
+func withEntry(ctx context.Context, name string, data []byte, f *NewFeature) ([]byte, error) {
+	file, err := parse(ctx, name, data)
+	if err != nil {
+		return nil, err
+	}
+	if e, _ := file.entry(f.Gate); e != nil {
+		i := slices.IndexFunc(file.Features, func(e Entry) bool { return e.Gate == f.Gate })
+		at, line := file.place(fmt.Sprintf("features[%d].gate", i))
+		return nil, Problems{{at, line, "there is a feature " + f.Gate}}
+	}
+	if f.Field != "" && len(file.Source.Packages) == 0 {
+		at, line := file.place("source")
+		return nil, Problems{{at, line, "source.packages is missing: the Go packages with the field " + f.Field}}
+	}
+	if f.Release == "" {
+		f.Release = file.Spec.Release
+	}
+	if f.Release == "" {
+		return nil, errors.New("which release is the first with the feature? Give --release, or say spec.release in " + name)
+	}
+	lines, end, indent, err := file.endOfFeatures(strings.SplitAfter(strings.TrimRight(string(data), "\n")+"\n", "\n"))
+	if err != nil {
+		return nil, fmt.Errorf("%s%w", name, err)
+	}
+	entry := []string{"- gate: " + f.Gate + "\n"}
+	if f.Description != "" {
+		text, err := yaml.Marshal(map[string]string{"description": f.Description})
+		if err != nil {
+			return nil, err
+		}
+		for l := range strings.Lines(string(text)) {
+			entry = append(entry, "  "+l)
+		}
+	}
+	if f.Field == "" {
+		entry = append(entry, "  behaviourOnly: true\n")
+	}
+	entry = append(entry, fmt.Sprintf("  tests: {enabled: [Test%[1]s/on], disabled: [Test%[1]s/off]}\n", f.Gate), "  stages:\n", "  - {stage: Alpha, release: "+f.Release+"}\n")
+	for i := range entry {
+		entry[i] = indent + entry[i]
+	}
+	return []byte(strings.Join(slices.Insert(lines, end, entry...), "")), nil
+}
+
+// endOfFeatures returns the lines with a list of features, where the list ends, and how far its lines are indented.
+func (f *File) endOfFeatures(lines []string) (out []string, end int, indent string, err error) {
+	n := len(f.Features)
+	if n == 0 {
+		i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "features:") })
+		if i < 0 {
+			i = len(lines) - 1
+			lines = slices.Insert(lines, i, "")
+		}
+		lines[i] = "features:\n"
+		return lines, i + 1, "", nil
+	}
+	at, _ := f.at.Find(input.Steps(fmt.Sprintf("features[%d]", n-1))...)
+	last := lines[at.Line-1]
+	indent = last[:len(last)-len(strings.TrimLeft(last, " "))]
+	if !strings.HasPrefix(last[len(indent):], "- ") {
+		return nil, 0, "", fmt.Errorf(":%d: the features are to be a list of lines that begin with -", at.Line)
+	}
+	end = at.Line
+	for i, text := range lines[at.Line:] {
+		below := strings.HasPrefix(text, indent+" ")
+		if !below && text != "\n" && !strings.HasPrefix(text, "#") {
+			break
+		}
+		if below {
+			end = at.Line + i + 1
+		}
+	}
+	return lines, end, indent, nil
+}
+
+// fileName is a gate as the name of a Go file: words in small letters with _ between them.
+func fileName(gate string) string {
+	name := strings.ToLower(wordStart.ReplaceAllString(gate, "${1}_${2}"))
+	// A name with a system at its end, such as run_on_windows, is built for that system only.
+	elsewhere := build.Context{GOOS: "none", GOARCH: "none", Compiler: "gc", OpenFile: func(string) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("package p\n")), nil
+	}}
+	if built, err := elsewhere.MatchFile("", name+"_test.go"); err != nil || !built {
+		name += "_feature"
+	}
+	return name
+}
+
+var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// testOf is a test of a feature, on and off: of what becomes of an object that uses it, or of the gate alone.
+func (p *Project) testOf(gate, pkg string) ([]byte, error) {
+	imports, body := "", `		// Call the code that asks for the feature, and check what it does.
+		if gates.Enabled(`+gate+`) != on {
+			t.Errorf("the feature is %t, want %t", !on, on)
+		}
+`
+	if f := p.Model.Feature(gate); f != nil && len(f.Targets) > 0 {
+		t := &f.Targets[0]
+		imports = "\t\"sluice.dev/feature\"\n"
+		object := strings.ReplaceAll(fmt.Sprintf("%#v", objectWith(t.Path, schemaAt(p.State(), t))), "interface {}", "any")
+		body = fmt.Sprintf(`		decision := gates.Evaluator().Evaluate(&feature.Request{
+			Group: %q, Version: %q, Resource: %q,
+			Object: %s,
+		})
+		if decision.Allowed() != on {
+			t.Errorf("an object with %s: allowed %%t, want %%t", !on, on)
+		}
+`, t.Group, t.Version, t.Resource, object, t.Path)
+	}
+	return format.Source(fmt.Appendf(nil, `package %[1]s
+
+import (
+	"testing"
+
+%[3]s	"sluice.dev/feature/featuretest"
+	"sluice.dev/feature/gate"
+)
+
+func Test%[2]s(t *testing.T) {
+	for name, on := range map[string]bool{"on": true, "off": false} {
+		t.Run(name, func(t *testing.T) {
+			gates := featuretest.New(t, Declaration(), gate.Options{}, featuretest.Values{%[2]s: on})
+%[4]s		})
+	}
+}
+`, notInIdentifiers.ReplaceAllString(strings.ToLower(pkg), ""), gate, imports, body))
+}
+
+// objectWith is an object with little more than the field at a path.
+func objectWith(path feature.Path, s *apiextensionsv1.JSONSchemaProps) any {
+	if len(path) == 0 {
+		return example(s)
+	}
+	below := objectWith(path[1:], s)
+	switch path[0].Kind {
+	case feature.Field:
+		return map[string]any{path[0].Name: below}
+	case feature.Items:
+		return []any{below}
+	case feature.Entries, feature.Each:
+	}
+	return map[string]any{"x": below}
+}
+
+// example is a value of a type.
+func example(s *apiextensionsv1.JSONSchemaProps) any {
+	if s == nil {
+		return "x"
+	}
+	switch {
+	case len(s.Enum) > 0:
+		return plain(string(s.Enum[0].Raw))
+	case s.Type == "array" && s.Items != nil:
+		return []any{example(s.Items.Schema)}
+	case s.Type == "object":
+		out := map[string]any{}
+		for _, name := range s.Required {
+			p := s.Properties[name]
+			out[name] = example(&p)
+		}
+		return out
+	case s.Type == "boolean":
+		return true
+	case s.Type == "integer", s.Type == "number":
+		return int64(1)
+	}
+	return "x"
+}
+
+// fieldMark is a marker to be added to a field, in all packages that have it.
+type fieldMark struct {
+	// name is TYPE.FIELD or PACKAGE.TYPE.FIELD.
+	name, gate string
+	found      []mark
+	known      []string
+}
+
+// is reports whether a field is to have the marker.
+func (m *fieldMark) is(pkg *loader.Package, typ, field string) bool {
+	if m == nil || field == "" {
+		return false
+	}
+	name := typ + "." + field
+	m.known = append(m.known, name)
+	return m.name == name || m.name == pkg.Name+"."+name
+}
+
+// unknown says that there is no such field.
+func (m *fieldMark) unknown() error {
+	return fmt.Errorf("there is no field %q%s in the packages of source; add the field first, or name one as TYPE.FIELD", m.name, brief.Hint(m.name, m.known))
+}
+
+// files are the Go files with the marker, above the lines of the fields.
+func (m *fieldMark) files() (out Outputs, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	slices.SortFunc(m.found, func(a, b mark) int { return cmp.Compare(b.line, a.line) }) // from the end, so that lines keep their numbers
+	for _, x := range m.found {
+		i := slices.IndexFunc(out, func(o outFile) bool { return o.path == x.file })
+		if i < 0 {
+			data, err := os.ReadFile(x.file)
+			if err != nil {
+				return nil, err
+			}
+			i, out = len(out), append(out, outFile{x.file, data})
+		}
+		lines := strings.SplitAfter(string(out[i].data), "\n")
+		line := lines[x.line-1]
+		indent := line[:len(line)-len(strings.TrimLeft(line, "\t "))]
+		if field := m.name[strings.LastIndexByte(m.name, '.')+1:]; !strings.HasPrefix(line[len(indent):], field) {
+			return nil, Problems{{x.file, x.line, "the field " + m.name + " has no line of its own: give it one, so that a marker can stand above it"}}
+		}
+		end := line[len(strings.TrimRight(line, "\r\n")):]
+		lines = slices.Insert(lines, x.line-1, indent+"// +"+markFeature+"="+m.gate+end)
+		out[i].data = []byte(strings.Join(lines, ""))
+	}
+	return out, nil
+}

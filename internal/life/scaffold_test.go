@@ -1,0 +1,238 @@
+package life
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// laidOut is a project as kubebuilder lays it out, and bare is a module with a program only.
+const (
+	laidOut = `-- PROJECT --
+domain: example.dev
+layout: [go.kubebuilder.io/v4]
+projectName: guestbook
+-- api/v1/groupversion_info.go --
+// Package v1 is the API.
+// +kubebuilder:object:generate=true
+// +groupName=book.example.dev
+package v1
+-- api/v1/guestbook_types.go --
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// GuestbookSpec is what is wanted.
+type GuestbookSpec struct {
+	// Title stands above.
+	// +optional
+	Title string ` + "`json:\"title,omitempty\"`" + `
+	// Entries are lines.
+	Entries []Entry ` + "`json:\"entries,omitempty\"`" + `
+	Small Small ` + "`json:\"small,omitempty\"`" + `
+}
+
+// Small has one field.
+type Small struct{ X string ` + "`json:\"x,omitempty\"`" + ` }
+
+// Entry is a line.
+type Entry struct {
+	Text string ` + "`json:\"text\"`" + `
+	// Style is how it looks.
+	// +kubebuilder:validation:Enum=Bold;Thin
+	Style string ` + "`json:\"style,omitempty\"`" + `
+}
+
+// +kubebuilder:object:root=true
+
+// Guestbook is a book.
+type Guestbook struct {
+	metav1.TypeMeta   ` + "`json:\",inline\"`" + `
+	metav1.ObjectMeta ` + "`json:\"metadata,omitempty\"`" + `
+
+	Spec GuestbookSpec ` + "`json:\"spec,omitempty\"`" + `
+}
+`
+	bare = "-- main.go --\npackage main\n\nfunc main() {}\n"
+)
+
+// withSluice has the project of a test take package sluice.dev from here.
+func withSluice(t *testing.T, archive string) {
+	t.Helper()
+	_, file, _, _ := runtime.Caller(0)
+	root, err := filepath.Abs(filepath.Join(filepath.Dir(file), "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	project(t, archive)
+	write(t, "go.mod", read(t, "go.mod")+"\nrequire sluice.dev v0.0.0\n\nreplace sluice.dev => "+root+"\n")
+}
+
+func scaffold(t *testing.T, f NewFeature) {
+	t.Helper()
+	out, err := Scaffold(t.Context(), "features.yaml", f, verifyDay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Write(); err != nil {
+		t.Fatal(err)
+	}
+	// The files are those that the next run generates.
+	p, err := load(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err = p.Outputs(t.Context(), Channel{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Each(func(path string, _, _ []byte) { t.Errorf("%s is not up to date", path) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// goTest runs the tests of the project.
+func goTest(t *testing.T, folder string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-mod=mod", "-v", folder)
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func TestAScaffoldedFeatureOfAKubebuilderProject(t *testing.T) {
+	withSluice(t, laidOut)
+	scaffold(t, NewFeature{Gate: "BookTitle", Description: "A book can have a title: one line.", Field: "GuestbookSpec.Title"})
+	scaffold(t, NewFeature{Gate: "Styles", Field: "v1.Entry.Style", Release: "v0.1.0"})
+	scaffold(t, NewFeature{Gate: "FastPath"})
+
+	types := read(t, "api/v1/guestbook_types.go")
+	for _, want := range []string{"\t// +optional\n\t// +sluice:feature=BookTitle\n\tTitle string", "Enum=Bold;Thin\n\t// +sluice:feature=Styles\n\tStyle string"} {
+		if !strings.Contains(types, want) {
+			t.Errorf("there is no %q in\n%s", want, types)
+		}
+	}
+	if text := read(t, "features.yaml"); !strings.Contains(text, "component: guestbook\n") || !strings.Contains(text, "description: 'A book can have a title: one line.'\n") {
+		t.Errorf("features.yaml is\n%s", text)
+	}
+	if crd := read(t, "config/crd/bases/book.example.dev_guestbooks.yaml"); !strings.Contains(strings.Join(strings.Fields(crd), " "), "feature Styles of component guestbook") {
+		t.Errorf("the CRD is\n%s", crd)
+	}
+	out, err := goTest(t, "./internal/features")
+	for _, want := range []string{"TestBookTitle/on", "TestBookTitle/off", "TestStyles/on", "TestStyles/off", "TestFastPath/on", "TestFastPath/off"} {
+		if err != nil || !strings.Contains(out, "--- PASS: "+want) {
+			t.Fatalf("%s did not pass: %v\n%s", want, err, out)
+		}
+	}
+
+	// The tests fail when the parts are gone.
+	const code = "internal/features/zz_generated.features.go"
+	if !strings.Contains(read(t, code), `Field: "spec.entries[*].style"`) {
+		t.Fatalf("the code is\n%s", read(t, code))
+	}
+	write(t, code, strings.ReplaceAll(read(t, code), "spec.entries[*].style", "spec.entries[*].other"))
+	if out, err := goTest(t, "./internal/features"); err == nil || !strings.Contains(out, "--- FAIL: TestStyles/off") || strings.Contains(out, "--- FAIL: TestBookTitle") {
+		t.Errorf("the tests of another part: %v\n%s", err, out)
+	}
+}
+
+func TestAScaffoldedFeatureOfABareProject(t *testing.T) {
+	withSluice(t, bare)
+	scaffold(t, NewFeature{Gate: "FastPath", Release: "v0.3.0"})
+	scaffold(t, NewFeature{Gate: "HTTP2Push"})
+	if text := read(t, "features.yaml"); !strings.Contains(text, "release: v0.3.0\n") || strings.Contains(text, "source:") {
+		t.Errorf("features.yaml is\n%s", text)
+	}
+	out, err := goTest(t, "./features")
+	for _, want := range []string{"TestFastPath/on", "TestFastPath/off", "TestHTTP2Push/on"} {
+		if err != nil || !strings.Contains(out, "--- PASS: "+want) {
+			t.Fatalf("%s did not pass: %v\n%s", want, err, out)
+		}
+	}
+}
+
+func TestWhereAnEntryIsWritten(t *testing.T) {
+	const head = "apiVersion: sluice.dev/v1alpha1\nkind: FeatureFile\ncomponent: a\n"
+	entry := "- gate: B\n  behaviourOnly: true\n  tests: {enabled: [TestB/on], disabled: [TestB/off]}\n  stages:\n  - {stage: Alpha, release: v1.0.0}\n"
+	old := "- gate: A # one\n  behaviourOnly: true\n  stages:\n  - stage: Alpha\n    release: v1.0.0\n"
+	indented := func(s string) string {
+		return "  " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n  ") + "\n"
+	}
+	for _, tt := range []struct{ name, text, want string }{
+		{"no list", head, head + "features:\n" + entry},
+		{"an empty list", head + "features: []\noutput: {go: x.go}\n", head + "features:\n" + entry + "output: {go: x.go}\n"},
+		{"the end of the file", head + "features:\n" + old, head + "features:\n" + old + entry},
+		{"no line feed", head + "features:\n" + strings.TrimSuffix(old, "\n"), head + "features:\n" + old + entry},
+		{"before another key", head + "features:\n" + old + "\n# the files\noutput: {go: x.go}\n", head + "features:\n" + old + entry + "\n# the files\noutput: {go: x.go}\n"},
+		{"an indented list", head + "features:\n" + indented(old) + "output: {go: x.go}\n", head + "features:\n" + indented(old) + indented(entry) + "output: {go: x.go}\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := withEntry(t.Context(), "features.yaml", []byte(tt.text), &NewFeature{Gate: "B", Release: "v1.0.0"})
+			if err != nil || string(got) != tt.want {
+				t.Errorf("%v\n%s", err, got)
+			}
+		})
+	}
+	flow := head + "features: [{gate: A, behaviourOnly: true, stages: [{stage: Alpha, release: v1.0.0}]}]\n"
+	if _, err := withEntry(t.Context(), "features.yaml", []byte(flow), &NewFeature{Gate: "B", Release: "v1.0.0"}); err == nil || !strings.Contains(err.Error(), "features.yaml:4: the features are to be a list of lines") {
+		t.Error(err)
+	}
+}
+
+func TestWhatCannotBeScaffoldedChangesNothing(t *testing.T) {
+	for _, tt := range []struct {
+		name, archive, want string
+		f                   NewFeature
+	}{
+		{"a field that is not there", laidOut, `there is no field "GuestbookSpec.Tittle" (did you mean "GuestbookSpec.Title"?) in the packages of source`, NewFeature{Gate: "A", Field: "GuestbookSpec.Tittle"}},
+		{"a required field", laidOut, "api/v1/guestbook_types.go:20: A: version v1: spec.entries[*].text is required", NewFeature{Gate: "A", Field: "Entry.Text"}},
+		{"a field that shares its line", laidOut, "has no line of its own", NewFeature{Gate: "A", Field: "Small.X"}},
+		{"a name that is none", laidOut, `"bookTitle" is no name of a gate`, NewFeature{Gate: "bookTitle"}},
+		{"a field of no API", bare, `there is no field "Spec.X"`, NewFeature{Gate: "A", Field: "Spec.X"}},
+		{"a test that exists", laidOut + "-- internal/features/a_test.go --\npackage features\n", "internal/features/a_test.go exists", NewFeature{Gate: "A"}},
+		{"a package that does not compile", laidOut + "-- api/v1/more.go --\npackage v1\n\nfunc {\n", "api/v1/more.go:3: ", NewFeature{Gate: "A"}},
+		{"a release that is none", laidOut, "one", NewFeature{Gate: "A", Release: "one"}},
+		{"no output for Go", laidOut + "-- features.yaml --\napiVersion: sluice.dev/v1alpha1\nkind: FeatureFile\ncomponent: a\nspec: {release: v1.0.0}\nsource: {packages: [./api/...]}\noutput: {docs: d.md}\n", "features.yaml:6: output.go is missing", NewFeature{Gate: "A"}},
+		{"no packages", laidOut + "-- features.yaml --\napiVersion: sluice.dev/v1alpha1\nkind: FeatureFile\ncomponent: a\nspec: {release: v1.0.0}\nsource: {crds: [c.yaml]}\noutput: {go: f/d.go}\n", "features.yaml:5: source.packages is missing", NewFeature{Gate: "A", Field: "Entry.Style"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			withSluice(t, tt.archive)
+			before := tree(t)
+			out, err := Scaffold(t.Context(), "features.yaml", tt.f, verifyDay)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || out != nil {
+				t.Errorf("the error is %v", err)
+			}
+			if after := tree(t); !slices.Equal(before, after) {
+				t.Errorf("the files are %v, they were %v", after, before)
+			}
+		})
+	}
+}
+
+// tree are the files of the current folder.
+func tree(t *testing.T) (out []string) {
+	t.Helper()
+	if err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			out = append(out, path+"\n"+read(t, path))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestATestIsBuiltEverywhere: the go command leaves out a file with the name of another system at its end.
+func TestATestIsBuiltEverywhere(t *testing.T) {
+	for gate, want := range map[string]string{
+		"FastPath": "fast_path", "RunOnWindows": "run_on_windows_feature", "UseArm64": "use_arm64_feature", "UnixSocketLinux": "unix_socket_linux_feature", "Windows": "windows",
+	} {
+		if got := fileName(gate); got != want {
+			t.Errorf("%s: %s, want %s", gate, got, want)
+		}
+	}
+}
