@@ -67,7 +67,7 @@ func TestLargeContentIsWhatTheRequestSays(t *testing.T) {
 		"no digest":              {v1beta1.ResolutionRequestStatus{Data: packed(t, data), DataEncoding: "gzip", DataSize: size}, nil, `the digest ""`, nil},
 		"another inline":         {v1beta1.ResolutionRequestStatus{Data: "eA==", DataDigest: digest}, nil, "its digest is", nil},
 		"an unknown encoding":    {v1beta1.ResolutionRequestStatus{Data: "eA==", DataEncoding: "br", DataDigest: digest, DataSize: size}, nil, "encoding", nil},
-		"no store":               {v1beta1.ResolutionRequestStatus{DataRef: ref, DataDigest: digest, DataSize: size}, nil, "has not been told", nil},
+		"no store":               {v1beta1.ResolutionRequestStatus{DataRef: ref, DataDigest: digest, DataSize: size}, nil, "is not set up to read it", nil},
 		"in both":                {v1beta1.ResolutionRequestStatus{Data: "eA==", DataRef: ref, DataDigest: digest, DataSize: size}, &store{data: data}, "in a store and in the request", nil},
 		"less than nothing":      {v1beta1.ResolutionRequestStatus{DataRef: ref, DataDigest: digest, DataSize: -1}, &store{data: data}, "size -1", nil},
 		"too large in the store": {v1beta1.ResolutionRequestStatus{DataRef: ref, DataDigest: digest, DataSize: 1 << 40}, &store{data: data}, "over the limit of 2000 bytes", nil},

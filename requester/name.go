@@ -12,10 +12,9 @@ import (
 	"sluice.dev/api/resolution/v1beta1"
 )
 
-// Name returns the name of the request that base, usually NAMESPACE/NAME of its owner, makes of the resolver. Equal
-// arguments give equal names, in any order of the parameters, which must have names of their own. It is the name that
-// Tekton's client gives (pkg/resolution/resource): the resolver, a dash, and the FNV-128a hash in hexadecimal digits; the
-// resolver is cut so that all fits a DNS label.
+// Name returns the name of a request. base is usually NAMESPACE/NAME of its owner. Equal arguments give equal names, in any order
+// of the parameters; the names of the parameters must differ. The result is the name of Tekton's client (pkg/resolution/resource):
+// the resolver, a dash, and the FNV-128a hash in hexadecimal digits. The resolver is cut so that the name is a DNS label.
 func Name(resolver, base string, spec v1beta1.ResolutionRequestSpec) (string, error) {
 	h := fnv.New128a()
 	// A hash never fails to write.

@@ -29,7 +29,7 @@ import (
 //
 // +kubebuilder:object:generate=false
 type Ref struct {
-	// Resolver is the name of the resolver; empty where the reference is to something local.
+	// Resolver is the name of the resolver; empty if the reference is to something local.
 	Resolver string `json:"resolver,omitempty"`
 	// Params are its parameters, each name once.
 	// +listType=map
@@ -40,7 +40,7 @@ type Ref struct {
 	Resource *apiextensionsv1.JSON `json:"resource,omitempty"`
 }
 
-// DeepCopyInto copies the reference for the code that deepcopy-gen and controller-gen make of a kind that has one.
+// DeepCopyInto copies the reference. Code that deepcopy-gen and controller-gen generate for a kind with a reference calls it.
 func (r *Ref) DeepCopyInto(out *Ref) {
 	*out = Ref{Resolver: r.Resolver, Resource: r.Resource.DeepCopy()}
 	if r.Params != nil {
@@ -61,8 +61,8 @@ func (r *Ref) DeepCopy() *Ref {
 	return out
 }
 
-// Parameters returns the parameters of either form, those of a map by name. Both forms at once, a name twice and no name
-// are errors.
+// Parameters returns the parameters of either form; those of a map in the order of their names. It returns an error if both forms
+// are used, or if a name is missing or occurs twice.
 func (r Ref) Parameters() ([]v1beta1.Param, error) {
 	older, err := r.older()
 	if err != nil {
@@ -113,7 +113,7 @@ func (r Ref) older() ([]v1beta1.Param, error) {
 	return out, nil
 }
 
-// Spec returns what the request for the reference asks for. A reference without a resolver is an error, as are those of
+// Spec returns the spec of the request for the reference. A reference without a resolver is an error, as are those of
 // [Ref.Parameters].
 func (r Ref) Spec() (v1beta1.ResolutionRequestSpec, error) {
 	if r.Resolver == "" {
@@ -123,7 +123,7 @@ func (r Ref) Spec() (v1beta1.ResolutionRequestSpec, error) {
 	return v1beta1.ResolutionRequestSpec{Params: list}, err
 }
 
-// Schema returns the structural schema of [Ref] for a CRD. Each call returns one of its own.
+// Schema returns the structural schema of [Ref] for a CRD. Each call returns a new one.
 func Schema() apiextensionsv1.JSONSchemaProps {
 	name := apiextensionsv1.JSONSchemaProps{Type: "string", MinLength: new(int64(1))}
 	mapList := "map"

@@ -1,9 +1,9 @@
-// Package requester is the client side of ResolutionRequest, for reconcilers that need a resource which lives elsewhere.
+// Package requester is the client side of ResolutionRequest, for reconcilers that need a resource from elsewhere.
 //
-// It promises that nothing blocks: [Requester.Submit] makes a request or finds the one that is there, and returns the
-// resource when it has come. It promises that the owner of a request gets what it has asked for: an object of the right
-// name with another owner or another spec is an error, and content that contradicts its digest is too. It does not decide
-// whether the content is what it should be: see the refSource.
+// It promises that nothing blocks: [Requester.Submit] creates a request or finds the existing one, and returns the resource when it
+// is there. It promises that the owner of a request gets the resource that it asked for. If an object has the right name and
+// another owner or spec, that is an error. If content contradicts its digest, that is an error too. The package does not decide
+// whether the content is trustworthy: see the refSource.
 //
 //	resource, err := r.Submit(ctx, requester.OwnedBy(run, gvk), "git", spec)
 //	switch {
@@ -34,16 +34,16 @@ import (
 	clientv1beta1 "sluice.dev/client/versioned/typed/resolution/v1beta1"
 )
 
-// ErrInProgress says that the request has not ended yet.
+// ErrInProgress means that the request has not ended yet.
 var ErrInProgress = errors.New("the resource is being resolved")
 
-// FailedError says that the request has failed, for good: asking again needs another request, which [Requester.Again]
-// makes in place of this one.
+// FailedError means that the request has failed permanently. Another attempt needs another request; [Requester.Again] replaces this
+// one.
 type FailedError struct {
-	// Namespace and Name are those of the request.
+	// Namespace and Name identify the request.
 	Namespace, Name string
-	// Reason is the condition's, ResolutionFailed or ResolutionTimedOut; Exact is in one word what was wrong, empty if
-	// the resolver does not say.
+	// Reason is the reason of the condition, ResolutionFailed or ResolutionTimedOut. Exact is the precise cause in one word, empty
+	// if the resolver gives none.
 	Reason, Exact string
 	Message       string
 
@@ -53,10 +53,10 @@ type FailedError struct {
 // Error implements error.
 func (e *FailedError) Error() string { return fmt.Sprintf("%s: %s", e.Reason, e.Message) }
 
-// ConflictError says that an object of the request's name is there which is not the request.
+// ConflictError means that another object has the name of the request.
 type ConflictError struct {
 	Namespace, Name string
-	// Why says what is different.
+	// Why says how it differs from the request.
 	Why string
 }
 
@@ -65,14 +65,14 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("the ResolutionRequest %s/%s is not what was asked for: %s; delete it to ask again", e.Namespace, e.Name, e.Why)
 }
 
-// Owner is who asks.
+// Owner is the object that asks.
 type Owner struct {
 	Namespace, Name string
-	// Reference is what the request's metadata gets; its Controller is set by Submit.
+	// Reference becomes an owner reference of the request. Submit sets its Controller.
 	Reference metav1.OwnerReference
 }
 
-// OwnedBy returns the owner that an object is. The object must be in a namespace.
+// OwnedBy returns an object as an owner. The object must be in a namespace.
 func OwnedBy(o metav1.Object, gvk schema.GroupVersionKind) Owner {
 	return Owner{Namespace: o.GetNamespace(), Name: o.GetName(), Reference: metav1.OwnerReference{
 		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: o.GetName(), UID: o.GetUID(),
@@ -85,21 +85,22 @@ type Requester struct {
 	Client clientv1beta1.ResolutionRequestsGetter
 	// Lister is the cache of an informer; nil reads from the API server.
 	Lister listers.ResolutionRequestLister
-	// Shared lets owners of a namespace share a request with equal resolver, parameters and URL: each becomes one of its
-	// owners, none of them its controller, so the resolver does not know on whose behalf it works, and the request goes
-	// when the last of them has gone. Otherwise a request is that of one owner, which controls it.
+	// Shared lets owners of a namespace share a request with equal resolver, parameters and URL. Each becomes an owner of the
+	// request, and none its controller. So the resolver does not know the owner it works for. The request is deleted with the last
+	// owner. Otherwise a request has one owner, which controls it.
 	Shared bool
-	// Annotations are put on the requests that are made, for example sluice.dev/look-after.
+	// Annotations are set on new requests, for example sluice.dev/look-after.
 	Annotations map[string]string
-	// Store reads content that is too large for a request; nil: such content is a *[DataError].
+	// Store reads content that is too large for a request. If it is nil, such content is a *[DataError].
 	Store Store
-	// MaxBytes is how much content is taken that is compressed or in the store; 0 stands for [DefaultMaxBytes].
+	// MaxBytes bounds content that is compressed or in the store, in bytes; 0 stands for [DefaultMaxBytes].
 	MaxBytes int64
 }
 
-// Submit asks for what the spec says, as the owner. It returns the resource, or [ErrInProgress] until the request has
-// ended, or a *[FailedError], *[ConflictError] or *[DataError], or an error of the API server or the store. A request that is
-// being deleted, or that an owner of the same name has left behind, is in progress: the owner asks anew when it has gone.
+// Submit requests the resource of the spec for the owner. It returns the resource, or [ErrInProgress] until the request has ended.
+// Otherwise the error is a *[FailedError], *[ConflictError] or *[DataError], or an error of the API server or the store. A request
+// that is being deleted, or belonged to an earlier owner of the same name, counts as in progress: the owner asks again when it is
+// gone.
 func (r *Requester) Submit(ctx context.Context, owner Owner, resolver string, spec v1beta1.ResolutionRequestSpec) (*Resource, error) {
 	name, err := r.name(owner, resolver, spec)
 	if err != nil {
@@ -115,7 +116,7 @@ func (r *Requester) Submit(ctx context.Context, owner Owner, resolver string, sp
 		case !apierrors.IsAlreadyExists(err):
 			return nil, err
 		}
-		// The cache is behind.
+		// The cache is out of date.
 		found, err = requests.Get(ctx, name, metav1.GetOptions{})
 	}
 	if err != nil {
@@ -132,7 +133,7 @@ func (r *Requester) Submit(ctx context.Context, owner Owner, resolver string, sp
 		if !apierrors.IsConflict(err) || tries == maxJoins {
 			return nil, err
 		}
-		// The cache is behind, or another owner was faster.
+		// The cache is out of date, or another owner was faster.
 		if found, err = requests.Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return nil, err
 		}
@@ -143,11 +144,10 @@ func (r *Requester) Submit(ctx context.Context, owner Owner, resolver string, sp
 	return r.Outcome(ctx, found)
 }
 
-// Again is Submit for an owner that does not take a *[FailedError] or *[DataError] for an answer: a request that has
-// ended so is deleted and another one made, which is in progress then; any other is left as it is. It reads from the API
-// server, so that a cache which is behind does not make it ask twice. How often to ask, and how long to wait before, is for
-// the caller to decide. It needs the right to delete requests. With Shared all owners of the request ask anew, each when its
-// watch handler has told it.
+// Again is Submit for an owner that wants another attempt after a *[FailedError] or *[DataError]. It deletes a request that has
+// ended so and creates another one, which is in progress then. It leaves other requests as they are. It reads from the API server,
+// so that an outdated cache cannot cause a second attempt. The caller decides how often to try and how long to wait. The caller
+// needs the right to delete requests. With Shared, each owner of the request asks again when its watch handler has queued it.
 func (r *Requester) Again(ctx context.Context, owner Owner, resolver string, spec v1beta1.ResolutionRequestSpec) (*Resource, error) {
 	fresh := *r
 	fresh.Lister = nil
@@ -168,18 +168,18 @@ func (r *Requester) Again(ctx context.Context, owner Owner, resolver string, spe
 		return nil, err
 	}
 	err = r.Client.ResolutionRequests(owner.Namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	// A conflict: it is another one by now.
+	// A conflict: it is another object by now.
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return nil, err
 	}
 	if out, err = fresh.Submit(ctx, owner, resolver, spec); errors.As(err, &failed) && failed.uid == uid || errors.As(err, &bad) && bad.uid == uid {
-		// Something keeps it; the watch handler tells when it has gone.
+		// A finalizer keeps it. The watch handler queues the owner when it is gone.
 		return nil, ErrInProgress
 	}
 	return out, err
 }
 
-// name is that of the owner's request.
+// name returns the name of the owner's request.
 func (r *Requester) name(owner Owner, resolver string, spec v1beta1.ResolutionRequestSpec) (string, error) {
 	if owner.Namespace == "" || owner.Reference.UID == "" {
 		return "", errors.New("the owner of a request needs a namespace and a UID")
@@ -191,7 +191,7 @@ func (r *Requester) name(owner Owner, resolver string, spec v1beta1.ResolutionRe
 	return Name(resolver, base, spec)
 }
 
-// maxJoins is how often joining a shared request is tried again.
+// maxJoins bounds the attempts to join a shared request.
 const maxJoins = 10
 
 func (r *Requester) get(ctx context.Context, namespace, name string) (*v1beta1.ResolutionRequest, error) {
@@ -217,7 +217,7 @@ func (r *Requester) build(owner Owner, name, resolver string, spec v1beta1.Resol
 	}
 }
 
-// check makes sure that the object is the request: names are hashes that others can compute too.
+// check makes sure that the object is the request. The name is no proof, because it is a hash that others can compute too.
 func (r *Requester) check(found *v1beta1.ResolutionRequest, owner Owner, resolver string, spec v1beta1.ResolutionRequestSpec) error {
 	conflict := func(why string) error {
 		return &ConflictError{Namespace: found.Namespace, Name: found.Name, Why: why}
@@ -244,8 +244,7 @@ func owns(r *v1beta1.ResolutionRequest, uid types.UID) bool {
 	return slices.ContainsFunc(r.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == uid })
 }
 
-// leftBehind tells whether the request is that of an owner of the same name that was there before: the garbage collector
-// deletes it.
+// leftBehind reports whether the request belongs to an earlier owner of the same name. The garbage collector deletes it.
 func leftBehind(r *v1beta1.ResolutionRequest, owner metav1.OwnerReference) bool {
 	before := metav1.GetControllerOf(r)
 	if before == nil || len(r.OwnerReferences) != 1 || before.Kind != owner.Kind || before.Name != owner.Name {
@@ -256,7 +255,7 @@ func leftBehind(r *v1beta1.ResolutionRequest, owner metav1.OwnerReference) bool 
 	return err == nil && otherErr == nil && one.Group == other.Group
 }
 
-// sameSpec compares without regard to the order of parameters.
+// sameSpec compares two specs; the order of parameters does not matter.
 func sameSpec(a, b v1beta1.ResolutionRequestSpec) bool {
 	if a.URL != b.URL || len(a.Params) != len(b.Params) {
 		return false
@@ -290,9 +289,8 @@ func (r *Requester) join(ctx context.Context, found *v1beta1.ResolutionRequest, 
 	return err
 }
 
-// Outcome returns what has become of a request, as Submit does for the request of an owner: the resource,
-// [ErrInProgress], a *[FailedError] or a *[DataError], or another error where the store cannot be read for now. It needs
-// neither Client nor Lister.
+// Outcome returns the result of a request, as Submit does: the resource, [ErrInProgress], a *[FailedError] or a *[DataError], or
+// another error if the store cannot be read now. It needs neither Client nor Lister.
 func (r *Requester) Outcome(ctx context.Context, q *v1beta1.ResolutionRequest) (*Resource, error) {
 	c := q.Status.Succeeded()
 	if c == nil || !q.Status.Finished() {

@@ -183,7 +183,7 @@ func TestAnObjectThatIsNotTheRequestIsAConflict(t *testing.T) {
 	}
 }
 
-// What will go by itself is no conflict: the owner asks anew when it has gone.
+// What will go by itself is no conflict: the owner asks again when it has gone.
 func TestARequestThatIsGoingIsAwaited(t *testing.T) {
 	for name, change := range map[string]func(*v1beta1.ResolutionRequest){
 		"being deleted": func(r *v1beta1.ResolutionRequest) { r.DeletionTimestamp = new(metav1.Unix(1, 0)) },

@@ -21,18 +21,19 @@ import (
 	"sluice.dev/internal/limit"
 )
 
-// Resource is what a request has brought.
+// Resource is the result of a request.
 type Resource struct {
 	Data        []byte
 	Annotations map[string]string
-	// Source says where it came from; nil if the resolver does not say.
+	// Source is the origin of the resource; nil if the resolver gives none.
 	Source *v1beta1.RefSource
-	// DigestVerified: the digest in Source is that of the data, and is right. Where it is false, the digest is that of
-	// something the data was taken from, a commit or an image, which cannot be verified here, or there is none.
+	// DigestVerified is true if the digest in Source is the digest of the data and matches it. It is false if there is no digest.
+	// It is also false if the digest identifies something that contains the data, such as a commit or an image: this package cannot
+	// verify it.
 	DigestVerified bool
 }
 
-// DataError says that the content of a request is not what the request says it is.
+// DataError means that the content of a request contradicts its status.
 type DataError struct {
 	Namespace, Name string
 	Message         string
@@ -45,26 +46,26 @@ func (e *DataError) Error() string {
 	return fmt.Sprintf("the content of ResolutionRequest %s/%s: %s", e.Namespace, e.Name, e.Message)
 }
 
-// hashes are those of data; a digest sha1 is that of a commit.
+// hashes are the algorithms for data. A digest sha1 is that of a commit.
 var hashes = map[string]func() hash.Hash{"sha256": sha256.New, "sha512": sha512.New}
 
-// dataHasDigest tells by the resolver's URI whether the digest is that of the data: it is for http and hub, whose URI is
-// the address that was read, and for cluster; it is not for a bundle (the image's) and for git (the commit).
+// dataHasDigest decides by the URI of the source whether the digest is that of the data. It is for http and hub, whose URI is the
+// address of the data, and for cluster. For a bundle it is the digest of the image, and for git the commit.
 func dataHasDigest(uri string) bool {
 	return strings.HasPrefix(uri, "http://") || strings.HasPrefix(uri, "https://") ||
 		strings.HasPrefix(uri, "/api/") || strings.HasPrefix(uri, "/apis/") || strings.HasPrefix(uri, "file:")
 }
 
-// Store reads content that is kept outside of requests, which package requester/contentstore does. Its errors should tell
-// what was wrong; what it returns is compared with digest and size here as well.
+// Store reads content that is kept outside of requests. Package requester/contentstore implements it. Its errors should describe
+// the cause. The requester compares the result with digest and size itself.
 type Store interface {
 	Get(ctx context.Context, ref, digest string, size int64) ([]byte, error)
 }
 
-// DefaultMaxBytes is how much content is read by default.
+// DefaultMaxBytes is the default bound of content, in bytes.
 const DefaultMaxBytes = 16 << 20
 
-// read returns what a request that has succeeded has brought.
+// read returns the resource of a request that has succeeded.
 func (q *Requester) read(ctx context.Context, r *v1beta1.ResolutionRequest) (*Resource, error) {
 	data, wrong, err := q.content(ctx, &r.Status)
 	if err != nil {
@@ -93,8 +94,8 @@ func (q *Requester) read(ctx context.Context, r *v1beta1.ResolutionRequest) (*Re
 	return out, nil
 }
 
-// content returns the content, wherever and however it is kept. Wrong says why it is not what the status says, so that
-// reading it again does not help; err, why it cannot be read for now.
+// content returns the content, in whatever form it is kept. wrong says why it contradicts the status, so that another read does not
+// help. err says why it cannot be read now.
 func (q *Requester) content(ctx context.Context, s *v1beta1.ResolutionRequestStatus) (data []byte, wrong string, err error) {
 	most := cmp.Or(q.MaxBytes, DefaultMaxBytes)
 	kept := s.DataRef != "" || s.DataEncoding != ""
@@ -106,7 +107,7 @@ func (q *Requester) content(ctx context.Context, s *v1beta1.ResolutionRequestSta
 	case s.DataRef != "" && (s.Data != "" || s.DataEncoding != ""):
 		return nil, "it is in a store and in the request", nil
 	case s.DataRef != "" && q.Store == nil:
-		return nil, fmt.Sprintf("it is in a store, %.300q, which this client has not been told to read", s.DataRef), nil
+		return nil, fmt.Sprintf("it is in the store %.300q, and this client is not set up to read it", s.DataRef), nil
 	case s.DataRef != "":
 		if data, err = q.Store.Get(ctx, s.DataRef, s.DataDigest, s.DataSize); err != nil {
 			return nil, "", err
@@ -136,7 +137,7 @@ func (q *Requester) content(ctx context.Context, s *v1beta1.ResolutionRequestSta
 	return data, "", nil
 }
 
-// unzip inflates to no more than size bytes.
+// unzip decompresses no more than size bytes.
 func unzip(packed []byte, size int64) (data []byte, wrong string) {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err == nil {

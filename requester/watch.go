@@ -9,8 +9,8 @@ import (
 	"sluice.dev/api/resolution/v1beta1"
 )
 
-// Handler returns an event handler for an informer of requests. It calls enqueue for each owner of the kind, controllers
-// and others, when a request of theirs has ended or was deleted, and at the start of the informer for those that have
+// Handler returns an event handler for an informer of requests. It calls enqueue for each owner of the kind, controllers and
+// others, when their request has ended or was deleted. At the start of the informer it also calls enqueue for requests that have
 // ended before. The version of the kind does not matter.
 func Handler(owner schema.GroupKind, enqueue func(types.NamespacedName)) cache.ResourceEventHandler {
 	tell := func(o any) {
@@ -35,7 +35,7 @@ func Handler(owner schema.GroupKind, enqueue func(types.NamespacedName)) cache.R
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			// A new owner of a request that has ended has missed the end.
+			// A new owner of an ended request has missed its end.
 			if ended(after) && (!ended(before) || newOwner(before, after)) {
 				tell(after)
 			}

@@ -10,17 +10,17 @@ import (
 
 // CacheLimits bound a cache.
 type CacheLimits struct {
-	// Entries is how many resources it holds, Bytes how much content, annotations and sources with it. 0 holds nothing.
+	// Entries bounds the number of resources, Bytes their content, annotations and sources. With 0 the cache holds nothing.
 	Entries int
 	Bytes   int64
-	// TTL is how long an entry is used.
+	// TTL is the time for which an entry is used.
 	TTL time.Duration
 }
 
 // CacheConfigMap is the name of the ConfigMap that [ReadCacheLimits] reads.
 const CacheConfigMap = "resolver-cache-config"
 
-// DefaultCacheLimits are those of Tekton, and 64 MiB.
+// DefaultCacheLimits are Tekton's limits, and 64 MiB.
 func DefaultCacheLimits() CacheLimits {
 	return CacheLimits{Entries: 1000, Bytes: 64 << 20, TTL: 5 * time.Minute}
 }
@@ -35,7 +35,7 @@ func CacheKeys() []Key {
 	}
 }
 
-// ReadCacheLimits reads the data of that ConfigMap, as [Spec.ReadConfig] does that of a resolver.
+// ReadCacheLimits reads the data of that ConfigMap, as [Spec.ReadConfig] reads the data of a resolver's ConfigMap.
 func ReadCacheLimits(data, before map[string]string) (CacheLimits, Reading) {
 	r := readKeys(CacheKeys(), data, before, false)
 	c := r.Config
@@ -45,7 +45,7 @@ func ReadCacheLimits(data, before map[string]string) (CacheLimits, Reading) {
 	return CacheLimits{Entries: entries, Bytes: size, TTL: ttl}, r
 }
 
-// Annotations of results that went through the cache, as Tekton has them.
+// Annotations of results that went through the cache, as in Tekton.
 const (
 	AnnotationCached            = AnnotationPrefix + "cached"
 	AnnotationCacheOperation    = AnnotationPrefix + "cache-operation"
@@ -53,7 +53,7 @@ const (
 	AnnotationCacheResolverType = AnnotationPrefix + "cache-resolver-type"
 )
 
-// cache holds resources by key; the one that was not used for longest goes first.
+// cache holds resources by key. It evicts the least recently used one first.
 type cache struct {
 	clock Clock
 
@@ -67,6 +67,7 @@ type cache struct {
 type cached struct {
 	key, resolver string
 	resource      *Resource
+	reads         *secretReads
 	size          int64
 	at            time.Time
 }
@@ -75,33 +76,33 @@ func newCache(c Clock, l CacheLimits) *cache {
 	return &cache{clock: c, limits: l, by: map[string]*list.Element{}}
 }
 
-// get finds a resource. One that can change is found only where mutable is true.
-func (c *cache) get(key string, mutable bool) *Resource {
+// get returns a resource, and the Secrets with which it was read. It returns one that can change only if mutable is true.
+func (c *cache) get(key string, mutable bool) (*Resource, *secretReads) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.by[key]
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	entry := e.Value.(*cached) //nolint:errcheck,forcetypeassert // the list has nothing else
 	now, expires := c.clock.Now(), entry.resource.Expires
 	if now.Sub(entry.at) >= c.limits.TTL || !expires.IsZero() && !now.Before(expires) {
 		c.drop(e)
-		return nil
+		return nil, nil
 	}
 	if !mutable && !entry.resource.Immutable {
-		return nil
+		return nil, nil
 	}
 	c.used.MoveToFront(e)
-	return annotate(entry, "retrieve")
+	return annotate(entry, "retrieve"), entry.reads
 }
 
-// put stores a resource and returns it with the annotations that tell so, and the resolvers of those that had to go. One
-// that is larger than the cache is not stored and returned as it is.
-func (c *cache) put(key, resolver string, r *Resource) (out *Resource, stored bool, evicted []string) {
+// put stores a resource. It returns the resource with annotations that say so, and the resolvers of the entries that it evicted. It
+// does not store a resource that is larger than the cache, and returns it unchanged.
+func (c *cache) put(key, resolver string, r *Resource, reads *secretReads) (out *Resource, stored bool, evicted []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	entry := &cached{key: key, resolver: resolver, resource: r, size: sizeOf(key, r), at: c.clock.Now()}
+	entry := &cached{key: key, resolver: resolver, resource: r, reads: reads, size: sizeOf(key, r), at: c.clock.Now()}
 	if e, ok := c.by[key]; ok {
 		c.drop(e)
 	}
@@ -135,7 +136,7 @@ func (c *cache) drop(e *list.Element) string {
 	return entry.resolver
 }
 
-// sizeOf is about what an entry takes.
+// sizeOf returns the approximate size of an entry.
 func sizeOf(key string, r *Resource) int64 {
 	n := 512 + len(key) + len(r.Data) + len(r.Source.URI) + len(r.Source.EntryPoint)
 	for _, m := range []map[string]string{r.Annotations, r.Source.Digest} {
@@ -158,7 +159,7 @@ func annotate(e *cached, operation string) *Resource {
 	return r
 }
 
-// clone copies all but the content, which nobody changes.
+// clone copies everything but the content, which nobody changes.
 func (r *Resource) clone() *Resource {
 	c := *r
 	c.Annotations, c.Source.Digest = maps.Clone(r.Annotations), maps.Clone(r.Source.Digest)

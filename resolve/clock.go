@@ -16,7 +16,7 @@ func (systemClock) Now() time.Time { return time.Now() } //nolint:forbidigo // t
 // After implements [Clock].
 func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// withTimeout ends a context with the cause after d by the clock. The function must be called.
+// withTimeout returns a context that ends after d by the clock, with the given cause. The caller must call the function.
 func withTimeout(ctx context.Context, c Clock, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func(after <-chan time.Time) {
@@ -29,7 +29,7 @@ func withTimeout(ctx context.Context, c Clock, d time.Duration, cause error) (co
 	return ctx, func() { cancel(nil) }
 }
 
-// wait waits for d, or until ctx is done and then returns its cause.
+// wait waits for d. If ctx ends first, it returns the cause.
 func wait(ctx context.Context, c Clock, d time.Duration) error {
 	select {
 	case <-c.After(d):

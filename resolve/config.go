@@ -31,30 +31,30 @@ const (
 	KeyAccessTTL     = "access-ttl"
 )
 
-// exampleKey is documentation in a ConfigMap, by Knative's habit.
+// exampleKey holds documentation in a ConfigMap, as in Knative.
 const exampleKey = "_example"
 
-// CommonKeys declares the keys that every resolver has beside its own.
+// CommonKeys declares the keys that every resolver has in addition to its own.
 func CommonKeys() []Key {
 	return []Key{
 		{Name: KeyFetchTimeout, Default: "1m", Check: CheckDuration, Doc: "How long a fetch may take, with its retries."},
 		{Name: KeyCacheMode, Default: string(CacheAuto), Check: OneOf(cacheModes...), Doc: "The value of the parameter cache where none is given."},
 		{Name: KeyBackoff, Default: "2s", Check: checkWait, Doc: "How long to wait before the first retry of a transient error."},
-		{Name: KeyBackoffFactor, Default: "2.0", Check: floatIn(0, 1000), Doc: "By how much each further wait is longer; 0 leaves it as it is."},
-		{Name: KeyBackoffJitter, Default: "0.1", Check: floatIn(0, 1000), Doc: "Up to which part of it a wait is made longer by chance."},
-		{Name: KeyBackoffSteps, Default: "2", Check: intIn(1, 1000), Doc: "How often a fetch is tried in all; 1 never tries again."},
+		{Name: KeyBackoffFactor, Default: "2.0", Check: floatIn(0, 1000), Doc: "The factor by which each further wait grows; 0 leaves it as it is."},
+		{Name: KeyBackoffJitter, Default: "0.1", Check: floatIn(0, 1000), Doc: "The part of a wait by which chance may lengthen it."},
+		{Name: KeyBackoffSteps, Default: "2", Check: intIn(1, 1000), Doc: "How many times a fetch is tried in all; 1 never tries again."},
 		{Name: KeyBackoffCap, Default: "10s", Check: checkWait, Doc: "The longest wait; 0 sets no limit."},
 		{
 			Name: KeyContentKinds, Default: "*", Check: checkContentKinds, Wrong: Closes,
-			Doc: "Comma-separated kinds that content may be of, as KIND.GROUP, or KIND for the core group; *.GROUP stands for all of a group, * for all. Beside Tekton the default is " + TektonKinds + ".",
+			Doc: "Comma-separated kinds that content may have, as KIND.GROUP, or KIND for the core group; *.GROUP stands for all of a group, * for all. Next to Tekton the default is " + TektonKinds + ".",
 		},
 		{Name: KeyFetches, Default: "64", Check: intIn(1, 10_000), Doc: "How many fetches run at once in one process; fewer where memory is scarce."},
-		{Name: KeySpare, Default: "16", Check: intIn(0, 10_000), Doc: "How many of these places, at most half, are for namespaces that run less than a quarter of max-fetches-per-namespace, and half of those for namespaces that run nothing, so that a few whose remotes are slow do not keep the others waiting."},
+		{Name: KeySpare, Default: "16", Check: intIn(0, 10_000), Doc: "How many of these places, at most half, are reserved for namespaces that run less than a quarter of max-fetches-per-namespace. Half of the reserved places are for namespaces that run nothing. So a few namespaces with slow remotes do not keep the others waiting."},
 		{Name: KeyPerTenant, Default: "16", Check: intIn(1, 10_000), Doc: "How many fetches of one namespace run at once."},
 		{Name: KeyPerHost, Default: "32", Check: intIn(1, 10_000), Doc: "How many fetches from one host run at once."},
-		{Name: KeySlowAfter, Default: "15s", Check: checkWait, Doc: "A fetch that has waited for its remote for so long without getting slow-rate loses its place if another fetch waits for one. It is tried again like after other failures that may pass. 0s leaves it its place until fetch-timeout."},
+		{Name: KeySlowAfter, Default: "15s", Check: checkWait, Doc: "If a remote is slower than slow-rate for this long, its fetch loses its place when another fetch waits for one. It is tried again as after other transient errors. With 0s it keeps its place until fetch-timeout."},
 		{Name: KeySlowRate, Default: "1024", Check: intIn(1, 1<<40), Doc: "How many bytes a second a remote has to send for slow-after."},
-		{Name: KeyAccessTTL, Default: "1m", Check: checkWait, Doc: "How long it is believed that a remote lets a credential in, and a cluster an account: what was read by it is not given to anybody for longer without asking again. 0s asks for each request, as the parameter cache with never does."},
+		{Name: KeyAccessTTL, Default: "1m", Check: checkWait, Doc: "How long the resolver trusts that a remote accepts a credential, and a cluster an account. After that it asks again before it returns content that was read with them. 0s asks for each request, as the parameter cache with never does."},
 	}
 }
 
@@ -75,7 +75,7 @@ func checkWait(v string) error {
 	return CheckDuration(v)
 }
 
-// CheckBool accepts what [strconv.ParseBool] reads: true and false, in the ways in which Go writes them.
+// CheckBool accepts the values that [strconv.ParseBool] reads.
 func CheckBool(v string) error {
 	if _, err := strconv.ParseBool(v); err != nil {
 		return fmt.Errorf("%s is not allowed; allowed are true and false", quote(v))
@@ -83,7 +83,7 @@ func CheckBool(v string) error {
 	return nil
 }
 
-// OneOf accepts the values listed.
+// OneOf accepts the listed values.
 func OneOf(values ...string) func(string) error {
 	return func(v string) error {
 		if !slices.Contains(values, v) {
@@ -113,7 +113,7 @@ func intIn(least, most int64) func(string) error {
 	}
 }
 
-// keys are the declared keys: the resolver's own, and the common ones that it does not declare itself.
+// keys returns the declared keys: the resolver's own, and the common keys that it does not declare itself.
 func (s Spec) keys() []Key {
 	out := slices.Clone(s.Config)
 	for _, k := range CommonKeys() {
@@ -122,7 +122,7 @@ func (s Spec) keys() []Key {
 			out = append(out, k)
 			continue
 		}
-		// What the runner reads must be readable, whatever the resolver accepts.
+		// The runner must be able to read its own keys, even if the resolver accepts other values.
 		if own := out[i].Check; own != nil {
 			common := k.Check
 			out[i].Check = func(v string) error { return errors.Join(common(v), own(v)) }
@@ -136,28 +136,28 @@ func (s Spec) keys() []Key {
 	return out
 }
 
-// Keys lists the keys of the resolver's ConfigMap, its own first, then the common ones; Default and Check are complete.
+// Keys lists the keys of the resolver's ConfigMap: its own first, then the common ones. Default and Check are complete.
 func (s Spec) Keys() []Key { return s.keys() }
 
-// Reading is what the data of a ConfigMap says.
+// Reading is the result of reading the data of a ConfigMap.
 type Reading struct {
-	// Config is complete: where the data has no good value for a key, its default holds, or what was good before.
+	// Config is complete. For a key without a good value in the data it has the last good value, or the default.
 	Config Config
-	// Good are the values that the data sets and that hold, those from before included.
+	// Good are the values that the data sets and that are in force, last good values included.
 	Good map[string]string
-	// Closed are the keys for which no value can stand in; see [Closes]. While there are any, nothing may be resolved.
+	// Closed are the keys with a wrong value that nothing can replace; see [Closes]. While there are any, nothing may be resolved.
 	Closed []string
 
 	wrong problems
 }
 
-// Err tells of everything that is wrong, and what holds in its place; nil if nothing is. See [Problems].
+// Err lists everything that is wrong, and the value that is used instead; nil if nothing is wrong. See [Problems].
 func (r Reading) Err() error { return r.wrong.err() }
 
-// ReadConfig judges the data of the resolver's ConfigMap, key by key; nil data gives the defaults. What is wrong is never the
-// end of the rest: for a wrong value that of before holds, which is [Reading.Good] of the data that was read last, or else the
-// key's [Wrong] says what becomes of it. Unknown keys count for nothing, unless they are likely to be a key that closes. Keys
-// of named configurations stay as they are. An empty value counts as not set.
+// ReadConfig reads the data of the resolver's ConfigMap, key by key; nil data gives the defaults. A wrong value does not affect
+// other keys. Its last good value, from [Reading.Good] of the previous data, stays in force. Without one, the key's [Wrong]
+// decides. Unknown keys have no effect, unless they look like a key that closes. Keys of named configurations stay as they are. An
+// empty value counts as not set.
 func (s Spec) ReadConfig(data, before map[string]string) Reading {
 	return readKeys(s.keys(), data, before, s.NamedConfigs)
 }
@@ -215,7 +215,7 @@ func readKeys(keys []Key, data, before map[string]string, named bool) Reading {
 	return out
 }
 
-// replace says and sets what holds where the value of a key is wrong; the text says what is wrong.
+// replace sets the value that is used if the value of a key is wrong, and records the problem. text describes it.
 func (r *Reading) replace(k Key, name string, before map[string]string, text string, args ...any) {
 	if v, ok := before[name]; ok {
 		r.Config[name], r.Good[name] = v, v
@@ -233,7 +233,7 @@ func (r *Reading) replace(k Key, name string, before map[string]string, text str
 	}
 }
 
-// common is what the runner reads from a configuration, which was judged before.
+// common has the runner's own settings from a configuration that was checked before.
 type common struct {
 	timeout time.Duration
 	backoff backoff
@@ -244,7 +244,7 @@ type common struct {
 	access                             time.Duration
 }
 
-// backoff is Kubernetes' wait.Backoff, with steps counting the tries.
+// backoff is Kubernetes' wait.Backoff; steps counts the attempts.
 type backoff struct {
 	wait, most     time.Duration
 	factor, jitter float64
@@ -263,7 +263,7 @@ func readCommon(c Config) common {
 	}
 }
 
-// delay is the wait after a number of tries, counted from 1; chance is from 0 up to 1.
+// delay returns the wait after a number of attempts, counted from 1; chance is from 0 up to 1.
 func (b backoff) delay(tries int, chance float64) time.Duration {
 	most := float64(24 * time.Hour)
 	if b.most > 0 {

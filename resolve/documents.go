@@ -7,16 +7,15 @@ import (
 
 const (
 	byteOrderMark = "\uFEFF"
-	// lineBreaks are those of YAML 1.1, of which later versions dropped three: a parser may see any of them.
+	// lineBreaks are those of YAML 1.1. Later versions dropped three of them, so a parser may recognise any of them.
 	lineBreaks = "\r\n\u0085\u2028\u2029"
 )
 
-// SeveralDocuments tells whether content is a YAML stream in which more than one document has something in it. It is for
-// resolvers whose request names one resource: what stands behind the first document is seen by some readers and passed
-// over by others.
+// SeveralDocuments reports whether content is a YAML stream with more than one document that is not empty. It is for resolvers
+// whose requests name one resource: some readers use the documents after the first one, and others ignore them.
 //
-// It looks at lines and parses nothing, so that no content costs more than its length; whatever a YAML parser takes for a
-// second document that is not empty counts.
+// It looks at lines and parses nothing, so its cost depends only on the length of the content. Everything counts that any YAML
+// parser may read as a second document that is not empty.
 func SeveralDocuments(content []byte) bool {
 	content = bytes.TrimPrefix(content, []byte(byteOrderMark))
 	full, begun := 0, false
@@ -43,7 +42,7 @@ func SeveralDocuments(content []byte) bool {
 	return false
 }
 
-// isMarker: a marker of documents stands at the beginning of a line, and white space follows (YAML 1.2.2, 9.1.2).
+// isMarker reports whether a line begins with a document marker, followed by white space (YAML 1.2.2, 9.1.2).
 func isMarker(line []byte) bool {
 	if !bytes.HasPrefix(line, []byte("---")) && !bytes.HasPrefix(line, []byte("...")) {
 		return false

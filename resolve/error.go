@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// Reason says in one word what went wrong, for machines; it is the reason of the condition Succeeded.
+// Reason says in one word what went wrong, for machines. It is the reason of the condition Succeeded.
 type Reason string
 
-// Reasons. Clients of Tekton know the first two; the others are told in their message and in metrics by default, because
-// those clients wait for these.
+// Exact reasons of a failed request, in its annotation sluice.dev/reason, in messages and in metrics. Clients of Tekton know only the
+// first two, so by default the condition has one of these.
 const (
-	// ReasonFailed: the resolver could not do it, for good.
+	// ReasonFailed: the resolver failed permanently.
 	ReasonFailed Reason = "ResolutionFailed"
-	// ReasonTimedOut: the time was up.
+	// ReasonTimedOut: the time is over.
 	ReasonTimedOut Reason = "ResolutionTimedOut"
 	// ReasonInvalid: the parameters are wrong.
 	ReasonInvalid Reason = "InvalidParams"
-	// ReasonNotFound: the place exists, the thing does not; or nobody may tell which.
+	// ReasonNotFound: the place exists and the resource does not, or the requester must not learn which of them is missing.
 	ReasonNotFound Reason = "NotFound"
-	// ReasonDenied: the credential is missing or not good for this.
+	// ReasonDenied: the credential is missing or not sufficient.
 	ReasonDenied Reason = "AccessDenied"
-	// ReasonForbidden: the operator's policy forbids it: an address, a repository, a namespace.
+	// ReasonForbidden: the operator's policy forbids the address, the repository or the namespace.
 	ReasonForbidden Reason = "ForbiddenByPolicy"
-	// ReasonTooLarge: the content is over a limit.
+	// ReasonTooLarge: the content exceeds a limit.
 	ReasonTooLarge Reason = "ContentTooLarge"
-	// ReasonUnavailable: the remote is down, slow or refuses for now.
+	// ReasonUnavailable: the remote is down, slow or temporarily refuses.
 	ReasonUnavailable Reason = "RemoteUnavailable"
-	// ReasonLocal: the resolver lacks what it needs for now, room on its disk for example; the remote is not at fault.
+	// ReasonLocal: the resolver temporarily lacks a resource of its own, such as disk space. The remote is not the cause.
 	ReasonLocal Reason = "ResolverUnavailable"
-	// ReasonVerification: the content is not signed as the operator wants it.
+	// ReasonVerification: the content lacks a signature that the operator requires.
 	ReasonVerification Reason = "VerificationFailed"
 	// ReasonUnknownResolver: no resolver of that name runs.
 	ReasonUnknownResolver Reason = "UnknownResolver"
@@ -38,13 +38,13 @@ const (
 	ReasonCanceled Reason = "Canceled"
 )
 
-// Error is why something could not be resolved. Its text is for the user who made the request: one line that says what is
-// wrong, where, and what to do, without secrets and without names of temporary files.
+// Error says why something could not be resolved. Its text is for the user who made the request: one line with the problem, the
+// place and the remedy. It has no secrets and no names of temporary files.
 type Error struct {
 	Reason Reason
-	// Transient: trying again may help.
+	// Transient: another attempt may succeed.
 	Transient bool
-	// RetryAfter is how long the remote asks to wait; 0 if it says nothing.
+	// RetryAfter is the wait that the remote asks for; 0 if it asks for none.
 	RetryAfter time.Duration
 	// Msg is the text.
 	Msg string
@@ -71,8 +71,8 @@ func Transientf(format string, args ...any) *Error {
 	return e
 }
 
-// TooLarge is the error for content over a limit; what names it, for example "the file". A size of 0 or less says that
-// only so much is known: it is more than the limit.
+// TooLarge is the error for content that exceeds a limit; what names it, for example "the file". A size of 0 or less means that the
+// size is unknown and exceeds the limit.
 func TooLarge(what string, size, limit int64) *Error {
 	if size <= limit {
 		return Errorf(ReasonTooLarge, "%s has more than %d bytes, which is the limit", what, limit)

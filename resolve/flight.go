@@ -11,21 +11,21 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// waiter is one who wants a resource.
+// waiter is a call that wants a resource.
 type waiter struct {
 	*configured
 
 	request           *Request
 	mode              CacheMode
 	key, host, tenant string
-	// public: the content is for everybody.
+	// public: everybody may read the content.
 	public bool
-	// The look at the remote must not be older than notBefore, or with anew than the beginning of the fetch.
+	// The look at the remote must not be earlier than notBefore, or with anew earlier than the begin of the fetch.
 	notBefore time.Time
 	anew      bool
 }
 
-// from names the remote, behind the word fetch.
+// from names the remote, after the word fetch.
 func (w *waiter) from() string {
 	if w.host == "" {
 		return ""
@@ -33,10 +33,10 @@ func (w *waiter) from() string {
 	return " from " + w.host
 }
 
-// fresh tells that what was found before the waiter came need not serve it.
+// fresh reports whether the waiter may refuse results that were found before it came.
 func (w *waiter) fresh() bool { return w.anew || !w.notBefore.IsZero() }
 
-// flight is a fetch with all who wait for it. Fields below done are the runner's, under its lock.
+// flight is a fetch with all its waiters. Fields below done belong to the runner, under its lock.
 type flight struct {
 	*waiter
 
@@ -53,10 +53,11 @@ type flight struct {
 	tenants map[string]bool
 	last    *Error // why the last try failed
 
-	// res, err and held are set before done is closed.
-	res  *Resource
-	err  error
-	held *Reservation
+	// res, err, held and reads are set before done is closed.
+	res   *Resource
+	err   error
+	held  *Reservation
+	reads *secretReads
 }
 
 // Causes by which contexts end.
@@ -66,7 +67,7 @@ var (
 	errSlow         = errors.New("the remote is slow, and others wait for the place")
 )
 
-// maxRejoins bounds how often a waiter begins again after a fetch that others began had run out of their time.
+// maxRejoins bounds how often a waiter starts again after a shared fetch ran out of time.
 const maxRejoins = 3
 
 // obtain gets a resource from the cache or from a fetch, its own or a shared one.
@@ -76,13 +77,13 @@ func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, *Reservation
 			return nil, nil, r.ended(ctx, w, nil)
 		}
 		if w.mode != CacheNever {
-			if res := r.cache.get(w.key, w.mode == CacheAlways && !w.fresh()); res != nil {
+			if res, reads := r.cache.get(w.key, w.mode == CacheAlways && !w.fresh()); res != nil && reads.same(ctx, w.request.Secrets) {
 				r.opts.Observer.Cache(w.spec.Name, CacheHit)
 				return res, nil, nil
 			}
 			r.opts.Observer.Cache(w.spec.Name, CacheMiss)
 		}
-		f, joined, err := r.join(w) //nolint:contextcheck // a shared fetch has a context of its own
+		f, joined, err := r.join(w)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -97,14 +98,21 @@ func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, *Reservation
 			out, held = f.res.clone(), f.held.Share()
 		}
 		_ = r.abandon(f)
-		if joined && rejoins < maxRejoins && errors.Is(f.err, errFetchTimeout) {
-			continue // it began before this waiter came, who has time left
+		other := joined && f.err == nil && !f.reads.same(ctx, w.request.Secrets)
+		if other {
+			held.Release()
+		}
+		switch {
+		case joined && rejoins < maxRejoins && (other || errors.Is(f.err, errFetchTimeout)):
+			continue // the fetch began before this waiter, which has time left, or it read other Secrets
+		case other:
+			return nil, nil, Transientf("the Secrets that the request needs change all the time")
 		}
 		return out, held, f.err
 	}
 }
 
-// ended is the error for a waiter whose time is up or who left.
+// ended is the error for a waiter whose time is over or that left.
 func (r *Runner) ended(ctx context.Context, w *waiter, last *Error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return timedOut("the time was up before the fetch"+w.from()+" ended", last)
@@ -119,7 +127,7 @@ func timedOut(text string, last *Error) *Error {
 	return &Error{Reason: ReasonTimedOut, Msg: text, Err: errFetchTimeout}
 }
 
-// join finds the fetch for a waiter or begins one. Who wants something fresh only joins a fetch that has not begun.
+// join finds the fetch for a waiter or begins one. A waiter that wants a fresh result joins only a fetch that has not begun.
 func (r *Runner) join(w *waiter) (f *flight, joined bool, err error) {
 	key := w.key
 	if w.fresh() {
@@ -153,7 +161,7 @@ func (r *Runner) join(w *waiter) (f *flight, joined bool, err error) {
 	if !r.queues[w.spec.Name].enter(f.ticket, w.tenant) {
 		return nil, false, full()
 	}
-	// The fetch belongs to all who wait, so it has none of their contexts.
+	// The fetch belongs to all its waiters, so it does not use the context of any.
 	f.ctx, f.cancel = context.WithCancelCause(context.WithValue(context.Background(), phaseKey{},
 		phases{clock: r.opts.Clock, resolver: w.spec.Name, observe: r.opts.Observer.Phase}))
 	r.flights[key] = f
@@ -161,7 +169,7 @@ func (r *Runner) join(w *waiter) (f *flight, joined bool, err error) {
 	return f, false, nil
 }
 
-// abandon tells that a waiter waits no more, and why the last try failed. The last one to leave ends the fetch.
+// abandon removes a waiter, and returns why the last attempt failed. When the last waiter leaves, the fetch ends.
 func (r *Runner) abandon(f *flight) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,14 +182,14 @@ func (r *Runner) abandon(f *flight) *Error {
 	return f.last
 }
 
-// forget makes a flight one that nobody joins. The lock is held.
+// forget keeps others from joining a flight. The caller holds the lock.
 func (r *Runner) forget(f *flight) {
 	if r.flights[f.flightKey] == f {
 		delete(r.flights, f.flightKey)
 	}
 }
 
-// fly fetches, and tells all who wait.
+// fly fetches, and passes the result to all waiters.
 func (r *Runner) fly(f *flight) {
 	res, held, err := r.tries(f)
 	if err != nil {
@@ -194,7 +202,7 @@ func (r *Runner) fly(f *flight) {
 	if err == nil && f.mode != CacheNever && (store || res.Immutable) {
 		var stored bool
 		var evicted []string
-		res, stored, evicted = r.cache.put(f.key, f.spec.Name, res)
+		res, stored, evicted = r.cache.put(f.key, f.spec.Name, res, f.reads)
 		if stored {
 			r.opts.Observer.Cache(f.spec.Name, CacheStored)
 		}
@@ -214,7 +222,7 @@ func (r *Runner) fly(f *flight) {
 	f.cancel(nil)
 }
 
-// tries fetches until it succeeds, fails for good, or has no time for another try. The result has its memory reserved.
+// tries fetches until it succeeds, fails permanently, or has no time for another attempt. The memory of the result is reserved.
 func (r *Runner) tries(f *flight) (*Resource, *Reservation, error) {
 	ctx, clock := f.ctx, r.opts.Clock
 	var began time.Time
@@ -234,7 +242,7 @@ func (r *Runner) tries(f *flight) (*Resource, *Reservation, error) {
 		}
 		r.opts.Observer.Phase(f.spec.Name, PhaseQueue, clock.Now().Sub(queued))
 		if try == 1 {
-			// Waiting for one's turn is not fetching.
+			// Time in the queue is not time of the fetch.
 			var stop context.CancelFunc
 			ctx, stop = withTimeout(ctx, clock, f.common.timeout, errFetchTimeout)
 			defer stop()
@@ -268,7 +276,7 @@ func (r *Runner) tries(f *flight) (*Resource, *Reservation, error) {
 	}
 }
 
-// depart begins a flight that is not for those who come later: what they ask for may be newer than what it finds.
+// depart begins a flight. Later waiters cannot join it: they may ask for something newer than it finds.
 func (r *Runner) depart(f *flight, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -284,7 +292,7 @@ func (r *Runner) depart(f *flight, now time.Time) {
 	f.waiter = &w
 }
 
-// requeue puts a flight in line again, for all tenants that wait for it.
+// requeue puts a flight in the queue again, for all tenants that wait for it.
 func (r *Runner) requeue(f *flight) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -305,8 +313,9 @@ func (r *Runner) fetchEnded(f *flight, cause error) error {
 	return timedOut(fmt.Sprintf("the fetch%s did not end within %s (%s)", f.from(), f.common.timeout, KeyFetchTimeout), f.last)
 }
 
-// call runs the resolver once, in the memory that is held for it, which an error gives back. It returns when ctx is done even if the resolver does not, but keeps its place until that
-// has returned, so that resolvers which hang cannot pile up.
+// call runs the resolver once, in the memory that is reserved for it; after an error it releases that memory. It returns when ctx
+// is done, even if the resolver does not. Then it keeps its place until the resolver returns, so that hanging resolvers cannot pile
+// up.
 func (r *Runner) call(ctx context.Context, f *flight, t *ticket, release func(), held *Reservation) (*Resource, error) {
 	type result struct {
 		res *Resource
@@ -319,6 +328,10 @@ func (r *Runner) call(ctx context.Context, f *flight, t *ticket, release func(),
 	p := &pace{clock: r.opts.Clock, rate: f.common.slowRate}
 	own, stop := context.WithCancelCause(withPace(ctx, p))
 	defer stop(nil)
+	request, reads := *f.request, &secretReads{Secrets: f.request.Secrets}
+	if request.Secrets != nil {
+		request.Secrets = reads
+	}
 	r.opts.Observer.InFlight(name, 1)
 	r.calls.Go(func() {
 		out, returned := result{}, false
@@ -337,7 +350,7 @@ func (r *Runner) call(ctx context.Context, f *flight, t *ticket, release func(),
 				held.Release()
 			}
 		}()
-		out.res, out.err = f.Resolve(own, f.request)
+		out.res, out.err = f.Resolve(own, &request)
 		returned = true
 	})
 	var out result
@@ -371,6 +384,7 @@ func (r *Runner) call(ctx context.Context, f *flight, t *ticket, release func(),
 		return nil, err
 	}
 	r.opts.Observer.Bytes(name, len(out.res.Data))
+	f.reads = reads
 	res := out.res.looked(began)
 	if until := began.Add(f.common.access); !f.public && !res.Anonymous && (res.Expires.IsZero() || res.Expires.After(until)) {
 		res = res.clone()
@@ -379,7 +393,7 @@ func (r *Runner) call(ctx context.Context, f *flight, t *ticket, release func(),
 	return res, nil
 }
 
-// slowAgain is when to look again whether a fetch is slow; never, where that costs no fetch its place.
+// slowAgain is the time of the next check whether a fetch is slow; never, if no fetch can lose its place for that.
 func (r *Runner) slowAgain(f *flight, p *pace) (look <-chan time.Time, ever bool) {
 	if f.common.slowAfter <= 0 {
 		return nil, false
@@ -394,7 +408,7 @@ func (r *Runner) queueOf(f *flight) *queue {
 	return r.queues[f.spec.Name]
 }
 
-// looked tells in an annotation when the remote was asked what is there, if that can change.
+// looked adds an annotation with the time when the remote was asked, if the result can change.
 func (r *Resource) looked(fetch time.Time) *Resource {
 	if r.Immutable {
 		return r
@@ -410,14 +424,14 @@ func (r *Resource) looked(fetch time.Time) *Resource {
 	return out
 }
 
-// Bounds of what a resolver may say about a resource.
+// Bounds of the annotations and the source of a resource.
 const (
 	maxAnnotations     = 64
 	maxAnnotationBytes = 64 << 10
 	maxURI             = 4096
 )
 
-// checkResource judges what a resolver returned.
+// checkResource checks the result of a resolver.
 func checkResource(name string, res *Resource, limit int64) error {
 	bad := func(format string, args ...any) error {
 		return Errorf(ReasonFailed, "the resolver "+name+" gave a result that cannot be used: "+format, args...)

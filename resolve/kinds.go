@@ -12,11 +12,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// KeyContentKinds is the key that every resolver has for the kinds that content may be of. Who may read a request sees its
-// content: what is no resource for Tekton, a token or a Secret for example, need not come there.
+// KeyContentKinds is the key that every resolver has for the kinds that content may have. Everybody who can read a request sees its
+// content. Content that is not a resource for Tekton, such as a token or a Secret, need not be there.
 const KeyContentKinds = "content-kinds"
 
-// TektonKinds is the value of [KeyContentKinds] that allows what Tekton's clients ask for.
+// TektonKinds is the value of [KeyContentKinds] that allows the kinds that Tekton's clients ask for.
 const TektonKinds = "*.tekton.dev"
 
 var kindPattern = regexp.MustCompile(`\A(\*|[A-Za-z][A-Za-z0-9]*)(\.[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?\z`)
@@ -38,7 +38,7 @@ func checkContentKinds(v string) error {
 	return nil
 }
 
-// kindAllowed: KIND.GROUP, KIND for the core group, *.GROUP for all of a group, * for all.
+// kindAllowed matches KIND.GROUP, KIND for the core group, *.GROUP for all of a group, and * for all.
 func kindAllowed(list []string, apiVersion, kind string) bool {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {
@@ -53,11 +53,11 @@ func kindAllowed(list []string, apiVersion, kind string) bool {
 	return false
 }
 
-// largeContent is the size above which contents are parsed one after the other: a tree of YAML takes up to a hundred times the
-// memory of its text.
+// largeContent is the size above which contents are parsed one at a time: a tree of YAML takes up to a hundred times the memory of
+// its text.
 const largeContent = 64 << 10
 
-// checkKinds refuses content that is not of the kinds that the configuration allows, in any of its YAML documents.
+// checkKinds refuses content if one of its YAML documents has a kind that the configuration does not allow.
 func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
 	list := splitKinds(c[KeyContentKinds])
 	if len(list) == 0 || len(list) == 1 && list[0] == "*" {
@@ -76,7 +76,7 @@ func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for n := 0; ; {
-		// Into a node: aliases are not expanded.
+		// A node does not expand aliases.
 		var doc yaml.Node
 		err := dec.Decode(&doc)
 		if errors.Is(err, io.EOF) && n > 0 {
@@ -100,8 +100,8 @@ func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
 	}
 }
 
-// typeOf reads apiVersion and kind. Names are compared as encoding/json does, without regard to case, for who reads the
-// content may do so: what is there twice is no answer.
+// typeOf reads apiVersion and kind. It ignores the case of names, as encoding/json does, because readers of the content may do so.
+// A name that occurs twice gives no answer.
 func typeOf(top *yaml.Node) (apiVersion, kind string, ok bool) {
 	if top.Kind != yaml.MappingNode {
 		return "", "", false

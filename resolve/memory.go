@@ -9,21 +9,21 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Memory bounds how many bytes work holds at once: what would need more waits until others have given theirs back, in the
-// order of asking. It may be used concurrently; nil bounds nothing.
+// Memory bounds the number of bytes that work holds at once. If there is not enough, work waits until others release theirs, in the
+// order of the requests. It is safe for concurrent use; nil bounds nothing.
 type Memory struct {
 	size int64
 	sem  *semaphore.Weighted
 	used atomic.Int64
 }
 
-// NewMemory makes one of that many bytes.
+// NewMemory returns a Memory of that many bytes.
 func NewMemory(size int64) *Memory {
 	size = max(size, 1)
 	return &Memory{size: size, sem: semaphore.NewWeighted(size)}
 }
 
-// fit is how many times n bytes fit in; none bounds nothing.
+// fit returns how many reservations of n bytes fit; nil bounds nothing.
 func (m *Memory) fit(n int64) int {
 	if m == nil {
 		return math.MaxInt
@@ -31,7 +31,7 @@ func (m *Memory) fit(n int64) int {
 	return int(max(1, m.size/max(n, 1)))
 }
 
-// Used is how many bytes are held.
+// Used returns the number of bytes in use.
 func (m *Memory) Used() int64 {
 	if m == nil {
 		return 0
@@ -44,7 +44,8 @@ func (m *Memory) release(n int64) {
 	m.sem.Release(n)
 }
 
-// Reserve waits until n bytes are free; the whole of it serves what needs more. The error is the cause of the context's end.
+// Reserve waits until n bytes are free. If n is larger than the whole memory, it reserves all of it. The error is the cause of the
+// context's end.
 func (m *Memory) Reserve(ctx context.Context, n int64) (*Reservation, error) {
 	if m == nil {
 		return nil, nil //nolint:nilnil // nil is a reservation of nothing
@@ -57,7 +58,7 @@ func (m *Memory) Reserve(ctx context.Context, n int64) (*Reservation, error) {
 	return &Reservation{of: m, n: n, users: 1}, nil
 }
 
-// Reservation is a part of a [Memory] that one or more users hold; nil is one of nothing.
+// Reservation is a part of a [Memory] that one or more users hold; nil is a reservation of nothing.
 type Reservation struct {
 	of *Memory
 
@@ -66,7 +67,7 @@ type Reservation struct {
 	users int
 }
 
-// Shrink gives back all but n bytes.
+// Shrink releases all but n bytes.
 func (r *Reservation) Shrink(n int64) {
 	if r == nil {
 		return
@@ -79,7 +80,7 @@ func (r *Reservation) Shrink(n int64) {
 	}
 }
 
-// Share adds a user, who has to release it too.
+// Share adds a user, which must release the reservation too.
 func (r *Reservation) Share() *Reservation {
 	if r != nil {
 		r.mu.Lock()
@@ -89,7 +90,7 @@ func (r *Reservation) Share() *Reservation {
 	return r
 }
 
-// Release takes a user away; the last one gives all back.
+// Release removes a user. The last one frees the memory.
 func (r *Reservation) Release() {
 	if r == nil {
 		return

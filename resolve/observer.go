@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// Observer is told what a [Runner] does, for metrics and logs. Functions that are nil are not called; those that are there
-// are called concurrently and must return soon.
+// Observer receives the events of a [Runner], for metrics and logs. Functions may be nil. Calls are concurrent and must return
+// soon.
 type Observer struct {
-	// Started: a request came in. Every one is followed by Finished.
+	// Started: a request came in. Finished follows every time.
 	Started func(resolver, namespace string)
 	// Finished: a request ended after d; reason is empty for success.
 	Finished func(resolver, namespace string, reason Reason, d time.Duration)
-	// Cache: the cache was asked or changed.
+	// Cache: the cache was used or changed.
 	Cache func(resolver string, event CacheEvent)
-	// Shared: a request waits for a fetch that another one began.
+	// Shared: a request waits for a fetch that another request began.
 	Shared func(resolver string)
-	// InFlight: the number of fetches that run changed by delta.
+	// InFlight: the number of running fetches changed by delta.
 	InFlight func(resolver string, delta int)
 	// Phase: a part of a fetch took d: [PhaseQueue], [PhaseFetch], or a resolver's own; see [StartPhase].
 	Phase func(resolver, phase string, d time.Duration)
-	// Bytes: a fetch gave so much content.
+	// Bytes: the size of the content that a fetch returned.
 	Bytes func(resolver string, n int)
-	// Retried: a try ended with a transient error, and the next one begins after wait.
+	// Retried: an attempt ended with a transient error, and the next one begins after wait.
 	Retried func(resolver string, err *Error, wait time.Duration)
 	// Panicked: a resolver panicked.
 	Panicked func(resolver string, value any, stack []byte)
 }
 
-// CacheEvent is what happened in the cache.
+// CacheEvent is an event of the cache.
 type CacheEvent string
 
 // Events of the cache.
@@ -39,7 +39,7 @@ const (
 	CacheEvicted CacheEvent = "evicted"
 )
 
-// Phases that the runner itself tells.
+// Phases that the runner itself reports.
 const (
 	PhaseQueue = "queue"
 	PhaseFetch = "fetch"
@@ -53,8 +53,8 @@ type phases struct {
 	observe  func(resolver, phase string, d time.Duration)
 }
 
-// StartPhase begins a part of a resolver's work that metrics tell apart, for example "clone"; the function ends it. The
-// context is the one that Resolve got; with another one nothing happens.
+// StartPhase begins a part of a resolver's work with a metric of its own, for example "clone"; the function ends it. The context
+// must come from Resolve; with another one nothing happens.
 func StartPhase(ctx context.Context, phase string) (end func()) {
 	p, ok := ctx.Value(phaseKey{}).(phases)
 	if !ok || p.observe == nil {
@@ -64,7 +64,7 @@ func StartPhase(ctx context.Context, phase string) (end func()) {
 	return func() { p.observe(p.resolver, phase, p.clock.Now().Sub(began)) }
 }
 
-// fill gives every function something to call.
+// fill sets every function that is nil.
 func (o Observer) fill() Observer {
 	if o.Started == nil {
 		o.Started = func(string, string) {}

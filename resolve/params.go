@@ -8,19 +8,19 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// ParamCache is the parameter that every resolver has beside its own: whether the cache is used.
+// ParamCache is the parameter by which every request chooses whether to use the cache.
 const ParamCache = "cache"
 
-// CacheMode says whether a request uses the cache.
+// CacheMode is the use of the cache by a request.
 type CacheMode string
 
-// Modes of the cache, as Tekton's resolvers have them.
+// Modes of the cache, as in Tekton's resolvers.
 const (
-	// CacheAuto uses it for immutable content only.
+	// CacheAuto uses it only for immutable content.
 	CacheAuto CacheMode = "auto"
 	// CacheAlways uses it for all; content may be as old as the cache's time to live.
 	CacheAlways CacheMode = "always"
-	// CacheNever fetches anew, and asks the remote anew where a branch or a tag is.
+	// CacheNever always fetches, and asks the remote for the current state of branches and tags.
 	CacheNever CacheMode = "never"
 )
 
@@ -33,13 +33,13 @@ var cacheParam = Param{
 	Doc: "Whether the result may come from the cache: auto (only what cannot change), always, never.",
 }
 
-// Given is a parameter as it was given.
+// Given is a parameter as the requester gave it.
 type Given struct {
 	Name  string
 	Value Value
 }
 
-// Strings gives string parameters, sorted by name.
+// Strings returns string parameters, sorted by name.
 func Strings(params map[string]string) []Given {
 	var out []Given
 	for _, name := range slices.Sorted(maps.Keys(params)) {
@@ -48,22 +48,21 @@ func Strings(params map[string]string) []Given {
 	return out
 }
 
-// maxGiven bounds the number of parameters, maxItems that of the entries of one.
+// maxGiven bounds the number of parameters, maxItems the number of entries of one.
 const (
 	maxGiven = 256
 	maxItems = 1024
 )
 
-// Parse judges parameters against the specification. It returns them by their declared names, with defaults, and the mode
-// of the cache. The error has the reason [ReasonInvalid] and tells of everything that is wrong; see [Problems]. A parameter
-// that nobody knows is wrong only where its name is like one that is known, which is then likely meant; others count for
-// nothing.
+// Parse checks parameters against the specification. It returns them by their declared names, with defaults, and the mode of the
+// cache. The error has the reason [ReasonInvalid] and lists everything that is wrong; see [Problems]. An unknown parameter is wrong
+// only if its name is similar to a declared name, because it is then probably a mistake. Other unknown parameters have no effect.
 func (s Spec) Parse(given []Given, c Config) (map[string]Value, CacheMode, error) {
 	params, mode, _, err := s.parse(given, c)
 	return params, mode, err
 }
 
-// parse is Parse, and tells what counts for nothing.
+// parse is Parse, and returns the parameters without effect.
 func (s Spec) parse(given []Given, c Config) (_ map[string]Value, _ CacheMode, warnings []string, _ error) {
 	if len(given) > maxGiven {
 		return nil, "", nil, Errorf(ReasonInvalid, "%d parameters were given, at most %d are allowed", len(given), maxGiven)
@@ -123,7 +122,10 @@ func (s Spec) parse(given []Given, c Config) (_ map[string]Value, _ CacheMode, w
 		}
 	}
 	if err := p.err(); err != nil {
-		return nil, "", nil, err
+		for _, w := range warnings { // perhaps the misspelt name of one that is missing
+			p.add("%s", w)
+		}
+		return nil, "", nil, p.err()
 	}
 	mode := CacheMode(out[ParamCache].String)
 	if mode == "" {
@@ -140,7 +142,7 @@ func orKey(d Param) string {
 	return ", and configuration key " + d.DefaultKey + " gives no default"
 }
 
-// take judges a value that was given.
+// take checks a value from the requester.
 func (d Param) take(g Given, p *problems) {
 	t := g.Value.Type
 	if t != d.typ() {

@@ -24,6 +24,7 @@ func TestParametersTellAllErrorsAtOnce(t *testing.T) {
 		`parameter kind: "cluster\ntask" is not allowed; allowed are task, pipeline`,
 		`parameter list is an object, want an array`,
 		`parameter cache: "sometimes" is not allowed; allowed are always, never, auto`,
+		`the resolver fake has no parameter "` + strings.Repeat("n", 77) + `…"; it is ignored`,
 	}
 	if diff := cmp.Diff(want, resolve.Problems(err)); diff != "" {
 		t.Error(diff)

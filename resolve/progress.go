@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// pace tells whether the remote of a fetch gives anything. What counts is the time for which the fetch waits for the remote, and what
-// comes meanwhile; what the resolver does by itself costs no time here. It may be used concurrently.
+// pace measures whether the remote of a fetch makes progress: the time for which the fetch waits for the remote, and the bytes that
+// arrive in that time. Time of the resolver's own work does not count. It is safe for concurrent use.
 type pace struct {
 	clock Clock
-	// rate is how many bytes a second are enough.
+	// rate is the number of bytes a second that is enough.
 	rate int64
 
 	mu      sync.Mutex
 	waiting int
 	since   time.Time
-	// behind is for how long the fetch has waited for what did not come.
+	// behind is the time for which the fetch has waited for bytes that did not arrive.
 	behind time.Duration
 	bytes  int64
 	// with is the pace of work that several fetches wait for.
@@ -34,8 +34,8 @@ func paceOf(ctx context.Context) *pace {
 	return p
 }
 
-// AwaitRemote tells that a resolver waits for its remote, until the function is called with the number of bytes that came. A fetch
-// whose remote gives next to nothing loses its place to others that wait for one. The context is the one that Resolve got; with
+// AwaitRemote records that a resolver waits for its remote, until it calls the function with the number of bytes that arrived. If
+// other fetches wait for a place, a fetch whose remote sends almost nothing loses its own. The context must come from Resolve; with
 // another one nothing happens.
 func AwaitRemote(ctx context.Context) (came func(bytes int)) {
 	p := paceOf(ctx)
@@ -46,8 +46,8 @@ func AwaitRemote(ctx context.Context) (came func(bytes int)) {
 	return p.end
 }
 
-// ShareProgress is for work that several callers of Resolve wait for, each with a context of its own: run is the context of the work,
-// made of that of the first, and what the work waits for counts for each that has joined. Leave ends that for one.
+// ShareProgress is for work that several callers of Resolve wait for, each with its own context. run is the context of the work,
+// derived from that of the first caller. Waits of the work count for each caller that has joined. leave ends that for one caller.
 func ShareProgress(run context.Context) (own context.Context, join func(ctx context.Context) (leave func())) {
 	first := paceOf(run)
 	if first == nil {
@@ -89,7 +89,7 @@ func (p *pace) follow(work *pace) {
 	p.with = work
 }
 
-// lag is for how long the remote owes something, and how many bytes came in all.
+// lag returns the time for which the remote is late, and the number of bytes that arrived in total.
 func (p *pace) lag() (time.Duration, int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -96,7 +96,7 @@ func TestSlowRemotesLoseTheirPlacesToOthers(t *testing.T) {
 	})
 }
 
-// Where nobody waits, a slow remote has all the time of the fetch; with slow-after 0s also where others wait.
+// If nobody waits, a slow remote has all the time of the fetch; with slow-after 0s also where others wait.
 func TestSlowRemotesKeepTheirPlacesWhereNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(ctx context.Context, _ *resolve.Request) (*resolve.Resource, error) {

@@ -6,19 +6,19 @@ import (
 	"sync"
 )
 
-// queue gives out the right to fetch: so many at once overall, per tenant and per host. Tenants take turns, and within a
-// tenant hosts do, so that one who waits for what hangs holds up nobody else. A fetch for which several tenants wait stands
-// in the lines of all of them.
+// queue bounds the number of fetches that run at once, overall, for each tenant and for each host. Tenants take turns, and hosts
+// take turns within a tenant. So a tenant or a host that hangs delays nobody else. A fetch that several tenants wait for is in the
+// lines of all of them.
 type queue struct {
 	limits Limits
 
 	mu      sync.Mutex
 	running int
-	// leaving is how many of those that run have lost their place and have not left it yet.
+	// leaving is the number of running fetches that have lost their place and have not ended yet.
 	leaving int
 	hosts   map[string]int
 	tenants map[string]*tenant
-	turns   list.List // of *tenant that have somebody waiting
+	turns   list.List // tenants with waiting tickets
 }
 
 type tenant struct {
@@ -30,14 +30,14 @@ type tenant struct {
 	turn    *list.Element
 }
 
-// lineOf is who waits for one host.
+// lineOf has the waiting tickets for one host.
 type lineOf struct {
 	host    string
 	tickets list.List // of *ticket
 	turn    *list.Element
 }
 
-// ticket is a place in line, in those of several tenants if need be.
+// ticket is a place in line, of one or several tenants.
 type ticket struct {
 	host    string
 	ready   chan struct{}
@@ -55,7 +55,7 @@ func newTicket(host string) *ticket {
 	return &ticket{host: host, ready: make(chan struct{}), places: map[string]*list.Element{}}
 }
 
-// resize changes the limits; what runs goes on.
+// resize changes the limits. Running fetches continue.
 func (q *queue) resize(l Limits) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,7 +63,7 @@ func (q *queue) resize(l Limits) {
 	q.dispatch()
 }
 
-// enter puts a ticket in the line of a tenant; false if that is full.
+// enter puts a ticket in the line of a tenant; false if the line is full.
 func (q *queue) enter(t *ticket, name string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -92,7 +92,7 @@ func (q *queue) enter(t *ticket, name string) bool {
 	return true
 }
 
-// await waits until the ticket's turn comes. The function gives the right back; it must be called once.
+// await waits for the turn of the ticket. The caller must call the function once, to release its place.
 func (q *queue) await(ctx context.Context, t *ticket) (release func(), err error) {
 	select {
 	case <-t.ready:
@@ -121,7 +121,7 @@ func (q *queue) release(t *ticket) {
 	q.dispatch()
 }
 
-// take gives a place to a ticket, or takes it back where n is -1.
+// take gives a place to a ticket, or takes it back if n is -1.
 func (q *queue) take(t *ticket, ten *tenant, n int) {
 	q.running += n
 	ten.running += n
@@ -130,7 +130,7 @@ func (q *queue) take(t *ticket, ten *tenant, n int) {
 	}
 }
 
-// evict takes the place of one that runs for others that wait for it; false if nobody does. The ticket must be released soon.
+// evict gives the place of a running ticket to others that wait; false if nobody waits. The ticket must be released soon.
 func (q *queue) evict(t *ticket) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -152,7 +152,7 @@ func (q *queue) evict(t *ticket) bool {
 	return true
 }
 
-// dispatch grants what can be granted. At each step at most as many tenants and lines are passed over as run.
+// dispatch starts the tickets that can start. Each step skips at most as many tenants and lines as there are running fetches.
 func (q *queue) dispatch() {
 	for q.running < q.limits.Concurrent {
 		t, ten, turn, line := q.next()
@@ -168,7 +168,7 @@ func (q *queue) dispatch() {
 	}
 }
 
-// next is whose turn it is, with its tenant and their places among those that take turns; nil if nobody can have a place.
+// next returns the ticket whose turn it is, its tenant, and their places in the rotation; nil if nobody can start.
 func (q *queue) next() (t *ticket, ten *tenant, turn, line *list.Element) {
 	for e := q.turns.Front(); e != nil; e = e.Next() {
 		ten := e.Value.(*tenant) //nolint:errcheck,forcetypeassert // the list has nothing else
@@ -186,14 +186,14 @@ func (q *queue) next() (t *ticket, ten *tenant, turn, line *list.Element) {
 	return nil, nil, nil, nil
 }
 
-// spares tells whether a tenant may have one of the places that are left. Of those that are spare it may have a quarter of its own
-// limit; the last half of them are for tenants that run nothing.
+// spares reports whether a tenant may have one of the remaining places. It may have a quarter of its own limit of the spare places.
+// The last half of the spare places is for tenants that run nothing.
 func (q *queue) spares(ten *tenant) bool {
 	left := q.limits.Concurrent - q.running
 	return left > q.limits.Spare || ten.running == 0 || left > q.limits.Spare/2 && ten.running < q.limits.PerTenant/4
 }
 
-// leave takes a ticket out of all lines.
+// leave removes a ticket from all lines.
 func (q *queue) leave(t *ticket) {
 	for name, place := range t.places {
 		ten := q.tenants[name]
@@ -212,7 +212,7 @@ func (q *queue) leave(t *ticket) {
 	}
 }
 
-// forget drops a tenant of whom nothing is left.
+// forget drops a tenant that has no tickets.
 func (q *queue) forget(ten *tenant) {
 	if ten.running == 0 && ten.waiting == 0 {
 		delete(q.tenants, ten.name)

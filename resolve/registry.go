@@ -8,15 +8,16 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// Registry knows resolvers by their names and aliases. It does not change and may be used concurrently.
+// Registry knows resolvers by their names and aliases. It does not change and is safe for concurrent use.
 type Registry struct {
 	names []string
 	by    map[string]Resolver
-	// canonical has the name for each name and alias: a specification is made anew whenever it is asked for.
+	// canonical maps each name and alias to the name. Resolvers make a new specification on each call, so it is not read from
+	// there.
 	canonical map[string]string
 }
 
-// NewRegistry makes a registry. The error tells of specifications that are not sound, and of names that stand twice.
+// NewRegistry returns a registry. The error lists specifications that are not valid, and names that occur twice.
 func NewRegistry(resolvers ...Resolver) (*Registry, error) {
 	r := &Registry{by: map[string]Resolver{}, canonical: map[string]string{}}
 	for _, res := range resolvers {
@@ -39,7 +40,7 @@ func NewRegistry(resolvers ...Resolver) (*Registry, error) {
 // Names lists the names, without aliases, sorted.
 func (r *Registry) Names() []string { return slices.Clone(r.names) }
 
-// Get finds a resolver by its name or an alias. The error has the reason [ReasonUnknownResolver].
+// Get returns a resolver by its name or an alias. The error has the reason [ReasonUnknownResolver].
 func (r *Registry) Get(name string) (Resolver, error) {
 	if res, ok := r.by[name]; ok {
 		return res, nil

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Query is what a client asks a [Runner] for, as it was written.
+// Query is a client's request to a [Runner], as it was written.
 type Query struct {
 	// Resolver is a name or an alias.
 	Resolver string
@@ -24,55 +24,55 @@ type Query struct {
 	URL                  string
 	Identity             string
 	Secrets              Secrets
-	// Params are the parameters as they were given.
+	// Params are the parameters as the client gave them.
 	Params []Given
-	// Tenant is who the fetch is counted against; the namespace if empty.
+	// Tenant is the tenant that the fetch counts for; empty stands for the namespace.
 	Tenant string
-	// NotBefore: the remote is asked what is there at this time or later; a time to come stands for now. Zero leaves that to
-	// the parameter cache: never asks when the fetch begins, and otherwise a look serves for as long as the resolver says.
+	// NotBefore: the remote must be asked at this time or later; a future time stands for now. Zero leaves the decision to the
+	// parameter cache: never asks when the fetch begins, and otherwise an answer serves for as long as the resolver allows.
 	NotBefore time.Time
-	// Deadline is when nobody waits any more; zero for the context's.
+	// Deadline is the time after which nobody waits for the result; zero stands for the context's.
 	Deadline time.Time
 }
 
-// Limits bound what runs at once. 0 stands for the default.
+// Limits bound concurrent work. 0 stands for the default.
 type Limits struct {
-	// Concurrent is how many fetches of one resolver run at once, Spare how many of these places are for tenants that run less
-	// than a quarter of PerTenant, which is how many run of one tenant; PerHost is how many run from one host. 0 stands for
-	// what the configuration says, also for Spare where Concurrent is 0.
+	// Concurrent bounds the fetches of one resolver that run at once. Spare of these places are for tenants that run less than a
+	// quarter of PerTenant. PerTenant bounds the fetches of one tenant, PerHost those from one host. 0 stands for the value of the
+	// configuration, also for Spare if Concurrent is 0.
 	Concurrent, Spare, PerTenant, PerHost int
-	// Queued is how many fetches of one tenant may wait (20,000); more fail at once with a transient error.
+	// Queued bounds the waiting fetches of one tenant (20,000). More fail at once with a transient error.
 	Queued int
-	// Content is how many bytes the content of a resource may have ([DefaultMaxBytes]).
+	// Content bounds the content of a resource, in bytes ([DefaultMaxBytes]).
 	Content int64
 }
 
-// Options are a runner's; Resolvers is required.
+// Options are the options of a runner. Resolvers is required.
 type Options struct {
 	Resolvers *Registry
-	// Clock is [SystemClock] if nil.
+	// Clock is the clock; nil stands for [SystemClock].
 	Clock    Clock
 	Observer Observer
 	Limits   Limits
 	// Cache bounds the cache; nil stands for [DefaultCacheLimits].
 	Cache *CacheLimits
-	// Memory bounds the bytes of fetches and of their results, until those are released ([Runner.Hold]); nil bounds nothing.
+	// Memory bounds the bytes of fetches and of their results, until the results are released ([Runner.Hold]); nil bounds nothing.
 	Memory *Memory
-	// Verify judges a resource, be it fetched or cached, for one request; nil accepts all. Its error should have the
-	// reason [ReasonVerification].
+	// Verify judges a resource for one request, whether it was fetched or cached; nil accepts all. Its error should have the reason
+	// [ReasonVerification].
 	Verify func(ctx context.Context, resolver string, r *Request, res *Resource) error
-	// Epoch names what Verify goes by, and what resolvers go by beside their configuration: what was cached under another
-	// epoch is not used. Nil stands for one that never changes.
+	// Epoch identifies the state that Verify and the resolvers depend on in addition to their configuration. Results that were
+	// cached under another epoch are not used. Nil stands for an epoch that never changes.
 	Epoch func() string
-	// Defaults are values of keys that hold where the ConfigMap has none, in place of those that the resolver declares, by
-	// the name of the resolver and then by key.
+	// Defaults are values for keys that the ConfigMap does not set, by the name of the resolver and then by key. They take
+	// precedence over the defaults that the resolver declares.
 	Defaults map[string]map[string]string
-	// Random gives numbers from 0 up to 1 for the jitter of retries; nil for those of math/rand.
+	// Random returns numbers from 0 up to 1 for the jitter of retries; nil stands for math/rand.
 	Random func() float64
 }
 
-// Runner runs resolvers: it judges parameters, shares, caches, limits and retries fetches, and judges their results. It may
-// be used concurrently.
+// Runner runs resolvers. It checks parameters, shares, caches, limits and retries fetches, and checks their results. It is safe for
+// concurrent use.
 type Runner struct {
 	opts  Options
 	cache *cache
@@ -81,7 +81,7 @@ type Runner struct {
 
 	mu      sync.Mutex
 	configs map[string]*configured
-	// parsing is the turn of whoever parses a large content.
+	// parsing serialises the parsing of large contents.
 	parsing chan struct{}
 	flights map[string]*flight
 	queues  map[string]*queue // by the name of the resolver
@@ -95,12 +95,12 @@ type configured struct {
 	config     Config
 	common     common
 	generation int
-	// good is what the ConfigMap says that holds, closed the keys for want of which nothing is resolved.
+	// good are the values of the ConfigMap that are in force. closed are the keys whose lack of a value stops resolution.
 	good   map[string]string
 	closed []string
 }
 
-// NewRunner makes a runner. All resolvers have their default configuration until [Runner.Configure].
+// NewRunner returns a runner. All resolvers have their default configuration until [Runner.Configure].
 func NewRunner(o Options) (*Runner, error) {
 	if o.Resolvers == nil {
 		return nil, errors.New("a runner needs resolvers")
@@ -132,10 +132,10 @@ func NewRunner(o Options) (*Runner, error) {
 	return r, nil
 }
 
-// Configure gives a resolver the data of its ConfigMap; nil for none. What is right in it holds in any case. The error tells
-// of everything that is wrong (see [Problems]) and of what holds instead, as [Spec.ReadConfig] has it; while that names no
-// value for a key, requests fail with [ReasonForbidden]. A configuration that differs makes what is cached unused, and fetches
-// that run unshared.
+// Configure passes the data of its ConfigMap to a resolver; nil if there is none. Good values take effect in any case. The error
+// lists everything that is wrong (see [Problems]), and the value that is used instead; see [Spec.ReadConfig]. While a key has no
+// value, requests fail with [ReasonForbidden]. A change of the configuration invalidates cached results, and keeps others from
+// joining fetches that run.
 func (r *Runner) Configure(name string, data map[string]string) error {
 	res, err := r.opts.Resolvers.Get(name)
 	if err != nil {
@@ -167,7 +167,7 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 	l := r.opts.Limits
 	if l.Concurrent == 0 {
 		l.Concurrent, l.Spare = next.common.fetches, min(next.common.spare, next.common.fetches/2)
-		// Who has a place must not wait for memory that others hold who hang.
+		// A fetch with a place must not wait for memory that hanging fetches hold.
 		if fit := r.opts.Memory.fit(spec.memory(l.Content)); fit < l.Concurrent {
 			l.Concurrent, l.Spare = fit, max(min(fit/2, 1), l.Spare*fit/l.Concurrent)
 		}
@@ -181,7 +181,7 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 	return read.Err()
 }
 
-// Config is the configuration that a resolver has now; nil if there is no such resolver.
+// Config returns the current configuration of a resolver; nil if there is no such resolver.
 func (r *Runner) Config(name string) Config {
 	if _, err := r.opts.Resolvers.Get(name); err != nil {
 		return nil
@@ -196,29 +196,29 @@ func (r *Runner) LimitCache(l CacheLimits) {
 	}
 }
 
-// Wait returns when no resolver is at work any more, once the last Resolve has returned: resolvers that were given up may
+// Wait returns when no resolver is working any more. Call it after the last Resolve has returned: resolvers that were cancelled may
 // take a while to notice.
 func (r *Runner) Wait() { r.calls.Wait() }
 
-// configured finds a resolver that is there by its name or an alias.
+// configured returns a resolver by its name or an alias.
 func (r *Runner) configured(name string) *configured {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.configs[r.opts.Resolvers.canonical[name]]
 }
 
-// Resolve fetches what a query asks for. It returns when there is a result, when ctx is done or when the query's deadline
-// has passed. Errors are of type [*Error]. The content of the resource may be shared and must not be changed.
+// Resolve fetches the resource of a query. It returns when there is a result, when ctx is done or when the query's deadline has
+// passed. Errors are of type [*Error]. The content of the resource may be shared, so the caller must not change it.
 func (r *Runner) Resolve(ctx context.Context, q *Query) (*Resource, error) {
 	out, held, err := r.Hold(ctx, q)
 	held.Release()
 	return out, err
 }
 
-// Hold is Resolve for who keeps the content for a while: its memory counts as taken until the reservation is released.
+// Hold is Resolve for callers that keep the content for a while: its memory stays reserved until they release the reservation.
 func (r *Runner) Hold(ctx context.Context, q *Query) (*Resource, *Reservation, error) {
 	began := r.opts.Clock.Now()
-	// An unknown name is a client's text, which metrics should not take for a label.
+	// An unknown name is text from a client, which must not become a label of metrics.
 	name := r.opts.Resolvers.canonical[q.Resolver]
 	_, err := r.opts.Resolvers.Get(q.Resolver)
 	r.opts.Observer.Started(name, q.Namespace)
@@ -240,8 +240,8 @@ func (r *Runner) Hold(ctx context.Context, q *Query) (*Resource, *Reservation, e
 	return out, held, nil
 }
 
-// Validate judges a query without fetching: the name of the resolver and the parameters. It returns the request that the
-// resolver would get.
+// Validate checks a query without fetching: the name of the resolver and the parameters. It returns the request that the resolver
+// would get.
 func (r *Runner) Validate(q *Query) (*Request, error) {
 	if _, err := r.opts.Resolvers.Get(q.Resolver); err != nil {
 		return nil, err
@@ -275,7 +275,7 @@ func (r *Runner) request(c *configured, q *Query) (*Request, CacheMode, error) {
 	return req, mode, nil
 }
 
-// protect runs a resolver's function; a panic of it becomes an error.
+// protect calls a function of a resolver and turns a panic into an error.
 func (r *Runner) protect(c *configured, f func()) (err error) {
 	done := false
 	defer func() {
@@ -288,7 +288,7 @@ func (r *Runner) protect(c *configured, f func()) (err error) {
 	return nil
 }
 
-// panicked is the error for a resolver that did not return. The value may hold anything, so users do not get to see it.
+// panicked is the error for a resolver that panicked. Users do not see the value, because it may hold anything.
 func (r *Runner) panicked(c *configured, value any) error {
 	r.opts.Observer.Panicked(c.spec.Name, value, debug.Stack())
 	return Errorf(ReasonFailed, "the resolver %s broke down; this is a defect in it, its log has more", c.spec.Name)
@@ -350,9 +350,9 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// keyOf is the same for requests that may share a fetch.
+// keyOf returns equal keys for requests that may share a fetch.
 func keyOf(c *configured, epoch, scope string, r *Request) string {
-	// Marshal writes maps by sorted keys; strings and maps of them always marshal.
+	// Marshal sorts the keys of maps. Strings, and maps of strings, always marshal.
 	text, _ := json.Marshal([]any{epoch, scope, c.spec.Name, c.generation, r.URL, r.Params}) //nolint:errchkjson // see above
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

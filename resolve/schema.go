@@ -25,8 +25,8 @@ type choice struct {
 	AnyOf []requirement `json:"anyOf"`
 }
 
-// Schema is the OpenAPI v3 schema of the parameters as one object, in JSON, the parameter cache and aliases included. It
-// is the same for the same specification. What Check and Validate judge is not in it.
+// Schema returns the OpenAPI v3 schema of the parameters as one object, in JSON, with the parameter cache and with aliases. Equal
+// specifications give equal schemas. It does not include the rules of Check and Validate.
 func (s Spec) Schema() ([]byte, error) {
 	type object struct {
 		Type        Type                `json:"type"`
@@ -76,7 +76,7 @@ func (d Param) describe() string {
 	return fmt.Sprintf("%s The default is in configuration key %s.", d.Doc, d.DefaultKey)
 }
 
-// Markdown gives tables of the parameters and of the keys of the configuration, for documentation.
+// Markdown returns tables of the parameters and of the keys of the configuration, for documentation.
 func (s Spec) Markdown() string {
 	var b strings.Builder
 	cell := strings.NewReplacer("|", `\|`, "\n", " ").Replace

@@ -2,30 +2,33 @@ package resolve
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"maps"
 	"strings"
+	"sync"
 )
 
-// SecretHosts is the entry in the data of a Secret, as [Secrets] gives it, that says to which hosts it may be sent: the
-// Secret's annotation of this name. No key of a Secret has a slash in it. Where it is missing the Secret says nothing.
+// SecretHosts is the entry in the data of a Secret, as [Secrets] returns it, that lists the hosts the Secret may be sent to. It
+// comes from the Secret's annotation of this name. Real keys of a Secret have no slash, so the two cannot collide. Without it the
+// Secret sets no limit.
 const SecretHosts = "sluice.dev/hosts" //nolint:gosec // the name of an annotation
 
-// KeySecretHosts is the key of the configuration by which an operator demands that Secrets say to which hosts they may be
-// sent.
+// KeySecretHosts is the key of the configuration by which an operator demands that Secrets list the hosts that they may be sent to.
 const KeySecretHosts = "secrets-need-hosts"
 
-// SecretHostsKey declares [KeySecretHosts], for resolvers that send Secrets to hosts which a request names.
+// SecretHostsKey declares [KeySecretHosts], for resolvers that send Secrets to hosts that a request names.
 func SecretHostsKey() Key {
 	return Key{
 		Name: KeySecretHosts, Default: "false", Check: CheckBool, Wrong: Closes,
-		Doc: "Whether a Secret that a request names is sent to those hosts only that its annotation " + SecretHosts + " lists; otherwise one without the annotation is sent to any.",
+		Doc: "Whether a Secret of a request is sent only to the hosts in its annotation " + SecretHosts + ". With false, a Secret without the annotation is sent to any host.",
 	}
 }
 
-// SecretFor reads a Secret that a request names, to be sent to a host that the request names too: in small letters, with a
-// port only where it is not the scheme's own. Whoever may make requests chooses both, so the Secret itself has a say: the
-// error has the reason [ReasonDenied] where it is for other hosts, or for none that it names though the configuration wants
-// it to. Secrets must not be nil.
+// SecretFor reads a Secret that a request names, to send it to a host that the request names too. The host is in lower case, with a
+// port only if it is not the scheme's own. The requester chooses both, so the Secret limits its hosts itself. The error has the
+// reason [ReasonDenied] if the Secret names other hosts, or if it names none and the configuration demands it. Secrets must not be
+// nil.
 func (r *Request) SecretFor(ctx context.Context, namespace, name, host string) (map[string][]byte, error) {
 	data, err := r.Secrets.Secret(ctx, namespace, name)
 	if err != nil {
@@ -46,8 +49,58 @@ func (r *Request) SecretFor(ctx context.Context, namespace, name, host string) (
 	return data, nil
 }
 
-// hostListed tells whether a host stands in a list separated by commas or spaces; *.domain stands for all hosts below a
-// domain, at the schemes' own ports.
+// secretReads records the Secrets that a fetch has read. Only a request that can read the same Secrets with the same data gets its
+// result: meanwhile somebody may have changed or deleted the Secret, or created another one of the same name.
+type secretReads struct {
+	Secrets
+
+	mu   sync.Mutex
+	sums map[[2]string][sha256.Size]byte
+}
+
+// Secret implements [Secrets].
+func (s *secretReads) Secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	data, err := s.Secrets.Secret(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sums == nil {
+		s.sums = map[[2]string][sha256.Size]byte{}
+	}
+	s.sums[[2]string{namespace, name}] = sumOf(data)
+	return data, nil
+}
+
+// sumOf returns equal sums for equal data.
+func sumOf(data map[string][]byte) [sha256.Size]byte {
+	// Maps are written by sorted keys, and maps of bytes always marshal.
+	text, _ := json.Marshal(data) //nolint:errchkjson // see above
+	return sha256.Sum256(text)
+}
+
+// same reports whether another requester reads the same Secrets now.
+func (s *secretReads) same(ctx context.Context, by Secrets) bool {
+	if s == nil {
+		return true
+	}
+	s.mu.Lock()
+	sums := maps.Clone(s.sums)
+	s.mu.Unlock()
+	for at, sum := range sums {
+		if by == nil {
+			return false
+		}
+		if data, err := by.Secret(ctx, at[0], at[1]); err != nil || sumOf(data) != sum {
+			return false
+		}
+	}
+	return true
+}
+
+// hostListed reports whether a host is in a list separated by commas or spaces. *.domain stands for all hosts below a domain, at
+// the schemes' own ports.
 func hostListed(host, list string) bool {
 	for entry := range strings.FieldsFuncSeq(strings.ToLower(list), func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' }) {
 		if entry == host {

@@ -6,22 +6,27 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// dnsLabel is the form of names of resolvers (RFC 1123), paramName that of parameters and keys.
-var (
-	dnsLabel  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	paramName = regexp.MustCompile(`^[A-Za-z0-9]([-._A-Za-z0-9]{0,251}[A-Za-z0-9])?$`)
-)
+// maxParamName bounds the names of parameters and keys.
+const maxParamName = 253
 
-// Parameters lists the parameters that a request may have: those that are declared, in their order, and then [ParamCache].
+var paramName = regexp.MustCompile(`^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$`)
+
+// isParamName reports whether n may be the name of a parameter or a key. The length is checked separately: a pattern with a count
+// compiles to that many copies, at each start of a program.
+func isParamName(n string) bool { return len(n) <= maxParamName && paramName.MatchString(n) }
+
+// Parameters lists the parameters that a request may have: the declared ones, in their order, and then [ParamCache].
 func (s Spec) Parameters() []Param { return append(slices.Clone(s.Params), cacheParam) }
 
-// Check tells what is wrong with a specification, all at once; nil if nothing is. [NewRegistry] does it.
+// Check returns all problems of a specification; nil if there are none. [NewRegistry] calls it.
 func (s Spec) Check() error {
 	var p problems
 	for _, n := range append([]string{s.Name}, s.Aliases...) {
-		if !dnsLabel.MatchString(n) {
+		if len(validation.IsDNS1123Label(n)) > 0 {
 			p.add("resolver name %s is no DNS label", quote(n))
 		}
 	}
@@ -31,7 +36,7 @@ func (s Spec) Check() error {
 	taken := map[string]bool{ParamCache: true}
 	for _, d := range s.Params {
 		for _, n := range append([]string{d.Name}, d.Aliases...) {
-			if !paramName.MatchString(n) {
+			if !isParamName(n) {
 				p.add("parameter name %s is not allowed", quote(n))
 			}
 			if taken[n] {
@@ -43,7 +48,7 @@ func (s Spec) Check() error {
 	}
 	keys := map[string]bool{}
 	for _, k := range s.Config {
-		if !paramName.MatchString(k.Name) || strings.Contains(k.Name, ".") {
+		if !isParamName(k.Name) || strings.Contains(k.Name, ".") {
 			p.add("configuration key %s is not allowed", quote(k.Name))
 		}
 		if keys[k.Name] {
@@ -115,7 +120,7 @@ func (d Param) maxLength() int {
 	return 4096
 }
 
-// judge tells what is wrong with one string, as it follows the parameter's name.
+// judge returns the problem of one string, in words that follow the parameter's name.
 func (d Param) judge(v string) error {
 	if n := d.maxLength(); len(v) > n {
 		return fmt.Errorf("it has %d bytes, at most %d are allowed", len(v), n)

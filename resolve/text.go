@@ -16,22 +16,22 @@ const maxMessage = 4096
 // userInfo is the part of a URL that can hold a password.
 var userInfo = regexp.MustCompile(`://[^/?#\s"'@]*@`)
 
-// sshUser: an address of SSH has the name of a user, which says nothing without a key.
+// sshUser matches addresses of SSH with the name of a user, which is no secret without a key.
 var sshUser = regexp.MustCompile(`^(git\+)?ssh://[A-Za-z0-9._-]+@[^@]*$`)
 
-// oneLine makes a text fit for a message: one line of printable characters, of bounded length, without the user
-// information of URLs.
+// oneLine makes a text fit for a message: one line of printable characters, of bounded length, without the user information of
+// URLs.
 func oneLine(s string) string {
 	return brief.Clip(redact(brief.OneLine(brief.Cut(s, 4*maxMessage))), maxMessage)
 }
 
-// redact takes the user information out of URLs.
+// redact removes the user information from URLs.
 func redact(s string) string { return userInfo.ReplaceAllString(s, "://***@") }
 
-// quote is a text for a message, in quotes and not long.
+// quote returns a short text in quotes, for a message.
 func quote(s string) string { return strconv.Quote(brief.Clip(redact(s), 80)) }
 
-// clean gives an error as users may see it: an [*Error] with a text of one line. Other errors are permanent.
+// clean returns an error in the form that users see: an [*Error] with a text of one line. Other errors are permanent.
 func clean(err error) *Error {
 	out, ok := errors.AsType[*Error](err)
 	if !ok || out == nil {
@@ -47,12 +47,12 @@ func clean(err error) *Error {
 	return &c
 }
 
-// problems are errors that are told all at once.
+// problems collects errors, to report them together.
 type problems []error
 
 func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Errorf(format, args...)) }
 
-// err is nil where there are none, and else one with the reason [ReasonInvalid] that has all of them.
+// err returns nil if there are no problems, and otherwise one error with the reason [ReasonInvalid] that lists all of them.
 func (p problems) err() error {
 	if len(p) == 0 {
 		return nil
@@ -68,8 +68,8 @@ func (p problems) err() error {
 	return &Error{Reason: ReasonInvalid, Msg: brief.Clip(msg, maxMessage), Err: errors.Join(p...)}
 }
 
-// Problems lists what is wrong, one line for each, where an error tells of several things at once, as those for
-// parameters and configurations do; another error is the only one in the list. Nil gives nil.
+// Problems lists the parts of an error that joins several, such as the errors for parameters and configurations, one line for each.
+// For another error the list has just that one. Nil gives nil.
 func Problems(err error) []string {
 	if err == nil {
 		return nil

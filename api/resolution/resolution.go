@@ -21,25 +21,28 @@ const (
 	// AnnotationTimeout shortens the time-out of one request: a Go duration such as 30s, measured from its creation. One
 	// that is longer than the operator's limit, or cannot be read, has no effect.
 	AnnotationTimeout = "sluice.dev/resolution-timeout"
-	// AnnotationLookAfter has the resolver ask the remote anew where a branch or tag is: "now", or a time in RFC 3339, such as
-	// that of the push that a webhook has told of. A look that was made at that time or later serves.
+	// AnnotationLookAfter makes the resolver ask the remote again where a branch or tag is: "now", or a time in RFC 3339, such as
+	// that of the push that a webhook reported. An answer from that time or later counts.
 	AnnotationLookAfter = "sluice.dev/look-after"
-	// AnnotationReason stands in the status of a failed request: the reason in one word, for machines. The condition's
-	// own reason is one of the two that Tekton's clients know.
+	// AnnotationReason is the exact reason in the status of a failed request, in one word, for machines. The condition's own reason is
+	// one of the two that Tekton's clients know.
 	AnnotationReason = "sluice.dev/reason"
 	// AnnotationV1beta1 carries, in the v1alpha1 form of a request, what that form has no place for.
 	AnnotationV1beta1 = GroupName + "/v1beta1-spec"
 )
 
-// ConditionSucceeded is the only condition type of a request: True when the data is there, False when it failed for
-// good, Unknown or missing before.
+// ConditionSucceeded is True when the data is there, False when the request has failed permanently, and Unknown or missing before. A
+// request has no other condition.
 const ConditionSucceeded = "Succeeded"
 
-// Reasons of the condition [ConditionSucceeded]; where it is True, reason and message are empty.
+// Reasons of the condition [ConditionSucceeded]. If it is True, reason and message are empty.
 const (
+	// ReasonInProgress: the request has not ended yet.
 	ReasonInProgress = "ResolutionInProgress"
-	ReasonFailed     = "ResolutionFailed"
-	ReasonTimedOut   = "ResolutionTimedOut"
+	// ReasonFailed: the resolver failed. The annotation sluice.dev/reason in the status has the exact reason.
+	ReasonFailed = "ResolutionFailed"
+	// ReasonTimedOut: the request did not end within its time-out.
+	ReasonTimedOut = "ResolutionTimedOut"
 	// MessageInProgress is the message that goes with [ReasonInProgress].
 	MessageInProgress = "waiting for resolver"
 )

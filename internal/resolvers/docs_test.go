@@ -15,13 +15,14 @@ import (
 	"sluice.dev/resolve"
 )
 
-var update = flag.Bool("update", false, "write docs/resolvers.md anew")
+var update = flag.Bool("update", false, "write docs/resolvers.md")
 
 func TestDocumentation(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Resolvers: parameters and configuration\n\n" +
-		"Written by `go test ./internal/resolvers -update` from what the resolvers declare. [resolution.md](resolution.md) tells how\n" +
-		"to install and use them. Keys are those of a ConfigMap in `--config-namespace`; those of Tekton have its names.\n")
+		"This page is the reference of the parameters of requests and the keys of ConfigMaps, for authors of requests and for operators.\n" +
+		"[resolution.md](resolution.md) says how to install and use the resolvers. The ConfigMaps are in `--config-namespace`. Keys that\n" +
+		"Tekton has keep its names. `go test ./internal/resolvers -update` writes the page from the code.\n")
 	for _, e := range resolvers.Table() {
 		r, free, err := e.New(t.Context(), resolvers.Env{
 			Clock: resolve.SystemClock(), Cache: t.TempDir(), Roots: map[string]string{"default": "/"}, Cluster: &rest.Config{Host: "127.0.0.1"},

@@ -21,10 +21,10 @@ type tektons struct{ name, differs string }
 // The docs of Tekton Pipelines v1.15.0 (docs/*-resolver.md, config/resolvers).
 var tektonParams = map[string][]tektons{
 	"git": {
-		{"url", "private addresses as the operator says; `https://org@host/…`, `git://` and ssh as well"},
+		{"url", "private addresses if the operator allows them; `https://org@host/…`, `git://` and ssh as well"},
 		{"repo", ""},
 		{"org", ""},
-		{"token", "sent to the hosts only that the Secret names, if it names any"},
+		{"token", "sent only to the hosts that the Secret names, if it names any"},
 		{"tokenKey", ""},
 		{"gitToken", "as for token; not sent by plain http unless `allow-plain-http-credentials`"},
 		{"gitTokenKey", ""},
@@ -32,19 +32,19 @@ var tektonParams = map[string][]tektons{
 		{"pathInRepo", "a directory as well: all YAML and JSON files in it"},
 		{"serverURL", "needs a token of the request unless it is the operator's own server; `…/api/v3` is read as the server's address"},
 		{"scmType", ""},
-		{"cache", "with `never` access is proven anew, too"},
+		{"cache", "with `never` the resolver also asks again for access"},
 	},
-	"bundles": {{"secret", ""}, {"bundle", ""}, {"name", "with `all` in place of it, everything in the image"}, {"kind", ""}, {"cache", "with `never` access is proven anew, too"}},
+	"bundles": {{"secret", ""}, {"bundle", ""}, {"name", "with `all` instead: everything in the image"}, {"kind", ""}, {"cache", "with `never` the resolver also asks again for access"}},
 	"cluster": {
-		{"kind", "any kind that `allowed-kinds` names, Secrets only by their own name; the default are Tekton's three"},
+		{"kind", "any kind in `allowed-kinds`, Secrets only by their own name; the default is Tekton's three"},
 		{"name", ""},
-		{"namespace", "the default is the namespace of the request where `default-namespace` is empty"},
+		{"namespace", "if `default-namespace` is empty, the default is the namespace of the request"},
 		{"cache", ""},
 	},
 	"http": {
-		{"url", "plain http only with `digest`, or with `allow-plain-http`; private addresses as the operator says"},
+		{"url", "plain http only with `digest`, or with `allow-plain-http`; private addresses if the operator allows them"},
 		{"http-username", ""},
-		{"http-password-secret", "sent to the hosts only that the Secret names, if it names any; `http-token-secret` is for bearer tokens"},
+		{"http-password-secret", "sent only to the hosts that the Secret names, if it names any; `http-token-secret` is for bearer tokens"},
 		{"http-password-secret-key", ""},
 		{"digest", ""},
 	},
@@ -53,7 +53,7 @@ var tektonParams = map[string][]tektons{
 		{"type", ""},
 		{"kind", ""},
 		{"name", ""},
-		{"version", "constraints are those of the same library"},
+		{"version", "constraints use the same library"},
 		{"url", "private addresses only with `allow-private-requested-addresses`; plain http only with `allow-plain-http`"},
 	},
 }
@@ -66,10 +66,10 @@ var tektonKeys = map[string][]tektons{
 		{"scm-type", ""},
 		{"server-url", "with or without `https://`"},
 		{"api-token-secret-name", ""},
-		{"api-token-secret-key", "`token` where it is not set"},
+		{"api-token-secret-key", "`token` if it is not set"},
 		{"api-token-secret-namespace", ""},
 		{"default-org", ""},
-		{"backoff-duration", "what is tried again is a fetch that failed by what may pass"},
+		{"backoff-duration", "fetches that failed by a transient error are tried again"},
 		{"backoff-factor", ""},
 		{"backoff-jitter", ""},
 		{"backoff-steps", ""},
@@ -118,13 +118,13 @@ func hasKey(s resolve.Spec, name string) bool {
 func TestWhatTektonsResolversKnowIsKnownHere(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Tekton's resolvers and Sluice's\n\n" +
-		"Written by `go test ./internal/resolvers -update`; a test holds it, and `make e2e-tekton` compares it with Tekton's own docs. It lists\n" +
-		"each parameter and key that Tekton Pipelines v1.15.0 documents for its resolvers. Sluice knows all of them by the same names;\n" +
-		"what differs is said here. What Sluice knows beside them is in [resolvers.md](resolvers.md), how to install it beside Tekton in\n" +
-		"[resolution.md](resolution.md#install).\n\n" +
-		"A parameter that nobody knows is ignored, and `sluice.dev/warning` in the status of the request says so; one that is like a known one\n" +
-		"fails the request. A key that nobody knows, or a wrong value, is told in an event at the ConfigMap and in the log; see\n" +
-		"[resolution.md](resolution.md#what-is-decided-where).\n")
+		"This page lists each parameter and key that Tekton Pipelines v1.15.0 documents for its resolvers, and how Sluice differs. Read it\n" +
+		"if you move from Tekton's resolvers to Sluice's. Sluice has all of them by the same names. [resolvers.md](resolvers.md) lists those\n" +
+		"that only Sluice has. [Move from Tekton's resolvers](howto/move-from-tekton-resolvers.md) has the steps.\n\n" +
+		"Sluice ignores an unknown parameter, and says so in `sluice.dev/warning` in the status of the request. An unknown parameter that is\n" +
+		"like a known one fails the request. An event at the ConfigMap and the log name unknown keys and wrong values; see\n" +
+		"[resolution.md](resolution.md#what-is-decided-where).\n\n" +
+		"`go test ./internal/resolvers -update` writes this page, and `make e2e-tekton` compares it with Tekton's own docs.\n")
 	row := func(e tektons) {
 		differs := e.differs
 		if differs == "" {
@@ -156,8 +156,8 @@ func TestWhatTektonsResolversKnowIsKnownHere(t *testing.T) {
 	b.WriteString("\n## Other ConfigMaps\n\n| key | in Sluice |\n| --- | --- |\n" +
 		"| `max-size`, `ttl` of `resolver-cache-config` | the same |\n" +
 		"| `enable-…-resolver` of `resolvers-feature-flags` | the same |\n" +
-		"| `default-maximum-resolution-timeout` of `config-defaults` | the same; it is Tekton's controller that ends requests beside Tekton |\n" +
-		"| `config-logging`, `config-observability`, `config-leader-election-resolvers` | not read: `sluice serve` has flags, and nothing has to be elected |\n")
+		"| `default-maximum-resolution-timeout` of `config-defaults` | the same; next to Tekton, its controller ends requests |\n" +
+		"| `config-logging`, `config-observability`, `config-leader-election-resolvers` | not read: `sluice serve` has flags, and needs no leader |\n")
 	for _, name := range []string{"max-size", "ttl"} {
 		if !slices.ContainsFunc(resolve.CacheKeys(), func(k resolve.Key) bool { return k.Name == name }) {
 			t.Errorf("the cache has no key %s", name)

@@ -1,13 +1,13 @@
-// Package contentstore keeps content that is too large for a ResolutionRequest in an OCI registry, by its digest: equal
-// content is there once, and a reference can mean one content only.
+// Package contentstore keeps content that is too large for a ResolutionRequest in an OCI registry, by its digest. Equal content is
+// stored once, and a reference identifies exactly one content.
 //
-// A content is a manifest with one layer, the content as it is. The manifest has a tag made of the content's digest, so
-// that a registry does not take it for garbage; the reference names the manifest's digest, so that nobody can change what
-// it means.
+// The store keeps each content as a manifest with one layer, which is the unchanged content. The tag of the manifest is made from
+// the digest of the content, so that the registry does not collect it as garbage. The reference has the digest of the manifest, so
+// that nobody can change its meaning.
 //
-// The package promises that what it reads has the size and the digest that were asked for, and that a hostile registry
-// makes it hold no more than that. It reads from one repository only, whatever a reference says. It deletes nothing: how
-// long content stays is for the registry's own retention to decide.
+// The package promises that the result of a read has the requested size and digest, and that a hostile registry cannot make it hold
+// more than that in memory. It reads from one repository only, whatever a reference names. It deletes nothing: the registry's own
+// retention decides how long content stays.
 package contentstore
 
 import (
@@ -33,14 +33,14 @@ import (
 )
 
 const (
-	// MediaTypeContent is the type of the layer that is the content.
+	// MediaTypeContent is the media type of the layer with the content.
 	MediaTypeContent = "application/vnd.sluice.resource.content.v1"
-	// ArtifactType is the type of the manifest.
+	// ArtifactType is the artifact type of the manifest.
 	ArtifactType = "application/vnd.sluice.resource.v1"
 
-	// mediaTypeEmpty is that of a config which says nothing (OCI image-spec, guidance for artifacts).
+	// mediaTypeEmpty is the media type of an empty config (OCI image-spec, guidance for artifacts).
 	mediaTypeEmpty = "application/vnd.oci.empty.v1+json"
-	// maxOverhead is how much a registry may send beside content: a manifest, a token, the text of an error.
+	// maxOverhead bounds what a registry may send in addition to content, in bytes: a manifest, a token, the text of an error.
 	maxOverhead = 256 << 10
 	// maxExchanges bounds the HTTP requests for one content, redirects included.
 	maxExchanges = 50
@@ -48,31 +48,30 @@ const (
 
 var emptyConfig = []byte("{}")
 
-// ErrForeign says that a reference leads elsewhere than to the store's repository.
+// ErrForeign means that a reference names another repository than the store's.
 var ErrForeign = errors.New("the content is not in this store")
 
-// ErrMismatch says that a registry has given something else than the content that was asked for.
+// ErrMismatch means that a registry has sent other content than was asked for.
 var ErrMismatch = errors.New("the registry does not give the content that was asked for")
 
-// Options say how the registry is reached. The zero value reaches one that wants no credentials, over HTTPS, in the way of
-// the Go library.
+// Options say how to reach the registry. The zero value uses HTTPS without credentials and the defaults of the Go library.
 type Options struct {
 	// Credentials are those of a registry; nil stands for none. See [ParseCredentials].
 	Credentials authn.Keychain
-	// Transport is the way to the registry; nil stands for [http.DefaultTransport].
+	// Transport makes the requests to the registry; nil stands for [http.DefaultTransport].
 	Transport http.RoundTripper
-	// PlainHTTP: a registry that has no TLS is spoken to all the same. What is sent to it, credentials too, can be read on
-	// the way, and what it gives is compared with its digest.
+	// PlainHTTP allows a registry without TLS. Others on the network can then read everything that is sent, including credentials.
+	// Answers are still compared with their digests.
 	PlainHTTP bool
 }
 
-// Store is a repository of contents. It may be used concurrently.
+// Store is a repository of contents. It is safe for concurrent use.
 type Store struct {
 	repository name.Repository
 	options    Options
 }
 
-// New returns the store in a repository, REGISTRY/PATH in full. It does not speak to the registry yet.
+// New returns the store in a repository, given in full as REGISTRY/PATH. It does not contact the registry.
 func New(repository string, o Options) (*Store, error) {
 	strict := []name.Option{name.StrictValidation}
 	if o.PlainHTTP {
@@ -94,7 +93,7 @@ func New(repository string, o Options) (*Store, error) {
 	return &Store{repository: r, options: o}, nil
 }
 
-// Digest is the identity of content: sha256 and its hexadecimal digits.
+// Digest returns the identity of content: sha256 and its hexadecimal digits.
 func Digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -105,7 +104,7 @@ func descriptor(mediaType types.MediaType, data []byte) v1.Descriptor {
 	return v1.Descriptor{MediaType: mediaType, Digest: v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}, Size: int64(len(data))}
 }
 
-// manifest is what a manifest of a content says. Equal contents have equal manifests.
+// manifest returns the manifest of a content. Equal contents have equal manifests.
 type manifest struct {
 	SchemaVersion int             `json:"schemaVersion"`
 	MediaType     types.MediaType `json:"mediaType"`
@@ -114,16 +113,17 @@ type manifest struct {
 	Layers        []v1.Descriptor `json:"layers"`
 }
 
-// raw is a manifest as the registry library takes it.
+// raw is a manifest in the form that the registry library accepts.
 type raw []byte
 
 // RawManifest implements [remote.Taggable].
 func (r raw) RawManifest() ([]byte, error) { return r, nil }
 
-// MediaType tells the library the type.
+// MediaType returns the type of the manifest.
 func (r raw) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
 
-// Put stores content and returns the reference to it, REPOSITORY@sha256:DIGITS. What is there already is not sent again.
+// Put stores content and returns the reference to it, REPOSITORY@sha256:DIGITS. It does not send content again that the registry
+// has.
 func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
 	layer := descriptor(MediaTypeContent, data)
 	text, err := json.Marshal(manifest{
@@ -148,8 +148,8 @@ func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
 	return s.repository.Name() + "@" + Digest(text), nil
 }
 
-// Get reads the content that a reference means, which must have that size and digest. The error wraps [ErrForeign] or
-// [ErrMismatch] where trying again does not help.
+// Get reads the content of a reference, which must have that size and digest. The error wraps [ErrForeign] or [ErrMismatch] if
+// another attempt does not help.
 func (s *Store) Get(ctx context.Context, ref, digest string, size int64) ([]byte, error) {
 	repository, of, ok := strings.Cut(ref, "@")
 	if !ok || repository != s.repository.Name() {
@@ -202,12 +202,12 @@ func (s *Store) Get(ctx context.Context, ref, digest string, size int64) ([]byte
 	return data, nil
 }
 
-// remote are the options of the registry library for one content.
+// remote returns the options of the registry library for one content.
 func (s *Store) remote(most int64) []remote.Option {
 	return []remote.Option{
 		remote.WithAuthFromKeychain(s.options.Credentials),
 		remote.WithTransport(&bounded{inner: s.options.Transport, most: most, left: maxExchanges, plain: s.options.PlainHTTP}),
-		// A busy registry gets a little time; the deadline is the caller's.
+		// A busy registry gets a little time. The deadline comes from the caller.
 		remote.WithRetryBackoff(remote.Backoff{Duration: 200 * time.Millisecond, Factor: 3, Jitter: 0.2, Steps: 3}),
 	}
 }
@@ -220,21 +220,21 @@ func (s *Store) explain(err error) error {
 	return fmt.Errorf("content store %s: %w", s.repository.Name(), err)
 }
 
-// errTooMuch says that the registry sends more, or asks for more, than a content needs.
+// errTooMuch means that the registry sends more, or asks for more, than a content needs.
 var errTooMuch = errors.New("the registry sends or asks for more than it may")
 
-// credentials are those of registries by host, in the form of a Docker configuration. They are a keychain of the registry
-// library.
+// credentials are the credentials of registries by host, in the form of a Docker configuration. They are a keychain for the
+// registry library.
 type credentials map[string]authn.AuthConfig
 
-// ParseCredentials reads a Docker configuration (config.json, or the Secret type kubernetes.io/dockerconfigjson). Helpers
-// that it names are not run.
+// ParseCredentials reads a Docker configuration (config.json, or the Secret type kubernetes.io/dockerconfigjson). It does not run
+// credential helpers that the configuration names.
 func ParseCredentials(config []byte) (authn.Keychain, error) {
 	var c struct {
 		Auths map[string]authn.AuthConfig `json:"auths"`
 	}
 	if err := json.Unmarshal(config, &c); err != nil {
-		// The text of the error could have a part of a password.
+		// The text of the error could contain a part of a password.
 		return nil, errors.New("the credentials are no Docker configuration with auths")
 	}
 	out := credentials{}

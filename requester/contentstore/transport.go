@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// bounded is a transport that bounds what answers may have, each by itself, and how many there are.
+// bounded is a transport that bounds the size of each answer and the number of answers.
 type bounded struct {
 	inner http.RoundTripper
 	most  int64

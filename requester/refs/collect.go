@@ -23,32 +23,32 @@ const (
 
 // Errors of [Collect].
 var (
-	// ErrCycle says that a resource refers to itself, directly or through others.
+	// ErrCycle means that a resource refers to itself, directly or through others.
 	ErrCycle = errors.New("it refers to itself")
-	// ErrTooMany says that there is more to fetch than allowed.
+	// ErrTooMany means that there are more resources to fetch than allowed.
 	ErrTooMany = errors.New("too much is referred to")
 )
 
-// Limits bound what is collected. 0 stands for the default.
+// Limits bound a collection. 0 stands for the default.
 type Limits struct {
-	// Resources is how many are fetched in all, Depth how many references lead to one.
+	// Resources bounds the number of resources, Depth the number of references that lead to one.
 	Resources, Depth int
 }
 
 // Collected is a resource that a reference has led to.
 type Collected struct {
-	// Ref is what it was asked for by; Found is the reference, in the resource of the index From in the list, the root
-	// being -1.
+	// Ref is the reference that it was fetched by. Found is the reference in its place, in the resource with the index From in the
+	// list; the root has the index -1.
 	Ref   requester.Ref
 	Found Found
 	From  int
 	*requester.Resource
 }
 
-// Collect fetches what the root refers to, and what that refers to, each thing once, in the order of the references. Those
-// that cannot be followed, because they have variables, are listed in skipped; local ones are not told of. What refers to
-// itself is an error that wraps [ErrCycle], and what is over a limit one that wraps [ErrTooMany]. A resource that is no
-// YAML refers to nothing.
+// Collect fetches the resources that the root refers to, directly or through others. It fetches each once, in the order of the
+// references. skipped lists references that it cannot follow because they have variables. It leaves out local references. If a
+// resource refers to itself, the error wraps [ErrCycle]. If there is more than a limit allows, it wraps [ErrTooMany]. A resource
+// that is not YAML refers to nothing.
 func Collect(ctx context.Context, root Origin, data []byte, remotes Remotes, limits Limits, fetch func(ctx context.Context, ref requester.Ref) (*requester.Resource, error)) (list []Collected, skipped []Found, err error) {
 	c := collector{
 		remotes: remotes, fetch: fetch, seen: map[string]int{},
@@ -67,10 +67,10 @@ type collector struct {
 	skipped []Found
 }
 
-// step is a resource on the way from the root.
+// step is a resource on the path from the root.
 type step struct{ identity, path string }
 
-// follow fetches what one resource refers to; trail leads to it.
+// follow fetches the resources that one resource refers to; trail is the path to it.
 func (c *collector) follow(ctx context.Context, from int, o Origin, data []byte, trail []step) error {
 	found, err := Find(data)
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *collector) follow(ctx context.Context, from int, o Origin, data []byte,
 	return nil
 }
 
-// keyOf is the same for references that mean the same.
+// keyOf returns equal keys for references with the same meaning.
 func keyOf(r requester.Ref) (string, error) {
 	list := parameters(r)
 	slices.SortStableFunc(list, func(a, b v1beta1.Param) int { return cmp.Compare(a.Name, b.Name) })
@@ -132,13 +132,13 @@ func keyOf(r requester.Ref) (string, error) {
 	return resolution.Canonical(r.Resolver) + string(text), err
 }
 
-// identity is the same for resources that are the same, however they were asked for.
+// identity is equal for equal resources, by whichever reference they were fetched.
 func identity(o Origin, data []byte) string {
 	s := o.Source
 	if s == nil {
 		s = &v1beta1.RefSource{}
 	}
-	// A digest may be that of many: a commit, an image.
+	// Many resources may share a digest, that of a commit or an image.
 	text, err := json.Marshal([]any{s.URI, s.Digest, s.EntryPoint, sha256.Sum256(data)})
 	if err != nil {
 		return string(data)

@@ -15,20 +15,20 @@ import (
 	"sluice.dev/requester"
 )
 
-// Origin is where a resource was fetched from.
+// Origin is the place that a resource was fetched from.
 type Origin struct {
-	// Ref is what it was asked for by.
+	// Ref is the reference that it was fetched by.
 	Ref requester.Ref
-	// Source is what the resolver says of it; nil where that is not known, and then nothing is pinned.
+	// Source is the source that the resolver gives; nil if it is not known, and then nothing is pinned.
 	Source *v1beta1.RefSource
 }
 
-// Remotes says where things are that references name without a resolver; false leaves them alone. The kind is in lower
+// Remotes returns the default remote of a reference without a resolver; false leaves the reference alone. The kind is in lower
 // case.
 type Remotes func(kind, name string) (requester.Ref, bool)
 
-// Templates are default remotes: references by kind, or by "" for all other kinds, in whose parameters {name} and {kind}
-// stand for those of the reference.
+// Templates are default remotes: references by kind, or by "" for all other kinds. In their parameters, {name} and {kind} stand for
+// the name and the kind of the reference.
 func Templates(by map[string]requester.Ref) Remotes {
 	return func(kind, name string) (requester.Ref, bool) {
 		t, ok := by[kind]
@@ -55,7 +55,8 @@ func Templates(by map[string]requester.Ref) Remotes {
 	}
 }
 
-// parameters are those of both syntaxes; of a reference that makes no sense, as its resolver will say, the newer ones.
+// parameters returns the parameters of either syntax. If a reference has both, its resolver will refuse it; then the newer ones
+// count.
 func parameters(r requester.Ref) []v1beta1.Param {
 	if out, err := r.Parameters(); err == nil {
 		return out
@@ -66,7 +67,7 @@ func parameters(r requester.Ref) []v1beta1.Param {
 // params are parameters of a reference, in their order.
 type params []v1beta1.Param
 
-// get returns the string of the first of the names that is there and not empty.
+// get returns the first parameter of these names that has a string and is not empty.
 func (p params) get(names ...string) string {
 	for _, q := range p {
 		if slices.Contains(names, q.Name) && q.Value.StringVal != "" {
@@ -76,7 +77,7 @@ func (p params) get(names ...string) string {
 	return ""
 }
 
-// set replaces a parameter, under whichever of the names it stands, by one with the first.
+// set replaces a parameter, whichever of the names it has, by one with the first name.
 func (p params) set(text string, names ...string) params {
 	value := v1beta1.Param{Name: names[0], Value: v1beta1.StringValue(text)}
 	at := slices.IndexFunc(p, func(q v1beta1.Param) bool { return slices.Contains(names, q.Name) })
@@ -87,22 +88,22 @@ func (p params) set(text string, names ...string) params {
 	return slices.Insert(p, min(at, len(p)), value)
 }
 
-// Names of parameters with what TEP-0060 calls them.
+// Names of parameters, each with its name in TEP-0060.
 var (
 	gitURL      = []string{"url", "repository_url"}
 	gitRevision = []string{"revision", "branch", "commit"}
 	gitPath     = []string{"pathInRepo", "path"}
 	image       = []string{"bundle", "image_url"}
 
-	// gitPlace and imagePlace say where a repository or an image is and how to get in; a reference without a place has
-	// those of its origin.
+	// gitPlace and imagePlace are the parameters for the place of a repository or an image, and for its credentials. A reference
+	// without a place gets those of its origin.
 	gitPlace   = []string{"url", "repository_url", "org", "repo", "scmType", "serverURL", "configKey", "gitToken", "gitTokenKey", "authSecret", "token", "tokenKey"}
 	imagePlace = []string{"bundle", "image_url", "secret", "serviceAccount", "signer"}
 )
 
-// Effective says what a reference means inside a resource of this origin: a reference that names no resolver by its
-// default remote, one to the origin's own repository or image at the commit or digest that was fetched. False: it
-// means something local, which no resolver fetches.
+// Effective returns the meaning of a reference inside a resource of this origin. A reference that names no resolver gets its
+// default remote. A reference to the origin's own repository or image gets the commit or digest that was fetched. False means a
+// local reference, which no resolver fetches.
 func (o Origin) Effective(f Found, remotes Remotes) (requester.Ref, bool) {
 	ref := f.Ref
 	if ref.Resolver == "" {
@@ -145,7 +146,7 @@ func (o Origin) pinGit(p params) params {
 			return p
 		}
 	case slices.ContainsFunc([]string{"org", "scmType", "serverURL", "configKey"}, func(n string) bool { return p.get(n) != "" && p.get(n) != own.get(n) }):
-		// It means another place, to which the credential of the origin does not go.
+		// It names another place, which must not get the credential of the origin.
 		return p
 	default:
 		p = inherit(p, own, gitPlace)
@@ -154,7 +155,7 @@ func (o Origin) pinGit(p params) params {
 			p = p.set(repository, gitURL...)
 		}
 		if file := p.get(gitPath...); strings.HasPrefix(file, "./") || strings.HasPrefix(file, "../") {
-			// What leads out of the repository is left for the resolver to refuse.
+			// The resolver refuses paths that lead out of the repository.
 			if joined := path.Join(path.Dir(strings.TrimLeft(o.Source.EntryPoint, "/")), file); joined != ".." && !strings.HasPrefix(joined, "../") {
 				p = p.set(joined, gitPath...)
 			}
@@ -180,7 +181,7 @@ func (o Origin) pinImage(p params) params {
 	return p.set(o.Source.URI+"@sha256:"+digest, image...)
 }
 
-// inherit adds what the origin was asked for by and the reference does not say itself.
+// inherit adds parameters of the origin that the reference does not set.
 func inherit(p, own params, names []string) params {
 	out := slices.Clone(p)
 	for _, q := range own {
@@ -191,7 +192,7 @@ func inherit(p, own params, names []string) params {
 	return out
 }
 
-// sameRepository compares addresses without regard to user, .git and the case of the host.
+// sameRepository compares addresses. It ignores the user, .git and the case of the host.
 func sameRepository(a, b string) bool {
 	plain := func(s string) string {
 		u, err := url.Parse(s)
@@ -203,9 +204,8 @@ func sameRepository(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
-// Rewrite returns the resource with its references as [Origin.Effective] has them; comments and all else stay, the
-// indentation may change. References with variables are left alone. If there is nothing to rewrite the result is data
-// itself.
+// Rewrite returns the resource with its references replaced by [Origin.Effective]. Comments and all else stay; the indentation may
+// change. References with variables stay. If there is nothing to replace, the result is data itself.
 func Rewrite(data []byte, o Origin, remotes Remotes) ([]byte, error) {
 	docs, err := parse(data)
 	if err != nil {
@@ -249,10 +249,10 @@ func equal(a, b requester.Ref) bool {
 	})
 }
 
-// replace puts a reference into a mapping: what else stands there stays.
+// replace puts a reference into a mapping. Other keys of the mapping stay.
 func replace(n *yaml.Node, ref requester.Ref) error {
 	if hasMerge(n) {
-		// What is merged in cannot be taken out of it.
+		// Merged keys cannot be removed.
 		var all map[string]any
 		flat := yaml.Node{}
 		if err := n.Decode(&all); err != nil {

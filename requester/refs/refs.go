@@ -1,14 +1,13 @@
-// Package refs finds references to resources that live elsewhere inside a resource, says what they mean where the
-// resource itself was fetched, rewrites them, and collects what they refer to.
+// Package refs works with references to remote resources inside a resource. It finds them, resolves their meaning at the place that
+// the resource was fetched from, rewrites them, and collects the resources that they refer to.
 //
-// A resource in git that refers to its neighbours means those of its own commit: references to the same repository
-// without a revision, or with the one that the resource was asked for by, become references to the commit that was
-// fetched; those without a repository mean the same one. Bundles are treated alike, by digest. A reference that names
-// another revision, repository or resolver stays as it is.
+// A resource in git that refers to its neighbours means those of its own commit. A reference without a repository means the
+// resource's own. A reference to that repository gets the fetched commit if it has no revision, or the revision that the resource
+// was fetched by. Bundles work alike, by digest. A reference that names another revision, repository or resolver stays as it is.
 //
-// It promises bounds: on depth, on the number of references and on what is collected; content may be hostile. It does
-// not fetch, and does not decide who may read what: those who are asked to fetch do. A rewritten resource is not what was
-// signed: verify before.
+// Content may be hostile, so the package promises bounds on depth, on the number of references and on the size of a collection. It
+// does not fetch, and does not decide about access: the fetch function does. A signature does not cover a rewritten resource, so
+// verify before you rewrite.
 package refs
 
 import (
@@ -28,36 +27,36 @@ import (
 )
 
 const (
-	// maxFound is how many references a resource may have.
+	// maxFound bounds the references in a resource.
 	maxFound = 1000
-	// maxDepth is how deep objects may be nested.
+	// maxDepth bounds the nesting of objects.
 	maxDepth = 200
 )
 
 // Found is a reference inside a resource.
 type Found struct {
-	// Document is the number of the YAML document, from 0; Path is where the reference stands in it, such as
-	// spec.tasks[2].taskRef; Line is its line, from 1.
+	// Document is the number of the YAML document, from 0. Path is the place of the reference in it, such as spec.tasks[2].taskRef.
+	// Line counts from 1.
 	Document int
 	Path     string
 	Line     int
-	// Kind is what it refers to, in lower case: task, pipeline, stepaction; empty where that is not said.
+	// Kind is the kind that it refers to, in lower case: task, pipeline, stepaction; empty if it is not given.
 	Kind string
-	// Name is that of a reference which names no resolver, to something in the same namespace; else it is empty.
+	// Name is set for a reference without a resolver, to an object in the same namespace; otherwise it is empty.
 	Name string
-	// Ref is the reference; its resolver is empty where Name is not.
+	// Ref is the reference. Its resolver is empty if Name is set.
 	Ref requester.Ref
-	// Variable: it has variables, $(params.x), so that what it means is known only in a run.
+	// Variable: the reference has variables, $(params.x), so only a run knows its meaning.
 	Variable bool
 
 	node *yaml.Node
-	// older: its parameters stand under resource.
+	// older: its parameters are under resource.
 	older bool
 }
 
-// Find lists the references in a stream of YAML (or JSON) objects, in their order: whatever has a resolver with params, or
-// with resource as older syntax has it, wherever it stands; and taskRef, pipelineRef and the ref of a step with a bundle
-// or a name. What is no YAML is an error.
+// Find lists the references in a stream of YAML (or JSON) objects, in their order. Two forms count, at any place. The first is a
+// mapping with resolver and params, or resolver and resource in the older syntax. The second is a taskRef, a pipelineRef or the ref
+// of a step with a bundle or a name. Data that is not YAML is an error.
 func Find(data []byte) ([]Found, error) {
 	docs, err := parse(data)
 	if err != nil {
@@ -68,7 +67,7 @@ func Find(data []byte) ([]Found, error) {
 
 // parse reads all documents.
 func parse(data []byte) (docs []*yaml.Node, err error) {
-	// The library has been known to panic.
+	// The library has panicked on some inputs.
 	defer func() {
 		if r := recover(); r != nil {
 			docs, err = nil, fmt.Errorf("the YAML library cannot cope with it: %v", r)
@@ -100,7 +99,7 @@ func find(docs []*yaml.Node) ([]Found, error) {
 type walker struct {
 	document int
 	found    []Found
-	// aliased are the anchors that were walked already: each is looked at once, however often it is used.
+	// aliased has the anchors that were walked already. Each is walked once, however often it is used.
 	aliased map[*yaml.Node]bool
 }
 
@@ -153,7 +152,7 @@ func join(path []string) string {
 	return strings.ReplaceAll(strings.Join(path, "."), ".[", "[")
 }
 
-// fields are those of a mapping that a reference can have.
+// fields are the keys that a reference can have.
 type fields struct {
 	Name, Kind, Bundle, Resolver string
 	APIVersion                   string `yaml:"apiVersion"`
@@ -181,7 +180,7 @@ func reference(n *yaml.Node, path []string) (Found, bool) {
 		usual, isRef = "stepaction", true
 	}
 	var f fields
-	// What does not decode is none: params may stand for anything elsewhere.
+	// A mapping that does not decode is no reference: params may mean anything elsewhere.
 	if err := n.Decode(&f); err != nil {
 		return Found{}, false
 	}
@@ -209,7 +208,7 @@ func reference(n *yaml.Node, path []string) (Found, bool) {
 	return out, ok
 }
 
-// known tells that a local reference is to a kind of Tekton's own, not to a custom task.
+// known reports whether a local reference is to a kind of Tekton's own, not to a custom task.
 func known(apiVersion string) bool {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	return apiVersion == "" || err == nil && gv.Group == "tekton.dev"

@@ -21,7 +21,7 @@ import (
 // ArtifactName is the name of the resolver [Artifact].
 const ArtifactName = "oci"
 
-// Bounds of artifacts beside those of [Limits].
+// Bounds of artifacts, in addition to [Limits].
 const (
 	maxArtifactLayer  = 64 << 20
 	maxArtifactLayers = 100
@@ -31,21 +31,21 @@ const (
 // fluxLayer is the layer type of Flux's artifacts (fluxcd/pkg/oci).
 const fluxLayer = "application/vnd.cncf.flux.content.v1.tar+gzip"
 
-// Artifact fetches all of an OCI artifact: the resources of a Tekton bundle, or the YAML and JSON files of an image whose layers
-// are tars, as Flux and others push them. It is a [resolve.Resolver] for a command line, whose user has chosen the artifact, with
-// bounds wider than a request can hold; requests have the parameter [ParamAll] of [Resolver].
+// Artifact fetches a whole OCI artifact: the resources of a Tekton bundle, or the YAML and JSON files of an image whose layers are
+// tars, as Flux and others push them. It is a [resolve.Resolver] for a command line, where the user has chosen the artifact. Its
+// bounds are wider than a request can hold. Requests use the parameter [ParamAll] of [Resolver].
 type Artifact struct{ resolver *Resolver }
 
 var _ resolve.Resolver = (*Artifact)(nil)
 
-// NewArtifact returns such a resolver; the options are those of [New].
+// NewArtifact returns an Artifact; the options are those of [New].
 func NewArtifact(opts ...Option) *Artifact {
 	r := New(opts...)
 	r.limits = Limits{Compressed: maxArtifactLayer, Content: maxArtifactLayer, Layers: maxArtifactLayers}.withDefaults()
 	return &Artifact{r}
 }
 
-// Close closes the connections that nobody uses.
+// Close closes idle connections.
 func (a *Artifact) Close() error { return a.resolver.Close() }
 
 // Spec implements [resolve.Resolver].
@@ -79,7 +79,7 @@ func (a *Artifact) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	return a.resolver.whole(ctx, req, im)
 }
 
-// whole delivers all that an image holds.
+// whole returns all resources of an image.
 func (r *Resolver) whole(ctx context.Context, req *resolve.Request, im *image) (*resolve.Resource, error) {
 	signers, err := r.signers(ctx, im, req.Get(ParamSigner) != "")
 	if err != nil {
@@ -128,7 +128,7 @@ func artifactLayer(l v1.Descriptor) bool {
 		!l.MediaType.IsLayer() && (strings.HasSuffix(string(l.MediaType), ".tar+gzip") || strings.HasSuffix(string(l.MediaType), ".tar"))
 }
 
-// stream puts documents together.
+// stream joins documents.
 type stream struct {
 	buf   bytes.Buffer
 	max   int64
@@ -152,7 +152,7 @@ func (s *stream) add(data []byte) error {
 	return nil
 }
 
-// layer adds what is in a layer: gzip or not, a tar or one text.
+// layer adds the resources of a layer: gzip or not, a tar or one text.
 func (s *stream) layer(blob []byte) error {
 	plain := blob
 	if bytes.HasPrefix(blob, []byte{0x1f, 0x8b}) {
@@ -191,7 +191,7 @@ func (s *stream) layer(blob []byte) error {
 	return nil
 }
 
-// untar reads the YAML and JSON files of a tar by their paths, and beside them files without an extension.
+// untar reads the YAML and JSON files of a tar by their paths, and files without an extension.
 func (s *stream) untar(b []byte) (files map[string][]byte, bare [][]byte, err error) {
 	files = map[string][]byte{}
 	tr := tar.NewReader(bytes.NewReader(b))

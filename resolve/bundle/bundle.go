@@ -1,13 +1,13 @@
-// Package bundle resolves Tekton bundles, OCI images whose layers hold one Kubernetes resource each, and where it is asked for
-// all that an artifact holds.
+// Package bundle resolves Tekton bundles: OCI images whose layers hold one Kubernetes resource each. On request it resolves whole
+// artifacts.
 //
-// It promises that a registry is read within bounds that do not depend on what it says: counts and sizes of manifests
-// and layers, compressed and not, are limited while they are read; only the one layer that is asked for is fetched;
-// what is delivered has the digest that was asked for; credentials go to the registry that they are for and to its
-// token server only, and over plain HTTP nowhere, unless the operator allows it for that registry. Where a policy of
-// package resolve/verify asks for cosign signatures, they are checked against the digest of the image that was read.
+// It promises to read a registry within bounds that do not depend on the registry's answers. It limits counts and sizes of
+// manifests and layers, compressed and not, while it reads them. It fetches only the requested layer, and the result has the
+// requested digest. Credentials go only to their own registry and its token server. They go over plain HTTP only if the operator
+// allows it for that registry. If a policy of package resolve/verify demands cosign signatures, the package verifies them against
+// the digest of the image that it read.
 //
-// Which addresses may be reached package resolve/netguard decides. The package does not cache: the framework does.
+// Package resolve/netguard decides which addresses can be reached. The package does not cache: the framework does.
 package bundle
 
 import (
@@ -56,15 +56,15 @@ const (
 // SignerCosign is the value of the parameter signer that asks for a cosign signature.
 const SignerCosign = "cosign"
 
-// ServiceAccounts reads ServiceAccounts with the rights that the resolver has.
+// ServiceAccounts reads ServiceAccounts with the rights of the resolver.
 type ServiceAccounts interface {
-	// ImagePullSecrets returns the names of a ServiceAccount's imagePullSecrets, which are in its namespace. Errors are
-	// of type [*resolve.Error], with the reason NotFound if there is no such ServiceAccount, and AccessDenied, with what
-	// to do, if the resolver may not read it.
+	// ImagePullSecrets returns the names of a ServiceAccount's imagePullSecrets, which are in its namespace. Errors are of type
+	// [*resolve.Error]. The reason is NotFound if there is no such ServiceAccount. It is AccessDenied, with the remedy, if the
+	// resolver cannot read it.
 	ImagePullSecrets(ctx context.Context, namespace, name string) ([]string, error)
 }
 
-// Limits bound what is read from a registry; a zero field stands for its default.
+// Limits bound reads from a registry; a zero field stands for its default.
 type Limits struct {
 	// Manifest is the size of a manifest or an index in bytes. Default: 1 MiB.
 	Manifest int64
@@ -95,26 +95,26 @@ func (l Limits) withDefaults() Limits {
 // Option configures a resolver.
 type Option func(*Resolver)
 
-// WithNetwork sets what the process allows beside the configuration: addresses, proxies, authorities. Default: the zero
-// options, with which only public and private addresses are reached.
+// WithNetwork sets the addresses, proxies and authorities that the process allows in addition to the configuration. Default: the
+// zero options, which allow only public and private addresses.
 func WithNetwork(o netguard.Options) Option {
 	return func(r *Resolver) { r.guards = netguard.NewPool(o) }
 }
 
-// WithTransport sets what requests to registries go through in place of package resolve/netguard. It decides which
-// addresses may be reached, also after a redirect, and which certificates are trusted.
+// WithTransport replaces package resolve/netguard for requests to registries. The transport decides which addresses can be reached,
+// also after a redirect, and which certificates are trusted.
 func WithTransport(t http.RoundTripper) Option { return func(r *Resolver) { r.transport = t } }
 
-// WithServiceAccounts makes the parameter serviceAccount known. Default: a request that names one fails, and the
-// configuration's default one is taken to have no secrets.
+// WithServiceAccounts enables the parameter serviceAccount. Without it, a request that names one fails, and the configuration's
+// default one counts as having no secrets.
 func WithServiceAccounts(s ServiceAccounts) Option { return func(r *Resolver) { r.accounts = s } }
 
-// WithPolicies sets where the current policies come from; it is called for each request and may return nil. Default:
-// there are none.
+// WithPolicies sets the function that returns the current policies. The resolver calls it for each request; it may return nil.
+// Default: no policies.
 func WithPolicies(f func() *verify.Policies) Option { return func(r *Resolver) { r.policies = f } }
 
-// WithPlainHTTP lists registries, as host or host:port, that are spoken to without TLS where they have none. Their
-// credentials can be read on the way. Default: none, and this includes the local host and private addresses.
+// WithPlainHTTP lists registries, as host or host:port, that may be used without TLS if they have none. Others on the network can
+// then read their credentials. Default: none, not even the local host or private addresses.
 func WithPlainHTTP(registries ...string) Option {
 	return func(r *Resolver) {
 		for _, h := range registries {
@@ -123,13 +123,13 @@ func WithPlainHTTP(registries ...string) Option {
 	}
 }
 
-// WithLimits sets other bounds than the default ones.
+// WithLimits replaces the default bounds.
 func WithLimits(l Limits) Option { return func(r *Resolver) { r.limits = l.withDefaults() } }
 
-// WithClock sets the clock by which dates in Retry-After are read. Default: such dates are passed over.
+// WithClock sets the clock for dates in Retry-After. Default: such dates are ignored.
 func WithClock(c resolve.Clock) Option { return func(r *Resolver) { r.now = c.Now } }
 
-// Resolver resolves bundles. It is made by [New].
+// Resolver resolves bundles. [New] makes it.
 type Resolver struct {
 	guards    *netguard.Pool
 	transport http.RoundTripper // nil: that of guards
@@ -156,7 +156,7 @@ func New(opts ...Option) *Resolver {
 	return r
 }
 
-// Close closes the connections that nobody uses.
+// Close closes idle connections.
 func (r *Resolver) Close() error {
 	r.guards.Close()
 	return nil
@@ -172,8 +172,8 @@ func (r *Resolver) Spec() resolve.Spec {
 		Config: append([]resolve.Key{
 			{Name: KeyServiceAccount, Default: "default", Check: checkObjectName, Doc: "The ServiceAccount whose imagePullSecrets are used where a request names none."},
 			{Name: KeyKind, Default: "task", Doc: "The kind of the resource where a request names none."},
-			{Name: KeyPlain, Doc: "Registries, as host or host:port, separated by commas, that are spoken to without TLS where they have none. Credentials for them can be read on the way."},
-			{Name: KeyPlainPrivate, Default: "false", Check: resolve.CheckBool, Doc: "The same for registries that are named by a private or loopback address, localhost:PORT or a name in .localhost, as Tekton has it."},
+			{Name: KeyPlain, Doc: "Registries, as host or host:port, separated by commas. If one has no TLS, the resolver uses it without TLS. Others on the network can read the credentials."},
+			{Name: KeyPlainPrivate, Default: "false", Check: resolve.CheckBool, Doc: "Whether the same holds for registries at a private or loopback address, localhost:PORT or a name in .localhost, as in Tekton."},
 		}, netguard.Keys(true, false)...),
 		Params: []resolve.Param{
 			{
@@ -187,7 +187,7 @@ func (r *Resolver) Spec() resolve.Spec {
 			{Name: ParamSigner, Allowed: []string{SignerCosign}, Doc: "With cosign, the bundle must be signed by a key or an identity that the operator trusts for it."},
 			{
 				Name: ParamAll, Default: "false", Allowed: []string{"true", "false"},
-				Doc: "With true, all resources of the image are fetched, as a stream of YAML: of a Tekton bundle, of an artifact of Flux, or of an image whose layers are tars with YAML and JSON files. Not with name.",
+				Doc: "With true, Sluice fetches all resources of the image, as a stream of YAML. The image is a Tekton bundle, an artifact of Flux, or an image whose layers are tars with YAML and JSON files. Not with name.",
 			},
 		},
 		Validate: func(r *resolve.Request) []error {
@@ -214,11 +214,11 @@ func checkReference(s string) error {
 	return err
 }
 
-// repository is what the distribution specification allows as the name of a repository. The registry library lets dots
-// pass, with which a path leaves the registry's own part of a host.
+// repository matches the names of repositories that the distribution specification allows. The registry library accepts dots as
+// well, by which a path leaves the registry's own part of a host.
 var repository = regexp.MustCompile(`\A[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*\z`)
 
-// parseReference reads the name of an image. Where there are both a tag and a digest the digest holds.
+// parseReference reads the name of an image. If it has both a tag and a digest, the digest counts.
 func parseReference(s string, opts ...name.Option) (name.Reference, error) {
 	s = strings.TrimPrefix(s, "docker://")
 	if strings.Contains(s, "://") {
@@ -247,7 +247,7 @@ func checkObjectName(s string) error {
 // Resolve implements [resolve.Resolver].
 func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends what the registry library may have left running
+	defer cancel() // ends goroutines that the registry library may have left running
 	res, err := r.resolve(ctx, req)
 	if err != nil {
 		return nil, classify(ctx, "bundle "+req.Get(ParamBundle), err)
@@ -255,7 +255,7 @@ func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	return res, nil
 }
 
-// image reads the manifest of what the request names.
+// image reads the manifest of the image that the request names.
 func (r *Resolver) image(ctx context.Context, req *resolve.Request) (*image, error) {
 	plain := r.plainRegistries(req)
 	ref, err := reference(req.Get(ParamBundle), plain)
@@ -325,7 +325,7 @@ func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	}, nil
 }
 
-// reference reads the name of the image again, so that the registry library speaks plain HTTP where that is allowed.
+// reference parses the name of the image again, so that the registry library uses plain HTTP if that is allowed.
 func reference(s string, plain map[string]bool) (name.Reference, error) {
 	ref, err := parseReference(s)
 	if err != nil {
@@ -337,12 +337,12 @@ func reference(s string, plain map[string]bool) (name.Reference, error) {
 	return ref, nil
 }
 
-// plainRegistries are those that the process and the configuration allow plain HTTP for.
+// plainRegistries returns the registries for which the process and the configuration allow plain HTTP.
 func (r *Resolver) plainRegistries(req *resolve.Request) map[string]bool {
 	c := req.Config
 	list := strings.FieldsFunc(c[KeyPlain], func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' })
 	if c[KeyPlainPrivate] == "true" {
-		// The registry library knows which names are local; what they lead to, the guard of the network judges.
+		// The registry library knows which names are local. The guard of the network judges the addresses that they resolve to.
 		if ref, err := parseReference(req.Get(ParamBundle)); err == nil && ref.Context().Scheme() == "http" {
 			list = append(list, ref.Context().RegistryStr())
 		}
@@ -357,7 +357,7 @@ func (r *Resolver) plainRegistries(req *resolve.Request) map[string]bool {
 	return out
 }
 
-// transportFor is the way to registries under a configuration.
+// transportFor returns the transport to registries under a configuration.
 func (r *Resolver) transportFor(c resolve.Config) (http.RoundTripper, error) {
 	if r.transport != nil {
 		return r.transport, nil

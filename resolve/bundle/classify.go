@@ -15,8 +15,8 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
-// classify turns an error into one for the user who made the request. What a registry says is quoted in part and
-// without control characters; URLs are left out, because those of blobs carry signatures.
+// classify turns an error into one for the user who made the request. It quotes a part of the registry's message, without control
+// characters. It omits URLs, because those of blobs carry signatures.
 func classify(ctx context.Context, what string, err error) *resolve.Error {
 	out := judge(ctx, err)
 	out.Msg = what + ": " + out.Msg
@@ -80,7 +80,7 @@ func judgeAnswer(a *transport.Error) *resolve.Error {
 	return resolve.Errorf(resolve.ReasonFailed, "the registry%s answers %d%s", host, a.StatusCode, detail)
 }
 
-// cause is the text of an error without the URL that net/http puts before it.
+// cause returns the text of an error without the URL that net/http puts in front.
 func cause(err error) string {
 	var u *url.Error
 	for errors.As(err, &u) {
@@ -89,7 +89,7 @@ func cause(err error) string {
 	return clean(err.Error())
 }
 
-// clean makes a remote's words fit for one line of text.
+// clean makes the message of a remote fit for one line of text.
 func clean(s string) string {
 	const most = 200
 	var b strings.Builder

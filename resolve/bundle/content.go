@@ -11,15 +11,15 @@ import (
 	"sluice.dev/resolve"
 )
 
-// tarBlock is the size of a tar header. A stream that is not one more than that above the limit cannot hold more
-// content than the limit but in padding.
+// tarBlock is the size of a tar header. If a stream exceeds the limit by more than that, it can hold more content than the limit,
+// unless the rest is padding.
 const (
 	tarBlock = 512
 	tarExtra = 64 << 10
 )
 
-// content returns the resource in a layer: gzip or not, a tar with one file or the raw bytes, and in it one document. At most maxSize bytes of
-// content are held, whatever the layer says about its size or inflates to.
+// content returns the resource in a layer: gzip or not, a tar with one file or the raw bytes, and in it one document. It never
+// holds more than maxSize bytes of content, whatever size the layer claims or decompresses to.
 func content(blob []byte, maxSize int64) ([]byte, error) {
 	plain := blob
 	if bytes.HasPrefix(blob, []byte{0x1f, 0x8b}) {
@@ -56,8 +56,8 @@ func content(blob []byte, maxSize int64) ([]byte, error) {
 
 var errNoTar = errors.New("no tar")
 
-// untar returns the only file of a tar. It is errNoTar where the bytes do not begin as a tar does: the magic word is
-// looked for, because tar.Reader takes some texts for old headers.
+// untar returns the only file of a tar. It returns errNoTar if the bytes do not begin as a tar does. It looks for the magic word,
+// because tar.Reader accepts some texts as old headers.
 func untar(b []byte, maxSize int64) ([]byte, error) {
 	if len(b) < tarBlock || !bytes.Equal(b[257:262], []byte("ustar")) {
 		return untarOld(b, maxSize)
@@ -65,8 +65,8 @@ func untar(b []byte, maxSize int64) ([]byte, error) {
 	return readTar(b, maxSize)
 }
 
-// untarOld reads a tar of the time before there was a magic word, which some tools still write. A YAML or JSON text has
-// no NUL, and the first block of a tar always has some.
+// untarOld reads a tar without a magic word, an old format that some tools still write. A YAML or JSON text has no NUL, and the
+// first block of a tar always has some.
 func untarOld(b []byte, maxSize int64) ([]byte, error) {
 	if len(b) < tarBlock || bytes.IndexByte(b[:tarBlock], 0) < 0 {
 		return nil, errNoTar
@@ -99,7 +99,7 @@ func readTar(b []byte, maxSize int64) ([]byte, error) {
 			return nil, failf("the layer is a tar with several files; one is wanted")
 		}
 		found = true
-		// The header's size is only compared; memory is taken for what is there.
+		// The size in the header is only compared. Memory is allocated for the bytes that arrive.
 		if h.Size > maxSize {
 			return nil, tooLargef("the layer's tar announces a file of %d bytes; at most %d are allowed", h.Size, maxSize)
 		}

@@ -22,8 +22,8 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
-// What cosign writes. Until version 3 (github.com/sigstore/cosign, specs/SIGNATURE_SPEC.md) signatures are the layers of an
-// image with a tag that the digest makes, each with the signed payload as its blob. Since then (specs/BUNDLE_SPEC.md) each
+// Formats of cosign. Until version 3 (github.com/sigstore/cosign, specs/SIGNATURE_SPEC.md), signatures are the layers of an image.
+// Its tag is made from the digest, and each layer has the signed payload as its blob. Since version 3 (specs/BUNDLE_SPEC.md), each
 // signature is an image that refers to the signed one, with a bundle in Sigstore's format as its layer.
 const (
 	signatureAnnotation   = "dev.cosignproject.cosign/signature"
@@ -41,9 +41,9 @@ const (
 )
 
 const (
-	// maxSignatures bounds the signatures of one image that are looked at; who may push can add as many as they like.
+	// maxSignatures bounds the signatures that are read of one image; users who can push can add as many as they like.
 	maxSignatures = 50
-	// maxBundles bounds those that refer to the image, each of which costs two requests.
+	// maxBundles bounds the bundles that refer to the image. Each costs two requests.
 	maxBundles = 15
 	// maxPayload bounds the signed payload in bytes.
 	maxPayload = 64 << 10
@@ -53,8 +53,8 @@ const (
 	maxSignatureText = 32 << 10
 )
 
-// signers returns the IDs of those who have signed the image, or the index that lists it, out of the keys and identities
-// of the policies. Where that is demanded, by a policy or by the request, none is an error.
+// signers returns the IDs of the keys and identities of the policies that have signed the image, or the index that lists it. If a
+// policy or the request demands a signature, it is an error if there is none.
 func (r *Resolver) signers(ctx context.Context, im *image, asked bool) ([]string, error) {
 	uri := im.repo.Name()
 	want := r.policies().Cosign(uri)
@@ -83,7 +83,7 @@ func (r *Resolver) signers(ctx context.Context, im *image, asked bool) ([]string
 	ids := s.ids()
 	switch {
 	case len(ids) > 0, !want.Enforced && !asked && ctx.Err() == nil:
-		// A policy that only warns does so for want of signers.
+		// A policy that only warns does so if there are no signers.
 		return ids, nil
 	case failed != nil:
 		return nil, failed
@@ -98,8 +98,10 @@ type signatures struct {
 	found    map[string]bool
 	payloads map[v1.Hash][]byte
 	seen     int
-	// flaw is why the last signature that was refused was.
+	// flaw says why the last refused signature was refused.
 	flaw string
+	// cut: the registry's list of referrers is longer than the part that was read.
+	cut bool
 }
 
 func (s *signatures) ids() []string {
@@ -115,13 +117,17 @@ func (s *signatures) ids() []string {
 func (s *signatures) complete() bool { return len(s.found) == len(s.want.IDs()) }
 
 func (s *signatures) why() string {
+	if s.cut {
+		return fmt.Sprintf("no good cosign signature of %s is in the part of the list of what refers to %s that is read: %d pages, %d bytes at most",
+			s.im.repo.Name(), s.im.top, maxPages, maxReferrers)
+	}
 	if s.seen == 0 {
 		return fmt.Sprintf("it is not signed: %s has no cosign signature for the digest %s", s.im.repo.Name(), s.im.top)
 	}
 	return fmt.Sprintf("none of its %d cosign signatures is good for those of the operator's policies (%s): %s", s.seen, s.want.Names(), s.flaw)
 }
 
-// judged takes down what was found out about one signature.
+// judged records the result for one signature.
 func (s *signatures) judged(ids []string, err error) {
 	for _, id := range ids {
 		s.found[id] = true
@@ -131,7 +137,7 @@ func (s *signatures) judged(ids []string, err error) {
 	}
 }
 
-// readTag looks at the signatures of one digest that a tag names.
+// readTag reads the signatures of one digest that a tag names.
 func (s *signatures) readTag(ctx context.Context, digest v1.Hash) error {
 	tag := s.im.repo.Tag(digest.Algorithm + "-" + digest.Hex + ".sig")
 	raw, mediaType, _, err := s.im.fetchManifest(ctx, tag)
@@ -149,7 +155,7 @@ func (s *signatures) readTag(ctx context.Context, digest v1.Hash) error {
 	}
 	for i, l := range manifest.Layers {
 		if s.seen++; i >= maxSignatures {
-			s.flaw = fmt.Sprintf("only the first %d are looked at", maxSignatures)
+			s.flaw = fmt.Sprintf("Sluice checks only the first %d", maxSignatures)
 			break
 		}
 		if err := s.check(ctx, l, digest); err != nil {
@@ -167,8 +173,8 @@ func isMissing(err error) bool {
 	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound
 }
 
-// readReferrers looks at the signatures that refer to one digest, the newest first. Where the registry does not know who
-// refers to an image, the library reads the list under the tag that the distribution specification names.
+// readReferrers reads the signatures that refer to one digest, the newest first. If the registry has no referrers API, the library
+// reads the list under the tag that the distribution specification names.
 func (s *signatures) readReferrers(ctx context.Context, digest v1.Hash) error {
 	options := append(slices.Clone(s.im.options), remote.WithContext(ctx))
 	index, err := remote.Referrers(s.im.repo.Digest(digest.String()), options...)
@@ -177,12 +183,13 @@ func (s *signatures) readReferrers(ctx context.Context, digest v1.Hash) error {
 	}
 	list, err := index.IndexManifest()
 	if err != nil {
-		return failf("the registry's list of what refers to it cannot be read")
+		return failf("the registry's list of referrers cannot be read")
 	}
+	s.cut = s.cut || list.Annotations[cutAnnotation] != ""
 	var signed []v1.Descriptor
 	for _, d := range list.Manifests {
-		// cosign lists attestations in the same way; they are no signatures, and there can be many. Some registries tell the
-		// type of the configuration, or none.
+		// cosign lists attestations in the same way. They are no signatures, and there can be many. Some registries report the type
+		// of the configuration, or none.
 		predicate := d.Annotations[predicateAnnotation]
 		named := strings.HasPrefix(d.ArtifactType, bundleMediaType) || d.ArtifactType == "" || d.ArtifactType == emptyMediaType
 		if named && (predicate == "" || predicate == predicateSign) {
@@ -194,14 +201,14 @@ func (s *signatures) readReferrers(ctx context.Context, digest v1.Hash) error {
 	})
 	for i, d := range signed {
 		if s.seen++; i >= maxBundles {
-			s.flaw = fmt.Sprintf("only %d of the %d that refer to it are looked at", maxBundles, len(signed))
+			s.flaw = fmt.Sprintf("Sluice checks only %d of the %d referrers", maxBundles, len(signed))
 			break
 		}
 		data, err := s.bundle(ctx, d)
 		var refused *resolve.Error
 		switch {
 		case errors.As(err, &refused), isMissing(err):
-			// What is listed and is not there, or is not what the list says, does not hide others.
+			// A listed signature that is missing, or differs from the list, must not hide others.
 			s.judged(nil, err)
 		case err != nil:
 			return err
@@ -241,7 +248,7 @@ func decode(s string) ([]byte, bool) {
 	return b, err == nil
 }
 
-// check looks at one signature. An error is only what keeps from finding out.
+// check verifies one signature. It returns an error only if it could not decide.
 func (s *signatures) check(ctx context.Context, l v1.Descriptor, digest v1.Hash) error {
 	text := l.Annotations[signatureAnnotation]
 	long := slices.ContainsFunc(slices.Collect(maps.Values(l.Annotations)), func(a string) bool { return len(a) > maxSignatureText })
@@ -273,8 +280,8 @@ func (s *signatures) check(ctx context.Context, l v1.Descriptor, digest v1.Hash)
 	return nil
 }
 
-// flawOf tells why a payload is not one about that digest; empty if it is. It is judged before the signature, which makes no difference: both
-// have to be right.
+// flawOf says why a payload is not about that digest; empty if it is. It runs before the check of the signature. The order does not
+// matter, because both must be right.
 func flawOf(payload []byte, digest v1.Hash) string {
 	var p struct {
 		Critical struct {

@@ -13,13 +13,14 @@ import (
 	"sluice.dev/resolve"
 )
 
-// maxPullSecrets bounds the Secrets of one ServiceAccount that are read for one request.
+// maxPullSecrets bounds the Secrets of one ServiceAccount that are read for a request.
 const maxPullSecrets = 20
 
-// credentials are what a request may use to pull. They are a keychain of the registry library.
+// credentials are those that a request may use to pull. They are a keychain for the registry library.
 type credentials struct {
 	entries []entry
-	// note says which credentials could not be had, and why; empty if all could. It is told when the registry refuses.
+	// note names the credentials that could not be read, and why; empty if all could. It is added to the error if the registry
+	// refuses.
 	note string
 }
 
@@ -29,8 +30,8 @@ type entry struct {
 	auth       authn.AuthConfig
 }
 
-// credentials collects what the request names: its secret, or else the imagePullSecrets of its ServiceAccount. The
-// configuration's default ServiceAccount is tried only: where it cannot be read, public images still resolve.
+// credentials collects the credentials of the request: its secret, or else the imagePullSecrets of its ServiceAccount. If the
+// configuration's default ServiceAccount cannot be read, public images still resolve.
 func (r *Resolver) credentials(ctx context.Context, req *resolve.Request) (*credentials, error) {
 	c := &credentials{}
 	if s := req.Get(ParamSecret); s != "" {
@@ -82,7 +83,7 @@ func (r *Resolver) pullSecrets(ctx context.Context, namespace, account string) (
 	return r.accounts.ImagePullSecrets(ctx, namespace, account)
 }
 
-// addPullSecret adds an imagePullSecret. One that does not exist is passed over, as the kubelet does.
+// addPullSecret adds an imagePullSecret. It skips one that does not exist, as the kubelet does.
 func (c *credentials) addPullSecret(ctx context.Context, req *resolve.Request, secret string) error {
 	if req.Secrets == nil {
 		return resolve.Errorf(resolve.ReasonDenied, "Secrets cannot be read here")
@@ -101,8 +102,7 @@ func (c *credentials) addPullSecret(ctx context.Context, req *resolve.Request, s
 	return nil
 }
 
-// add reads a Secret of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg. Its errors tell nothing of the
-// content.
+// add reads a Secret of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg. Its errors reveal nothing of the content.
 func (c *credentials) add(data map[string][]byte) error {
 	var auths map[string]json.RawMessage
 	switch text, old := data[".dockerconfigjson"], data[".dockercfg"]; {
@@ -142,7 +142,7 @@ func newEntry(key string) entry {
 	return entry{host: canonicalRegistry(host), path: rest}
 }
 
-// canonicalRegistry gives Docker Hub its one name.
+// canonicalRegistry maps the names of Docker Hub to one.
 func canonicalRegistry(host string) string {
 	host = strings.ToLower(host)
 	switch host {
@@ -152,8 +152,8 @@ func canonicalRegistry(host string) string {
 	return host
 }
 
-// Resolve implements [authn.Keychain]: of the entries that match the repository it takes one without wildcards rather
-// than one with, and of those the one with the longest path.
+// Resolve implements [authn.Keychain]. Of the entries that match the repository, it prefers those without wildcards, and of these
+// the one with the longest path.
 func (c *credentials) Resolve(target authn.Resource) (authn.Authenticator, error) {
 	host := canonicalRegistry(target.RegistryStr())
 	_, repo, _ := strings.Cut(target.String(), "/")
@@ -195,7 +195,7 @@ func (e *entry) matches(host, repo string) bool {
 	return true
 }
 
-// explain adds to a refusal that some credentials could not be had.
+// explain adds to a refusal that some credentials could not be read.
 func (c *credentials) explain(err error) error {
 	if c.note == "" || err == nil {
 		return err
@@ -203,7 +203,7 @@ func (c *credentials) explain(err error) error {
 	return &noted{err: err, note: c.note}
 }
 
-// noted is an error with something to add where it turns out to be a refusal.
+// noted is an error with a note, which counts if the error is a refusal.
 type noted struct {
 	err  error
 	note string

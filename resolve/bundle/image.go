@@ -24,21 +24,21 @@ const maxIndex = 100
 // image is a bundle whose manifest has been read.
 type image struct {
 	puller *remote.Puller
-	// options are what the puller was made of.
+	// options are those that the puller was made with.
 	options []remote.Option
 	repo    name.Repository
 	limits  Limits
-	// digest is that of the manifest, computed from what was read.
+	// digest is the digest of the manifest, computed from the bytes that were read.
 	digest v1.Hash
-	// top is the digest of what the reference names: the index that lists the image, or the image.
+	// top is the digest of the object that the reference names: the index that lists the image, or the image.
 	top      v1.Hash
 	manifest *v1.Manifest
-	// pinned: the reference names it by digest. anonymous: there was no credential that could be sent.
+	// pinned: the reference has a digest. anonymous: no credential could be sent.
 	pinned, anonymous bool
 }
 
-// open reads the manifest of an image. Of an index it takes the only image that is no attestation; if there are
-// several, the one for linux/amd64, as clients of Tekton's own resolver get it. An index in an index is refused.
+// open reads the manifest of an image. From an index it takes the only image that is no attestation. If there are several, it takes
+// the one for linux/amd64, as clients of Tekton's own resolver get it. It refuses an index in an index.
 func (r *Resolver) open(ctx context.Context, ref name.Reference, creds *credentials, way *guard) (*image, error) {
 	options := []remote.Option{
 		remote.WithAuthFromKeychain(creds),
@@ -78,8 +78,8 @@ func (r *Resolver) open(ctx context.Context, ref name.Reference, creds *credenti
 	return im, nil
 }
 
-// fetchManifest reads a manifest or an index and computes its digest. The library takes the digest of manifests of the
-// old signed schema from a header, so the digest of the bytes is what counts here.
+// fetchManifest reads a manifest or an index and computes its digest. For the old signed schema, the library takes the digest from
+// a header. So only the digest of the bytes counts here.
 func (im *image) fetchManifest(ctx context.Context, ref name.Reference) ([]byte, types.MediaType, v1.Hash, error) {
 	desc, err := im.puller.Get(ctx, ref)
 	if err != nil {
@@ -157,7 +157,7 @@ func (im *image) find(kind, resourceName string) (v1.Descriptor, error) {
 		return v1.Descriptor{}, resolve.Errorf(resolve.ReasonNotFound, "it has no %s with the name %q; it has %s", kind, resourceName, list(have))
 	case 1:
 	default:
-		return v1.Descriptor{}, failf("it has %d layers with the %s %q; which one is meant cannot be told", len(found), kind, resourceName)
+		return v1.Descriptor{}, failf("it has %d layers with the %s %q, so the reference is ambiguous", len(found), kind, resourceName)
 	}
 	l := found[0]
 	if !knownLayer(l.MediaType) {
@@ -206,7 +206,7 @@ func (im *image) fetchBlob(ctx context.Context, d v1.Descriptor, maxSize int64) 
 	if err != nil {
 		return nil, fmt.Errorf("layer %s: %w", d.Digest, err)
 	}
-	// The library has compared the digest at the end of the stream, if the stream had one. What was read counts.
+	// The library compares the digest at the end of the stream, if the stream has one. Here the bytes that were read count.
 	sum := sha256.Sum256(blob)
 	if int64(len(blob)) != d.Size || hex.EncodeToString(sum[:]) != d.Digest.Hex {
 		return nil, failf("the registry delivers a layer that has not the size or not the digest %s", d.Digest)
@@ -214,8 +214,8 @@ func (im *image) fetchBlob(ctx context.Context, d v1.Descriptor, maxSize int64) 
 	return blob, nil
 }
 
-// knownLayer tells whether layers of the type may hold a resource: tar and gzip are told by the content, and so are raw
-// bytes, whose types nobody has agreed on. Layers that are kept elsewhere, and other compressions, are not supported.
+// knownLayer reports whether layers of the type may hold a resource. The content shows whether it is a tar or gzip. Raw bytes have
+// no agreed type. Layers that are kept elsewhere, and other compressions, are not supported.
 func knownLayer(t types.MediaType) bool {
 	if slices.Contains([]types.MediaType{types.OCILayer, types.OCIUncompressedLayer, types.DockerLayer, types.DockerUncompressedLayer}, t) {
 		return true

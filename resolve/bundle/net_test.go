@@ -225,7 +225,7 @@ func wantBasic(user, password string) func(http.ResponseWriter, *http.Request) b
 	}
 }
 
-// tokenServer gives the token "pull-token" to who has the name and password, for the pull scope of one repository.
+// tokenServer gives clients with the name and password the token "pull-token", for the pull scope of one repository.
 func tokenServer(user, password string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != basic(user, password) {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -256,6 +258,70 @@ func TestManyReferrers(t *testing.T) {
 				return
 			}
 			if e := failure(t, err); e.Transient || !strings.Contains(e.Msg, tt.flaw) {
+				t.Errorf("%q: %v", e.Reason, e)
+			}
+		})
+	}
+}
+
+// Registries tell in pages what refers to an image. All pages are read, up to a bound, and only from where the first one is.
+func TestPagesOfReferrers(t *testing.T) {
+	keys := newKeys(t)
+	f := newFixture(t)
+	digest, err := f.Push(t.Context(), "v1", bundletest.Task("a", yamlA))
+	check(t, err)
+	good, err := f.Refer(t.Context(), digest, verifytest.BundleType, verifytest.CosignPredicate, verifytest.KeyBundle(t, digest.Hex, keys.ecdsa, verifytest.Signing{}))
+	check(t, err)
+	other := good
+	other.Digest, other.ArtifactType = bundletest.HashOf([]byte("gone")), "application/spdx+json"
+	good.ArtifactType = verifytest.BundleType
+	for _, tt := range []struct {
+		name string
+		// signed is the page with the signature, of so many with so many entries.
+		signed, pages, entries int
+		link                   string
+		flaw                   string
+		reason                 resolve.Reason
+	}{
+		{"the last of three", 3, 3, 10, "?page=%d", "", ""},
+		{"the last that is read", maxPages, maxPages + 5, 1, "?page=%d", "", ""},
+		{"by the whole address", 2, 2, 1, "https://reg.example.com/v2/team/bundle/referrers/DIGEST?page=%d", "", ""},
+		{"one more than is read", maxPages + 1, maxPages + 1, 1, "?page=%d", "20 pages", resolve.ReasonVerification},
+		{"more bytes than are read", 4, 4, 8000, "?page=%d", "bytes at most", resolve.ReasonVerification},
+		{"without end", -1, 1 << 30, 1, "?page=%d", "20 pages", resolve.ReasonVerification},
+		{"on another host", 2, 2, 1, "https://evil.example/v2/team/bundle/referrers/DIGEST?page=%d", "elsewhere", resolve.ReasonForbidden},
+		{"at another path", 2, 2, 1, "/v2/other/tasks/referrers/DIGEST?page=%d", "elsewhere", resolve.ReasonForbidden},
+		{"without TLS", 2, 2, 1, "ftp://reg.example.com/v2/team/bundle/referrers/DIGEST?page=%d", "elsewhere", resolve.ReasonForbidden},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f.front = func(w http.ResponseWriter, r *http.Request) bool {
+				if !strings.Contains(r.URL.Path, "/referrers/") {
+					return false
+				}
+				page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+				page = max(page, 1)
+				list := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: slices.Repeat([]v1.Descriptor{other}, tt.entries)}
+				if page == tt.signed {
+					list.Manifests = append(list.Manifests, good)
+				}
+				if page < tt.pages {
+					link := strings.ReplaceAll(fmt.Sprintf(tt.link, page+1), "DIGEST", digest.String())
+					w.Header().Set("Link", "<"+link+`>; rel="next"`)
+				}
+				w.Header().Set("Content-Type", string(types.OCIImageIndex))
+				_ = json.NewEncoder(w).Encode(list) // who has read enough hangs up
+				return true
+			}
+			f.forget()
+			_, err = f.resolve(request(), WithPolicies(policies(t, verify.Enforce, keys.ecdsa)))
+			if n := len(f.requests()); n > maxExchanges {
+				t.Errorf("%d requests", n)
+			}
+			if tt.flaw == "" {
+				check(t, err)
+				return
+			}
+			if e := failure(t, err); e.Transient || e.Reason != tt.reason || !strings.Contains(e.Msg, tt.flaw) {
 				t.Errorf("%q: %v", e.Reason, e)
 			}
 		})

@@ -16,17 +16,16 @@ import (
 )
 
 const (
-	// maxExchanges bounds the HTTP requests for one resource, redirects included: the registry library follows as many
-	// as it is sent.
+	// maxExchanges bounds the HTTP requests for one resource, redirects included. The registry library follows any number.
 	maxExchanges = 100
-	// maxErrorBody bounds the body of an answer that tells an error.
+	// maxErrorBody bounds the body of an error answer.
 	maxErrorBody = 16 << 10
-	// maxRetryAfter is the longest wait that is taken from a server.
+	// maxRetryAfter bounds the wait that a server can ask for.
 	maxRetryAfter = time.Hour
 )
 
-// guard is between the registry library and the network, for one request: it refuses plain HTTP, bounds what is read
-// and how often, and keeps what the library would lose, which is whether an error is the network's and Retry-After.
+// guard is between the registry library and the network, for one request. It refuses plain HTTP, and bounds the number and the size
+// of reads. It also keeps information that the library would lose: whether an error is one of the network, and Retry-After.
 type guard struct {
 	inner http.RoundTripper
 	plain map[string]bool
@@ -35,26 +34,26 @@ type guard struct {
 	count atomic.Int32
 }
 
-// connError is an error of the network, as opposed to one in what was said over it.
+// connError is an error of the network, not of the protocol above it.
 type connError struct {
 	err  error
 	host string
 }
 
-// noTLS tells that the other side does not speak TLS.
+// noTLS reports whether the other side does not use TLS.
 func (e *connError) noTLS() bool {
 	_, other := errors.AsType[tls.RecordHeaderError](e.err)
 	return other || errors.Is(e.err, http.ErrSchemeMismatch)
 }
 
-// plainError is why plain HTTP is not spoken to a host. The registry library tries it with hosts that it takes for local, beside
-// https.
+// plainError says why plain HTTP is refused for a host. The registry library tries it, after https, for hosts that it considers
+// local.
 type plainError struct{ host string }
 
 // Error implements error.
 func (e *plainError) Error() string { return "plain HTTP is not allowed" }
 
-// errNoTLS takes the place of the error by which a host that may be spoken to over plain HTTP refuses TLS.
+// errNoTLS replaces the error of a host that refuses TLS and may be used over plain HTTP.
 var errNoTLS = errors.New("no TLS")
 
 // Error implements error.
@@ -63,7 +62,7 @@ func (e *connError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *connError) Unwrap() error { return e.err }
 
-// busyError is an answer that asks to come again: 408, 429 or 5xx.
+// busyError is an answer that asks to come back later: 408, 429 or 5xx.
 type busyError struct {
 	host       string
 	status     int
@@ -77,6 +76,15 @@ func (e *busyError) Error() string {
 
 // RoundTrip implements [http.RoundTripper].
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := g.exchange(req)
+	if err != nil {
+		return nil, err
+	}
+	return g.pages(req, resp)
+}
+
+// exchange sends one request.
+func (g *guard) exchange(req *http.Request) (*http.Response, error) {
 	if g.count.Add(1) > maxExchanges {
 		return nil, failf("the registry asks for more than %d requests, redirects included", maxExchanges)
 	}

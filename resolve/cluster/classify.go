@@ -22,7 +22,7 @@ func classify(ctx context.Context, what string, err error) *resolve.Error {
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		// Without an answer it is the network, or an API server that starts.
+		// Without an answer, the network failed or the API server is starting.
 		out := resolve.Transientf("%s: the API server cannot be reached", what)
 		out.Err = err
 		return out

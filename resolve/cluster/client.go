@@ -24,12 +24,11 @@ import (
 	"sluice.dev/resolve"
 )
 
-// mappingAge is how long a kind that was found is not looked up again. A version that has become the preferred one is
-// noticed after that.
+// mappingAge is the time for which a found kind is not looked up again. After it, a new preferred version takes effect.
 const mappingAge = time.Minute
 
-// kubeClient is a [Client] over client-go. It asks for the groups that it needs only: a client for all of them reads and
-// keeps every kind of the cluster, of which there may be thousands.
+// kubeClient is a [Client] that uses client-go. It asks only for the groups that it needs: a client for all of them reads and keeps
+// every kind of the cluster, possibly thousands.
 type kubeClient struct {
 	dynamic   dynamic.Interface
 	discovery *discovery.DiscoveryClient
@@ -49,7 +48,7 @@ type cachedMapping struct {
 
 // NewClient returns a client with the rights and limits of the configuration.
 //
-// It needs the verb get on the kinds that are allowed, and create on subjectaccessreviews where access is checked.
+// It needs the verb get on the allowed kinds, and create on subjectaccessreviews if access is checked.
 func NewClient(config *rest.Config, clock resolve.Clock) (Client, error) {
 	dyn, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -85,7 +84,7 @@ func (c *kubeClient) Mapping(ctx context.Context, group, version, kind string) (
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Only kinds that exist are kept, so that requests cannot make the map grow.
+	// The cache holds only kinds that exist, so that requests cannot make it grow.
 	c.mappings[key] = cachedMapping{m, now.Add(mappingAge)}
 	return m, nil
 }
@@ -157,8 +156,8 @@ func (c *kubeClient) Get(ctx context.Context, gvr schema.GroupVersionResource, n
 	return c.dynamic.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// CanGet implements [Client]. An API server that has just started denies everything until it has read its roles: a denial
-// is believed only when it says that it is ready, or does not say.
+// CanGet implements [Client]. An API server that has just started denies everything until it has read its roles. So a denial counts
+// only if the server reports that it is ready, or does not report this at all.
 func (c *kubeClient) CanGet(ctx context.Context, user string, gvr schema.GroupVersionResource, namespace, name string) (bool, error) {
 	ok, err := c.review(ctx, user, gvr, namespace, name)
 	if ok || err != nil {
@@ -185,8 +184,8 @@ func (c *kubeClient) review(ctx context.Context, user string, gvr schema.GroupVe
 	return answer.Status.Allowed && !answer.Status.Denied, nil
 }
 
-// groupsOf are the groups that the API server gives a user who has authenticated (serviceaccount.MakeGroupNames in
-// k8s.io/apiserver); a review has only those that it is told.
+// groupsOf returns the groups that the API server gives an authenticated user (serviceaccount.MakeGroupNames in k8s.io/apiserver).
+// A review has only the groups that the caller lists.
 func groupsOf(user string) []string {
 	if namespaceAndName, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
 		namespace, _, _ := strings.Cut(namespaceAndName, ":")

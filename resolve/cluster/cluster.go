@@ -1,12 +1,11 @@
 // Package cluster resolves objects of the cluster that the resolver runs in, by kind, namespace and name.
 //
-// It promises that only kinds and namespaces are read that the operator's configuration allows, that a Secret is read
-// only where the configuration names Secrets, and, where the configuration asks for it, that the one on whose behalf
-// the request is made could have read the object. All that is judged before the object is looked for, so that refusals
-// do not tell whether it exists. What is delivered is the object as its author wrote it: without its status and without
-// what the API server adds to its metadata.
+// It promises to read only kinds and namespaces that the operator's configuration allows, and Secrets only if the configuration
+// names them. If the configuration demands it, the user on whose behalf the request is made must have the right to read the object.
+// All these checks come before the object is read, so a refusal does not reveal whether it exists. The result is the object as its
+// author wrote it: without its status and without the metadata that the API server adds.
 //
-// It does not decide who may make requests, and does not cache.
+// It does not decide who can make requests, and does not cache.
 package cluster
 
 import (
@@ -47,7 +46,7 @@ const (
 	KeyCheckAccess       = "check-access"
 )
 
-// DefaultAllowedKinds are the kinds that are read where the configuration names none.
+// DefaultAllowedKinds are the kinds that can be read if the configuration names none.
 const DefaultAllowedKinds = "task.tekton.dev,pipeline.tekton.dev,stepaction.tekton.dev"
 
 // Annotations on success, besides the type of the content.
@@ -56,19 +55,19 @@ const (
 	AnnotationNamespace = resolve.AnnotationPrefix + "namespace"
 )
 
-// Client is what the resolver needs of a cluster. [NewClient] makes one; tests have their own. Its methods may be called
-// concurrently. Errors are those of client-go, which package k8s.io/apimachinery/pkg/api/errors tells apart.
+// Client is the access of the resolver to a cluster. [NewClient] makes one; tests have their own. Calls of its methods may be
+// concurrent. Errors are those of client-go; package k8s.io/apimachinery/pkg/api/errors distinguishes them.
 type Client interface {
-	// Mapping finds the resource of a kind, whose name may be in any case. The empty version stands for the preferred
-	// one. Where the cluster has no such kind [meta.IsNoMatchError] tells so.
+	// Mapping returns the resource of a kind; the case of its name does not matter. The empty version stands for the preferred one.
+	// If the cluster has no such kind, [meta.IsNoMatchError] is true for the error.
 	Mapping(ctx context.Context, group, version, kind string) (*meta.RESTMapping, error)
-	// Get reads an object; namespace is empty for what is cluster-scoped.
+	// Get reads an object; namespace is empty for a cluster-scoped one.
 	Get(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error)
-	// CanGet tells whether a user may read an object, as a SubjectAccessReview has it.
+	// CanGet reports whether a user can read an object, by a SubjectAccessReview.
 	CanGet(ctx context.Context, user string, gvr schema.GroupVersionResource, namespace, name string) (bool, error)
 }
 
-// Resolver resolves objects of a cluster. It is made by [New].
+// Resolver resolves objects of a cluster. [New] makes it.
 type Resolver struct{ client Client }
 
 var _ resolve.Resolver = (*Resolver)(nil)
@@ -101,8 +100,8 @@ func (r *Resolver) Spec() resolve.Spec {
 	}
 }
 
-// scope keeps what one identity may read from others where access is checked. The namespace is part of it anyhow: it is
-// the default of a parameter.
+// scope separates the results of different identities if access is checked. The namespace is always part of it, because it is the
+// default of a parameter.
 func scope(r *resolve.Request) string {
 	s := resolve.NamespaceScope(r)
 	if checksAccess(r.Config) {
@@ -112,7 +111,7 @@ func scope(r *resolve.Request) string {
 }
 
 func checksAccess(c resolve.Config) bool {
-	// What is no boolean was refused when the configuration was read; should it get here, the safe side is to check.
+	// The configuration refuses a value that is no boolean. If one gets here, checking is the safe side.
 	v, err := strconv.ParseBool(strings.TrimSpace(c[KeyCheckAccess]))
 	return v || (err != nil && strings.TrimSpace(c[KeyCheckAccess]) != "")
 }
@@ -201,14 +200,14 @@ func answer(data []byte, obj *unstructured.Unstructured, m *meta.RESTMapping, na
 	}
 }
 
-// digest is that of the spec, as Tekton documents it, so that labels and annotations may change: of its JSON with sorted keys
-// and without spaces. What has no spec has the digest of its content.
+// digest returns the digest of the spec, as Tekton documents it, so that labels and annotations may change. It covers the JSON of
+// the spec with sorted keys and without spaces. An object without a spec has the digest of its content.
 func digest(obj *unstructured.Unstructured, data []byte) map[string]string {
 	if spec, ok := obj.Object["spec"]; ok {
 		var text bytes.Buffer
 		enc := json.NewEncoder(&text)
 		enc.SetEscapeHTML(false)
-		// What came as JSON can be written as JSON.
+		// A value that came as JSON can be written as JSON.
 		if err := enc.Encode(spec); err == nil {
 			data = bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 		}
@@ -216,7 +215,7 @@ func digest(obj *unstructured.Unstructured, data []byte) map[string]string {
 	return resolve.SHA256(data)
 }
 
-// uri has the form that Tekton gives it, with the kind in lower case where the API server has the plural.
+// uri has Tekton's form. It has the kind in lower case where the API server has the plural.
 func uri(gvk schema.GroupVersionKind, namespace string, obj *unstructured.Unstructured) string {
 	root := "/apis/"
 	if gvk.Group == "" {
@@ -230,8 +229,8 @@ func uri(gvk schema.GroupVersionKind, namespace string, obj *unstructured.Unstru
 	return root + strings.Join(parts, "/") + "@" + string(obj.GetUID())
 }
 
-// render is the object as YAML with sorted keys. Of the metadata it has what an author writes and Tekton reads: name,
-// namespace, labels and annotations. So its digest changes only when somebody changes the object.
+// render returns the object as YAML with sorted keys. Its metadata has only the fields that authors write and Tekton reads: name,
+// namespace, labels and annotations. So its digest changes only if somebody changes the object.
 func render(obj *unstructured.Unstructured, gvk schema.GroupVersionKind) ([]byte, error) {
 	out := map[string]any{}
 	for k, v := range obj.Object {
@@ -264,8 +263,8 @@ func describe(m *meta.RESTMapping, namespace, name string) string {
 	return s
 }
 
-// mayReadNamespace judges as Tekton does: a namespace that is blocked by name is blocked; one that is allowed by name is
-// allowed; then * blocks; then a list of allowed ones excludes others.
+// mayReadNamespace decides as Tekton does, in this order. A namespace that is blocked by name is refused. One that is allowed by
+// name is allowed. Then * blocks all. Then a list of allowed namespaces excludes all others.
 func mayReadNamespace(c resolve.Config, namespace string) error {
 	allowed, blocked := splitList(c[KeyAllowedNamespaces]), splitList(c[KeyBlockedNamespaces])
 	ok := false

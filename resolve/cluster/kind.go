@@ -49,7 +49,7 @@ func (a allowedKind) allows(kind, group string) bool {
 	return (a.kind == "*" || a.kind == kind) && (a.anyGroup || a.group == group)
 }
 
-// mapping finds the kind that a request means among those that the operator allows.
+// mapping returns the kind that a request means, out of the kinds that the operator allows.
 func (r *Resolver) mapping(ctx context.Context, req *resolve.Request) (*meta.RESTMapping, error) {
 	list := req.Config[KeyAllowedKinds]
 	if list == "" {
@@ -109,7 +109,7 @@ func notAllowed(kind, list string) error {
 	return resolve.Errorf(resolve.ReasonForbidden, "the operator does not allow objects of the kind %q to be read, but only: %s", kind, strings.Join(splitList(list), ", "))
 }
 
-// wanted reads the kind, in lower case, and the group and version of a request; given tells whether it names the group.
+// wanted reads the kind, in lower case, and the group and version of a request; given reports whether it names the group.
 func wanted(req *resolve.Request) (kind, group, version string, given bool, err error) {
 	kind, group, given = strings.Cut(strings.ToLower(req.Get(ParamKind)), ".")
 	if err := checkKindName(kind); err != nil {
@@ -129,8 +129,8 @@ func wanted(req *resolve.Request) (kind, group, version string, given bool, err 
 	return kind, gv.Group, gv.Version, true, nil
 }
 
-// candidates are the groups in which a kind may be meant that was given without one: those where the operator's list
-// has it by name, or else those that the list has as a whole.
+// candidates are the groups that a kind without a group may be in. These are the groups for which the operator's list has the kind
+// by name; if there are none, the groups that the list allows as a whole.
 func candidates(allowed []allowedKind, kind, list string) ([]string, error) {
 	var named, whole []string
 	anyGroup := false

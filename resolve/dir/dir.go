@@ -1,5 +1,5 @@
-// Package dir reads files below directories that are mounted into the process, for working on a resource without a
-// remote. Neither .. nor a symbolic link leads out of a directory. It does not watch files: each request reads anew.
+// Package dir reads files below directories that are mounted into the process, for work on a resource without a remote. Neither ..
+// nor a symbolic link leads out of a directory. The package does not watch files: each request reads them again.
 package dir
 
 import (
@@ -22,15 +22,15 @@ import (
 const (
 	ParamPath      = "path"
 	ParamDirectory = "directory"
-	// DefaultDirectory is the directory that is meant where none is named.
+	// DefaultDirectory is the directory for requests that name none.
 	DefaultDirectory = "default"
 )
 
 // Resolver is the resolver dir.
 type Resolver struct{ roots map[string]string }
 
-// New makes the resolver. Roots are the directories by the names that requests give them; [DefaultDirectory] is the one for
-// requests that name none.
+// New returns the resolver. Roots are the directories by the names that requests use; [DefaultDirectory] is for requests that name
+// none.
 func New(roots map[string]string) *Resolver { return &Resolver{roots: maps.Clone(roots)} }
 
 // Spec implements [resolve.Resolver].
@@ -48,12 +48,12 @@ func (d *Resolver) Spec() resolve.Spec {
 			{Name: ParamPath, Aliases: []string{"pathInRepo"}, Required: true, Check: checkPath, Doc: "The path of the file in the directory; a leading / is the directory."},
 			directory,
 		},
-		// What is mounted is for all who may make requests.
+		// Everybody who can make requests may read the mounted directories.
 		Scope: func(*resolve.Request) string { return resolve.PublicScope },
 	}
 }
 
-// inside gives the path as it is below the root.
+// inside returns the path as it is below the root.
 func inside(p string) string { return path.Clean(strings.TrimLeft(p, "/")) }
 
 func checkPath(v string) error {
@@ -76,17 +76,17 @@ func (d *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	return &resolve.Resource{
 		Data:        data,
 		Annotations: map[string]string{resolve.AnnotationContentType: resolve.ContentTypeYAML},
-		// Where the directory is mounted is not the requester's business.
+		// The requester must not learn where the directory is mounted.
 		Source: resolve.Source{
 			URI: "dir://" + name, EntryPoint: file, Digest: resolve.SHA256(data),
 		},
 	}, nil
 }
 
-// errNoRoot says that the directory itself is not there.
+// errNoRoot means that the directory itself does not exist.
 var errNoRoot = errors.New("no directory")
 
-// errNoFile says that there is something, but no regular file.
+// errNoFile means that the path exists and is no regular file.
 var errNoFile = errors.New("no regular file")
 
 func read(root, file string, most int64) (data []byte, err error) {
@@ -95,7 +95,7 @@ func read(root, file string, most int64) (data []byte, err error) {
 		return nil, errNoRoot
 	}
 	defer func() { _ = r.Close() }()
-	// Without O_NONBLOCK opening a named pipe waits for who writes to it.
+	// Without O_NONBLOCK, opening a named pipe waits for a writer.
 	f, err := r.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func read(root, file string, most int64) (data []byte, err error) {
 	return limit.ReadSized(io.Reader(f), info.Size(), most)
 }
 
-// explain leaves out the path on the machine, which errors of package os have.
+// explain removes the path on this machine, which errors of package os contain.
 func explain(err error, name, file string, most int64) error {
 	e, ok := errors.AsType[*resolve.Error](err)
 	switch {

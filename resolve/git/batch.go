@@ -8,22 +8,24 @@ import (
 	"sluice.dev/resolve"
 )
 
-// batch is a set of objects that is fetched at once.
+// batch is a set of objects for one fetch.
 type batch struct {
 	ids     map[string]bool
 	limit   int64
+	most    int64
 	waiters int
 	ctx     context.Context
 	cancel  context.CancelFunc
 	done    chan struct{}
 	err     error
 	broken  *accident
+	// join has what the fetch waits for count for a caller, until it leaves.
+	join func(context.Context) (leave func())
 }
 
 const maxBatch = 512
 
-// objects brings trees or blobs of a commit that are not there. While one fetch is under way, what is asked for meanwhile gathers
-// for the next.
+// objects fetches trees or blobs of a commit that are missing. While one fetch runs, further requests gather for the next.
 func (m *mirror) objects(ctx context.Context, c commit, kind string, ids []string, each int64, limits Limits) error {
 	ids, err := m.missing(ctx, ids)
 	if err != nil || len(ids) == 0 {
@@ -47,20 +49,20 @@ func (m *mirror) objects(ctx context.Context, c commit, kind string, ids []strin
 		m.proven = m.proven || err == nil
 		proven := m.proven
 		m.mu.Unlock()
-		if proven || !errors.Is(err, errFromPeer) || !m.refused(way) {
+		if proven || !errors.Is(err, errFromPeer) || !m.refused(max(way, byObject)) {
 			return err
 		}
 	}
 }
 
-// named fetches objects by their names.
+// named fetches objects by their IDs.
 func (m *mirror) named(ctx context.Context, caps capabilities, ids []string, each int64, limits Limits) error {
 	for chunk := range slices.Chunk(ids, maxBatch) {
 		b, err := m.gather(ctx, chunk, each, limits.PackBytes)
 		var known *resolve.Error
 		if err != nil && len(b.ids) > len(chunk) && ctx.Err() == nil && (errors.Is(err, errFromPeer) || errors.Is(err, errTooMuch) || errors.As(err, &known)) {
-			// It may be another's object that is at fault.
-			err = m.fetch(ctx, caps, m.wanted(caps, chunk), min(each*int64(len(chunk))+64<<10, limits.PackBytes))
+			// The object of another waiter may be the cause.
+			err = m.fetch(ctx, caps, m.wanted(caps, chunk, limits.PackBytes), min(each*int64(len(chunk))+64<<10, limits.PackBytes))
 		}
 		if err != nil {
 			return err
@@ -70,9 +72,9 @@ func (m *mirror) named(ctx context.Context, caps capabilities, ids []string, eac
 }
 
 // wanted asks for these objects and nothing below them.
-func (m *mirror) wanted(caps capabilities, ids []string) want {
-	w := want{objects: ids}
-	if m.now(caps) == byObject {
+func (m *mirror) wanted(caps capabilities, ids []string, most int64) want {
+	w := want{objects: ids, most: most}
+	if m.now(caps) <= byObject {
 		w.filter = filterTrees
 	}
 	return w
@@ -83,7 +85,8 @@ func (m *mirror) gather(ctx context.Context, ids []string, each, most int64) (*b
 	b := m.next
 	if b == nil {
 		run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		b = &batch{ids: map[string]bool{}, ctx: run, cancel: cancel, done: make(chan struct{})}
+		run, join := resolve.ShareProgress(run)
+		b = &batch{ids: map[string]bool{}, ctx: run, cancel: cancel, done: make(chan struct{}), join: join}
 		m.next = b
 	}
 	for _, id := range ids {
@@ -92,12 +95,14 @@ func (m *mirror) gather(ctx context.Context, ids []string, each, most int64) (*b
 			b.limit = min(b.limit+each, most)
 		}
 	}
+	b.most = max(b.most, most)
 	b.waiters++
 	if !m.running {
 		m.running = true
 		go m.runBatches()
 	}
 	m.mu.Unlock()
+	defer b.join(ctx)()
 
 	select {
 	case <-b.done:
@@ -150,5 +155,5 @@ func (m *mirror) runBatch(b *batch) error {
 	if err != nil {
 		return err
 	}
-	return m.fetch(b.ctx, caps, m.wanted(caps, ids), b.limit+64<<10)
+	return m.fetch(b.ctx, caps, m.wanted(caps, ids, b.most), b.limit+64<<10)
 }

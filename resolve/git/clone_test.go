@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -247,9 +248,9 @@ func TestOneFetchServesFiftyRequests(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// One for the commit, one for its root tree, one for the blob.
-	if l, f := s.Lookups.Load(), s.Fetches.Load(); l != 1 || f != 3 {
-		t.Errorf("%d look-ups and %d fetches, want 1 and 3", l, f)
+	// One for the commit with its root tree, one for the blob.
+	if l, f := s.Lookups.Load(), s.Fetches.Load(); l != 1 || f != 2 {
+		t.Errorf("%d look-ups and %d fetches, want 1 and 2", l, f)
 	}
 	before := s.Requests.Load()
 	id := gittest.Run(t, filepath.Join(s.Root, "r.git"), nil, "rev-parse", "main")
@@ -312,10 +313,11 @@ func TestServersThatRefuseAWayOfFetchingGetTheNext(t *testing.T) {
 		commits bool
 		way     way
 	}{
-		"takes all":            {nil, false, byObject},
+		"takes all":            {nil, false, byRoot},
+		"no tree:1":            {[][2]string{{"uploadpackfilter.tree.maxDepth", "0"}}, false, byObject},
 		"no tree:0":            {[][2]string{{"uploadpackfilter.tree.allow", "false"}}, false, byTrees},
 		"no filters, but says": {[][2]string{{"uploadpackfilter.allow", "false"}}, false, whole},
-		"no filters":           {[][2]string{{"uploadpack.allowFilter", "false"}}, false, byObject},
+		"no filters":           {[][2]string{{"uploadpack.allowFilter", "false"}}, false, byRoot},
 		"commits only":         {nil, true, whole},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -364,6 +366,23 @@ func TestServersThatRefuseAWayOfFetchingGetTheNext(t *testing.T) {
 				t.Errorf("left over: %v", l)
 			}
 		})
+	}
+}
+
+// What a server refuses for one repository it is not asked for another, by this process.
+func TestAHostThatRefusesTheRootTreeIsAskedOnce(t *testing.T) {
+	s := gittest.NewServer(t, false)
+	g := newResolver(t, nil)
+	var fetches []int64
+	for _, name := range []string{"a.git", "b.git"} {
+		o := gittest.NewOrigin(t, s.Root, name, map[string]string{"task.yaml": "kind: Task\n"})
+		gittest.Run(t, o.Dir, nil, "config", "uploadpackfilter.tree.maxDepth", "0")
+		before := s.Fetches.Load()
+		wantData(t, g, ask(nil, "url", s.URL+"/"+name, "pathInRepo", "task.yaml"), "kind: Task\n")
+		fetches = append(fetches, s.Fetches.Load()-before)
+	}
+	if want := []int64{4, 3}; !slices.Equal(fetches, want) {
+		t.Errorf("%d fetches, want %d", fetches, want)
 	}
 }
 

@@ -3,10 +3,14 @@ package git
 import (
 	"bytes"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,6 +111,38 @@ func TestCommitsThatPoliciesWantSigned(t *testing.T) {
 				t.Errorf("%v; want %q", err, tt.flaw)
 			}
 		})
+	}
+}
+
+// The API of a provider does not prove that a file is part of a commit, so that a policy refuses it and says what to do.
+func TestAPolicyForCommitsRefusesTheAPIByName(t *testing.T) {
+	var asked atomic.Bool
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Store(true)
+		_, _ = io.WriteString(w, "kind: Task\n")
+	}))
+	defer s.Close()
+	for mode, refused := range map[verify.Mode]bool{verify.Enforce: true, verify.Warn: false} {
+		p, err := verify.New([]verify.Policy{{
+			Name: "p", Form: verify.FormCommit, Mode: mode, Patterns: []string{"https://127\\.0\\.0\\.1/o/r"},
+			Keys: []verify.Key{{Name: "joe", PEM: "joe@example.com " + gittest.NewSSHKey(t).Public}},
+		}}, verify.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for repo, refused := range map[string]bool{"r": refused, "other": false} {
+			asked.Store(false)
+			g := newResolver(t, func(o *Options) { o.Policies = func() *verify.Policies { return p } })
+			_, err = g.Resolve(t.Context(), ask(nil, ":server-url", s.URL, ":ca-bundle", gittest.PEM(s.Certificate().Raw), ":scm-type", "gitea",
+				"org", "o", "repo", repo, "pathInRepo", "x", "revision", commitID))
+			e, _ := errors.AsType[*resolve.Error](err)
+			if refused != (e != nil && e.Reason == resolve.ReasonVerification && strings.Contains(e.Msg, s.URL+"/o/r") && !asked.Load()) {
+				t.Errorf("%s, %s: asked %t, %v", mode, repo, asked.Load(), err)
+			}
+			if !refused && err != nil {
+				t.Errorf("%s, %s: %v", mode, repo, err)
+			}
+		}
 	}
 }
 

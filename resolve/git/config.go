@@ -17,8 +17,8 @@ import (
 // ConfigMapName is the name of the ConfigMap with the configuration, as in Tekton.
 const ConfigMapName = "git-resolver-config"
 
-// The keys of the configuration. Those in ownKeys say where a credential goes or what it is: a named configuration has its
-// own and inherits none.
+// The keys of the configuration. Those in ownKeys hold a credential or the place that it goes to: a named configuration has its own
+// and inherits none.
 const (
 	keyTimeout         = "fetch-timeout"
 	keyDefaultURL      = "default-url"
@@ -40,7 +40,7 @@ const (
 	keyCacheBytes      = "max-cache-bytes"
 )
 
-// KeyPlain lets credentials be sent over http without TLS.
+// KeyPlain allows credentials over http without TLS.
 const KeyPlain = "allow-plain-http-credentials"
 
 var ownKeys = []string{
@@ -55,7 +55,7 @@ func checkDuration(v string) error {
 	return nil
 }
 
-// unnamed leaves the name of the parameter out of a text that begins with it: who judges parameters puts it before.
+// unnamed removes the parameter's name from the beginning of a text, because the caller puts it in front.
 func unnamed(check func(string) error) func(string) error {
 	return func(v string) error {
 		err := check(v)
@@ -90,7 +90,7 @@ func checkSCMType(v string) error {
 
 func providerNames() string { return strings.Join(slices.Sorted(maps.Keys(providers)), ", ") }
 
-// withScheme is the address of a server; without a scheme it is https, as in Tekton's documentation.
+// withScheme returns the address of a server; without a scheme it is https, as in Tekton's documentation.
 func withScheme(server string) string {
 	server = strings.TrimRight(strings.TrimSpace(server), "/")
 	if server != "" && !strings.Contains(server, "://") {
@@ -122,18 +122,18 @@ func keys() []resolve.Key {
 		{Name: keyDefaultURL, Doc: "The repository where a request names none."},
 		{Name: keyDefaultRevision, Default: "main", Check: optional(checkRevision), Doc: "The revision where a request names none."},
 		{Name: keyDefaultOrg, Doc: "The organization where a request names none."},
-		{Name: keySCMType, Default: defaultProvider, Check: optional(checkSCMType), Doc: "Whose API is spoken when a request names repo."},
+		{Name: keySCMType, Default: defaultProvider, Check: optional(checkSCMType), Doc: "Server whose API the resolver uses if a request names repo."},
 		{Name: keyServerURL, Check: optional(checkServerURL), Doc: "The address of that server; empty for the provider's public one."},
 		{Name: keyAPISecret, Doc: "The Secret with the token for that API."},
 		{Name: keyAPISecretKey, Default: "token", Doc: "The key in that Secret."},
 		{Name: keyAPISecretNS, Default: "default", Doc: "The namespace of that Secret."},
-		{Name: keyHosts, Doc: "The hosts, comma separated, to which auth-secret-name may be sent. A named configuration is used for its hosts without being asked for."},
+		{Name: keyHosts, Doc: "The hosts, comma separated, to which auth-secret-name may be sent. A named configuration is used for its hosts even if no request asks for it."},
 		{Name: keyAuthSecret, Doc: "The Secret with username and password, a token, or ssh-privatekey and known_hosts, for clones."},
 		{Name: keyAuthSecretNS, Default: "default", Doc: "The namespace of that Secret."},
 		resolve.SecretHostsKey(),
 		{Name: keyKnownHosts, Doc: "Lines of known_hosts for SSH servers, where a Secret has none."},
 		{Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether credentials may be sent over http without TLS."},
-		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long a branch or tag is taken to be where it was seen last."},
+		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long the resolver trusts its last look at a branch or tag."},
 		{Name: keyPackBytes, Default: strconv.FormatInt(defaultPackBytes, 10), Check: checkBytes, Doc: "How many bytes one fetch may bring, at most half of max-cache-bytes. A server without partial fetches sends all files of a commit."},
 		{Name: keyCacheBytes, Default: strconv.FormatInt(defaultCacheBytes, 10), Check: checkBytes, Doc: "How many bytes the mirrors of repositories take on disk, with what is being fetched. The volume needs an eighth more."},
 		{Name: keyPolicy, Check: optional(checkPolicy), Wrong: resolve.Closes, Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
@@ -141,10 +141,10 @@ func keys() []resolve.Key {
 	}, netguard.Keys(true, true)...)
 }
 
-// settings is the configuration that holds for one request.
+// settings is the configuration for one request.
 type settings struct {
 	resolve.Config
-	// name is that of a named configuration, empty for the plain one.
+	// name is the name of a named configuration; empty for the plain one.
 	name string
 }
 
@@ -159,8 +159,8 @@ func configNames(c resolve.Config) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// choose returns the configuration of that name, or the one for the host. A named one with hosts is for no others, so that nobody
-// chooses away what another demands.
+// choose returns the configuration of that name, or the one for the host. A named configuration with hosts is only for these, so
+// that nobody can avoid the rules of another.
 func choose(c resolve.Config, name, host string) (settings, error) {
 	names := configNames(c)
 	if name == "" && host != "" {
@@ -186,12 +186,12 @@ func choose(c resolve.Config, name, host string) (settings, error) {
 	if list := c[name+"."+keyHosts]; host != "" && list != "" && !hostIn(host, list) {
 		return settings{}, resolve.Errorf(resolve.ReasonForbidden, "configKey: the configuration %q is not for the host %s", name, host)
 	}
-	// NAME default is the plain configuration by another name.
+	// NAME default is another name of the plain configuration.
 	own := func(key string) bool { return name != "default" && slices.Contains(ownKeys, key) }
 	return settings{Config: c.With(name, own), name: name}, nil
 }
 
-// hostIn tells whether a host stands in a comma separated list.
+// hostIn reports whether a comma separated list has a host.
 func hostIn(host, list string) bool {
 	for h := range strings.SplitSeq(list, ",") {
 		if h = strings.ToLower(strings.TrimSpace(h)); h != "" && h == host {

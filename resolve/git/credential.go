@@ -8,18 +8,18 @@ import (
 	"sluice.dev/resolve"
 )
 
-// credential is what a request logs in with; the zero value is nobody.
+// credential is the login of a request; the zero value is an anonymous one.
 type credential struct {
 	authorization string
 	ssh           sshCredential
 }
 
-// identity tells credentials apart. It is a secret itself.
+// identity distinguishes credentials. It is a secret itself.
 func (c credential) identity() []string {
 	return []string{c.authorization, string(c.ssh.key), c.ssh.password, string(c.ssh.knownHosts)}
 }
 
-// is tells whether there is one.
+// is reports whether the credential is not anonymous.
 func (c credential) is() bool {
 	return c.authorization != "" || len(c.ssh.key) > 0 || c.ssh.password != ""
 }
@@ -41,7 +41,7 @@ func secretValue(ctx context.Context, r *resolve.Request, namespace, name, key, 
 	return token, nil
 }
 
-// secret reads a Secret that is for a host. One that the operator has chosen comes without: its hosts are known.
+// secret reads a Secret to send it to a host. For a Secret that the operator has chosen, host is empty: its hosts are known.
 func secret(ctx context.Context, r *resolve.Request, namespace, name, host string) (map[string][]byte, error) {
 	if r.Secrets == nil {
 		return nil, resolve.Errorf(resolve.ReasonDenied, "the Secret %s is needed, and there are no Secrets to be had here", name)
@@ -56,7 +56,8 @@ func basic(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
-// cloneCredential finds what to log in with: what the request names, else what the operator has for this very host.
+// cloneCredential returns the login for a repository: the credential that the request names, or else the operator's for this very
+// host.
 func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo repository) (credential, error) {
 	var cred credential
 	namespace, name, host := r.Namespace, r.Get("authSecret"), hostAndPort(repo)
@@ -113,7 +114,7 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 	return cred, checkPlain(s, repo)
 }
 
-// checkPlain keeps credentials off connections that everybody may read.
+// checkPlain refuses to send credentials over connections without encryption.
 func checkPlain(s settings, repo repository) error {
 	if repo.scheme == "http" && s.Config[KeyPlain] != "true" {
 		return resolve.Errorf(resolve.ReasonForbidden, "url: a credential is not sent over http without TLS; use https")
@@ -121,7 +122,7 @@ func checkPlain(s settings, repo repository) error {
 	return nil
 }
 
-// hostAndPort names a host as the configuration does: with a port only where it is not the scheme's own.
+// hostAndPort returns the host as in the configuration: with a port only if it is not the scheme's own.
 func hostAndPort(repo repository) string {
 	if repo.port == defaultPorts[repo.scheme] {
 		return repo.host

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
-// daemonRemote speaks to git daemon, by git://. Nothing proves who answers, as with plain http.
+// daemonRemote uses git daemon, by git://. As with plain http, nothing proves the identity of the server.
 type daemonRemote struct {
 	repo  repository
 	guard *netguard.Guard
@@ -39,7 +39,7 @@ func (d *daemonRemote) dial(ctx context.Context) (*dialled, error) {
 		return nil, err
 	}
 	out := &dialled{Reader: conn, Conn: conn, stop: context.AfterFunc(ctx, func() { _ = conn.Close() })}
-	// See "Git Transport" in gitprotocol-pack of git's documentation; what follows two NULs is for version 2.
+	// See "Git Transport" in gitprotocol-pack of git's documentation. The part after two NULs is for version 2.
 	line := fmt.Sprintf("git-upload-pack %s\x00host=%s\x00\x00version=2\x00", d.repo.base().Path, hostAndPort(d.repo))
 	if _, err := fmt.Fprintf(conn, "%04x%s", len(line)+4, line); err != nil {
 		_ = out.Close()
@@ -48,7 +48,7 @@ func (d *daemonRemote) dial(ctx context.Context) (*dialled, error) {
 	return out, nil
 }
 
-// ended is why a connection broke.
+// ended returns why a connection broke.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -79,7 +79,7 @@ func (d *daemonRemote) request(ctx context.Context, body []byte, _ bool) (io.Rea
 	return conn, nil
 }
 
-// pastAdvertisement reads what git-upload-pack says at first, which is known, and returns what follows.
+// pastAdvertisement skips the first message of git-upload-pack, which is known already, and returns the rest.
 func pastAdvertisement(r io.Reader) (io.Reader, error) {
 	p := newPackets(r, maxAdvertisement)
 	for {

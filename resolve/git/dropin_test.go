@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -122,25 +120,6 @@ func TestGitDaemon(t *testing.T) {
 	sec := secrets{"ns/mine": {"token": []byte("tok")}}
 	wantReason(t, g, ask(sec, "url", "git://"+address+"/r.git", "pathInRepo", "task.yaml", "gitToken", "mine"), resolve.ReasonInvalid)
 	wantReason(t, g, ask(nil, "url", "git://169.254.169.254/r.git", "pathInRepo", "task.yaml"), resolve.ReasonForbidden)
-}
-
-// What a web server without git gives is told apart from what is no repository.
-func TestTheDumbProtocolIsRefusedByItsName(t *testing.T) {
-	root := t.TempDir()
-	for _, format := range []string{"sha1", "sha256"} {
-		dir := filepath.Join(root, format)
-		gittest.Run(t, root, nil, "init", "-q", "--bare", "--object-format="+format, "-b", "main", dir)
-		gittest.At(t, dir).Commit("main", someFiles)
-		gittest.Run(t, dir, nil, "update-server-info")
-	}
-	s := httptest.NewServer(http.FileServer(http.Dir(root)))
-	defer s.Close()
-	for _, format := range []string{"sha1", "sha256"} {
-		e := failure(t, newResolver(t, nil), ask(nil, "url", s.URL+"/"+format, "pathInRepo", "task.yaml"), resolve.ReasonFailed)
-		if e.Transient || !strings.Contains(e.Msg, "dumb protocol") {
-			t.Errorf("%s: %v", format, e)
-		}
-	}
 }
 
 // What one sort of address needs is no error with the other: Tekton reads what it needs.

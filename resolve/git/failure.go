@@ -9,7 +9,7 @@ import (
 	"sluice.dev/resolve"
 )
 
-// explain makes an error one for the user.
+// explain turns an error into one for the user.
 func (g *Resolver) explain(err error, repo repository) error {
 	where := repo.canonical()
 	var damaged *packError
@@ -21,7 +21,7 @@ func (g *Resolver) explain(err error, repo repository) error {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, errDiskFull):
-		e := resolve.Transientf("the resolver's disk is full, and there is no other place for what it has to fetch")
+		e := resolve.Transientf("the resolver's disk is full or cannot be written, and there is no other place for what it has to fetch")
 		e.Reason, e.Err = resolve.ReasonLocal, err
 		return e
 	case errors.As(err, &damaged):
@@ -36,8 +36,8 @@ func (g *Resolver) explain(err error, repo repository) error {
 	return explain(err, where)
 }
 
-// localFailure is the error where not the server is at fault but this machine: its files or its processes; nil elsewhere. A file's name
-// is left out of the text, because users know nothing of it.
+// localFailure returns an error if this machine, its files or its processes are the cause, and not the server; otherwise nil. The
+// text omits names of files, because users do not know them.
 func localFailure(err error) error {
 	if _, remote := errors.AsType[*net.OpError](err); remote || errors.Is(err, errDiskFull) {
 		return nil

@@ -9,8 +9,7 @@ import (
 	"sluice.dev/resolve"
 )
 
-// accident is a panic in a goroutine that several wait for. Each of them panics with it, so that whoever protects itself from
-// what it calls is protected.
+// accident is a panic in a goroutine that several callers wait for. It panics in each of them, so that their own protection works.
 type accident struct {
 	value any
 	stack []byte
@@ -32,7 +31,7 @@ func guarded(fn func()) (a *accident) {
 	return nil
 }
 
-// flights lets callers that want the same share one run. A run ends when nobody waits for it any more.
+// flights lets callers with the same key share one run. A run ends when nobody waits for it any more.
 type flights[T any] struct {
 	mu   sync.Mutex
 	runs map[string]*flight[T]
@@ -45,12 +44,11 @@ type flight[T any] struct {
 	broken  *accident
 	waiters int
 	cancel  context.CancelFunc
-	// join has what the run waits for count for a caller, until it leaves.
+	// join makes the waits of the run count for a caller, until it leaves.
 	join func(context.Context) (leave func())
 }
 
-// do runs fn, or waits for the run of the same key that is under way. fn's context has no deadline of its own: it is done
-// when every waiter is.
+// do runs fn, or waits for the run of the same key. fn's context has no deadline of its own: it ends when all waiters have left.
 func (g *flights[T]) do(ctx context.Context, key string, fn func(context.Context) (T, error)) (T, error) {
 	var zero T
 	if err := ctx.Err(); err != nil {

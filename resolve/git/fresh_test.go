@@ -1,12 +1,15 @@
 package git
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -231,5 +234,55 @@ func TestARevokedTokenReadsNothingMore(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A commit may be gone from the server when it is asked for, because somebody has rewritten the branch. Whoever has named the branch
+// gets what it names now.
+func TestABranchThatIsRewrittenBeforeTheFetchIsLookedAtAgain(t *testing.T) {
+	for _, version0 := range []bool{false, true} {
+		for _, when := range []string{"after the look", "after another request"} {
+			t.Run(fmt.Sprintf("version 0: %t, %s", version0, when), func(t *testing.T) {
+				s := gittest.NewServer(t, false)
+				s.Version0 = version0
+				o := gittest.NewOrigin(t, s.Root, "r.git", map[string]string{"n.yaml": "n: 0\n", "a/m.yaml": "m: 0\n"})
+				gittest.Run(t, o.Dir, nil, "config", "uploadpack.allowAnySHA1InWant", "false")
+				g := newResolver(t, nil)
+				if when == "after another request" {
+					wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "n.yaml", ":ref-ttl", "1h"), "n: 0\n")
+				}
+				var first sync.Once
+				s.Set(func(_ http.ResponseWriter, q *http.Request) bool {
+					body, err := io.ReadAll(q.Body)
+					if err != nil {
+						t.Error(err)
+					}
+					q.Body = io.NopCloser(bytes.NewReader(body))
+					if bytes.Contains(body, []byte("want ")) {
+						first.Do(func() {
+							o.Commit("other", map[string]string{"n.yaml": "n: 1\n", "a/m.yaml": "m: 1\n"})
+							gittest.Run(t, o.Dir, nil, "update-ref", "refs/heads/main", "refs/heads/other")
+							gittest.Run(t, o.Dir, nil, "gc", "-q", "--prune=now")
+						})
+					}
+					return false
+				})
+				wantOne(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "a/m.yaml", ":ref-ttl", "1h"), "m: 0\n", "m: 1\n")
+				s.Set(nil)
+				wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "n.yaml", ":ref-ttl", "0s"), "n: 1\n")
+			})
+		}
+	}
+}
+
+// wantOne resolves and wants one of several contents.
+func wantOne(t *testing.T, g *Resolver, r *resolve.Request, want ...string) {
+	t.Helper()
+	got, err := g.Resolve(deadline(t), r)
+	if err != nil {
+		t.Fatalf("Resolve: %v", err)
+	}
+	if !slices.Contains(want, string(got.Data)) {
+		t.Errorf("content is %q, want one of %q", got.Data, want)
 	}
 }

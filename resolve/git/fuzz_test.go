@@ -80,7 +80,7 @@ func FuzzObjects(f *testing.F) {
 	f.Add([]byte("tree x\ngpgsig -----BEGIN SSH SIGNATURE-----\n x\n -----END SSH SIGNATURE-----\n\nm"))
 	f.Add([]byte("|1|x|y ssh-ed25519 AAAA"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_ = eachEntry(bufio.NewReaderSize(bytes.NewReader(data), 16), 20, func(entry) error { return nil })
+		_ = eachEntry(bufio.NewReaderSize(bytes.NewReader(data), 16), 20, func(rawEntry) error { return nil })
 		_, _ = parseKnownHosts(data)
 		if (verify.CommitKeys{}).Check(data, data, time.Now) == nil {
 			t.Error("nobody's signature is taken")

@@ -202,7 +202,7 @@ func deltaBomb(deltas, copies int) string {
 // Unpacked, the objects of a small pack may take a thousand times its size: on disk they do not, and what they take is counted.
 func TestDeltaBombsTakeNoMoreDiskThanIsCounted(t *testing.T) {
 	g := newResolver(t, nil)
-	m, err := g.store.acquire("m", func() (remote, error) { return said{}, nil })
+	m, err := g.store.acquire("m", "h", func() (remote, error) { return said{}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

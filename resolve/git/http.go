@@ -27,16 +27,16 @@ func portOf(u *url.URL) string {
 
 func canonicalHost(u *url.URL) string { return net.JoinHostPort(u.Hostname(), portOf(u)) }
 
-// httpRemote speaks git's smart HTTP protocol.
+// httpRemote uses git's smart HTTP protocol.
 type httpRemote struct {
 	client *http.Client
 	now    func() time.Time
-	// origin is the address that was asked for, credential what is sent there.
+	// origin is the requested address, credential the login for it.
 	origin     *url.URL
 	credential string
 
 	mu sync.Mutex
-	// base is where the repository is, after redirects.
+	// base is the address of the repository after redirects.
 	base *url.URL
 	// authorization is sent to the first host only; empty for none.
 	authorization string
@@ -54,7 +54,7 @@ func (h *httpRemote) forget() {
 	h.base, h.authorization = h.origin, h.credential
 }
 
-// changed tells whether an error may come from what is known of a server and is out of date.
+// changed reports whether outdated knowledge about a server may be the cause of an error.
 func changed(err error) bool {
 	var status *statusError
 	var redirect *errRedirect
@@ -72,7 +72,7 @@ const (
 	pathUpload = "/git-upload-pack"
 )
 
-// errRedirect is why a redirect is not followed.
+// errRedirect says why a redirect is refused.
 type errRedirect struct {
 	why    string
 	reason resolve.Reason
@@ -80,8 +80,8 @@ type errRedirect struct {
 
 func (e *errRedirect) Error() string { return e.why }
 
-// followSafely follows a few redirects of the first question, never from https to http, and takes credentials off as soon
-// as the host changes.
+// followSafely follows a few redirects of the first request. It never follows from https to http, and drops credentials as soon as
+// the host changes.
 func followSafely(req *http.Request, via []*http.Request) error {
 	first, last := via[0], via[len(via)-1]
 	switch {
@@ -131,10 +131,10 @@ func (h *httpRemote) advertise(ctx context.Context) (io.ReadCloser, error) {
 		return nil, err
 	}
 	resp, err := h.do(req, "application/x-git-upload-pack-advertisement")
-	if err != nil {
+	if err != nil && !errors.Is(err, errDumb) {
 		return nil, err
 	}
-	// What follows goes to where the redirects led, without credentials if that is another host.
+	// Later requests go to the address after the redirects, without credentials if its host differs.
 	if end := resp.Request.URL; end.String() != req.URL.String() {
 		p, ok := strings.CutSuffix(end.Path, pathRefs)
 		if !ok {
@@ -148,10 +148,13 @@ func (h *httpRemote) advertise(ctx context.Context) (io.ReadCloser, error) {
 		h.base = &url.URL{Scheme: end.Scheme, Host: end.Host, Path: p}
 		h.mu.Unlock()
 	}
+	if err != nil {
+		return nil, err
+	}
 	return skipService(resp.Body)
 }
 
-// skipService reads the line that says which service answers, and the flush behind it, if they are there.
+// skipService reads the line with the name of the service, and the flush after it, if they are there.
 func skipService(body io.ReadCloser) (io.ReadCloser, error) {
 	head := make([]byte, 4)
 	if _, err := io.ReadFull(body, head); err != nil {
@@ -200,7 +203,7 @@ func (h *httpRemote) request(ctx context.Context, body []byte, version2 bool) (i
 	return resp.Body, nil
 }
 
-// statusError is an answer that is no success.
+// statusError is an answer without success.
 type statusError struct {
 	code       int
 	retryAfter time.Duration
@@ -210,6 +213,7 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the server answers %d %s", e.code, http.StatusText(e.code))
 }
 
+// do sends a request. With errDumb it returns the answer as well, closed.
 func (h *httpRemote) do(req *http.Request, contentType string) (*http.Response, error) {
 	resp, err := h.client.Do(req)
 	if err != nil {
@@ -220,23 +224,22 @@ func (h *httpRemote) do(req *http.Request, contentType string) (*http.Response, 
 		return nil, &statusError{resp.StatusCode, retryAfter(resp.Header, h.now())}
 	}
 	got, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
-	if strings.TrimSpace(got) != contentType {
-		head := make([]byte, 65) // the longest name of an object and a tab
+	if contentType != "" && strings.TrimSpace(got) != contentType {
+		head := make([]byte, 65) // the longest object ID and a tab
 		n, _ := io.ReadFull(resp.Body, head)
 		_ = resp.Body.Close()
 		if id, _, ok := bytes.Cut(head[:n], []byte("\t")); ok && isObjectID(string(id)) {
-			return nil, errDumb
+			return resp, errDumb
 		}
 		return nil, errGarbage
 	}
 	return resp, nil
 }
 
-// errDumb: the answer is the file info/refs as it stands in a repository, so that a web server gives files and no git runs
-// behind it.
+// errDumb: the answer is the file info/refs of a repository. So a web server provides files, and does not run git.
 var errDumb = fmt.Errorf("only files are served: %w", errGarbage)
 
-// retryAfter reads how long a server asks to wait, at most an hour.
+// retryAfter reads the wait that a server asks for, at most an hour.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	var d time.Duration
@@ -252,7 +255,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return min(max(d, 0), time.Hour)
 }
 
-// explain makes an error of the network or the protocol one for the user. where names the repository.
+// explain turns an error of the network or the protocol into one for the user. where names the repository.
 func explain(err error, where string) error {
 	var (
 		known  *resolve.Error
@@ -299,8 +302,6 @@ func explain(err error, where string) error {
 			return wrap(resolve.ReasonNotFound, "the server does not have the commit (%s)", peer.text)
 		}
 		return wrap(resolve.ReasonFailed, "the server says: %s", peer.text)
-	case errors.Is(err, errDumb):
-		return wrap(resolve.ReasonFailed, "a web server gives the files of the repository, without git behind it (the dumb protocol), which is not supported; put git http-backend behind the address, or give the resolver http the address of the one file")
 	case errors.Is(err, errGarbage):
 		return wrap(resolve.ReasonFailed, "what answers there is no git server")
 	}

@@ -2,7 +2,7 @@ package git
 
 import "golang.org/x/sys/unix"
 
-// limitProcess bounds a process that has just been started.
+// limitProcess sets limits on a process that was just started.
 func limitProcess(pid int, limits processLimits) {
 	for resource, most := range map[int]uint64{unix.RLIMIT_AS: limits.memory, unix.RLIMIT_CPU: limits.cpu, unix.RLIMIT_FSIZE: limits.file} {
 		if most > 0 {

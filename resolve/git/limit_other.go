@@ -2,5 +2,5 @@
 
 package git
 
-// limitProcess does nothing where a process cannot be bounded from outside.
+// limitProcess does nothing: these systems have no way to limit another process.
 func limitProcess(int, processLimits) {}

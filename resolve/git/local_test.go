@@ -2,6 +2,7 @@ package git
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
@@ -19,7 +20,13 @@ import (
 // What fails on this machine is not told as the remote's fault, and a later try may succeed.
 func TestWhatFailsHereIsNotTheRemotesFault(t *testing.T) {
 	s := gittest.NewServer(t, false)
-	gittest.NewOrigin(t, s.Root, "r.git", map[string]string{"task.yaml": "kind: Task\n"})
+	files := map[string]string{"task.yaml": "kind: Task\n"}
+	for i := range 100 {
+		files[fmt.Sprintf("%d.yaml", i)] = fmt.Sprintf("n: %d\n", i)
+	}
+	o := gittest.NewOrigin(t, s.Root, "r.git", files)
+	// More objects come at once than are unpacked without git.
+	gittest.Run(t, o.Dir, nil, "config", "uploadpack.allowFilter", "false")
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)

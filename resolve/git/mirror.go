@@ -17,14 +17,16 @@ import (
 	"sluice.dev/resolve"
 )
 
-// mirror is what is on disk of one repository, as one credential sees it. It has objects only, no refs: an object that is
-// there is known by its name, wherever it came from.
+// mirror holds the objects of one repository on disk, as one credential sees it. It has objects only, no refs: an object has an ID,
+// by which it is found, and its origin does not matter.
 type mirror struct {
 	store *store
 	key   string
 	dir   string
+	// host is the host of the repository.
+	host string
 
-	// These belong to the store and its mutex.
+	// These fields belong to the store and its mutex.
 	users     int
 	lastUse   uint64
 	discarded bool
@@ -38,18 +40,21 @@ type mirror struct {
 	fetchFlight  flights[struct{}]
 	historyReady bool
 
-	// making is held while the repository is made on disk; mu never is held over disk, as the store takes it inside its own.
+	// making is held while the repository is created on disk. mu is never held during disk access, because the store locks it
+	// inside its own lock.
 	making sync.Mutex
 
 	mu     sync.Mutex
 	size   int64
 	format string
 	caps   *capabilities
-	// way is how commits are fetched. proven: the server has sent objects by their names.
+	// way is the way to fetch commits. proven: the server has sent objects by their IDs.
 	way    way
 	proven bool
 	refs   map[string]cachedRef
-	// admitted is when the server let the credential in last.
+	// packs are the names of the packs that were fetched from a web server.
+	packs map[string]bool
+	// admitted is the last time when the server accepted the credential.
 	admitted time.Time
 	// complete are the last commits that were fetched with all their trees.
 	complete []string
@@ -57,15 +62,17 @@ type mirror struct {
 	running  bool
 }
 
-// way is how commits are fetched, the least first. A server that refuses one gets the next.
+// way is a way to fetch commits. The first one transfers least. If a server refuses one, the next is tried.
 type way int
 
 const (
-	// byObject: the commit alone, then each tree and blob on the way to a path by its name.
-	byObject way = iota
-	// byTrees: the commit with all its trees, then blobs by their names.
+	// byRoot: the commit with its root tree, then each tree and blob on a path by its ID.
+	byRoot way = iota
+	// byObject: the commit alone, then the same.
+	byObject
+	// byTrees: the commit with all its trees, then blobs by their IDs.
 	byTrees
-	// whole: the commit with all that is in it.
+	// whole: the commit with everything in it.
 	whole
 )
 
@@ -78,12 +85,12 @@ const (
 	maxCachedRefs = 4096
 	maxHaves      = 8
 	maxCommitSize = 1 << 20
-	maxTreeSize   = 32 << 20
+	maxTreeSize   = 128 << 20
 	filterTrees   = "tree:0"
 )
 
-// filters are git's, by the way of fetching.
-var filters = map[way]string{byObject: filterTrees, byTrees: "blob:none", whole: ""}
+// filters are git's filters, by the way of fetching.
+var filters = map[way]string{byRoot: "tree:1", byObject: filterTrees, byTrees: "blob:none", whole: ""}
 
 // errNoFilter: the server refuses the filter of a fetch.
 var errNoFilter = errors.New("the server refuses the filter")
@@ -100,7 +107,7 @@ func (m *mirror) grow(n int64) {
 	m.size += n
 }
 
-// capabilities asks the server what it can do, once.
+// capabilities asks for the capabilities of the server, once.
 func (m *mirror) capabilities(ctx context.Context) (capabilities, error) {
 	m.mu.Lock()
 	known := m.caps
@@ -123,7 +130,8 @@ func (m *mirror) capabilities(ctx context.Context) (capabilities, error) {
 	})
 }
 
-// prepare makes the bare repository if there is none: under another name first, so that it is whole or not there.
+// prepare creates the bare repository if there is none. It uses another name first, so that a repository is either complete or
+// missing.
 func (m *mirror) prepare(format string) error {
 	m.making.Lock()
 	defer m.making.Unlock()
@@ -160,7 +168,7 @@ func (m *mirror) prepare(format string) error {
 		}
 	}
 	if err := os.Rename(tmp, m.dir); err != nil {
-		// A request that was canceled may have made it.
+		// A cancelled request may have created it.
 		if there, e := os.ReadFile(filepath.Join(m.dir, "format")); e != nil || string(there) != format {
 			return diskError(err)
 		}
@@ -171,29 +179,32 @@ func (m *mirror) prepare(format string) error {
 	return nil
 }
 
-// exists tells whether the mirror is on disk.
-func (m *mirror) exists() bool {
+// exists reports whether the mirror is on disk.
+func (m *mirror) exists() bool { return m.objectFormat() != "" }
+
+// objectFormat is sha1 or sha256; empty if nothing is on disk.
+func (m *mirror) objectFormat() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.format != ""
+	return m.format
 }
 
-// terms are what a request allows: how old a look at a branch or tag may be, which is younger than ttl and not made before a
-// time, how old a proof of access may be likewise, and how many bytes the result may have.
+// terms are the limits of a request. A look at a branch or tag must be younger than ttl and not earlier than a given time. A proof
+// of access has similar limits. The result has at most a given number of bytes.
 type terms struct {
-	// uri is the source as policies about signatures know it.
+	// uri is the source in the form that policies about signatures use.
 	uri       string
 	bytes     int64
 	now       func() time.Time
 	ttl       time.Duration
 	notBefore time.Time
-	// credential: the request has one. access is how long it is believed that the server lets it in, began when the request began.
+	// credential: the request has one. access is the time for which a proof of access is valid. began is the begin of the request.
 	credential bool
 	access     time.Duration
 	began      time.Time
 }
 
-// lookup finds what a revision names now, and when that was looked at. A commit's full name needs no look.
+// lookup returns the current target of a revision, and the time of the look. The full ID of a commit needs no look.
 func (m *mirror) lookup(ctx context.Context, revision string, wanted terms, limits Limits) (cachedRef, error) {
 	if isObjectID(revision) {
 		return cachedRef{target: target{object: revision, commit: revision}, at: wanted.now()}, nil
@@ -207,14 +218,14 @@ func (m *mirror) lookup(ctx context.Context, revision string, wanted terms, limi
 	look := func(ctx context.Context) (cachedRef, error) { return m.look(ctx, revision, wanted.now(), limits) }
 	found, err := m.refFlight.do(ctx, revision, look)
 	if err == nil && found.at.Before(wanted.notBefore) {
-		// A look that was under way asked the server too early; whatever is under way now began after it.
+		// A look that was already running asked the server too early. Any look that runs now began later.
 		found, err = m.refFlight.do(ctx, revision, look)
 	}
 	return found, err
 }
 
-// admit has the server let the credential in again, unless it has just done so: what is in the mirror is for nobody whose
-// credential was revoked. It tells when it did.
+// admit asks the server to accept the credential again, unless it has just done so. The content of a mirror is not for a credential
+// that was revoked. It returns the time of the proof.
 func (m *mirror) admit(ctx context.Context, wanted terms) (time.Time, error) {
 	if !wanted.credential {
 		return time.Time{}, nil
@@ -225,13 +236,16 @@ func (m *mirror) admit(ctx context.Context, wanted terms) (time.Time, error) {
 		age := wanted.began.Sub(m.admitted)
 		return m.admitted, !m.admitted.IsZero() && age < wanted.access+1 && !m.admitted.Before(wanted.notBefore)
 	}
-	// A proof that was under way may have begun too early; whatever is under way then began after it.
+	// A proof that was already running may have begun too early. Any proof that runs then began later.
 	for range 2 {
 		if at, ok := fresh(); ok {
 			return at, nil
 		}
 		if _, err := m.admitFlight.do(ctx, "", func(ctx context.Context) (struct{}, error) {
 			at := wanted.now()
+			if l, ok := m.remote.(lasting); ok {
+				l.renew()
+			}
 			_, err := m.session.capabilities(ctx, nil)
 			if err == nil {
 				m.letIn(at)
@@ -245,8 +259,13 @@ func (m *mirror) admit(ctx context.Context, wanted terms) (time.Time, error) {
 	return at, nil
 }
 
-// letIn notes that the server has answered a question that was asked at a time.
+// letIn records that the server has answered a request that was sent at a time.
 func (m *mirror) letIn(at time.Time) {
+	if l, ok := m.remote.(lasting); ok {
+		if since := l.since(); since.Before(at) {
+			at = since
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if at.After(m.admitted) {
@@ -254,7 +273,7 @@ func (m *mirror) letIn(at time.Time) {
 	}
 }
 
-// look asks the server what a revision names.
+// look asks the server for the target of a revision.
 func (m *mirror) look(ctx context.Context, revision string, at time.Time, limits Limits) (cachedRef, error) {
 	caps, err := m.capabilities(ctx)
 	if err != nil {
@@ -283,7 +302,7 @@ func (m *mirror) look(ctx context.Context, revision string, at time.Time, limits
 	return cachedRef{t, at}, nil
 }
 
-// short finds the commit whose name begins with these digits. It needs the commits of all branches and tags.
+// short finds the commit whose ID begins with these digits. It needs the commits of all branches and tags.
 func (m *mirror) short(ctx context.Context, caps capabilities, digits string, limits Limits) (target, error) {
 	t, err := m.disambiguate(ctx, digits)
 	m.mu.Lock()
@@ -304,8 +323,11 @@ func (m *mirror) short(ctx context.Context, caps capabilities, digits string, li
 	return m.disambiguate(ctx, digits)
 }
 
-// history fetches the commits of all branches and tags, without their trees where the server can leave them out.
+// history fetches the commits of all branches and tags, without their trees if the server supports that.
 func (m *mirror) history(ctx context.Context, caps capabilities, limits Limits) error {
+	if caps.files {
+		return resolve.Errorf(resolve.ReasonInvalid, "revision: a web server gives the files of the repository, without git behind it; give a branch, a tag or the commit's full name")
+	}
 	done, err := m.store.histories.take(ctx)
 	if err != nil {
 		return err
@@ -317,7 +339,7 @@ func (m *mirror) history(ctx context.Context, caps capabilities, limits Limits) 
 	}
 	if len(tips) > 0 {
 		w := want{objects: tips}
-		if m.now(caps) == byObject {
+		if m.now(caps) <= byObject {
 			w.filter = filterTrees
 		}
 		if err = m.fetch(ctx, caps, w, limits.PackBytes); errors.Is(err, errNoFilter) {
@@ -356,6 +378,9 @@ func (m *mirror) disambiguate(ctx context.Context, digits string) (t target, err
 
 // fetch gets objects from the server.
 func (m *mirror) fetch(ctx context.Context, caps capabilities, w want, limit int64) error {
+	if caps.files {
+		return m.fetchFiles(ctx, w.objects, max(limit, w.most))
+	}
 	w.shallow = w.shallow && caps.shallow
 	err := m.store.receive(ctx, m, len(w.have) > 0, limit, func(out io.Writer) error { return m.session.fetch(ctx, caps, w, out, limit) })
 	var peer *remoteError
@@ -368,36 +393,42 @@ func (m *mirror) fetch(ctx context.Context, caps capabilities, w want, limit int
 	return err
 }
 
-// now is the way in which commits are fetched at present.
+// now returns the current way to fetch commits.
 func (m *mirror) now(caps capabilities) way {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if caps.files {
+		return byObject
+	}
 	if !caps.version2 || !caps.filter {
 		return whole
 	}
 	return m.way
 }
 
-// refused takes the next way after one that the server refuses. It tells whether there is one to try.
+// refused switches to the next way after the server has refused one. It reports whether there is one left.
 func (m *mirror) refused(tried way) bool {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.way == tried && tried < whole {
-		m.way++
+	if m.way <= tried && tried < whole {
+		m.way = tried + 1
+	}
+	m.mu.Unlock()
+	if tried == byRoot {
+		m.store.rootless(m.host)
 	}
 	return tried < whole
 }
 
-// commit is a commit that is there.
+// commit is a commit in the mirror.
 type commit struct {
 	id, tree string
-	// raw is the commit object, tag the annotated tag that was named, nil if none was.
+	// raw is the commit object. tag is the annotated tag that was named, nil if none was.
 	raw, tag []byte
-	// signers are the IDs of those who have signed either.
+	// signers are the IDs of the keys and identities that have signed either.
 	signers []string
 }
 
-// ensure brings the commit and its trees.
+// ensure fetches the commit and its trees if they are missing.
 func (m *mirror) ensure(ctx context.Context, t target, limits Limits) (commit, error) {
 	for attempt := 0; ; attempt++ {
 		if m.exists() {
@@ -407,7 +438,7 @@ func (m *mirror) ensure(ctx context.Context, t target, limits Limits) (commit, e
 			}
 		}
 		if attempt == 2 {
-			// Or the mirror is damaged so that git does not take the object anew; the caller tries with a new one.
+			// Or damage of the mirror keeps git from storing the object. The caller tries again with a new mirror.
 			return commit{}, missingError(resolve.ReasonNotFound, "revision: the server sends no commit "+t.object)
 		}
 		if _, err := m.fetchFlight.do(ctx, t.object, func(ctx context.Context) (struct{}, error) {
@@ -418,12 +449,12 @@ func (m *mirror) ensure(ctx context.Context, t target, limits Limits) (commit, e
 	}
 }
 
-// missingError is for the user, and errMissing as well.
+// missingError is an error for the user, and errMissing as well.
 func missingError(reason resolve.Reason, text string) error {
 	return &resolve.Error{Reason: reason, Msg: text, Err: errMissing}
 }
 
-// fetchCommit fetches one commit without history. again: what was fetched before is not counted on.
+// fetchCommit fetches one commit without history. again: do not rely on earlier fetches.
 func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits Limits) error {
 	caps, err := m.capabilities(ctx)
 	if err != nil {
@@ -431,7 +462,7 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits L
 	}
 	w := want{objects: []string{t.object}, shallow: true}
 	way := m.now(caps)
-	if way != byObject && !again {
+	if way > byObject && !again {
 		m.mu.Lock()
 		w.have = slices.Clone(m.complete)
 		m.mu.Unlock()
@@ -446,7 +477,7 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits L
 			w.have = nil
 			continue
 		case len(w.have) > 0 && errors.As(err, &damaged):
-			// The pack may build on what is not here after all.
+			// The pack may depend on objects that are missing here after all.
 			w.have = nil
 			continue
 		}
@@ -454,7 +485,7 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits L
 	}
 	var peer *remoteError
 	if !caps.version2 && !caps.anyWant && t.ref == "" && errors.As(err, &peer) {
-		// Only tips can be asked for: the commit may be in the history of one.
+		// The server only accepts tips. The commit may be in the history of one.
 		tips, tipsErr := m.session.tips(ctx, caps)
 		if tipsErr != nil {
 			return tipsErr
@@ -469,7 +500,7 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits L
 	if errors.Is(err, errTooMuch) {
 		return resolve.Errorf(resolve.ReasonTooLarge, "the repository sends more than %d bytes for one commit (%s)", limits.PackBytes, keyPackBytes)
 	}
-	if err != nil || way == byObject {
+	if err != nil || way <= byObject {
 		return err
 	}
 	m.mu.Lock()
@@ -481,7 +512,7 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits L
 	return nil
 }
 
-// readCommit reads the commit, through annotated tags.
+// readCommit reads the commit. It follows annotated tags.
 func (m *mirror) readCommit(ctx context.Context, t target) (c commit, err error) {
 	name := t.object
 	for range 6 {
@@ -528,7 +559,12 @@ func header(object []byte, word string) (string, bool) {
 	return "", false
 }
 
-// sizeError tells how large an object is that was not read.
-type sizeError struct{ size int64 }
+// sizeError tells how large an object is that was not read, and how large it may be.
+type sizeError struct{ size, limit int64 }
 
-func (e *sizeError) Error() string { return fmt.Sprintf("%d bytes", e.size) }
+func (e *sizeError) Error() string {
+	return fmt.Sprintf("%d bytes; at most %d are allowed", e.size, e.limit)
+}
+
+// Is makes it errTooMuch.
+func (*sizeError) Is(target error) bool { return target == errTooMuch }

@@ -5,7 +5,6 @@ import (
 	"compress/zlib"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -14,20 +13,20 @@ import (
 	"strings"
 )
 
-// Objects that are stored by themselves, which those of small packs are, are read here, in a few kilobytes of memory whatever
-// their size (gitformat-loose in git's documentation). What is in a pack is read by git.
+// This file reads loose objects, also those of small packs, in a few kilobytes of memory for any size (gitformat-loose in git's
+// documentation). Git reads objects in packs.
 
-// looseObject is an object that is stored by itself.
+// looseObject is an object in a file of its own.
 type looseObject struct {
 	kind string
 	size int64
-	// body has the content. left is what of it has not been read.
+	// body has the content. left is the number of bytes that have not been read.
 	body *bufio.Reader
 	left io.LimitedReader
 	file *os.File
 }
 
-// openLoose opens an object that is stored by itself; errMissing if there is none.
+// openLoose opens a loose object; errMissing if there is none.
 func (m *mirror) openLoose(id string) (o *looseObject, err error) {
 	file, err := os.Open(filepath.Join(m.dir, "objects", id[:2], id[2:]))
 	switch {
@@ -46,11 +45,11 @@ func (m *mirror) openLoose(id string) (o *looseObject, err error) {
 		return nil, errCorrupt
 	}
 	body := bufio.NewReader(z)
-	head, err := upTo(body, 0, 64)
+	head, err := upTo(body, 0, 64, nil)
 	if err != nil {
 		return nil, errCorrupt
 	}
-	kind, digits, _ := strings.Cut(head, " ")
+	kind, digits, _ := strings.Cut(string(head), " ")
 	size, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || size < 0 {
 		return nil, errCorrupt
@@ -58,7 +57,7 @@ func (m *mirror) openLoose(id string) (o *looseObject, err error) {
 	return &looseObject{kind: kind, size: size, body: body, left: io.LimitedReader{R: body, N: size}, file: file}, nil
 }
 
-// end tells whether the object ended where it should.
+// end reports whether the object ended at the right place.
 func (o *looseObject) end() error {
 	if _, err := o.body.ReadByte(); o.left.N > 0 || !errors.Is(err, io.EOF) {
 		return errCorrupt
@@ -66,13 +65,13 @@ func (o *looseObject) end() error {
 	return nil
 }
 
-// packed tells whether there may be objects in packs.
+// packed reports whether packs may have objects.
 func (m *mirror) packed() bool {
 	names, err := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*.idx"))
 	return err != nil || len(names) > 0
 }
 
-// read returns an object of at most limit bytes. The size is asked for before anything is read.
+// read returns an object of at most limit bytes. It checks the size before it reads the content.
 func (m *mirror) read(ctx context.Context, id string, limit int64) (kind string, data []byte, size int64, err error) {
 	o, err := m.openLoose(id)
 	switch {
@@ -101,21 +100,20 @@ func (m *mirror) object(ctx context.Context, id, kind string, limit int64) ([]by
 	got, data, size, err := m.read(ctx, id, limit)
 	switch {
 	case errors.Is(err, errTooMuch):
-		return nil, fmt.Errorf("%w: %w", errTooMuch, &sizeError{size})
+		return nil, &sizeError{size, limit}
 	case err == nil && got != kind:
 		return nil, errCorrupt
 	}
 	return data, err
 }
 
-// stream reads one object of that kind and of at most limit bytes with fn, which reads all of it.
+// stream reads one object of that kind and of at most limit bytes with fn, which must read all of it.
 func (m *mirror) stream(ctx context.Context, id, kind string, limit int64, fn func(*bufio.Reader) error) error {
 	o, err := m.openLoose(id)
 	switch {
 	case errors.Is(err, errMissing) && m.packed():
 		return m.store.files.with(ctx, m.dir, func(p *catfile) error {
-			_, err := p.stream(ctx, id, kind, limit, fn)
-			return err
+			return p.stream(ctx, id, kind, min(limit, maxPacked), fn)
 		})
 	case err != nil:
 		return err
@@ -125,7 +123,7 @@ func (m *mirror) stream(ctx context.Context, id, kind string, limit int64, fn fu
 	case o.kind != kind:
 		return errCorrupt
 	case o.size > limit:
-		return errTooMuch
+		return &sizeError{o.size, limit}
 	}
 	if err := fn(bufio.NewReaderSize(&o.left, 32<<10)); err != nil {
 		return err
@@ -133,7 +131,7 @@ func (m *mirror) stream(ctx context.Context, id, kind string, limit int64, fn fu
 	return o.end()
 }
 
-// missing are those of the objects that are not there.
+// missing returns the objects that the mirror does not have.
 func (m *mirror) missing(ctx context.Context, ids []string) (out []string, err error) {
 	for _, id := range ids {
 		if _, err := os.Lstat(filepath.Join(m.dir, "objects", id[:2], id[2:])); err != nil {

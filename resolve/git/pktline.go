@@ -23,7 +23,7 @@ const (
 // packets reads packet lines and counts what it read.
 type packets struct {
 	r *bufio.Reader
-	// left is how many bytes may still be read.
+	// left is the number of bytes that may still be read.
 	left int64
 	buf  []byte
 }
@@ -34,7 +34,7 @@ var (
 	errFromPeer = errors.New("the server reports an error")
 )
 
-// remoteError is what the server says has gone wrong, made safe for a line of text.
+// remoteError is an error message of the server, made safe for a line of text.
 type remoteError struct{ text string }
 
 func (e *remoteError) Error() string        { return e.text }
@@ -57,7 +57,7 @@ func newPackets(r io.Reader, limit int64) *packets {
 	return &packets{r: bufio.NewReaderSize(r, 16<<10), left: limit}
 }
 
-// next returns the next packet. Its payload is good until the next call. io.EOF stands for a clean end between packets.
+// next returns the next packet. Its payload is valid until the next call. io.EOF stands for a clean end between packets.
 func (p *packets) next() (packetKind, []byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(p.r, head[:]); err != nil {

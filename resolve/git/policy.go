@@ -11,28 +11,26 @@ import (
 	"sluice.dev/resolve"
 )
 
-// Policy says what may be fetched. The zero value allows everything.
+// Policy restricts what can be fetched. The zero value allows everything.
 //
-// What any rule of Deny matches is refused; if Allow is not empty, what no rule of it matches is refused as well. Both hold
-// overall and, in Namespaces, for the requests of one namespace in addition.
+// A fetch is refused if a rule of Deny matches it, or if Allow is not empty and no rule of it matches. Both apply to all requests.
+// Namespaces has additional policies for the requests of single namespaces.
 type Policy struct {
 	Allow      []Rule            `json:"allow,omitempty"`
 	Deny       []Rule            `json:"deny,omitempty"`
 	Namespaces map[string]Policy `json:"namespaces,omitempty"`
 }
 
-// Rule matches fetches by patterns, of which an empty one matches all. A pattern always stands for the whole text: * is
-// anything but a slash, ** is anything, ? is one character that is no slash.
+// Rule matches fetches by patterns; an empty pattern matches everything. A pattern always matches the whole text: * is anything but
+// a slash, ** is anything, ? is one character that is no slash.
 //
-// A rule that denies a revision by the name of a branch does not keep anyone from its commits; to confine what is read,
-// allow names.
+// A rule that denies a branch by its name does not hide the commits of that branch. To limit access, use Allow.
 type Rule struct {
-	// Repository is matched, whatever its case, against HOST[:PORT]/PATH without .git, however the address was written.
+	// Repository matches HOST[:PORT]/PATH without .git, in any case and for any form of the address.
 	Repository string `json:"repository,omitempty"`
-	// Revision is matched against the revision as it was asked for, the full name of the ref and the name of the commit; one
-	// of them must match.
+	// Revision matches the revision of the request, the full name of the ref or the ID of the commit; one match is enough.
 	Revision string `json:"revision,omitempty"`
-	// Path is matched against the file's path after links were followed, without a leading slash.
+	// Path matches the path of the file after links were followed, without a leading slash.
 	Path string `json:"path,omitempty"`
 }
 
@@ -53,15 +51,15 @@ func ParsePolicy(text string) (Policy, error) {
 	return p, nil
 }
 
-// fetched is what a policy judges. Empty fields are not known yet.
+// fetched is the input of a policy. Empty fields are not known yet.
 type fetched struct {
 	namespace, repository string
 	revisions             []string
 	path                  string
 }
 
-// check refuses what the policy refuses. It is asked with the repository first, then with the revisions, then with the path, and
-// each time refuses only what is certain.
+// check returns an error if the policy refuses the fetch. The caller calls it with the repository first, then with the revisions,
+// then with the path. Each call refuses only what is certain.
 func (p Policy) check(f fetched) error {
 	if err := p.checkOne(f, "the operator's policy"); err != nil {
 		return err
@@ -69,7 +67,7 @@ func (p Policy) check(f fetched) error {
 	return p.Namespaces[f.namespace].checkOne(f, fmt.Sprintf("the operator's policy for namespace %q", f.namespace))
 }
 
-// judgesPaths tells whether a rule is about paths; that of namespaces is another.
+// judgesPaths reports whether a rule is about paths. It ignores the policies of namespaces.
 func (p Policy) judgesPaths() bool {
 	about := func(r Rule) bool { return r.Path != "" }
 	return slices.ContainsFunc(p.Allow, about) || slices.ContainsFunc(p.Deny, about)
@@ -103,7 +101,7 @@ func (f fetched) refusal(who string) error {
 	return resolve.Errorf(resolve.ReasonForbidden, "%s does not allow %s", who, what)
 }
 
-// matches tells whether the rule matches; unknown is the answer for what is not known yet.
+// matches reports whether the rule matches. If a field is not known yet, its match is unknown.
 func (r Rule) matches(f fetched, unknown bool) bool {
 	if r.Repository != "" && !glob(strings.ToLower(r.Repository), strings.ToLower(f.repository)) {
 		return false

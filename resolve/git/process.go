@@ -22,20 +22,20 @@ import (
 	"sluice.dev/resolve"
 )
 
-// Only two git commands are ever run, on local files, with object names as the only arguments from outside: index-pack or
-// unpack-objects when something has been fetched, and cat-file to read what is in packs. None of them talks to a network.
+// This package runs only a few git commands, on local files, and object IDs are the only arguments from outside: index-pack or
+// unpack-objects after a fetch, and cat-file to read packs. None of them uses a network.
 
-// Bounds of what git may use. They hold against objects that announce huge sizes.
+// Limits of git processes. They protect against objects that claim huge sizes.
 const (
-	// It is address space, of which what git maps of files and its own code take baseMemory.
+	// The limit is on address space. Mapped files and git's own code take baseMemory of it.
 	maxProcessMemory = 192 << 20
 	minProcessMemory = 64 << 20
 	baseMemory       = 16 << 20
-	// Objects up to smallObject take no memory that has to be waited for.
+	// Objects up to smallObject need no memory reservation.
 	smallObject = 1 << 20
-	// In seconds. A catfile lives long, so that its CPU time is not bounded; it copies what is asked for.
+	// In seconds. A catfile lives long, so its CPU time has no limit; it only copies objects.
 	maxProcessCPU = 300
-	// Small packs are unpacked in less, and to smaller files; what needs more stays a pack.
+	// Small packs unpack in less, and to smaller files. If more is needed, the pack stays a pack.
 	maxUnpackCPU  = 20
 	maxUnpackFile = 16 << 20
 )
@@ -45,11 +45,11 @@ var (
 	errCorrupt  = errors.New("the mirror is damaged")
 	errDiskFull = errors.New("the disk is full")
 	errKilled   = errors.New("the git process was killed, maybe for want of memory")
-	// errNotStarted: the machine has no git, or too little of what a process needs.
+	// errNotStarted: git is not installed, or the machine lacks the resources for a process.
 	errNotStarted = errors.New("the git command cannot be started")
 )
 
-// command prepares a git command in a repository, with nothing of the environment and no configuration but what is here.
+// command prepares a git command in a repository. It passes no environment and no configuration but the ones here.
 func command(ctx context.Context, binary, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, binary, args...) //nolint:gosec // the git command that findGit found, see above for the arguments
 	cmd.Dir = dir
@@ -66,15 +66,14 @@ func command(ctx context.Context, binary, dir string, args ...string) *exec.Cmd 
 		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C", "GIT_DIR=" + dir,
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
 		"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_OPTIONAL_LOCKS=0",
-		// What is freed goes back to the system; glibc would raise these by what it has seen.
+		// Freed memory goes back to the system; otherwise glibc would raise these thresholds over time.
 		"MALLOC_MMAP_THRESHOLD_=131072", "MALLOC_TRIM_THRESHOLD_=131072", "MALLOC_ARENA_MAX=1",
 		"GIT_CONFIG_COUNT=" + strconv.Itoa(len(config)),
 	}
 	for i, kv := range config {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, kv[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, kv[1]))
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	killGroup(cmd)
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }
@@ -82,9 +81,9 @@ func command(ctx context.Context, binary, dir string, args ...string) *exec.Cmd 
 // indexer puts packs into repositories.
 type indexer struct {
 	binary string
-	// turns bounds how many run at once. Nothing that waits for a network has one.
+	// turns bounds the number of processes. A process that waits for a network never holds one.
 	turns *turns
-	// memory is that of all git processes together.
+	// memory bounds the memory of all git processes together.
 	memory *resolve.Memory
 }
 
@@ -92,12 +91,12 @@ func newIndexer(binary string, memory *resolve.Memory) *indexer {
 	return &indexer{binary: binary, turns: newTurns(max(2, runtime.GOMAXPROCS(0))), memory: memory}
 }
 
-// index makes the index of the pack file, beside it.
+// index makes the index of the pack file, next to it.
 func (x *indexer) index(ctx context.Context, dir, pack string) error {
 	return x.run(ctx, dir, nil, nil, limitsFor(pack), "index-pack", "--threads=1", "-o", strings.TrimSuffix(pack, ".pack")+".idx", pack)
 }
 
-// complete adds to a thin pack the objects of the repository on which it builds. The pack and its index end in the folder pack of
+// complete adds the missing base objects from the repository to a thin pack. The pack and its index end up in the folder pack of
 // staging.
 func (x *indexer) complete(ctx context.Context, dir, staging, pack string) error {
 	f, err := os.Open(pack) //nolint:gosec // a file that this process has just written
@@ -109,8 +108,8 @@ func (x *indexer) complete(ctx context.Context, dir, staging, pack string) error
 	return x.run(ctx, dir, f, env, limitsFor(pack), "index-pack", "--threads=1", "--stdin", "--fix-thin")
 }
 
-// unpack writes the objects of a small pack file as loose ones into another folder than the repository's, which has what the
-// pack may build on.
+// unpack writes the objects of a small pack file into another folder than the repository's, as loose objects. The repository has
+// the objects that the pack may depend on.
 func (x *indexer) unpack(ctx context.Context, dir, loose, pack string) error {
 	f, err := os.Open(pack) //nolint:gosec // a file that this process has just written
 	if err != nil {
@@ -121,11 +120,11 @@ func (x *indexer) unpack(ctx context.Context, dir, loose, pack string) error {
 	return x.run(ctx, dir, f, env, processLimits{memory: limitsFor(pack).memory, cpu: maxUnpackCPU, file: maxUnpackFile}, "unpack-objects", "-q")
 }
 
-// processLimits bound a process: its memory and the size of each file that it writes in bytes, its CPU time in seconds; 0 for
-// unbounded.
+// processLimits are the limits of a process: memory and the size of each file that it writes, in bytes, and CPU time in seconds. 0
+// sets none.
 type processLimits struct{ memory, cpu, file uint64 }
 
-// limitsFor are those for what reads a pack: a small one may be unpacked to much, but not to as much as a large one.
+// limitsFor returns the limits for reading a pack. A small pack may unpack to much data, but not as much as a large one.
 func limitsFor(pack string) processLimits {
 	l := processLimits{memory: maxProcessMemory, cpu: maxProcessCPU}
 	if info, err := os.Stat(pack); err == nil && info.Size() < maxProcessMemory/16 {
@@ -165,14 +164,14 @@ func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, env []str
 	case bytes.Contains(stderr.Bytes(), []byte("No space left")):
 		return errDiskFull
 	}
-	// Other signals are those of the limits, which an object that unpacks to too much runs into.
+	// Other signals come from the limits. An object that unpacks to too much data causes them.
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGKILL {
 		return errKilled
 	}
 	return &packError{firstLine(stderr.Bytes())}
 }
 
-// notStarted is why a git command did not start.
+// notStarted returns why a git command did not start.
 func notStarted(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok && path.Op != "chdir" {
 		return fmt.Errorf("%w: %s", errNotStarted, path.Err.Error())
@@ -180,7 +179,7 @@ func notStarted(err error) error {
 	return err // the mirror is gone
 }
 
-// packError says that what was fetched is no good pack.
+// packError means that the fetched data is not a valid pack.
 type packError struct{ text string }
 
 func (e *packError) Error() string { return e.text }
@@ -190,10 +189,10 @@ func firstLine(b []byte) string {
 	return strings.TrimPrefix(line, "fatal: ")
 }
 
-// catfile is a git cat-file that waits for questions.
+// catfile is a git cat-file that waits for requests.
 type catfile struct {
 	memory *resolve.Memory
-	// held is the memory of a large object that was read. The process ends before others have it.
+	// held is the memory of a large object that was read. The process ends before the memory is released.
 	held  *resolve.Reservation
 	dir   string
 	cmd   *exec.Cmd
@@ -208,7 +207,7 @@ type catfiles struct {
 	memory *resolve.Memory
 
 	mu sync.Mutex
-	// idle is ordered by use, the last used last.
+	// idle has the idle ones, the most recently used last.
 	idle []*catfile
 	busy int
 	max  int
@@ -218,7 +217,7 @@ func newCatfiles(binary string, limit int, memory *resolve.Memory) *catfiles {
 	return &catfiles{binary: binary, slots: make(chan struct{}, limit), max: limit, memory: memory}
 }
 
-// with runs fn with a catfile of the repository. After an error it is not used again.
+// with runs fn with a catfile of the repository. After an error it does not use that catfile again.
 func (c *catfiles) with(ctx context.Context, dir string, fn func(*catfile) error) error {
 	select {
 	case c.slots <- struct{}{}:
@@ -238,7 +237,7 @@ func (c *catfiles) with(ctx context.Context, dir string, fn func(*catfile) error
 	err = fn(p)
 	unharmed := stop()
 	if !unharmed {
-		// Once the process has been waited for, its number may be another's.
+		// After the wait, another process may have its ID.
 		<-killed
 	}
 	c.mu.Lock()
@@ -286,7 +285,7 @@ func (c *catfiles) take(ctx context.Context, dir string) (*catfile, error) {
 	return p, err
 }
 
-// start runs a catfile that outlives the request which needs it first.
+// start starts a catfile that outlives its first request.
 func (c *catfiles) start(ctx context.Context, dir string) (*catfile, error) {
 	cmd := command(context.WithoutCancel(ctx), c.binary, dir, "cat-file", "--batch-command")
 	stdin, err := cmd.StdinPipe()
@@ -304,7 +303,7 @@ func (c *catfiles) start(ctx context.Context, dir string) (*catfile, error) {
 	return &catfile{memory: c.memory, dir: dir, cmd: cmd, stdin: stdin, out: bufio.NewReaderSize(stdout, 32<<10)}, nil
 }
 
-// forget ends the idle catfiles of a repository, of all if dir is empty.
+// forget ends the idle catfiles of a repository, or all if dir is empty.
 func (c *catfiles) forget(dir string) {
 	c.mu.Lock()
 	var gone, keep []*catfile
@@ -358,7 +357,7 @@ func (p *catfile) header() (id, kind string, size int64, err error) {
 	return words[0], words[1], size, nil
 }
 
-// reserve waits for the memory that git needs for an object: the object, and what it is a delta of.
+// reserve waits for the memory that git needs for an object and its delta bases.
 func (p *catfile) reserve(ctx context.Context, size int64) (err error) {
 	if size <= smallObject {
 		return nil
@@ -368,7 +367,7 @@ func (p *catfile) reserve(ctx context.Context, size int64) (err error) {
 	return err
 }
 
-// read returns an object of at most limit bytes. The size is asked for before anything is read.
+// read returns an object of at most limit bytes. It checks the size before it reads the content.
 func (p *catfile) read(ctx context.Context, name string, limit int64) (kind string, data []byte, size int64, err error) {
 	_, kind, size, err = p.info(name)
 	if err != nil {
@@ -393,34 +392,37 @@ func (p *catfile) read(ctx context.Context, name string, limit int64) (kind stri
 	return kind, data[:size], size, nil
 }
 
+// maxPacked is the largest tree that git reads from a pack within its memory.
+const maxPacked = 48 << 20
+
 // stream reads an object of that kind and at most limit bytes with fn, which reads all of it.
-func (p *catfile) stream(ctx context.Context, name, want string, limit int64, fn func(*bufio.Reader) error) (size int64, err error) {
+func (p *catfile) stream(ctx context.Context, name, want string, limit int64, fn func(*bufio.Reader) error) error {
 	_, kind, size, err := p.info(name)
 	switch {
 	case err != nil:
-		return 0, err
+		return err
 	case kind != want:
-		return size, errCorrupt
+		return errCorrupt
 	case size > limit:
-		return size, errTooMuch
+		return &sizeError{size, limit}
 	}
 	if err := p.reserve(ctx, size); err != nil {
-		return size, err
+		return err
 	}
 	if _, err := io.WriteString(p.stdin, "contents "+name+"\n"); err != nil {
-		return size, errCorrupt
+		return errCorrupt
 	}
 	if _, _, size, err = p.header(); err != nil || size > limit {
-		return size, errCorrupt
+		return errCorrupt
 	}
 	body := &io.LimitedReader{R: p.out, N: size}
 	if err := fn(bufio.NewReaderSize(body, 32<<10)); err != nil {
-		return size, err
+		return err
 	}
 	if end, err := p.out.ReadByte(); body.N > 0 || err != nil || end != '\n' {
-		return size, errCorrupt
+		return errCorrupt
 	}
-	return size, nil
+	return nil
 }
 
 // findGit returns the git command and checks that it is new enough.

@@ -6,24 +6,33 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"sluice.dev/resolve"
 )
 
-// remote is a way to a repository's git-upload-pack.
+// remote is a connection to a repository's git-upload-pack.
 type remote interface {
-	// advertise asks what the server can do. The stream begins with the first packet of git-upload-pack, and holds the
-	// refs as well if the server does not speak version 2 of the protocol.
+	// advertise asks for the capabilities of the server. The stream begins with the first packet of git-upload-pack. It includes
+	// the refs if the server does not know version 2 of the protocol.
 	advertise(ctx context.Context) (io.ReadCloser, error)
 	// request sends one complete request. The stream begins with the first packet of the answer.
 	request(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error)
-	// close lets go of connections that wait for more.
+	// close closes idle connections.
 	close()
-	// forget begins at the address that was asked for again, wherever redirects have led.
+	// forget goes back to the requested address, and drops what redirects have led to.
 	forget()
 }
 
-// measured tells how much comes from a remote that does not speak HTTP, whose client does so by itself.
+// lasting is a remote that lets a credential in once for many questions.
+type lasting interface {
+	// since is when the server was asked to let in what asks now; zero where nothing is in.
+	since() time.Time
+	// renew has it let in again with the next question.
+	renew()
+}
+
+// measured measures the bytes from a remote without HTTP. An HTTP client measures them itself.
 type measured struct{ remote }
 
 func (m measured) advertise(ctx context.Context) (io.ReadCloser, error) {
@@ -32,6 +41,19 @@ func (m measured) advertise(ctx context.Context) (io.ReadCloser, error) {
 
 func (m measured) request(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
 	return m.await(ctx, func(ctx context.Context) (io.ReadCloser, error) { return m.remote.request(ctx, body, version2) })
+}
+
+func (m measured) since() time.Time {
+	if l, ok := m.remote.(lasting); ok {
+		return l.since()
+	}
+	return time.Time{} // nobody is let in
+}
+
+func (m measured) renew() {
+	if l, ok := m.remote.(lasting); ok {
+		l.renew()
+	}
 }
 
 func (measured) await(ctx context.Context, do func(context.Context) (io.ReadCloser, error)) (io.ReadCloser, error) {
@@ -64,22 +86,24 @@ const (
 	maxListedRefs    = 200_000
 )
 
-// capabilities is what a server can do.
+// capabilities are the capabilities of a server.
 type capabilities struct {
 	version2 bool
 	// filter: partial fetches. shallow: fetches of one commit without its history. anyWant: commits that no ref names.
 	filter, shallow, anyWant bool
 	sideBand                 bool
 	ofsDelta                 bool
+	// files: a web server provides files, and does not run git.
+	files bool
 	// format is sha1 or sha256.
 	format string
 }
 
-// target is what a ref names.
+// target is the target of a ref.
 type target struct {
-	// ref is the full name, empty where a commit was named.
+	// ref is the full name, empty if a commit was named.
 	ref string
-	// object is what the ref holds, commit what it is after annotated tags are followed, as far as the server tells.
+	// object is the object that the ref names. commit is the commit after annotated tags were followed, if the server reports it.
 	object, commit string
 }
 
@@ -88,10 +112,13 @@ type session struct {
 	remote remote
 }
 
-// capabilities asks for what the server can do; with version 0 of the protocol visit gets all refs.
+// capabilities asks for the capabilities of the server. With version 0 of the protocol, visit gets all refs.
 func (s *session) capabilities(ctx context.Context, visit func(name, object string)) (caps capabilities, err error) {
 	stream, err := s.remote.advertise(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, errDumb):
+		return s.listed(ctx, visit)
+	case err != nil:
 		return caps, err
 	}
 	defer func() { _ = stream.Close() }()
@@ -179,7 +206,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// refs asks what refs of these names hold.
+// refs asks for the targets of refs with these names.
 func (s *session) refs(ctx context.Context, caps capabilities, names []string) (map[string]target, error) {
 	found := map[string]target{}
 	err := s.eachRef(ctx, caps, names, func(t target) {
@@ -187,15 +214,15 @@ func (s *session) refs(ctx context.Context, caps capabilities, names []string) (
 			return
 		}
 		if before, ok := found[t.ref]; ok {
-			t.object = before.object // version 0 tells in a second line what a tag is of
+			t.object = before.object // version 0 reports the target of a tag in a second line
 		}
 		found[t.ref] = t
 	})
 	return found, err
 }
 
-// tips asks what branches and tags hold: the names of objects, in order. There may be hundreds of thousands, so that nothing else
-// is kept of them.
+// tips asks for the targets of branches and tags, and returns their object IDs in order. There may be hundreds of thousands, so it
+// keeps nothing else.
 func (s *session) tips(ctx context.Context, caps capabilities) ([]string, error) {
 	var tips []string
 	of := []string{"refs/heads/", "refs/tags/"}
@@ -208,7 +235,7 @@ func (s *session) tips(ctx context.Context, caps capabilities) ([]string, error)
 	return slices.Compact(tips), err
 }
 
-// eachRef visits the refs below these prefixes, and maybe others. One that only tells the commit of a tag has no object.
+// eachRef visits the refs below these prefixes, and possibly others. A line with only the commit of a tag has no object.
 func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []string, visit func(target)) error {
 	if !caps.version2 {
 		_, err := s.capabilities(ctx, func(name, object string) {
@@ -264,18 +291,20 @@ func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []str
 	}
 }
 
-// want is what one fetch asks for.
+// want describes one fetch.
 type want struct {
 	objects []string
 	// shallow: without history.
 	shallow bool
 	// filter is one of git's filter-specs, empty for all objects.
 	filter string
-	// have are commits of which all but what the filter leaves out is there.
+	// most bounds a pack that is fetched as a whole, in bytes.
+	most int64
+	// have are commits that are complete here, except for objects that the filter omits.
 	have []string
 }
 
-// fetch writes the pack that the server sends to w, at most limit bytes.
+// fetch writes the server's pack to w, at most limit bytes.
 func (s *session) fetch(ctx context.Context, caps capabilities, want want, w io.Writer, limit int64) error {
 	var q request
 	if caps.version2 {
@@ -286,7 +315,7 @@ func (s *session) fetch(ctx context.Context, caps capabilities, want want, w io.
 		q.line("ofs-delta")
 		q.line("no-progress")
 		if len(want.have) > 0 {
-			// Only to those who take thin packs git sends no trees again that a shallow commit has.
+			// Git omits trees that a shallow commit has only if the client accepts thin packs.
 			q.line("thin-pack")
 		}
 		for _, o := range want.objects {
@@ -332,7 +361,7 @@ func (s *session) fetch(ctx context.Context, caps capabilities, want want, w io.
 		return err
 	}
 	defer func() { _ = stream.Close() }()
-	// Progress and framing count as well, so the stream gets some more than the pack.
+	// Progress and framing count as well, so the limit of the stream is somewhat larger than that of the pack.
 	p := newPackets(stream, limit+limit/64+1<<20)
 	if err := toPack(p, caps, want); err != nil {
 		return noEOF(err)
@@ -340,7 +369,7 @@ func (s *session) fetch(ctx context.Context, caps capabilities, want want, w io.
 	return copyPack(p, caps, w, limit)
 }
 
-// toPack reads up to where the pack begins.
+// toPack reads up to the begin of the pack.
 func toPack(p *packets, caps capabilities, want want) error {
 	shallow := want.shallow && !caps.version2
 	for {
@@ -399,7 +428,7 @@ func copyPack(p *packets, caps capabilities, w io.Writer, limit int64) error {
 	}
 }
 
-// candidates are the refs that a name may mean, the first that exists wins, as git fetch has it (ref_fetch_rules in its refs.c):
+// candidates are the refs that a name may mean. The first that exists wins, as in git fetch (ref_fetch_rules in its refs.c).
 // pull/1/head and merge-requests/7/head are names, too.
 func candidates(revision string) []string {
 	out := []string{"refs/" + revision, "refs/tags/" + revision, "refs/heads/" + revision}
@@ -419,5 +448,5 @@ func pick(names []string, found map[string]target) (target, bool) {
 	return target{}, false
 }
 
-// agent is how the client calls itself. Some servers answer at an address only if it begins like this.
+// agent is the name of the client. Some servers answer at an address only if it begins like this.
 const agent = "git/2.40.0-sluice"

@@ -1,18 +1,18 @@
 // Package git resolves resources from git repositories: by git's own protocol over https, http and ssh, or through the API of
 // GitHub, GitLab, Gitea or Bitbucket.
 //
-// The package talks to servers itself, and so decides itself which addresses are dialled, where credentials go, which
-// redirects are followed and how much is read. The git command only indexes and reads what was fetched: it never sees a
-// network, a credential, an address or a name that a requester chose. Repositories are kept as bare mirrors without work
-// trees, shared by the requests that see the same repository through the same credential; they are a cache and may be
-// deleted whenever the process does not run.
+// The package talks to servers itself. So it controls the addresses that it connects to, the hosts that get credentials, the
+// redirects that it follows and the amount that it reads. The git command only indexes and reads fetched data: it never sees a
+// network, a credential, an address or a name that a requester chose. Repositories are bare mirrors without work trees. Requests
+// share a mirror if they see the same repository through the same credential. Mirrors are a cache: you may delete them while the
+// process does not run.
 //
-// A commit is fetched without history and, where the server can leave them out, without trees and file contents; the trees on
-// the way to a path follow one after the other, and the contents of the files that are asked for together. So it does not
-// matter how many files a repository has. Branches and tags are looked up again after a short time.
+// The package fetches a commit without history. If the server supports it, it also leaves out trees and file contents, then fetches
+// the trees on a path one after the other, and the contents of the requested files together. So the number of files in a repository
+// does not matter. It looks branches and tags up again after a short time.
 //
-// The package does not decide whether a commit belongs to a branch of the repository: some hosts serve the commits of forks
-// under the name of the original. It retries nothing; its errors say whether that would help.
+// The package does not decide whether a commit belongs to a branch of the repository: some hosts serve the commits of forks under
+// the name of the original. It does not retry; its errors say whether a retry may help.
 package git
 
 import (
@@ -24,6 +24,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"sluice.dev/resolve"
@@ -31,27 +32,27 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
-// Limits bounds what one resolver uses. Zero fields stand for the defaults.
+// Limits bounds the resources of one resolver. Zero fields stand for the defaults.
 type Limits struct {
-	// PackBytes bounds what one fetch may bring, whatever the configuration says; 0 does not.
+	// PackBytes bounds one fetch, in addition to the configuration; 0 sets no bound.
 	PackBytes int64
-	// FileBytes is the size of a result, whether a file or a directory; 10 MiB by default.
+	// FileBytes bounds a result, a file or a directory; 10 MiB by default.
 	FileBytes int64
-	// DirectoryFiles is how many files of a directory are put together; 500 by default.
+	// DirectoryFiles bounds the files of a directory that are joined; 500 by default.
 	DirectoryFiles int
-	// CacheBytes bounds what mirrors may take on disk, with what is being fetched, whatever the configuration says; 0 does not.
-	// Mirrors in use are not evicted.
+	// CacheBytes bounds mirrors and running fetches on disk, in addition to the configuration; 0 sets no bound. Mirrors in use are
+	// not evicted.
 	CacheBytes int64
-	// Processes is how many git processes wait for reads at once; 8 by default.
+	// Processes bounds the git processes that wait for reads; 8 by default.
 	Processes int
-	// ProcessBytes is how much memory git processes may have together; 160 MiB by default.
+	// ProcessBytes bounds the memory of all git processes together; 160 MiB by default.
 	ProcessBytes int64
 }
 
 const (
 	defaultPackBytes  = 512 << 20
 	defaultCacheBytes = 4 << 30
-	// minBytes is the least of either that can be configured.
+	// minBytes is the smallest allowed value of either.
 	minBytes = 1 << 20
 )
 
@@ -72,42 +73,46 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Options are what a resolver needs. Dir and Clock are required.
+// Options are the options of a resolver. Dir and Clock are required.
 type Options struct {
-	// Dir is the folder for mirrors. One process at a time may use it.
+	// Dir is the folder for mirrors. Only one process at a time may use it.
 	Dir string
-	// Network is what the process allows beside the configuration: addresses, proxies, authorities.
+	// Network has the addresses, proxies and authorities that the process allows in addition to the configuration.
 	Network netguard.Options
-	// Clock tells the time.
+	// Clock provides the time.
 	Clock resolve.Clock
-	// Git is the git command, at least 2.36; empty for that on the PATH.
+	// Git is the git command, at least 2.36; empty stands for the one on the PATH.
 	Git string
-	// Policy holds in addition to that of the configuration.
+	// Policy applies in addition to the policy of the configuration.
 	Policy Policy
 	Limits Limits
-	// Policies are those in force, about signatures of commits; it is called for each request and may return nil.
+	// Policies returns the current policies about signatures of commits. The resolver calls it for each request; it may return nil.
 	Policies func() *verify.Policies
 }
 
 // Resolver is the git resolver. It implements [resolve.Resolver].
 type Resolver struct {
 	options Options
-	store   *store
 	files   *catfiles
 	index   *indexer
-	// beside is the turn of whoever reads without the store.
+	// beside serialises reads without the store.
 	beside chan struct{}
-	// besideBytes bounds the packs that are fetched then.
+	// besideBytes bounds the packs of such reads.
 	besideBytes int64
-	// way stands before the way to each repository in tests; nil elsewhere.
+	// way wraps the remote of each repository in tests; nil otherwise.
 	way func(remote) remote
 
 	guards *netguard.Pool
+
+	mu sync.Mutex
+	// store is nil where its folder has no room; opened is when that was tried last.
+	store  *store
+	opened time.Time
 }
 
 var _ resolve.Resolver = (*Resolver)(nil)
 
-// New makes a resolver. It fails if git is missing or too old, or if another process uses the folder. Close it in the end.
+// New returns a resolver. It fails if git is missing or too old, or if another process uses the folder. The caller must Close it.
 func New(ctx context.Context, o Options) (*Resolver, error) {
 	if o.Clock == nil || o.Dir == "" {
 		return nil, errors.New("the git resolver needs a folder and a clock")
@@ -123,16 +128,20 @@ func New(ctx context.Context, o Options) (*Resolver, error) {
 	memory := resolve.NewMemory(o.Limits.ProcessBytes)
 	files := newCatfiles(binary, o.Limits.Processes, memory)
 	index := newIndexer(binary, memory)
-	s, err := openStoreIn(o.Dir, atMost(defaultCacheBytes, o.Limits.CacheBytes), files, index)
-	if err != nil {
+	g := &Resolver{options: o, files: files, index: index, guards: netguard.NewPool(o.Network), beside: make(chan struct{}, 1), besideBytes: asideBytes}
+	if err := g.open(); err != nil && !errors.Is(err, errDiskFull) {
 		return nil, err
 	}
-	return &Resolver{options: o, store: s, files: files, index: index, guards: netguard.NewPool(o.Network), beside: make(chan struct{}, 1), besideBytes: asideBytes}, nil
+	return g, nil
 }
 
-// Close ends the processes and connections that wait for more, and gives the folder free. Nothing may be under way.
+// Close ends idle processes and connections, and releases the folder. No request may be running.
 func (g *Resolver) Close() error {
 	g.guards.Close()
+	if g.store == nil {
+		g.files.forget("")
+		return nil
+	}
 	return g.store.close()
 }
 
@@ -152,7 +161,7 @@ func params() []resolve.Param {
 		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: unnamed(checkURL), Doc: "The repository: https://, http://, ssh://, git:// or user@host:path."},
 		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: unnamed(checkRevision), Doc: "A branch, a tag, another ref such as pull/1/head, or a commit by its full or shortened name."},
 		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: unnamed(checkPath), Doc: "The file, or a directory of which all YAML and JSON files are taken."},
-		{Name: "recursive", Default: "false", Allowed: []string{"true", "false"}, Doc: "Of a directory, whether the files in the directories below it are taken as well; those whose names begin with a dot are not. Not for repo."},
+		{Name: "recursive", Default: "false", Allowed: []string{"true", "false"}, Doc: "For a directory, whether to take the files in the directories below it as well, except those whose names begin with a dot. Not for repo."},
 		{Name: "gitToken", MaxLength: 253, Check: unnamed(checkName), Doc: "The Secret in the request's namespace with a token for the repository."},
 		{Name: "gitTokenKey", Default: "token", MaxLength: 253, Check: unnamed(checkName), Doc: "The key in that Secret."},
 		{Name: "authSecret", MaxLength: 253, Check: unnamed(checkName), Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey and known_hosts."},
@@ -228,7 +237,7 @@ func validate(r *resolve.Request) (errs []error) {
 
 // Resolve implements [resolve.Resolver].
 func (g *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
-	// What the framework has checked is checked again: what follows is safe only with it.
+	// This repeats checks of the framework, because the code below is safe only with them.
 	if errs := validate(r); len(errs) > 0 {
 		return nil, errs[0]
 	}
@@ -264,8 +273,8 @@ func (g *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	return out, err
 }
 
-// where is what a request goes to: the remote's host, with a port that is not the scheme's own, and the repository's name, without
-// credentials. Both are empty where the parameters do not say.
+// where returns the target of a request: the remote's host, with a port that is not the scheme's own, and the repository's name,
+// without credentials. Both are empty if the parameters do not name one.
 type where struct{ host, name string }
 
 func place(r *resolve.Request) where {
@@ -329,8 +338,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 		return nil, err
 	}
 	// The rules for addresses are part of it: what is known under others is not given to a request that these refuse.
-	key := g.store.name(slices.Concat(cred.identity(), []string{repo.scheme, repo.user, repo.canonical(), repo.path},
-		netguard.Identity(s.Config, false))...)
+	key := slices.Concat(cred.identity(), []string{repo.scheme, repo.user, repo.canonical(), repo.path}, netguard.Identity(s.Config, false))
 	connect := func() (remote, error) {
 		r, err := g.connect(s, repo, cred)
 		if err == nil && g.way != nil {
@@ -338,28 +346,37 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 		}
 		return r, err
 	}
-	// It is one for all: the plain configuration says it, whichever is chosen.
-	g.store.resize(atMost(settings{Config: r.Config}.bytes(keyCacheBytes, defaultCacheBytes), g.options.Limits.CacheBytes))
 	path := r.Get("pathInRepo")
 	below := r.Get("recursive") == "true"
 	wanted := terms{uri: sourceURI(repo.raw), now: g.options.Clock.Now, began: g.options.Clock.Now(), credential: cred.is(), access: s.duration(resolve.KeyAccessTTL, time.Minute), ttl: s.duration(keyRefTTL, 5*time.Second), notBefore: r.NotBefore, bytes: r.Limit()}
 
 	for attempt := 0; ; attempt++ {
-		data, c, found, err := g.read(ctx, g.store, key, connect, s, wanted, revision, path, below, f, allowed)
+		read := func(st *store) ([]byte, commit, looks, error) {
+			return g.read(ctx, st, st.name(key...), connect, s, wanted, revision, path, below, f, allowed)
+		}
+		var data []byte
+		var c commit
+		var found looks
+		err := errDiskFull
+		st := g.home()
+		if st != nil {
+			// It is one for all: the plain configuration says it, whichever is chosen.
+			st.resize(atMost(settings{Config: r.Config}.bytes(keyCacheBytes, defaultCacheBytes), g.options.Limits.CacheBytes))
+			data, c, found, err = read(st)
+		}
 		if errors.Is(err, errDiskFull) && ctx.Err() == nil {
-			if attempt == 0 && g.store.makeRoom() {
+			if attempt == 0 && st != nil && st.makeRoom() {
 				continue
 			}
-			data, c, found, err = g.readBeside(ctx, func(st *store) ([]byte, commit, looks, error) {
-				return g.read(ctx, st, key, connect, s, wanted, revision, path, below, f, allowed)
-			})
+			data, c, found, err = g.readBeside(ctx, read)
 		}
 		if (errors.Is(err, errCorrupt) || errors.Is(err, errMissing)) && attempt == 0 && ctx.Err() == nil {
-			// Whatever is wrong with the mirror, a new one has not got it.
+			// A new mirror has no damage.
 			continue
 		}
-		if attempt == 0 && ctx.Err() == nil && changed(err) && g.store.forget(key) {
-			// The server may have moved, or learnt another version of the protocol.
+		rewritten := errors.Is(err, errFromPeer) && !isObjectID(revision)
+		if attempt == 0 && ctx.Err() == nil && (rewritten || changed(err)) && st != nil && st.forget(st.name(key...)) {
+			// The server may have moved, have learnt another version of the protocol, or have lost what a branch named.
 			continue
 		}
 		if err != nil {
@@ -374,7 +391,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	}
 }
 
-// atMost is n, or the limit if that is less; 0 is no limit.
+// atMost returns the smaller of n and the limit; 0 is no limit.
 func atMost(n, limit int64) int64 {
 	if limit <= 0 {
 		return n
@@ -382,23 +399,7 @@ func atMost(n, limit int64) int64 {
 	return min(n, limit)
 }
 
-// readBeside reads without the store: its file system is full of what cannot be removed. One request after the other does so.
-func (g *Resolver) readBeside(ctx context.Context, read func(*store) ([]byte, commit, looks, error)) (data []byte, c commit, at looks, err error) {
-	select {
-	case g.beside <- struct{}{}:
-		defer func() { <-g.beside }()
-	case <-ctx.Done():
-		return nil, c, at, ctx.Err()
-	}
-	st, err := openAside(g.files, g.index, errDiskFull)
-	if err != nil {
-		return nil, c, at, err
-	}
-	defer func() { _ = st.close() }()
-	return read(st)
-}
-
-// looks are when the revision was looked at, and when the server let the credential in.
+// looks are the times when the server reported the revision, and when it accepted the credential.
 type looks struct{ at, admitted time.Time }
 
 // read reads from the mirror of that key.
@@ -409,7 +410,8 @@ func (g *Resolver) read(ctx context.Context, st *store, key string, connect func
 	if st.aside {
 		limits.PackBytes = min(limits.PackBytes, g.besideBytes)
 	}
-	m, err := st.acquire(key, connect)
+	host, _, _ := strings.Cut(f.repository, "/")
+	m, err := st.acquire(key, host, connect)
 	if err != nil {
 		return nil, c, at, err
 	}
@@ -436,7 +438,7 @@ func (g *Resolver) read(ctx context.Context, st *store, key string, connect func
 		return nil, c, at, err
 	}
 	if c.id != t.commit {
-		// The revision was the name of a tag object, or the server told another commit than the tag has.
+		// The revision was the ID of a tag object, or the server reported another commit than the tag has.
 		f.revisions = names(revision, target{ref: t.ref, commit: c.id})
 		if err := allowed(f); err != nil {
 			return nil, c, at, err
@@ -457,10 +459,10 @@ func (g *Resolver) read(ctx context.Context, st *store, key string, connect func
 	return data, c, at, err
 }
 
-// sourceURI is how SPDX, and Tekton with it, names a repository.
+// sourceURI is the name of a repository in SPDX, which Tekton uses too.
 func sourceURI(raw string) string { return "git+" + raw }
 
-// names are those by which a policy may know a revision.
+// names returns the names by which a policy may know a revision.
 func names(revision string, t target) []string {
 	out := []string{revision}
 	if t.ref != "" {
@@ -474,13 +476,13 @@ func names(revision string, t target) []string {
 	return append(out, t.commit)
 }
 
-// policies are the resolver's policy, that of the configuration and that of the named one.
+// policies returns the resolver's policy, the policy of the configuration and that of the named one.
 func (g *Resolver) policies(c resolve.Config, s settings) ([]Policy, error) {
 	all := []Policy{g.options.Policy}
 	for _, text := range []string{c[keyPolicy], s.Config[keyPolicy]} {
 		p, err := ParsePolicy(text)
 		if err != nil {
-			// Without a policy that can be read nothing is allowed.
+			// If a policy cannot be read, nothing is allowed.
 			return nil, resolve.Errorf(resolve.ReasonForbidden, "the operator's policy cannot be read: %w", err)
 		}
 		all = append(all, p)
@@ -488,13 +490,13 @@ func (g *Resolver) policies(c resolve.Config, s settings) ([]Policy, error) {
 	return all, nil
 }
 
-// judgesPaths tells whether a policy has rules for paths that hold for the namespace.
+// judgesPaths reports whether a policy has rules for paths that hold for the namespace.
 func (g *Resolver) judgesPaths(c resolve.Config, s settings, namespace string) bool {
 	all, err := g.policies(c, s)
 	return err != nil || slices.ContainsFunc(all, func(p Policy) bool { return p.judgesPaths() || p.Namespaces[namespace].judgesPaths() })
 }
 
-// policy joins the policies: all of them hold.
+// policy joins the policies: all of them apply.
 func (g *Resolver) policy(c resolve.Config, s settings) (func(fetched) error, error) {
 	all, err := g.policies(c, s)
 	if err != nil {
@@ -510,7 +512,7 @@ func (g *Resolver) policy(c resolve.Config, s settings) (func(fetched) error, er
 	}, nil
 }
 
-// connect makes the way to a repository.
+// connect returns a connection to a repository.
 func (g *Resolver) connect(s settings, repo repository, cred credential) (remote, error) {
 	guard, err := g.guard(s, false)
 	if err != nil {
@@ -518,15 +520,15 @@ func (g *Resolver) connect(s settings, repo repository, cred credential) (remote
 	}
 	switch repo.scheme {
 	case "ssh":
-		return measured{newSSHRemote(repo, guard, cred.ssh)}, nil
+		return measured{newSSHRemote(repo, guard, cred.ssh, g.options.Clock.Now)}, nil
 	case "git":
 		return measured{&daemonRemote{repo, guard}}, nil
 	}
 	return newHTTPRemote(httpClient(guard), repo.base(), cred.authorization, g.options.Clock.Now), nil
 }
 
-// guard is the way to the network under a configuration; chosen tells that the requester has chosen the address, against what
-// the operator has.
+// guard returns the guard of the network under a configuration. chosen is true if the requester has chosen the address, and false
+// if the operator has.
 func (g *Resolver) guard(s settings, chosen bool) (*netguard.Guard, error) {
 	guard, err := g.guards.Get(s.Config, chosen)
 	if err != nil {
@@ -535,14 +537,14 @@ func (g *Resolver) guard(s settings, chosen bool) (*netguard.Guard, error) {
 	return guard, nil
 }
 
-// httpClient follows redirects as git does; whether http may be spoken was decided with the credential.
+// httpClient follows redirects as git does. The code for the credential has decided whether http is allowed.
 func httpClient(guard *netguard.Guard) *http.Client {
 	return &http.Client{Transport: guard.RoundTripper(netguard.ClientOptions{Plain: true}), CheckRedirect: followSafely}
 }
 
 // resource is the result.
 func resource(data []byte, id, path, url, revision string, more map[string]string) *resolve.Resource {
-	// As Tekton has it: a leading slash is the repository's root.
+	// As in Tekton, a leading slash is the repository's root.
 	path = strings.TrimLeft(path, "/")
 	algorithm := "sha1"
 	if len(id) == 64 {

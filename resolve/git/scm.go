@@ -15,36 +15,36 @@ import (
 	"sluice.dev/resolve"
 )
 
-// provider speaks the API of one sort of server.
+// provider describes the API of one kind of server.
 type provider struct {
-	// server is the public server's web address, public the base of its API; empty where there is none, or the API is where
-	// others have it: under is the path of the API below a server's address.
+	// server is the web address of the public server, public the base of its API; empty if there is none. under is the path of the
+	// API below the address of other servers.
 	server, public, under string
-	// clone makes the address that git clones from.
+	// clone returns the address for git clone.
 	clone func(server, org, repo string) string
-	// commit is the path that tells about the commit of a revision, id reads its name from the answer.
+	// commit is the path for the commit of a revision; id reads its ID from the answer.
 	commit func(org, repo, revision string) string
-	// tag is that path for a tag, where the server does not look for one by itself.
+	// tag is that path for a tag, if the server does not find tags by itself.
 	tag func(org, repo, revision string) string
 	id  func(body []byte) (string, error)
 	// file is the path of a file's content.
 	file func(org, repo, path, commit string) string
-	// content takes the content of a file out of an answer that has more; nil where the answer is the content. errNoFile tells
-	// that there is no file but a directory, a submodule or a link to one.
+	// content extracts the content of a file from an answer with more; nil if the answer is the content. errNoFile means a
+	// directory, a submodule or a link to one.
 	content func(answer []byte) ([]byte, error)
 	// login sets the headers for a token.
 	login func(h http.Header, token string)
-	// accept are the media types to ask for: of the commit and of the file; empty for any.
+	// accept has the media types to ask for, for the commit and for the file; empty for any.
 	accept [2]string
-	// listing tells by the media type of the answer that what was asked for is no file but the listing of a directory; nil
-	// where the server has no such answer. Where maybe is set it may be a file all the same, which is known by asking meta.
+	// listing reports by the media type of the answer whether it is the listing of a directory and no file; nil if the server has
+	// no such answer. If maybe is set, the answer can still be a file; the path meta decides.
 	listing func(mediaType string) (yes, maybe bool)
 	meta    func(org, repo, path, commit string) string
-	// siblings is the path of the listing of a directory, where the server follows symbolic links to files.
+	// siblings is the path for the listing of a directory, if the server follows symbolic links to files.
 	siblings func(org, repo, dir, commit string) string
 }
 
-// addresses are a server's web address and the base of its API, whichever of the two the address is.
+// addresses returns a server's web address and the base of its API; address may be either.
 func (p provider) addresses(server string) (web, api string) {
 	web = strings.TrimSuffix(strings.TrimRight(server, "/"), p.under)
 	if p.public != "" && (web == p.server || web == strings.TrimSuffix(p.public, p.under)) {
@@ -55,7 +55,7 @@ func (p provider) addresses(server string) (web, api string) {
 
 const defaultProvider = "github"
 
-// providers are the types that go-scm has, which Tekton uses, by the same names.
+// providers are the types of go-scm, which Tekton uses, under the same names.
 var providers = func() map[string]provider {
 	out := maps.Clone(ownTypes)
 	out["bitbucket"], out["stash"] = ownTypes["bitbucketcloud"], ownTypes["bitbucketserver"]
@@ -71,7 +71,7 @@ var ownTypes = map[string]provider{
 		id:     bare("sha"),
 		file:   githubContents,
 		login:  bearer,
-		// The commit as JSON has its changes in it, which may be large.
+		// As JSON, the commit includes its changes, which may be large.
 		accept:   [2]string{"application/vnd.github.sha", "application/vnd.github.raw+json"},
 		listing:  func(mediaType string) (yes, maybe bool) { return mediaType == "application/json", false },
 		siblings: githubContents,
@@ -223,7 +223,7 @@ func field(name string) func([]byte) (string, error) {
 	}
 }
 
-// bare reads a name that stands alone, or a field.
+// bare reads a plain name, or a field.
 func bare(name string) func([]byte) (string, error) {
 	return func(body []byte) (string, error) {
 		if id := string(bytes.TrimSpace(body)); isObjectID(id) {
@@ -233,7 +233,7 @@ func bare(name string) func([]byte) (string, error) {
 	}
 }
 
-// first reads a field of the first element of a list, which is the answer itself or one of its fields.
+// first reads a field of the first element of a list. The list is the answer itself or one of its fields.
 func first(list, name string) func([]byte) (string, error) {
 	return func(body []byte) (string, error) {
 		if list != "" {
@@ -281,13 +281,15 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	if err != nil {
 		return nil, err
 	}
-	// What the operator demands for a host holds whichever way its repositories are read.
+	// The operator's demands for a host apply to both ways of reading its repositories.
 	demands, err := choose(r.Config, r.Get("configKey"), hostAndPort(parsed))
 	if err != nil {
 		return nil, err
 	}
-	if s.Config[keySigners] != "" || demands.Config[keySigners] != "" {
-		return nil, resolve.Errorf(resolve.ReasonVerification, "repo: signatures are required and can be checked only with url")
+	signed := g.options.Policies().Commit(sourceURI(clone))
+	if s.Config[keySigners] != "" || demands.Config[keySigners] != "" || signed.Enforced {
+		return nil, resolve.Errorf(resolve.ReasonVerification,
+			"repo: the operator wants commits of %s to be signed, and the API of a provider does not prove that a file is part of a commit; give url: %s", parsed.canonical(), clone)
 	}
 	allowed, err := g.policy(r.Config, demands)
 	if err != nil {
@@ -351,7 +353,7 @@ func (a *api) commit(ctx context.Context, org, repo, revision string, isTag bool
 	return body, err
 }
 
-// cleanPath takes . and .. out of a path.
+// cleanPath removes . and .. from a path.
 func cleanPath(p string) (string, error) {
 	var out []string
 	for c := range strings.SplitSeq(p, "/") {
@@ -382,8 +384,8 @@ type api struct {
 	resolver     *Resolver
 }
 
-// api finds the server and the token. The operator's token goes to the operator's server only, spoken to as the operator
-// says: a requester who chooses either brings a token of their own.
+// api finds the server and the token. The operator's token goes only to the operator's server, over the scheme that the operator
+// has set. A requester who chooses either must bring a token.
 func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*api, error) {
 	at, err := serverFor(r, s)
 	if err != nil {
@@ -413,7 +415,7 @@ func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*ap
 	return a, nil
 }
 
-// apiServer is a provider's server. operators: it is the one of the configuration.
+// apiServer is a provider's server. operators: it comes from the configuration.
 type apiServer struct {
 	provider  provider
 	server    string
@@ -428,7 +430,7 @@ func serverFor(r *resolve.Request, s settings) (*apiServer, error) {
 	if !ok {
 		return nil, invalid("scmType", checkSCMType(kind))
 	}
-	// By their web addresses, which one and the same server has whichever way it is written.
+	// The comparison uses web addresses, because these are equal for all spellings of one server.
 	own, _ := providers[ownType].addresses(withScheme(s.or(keyServerURL, providers[ownType].server)))
 	server, _ := p.addresses(withScheme(r.Get("serverURL")))
 	if server == "" {
@@ -446,10 +448,10 @@ func serverFor(r *resolve.Request, s settings) (*apiServer, error) {
 	return &apiServer{p, server, server == own && p.alike(providers[ownType])}, nil
 }
 
-// alike tells whether two types are names of the same.
+// alike reports whether two types mean the same provider.
 func (p provider) alike(q provider) bool { return p.under == q.under && p.server == q.server }
 
-// read returns the content of a file. What is no file is an error.
+// read returns the content of a file. Anything else at the path is an error.
 func (a *api) read(ctx context.Context, org, repo, path, commit string, most int64) ([]byte, error) {
 	bound := most
 	if a.provider.content != nil {
@@ -494,11 +496,11 @@ func noFile(path string) error {
 		"pathInRepo: %q is no file but a directory, a submodule or a link to one; with repo one file is read: name it, or give url, with which a directory is read too", path)
 }
 
-// noLink refuses a file that the server finds through a symbolic link: where it leads is not told, so that the operator's rules
-// for paths could not be held against it.
+// noLink refuses a file that the server finds through a symbolic link. The answer does not name its target, so the operator's rules
+// for paths could not be checked.
 func (a *api) noLink(ctx context.Context, org, repo, path, commit, where string) error {
 	if a.provider.siblings == nil {
-		// The other servers give the text of a link.
+		// The other servers return the text of a link.
 		return nil
 	}
 	dir, name := "", path
@@ -522,16 +524,16 @@ func (a *api) noLink(ctx context.Context, org, repo, path, commit, where string)
 		"pathInRepo: the operator's policy has rules for paths, and the server does not show %q to be a plain file; give url, with which links are followed by the same rules", path)
 }
 
-// hostOf is the host of a server's address, in small letters, with a port that is not the scheme's own.
+// hostOf returns the host of a server's address in lower case, with a port that is not the scheme's own.
 func hostOf(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
-		return "?" // no host; the address has been judged before
+		return "?" // no host; an earlier check has refused the address
 	}
 	return hostAndPort(repository{scheme: u.Scheme, host: strings.ToLower(u.Hostname()), port: portOf(u)})
 }
 
-// get asks the API. The path is escaped.
+// get sends a request to the API. The path is escaped.
 func (a *api) get(ctx context.Context, path, accept string, most int64) ([]byte, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path, nil)
 	if err != nil {

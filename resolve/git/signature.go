@@ -13,8 +13,8 @@ func checkSigners(text string) error {
 	return err
 }
 
-// checkSignature demands that the commit, or the annotated tag by which it was named, is signed by one of the keys of the
-// configuration, if there are any.
+// checkSignature requires a signature by one of the keys of the configuration, if there are any. The commit or the annotated tag
+// that named it must have it.
 func checkSignature(text string, c commit, now func() time.Time) error {
 	if text == "" {
 		return nil
@@ -33,8 +33,8 @@ func notSigned(c commit, why error) error {
 	return resolve.Errorf(resolve.ReasonVerification, "commit %s is not signed as the operator demands: %w", c.id, why)
 }
 
-// signers returns the IDs of those of the policies who have signed the commit. None is an error where a policy demands
-// one; whether all policies are satisfied, the framework finds out.
+// signers returns the IDs of the keys and identities of the policies that have signed the commit. If a policy demands a signature
+// and there is none, that is an error. The framework checks whether all policies are satisfied.
 func (g *Resolver) signers(ctx context.Context, uri string, c commit) ([]string, error) {
 	want := g.options.Policies().Commit(uri)
 	if len(want.IDs()) == 0 {

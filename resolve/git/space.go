@@ -1,30 +1,21 @@
 package git
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 )
 
 const (
-	// maxReserve is how much of the file system stays free for what is being fetched; a smaller one keeps an eighth.
+	// maxReserve is the part of the file system that stays free for running fetches, in bytes; on a small one it is an eighth.
 	maxReserve = 256 << 20
-	// asideBytes is the largest pack that is fetched where there is no room for mirrors: the place may be memory.
+	// asideBytes bounds a pack that is fetched when there is no room for mirrors: the place may be memory.
 	asideBytes = 32 << 20
 )
-
-// space tells how many bytes of the file system of a folder are free for this process, and how many it has.
-func space(dir string) (free, total int64, err error) {
-	var s syscall.Statfs_t
-	if err := syscall.Statfs(dir, &s); err != nil {
-		return 0, 0, err
-	}
-	return int64(s.Bavail) * s.Bsize, int64(s.Blocks) * s.Bsize, nil //nolint:gosec // sizes of file systems
-}
 
 // short tells that less is free than the reserve, or nothing at all by number of files.
 func (s *store) short() bool {
@@ -32,8 +23,8 @@ func (s *store) short() bool {
 	return err == nil && free < min(maxReserve, total/8)
 }
 
-// makeRoom removes mirrors that nobody uses, the least recently used first, until so many bytes are free that there were
-// not before. It tells whether there was any.
+// makeRoom removes mirrors that nobody uses, the least recently used first, until that many more bytes are free. It reports whether
+// it removed any.
 func (s *store) makeRoom() bool {
 	before, total, err := s.space(s.root)
 	if err != nil {
@@ -49,21 +40,21 @@ func (s *store) makeRoom() bool {
 	return removed
 }
 
-// openStoreIn opens the folder, and makes room in it if its file system is full: mirrors are a cache. Where that does not
-// help it opens one aside, and the process starts all the same.
+// openStoreIn opens the folder, and makes room in it if its file system is full: mirrors are a cache. The error is errDiskFull where
+// that does not help.
 func openStoreIn(root string, limit int64, files *catfiles, index *indexer) (*store, error) {
 	for {
 		s, err := openStore(root, limit, files, index)
-		if err == nil || !errors.Is(diskError(err), errDiskFull) {
-			return s, err
+		if err == nil {
+			return s, nil
 		}
-		if !removeOldest(filepath.Join(root, mirrorsDir)) {
-			return openAside(files, index, err)
+		if err = diskError(err); !errors.Is(err, errDiskFull) || !removeOldest(filepath.Join(root, mirrorsDir)) {
+			return nil, err
 		}
 	}
 }
 
-// removeOldest removes the entry of a folder that was changed first.
+// removeOldest removes the entry of a folder with the oldest change.
 func removeOldest(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {
@@ -81,7 +72,7 @@ func removeOldest(dir string) bool {
 
 // openAside opens a store for one request after the other in a place that has room: the folder for temporary files, or
 // memory. It keeps nothing, and its folder goes with it.
-func openAside(files *catfiles, index *indexer, why error) (*store, error) {
+func openAside(files *catfiles, index *indexer) (*store, error) {
 	for _, dir := range []string{os.TempDir(), "/dev/shm"} {
 		if free, _, err := space(dir); err != nil || free < asideBytes {
 			continue
@@ -97,5 +88,41 @@ func openAside(files *catfiles, index *indexer, why error) (*store, error) {
 		}
 		_ = os.RemoveAll(root)
 	}
-	return nil, fmt.Errorf("%w, and no other place has room for %d bytes", diskError(why), asideBytes)
+	return nil, fmt.Errorf("%w, and no other place has room for %d bytes", errDiskFull, asideBytes)
+}
+
+// openAgain is how long a folder without room is left alone.
+const openAgain = 30 * time.Second
+
+// open opens the store.
+func (g *Resolver) open() (err error) {
+	g.opened = g.options.Clock.Now()
+	g.store, err = openStoreIn(g.options.Dir, atMost(defaultCacheBytes, g.options.Limits.CacheBytes), g.files, g.index)
+	return err
+}
+
+// home is the store, nil while its folder has no room.
+func (g *Resolver) home() *store {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.store == nil && g.options.Clock.Now().Sub(g.opened) >= openAgain {
+		_ = g.open() // it is tried again
+	}
+	return g.store
+}
+
+// readBeside reads without the store: its file system is full of what cannot be removed. One request after the other does so.
+func (g *Resolver) readBeside(ctx context.Context, read func(*store) ([]byte, commit, looks, error)) (data []byte, c commit, at looks, err error) {
+	select {
+	case g.beside <- struct{}{}:
+		defer func() { <-g.beside }()
+	case <-ctx.Done():
+		return nil, c, at, ctx.Err()
+	}
+	st, err := openAside(g.files, g.index)
+	if err != nil {
+		return nil, c, at, err
+	}
+	defer func() { _ = st.close() }()
+	return read(st)
 }

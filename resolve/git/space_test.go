@@ -1,12 +1,15 @@
 package git
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/git/gittest"
@@ -27,13 +30,17 @@ func smallDisk(t *testing.T, size int64) string {
 	return dir
 }
 
-// noise does not compress.
+// noise does not compress, so that a file of it takes its size in a pack.
 func noise(seed, size int) string {
-	var b strings.Builder
-	for i := 0; b.Len() < size; i++ {
-		fmt.Fprintf(&b, "%x", resolve.SHA256(fmt.Appendf(nil, "%d/%d", seed, i))["sha256"])
-	}
-	return b.String()
+	out := make([]byte, size)
+	// It never fails.
+	_, _ = rand.NewChaCha8(keyOf(seed)).Read(out)
+	return string(out)
+}
+
+func keyOf(seed int) (key [32]byte) {
+	binary.BigEndian.PutUint64(key[:], uint64(seed))
+	return key
 }
 
 func repositories(t *testing.T, s *gittest.Server, n, size int) {
@@ -56,6 +63,7 @@ func TestMirrorsAreEvictedByTheRoomThatThereIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		g.besideBytes = 1 // nothing is read without the cache
 		for i := range 2 * n {
 			wantData(t, g, ask(nil, "url", fmt.Sprintf("%s/r%d.git", s.URL, i%n), "pathInRepo", "task.yaml"), fmt.Sprintf("n: %d\n", i%n))
 		}
@@ -119,7 +127,8 @@ func TestAFullVolumeCostsTheCacheOnly(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
 			disk := smallDisk(t, 8<<20)
-			o := Options{Dir: filepath.Join(disk, "git"), Network: local(t), Clock: systemClock{}}
+			clock := &handClock{now: time.Now()}
+			o := Options{Dir: filepath.Join(disk, "git"), Network: local(t), Clock: clock}
 			var foreign string
 			if when != "while it runs" {
 				if when == "before another start" {
@@ -149,8 +158,12 @@ func TestAFullVolumeCostsTheCacheOnly(t *testing.T) {
 			if err := os.Remove(foreign); err != nil {
 				t.Fatal(err)
 			}
+			clock.add(openAgain)
 			for i := range 3 {
 				get(t, g, i)
+			}
+			if len(mirrorFiles(t, g)) == 0 {
+				t.Error("the volume has room again, and is not used")
 			}
 			if err := g.Close(); err != nil {
 				t.Error(err)
@@ -162,11 +175,46 @@ func TestAFullVolumeCostsTheCacheOnly(t *testing.T) {
 	}
 }
 
+// A volume that is only read is one without room: Linux makes that of a broken one.
+func TestAVolumeThatCannotBeWrittenCostsTheCacheOnly(t *testing.T) {
+	s := gittest.NewServer(t, false)
+	repositories(t, s, 2, 1<<10)
+	get := func(g *Resolver, i int) {
+		t.Helper()
+		wantData(t, g, ask(nil, "url", fmt.Sprintf("%s/r%d.git", s.URL, i), "pathInRepo", "task.yaml"), fmt.Sprintf("n: %d\n", i))
+	}
+	disk := smallDisk(t, 8<<20)
+	o := Options{Dir: filepath.Join(disk, "git"), Network: local(t), Clock: systemClock{}}
+	g, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get(g, 0)
+	g.store.create = func(name string) (*os.File, error) {
+		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EROFS}
+	}
+	get(g, 1)
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	if g, err = New(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	get(g, 0)
+	get(g, 1)
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Where there is no room anywhere the request fails, and says why.
 func TestNoRoomAnywhere(t *testing.T) {
-	disk := smallDisk(t, 8<<20)
+	disk := smallDisk(t, 1<<20)
 	s := gittest.NewServer(t, false)
-	o := gittest.NewOrigin(t, s.Root, "huge.git", map[string]string{"task.yaml": "n: 0\n", "noise": noise(1, 24<<20)})
+	o := gittest.NewOrigin(t, s.Root, "huge.git", map[string]string{"task.yaml": "n: 0\n", "noise": noise(1, 2<<20)})
 	gittest.Run(t, o.Dir, nil, "config", "uploadpack.allowFilter", "false")
 	g, err := New(t.Context(), Options{Dir: filepath.Join(disk, "git"), Network: local(t), Clock: systemClock{}})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
-// sshCredential is how one logs in by SSH.
+// sshCredential is a login by SSH.
 type sshCredential struct {
 	key, passphrase []byte
 	password        string
@@ -34,30 +34,39 @@ type sshRemote struct {
 	repo  repository
 	guard *netguard.Guard
 	cred  sshCredential
+	now   func() time.Time
 	// slots bounds the requests that run at once.
 	slots chan struct{}
 
-	mu     sync.Mutex
-	client *ssh.Client
-	users  int
-	idle   *time.Timer
+	mu   sync.Mutex
+	conn *sshConn
+}
+
+// sshConn is a connection that is up. Its fields are its remote's, under its lock.
+type sshConn struct {
+	*ssh.Client
+
+	// since is when the server was asked to let it in.
+	since time.Time
+	users int
+	idle  *time.Timer
 }
 
 const (
 	sshIdle = 30 * time.Second
-	// sshSessions is how many requests run at once through one connection: OpenSSH's own limit is 10 (sshd_config,
+	// sshSessions bounds the requests that run at once through one connection. OpenSSH's own limit is 10 (sshd_config,
 	// MaxSessions).
 	sshSessions = 8
 )
 
-func newSSHRemote(repo repository, guard *netguard.Guard, cred sshCredential) *sshRemote {
-	return &sshRemote{repo: repo, guard: guard, cred: cred, slots: make(chan struct{}, sshSessions)}
+func newSSHRemote(repo repository, guard *netguard.Guard, cred sshCredential, now func() time.Time) *sshRemote {
+	return &sshRemote{repo: repo, guard: guard, cred: cred, now: now, slots: make(chan struct{}, sshSessions)}
 }
 
 // forget implements [remote]; SSH has no redirects.
 func (s *sshRemote) forget() {}
 
-// hostKeyError says that the server is not who it should be.
+// hostKeyError means that the server has the wrong host key.
 type hostKeyError struct{ why string }
 
 func (e *hostKeyError) Error() string { return e.why }
@@ -69,55 +78,77 @@ func (s *sshRemote) close() {
 }
 
 func (s *sshRemote) drop() {
-	if s.client != nil {
-		_ = s.client.Close()
-		s.client = nil
+	if s.conn != nil {
+		_ = s.conn.Close()
+		s.conn = nil
 	}
 }
 
-// connect returns a connection that is up, and what gives it back.
-func (s *sshRemote) connect(ctx context.Context) (*ssh.Client, error) {
+// since implements [lasting].
+func (s *sshRemote) since() time.Time {
 	s.mu.Lock()
-	if s.client != nil {
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		return time.Time{}
+	}
+	return s.conn.since
+}
+
+// renew implements [lasting]. A connection that is in use ends with its last user.
+func (s *sshRemote) renew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil && s.conn.users > 0 {
+		s.conn = nil
+	}
+	s.drop()
+}
+
+// connect returns a connection that is up, and must be given back.
+func (s *sshRemote) connect(ctx context.Context) (*sshConn, error) {
+	s.mu.Lock()
+	if s.conn != nil {
 		defer s.mu.Unlock()
-		s.use()
-		return s.client, nil
+		return s.use(), nil
 	}
 	s.mu.Unlock()
+	since := s.now()
 	c, err := s.handshake(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.client != nil {
+	if s.conn != nil {
 		_ = c.Close()
 	} else {
-		s.client = c
+		s.conn = &sshConn{Client: c, since: since}
 	}
-	s.use()
-	return s.client, nil
+	return s.use(), nil
 }
 
-func (s *sshRemote) use() {
-	s.users++
-	if s.idle != nil {
-		s.idle.Stop()
+func (s *sshRemote) use() *sshConn {
+	s.conn.users++
+	if s.conn.idle != nil {
+		s.conn.idle.Stop()
 	}
+	return s.conn
 }
 
-func (s *sshRemote) unuse(c *ssh.Client, broken bool) {
+func (s *sshRemote) unuse(c *sshConn, broken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.users--
-	if broken && s.client == c {
+	c.users--
+	switch {
+	case broken && s.conn == c:
 		s.drop()
-	}
-	if s.users == 0 {
-		s.idle = time.AfterFunc(sshIdle, func() {
+	case broken, c.users == 0 && s.conn != c:
+		_ = c.Close()
+	case c.users == 0:
+		c.idle = time.AfterFunc(sshIdle, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.users == 0 {
+			if s.conn == c && c.users == 0 {
 				s.drop()
 			}
 		})
@@ -213,16 +244,16 @@ func (s *sshRemote) start(ctx context.Context) (*upload, error) {
 	return u, nil
 }
 
-// begin runs git-upload-pack through the connection that there is, a new one, or one of its own.
+// begin runs git-upload-pack through the existing connection, a new one, or one of its own.
 func (s *sshRemote) begin(ctx context.Context) (*upload, error) {
 	for attempt := 0; ; attempt++ {
 		client, err := s.connect(ctx)
 		if err != nil {
 			return nil, err
 		}
-		// A request to a server that hangs ends only with its connection.
+		// A request to a hanging server ends only with its connection.
 		stop := context.AfterFunc(ctx, func() { _ = client.Close() })
-		u, err := s.open(client)
+		u, err := s.open(client.Client)
 		if err == nil {
 			u.finish = func() {
 				_ = u.session.Close()
@@ -233,7 +264,7 @@ func (s *sshRemote) begin(ctx context.Context) (*upload, error) {
 		}
 		stop()
 		if _, full := errors.AsType[*ssh.OpenChannelError](err); full {
-			// The connection is sound, and others may be using it; the server takes no more through it.
+			// The connection works and others may be using it. The server accepts no more sessions on it.
 			s.unuse(client, false)
 			return s.apart(ctx)
 		}
@@ -278,11 +309,11 @@ func (s *sshRemote) open(client *ssh.Client) (*upload, error) {
 	}
 	u := &upload{session: session, stderr: &boundedBuffer{left: 4096}}
 	session.Stderr = u.stderr
-	// A server that does not take the variable answers in version 0, which is understood as well.
+	// A server that refuses the variable answers in version 0, which works as well.
 	_ = session.Setenv("GIT_PROTOCOL", "version=2")
 	if u.stdin, err = session.StdinPipe(); err == nil {
 		if u.Reader, err = session.StdoutPipe(); err == nil {
-			// Addresses with quotes in their path have been refused.
+			// Addresses with quotes in their path were refused earlier.
 			err = session.Start("git-upload-pack '" + s.repo.path + "'")
 		}
 	}
@@ -301,7 +332,7 @@ func (s *sshRemote) advertise(ctx context.Context) (io.ReadCloser, error) {
 	return u.checked()
 }
 
-// checked waits for the first byte, or tells what the server wrote to standard error.
+// checked waits for the first byte. If none comes, it returns the server's standard error.
 func (u *upload) checked() (io.ReadCloser, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(u.Reader, first[:]); err != nil {
@@ -339,7 +370,7 @@ func (s *sshRemote) request(ctx context.Context, body []byte, _ bool) (io.ReadCl
 	return u, nil
 }
 
-// boundedBuffer keeps the beginning of what is written to it.
+// boundedBuffer keeps the beginning of the data that is written to it.
 type boundedBuffer struct {
 	mu   sync.Mutex
 	buf  []byte
@@ -421,7 +452,7 @@ func (h knownHost) matches(name string) bool {
 	return matched
 }
 
-// algorithms lists those of the keys that are known for a host: others would be asked for in vain.
+// algorithms lists the algorithms of the known keys of a host. Asking for others would be useless.
 func (hosts knownHosts) algorithms(name string) []string {
 	var out []string
 	for _, h := range hosts {

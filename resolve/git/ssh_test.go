@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/git/gittest"
@@ -115,5 +116,39 @@ func TestSSHTrustsNobodyUnknown(t *testing.T) {
 	}
 	if n := s.Sessions.Load(); n != 0 {
 		t.Errorf("%d sessions", n)
+	}
+}
+
+// A connection that is there proves nothing: who was let in once may have lost the right since.
+func TestARevokedSSHKeyReadsNothingMore(t *testing.T) {
+	for _, takesEnv := range []bool{true, false} {
+		t.Run(fmt.Sprintf("version 2: %t", takesEnv), func(t *testing.T) {
+			s := gittest.NewSSHServer(t, takesEnv)
+			o := gittest.NewOrigin(t, s.Root, "r.git", map[string]string{"task.yaml": "kind: Task\n"})
+			commit := gittest.Run(t, o.Dir, nil, "rev-parse", "main")
+			clock := &handClock{now: time.Now()}
+			g := newResolver(t, func(o *Options) { o.Clock = clock })
+			sec := secrets{"ns/key": s.Secret()}
+			request := func(revision string) *resolve.Request {
+				return ask(sec, "url", "ssh://git@"+s.Address+"/r.git", "revision", revision, "pathInRepo", "task.yaml", "authSecret", "key")
+			}
+			for _, revision := range []string{"main", commit} {
+				wantData(t, g, request(revision), "kind: Task\n")
+			}
+			s.Revoked.Store(true)
+			for range 8 {
+				// The connection does not come to rest.
+				clock.add(10 * time.Second)
+				for _, revision := range []string{"main", commit} {
+					_, _ = g.Resolve(deadline(t), request(revision))
+				}
+			}
+			for _, revision := range []string{"main", commit} {
+				wantReason(t, g, request(revision), resolve.ReasonDenied)
+				r := request(revision)
+				r.NotBefore = clock.Now()
+				wantReason(t, g, r, resolve.ReasonDenied)
+			}
+		})
 	}
 }

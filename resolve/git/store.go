@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -19,34 +20,37 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"sluice.dev/resolve"
 )
 
-// store keeps mirrors on disk: one bare repository for each repository and credential. It is a cache: whatever is found
-// damaged or half written is thrown away.
+// store keeps mirrors on disk: one bare repository for each repository and credential. It is a cache, so it discards everything
+// that is damaged or incomplete.
 type store struct {
 	root string
-	lock *os.File
+	lock *flock.Flock
 	// salt keeps the names of folders from telling anything of credentials.
 	salt  []byte
 	files *catfiles
 	index *indexer
-	// histories bounds how many are fetched with all their
-	// branches and tags at once.
+	// histories bounds the fetches of all branches and tags that run at once.
 	histories *turns
-	// create makes a file for a pack.
+	// create creates a file for a pack.
 	create func(name string) (*os.File, error)
-	// space tells how much of the file system is free, and how large it is.
+	// space returns the free bytes and the size of the file system.
 	space func(dir string) (free, total int64, err error)
-	// aside: it stands in for one whose file system is full, and its folder is its own.
+	// aside: it replaces a store whose file system is full, and has a folder of its own.
 	aside bool
 
 	mu sync.Mutex
-	// limit is of the bytes of mirrors, packs of those of packs that are being fetched and not small.
+	// limit bounds the bytes of mirrors, packs the bytes of packs that are being fetched and are not small.
 	limit   int64
 	packs   *resolve.Memory
 	mirrors map[string]*mirror
-	use     uint64
+	// hosts are the hosts that refuse byRoot.
+	hosts map[string]bool
+	use   uint64
 }
 
 const (
@@ -55,11 +59,11 @@ const (
 	trashGlob  = "trash-*"
 	mirrorsDir = "mirrors"
 	maxMirrors = 4096
-	// maxHistories is how many lists of hundreds of thousands of branches and tags are in memory at once, of about 50 MB each.
+	// maxHistories bounds the lists of hundreds of thousands of branches and tags in memory, of about 50 MB each.
 	maxHistories = 2
 )
 
-// openStore opens the folder, which belongs to one process at a time.
+// openStore opens the folder, which only one process at a time can use.
 func openStore(root string, limit int64, files *catfiles, index *indexer) (s *store, err error) {
 	if root, err = filepath.Abs(root); err != nil {
 		return nil, err
@@ -67,18 +71,19 @@ func openStore(root string, limit int64, files *catfiles, index *indexer) (s *st
 	if err := os.MkdirAll(filepath.Join(root, mirrorsDir), 0o700); err != nil {
 		return nil, fmt.Errorf("the folder for mirrors cannot be made: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(root, lockFile), os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // a file in the store's folder
+	lock := flock.New(filepath.Join(root, lockFile), flock.SetPermissions(0o600))
+	taken, err := lock.TryLock()
 	if err != nil {
 		return nil, err
+	}
+	if !taken {
+		return nil, fmt.Errorf("the folder %s is in use by another process; give each its own", root)
 	}
 	defer func() {
 		if err != nil {
 			_ = lock.Close()
 		}
 	}()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, fmt.Errorf("the folder %s is in use by another process; give each its own", root)
-	}
 	s = &store{
 		root: root, lock: lock, files: files, index: index, mirrors: map[string]*mirror{}, space: space,
 		histories: newTurns(maxHistories),
@@ -92,7 +97,7 @@ func openStore(root string, limit int64, files *catfiles, index *indexer) (s *st
 		if _, err := rand.Read(s.salt); err != nil {
 			return nil, err
 		}
-		// What another salt named cannot be found again.
+		// A mirror whose name was made with another salt cannot be found again.
 		if err := os.RemoveAll(filepath.Join(root, mirrorsDir)); err != nil {
 			return nil, err
 		}
@@ -106,7 +111,7 @@ func openStore(root string, limit int64, files *catfiles, index *indexer) (s *st
 	return s, s.recover()
 }
 
-// resize changes how many bytes mirrors take, half of which is for packs that are being fetched.
+// resize changes the number of bytes for mirrors. Half of it is for packs that are being fetched.
 func (s *store) resize(limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,14 +120,14 @@ func (s *store) resize(limit int64) {
 	}
 }
 
-// packBytes is the largest pack that there is room for.
+// packBytes is the size of the largest pack that fits.
 func (s *store) packBytes() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(s.limit/2, asideBytes)
 }
 
-// recover takes stock of what is there, and removes what a crash left.
+// recover reads the folder, and removes the rest of a crash.
 func (s *store) recover() error {
 	trash, _ := filepath.Glob(filepath.Join(s.root, trashGlob))
 	for _, t := range trash {
@@ -147,7 +152,7 @@ func (s *store) recover() error {
 		m := &mirror{store: s, key: e.Name(), dir: dir, format: string(format)}
 		used, err := m.sweep()
 		if err != nil {
-			// Nobody knows how large it is, and git would stumble over it as well.
+			// Its size is unknown, and git could not read it either.
 			s.discard(m)
 			s.remove(m)
 			continue
@@ -164,12 +169,12 @@ func (s *store) recover() error {
 	return nil
 }
 
-// sweep removes what a crash left in the mirror, adds up its size and tells when it was last written.
+// sweep removes the rest of a crash from the mirror. It returns the mirror's size and the time of its last write.
 func (m *mirror) sweep() (used time.Time, err error) {
 	var left []string
 	err = filepath.WalkDir(m.dir, func(p string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			// A git that outlived the crash still tidies up.
+			// A git process that outlived the crash may still remove files.
 			return nil
 		}
 		if err != nil {
@@ -196,7 +201,7 @@ func (m *mirror) sweep() (used time.Time, err error) {
 	return used, err
 }
 
-// onDisk is about what a file of that size takes.
+// onDisk returns the approximate space of a file of that size.
 func onDisk(size int64) int64 { return (size + 4095) &^ 4095 }
 
 func (s *store) close() error {
@@ -217,7 +222,7 @@ func (s *store) close() error {
 	return err
 }
 
-// name makes a folder's name of what a mirror is for.
+// name returns the folder's name for the key of a mirror.
 func (s *store) name(parts ...string) string {
 	mac := hmac.New(sha256.New, s.salt)
 	for _, p := range parts {
@@ -226,9 +231,9 @@ func (s *store) name(parts ...string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// acquire returns the mirror, which is not evicted until it is released. connect is asked for a way to the repository if
-// there is none yet.
-func (s *store) acquire(key string, connect func() (remote, error)) (*mirror, error) {
+// acquire returns the mirror, which is not evicted until it is released. If there is no remote for the repository yet, it calls
+// connect.
+func (s *store) acquire(key, host string, connect func() (remote, error)) (*mirror, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.mirrors[key]
@@ -237,6 +242,10 @@ func (s *store) acquire(key string, connect func() (remote, error)) (*mirror, er
 		s.mirrors[key] = m
 	}
 	if m.remote == nil {
+		m.host = host
+		if s.hosts[host] {
+			m.way = byObject
+		}
 		r, err := connect()
 		if err != nil {
 			return nil, err
@@ -250,7 +259,17 @@ func (s *store) acquire(key string, connect func() (remote, error)) (*mirror, er
 	return m, nil
 }
 
-// forget forgets what is known of the server of a mirror but not kept on disk. It tells whether there was anything.
+// rootless records that a host refuses the filter of byRoot, so that its other repositories do not try it.
+func (s *store) rootless(host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hosts == nil || len(s.hosts) >= maxMirrors {
+		s.hosts = map[string]bool{}
+	}
+	s.hosts[host] = true
+}
+
+// forget drops what is known about the server of a mirror and not kept on disk. It reports whether there was anything.
 func (s *store) forget(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,7 +280,7 @@ func (s *store) forget(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.caps != nil
-	m.caps, m.way, m.proven = nil, byObject, false
+	m.caps, m.way, m.proven, m.refs = nil, byRoot, false, nil
 	m.remote.forget()
 	return known
 }
@@ -271,7 +290,7 @@ func (s *store) release(m *mirror) {
 	m.users--
 	gone := m.discarded && m.users == 0
 	if m.users == 0 && !gone && !m.exists() {
-		// Nothing came of it; whoever asks for addresses that are none shall not fill the memory.
+		// The mirror was never filled. Requests for addresses without a repository must not fill the memory.
 		delete(s.mirrors, m.key)
 		m.remote.close()
 	}
@@ -282,7 +301,7 @@ func (s *store) release(m *mirror) {
 	s.evict()
 }
 
-// discard takes a damaged mirror out: who comes next gets a new one. The last user removes it.
+// discard removes a damaged mirror from the store: the next request gets a new one. Its last user deletes it.
 func (s *store) discard(m *mirror) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -303,7 +322,7 @@ func (s *store) putAside(m *mirror) {
 	}
 }
 
-// remove deletes what discard has put aside.
+// remove deletes the mirrors that discard has put aside.
 func (s *store) remove(m *mirror) {
 	s.files.forget(m.dir)
 	if m.remote != nil {
@@ -314,8 +333,8 @@ func (s *store) remove(m *mirror) {
 	}
 }
 
-// evict removes mirrors that nobody uses, the least recently used first, until the rest fits and the file system has its
-// reserve.
+// evict removes mirrors that nobody uses, the least recently used first, until the rest fits and the reserve of the file system is
+// free.
 func (s *store) evict() {
 	for s.over() {
 		if !s.evictOldest() {
@@ -324,7 +343,7 @@ func (s *store) evict() {
 	}
 }
 
-// over tells that there are more mirrors than fit.
+// over reports whether the mirrors exceed the limit.
 func (s *store) over() bool {
 	s.mu.Lock()
 	var total int64
@@ -336,7 +355,7 @@ func (s *store) over() bool {
 	return total > limit || count > maxMirrors || s.short()
 }
 
-// evictOldest removes the mirror that was not used for longest; false if all are in use.
+// evictOldest removes the least recently used mirror; false if all are in use.
 func (s *store) evictOldest() bool {
 	s.mu.Lock()
 	var oldest *mirror
@@ -356,12 +375,12 @@ func (s *store) evictOldest() bool {
 	return true
 }
 
-// receive stores a pack: fill writes it, then it is indexed and moved to the mirror's objects. Nothing of a failure stays. thin: the
-// pack may build on what the mirror has.
-// A pack of more than smallPack waits until there is room for one of limit bytes beside the others that are being fetched.
+// receive stores a pack: fill writes it, then receive indexes it and moves it to the mirror's objects. A failure leaves nothing.
+// thin: the pack may depend on objects of the mirror. A pack of more than smallPack waits until there is room for limit bytes
+// beside the other running fetches.
 func (s *store) receive(ctx context.Context, m *mirror, thin bool, limit int64, fill func(io.Writer) error) error {
 	if s.short() {
-		// The last of the room is for what is being fetched, not for what was once.
+		// The last of the room is for running fetches, not for old ones.
 		s.evict()
 	}
 	staging, err := os.MkdirTemp(m.dir, "incoming-")
@@ -378,38 +397,47 @@ func (s *store) receive(ctx context.Context, m *mirror, thin bool, limit int64, 
 	in := &incoming{ctx: ctx, file: f, packs: s.packs, limit: limit, room: func() { s.evict() }}
 	s.mu.Unlock()
 	defer func() { in.held.Release() }()
-	err = fill(in)
-	var head [12]byte
-	n, _ := f.ReadAt(head[:], 0)
-	info, statErr := f.Stat()
-	if err = cmp.Or(err, statErr, f.Close()); err != nil {
+	defer f.Close() //nolint:errcheck // it was closed before, but for failures that count more
+	if err := fill(in); err != nil {
 		return diskError(err)
 	}
-	if n < 12 || string(head[:4]) != "PACK" {
+	var head [packHead]byte
+	n, _ := f.ReadAt(head[:], 0)
+	info, err := f.Stat()
+	if err != nil {
+		return diskError(err)
+	}
+	if n < packHead || string(head[:4]) != "PACK" {
 		return errGarbage
 	}
-	count := int64(head[8])<<24 | int64(head[9])<<16 | int64(head[10])<<8 | int64(head[11])
+	count, size := binary.BigEndian.Uint32(head[8:]), info.Size()
 	if count == 0 {
 		return nil
 	}
-	if count <= 64 && info.Size() < 8<<20 {
-		// Many packs are slow to look into; a few objects are better loose.
+	if count <= 64 && size < largePlain {
+		// Many packs are slow to look into; a few objects are better loose, and a large tree takes no memory then.
 		loose := filepath.Join(staging, "loose")
 		if err := os.Mkdir(loose, 0o700); err != nil {
 			return diskError(err)
 		}
-		err := s.index.unpack(ctx, m.dir, loose, pack)
+		err := unpackPlain(ctx, f, size, count, m.objectFormat(), loose)
+		if errors.Is(err, errNotPlain) && size < smallPack {
+			err = s.index.unpack(ctx, m.dir, loose, pack)
+		}
 		if err == nil {
 			return s.adoptLoose(m, loose)
 		}
-		if _, refused := errors.AsType[*packError](err); !refused {
+		if _, refused := errors.AsType[*packError](err); !refused && !errors.Is(err, errNotPlain) {
 			return diskError(err)
 		}
-		// A pack of deltas may be a thousand times as large when it is unpacked, and stays a pack; one that is no good is
-		// refused as a pack too.
+		// Unpacked, a pack of deltas may be a thousand times as large, so it stays a pack. A damaged pack is refused later as a
+		// pack, too.
 		if err := os.RemoveAll(loose); err != nil {
 			return diskError(err)
 		}
+	}
+	if err := f.Close(); err != nil {
+		return diskError(err)
 	}
 	from := staging
 	if thin {
@@ -427,8 +455,12 @@ func (s *store) receive(ctx context.Context, m *mirror, thin bool, limit int64, 
 	return s.adopt(m, from)
 }
 
-// smallPack is how many bytes of a pack are fetched without waiting for others.
-const smallPack = 8 << 20
+const (
+	// smallPack is how many bytes of a pack are fetched without waiting for others, and unpacked by git.
+	smallPack = 8 << 20
+	// largePlain is up to which size a pack of a few objects that are no deltas is unpacked.
+	largePlain = 64 << 20
+)
 
 // incoming is the file of a pack that is being fetched.
 type incoming struct {
@@ -437,7 +469,7 @@ type incoming struct {
 	packs *resolve.Memory
 	limit int64
 
-	// room is called when the pack has got its room.
+	// room is called when the pack has its reservation.
 	room func()
 
 	written int64
@@ -464,7 +496,7 @@ func (s *store) adopt(m *mirror, from string) error {
 	}
 	var size int64
 	for _, pack := range packs {
-		// The index last: git looks for packs by it.
+		// The index comes last, because git finds packs by it.
 		for _, name := range []string{pack, strings.TrimSuffix(pack, ".pack") + ".idx"} {
 			info, err := os.Stat(name)
 			if err != nil {
@@ -509,9 +541,9 @@ func (s *store) adoptLoose(m *mirror, from string) error {
 	return nil
 }
 
-// diskError makes out whether the disk is full.
+// diskError makes out whether the disk is full, or has been made one that is only read, as Linux does with a broken one.
 func diskError(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS) {
 		return fmt.Errorf("%w: %w", errDiskFull, err)
 	}
 	return err

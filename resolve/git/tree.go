@@ -34,61 +34,79 @@ type entry struct {
 	mode, name, id string
 }
 
-// file is a place in a tree: where it was found after links were followed, and what is there.
+// file is a place in a tree: its path after links were followed, and its entry.
 type file struct {
 	entry
 	path string
 }
 
-// maxEntryName bounds the name of an entry that can be asked for; longer ones are passed over. It is more than any file system
-// takes.
+// maxEntryName bounds the name of an entry; longer names are ignored. No file system allows as much.
 const maxEntryName = 16 << 10
 
-// eachEntry reads the entries of a tree object from a stream. idSize is the length of an object's name in bytes.
-func eachEntry(r *bufio.Reader, idSize int, visit func(entry) error) error {
+// rawEntry is an entry during the walk. Its bytes are reused for the next one.
+type rawEntry struct{ mode, name, id []byte }
+
+func (e rawEntry) entry() entry {
+	return entry{mode: strings.TrimLeft(string(e.mode), "0"), name: string(e.name), id: hex.EncodeToString(e.id)}
+}
+
+// errEnough ends a walk through a tree early, without a failure.
+var errEnough = errors.New("the rest is not wanted")
+
+// eachEntry reads the entries of a tree object from a stream, to its end. idSize is the length of an object ID in bytes.
+func eachEntry(r *bufio.Reader, idSize int, visit func(rawEntry) error) error {
 	id := make([]byte, idSize)
+	var line []byte
 	for {
 		if _, err := r.Peek(1); errors.Is(err, io.EOF) {
 			return nil
 		}
-		mode, err := upTo(r, ' ', 8)
-		if err != nil || mode == "" {
-			return errCorrupt
-		}
-		name, err := upTo(r, 0, maxEntryName)
-		if err != nil {
+		var err error
+		if line, err = upTo(r, 0, maxEntryName, line[:0]); err != nil {
 			return errCorrupt
 		}
 		if _, err := io.ReadFull(r, id); err != nil {
 			return errCorrupt
 		}
-		if name == "" {
+		if len(line) == 0 {
+			continue // it is too long
+		}
+		mode, name, ok := bytes.Cut(line, []byte{' '})
+		if !ok || len(mode) == 0 || len(mode) > 7 {
+			return errCorrupt
+		}
+		if len(name) == 0 {
 			continue
 		}
-		if err := visit(entry{mode: strings.TrimLeft(mode, "0"), name: name, id: hex.EncodeToString(id)}); err != nil {
+		switch err := visit(rawEntry{mode, name, id}); {
+		case errors.Is(err, errEnough):
+			if _, err := io.Copy(io.Discard, r); err != nil {
+				return errCorrupt
+			}
+			return nil
+		case err != nil:
 			return err
 		}
 	}
 }
 
-// upTo reads what stands before the byte end; it is empty where that is more than limit bytes.
-func upTo(r *bufio.Reader, end byte, limit int) (string, error) {
-	var out []byte
+// upTo appends the bytes before the byte end to out; nothing if there are more than limit.
+func upTo(r *bufio.Reader, end byte, limit int, out []byte) ([]byte, error) {
 	for long := false; ; {
 		part, err := r.ReadSlice(end)
 		if long = long || len(out)+len(part) > limit+1; long {
-			out = nil
+			out = out[:0]
 		} else {
 			out = append(out, part...)
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 		case err != nil:
-			return "", err
+			return nil, err
 		case long:
-			return "", nil
+			return out, nil
 		default:
-			return string(out[:len(out)-1]), nil
+			return out[:len(out)-1], nil
 		}
 	}
 }
@@ -98,38 +116,19 @@ type walker struct {
 	mirror *mirror
 	commit commit
 	limits Limits
-	// below takes the files in the directories below a directory as well.
+	// below includes files in subdirectories.
 	below bool
-	// trees are small ones that were read, by object name: links lead through them again.
-	trees map[string][]entry
+	// known caches found entries, by the ID of the tree and their names, because links lead through them again.
+	known map[[2]string]entry
 }
 
-// Bounds of what a walker remembers: a tree with a million entries takes hundreds of megabytes in memory.
-const (
-	maxKeptEntries = 200
-	maxKeptTrees   = 32
-)
+// maxKnown bounds that cache.
+const maxKnown = 4096
 
 // each visits the entries of a tree, in the tree's order.
-func (w *walker) each(ctx context.Context, id string, visit func(entry) error) error {
-	if t, ok := w.trees[id]; ok {
-		for _, e := range t {
-			if err := visit(e); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	var small []entry
+func (w *walker) each(ctx context.Context, id string, visit func(rawEntry) error) error {
 	read := func() error {
-		return w.mirror.stream(ctx, id, "tree", maxTreeSize, func(r *bufio.Reader) error {
-			return eachEntry(r, len(id)/2, func(e entry) error {
-				if len(small) <= maxKeptEntries && len(e.name) < 1024 {
-					small = append(small, e)
-				}
-				return visit(e)
-			})
-		})
+		return w.mirror.stream(ctx, id, "tree", maxTreeSize, func(r *bufio.Reader) error { return eachEntry(r, len(id)/2, visit) })
 	}
 	err := read()
 	if errors.Is(err, errMissing) {
@@ -137,19 +136,40 @@ func (w *walker) each(ctx context.Context, id string, visit func(entry) error) e
 			err = read()
 		}
 	}
-	if errors.Is(err, errTooMuch) {
-		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: a directory of the repository is larger than %d bytes", maxTreeSize)
+	if size, ok := errors.AsType[*sizeError](err); ok {
+		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the list of a directory of the repository has %w", size)
 	}
-	if err == nil && len(small) <= maxKeptEntries && len(w.trees) < maxKeptTrees {
-		if w.trees == nil {
-			w.trees = map[string][]entry{}
-		}
-		w.trees[id] = small
+	if errors.Is(err, errTooMuch) {
+		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: a directory of the repository is larger than %d bytes", min(maxTreeSize, w.limits.PackBytes))
 	}
 	return err
 }
 
-// find walks to a path. Symbolic links are followed inside the tree, also those in the middle of the path.
+// child returns the entry of that name in a directory. If there is none, it returns a description of the directory.
+func (w *walker) child(ctx context.Context, dir file, name string) (found entry, instead *listing, err error) {
+	key := [2]string{dir.id, name}
+	if e, ok := w.known[key]; ok {
+		return e, nil, nil
+	}
+	instead = &listing{dir: dir.path, name: name}
+	err = w.each(ctx, dir.id, func(e rawEntry) error {
+		if string(e.name) == name {
+			found = e.entry()
+			return errEnough
+		}
+		instead.add(e.name)
+		return nil
+	})
+	if err == nil && found.name != "" && len(w.known) < maxKnown {
+		if w.known == nil {
+			w.known = map[[2]string]entry{}
+		}
+		w.known[key] = found
+	}
+	return found, instead, err
+}
+
+// find walks to a path. It follows symbolic links inside the tree, also in the middle of the path.
 func (w *walker) find(ctx context.Context, p string) (file, error) {
 	bad := func(reason resolve.Reason, format string, args ...any) (file, error) {
 		return file{}, resolve.Errorf(reason, "pathInRepo: %q "+format, append([]any{p}, args...)...)
@@ -178,19 +198,12 @@ func (w *walker) find(ctx context.Context, p string) (file, error) {
 		if here.mode != modeTree {
 			return bad(resolve.ReasonNotFound, "goes through %q, which is a file", here.path)
 		}
-		var e entry
-		instead := listing{dir: here.path, name: c}
-		if err := w.each(ctx, here.id, func(one entry) error {
-			if one.name == c && e.name == "" {
-				e = one
-			}
-			instead.add(one.name)
-			return nil
-		}); err != nil {
+		e, instead, err := w.child(ctx, here, c)
+		if err != nil {
 			return file{}, err
 		}
 		if e.name == "" {
-			return bad(resolve.ReasonNotFound, "is not in commit %s: %s", w.commit.id, &instead)
+			return bad(resolve.ReasonNotFound, "is not in commit %s: %s", w.commit.id, instead)
 		}
 		at := path.Join(here.path, c)
 		switch e.mode {
@@ -215,7 +228,7 @@ func (w *walker) find(ctx context.Context, p string) (file, error) {
 	return stack[len(stack)-1], nil
 }
 
-// listing says what a directory has instead of a name.
+// listing describes the entries of a directory that lacks a name.
 type listing struct {
 	dir, name   string
 	same, other []string // a few names with the extension of the name, and with others
@@ -224,9 +237,13 @@ type listing struct {
 
 const maxListed = 5
 
-func (l *listing) add(name string) {
+func (l *listing) add(raw []byte) {
 	l.count++
-	if hasControl(name) || len(name) > 255 {
+	if len(l.same) == maxListed || len(raw) > 255 {
+		return // the names with the extension come first
+	}
+	name := string(raw)
+	if hasControl(name) {
 		return
 	}
 	to := &l.other
@@ -263,7 +280,7 @@ func (w *walker) link(ctx context.Context, id string) (string, error) {
 	return string(data), err
 }
 
-// blob reads a blob, and fetches it first if it is not there.
+// blob reads a blob, and fetches it first if it is missing.
 func (w *walker) blob(ctx context.Context, id string, limit int64) ([]byte, error) {
 	data, err := w.mirror.object(ctx, id, "blob", limit)
 	if !errors.Is(err, errMissing) {
@@ -279,8 +296,8 @@ func (w *walker) blob(ctx context.Context, id string, limit int64) ([]byte, erro
 	return data, err
 }
 
-// read returns the content of a path: a file as it is, of a directory its YAML and JSON files in the order of their names,
-// as a stream of documents. It says where each file was found, after links.
+// read returns the content of a path. A file is returned unchanged. For a directory it joins the YAML and JSON files, in the order
+// of their names, to a stream of documents. It also returns the place of each file, after links.
 func (w *walker) read(ctx context.Context, p string, allowed func(path string) error) ([]byte, error) {
 	f, err := w.find(ctx, p)
 	if err != nil {
@@ -292,7 +309,7 @@ func (w *walker) read(ctx context.Context, p string, allowed func(path string) e
 		}
 		data, err := w.blob(ctx, f.id, w.limits.FileBytes)
 		if size, ok := errors.AsType[*sizeError](err); ok {
-			return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has %d bytes; at most %d are allowed", p, size.size, w.limits.FileBytes)
+			return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has %w", p, size)
 		}
 		return data, w.tooLarge(p, err)
 	}
@@ -312,32 +329,33 @@ func (w *walker) read(ctx context.Context, p string, allowed func(path string) e
 type collector struct {
 	*walker
 
-	// asked is the path that was asked for.
+	// asked is the requested path.
 	asked   string
 	allowed func(path string) error
 	files   []file
-	// looked is how many entries were looked at.
+	// looked is the number of entries so far.
 	looked int
 }
 
 // maxLooked bounds the entries of all directories below one.
 const maxLooked = 100_000
 
-// maxDirectories bounds the directories in one that are entered.
+// maxDirectories bounds the directories that are entered below one.
 const maxDirectories = 10_000
 
-// collect gathers the files of the directory f, whose path below the one that was asked for is prefix. Directories are entered,
-// links to directories are not.
+// collect gathers the files of the directory f. prefix is its path below the requested directory. It enters directories, but not
+// links to directories.
 func (c *collector) collect(ctx context.Context, f file, prefix string) error {
 	if strings.Count(prefix, "/") > maxComponents {
 		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has directories nested deeper than %d", c.asked, maxComponents)
 	}
 	var found []entry
 	files, directories := len(c.files), 0
-	err := c.each(ctx, f.id, func(e entry) error {
+	err := c.each(ctx, f.id, func(raw rawEntry) error {
 		if c.looked++; c.looked > maxLooked {
 			return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d entries", c.asked, maxLooked)
 		}
+		e := raw.entry()
 		switch hidden := c.below && strings.HasPrefix(e.name, "."); {
 		case hidden || e.mode == modeSubmodule:
 			return nil
@@ -351,13 +369,13 @@ func (c *collector) collect(ctx context.Context, f file, prefix string) error {
 		case !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(e.name)):
 			return nil
 		default:
-			// Links to directories do not count, but so many need not be looked at.
+			// Links to directories are ignored, but their number has a limit.
 			if files++; files > 2*c.limits.DirectoryFiles {
 				return c.tooMany()
 			}
 		}
 		if e.name == "." || e.name == ".." || strings.Contains(e.name, "/") {
-			// Its path would be another's.
+			// Its path would be that of another file.
 			return resolve.Errorf(resolve.ReasonForbidden, "pathInRepo: the directory %q has an entry whose name is not one of a file", c.asked)
 		}
 		found = append(found, e)
@@ -397,7 +415,7 @@ func (c *collector) collect(ctx context.Context, f file, prefix string) error {
 	return nil
 }
 
-// prepare brings the directories among the entries at once.
+// prepare fetches the directories among the entries in one fetch.
 func (c *collector) prepare(ctx context.Context, found []entry) error {
 	var ids []string
 	for _, e := range found {

@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// turns bounds how many run at once, over all and of one tenant: a tenant whose packs take minutes of work leaves room for
-// the others.
+// turns bounds concurrent work, in total and for one tenant. So a tenant whose packs take minutes leaves room for the others.
 type turns struct {
 	all chan struct{}
 
@@ -26,12 +25,12 @@ func newTurns(n int) *turns {
 
 type tenantKey struct{}
 
-// withTenant says for whom work is done, to what is begun under the context.
+// withTenant records the tenant that work is done for. Work that begins under the context inherits it.
 func withTenant(ctx context.Context, tenant string) context.Context {
 	return context.WithValue(ctx, tenantKey{}, tenant)
 }
 
-// take waits for a turn; done gives it back.
+// take waits for a turn; done releases it.
 func (t *turns) take(ctx context.Context) (done func(), err error) {
 	tenant, _ := ctx.Value(tenantKey{}).(string)
 	t.mu.Lock()

@@ -10,9 +10,9 @@ import (
 	"sluice.dev/resolve"
 )
 
-// repository is a repository's address, taken apart.
+// repository is the parsed address of a repository.
 type repository struct {
-	// raw is the address as the requester wrote it, for https without the name of a user.
+	// raw is the address as the requester wrote it; for https without the name of a user.
 	raw string
 	// scheme is https, http, ssh or git.
 	scheme string
@@ -26,9 +26,9 @@ type repository struct {
 
 var defaultPorts = map[string]string{"https": "443", "http": "80", "ssh": "22", "git": "9418"}
 
-// parseRepository reads an address: https, http, ssh, git, or user@host:path as scp has it. Everything else is refused, and so
-// is a password, which would end in annotations. The name of a user in an address for https may be a token: it ends nowhere
-// but in a header, and only beside a password of a Secret.
+// parseRepository parses an address: https, http, ssh, git, or user@host:path as for scp. It refuses everything else. It also
+// refuses a password, which would end up in annotations. The user name in an address for https may be a token. It goes only into a
+// header, and only with a password from a Secret.
 func parseRepository(raw string) (repository, error) {
 	bad := func(format string, args ...any) (repository, error) {
 		return repository{}, resolve.Errorf(resolve.ReasonInvalid, "url: "+format, args...)
@@ -110,7 +110,7 @@ func (r repository) check() (repository, error) {
 	if strings.ContainsFunc(r.host, func(c rune) bool { return c >= 0x80 }) {
 		return repository{}, bad("has a host name in other letters than ASCII, which clients spell in several ways; write its xn-- form")
 	}
-	// What policies, configurations by host and mirrors go by is what is dialled: one spelling for one server.
+	// Policies, configurations by host and mirrors use the address that is connected to: one spelling for one server.
 	r.host = strings.TrimSuffix(r.host, ".")
 	port, err := strconv.ParseUint(r.port, 10, 16)
 	if err != nil || port == 0 || r.host == "" {
@@ -132,8 +132,8 @@ func (r repository) check() (repository, error) {
 	return r, nil
 }
 
-// canonical names the repository for policies and mirrors whichever way it was written: host, port unless it is the
-// scheme's own, and path without .git, without scheme and user.
+// canonical is the name of the repository for policies and mirrors, equal for all spellings: the host, the port unless it is the
+// scheme's own, and the path without .git. It has neither scheme nor user.
 func (r repository) canonical() string {
 	host := r.host
 	if strings.Contains(host, ":") {
@@ -160,7 +160,7 @@ func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(c rune) bool { return c < 0x20 || c == 0x7f || c == 0xfffd || (c >= 0x80 && c < 0xa0) })
 }
 
-// checkRevision judges the name of a branch or tag, or a commit, by the rules of git check-ref-format.
+// checkRevision checks the name of a branch or tag, or a commit, by the rules of git check-ref-format.
 func checkRevision(rev string) error {
 	bad := func(what string) error {
 		return resolve.Errorf(resolve.ReasonInvalid, "revision: %q %s", rev, what)
@@ -187,7 +187,7 @@ func checkRevision(rev string) error {
 	return nil
 }
 
-// checkPath judges a path inside a repository. Whether .. leaves the repository is known when the tree is walked.
+// checkPath checks a path inside a repository. The walk through the tree decides whether .. leaves the repository.
 func checkPath(p string) error {
 	switch {
 	case p == "":
@@ -217,10 +217,10 @@ func isHex(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
 }
 
-// isObjectID tells whether s is a full object name.
+// isObjectID reports whether s is a full object ID.
 func isObjectID(s string) bool { return (len(s) == 40 || len(s) == 64) && isHex(s) }
 
-// commitName is a revision, in small letters if it is the full name of a commit: git reads both.
+// commitName returns a revision, in lower case if it is the full ID of a commit: git accepts both.
 func commitName(revision string) string {
 	if small := strings.ToLower(revision); isObjectID(small) {
 		return small

@@ -1,5 +1,5 @@
-// Package httpfile fetches a file from a web server. It promises what netguard does about addresses, redirects and sizes;
-// plain http is for content with a digest, unless the operator allows it. It does not look at what the file is.
+// Package httpfile fetches a file from a web server. Package netguard limits addresses, redirects and sizes. Plain http is only for
+// content with a digest, unless the operator allows it. The package does not look into the file.
 package httpfile
 
 import (
@@ -33,10 +33,10 @@ const (
 // Resolver is the resolver http.
 type Resolver struct{ guards *netguard.Pool }
 
-// New makes the resolver; the options are what the process allows beside the ConfigMap.
+// New returns the resolver. The options are what the process allows in addition to the ConfigMap.
 func New(o netguard.Options) *Resolver { return &Resolver{guards: netguard.NewPool(o)} }
 
-// Close closes the connections that nobody uses.
+// Close closes idle connections.
 func (h *Resolver) Close() { h.guards.Close() }
 
 // Spec implements [resolve.Resolver].
@@ -44,7 +44,7 @@ func (*Resolver) Spec() resolve.Spec {
 	return resolve.Spec{
 		Name: "http", Doc: "Fetches a file from a web server.", ConfigMap: "http-resolver-config",
 		Config: append(netguard.Keys(false, false), resolve.Key{
-			Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether http is allowed beside https without a digest.",
+			Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether http is allowed in addition to https, without a digest.",
 		}, resolve.SecretHostsKey()),
 		Params: []resolve.Param{
 			{Name: ParamURL, Required: true, MaxLength: 2048, Check: checkURL, Doc: "The address of the file."},
@@ -53,7 +53,7 @@ func (*Resolver) Spec() resolve.Spec {
 			{Name: ParamPasswordKey, Default: "password", MaxLength: 253, Doc: "The key in that Secret."},
 			{Name: ParamToken, MaxLength: 253, Doc: "The Secret in the namespace of the request that has a bearer token."},
 			{Name: ParamTokenKey, Default: "token", MaxLength: 253, Doc: "The key in that Secret."},
-			{Name: ParamDigest, MaxLength: 256, Check: checkDigest, Doc: "What the content must be: sha256: or sha512: and hexadecimal digits."},
+			{Name: ParamDigest, MaxLength: 256, Check: checkDigest, Doc: "Digest that the content must have: sha256: or sha512: and hexadecimal digits."},
 		},
 		Validate: validate,
 		Scope: func(r *resolve.Request) string {
@@ -186,7 +186,7 @@ func credentials(ctx context.Context, r *resolve.Request) (http.Header, error) {
 	return http.Header{}, nil
 }
 
-// host is that of an address, in small letters, with a port that is not the scheme's own.
+// host returns the host of an address in lower case, with a port that is not the scheme's own.
 func host(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package hub fetches tasks and pipelines from Artifact Hub and from Tekton Hub. Addresses of the operator are tried in
-// order; one that a requester gives is tried alone, and reaches no private address. It promises what netguard does about
-// sizes and redirects, and does not judge what a hub publishes.
+// Package hub fetches tasks and pipelines from Artifact Hub and from Tekton Hub. It tries the operator's addresses in order. If a
+// requester gives an address, it tries only that one, and refuses private addresses. Package netguard limits sizes and redirects.
+// The package does not judge what a hub publishes.
 package hub
 
 import (
@@ -44,21 +44,21 @@ const (
 	KeyPlain           = "allow-plain-http"
 )
 
-// maxURLs bounds how many hubs are asked.
+// maxURLs bounds the number of hubs to ask.
 const maxURLs = 10
 
-// Names of the environment variables that Tekton's resolver reads; see [Options].
+// Names of environment variables that Tekton's resolver reads; see [Options].
 const (
 	EnvArtifactURL = "ARTIFACT_HUB_API"
 	EnvTektonURL   = "TEKTON_HUB_API"
 )
 
-// Options are what the process gives beside the ConfigMap.
+// Options are settings of the process, in addition to the ConfigMap.
 type Options struct {
-	// Network is what it allows.
+	// Network has the addresses, proxies and authorities that the process allows.
 	Network netguard.Options
-	// ArtifactURL and TektonURL are the addresses of the hubs where the ConfigMap names none; empty for the public ones. Both are
-	// the operator's.
+	// ArtifactURL and TektonURL are the addresses of the hubs if the ConfigMap names none; empty stands for the public ones. Both
+	// count as the operator's.
 	ArtifactURL, TektonURL string
 }
 
@@ -68,7 +68,7 @@ type Resolver struct {
 	options Options
 }
 
-// New makes the resolver. The error tells of an address that is none.
+// New returns the resolver. The error names an invalid address.
 func New(o Options) (*Resolver, error) {
 	for env, u := range map[string]string{EnvArtifactURL: o.ArtifactURL, EnvTektonURL: o.TektonURL} {
 		if err := checkBase(u); u != "" && err != nil {
@@ -78,15 +78,17 @@ func New(o Options) (*Resolver, error) {
 	return &Resolver{guards: netguard.NewPool(o.Network), options: o}, nil
 }
 
-// Close closes the connections that nobody uses.
+// Close closes idle connections.
 func (h *Resolver) Close() { h.guards.Close() }
 
-// segment is what may be part of the path of a hub's address.
-var segment = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9_])?$`)
+// segment matches a text that may be a part of the path of a hub's address, up to maxSegment bytes.
+var segment = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?$`)
+
+const maxSegment = 253
 
 func checkSegment(v string) error {
-	if !segment.MatchString(v) {
-		return errors.New("it may have letters, digits, hyphens, dots and underscores only, and neither begin nor end with one of the first two")
+	if len(v) > maxSegment || !segment.MatchString(v) {
+		return errors.New("it may have letters, digits, hyphens, dots and underscores only, 253 at most, and neither begin nor end with one of the first two")
 	}
 	return nil
 }
@@ -105,7 +107,7 @@ func (h *Resolver) Spec() resolve.Spec {
 			{Name: KeyTektonURLs, Default: "[" + cmp.Or(h.options.TektonURL, "https://api.hub.tekton.dev") + "]", Check: checkURLs, Doc: "Addresses of Tekton Hubs, a YAML list, tried in order; the default may be given by the environment variable TEKTON_HUB_API."},
 			{Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether addresses may be plain http."},
 		}, netguard.Keys(true, true)...),
-		// An answer has up to four times the content, and is read and decoded.
+		// An answer may have four times the size of the content, and is both read and decoded.
 		Memory: func(limit int64) int64 { return 12*limit + 2<<20 },
 		Params: []resolve.Param{
 			{Name: ParamName, Required: true, Check: checkSegment, Doc: "The name of the task or pipeline."},
@@ -154,8 +156,8 @@ func checkURLs(v string) error {
 	return nil
 }
 
-// constrained tells a constraint from a version, as package go-version does: a comparison is one, and so is a list of them. A
-// version alone, with v before it or not, is a constraint that only itself satisfies.
+// constrained reports whether a text is a constraint and not a version, in the terms of package go-version: a comparison, or a list
+// of them. A version alone, with or without v in front, is a constraint that only this version satisfies.
 func constrained(v string) bool { return strings.ContainsAny(v, "<>=!~, ") }
 
 func checkVersion(v string) error {
@@ -214,7 +216,7 @@ func (h *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 		if ctx.Err() != nil || failure.Reason == resolve.ReasonInvalid {
 			return nil, failure
 		}
-		// That one hub does not have it says nothing where another could not be asked.
+		// One hub's "not found" is no answer if another hub could not be asked.
 		if worst == nil || worst.Reason == resolve.ReasonNotFound || failure.Transient && !worst.Transient {
 			worst = failure
 		}
@@ -300,11 +302,11 @@ func (s source) resolve(ctx context.Context) (*resolve.Resource, *resolve.Error)
 	}, nil
 }
 
-// maxVersions bounds how many versions are looked at.
+// maxVersions bounds the number of versions to compare.
 const maxVersions = 10_000
 
-// choose gives the highest version that satisfies a constraint, as Tekton does with the same library. What the hub
-// calls a pre-release satisfies none.
+// choose returns the highest version that satisfies a constraint, as Tekton does with the same library. Versions that the hub calls
+// pre-releases satisfy none.
 func (s source) choose(ctx context.Context, path, constraint string) (string, *resolve.Error) {
 	c, err := version.NewConstraint(constraint)
 	if err != nil {
@@ -343,7 +345,7 @@ func (s source) choose(ctx context.Context, path, constraint string) (string, *r
 	return text, nil
 }
 
-// shape gives a version the form that the hub has: three numbers on Artifact Hub, two on Tekton Hub, and no v before them.
+// shape brings a version into the hub's form: three numbers on Artifact Hub, two on Tekton Hub, and no v before them.
 func shape(v string, tekton bool) string {
 	if rest, ok := strings.CutPrefix(v, "v"); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
 		v = rest

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// class is what sort of address this is, empty for one that anybody may be sent to. It stands in messages.
+// class is the class of an address, for messages; empty for an address that everybody may reach.
 type class string
 
 const (
@@ -19,7 +19,7 @@ const (
 	reserved    class = "a reserved address"
 )
 
-// row is a range and its class; the first that matches decides.
+// row is a range and its class. The first match decides.
 type row struct {
 	prefix netip.Prefix
 	class  class
@@ -57,8 +57,8 @@ var (
 	compatible = netip.MustParsePrefix("::/96")
 )
 
-// classify tells the class of an address, and of an IPv4 address inside an IPv6 one if that is worse than public: a
-// gateway may deliver to it.
+// classify returns the class of an address. If an IPv6 address contains an IPv4 address, the worse class counts, because a gateway
+// may deliver to the latter.
 func classify(ip netip.Addr) class {
 	ip = ip.WithZone("").Unmap()
 	for _, r := range rows {
@@ -98,7 +98,7 @@ func embedded(ip netip.Addr) []netip.Addr {
 	return nil
 }
 
-// localName tells of names that stand for the machine itself or for a metadata service, whatever DNS says.
+// localName reports names of the machine itself and of metadata services, whatever DNS returns for them.
 func localName(host string) class {
 	switch host = strings.TrimSuffix(strings.ToLower(host), "."); {
 	case host == "localhost", strings.HasSuffix(host, ".localhost"), host == "ip6-localhost", host == "ip6-loopback":

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// allowed is one entry of the operator's list.
+// allowed is one entry of the operator's allow list.
 type allowed struct {
 	host   string       // a name, lower case; "*.suffix" for all below
 	prefix netip.Prefix // valid for addresses and ranges
 	port   uint16       // 0 for all
 }
 
-// allowList is the operator's list.
+// allowList is the operator's allow list.
 type allowList []allowed
 
 // parseAllow reads entries: HOST, HOST:PORT, *.DOMAIN, *.DOMAIN:PORT, IP, IP:PORT, [IPv6]:PORT, CIDR.
@@ -65,7 +65,7 @@ func addressEntry(ip netip.Addr, port uint16) allowed {
 	return allowed{prefix: netip.PrefixFrom(ip, ip.BitLen()), port: port}
 }
 
-// address tells whether an address is allowed as such.
+// address reports whether the list allows an address.
 func (l allowList) address(ip netip.Addr, port uint16) bool {
 	ip = ip.WithZone("").Unmap()
 	for _, a := range l {
@@ -76,7 +76,7 @@ func (l allowList) address(ip netip.Addr, port uint16) bool {
 	return false
 }
 
-// name tells whether a host is allowed by its name.
+// name reports whether the list allows a host by its name.
 func (l allowList) name(host string, port uint16) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	for _, a := range l {

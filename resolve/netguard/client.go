@@ -15,20 +15,20 @@ import (
 	"sluice.dev/resolve"
 )
 
-// maxRedirects is how many redirects are followed.
+// maxRedirects bounds the redirects that a client follows.
 const maxRedirects = 10
 
-// ClientOptions say how a client behaves; the zero value is the careful one.
+// ClientOptions are the options of a client; the zero value is the strictest.
 type ClientOptions struct {
-	// Plain allows http beside https, for addresses that were given and for redirects.
+	// Plain allows http in addition to https, for given addresses and for redirects.
 	Plain bool
-	// NoRedirects gives redirects back as answers.
+	// NoRedirects returns redirects as answers.
 	NoRedirects bool
 }
 
-// Client makes an HTTP client on the guard's connections. It follows at most 10 redirects, each of them judged as the
-// first address was; from the first redirect to another scheme, host or port on, it sends no credentials, cookies or other
-// headers that the request had, save Accept and User-Agent. A body that stands still for the idle time-out fails.
+// Client returns an HTTP client that uses the guard's connections. It follows at most 10 redirects, and checks each like the first
+// address. From the first redirect to another scheme, host or port on, it drops credentials, cookies and all other headers of the
+// request except Accept and User-Agent. A body that makes no progress for the idle time-out fails.
 func (g *Guard) Client(o ClientOptions) *http.Client {
 	c := &http.Client{Transport: &roundTripper{g: g, plain: o.Plain}, CheckRedirect: g.redirect}
 	if o.NoRedirects {
@@ -37,8 +37,8 @@ func (g *Guard) Client(o ClientOptions) *http.Client {
 	return c
 }
 
-// RoundTripper is what [Guard.Client] puts redirects on top of, for whoever follows them by other rules: it judges every
-// request by its URL and address, and bounds how long a body stands still. NoRedirects has no meaning here.
+// RoundTripper is the part of [Guard.Client] without redirects, for callers with their own rules for these. It checks the URL and
+// address of every request, and bounds the time that a body makes no progress. NoRedirects has no effect here.
 func (g *Guard) RoundTripper(o ClientOptions) http.RoundTripper {
 	return &roundTripper{g: g, plain: o.Plain}
 }
@@ -68,10 +68,10 @@ func sameOrigin(a, b *url.URL) bool {
 	return errA == nil && errB == nil && a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && pa == pb
 }
 
-// headerBytes is about how many bytes the header of an answer has.
+// headerBytes returns the approximate size of the header of an answer.
 const headerBytes = 512
 
-// roundTripper judges each request and bounds its answer.
+// roundTripper checks each request and bounds its answer.
 type roundTripper struct {
 	g     *Guard
 	plain bool
@@ -85,6 +85,10 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel(nil)
 		if req.Body != nil {
 			_ = req.Body.Close()
+		}
+		if e, ok := errors.AsType[*resolve.Error](err); ok && req.Response != nil && e.Reason == resolve.ReasonInvalid {
+			// Whoever has given the first address has made no mistake.
+			err = resolve.Errorf(resolve.ReasonForbidden, "the server redirects to an address that is not allowed: %w", e)
 		}
 		return nil, err
 	}
@@ -103,8 +107,8 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// check judges a URL, and gives the host:port of the proxy that it goes through, if any. With a proxy the dialer does not
-// see the target, so its addresses are looked up here; a name that only the proxy knows passes.
+// check checks a URL, and returns the host:port of its proxy, if any. With a proxy the dialer does not see the target, so check
+// looks up its addresses. A name that only the proxy knows passes.
 func (t *roundTripper) check(ctx context.Context, u *url.URL) (string, error) {
 	if err := t.g.CheckURL(u, t.plain); err != nil {
 		return "", err
@@ -156,7 +160,7 @@ func (g *Guard) proxyOf(req *http.Request) (*url.URL, error) {
 	return g.proxy(req.URL)
 }
 
-// proxyAddress is what the transport dials for a proxy.
+// proxyAddress is the address that the transport connects to for a proxy.
 func proxyAddress(p *url.URL) string {
 	port := p.Port()
 	if port == "" {
@@ -165,10 +169,10 @@ func proxyAddress(p *url.URL) string {
 	return net.JoinHostPort(p.Hostname(), port)
 }
 
-// errIdle is the cause of a request that ended because its body stood still.
+// errIdle is the cause of the end of a request whose body makes no progress.
 var errIdle = errors.New("the body stands still")
 
-// body ends its request when nothing comes for a while, and when it is closed.
+// body ends its request when nothing arrives for a while, and when it is closed.
 type body struct {
 	io.ReadCloser
 	ctx    context.Context //nolint:containedctx // it is that of the request
@@ -189,7 +193,7 @@ func newBody(ctx context.Context, rc io.ReadCloser, idle time.Duration, cancel c
 		b.mu.Unlock()
 		cancel(errIdle)
 	})
-	// The time between reads is the reader's own, not the server's.
+	// The reader, not the server, spends the time between reads.
 	b.timer.Stop()
 	return b
 }

@@ -24,8 +24,8 @@ const (
 	KeyNoProxy    = "no-proxy"
 )
 
-// Keys declares the keys by which an operator configures a guard; private is the default of [KeyPrivate]. Where chosen is
-// true there is [KeyChosen] as well, for resolvers whose requesters can give an address in place of the operator's.
+// Keys declares the keys by which an operator configures a guard; private is the default of [KeyPrivate]. If chosen is true,
+// [KeyChosen] is one of them. It is for resolvers whose requesters can replace the operator's address.
 func Keys(private, chosen bool) []resolve.Key {
 	keys := []resolve.Key{
 		{
@@ -37,7 +37,7 @@ func Keys(private, chosen bool) []resolve.Key {
 			Name: KeyPrivate, Default: strconv.FormatBool(private), Check: resolve.CheckBool, Wrong: resolve.Closes,
 			Doc: "Whether requests may go to private addresses.",
 		},
-		{Name: KeyCAs, Check: checkCAs, Doc: "CA certificates in PEM that are trusted beside the system's."},
+		{Name: KeyCAs, Check: checkCAs, Doc: "CA certificates in PEM that are trusted in addition to the system's."},
 		{Name: KeyHTTPProxy, Check: checkProxy, Doc: "Proxy for http, in place of the environment's HTTP_PROXY."},
 		{Name: KeyHTTPSProxy, Check: checkProxy, Doc: "Proxy for https, in place of the environment's HTTPS_PROXY."},
 		{Name: KeyNoProxy, Doc: "Hosts and ranges that no proxy is used for, in place of the environment's NO_PROXY."},
@@ -73,8 +73,7 @@ func list(v string) []string {
 	return strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })
 }
 
-// Pool makes guards from configurations and keeps the last ones, so that connections are used again. It may be used
-// concurrently.
+// Pool makes guards from configurations and keeps the last ones, so that connections are reused. It is safe for concurrent use.
 type Pool struct {
 	base Options
 
@@ -87,15 +86,15 @@ type pooled struct {
 	guard *Guard
 }
 
-// maxPooled is how many configurations' connections are kept.
+// maxPooled bounds the configurations whose connections are kept.
 const maxPooled = 8
 
-// NewPool makes a pool. What a configuration says is added to Allow and CAs of base, and stands before its Proxy;
-// [KeyPrivate] adds to its AllowPrivate.
+// NewPool returns a pool. A configuration adds to Allow and CAs of base, and takes precedence over its Proxy; [KeyPrivate] adds to
+// its AllowPrivate.
 func NewPool(base Options) *Pool { return &Pool{base: base} }
 
-// Identity tells guards apart: two configurations with the same have the same rules. What was connected or fetched under one
-// must not serve a request under another.
+// Identity identifies the rules of a configuration: two with the same identity have the same rules. A connection or a result from
+// under one identity must not serve a request under another.
 func Identity(c resolve.Config, chosen bool) []string {
 	out := []string{strconv.FormatBool(chosen)}
 	for _, k := range Keys(false, true) {
@@ -104,8 +103,8 @@ func Identity(c resolve.Config, chosen bool) []string {
 	return out
 }
 
-// Get gives the guard for a configuration that has [Keys]. Where the operator gives addresses and a requester can give
-// another, chosen is true for the latter: [KeyChosen] then says about private ranges, and nothing else does.
+// Get returns the guard for a configuration that has [Keys]. chosen is true if a requester has replaced the operator's address.
+// Then only [KeyChosen] decides about private ranges.
 func (p *Pool) Get(c resolve.Config, chosen bool) (*Guard, error) {
 	key := Identity(c, chosen)
 	p.mu.Lock()
@@ -152,7 +151,7 @@ func (p *Pool) Get(c resolve.Config, chosen bool) (*Guard, error) {
 	return g, nil
 }
 
-// Close closes the connections that nobody uses.
+// Close closes idle connections.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

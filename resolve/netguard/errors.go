@@ -18,12 +18,12 @@ import (
 	"sluice.dev/resolve"
 )
 
-// maxRetryAfter bounds what a server can ask for.
+// maxRetryAfter bounds the wait that a server can ask for.
 const maxRetryAfter = 24 * time.Hour
 
-// Error turns an error of the network into one for users; place is what they know, for example a redacted URL. A
-// [*resolve.Error] inside is returned as it is. Where ctx, the caller's, has ended the reason is [resolve.ReasonCanceled] or
-// [resolve.ReasonTimedOut]; a time-out of the connection itself is transient.
+// Error turns an error of the network into one for users. place is a name that users know, for example a redacted URL. It returns a
+// [*resolve.Error] inside unchanged. If ctx, the caller's context, has ended, the reason is [resolve.ReasonCanceled] or
+// [resolve.ReasonTimedOut]. A time-out of the connection itself is transient.
 func Error(ctx context.Context, err error, place string) *resolve.Error {
 	if e, ok := errors.AsType[*resolve.Error](err); ok {
 		return e
@@ -35,7 +35,7 @@ func Error(ctx context.Context, err error, place string) *resolve.Error {
 	return Broken(err, place)
 }
 
-// Broken is [Error] for who has looked at the context.
+// Broken is [Error] for callers that have checked the context.
 func Broken(err error, place string) *resolve.Error {
 	e := classifyError(err, place)
 	e.Err = err
@@ -97,7 +97,7 @@ func classifyError(err error, place string) *resolve.Error {
 	return resolve.Errorf(resolve.ReasonFailed, "the fetch from %s failed: its answer cannot be understood", place)
 }
 
-// streamError has the shape of the HTTP/2 stream error inside net/http, whose As method fills structs of that shape.
+// streamError has the shape of the HTTP/2 stream error inside net/http. The As method of that error fills structs of this shape.
 type streamError struct {
 	StreamID uint32
 	Code     uint32
@@ -126,16 +126,16 @@ func classifyTLS(err error, place string) *resolve.Error {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return resolve.Errorf(resolve.ReasonFailed, "%s does not speak TLS", place)
 	}
-	// Alerts of crypto/tls, which has no type for them that others see.
+	// Alerts of crypto/tls, which exports no type for them.
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil && (op.Op == "remote error" || op.Op == "local error") {
 		return resolve.Errorf(resolve.ReasonFailed, "the TLS handshake with %s failed: %.100q", place, op.Err.Error())
 	}
 	return nil
 }
 
-// StatusError turns a status that is no success into an error: 404 and 410 are not found, 401, 403 and 407 denied, 408,
-// 425, 429 and 5xx transient with the wait that Retry-After asks for, as is a 403 by which GitHub and others tell that a
-// rate limit is reached. It does not read the body. Nil for 2xx. clock may be nil.
+// StatusError turns a status without success into an error; nil for 2xx. 404 and 410 are "not found", and 401, 403 and 407
+// "denied". 408, 425, 429 and 5xx are transient, with the wait of Retry-After. A 403 is transient too if it reports a rate limit,
+// as GitHub and others do. StatusError does not read the body. clock may be nil.
 func StatusError(resp *http.Response, place string, clock resolve.Clock) *resolve.Error {
 	code := resp.StatusCode
 	wait, asked := retryAfter(resp.Header, clock)

@@ -11,27 +11,27 @@ import (
 	"sluice.dev/resolve"
 )
 
-// Fetch is a GET.
+// Fetch is a GET request.
 type Fetch struct {
-	// URL is where to; see [Guard.CheckURL].
+	// URL is the address; see [Guard.CheckURL].
 	URL string
-	// Header goes with it, as far as redirects stay where it began.
+	// Header is sent with the request, until a redirect leaves the first host.
 	Header http.Header
 	// MaxBytes bounds the body after decompression; 0 stands for [resolve.DefaultMaxBytes].
 	MaxBytes int64
-	// Plain allows http beside https.
+	// Plain allows http in addition to https.
 	Plain bool
 }
 
-// Answer is what a server answered.
+// Answer is the answer of a server.
 type Answer struct {
-	// URL is where it came from after redirects.
+	// URL is the address after redirects.
 	URL    *url.URL
 	Header http.Header
 	Body   []byte
 }
 
-// Get fetches a body whole. An answer that is no success is an error; see [StatusError] and [Error] for which.
+// Get fetches a whole body. An answer without success is an error; see [StatusError] and [Error].
 func (g *Guard) Get(ctx context.Context, f Fetch) (*Answer, *resolve.Error) {
 	u, err := url.Parse(f.URL)
 	if err != nil {

@@ -1,13 +1,13 @@
-// Package netguard is how resolvers reach the network: a dialer and an HTTP client that send nobody to an address that
-// a requester should not reach through them, and that bound what a server can do to them.
+// Package netguard is the access of resolvers to the network. Its dialer and HTTP client keep requesters from reaching forbidden
+// addresses through a resolver, and bound what a server can do to the resolver.
 //
-// The dialer looks at the address that it is about to connect to, after DNS, so neither a name that resolves to a
-// loopback address nor one that resolves differently the second time gets past it; redirects are dialled by it too.
-// Refused are loopback, link-local, metadata, multicast, unspecified and reserved addresses, in IPv4, IPv6 and in the IPv6
-// forms that carry an IPv4 address, and private ones unless the options allow them. An operator's list makes exceptions.
+// The dialer checks the address just before it connects, after DNS. So a name that resolves to a loopback address does not pass,
+// nor one that resolves differently the second time. Redirects use the same dialer. The guard refuses loopback, link-local,
+// metadata, multicast, unspecified and reserved addresses, in IPv4, IPv6 and in the IPv6 forms that contain an IPv4 address. It
+// refuses private addresses unless the options allow them. An operator's list makes exceptions.
 //
-// What it does not decide: which repositories or paths are allowed, and what a proxy does with a name, which the proxy
-// looks up by itself (the guard looks it up as well, and refuses what it finds there).
+// The package does not decide which repositories or paths are allowed. It does not control a proxy, which looks up names itself.
+// The guard looks them up as well, and refuses forbidden addresses that it finds.
 package netguard
 
 import (
@@ -28,18 +28,18 @@ import (
 	"sluice.dev/resolve"
 )
 
-// Options say what a [Guard] allows. The zero value refuses all but public addresses, uses no proxy and the system's CAs.
+// Options are the rules of a [Guard]. The zero value allows only public addresses, and uses no proxy and the system's CAs.
 type Options struct {
-	// AllowPrivate lets private ranges pass (RFC 1918, RFC 4193, RFC 6598).
+	// AllowPrivate allows private ranges (RFC 1918, RFC 4193, RFC 6598).
 	AllowPrivate bool
-	// Allow lists what passes although its address would not: HOST, HOST:PORT, *.DOMAIN, IP, IP:PORT, CIDR. A name makes
-	// private, loopback and reserved addresses pass that it resolves to; link-local, metadata, multicast and unspecified
-	// ones pass by address or range only.
+	// Allow lists exceptions: HOST, HOST:PORT, *.DOMAIN, IP, IP:PORT, CIDR. A name allows the private, loopback and reserved
+	// addresses that it resolves to. Link-local, metadata, multicast and unspecified addresses need an entry with an address or a
+	// range.
 	Allow []string
-	// Proxy says which requests go through which proxy, as HTTP_PROXY, HTTPS_PROXY and NO_PROXY do; nil for none. The
-	// proxy itself is trusted; the guard judges the target.
+	// Proxy selects the proxy of each request, as HTTP_PROXY, HTTPS_PROXY and NO_PROXY do; nil for none. The proxy itself is
+	// trusted; the guard checks the target.
 	Proxy *httpproxy.Config
-	// CAs are certificates in PEM that are trusted beside the system's.
+	// CAs are certificates in PEM that are trusted in addition to the system's.
 	CAs []byte
 	// Certificates authenticate the client (mTLS).
 	Certificates []tls.Certificate
@@ -48,11 +48,11 @@ type Options struct {
 	// ConnectTimeout bounds a connection with its TLS handshake, HeaderTimeout the wait for the header of an answer,
 	// IdleTimeout the wait for the next bytes of a body. 0 stands for 10 s, 30 s and 30 s.
 	ConnectTimeout, HeaderTimeout, IdleTimeout time.Duration
-	// Clock reads dates in Retry-After; nil leaves dates unread.
+	// Clock is for dates in Retry-After; nil ignores dates.
 	Clock resolve.Clock
 }
 
-// Guard dials and fetches within its options. It may be used concurrently.
+// Guard connects and fetches within its options. It is safe for concurrent use.
 type Guard struct {
 	opts      Options
 	allow     allowList
@@ -61,7 +61,7 @@ type Guard struct {
 	transport *http.Transport
 }
 
-// New makes a guard. The error tells of a bad entry in Allow, of CAs without a certificate, or of a bad proxy address.
+// New returns a guard. The error names a bad entry in Allow, CAs without a certificate, or a bad proxy address.
 func New(o Options) (*Guard, error) {
 	allow, err := parseAllow(o.Allow)
 	if err != nil {
@@ -114,13 +114,13 @@ func or(d, standard time.Duration) time.Duration {
 	return standard
 }
 
-// CloseIdleConnections closes connections that nobody uses at the moment.
+// CloseIdleConnections closes idle connections.
 func (g *Guard) CloseIdleConnections() { g.transport.CloseIdleConnections() }
 
-// TLS is a copy of the guard's TLS configuration, with its CAs, for protocols other than HTTP.
+// TLS returns a copy of the guard's TLS configuration, with its CAs, for protocols other than HTTP.
 func (g *Guard) TLS() *tls.Config { return g.transport.TLSClientConfig.Clone() }
 
-// target is the host that a dial is for; control gets to see addresses only.
+// target is the host of a dial; control sees only addresses.
 type target struct {
 	host string
 	port uint16
@@ -133,8 +133,8 @@ type targetKey struct{}
 // proxyKey marks a request that goes through a proxy, with that proxy's host:port as value.
 type proxyKey struct{}
 
-// DialContext connects as [net.Dialer.DialContext] does, to addresses that are allowed. A refusal is a [*resolve.Error]
-// inside the error. It suits SSH and other protocols as well.
+// DialContext connects as [net.Dialer.DialContext] does, to allowed addresses only. The error of a refusal contains a
+// [*resolve.Error]. It suits SSH and other protocols as well.
 func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, portText, err := net.SplitHostPort(address)
 	if err != nil {
@@ -155,7 +155,7 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 	return g.dialer.DialContext(context.WithValue(ctx, targetKey{}, t), network, address)
 }
 
-// control runs after DNS and before connect, for each address that is tried.
+// control runs after DNS and before connect, for each address.
 func (g *Guard) control(ctx context.Context, network, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -168,7 +168,7 @@ func (g *Guard) control(ctx context.Context, network, address string, _ syscall.
 	return g.checkAddr(t.host, ap.Addr(), ap.Port())
 }
 
-// checkAddr judges an address that a host has.
+// checkAddr checks an address of a host.
 func (g *Guard) checkAddr(host string, ip netip.Addr, port uint16) error {
 	c := classify(ip)
 	if c == public || g.allow.address(ip, port) {
@@ -188,7 +188,7 @@ func (g *Guard) checkAddr(host string, ip netip.Addr, port uint16) error {
 	return refusal(host, c)
 }
 
-// checkName refuses names that stand for local addresses whatever DNS says.
+// checkName refuses names for local addresses, whatever DNS returns for them.
 func (g *Guard) checkName(host string, port uint16) error {
 	if c := localName(host); c != public && !g.allow.name(host, port) {
 		if c == loopback && g.allow.address(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port) {
@@ -199,13 +199,13 @@ func (g *Guard) checkName(host string, port uint16) error {
 	return nil
 }
 
-// refusal does not tell to which address a name resolves: that would map the inside of a network.
+// refusal does not reveal the address that a name resolves to: that would let requesters map the internal network.
 func refusal(host string, c class) error {
 	return resolve.Errorf(resolve.ReasonForbidden, "%.200s is %s, to which requests may not go; an operator can allow it by listing it in %s", host, c, KeyAllowed)
 }
 
-// CheckURL judges a URL before anything is sent: its scheme (http only if plain is true), its host, and no user name or
-// password in it. Names are not looked up: that is the dialer's.
+// CheckURL checks a URL before anything is sent: its scheme (http only if plain is true) and its host. It refuses a user name or
+// password in it. It does not look up names: the dialer does.
 func (g *Guard) CheckURL(u *url.URL, plain bool) error {
 	if u.Scheme != "https" && (u.Scheme != "http" || !plain) {
 		if u.Scheme == "http" {
@@ -241,7 +241,7 @@ func portOf(u *url.URL) (uint16, error) {
 	}
 }
 
-// Redact gives a URL for messages: without user, password, query and fragment, and not longer than 200 bytes.
+// Redact returns a URL for messages: without user, password, query and fragment, and not longer than 200 bytes.
 func Redact(u *url.URL) string {
 	c := *u
 	c.User, c.RawFragment, c.Fragment = nil, "", ""

@@ -154,6 +154,10 @@ func TestRedirects(t *testing.T) {
 	var leaked atomic.Value
 	leaked.Store("")
 	_, other := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if back := r.URL.Query().Get("back"); back != "" {
+			http.Redirect(w, r, back, http.StatusFound)
+			return
+		}
 		leaked.Store(fmt.Sprint(r.Header["Authorization"], r.Header["Cookie"], r.Header["Private-Token"], r.Header["Referer"]))
 		_, _ = io.WriteString(w, "other")
 	})
@@ -164,6 +168,10 @@ func TestRedirects(t *testing.T) {
 			http.Redirect(w, r, "/target", http.StatusFound)
 		case "/target":
 			_, _ = io.WriteString(w, r.Header.Get("Authorization"))
+		case "/there-and-back":
+			http.Redirect(w, r, "http://"+other+"/?back=http://"+r.Host+"/token", http.StatusFound)
+		case "/token":
+			_, _ = io.WriteString(w, "got "+r.Header.Get("Private-Token")+r.Header.Get("Authorization"))
 		case "/other":
 			http.Redirect(w, r, "http://"+other+"/?x=1", http.StatusTemporaryRedirect)
 		case "/forbidden":
@@ -172,6 +180,8 @@ func TestRedirects(t *testing.T) {
 			http.Redirect(w, r, "http://169.254.169.254/latest", http.StatusFound)
 		case "/file":
 			http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+		case "/no-port":
+			http.Redirect(w, r, "https://example.com:99999/", http.StatusFound)
 		case "/loop":
 			http.Redirect(w, r, "/loop", http.StatusFound)
 		}
@@ -187,8 +197,17 @@ func TestRedirects(t *testing.T) {
 	if a, err := get("/other"); err != nil || string(a.Body) != "other" || leaked.Load() != "[] [] [] []" {
 		t.Errorf("a redirect to another port: %v, it got %v", err, leaked.Load())
 	}
+	for path, text := range map[string]string{"/file": "scheme", "/no-port": "port"} {
+		// The address that was given is right: it is not a mistake of whoever has given it.
+		if _, err := get(path); err == nil || err.Reason != resolve.ReasonForbidden || !strings.Contains(err.Msg, "redirect") || !strings.Contains(err.Msg, text) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if a, err := get("/there-and-back"); err != nil || string(a.Body) != "got " {
+		t.Errorf("a redirect by way of another server: %v, %v", a, err)
+	}
 	for path, want := range map[string]resolve.Reason{
-		"/forbidden": resolve.ReasonForbidden, "/metadata": resolve.ReasonForbidden, "/file": resolve.ReasonInvalid, "/loop": resolve.ReasonFailed,
+		"/forbidden": resolve.ReasonForbidden, "/metadata": resolve.ReasonForbidden, "/loop": resolve.ReasonFailed,
 	} {
 		if _, err := get(path); err == nil || err.Reason != want || err.Transient {
 			t.Errorf("%s: %v", path, err)

@@ -35,7 +35,7 @@ func sound(_ context.Context, c *Case) (out []string) {
 	return out
 }
 
-// counting tells whether Resolve was called.
+// counting records whether Resolve was called.
 type counting struct {
 	resolve.Resolver
 
@@ -103,7 +103,7 @@ func refused(ctx context.Context, c *Case) (out []string) {
 	return out
 }
 
-// judge looks at the text of an error.
+// judge checks the text of an error.
 func (c *Case) judge(what string, err error) (out []string) {
 	e, ok := errors.AsType[*resolve.Error](err)
 	if !ok {
@@ -145,7 +145,7 @@ func works(ctx context.Context, c *Case) (out []string) {
 			}
 		}
 		if q.Digest == nil && len(first.Source.Digest) == 1 && first.Source.Digest["sha256"] != "" {
-			// A resolver whose digest is of something else than the content gives the case a Digest.
+			// If the digest of the resolver is not that of the content, the case has a Digest.
 			if !maps.Equal(first.Source.Digest, resolve.SHA256(first.Data)) {
 				out = append(out, q.Name+": the digest sha256 is not that of the content")
 			}
@@ -175,7 +175,7 @@ func fails(ctx context.Context, c *Case) (out []string) {
 			continue
 		}
 		out = append(out, c.judge(q.Name, err)...)
-		// What the resolver itself returns is judged as well: the framework may have mended it.
+		// This checks the result of the resolver itself as well, because the framework may have corrected it.
 		req, err := runner.Validate(q.query(c))
 		if err != nil {
 			continue
@@ -223,7 +223,7 @@ func concurrent(ctx context.Context, c *Case) (out []string) {
 	for i := range many {
 		wg.Go(func() {
 			q := c.Works[i%len(c.Works)]
-			// Each calls the resolver by itself, where the runner would share.
+			// Each calls the resolver directly, because the runner would share the fetch.
 			req, err := runner.Validate(q.query(c))
 			if err != nil {
 				problems[i] = err.Error()
@@ -295,8 +295,8 @@ func cancellation(ctx context.Context, c *Case) (out []string) {
 	return out
 }
 
-// settle closes connections and waits until no more than so many goroutines are left, for a second if the number is 0; it
-// returns how many there are.
+// settle closes connections and waits until at most that many goroutines are left, for a second if the number is 0. It returns
+// their number.
 func (c *Case) settle(most int) int {
 	patience := c.patience()
 	if most == 0 {

@@ -1,8 +1,8 @@
-// Package resolvetest holds a resolver to the rules of package resolve. Its author gives requests that work and requests
-// that fail, and [Run] runs them through the framework in all the ways in which it will use the resolver: with wrong
-// parameters, cancelled, concurrently, with a small limit.
+// Package resolvetest tests a resolver against the rules of package resolve. The author gives requests that succeed and requests
+// that fail. [Run] runs them through the framework in all the ways in which it will use the resolver: with wrong parameters,
+// cancelled, concurrently, with a small limit.
 //
-// It does not judge what is specific to a source: which files are found, who may read them.
+// It does not test rules of one source, such as access to its files.
 package resolvetest
 
 import (
@@ -19,47 +19,47 @@ type Case struct {
 	Resolver resolve.Resolver
 	// Config is the data of its ConfigMap.
 	Config map[string]string
-	// Secrets and Identity are those of all requests.
+	// Secrets and Identity hold for all requests.
 	Secrets  resolve.Secrets
 	Identity string
 	// Works are requests that succeed; at least one.
 	Works []Request
 	// Fails are requests that fail, in Resolve or before.
 	Fails []Failure
-	// Hangs is a request whose remote never answers; nil where there is no such thing.
+	// Hangs is a request whose remote never answers; nil for none.
 	Hangs *Request
-	// Hidden are texts that no error may have: passwords, tokens, names of temporary directories.
+	// Hidden are texts that no error may contain: passwords, tokens, names of temporary directories.
 	Hidden []string
-	// Patience is how long to wait for what should happen soon; 0 stands for 10 s.
+	// Patience is the time to wait for events that should happen soon; 0 stands for 10 s.
 	Patience time.Duration
 }
 
-// Request is what is asked for.
+// Request is a request for the resolver.
 type Request struct {
-	// Name tells requests apart in the output of the test.
+	// Name identifies the request in the output of the test.
 	Name string
 	// Namespace is "default" if empty.
 	Namespace string
 	// Params are string parameters, Given others.
 	Params map[string]string
 	Given  []resolve.Given
-	// Data is the content that is expected; nil expects any.
+	// Data is the expected content; nil expects any.
 	Data []byte
-	// Digest is a part of the digest that is expected, nil for any.
+	// Digest is a part of the expected digest, nil for any.
 	Digest map[string]string
 }
 
-// Failure is a request and the reason why it fails.
+// Failure is a request and the reason for its failure.
 type Failure struct {
 	Request
 
 	Reason resolve.Reason
-	// Transient is whether trying again may help.
+	// Transient is true if another attempt may succeed.
 	Transient bool
 }
 
-// Run tries all. A resolver with a method Close() gets it called where connections should be gone. Tests that use it must
-// not run in parallel with others: goroutines are counted.
+// Run runs all checks. If the resolver has a method Close(), Run calls it to close connections. Run counts goroutines, so tests
+// that use it must not run in parallel with others.
 func Run(t *testing.T, c Case) {
 	t.Helper()
 	for _, k := range checks {
@@ -71,7 +71,7 @@ func Run(t *testing.T, c Case) {
 	}
 }
 
-// check is one rule; it returns what breaks it.
+// check is one rule; it returns the violations.
 type check struct {
 	name string
 	run  func(ctx context.Context, c *Case) []string

@@ -31,8 +31,8 @@ const (
 	cmsSigBegin = "-----BEGIN SIGNED MESSAGE-----"
 )
 
-// ParseCommitKeys reads lines of git's allowed_signers file (see ssh-keygen(1)) and OpenPGP public keys in armor. Options that would
-// confine a key in a way that is not known here are errors.
+// ParseCommitKeys reads lines of git's allowed_signers file (see ssh-keygen(1)) and OpenPGP public keys in armor. An unknown option
+// that may restrict a key is an error.
 func ParseCommitKeys(text string) (CommitKeys, error) {
 	var s CommitKeys
 	for {
@@ -88,13 +88,13 @@ func (s *CommitKeys) addLines(text string) error {
 	return nil
 }
 
-// Check returns nil if one of the keys has signed the commit, or the annotated tag by which it was named; tag is nil if
-// none was. Both are objects of git as they stand.
+// Check returns nil if one of the keys has signed the commit, or the annotated tag that named it; tag is nil if none did. Both are
+// raw git objects.
 func (s CommitKeys) Check(commit, tag []byte, now func() time.Time) error {
 	return eachSignature(commit, tag, func(payload, signature []byte) error { return s.verify(payload, signature, now) })
 }
 
-// eachSignature asks for the signature of the commit, and where that does not count for the tag's.
+// eachSignature checks the signature of the commit, and if that is not accepted, the tag's.
 func eachSignature(commit, tag []byte, ask func(payload, signature []byte) error) error {
 	payload, signature, err := splitCommit(commit)
 	if err == nil {
@@ -108,8 +108,8 @@ func eachSignature(commit, tag []byte, ask func(payload, signature []byte) error
 	return err
 }
 
-// Commit returns the IDs of the keys and identities that have signed the commit, or the annotated tag by which it was
-// named; tag is nil if none was. Both are objects of git as they stand. Where it returns none, the error says why.
+// Commit returns the IDs of the keys and identities that have signed the commit, or the annotated tag that named it; tag is nil if
+// none did. Both are raw git objects. If it returns no IDs, the error says why.
 func (s Signatories) Commit(ctx context.Context, commit, tag []byte, now func() time.Time) (ids []string, err error) {
 	for _, k := range s.commitKeys {
 		if e := k.keys.Check(commit, tag, now); e != nil {
@@ -134,7 +134,7 @@ func (s Signatories) Commit(ctx context.Context, commit, tag []byte, now func() 
 
 var errUnsigned = errors.New("it has no signature")
 
-// splitCommit takes the signature out of a commit.
+// splitCommit separates the signature from a commit.
 func splitCommit(raw []byte) (payload, signature []byte, err error) {
 	inside, mine, count := false, false, 0
 	header := true
@@ -168,7 +168,7 @@ func splitCommit(raw []byte) (payload, signature []byte, err error) {
 	return payload, signature, nil
 }
 
-// splitTag takes the signature off the end of a tag.
+// splitTag separates the signature from the end of a tag.
 func splitTag(raw []byte) (payload, signature []byte) {
 	for _, begin := range []string{sshSigBegin, pgpSigBegin, cmsSigBegin} {
 		if i := bytes.LastIndex(raw, []byte("\n"+begin)); i >= 0 {
@@ -178,7 +178,7 @@ func splitTag(raw []byte) (payload, signature []byte) {
 	return raw, nil
 }
 
-// verify tells whether one of the signers made the signature.
+// verify reports whether one of the signers made the signature.
 func (s CommitKeys) verify(payload, signature []byte, now func() time.Time) error {
 	switch {
 	case bytes.HasPrefix(signature, []byte(sshSigBegin)):

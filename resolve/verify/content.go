@@ -25,31 +25,30 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// AnnotationSignature is the annotation of a resource that has its signature, base64 in the standard alphabet, as
-// Tekton's trusted resources have it.
+// AnnotationSignature is the annotation with the signature of a resource, in standard base64, as in Tekton's trusted resources.
 const AnnotationSignature = "tekton.dev/signature"
 
-// maxSigned bounds what is parsed to check its signature. The API server takes no objects beyond 3 MiB.
+// maxSigned bounds the content that is parsed to verify its signature. The API server accepts no objects beyond 3 MiB.
 const maxSigned = 4 << 20
 
-// systemMetadata are the fields of metadata that the API server fills in. No signature covers them, so that a resource
-// that was signed as a file is still signed after it has been in a cluster.
+// systemMetadata are the fields of metadata that the API server fills in. No signature covers them. So a resource that was signed
+// as a file remains signed after it has been in a cluster.
 var systemMetadata = []string{
 	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
 	"resourceVersion", "selfLink", "uid",
 }
 
-// clientAnnotations are written by kubectl; no signature covers them.
+// clientAnnotations are annotations of kubectl. No signature covers them.
 var clientAnnotations = []string{"kubectl-client-side-apply", "kubectl.kubernetes.io/last-applied-configuration"}
 
-// Payload returns what a signature in a resource covers, and the signature that the resource has, nil if there is none.
+// Payload returns the payload of a signature in a resource, and the signature of the resource, nil if it has none.
 //
-// The payload is the resource as JSON with sorted keys and without white space, without the annotation with the
-// signature, kubectl's annotations and the fields of metadata that an API server fills in. The signature is one over
-// the 32 bytes of the payload's SHA-256, as Tekton's are. Tekton's own payload is the JSON of its Go types, in the order
-// of their fields; this package does not have those types, so the signatures of one are not valid for the other.
+// The payload is the resource as JSON with sorted keys and without white space. It omits the annotation with the signature,
+// kubectl's annotations and the fields of metadata that an API server fills in. As in Tekton, the signature is over the 32 bytes of
+// the payload's SHA-256. Tekton's payload is the JSON of its Go types, in the order of their fields. This package does not have
+// those types, so signatures of one are not valid for the other.
 //
-// Content that is not exactly one YAML or JSON document with an object, has a key twice or is over 4 MiB is an error.
+// Content is an error if it is not exactly one YAML or JSON document with an object, has a key twice or is over 4 MiB.
 func Payload(data []byte) (payload, signature []byte, err error) {
 	obj, err := readObject(data)
 	if err != nil {
@@ -87,8 +86,8 @@ func Payload(data []byte) (payload, signature []byte, err error) {
 	return payload, signature, err
 }
 
-// Sign returns the value of the annotation tekton.dev/signature for a resource. A signature that it has already is not
-// looked at. ECDSA, RSA and Ed25519 keys of at least the strength that [New] asks for can sign.
+// Sign returns the value of the annotation tekton.dev/signature for a resource. It ignores an existing signature. ECDSA, RSA and
+// Ed25519 keys can sign, if they are at least as strong as [New] demands.
 func Sign(data []byte, key crypto.Signer) (string, error) {
 	if err := acceptable(key.Public()); err != nil {
 		return "", err
@@ -115,7 +114,7 @@ func digestOf(b []byte) []byte {
 	return sum[:]
 }
 
-// readObject reads content as Kubernetes' clients do, but takes nothing that two parsers could read in two ways.
+// readObject reads content as Kubernetes' clients do, but refuses content that two parsers could read in two ways.
 func readObject(data []byte) (map[string]any, error) {
 	if len(data) > maxSigned {
 		return nil, fmt.Errorf("it is over %d bytes, too large to check a signature", maxSigned)
@@ -136,8 +135,8 @@ func readObject(data []byte) (map[string]any, error) {
 	return obj, nil
 }
 
-// oneDocument counts with the parser that reads the content afterwards. A signature covers one document, so that
-// another behind it could be applied unsigned.
+// oneDocument counts documents with the parser that later reads the content. A signature covers one document; a second one could be
+// applied unsigned.
 func oneDocument(data []byte) error {
 	dec := yamlv2.NewDecoder(bytes.NewReader(data))
 	for i := 0; ; i++ {
@@ -156,7 +155,7 @@ func oneDocument(data []byte) error {
 	}
 }
 
-// signedContent is a resource as a signature sees it.
+// signedContent is a resource without the parts that no signature covers.
 type signedContent struct {
 	message, signature []byte
 	err                error
@@ -170,9 +169,9 @@ func readSigned(data []byte) *signedContent {
 	return &signedContent{message: digestOf(payload), signature: sig, err: err}
 }
 
-// uriForms returns the forms of a source's URI against which patterns are tried: as it is, without git+, and in a
-// canonical form, so that other spellings of one place do not escape from a policy. Of a repository of git, which the
-// prefix git+ tells, these are all spellings.
+// uriForms returns the forms of a source's URI that patterns are matched with: the URI itself, the URI without git+, and a
+// canonical form. So other spellings of one place cannot escape a policy. For a git repository, which has the prefix git+, it
+// returns all spellings.
 func uriForms(uri string) []string {
 	bare, git := strings.CutPrefix(uri, gitPrefix)
 	forms := []string{uri, bare}
@@ -185,7 +184,7 @@ func uriForms(uri string) []string {
 		u.User = nil
 		u.Scheme = strings.ToLower(u.Scheme)
 		host, port := strings.ToLower(u.Hostname()), strings.TrimLeft(u.Port(), "0")
-		// Clients of HTTP dial what IDNA makes of a name, which has more than one spelling.
+		// Clients of HTTP connect to the IDNA form of a name, which has more than one spelling.
 		if ascii, err := idna.Lookup.ToASCII(host); err == nil {
 			host = ascii
 		}
@@ -212,13 +211,13 @@ func uriForms(uri string) []string {
 
 const gitPrefix = "git+"
 
-// sameHost names hosts that serve the repositories of others.
+// sameHost lists hosts that serve the repositories of other hosts.
 var sameHost = map[string]string{
 	"ssh.github.com": "github.com", "www.github.com": "github.com", "altssh.gitlab.com": "gitlab.com", "altssh.bitbucket.org": "bitbucket.org",
 }
 
-// repositoryForms are the spellings of one repository for each protocol that git speaks. Whatever port one protocol has says
-// nothing about the others', so they are without.
+// repositoryForms returns the spellings of one repository for each protocol of git. The port of one protocol does not apply to
+// others, so these forms have none.
 func repositoryForms(user, host, file string) []string {
 	file = strings.TrimSuffix(strings.Trim(file, "/"), ".git")
 	users := slices.Compact([]string{"git", cmp.Or(user, "git")})
@@ -237,7 +236,7 @@ func repositoryForms(user, host, file string) []string {
 	return out
 }
 
-// parseSCP reads USER@HOST:PATH, as scp has it.
+// parseSCP parses USER@HOST:PATH, as for scp.
 func parseSCP(s string) (*url.URL, error) {
 	head, file, ok := strings.Cut(s, ":")
 	user, host, hasUser := strings.Cut(head, "@")

@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/asn1"
+	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 
@@ -15,19 +17,19 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Attributes of a signature that nothing signs, as gitsign writes them (github.com/sigstore/gitsign, docs/verification.md):
-// the entry of the log, and a timestamp by RFC 3161, appendix A.
+// Unsigned attributes of a signature, as gitsign writes them (github.com/sigstore/gitsign, docs/verification.md): the entry of the
+// log, and a timestamp by RFC 3161, appendix A.
 var (
 	attributeLog   = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 3, 1}
 	attributeStamp = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 16, 2, 14}
 )
 
-// maxCMS bounds a signature by a certificate in bytes. gitsign's have about 6 KiB.
+// maxCMS bounds a signature with a certificate, in bytes. gitsign's have about 6 KiB.
 const maxCMS = 128 << 10
 
-// byCertificate returns the IDs of the identities that have signed the payload of a commit or tag: a detached CMS signature
-// in PEM (git's gpg.format x509), with the attributes of gitsign. What CMS signs are attributes, of which one is the digest
-// of the payload; the log has the signature over these.
+// byCertificate returns the IDs of the identities that have signed the payload of a commit or tag: a detached CMS signature in PEM
+// (git's gpg.format x509), with the attributes of gitsign. CMS signs attributes, and one of them is the digest of the payload. The
+// log has the signature over these.
 func (s Signatories) byCertificate(ctx context.Context, payload, armored []byte) ([]string, error) {
 	if !bytes.HasPrefix(armored, []byte(cmsSigBegin)) {
 		return nil, errors.New("it has no signature by a certificate")
@@ -56,7 +58,7 @@ func (s Signatories) byCertificate(ctx context.Context, payload, armored []byte)
 	if sum := sha256.Sum256(payload); !bytes.Equal(sum[:], digest) {
 		return nil, errors.New("its signature by a certificate is not of this content")
 	}
-	// Signed is the encoding as a set (RFC 5652, section 5.4).
+	// CMS signs the encoding as a set (RFC 5652, section 5.4).
 	message, err := asn1.MarshalWithParams(signer.AuthenticatedAttributes, "set")
 	if err != nil {
 		return nil, bad
@@ -72,9 +74,14 @@ func (s Signatories) byCertificate(ctx context.Context, payload, armored []byte)
 			if _, err := asn1.Unmarshal(a.Value.Bytes, &raw); err != nil || proto.Unmarshal(raw, entry) != nil {
 				return nil, errors.New("its entry of the log cannot be read")
 			}
+			if len(entry.GetCanonicalizedBody()) == 0 {
+				if entry.CanonicalizedBody, err = logged(message, signer.EncryptedDigest, cert.Raw); err != nil {
+					return nil, err
+				}
+			}
 			material.TlogEntries = append(material.TlogEntries, entry)
 		case a.Type.Equal(attributeStamp):
-			// The library reads a whole answer of the authority: a status, which is 0 for granted, and the timestamp.
+			// The library expects a whole answer of the authority: a status, which is 0 for granted, and the timestamp.
 			stamp, err := asn1.Marshal(struct {
 				Status struct{ Status int }
 				Token  asn1.RawValue
@@ -96,4 +103,22 @@ func (s Signatories) byCertificate(ctx context.Context, payload, armored []byte)
 	}
 	sum := sha256.Sum256(message)
 	return Signatories{identities: s.identities}.judge(ctx, b, sum[:])
+}
+
+// logged is what the log has about a signature: an entry hashedrekord 0.0.1 in canonical JSON (github.com/sigstore/rekor,
+// pkg/types/hashedrekord). gitsign leaves it out of its entries (ToAttributes in its internal/rekor/oid). The log's promise and its proof of
+// inclusion are over these bytes, so that they hold for no other signature.
+func logged(message, signature, cert []byte) ([]byte, error) {
+	sum := sha256.Sum256(message)
+	type object map[string]any // written by sorted keys, as canonical JSON has them
+	return json.Marshal(object{
+		"apiVersion": "0.0.1", "kind": "hashedrekord",
+		"spec": object{
+			"data": object{"hash": object{"algorithm": "sha256", "value": hex.EncodeToString(sum[:])}},
+			"signature": object{
+				"content":   signature,
+				"publicKey": object{"content": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})},
+			},
+		},
+	})
 }

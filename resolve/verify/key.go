@@ -22,26 +22,26 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 )
 
-// ErrSignature says that a signature is not one by the key over the message.
+// ErrSignature means that the key has not made this signature over the message.
 var ErrSignature = errors.New("the signature is not by this key")
 
 // Verifier checks signatures with one key.
 type Verifier interface {
-	// Verify returns nil if signature is one by the key over message, an error that wraps [ErrSignature] if it is not,
-	// and another error if it could not find out.
+	// Verify returns nil if the key has made signature over message, and an error that wraps [ErrSignature] if it has not. Another
+	// error means that it could not decide.
 	Verify(ctx context.Context, message, signature []byte) error
 }
 
-// KMS knows keys that are kept elsewhere.
+// KMS provides keys that are kept elsewhere.
 type KMS interface {
-	// Verifier returns the key of that URI. It must not block: it is called where policies are read. The network is for
-	// the verifier.
+	// Verifier returns the key of that URI. It must not block, because it is called when policies are read. The returned verifier
+	// may use the network.
 	Verifier(uri string) (Verifier, error)
 }
 
 // PublicKey is a key of a policy.
 type PublicKey struct {
-	// Name stands in messages: that of the policy's key, or else its ID.
+	// Name is for messages: the name of the policy's key, or else its ID.
 	Name string
 	// ID identifies the key: sha256: and the hexadecimal SHA-256 of its PKIX form, or the URI in a KMS.
 	ID string
@@ -80,7 +80,7 @@ func newPublicKey(k Key, kms KMS) (PublicKey, error) {
 	if err := acceptable(pub); err != nil {
 		return PublicKey{}, err
 	}
-	// The ID is of the key, not of how it happened to be encoded.
+	// The ID depends on the key, not on its encoding.
 	der, err := x509.MarshalPKIXPublicKey(pub)
 	if err != nil {
 		return PublicKey{}, err

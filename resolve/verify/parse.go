@@ -16,7 +16,7 @@ import (
 	"sluice.dev/resolve"
 )
 
-// document is a VerificationPolicy of tekton.dev/v1alpha1, with our form, and with keyless as in policy.sigstore.dev's
+// document is a VerificationPolicy of tekton.dev/v1alpha1 with two additions: our form, and keyless as in policy.sigstore.dev's
 // ClusterImagePolicy.
 type document struct {
 	APIVersion string `json:"apiVersion"`
@@ -54,12 +54,13 @@ type authorityKey struct {
 
 const maxPolicyBytes = 1 << 20
 
-// Parse reads a YAML stream of objects in the form of Tekton's VerificationPolicy (tekton.dev/v1alpha1): resources with
-// patterns, authorities with a key each (data, kms or secretRef) and a mode. Tekton does not have the field form, which
-// chooses the form of the signature, and keyless in place of key, which has identities and a trustedRoot. Policies are named NAMESPACE/NAME, or NAME where there is no namespace.
+// Parse reads a YAML stream of objects in the form of Tekton's VerificationPolicy (tekton.dev/v1alpha1): resources with patterns,
+// authorities with a key each (data, kms or secretRef) and a mode. Two fields are not Tekton's: form chooses the form of the
+// signature, and keyless, in place of key, has identities and a trustedRoot. Policies are named NAMESPACE/NAME, or NAME if there is
+// no namespace.
 //
-// A Secret is read through secrets and must have exactly one entry; where secrets is nil a secretRef is an error. Unknown
-// fields, other kinds and empty streams are errors, because a policy that is not read is one that does not protect.
+// secrets reads a Secret, which must have exactly one entry; if secrets is nil, a secretRef is an error. Unknown fields, other
+// kinds and empty streams are errors, because a policy that is not read does not protect.
 func Parse(ctx context.Context, stream []byte, secrets resolve.Secrets) ([]Policy, error) {
 	if len(stream) > maxPolicyBytes {
 		return nil, fmt.Errorf("the policies are over %d bytes", maxPolicyBytes)
@@ -154,7 +155,7 @@ func secretKey(ctx context.Context, secrets resolve.Secrets, namespace, name str
 		return "", err
 	}
 	data = maps.Clone(data)
-	delete(data, resolve.SecretHosts) // no entry but an annotation
+	delete(data, resolve.SecretHosts) // an annotation, not an entry
 	if len(data) != 1 {
 		return "", fmt.Errorf("the secret %s/%s has %d entries; one, the public key, is wanted", namespace, name, len(data))
 	}

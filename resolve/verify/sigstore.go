@@ -27,23 +27,23 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// Identity is who a certificate of Fulcio must name: the subject that an issuer of tokens has vouched for. Nobody holds
-// a key of their own then (keyless).
+// Identity is the identity that a certificate of Fulcio must have: a subject that an issuer of tokens has vouched for. Nobody needs
+// a key of their own (keyless).
 type Identity struct {
-	// Name stands in messages; empty where the identity has none.
+	// Name is for messages; empty if the identity has none.
 	Name string `json:"name,omitempty"`
-	// Exactly one of Issuer and IssuerRegExp, for example https://token.actions.githubusercontent.com. A regular
-	// expression has to match the whole text.
+	// Exactly one of Issuer and IssuerRegExp must be set, for example https://token.actions.githubusercontent.com. A regular
+	// expression must match the whole text.
 	Issuer       string `json:"issuer,omitempty"`
 	IssuerRegExp string `json:"issuerRegExp,omitempty"`
-	// Exactly one of Subject and SubjectRegExp: the address or URI in the certificate's subject alternative name.
+	// Exactly one of Subject and SubjectRegExp must be set: the address or URI in the certificate's subject alternative name.
 	Subject       string `json:"subject,omitempty"`
 	SubjectRegExp string `json:"subjectRegExp,omitempty"`
 	// TrustedRoot is Sigstore's trusted_root.json as text; empty stands for [Options.TrustedRoot].
 	TrustedRoot string `json:"trustedRoot,omitempty"`
 }
 
-// errNoTrustedRoot: nothing is fetched unasked, also not the root of Sigstore's public instance.
+// errNoTrustedRoot: the package fetches nothing on its own, not even the root of Sigstore's public instance.
 var errNoTrustedRoot = errors.New("certificates are verified from a trusted root, and there is none: give the content of Sigstore's trusted_root.json as keyless.trustedRoot of the authority, as the key trusted-root of the ConfigMap with the policies, or to sluice resolve with --trusted-root; Sluice fetches none")
 
 // keyless is an identity that is ready for use.
@@ -94,8 +94,8 @@ func newKeyless(in Identity, trustedRoot string) (*keyless, error) {
 	return k, nil
 }
 
-// newVerifier demands whatever a trusted root has: an entry in one of its transparency logs, proof that the certificate
-// is in one of its certificate logs, and always a time that a log or a timestamping authority vouches for.
+// newVerifier demands everything that a trusted root supports: an entry in one of its transparency logs, and proof that the
+// certificate is in one of its certificate logs. It always demands a time from a log or a timestamping authority.
 func newVerifier(trustedRoot string) (*sigverify.Verifier, error) {
 	if strings.TrimSpace(trustedRoot) == "" {
 		return nil, errNoTrustedRoot
@@ -122,13 +122,13 @@ func newVerifier(trustedRoot string) (*sigverify.Verifier, error) {
 	return sigverify.NewVerifier(trusted, opts...)
 }
 
-// cosignPredicate is what cosign says in a statement that is a signature and no attestation (github.com/sigstore/cosign,
+// cosignPredicate is the predicate of cosign's statements that are signatures and no attestations (github.com/sigstore/cosign,
 // pkg/types/predicate.go).
 const cosignPredicate = "https://sigstore.dev/cosign/sign/v1"
 
-// Bundle returns the IDs of the keys and identities that have signed the artifact with that SHA-256, in hexadecimal, by
-// a bundle in Sigstore's format (sigstore_bundle.proto), which is what cosign writes since version 3. Where it returns
-// none, the error says why. A statement about the artifact that is no signature does not count as one.
+// Bundle returns the IDs of the keys and identities that have signed the artifact with that hexadecimal SHA-256, by a bundle in
+// Sigstore's format (sigstore_bundle.proto). cosign writes these since version 3. If it returns no IDs, the error says why. A
+// statement about the artifact that is no signature does not count.
 func (c Signatories) Bundle(ctx context.Context, data []byte, digest string) ([]string, error) {
 	b := &sigbundle.Bundle{}
 	if err := b.UnmarshalJSON(data); err != nil {
@@ -143,7 +143,7 @@ func (c Signatories) Bundle(ctx context.Context, data []byte, digest string) ([]
 
 func (c Signatories) judge(ctx context.Context, b *sigbundle.Bundle, sum []byte) (ids []string, err error) {
 	artifact := sigverify.WithArtifactDigest("sha256", sum)
-	var other error // of more use than that others have not signed
+	var other error // more useful than the message that others have not signed
 	note := func(name, id string, v *sigverify.Verifier, who sigverify.PolicyOption) {
 		res, e := v.Verify(b, sigverify.NewPolicy(artifact, who))
 		switch {
@@ -188,15 +188,15 @@ func (c Signatories) judge(ctx context.Context, b *sigbundle.Bundle, sum []byte)
 	return nil, cmp.Or(other, err)
 }
 
-// lent is a key of a policy as Sigstore's libraries want it.
+// lent is a key of a policy in the form of Sigstore's libraries.
 type lent struct {
 	ctx context.Context //nolint:containedctx // for one call, whose interface has no other place for it
 	key PublicKey
-	// broken is why the key could not be asked; the library keeps no errors of keys.
+	// broken says why the key could not be used; the library drops errors of keys.
 	broken error
 }
 
-// PublicKey implements [signature.Verifier]. It is asked for to name the key, which is not needed for one key.
+// PublicKey implements [signature.Verifier]. The library would use it to name the key, which is not needed for one key.
 func (l *lent) PublicKey(...signature.PublicKeyOption) (crypto.PublicKey, error) {
 	if k, ok := l.key.Verifier.(staticKey); ok {
 		return k.pub, nil
@@ -230,17 +230,17 @@ func (l *lent) VerifySignature(sig, message io.Reader, opts ...signature.VerifyO
 	return err
 }
 
-// Simple is one signature as cosign wrote it before version 3: a layer of the image sha256-….sig with its annotations
+// Simple is one signature in cosign's format before version 3: a layer of the image sha256-….sig with its annotations
 // (github.com/sigstore/cosign, specs/SIGNATURE_SPEC.md).
 type Simple struct {
 	Payload, Signature []byte
-	// Certificate is PEM; Log and Timestamp are the JSON of the annotations bundle and rfc3161timestamp. Each is empty
-	// where the signature has none.
+	// Certificate is PEM. Log and Timestamp are the JSON of the annotations bundle and rfc3161timestamp. Each is empty if the
+	// signature has none.
 	Certificate, Log, Timestamp string
 }
 
-// Simple returns the IDs of the keys and identities that have signed the payload. Where it returns none, the error says
-// why. What the payload says is the caller's to judge.
+// Simple returns the IDs of the keys and identities that have signed the payload. If it returns no IDs, the error says why. The
+// caller must check the payload.
 func (c Signatories) Simple(ctx context.Context, s Simple) ([]string, error) {
 	if s.Certificate != "" && len(c.identities) > 0 {
 		b, err := s.bundle()
@@ -271,7 +271,7 @@ func (c Signatories) Simple(ctx context.Context, s Simple) ([]string, error) {
 	return nil, err
 }
 
-// bundle brings the signature into the format of Sigstore's bundles, so that the library verifies it.
+// bundle converts the signature to the format of Sigstore's bundles, so that the library verifies it.
 func (s Simple) bundle() (*sigbundle.Bundle, error) {
 	block, _ := pem.Decode([]byte(s.Certificate))
 	if block == nil || block.Type != "CERTIFICATE" {
@@ -299,8 +299,8 @@ func (s Simple) bundle() (*sigbundle.Bundle, error) {
 	return messageBundle(material, s.Payload, s.Signature)
 }
 
-// messageBundle is a bundle of a version that allows for what the material has: 0.1 wants entries with the log's promise, 0.2
-// those with a proof of inclusion.
+// messageBundle returns a bundle of a version that fits the material: 0.1 needs entries with the log's promise, 0.2 entries with a
+// proof of inclusion.
 func messageBundle(material *protobundle.VerificationMaterial, message, sig []byte) (*sigbundle.Bundle, error) {
 	sum := sha256.Sum256(message)
 	version := "0.1"

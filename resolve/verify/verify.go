@@ -1,18 +1,17 @@
-// Package verify judges whether a fetched resource is signed as the operator wants it.
+// Package verify decides whether a fetched resource has the signature that the operator demands.
 //
-// A [Policy] names sources by patterns and the keys that must have signed what comes from there. The framework of
-// resolvers calls [Verify] with every result, whatever resolver it is from, also with one from the cache.
+// A [Policy] names sources by patterns, and the keys that must sign content from there. The framework of resolvers calls [Verify]
+// with every result of every resolver, also with one from the cache.
 //
-// Three forms of signature are known. With [FormResource] the resource carries its signature itself, in the annotation
-// tekton.dev/signature, over the canonical JSON that [Payload] makes. With [FormCosign] the image that holds the resource
-// is signed in its registry, with [FormCommit] the commit, or the annotated tag that names it, in its repository; the
-// resolver that has fetched it checks that and names the signers in the resource's Signers.
+// There are three forms of signature. With [FormResource] the resource itself has its signature, in the annotation
+// tekton.dev/signature, over the canonical JSON that [Payload] returns. With [FormCosign] the image that holds the resource is
+// signed in its registry. With [FormCommit] the commit, or the annotated tag that names it, is signed in its repository. For the
+// last two, the resolver verifies the signature and lists the signers in the resource's Signers.
 //
-// The package promises that a pattern has to match a source as a whole, that a policy that cannot be read is an error
-// and never one less policy, and that content which another parser could read otherwise (several documents, a key that
-// stands twice) is never taken for signed. It fetches nothing but keys that the caller's [KMS] gives, and it does not
-// decide who may write policies. Certificates and transparency logs it verifies from the trusted root that the operator
-// gives, without the network.
+// The package promises that a pattern must match the whole source. A policy that cannot be read is an error, never a missing
+// policy. Content that another parser could read differently (several documents, a key that occurs twice) never counts as signed.
+// The package fetches nothing but keys from the caller's [KMS]. It verifies certificates and transparency logs with the trusted
+// root that the operator gives, without the network. It does not decide who can write policies.
 package verify
 
 import (
@@ -30,7 +29,7 @@ import (
 	"sluice.dev/resolve"
 )
 
-// Mode says what a missing or wrong signature does.
+// Mode decides about a missing or wrong signature.
 type Mode string
 
 // Modes. The zero value counts as [Enforce], as in Tekton's VerificationPolicy.
@@ -41,18 +40,17 @@ const (
 	Warn Mode = "warn"
 )
 
-// NoMatch says what happens to a resource that no policy speaks of, as Tekton's feature flag
-// trusted-resources-verification-no-match-policy.
+// NoMatch decides about a resource that no policy matches, as Tekton's setting trusted-resources-verification-no-match-policy does.
 type NoMatch string
 
-// What NoMatch can be. The zero value counts as [NoMatchIgnore].
+// Values of NoMatch. The zero value counts as [NoMatchIgnore].
 const (
 	NoMatchIgnore NoMatch = "ignore"
 	NoMatchWarn   NoMatch = "warn"
 	NoMatchFail   NoMatch = "fail"
 )
 
-// Form is the form of the signature that a policy asks for.
+// Form is the form of signature that a policy demands.
 type Form string
 
 // Forms. The zero value counts as [FormResource].
@@ -62,28 +60,28 @@ const (
 	FormCommit   Form = "commit"
 )
 
-// Policy says which keys sign what comes from which sources.
+// Policy names sources and the keys that must sign their content.
 type Policy struct {
-	// Name stands in messages; it must be unique.
+	// Name is for messages; it must be unique.
 	Name string `json:"name"`
 	Mode Mode   `json:"mode,omitempty"`
 	Form Form   `json:"form,omitempty"`
-	// Patterns are regular expressions in Go's syntax, at least one. One of them has to match the whole URI of the
-	// source, with or without the prefix git+; a pattern needs no anchors. Where the URI has user information, a
-	// default port or capitals in its host, the URI without them is tried as well. A repository of git is tried by
-	// https, http, git, ssh and as USER@HOST:PATH, with and without .git, whatever its capitals.
+	// Patterns are regular expressions in Go's syntax, at least one. One of them must match the whole URI of the source, with or
+	// without the prefix git+; a pattern needs no anchors. The URI without user information, default port and upper case in its
+	// host is matched as well. So are the forms of a git repository by https, http, git, ssh and USER@HOST:PATH, with and without
+	// .git, in any case.
 	Patterns []string `json:"patterns"`
-	// Keys and Identities are those of which one must have signed, at least one. Identities are for [FormCosign] and [FormCommit].
+	// One of Keys and Identities must have signed; at least one is required. Identities are for [FormCosign] and [FormCommit].
 	Keys       []Key      `json:"keys,omitempty"`
 	Identities []Identity `json:"identities,omitempty"`
 }
 
 // Key is a public key, given by exactly one of PEM and KMS.
 type Key struct {
-	// Name stands in messages; empty where the key has none.
+	// Name is for messages; empty if the key has none.
 	Name string `json:"name,omitempty"`
-	// PEM is a public key in PKIX form: ECDSA, Ed25519, or RSA of 2,048 bits at least. For [FormCommit] it is what
-	// [ParseCommitKeys] reads, of which any may have signed.
+	// PEM is a public key in PKIX form: ECDSA, Ed25519, or RSA of 2,048 bits at least. For [FormCommit] it is the input of
+	// [ParseCommitKeys]; a signature by any of these keys is enough.
 	PEM string `json:"pem,omitempty"`
 	// KMS is the URI of a key that [Options.KMS] knows, for example gcpkms://…
 	KMS string `json:"kms,omitempty"`
@@ -91,19 +89,18 @@ type Key struct {
 	Hash string `json:"hash,omitempty"`
 }
 
-// Options are what [New] may be told besides the policies. The zero value is ready for use.
+// Options are the options of [New]. The zero value is ready for use.
 type Options struct {
-	// NoMatch is for resources that no policy speaks of.
+	// NoMatch is for resources that no policy matches.
 	NoMatch NoMatch
-	// KMS knows the keys that are given by URI. Nil: such a key is an error.
+	// KMS provides the keys that have a URI. If it is nil, such a key is an error.
 	KMS KMS
-	// TrustedRoot is Sigstore's trusted_root.json as text, for the identities that have none of their own. Empty: such an
+	// TrustedRoot is Sigstore's trusted_root.json as text, for identities without one of their own. If it is empty, such an
 	// identity is an error.
 	TrustedRoot string
 }
 
-// Policies is a list of policies that is ready for use. It does not change and may be used concurrently. A nil one
-// accepts everything.
+// Policies is a list of policies that is ready for use. It does not change and is safe for concurrent use. nil accepts everything.
 type Policies struct {
 	noMatch  NoMatch
 	policies []compiled
@@ -115,18 +112,18 @@ type compiled struct {
 	mode     Mode
 	form     Form
 	patterns []*regexp.Regexp
-	// folded are the patterns without regard to capitals.
+	// folded are the patterns without case.
 	folded []*regexp.Regexp
 	Signatories
 }
 
-// Bounds of what an operator may write, so that a slip does not stop the process.
+// Bounds of policies, so that a mistake does not stop the process.
 const (
 	maxPolicies = 1000
 	maxPattern  = 4096
 )
 
-// New reads policies. It returns all errors of all policies, joined; then there are no policies.
+// New checks policies and makes them ready for use. If there are errors, it returns all of them, joined, and no policies.
 func New(policies []Policy, o Options) (*Policies, error) {
 	p := &Policies{noMatch: cmp.Or(o.NoMatch, NoMatchIgnore)}
 	var errs []error
@@ -220,15 +217,15 @@ func compile(in Policy, o Options) (compiled, error) {
 			errs = append(errs, fmt.Errorf("identity %d (%q): %w", i+1, id.Name, err))
 			continue
 		}
-		// Whoever has signed a commit has not signed an image.
+		// A signer of a commit has not signed an image.
 		k.id = string(out.form) + ":" + k.id
 		out.identities = append(out.identities, k)
 	}
 	return out, errors.Join(errs...)
 }
 
-// anchored compiles a pattern so that it matches whole strings only. The pattern is compiled by itself first: otherwise
-// one with unbalanced parentheses could close the group that the anchors stand around.
+// anchored compiles a pattern so that it matches only whole strings. It compiles the pattern alone first: otherwise unbalanced
+// parentheses could close the group inside the anchors.
 func anchored(pattern string) (*regexp.Regexp, error) {
 	if pattern == "" {
 		return nil, errors.New("it is empty; .* stands for every source")
@@ -242,8 +239,8 @@ func anchored(pattern string) (*regexp.Regexp, error) {
 	return regexp.Compile(`\A(?:` + pattern + `)\z`)
 }
 
-// Digest identifies the policies: it is the same for the same list and options, and empty for nil. Who caches results
-// of resolvers makes it a part of the key, because what is signed by whom was found out under these policies.
+// Digest identifies the policies: it is the same for the same list and options, and empty for nil. A cache of results must use it
+// as part of the key, because Signers depends on the policies.
 func (p *Policies) Digest() string {
 	if p == nil {
 		return ""
@@ -261,7 +258,7 @@ func (p *Policies) matching(uri string) []compiled {
 	for _, c := range p.policies {
 		patterns := c.patterns
 		if git {
-			// Those who host repositories do not tell capitals apart.
+			// Hosts of repositories ignore case.
 			patterns = c.folded
 		}
 		if slices.ContainsFunc(patterns, func(re *regexp.Regexp) bool { return slices.ContainsFunc(forms, re.MatchString) }) {
@@ -271,17 +268,17 @@ func (p *Policies) matching(uri string) []compiled {
 	return out
 }
 
-// Signatories is who may sign what comes from one source, by the policies of one form.
+// Signatories are the keys and identities that can sign content from one source, by the policies of one form.
 type Signatories struct {
-	// Keys are all keys of all these policies, without doubles; none with [FormCommit].
+	// Keys are all keys of these policies, without duplicates; none with [FormCommit].
 	Keys       []PublicKey
 	commitKeys []commitKeys
 	identities []*keyless
-	// Enforced: one of the policies refuses what is not signed.
+	// Enforced: one of the policies refuses unsigned content.
 	Enforced bool
 }
 
-// IDs identifies all who may sign, in the order of the policies; nil if there is no such policy.
+// IDs returns the IDs of all signatories, in the order of the policies; nil if there is no such policy.
 func (s Signatories) IDs() []string {
 	var out []string
 	for _, k := range s.Keys {
@@ -296,7 +293,7 @@ func (s Signatories) IDs() []string {
 	return out
 }
 
-// Names lists all who may sign, for messages.
+// Names lists all signatories, for messages.
 func (s Signatories) Names() string {
 	var out []string
 	for _, k := range s.Keys {
@@ -311,12 +308,12 @@ func (s Signatories) Names() string {
 	return strings.Join(out, ", ")
 }
 
-// Cosign tells who may have signed the image at that URI, by the policies of [FormCosign]. It is for the resolver that
-// fetches images: the IDs of those that have go into Resource.Signers, where [Verify] looks for them.
+// Cosign returns the signatories for the image at that URI, by the policies of [FormCosign]. It is for the resolver that fetches
+// images, which puts the IDs of the signers into Resource.Signers. [Verify] reads them there.
 func (p *Policies) Cosign(uri string) Signatories { return p.signatories(uri, FormCosign) }
 
-// Commit tells who may have signed the commit in the repository at that URI, by the policies of [FormCommit], for the
-// resolver that fetches commits.
+// Commit returns the signatories for commits of the repository at that URI, by the policies of [FormCommit]. It is for the resolver
+// that fetches commits.
 func (p *Policies) Commit(uri string) Signatories { return p.signatories(uri, FormCommit) }
 
 func (p *Policies) signatories(uri string, form Form) Signatories {
@@ -351,10 +348,10 @@ func (p *Policies) signatories(uri string, form Form) Signatories {
 	return out
 }
 
-// Verify judges a resource by all policies that match its source. Every enforcing policy has to be satisfied by one of
-// its keys at least; otherwise the error is a [*resolve.Error], with the reason VerificationFailed unless ctx was done.
-// Policies that only warn give one warning each, in the order of the policies. A resource without the URI of a source
-// is matched as the empty string.
+// Verify checks a resource by all policies that match its source. Each enforcing policy needs a signature by at least one of its
+// keys. Otherwise the error is a [*resolve.Error], with the reason VerificationFailed unless ctx was done. Each policy that only
+// warns gives one warning, in the order of the policies. If the resource has no source URI, patterns are matched with the empty
+// string.
 func Verify(ctx context.Context, p *Policies, res *resolve.Resource) (warnings []string, err error) {
 	if p == nil {
 		return nil, nil
@@ -371,7 +368,7 @@ func Verify(ctx context.Context, p *Policies, res *resolve.Resource) (warnings [
 		}
 		return nil, nil
 	}
-	// The content is read once, and only where a policy needs it.
+	// The content is read once, and only if a policy needs it.
 	var signed *signedContent
 	var failed []string
 	for _, c := range matching {

@@ -278,7 +278,7 @@ func up[V any](params map[string]string, note string, value func(string) V) (lis
 	}
 	for _, p := range rest.Params {
 		if _, ok := params[p.Name]; ok {
-			return nil, "", fmt.Errorf("annotation %s: the parameter %q stands in spec.params too", resolution.AnnotationV1beta1, p.Name)
+			return nil, "", fmt.Errorf("annotation %s: the parameter %q is in spec.params too", resolution.AnnotationV1beta1, p.Name)
 		}
 		waiting[p.Name] = append(waiting[p.Name], p)
 	}

@@ -48,7 +48,7 @@ type Param struct {
 	Value ParamValue `json:"value"`
 }
 
-// ResolutionRequestStatus is what has become of a request.
+// ResolutionRequestStatus is the state of a request.
 type ResolutionRequestStatus struct {
 	// ObservedGeneration is the generation of the object that the conditions speak of.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

@@ -60,7 +60,7 @@ func (r *run) applier() (*apply.Applier, error) {
 	return apply.New(r.impersonated(), apply.Options{Namespace: namespace, Now: r.Clock.Now, Holder: holder, Locks: &r.locks})
 }
 
-// bring has what was fetched looked at and applied, and returns when to look again.
+// bring checks and applies the fetched objects, and returns when to check again.
 func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) time.Duration {
 	ctx, cancel := context.WithTimeoutCause(process, r.timeout(), errTimeout)
 	defer cancel()
@@ -105,7 +105,7 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 		return r.failed(ctx, got, err)
 	}
 	if plan.Lost() {
-		r.events = append(r.events, event{corev1.EventTypeWarning, v1alpha1.ReasonInventoryLost, "the inventory was lost and is made anew; objects that the source no longer has may be left over: sluice adopt " + r.d.Name + " -n " + r.d.Namespace + " finds and records them"})
+		r.events = append(r.events, event{corev1.EventTypeWarning, v1alpha1.ReasonInventoryLost, "the inventory was lost and is created again; objects that the source no longer has may be left over: sluice adopt " + r.d.Name + " -n " + r.d.Namespace + " finds and records them"})
 	}
 	if decided {
 		same, err := r.sameFeatures(ctx, a, plan)
@@ -160,7 +160,7 @@ func (r *run) takeOver() []string {
 	return out
 }
 
-// write applies a plan. What others have changed of what the delivery has applied before is taken back, by another plan.
+// write applies a plan. If others have changed objects that the delivery has applied before, another plan reverts these changes.
 func (r *run) write(ctx context.Context, a *apply.Applier, request apply.Request, plan *apply.Plan) (*apply.Plan, error) {
 	err := a.Apply(ctx, plan)
 	conflict, ok := errors.AsType[*apply.ConflictError](err)
@@ -174,7 +174,7 @@ func (r *run) write(ctx context.Context, a *apply.Applier, request apply.Request
 	return plan, a.Apply(ctx, plan)
 }
 
-// stays ends a round with what the preflights stop, once what runs has been looked at.
+// stays ends a round that the preflights stop, after a check of the running objects.
 func (r *run) stays(ctx context.Context, cfg *config.Config, got *fetched) time.Duration {
 	r.d.Status.Request = got.request
 	again := r.end(v1alpha1.ReasonBlocked, r.condition(v1alpha1.ConditionPreflightsPassed).Message)
@@ -183,7 +183,7 @@ func (r *run) stays(ctx context.Context, cfg *config.Config, got *fetched) time.
 
 var errTimeout = errors.New("spec.timeout is over")
 
-// objectsOf gives the objects of a source, and the configuration that comes with it. Preflights are for the spec to choose.
+// objectsOf returns the objects of a source, and the configuration that comes with it. Preflights are for the spec to choose.
 func objectsOf(set *input.Set) ([]apply.Object, *config.Config, error) {
 	list, configs := preflight.Configs(set)
 	if len(list) == 0 {
@@ -202,7 +202,7 @@ func objectsOf(set *input.Set) ([]apply.Object, *config.Config, error) {
 	return out, cfg, nil
 }
 
-// judge runs the preflights and tells whether they stop the plan.
+// judge runs the preflights and reports whether they stop the plan.
 func (r *run) judge(ctx context.Context, cfg *config.Config, a *apply.Applier, plan *apply.Plan, set *input.Set, got *fetched, decision *v1alpha1.Decided) (bool, error) {
 	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: cfg.Enabled})
 	if err != nil {
@@ -237,7 +237,7 @@ func (r *run) judge(ctx context.Context, cfg *config.Config, a *apply.Applier, p
 	return true, nil
 }
 
-// passed says what let the source pass.
+// passed describes why the preflights let the source pass.
 func passed(ran []string, s report.Summary) string {
 	if len(ran) == 0 {
 		return "no preflight is on"
@@ -249,7 +249,7 @@ func passed(ran []string, s report.Summary) string {
 	return out
 }
 
-// isDrift tells whether all fields in conflict are of objects that the delivery has applied, and were changed since by
+// isDrift reports whether all fields in conflict are of objects that the delivery has applied, and were changed since by
 // somebody who does not apply them from a manifest. Those are taken back; the others are somebody else's. While an apply goes on
 // the inventory lists what is still to come, too: what is there says then whether it was applied.
 func (r *run) isDrift(ctx context.Context, a *apply.Applier, plan *apply.Plan, e *apply.ConflictError) bool {
@@ -286,7 +286,7 @@ func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, g
 	case st.Applied == nil || st.Applied.Digest != got.revision.Digest:
 		r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonApplied, "applied " + got.revision.Revision + ": " + counts})
 	case changed && !goesOn && before != nil && before.ObservedGeneration == r.d.Generation:
-		r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonDriftCorrected, "put right what others had changed: " + counts})
+		r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonDriftCorrected, "corrected the changes of others: " + counts})
 	}
 	if changed || goesOn || st.AppliedTime == nil {
 		outcome = "applied"
@@ -339,18 +339,18 @@ func (r *run) failed(ctx context.Context, got *fetched, err error) time.Duration
 	return again
 }
 
-// isLocked tells whether somebody else is changing the app.
+// isLocked reports whether somebody else is changing the app.
 func isLocked(err error) bool {
 	_, locked := errors.AsType[*apply.LockedError](err)
 	return locked
 }
 
-// isWaiting tells whether an error says no more than that others have to do something first.
+// isWaiting reports whether an error says no more than that others have to do something first.
 func isWaiting(err error) bool {
 	return err != nil && !slices.ContainsFunc(all(err), func(e error) bool { return !errors.Is(e, apply.ErrWaiting) })
 }
 
-// waits gives the worker back while others do what the apply waits for, and returns when to go on.
+// waits releases the worker while the apply waits for others, and returns when to continue.
 func (r *run) waits(got *fetched, err error) time.Duration {
 	if r.now.Sub(got.ended) >= r.interval() {
 		r.d.Status.Request = got.request
@@ -361,7 +361,7 @@ func (r *run) waits(got *fetched, err error) time.Duration {
 	return min(r.retry(keyOf(r.d), r.interval()), lastWait)
 }
 
-// explain gives reason and message for an error of an apply.
+// explain returns reason and message for an error of an apply.
 func explain(ctx context.Context, err error, account string) (reason, message string) {
 	message = strings.ReplaceAll(err.Error(), "--force-conflicts", "spec.force: true")
 	message = strings.ReplaceAll(message, "--take-over", "spec.takeOver")

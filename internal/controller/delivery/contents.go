@@ -9,8 +9,8 @@ import (
 // maxContents bounds what is remembered of all deliveries, in bytes.
 const maxContents = 64 << 20
 
-// contents remembers what was applied last of each delivery, so that drift can be put right while its source cannot be had. It is
-// bounded: the content that was asked for least recently goes first. A process that has just started remembers nothing.
+// contents remembers the content that each delivery has applied last, so that the controller can correct drift while the source is
+// unavailable. It is bounded, and evicts the least recently used content first. A new process remembers nothing.
 type contents struct {
 	most int
 
@@ -24,13 +24,13 @@ type content struct {
 	digest string
 	data   []byte
 	used   int64
-	// problem is why drift of it could not be put right the last time; empty where it could.
+	// problem says why the last correction of drift failed; empty if it succeeded.
 	problem string
 }
 
 func newContents(most int) *contents { return &contents{most: most, of: map[types.UID]*content{}} }
 
-// put remembers the content of a delivery in place of what was remembered of it; not where it takes a quarter of the room.
+// put remembers the content of a delivery in place of the previous one. It drops content that takes a quarter of the room.
 func (c *contents) put(uid types.UID, digest string, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *contents) put(uid types.UID, digest string, data []byte) {
 	}
 }
 
-// get gives the content of a delivery, if it is the one with that digest.
+// get returns the content of a delivery, if it is the one with that digest.
 func (c *contents) get(uid types.UID, digest string) ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *contents) get(uid types.UID, digest string) ([]byte, bool) {
 	return found.data, true
 }
 
-// problem gives why drift of a content could not be put right the last time.
+// problem returns why the last correction of drift of a content failed.
 func (c *contents) problem(uid types.UID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -33,7 +33,7 @@ const Role = "delivery"
 
 // Members divides deliveries among processes.
 type Members interface {
-	// Owns tells whether this process is the one to work on the object in that role.
+	// Owns reports whether this process is the one to work on the object in that role.
 	Owns(role string, uid types.UID) bool
 	// OnChange has f called after every change of who is there.
 	OnChange(f func())
@@ -46,8 +46,8 @@ const (
 	// firstRetry and lastRetry bound the pause before something that has failed is tried again; it doubles.
 	firstRetry = 2 * time.Second
 	lastRetry  = 5 * time.Minute
-	// patience is how long a worker waits for what others have to do before an apply can go on, and lastWait the longest pause
-	// before it looks again.
+	// patience bounds the time that a worker waits for others during an apply. lastWait is the longest pause before it checks
+	// again.
 	patience = 5 * time.Second
 	lastWait = 15 * time.Second
 )
@@ -64,8 +64,8 @@ type Controller struct {
 	Members Members
 	// Store has content that is too large for a ResolutionRequest; nil: such content is an error.
 	Store requester.Store
-	// Workers is how many deliveries are worked on at once; 0 stands for 16. Those of one namespace get a share of them,
-	// which is smaller the more namespaces have something to do, and half of them at most.
+	// Workers bounds the deliveries in work at once; 0 stands for 16. Those of one namespace get a share of them, which is smaller
+	// the more namespaces have work, and half of them at most.
 	Workers  int
 	Metrics  *Metrics
 	Recorder record.EventRecorder
@@ -91,7 +91,7 @@ func (c *Controller) Run(ctx context.Context, ready func()) error {
 	c.contents = newContents(maxContents)
 	c.requester = requester.Requester{
 		Client: c.Client.ResolutionV1beta1(), Store: c.Store,
-		// A delivery may have been told of a push.
+		// A webhook may have reported a push to a delivery.
 		Annotations: map[string]string{resolution.AnnotationLookAfter: "now"},
 	}
 	c.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c.Clock})
@@ -121,7 +121,9 @@ func (c *Controller) Run(ctx context.Context, ready func()) error {
 	ready()
 	workers := cmp.Or(c.Workers, defaultWorkers)
 	due := fairqueue.New(workers, func(k types.NamespacedName) string { return k.Namespace })
-	// What is due goes through: c.queue knows when, and that nothing is worked on twice at once; due knows whose turn it is.
+	c.Metrics.waiting.Follow(c.queue.Len, due.Len)
+	// Two structures hand over due deliveries: c.queue knows when, and that no delivery is worked on twice at once; due knows whose
+	// turn it is.
 	wg.Go(func() {
 		for {
 			k, closed := c.queue.Get()
@@ -217,7 +219,7 @@ func (c *Controller) all() {
 	}
 }
 
-// retry is how long something that has failed is left alone, at most for the interval of its delivery.
+// retry is the pause after a failure, at most the interval of the delivery.
 func (c *Controller) retry(k types.NamespacedName, most time.Duration) time.Duration {
 	return min(c.failures.When(k), most)
 }

@@ -398,7 +398,7 @@ func TestDriftThatWaitsIsTriedLaterEachTimeAndTold(t *testing.T) {
 		t.Error(diff)
 	}
 	c := r.condition(v1alpha1.ConditionApplied)
-	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonBlocked || !strings.Contains(c.Message, "sha1:1 stays, and putting its drift right waits: ConfigMap n/a: a finalizer may wait") {
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonBlocked || !strings.Contains(c.Message, "sha1:1 stays, and the correction of its drift waits: ConfigMap n/a: a finalizer may wait") {
 		t.Errorf("condition %+v", c)
 	}
 	r.done()

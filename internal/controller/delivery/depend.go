@@ -10,14 +10,14 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// isReady tells whether a delivery is ready as its spec is now.
+// isReady reports whether a delivery is ready as its spec is now.
 func isReady(d *v1alpha1.Delivery) bool {
 	c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == d.Generation
 }
 
-// waitsFor says why the deliveries that d depends on hold it back; both are empty where they do not. find looks a delivery
-// up; nil where there is none.
+// waitsFor says why the deliveries that d depends on hold it back; both are empty if they do not. find looks a delivery
+// up; nil if there is none.
 func waitsFor(d *v1alpha1.Delivery, find func(types.NamespacedName) *v1alpha1.Delivery) (reason, message string) {
 	for _, ref := range d.Spec.DependsOn {
 		k := reference(d, ref)
@@ -35,7 +35,7 @@ func waitsFor(d *v1alpha1.Delivery, find func(types.NamespacedName) *v1alpha1.De
 	return "", ""
 }
 
-// reaches tells whether from depends on target, directly or through others.
+// reaches reports whether from depends on target, directly or through others.
 func reaches(from *v1alpha1.Delivery, target types.NamespacedName, find func(types.NamespacedName) *v1alpha1.Delivery) bool {
 	seen := map[types.NamespacedName]bool{keyOf(from): true}
 	todo := []*v1alpha1.Delivery{from}

@@ -1,13 +1,13 @@
-// Package delivery keeps in a cluster what stands in a source, as objects of the kind Delivery ask for.
+// Package delivery keeps the objects of a source in a cluster, as objects of the kind Delivery ask for.
 //
 // It promises:
 //
-//   - Nothing waits for a fetch: the source is asked for by a ResolutionRequest, and its end brings the delivery back.
-//   - Everything that is delivered is read and written as the ServiceAccount that the delivery names, never as the
-//     controller, which may do none of it.
-//   - What the preflights stop stays stopped, without another look or another event, until the source, the spec or the
-//     annotation changes. What runs is untouched by that.
-//   - All that has to be remembered stands in the status and in the inventory: another process goes on where one has ended.
+//   - Nothing waits for a fetch: a ResolutionRequest asks for the source, and its end queues the delivery again.
+//   - The controller reads and writes delivered objects as the ServiceAccount that the delivery names, never as itself. Its own
+//     account has none of these rights.
+//   - A delivery that the preflights stop stays stopped, without another check or another event, until the source, the spec or the
+//     annotation changes. The running objects stay as they are.
+//   - The status and the inventory have everything that must be remembered, so that another process can continue.
 //
-// How sources are fetched, what harms, and how objects are applied are for packages requester, compat and apply.
+// Packages requester, compat and apply decide how to fetch sources, which changes do harm, and how to apply objects.
 package delivery

@@ -14,10 +14,10 @@ import (
 	"sluice.dev/apply"
 )
 
-// Drift is what differs although neither source nor spec has moved on since they were applied. The status shows it before it is put right,
-// and with driftPolicy Warn it is only shown.
+// Drift is a difference from the applied objects although neither source nor spec has changed since. The status shows it before the
+// controller corrects it. With driftPolicy Warn it only shows it.
 
-// tooMany says why a plan deletes more than it may; empty where it does not.
+// tooMany says why a plan deletes more than it may; empty if it does not.
 func (r *run) tooMany(plan *apply.Plan) (string, error) {
 	text := ""
 	if r.d.Spec.MaxDeletes != nil {
@@ -35,13 +35,14 @@ func (r *run) tooMany(plan *apply.Plan) (string, error) {
 		deletes, recorded, most, deletes), nil
 }
 
-// isApplied tells whether a revision is what was applied last, by the spec as it is.
+// isApplied reports whether a revision was applied last, by the current spec.
 func (r *run) isApplied(digest string) bool {
 	c := r.condition(v1alpha1.ConditionApplied)
 	return r.d.Status.Applied != nil && r.d.Status.Applied.Digest == digest && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == r.d.Generation
 }
 
-// drift shows in the status what of a plan others have changed, and tells whether that is all that is to be done: with driftPolicy Warn.
+// drift records in the status the objects of a plan that others have changed. It reports whether nothing else is to do, as with
+// driftPolicy Warn.
 func (r *run) drift(ctx context.Context, a *apply.Applier, request apply.Request, plan *apply.Plan) (stop bool, err error) {
 	if plan.Count(apply.Create)+plan.Count(apply.Update)+plan.Count(apply.Replace)+plan.Count(apply.Delete) == 0 {
 		return false, nil
@@ -68,7 +69,7 @@ func (r *run) drift(ctx context.Context, a *apply.Applier, request apply.Request
 	st.Drift = now
 	message := fmt.Sprintf("others have changed %d objects: %s", len(found), strings.Join(now.Examples, ", "))
 	if warn {
-		message += "; spec.driftPolicy: Correct puts them right"
+		message += "; spec.driftPolicy: Correct corrects them"
 	}
 	r.set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonDrift, message)
 	if warn {

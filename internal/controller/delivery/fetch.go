@@ -18,10 +18,10 @@ import (
 	"sluice.dev/requester"
 )
 
-// lookAgain is how long an event that was missed can delay a delivery.
+// lookAgain bounds the delay that a missed event can cause.
 const lookAgain = time.Minute
 
-// fetched is what the source holds.
+// fetched is the content of the source.
 type fetched struct {
 	data     []byte
 	name     string // of the source, for people
@@ -32,10 +32,10 @@ type fetched struct {
 	ended   time.Time
 }
 
-// fetch gives what the source holds. Until it is there it returns nil, and when to look again.
+// fetch returns the content of the source. Until the source is fetched, it returns nil and when to check again.
 //
-// Each round has a request of its own, since one that has ended never changes: the one of the last round, which the status
-// names, is deleted first. One that has ended and is not named there is of this round.
+// Each round has its own request, because an ended request never changes. The status names the request of the last round, which
+// fetch deletes first. An ended request that the status does not name belongs to this round.
 func (r *run) fetch(ctx context.Context, resolver string, spec resolutionv1beta1.ResolutionRequestSpec) (*fetched, time.Duration) {
 	gvk := v1alpha1.SchemeGroupVersion.WithKind(kind)
 	owner := requester.OwnedBy(r.d, gvk)
@@ -76,7 +76,7 @@ func (r *run) fetch(ctx context.Context, resolver string, spec resolutionv1beta1
 	}
 	request := &v1alpha1.RequestReference{Name: q.Name, UID: q.UID}
 	if err != nil {
-		// Whatever it was, asking again needs another request.
+		// In any case, another attempt needs another request.
 		r.d.Status.Request = request
 		return nil, r.unresolved(ctx, err)
 	}
@@ -120,14 +120,14 @@ func (r *run) unresolved(ctx context.Context, err error) time.Duration {
 			message = failed.Exact + ": " + message
 		}
 	case isConflict:
-		// Nobody else makes requests of this name: it is going away, or somebody has made it by hand.
+		// No other process makes requests of this name: it is being deleted, or somebody has made it by hand.
 		message = conflict.Error()
 	case isData:
 		message = data.Error()
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		reason, message = v1alpha1.ReasonNamespaceTerminating, fmt.Sprintf("the namespace %s is being deleted", r.d.Namespace)
 	default:
-		// The API server does not answer: nothing that it could be told.
+		// The API server does not answer, so an event or a status cannot be written.
 		return r.trouble(ctx, keyOf(r.d), "cannot ask for a source", err)
 	}
 	r.set(v1alpha1.ConditionResolved, metav1.ConditionFalse, reason, message)

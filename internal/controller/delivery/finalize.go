@@ -19,8 +19,9 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// A delivery with deletionPolicy Delete has a finalizer, and its objects are deleted before it goes. That is tried for spec.timeout. What
-// is left then stays, with the inventory, and the delivery goes: nothing keeps it for ever.
+// A delivery with deletionPolicy Delete has a finalizer: its objects are deleted before the delivery is. The controller tries for
+// spec.timeout. After that, the remaining objects and the inventory stay, and the delivery is deleted, so that nothing blocks it
+// for ever.
 
 // setFinalizer adds or removes the finalizer of a delivery.
 func (c *client) setFinalizer(ctx context.Context, d *v1alpha1.Delivery, want bool) error {
@@ -43,7 +44,7 @@ func (c *client) setFinalizer(ctx context.Context, d *v1alpha1.Delivery, want bo
 	return nil
 }
 
-// finalize deletes what a delivery has delivered, if it is to go with it, and lets the delivery go. It returns when to go on.
+// finalize deletes the objects of a delivery, if its policy says so, and then releases the delivery. It returns when to continue.
 func (r *run) finalize(process context.Context) time.Duration {
 	if !slices.Contains(r.d.Finalizers, v1alpha1.FinalizerDelivery) {
 		return 0
@@ -80,7 +81,7 @@ func (r *run) finalize(process context.Context) time.Duration {
 	return 0
 }
 
-// deleteAll deletes what was delivered, and says what is kept.
+// deleteAll deletes the delivered objects, and returns a sentence about those that stay.
 func (r *run) deleteAll(ctx context.Context) (kept []string, err error) {
 	a, err := r.applier()
 	if err != nil {

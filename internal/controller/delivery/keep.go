@@ -27,15 +27,15 @@ import (
 	"sluice.dev/requester"
 )
 
-// What runs while a later revision is blocked is kept as it was delivered, once a round, and drift is put right. What was delivered
-// the process remembers; one that does not asks for the source at the commit or digest that was applied. Where that cannot be asked
-// for, the condition Applied says so. While the source cannot be had, or holds what is no list of objects, only what the process
-// remembers helps, and the condition Ready says whether it does.
+// While a later revision is blocked, the running objects are kept as delivered: once a round, the controller corrects drift. It
+// knows the delivered objects from the memory of the process. Otherwise it requests the source at the applied commit or digest. If
+// that fails, the condition Applied says so. While the source is unavailable, or is not a list of objects, only the memory of the
+// process helps, and the condition Ready says whether it does.
 
 // stopped begins what the condition Applied says while a later revision is blocked.
 const stopped = "a later revision is not applied: the preflights stop it"
 
-// keep looks at what runs, if that is due, and returns when to look again.
+// keep checks the running objects, if a check is due, and returns when to check again.
 func (r *run) keep(process context.Context, cfg *config.Config) time.Duration {
 	st := &r.d.Status
 	if st.Applied == nil {
@@ -48,7 +48,7 @@ func (r *run) keep(process context.Context, cfg *config.Config) time.Duration {
 	done := func(problem string) time.Duration {
 		message := stopped + "; " + st.Applied.Revision + " stays"
 		if problem != "" {
-			message += ", but its drift is not put right: " + problem
+			message += ", but its drift is not corrected: " + problem
 		}
 		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked, message)
 		st.KeptTime = stamp(r.now)
@@ -93,23 +93,22 @@ func (r *run) keep(process context.Context, cfg *config.Config) time.Duration {
 	return done("")
 }
 
-// keepWaits says what putting drift right waits for, and returns when to go on: later each time, for it may be long, and no later than
-// the interval.
+// keepWaits records what the correction of drift waits for, and returns when to continue. The pause grows up to the interval.
 func (r *run) keepWaits(err error) time.Duration {
 	r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked,
-		stopped+"; "+r.d.Status.Applied.Revision+" stays, and putting its drift right waits: "+err.Error())
+		stopped+"; "+r.d.Status.Applied.Revision+" stays, and the correction of its drift waits: "+err.Error())
 	return r.retry(keyOf(r.d), r.interval())
 }
 
-// restored tells that drift was put right.
+// restored records that drift was corrected.
 func (r *run) restored(changed string) {
 	st := &r.d.Status
-	r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonDriftCorrected, "put right what others had changed of " + st.Applied.Revision + ": " + changed})
+	r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonDriftCorrected, "corrected the changes of others to " + st.Applied.Revision + ": " + changed})
 	r.Metrics.applies.WithLabelValues("applied").Inc()
 	st.AppliedTime = stamp(r.now)
 }
 
-// meanwhile puts drift right, once in an interval, while the source cannot be had.
+// meanwhile corrects drift, once in an interval, while the source is unavailable.
 func (r *run) meanwhile(ctx context.Context, cfg *config.Config) {
 	c := r.condition(v1alpha1.ConditionResolved)
 	if c == nil || c.Status != metav1.ConditionFalse || c.ObservedGeneration != r.d.Generation {
@@ -121,7 +120,8 @@ func (r *run) meanwhile(ctx context.Context, cfg *config.Config) {
 	r.remembered(ctx, cfg, due)
 }
 
-// remembered puts drift right, if that is due, by what the process remembers, and adds to the message of Ready why it could not.
+// remembered corrects drift from the memory of the process, if that is due. If it cannot, it adds the reason to the message of
+// Ready.
 func (r *run) remembered(process context.Context, cfg *config.Config, due bool) {
 	st := &r.d.Status
 	if st.Applied == nil {
@@ -160,7 +160,7 @@ func (r *run) remembered(process context.Context, cfg *config.Config, due bool) 
 }
 
 // notPutRight begins what the message of Ready says of drift.
-const notPutRight = "; drift of what was delivered is not put right: "
+const notPutRight = "; drift of delivered objects is not corrected: "
 
 // ask asks for the source by a request of its own, which goes when it has been read. Its content cannot change, so one that is
 // left over from another round is as good.
@@ -191,7 +191,7 @@ func (r *run) ask(ctx context.Context, resolver string, spec resolutionv1beta1.R
 	return resource, err
 }
 
-// pinned gives what asks for the revision that is applied, whatever the branch or tag of the source has become.
+// pinned returns the request for the applied revision. It does not follow the branch or tag of the source.
 func pinned(s *v1alpha1.DeliverySource, applied *v1alpha1.Revision) (resolver string, spec resolutionv1beta1.ResolutionRequestSpec, err error) {
 	if resolver, spec, err = source(s); err != nil {
 		return "", spec, err
@@ -223,8 +223,8 @@ func pinned(s *v1alpha1.DeliverySource, applied *v1alpha1.Revision) (resolver st
 	return resolver, spec, nil
 }
 
-// restore makes what runs as it was delivered, and says what was changed for that. It deletes nothing, and it does what the
-// preflights let pass only: somebody may have made what is there depend on the drift. It makes nothing that was not delivered.
+// restore changes the running objects back to the delivered state, and returns a description of the changes. It deletes nothing,
+// because others may depend on the drift. It creates nothing that was not delivered, and does only what the preflights allow.
 func (r *run) restore(ctx context.Context, cfg *config.Config, data []byte) (changed string, err error) {
 	name := r.d.Spec.Source.URL
 	if name == "" {
@@ -286,8 +286,8 @@ func (r *run) restore(ctx context.Context, cfg *config.Config, data []byte) (cha
 	return fmt.Sprintf("%d created, %d updated, %d unchanged", plan.Count(apply.Create), plan.Count(apply.Update), plan.Count(apply.Unchanged)), nil
 }
 
-// sameFeatures tells whether the preflight FeatureGates finds what it found when the delivery was blocked: settings may have
-// been changed since, and they are a reason to judge anew.
+// sameFeatures reports whether the preflight FeatureGates finds the same as when the delivery was blocked. If the settings have
+// changed since, the delivery is judged again.
 func (r *run) sameFeatures(ctx context.Context, a *apply.Applier, plan *apply.Plan) (bool, error) {
 	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: func(name string) bool { return name == apply.FeatureGates }})
 	if err != nil {
@@ -296,7 +296,7 @@ func (r *run) sameFeatures(ctx context.Context, a *apply.Applier, plan *apply.Pl
 	return findingsDigest(ran.Found[apply.FeatureGates]) == r.d.Status.Decided.Features, nil
 }
 
-// findingsDigest identifies findings; empty where there are none.
+// findingsDigest identifies findings; empty if there are none.
 func findingsDigest(found []report.CRD) string {
 	if len(found) == 0 {
 		return ""

@@ -7,12 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/fairqueue"
 )
 
 // Metrics tell how deliveries are.
 type Metrics struct {
 	ready, blocked *prometheus.GaugeVec
 	applies        *prometheus.CounterVec
+	waiting        fairqueue.Length
 }
 
 // NewMetrics registers the metrics.
@@ -20,16 +22,18 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	labels := []string{"namespace", "name"}
 	m := &Metrics{
 		ready: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_delivery_ready", Help: "1 where the delivery is ready, else 0. Told by the process that works on it.",
+			Name: "sluice_delivery_ready", Help: "1 if the delivery is ready, else 0. Only the process that works on it reports this.",
 		}, labels),
 		blocked: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_delivery_blocked", Help: "1 where preflights stop what the source holds, else 0.",
+			Name: "sluice_delivery_blocked", Help: "1 if preflights block the delivery, else 0.",
 		}, labels),
 		applies: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_delivery_applies_total", Help: "Applies by their outcome: applied, unchanged, blocked, failed.",
+			Name: "sluice_delivery_applies_total", Help: "Applies, by outcome: applied, unchanged, blocked, failed.",
 		}, []string{"outcome"}),
 	}
-	r.MustRegister(m.ready, m.blocked, m.applies)
+	r.MustRegister(m.ready, m.blocked, m.applies, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "sluice_delivery_queue_length", Help: "Deliveries that are due and wait for a worker.",
+	}, m.waiting.Value))
 	return m
 }
 

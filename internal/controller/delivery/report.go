@@ -21,16 +21,16 @@ import (
 
 const (
 	reportPrefix = "sluice-report-"
-	// maxWorst is how many findings stand in the status, maxWitness how long each witness there may be, in bytes.
+	// maxWorst bounds the findings in the status, maxWitness each of their witnesses, in bytes.
 	maxWorst   = 5
 	maxWitness = 4 << 10
-	// maxReport is how long a report in a ConfigMap may be, in bytes. A longer one is kept as text only, which is bounded.
+	// maxReport bounds a report in a ConfigMap, in bytes. A longer one is kept only as text, which is bounded.
 	maxReport = 800 << 10
 )
 
 func objectCount(n int) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // bounded
 
-// summarize gives what stands in the status. The report is sorted within CRDs; the worst of all come first here.
+// summarize returns the findings for the status. The report is sorted within CRDs; here the worst of all come first.
 func summarize(found *report.Report) *v1alpha1.DeliveryReport {
 	s := found.Summary()
 	out := &v1alpha1.DeliveryReport{Fail: objectCount(s.Fail), Warn: objectCount(s.Warn), Undecided: objectCount(s.Undecided), Notes: objectCount(s.Notes)}
@@ -154,7 +154,7 @@ func (r *run) publish(ctx context.Context, found *report.Report) (string, error)
 	return cm.Name, nil
 }
 
-// deliveryWarnings gives what stands in the status of what the API server has warned of.
+// deliveryWarnings returns the API server's warnings for the status.
 func deliveryWarnings(list []apply.Warning) []v1alpha1.DeliveryWarning {
 	var out []v1alpha1.DeliveryWarning
 	for _, w := range list[:min(len(list), maxWorst)] {
@@ -174,7 +174,7 @@ func warningsOf(r *v1alpha1.DeliveryReport) []v1alpha1.DeliveryWarning {
 	return r.Warnings
 }
 
-// withWarnings gives a report with these warnings and no others; nil where nothing is left to report.
+// withWarnings returns a report with these warnings and no others; nil where nothing is left to report.
 func withWarnings(r *v1alpha1.DeliveryReport, list []v1alpha1.DeliveryWarning) *v1alpha1.DeliveryReport {
 	switch {
 	case r == nil && len(list) == 0:

@@ -27,7 +27,7 @@ type run struct {
 
 	d   *v1alpha1.Delivery
 	now time.Time
-	// events are told once the status is written.
+	// events are sent after the status is written.
 	events []event
 }
 
@@ -142,7 +142,7 @@ func all(err error) []error {
 	return []error{err}
 }
 
-// source gives what a ResolutionRequest asks for.
+// source returns the content of a ResolutionRequest for the source.
 func source(s *v1alpha1.DeliverySource) (resolver string, spec resolutionv1beta1.ResolutionRequestSpec, err error) {
 	if s.URL == "" {
 		if s.Resolver == "" {
@@ -183,7 +183,7 @@ func (r *run) mayImpersonate(ctx context.Context) time.Duration {
 	return r.retry(keyOf(r.d), r.interval())
 }
 
-// end ends a round with what stops the delivery until something changes.
+// end ends a round with a problem that stops the delivery until something changes.
 func (r *run) end(reason, message string) time.Duration {
 	r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
 	return r.done()
@@ -197,7 +197,7 @@ func (r *run) done() time.Duration {
 	return r.interval()
 }
 
-// look tells whether what was applied is ready, and returns when to look again. The applier may be nil.
+// look reports whether what was applied is ready, and returns when to look again. The applier may be nil.
 func (r *run) look(ctx context.Context, a *apply.Applier) time.Duration {
 	var err error
 	if a == nil {
@@ -217,7 +217,7 @@ func (r *run) look(ctx context.Context, a *apply.Applier) time.Duration {
 	}
 	waiting, failed := []string(nil), false
 	for _, s := range states {
-		// What is not served any more stands in the inventory only: a source that has it is not applied.
+		// If the cluster no longer serves a kind, only the inventory has its objects: a source with such an object is not applied.
 		if s.Status == "Current" || s.Message == apply.Unserved {
 			continue
 		}

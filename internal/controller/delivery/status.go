@@ -15,7 +15,7 @@ import (
 const (
 	// maxMessage bounds the message of a condition, in bytes.
 	maxMessage = 2000
-	// maxEvent is what an event takes.
+	// maxEvent bounds the message of an event, in bytes.
 	maxEvent = 1000
 )
 
@@ -41,7 +41,7 @@ var stalled = []string{
 	v1alpha1.ReasonTooManyDeletions,
 }
 
-// stall sets the condition Stalled by what Ready says.
+// stall sets the condition Stalled from the condition Ready.
 func (r *run) stall() {
 	ready := r.condition(v1alpha1.ConditionReady)
 	if r.d.Spec.Suspend || ready == nil || ready.Status == metav1.ConditionTrue || ready.ObservedGeneration != r.d.Generation || !slices.Contains(stalled, ready.Reason) {
@@ -56,8 +56,8 @@ func stamp(t time.Time) *metav1.Time {
 	return &s
 }
 
-// tell tells of what has changed since before: of what was done, and of Ready where its answer or reason is another one.
-// What is stopped once more, because something else is, is told as well.
+// tell sends events about changes since before: about actions, and about Ready if its status or reason has changed. If another
+// finding now stops a stopped delivery, that is an event as well.
 func (r *run) tell(before *v1alpha1.Delivery) {
 	for _, e := range r.events {
 		r.Recorder.Event(r.d, e.kind, e.reason, brief.Clip(e.message, maxEvent))
@@ -82,7 +82,7 @@ func sameDecision(a, b *v1alpha1.Decided) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
-// sameSubject tells whether two decisions are about the same, whatever features were found in use.
+// sameSubject reports whether two decisions are about the same content and settings, apart from the features in use.
 func sameSubject(a, b *v1alpha1.Decided) bool {
 	if a == nil || b == nil {
 		return a == b

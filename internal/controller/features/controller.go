@@ -121,6 +121,7 @@ func (c *Controller) session(outer context.Context, can server, ready func()) er
 		looks:    workqueue.NewTypedItemExponentialFailureRateLimiter[string](probeSoon, probeLate),
 		seen:     map[string]seen{}, written: map[string]time.Time{}, applied: map[string]applied{},
 	}
+	c.Metrics.waiting.Follow(s.queue.Len)
 	w, err := c.open(s.queue.Add)
 	if err != nil {
 		return err

@@ -202,7 +202,7 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 		for i := range f.Targets {
 			if t := &f.Targets[i]; t.Part == e.Part && t.Group == e.Group && t.Resource == e.Resource && t.Version == e.Version {
 				targets[ask][k] = append(targets[ask][k], t)
-				if ask == askReject+wholeVersions && t.WholeVersion && f.Spec.Ratchet == v1alpha1.InUse {
+				if ask == askReject+wholeVersions && t.WholeVersion && f.Spec.Ratchet != v1alpha1.Unchanged {
 					closed[k] = append(closed[k], t)
 				}
 			}
@@ -507,11 +507,11 @@ func replaceHooks(stored runtime.Object, component string, list any) bool {
 	return true
 }
 
-// isHookOf tells whether a webhook is one of a component.
+// isHookOf tells whether a webhook is one of a component. The name of a component has no dot; what follows it may ([namedVersions]).
 func isHookOf(name, component string) bool {
 	rest, ok := strings.CutSuffix(name, hookSuffix)
-	at := strings.LastIndex(rest, ".")
-	return ok && at >= 0 && rest[:at] == component
+	owner, _, asks := strings.Cut(rest, ".")
+	return ok && asks && owner == component
 }
 
 // hooksIn are the webhooks of a component that stand in a configuration, as a list of the kind.

@@ -334,7 +334,7 @@ func (p *planner) resources(ctx context.Context, features []v1alpha1.Feature) (g
 				g.missing = append(g.missing, name)
 				continue
 			}
-			g.others = append(g.others, feature.Resource{Group: part.Group, Resource: part.Resource, Versions: versions})
+			g.others = append(g.others, feature.Resource{Group: part.Group, Resource: part.Resource, Versions: versions, Converted: len(versions) > 1})
 		}
 	}
 	return g, nil

@@ -141,7 +141,7 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 	st.EnforcedBy = slices.Concat(enforcers, done.leftEnforcers(gate))
 	status, reason, text := enforcedBy(f, enforcers, done, p.definition.Of(gate))
 	if why := done.untold[gate]; why != nil {
-		text += "; uses are not told of as tellUse has it: " + why.Error()
+		text += "; warnings about uses (tellUse) do not work: " + why.Error()
 	}
 	set(v1alpha1.ConditionEnforced, status, reason, text)
 }
@@ -205,14 +205,14 @@ func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcom
 	case done.unseenHook != nil:
 		unseen = append(unseen, done.unseenHook.Error())
 	case done.hookKept && !wasEnforcedByHook(f):
-		failed = append(failed, "the webhook goes on with the last good definitions, because another feature that it enforces has errors")
+		failed = append(failed, "the webhook still uses the last good definitions, because another feature that it enforces has errors")
 	}
 	message = strings.Join(slices.Concat(by, hooks), "; ")
 	switch {
 	case lost && len(failed) == 1:
 		return metav1.ConditionFalse, v1alpha1.ReasonWebhookUnreachable, failed[0]
 	case failed != nil:
-		return metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, strings.Join(slices.Compact(failed), "; ") + "; it is to be enforced for " + message
+		return metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, strings.Join(slices.Compact(failed), "; ") + "; it should be enforced for " + message
 	case waiting != nil:
 		return metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, "the API server has not looked at " + strings.Join(waiting, ", ") + " yet"
 	case unseen != nil:

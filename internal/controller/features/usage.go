@@ -10,9 +10,11 @@ import (
 	"sync"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"sluice.dev/api/v1alpha1"
@@ -360,6 +362,23 @@ func (p *plan) gates() *gatedBy {
 	return out
 }
 
+// mayList asks whether this role may list resources; the error is Forbidden if it may not. To try it would be a refused request at each
+// count, and those who watch refusals would see an attack.
+func (s *session) mayList(ctx context.Context, resources []featureusage.Resource) error {
+	for _, r := range resources {
+		review, err := s.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: r.Group, Resource: r.Resource}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		if !review.Status.Allowed {
+			return apierrors.NewForbidden(schema.GroupResource{Group: r.Group, Resource: r.Resource}, "", errors.New("the role has no right to list them"))
+		}
+	}
+	return nil
+}
+
 // count counts until ctx is done.
 func (s *session) count(ctx context.Context) error {
 	c, err := cluster.For(s.Config)
@@ -369,7 +388,11 @@ func (s *session) count(ctx context.Context) error {
 	s.usage.run(ctx, func(ctx context.Context, scan *featureusage.Scan) (*featureusage.Result, error) {
 		scan.Cluster = c
 		start := s.Clock.Now()
-		result, err := scan.Run(ctx)
+		var result *featureusage.Result
+		err := s.mayList(ctx, scan.Resources)
+		if err == nil {
+			result, err = scan.Run(ctx)
+		}
 		switch {
 		case errors.Is(err, context.Canceled):
 		case err != nil:

@@ -266,3 +266,20 @@ func TestNamesThatAreMadeUpAreNoFloodOfQuestions(t *testing.T) {
 		t.Errorf("a while later: %d, passes %t; asked %d times", code, passes, all())
 	}
 }
+
+func TestTheComponentOfAWebhook(t *testing.T) {
+	for name, want := range map[string]bool{
+		"shop.reject" + hookSuffix:        true,
+		"shop.reject.v1-v2" + hookSuffix:  true, // asked about these versions
+		"shop.drop-version" + hookSuffix:  true,
+		claimsName("shop", 1):             true,
+		"shop2.reject" + hookSuffix:       false,
+		"a-shop.reject" + hookSuffix:      false,
+		"shop" + hookSuffix:               false,
+		"shop.reject.webhook.example.com": false,
+	} {
+		if got := isHookOf(name, "shop"); got != want {
+			t.Errorf("%s: %t, want %t", name, got, want)
+		}
+	}
+}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/config"
 	"sluice.dev/report"
 )
@@ -19,6 +21,7 @@ const (
 	auditOutcome  = "outcome"
 	auditFindings = "findings"
 	auditBypass   = "bypass"
+	auditWorst    = "worst"
 )
 
 // countTime bounds the question how many objects a refusal is about.
@@ -34,14 +37,14 @@ func refuse(name, message string, causes []metav1.StatusCause) *admissionv1.Admi
 	}}
 }
 
-// answer applies the configuration to what was found and answers.
+// answer applies the configuration to the findings and answers the request.
 func (g *Guard) answer(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) (outcome string, resp *admissionv1.AdmissionResponse) {
 	cfg := g.Settings.config()
 	r := &report.Report{CRDs: c.crds, Mode: cfg.Mode(), FailMode: cfg.FailMode()}
 	cfg.Apply(r, g.Clock.Now())
 	for i := range r.CRDs {
 		for j := range r.CRDs[i].Findings {
-			// What it no longer accepts is refused by itself; that its date has passed is no harm that the change does.
+			// An expired suppression no longer accepts its finding. The expiry itself is no harm that the change does.
 			if f := &r.CRDs[i].Findings[j]; f.Rule == config.RuleExpired && f.Severity == report.Fail {
 				f.Severity = report.Warn
 			}
@@ -58,6 +61,9 @@ func (g *Guard) answer(ctx context.Context, req *admissionv1.AdmissionRequest, c
 		}
 	}
 	audit := map[string]string{auditFindings: strconv.Itoa(len(failing) + len(warning))}
+	if worst := slices.Concat(failing, warning); len(worst) > 0 {
+		audit[auditWorst] = worst[0].Rule + ": " + brief.Clip(brief.OneLine(worst[0].Message), maxEvent)
+	}
 	var b bypass
 	if len(failing) > 0 {
 		b = g.bypass(ctx, req, c)
@@ -85,7 +91,7 @@ func (g *Guard) answer(ctx context.Context, req *admissionv1.AdmissionRequest, c
 		}
 		resp = refuse(c.crd.Name, refusal(c, b, failing), causes(failing))
 		resp.Warnings = warnings(warning)
-		g.Log.Info("refused", "crd", c.crd.Name, "operation", req.Operation, "user", req.UserInfo.Username, "findings", len(failing), "worst", failing[0].Message)
+		g.recordRefusal(req, c, failing)
 	}
 	audit[auditOutcome] = outcome
 	resp.AuditAnnotations = audit

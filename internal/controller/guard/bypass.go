@@ -19,16 +19,18 @@ const (
 	// The virtual resource that the permission is about.
 	bypassVerb, bypassGroup, bypassResource = "bypass", "sluice.dev", "crdupgrades" //nolint:gosec // names of RBAC, no credentials
 
-	// EventBypassed is the reason of the event that records a change which was let through.
+	// EventBypassed is the reason of the event about an unsafe change that the guard has allowed.
 	EventBypassed = "UnsafeUpgradeAllowed"
+	// EventRefused is the reason of the event about an unsafe change that the guard has refused.
+	EventRefused = "UnsafeUpgradeRefused"
 
 	maxReason = 500
 )
 
-// bypass is what became of the way around.
+// bypass is the result of a request to bypass the guard.
 type bypass struct {
 	granted bool
-	// digest is what the annotation has to name; empty where there is none.
+	// digest is the digest that the annotation must name; empty if there is none.
 	digest, reason string
 	// problem says why it was not granted although the annotation is there.
 	problem string
@@ -79,16 +81,33 @@ func (g *Guard) bypass(ctx context.Context, req *admissionv1.AdmissionRequest, c
 	return b
 }
 
-// record records a change that was let through; one that is only tried out is none.
+// record records a change that was let through.
 func (g *Guard) record(req *admissionv1.AdmissionRequest, c *change, b bypass, failing []report.Finding) {
-	if req.DryRun != nil && *req.DryRun {
+	if tried(req) {
 		return
 	}
 	g.Metrics.bypassed(string(req.Operation))
 	g.Log.Warn("an unsafe change was let through", "crd", c.crd.Name, "operation", req.Operation, "user", req.UserInfo.Username,
 		"reason", b.reason, "digest", b.digest, "findings", len(failing), "worst", failing[0].Message)
+	g.event(req, c, EventBypassed, "let through although "+counted(failing), failing, ". Reason given: "+b.reason)
+}
+
+// recordRefusal records a change that was refused.
+func (g *Guard) recordRefusal(req *admissionv1.AdmissionRequest, c *change, failing []report.Finding) {
+	if tried(req) {
+		return
+	}
+	g.Log.Info("an unsafe change was refused", "crd", c.crd.Name, "operation", req.Operation, "user", req.UserInfo.Username,
+		"findings", len(failing), "worst", failing[0].Message)
+	g.event(req, c, EventRefused, "refused: "+counted(failing), failing, "")
+}
+
+// tried tells whether a change is only tried out. Such a change is not recorded.
+func tried(req *admissionv1.AdmissionRequest) bool { return req.DryRun != nil && *req.DryRun }
+
+func (g *Guard) event(req *admissionv1.AdmissionRequest, c *change, reason, what string, failing []report.Finding, more string) {
 	g.Recorder.Event(&corev1.ObjectReference{
 		APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: c.crd.Name, UID: c.crd.UID,
-	}, corev1.EventTypeWarning, EventBypassed, brief.Clip(fmt.Sprintf("%s of the CRD by %s let through although %s (worst: %s). Reason given: %s",
-		operation(c), brief.Clip(brief.OneLine(req.UserInfo.Username), 150), counted(failing), brief.Clip(brief.OneLine(failing[0].Message), 200), b.reason), maxEvent))
+	}, corev1.EventTypeWarning, reason, brief.Clip(fmt.Sprintf("%s of the CRD by %s %s (worst: %s)%s",
+		operation(c), brief.Clip(brief.OneLine(req.UserInfo.Username), 150), what, brief.Clip(brief.OneLine(failing[0].Message), 200), more), maxEvent))
 }

@@ -15,14 +15,14 @@ import (
 const (
 	// Configuration is the ValidatingWebhookConfiguration.
 	Configuration = "sluice-crd-guard"
-	// Service is what it calls.
+	// Service is the Service that the API server calls.
 	Service = "sluice-crd-guard"
 	// TLSSecret has the certificate that the replicas share.
 	TLSSecret = "sluice-crd-guard-tls" //nolint:gosec // the name of a Secret
 )
 
-// TellConfiguration writes the bundle into all webhooks of the [Configuration], unless it stands there. Where there is no
-// configuration nobody calls, and there is nothing to tell.
+// TellConfiguration writes the CA bundle into all webhooks of the [Configuration], unless it is there already. If there is no
+// configuration, the API server does not call the guard, and it does nothing.
 func TellConfiguration(ctx context.Context, kube kubernetes.Interface, bundle []byte) error {
 	configurations := kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	live, err := configurations.Get(ctx, Configuration, metav1.GetOptions{})

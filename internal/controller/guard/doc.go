@@ -1,9 +1,12 @@
-// Package guard judges changes of CustomResourceDefinitions at admission, whoever makes them: an update that package compat
-// finds harmful is refused, and so is a deletion that would delete stored objects with the CRD.
+// Package guard judges changes of CustomResourceDefinitions at admission, by every client. It refuses an update that package compat
+// finds harmful, and a deletion that would delete stored objects with the CRD.
 //
-// It promises that an update which leaves the spec alone, or changes no more of it than the CA bundle of a conversion
-// webhook, is let through without being looked at; that what could not be decided follows the fail mode of the configuration,
-// the lack of time and of permissions included; that refusals and warnings fit what the API server and its clients pass on;
-// and that an operator with the permission for it can let one change through, which is recorded. It does not decide what is
-// harmful, and it changes no object.
+// It promises:
+//
+//   - It allows updates that do not change the spec, or only the CA bundle of a conversion webhook, without a check.
+//   - If it could not decide, for instance for lack of time or permissions, the fail mode of the configuration decides.
+//   - Refusals and warnings fit the limits of the API server and its clients.
+//   - An operator with the permission can let one change through, and an event records it.
+//
+// It does not decide which changes do harm, and it changes no object.
 package guard

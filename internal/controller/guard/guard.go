@@ -26,7 +26,7 @@ const crdResource = "customresourcedefinitions"
 type Guard struct {
 	Settings *Settings
 	Objects  Objects
-	// Kube is asked who may bypass the guard.
+	// Kube answers whether a user has the right to bypass the guard.
 	Kube     kubernetes.Interface
 	Metrics  *Metrics
 	Recorder record.EventRecorder
@@ -89,22 +89,22 @@ func (g *Guard) Review(ctx context.Context, req *admissionv1.AdmissionRequest) (
 	return resp
 }
 
-// change is a change of a CRD and what is to be said of it.
+// change is a change of a CRD, with the result of judging it.
 type change struct {
 	// crd carries the annotation: the new CRD, or the one that is deleted. It has no schemas.
 	crd *apiextensionsv1.CustomResourceDefinition
 	// removed is set where it is deleted.
 	removed bool
 	crds    []report.CRD
-	// digest is what the annotation has to name.
+	// digest is the digest that the annotation must name.
 	digest func(context.Context) (string, error)
-	// objects are what is stored; nil where nobody has asked yet.
+	// objects counts the stored objects; nil if they have not been counted.
 	objects *stored
 	// done gives back what judging took.
 	done func()
 }
 
-// removal judges a deletion; nil stands for one that deletes nothing but the CRD, or has begun before.
+// removal judges a deletion. It returns nil for a deletion that deletes only the CRD, or has begun before.
 func (g *Guard) removal(ctx context.Context, req *admissionv1.AdmissionRequest) (*change, error) {
 	crd, err := headOf(req.OldObject.Raw)
 	if err != nil {

@@ -56,7 +56,7 @@ func newWorld(t testing.TB) *world {
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	events := make(chan string, 10)
+	events := make(chan string, 1000)
 	w := &world{
 		kube: fake.NewClientset(), metadata: metadatafake.NewSimpleMetadataClient(scheme), events: events,
 		discovery: &discoveryfake.FakeDiscovery{Fake: &clientgotesting.Fake{}},
@@ -406,13 +406,16 @@ func TestOneSpecCanBeLetThroughByAnnotationAndPermission(t *testing.T) {
 			}
 			select {
 			case e := <-w.events:
-				if !test.event || !strings.Contains(e, EventBypassed) || !strings.Contains(e, "by alice") || !strings.Contains(e, "nobody; uses it") {
+				if refused := !test.allowed && strings.Contains(e, EventRefused); !refused && (!test.event || !strings.Contains(e, EventBypassed) || !strings.Contains(e, "nobody; uses it")) || !strings.Contains(e, "by alice") {
 					t.Errorf("event %s", e)
 				}
 			default:
-				if test.event {
+				if test.event || !test.allowed {
 					t.Error("no event")
 				}
+			}
+			if worst := answer.AuditAnnotations[auditWorst]; !strings.HasPrefix(worst, "property-removed: ") {
+				t.Errorf("audited as the worst finding: %q", worst)
 			}
 			if test.allowed && !strings.HasPrefix(answer.AuditAnnotations[auditBypass], digest) {
 				t.Errorf("audited: %v", answer.AuditAnnotations)

@@ -6,7 +6,7 @@ import (
 	"sluice.dev/internal/admission"
 )
 
-// Path is where the API server posts its requests.
+// Path is the path to which the API server posts its requests.
 const Path = "/validate-crds"
 
 // ServeHTTP answers an AdmissionReview of admission.k8s.io/v1.

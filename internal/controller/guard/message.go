@@ -12,9 +12,8 @@ import (
 	"sluice.dev/report"
 )
 
-// The API server cuts warnings at 256 characters once they have more than 4096 in all (pkg/endpoints/filters/warning.go). It
-// passes a refusal on as it is, but those who get it put it into conditions (32 kB) and events (1 kB), whose beginning should
-// say what counts.
+// The API server cuts warnings at 256 characters if all of them have more than 4096 (pkg/endpoints/filters/warning.go). It does not
+// cut a refusal. But clients put it into conditions (32 kB) and events (1 kB), so the most important part must come first.
 const (
 	maxMessage  = 4000 // bytes of a refusal, findings and the rest
 	maxFindings = 2800 // bytes of the findings in it
@@ -74,7 +73,7 @@ func refusal(c *change, b bypass, failing []report.Finding) string {
 		out.WriteString("\n" + brief.Clip(brief.OneLine(b.problem), maxText))
 	}
 	if b.digest != "" {
-		fmt.Fprintf(&out, "\na user who may %s %s.%s lets this one change through with the annotation %s: \"%s: REASON\"", bypassVerb, bypassResource, bypassGroup, annotation, b.digest)
+		fmt.Fprintf(&out, "\nto allow this one change, a user with the right to %s %s.%s sets the annotation %s: \"%s: REASON\"", bypassVerb, bypassResource, bypassGroup, annotation, b.digest)
 		if c.removed {
 			out.WriteString(" on the CRD")
 		}

@@ -18,14 +18,14 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_crd_guard_requests_total", Help: "Changes of CRDs that were judged, by operation and by outcome: untouched, safe, warned, refused, bypassed, error.",
+			Name: "sluice_crd_guard_requests_total", Help: "Changes of CRDs that the guard has judged, by operation and by outcome: untouched, safe, warned, refused, bypassed, error.",
 		}, []string{"operation", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sluice_crd_guard_duration_seconds", Help: "Time that judging took, by outcome.",
+			Name: "sluice_crd_guard_duration_seconds", Help: "Time to judge a change, by outcome.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"outcome"}),
 		bypasses: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_crd_guard_bypasses_total", Help: "Unsafe changes that were let through by annotation and permission.",
+			Name: "sluice_crd_guard_bypasses_total", Help: "Unsafe changes that the guard allowed because of an annotation and a permission.",
 		}, []string{"operation"}),
 	}
 	reg.MustRegister(m.requests, m.duration, m.bypasses)

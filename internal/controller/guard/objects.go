@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// servedAfter is how long the API server may take to serve a CRD that was established a moment ago, and its controllers to put
-// conditions right that somebody else has written.
+// servedAfter bounds the time that the API server needs to serve a CRD that was just established. Its controllers need the same
+// time to correct conditions that somebody else has written.
 const servedAfter = 2 * time.Second
 
 // Objects asks the cluster whether objects of a CRD are stored. It reads the metadata of one object at most.
@@ -30,7 +30,7 @@ type Objects struct {
 	Discovery discovery.ServerResourcesInterfaceWithContext
 }
 
-// stored says how many objects there are: none, or at least one; exact says that the count is no lower bound.
+// stored is the number of stored objects: none, or at least one. exact is true if the count is not just a lower bound.
 type stored struct {
 	count int64
 	exact bool
@@ -43,10 +43,10 @@ type unread struct{ text string }
 
 func (u unread) Error() string { return u.text }
 
-// count asks. An error of type unread says why there is no answer and what to do.
+// count asks the API server. An error of type unread says why there is no answer and what to do.
 //
-// The API server is asked whatever the conditions of the CRD say: whoever may write its status can write them as well. That there
-// are none because the CRD was never served is believed where the whole status and the API server agree on it.
+// The conditions of the CRD are no answer, because everybody who can write its status can write them. The guard believes that a CRD
+// was never served, and so has no objects, only if the whole status and the API server agree.
 func (o Objects) count(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) (stored, error) {
 	version := ""
 	for _, v := range live.Spec.Versions {
@@ -61,7 +61,7 @@ func (o Objects) count(ctx context.Context, live *apiextensionsv1.CustomResource
 	list, err := o.list(ctx, resource)
 	switch {
 	case neverServed(live) && ctx.Err() == nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !o.discovered(ctx, resource)):
-		// Nobody can have stored anything.
+		// There can be no stored objects.
 		return stored{exact: true}, nil
 	case !served(live) && apierrors.IsNotFound(err):
 		return stored{}, unread{"the names of the CRD were accepted, so it was served, but somebody has taken away the conditions of its status by which it is: " +
@@ -86,8 +86,8 @@ func (o Objects) count(ctx context.Context, live *apiextensionsv1.CustomResource
 	return s, nil
 }
 
-// list lists one object. A CRD that was made a moment ago may not be served yet although it says so, and one may be served again
-// in a moment that is not because somebody has changed its conditions.
+// list lists one object. A CRD that was just created may not be served yet although it says so. One whose conditions somebody has
+// changed may be served again in a moment.
 func (o Objects) list(ctx context.Context, resource schema.GroupVersionResource) (list *metav1.PartialObjectMetadataList, err error) {
 	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedAfter, true, func(context.Context) (bool, error) { // the last answer counts, so it may take longer
 		list, err = o.Client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
@@ -96,7 +96,7 @@ func (o Objects) list(ctx context.Context, resource schema.GroupVersionResource)
 	return list, err
 }
 
-// discovered tells whether the API server serves the resource, or begins to in a moment. Where that cannot be seen it counts as served.
+// discovered reports whether the API server serves the resource, or begins to in a moment. If that cannot be seen it counts as served.
 func (o Objects) discovered(ctx context.Context, resource schema.GroupVersionResource) bool {
 	is := true
 	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedAfter, true, func(context.Context) (bool, error) { // the last answer counts, so it may take longer
@@ -108,23 +108,24 @@ func (o Objects) discovered(ctx context.Context, resource schema.GroupVersionRes
 	return is || ctx.Err() != nil
 }
 
-// served tells whether the conditions of the CRD say that it is served, or was: controllers do not take the condition Established back (naming_controller.go
-// and establishing_controller.go of apiextensions-apiserver), and where somebody else has, accepted names are enough for its
-// objects to be served (customresource_handler.go). Its finalizer would then leave them stored, with no CRD to reach them by.
+// served reports whether the conditions of the CRD say that it is served, or was. Controllers never remove the condition
+// Established (naming_controller.go and establishing_controller.go of apiextensions-apiserver). If somebody else has, accepted
+// names are enough for its objects to be served (customresource_handler.go). Without its finalizer, a deletion would leave them
+// stored, with no CRD to reach them by.
 func served(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Status == apiextensionsv1.ConditionTrue && (c.Type == apiextensionsv1.Established || c.Type == apiextensionsv1.NamesAccepted)
 	})
 }
 
-// neverServed tells whether the status of the CRD says that it never was served. Controllers accept names and set the condition in
-// one write, and look no further where names are accepted (naming_controller.go): accepted names without the condition are
-// somebody else's doing. Where the names are gone as well the controllers put both right.
+// neverServed reports whether the status says that the CRD was never served. Controllers accept names and set the condition in one
+// write, and skip a CRD whose names are accepted (naming_controller.go). So accepted names without the condition are the work of
+// somebody else. If the names are missing too, the controllers correct both.
 func neverServed(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return !served(crd) && !equality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames)
 }
 
-// String says how many there are.
+// String describes the number of objects.
 func (s stored) String() string {
 	switch {
 	case s.count == 1 && s.exact:

@@ -35,7 +35,7 @@ type Settings struct {
 func (s *Settings) Configure(data map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if key != ConfigKey && key != "_example" {
-			return fmt.Errorf("unknown key %q; the configuration stands in the key %s", key, ConfigKey)
+			return fmt.Errorf("unknown key %q; put the configuration into the key %s", key, ConfigKey)
 		}
 	}
 	if strings.TrimSpace(data[ConfigKey]) == "" {
@@ -66,7 +66,7 @@ func (s *Settings) use(c *config.Config) error {
 	return nil
 }
 
-// UseServerVersion says which version the API server has. It holds unless the configuration has another one.
+// UseServerVersion sets the version of the API server. A version in the configuration takes precedence.
 func (s *Settings) UseServerVersion(v *version.Version) { s.server.Store(v) }
 
 func (s *Settings) config() *config.Config {
@@ -76,7 +76,7 @@ func (s *Settings) config() *config.Config {
 	return &config.Config{}
 }
 
-// kubeVersion is that whose rules hold; nil stands for that of the linked libraries.
+// kubeVersion is the Kubernetes version whose rules apply; nil stands for that of the linked libraries.
 func (s *Settings) kubeVersion() *version.Version {
 	if text := s.config().KubeVersion(); text != "" {
 		// It was judged when the configuration was read.

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// specOf returns the spec of a CRD in JSON, as it stands there.
+// specOf returns the unchanged spec of a CRD in JSON.
 func specOf(object []byte) (json.RawMessage, error) {
 	var crd struct {
 		Spec json.RawMessage `json:"spec"`
@@ -24,9 +24,8 @@ func specOf(object []byte) (json.RawMessage, error) {
 	return crd.Spec, nil
 }
 
-// maxObjects bounds the JSON objects in a spec. Each schema is one and takes half a kilobyte once it is decoded, whatever it
-// takes in JSON. One that the API server takes has a type, and thus 20 bytes at least: the 1.5 MB that fit into etcd hold
-// fewer than 80,000.
+// maxObjects bounds the JSON objects in a spec. Each schema is one, and takes half a kilobyte once it is decoded, however short its
+// JSON is. A valid one has a type, which takes at least 20 bytes: the 1.5 MB that fit into etcd hold fewer than 80,000.
 const maxObjects = 100_000
 
 // objectsIn counts the JSON objects in valid JSON.
@@ -44,7 +43,8 @@ func objectsIn(text []byte) (n int) {
 	return n
 }
 
-// headOf returns of a CRD what tells whether it has stored objects, and who may bypass the guard; schemas are not decoded.
+// headOf decodes the parts of a CRD that say whether it has stored objects, and whether the annotation for a bypass is set. It
+// skips schemas.
 func headOf(object []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
 	var head struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
@@ -71,8 +71,8 @@ func headOf(object []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
 	return crd, nil
 }
 
-// leftAlone tells whether two specs, as the API server writes them, are the same but for the CA bundle of the conversion
-// webhook. Where it cannot tell they are not.
+// leftAlone reports whether two specs, as the API server writes them, are the same but for the CA bundle of the conversion
+// webhook. If it cannot tell they are not.
 func leftAlone(old, next json.RawMessage) bool {
 	if bytes.Equal(old, next) {
 		return true
@@ -86,8 +86,8 @@ func leftAlone(old, next json.RawMessage) bool {
 	})
 }
 
-// sameBut tells whether two JSON objects have the same fields with the same values, but for one field that is compared by a
-// function; its values are nil where it is missing.
+// sameBut reports whether two JSON objects have the same fields with the same values, except for one field. A function compares
+// that field; its values are nil if it is missing.
 func sameBut(old, next json.RawMessage, except string, same func(old, next json.RawMessage) bool) bool {
 	if bytes.Equal(old, next) {
 		return true

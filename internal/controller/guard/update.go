@@ -23,7 +23,7 @@ var (
 	errSlow = errors.New("there was not enough time; the webhook's timeoutSeconds may go up to 30")
 )
 
-// update judges an update; nil stands for one that needs no judging.
+// update judges an update. It returns nil for one that needs no check.
 func (g *Guard) update(ctx context.Context, req *admissionv1.AdmissionRequest) (*change, error) {
 	oldSpec, err := specOf(req.OldObject.Raw)
 	if err != nil {
@@ -64,8 +64,8 @@ func (c *change) undecided(why error) {
 	}
 }
 
-// compare decodes and compares when there is room. The room is given back when the comparison has ended and the change is
-// done with, whichever is later: a comparison that does not hear of the end of its time keeps it.
+// compare decodes and compares when there is room. It releases the room when both the comparison and the change are finished: a
+// comparison that does not notice the end of its time keeps the room.
 func (g *Guard) compare(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) (report.CRD, error) {
 	compareCtx, cancel := shorter(ctx, g.Clock, compareShare)
 	defer cancel()
@@ -95,7 +95,7 @@ func (g *Guard) compare(ctx context.Context, req *admissionv1.AdmissionRequest, 
 	return within(ctx, g, func() (report.CRD, error) {
 		defer close(compared)
 		// The live object comes with the request, and with it the versions that objects are stored in.
-		result, err := compat.Check(compareCtx, &old, &next, compat.Options{KubeVersion: g.Settings.kubeVersion(), Budget: budget})
+		result, err := compat.Check(compareCtx, &old, &next, compat.Options{KubeVersion: g.Settings.kubeVersion(), Budget: Budget})
 		if err == nil && result.Unchanged && len(result.Findings) == 0 && sameSpecs(&old, &next) {
 			// The API server sees a difference and this program none: a field that it does not know.
 			result.Findings = append(result.Findings, undecided(ruleChanged, next.Name,
@@ -105,8 +105,9 @@ func (g *Guard) compare(ctx context.Context, req *admissionv1.AdmissionRequest, 
 	})
 }
 
-// budget bounds the work of the comparison of one CRD: strangers send them, many at a time.
-const budget = compat.DefaultBudget / 4
+// Budget bounds the work of the comparison of one CRD, in units of [compat.Options]. It is smaller than that of a user's own check,
+// because strangers send CRDs, many at a time.
+const Budget = compat.DefaultBudget / 4
 
 // within calls f and waits for it no longer than ctx says; a panic in f is an error.
 func within[T any](ctx context.Context, g *Guard, f func() (T, error)) (T, error) {
@@ -140,7 +141,7 @@ func undecided(rule, crd, message, reason string) report.Finding {
 	return report.Finding{Rule: rule, Outcome: report.Undecided, Severity: report.Fail, CRD: crd, Message: message, Reason: reason}
 }
 
-// sameSpecs tells whether nothing that this program knows of differs.
+// sameSpecs reports whether nothing that this program knows of differs.
 func sameSpecs(old, next *apiextensionsv1.CustomResourceDefinition) bool {
 	a, errA := json.Marshal(&old.Spec)
 	b, errB := json.Marshal(&next.Spec)
@@ -149,14 +150,14 @@ func sameSpecs(old, next *apiextensionsv1.CustomResourceDefinition) bool {
 
 // Parts of the time, in percent.
 const (
-	// waitShare is what judging may take; the rest is for what comes after.
+	// waitShare is the share of the time for judging; the rest is for the steps after it.
 	waitShare = 85
-	// compareShare is what a comparison is told that it may take. It then says what it has found out, which takes some time
-	// too, and is worth more than that there was not enough of it.
+	// compareShare is the share of the time that a comparison gets. It then needs some time to report its findings, and these are
+	// worth more than a message that the time was too short.
 	compareShare = 60
 )
 
-// shorter leaves some of the time for what comes after.
+// shorter keeps some of the time for the steps after it.
 func shorter(ctx context.Context, c clock.PassiveClock, percent time.Duration) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {

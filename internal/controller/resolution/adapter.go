@@ -35,7 +35,7 @@ type key struct {
 	uid             types.UID
 }
 
-// Resolver is what the adapter needs of a resolver: parameters arrive as the request has them, not yet validated.
+// Resolver is the part of a resolver that the adapter uses. Parameters arrive as the request has them, not yet validated.
 type Resolver interface {
 	Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error)
 }
@@ -45,15 +45,15 @@ type Holder interface {
 	Hold(ctx context.Context, r *resolve.Request) (*resolve.Resource, *resolve.Reservation, error)
 }
 
-// shutdownGrace is how long a process that ends still tries to write what it has resolved.
+// shutdownGrace is the time in which a process that ends still tries to write its results.
 const shutdownGrace = 5 * time.Second
 
-// largeAtOnce is how many contents over the limit are compressed or stored at once.
+// largeAtOnce bounds the contents over the limit that are compressed or stored at once.
 const largeAtOnce = 4
 
-// writesAtOnce is how many status writes of one process are under way at once. More would make none of them faster, as the API server
-// is what they wait for, and would keep the renewal of the process's Lease waiting, which the API server puts into the same line: then
-// other replicas would take the process for gone, and do its work once more.
+// writesAtOnce bounds the status writes of one process that are under way at once. More writes would not be faster, because they
+// all wait for the API server. They would delay the renewal of the process's Lease, which waits in the same queue. Then other
+// replicas would assume that the process is gone, and repeat its work.
 const writesAtOnce = 64
 
 // Role is the role of sluice serve, and of Members, that runs the resolver of that name.
@@ -76,8 +76,8 @@ type Adapter struct {
 	Namespace, Account string
 	// Members divides the work; nil: this process has all of it.
 	Members *Members
-	// Slots is how many requests are worked on at once; 0 stands for 512. A namespace has half of them while it is
-	// alone, and less the more namespaces have work.
+	// Slots bounds the requests in work at once; 0 stands for 512. A namespace has half of them while it is alone, and less the
+	// more namespaces have work.
 	Slots int
 	// MaxData is the limit of content in bytes; 0 stands for [DefaultMaxData].
 	MaxData int
@@ -109,8 +109,8 @@ type Adapter struct {
 
 	mu      sync.Mutex
 	cancels map[key]context.CancelCauseFunc
-	// settled holds what this process has finished, until the informer brings the finished object: events that are
-	// still on their way would have it resolved once more.
+	// settled has the requests that this process has finished, until the informer brings the finished object. Older events that are
+	// still on their way would otherwise make it resolve them again.
 	settled map[key]bool
 }
 
@@ -132,6 +132,7 @@ func (a *Adapter) Run(ctx context.Context, ready func()) error {
 		support: &support{ask: func() (bool, error) { return hasFields(a.Kube.Discovery()) }, clock: a.Clock}, turn: make(chan struct{}, largeAtOnce),
 	}
 	a.queue = fairqueue.New(slots, func(k key) string { return k.namespace })
+	a.Metrics.waiting.Follow(a.queue.Len)
 	a.writing = make(chan struct{}, writesAtOnce)
 	a.cancels, a.settled = map[key]context.CancelCauseFunc{}, map[key]bool{}
 	for _, selector := range a.selectors() {
@@ -176,8 +177,8 @@ func (a *Adapter) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// selectors returns the label selectors of our requests: a selector cannot say "or", so there is one for the type label
-// and one for requests that have only the older one.
+// selectors returns the label selectors of our requests. A selector has no "or", so there is one for the type label and one for
+// requests that have only the older label.
 func (a *Adapter) selectors() []string {
 	var names []string
 	for name := range a.Resolvers {
@@ -339,7 +340,7 @@ func (a *Adapter) work(process context.Context, k key) {
 	if ctx.Err() != nil {
 		if process.Err() == nil {
 			a.Metrics.requests.WithLabelValues(name, "canceled", string(resolve.ReasonCanceled)).Inc()
-			a.Log.Info("canceled", "namespace", r.Namespace, "name", r.Name, "resolver", name, "cause", context.Cause(ctx))
+			a.Log.Debug("canceled", "namespace", r.Namespace, "name", r.Name, "resolver", name, "cause", context.Cause(ctx))
 		}
 		return
 	}
@@ -362,7 +363,7 @@ func outlive(parent context.Context, c clock.Clock, d time.Duration) (context.Co
 	return ctx, func() { stop(); cancel() }
 }
 
-// resolve has the request resolved, and a place found for what was resolved, in the time that it has left.
+// resolve resolves the request and finds a place for the result, in the time that the request has left.
 func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, name string, limit time.Duration) (res *resolve.Resource, held *resolve.Reservation, where kept, err error) {
 	if _, err := resolution.Resolver(r.Labels); err != nil {
 		return nil, nil, kept{}, resolve.Errorf(resolve.ReasonInvalid, "%w", err)
@@ -540,7 +541,7 @@ func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionReques
 	case werr != nil:
 		log.Error("cannot write the status of a request; it stays in progress until its time is up", "error", werr)
 		a.Metrics.requests.WithLabelValues(name, "failed", "StatusNotWritten").Inc()
-		// Not at once again: an operator has to act first, and the time-out ends it.
+		// This is not retried at once: an operator must act first, and the time-out ends the request.
 		a.pause(ctx, 5*time.Second)
 		return
 	default:
@@ -553,7 +554,7 @@ func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionReques
 	}
 	a.Metrics.observe(name, phaseWrite, a.Clock.Since(writing))
 	a.Metrics.observe(name, phaseTotal, a.Server.Now().Sub(r.CreationTimestamp.Time))
-	log.Info(outcome, "reason", reason, "bytes", size)
+	log.Debug(outcome, "reason", reason, "bytes", size)
 	if c := s.Conditions[0]; c.Status == metav1.ConditionFalse {
 		a.Recorder.Event(r, corev1.EventTypeWarning, cmp.Or(reason, c.Reason), fmt.Sprintf("%s: %s", name, c.Message))
 	}

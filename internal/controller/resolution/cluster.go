@@ -20,8 +20,8 @@ type Credentials struct {
 	Namespace, Account string
 }
 
-// Secret returns the data of a Secret, and its annotation [resolve.SecretHosts]. Where RBAC refuses, the error gives the
-// command that lets it pass.
+// Secret returns the data of a Secret, and its annotation [resolve.SecretHosts]. If RBAC refuses, the error has the command that
+// grants the right.
 func (c Credentials) Secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	secret, err := c.Kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -70,10 +70,8 @@ func serviceAccount(namespace, name string) string {
 	return fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name)
 }
 
-// event reasons.
-const (
-	eventInvalidConfig = "InvalidConfiguration"
-)
+// eventInvalidConfig is the reason of an event about a ConfigMap with an error.
+const eventInvalidConfig = "InvalidConfiguration"
 
 // configMapRef names a ConfigMap for events.
 func configMapRef(namespace, name string) *corev1.ObjectReference {

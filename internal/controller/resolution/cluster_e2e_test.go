@@ -3,12 +3,10 @@
 package resolution
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,7 +19,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -35,7 +32,7 @@ var shared clustertest.Shared
 
 func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
-const patience = 90 * time.Second
+const patience = 6 * time.Minute
 
 // eventually calls check until it returns nil, or fails the test after a minute and a half.
 func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
@@ -98,16 +95,11 @@ func installAll(ctx context.Context, cfg *rest.Config) (*installation, error) {
 		return nil, err
 	}
 	in := &installation{admin: admin, config: cfg, objects: objects}
-	dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
-	for {
-		u := &unstructured.Unstructured{}
-		err := dec.Decode(&u.Object)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
+	decoded, err := kube.Decode(manifests)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range decoded {
 		switch u.GetKind() {
 		case "Deployment":
 			// Processes run in the test.

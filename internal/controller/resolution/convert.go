@@ -29,7 +29,7 @@ const (
 // list of many requests does not take the memory of the process.
 type Converter struct {
 	large chan struct{}
-	// most is what a review may have, in bytes.
+	// most bounds a review, in bytes.
 	most int64
 }
 
@@ -200,7 +200,7 @@ func (v *reading) convert(object json.RawMessage) {
 	v.out.Write(data)
 }
 
-// frame is what stands around the converted objects in the answer.
+// frame is the part of the answer around the converted objects.
 func (v *reading) frame() (head, tail []byte, err error) {
 	out := apiextensionsv1.ConversionReview{TypeMeta: v.TypeMeta, Response: &apiextensionsv1.ConversionResponse{
 		UID: v.uid, Result: metav1.Status{Status: metav1.StatusSuccess},

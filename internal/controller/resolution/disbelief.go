@@ -14,7 +14,7 @@ import (
 
 const (
 	readyPath = "/readyz"
-	// askReady is how long an API server that is not ready is left alone.
+	// askReady is the pause after an API server said that it is not ready.
 	askReady = 100 * time.Millisecond
 	// believeAll is for how long refusals are believed at once where the API server never says that it is ready.
 	believeAll = 10 * time.Minute
@@ -22,10 +22,10 @@ const (
 	maxRefusal = 64 << 10
 )
 
-// Disbelieve returns a wrapper for the way to an API server, for rest.Config.Wrap: a read that is refused is asked for
-// once more, when the API server says that it is ready. One that has just started refuses everybody until it has read
-// its roles (k8s.io/apiserver, the check informer-sync of /readyz), which is no reason to tell anybody that they lack
-// rights. The wait ends with the read's context and after some seconds.
+// Disbelieve returns a wrapper for the transport to an API server, for rest.Config.Wrap. If the API server refuses a read, the
+// wrapper repeats it when the API server says that it is ready. An API server that has just started refuses everybody until it has
+// read its roles (k8s.io/apiserver, the check informer-sync of /readyz). That must not be reported as a lack of rights. The wait
+// ends with the read's context and after some seconds.
 func Disbelieve(c clock.Clock) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return &disbelieving{next: next, clock: c} }
 }
@@ -35,7 +35,7 @@ type disbelieving struct {
 	clock clock.Clock
 
 	mu sync.Mutex
-	// mute is when the API server was last found not to tell whether it is ready.
+	// mute is when the API server was last found not to report whether it is ready.
 	mute time.Time
 }
 
@@ -59,7 +59,7 @@ func (d *disbelieving) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.next.RoundTrip(again)
 }
 
-// reads tells whether a call only reads, and can be made again: reviews of access are reads as well.
+// reads reports whether a call only reads, and can be made again: reviews of access are reads as well.
 func reads(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet:

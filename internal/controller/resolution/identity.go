@@ -13,8 +13,8 @@ import (
 	"sluice.dev/resolve"
 )
 
-// runs are the kinds whose ServiceAccount is known, with the version that has it and its path in the object: the runs of Tekton
-// Pipelines, of which older versions have the account elsewhere, and deliveries.
+// runs lists the kinds that have a ServiceAccount, with the version and the path of the account: the runs of Tekton Pipelines,
+// where older versions have another path, and deliveries.
 var runs = map[schema.GroupKind]struct {
 	version, resource string
 	path              []string
@@ -24,8 +24,8 @@ var runs = map[schema.GroupKind]struct {
 	{Group: "sluice.dev", Kind: "Delivery"}:    {"v1alpha1", "deliveries", []string{"spec", "serviceAccountName"}},
 }
 
-// Owner finds out on whose behalf a request is made: the ServiceAccount of the run or delivery that controls it, as the API has
-// that. It is empty where nothing controls the request, or something that has no ServiceAccount.
+// Owner returns the identity on whose behalf a request is made: the ServiceAccount of the run or delivery that controls it, as read
+// from the API. It is empty if nothing controls the request, or if the controlling object has no ServiceAccount.
 type Owner struct{ Dynamic dynamic.Interface }
 
 // Identity is for [Adapter].Identity.

@@ -25,8 +25,8 @@ const labelSchema = "sluice.dev/resolver"
 // AnyResolver among the names of other people's resolvers says that they may have any name.
 const AnyResolver = "*"
 
-// Known knows which resolvers there are: those whose processes have a Lease, those that have published the schema of their
-// parameters, and those of other people. All fields but Others are required.
+// Known knows the resolvers of the cluster: those whose processes have a Lease, those that have published the schema of their
+// parameters, and those of other vendors. All fields but Others are required.
 type Known struct {
 	Kube kubernetes.Interface
 	// Namespace is that of the schemas.
@@ -87,16 +87,16 @@ func (k *Known) Run(ctx context.Context) {
 	informer.RunWithContext(ctx)
 }
 
-// running is how many processes run a resolver of Sluice.
+// running returns the number of processes that run a resolver of Sluice.
 func (k *Known) running(resolver string) int { return k.Members.Alive(Role(resolver)) }
 
-// others tells whether other people run the resolver, or may.
+// others reports whether other people run the resolver, or may.
 func (k *Known) others(resolver string) bool {
 	return slices.ContainsFunc(k.Others, func(o string) bool { return o == AnyResolver || resolution.Canonical(o) == resolver })
 }
 
-// missing is an error that says which resolvers there are, if nobody runs the one that a request is for; nil if somebody does
-// or has done, or if that is not known yet.
+// missing returns an error that lists the known resolvers, if nobody runs the resolver of a request. It returns nil if somebody
+// runs it or has run it, or if that is not known yet.
 func (k *Known) missing(resolver string) *resolve.Error {
 	if k == nil || k.others(resolver) || k.running(resolver) > 0 {
 		return nil
@@ -125,7 +125,7 @@ func (k *Known) missing(resolver string) *resolve.Error {
 	return resolve.Errorf(resolve.ReasonUnknownResolver, "nobody runs a resolver %q%s; there are %s", resolver, brief.Hint(resolver, names), strings.Join(names, ", "))
 }
 
-// presence says whether a resolver runs. Its text changes with that alone.
+// presence says whether a resolver runs. The text changes only with that.
 func (k *Known) presence(resolver string) string {
 	switch {
 	case k.running(resolver) > 0:

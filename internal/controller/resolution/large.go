@@ -21,8 +21,8 @@ const (
 	// DefaultMaxContent is the default of the limit of content that is compressed or in a store, in bytes: what resolvers
 	// take from a remote by default.
 	DefaultMaxContent = 4 << 20
-	// askAgain is how long the answer of the API server that it has no place for large content holds, and how long it is
-	// left alone when it gives none.
+	// askAgain is the time for which the answer counts that the API server has no place for large content. It is also the pause
+	// after no answer.
 	askAgain = 30 * time.Second
 	askRetry = time.Second
 )
@@ -32,7 +32,7 @@ type Store interface {
 	Put(ctx context.Context, data []byte) (ref string, err error)
 }
 
-// kept is where and how the content of a request is kept: fields of its status, data before base64.
+// kept is the place and the form of the content of a request: fields of its status, data before base64.
 type kept struct {
 	data                  []byte
 	encoding, ref, digest string
@@ -51,7 +51,7 @@ func (k kept) place() string {
 
 // placer finds the place for content.
 type placer struct {
-	limit, most int // of bytes in a request, of bytes at all
+	limit, most int // in a request, and in total, in bytes
 	compress    bool
 	store       Store
 	support     *support
@@ -124,7 +124,7 @@ func pack(data []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// support tells whether the API has the fields for large content: a CRD without them would drop them, and requests
+// support reports whether the API has the fields for large content: a CRD without them would drop them, and requests
 // would succeed without any content.
 type support struct {
 	ask   func() (bool, error)

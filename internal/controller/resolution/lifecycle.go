@@ -27,30 +27,29 @@ import (
 const LifecycleRole = "resolution"
 
 const (
-	// progressAfter is how old a request is at least when it is marked as in progress. Creation times are whole
-	// seconds, so this leaves a resolver one second.
+	// progressAfter is the age at which a request is marked as in progress. Creation times are whole seconds, so this leaves a
+	// resolver one second.
 	progressAfter = 2 * time.Second
-	// progressQPS and progressBurst bound how often that is written, so that a wave of requests costs no wave of writes:
-	// those that are finished before their turn need none.
+	// progressQPS and progressBurst bound these writes, so that a wave of requests does not cause a wave of writes. Requests that
+	// finish before their turn need none.
 	progressQPS   = 5
 	progressBurst = 20
 	// timeoutGrace lets a resolver that stops at the same moment write what it knows.
 	timeoutGrace = 500 * time.Millisecond
-	// unknownAfter is how old a request is at least when it is ended because nobody runs its resolver: the resolver may just be
-	// starting.
+	// unknownAfter is the age at which a request ends because nobody runs its resolver. The resolver may just be starting.
 	unknownAfter = 10 * time.Second
-	// countAgain is how long a count of those that wait is good for.
+	// countAgain is the time for which a count of waiting requests is valid.
 	countAgain = time.Second
-	// lifecycleRetry is how long a request that could not be written is left alone.
+	// lifecycleRetry is the pause after a request could not be written.
 	lifecycleRetry = 5 * time.Second
 )
 
-// DefaultTTL is how long a finished request without an owner stays.
+// DefaultTTL is the time to live of a finished request without an owner.
 const DefaultTTL = time.Hour
 
-// Lifecycle cares for all requests: it marks those that wait, ends those whose time is up or that name no resolver,
-// finishes those whose resolver wrote data only, and deletes finished ones that nobody owns after their time to live.
-// All fields but those that say so are required.
+// Lifecycle manages all requests. It marks those that wait, and ends those whose time is over or that name no resolver. It finishes
+// those whose resolver wrote only data. It deletes finished requests without an owner after their time to live. All fields are
+// required unless they say otherwise.
 type Lifecycle struct {
 	Client versioned.Interface
 	// Members divides the work; nil: this process has all of it.
@@ -192,13 +191,13 @@ func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
 // inProgress begins the message of a request that waits; who has it waits for comes behind.
 const inProgress = resolution.MessageInProgress + ": "
 
-// outdated tells that a request was marked with what is true no more: its resolver has ended meanwhile, or has been started.
+// outdated reports whether the mark of a request is no longer true: its resolver has ended or started since.
 func (l *Lifecycle) outdated(said *v1beta1.Condition, resolver string) bool {
 	text, ours := strings.CutPrefix(said.Message, inProgress)
 	return ours && l.Known != nil && !strings.HasPrefix(text, l.Known.presence(resolver))
 }
 
-// state says what a request for a resolver waits for.
+// state says what a request to a resolver waits for.
 func (l *Lifecycle) state(resolver string, now time.Time) string {
 	if l.Known == nil {
 		return fmt.Sprintf("the resolver %q has not answered", resolver)
@@ -216,7 +215,7 @@ func (l *Lifecycle) state(resolver string, now time.Time) string {
 	return fmt.Sprintf("%s; requests that wait for it: %d", l.Known.presence(resolver), l.waiting[resolver])
 }
 
-// end writes the last status of a request and tells of a failure.
+// end writes the last status of a request, and an event if it failed.
 func (l *Lifecycle) end(ctx context.Context, r *v1beta1.ResolutionRequest, resolver, what string, s statusFields) time.Duration {
 	w := writer{client: l.Client, metrics: l.Metrics, clock: l.Clock, resolver: resolver, lookup: func() *v1beta1.ResolutionRequest { return l.lookup(keyOf(r)) }}
 	wrote, err := w.write(ctx, r, s, what)
@@ -236,7 +235,7 @@ func (l *Lifecycle) end(ctx context.Context, r *v1beta1.ResolutionRequest, resol
 	}
 	l.Metrics.requests.WithLabelValues(resolver, outcome, reason).Inc()
 	l.Metrics.observe(resolver, phaseTotal, l.Server.Now().Sub(r.CreationTimestamp.Time))
-	l.Log.Info(outcome, "namespace", r.Namespace, "name", r.Name, "resolver", resolver, "reason", reason)
+	l.Log.Debug(outcome, "namespace", r.Namespace, "name", r.Name, "resolver", resolver, "reason", reason)
 	return 0
 }
 

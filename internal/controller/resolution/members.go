@@ -25,15 +25,15 @@ const (
 	memberLabel     = "sluice.dev/member"
 	rolesAnnotation = "sluice.dev/roles"
 	leasePrefix     = "sluice-member-"
-	// forgetAfter is how many lease durations after its end a Lease of a process that is gone is deleted.
+	// forgetAfter is the number of lease durations after which the Lease of a process that is gone is deleted.
 	forgetAfter = 40
 )
 
-// Members knows which processes share the work. Each process keeps one Lease; the requests are divided by rendezvous
-// hashing among those whose Lease is renewed. The times in Leases are never compared with the local clock: a process is
-// there while its Lease keeps changing.
+// Members knows the processes that share the work. Each process keeps one Lease. Rendezvous hashing divides the requests among the
+// processes that renew theirs. The times in Leases are never compared with the local clock: a process is alive while its Lease
+// keeps changing.
 //
-// For a moment two processes may believe that they own the same request. That costs work twice and nothing else.
+// For a moment two processes may believe that they own the same request. That only duplicates work.
 type Members struct {
 	Kube      kubernetes.Interface
 	Namespace string
@@ -42,7 +42,7 @@ type Members struct {
 	// Roles are those that this process has. The name of its Lease begins with the first, which an admission policy looks
 	// at.
 	Roles []string
-	// Duration is how long after its last sign of life a process is held for gone; 0 stands for 6 seconds.
+	// Duration is the time after its last renewal at which a process counts as gone; 0 stands for 6 seconds.
 	Duration time.Duration
 	Clock    clock.WithTicker
 	Log      *slog.Logger
@@ -74,7 +74,7 @@ func (m *Members) OnChange(f func()) {
 	m.onChange = append(m.onChange, f)
 }
 
-// Owns tells whether this process is the one to work on the object in that role. A nil Members owns all.
+// Owns reports whether this process is the one to work on the object in that role. A nil Members owns all.
 func (m *Members) Owns(role string, uid types.UID) bool {
 	if m == nil {
 		return true
@@ -86,7 +86,7 @@ func (m *Members) Owns(role string, uid types.UID) bool {
 	return owner(others, self, uid) == self
 }
 
-// self is what the others know this process by: what the name of its Lease has after the prefix.
+// self is the name of this process for the others: the name of its Lease after the prefix.
 func (m *Members) self() string {
 	if len(m.Roles) == 0 || strings.HasPrefix(m.ID, m.Roles[0]+"-") || strings.HasPrefix(m.ID, "sluice-"+m.Roles[0]+"-") {
 		return m.ID
@@ -94,7 +94,7 @@ func (m *Members) self() string {
 	return m.Roles[0] + "-" + m.ID
 }
 
-// owner returns which of the members, and self, has the highest weight for the object.
+// owner returns the process with the highest weight for the object, out of the members and self.
 func owner(members []string, self string, uid types.UID) string {
 	best, top := self, weight(self, uid)
 	for _, id := range members {
@@ -116,7 +116,7 @@ func weight(id string, uid types.UID) uint64 {
 	return x ^ (x >> 31)
 }
 
-// Count is how many processes have the role, this one included.
+// Count returns the number of processes with the role, this one included.
 func (m *Members) Count(role string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +127,7 @@ func (m *Members) Count(role string) int {
 	return n
 }
 
-// Alive is how many processes are known to have the role.
+// Alive returns the number of processes that are known to have the role.
 func (m *Members) Alive(role string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -171,8 +171,8 @@ func (m *Members) Run(ctx context.Context) {
 
 func (m *Members) leaseName() string { return leasePrefix + m.self() }
 
-// tidies tells whether this process may remove the Lease of another one that is gone: those of its own roles, and all in
-// the role of the lifecycle controller.
+// tidies reports whether this process may delete the Lease of another one that is gone. It may for its own roles, and for all roles
+// if it runs the lifecycle controller.
 func (m *Members) tidies(roles []string) bool {
 	return slices.Contains(m.Roles, LifecycleRole) || !slices.ContainsFunc(roles, func(r string) bool { return !slices.Contains(m.Roles, r) })
 }
@@ -190,7 +190,7 @@ func (m *Members) renew(ctx context.Context) error {
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &m.ID, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}
-	// Nobody else writes it, so there is no version to respect; an update would need one.
+	// No other process writes this Lease, so there is no version to respect; an update would need one.
 	patch, err := json.Marshal(lease)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"sluice.dev/internal/fairqueue"
 	"sluice.dev/resolve"
 )
 
@@ -18,6 +19,8 @@ type Metrics struct {
 	inFlight *prometheus.GaugeVec
 	retries  *prometheus.CounterVec
 	writes   *prometheus.CounterVec
+	// waiting is the length of the queue.
+	waiting fairqueue.Length
 
 	fetches  *prometheus.HistogramVec
 	cache    *prometheus.CounterVec
@@ -39,53 +42,55 @@ const (
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_resolution_requests_total", Help: "Requests that ended, by resolver and by outcome: succeeded, failed, timed_out, canceled; reason is the exact one.",
+			Name: "sluice_resolution_requests_total", Help: "Requests that ended, by resolver, by outcome (succeeded, failed, timed_out, canceled) and by exact reason.",
 		}, []string{"resolver", "outcome", "reason"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sluice_resolution_duration_seconds", Help: "Time that requests spent, by phase: queue (from creation), resolve, write, total.",
+			Name: "sluice_resolution_duration_seconds", Help: "Time of requests, by phase: queue (from creation), resolve, write, total.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 		}, []string{"resolver", "phase"}),
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_resolution_bytes_total", Help: "Bytes of content that were written to requests.",
+			Name: "sluice_resolution_bytes_total", Help: "Bytes of content written to requests.",
 		}, []string{"resolver"}),
 		placed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_resolution_contents_total", Help: "Contents of requests that succeeded, by where they are kept: request, gzip (compressed in the request), store.",
+			Name: "sluice_resolution_contents_total", Help: "Contents of successful requests, by place: request, gzip (compressed in the request), store.",
 		}, []string{"resolver", "place"}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_resolution_in_flight", Help: "Requests that are being resolved now.",
+			Name: "sluice_resolution_in_flight", Help: "Requests that are being resolved.",
 		}, []string{"resolver"}),
 		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_resolution_write_retries_total", Help: "Status writes that were tried again, by cause: conflict, forbidden, unavailable.",
+			Name: "sluice_resolution_write_retries_total", Help: "Retries of status writes, by cause: conflict, forbidden, unavailable.",
 		}, []string{"resolver", "cause"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_resolution_writes_total", Help: "Calls to the API server that write, by what they write: result, in_progress, timed_out, refused, finished, deleted.",
+			Name: "sluice_resolution_writes_total", Help: "Writes to the API server, by content: result, in_progress, timed_out, refused, finished, deleted.",
 		}, []string{"what"}),
 	}
 	m.registerFetches(reg)
-	reg.MustRegister(m.requests, m.duration, m.bytes, m.placed, m.inFlight, m.retries, m.writes)
+	reg.MustRegister(m.requests, m.duration, m.bytes, m.placed, m.inFlight, m.retries, m.writes, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "sluice_resolution_queue_length", Help: "Requests that are due and wait for a slot.",
+	}, m.waiting.Value))
 	return m
 }
 
 // registerFetches makes the metrics of the framework below the adapter, where several requests share one fetch.
 func (m *Metrics) registerFetches(reg prometheus.Registerer) {
 	m.fetches = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "sluice_resolution_fetch_duration_seconds", Help: "Time that fetches took, by phase: queue, fetch, and those of the resolver.",
+		Name: "sluice_resolution_fetch_duration_seconds", Help: "Time of fetches, by phase: queue, fetch, and phases of the resolver.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	}, []string{"resolver", "phase"})
 	m.cache = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_resolution_cache_total", Help: "What happened in the cache: hit, miss, stored, evicted.",
+		Name: "sluice_resolution_cache_total", Help: "Events of the cache: hit, miss, stored, evicted.",
 	}, []string{"resolver", "event"})
 	m.shared = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_resolution_shared_total", Help: "Requests that waited for a fetch which another one had begun.",
+		Name: "sluice_resolution_shared_total", Help: "Requests that waited for a fetch that another request had begun.",
 	}, []string{"resolver"})
 	m.fetching = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "sluice_resolution_fetches_in_flight", Help: "Fetches that run now.",
+		Name: "sluice_resolution_fetches_in_flight", Help: "Fetches that are running.",
 	}, []string{"resolver"})
 	m.fetched = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_resolution_fetched_bytes_total", Help: "Bytes of content that fetches gave.",
+		Name: "sluice_resolution_fetched_bytes_total", Help: "Bytes of content that fetches returned.",
 	}, []string{"resolver"})
 	m.again = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_resolution_fetch_retries_total", Help: "Fetches that were tried again after a transient error, by its reason.",
+		Name: "sluice_resolution_fetch_retries_total", Help: "Retries of fetches after a transient error, by its reason.",
 	}, []string{"resolver", "reason"})
 	reg.MustRegister(m.fetches, m.cache, m.shared, m.fetching, m.fetched, m.again)
 }
@@ -102,7 +107,7 @@ func (m *Metrics) Observer(log *slog.Logger) resolve.Observer {
 		Bytes: func(resolver string, n int) { m.fetched.WithLabelValues(resolver).Add(float64(n)) },
 		Retried: func(resolver string, err *resolve.Error, wait time.Duration) {
 			m.again.WithLabelValues(resolver, string(err.Reason)).Inc()
-			log.Info("trying again", "resolver", resolver, "wait", wait, "error", err)
+			log.Debug("trying again", "resolver", resolver, "wait", wait, "error", err)
 		},
 		Panicked: func(resolver string, value any, stack []byte) {
 			log.Error("a resolver panicked", "resolver", resolver, "panic", value, "stack", string(stack))

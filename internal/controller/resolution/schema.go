@@ -19,10 +19,10 @@ import (
 const (
 	// SchemaKey is the key of a schema in its ConfigMap.
 	SchemaKey = "schema.json"
-	// annotationSchema is the sha256 of the schema. Where it is right the schema is that of some process, maybe of another
-	// version, and stays; where it is wrong somebody has edited the schema, and it is put back.
+	// annotationSchema is the sha256 of the schema. If it is right, the schema comes from some process, maybe of another version,
+	// and stays. If it is wrong, somebody has edited the schema, and the process restores it.
 	annotationSchema = "sluice.dev/schema-digest"
-	// schemaRetry is how long a schema that cannot be written is left alone.
+	// schemaRetry is the pause after a schema could not be written.
 	schemaRetry = 5 * time.Second
 )
 

@@ -9,16 +9,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// tolerated is by how much the clocks of two machines may differ before one is put right by the other. The time of an answer has
-// whole seconds, and is as old as the answer was on its way.
+// tolerated is the difference between two clocks that needs no correction. The time in an answer has whole seconds, and is as old
+// as the answer was on its way.
 const tolerated = 2 * time.Second
 
-// ServerClock tells the time of the API server, which it learns from the header Date of answers (RFC 9110, 6.6.1), and the local
-// time as long as that differs by at most two seconds or nothing was answered yet. Requests have the API server's time of their
-// creation, so that a local clock that is wrong, or is moved, would end them too early or too late. It may be used concurrently.
+// ServerClock tells the time of the API server, which it learns from the header Date of answers (RFC 9110, 6.6.1). It uses the
+// local time if that differs by at most two seconds, or before the first answer. The API server sets the creation time of requests.
+// So a wrong local clock would end them too early or too late. It is safe for concurrent use.
 type ServerClock struct {
 	local clock.PassiveClock
-	// began has what a clock that is moved does not change: the time since then.
+	// began is the base of a measurement that does not change when somebody sets the clock.
 	began time.Time
 	ahead atomic.Int64 // nanoseconds that the API server is ahead
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// DefaultTimeout is how long a request may take where config-defaults does not say, as in Tekton.
+// DefaultTimeout is the time-out of a request if config-defaults does not set one, as in Tekton.
 const DefaultTimeout = time.Minute
 
 // maxTimeout bounds what an operator can set.
@@ -58,8 +58,8 @@ func (t *Timeout) Configure(data map[string]string) error {
 type ConfigWatch struct {
 	Kube            kubernetes.Interface
 	Namespace, Name string
-	// Apply gets the data at the start and after each change, nil where the ConfigMap is missing. Its error tells what is wrong
-	// and what holds instead; it is told in the log and in an event.
+	// Apply receives the data at the start and after each change, nil if the ConfigMap is missing. Its error says what is wrong and
+	// what is used instead. The error goes into the log and an event.
 	Apply func(data map[string]string) error
 	// Optional: nothing is lost where the defaults are in force although the ConfigMap says otherwise.
 	Optional bool
@@ -69,17 +69,17 @@ type ConfigWatch struct {
 	Clock clock.Clock
 
 	mu sync.Mutex
-	// serial counts what the ConfigMap has been, told is the last error that was told of it.
+	// serial counts the states of the ConfigMap, told is the last error that was reported.
 	serial int
 	told   string
 }
 
-// applyAgain is how long data that was refused is left alone: what it refers to, a Secret for example, may be there by then.
+// applyAgain is the pause after data was refused. An object that it refers to, such as a Secret, may exist by then.
 const applyAgain = 10 * time.Second
 
-// Run watches until ctx is done. ready is called once the ConfigMap, or its absence, has been seen. Where it cannot be read
-// the log tells, and ready is called only if it is optional: what an operator forbids there must not be allowed because
-// the API server was away.
+// Run watches until ctx is done. It calls ready once it has seen the ConfigMap, or its absence. If the ConfigMap cannot be read,
+// the log says so, and Run calls ready only if the ConfigMap is optional. Otherwise an outage of the API server would allow things
+// that the operator forbids.
 func (c *ConfigWatch) Run(ctx context.Context, ready func()) {
 	list := cache.NewListWatchFromClient(c.Kube.CoreV1().RESTClient(), "configmaps", c.Namespace, fields.OneTermEqualSelector("metadata.name", c.Name))
 	informer := cache.NewSharedInformer(list, &corev1.ConfigMap{}, 0)
@@ -101,7 +101,7 @@ func (c *ConfigWatch) Run(ctx context.Context, ready func()) {
 		DeleteFunc: func(any) { c.changed(ctx, nil) },
 	})
 	go func() {
-		// Not the informer's own: what it has need not have been passed on.
+		// Not the informer's own HasSynced: the informer may have objects that it has not passed on yet.
 		if cache.WaitForCacheSync(ctx.Done(), passed.HasSynced) {
 			if len(informer.GetStore().ListKeys()) == 0 {
 				c.changed(ctx, nil)
@@ -142,7 +142,7 @@ func (c *ConfigWatch) changed(ctx context.Context, data map[string]string) {
 	}()
 }
 
-// apply tells whether the data was taken.
+// apply reports whether the data was taken.
 func (c *ConfigWatch) apply(data map[string]string) bool {
 	err := c.Apply(data)
 	if err == nil {

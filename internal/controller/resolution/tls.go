@@ -23,7 +23,7 @@ const (
 	WebhookService = "sluice-resolution"
 )
 
-// NewCertificate returns the certificate of the conversion webhook, which is told to the API server in the CRD. namespace is
+// NewCertificate returns the certificate of the conversion webhook. It writes its CA into the CRD, for the API server. namespace is
 // that of the Secret and of the Service.
 func NewCertificate(kube kubernetes.Interface, crds apiextensions.Interface, namespace string, clock clock.Clock, log *slog.Logger) *servingcert.Certificate {
 	return &servingcert.Certificate{
@@ -33,7 +33,8 @@ func NewCertificate(kube kubernetes.Interface, crds apiextensions.Interface, nam
 	}
 }
 
-// tellCRD writes the certificate into the CRD unless it stands there. A CRD that converts in another way is not ours.
+// tellCRD writes the certificate into the CRD unless it is there already. It ignores a CRD that converts in another way, because it
+// is not ours.
 func tellCRD(ctx context.Context, clients apiextensions.Interface, namespace string, bundle []byte, log *slog.Logger) error {
 	crds := clients.ApiextensionsV1().CustomResourceDefinitions()
 	crd, err := crds.Get(ctx, crdName, metav1.GetOptions{})

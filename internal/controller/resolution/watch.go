@@ -27,7 +27,7 @@ const resource = "resolutionrequests"
 // maxEvent bounds one event of a watch, in bytes: etcd takes objects up to 1.5 MiB, and this is ten times as much.
 const maxEvent = 16 << 20
 
-// pageSize is how many requests a list brings at once, of up to 1.5 MiB each.
+// pageSize is the number of requests in a page of a list, of up to 1.5 MiB each.
 const pageSize = 20
 
 // newInformer watches requests of all namespaces that the label selector chooses; the empty one chooses all. Its cache has
@@ -39,7 +39,7 @@ func newInformer(client versioned.Interface, selector string, transform cache.Tr
 	requests := client.ResolutionV1beta1().ResolutionRequests(metav1.NamespaceAll)
 	i := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			// Where the API server streams no lists. A list from its cache would come all at once.
+			// If the API server streams no lists. A list from its cache would come all at once.
 			o.LabelSelector, o.Limit, o.ResourceVersion, o.ResourceVersionMatch = selector, pageSize, "", ""
 			all, err := requests.List(ctx, o)
 			for page := all; err == nil; {
@@ -68,18 +68,18 @@ func newInformer(client versioned.Interface, selector string, transform cache.Tr
 }
 
 const (
-	// maxSpec is how large a spec may be, in bytes, as the policies have it; resolvers keep those up to keptSpec.
+	// maxSpec bounds a spec in bytes, as the policies do. Resolvers keep specs up to keptSpec.
 	maxSpec  = 64 << 10
 	keptSpec = 4 << 10
-	// keptAnnotation is how long an annotation may be that is kept.
+	// keptAnnotation bounds an annotation that is kept, in bytes.
 	keptAnnotation = 1 << 10
-	// keptOwners is how many owners are kept; of more, the controller or else the first.
+	// keptOwners bounds the owners that are kept. If there are more, the controller is kept, or else the first.
 	keptOwners = 8
 	// annotationSpecLeftOut is in caches only: the spec is not there but in the API.
 	annotationSpecLeftOut = "sluice.dev/spec-left-out"
 )
 
-// slim drops from the cache what nobody reads there: the content of requests, above all, and what is large of those that wait.
+// slim drops from the cache what nobody reads there: the content of requests, and large parts of waiting ones.
 func slim(o any) (any, error) {
 	r, ok := o.(*v1beta1.ResolutionRequest)
 	if !ok {
@@ -128,7 +128,7 @@ func withoutSpec(o any) (any, error) {
 	return slim(o)
 }
 
-// specBytes is how large a spec is.
+// specBytes returns the size of a spec in bytes.
 func specBytes(s *v1beta1.ResolutionRequestSpec) int {
 	n := len(s.URL)
 	for _, p := range s.Params {
@@ -165,8 +165,7 @@ func newEvents(stream io.ReadCloser) *events {
 	return &events{stream, lines}
 }
 
-// wholeLines is [bufio.ScanLines] but for what stands after the last line break, which is the beginning of an event that
-// was cut off.
+// wholeLines is [bufio.ScanLines] without the text after the last line break, which is the beginning of an event that was cut off.
 func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
 	n := bytes.IndexByte(data, '\n')
 	if n < 0 && atEOF && len(data) > 0 {
@@ -212,7 +211,7 @@ func (e *events) Decode() (watch.EventType, runtime.Object, error) {
 // Close implements [watch.Decoder].
 func (e *events) Close() { _ = e.stream.Close() }
 
-// reporter tells of events that cannot be read, as client-go does it.
+// reporter reports events that cannot be read, in the same form as client-go.
 type reporter struct{}
 
 // AsObject implements [watch.Reporter].

@@ -43,7 +43,7 @@ type writer struct {
 	lookup func() *v1beta1.ResolutionRequest
 }
 
-// write writes the status unless the request has been finished or deleted meanwhile, and tells whether it did. It tries
+// write writes the status unless the request has been finished or deleted meanwhile, and reports whether it did. It tries
 // for as long as ctx allows and the API server may recover; the error is one that does not pass.
 func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statusFields, what string) (bool, error) {
 	requests := w.client.ResolutionV1beta1().ResolutionRequests(r.Namespace)
@@ -100,7 +100,7 @@ func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statu
 			r = now
 		}
 		if cause == "conflict" {
-			// Nothing is known that is newer, so the next try would meet the same.
+			// There is no newer state, so the next attempt would fail in the same way.
 			if err := w.pause(ctx, wait); err != nil {
 				return false, err
 			}
@@ -125,9 +125,8 @@ func permanent(err error) bool {
 		apierrors.IsUnsupportedMediaType(err)
 }
 
-// tooLarge tells that the object would be over what the API server or etcd takes. What etcd says of that the API server
-// passes on as an internal error with etcd's words (api/v3rpc/rpctypes, ErrRequestTooLarge), so there is nothing else to
-// know it by.
+// tooLarge reports whether the object would be larger than the API server or etcd accepts. The API server passes etcd's message on
+// as an internal error (api/v3rpc/rpctypes, ErrRequestTooLarge), so only the text identifies it.
 func tooLarge(err error) bool {
 	return apierrors.IsRequestEntityTooLargeError(err) || (err != nil && strings.Contains(err.Error(), "etcdserver: request is too large"))
 }

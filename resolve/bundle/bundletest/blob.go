@@ -13,7 +13,7 @@ func newBlob(data []byte) v1.Layer { return blob{data: data, mediaType: types.OC
 // Digest implements v1.Layer.
 func (b blob) Digest() (v1.Hash, error) { return HashOf(b.data), nil }
 
-// DiffID implements v1.Layer; nothing here looks at it.
+// DiffID implements v1.Layer; nothing here uses it.
 func (b blob) DiffID() (v1.Hash, error) { return HashOf(b.data), nil }
 
 // Compressed implements v1.Layer.
@@ -21,7 +21,7 @@ func (b blob) Compressed() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(b.data)), nil
 }
 
-// Uncompressed implements v1.Layer; nothing here looks at it.
+// Uncompressed implements v1.Layer; nothing here uses it.
 func (b blob) Uncompressed() (io.ReadCloser, error) { return b.Compressed() }
 
 // Size implements v1.Layer.

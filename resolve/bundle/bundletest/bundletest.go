@@ -1,5 +1,5 @@
-// Package bundletest makes Tekton bundles, good and bad ones, and puts them into a registry: for tests of what reads
-// them, and for benchmarks. It promises nothing about real registries.
+// Package bundletest makes Tekton bundles, good and bad ones, and pushes them to a registry, for tests and benchmarks. It promises
+// nothing about real registries.
 package bundletest
 
 import (
@@ -26,14 +26,14 @@ import (
 // Layer is a layer of a bundle. The zero value of MediaType stands for a gzipped OCI layer.
 type Layer struct {
 	Name, Kind, APIVersion string
-	// Blob is what stands in the registry; [Tar], [Gzip] and the raw bytes all do.
+	// Blob is the content in the registry, made by [Tar] or [Gzip], or raw bytes.
 	Blob      []byte
 	MediaType types.MediaType
-	// Annotations replace those that Name, Kind and APIVersion make, if not nil.
+	// Annotations, if not nil, replace those that come from Name, Kind and APIVersion.
 	Annotations map[string]string
-	// Size is what the manifest says about the size of the blob; 0 stands for the truth.
+	// Size is the size of the blob in the manifest; 0 stands for the true size.
 	Size int64
-	// Digest is what the manifest says about the digest of the blob; zero stands for the truth.
+	// Digest is the digest of the blob in the manifest; zero stands for the true digest.
 	Digest v1.Hash
 }
 
@@ -76,15 +76,15 @@ func HashOf(data []byte) v1.Hash {
 	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
 }
 
-// Registry is where bundles are put.
+// Registry is a repository for bundles.
 type Registry struct {
 	// Repo is HOST[:PORT]/PATH.
 	Repo name.Repository
-	// Options reach it.
+	// Options are the options to reach it.
 	Options []remote.Option
 }
 
-// NewRegistry returns a place in the registry at host that t reaches. The registry speaks TLS.
+// NewRegistry returns a repository in the registry at host, reached through t. The registry has TLS.
 func NewRegistry(host, path string, t http.RoundTripper, opts ...remote.Option) (*Registry, error) {
 	repo, err := name.NewRepository(host + "/" + path)
 	if err != nil {
@@ -99,7 +99,7 @@ type blob struct {
 	mediaType types.MediaType
 }
 
-// taggable is a manifest as it stands.
+// taggable is a raw manifest.
 type taggable struct {
 	raw       []byte
 	mediaType types.MediaType
@@ -108,7 +108,7 @@ type taggable struct {
 // RawManifest implements remote.Taggable.
 func (t taggable) RawManifest() ([]byte, error) { return t.raw, nil }
 
-// MediaType tells the registry the type.
+// MediaType returns the type for the registry.
 func (t taggable) MediaType() (types.MediaType, error) { return t.mediaType, nil }
 
 // Push puts a bundle with these layers under a tag and returns its digest.
@@ -154,7 +154,7 @@ func (l Layer) descriptor() v1.Descriptor {
 	return d
 }
 
-// PushManifest puts a manifest as it stands under a tag and returns its digest.
+// PushManifest pushes an unchanged manifest under a tag and returns its digest.
 func (r *Registry) PushManifest(ctx context.Context, tag string, raw []byte, mediaType types.MediaType) (v1.Hash, error) {
 	err := remote.Put(r.Repo.Tag(tag), taggable{raw, mediaType}, append(r.Options, remote.WithContext(ctx))...)
 	return HashOf(raw), err
@@ -169,8 +169,8 @@ func (r *Registry) PushIndex(ctx context.Context, tag string, images ...v1.Descr
 	return r.PushManifest(ctx, tag, raw, types.OCIImageIndex)
 }
 
-// Refer puts an image that refers to the subject, with one layer of that type, as cosign does with a bundle in Sigstore's
-// format. It returns how a list of those that refer to the subject describes it.
+// Refer pushes an image that refers to the subject, with one layer of that type, as cosign does with a bundle in Sigstore's format.
+// It returns the descriptor of that image in a list of referrers.
 func (r *Registry) Refer(ctx context.Context, subject v1.Hash, artifactType, predicate string, data []byte) (v1.Descriptor, error) {
 	config := []byte("{}")
 	for _, b := range [][]byte{config, data} {
@@ -198,8 +198,8 @@ func (r *Registry) PushBlob(ctx context.Context, data []byte) error {
 	return remote.WriteLayer(r.Repo, newBlob(data), append(r.Options, remote.WithContext(ctx))...)
 }
 
-// Sign puts cosign signatures of an image, one by each key. Image is what the payload says; pass the digest of the image
-// for good signatures.
+// Sign pushes cosign signatures of an image, one by each key. image is the digest in the payload; pass the digest of the image for
+// good signatures.
 func (r *Registry) Sign(ctx context.Context, digest, image v1.Hash, keys ...crypto.Signer) error {
 	payload := fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":%q},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`,
 		r.Repo.Name(), image.String())

@@ -1,5 +1,5 @@
-// Package gittest makes git repositories and serves them by HTTP, HTTPS and SSH on loopback, with faults where a test wants
-// them. It runs the git command, which must be on the PATH; it promises nothing about real servers.
+// Package gittest makes git repositories and serves them by HTTP, HTTPS and SSH on loopback, with faults for tests. It runs the git
+// command, which must be on the PATH. It promises nothing about real servers.
 package gittest
 
 import (
@@ -18,7 +18,7 @@ func PEM(der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// Run runs git in a folder, without the settings of whoever tests, and returns what it prints.
+// Run runs git in a folder, without the settings of the user, and returns its output.
 func Run(t testing.TB, dir string, stdin io.Reader, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...) //nolint:gosec,noctx // what a test wants to run
@@ -35,7 +35,7 @@ func Run(t testing.TB, dir string, stdin io.Reader, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Origin is a bare repository. It is for one test, and not for several goroutines.
+// Origin is a bare repository. It is for one test, and not safe for concurrent use.
 type Origin struct {
 	// Dir is the folder of the repository.
 	Dir string
@@ -43,11 +43,11 @@ type Origin struct {
 	t testing.TB
 }
 
-// At is the bare repository that is in a folder, or will be.
+// At returns the bare repository in a folder, which may be created later.
 func At(t testing.TB, dir string) *Origin { return &Origin{dir, t} }
 
-// NewOrigin makes the repository root/name with one commit on main that has these files: a value that begins with -> is a
-// link, one that begins with @ a submodule's commit.
+// NewOrigin makes the repository root/name with one commit on main that has these files. A value that begins with -> is a link; one
+// that begins with @ is the commit of a submodule.
 func NewOrigin(t testing.TB, root, name string, files map[string]string) *Origin {
 	t.Helper()
 	o := At(t, filepath.Join(root, name))
@@ -59,7 +59,7 @@ func NewOrigin(t testing.TB, root, name string, files map[string]string) *Origin
 	return o
 }
 
-// Commit adds a commit with these files to a branch, and returns its name.
+// Commit adds a commit with these files to a branch, and returns its ID.
 func (o *Origin) Commit(branch string, files map[string]string) string {
 	o.t.Helper()
 	var s strings.Builder

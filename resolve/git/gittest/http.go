@@ -20,7 +20,7 @@ const maxRequest = 64 << 20
 // Intercept answers in place of the server if it returns true.
 type Intercept func(w http.ResponseWriter, r *http.Request) bool
 
-// Server serves the repositories below a folder by smart HTTP, as git's own http-backend does it.
+// Server serves the repositories below a folder by smart HTTP, with git's own http-backend.
 type Server struct {
 	// Root is the folder.
 	Root string
@@ -28,9 +28,9 @@ type Server struct {
 	URL string
 	// CA is the certificate of a server with TLS, in PEM.
 	CA string
-	// Requests counts all requests, Lookups those for refs, Fetches those for packs; Bytes those of the answers.
+	// Requests counts all requests, Lookups those for refs, Fetches those for packs. Bytes counts the bytes of the answers.
 	Requests, Lookups, Fetches, Bytes atomic.Int64
-	// Version0: the server does not speak version 2 of the protocol. To be set before the first request.
+	// Version0: the server does not support version 2 of the protocol. Set it before the first request.
 	Version0 bool
 
 	mu        sync.Mutex
@@ -53,7 +53,7 @@ func NewServer(t testing.TB, withTLS bool) *Server {
 	return s
 }
 
-// Set has all requests from now on intercepted; nil ends it.
+// Set intercepts all requests from now on; nil ends it.
 func (s *Server) Set(i Intercept) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 // SSHKey is a key pair.
 type SSHKey struct {
 	Signer ssh.Signer
-	// PEM is the private key as a file has it, Public a line of known_hosts or authorized_keys without what stands
-	// before and after the key.
+	// PEM is the private key in the format of a file. Public is the key in the format of known_hosts or authorized_keys, without
+	// the other fields of the line.
 	PEM    []byte
 	Public string
 }
@@ -48,20 +48,23 @@ func NewSSHKey(t testing.TB) SSHKey {
 type SSHServer struct {
 	// Root is the folder, Address host:port.
 	Root, Address string
-	// Host is the key of the server, User the one that it lets in.
+	// Host is the key of the server, User the key that it accepts.
 	Host, User SSHKey
-	// Connections counts those that were accepted, Sessions those that were let in.
+	// Connections counts accepted connections, Sessions accepted sessions.
 	Connections, Sessions atomic.Int64
-	// MaxSessions is how many sessions a connection may have at once; 0 for any number. Set it before the first connection.
+	// MaxSessions bounds the sessions of a connection at once; 0 sets no bound. Set it before the first connection.
 	MaxSessions int
-	// Hold, if it is set, is called before each answer, which begins when it returns. Set it before the first connection.
+	// Hold, if set, is called before each answer, which begins when it returns. Set it before the first connection.
 	Hold func()
+
+	// Revoked: the server lets nobody in any more; connections that are there stay.
+	Revoked atomic.Bool
 
 	takesEnv bool
 }
 
-// NewSSHServer starts a server that ends with the test. Without takesEnv it does not take the variable that asks for
-// version 2 of the protocol.
+// NewSSHServer starts a server that ends with the test. Without takesEnv it refuses the variable that asks for version 2 of the
+// protocol.
 func NewSSHServer(t testing.TB, takesEnv bool) *SSHServer {
 	t.Helper()
 	s := &SSHServer{Root: t.TempDir(), Host: NewSSHKey(t), User: NewSSHKey(t), takesEnv: takesEnv}
@@ -72,7 +75,7 @@ func NewSSHServer(t testing.TB, takesEnv bool) *SSHServer {
 	t.Cleanup(func() { _ = l.Close() })
 	s.Address = l.Addr().String()
 	config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-		if string(key.Marshal()) != string(s.User.Signer.PublicKey().Marshal()) {
+		if s.Revoked.Load() || string(key.Marshal()) != string(s.User.Signer.PublicKey().Marshal()) {
 			return nil, os.ErrPermission
 		}
 		return &ssh.Permissions{}, nil

@@ -1,5 +1,5 @@
-// Package verifytest is a Sigstore for tests: an authority that certifies identities, a transparency log and a
-// timestamping authority, all in memory, and what they sign. It says nothing about real ones.
+// Package verifytest is a Sigstore for tests: an authority that certifies identities, a transparency log and a timestamping
+// authority, all in memory, and signatures of these. It promises nothing about real services.
 package verifytest
 
 import (
@@ -33,14 +33,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// What a bundle in Sigstore's format and cosign's statement in it are called.
+// Names in Sigstore's bundles and in cosign's statements.
 const (
 	BundleType      = "application/vnd.dev.sigstore.bundle.v0.3+json"
 	CosignPredicate = "https://sigstore.dev/cosign/sign/v1"
 	statementType   = "application/vnd.in-toto+json"
 )
 
-// Who signs, if nothing else is said.
+// The default signer.
 const (
 	Subject = "ci@example.com"
 	Issuer  = "https://tokens.example.com"
@@ -60,8 +60,8 @@ func New(t testing.TB) Sigstore {
 // Parts of a trusted root that [Sigstore.TrustedRoot] can leave out or add.
 type Parts struct{ NoLog, NoTimestamps, CertificateLog bool }
 
-// TrustedRoot returns the trusted_root.json of the service. It has no log of certificates, for its certificates are in
-// none, unless that is asked for.
+// TrustedRoot returns the trusted_root.json of the service. It has a log of certificates only if an option asks for it, because its
+// certificates are in none.
 func (s Sigstore) TrustedRoot(t testing.TB, p Parts) string {
 	t.Helper()
 	logs := func(in map[string]*root.TransparencyLog, on bool) map[string]*root.TransparencyLog {
@@ -87,10 +87,10 @@ func (s Sigstore) TrustedRoot(t testing.TB, p Parts) string {
 	return string(text)
 }
 
-// Signing is how something is signed; the zero value is as cosign does it, by [Subject] of [Issuer], now.
+// Signing describes a signature. The zero value is cosign's, by [Subject] of [Issuer], now.
 type Signing struct {
 	Subject, Issuer, Predicate string
-	// Late is how long after the certificate has expired the log takes the signature.
+	// Late is the time between the end of the certificate and the entry in the log.
 	Late time.Duration
 	// Edit changes the bundle before it is written.
 	Edit func(*protobundle.Bundle)
@@ -109,7 +109,7 @@ func (o Signing) filled() Signing {
 	return o
 }
 
-// Bundle signs, with a certificate, that an image has the digest with that SHA-256 in hexadecimal.
+// Bundle signs, with a certificate, a statement that an image has that hexadecimal SHA-256.
 func (s Sigstore) Bundle(t testing.TB, digest string, o Signing) []byte {
 	t.Helper()
 	o = o.filled()
@@ -151,13 +151,21 @@ func (s Sigstore) bundleOf(t testing.TB, e *ca.TestEntity) *protobundle.Bundle {
 	return b
 }
 
-// promised is an entry with the log's signature on it, which makes its time one to rely on.
+// promised is an entry with the log's signature, which makes its time reliable.
 func (s Sigstore) promised(t testing.TB, entry *tlog.Entry) *protorekor.TransparencyLogEntry {
 	t.Helper()
 	e := entry.TransparencyLogEntry()
-	var kind struct{ Kind, APIVersion string }
-	must(t, json.Unmarshal(e.GetCanonicalizedBody(), &kind))
-	e.KindVersion = &protorekor.KindVersion{Kind: kind.Kind, Version: kind.APIVersion}
+	var body map[string]any
+	must(t, json.Unmarshal(e.GetCanonicalizedBody(), &body))
+	if e.GetInclusionProof() == nil {
+		// Logs sort the keys, and the library does not.
+		var err error
+		e.CanonicalizedBody, err = json.Marshal(body)
+		must(t, err)
+	}
+	kind, _ := body["kind"].(string)
+	version, _ := body["apiVersion"].(string)
+	e.KindVersion = &protorekor.KindVersion{Kind: kind, Version: version}
 	set, err := s.RekorSignPayload(tlog.RekorPayload{
 		Body: base64.StdEncoding.EncodeToString(e.GetCanonicalizedBody()), IntegratedTime: e.GetIntegratedTime(), LogIndex: e.GetLogIndex(),
 		LogID: hex.EncodeToString(e.GetLogId().GetKeyId()),
@@ -177,7 +185,7 @@ func envelope(t testing.TB, env sigverify.EnvelopeContent) *protobundle.Bundle_D
 	return &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{Payload: payload, PayloadType: raw.PayloadType, Signatures: []*protodsse.Signature{{Sig: sig}}}}
 }
 
-// Stamps are timestamps as a bundle has them.
+// Stamps are timestamps in the form of a bundle.
 func Stamps(stamps ...[]byte) *protobundle.TimestampVerificationData {
 	out := &protobundle.TimestampVerificationData{}
 	for _, s := range stamps {
@@ -197,7 +205,7 @@ func Statement(t testing.TB, digest, predicate string) []byte {
 	return text
 }
 
-// KeyBundle signs the same by a key of ECDSA, RSA or Ed25519, without a log.
+// KeyBundle signs the same with a key of ECDSA, RSA or Ed25519, without a log.
 func KeyBundle(t testing.TB, digest string, key crypto.Signer, o Signing) []byte {
 	t.Helper()
 	payload := Statement(t, digest, o.filled().Predicate)
@@ -266,13 +274,12 @@ func (s Sigstore) Simple(t testing.TB, payload []byte, o Signing) map[string]str
 	}
 }
 
-// CMS is how a signature by a certificate is made; the zero value is as gitsign does it where it keeps the entry of the log
-// in the signature.
+// CMS describes a signature with a certificate. The zero value is gitsign's, with the entry of the log in the signature.
 type CMS struct {
 	Signing
-	// NoLog leaves out the entry of the log, Stamp puts in a timestamp.
+	// NoLog omits the entry of the log. Stamp adds a timestamp.
 	NoLog, Stamp bool
-	// Signed is what the signature says that it is of; nil stands for the truth.
+	// Signed is the content that the signature claims to be of; nil stands for the true content.
 	Signed []byte
 	// Twice has two signers.
 	Twice bool
@@ -313,6 +320,8 @@ func (s Sigstore) CMS(t testing.TB, payload []byte, o CMS) []byte {
 	must(t, err)
 	var unsigned []attribute
 	if !o.NoLog {
+		// gitsign leaves out what can be made of the rest of the signature (its internal/rekor/oid).
+		entry.CanonicalizedBody = nil
 		text, err := proto.Marshal(entry)
 		must(t, err)
 		unsigned = append(unsigned, attributeOf(t, asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 3, 1}, text))
@@ -362,7 +371,7 @@ func (s Sigstore) CMS(t testing.TB, payload []byte, o CMS) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "SIGNED MESSAGE", Bytes: out})
 }
 
-// now is the time by which the library signs.
+// now is the time for the library's checks.
 func now() time.Time { return time.Now() } //nolint:forbidigo // certificates, logs and timestamps have to agree with the library's
 
 func must(t testing.TB, err error) {

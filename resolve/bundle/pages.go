@@ -1,0 +1,91 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"sluice.dev/internal/limit"
+	"sluice.dev/resolve"
+)
+
+// A registry may list referrers in pages (distribution specification, "Listing Referrers"; RFC 8288 for the header Link). The
+// registry library reads only the first one, so the guard joins them to one list.
+
+const (
+	maxPages = 20
+	// maxReferrers bounds the list in bytes; the library takes 4 MiB.
+	maxReferrers = 4<<20 - 4<<10
+	// cutAnnotation marks a list that is longer in the registry.
+	cutAnnotation = "sluice.dev/cut"
+)
+
+var nextPage = regexp.MustCompile(`<([^<>]*)>\s*;[^<>]*\brel="?next\b`)
+
+// referrersList is the part of an index that lists referrers of an image.
+type referrersList struct {
+	SchemaVersion int               `json:"schemaVersion"`
+	MediaType     string            `json:"mediaType,omitempty"`
+	Manifests     []json.RawMessage `json:"manifests"`
+	Annotations   map[string]string `json:"annotations,omitempty"`
+}
+
+// pages reads the pages that follow the first one of a list of referrers.
+func (g *guard) pages(req *http.Request, resp *http.Response) (*http.Response, error) {
+	parts := strings.Split(req.URL.Path, "/")
+	next := nextPage.FindStringSubmatch(resp.Header.Get("Link"))
+	if resp.StatusCode != http.StatusOK || len(parts) < 2 || parts[len(parts)-2] != "referrers" || next == nil {
+		return resp, nil
+	}
+	header := resp.Header
+	var all referrersList
+	size := 0
+	for page := 1; ; page++ {
+		raw, err := limit.ReadAll(resp.Body, int64(maxReferrers-size))
+		_ = resp.Body.Close()
+		cut := errors.Is(err, limit.ErrTooLarge) && page > 1
+		if err != nil && !cut {
+			return nil, err
+		}
+		if !cut {
+			var one referrersList
+			if json.Unmarshal(raw, &one) != nil {
+				return nil, failf("the registry's list of what refers to it cannot be read")
+			}
+			size += len(raw)
+			all.SchemaVersion, all.MediaType, all.Manifests = one.SchemaVersion, one.MediaType, append(all.Manifests, one.Manifests...)
+			if next = nextPage.FindStringSubmatch(resp.Header.Get("Link")); next == nil {
+				break
+			}
+		}
+		if cut || page == maxPages {
+			all.Annotations = map[string]string{cutAnnotation: "true"}
+			break
+		}
+		to, err := req.URL.Parse(next[1])
+		if err != nil || to.Scheme != req.URL.Scheme || to.Host != req.URL.Host || to.Path != req.URL.Path {
+			return nil, resolve.Errorf(resolve.ReasonForbidden, "the registry leads elsewhere for the next page of what refers to it")
+		}
+		again := req.Clone(req.Context())
+		again.URL = to
+		if resp, err = g.exchange(again); err != nil {
+			return nil, err
+		}
+		if resp.StatusCode != http.StatusOK {
+			_ = resp.Body.Close()
+			return nil, failf("the registry answers %d for page %d of what refers to it", resp.StatusCode, page+1)
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil, err
+	}
+	header.Del("Link")
+	header.Del("Content-Length")
+	resp.Header, resp.ContentLength, resp.Body = header, int64(len(text)), io.NopCloser(bytes.NewReader(text))
+	return resp, nil
+}
