@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An inventory can be lost: somebody deletes the ConfigMap, or restores the namespace from an older copy. The objects still carry the mark
-// of the app, an annotation with its name and a label that the server can select by. So they can be found, and recorded again.
+// An inventory can be lost: somebody deletes the ConfigMap, or restores the namespace from an older copy. The objects still carry
+// the mark of the app: an annotation with its name, and a label that the server can select by. Sluice finds them by the label and
+// records them again.
 
 // LabelApp on an object identifies the app of [AnnotationApp]: its value is a digest of that name, which is too long for a label.
 const LabelApp = "sluice.dev/app-id"
@@ -28,29 +29,30 @@ type Orphan struct {
 	ID
 	// App is the app of the mark, as NAMESPACE/NAME.
 	App string `json:"app"`
-	// Version is one in which the server serves the object.
+	// Version is an API version in which the server serves the object.
 	Version string `json:"version"`
-	// Lost tells that the app has no inventory at all.
+	// Lost is true if the app has no inventory.
 	Lost bool `json:"lost,omitempty"`
-	// Kept says why adopting leaves the object alone: an annotation keeps it from being deleted. Empty for nothing.
+	// Kept says why adopting leaves the object alone: an annotation keeps it from being deleted. Empty if adopting records the
+	// object.
 	Kept string `json:"kept,omitempty"`
 
 	resource string
-	made     bool // the app has made it
+	made     bool // the app has created it
 }
 
-// Orphans are what [Applier.Orphans] has found.
+// Orphans is the result of [Applier.Orphans].
 type Orphans struct {
-	// Objects are sorted by app and ID.
+	// Objects are in the order of app and ID.
 	Objects []Orphan
-	// Unlisted are sentences about what could not be listed, so that there may be more.
+	// Unlisted has one sentence for each kind that could not be listed. More orphans may exist of these kinds.
 	Unlisted []string
 }
 
-// Orphans looks for objects in the whole cluster that carry the mark of an app whose inventory does not have them. Objects count that Sluice
-// has applied, with label and annotation: copies that others have made do not. app and namespace select one app; with an empty app all
-// apps of the namespace are meant, and with an empty namespace all apps. Kinds that may not be listed in the whole cluster are listed in
-// the namespace, if there is one.
+// Orphans looks for objects in the whole cluster that carry the mark of an app whose inventory does not have them. An object counts
+// if Sluice has applied it: it has the label and the annotation. Copies that others have made do not count. app and namespace
+// select one app. An empty app selects all apps of the namespace, and an empty namespace all apps. If the user cannot list a kind
+// in the whole cluster, Orphans lists it in the namespace, if one is given.
 func (a *Applier) Orphans(ctx context.Context, namespace, app string) (*Orphans, error) {
 	kinds, err := a.kinds()
 	out := &Orphans{}
@@ -58,14 +60,14 @@ func (a *Applier) Orphans(ctx context.Context, namespace, app string) (*Orphans,
 		if len(kinds) == 0 {
 			return nil, err
 		}
-		out.Unlisted = append(out.Unlisted, err.Error()) // an API service that is down hides its kinds only
+		out.Unlisted = append(out.Unlisted, err.Error()) // an API service that is down hides only its own kinds
 	}
 	selector := LabelApp
 	if app != "" {
 		selector += "=" + appID(namespace+"/"+app)
 	}
 	var mu sync.Mutex
-	unlisted := map[string][]string{} // resources by why
+	unlisted := map[string][]string{} // resources by the reason why they could not be listed
 	err = each(ctx, len(kinds), cap(a.client.slots), func(ctx context.Context, i int) error {
 		k := kinds[i]
 		found, why, err := a.marked(ctx, k, namespace, selector)
@@ -87,7 +89,8 @@ func (a *Applier) Orphans(ctx context.Context, namespace, app string) (*Orphans,
 	return out, a.unrecorded(ctx, out, namespace)
 }
 
-// marked lists the objects of a kind that carry the mark of an app. unlisted says how it could not be listed; empty where it was.
+// marked lists the objects of one kind that carry the mark of an app. unlisted says why the kind could not be listed; empty if it
+// was.
 func (a *Applier) marked(ctx context.Context, k servedKind, namespace, selector string) (found []Orphan, unlisted string, err error) {
 	list := func(in string) error {
 		found = nil
@@ -120,14 +123,14 @@ func (a *Applier) marked(ctx context.Context, k servedKind, namespace, selector 
 	return found, "", err
 }
 
-// appliedHere tells whether Sluice has applied the object.
+// appliedHere reports whether Sluice has applied the object.
 func appliedHere(m *metav1.PartialObjectMetadata) bool {
 	return slices.ContainsFunc(m.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 	})
 }
 
-// unrecorded leaves those that no inventory has.
+// unrecorded returns the orphans that no inventory has.
 func (a *Applier) unrecorded(ctx context.Context, found *Orphans, namespace string) error {
 	inventories := map[string]*Inventory{}
 	var objects []Orphan
@@ -163,17 +166,18 @@ func (a *Applier) unrecorded(ctx context.Context, found *Orphans, namespace stri
 	return nil
 }
 
-// Adoption is what [Applier.Adopt] records.
+// Adoption is the plan that [Applier.Adopt] carries out.
 type Adoption struct {
-	// Objects are those that the inventory gets. Left are those that an annotation keeps: the app has forgotten them on purpose.
+	// Objects will be recorded in the inventory. Left are not recorded, because an annotation keeps them: the app has forgotten
+	// them on purpose.
 	Objects, Left []Orphan
-	// Unlisted are sentences about what could not be listed, so that there may be more.
+	// Unlisted has one sentence for each kind that could not be listed. More orphans may exist of these kinds.
 	Unlisted []string
 
 	inventory *Inventory
 }
 
-// PlanAdoption looks for the objects of an app that its inventory does not have. The error wraps [ErrNoApp] where there is neither an
+// PlanAdoption looks for the objects of an app that its inventory does not have. The error wraps [ErrNoApp] if it finds neither an
 // inventory nor an object.
 func (a *Applier) PlanAdoption(ctx context.Context, namespace, app string) (*Adoption, error) {
 	if err := CheckApp(app); err != nil {
@@ -201,9 +205,9 @@ func (a *Applier) PlanAdoption(ctx context.Context, namespace, app string) (*Ado
 	return out, nil
 }
 
-// Adopt records the objects of an adoption in the inventory of the app, and makes one where there is none. The objects are not changed.
-// Namespaces count as there before the app, unless they say that the app has made them. The error wraps [ErrChanged] where somebody has changed the
-// app since it was planned.
+// Adopt records the objects of an adoption in the inventory of the app, and creates the inventory if there is none. It does not
+// change the objects. Namespaces count as older than the app, unless they say that the app has created them. The error wraps
+// [ErrChanged] if somebody has changed the app since the adoption was planned.
 func (a *Applier) Adopt(ctx context.Context, d *Adoption) error {
 	v := *d.inventory
 	if len(d.Objects) == 0 && (!v.Incomplete || len(d.Unlisted) > 0) {
@@ -212,13 +216,13 @@ func (a *Applier) Adopt(ctx context.Context, d *Adoption) error {
 	ctx, unlock, err := a.lockPlanned(ctx, &v, a.lock)
 	defer unlock()
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("the inventory of app %s is to be in namespace %s, which does not exist: create it first", v.App, v.Namespace)
+		return fmt.Errorf("namespace %[2]s does not exist, and the inventory of app %[1]s belongs there: create it first", v.App, v.Namespace)
 	}
 	if err != nil {
 		return err
 	}
 	if v.resourceVersion == "" {
-		v.State, v.Started = Applying, stamp(a.opts.Now()) // whether the last apply has ended in order nobody can tell
+		v.State, v.Started = Applying, stamp(a.opts.Now()) // nobody knows whether the last apply was complete
 	}
 	v.Objects = slices.Clone(v.Objects)
 	for _, o := range d.Objects {
@@ -235,15 +239,15 @@ func (a *Applier) Adopt(ctx context.Context, d *Adoption) error {
 	return nil
 }
 
-// lost tells whether the app has no inventory although the cluster has objects that carry its mark. A namespace can be a rest of a first
-// apply that was interrupted, and what an annotation keeps is left by a deletion.
+// lost reports whether the app has no inventory although the cluster has objects with its mark. It ignores two kinds of objects: a
+// namespace may be left from a first apply that was interrupted, and a deletion leaves objects that an annotation keeps.
 func (p *Plan) lost() bool {
 	return p.inventory != nil && p.inventory.resourceVersion == "" && slices.ContainsFunc(p.Items, func(it Item) bool {
 		return it.live != nil && it.live.own != "" && it.live.owner == p.inventory.owner() && !it.live.kept && !isNamespace(it.ID)
 	})
 }
 
-// incompleteNote says that the inventory was lost; empty where it was not.
+// incompleteNote says that the inventory was lost; empty if it was not.
 func (v *Inventory) incompleteNote() string {
 	if v == nil || !v.Incomplete {
 		return ""
@@ -252,7 +256,7 @@ func (v *Inventory) incompleteNote() string {
 		"sluice adopt %s -n %s finds and records them", v.App, v.App, v.Namespace)
 }
 
-// Lost tells that the inventory of the app was lost, and that this plan is the first one to notice it.
+// Lost reports whether the inventory of the app was lost and this plan is the first one to notice it.
 func (p *Plan) Lost() bool {
 	return p.inventory != nil && p.inventory.resourceVersion == "" && p.inventory.Incomplete
 }

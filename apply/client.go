@@ -26,22 +26,22 @@ import (
 	"sluice.dev/internal/cluster"
 )
 
-// client makes requests. Objects go through it as JSON.
+// client sends requests to the API server, with objects as JSON.
 type client struct {
 	config *rest.Config
 	rest   *rest.RESTClient
 	reads  *cluster.Cluster
-	// slots bounds how many requests are under way.
+	// slots bounds the number of requests under way.
 	slots chan struct{}
-	// writes counts requests that change something, dry runs not included.
+	// writes counts requests that change something. Dry runs do not count.
 	writes *atomic.Int64
 }
 
 // requestTimeout bounds one request.
 const requestTimeout = time.Minute
 
-// newClient connects with a copy of the configuration. The client throttles by its number of slots, not by time: a rate
-// would make an apply as slow as it is long, and the server has its own priority and fairness.
+// newClient connects with a copy of the configuration. The client limits the number of requests under way, not their rate. A rate
+// limit would slow down large applies, and the server has its own priority and fairness.
 func newClient(config *rest.Config, slots int) (*client, error) {
 	reads, err := cluster.For(config)
 	if err != nil {
@@ -67,16 +67,17 @@ type request struct {
 	verb, path string
 	query      url.Values
 	body       []byte
-	// contentType is that of body, accept what the answer is to be; JSON if empty.
+	// contentType is the type of body, accept the type of the answer. Empty means JSON.
 	contentType, accept string
-	// apart: it changes nothing of the app, such as one about its lock, and needs no lock.
+	// apart: the request changes no object of the app, for instance because it is about the lock. It does not need the lock.
 	apart bool
-	// status, where not nil, gets the code of the answer.
+	// status, if not nil, receives the status code of the answer.
 	status *int
 }
 
-// do makes a request and gives the answer's body. Where the connection breaks it is made again a few times, and where the server asks
-// to come again later, for as long as that server is patient with itself: all that is sent here can be sent twice.
+// do sends a request and returns the body of the answer. If the connection breaks, do repeats the request a few times. If the
+// server asks to come back later, do repeats it for as long as maxBusy. Repeating is safe: every request that this package sends is
+// idempotent.
 func (c *client) do(ctx context.Context, r request) ([]byte, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -98,7 +99,7 @@ func (c *client) do(ctx context.Context, r request) ([]byte, error) {
 		if !later && try >= maxTries || later && time.Since(begun) >= maxBusy {
 			return nil, err
 		}
-		// A server says when it has room again; without a word of it the pauses grow.
+		// A server says when to come back. If it does not, the pauses grow.
 		if err := sleep(ctx, max(wait, min(time.Duration(seconds)*time.Second, maxBusy))); err != nil {
 			return nil, err
 		}
@@ -107,8 +108,8 @@ func (c *client) do(ctx context.Context, r request) ([]byte, error) {
 }
 
 const (
-	// maxTries is how often a request is made whose connection breaks, or that is answered by 503 without a word of when to come again: an
-	// API service may be down for long. maxBusy is how long one is made that the server puts off.
+	// maxTries bounds the attempts if the connection breaks, or if the answer is 503 without a time to come back: an API service
+	// may be down for long. maxBusy bounds the time if the server asks to come back later.
 	maxTries = 5
 	maxBusy  = 2 * time.Minute
 )
@@ -139,7 +140,7 @@ func (c *client) once(ctx context.Context, r request) ([]byte, error) {
 	if r.status != nil {
 		res.StatusCode(r.status)
 	}
-	err := res.Error() // unlike that of Raw it has what the server says
+	err := res.Error() // unlike the error of Raw, it has the server's message
 	if changes && !isRefusal(err) {
 		c.writes.Add(1)
 	}
@@ -149,13 +150,13 @@ func (c *client) once(ctx context.Context, r request) ([]byte, error) {
 	return res.Raw()
 }
 
-// isRefusal tells whether the server has surely not done what it was asked to.
+// isRefusal reports whether the server has certainly not done what the request asked for.
 func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
 }
 
-// noAccess marks errors that mean: the cluster cannot be reached, or does not let us in.
+// noAccess marks errors that mean: the cluster cannot be reached, or refuses access.
 func noAccess(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("%w: %w", cluster.ErrNoAccess, e.Err)
@@ -166,7 +167,7 @@ func noAccess(err error) error {
 	return err
 }
 
-// transient tells whether the same request may succeed in a moment.
+// transient reports whether the same request may succeed in a moment.
 func transient(err error) bool {
 	if apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) {
 		return true
@@ -181,7 +182,7 @@ func transient(err error) bool {
 	return errors.As(err, &netErr) && netErr.Timeout()
 }
 
-// get reads one object; nil where there is none.
+// get reads one object; nil if there is none.
 func (c *client) get(ctx context.Context, path string) (map[string]any, error) {
 	b, err := c.do(ctx, request{verb: http.MethodGet, path: path})
 	if apierrors.IsNotFound(err) {
@@ -193,13 +194,13 @@ func (c *client) get(ctx context.Context, path string) (map[string]any, error) {
 	return decode(b)
 }
 
-// patch applies an object by server-side apply and gives it as it is then.
+// patch applies an object by server-side apply and returns the result.
 func (c *client) patch(ctx context.Context, path string, body []byte, dryRun, force bool) (map[string]any, error) {
 	obj, _, err := c.patchOr(ctx, path, body, dryRun, force)
 	return obj, err
 }
 
-// patchOr is patch that tells whether the object was created; false where the answer to that was lost.
+// patchOr is like patch and reports whether the object was created; false if the answer to that was lost.
 func (c *client) patchOr(ctx context.Context, path string, body []byte, dryRun, force bool) (obj map[string]any, created bool, err error) {
 	q := url.Values{"fieldManager": {Manager}, "fieldValidation": {"Strict"}}
 	if force {
@@ -217,7 +218,7 @@ func (c *client) patchOr(ctx context.Context, path string, body []byte, dryRun, 
 	return obj, status == http.StatusCreated, err
 }
 
-// jsonPatch changes an object by a JSON patch and gives it as it is then.
+// jsonPatch changes an object by a JSON patch and returns the result.
 func (c *client) jsonPatch(ctx context.Context, path string, body []byte, dryRun bool) (map[string]any, error) {
 	q := url.Values{"fieldManager": {Manager}}
 	if dryRun {
@@ -230,8 +231,8 @@ func (c *client) jsonPatch(ctx context.Context, path string, body []byte, dryRun
 	return decode(b)
 }
 
-// remove deletes an object, if it is still the one with that UID and resourceVersion; what is empty is not looked at. That it is
-// gone already is no error; a conflict says that there is another one, or that it was changed.
+// remove deletes an object if it still has that UID and resourceVersion; empty values are not compared. An object that is gone
+// already is no error. A conflict means that the object was changed, or that another object has its name.
 func (c *client) remove(ctx context.Context, path, uid, version string, dryRun bool) error {
 	policy := metav1.DeletePropagationBackground
 	o := metav1.DeleteOptions{PropagationPolicy: &policy}
@@ -261,7 +262,7 @@ func (c *client) remove(ctx context.Context, path, uid, version string, dryRun b
 	return err
 }
 
-// sleep waits, no longer than ctx.
+// sleep waits for the duration, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -273,7 +274,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// listPath is the path of all objects of a resource, in all namespaces where namespace is empty.
+// listPath is the path of all objects of a resource. With an empty namespace it covers all namespaces.
 func listPath(group, version, resource, namespace string) string {
 	var b strings.Builder
 	if group == "" {

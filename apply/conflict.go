@@ -14,23 +14,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Conflict is a field that another manager owns and that would change.
+// Conflict is a field that the apply would change and another manager owns.
 type Conflict struct {
 	ID ID `json:"object"`
-	// File and Line are where the object stands in the source.
+	// File and Line are the position of the object in the source.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
-	// Field is its path, such as .spec.replicas. Owner is the manager, as the server names it.
+	// Field is the path of the field, such as .spec.replicas. Owner is the manager, as the server names it.
 	Field string `json:"field"`
 	Owner string `json:"owner"`
-	// Update is true where the owner has set the field by an update, as editors and most controllers do, and false where it
-	// applies, and so has the field in a manifest of its own.
+	// Update is true if the owner has set the field by an update, as editors and most controllers do. It is false if the owner
+	// applies: then the field is in a manifest of its own.
 	Update bool `json:"update,omitempty"`
 }
 
-// ConflictError tells of all conflicts of an apply. Where it is returned nothing was changed, unless somebody took a field
-// while the apply ran, or the object is of a version that only comes with the source and could not be tried in another one; then
-// definitions and settings may have been applied. They stay, and the same request goes on.
+// ConflictError lists all conflicts of an apply. Usually the apply has changed nothing. There are two exceptions: somebody took a
+// field while the apply ran; or a version of the object comes with the source, and no other version could be tried. Then CRDs and
+// settings may have been applied already. They stay, and the same request resumes the apply.
 type ConflictError struct{ Conflicts []Conflict }
 
 // Error implements error: the first few conflicts.
@@ -47,11 +47,11 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%d fields are owned by others: %s%s; --force-conflicts takes them over", len(e.Conflicts), strings.Join(parts, "; "), more)
 }
 
-// ownerPattern finds the manager in the server's words: conflict with "kubectl" using apps/v1
+// ownerPattern finds the manager in the server's message: conflict with "kubectl" using apps/v1
 // (apimachinery/pkg/util/managedfields/internal/conflict.go).
 var ownerPattern = regexp.MustCompile(`\Aconflict with ("(?:[^"\\]|\\.)*")`)
 
-// conflictsOf gives the conflicts that the server's answer tells of; nil where it is about something else.
+// conflictsOf returns the conflicts that the server's answer lists; nil if the answer is about something else.
 func conflictsOf(it *Item, err error) []Conflict {
 	var status apierrors.APIStatus
 	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -74,15 +74,15 @@ func conflictsOf(it *Item, err error) []Conflict {
 	return out
 }
 
-// tryIn tries an item by a dry run in another version: that in which its kind is served until its CRD is written, or one in which
-// owners are noted. The manifest is cut down to what the live object has: only that somebody can own, and the rest that version may
-// not know. Conflicts are told as they are for the item; what else is wrong in that version says nothing about the other.
+// tryIn sends a dry run of an item in another version: the version in which the server serves the kind until its CRD is written, or
+// a version that field owners are recorded in. tryIn first reduces the manifest to the fields of the live object. Only these have
+// owners, and that version may not know the others. Conflicts count for the item. Other errors of that version do not.
 func (a *Applier) tryIn(ctx context.Context, p *Plan, it *Item, version string) error {
 	if version == "" || p.request.Force {
 		return nil
 	}
 	if converts, err := a.converts(ctx, p, it); converts || err != nil {
-		return err // a webhook may give the fields other names
+		return err // a conversion webhook may rename the fields
 	}
 	path := listPath(it.Group, version, it.mapping.resource, it.Namespace) + "/" + it.Name
 	live, err := a.client.get(ctx, path)
@@ -105,7 +105,7 @@ func (a *Applier) tryIn(ctx context.Context, p *Plan, it *Item, version string) 
 	return err
 }
 
-// common cuts an object down to the fields that another one has; lists stay whole.
+// common reduces an object to the fields that another object has. Lists stay whole.
 func common(want, live map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range want {

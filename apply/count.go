@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// fewDeletes is how many objects a prune may delete whatever share of the app they are, if nothing else is said.
+// fewDeletes is the number of objects that a prune may delete from an app of any size, if the user sets no limit.
 const fewDeletes = 10
 
-// MostDeletes reads how many objects a prune may delete of an app that has a number of objects: a number, or a share such as "30%". Empty
-// stands for half of them, or 10 if that is more.
+// MostDeletes reads the limit for a prune, for an app of the given size. The text is a number or a share such as "30%". Empty
+// stands for half of the objects, or 10 if that is more.
 func MostDeletes(text string, recorded int) (int, error) {
 	if text == "" {
 		return max(fewDeletes, recorded/2), nil
@@ -26,7 +26,7 @@ func MostDeletes(text string, recorded int) (int, error) {
 	return n, nil
 }
 
-// Count says how many items have the action.
+// Count returns the number of items with the action.
 func (p *Plan) Count(a Action) int {
 	n := 0
 	for i := range p.Items {
@@ -42,7 +42,7 @@ func (p *Plan) Count(a Action) int {
 	return n
 }
 
-// Orphans says how many objects of the app are no longer in the source and stay, because nobody asked to prune.
+// Orphans returns the number of objects that are no longer in the source and stay because the request does not prune.
 func (p *Plan) Orphans() int {
 	if p.request.Prune {
 		return 0
@@ -56,7 +56,7 @@ func (p *Plan) Orphans() int {
 	return n
 }
 
-// Recorded says how many objects the app may have had in the cluster before the plan.
+// Recorded returns the number of objects that the app may have had in the cluster before the plan.
 func (p *Plan) Recorded() int {
 	if p.inventory == nil {
 		return 0
@@ -64,7 +64,7 @@ func (p *Plan) Recorded() int {
 	return len(p.inventory.Objects)
 }
 
-// Kept says how many objects of the app are no longer in the source and stay, for whatever reason.
+// Kept returns the number of objects that are no longer in the source and stay, for any reason.
 func (p *Plan) Kept() int {
 	n := 0
 	for i := range p.Removals {

@@ -10,33 +10,32 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Difference is what an apply would change in one object.
+// Difference is the change that an apply would make in one object.
 type Difference struct {
 	ID ID
 	// Action is Create, Update, Replace or Delete.
 	Action Action
-	// TakesOver are those of the item.
+	// TakesOver has the managers of [Item.TakesOver].
 	TakesOver []string
-	// Before and After are the object as YAML, without what the server notes about it; empty where there is none. Values of
-	// Secrets are not shown, only whether they differ.
+	// Before and After are the object as YAML, without fields that only the server writes. They are empty if there is no object.
+	// Values of Secrets do not appear; the text only says whether they differ.
 	Before, After string
-	// Note says why After is the manifest and not what the server would make of it, or why the object is replaced; empty otherwise.
+	// Note says why After is the manifest and not the server's result, or why the object is replaced; empty otherwise.
 	Note string
 }
 
-// TryOptions say how [Applier.Try] tries.
+// TryOptions are the options of [Applier.Try].
 type TryOptions struct {
-	// Contents asks for Before and After.
+	// Contents fills Before and After.
 	Contents bool
-	// Local compares here what this user may read, and may not have the server try. The difference says so.
+	// Local compares on the client if this user can read an object but the server refuses a dry run. The difference says so.
 	Local bool
 }
 
-// Try has the server try the plan by dry runs, which change nothing: what it would refuse is an error, as in
-// [Applier.Apply]. The differences are in the order of the plan, deletions last; updates that the server finds to change
-// nothing are left out, and become Unchanged in the plan. Objects of a kind or in a namespace that only comes with the source
-// cannot be tried; their difference says so. Where fields are owned by others, and nothing else is wrong, the error is of type
-// [*ConflictError], and the differences are those of the other objects.
+// Try asks the server to try the plan by dry runs, which change nothing. A refusal is an error, as in [Applier.Apply]. The
+// differences are in the order of the plan, deletions last. Try leaves out updates that change nothing, and marks them Unchanged in
+// the plan. The server cannot try an object if its kind or namespace comes with the source; the difference says so. If the only
+// obstacle is fields of other owners, the error is a [*ConflictError], and the differences are those of the other objects.
 func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
@@ -73,7 +72,7 @@ func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference,
 	return append(out, gone...), err
 }
 
-// isJoined tells whether an error tells of several things.
+// isJoined reports whether an error joins several errors.
 func isJoined(err error) bool {
 	_, ok := errors.AsType[interface {
 		error
@@ -82,11 +81,11 @@ func isJoined(err error) bool {
 	return ok
 }
 
-// difference compares what the server has with what it would have; nil means that nothing would change.
+// difference compares a live object with the object after the apply; nil means that nothing would change.
 func (a *Applier) difference(ctx context.Context, it *Item, got answer, o TryOptions) (*Difference, error) {
 	d := &Difference{ID: it.ID, Action: it.Action, Note: got.note, TakesOver: it.TakesOver}
 	if got.replace != "" {
-		d.Action, d.Note = Replace, "it is deleted and made anew: "+got.replace
+		d.Action, d.Note = Replace, "it is deleted and created again: "+got.replace
 	}
 	var before map[string]any
 	var err error
@@ -148,7 +147,7 @@ func (a *Applier) tryRemovals(ctx context.Context, p *Plan, o TryOptions) ([]Dif
 	return out, nil
 }
 
-// visible leaves out what the server notes about an object and what changes by itself.
+// visible removes fields that only the server writes, and fields that change by themselves.
 func visible(obj map[string]any) map[string]any {
 	if obj == nil {
 		return nil
@@ -165,7 +164,7 @@ func visible(obj map[string]any) map[string]any {
 	return out
 }
 
-// shown gives both sides as YAML.
+// shown returns both sides as YAML.
 func shown(id ID, before, after map[string]any) (string, string) {
 	before, after = visible(before), visible(after)
 	if id.isSecret() {
@@ -185,7 +184,7 @@ func text(obj map[string]any) string {
 	return string(bytes.TrimLeft(b, "\n"))
 }
 
-// hideValues puts words in place of the values of a Secret; of a value that other has differently they say so.
+// hideValues replaces the values of a Secret by words. The words say whether other has another value.
 func hideValues(obj, other map[string]any, side string) map[string]any {
 	if obj == nil {
 		return nil
@@ -206,7 +205,7 @@ func hideValues(obj, other map[string]any, side string) map[string]any {
 		}
 		out[field] = hidden
 	}
-	// What kubectl notes has the values as well.
+	// The annotation of kubectl has the values as well.
 	if meta, ok := out["metadata"].(map[string]any); ok {
 		if annotations, ok := meta["annotations"].(map[string]any); ok && annotations["kubectl.kubernetes.io/last-applied-configuration"] != nil {
 			annotations = maps.Clone(annotations)

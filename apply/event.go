@@ -2,20 +2,20 @@ package apply
 
 import "sync"
 
-// Event tells what happens during an apply or a deletion.
+// Event reports progress of an apply or a deletion.
 type Event struct {
-	// Phase is what goes on, in words such as "applying objects"; empty where it goes on as before.
+	// Phase is the current activity, in words such as "applying objects"; empty if it has not changed.
 	Phase string
-	// Done and Total count the objects of the phase; Total is 0 where it is not known.
+	// Done and Total count the objects of the phase. Total is 0 if it is not known.
 	Done, Total int
-	// ID and Did are set when something was done to an object: created, updated, deleted, or what a dry run would do.
+	// ID and Did are set when an object was created, updated or deleted, or would be by a dry run.
 	ID  ID
 	Did string
-	// Note is a remark for the reader, such as what is waited for.
+	// Note is a remark for the reader, such as the objects that a wait is for.
 	Note string
 }
 
-// events hands events on, one at a time.
+// events passes events on, one at a time.
 type events struct {
 	mu      sync.Mutex
 	observe func(Event)

@@ -9,23 +9,23 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// Other tools say by annotations of an object that it is to be kept, or left alone. Sluice does as they say. Flux takes a label for an
-// annotation, and so does this for all of them.
+// Other tools have annotations that keep an object from being deleted or changed. Sluice honours them. Flux reads them from labels
+// as well, so Sluice does so for all of them.
 
-// treatment is how an object is to be treated that others have marked.
+// treatment is how Sluice treats an object with such an annotation.
 type treatment struct {
-	// kept: nothing but a person deletes it.
+	// kept: only people delete it.
 	kept bool
-	// alone: it is neither created nor changed. exists: the apply waits until somebody else has created it.
+	// alone: Sluice neither creates nor changes it. exists: the apply waits until somebody else has created it.
 	alone, exists bool
-	// once: it is created, and not changed from then on.
+	// once: Sluice creates it, and does not change it later.
 	once bool
 }
 
-// mark is what a value of an annotation means; understood is false for a value that its tool does not know.
+// mark is the meaning of an annotation's value. understood is false for a value that the tool does not know.
 type mark func(value string) (t treatment, understood bool)
 
-// one makes a mark of values: those that say nothing special, and one that does.
+// one returns the meaning of an annotation with one special value; ordinary values mean nothing.
 func one(t treatment, special string, usual ...string) mark {
 	return func(value string) (treatment, bool) {
 		value = strings.ToLower(strings.TrimSpace(value))
@@ -36,8 +36,8 @@ func one(t treatment, special string, usual ...string) mark {
 	}
 }
 
-// foreign are the annotations of others that say something of how an object is treated, with where their tool reads them. docs/apply.md
-// has the same table.
+// foreign lists the annotations of other tools that change how Sluice treats an object, with the place where their tool reads them.
+// docs/apply.md has the same table.
 var foreign = map[string]mark{
 	// helm.sh/helm/v3/pkg/kube/resource_policy.go
 	annotationPolicy: one(treatment{kept: true}, "keep", ""),
@@ -71,8 +71,8 @@ var foreign = map[string]mark{
 	"client.lifecycle.config.k8s.io/mutation": one(treatment{once: true}, "ignore", ""),
 }
 
-// syncOptions reads the options of Argo CD. Prune and Delete are two switches there, for pruning and for the deletion of the app; what
-// has either set to false or confirm is kept in both cases here. The other options do not decide what is deleted or left alone.
+// syncOptions reads the options of Argo CD. There, Prune and Delete are two switches, for pruning and for deleting the app. Sluice
+// keeps an object in both cases if one of them is false or confirm. The other options do not decide about deletions.
 func syncOptions(value string) (treatment, bool) {
 	t, understood := treatment{}, true
 	for option := range strings.SplitSeq(value, ",") {
@@ -95,8 +95,8 @@ func syncOptions(value string) (treatment, bool) {
 	return t, understood
 }
 
-// foreignPrefixes are those of annotations that are told where they are not understood, and own those that tools write for themselves,
-// or that something else here reads.
+// foreignPrefixes are prefixes of annotations that Sluice reports if it does not understand them. own lists exceptions: annotations
+// that tools write for themselves, or that other code of Sluice reads.
 var (
 	foreignPrefixes = []string{
 		"helm.sh/", "kapp.k14s.io/", "kustomize.toolkit.fluxcd.io/", "argocd.argoproj.io/", "cli-utils.sigs.k8s.io/", "client.lifecycle.config.k8s.io/",
@@ -107,20 +107,20 @@ var (
 		"kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/checksum",
 		"argocd.argoproj.io/tracking-id",
 	}
-	// live are those that count as well where only the object in the cluster has them.
+	// live lists annotations that also count if only the object in the cluster has them.
 	foreignLive = []string{"kustomize.toolkit.fluxcd.io/reconcile", "kustomize.toolkit.fluxcd.io/ssa"}
 )
 
 // deletionWords mark the names of annotations about deletion. If Sluice does not know such an annotation, the object stays.
 var deletionWords = []string{"delet", "prune", "remove", "policy"}
 
-// marks is what the annotations of an object say.
+// marks is the meaning of all annotations of an object.
 type marks struct {
 	treatment
 
-	// keptBy, aloneBy and onceBy are the annotations that say so, as KEY or KEY: VALUE.
+	// keptBy, aloneBy and onceBy name the annotations that decide so, as KEY or KEY: VALUE.
 	keptBy, aloneBy, onceBy string
-	// unknown are those that are not understood.
+	// unknown names the annotations that Sluice does not understand.
 	unknown []string
 }
 
@@ -172,7 +172,7 @@ func (m *marks) keptReason() string {
 	return fmt.Sprintf("its annotation %s says that it stays", m.keptBy)
 }
 
-// spares says why an item is not written; empty where it is. l is the object in the cluster, nil for none.
+// spares says why the apply does not write an item; empty if it does. l is the object in the cluster, nil for none.
 func (m *marks) spares(l *live) string {
 	switch {
 	case m.alone:
@@ -185,7 +185,7 @@ func (m *marks) spares(l *live) string {
 	return ""
 }
 
-// foreignNote tells of annotations that are not understood; empty where there are none.
+// foreignNote lists annotations that Sluice does not understand; empty if there are none.
 func (p *Plan) foreignNote() string {
 	const most = 5
 	var keys []string
@@ -211,7 +211,7 @@ func (p *Plan) foreignNote() string {
 	return "annotations of other tools that have no effect here: " + strings.Join(parts, ", ") + "; an object with one that speaks of deletion is never deleted"
 }
 
-// sparedNote tells of objects that are not written because an annotation says so; empty where there are none.
+// sparedNote lists objects that the apply does not write because of an annotation; empty if there are none.
 func (p *Plan) sparedNote() string {
 	const most = 5
 	var parts []string

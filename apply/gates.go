@@ -23,15 +23,15 @@ import (
 	"sluice.dev/report"
 )
 
-// gateCheck is what the preflight FeatureGates goes by.
+// gateCheck is the data of the preflight FeatureGates.
 type gateCheck struct {
 	client *client
 	plan   *Plan
 	now    func() time.Time
 
-	// components are those that gate something of what the plan writes.
+	// components are those with features that gate a part of an object that the plan writes.
 	components []*gated
-	// doubts are findings about definitions and settings, by the name of what they are told of.
+	// doubts are findings about definitions and settings, by the name of their subject.
 	doubts map[string][]report.Finding
 
 	mu     sync.Mutex
@@ -39,17 +39,17 @@ type gateCheck struct {
 	labels map[string]map[string]string
 }
 
-// gated is a component with what of it is closed.
+// gated is a component with its closed features.
 type gated struct {
 	model     *feature.Model
 	evaluator *feature.Evaluator
-	// gates has the resources that its features have parts of.
+	// gates has the resources that the component's features gate.
 	gates map[schema.GroupResource]bool
 }
 
 type optIn struct{ component, gate, namespace string }
 
-// load reads components, features and settings, and the schemas of what the items are about.
+// load reads components, features and settings, and the schemas of the items' kinds.
 func (g *gateCheck) load(ctx context.Context, touched []*Item) error {
 	g.doubts, g.opted, g.labels = map[string][]report.Finding{}, map[optIn]bool{}, map[string]map[string]string{}
 	components, err := featureObjects[v1alpha1.Component](ctx, g, "components", "Component")
@@ -96,7 +96,7 @@ func (g *gateCheck) load(ctx context.Context, touched []*Item) error {
 	return nil
 }
 
-// component adds a component whose features gate what the plan writes.
+// component adds a component if its features gate a part of an object that the plan writes.
 func (g *gateCheck) component(ctx context.Context, c *v1alpha1.Component, features []v1alpha1.Feature, named map[schema.GroupResource]map[string]bool, items map[schema.GroupResource][]*Item) error {
 	resources, err := g.resources(ctx, named, items)
 	if err != nil {
@@ -123,7 +123,7 @@ func (g *gateCheck) component(ctx context.Context, c *v1alpha1.Component, featur
 			g.doubt("components.sluice.dev", fmt.Sprintf("the settings of component %s are wrong there, which is taken as not set", c.Name), f.String())
 		}
 	}
-	// What processes report, the status has, as long as the settings that it speaks of are those that will hold.
+	// The status has the reports of processes. They count as long as the status is about the settings that will hold.
 	states := model.Resolve(settings, feature.Runtime{AssumeProcesses: true})
 	if maps.Equal(before, data) {
 		states = model.Resolve(settings, reported(features, states))
@@ -136,7 +136,7 @@ func (g *gateCheck) component(ctx context.Context, c *v1alpha1.Component, featur
 	return nil
 }
 
-// gatesAny tells whether the feature of a gate has a part of what the plan writes.
+// gatesAny reports whether the feature gates a part of an object that the plan writes.
 func gatesAny(features []v1alpha1.Feature, gate string, items map[schema.GroupResource][]*Item) bool {
 	return slices.ContainsFunc(features, func(f v1alpha1.Feature) bool {
 		return f.Spec.Gate == gate && slices.ContainsFunc(f.Spec.Parts, func(p v1alpha1.Part) bool {
@@ -145,8 +145,8 @@ func gatesAny(features []v1alpha1.Feature, gate string, items map[schema.GroupRe
 	})
 }
 
-// reported takes from the status of features what is missing of processes: one that the settings open and that is not enabled
-// waits for them.
+// reported reads from the status of features which reports of processes are missing. A feature waits for them if the settings open
+// it and it is not enabled yet.
 func reported(features []v1alpha1.Feature, assumed *feature.States) feature.Runtime {
 	out := feature.Runtime{Processes: map[string]map[string]bool{}}
 	for i := range features {
@@ -169,8 +169,8 @@ func (g *gateCheck) doubt(subject, message, reason string) {
 	})
 }
 
-// featureObjects gives the objects of one of Sluice's own kinds as they will be: those of the cluster, and in their place those of
-// the source. A cluster that does not know the kind has none.
+// featureObjects returns the objects of one of Sluice's own kinds, as they will be after the apply: those of the source, and the
+// others from the cluster. The result is empty if the cluster does not know the kind.
 func featureObjects[T any](ctx context.Context, g *gateCheck, resource, kind string) (map[string]T, error) {
 	out := map[string]T{}
 	add := func(name string, raw []byte) error {
@@ -212,8 +212,8 @@ func nameOf(raw []byte) (string, error) {
 	return head.Metadata.Name, err
 }
 
-// resources gives the resources that features have parts of, those that the plan writes with their schemas as far as there are
-// CRDs that this user may read.
+// resources returns the resources that features gate. Resources that the plan writes have their schemas, if this user can read the
+// CRD.
 func (g *gateCheck) resources(ctx context.Context, named map[schema.GroupResource]map[string]bool, items map[schema.GroupResource][]*Item) ([]feature.Resource, error) {
 	var out []feature.Resource
 	for gr, versions := range named {
@@ -247,7 +247,7 @@ func (g *gateCheck) resources(ctx context.Context, named map[schema.GroupResourc
 	return out, nil
 }
 
-// crd gives a CRD as it will be; nil where there is none, or none that this user may read.
+// crd returns a CRD as it will be after the apply; nil if there is none, or if this user cannot read it.
 func (g *gateCheck) crd(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if crd := g.plan.crds[name]; crd != nil {
 		return crd, nil
@@ -259,7 +259,7 @@ func (g *gateCheck) crd(ctx context.Context, name string) (*apiextensionsv1.Cust
 	return crd, err
 }
 
-// settings gives the data of a component's ConfigMap as it is and as it will be; nil stands for one that is missing.
+// settings returns the data of a component's ConfigMap, as it is and as it will be after the apply; nil stands for a missing one.
 func (g *gateCheck) settings(ctx context.Context, c *v1alpha1.Component) (before, after map[string]string, err error) {
 	ref := c.Spec.ConfigMap
 	if ref == nil {
@@ -284,7 +284,7 @@ func (g *gateCheck) settings(ctx context.Context, c *v1alpha1.Component) (before
 	if after == nil {
 		after = map[string]string{}
 	}
-	// What was applied before, and is no longer in the manifest, goes.
+	// The apply removes fields that it applied before and that are no longer in the manifest.
 	if mine := own(managers(live)); mine != nil {
 		fields, _ := mine.fields["f:data"].(map[string]any)
 		for key := range fields {
@@ -295,7 +295,7 @@ func (g *gateCheck) settings(ctx context.Context, c *v1alpha1.Component) (before
 	return before, after, nil
 }
 
-// texts gives the data of a ConfigMap; nil where there is no object.
+// texts returns the data of a ConfigMap; nil if there is no object.
 func texts(obj map[string]any) map[string]string {
 	if obj == nil {
 		return nil
@@ -310,7 +310,7 @@ func texts(obj map[string]any) map[string]string {
 	return out
 }
 
-// optedIn tells whether the namespace or this user has opted in to a feature, in the ways that its component allows.
+// optedIn reports whether the namespace or this user has opted in to a feature, in one of the ways that its component allows.
 func (g *gateCheck) optedIn(ctx context.Context, c *gated, gate, namespace string) (bool, error) {
 	ways := c.model.Spec().OptIn
 	if ways == nil {
@@ -342,7 +342,7 @@ func (g *gateCheck) optedIn(ctx context.Context, c *gated, gate, namespace strin
 	return answer, nil
 }
 
-// namespaceLabels gives the labels of a namespace as they will be.
+// namespaceLabels returns the labels of a namespace as they will be after the apply.
 func (g *gateCheck) namespaceLabels(ctx context.Context, namespace string) (map[string]string, error) {
 	if labels, known := g.labels[namespace]; known {
 		return labels, nil
@@ -358,7 +358,7 @@ func (g *gateCheck) namespaceLabels(ctx context.Context, namespace string) (map[
 		}
 	}
 	live, err := g.client.get(ctx, listPath("", "v1", "namespaces", "")+"/"+namespace)
-	if err != nil && !apierrors.IsForbidden(err) { // who may not see it is not told that it has opted in
+	if err != nil && !apierrors.IsForbidden(err) { // if the user cannot read the Namespace, its opt-in does not count
 		return nil, err
 	}
 	add(live)

@@ -8,20 +8,20 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// Annotations of Helm that say how an object is to be treated (helm.sh/helm/v3/pkg/release/hook.go, pkg/kube/resource_policy.go).
+// Annotations of Helm that change how Sluice treats an object (helm.sh/helm/v3/pkg/release/hook.go, pkg/kube/resource_policy.go).
 const (
 	annotationHook   = "helm.sh/hook"
 	annotationPolicy = "helm.sh/resource-policy"
 )
 
-// Hook is an object that Helm does not apply with the others, but at certain events. helm template prints it among them.
+// Hook is an object that Helm applies only at certain events. helm template prints it among the other objects.
 type Hook struct {
 	ID ID `json:"object"`
-	// Events are those of the annotation helm.sh/hook, such as pre-install; at least one.
+	// Events are those of the annotation helm.sh/hook, such as pre-install. There is at least one.
 	Events []string `json:"events"`
 }
 
-// String gives the object and the first few of its events.
+// String returns the object and the first few of its events.
 func (h Hook) String() string {
 	const most = 5
 	events := make([]string, 0, most+1)
@@ -34,7 +34,7 @@ func (h Hook) String() string {
 	return h.ID.String() + " (" + strings.Join(events, ",") + ")"
 }
 
-// leaveOut takes what is not to be applied out of a source. What it says of an object stands once.
+// leaveOut removes the objects that are not to be applied from a source. It names each of them once.
 func leaveOut(source []Object) (objects []Object, left []Hook) {
 	said := map[string]bool{}
 	for _, o := range source {
@@ -51,11 +51,11 @@ func leaveOut(source []Object) (objects []Object, left []Hook) {
 	return objects, left
 }
 
-// apart are the events that are no part of an install or an upgrade. What is for no other one must not run because a source is
-// applied: a Job for pre-delete takes down what is there. test-success and test-failure are older names of test.
+// apart lists the events that are no part of an install or an upgrade. A hook for these events alone must not run because somebody
+// applies a source: a Job for pre-delete removes the installation. test-success and test-failure are older names of test.
 var apart = []string{"test", "test-success", "test-failure", "pre-delete", "post-delete", "pre-rollback", "post-rollback"}
 
-// hookEvents reads the annotation as Helm does; none where there is none, or it names nothing.
+// hookEvents reads the annotation as Helm does; none if it is missing or names nothing.
 func hookEvents(annotations map[string]any) []string {
 	value, _ := annotations[annotationHook].(string)
 	var out []string
@@ -67,13 +67,13 @@ func hookEvents(annotations map[string]any) []string {
 	return out
 }
 
-// isApart tells whether an object is not to be applied.
+// isApart reports whether the apply leaves an object out.
 func isApart(events []string) bool {
 	return len(events) > 0 && !slices.ContainsFunc(events, func(e string) bool { return !slices.Contains(apart, e) })
 }
 
-// Notes are sentences for people about objects of the source that are not treated as their author may expect; nil for none. They
-// are the same for the same source.
+// Notes has sentences for people about objects of the source that Sluice treats differently than their author may expect; nil for
+// none. The same source gives the same notes.
 func (p *Plan) Notes() []string {
 	var out []string
 	if n := len(p.LeftOut); n > 0 {

@@ -7,20 +7,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxHistory is how many revisions an inventory remembers.
+// maxHistory is the number of revisions in an inventory.
 const maxHistory = 10
 
-// Revision is a state of the sources that an app was brought to.
+// Revision is a state of the sources that an apply has brought an app to.
 type Revision struct {
-	// Sources are those that were applied, with their digests.
+	// Sources are the applied sources with their digests.
 	Sources []Source `json:"sources"`
-	// Applied is when the apply ended; nil where that was not recorded.
+	// Applied is when the apply ended; nil if that was not recorded.
 	Applied *metav1.Time `json:"applied,omitempty"`
-	// Objects is how many objects the app had then.
+	// Objects is the number of objects of the app at that time.
 	Objects int `json:"objects"`
 }
 
-// Has tells whether a source of the revision has a digest that begins with text. The text may have the algorithm before it, as in sha1:0c4e1f0.
+// Has reports whether a source of the revision has a digest that begins with text. The text may have the algorithm before it, as in sha1:0c4e1f0.
 func (r *Revision) Has(text string) bool {
 	algorithm, digest, found := strings.Cut(text, ":")
 	if !found {
@@ -36,13 +36,13 @@ func (r *Revision) Has(text string) bool {
 	})
 }
 
-// Same tells whether two revisions came from the same sources with the same digests.
+// Same reports whether two revisions came from the same sources with the same digests.
 func (r *Revision) Same(o *Revision) bool { return sameSources(r.Sources, o.Sources) }
 
-// history is that of the inventory with what next has come to, the newest first.
+// history returns the inventory's history with the new revision in front, the newest first.
 func (v *Inventory) history(next *Inventory) []Revision {
 	list := v.History
-	if len(list) == 0 && len(v.Sources) > 0 && v.Finished != nil { // an older version has recorded no more
+	if len(list) == 0 && len(v.Sources) > 0 && v.Finished != nil { // older versions have not recorded more
 		list = []Revision{{v.Sources, v.Finished, len(v.Objects)}}
 	}
 	now := Revision{next.Sources, next.Finished, len(next.Objects)}

@@ -25,8 +25,8 @@ import (
 
 // Names in the cluster.
 const (
-	// AnnotationApp on an object says which app it belongs to, as NAMESPACE/NAME. What does not have it, the app neither
-	// prunes nor deletes.
+	// AnnotationApp on an object names the app that it belongs to, as NAMESPACE/NAME. The app neither prunes nor deletes an object
+	// without this annotation.
 	AnnotationApp = "sluice.dev/app"
 	// LabelInventory marks the ConfigMaps that hold inventories; its value is app.
 	LabelInventory = "sluice.dev/inventory"
@@ -36,24 +36,24 @@ const (
 	packedKey       = "inventory.json.gz"
 )
 
-// State says how far an app is.
+// State is the progress of an app.
 type State string
 
 // The states of an app.
 const (
-	// Applying: an apply has begun and not ended in order. The same command goes on.
+	// Applying: an apply has begun and is not complete. The same command resumes it.
 	Applying State = "applying"
-	// Applied: the last apply ended in order.
+	// Applied: the last apply is complete.
 	Applied State = "applied"
 	// Deleting: a deletion has begun.
 	Deleting State = "deleting"
 )
 
-// Source is where objects came from.
+// Source is the place that objects came from.
 type Source struct {
 	// Name is the source as it was given.
 	Name string `json:"name"`
-	// URI, Digest (by algorithm: sha1 for a commit, sha256 for content) and EntryPoint say what was resolved.
+	// URI, Digest (by algorithm: sha1 for a commit, sha256 for content) and EntryPoint identify the resolved content.
 	URI        string            `json:"uri,omitempty"`
 	Digest     map[string]string `json:"digest,omitempty"`
 	EntryPoint string            `json:"entryPoint,omitempty"`
@@ -65,11 +65,11 @@ type Entry struct {
 	Version string `json:"version"`
 	// Resource is the plural name.
 	Resource string `json:"resource"`
-	// Manifest identifies what was applied, and Owned our entry in managedFields as it was then. Both are empty for what was
-	// not applied in order yet, and for Secrets, of which a digest could tell something.
+	// Manifest identifies the applied content, and Owned our entry in managedFields at that time. Both are empty for objects that
+	// were not applied successfully yet. They are empty for Secrets too, because a digest could reveal something of the content.
 	Manifest string `json:"manifest,omitempty"`
 	Owned    string `json:"owned,omitempty"`
-	// Found is set for a namespace that was there before the app.
+	// Found is true for a namespace that is older than the app.
 	Found bool `json:"found,omitempty"`
 }
 
@@ -77,7 +77,7 @@ func (e *Entry) path() string {
 	return listPath(e.Group, e.Version, e.Resource, e.Namespace) + "/" + e.Name
 }
 
-// Inventory is what an app may have in the cluster.
+// Inventory lists the objects that an app may have in the cluster.
 type Inventory struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -85,20 +85,20 @@ type Inventory struct {
 	App       string `json:"app"`
 	Namespace string `json:"namespace"`
 	State     State  `json:"state"`
-	// Sources are those of the last apply that ended in order; while one goes on, Next has its sources.
+	// Sources are those of the last complete apply. While an apply runs, Next has its sources.
 	Sources []Source `json:"sources,omitempty"`
 	Next    []Source `json:"next,omitempty"`
-	// Started is when the last apply or deletion that had something to do began, Finished when it ended.
+	// Started and Finished are the times of the last apply or deletion that had something to do.
 	Started  *metav1.Time `json:"started,omitempty"`
 	Finished *metav1.Time `json:"finished,omitempty"`
-	// History has the last revisions that an apply has brought the app to, the newest first, ten at most.
+	// History has the last revisions of the app, the newest first, ten at most.
 	History []Revision `json:"history,omitempty"`
-	// Incomplete: the inventory was lost, and made anew from a source, so objects may be missing in it. [Applier.Adopt] finds them.
+	// Incomplete: the inventory was lost and created again from a source, so it may lack objects. [Applier.Adopt] finds them.
 	Incomplete bool `json:"incomplete,omitempty"`
-	// Objects are sorted by ID.
+	// Objects are in the order of their IDs.
 	Objects []Entry `json:"objects"`
 
-	// resourceVersion is that of the ConfigMap; empty where there is none yet. parts are those that it names.
+	// resourceVersion is that of the ConfigMap; empty if there is none yet. parts are the names of its parts.
 	resourceVersion string
 	parts           []string
 }
@@ -106,37 +106,40 @@ type Inventory struct {
 const (
 	inventoryVersion = "sluice.dev/v1alpha1"
 	inventoryKind    = "Inventory"
-	// maxPlain is up to which size an inventory is readable in the ConfigMap; above it is packed.
+	// maxPlain is the size in bytes up to which an inventory stays readable in the ConfigMap. A larger one is compressed.
 	maxPlain = 400 << 10
-	// maxInventory bounds an inventory in memory.
+	// maxInventory bounds an inventory in memory, in bytes.
 	maxInventory = 64 << 20
-	// maxPacked is what a ConfigMap takes, less what else is in it.
+	// maxPacked is the space in a ConfigMap for an inventory, in bytes.
 	maxPacked = 950 << 10
 )
 
-var appName = regexp.MustCompile(`\A[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?\z`)
+// maxApp bounds the name of an app, in bytes.
+const maxApp = 200
 
-// CheckApp judges the name of an app: lower case letters, digits, dashes and dots, at most 200.
+var appName = regexp.MustCompile(`\A[a-z0-9]([-a-z0-9.]*[a-z0-9])?\z`)
+
+// CheckApp checks the name of an app: lower case letters, digits, dashes and dots, at most 200.
 func CheckApp(name string) error {
-	if !appName.MatchString(name) || strings.Contains(name, "..") {
+	if len(name) > maxApp || !appName.MatchString(name) || strings.Contains(name, "..") {
 		return fmt.Errorf("%q is no name for an app: lower case letters, digits, - and . are allowed, 200 at most", name)
 	}
 	return nil
 }
 
-// InventoryName is the name of the ConfigMap that has the inventory of an app.
+// InventoryName is the name of the ConfigMap with the inventory of an app.
 func InventoryName(app string) string { return inventoryPrefix + app }
 
 func inventoryPath(namespace, app string) string {
 	return listPath("", "v1", "configmaps", namespace) + "/" + InventoryName(app)
 }
 
-// isInventory tells whether a ConfigMap holds the inventory of an app.
+// isInventory reports whether a ConfigMap holds the inventory of an app.
 func isInventory(name, app string) bool {
 	return name == InventoryName(app) || strings.HasPrefix(name, partPrefix+partLabel(app)+"-")
 }
 
-// isRecord tells whether an object is one in which Sluice keeps the inventory or the lock of an app.
+// isRecord reports whether an object holds the inventory or the lock of an app.
 func (p *Plan) isRecord(id ID, content map[string]any) bool {
 	switch {
 	case id.Group == "coordination.k8s.io" && id.Kind == "Lease":
@@ -149,7 +152,7 @@ func (p *Plan) isRecord(id ID, content map[string]any) bool {
 	return own || labels[LabelInventory] != nil || labels[labelPart] != nil
 }
 
-// entry finds an object; nil where it is not in the inventory. It may be called on nil.
+// entry finds an object; nil if it is not in the inventory. inv may be nil.
 func (v *Inventory) entry(id ID) *Entry {
 	if v == nil {
 		return nil
@@ -164,20 +167,20 @@ func (v *Inventory) entry(id ID) *Entry {
 // owner is the value of [AnnotationApp].
 func (v *Inventory) owner() string { return v.Namespace + "/" + v.App }
 
-// sortEntries sorts entries and drops those that stand twice: the first stays.
+// sortEntries sorts entries. Of entries for the same object it keeps the first.
 func sortEntries(list []Entry) []Entry {
 	slices.SortStableFunc(list, func(a, b Entry) int { return a.Compare(b.ID) })
 	return slices.CompactFunc(list, func(a, b Entry) bool { return a.ID == b.ID })
 }
 
-// loadInventory reads the inventory of an app. Where there is none yet it is empty.
+// loadInventory reads the inventory of an app. The result is empty if there is none yet.
 func (c *client) loadInventory(ctx context.Context, namespace, app string) (*Inventory, error) {
 	for try := 1; ; try++ {
 		v, err := c.loadOnce(ctx, namespace, app)
 		if try == maxTries || !errors.Is(err, errInventory) || !apierrors.IsNotFound(err) {
 			return v, err
 		}
-		// A part is gone: somebody has written another inventory after its names were read.
+		// A part is gone: another run has written a new inventory after its names were read.
 		if err := sleep(ctx, firstPause); err != nil {
 			return nil, err
 		}
@@ -206,7 +209,7 @@ func (c *client) loadOnce(ctx context.Context, namespace, app string) (*Inventor
 	return v, nil
 }
 
-// errInventory says that a ConfigMap holds no inventory that can be read.
+// errInventory means that a ConfigMap holds no readable inventory.
 var errInventory = errors.New("the inventory cannot be read")
 
 func (c *client) unpack(ctx context.Context, cm *corev1.ConfigMap) (*Inventory, error) {
@@ -239,7 +242,7 @@ func (c *client) unpack(ctx context.Context, cm *corev1.ConfigMap) (*Inventory, 
 		return fail(fmt.Errorf("it is %q %q, and this program knows %s %s", v.APIVersion, v.Kind, inventoryVersion, inventoryKind))
 	}
 	for _, e := range v.Objects {
-		// These become parts of a path. Names are what the API server takes (k8s.io/apimachinery/pkg/api/validate/content).
+		// These names become parts of a path. The API server accepts the same names (k8s.io/apimachinery/pkg/api/validate/content).
 		for _, s := range []string{e.Group, e.Version, e.Resource, e.Namespace, e.Name} {
 			if len(content.IsPathSegmentName(s)) > 0 {
 				return fail(fmt.Errorf("it has an object with the name %q", s))
@@ -254,16 +257,16 @@ func (c *client) unpack(ctx context.Context, cm *corev1.ConfigMap) (*Inventory, 
 	return v, nil
 }
 
-// ErrConcurrent says that somebody else changed the inventory of the app meanwhile.
+// ErrConcurrent means that somebody else changed the inventory of the app at the same time.
 var ErrConcurrent = errors.New("another apply or deletion of the app runs, or ran meanwhile; run this one again")
 
-// same tells whether text is the inventory.
+// same reports whether text is the encoded inventory.
 func (v *Inventory) same(text []byte) bool {
 	mine, err := json.Marshal(v)
 	return err == nil && bytes.Equal(mine, text)
 }
 
-// saveInventory writes the inventory, unless somebody else has written it since it was read.
+// saveInventory writes the inventory. It fails if somebody else has written it since it was read.
 func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
 	cm := map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
@@ -306,7 +309,7 @@ func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
 	}
 	b, err := c.do(ctx, r)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || v.resourceVersion != "" && apierrors.IsNotFound(err) {
-		// Perhaps it was this very request, of which the first answer was lost.
+		// It may have been this very request, whose first answer was lost.
 		now, again := c.loadInventory(ctx, v.Namespace, v.App)
 		if again == nil && now.same(text) {
 			v.resourceVersion, v.parts = now.resourceVersion, now.parts
@@ -333,8 +336,8 @@ func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
 	return c.dropParts(ctx, v.Namespace, v.App, parts)
 }
 
-// Apps lists the inventories in a namespace, or in all where it is empty, by namespace and name. An inventory that cannot be
-// read is an error, beside which the others are returned.
+// Apps lists the inventories of a namespace, by namespace and name. An empty namespace covers all. If it cannot read some
+// inventories, it returns an error and the other inventories.
 func (a *Applier) Apps(ctx context.Context, namespace string) ([]*Inventory, error) {
 	var out []*Inventory
 	var errs []error

@@ -17,38 +17,39 @@ import (
 	"sluice.dev/internal/cluster"
 )
 
-// live is what is known of an object in the cluster; nil stands for one that does not exist.
+// live is the state of an object in the cluster; nil stands for an object that does not exist.
 type live struct {
 	uid string
 	// version is the resourceVersion.
 	version string
-	// owner is the value of [AnnotationApp], empty where there is none.
+	// owner is the value of [AnnotationApp], empty if there is none.
 	owner string
-	// marks is what annotations of other tools say.
+	// marks is the meaning of the annotations of other tools.
 	marks
-	// terminating: its deletion has begun.
+	// terminating: the object is being deleted.
 	terminating bool
-	// formers are the managers of other appliers that own fields of it.
+	// formers are the managers of other appliers that own fields of the object.
 	formers []former
-	// own is the digest of our entry in managedFields; empty where there is none.
+	// own is the digest of our entry in managedFields; empty if there is none.
 	own string
-	// versions are the API versions that fields are noted in, as GROUP/VERSION.
+	// versions are the API versions that field owners are recorded in, as GROUP/VERSION.
 	versions []string
-	// applied: it is as the item wants it.
+	// applied: the object already is as the item wants it.
 	applied bool
 	health  health
 }
 
-// health is how an object is, as kstatus tells.
+// health is the status of an object, in the terms of kstatus.
 type health struct {
 	status  status.Status
 	message string
 }
 
-// ready tells whether the object is as it is to be in the end.
+// ready reports whether the object has reached its final state.
 func (h health) ready() bool { return h.status == status.CurrentStatus }
 
-// healthOf goes by the object's annotations, and asks kstatus where they say nothing. Of an object without a kind it knows nothing, and would take it for ready.
+// healthOf reads the status from the object's readiness annotations. If they do not decide, it asks kstatus. kstatus does not know
+// an object without a kind, and would report it as ready.
 func healthOf(obj map[string]any) health {
 	if h, ok := told(obj); ok {
 		return h
@@ -63,7 +64,7 @@ func healthOf(obj map[string]any) health {
 	return health{r.Status, r.Message}
 }
 
-// ownerIn is the value of [AnnotationApp] of an object.
+// ownerIn returns the value of [AnnotationApp] of an object.
 func ownerIn(obj map[string]any) string {
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
@@ -71,7 +72,7 @@ func ownerIn(obj map[string]any) string {
 	return owner
 }
 
-// observe reads what is to be known of an object. want may be nil.
+// observe extracts the state of an object. want may be nil.
 func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	l := &live{health: healthOf(obj)}
 	meta, _ := obj["metadata"].(map[string]any)
@@ -93,7 +94,7 @@ func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
 		return l, nil
 	}
 	if record != nil && l.own != "" && record.Owned == l.own && record.Version == want.Version && record.Manifest == want.digest() {
-		l.applied = true // as we left it
+		l.applied = true // unchanged since our last apply
 		return l, nil
 	}
 	content, err := want.content()
@@ -104,25 +105,25 @@ func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	return l, nil
 }
 
-// place is where objects of a kind are listed.
+// place is the place where objects of a kind are listed: the resource and the namespace.
 type place struct{ group, version, resource, kind, namespace string }
 
 func (p place) path() string { return listPath(p.group, p.version, p.resource, p.namespace) }
 
 const (
-	// listSize is how many objects are asked for at once.
+	// listSize is the number of objects in a page of a list.
 	listSize = 500
-	// fewCRDs is up to how many CRDs are read one by one: those of a cluster are many and large.
+	// fewCRDs is the number of CRDs up to which read gets them one by one. A list would be large: a cluster has many CRDs.
 	fewCRDs = 10
 )
 
-// errEnough ends a listing of which nothing more is needed.
+// errEnough ends a listing early.
 var errEnough = errors.New("enough")
 
-// read reads the objects of each place by their names and calls take with each that exists, not concurrently for one place.
-// It costs a list for a place with several names. Where most of what is there is nobody's concern, the rest is read one by one.
+// read reads the named objects of each place and calls take with each that exists. Calls for one place are sequential. A place with
+// several names costs one list. If most objects of a list are not wanted, read gets the rest one by one.
 //
-// What may not be read goes to forbidden, with the error; where forbidden is nil it is an error of read.
+// Objects that the user cannot read go to forbidden, with the error. If forbidden is nil, read returns that error.
 func (c *client) read(ctx context.Context, wanted map[place][]string, take func(p place, name string, obj map[string]any) error, forbidden func(p place, name string, err error)) error {
 	places := make([]place, 0, len(wanted))
 	for p := range wanted {
@@ -166,7 +167,8 @@ func (c *client) read(ctx context.Context, wanted map[place][]string, take func(
 	})
 }
 
-// readList lists a place. It takes what it finds out of missing; where it returns false, the rest is still to be read.
+// readList lists a place. It removes the objects that it finds from missing. If it returns false, the caller must still read the
+// rest.
 func (c *client) readList(ctx context.Context, p place, missing map[string]bool, take func(p place, name string, obj map[string]any) error) (bool, error) {
 	o := cluster.EachOptions{PageSize: listSize, Page: func(remaining int64) error {
 		if remaining > 0 && int64(len(missing)) <= remaining/listSize {
@@ -195,8 +197,8 @@ func (c *client) readList(ctx context.Context, p place, missing map[string]bool,
 		if err != nil {
 			return err
 		}
-		// Items of lists of built-in kinds carry neither (k8s.io/apimachinery/pkg/apis/meta/v1, TypeMeta); what a kind means by its
-		// fields is told by both.
+		// Items of lists of built-in kinds have neither apiVersion nor kind (k8s.io/apimachinery/pkg/apis/meta/v1, TypeMeta). The
+		// meaning of the fields depends on both.
 		obj["apiVersion"], obj["kind"] = schema.GroupVersion{Group: p.group, Version: p.version}.String(), p.kind
 		return take(p, name, obj)
 	})
@@ -206,7 +208,7 @@ func (c *client) readList(ctx context.Context, p place, missing map[string]bool,
 	case apierrors.IsNotFound(err):
 		return true, nil // the resource is gone, and its objects with it
 	case apierrors.IsForbidden(err):
-		return false, nil // who may not list may still get
+		return false, nil // without the right to list, the user may still get single objects
 	}
 	return true, explainRead(p, err)
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// localNote says why an item is compared without the server.
+// localNote says why the comparison of an item is done without the server.
 const localNote = "this user may not have the server try it, so it is compared here: values that the server fills in or rewrites may differ"
 
 // compareLocally computes on the client what an apply would change, for users who can read but not write. The result is an estimate. ok is
@@ -51,7 +51,7 @@ func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (
 	return got, err == nil, err
 }
 
-// over gives what an apply of a manifest would make of a live object, as far as one can tell without the schema of the kind.
+// over returns the result of applying a manifest to a live object. It is an estimate, because the schema of the kind is not known.
 func (it *Item) over(live, want map[string]any) (map[string]any, error) {
 	mine := func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply || slices.Contains(it.TakesOver, e.Manager)
@@ -64,7 +64,7 @@ func (it *Item) over(live, want map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// has tells whether a path leads to something in a value.
+// has reports whether a path leads to a value.
 func has(v any, path fieldpath.Path) bool {
 	if len(path) == 0 {
 		return true
@@ -82,7 +82,7 @@ func has(v any, path fieldpath.Path) bool {
 	return false
 }
 
-// mayLeadTo is leadsTo for an item of a manifest, which may leave out keys that have defaults.
+// mayLeadTo is like leadsTo for an item of a manifest, which may omit keys that have defaults.
 func mayLeadTo(e fieldpath.PathElement, item any) bool {
 	m, ok := item.(map[string]any)
 	if e.Key == nil || !ok {
@@ -100,8 +100,8 @@ func mayLeadTo(e fieldpath.PathElement, item any) bool {
 	return some
 }
 
-// overlaid puts what a manifest wants over what there is. Items of lists belong together by their names, where they have some, and by
-// their places otherwise.
+// overlaid lays the values of a manifest over live values. It matches items of lists by their names if they have some, and by their
+// indexes otherwise.
 func overlaid(have, want any) any {
 	switch w := want.(type) {
 	case map[string]any:
@@ -134,7 +134,7 @@ func overlaid(have, want any) any {
 	return want
 }
 
-// partner finds the item of a list that another one would become; -1 for none.
+// partner returns the index of the list item that another item updates; -1 for none.
 func partner(list []any, item any, place int) int {
 	m, ok := item.(map[string]any)
 	if !ok {
@@ -152,7 +152,7 @@ func partner(list []any, item any, place int) int {
 	return -1
 }
 
-// mayDelete tells whether a deletion failed for another reason than that this user may not delete the object.
+// mayDelete reports whether a deletion failed for a reason other than missing permissions.
 func (a *Applier) mayDelete(ctx context.Context, p *Plan, err error) (bool, error) {
 	which, ok := errors.AsType[*Error](err)
 	if !ok || !apierrors.IsForbidden(err) {

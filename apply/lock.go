@@ -19,29 +19,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A run that changes an app holds the app's lock from before the first write until after the last one: a Lease in the app's namespace, which has
-// the name of the inventory. The holder renews it. A holder that cannot stops to write before anybody may take the lock over: see
-// [lock.valid]. A Lease counts as left behind when somebody has seen it for its whole duration without a renewal (clocks of other
-// machines are not looked at, as in k8s.io/client-go/tools/leaderelection), or when its holder was a process of this machine that
-// has ended.
+// A run that changes an app holds the app's lock from before its first write until after its last one. The lock is a Lease in the
+// app's namespace, with the name of the inventory. The holder renews it. A holder that cannot renew stops writing before anybody
+// may take the lock over; see [lock.valid].
+//
+// A Lease is stale in two cases. Another process has watched it for its whole duration and saw no renewal; this does not depend on
+// the clocks of other machines, as in k8s.io/client-go/tools/leaderelection. Or its holder was a process of this machine that has
+// ended.
 
-// lockDuration is how long a lock is held without a renewal.
+// lockDuration is the time that a lock is valid without a renewal.
 const lockDuration = 15 * time.Second
 
-// annotationProcess on a lock identifies the process that holds it, for others of the same machine.
+// annotationProcess on a lock identifies the process that holds it, for other processes of the same machine.
 const annotationProcess = "sluice.dev/process"
 
-// ErrChanged says that somebody has changed the app since the plan was made, or may have, because a run had not ended then. A plan that
-// is made after [Applier.Resume] can be applied.
+// ErrChanged means that somebody has, or may have, changed the app since the plan was made. The latter happens if another run had
+// not ended then. A plan that is made after [Applier.Resume] can be applied.
 var ErrChanged = errors.New("somebody has changed the app since the plan was made")
 
-// errLost is why the writes of a run end when its lock is somebody else's, or may be.
+// errLost ends the writes of a run whose lock is, or may be, taken by somebody else.
 var errLost = errors.New("the lock of the app is lost")
 
-// LockedError says that somebody else is changing the app. Nothing was changed. The same request can be made again later; the error
+// LockedError means that somebody else is changing the app. The call has changed nothing, and can be repeated later. The error
 // wraps [ErrWaiting].
 type LockedError struct {
-	// App is NAMESPACE/NAME, Holder who has the lock, Since when it was taken, as the holder's clock says.
+	// App is NAMESPACE/NAME. Holder names the holder of the lock. Since is the time when the holder got it, by the holder's clock.
 	App, Holder string
 	Since       time.Time
 }
@@ -51,20 +53,20 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("app %s is being changed by %s since %s", e.App, e.Holder, e.Since.UTC().Format(time.RFC3339))
 }
 
-// Is tells that nobody has to wait for a [LockedError] in other ways than for [ErrWaiting].
+// Is makes a [LockedError] match [ErrWaiting]: callers handle both alike.
 func (e *LockedError) Is(target error) bool { return target == ErrWaiting }
 
-// Locks is what a process knows of locks that others hold. Appliers that try again and again for the same lock share one: a holder is
-// known to be dead only after it was looked at for a while. The zero value is ready for use.
+// Locks remembers the locks of others that a process has seen. Share one between appliers that repeatedly try to get the same lock:
+// only a lock that was watched for its duration is known to be stale. The zero value is ready for use.
 type Locks struct {
 	mu   sync.Mutex
 	seen map[string]sighting
-	// duration takes the place of lockDuration, and process that of this process; for tests.
+	// duration replaces lockDuration, and process the identity of this process; for tests.
 	duration time.Duration
 	process  string
 }
 
-// sighting is a Lease as it was first seen.
+// sighting is a Lease and the time when it was first seen in this state.
 type sighting struct {
 	version string
 	at      time.Time
@@ -72,7 +74,7 @@ type sighting struct {
 
 func (l *Locks) length() time.Duration { return cmp.Or(l.duration, lockDuration) }
 
-// left tells whether a Lease was left behind.
+// left reports whether a Lease is stale.
 func (l *Locks) left(path string, lease *coordinationv1.Lease) bool {
 	if value(lease.Spec.HolderIdentity) == "" || hasEnded(lease.Annotations[annotationProcess]) {
 		return true
@@ -103,7 +105,7 @@ func value[T any](p *T) T {
 	return *p
 }
 
-// lock is one that this run holds, or tries to get.
+// lock is a lock that this run holds, or tries to get.
 type lock struct {
 	client   *client
 	locks    *Locks
@@ -120,8 +122,9 @@ type lock struct {
 
 type lockKey struct{}
 
-// valid tells whether the lock is surely held. It stops being so a third of its duration before others may take it over, which
-// leaves time for a request that has just been sent. A machine that was asleep may have a monotonic clock that was, too.
+// valid reports whether this run certainly holds the lock. It becomes false when two thirds of the duration are over, a third
+// before others may take the lock over. That leaves time for a request that was just sent. valid compares the wall clock as well,
+// because the monotonic clock may stand still while the machine sleeps.
 func (l *lock) valid() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +132,7 @@ func (l *lock) valid() bool {
 	return time.Since(l.renewed) < most && clock().Round(0).Sub(l.renewed.Round(0)) < most
 }
 
-// fenced refuses a write of a run that has lost its lock. Runs without a lock are not refused.
+// fenced refuses a write of a run that has lost its lock. It never refuses a run without a lock.
 func fenced(ctx context.Context) error {
 	if l, ok := ctx.Value(lockKey{}).(*lock); ok && !l.valid() {
 		return fmt.Errorf("app %s: %w", l.app, errLost)
@@ -137,8 +140,8 @@ func fenced(ctx context.Context) error {
 	return nil
 }
 
-// lock gets the lock of an app, unless the context has it, and waits for it no longer than Options.LockTimeout. The context ends when the lock is lost; unlock is
-// to be called in any case. The error may be a [*LockedError].
+// lock gets the lock of an app, unless the context already has it. It waits for Options.LockTimeout at most. The returned context
+// ends when the lock is lost. The caller must always call unlock. The error may be a [*LockedError].
 func (a *Applier) lock(ctx context.Context, v *Inventory) (locked context.Context, unlock func(), err error) {
 	if held, ok := ctx.Value(lockKey{}).(*lock); ok && held.app == v.owner() {
 		return ctx, func() {}, nil
@@ -167,9 +170,10 @@ func (a *Applier) lock(ctx context.Context, v *Inventory) (locked context.Contex
 	}, nil
 }
 
-// Resume gets the lock of an app whose last run has not ended in order, so that nobody changes the app between a plan that is made with
-// the context and its end; see [ErrChanged]. It does nothing where the last run has ended, or there is none: [Applier.Apply] and
-// [Applier.Delete] get the lock by themselves then. The context ends when the lock is lost; unlock is to be called in any case.
+// Resume gets the lock of an app whose last run is not complete. Make the plan with the returned context: then nobody changes the
+// app between the plan and its end; see [ErrChanged]. Resume does nothing if the last run is complete or there was none: then
+// [Applier.Apply] and [Applier.Delete] get the lock themselves. The context ends when the lock is lost. The caller must always call
+// unlock.
 func (a *Applier) Resume(ctx context.Context, namespace, app string) (locked context.Context, unlock func(), err error) {
 	v, err := a.client.loadInventory(ctx, cmp.Or(namespace, a.opts.Namespace), app)
 	if err != nil || !v.interrupted() {
@@ -178,8 +182,8 @@ func (a *Applier) Resume(ctx context.Context, namespace, app string) (locked con
 	return a.lockExisting(ctx, v)
 }
 
-// lockExisting gets the lock of an app that has an inventory. In a namespace that is being deleted nobody gets one, and nobody makes
-// anything new there.
+// lockExisting gets the lock of an app that has an inventory. If the namespace is being deleted, there is no lock: the server
+// refuses new objects there, from everybody.
 func (a *Applier) lockExisting(ctx context.Context, v *Inventory) (locked context.Context, unlock func(), err error) {
 	if locked, unlock, err = a.lock(ctx, v); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return ctx, func() {}, nil
@@ -187,8 +191,8 @@ func (a *Applier) lockExisting(ctx context.Context, v *Inventory) (locked contex
 	return locked, unlock, err
 }
 
-// lockPlanned gets a lock, by get, for what was planned by an inventory. Where a run had not ended then, and the lock was not held
-// yet, what was planned may not be true any more.
+// lockPlanned gets a lock, by get, for a plan that was made from an inventory. If another run was not complete at that time, and
+// the lock was not held yet, the plan may be out of date.
 func (a *Applier) lockPlanned(ctx context.Context, v *Inventory, get func(context.Context, *Inventory) (context.Context, func(), error)) (locked context.Context, unlock func(), err error) {
 	locked, unlock, err = get(ctx, v)
 	if err == nil && locked != ctx && v.interrupted() {
@@ -197,12 +201,12 @@ func (a *Applier) lockPlanned(ctx context.Context, v *Inventory, get func(contex
 	return locked, unlock, err
 }
 
-// interrupted tells whether the last run has not ended in order: it may go on at this moment.
+// interrupted reports whether the last run is not complete. It may still be running.
 func (v *Inventory) interrupted() bool {
 	return v.resourceVersion != "" && v.State != Applied
 }
 
-// await tries to get the lock until it has it, or the time is over.
+// await tries to get the lock until it succeeds or the time is over.
 func (l *lock) await(ctx context.Context, most time.Duration) error {
 	begun, told := clock(), ""
 	again, from := firstReminder, clock()
@@ -228,7 +232,7 @@ func (l *lock) await(ctx context.Context, most time.Duration) error {
 	}
 }
 
-// take tries once to get the lock. It returns the Lease of who has it; nil where this run does.
+// take tries once to get the lock. It returns the Lease of another holder; nil if this run holds the lock.
 func (l *lock) take(ctx context.Context) (*coordinationv1.Lease, error) {
 	held, err := l.read(ctx)
 	if err != nil {
@@ -258,7 +262,7 @@ func (l *lock) take(ctx context.Context) (*coordinationv1.Lease, error) {
 		l.locks.forget(l.path)
 		return nil, nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), held != nil && apierrors.IsNotFound(err):
-		// Somebody was faster, or the answer to this very request was lost: the next look tells.
+		// Another run was faster, or the answer to this very request was lost. The next attempt shows which.
 		if held, err = l.read(ctx); err == nil && held == nil {
 			held = &coordinationv1.Lease{}
 		}
@@ -268,7 +272,7 @@ func (l *lock) take(ctx context.Context) (*coordinationv1.Lease, error) {
 	}
 }
 
-// fail says what an error is about, and which rights are needed.
+// fail adds the subject to an error, and the rights that are needed.
 func (l *lock) fail(err error) error {
 	if apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return fmt.Errorf("the lock of app %s: the rights to get, create, update and delete leases.coordination.k8s.io in its namespace are needed: %w", l.app, err)
@@ -276,7 +280,7 @@ func (l *lock) fail(err error) error {
 	return fmt.Errorf("the lock of app %s: %w", l.app, err)
 }
 
-// read reads the Lease; nil where there is none.
+// read reads the Lease; nil if there is none.
 func (l *lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	b, err := l.client.once(ctx, request{verb: http.MethodGet, path: l.path})
 	if apierrors.IsNotFound(err) {
@@ -289,7 +293,7 @@ func (l *lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	return held, json.Unmarshal(b, held)
 }
 
-// put writes the Lease. It waits for no other request of the run: a renewal must not.
+// put writes the Lease. It does not wait for other requests of the run, because renewals must not be late.
 func (l *lock) put(ctx context.Context, verb, path string) error {
 	body, err := json.Marshal(&l.lease)
 	if err != nil {
@@ -310,7 +314,7 @@ func (l *lock) put(ctx context.Context, verb, path string) error {
 	return nil
 }
 
-// keep renews the lock until ctx ends, or ends it where the lock is lost.
+// keep renews the lock until ctx ends. If the lock is lost, it ends the lock's context.
 func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) {
 	for {
 		if err := sleep(ctx, l.locks.length()/6); err != nil {
@@ -348,13 +352,13 @@ func (l *lock) renew(ctx context.Context) error {
 		return err
 	}
 	if held == nil {
-		// It went with its namespace, or somebody deleted it.
+		// The Lease was deleted, alone or with its namespace.
 		l.lease.ResourceVersion, l.lease.UID = "", ""
 		err := l.put(ctx, http.MethodPost, l.list)
 		if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.renewed = now.Time // nobody else gets a lock there either
+			l.renewed = now.Time // nobody else can get a lock there either
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
@@ -371,7 +375,7 @@ func (l *lock) renew(ctx context.Context) error {
 	return l.put(ctx, http.MethodPut, l.path)
 }
 
-// release deletes the Lease, if it is still this run's. Where that fails it expires.
+// release deletes the Lease if this run still holds it. If that fails, the Lease expires.
 func (l *lock) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.locks.length()/3)
 	defer cancel()
@@ -382,7 +386,7 @@ func (l *lock) release(ctx context.Context) {
 	}
 }
 
-// whoami names this process for people.
+// whoami describes this process for people.
 func whoami() string {
 	name := fmt.Sprintf("uid %d", os.Getuid())
 	if u, err := user.Current(); err == nil {
@@ -395,5 +399,5 @@ func whoami() string {
 	return fmt.Sprintf("%s on %s, process %d", name, host, os.Getpid())
 }
 
-// clock is the clock of leases: how long it is since one was renewed is a matter of real time.
+// clock is the clock of leases. The time since the last renewal is real time, so it is not injected.
 func clock() time.Time { return time.Now() } //nolint:forbidigo // see above

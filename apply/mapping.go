@@ -17,25 +17,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ErrNoKind says that the cluster does not know a kind, and that the source does not define it.
+// ErrNoKind means that neither the cluster nor the source defines a kind.
 var ErrNoKind = errors.New("the cluster does not serve this kind")
 
-// mapping is how the objects of a kind are reached.
+// mapping says how to reach the objects of a kind.
 type mapping struct {
 	resource   string
 	namespaced bool
-	// pending: the cluster does not serve it yet; a CRD of the source does. before is the version in which the cluster serves the
-	// kind until then; empty where it does not.
+	// pending: the cluster does not serve the version yet, but a CRD of the source does. before is the version in which the cluster
+	// serves the kind until then; empty if it does not.
 	pending bool
 	before  string
 }
 
-// path is that of the object.
+// path is the path of an object.
 func (m mapping) path(o *Object) string {
 	return listPath(o.Group, o.Version, m.resource, o.Namespace) + "/" + o.Name
 }
 
-// mapper asks the server for the resources of kinds, a group and version at a time and each once.
+// mapper asks the server for the resources of each group and version, once for each.
 type mapper struct {
 	client *client
 
@@ -47,7 +47,7 @@ func newMapper(c *client) *mapper {
 	return &mapper{client: c, known: map[schema.GroupVersion]map[string]mapping{}}
 }
 
-// load asks for all of the versions, side by side.
+// load asks for all of the versions, concurrently.
 func (m *mapper) load(ctx context.Context, versions []schema.GroupVersion) error {
 	return each(ctx, len(versions), cap(m.client.slots), func(ctx context.Context, i int) error {
 		_, err := m.resources(ctx, versions[i])
@@ -55,7 +55,7 @@ func (m *mapper) load(ctx context.Context, versions []schema.GroupVersion) error
 	})
 }
 
-// forget makes the next question about a group go to the server.
+// forget drops what is known about a group, so that the next call asks the server.
 func (m *mapper) forget(group string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,7 +66,7 @@ func (m *mapper) forget(group string) {
 	}
 }
 
-// resources gives the kinds of a group and version; none where the server does not know it.
+// resources returns the kinds of a group and version; none if the server does not know it.
 func (m *mapper) resources(ctx context.Context, gv schema.GroupVersion) (map[string]mapping, error) {
 	m.mu.Lock()
 	found, ok := m.known[gv]
@@ -97,8 +97,8 @@ func (m *mapper) resources(ctx context.Context, gv schema.GroupVersion) (map[str
 	return found, nil
 }
 
-// find gives the mapping of a kind. defined are the kinds that CRDs of the source define. The error wraps [ErrNoKind] where
-// nobody knows the kind.
+// find returns the mapping of a kind. defined are the kinds that CRDs of the source define. The error wraps [ErrNoKind] if neither
+// the cluster nor the source has the kind.
 func (m *mapper) find(ctx context.Context, gvk schema.GroupVersionKind, defined map[schema.GroupVersionKind]mapping) (mapping, error) {
 	found, err := m.resources(ctx, gvk.GroupVersion())
 	if err != nil {
@@ -113,8 +113,8 @@ func (m *mapper) find(ctx context.Context, gvk schema.GroupVersionKind, defined 
 	return mapping{}, fmt.Errorf("%w: %s of %s", ErrNoKind, gvk.Kind, gvk.GroupVersion())
 }
 
-// servedBefore gives a version in which the server serves the kind of a pending mapping; empty where there is none. groups has
-// the versions of groups that were asked for before.
+// servedBefore returns a version in which the server serves the kind of a pending mapping; empty if there is none. groups caches
+// the versions of groups.
 func (m *mapper) servedBefore(ctx context.Context, gvk schema.GroupVersionKind, pending mapping, groups map[string][]string) (string, error) {
 	versions, asked := groups[gvk.Group]
 	if !asked {
@@ -136,7 +136,7 @@ func (m *mapper) servedBefore(ctx context.Context, gvk schema.GroupVersionKind, 
 	return "", nil
 }
 
-// definedBy gives the kinds that the CRDs among the objects define, and the CRDs by their names.
+// definedBy returns the kinds that the CRDs among the objects define, and the CRDs by their names.
 func definedBy(objects []Object) (map[schema.GroupVersionKind]mapping, map[string]*apiextensionsv1.CustomResourceDefinition, error) {
 	kinds := map[schema.GroupVersionKind]mapping{}
 	crds := map[string]*apiextensionsv1.CustomResourceDefinition{}
@@ -160,7 +160,7 @@ func definedBy(objects []Object) (map[schema.GroupVersionKind]mapping, map[strin
 	return kinds, crds, nil
 }
 
-// each calls f for 0..n-1, on so many goroutines at once, until one fails or ctx is done. It returns the error of the lowest
+// each calls f for 0..n-1, on up to the given number of goroutines, until one fails or ctx ends. It returns the error of the lowest
 // number that failed.
 func each(ctx context.Context, n, at int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -198,7 +198,7 @@ feed:
 	return nil
 }
 
-// protect calls f; a panic of it is an error, for one object must not take a process down that delivers for many.
+// protect calls f and turns a panic into an error: one object must not end a process that delivers many apps.
 func protect(ctx context.Context, i int, f func(ctx context.Context, i int) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -208,8 +208,8 @@ func protect(ctx context.Context, i int, f func(ctx context.Context, i int) erro
 	return f(ctx, i)
 }
 
-// versions gives the versions of a group that the server serves, the preferred one first; none for the core group, which has
-// one only.
+// versions returns the versions of a group that the server serves, the preferred one first. It returns none for the core group,
+// which has only one.
 func (m *mapper) versions(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		return nil, nil

@@ -9,11 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// annotationMadeBy on a namespace says which app has made it, as NAMESPACE/NAME. It comes with the creation, which server-side apply cannot
-// tell from a change: the API has no apply that only creates. So it holds whatever happens to the run, or to the inventory.
+// annotationMadeBy on a namespace names the app that has created it, as NAMESPACE/NAME. The annotation comes with the creation, so
+// it is right even if the run is interrupted or the inventory is lost. Server-side apply would not do: it cannot tell a creation
+// from a change.
 const annotationMadeBy = "sluice.dev/made-by"
 
-// makeNamespace creates the namespace of an item, without its content. One that is there by now is somebody else's.
+// makeNamespace creates the namespace of an item, without its content. If the namespace exists by now, somebody else has created
+// it.
 func (a *Applier) makeNamespace(ctx context.Context, p *Plan, it *Item) error {
 	owner := p.ownerOf()
 	if owner == "" {
@@ -31,13 +33,13 @@ func (a *Applier) makeNamespace(ctx context.Context, p *Plan, it *Item) error {
 		it.made = err == nil
 		return err
 	}
-	// Perhaps it was this very request, of which the first answer was lost.
+	// It may have been this very request, whose first answer was lost.
 	obj, err := a.client.get(ctx, it.mapping.path(&it.Object))
 	it.made = err == nil && madeBy(obj) == owner
 	return err
 }
 
-// madeBy is the value of [annotationMadeBy]; empty where there is none.
+// madeBy is the value of [annotationMadeBy]; empty if there is none.
 func madeBy(obj map[string]any) string {
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
@@ -45,8 +47,8 @@ func madeBy(obj map[string]any) string {
 	return owner
 }
 
-// made tells whether the app has made a namespace that is there: the namespace says so, or an apply that ended in order has recorded it,
-// as older versions have. A recorded intention proves nothing: somebody else may have created it first.
+// made reports whether the app has created a namespace that exists. Either the namespace says so, or an apply that is complete has
+// recorded it, as older versions do. A recorded intention proves nothing: somebody else may have created the namespace first.
 func (p *Plan) made(id ID, obj map[string]any) bool {
 	if owner := p.ownerOf(); owner != "" && madeBy(obj) == owner {
 		return true

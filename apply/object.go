@@ -25,7 +25,7 @@ type ID struct {
 	Name      string `json:"name"`
 }
 
-// String gives KIND[.GROUP] [NAMESPACE/]NAME.
+// String returns KIND[.GROUP] [NAMESPACE/]NAME.
 func (i ID) String() string {
 	kind, name := i.Kind, i.Name
 	if i.Group != "" {
@@ -44,51 +44,51 @@ func (i ID) Compare(o ID) int {
 	)
 }
 
-// Object is an object as it is to be.
+// Object is an object of the source, as it should be in the cluster.
 type Object struct {
 	ID
 	// Version is the API version without its group.
 	Version string
-	// File and Line are where it stands; Line counts from 1, 0 is unknown.
+	// File and Line are the position in the source. Line counts from 1; 0 is unknown.
 	File string
 	Line int
 
-	// json is what is sent: the manifest without what only a server writes.
+	// json is the body of the request: the manifest without fields that only the server writes.
 	json []byte
-	// hook are the events of Helm that the object is for; nil for none.
+	// hook has the events of Helm that the object is for; nil for none.
 	hook []string
-	// marks is what annotations of other tools say.
+	// marks is the meaning of the annotations of other tools.
 	marks marks
-	// replace: the object may be deleted and made anew where fields differ that cannot change.
+	// replace: the apply may delete and create the object again if immutable fields differ.
 	replace bool
-	// ignore are fields that keep what the cluster has; nil for none.
+	// ignore lists fields that keep the cluster's values; nil for none.
 	ignore *kapprules.RebaseRule
 }
 
-// GVK gives group, version and kind.
+// GVK returns group, version and kind.
 func (o *Object) GVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: o.Group, Version: o.Version, Kind: o.Kind}
 }
 
-// isCRD tells whether the object is a CustomResourceDefinition.
+// isCRD reports whether the object is a CustomResourceDefinition.
 func (i ID) isCRD() bool {
 	return i.Group == "apiextensions.k8s.io" && i.Kind == "CustomResourceDefinition"
 }
 
-// isSecret tells whether the object is a Secret, of which nothing is recorded or shown.
+// isSecret reports whether the object is a Secret. Its content is neither recorded nor shown.
 func (i ID) isSecret() bool { return i.Group == "" && i.Kind == "Secret" }
 
-// Error is what is wrong with one object.
+// Error is a problem with one object.
 type Error struct {
-	// File and Line are where the object stands in the source; File may be empty, Line 0.
+	// File and Line are the position of the object in the source. File may be empty, Line 0.
 	File string
 	Line int
-	// ID may be the zero value where the object has none.
+	// ID may be the zero value if the object has none.
 	ID  ID
 	Err error
 }
 
-// Error implements error: FILE:LINE: OBJECT: what is wrong.
+// Error implements error: FILE:LINE: OBJECT: problem.
 func (e *Error) Error() string {
 	var b strings.Builder
 	switch {
@@ -106,12 +106,12 @@ func (e *Error) Error() string {
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// serverFields are fields of metadata that only the server writes. managedFields would make it refuse an apply, uid and
-// resourceVersion would tie it to one object.
+// serverFields are fields of metadata that only the server writes. With managedFields the server would refuse an apply. uid and
+// resourceVersion would tie the manifest to one object.
 var serverFields = []string{"managedFields", "resourceVersion", "uid", "generation", "selfLink", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}
 
-// NewObject reads a manifest: an object in JSON. What only a server writes is left out, so that what kubectl get printed can
-// be applied. The error is of type [*Error].
+// NewObject reads a manifest: an object in JSON. It drops fields that only the server writes, so that the output of kubectl get can
+// be applied. The error is a [*Error].
 func NewObject(file string, line int, manifest []byte) (Object, error) {
 	o := Object{File: file, Line: line}
 	fail := func(format string, args ...any) (Object, error) {
@@ -150,7 +150,7 @@ func NewObject(file string, line int, manifest []byte) (Object, error) {
 		delete(meta, f)
 	}
 	delete(meta, "generateName")
-	// What says whose an object is comes from this apply: the manifest may have been read from a cluster.
+	// The marks of ownership come from this apply. The manifest may have been read from a cluster, with marks of another app.
 	unset(meta, "annotations", AnnotationApp, annotationMadeBy)
 	unset(meta, "labels", LabelApp)
 	annotations, _ := meta["annotations"].(map[string]any)
@@ -176,8 +176,8 @@ func NewObject(file string, line int, manifest []byte) (Object, error) {
 	return o, o.set(content)
 }
 
-// stringData puts what is in stringData of a Secret into data, as the server does. What is written through stringData nobody
-// owns, so that it could neither be compared nor be taken away again.
+// stringData moves stringData of a Secret into data, as the server does. Nobody owns fields that are written through stringData, so
+// Sluice could neither compare nor remove them.
 func stringData(content map[string]any) error {
 	plain, ok := content["stringData"].(map[string]any)
 	if !ok {
@@ -199,7 +199,7 @@ func stringData(content map[string]any) error {
 	return nil
 }
 
-// set takes over content.
+// set replaces the content.
 func (o *Object) set(content map[string]any) error {
 	b, err := json.Marshal(content)
 	if err != nil {
@@ -209,10 +209,10 @@ func (o *Object) set(content map[string]any) error {
 	return nil
 }
 
-// content decodes what is sent.
+// content decodes the body of the request.
 func (o *Object) content() (map[string]any, error) { return decode(o.json) }
 
-// move puts the object, of which content is what is sent, into a namespace; none where that is empty.
+// move puts the object into a namespace; an empty one removes the namespace. content is the decoded body.
 func (o *Object) move(content map[string]any, namespace string) {
 	meta := metadataOf(content)
 	if o.Namespace = namespace; namespace != "" {
@@ -222,7 +222,7 @@ func (o *Object) move(content map[string]any, namespace string) {
 	}
 }
 
-// add adds texts to the annotations or labels of a content.
+// add adds annotations or labels to a content.
 func add(content map[string]any, to string, texts map[string]string) {
 	if len(texts) == 0 {
 		return
@@ -238,7 +238,7 @@ func add(content map[string]any, to string, texts map[string]string) {
 	meta[to] = have
 }
 
-// unset takes annotations or labels away.
+// unset removes annotations or labels.
 func unset(meta map[string]any, from string, keys ...string) {
 	have, _ := meta[from].(map[string]any)
 	for _, k := range keys {
@@ -249,7 +249,7 @@ func unset(meta map[string]any, from string, keys ...string) {
 	}
 }
 
-// digest identifies what is sent.
+// digest identifies the body of the request.
 func (o *Object) digest() string { return digest(o.json) }
 
 func digest(b []byte) string {
@@ -257,7 +257,7 @@ func digest(b []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// decode reads an object in JSON as Kubernetes does: whole numbers are int64.
+// decode reads an object in JSON as Kubernetes does: integers become int64.
 func decode(b []byte) (map[string]any, error) {
 	var v map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(b, &v); err != nil {
@@ -269,7 +269,7 @@ func decode(b []byte) (map[string]any, error) {
 	return v, nil
 }
 
-// Unique gives the objects without those that stand twice alike. The same object with different content is an error.
+// Unique removes duplicates. The same object with different content is an error.
 func Unique(objects []Object) ([]Object, error) {
 	var out []Object
 	var errs []error

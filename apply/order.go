@@ -2,18 +2,18 @@ package apply
 
 import "slices"
 
-// Stage is when an object is applied. Stages follow each other; objects of one stage are applied concurrently.
+// Stage says when an object is applied. Stages run one after the other. Objects of one stage are applied concurrently.
 type Stage int
 
 // The stages.
 const (
 	// StageDefinitions has namespaces and CRDs. It ends when the CRDs are established and served.
 	StageDefinitions Stage = iota
-	// StageSettings has what workloads start from: accounts, rights, configuration, storage, services.
+	// StageSettings has the objects that workloads need at their start: accounts, rights, configuration, storage, services.
 	StageSettings
-	// StageObjects has all the rest.
+	// StageObjects has all other objects.
 	StageObjects
-	// StageAdmission has what judges requests from then on, its own delivery included.
+	// StageAdmission has the objects that judge requests, also the later requests of the apply itself.
 	StageAdmission
 	stages
 )
@@ -23,7 +23,7 @@ func (s Stage) String() string {
 	return [...]string{"namespaces and definitions", "settings", "objects", "admission configuration"}[s]
 }
 
-// stageKinds lists the kinds of each stage by group; what is not in it is of StageObjects.
+// stageKinds lists the kinds of each stage by group. Kinds that it does not list belong to StageObjects.
 var stageKinds = map[Stage]map[string][]string{
 	StageDefinitions: {
 		"":                     {"Namespace"},
@@ -51,7 +51,7 @@ var stageKinds = map[Stage]map[string][]string{
 	},
 }
 
-// stageOf says when objects of a kind are applied.
+// stageOf returns the stage of a kind.
 func stageOf(id ID) Stage {
 	for s, groups := range stageKinds {
 		if slices.Contains(groups[id.Group], id.Kind) {

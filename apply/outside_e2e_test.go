@@ -220,7 +220,7 @@ func TestE2EAnObjectThatMovesToAnotherGroupStays(t *testing.T) {
 	}
 }
 
-// What an annotation keeps from being deleted is not deleted to be made anew either.
+// What an annotation keeps from being deleted is not deleted to be created again either.
 func TestE2EWhatAnAnnotationKeepsIsNotReplaced(t *testing.T) {
 	o := newOutsider(t)
 	job := func(image string, annotations ...string) Object {

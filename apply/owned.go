@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// managedEntry is what the server notes about a field manager (metav1.ManagedFieldsEntry).
+// managedEntry is the server's record of a field manager (metav1.ManagedFieldsEntry).
 type managedEntry struct {
 	manager, operation, subresource, apiVersion, time string
 	fields                                            map[string]any
@@ -31,7 +31,7 @@ func managers(obj map[string]any) []managedEntry {
 	return out
 }
 
-// own finds the entry of our applies; nil where there is none.
+// own finds the entry of our own applies; nil if there is none.
 func own(entries []managedEntry) *managedEntry {
 	for i := range entries {
 		if e := &entries[i]; e.manager == Manager && e.operation == "Apply" && e.subresource == "" {
@@ -41,7 +41,7 @@ func own(entries []managedEntry) *managedEntry {
 	return nil
 }
 
-// digest identifies the entry: it changes whenever somebody takes a field of it, or it is applied anew with an effect.
+// digest identifies the entry. It changes when somebody takes a field of it, or when another apply changes something.
 func (e *managedEntry) digest() string {
 	if e == nil {
 		return ""
@@ -53,10 +53,10 @@ func (e *managedEntry) digest() string {
 	return digest(b)
 }
 
-// applied tells whether want is what the live object has of the entry's manager already, so that applying it would change
-// nothing. It compares by the fields that the entry owns: a field that somebody else has changed is no longer among them
-// (structured-merge-diff takes it away from all others). False means only that it cannot be told from here: where the server
-// writes a value in another way, a quantity for instance, it has to be asked.
+// applied reports whether applying want would change nothing: the live object already has all of it from the entry's manager. It
+// compares the fields that the entry owns. If somebody else has changed a field, the entry no longer owns it (structured-merge-diff
+// takes it away from all others). False means only that the client cannot decide: the server writes some values in another form,
+// for instance quantities. Then the caller must ask the server.
 func (e *managedEntry) applied(want, live map[string]any) bool {
 	if e == nil {
 		return false
@@ -67,7 +67,7 @@ func (e *managedEntry) applied(want, live map[string]any) bool {
 	return sameFields(e.fields, withoutHead(want), live)
 }
 
-// withoutHead leaves out what identifies an object, which nobody owns.
+// withoutHead removes the fields that identify an object. Nobody owns these.
 func withoutHead(obj map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range obj {
@@ -91,7 +91,7 @@ func withoutHead(obj map[string]any) map[string]any {
 	return out
 }
 
-// sameFields compares objects: every field of want is owned and has the value that it has in live, and no other is owned.
+// sameFields compares objects: every field of want is owned and has the same value in live, and no other field is owned.
 func sameFields(fields, want, live map[string]any) bool {
 	for key := range fields {
 		name, ok := strings.CutPrefix(key, "f:")
@@ -115,7 +115,7 @@ func sameFields(fields, want, live map[string]any) bool {
 	return true
 }
 
-// sameValue compares a value that is owned as fields say; no fields mean that it is owned as a whole.
+// sameValue compares a value with the fields that are owned. No fields mean that the value is owned as a whole.
 func sameValue(fields map[string]any, want, live any) bool {
 	if len(fields) == 0 {
 		return equal(want, live)
@@ -131,8 +131,8 @@ func sameValue(fields map[string]any, want, live any) bool {
 	return false
 }
 
-// sameItems compares lists whose items are owned one by one: by their keys, or as values of a set. Items of others may stand
-// between them, but the order is the same.
+// sameItems compares lists whose items have separate owners: by their keys, or as values of a set. Items of other managers may be
+// between them, but the order must be the same.
 func sameItems(fields map[string]any, want, live []any) bool {
 	owned := len(fields)
 	if _, self := fields["."]; self {
@@ -158,8 +158,8 @@ func sameItems(fields map[string]any, want, live []any) bool {
 	return true
 }
 
-// fieldsOfItem finds what is owned of an item. Keys that the item leaves out have defaults, which match; where that leaves
-// several, none is found.
+// fieldsOfItem returns the fields that are owned of an item. If the item omits a key, the key has its default, which matches. If
+// several entries match, it returns none.
 func fieldsOfItem(fields map[string]any, item any) (key string, owned map[string]any) {
 	for k, f := range fields {
 		if k == "." || !isItem(k, item, false) {
@@ -176,7 +176,7 @@ func fieldsOfItem(fields map[string]any, item any) (key string, owned map[string
 	return key, owned
 }
 
-// isItem tells whether the key of an owned item is that of item. A whole item has all keys.
+// isItem reports whether the key of an owned item belongs to item. A complete item has all keys.
 func isItem(key string, item any, whole bool) bool {
 	kind, text, _ := strings.Cut(key, ":")
 	var v any
@@ -200,7 +200,7 @@ func isItem(key string, item any, whole bool) bool {
 	return false
 }
 
-// equal compares JSON values; numbers by what they are worth.
+// equal compares JSON values; numbers by their values, not their types.
 func equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:

@@ -17,9 +17,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// An inventory that is too large for one ConfigMap stands in several: parts, which have their content in their names and are never
-// changed, and the ConfigMap of the inventory, which names them. Parts are written before it names them, and deleted after it does not
-// any more, so that it is whole at any time.
+// An inventory that is too large for one ConfigMap is split. Each part is a ConfigMap that is named after its content and never
+// changes. The ConfigMap of the inventory lists the parts. Parts are written before they are listed, and deleted after they are no
+// longer listed. So the inventory is complete at any time.
 
 const (
 	partPrefix = "sluice-part-"
@@ -27,16 +27,16 @@ const (
 	partKey    = "part"
 	// labelPart marks the parts; its value identifies the app.
 	labelPart = "sluice.dev/inventory-part"
-	// maxPart is the size of a part in bytes, which are a third more in JSON.
+	// maxPart is the size of a part in bytes. In JSON it is a third larger.
 	maxPart = 600 << 10
-	// digestSize is about what the digests of an entry need once it is applied.
+	// digestSize is about the size of the digests that an entry has once it is applied, in bytes.
 	digestSize = 100
 )
 
-// partLabel identifies an app in a label.
+// partLabel is the value of the label for an app.
 func partLabel(app string) string { return digest([]byte(app)) }
 
-// fits judges before anything is written whether an inventory can be recorded, also when all of it is applied.
+// fits checks before the first write whether the inventory can be stored, even when every object has been applied.
 func (v *Inventory) fits() error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -57,7 +57,7 @@ func pack(text []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// writeParts writes what is packed as parts and gives their names.
+// writeParts writes a compressed inventory as parts and returns their names.
 func (c *client) writeParts(ctx context.Context, v *Inventory, packed []byte) ([]string, error) {
 	var names []string
 	for chunk := range slices.Chunk(packed, maxPart) {
@@ -75,14 +75,14 @@ func (c *client) writeParts(ctx context.Context, v *Inventory, packed []byte) ([
 			return nil, err
 		}
 		_, err = c.do(ctx, request{verb: http.MethodPost, path: listPath("", "v1", "configmaps", v.Namespace), query: url.Values{"fieldManager": {Manager}}, body: body})
-		if err != nil && !apierrors.IsAlreadyExists(err) { // a run that was interrupted may have left it
+		if err != nil && !apierrors.IsAlreadyExists(err) { // an interrupted run may have left it
 			return nil, fmt.Errorf("inventory of app %s: %w", v.App, err)
 		}
 	}
 	return names, nil
 }
 
-// readParts puts the parts of an inventory together; what it gives is packed.
+// readParts joins the parts of an inventory; the result is compressed.
 func (c *client) readParts(ctx context.Context, cm *corev1.ConfigMap) ([]byte, []string, error) {
 	var names []string
 	if err := json.Unmarshal([]byte(cm.Data[partsKey]), &names); err != nil {

@@ -22,37 +22,37 @@ const Manager = "sluice"
 
 // Options are those of an [Applier].
 type Options struct {
-	// Namespace is where objects go whose kind has namespaces and that name none; required.
+	// Namespace is the namespace of objects that name none, if their kind has namespaces; required.
 	Namespace string
-	// Now tells the time for inventories; required.
+	// Now returns the time for inventories; required.
 	Now func() time.Time
-	// Concurrent is how many requests are under way at once; 0 stands for 12.
+	// Concurrent bounds the requests under way; 0 stands for 12.
 	Concurrent int
-	// Observe, where not nil, is told what happens. Calls are one after the other.
+	// Observe, if not nil, receives progress events. Calls are sequential.
 	Observe func(Event)
-	// LockTimeout is how long [Applier.Apply] and [Applier.Delete] wait while somebody else changes the app; then they return a
-	// [*LockedError]. 0 does not wait.
+	// LockTimeout bounds how long [Applier.Apply] and [Applier.Delete] wait while somebody else changes the app. After it they
+	// return a [*LockedError]. 0 does not wait.
 	LockTimeout time.Duration
-	// Holder says who changes an app, for those who wait; empty stands for user, host and process.
+	// Holder names the holder of the lock for others who wait for it; empty stands for user, host and process.
 	Holder string
-	// Locks are shared by appliers that try for the same locks; nil for none.
+	// Locks is the memory that appliers share if they try to get the same locks; nil for none.
 	Locks *Locks
 }
 
-// defaultConcurrent keeps a small API server busy without a queue in front of it.
+// defaultConcurrent keeps a small API server busy and builds no queue in front of it.
 const defaultConcurrent = 12
 
-// Applier brings objects into one cluster. It may be used concurrently, but for one app at a time.
+// Applier brings objects into one cluster. Concurrent calls are allowed for different apps, not for one app.
 type Applier struct {
 	client *client
 	mapper *mapper
 	opts   Options
 	events events
-	// reminder is the pause before a wait is reported again.
+	// reminder is the pause before the applier reports a wait again.
 	reminder time.Duration
 }
 
-// New makes an applier. The configuration is copied; its rate limits are not used. The cluster is not contacted.
+// New returns an applier. It copies the configuration and ignores its rate limits. It does not contact the cluster.
 func New(config *rest.Config, o Options) (*Applier, error) {
 	if o.Now == nil || o.Namespace == "" {
 		return nil, errors.New("an applier needs a namespace and a clock")
@@ -65,91 +65,93 @@ func New(config *rest.Config, o Options) (*Applier, error) {
 	return &Applier{client: c, mapper: newMapper(c), opts: o, events: events{observe: o.Observe}, reminder: firstReminder}, nil
 }
 
-// Cluster is the connection that the applier reads by.
+// Cluster returns the connection that the applier reads through.
 func (a *Applier) Cluster() *cluster.Cluster { return a.client.reads }
 
-// Writes is how many requests have been made that change something, without those that the server has refused.
+// Writes returns the number of requests so far that change something. Requests that the server has refused do not count.
 func (a *Applier) Writes() int64 { return a.client.writes.Load() }
 
-// Request is what is to be in the cluster.
+// Request describes the state that the cluster should have.
 type Request struct {
 	// Objects are those of the source, in any order.
 	Objects []Object
-	// App is under which name they are recorded; empty records nothing.
+	// App is the name of the app that records the objects; empty records nothing.
 	App string
-	// AppNamespace is where the inventory is; empty stands for the applier's namespace.
+	// AppNamespace is the namespace of the inventory; empty stands for the applier's namespace.
 	AppNamespace string
 	// Sources are recorded in the inventory.
 	Sources []Source
-	// Prune deletes what the inventory has and Objects has not. It needs App.
+	// Prune deletes objects that are in the inventory and not in Objects. It needs App.
 	Prune bool
-	// AllowDeleteCRDs lets Prune delete CRDs that have stored objects, and these with them.
+	// AllowDeleteCRDs lets Prune delete CRDs that have stored objects. These objects are deleted with them.
 	AllowDeleteCRDs bool
-	// AllowDeleteNamespaces lets Prune delete namespaces that were there before the app, or that have objects of others, and these with
-	// them.
+	// AllowDeleteNamespaces lets Prune delete namespaces that are older than the app, or that have objects of others. These objects
+	// are deleted with them.
 	AllowDeleteNamespaces bool
 	// Force takes fields from other managers, and objects from other apps.
 	Force bool
-	// IntoNamespace, where not empty, is where all objects go whose kind has namespaces, whatever they name. References of Kubernetes' own
+	// IntoNamespace, if not empty, replaces the namespace of all objects whose kind has namespaces. References from Kubernetes' own
 	// kinds to objects of the source follow, and a Namespace of the source gets this name.
 	IntoNamespace string
-	// TakeOver are apps, as NAMESPACE/NAME, whose objects are taken as well. Their fields in conflict need Force all the same, unless
-	// they are the apps' own.
+	// TakeOver lists apps, as NAMESPACE/NAME, whose objects the apply takes over. Fields in conflict still need Force, unless the
+	// apps own them.
 	TakeOver []string
-	// Replace lets objects be deleted and made anew where fields differ that cannot change, but none that holds data.
+	// Replace lets the apply delete and create an object again if immutable fields differ, unless the object holds data.
 	Replace bool
-	// Wait waits until all is ready, as kstatus tells. CRDs are waited for in any case.
+	// Wait waits until all objects are ready, in the terms of kstatus. The apply waits for CRDs in any case.
 	Wait bool
-	// Rules are those of kapp's configuration.
+	// Rules are the rules of kapp's configuration.
 	Rules kapprules.Rules
-	// NotDone are sentences about what of the configuration is not done; [Plan.Notes] has them.
+	// NotDone has one sentence for each part of the configuration that Sluice does not carry out; [Plan.Notes] includes them.
 	NotDone []string
-	// Patience is how long an apply waits, all in all, for what others have to do before it can go on: that CRDs are served,
-	// that objects which are being deleted are gone. When it is over the error wraps [ErrWaiting]. 0 waits as long as the
-	// context allows. It does not bound Wait.
+	// Patience bounds, in total, how long an apply waits for others before it can continue: until CRDs are served, and until
+	// objects that are being deleted are gone. After it the error wraps [ErrWaiting]. 0 sets no limit apart from the context.
+	// Patience does not bound Wait.
 	Patience time.Duration
 }
 
-// Action is what becomes of an object.
+// Action is what an apply does with an object.
 type Action string
 
 // The actions.
 const (
-	// Create: it does not exist yet.
+	// Create: the object does not exist yet.
 	Create Action = "create"
-	// Update: it differs, or it cannot be told from here whether it does.
+	// Update: the object differs, or the client cannot decide whether it does.
 	Update Action = "update"
-	// Replace: it has to be deleted and made anew, because fields differ that cannot change. A reason says which. Only a dry run tells.
+	// Replace: the object must be deleted and created again, because immutable fields differ. A reason names them. Only a dry run
+	// shows this.
 	Replace Action = "replace"
-	// Unchanged: nothing is to be done.
+	// Unchanged: the object is up to date.
 	Unchanged Action = "unchanged"
-	// Delete: it is no longer in the source and will be deleted.
+	// Delete: the object is no longer in the source, and the apply deletes it.
 	Delete Action = "delete"
-	// Keep: it is no longer in the source, but is not deleted; a reason says why.
+	// Keep: the object is no longer in the source, but stays; a reason says why.
 	Keep Action = "keep"
-	// Forget: it is no longer in the source, and does not exist any more or belongs to somebody else now.
+	// Forget: the object is no longer in the source, and either does not exist any more or belongs to somebody else now.
 	Forget Action = "forget"
 )
 
-// Item is an object and what becomes of it.
+// Item is an object and what the apply does with it.
 type Item struct {
 	Object
 	Stage  Stage
 	Action Action
-	// Reason says why an item is replaced, or left as it is although it may differ.
+	// Reason says why an item is replaced, or why it is not written although it may differ.
 	Reason string
-	// TakesOver are field managers of other appliers whose fields become ours: those that the manifest does not have are removed.
+	// TakesOver lists field managers of other appliers. Their fields become ours, and the apply removes those that the manifest
+	// does not have.
 	TakesOver []string
 
-	// order is what the item says about when it is written. step counts within the stage.
+	// order is when the item is written, by its own annotations. step counts within the stage.
 	order ordering
 	step  int
 
 	mapping mapping
 	live    *live
 	owned   string // digest of our entry once applied
-	unread  error  // why nothing is known of it in the cluster
-	found   bool   // it is in the cluster, and was not the app's, or not recorded, when the plan was made
+	unread  error  // why its state in the cluster is unknown
+	found   bool   // when the plan was made, it was in the cluster, and the app did not own or record it
 	made    bool   // this run has created it
 }
 
@@ -158,53 +160,53 @@ type Removal struct {
 	Entry
 	Stage  Stage
 	Action Action
-	// Reason says why it is kept or forgotten.
+	// Reason says why the object is kept or forgotten.
 	Reason string
 
-	// Takes says what goes with a namespace or a CRD that is deleted, beside what is deleted by itself; empty for nothing.
+	// Takes names the objects that are deleted with a namespace or a CRD and are no removals themselves; empty for none.
 	Takes string
 
 	live   *live
 	unread error
-	// protected: it stays because its deletion would delete other objects.
+	// protected: the object stays because its deletion would delete other objects.
 	protected bool
-	// unserved: the cluster does not serve its kind in any version.
+	// unserved: the cluster serves no version of its kind.
 	unserved bool
-	// Retained: it is an earlier version of an object of the source, and stays for that.
+	// Retained: the object is an earlier version of an object of the source, and stays for this reason.
 	Retained bool
 }
 
-// Stays tells whether the object is there, and stays although the app forgets it.
+// Stays reports whether the object exists and stays although the app forgets it.
 func (r *Removal) Stays() bool { return r.Action == Forget && r.live != nil }
 
-// Plan is what an apply will do. It is made by [Applier.Plan].
+// Plan describes what an apply will do. [Applier.Plan] makes it.
 type Plan struct {
 	// Items are the objects of the source by stage, and within a stage in the source's order.
 	Items []Item
-	// Removals are in the order in which they are deleted. Without Request.Prune their action is Keep.
+	// Removals are in the order of deletion. Without Request.Prune their action is Keep.
 	Removals []Removal
-	// LeftOut are objects of the source that are not applied: hooks of Helm that are no part of an install or an upgrade.
+	// LeftOut are objects of the source that the apply skips: hooks of Helm that are no part of an install or an upgrade.
 	LeftOut []Hook
-	// Untried are objects that the server could not be asked about before the first write. It is known after [Applier.Try], and once
-	// [Applier.Apply] writes.
+	// Untried are objects that the server cannot try before the first write. [Applier.Try] fills it, and [Applier.Apply] before it
+	// writes.
 	Untried []Untried
 
 	request   Request
 	crds      map[string]*apiextensionsv1.CustomResourceDefinition
 	inventory *Inventory // nil without an app
-	before    *Inventory // the inventory as it was when the plan was made
-	// deletion: all of the app is to go, and its inventory.
+	before    *Inventory // the inventory when the plan was made
+	// deletion: the whole app is deleted, with its inventory.
 	deletion bool
 	patience patience
 	warnings *warnings
-	// notDone are sentences about rules that are not done.
+	// notDone has one sentence for each rule that Sluice does not carry out.
 	notDone []string
-	// versioned are objects of the source that have a version in their names.
+	// versioned are objects of the source with a version in their names.
 	versioned []*versioned
 }
 
-// Started is when the apply that the inventory tells of began. One that goes on where it was interrupted has begun when it was
-// begun first. The zero time stands for none.
+// Started returns when the apply that the inventory records began. If an apply resumes an interrupted one, this is the time of the
+// first. The zero time stands for none.
 func (p *Plan) Started() time.Time {
 	if p.inventory == nil || p.inventory.Started == nil {
 		return time.Time{}
@@ -212,8 +214,8 @@ func (p *Plan) Started() time.Time {
 	return p.inventory.Started.Time
 }
 
-// Err tells of objects that this user may not read; nothing can be said of them, and the plan cannot be applied. The preflight
-// PermissionValidation tells of them too.
+// Err lists objects that this user cannot read. Nothing is known about them, so the plan cannot be applied. The preflight
+// PermissionValidation reports them too.
 func (p *Plan) Err() error {
 	var errs []error
 	for i := range p.Items {
@@ -225,8 +227,8 @@ func (p *Plan) Err() error {
 	return errors.Join(errs...)
 }
 
-// Plan compares the request with the cluster. It only reads. Errors in objects are of type [*Error], joined. What this user may not
-// read, [Plan.Err] tells.
+// Plan compares the request with the cluster. It only reads. Errors in objects are of type [*Error], joined. Objects that this user
+// cannot read are in [Plan.Err].
 func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 	if r.Prune && r.App == "" {
 		return nil, errors.New("pruning needs the name of an app, whose inventory says what was applied before")
@@ -258,9 +260,9 @@ func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 	return p, a.checkOwners(p)
 }
 
-// items makes the items of a plan, without what is in the cluster.
+// items makes the items of a plan. It does not read the cluster.
 func (a *Applier) items(ctx context.Context, p *Plan) error {
-	// Helm takes several hooks of one name, for they are not there at once.
+	// Helm allows several hooks with one name, because they do not exist at the same time.
 	objects, left := leaveOut(p.request.Objects)
 	p.LeftOut = left
 	objects, err := Unique(objects)
@@ -268,7 +270,7 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 		return err
 	}
 	if len(objects) == 0 && len(p.LeftOut) > 0 {
-		return fmt.Errorf("nothing in the source is to be applied: %s", strings.Join(p.Notes(), "; "))
+		return fmt.Errorf("the source has no object to apply: %s", strings.Join(p.Notes(), "; "))
 	}
 	into := p.request.IntoNamespace
 	if into != "" {
@@ -331,7 +333,7 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	// With their namespaces filled in, two may have become one.
+	// After their namespaces are filled in, two objects may be the same.
 	for i := range p.Items {
 		objects[i] = p.Items[i].Object
 	}
@@ -355,7 +357,7 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// item makes an item of an object, in a namespace, with the mark of the app and the annotations of the rules.
+// item makes an item of an object. It sets the namespace, the mark of the app and the annotations of the rules.
 func (p *Plan) item(o *Object, namespace string) (Item, error) {
 	content, err := o.content()
 	if err != nil {
@@ -384,7 +386,7 @@ func (p *Plan) item(o *Object, namespace string) (Item, error) {
 	return Item{Object: *o, Stage: stageOf(o.ID), Action: Create, order: order}, nil
 }
 
-// findRemovals makes the removals of a plan, in the order in which they are deleted.
+// findRemovals makes the removals of a plan, in the order of deletion.
 func (p *Plan) findRemovals() {
 	if p.inventory == nil {
 		return
@@ -411,7 +413,7 @@ func sortRemovals(list []Removal) {
 	slices.SortStableFunc(list, func(x, y Removal) int { return cmp.Or(cmp.Compare(x.turn(), y.turn()), x.Compare(y.ID)) })
 }
 
-// look reads from the cluster what the plan is about, and decides.
+// look reads the plan's objects from the cluster and decides about them.
 func (a *Applier) look(ctx context.Context, p *Plan) error {
 	wanted := map[place][]string{}
 	items := map[place]map[string]*Item{}
@@ -501,14 +503,15 @@ func ownerWords(owner string) string {
 	return "that of app " + owner
 }
 
-// compare decides about an item that exists.
+// compare decides about an item that exists in the cluster.
 func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
 	if err := p.rebase(it, obj); err != nil {
 		return it.fail(err)
 	}
 	record := p.inventory.entry(it.ID)
 	if ownerIn(obj) != p.ownerOf() {
-		// Another app applies as the same manager, and the times of its entries have seconds: its apply may leave an entry like ours.
+		// Another app uses the same field manager, and the times of its entries have a resolution of one second. So its apply may
+		// leave an entry equal to ours.
 		record = nil
 	}
 	l, err := observe(obj, &it.Object, record)
@@ -536,8 +539,8 @@ func (p *Plan) ownerOf() string {
 	return p.inventory.owner()
 }
 
-// locate finds out how an object of the inventory is reached now: its version may not be served any more. known is false where
-// the kind is not.
+// locate finds the resource of an object of the inventory, whose version may not be served any more. known is false if the kind is
+// not served at all.
 func (a *Applier) locate(ctx context.Context, e *Entry) (now Entry, known bool, err error) {
 	now = *e
 	gvk := schema.GroupVersionKind{Group: e.Group, Version: e.Version, Kind: e.Kind}
@@ -564,10 +567,10 @@ func (a *Applier) locate(ctx context.Context, e *Entry) (now Entry, known bool, 
 	return now, false, nil
 }
 
-// ErrOtherApp says that an object belongs to another app.
+// ErrOtherApp means that an object belongs to another app.
 var ErrOtherApp = errors.New("belongs to the app")
 
-// Has tells whether the app has applied an object before: the object is marked as the app's, and has fields that we own.
+// Has reports whether the app has applied an object before: it has the mark of the app, and we own fields of it.
 func (p *Plan) Has(id ID) bool {
 	i := slices.IndexFunc(p.Items, func(it Item) bool { return it.ID == id })
 	return i >= 0 && p.inventory != nil && p.Items[i].live != nil && p.Items[i].live.own != "" && p.Items[i].live.owner == p.inventory.owner()

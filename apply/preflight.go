@@ -12,24 +12,24 @@ import (
 	"sluice.dev/report"
 )
 
-// Preflight is a check of a plan before anything is changed. It finds; it does not change anything, and it does not decide what
-// fails: findings have the severities of their levels.
+// Preflight is a check of a plan before the apply changes anything. It only finds. The severities of findings come from their
+// levels, and the caller decides what fails.
 type Preflight struct {
-	// Name is what a user asks for. The names are kapp's where kapp has the check.
+	// Name is the name by which users select the preflight. The names are kapp's if kapp has the same check.
 	Name string
-	// Doc says in one sentence what it looks for.
+	// Doc says in one sentence what the preflight looks for.
 	Doc string
-	// Run gives the findings by CRD, or by resource where they are about others. An error means that it could not be told.
+	// Run returns the findings by CRD, or by resource if they are about other kinds. An error means that it could not decide.
 	Run func(ctx context.Context, p *PreflightInput) ([]report.CRD, error)
 }
 
-// PreflightInput is what a preflight looks at.
+// PreflightInput is the input of a preflight.
 type PreflightInput struct {
 	Applier *Applier
 	Plan    *Plan
-	// KubeVersion is the version whose rules hold; that of the cluster.
+	// KubeVersion is the Kubernetes version whose rules apply; the cluster's.
 	KubeVersion *version.Version
-	// Progress is told how far it is: Event.Phase, Done and Total.
+	// Progress receives progress as Event.Phase, Done and Total.
 	Progress func(Event)
 }
 
@@ -40,8 +40,7 @@ const (
 	FeatureGates         = "FeatureGates"
 )
 
-// Preflights lists the preflights that this build has, in the order in which they run. To add one, write one file and add one
-// line here.
+// Preflights lists the preflights in the order in which they run. To add one, write one file and add one line here.
 func Preflights() []Preflight {
 	return []Preflight{
 		{CRDUpgradeSafety, "no stored object, writer or reader of a CRD is harmed by its upgrade", crdUpgradeSafety},
@@ -50,17 +49,17 @@ func Preflights() []Preflight {
 	}
 }
 
-// PreflightOptions say which preflights run.
+// PreflightOptions select the preflights that run.
 type PreflightOptions struct {
-	// Enabled tells by name; nil enables CRDUpgradeSafety only.
+	// Enabled is by name; nil enables CRDUpgradeSafety only.
 	Enabled func(name string) bool
-	// KubeVersion is the version whose rules hold; nil for the cluster's.
+	// KubeVersion is the Kubernetes version whose rules apply; nil stands for the cluster's.
 	KubeVersion *version.Version
 }
 
-// Preflight runs the preflights on a plan, all of them whatever the others find. What fails, the caller decides by the
-// severities of the findings and its configuration. An error, of type [*PreflightError], means that one could not be run;
-// nothing may be applied then.
+// Preflight runs all enabled preflights on a plan, whatever the findings are. The caller decides what fails, by the severities of
+// the findings and its configuration. An error, of type [*PreflightError], means that a preflight could not run. Then the caller
+// must not apply the plan.
 func (a *Applier) Preflight(ctx context.Context, p *Plan, o PreflightOptions) (*PreflightResult, error) {
 	enabled := o.Enabled
 	if enabled == nil {
@@ -99,17 +98,17 @@ func (a *Applier) Preflight(ctx context.Context, p *Plan, o PreflightOptions) (*
 	return out, nil
 }
 
-// PreflightResult is what the preflights found.
+// PreflightResult has the findings of the preflights.
 type PreflightResult struct {
-	// Ran are the names of those that ran, in order.
+	// Ran are the names of the preflights that ran, in order.
 	Ran []string
-	// Found has the findings by name of the preflight.
+	// Found has the findings by the name of the preflight.
 	Found map[string][]report.CRD
-	// KubeVersion is the version whose rules held; nil where none ran.
+	// KubeVersion is the Kubernetes version whose rules applied; nil if no preflight ran.
 	KubeVersion *version.Version
 }
 
-// PreflightError says that a preflight could not be run.
+// PreflightError means that a preflight could not run.
 type PreflightError struct {
 	Name string
 	Err  error
@@ -121,7 +120,7 @@ func (e *PreflightError) Error() string { return "preflight " + e.Name + ": " + 
 // Unwrap returns e.Err.
 func (e *PreflightError) Unwrap() error { return e.Err }
 
-// newCRDs gives the CRDs of the plan that are not in the cluster as they are to be, with what the cluster has of them.
+// newCRDs returns the names of the plan's CRDs that are not up to date, and the cluster's CRDs of these names.
 func (p *PreflightInput) newCRDs(ctx context.Context) (names []string, old map[string]*apiextensionsv1.CustomResourceDefinition, err error) {
 	for i := range p.Plan.Items {
 		if it := &p.Plan.Items[i]; it.isCRD() && it.Action != Unchanged {

@@ -9,8 +9,8 @@ import (
 	"sluice.dev/report"
 )
 
-// crdUpgradeSafety compares the CRDs of the plan with those of the cluster, stored versions included, and reads the objects
-// that are stored under each.
+// crdUpgradeSafety compares the CRDs of the plan with those of the cluster, stored versions included. It also reads the stored
+// objects of each.
 func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, error) {
 	names, old, err := p.newCRDs(ctx)
 	if err != nil || len(names) == 0 {
@@ -44,7 +44,7 @@ func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, err
 			return nil, fmt.Errorf("objects of %s: %w", names[i], err)
 		}
 		if s.Renewed > 0 {
-			p.Progress(Event{Note: "the listing of " + names[i] + " took longer than the server keeps its state: of what was written meanwhile, some may not have been checked"})
+			p.Progress(Event{Note: "the listing of " + names[i] + " took longer than the server keeps its state, so some objects written meanwhile may not have been checked"})
 		}
 		crdcheck.Tell(&out[i], s)
 	}

@@ -15,9 +15,9 @@ import (
 	"sluice.dev/report"
 )
 
-// featureGates tells which gated parts of APIs the source uses while their features are off. Definitions, settings and schemas
-// are those that the cluster has with the source applied. What a stored object already uses it may go on with, as the features'
-// ratchets say, and so may who has opted in.
+// featureGates finds gated parts of APIs that the source uses while their features are off. Definitions, settings and schemas are
+// those of the cluster after the apply. A stored object may keep using a part, as far as the ratchets of the features allow. So may
+// users who have opted in.
 func featureGates(ctx context.Context, p *PreflightInput) ([]report.CRD, error) {
 	var touched []*Item
 	for i := range p.Plan.Items {
@@ -48,12 +48,12 @@ func featureGates(ctx context.Context, p *PreflightInput) ([]report.CRD, error) 
 // gatedUse is a use of a feature that is off.
 type gatedUse struct {
 	item *Item
-	// path is where in the object; what says what is wrong there.
+	// path is the path in the object; what is the problem there.
 	path, what string
 	severity   report.Severity
 }
 
-// item finds the uses in one object. What is stored is read only where the manifest has a use that it could excuse.
+// item finds the uses in one object. It reads the stored object only if the manifest has a use that the stored object could excuse.
 func (g *gateCheck) item(ctx context.Context, it *Item) ([]gatedUse, error) {
 	var out []gatedUse
 	for _, c := range g.components {
@@ -72,7 +72,7 @@ func (g *gateCheck) item(ctx context.Context, it *Item) ([]gatedUse, error) {
 			if r.Old, err = g.client.get(ctx, it.mapping.path(&it.Object)); err != nil {
 				return nil, err
 			}
-			// An apply leaves alone what the manifest does not speak of.
+			// An apply does not change fields that the manifest omits.
 			r.Object, _ = overlay(r.Old, r.Object).(map[string]any)
 		}
 		var asking error
@@ -90,7 +90,7 @@ func (g *gateCheck) item(ctx context.Context, it *Item) ([]gatedUse, error) {
 	return out, nil
 }
 
-// usesOf lists what a decision tells of an object.
+// usesOf lists the uses of features in a decision about an object.
 func usesOf(it *Item, d *feature.Decision) []gatedUse {
 	var out []gatedUse
 	for _, kind := range []struct {
@@ -113,14 +113,14 @@ func usesOf(it *Item, d *feature.Decision) []gatedUse {
 	return out
 }
 
-// overlay lays a manifest over what is stored, so that what it leaves to the server and to others is there. Maps are laid over
-// each other key by key. An item of a list that says nothing but what a stored one has is that one; anything else the manifest
-// replaces.
+// overlay lays a manifest over the stored object, so that the result has the fields that the manifest leaves to the server and to
+// others. It merges maps key by key. A list item whose fields all equal those of a stored item becomes that stored item. The
+// manifest replaces everything else.
 func overlay(stored, manifest any) any {
 	switch m := manifest.(type) {
 	case map[string]any:
 		s, ok := stored.(map[string]any)
-		if !ok || s == nil { // it was deleted since the plan was made
+		if !ok || s == nil { // it was deleted after the plan was made
 			return manifest
 		}
 		out := maps.Clone(s)
@@ -142,10 +142,10 @@ func overlay(stored, manifest any) any {
 	return manifest
 }
 
-// maxSearched is up to how many pairs of items are compared for those that have moved.
+// maxSearched bounds the pairs of items that storedItem compares to find items that have moved.
 const maxSearched = 100_000
 
-// storedItem finds the stored item that has all that the item says, at its index first; the item itself where there is none.
+// storedItem returns the stored item that has all fields of the item, first at the same index; the item itself if there is none.
 func storedItem(stored []any, i int, item any, search bool) any {
 	if i < len(stored) && within(item, stored[i]) {
 		return stored[i]
@@ -158,7 +158,7 @@ func storedItem(stored []any, i int, item any, search bool) any {
 	return item
 }
 
-// within tells whether a value says nothing but what another one has.
+// within reports whether another value has all fields of a value.
 func within(part, whole any) bool {
 	switch p := part.(type) {
 	case map[string]any:
@@ -180,10 +180,10 @@ func within(part, whole any) bool {
 	return equal(part, whole)
 }
 
-// maxUsers is how many objects a finding names beside the first.
+// maxUsers is the number of objects that a finding names after the first.
 const maxUsers = 5
 
-// findings tells the uses: one finding for all that say the same of one version of a resource.
+// findings makes one finding of all equal uses in one version of a resource.
 func (g *gateCheck) findings(uses []gatedUse) []report.CRD {
 	type key struct{ crd, version, what string }
 	by := map[key][]gatedUse{}

@@ -16,7 +16,7 @@ import (
 	"sluice.dev/report"
 )
 
-// access is something that an apply does: to one object where name is set, else to any of a resource in a namespace.
+// access is one permission that an apply needs: for one object if name is set, else for all objects of a resource in a namespace.
 type access struct{ verb, group, resource, namespace, name string }
 
 func (a access) compare(b access) int {
@@ -26,7 +26,7 @@ func (a access) compare(b access) int {
 	)
 }
 
-// subject names the resource, as the name of a CRD does.
+// subject names the resource in the form of a CRD name.
 func (a access) subject() string {
 	if a.group == "" {
 		return a.resource
@@ -41,9 +41,9 @@ func (a access) where() string {
 	return "in namespace " + a.namespace
 }
 
-// permissionValidation asks the API server whether this user may do all that the plan does. What may be done to all objects of
-// a resource in a namespace is asked once; only where that is refused the objects are asked about one by one. RBAC objects are
-// tried by a dry run as well, because to grant a right one needs more than to write the grant.
+// permissionValidation asks the API server whether this user has all permissions that the plan needs. It asks once for all objects
+// of a resource in a namespace, and asks for single objects only if the answer is no. It also sends RBAC objects as dry runs,
+// because granting a right needs more than the right to write the grant.
 func permissionValidation(ctx context.Context, p *PreflightInput) ([]report.CRD, error) {
 	wanted := p.Plan.accesses()
 	whole := map[access][]access{}
@@ -65,7 +65,7 @@ func permissionValidation(ctx context.Context, p *PreflightInput) ([]report.CRD,
 		if err != nil || no == nil {
 			return err
 		}
-		if q.verb == "list" || q.verb == "create" { // these rights cannot be given for single names
+		if q.verb == "list" || q.verb == "create" { // RBAC cannot grant these rights for single names
 			refused[i] = []denied{*no}
 			return nil
 		}
@@ -105,7 +105,7 @@ func permissionValidation(ctx context.Context, p *PreflightInput) ([]report.CRD,
 	return out, nil
 }
 
-// accesses lists what an apply of the plan does, its inventory included.
+// accesses lists the permissions that an apply of the plan needs, for the inventory as well.
 func (p *Plan) accesses() []access {
 	var out []access
 	for i := range p.Items {
@@ -133,7 +133,7 @@ func (p *Plan) accesses() []access {
 		}
 		out = append(out, access{"get", r.Group, r.Resource, r.Namespace, r.Name}, access{"delete", r.Group, r.Resource, r.Namespace, r.Name})
 		if r.isCRD() && !p.request.AllowDeleteCRDs {
-			// Whether it has stored objects is seen before it is deleted.
+			// Before a CRD is deleted, the apply checks whether it has stored objects.
 			plural, group, _ := strings.Cut(r.Name, ".")
 			out = append(out, access{verb: "list", group: group, resource: plural})
 		}
@@ -152,13 +152,13 @@ func (p *Plan) accesses() []access {
 	return slices.Compact(out)
 }
 
-// denied is an access that is refused.
+// denied is a permission that the user does not have.
 type denied struct {
 	access
 	reason string
 }
 
-// review asks about one access; nil means that it is allowed.
+// review asks about one permission; nil means that the user has it.
 func (c *client) review(ctx context.Context, a access) (*denied, error) {
 	ask := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -170,7 +170,7 @@ func (c *client) review(ctx context.Context, a access) (*denied, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It is a POST that stores nothing.
+	// A POST of this kind stores nothing.
 	b, err := c.do(ctx, request{verb: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body: body, apart: true})
 	if err != nil {
 		return nil, fmt.Errorf("asking whether %s of %s is allowed: %w", a.verb, a.subject(), err)
@@ -185,7 +185,7 @@ func (c *client) review(ctx context.Context, a access) (*denied, error) {
 	return &denied{a, answer.Status.Reason}, nil
 }
 
-// finding tells of accesses to one resource in one namespace that are refused.
+// finding reports missing permissions for one resource in one namespace.
 func finding(list []denied) report.Finding {
 	first := list[0]
 	var names []string
@@ -208,7 +208,7 @@ func finding(list []denied) report.Finding {
 	}
 }
 
-// escalations tries RBAC objects by a dry run.
+// escalations sends RBAC objects as dry runs.
 func (a *Applier) escalations(ctx context.Context, p *Plan) ([]report.Finding, error) {
 	var items []*Item
 	for i := range p.Items {
@@ -221,7 +221,7 @@ func (a *Applier) escalations(ctx context.Context, p *Plan) ([]report.Finding, e
 		it := items[i]
 		_, err := a.client.patch(ctx, it.mapping.path(&it.Object), it.json, true, p.request.Force)
 		if !apierrors.IsForbidden(err) || apierrors.HasStatusCause(err, "NamespaceTerminating") {
-			return ctx.Err() // other errors are for the apply itself to tell; its namespace may not be there yet
+			return ctx.Err() // The apply itself reports other errors. For instance, the namespace may not exist yet.
 		}
 		s := access{group: it.Group, resource: it.mapping.resource}
 		f := report.Finding{

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// thisProcess identifies this process among those that see each other by their ids: boot of the machine, PID namespace, id, and when it
-// began. It is empty where the system does not tell, and then nobody takes the process for ended.
+// thisProcess identifies this process for other processes: boot of the machine, PID namespace, process ID and start time. It is
+// empty if the system does not provide these; then nobody assumes that the process has ended.
 var thisProcess = sync.OnceValue(func() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -21,7 +21,7 @@ var thisProcess = sync.OnceValue(func() string {
 	if err != nil {
 		return ""
 	}
-	// Where /proc is that of another PID namespace it calls this process by another id.
+	// If /proc belongs to another PID namespace, it has this process under another ID.
 	own, err := os.Readlink("/proc/self")
 	if err != nil || own != fmt.Sprint(os.Getpid()) {
 		return ""
@@ -33,7 +33,7 @@ var thisProcess = sync.OnceValue(func() string {
 	return fmt.Sprintf("%s %s %d %s", bytes.TrimSpace(boot), namespace, os.Getpid(), began)
 })
 
-// hasEnded tells whether the process that thisProcess has given elsewhere has surely ended.
+// hasEnded reports whether a process has certainly ended. process is the result of thisProcess in that process.
 func hasEnded(process string) bool {
 	var boot, namespace, began, myBoot, myNamespace, myBegan string
 	var id, mine int
@@ -55,13 +55,13 @@ func hasEnded(process string) bool {
 	return ok && (since != began || state == "Z" || state == "X")
 }
 
-// processStat reads the state of a process, and when it began in ticks since boot (proc_pid_stat(5), fields 3 and 22).
+// processStat reads the state of a process, and its start time in ticks since boot (proc_pid_stat(5), fields 3 and 22).
 func processStat(id int) (state, began string, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
 	if err != nil {
 		return "", "", false
 	}
-	// The name before may have spaces and parentheses.
+	// The name, which comes first, may have spaces and parentheses.
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 20 {
 		return "", "", false

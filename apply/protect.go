@@ -22,17 +22,17 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// A namespace and a CRD take along what is in them. What is not the app's is looked for before anything is deleted, and once more when
-// their turn comes.
+// Deleting a namespace or a CRD deletes the objects in it. Sluice looks for objects that are not the app's before it deletes
+// anything, and again just before it deletes the namespace or the CRD.
 
-// ErrProtected says that a deletion would take along what is not the app's. Nothing was deleted.
+// ErrProtected means that a deletion would delete objects that are not the app's. The call has deleted nothing.
 var ErrProtected = errors.New("nothing was deleted")
 
-// immortal are the namespaces that the API server lets nobody delete
-// (k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle, immortalNamespaces).
+// immortal lists the namespaces that the API server never deletes (k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle,
+// immortalNamespaces).
 var immortal = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
 
-// taken counts objects that go with another one.
+// taken counts the objects that are deleted with another one.
 type taken struct {
 	count    int
 	examples []string
@@ -53,7 +53,7 @@ func (t *taken) String() string {
 	return text
 }
 
-// protect decides about the namespaces and CRDs that are to be deleted. What may not be read, [Plan.Err] tells.
+// protect decides about the namespaces and CRDs among the removals. Objects that this user cannot read are in [Plan.Err].
 func (a *Applier) protect(ctx context.Context, p *Plan) error {
 	return each(ctx, len(p.Removals), cap(a.client.slots), func(ctx context.Context, i int) error {
 		r := &p.Removals[i]
@@ -68,7 +68,7 @@ func (a *Applier) protect(ctx context.Context, p *Plan) error {
 	})
 }
 
-// protectOne decides about a removal, and notes what it takes along.
+// protectOne decides about one removal, and counts the objects that are deleted with it.
 func (a *Applier) protectOne(ctx context.Context, p *Plan, r *Removal) error {
 	if r.Action != Delete {
 		return nil
@@ -82,11 +82,11 @@ func (a *Applier) protectOne(ctx context.Context, p *Plan, r *Removal) error {
 	case isNamespace(r.ID):
 		others, err := a.othersIn(ctx, p, r.Name)
 		if err != nil && p.request.AllowDeleteNamespaces {
-			r.Takes = "what is in it cannot be listed"
+			r.Takes = "its objects cannot be listed"
 			return nil
 		}
 		if err != nil {
-			r.protect("what else is in it cannot be told, so it stays; --allow-delete-namespaces deletes it all the same: " + err.Error())
+			r.protect("its other objects cannot be listed, so it stays; --allow-delete-namespaces deletes it anyway: " + err.Error())
 			return nil //nolint:nilerr // it is the reason
 		}
 		if others.count == 0 {
@@ -116,7 +116,7 @@ func (a *Applier) protectOne(ctx context.Context, p *Plan, r *Removal) error {
 // protect keeps an object whose deletion would delete other objects.
 func (r *Removal) protect(reason string) { r.Action, r.Reason, r.protected = Keep, reason, true }
 
-// storedBeside counts the stored objects of a CRD that do not go as removals of their own.
+// storedBeside counts the stored objects of a CRD that are no removals themselves.
 func (a *Applier) storedBeside(ctx context.Context, p *Plan, r *Removal) (taken, error) {
 	crd, err := a.client.reads.CRD(ctx, r.Name)
 	if err != nil || crd == nil {
@@ -124,7 +124,7 @@ func (a *Applier) storedBeside(ctx context.Context, p *Plan, r *Removal) (taken,
 	}
 	version, established := storageVersion(crd)
 	if !established {
-		return taken{}, nil // it never served anything, so nobody stored anything
+		return taken{}, nil // the CRD never served anything, so it has no stored objects
 	}
 	if version == "" {
 		return taken{1, []string{"it serves no version, so they cannot be listed"}}, nil
@@ -145,13 +145,13 @@ func (a *Applier) storedBeside(ctx context.Context, p *Plan, r *Removal) (taken,
 		return taken{1, []string{"the webhook that converts them does not answer"}}, nil
 	}
 	if apierrors.IsNotFound(err) {
-		return taken{}, nil // it is gone by now
+		return taken{}, nil // already gone
 	}
 	return out, err
 }
 
-// storageVersion gives the version in which the objects of a CRD are best listed: that in which they are stored, if it is served, or
-// another one; empty where none is served. established is false where the CRD never was.
+// storageVersion returns the best version for listing the objects of a CRD: the storage version if it is served, otherwise another
+// served version; empty if none is served. established is false if the CRD was never established.
 func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) (version string, established bool) {
 	for _, v := range crd.Spec.Versions {
 		if v.Served && (v.Storage || version == "") {
@@ -163,15 +163,15 @@ func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) (version stri
 	})
 }
 
-// isConversion tells whether a list failed because of the webhook that converts its objects: there are some, then
+// isConversion reports whether a list failed because of the conversion webhook. Then there are stored objects
 // (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go).
 func isConversion(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError && strings.Contains(status.Status().Message, "conversion webhook for ")
 }
 
-// othersIn counts what is in a namespace and is to stay, as far as anybody knows: what is neither the app's, nor belongs to another
-// object that goes by an ownerReference, nor is made by Kubernetes in each namespace.
+// othersIn counts the objects in a namespace that should stay. It leaves out objects of the app, objects whose owner is deleted
+// too, and objects that Kubernetes creates in each namespace.
 func (a *Applier) othersIn(ctx context.Context, p *Plan, namespace string) (taken, error) {
 	kinds, err := a.kinds()
 	if err != nil {
@@ -207,16 +207,16 @@ func (a *Applier) othersIn(ctx context.Context, p *Plan, namespace string) (take
 	return out, err
 }
 
-// everywhere is what Kubernetes makes in each namespace.
+// everywhere lists the objects that Kubernetes creates in each namespace.
 var everywhere = []ID{{Kind: "ConfigMap", Name: "kube-root-ca.crt"}, {Kind: "ServiceAccount", Name: "default"}}
 
-// isDerived tells whether objects of a kind only say something of others.
+// isDerived reports whether objects of a kind only describe other objects.
 func isDerived(group, kind string) bool {
 	return kind == "Event" || group == "" && kind == "Endpoints"
 }
 
-// isOurs tells whether an object in a namespace is the app's, and nothing says that it stays. A copy that somebody else has made carries
-// the annotation as well.
+// isOurs reports whether an object in a namespace belongs to the app and nothing keeps it. The annotation alone is not enough,
+// because copies that others have made carry it as well.
 func (p *Plan) isOurs(id ID, m *metav1.PartialObjectMetadata) bool {
 	v := p.inventory
 	if m.Namespace == v.Namespace && (id.Group == "" && id.Kind == "ConfigMap" && isInventory(m.Name, v.App) || id.Kind == "Lease" && m.Name == InventoryName(v.App)) {
@@ -225,11 +225,11 @@ func (p *Plan) isOurs(id ID, m *metav1.PartialObjectMetadata) bool {
 	return m.Annotations[AnnotationApp] == v.owner() && (v.entry(id) != nil || appliedHere(m)) && !marksIn(m).kept
 }
 
-// owners tells what becomes of the owners of objects in a namespace that is to be deleted. Those in the namespace go with it, and so do
-// objects of the plan and what belongs to these.
+// owners finds out whether the owners of objects stay when a namespace is deleted. Owners in the namespace are deleted with it. So
+// are removals of the plan, and objects that belong to them.
 type owners struct {
 	client *client
-	// kinds are those without namespaces.
+	// kinds are the kinds without namespaces.
 	kinds map[schema.GroupKind]servedKind
 
 	mu    sync.Mutex
@@ -251,7 +251,7 @@ func (a *Applier) ownersOf(p *Plan, kinds []servedKind) *owners {
 	return o
 }
 
-// stay tells whether one of the owners stays. One that cannot be read stays.
+// stay reports whether one of the owners stays. An owner that cannot be read counts as staying.
 func (o *owners) stay(ctx context.Context, refs []metav1.OwnerReference) bool {
 	return slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return o.stay1(ctx, ref) })
 }
@@ -265,7 +265,7 @@ func (o *owners) stay1(ctx context.Context, ref metav1.OwnerReference) bool {
 	o.mu.Lock()
 	stays, known := o.stays[ref.UID]
 	if !known {
-		o.stays[ref.UID] = true // should it own itself in the end
+		o.stays[ref.UID] = true // in case it is, in the end, its own owner
 	}
 	o.mu.Unlock()
 	if known {
@@ -275,7 +275,7 @@ func (o *owners) stay1(ctx context.Context, ref metav1.OwnerReference) bool {
 	stays = err != nil
 	if err == nil && obj != nil {
 		u := unstructured.Unstructured{Object: obj}
-		// One of another UID is another object: the garbage collector takes what belonged to the one before.
+		// An owner with another UID is another object: the garbage collector deletes the objects of the earlier one.
 		stays = u.GetUID() == ref.UID && (len(u.GetOwnerReferences()) == 0 || o.stay(ctx, u.GetOwnerReferences()))
 	}
 	o.mu.Lock()
@@ -284,7 +284,7 @@ func (o *owners) stay1(ctx context.Context, ref metav1.OwnerReference) bool {
 	return stays
 }
 
-// marksIn is what annotations and labels of other tools say.
+// marksIn returns the meaning of the annotations and labels of other tools.
 func marksIn(m *metav1.PartialObjectMetadata) marks {
 	texts := func(list map[string]string) map[string]any {
 		out := map[string]any{}
@@ -302,8 +302,9 @@ type servedKind struct {
 	namespaced                     bool
 }
 
-// kinds gives the kinds of which objects can be listed and deleted, each in the version that the server prefers. What cannot be deleted
-// is no object of its own, such as the metrics of a Pod. Where some groups do not answer, it gives those of the others beside the error.
+// kinds returns the kinds whose objects can be listed and deleted, each in the version that the server prefers. Kinds that cannot
+// be deleted have no objects of their own, such as the metrics of Pods. If some groups do not answer, kinds returns an error and
+// the kinds of the other groups.
 func (a *Applier) kinds() ([]servedKind, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(a.client.config)
 	if err != nil {
@@ -325,7 +326,7 @@ func (a *Applier) kinds() ([]servedKind, error) {
 	return out, failed
 }
 
-// metadata lists the metadata of the objects at a path that a selector of labels selects, of all where it is empty.
+// metadata lists the metadata of the objects at a path. A label selector may restrict them; empty selects all.
 func (c *client) metadata(ctx context.Context, path, selector string, item func(m *metav1.PartialObjectMetadata)) error {
 	for token := ""; ; {
 		q := url.Values{"limit": {fmt.Sprint(listSize)}}
@@ -352,9 +353,9 @@ func (c *client) metadata(ctx context.Context, path, selector string, item func(
 	}
 }
 
-// turn is when a removal is deleted. Custom resources come first, while the controllers that take their finalizers away and the webhooks
-// that convert and judge them run, and then their CRDs, which may take more of them along. Admission configuration goes before what
-// answers it, workloads before what they start from, and namespaces at last.
+// turn is the position of a removal in the deletion. Custom resources come first: the controllers that remove their finalizers, and
+// the webhooks that convert and judge them, must still run. Their CRDs follow. Admission configuration goes before the webhooks
+// that it calls, workloads go before the objects that they start from, and namespaces are last.
 func (r *Removal) turn() int {
 	switch builtIn := r.Group == "" || slices.Contains(builtInGroups, r.Group) || scheme.Scheme.IsGroupRegistered(r.Group); {
 	case isNamespace(r.ID):
@@ -371,5 +372,5 @@ func (r *Removal) turn() int {
 	return 4
 }
 
-// builtInGroups are those of the API server that client-go has no types for.
+// builtInGroups are groups of the API server that client-go has no types for.
 var builtInGroups = []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}

@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// prune deletes what the plan says, stage by stage, and waits until it is gone.
+// prune carries out the plan's deletions, stage by stage, and waits until the objects are gone.
 func (a *Applier) prune(ctx context.Context, p *Plan) error {
 	if !p.request.Prune {
 		return nil
@@ -25,9 +25,9 @@ func (a *Applier) prune(ctx context.Context, p *Plan) error {
 	return a.remove(ctx, p, false)
 }
 
-// remove deletes those of the plan's removals whose action is Delete, in their order: what has its turn together at once. CRDs and
-// namespaces are looked at again before. One that would take along what is not the app's by then stays, unless deleting it is allowed; its action becomes Keep. What the app has
-// lost to another one by then stays as well; its action becomes Forget.
+// remove deletes the removals whose action is Delete, turn by turn. Removals of one turn are deleted concurrently. It checks CRDs
+// and namespaces again just before. If one of them would now delete objects that are not the app's, and this is not allowed, it
+// stays, and its action becomes Keep. An object that another app has taken over stays as well, and its action becomes Forget.
 func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
 	owner, list := p.inventory.owner(), p.Removals
 	total := 0
@@ -52,7 +52,7 @@ func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
 		}
 		group := list[from:to]
 		from = to
-		for _, r := range p.shelter() { // what stays now, and was to go
+		for _, r := range p.shelter() { // removals that stay now
 			did := "left alone"
 			if r.Action == Keep {
 				did = "kept"
@@ -98,11 +98,13 @@ func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
 	return nil
 }
 
-// remember keeps removals in the inventory of which nothing was found only because their CRD does not serve them: they are stored
-// all the same, and come to light when it does again. Where the CRD may not be read, discovery decides for a deletion of the whole
-// app, which nobody without that right could end otherwise: it has answered for the group and each of its versions, or the plan would
-// have failed, and serves the kind in none. That is so as well where a CRD is there and serves nothing, which is rare; hence a prune,
-// after which the inventory goes on, waits for somebody who can tell.
+// remember keeps removals in the inventory if they were not found only because no CRD serves them. They are still stored, and
+// appear again when a CRD serves them.
+//
+// If the user cannot read the CRD, discovery decides for a deletion of the whole app, because users without that right could never
+// finish it otherwise. Discovery has answered for the group and all its versions, or the plan would have failed, and it serves the
+// kind in no version. The same happens if a CRD exists and serves nothing, which is rare. For this reason a prune, which keeps the
+// inventory, waits for a user who can read the CRD.
 func (a *Applier) remember(ctx context.Context, p *Plan) error {
 	var doubtful []*Removal
 	for i := range p.Removals {
@@ -122,11 +124,11 @@ func (a *Applier) remember(ctx context.Context, p *Plan) error {
 		crd, err := crds[r.Resource+"."+r.Group]()
 		switch {
 		case apierrors.IsForbidden(err) && r.unserved && p.deletion:
-			r.Reason = "the cluster serves its kind no more, so it has gone with its CRD; should that be there and serve no version, which may not be read, it is left behind"
+			r.Reason = "the cluster no longer serves its kind, so it was deleted with its CRD; you have no right to read that CRD: if it exists and serves no version, the object is left behind"
 			return nil
 		case apierrors.IsForbidden(err):
 			if r.unserved {
-				r.Action, r.Reason = Keep, "the cluster does not serve its kind, and whether its CRD exists may not be read; who may get it can prune"
+				r.Action, r.Reason = Keep, "the cluster does not serve its kind, and you have no right to read its CRD; a user with the right to get it can prune"
 			}
 			return nil
 		case err != nil || crd == nil:
@@ -134,19 +136,19 @@ func (a *Applier) remember(ctx context.Context, p *Plan) error {
 		}
 		serves := slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served && v.Name == r.Version })
 		if r.unserved || !serves {
-			r.Action, r.Reason = Keep, "the cluster does not serve its kind at present, but its CRD exists"
+			r.Action, r.Reason = Keep, "the cluster does not serve its kind now, but its CRD exists"
 		}
 		return nil
 	})
 }
 
-// removeOwned deletes an object that has not changed since it was found to be the owner's. One that has is looked at again: by
-// then another app may have taken it over.
+// removeOwned deletes an object if it has not changed since the check of its owner. If it has, removeOwned checks again, because
+// another app may have taken it over.
 func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dryRun bool) error {
 	for try := 1; ; try++ {
 		version := r.live.version
 		if try == maxTries {
-			version = "" // others write it all the time; whose it is was seen a moment ago
+			version = "" // status writes change it all the time; its owner was checked a moment ago
 		}
 		err := a.client.remove(ctx, r.path(), r.live.uid, version, dryRun)
 		if !apierrors.IsConflict(err) {
@@ -163,7 +165,7 @@ func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dry
 		action, reason := l.deletable(owner)
 		switch {
 		case l.uid != r.live.uid || l.terminating:
-			return nil // gone, or going
+			return nil // gone, or being deleted
 		case action == Forget:
 			r.Action, r.Reason = action, reason
 			return nil
@@ -176,8 +178,8 @@ func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dry
 
 func isNamespace(id ID) bool { return id.Group == "" && id.Kind == "Namespace" }
 
-// awaitGone waits until what was deleted is gone; what follows may need it gone, and an inventory that forgets something that
-// still exists would be wrong.
+// awaitGone waits until the deleted objects are gone. Later steps may depend on it, and the inventory must not forget an object
+// that still exists.
 func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error {
 	left := map[place]map[string]string{} // UIDs by name
 	for i := range group {
@@ -237,31 +239,31 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 	return err
 }
 
-// Deletion is what the deletion of an app will do. It is made by [Applier.PlanDeletion].
+// Deletion describes what the deletion of an app will do. [Applier.PlanDeletion] makes it.
 type Deletion struct {
-	// Removals are in the order in which they are deleted.
+	// Removals are in the order of deletion.
 	Removals []Removal
 
 	request DeletionRequest
 	plan    *Plan
 }
 
-// DeletionRequest is what is to be deleted.
+// DeletionRequest names the app to delete.
 type DeletionRequest struct {
 	// App and Namespace name the app.
 	App, Namespace string
 	// AllowDeleteCRDs and AllowDeleteNamespaces are those of [Request].
 	AllowDeleteCRDs, AllowDeleteNamespaces bool
-	// KeepProtected deletes the rest if CRDs and namespaces stay because their deletion would delete other objects.
+	// KeepProtected deletes the other objects if CRDs and namespaces stay because their deletion would delete objects of others.
 	KeepProtected bool
 	// Patience is that of [Request].
 	Patience time.Duration
 }
 
-// ErrNoApp says that there is no inventory of that name.
+// ErrNoApp means that there is no inventory of that name.
 var ErrNoApp = errors.New("there is no such app")
 
-// PlanDeletion reads what an app has in the cluster. The error wraps [ErrNoApp] where there is no inventory.
+// PlanDeletion reads the objects of an app from the cluster. The error wraps [ErrNoApp] if there is no inventory.
 func (a *Applier) PlanDeletion(ctx context.Context, r DeletionRequest) (*Deletion, error) {
 	v, err := a.App(ctx, r.Namespace, r.App)
 	if err != nil {
@@ -278,8 +280,8 @@ func (a *Applier) PlanDeletion(ctx context.Context, r DeletionRequest) (*Deletio
 	return &Deletion{Removals: p.Removals, request: r, plan: p}, nil
 }
 
-// Err says why the deletion would not do all that it is to do; nil where it would. It wraps [ErrProtected] where CRDs or namespaces
-// would take along what is not the app's.
+// Err says why the deletion would be incomplete; nil if it would be complete. It wraps [ErrProtected] if CRDs or namespaces would
+// delete objects that are not the app's.
 func (d *Deletion) Err() error {
 	var errs []error
 	for i := range d.Removals {
@@ -295,7 +297,7 @@ func (d *Deletion) Err() error {
 	return err
 }
 
-// Notes are sentences about what the deletion may not find.
+// Notes has one sentence for each kind of object that the deletion may not find.
 func (d *Deletion) Notes() []string {
 	if note := d.plan.inventory.incompleteNote(); note != "" {
 		return []string{note}
@@ -303,8 +305,8 @@ func (d *Deletion) Notes() []string {
 	return nil
 }
 
-// Delete does what the deletion says, unless [Deletion.Err] objects. What is kept stays in the inventory. It can be interrupted and
-// done again.
+// Delete carries out the deletion, unless [Deletion.Err] returns an error. Objects that are kept stay in the inventory. An
+// interrupted deletion can be repeated.
 func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 	if err := d.Err(); err != nil {
 		return err
@@ -331,10 +333,10 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 		}
 	}
 	if len(v.Objects) == 0 {
-		// Where its namespace was among the objects it is gone already.
+		// If its namespace was among the objects, the inventory is gone already.
 		err := a.client.remove(ctx, inventoryPath(v.Namespace, v.App), "", v.resourceVersion, false)
 		if apierrors.IsConflict(err) {
-			return fmt.Errorf("app %s: %w", v.App, ErrConcurrent) // an apply has begun, and recorded what it makes
+			return fmt.Errorf("app %s: %w", v.App, ErrConcurrent) // another apply has begun and has recorded its objects
 		}
 		if err == nil && len(v.parts) > 0 {
 			err = a.client.dropParts(ctx, v.Namespace, v.App, nil)
@@ -345,11 +347,11 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 	return a.client.saveInventory(ctx, &v)
 }
 
-// Unserved is the message of [Applier.Status] for an object whose kind the cluster serves in no version.
+// Unserved is the message of [Applier.Status] for an object if the cluster serves no version of its kind.
 const Unserved = "the cluster does not serve its kind"
 
-// Status tells how each object of an inventory is, in its order. What does not exist has the status NotFound, that of which the
-// cluster serves no version Unknown.
+// Status returns the status of each object of an inventory, in the same order. An object that does not exist is NotFound. If the
+// cluster serves no version of its kind, the status is Unknown.
 func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) {
 	out := make([]NotReady, len(v.Objects))
 	wanted := map[place][]string{}
@@ -384,7 +386,7 @@ func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) 
 	return out, err
 }
 
-// MarshalJSON leaves out what only the program needs.
+// MarshalJSON omits fields that only the program needs.
 func (r Removal) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		ID
@@ -393,7 +395,7 @@ func (r Removal) MarshalJSON() ([]byte, error) {
 	}{r.ID, r.Action, r.Reason})
 }
 
-// App reads the inventory of an app. The error wraps [ErrNoApp] where there is none.
+// App reads the inventory of an app. The error wraps [ErrNoApp] if there is none.
 func (a *Applier) App(ctx context.Context, namespace, app string) (*Inventory, error) {
 	if err := CheckApp(app); err != nil {
 		return nil, err

@@ -175,7 +175,7 @@ type race struct {
 	namespace string
 }
 
-// objects gives what is marked as the app's.
+// objects returns what is marked as the app's.
 func (r *race) objects() map[string]string {
 	r.t.Helper()
 	list, err := r.kube.CoreV1().ConfigMaps(r.namespace).List(r.t.Context(), metav1.ListOptions{})
@@ -269,7 +269,7 @@ func contend(t *testing.T, kube kubernetes.Interface, r *rand.Rand) (kills, wait
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(wants, world.objects()); diff != "" { //nolint:contextcheck // that of the test
+		if diff := cmp.Diff(wants, world.objects()); diff != "" {
 			t.Errorf("after an apply that nobody disturbed: %s", diff)
 		}
 	}

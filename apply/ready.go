@@ -10,21 +10,21 @@ import (
 	"sluice.dev/internal/kapprules"
 )
 
-// Annotations on an object that say by its conditions how it is, in place of kstatus. They stand on the object in the cluster, so that
-// whoever looks at it later goes by them, too.
+// Annotations on an object that decide by its conditions whether it is ready, instead of kstatus. They stay on the object in the
+// cluster, so that later runs use them too.
 const (
-	// AnnotationReadyWhen has conditions as TYPE=STATUS, separated by commas: one of them makes the object ready. Its other value is
-	// "applied": the object is not waited for.
+	// AnnotationReadyWhen has conditions as TYPE=STATUS, separated by commas. The object is ready when it has one of them. The only
+	// other value is "applied": the apply does not wait for the object.
 	AnnotationReadyWhen = "sluice.dev/ready-when"
-	// AnnotationFailedWhen has conditions: one of them means that the object has failed.
+	// AnnotationFailedWhen has conditions. The object has failed when it has one of them.
 	AnnotationFailedWhen = "sluice.dev/failed-when"
 
 	readyApplied = "applied"
-	// kappNoWait is kapp's annotation for objects that are not waited for.
+	// kappNoWait is kapp's annotation for objects that an apply does not wait for.
 	kappNoWait = "kapp.k14s.io/disable-wait"
 )
 
-// condition is a type and a status that a condition of an object may have.
+// condition is a type and a status of a condition.
 type condition struct{ kind, status string }
 
 func (c condition) String() string { return c.kind + "=" + c.status }
@@ -42,7 +42,7 @@ func parseConditions(name, text string) ([]condition, error) {
 	return out, nil
 }
 
-// checkReady judges the annotations of a manifest.
+// checkReady checks the readiness annotations of a manifest.
 func checkReady(annotations map[string]any) error {
 	for _, name := range []string{AnnotationReadyWhen, AnnotationFailedWhen} {
 		value, there := annotations[name]
@@ -57,7 +57,7 @@ func checkReady(annotations map[string]any) error {
 	return nil
 }
 
-// told gives how an object is by what its annotations say; ok is false where they say nothing about it as it is.
+// told returns the status of an object by its annotations; ok is false if they do not decide.
 func told(obj map[string]any) (h health, ok bool) {
 	annotations, _ := metadataOf(obj)["annotations"].(map[string]any)
 	ready, _ := annotations[AnnotationReadyWhen].(string)
@@ -89,14 +89,14 @@ func told(obj map[string]any) (h health, ok bool) {
 	return health{status.InProgressStatus, "none of its conditions is " + ready}, true
 }
 
-// matches finds the first condition of an annotation that an object has, with its message.
+// matches returns the first condition of an annotation that an object has, with its message.
 func matches(obj map[string]any, name, text string) (found, message string) {
 	if text == "" {
 		return "", ""
 	}
 	wanted, err := parseConditions(name, text)
 	if err != nil {
-		return "", "" // nobody has judged this one: it does not come from a source
+		return "", "" // the object comes from the cluster, so nobody has checked its annotation
 	}
 	st, _ := obj["status"].(map[string]any)
 	list, _ := st["conditions"].([]any)
@@ -114,8 +114,8 @@ func matches(obj map[string]any, name, text string) (found, message string) {
 	return "", ""
 }
 
-// waitAnnotations gives the annotations that say what the first wait rule of kapp's says that is about the object. What the object says
-// itself comes first.
+// waitAnnotations returns the annotations for the first of kapp's wait rules that selects the object. Annotations that the object
+// already has take precedence.
 func waitAnnotations(rules []kapprules.WaitRule, content map[string]any) map[string]string {
 	have, _ := metadataOf(content)["annotations"].(map[string]any)
 	if have[AnnotationReadyWhen] != nil || have[AnnotationFailedWhen] != nil {

@@ -9,8 +9,8 @@ import (
 	"sluice.dev/internal/kapprules"
 )
 
-// AnnotationIgnore on an object has JSON pointers (RFC 6901) to fields that keep what the cluster has, separated by commas. Only an
-// object that does not exist yet gets what the source has for them.
+// AnnotationIgnore on an object lists fields that keep the cluster's values, as JSON pointers (RFC 6901) separated by commas. The
+// source's values count only when the object is created.
 const AnnotationIgnore = "sluice.dev/ignore-fields"
 
 // ignored reads the annotation as a rule.
@@ -47,8 +47,8 @@ func ignored(annotations map[string]any) (*kapprules.RebaseRule, error) {
 	return rule, nil
 }
 
-// rebase takes fields of an item from the live object where rules say so. A field that others own is left to them, so that it is neither
-// a conflict nor ours; another one keeps its value.
+// rebase takes the values of fields from the live object if rules say so. If others own a field, the item leaves it to them: it is
+// neither in conflict nor ours. Otherwise the field keeps its live value.
 func (p *Plan) rebase(it *Item, obj map[string]any) error {
 	var rules []kapprules.RebaseRule
 	if it.ignore != nil {
@@ -70,7 +70,7 @@ func (p *Plan) rebase(it *Item, obj map[string]any) error {
 		return nil
 	}
 	entries := managers(obj)
-	// What is taken over from other appliers is ours by the time of the apply, so a field without a value would be removed.
+	// Fields that are taken over from other appliers are ours when the apply runs. It would remove a field without a value.
 	taken := p.takesOver(&live{formers: formersOf(entries, own(entries))})
 	entries = slices.DeleteFunc(entries, func(e managedEntry) bool { return e.subresource == "" && slices.Contains(taken, e.manager) })
 	for _, r := range rules {
@@ -88,7 +88,7 @@ func rebased(content, live map[string]any, entries []managedEntry, r kapprules.R
 		}
 	}
 	if r.Type == "remove" {
-		for _, at := range slices.Backward(path.Concrete(content)) { // of a list the last item first
+		for _, at := range slices.Backward(path.Concrete(content)) { // the last item of a list first
 			set(at, nil, true)
 		}
 		return content
@@ -116,8 +116,8 @@ func rebased(content, live map[string]any, entries []managedEntry, r kapprules.R
 	return content
 }
 
-// ownedByOthers tells whether another manager than ours owns a field. Items of lists are owned by their keys, which a path with an index
-// does not tell.
+// ownedByOthers reports whether another manager owns a field. Ownership of list items is by key, so a path with an index does not
+// show it.
 func ownedByOthers(entries []managedEntry, path []any) bool {
 	for _, e := range entries {
 		if e.manager == Manager && e.operation == "Apply" {

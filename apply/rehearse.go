@@ -14,29 +14,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Untried is an object that the server could not be asked about before the first write.
+// Untried is an object that the server cannot try before the first write.
 type Untried struct {
 	ID ID `json:"object"`
 	// Reason says why.
 	Reason string `json:"reason"`
 }
 
-// answer is what a dry run said of an item.
+// answer is the server's answer to the dry run of an item.
 type answer struct {
-	// after is the object as it would be; nil where the server was not asked or did not tell.
+	// after is the object after the apply; nil if the server was not asked or did not answer.
 	after map[string]any
 	// note says why after is nil.
 	note string
-	// replace says which fields cannot change, where the object has to be replaced.
+	// replace names the immutable fields that differ, if the object must be replaced.
 	replace string
-	// local says why after is not the server's, where it was found here.
+	// local says why the client has computed after, and not the server.
 	local string
 }
 
-// rehearse has the server try, by dry runs, everything that the plan would write or delete. take, where not nil, is called with each
-// answer, concurrently. Where fields are owned by others, and nothing else is wrong, the error is of type [*ConflictError].
+// rehearse asks the server to try, by dry runs, every write and deletion of the plan. take, if not nil, receives each answer; calls
+// are concurrent. If the only obstacle is fields of other owners, the error is a [*ConflictError].
 //
-// With local, what this user may not have the server try is compared here.
+// With local, the client compares objects for which the server refuses this user a dry run.
 func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(it *Item, got answer) error) error {
 	var todo []*Item
 	for i := range p.Items {
@@ -101,7 +101,7 @@ func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(i
 	return err
 }
 
-// ask asks the server about one item.
+// ask sends the dry run of one item.
 func (a *Applier) ask(ctx context.Context, p *Plan, it *Item) (answer, error) {
 	ctx = p.warnings.about(ctx, it.ID)
 	path := it.mapping.path(&it.Object)
@@ -146,13 +146,13 @@ func (a *Applier) ask(ctx context.Context, p *Plan, it *Item) (answer, error) {
 	return a.askReplacing(ctx, p, it, err)
 }
 
-// noNamespace tells whether the server misses the namespace of an object.
+// noNamespace reports whether the server refuses an object because its namespace is missing.
 func noNamespace(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-// mayPass says why what a dry run objects to may not be so any more when the item's turn comes; nothing where it will be.
+// mayPass says why the real write may succeed although the dry run failed; empty if it will fail as well.
 func (p *Plan) mayPass(it *Item, err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -166,32 +166,31 @@ func (p *Plan) mayPass(it *Item, err error) string {
 		}
 		return fmt.Sprintf("%s %s does not exist yet, so the server cannot try it", d.Kind, d.Name)
 	case apierrors.HasStatusCause(err, metav1.CauseType("NamespaceTerminating")) && p.awaitsNamespace(it.Namespace):
-		return "its namespace is being deleted and comes anew; the server was not asked"
+		return "its namespace is being deleted and will be created again, so the server was not asked"
 	case (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && p.changesCRDOf(it):
 		return "its CRD changes too, and the one that is served now refuses it: " + err.Error()
 	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"):
 		return "the server cannot try it: " + err.Error() // k8s.io/apiserver/pkg/admission/plugin/webhook/errors
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook"):
-		// Its service is down, and this source may be what brings it back.
+		// Its service is down, and this source may start it again.
 		return "the server failed to try it: " + err.Error()
 	}
 	return ""
 }
 
-// creates tells whether the source brings an object that is not there yet. Kind is the resource or the kind, as the server's errors
-// have it.
+// creates reports whether the source creates an object. Kind is the resource or the kind, as in the server's errors.
 func (p *Plan) creates(kind, name string) bool {
 	return slices.ContainsFunc(p.Items, func(i Item) bool {
 		return i.Action == Create && i.Name == name && (i.Kind == kind || i.mapping.resource == kind)
 	})
 }
 
-// awaitsNamespace tells whether a namespace of the source is being deleted.
+// awaitsNamespace reports whether a namespace of the source is being deleted.
 func (p *Plan) awaitsNamespace(name string) bool {
 	return slices.ContainsFunc(p.Items, func(i Item) bool { return isNamespace(i.ID) && i.Name == name && i.live != nil && i.live.terminating })
 }
 
-// podNeeds are the objects that the API server demands when it takes a Pod (plugin/pkg/admission: serviceaccount, priority,
+// podNeeds lists the objects that the API server requires when it admits a Pod (plugin/pkg/admission: serviceaccount, priority,
 // runtimeclass), by the field of spec that names them.
 var podNeeds = map[string]schema.GroupKind{
 	"serviceAccountName": {Kind: "ServiceAccount"},
@@ -199,7 +198,7 @@ var podNeeds = map[string]schema.GroupKind{
 	"runtimeClassName":   {Group: "node.k8s.io", Kind: "RuntimeClass"},
 }
 
-// needs names what a Pod demands that the source brings and that is not there yet; nothing for other kinds.
+// needs names an object that a Pod requires, if the source creates it and it does not exist yet; empty for other kinds.
 func (p *Plan) needs(it *Item) (string, error) {
 	if it.Group != "" || it.Kind != "Pod" {
 		return "", nil
@@ -219,14 +218,14 @@ func (p *Plan) needs(it *Item) (string, error) {
 	return "", nil
 }
 
-// changesCRDOf tells whether the CRD of an item is changed by the plan.
+// changesCRDOf reports whether the plan changes the CRD of an item.
 func (p *Plan) changesCRDOf(it *Item) bool {
 	return slices.ContainsFunc(p.Items, func(d Item) bool {
 		return d.isCRD() && d.Action != Unchanged && d.Name == schema.GroupResource{Group: it.Group, Resource: it.mapping.resource}.String()
 	})
 }
 
-// rehearseRemovals has the server try the deletions of a plan.
+// rehearseRemovals asks the server to try the plan's deletions.
 func (a *Applier) rehearseRemovals(ctx context.Context, p *Plan) error {
 	if !p.request.Prune {
 		return nil
@@ -241,7 +240,7 @@ func (a *Applier) rehearseRemovals(ctx context.Context, p *Plan) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		// One that changes meanwhile, or that the server fails on, is looked at again when its turn comes.
+		// If the object changes now, or the server fails, the deletion itself checks again.
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsInternalError(err) && !apierrors.IsBadRequest(err) {
 			errs[i] = &Error{ID: r.ID, Err: fmt.Errorf("cannot be deleted: %w", err)}
 		}
@@ -253,7 +252,7 @@ func (a *Applier) rehearseRemovals(ctx context.Context, p *Plan) error {
 	return errors.Join(errs...)
 }
 
-// UntriedNote says in a sentence which objects the server could not be asked about before the first write; empty for none.
+// UntriedNote lists in one sentence the objects that the server cannot try before the first write; empty for none.
 func (p *Plan) UntriedNote() string {
 	if len(p.Untried) == 0 {
 		return ""
@@ -261,7 +260,7 @@ func (p *Plan) UntriedNote() string {
 	return untriedNote(p.Untried)
 }
 
-// untriedNote names the first few objects that could not be tried.
+// untriedNote names the first few objects that the server cannot try.
 func untriedNote(list []Untried) string {
 	const most = 3
 	var parts []string

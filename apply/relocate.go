@@ -2,9 +2,9 @@ package apply
 
 import "strings"
 
-// relocate moves all objects of a source into one namespace, before their kinds are known: what names a namespace of the source names the
-// new one, as far as Kubernetes' own kinds are concerned. Namespaces of the source get the new name; several become one. References from
-// custom resources are theirs alone to know, and stay. It returns copies.
+// relocate moves all objects of a source into one namespace, before their kinds are known. References from Kubernetes' own kinds to
+// a namespace of the source follow. All Namespaces of the source become one with the new name. References from custom resources
+// stay, because only their controllers know them. relocate returns copies.
 func relocate(objects []Object, namespace string) ([]Object, error) {
 	r := relocation{to: namespace, in: map[ID]bool{}}
 	for i := range objects {
@@ -33,15 +33,15 @@ func relocate(objects []Object, namespace string) ([]Object, error) {
 // relocation knows which objects move.
 type relocation struct {
 	to string
-	in map[ID]bool // objects of the source, as they name themselves
+	in map[ID]bool // objects of the source, under their own names
 }
 
-// has tells whether an object that is referred to is one of the source. It may leave its namespace to be filled in.
+// has reports whether a reference is to an object of the source. That object may leave its namespace empty.
 func (r *relocation) has(group, kind, namespace, name string) bool {
 	return r.in[ID{group, kind, namespace, name}] || r.in[ID{group, kind, "", name}]
 }
 
-// move changes the namespace of a reference to an object of the source.
+// move changes the namespace of a reference if it is to an object of the source.
 func (r *relocation) move(ref map[string]any, kind string) {
 	namespace, _ := ref["namespace"].(string)
 	name, _ := ref["name"].(string)
@@ -94,7 +94,7 @@ func (r *relocation) references(o *Object, content map[string]any) {
 			r.move(s, "Service")
 		}
 	}
-	// The one annotation that many webhooks need: cert-manager's, as NAMESPACE/CERTIFICATE.
+	// The one annotation that many webhooks need: cert-manager's, with NAMESPACE/CERTIFICATE.
 	annotations, _ := metadataOf(content)["annotations"].(map[string]any)
 	const inject = "cert-manager.io/inject-ca-from"
 	if text, ok := annotations[inject].(string); ok {

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AnnotationOnImmutable on an object says what happens when fields differ that cannot change. Its one value is "replace": the object
-// is deleted and made anew.
+// AnnotationOnImmutable on an object decides what happens if immutable fields differ. Its only value is "replace": the apply
+// deletes and creates the object again.
 const AnnotationOnImmutable = "sluice.dev/on-immutable"
 
 // onImmutable reads the annotation.
@@ -31,7 +31,8 @@ func onImmutable(id ID, annotations map[string]any) (bool, error) {
 	return true, nil
 }
 
-// mayReplace tells whether the item may be deleted and made anew. The request does not speak for what holds data.
+// mayReplace reports whether the apply may delete and create the item again. The request's Replace does not cover objects that hold
+// data.
 func (p *Plan) mayReplace(it *Item) bool {
 	if it.replace {
 		return true
@@ -40,7 +41,7 @@ func (p *Plan) mayReplace(it *Item) bool {
 	return p.request.Replace && !data
 }
 
-// keptReason says why the item is never deleted; empty where it may be. l is the object in the cluster.
+// keptReason says why the apply never deletes the item; empty if it may. l is the object in the cluster.
 func (it *Item) keptReason(l *live) string {
 	switch {
 	case l.kept:
@@ -51,8 +52,8 @@ func (it *Item) keptReason(l *live) string {
 	return ""
 }
 
-// askReplacing looks at what a dry run refused. Where only the update is invalid, and a new object of the same manifest is not, the item
-// can be replaced. Otherwise the error is the one that was refused with.
+// askReplacing examines a failed dry run. If only the update is invalid, and creating the same manifest is valid, the item can be
+// replaced. Otherwise it returns the error of the dry run.
 func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal error) (answer, error) {
 	if it.live == nil || !apierrors.IsInvalid(refusal) {
 		return answer{}, refusal
@@ -62,27 +63,27 @@ func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal e
 		return answer{}, refusal
 	}
 	if why := it.keptReason(it.live); why != "" {
-		return answer{}, fmt.Errorf("%w; it is not deleted and made anew, because %s", refusal, why)
+		return answer{}, fmt.Errorf("%w; it is not deleted and created again, because %s", refusal, why)
 	}
 	if !p.mayReplace(it) {
-		hint := "--replace, or the annotation " + AnnotationOnImmutable + ": replace, deletes the object and makes it anew"
+		hint := "--replace, or the annotation " + AnnotationOnImmutable + ": replace, deletes the object and creates it again"
 		switch {
 		case isNamespace(it.ID) || it.isCRD():
 			return answer{}, refusal
 		case p.request.Replace:
-			hint = "it holds data, so only the annotation " + AnnotationOnImmutable + ": replace deletes it and makes it anew"
+			hint = "it holds data, so only the annotation " + AnnotationOnImmutable + ": replace deletes it and creates it again"
 		}
 		return answer{}, fmt.Errorf("%w; %s", refusal, hint)
 	}
 	if err := a.client.remove(ctx, it.mapping.path(&it.Object), it.live.uid, "", true); err != nil && !apierrors.IsConflict(err) {
-		return answer{}, fmt.Errorf("%w; it cannot be deleted and made anew: %w", refusal, err)
+		return answer{}, fmt.Errorf("%w; it cannot be deleted and created again: %w", refusal, err)
 	}
 	return answer{after: fresh, replace: refusal.Error()}, nil
 }
 
-// tryFresh has the server try to make a new object of the manifest, under another name.
+// tryFresh asks the server to try to create the manifest under another name.
 func (a *Applier) tryFresh(ctx context.Context, it *Item) (map[string]any, error) {
-	ctx = context.WithValue(ctx, warningKey{}, nil) // the same ones came with the update
+	ctx = context.WithValue(ctx, warningKey{}, nil) // the update brought the same warnings
 	content, err := it.content()
 	if err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func (a *Applier) tryFresh(ctx context.Context, it *Item) (map[string]any, error
 	return fresh, err
 }
 
-// onlyIn tells whether nothing of what an error objects to is objected to by another one.
+// onlyIn reports whether two errors have no cause in common.
 func onlyIn(err, other error) bool {
 	mine, theirs := causes(err), causes(other)
 	return len(mine) > 0 && !slices.ContainsFunc(mine, func(c metav1.StatusCause) bool { return slices.Contains(theirs, c) })
@@ -124,7 +125,8 @@ func causes(err error) []metav1.StatusCause {
 	return status.Status().Details.Causes
 }
 
-// clear deletes an object that is to be made anew, and waits until it is gone. One that belongs to another app by then stays.
+// clear deletes an object that the apply will create again, and waits until it is gone. If the object belongs to another app by
+// now, it stays.
 func (a *Applier) clear(ctx context.Context, p *Plan, it *Item) error {
 	path := it.mapping.path(&it.Object)
 	obj, err := a.client.get(ctx, path)
@@ -139,7 +141,7 @@ func (a *Applier) clear(ctx context.Context, p *Plan, it *Item) error {
 		return fmt.Errorf("%w %s since a moment ago", ErrOtherApp, l.owner)
 	}
 	if why := it.keptReason(l); why != "" {
-		return fmt.Errorf("it is not deleted and made anew, because %s", why)
+		return fmt.Errorf("it is not deleted and created again, because %s", why)
 	}
 	if err := a.client.remove(ctx, path, l.uid, "", false); err != nil {
 		return err

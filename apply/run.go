@@ -16,9 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Apply does what the plan says. The caller has run the preflights. Before anything is changed the server tries all of it by dry runs,
-// as far as it can, see [Plan.Untried]; what it refuses is an error. One of type [*ConflictError] tells of fields that others own. When ctx ends, or the process dies, what was done stays; the
-// inventory says so, and the next Plan and Apply of the same request go on. Errors of objects are of type [*Error], joined.
+// Apply carries out the plan. The caller has run the preflights. Before the first write, the server tries as much as possible by
+// dry runs; see [Plan.Untried]. A refusal is an error. A [*ConflictError] lists fields that others own. If ctx ends, or the process
+// dies, finished writes stay. The inventory records them, and the next Plan and Apply of the same request resume. Errors of objects
+// are of type [*Error], joined.
 func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 	if err := p.Err(); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 		if err := a.settled(ctx, p, s); err != nil {
 			return err
 		}
-		// What judges requests is not let loose before what it needs is there.
+		// Admission configuration comes last: the objects that it needs must exist before it judges requests.
 		if p.request.Wait && s == StageObjects && p.has(StageAdmission) {
 			if err := a.wait(ctx, p); err != nil {
 				return err
@@ -96,12 +97,12 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// has tells whether a stage has something to write.
+// has reports whether a stage has writes.
 func (p *Plan) has(s Stage) bool {
 	return slices.ContainsFunc(p.Items, func(i Item) bool { return i.Stage == s && i.Action != Unchanged })
 }
 
-// result is the inventory as it is to be after the apply.
+// result returns the inventory after the apply.
 func (p *Plan) result(s State) *Inventory {
 	if p.inventory == nil {
 		return nil
@@ -113,7 +114,7 @@ func (p *Plan) result(s State) *Inventory {
 	for i := range p.Items {
 		it := &p.Items[i]
 		if it.marks.alone {
-			continue // it is not the app's
+			continue // it does not belong to the app
 		}
 		e := Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource}
 		if it.owned != "" && !it.isSecret() {
@@ -131,14 +132,14 @@ func (p *Plan) result(s State) *Inventory {
 	return v
 }
 
-// found tells whether an item is a namespace that was there before the app: it is recorded so, or is there and was not the app's when
-// the plan was made.
+// found reports whether an item is a namespace that is older than the app: the inventory says so, or the namespace existed when the
+// plan was made and did not belong to the app.
 func (p *Plan) found(it *Item) bool {
 	record := p.inventory.entry(it.ID)
 	return isNamespace(it.ID) && !it.made && (it.found || record != nil && record.Found)
 }
 
-// pending tells whether there is anything to write: in the cluster, or in the inventory.
+// pending reports whether there is anything to write, in the cluster or in the inventory.
 func (p *Plan) pending(next *Inventory) bool {
 	have := p.inventory
 	if have.State != Applied || have.resourceVersion == "" || p.Count(Unchanged) < len(p.Items) || p.Count(Delete) > 0 {
@@ -153,7 +154,7 @@ func sameSources(a, b []Source) bool {
 	})
 }
 
-// lockFor gets the lock of the plan's app. Where its namespace comes with the source that is the one object that is written before.
+// lockFor gets the lock of the plan's app. If the app's namespace comes with the source, lockFor creates this one object first.
 func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked context.Context, unlock func(), err error) {
 	locked, unlock, err = a.lock(ctx, p.inventory)
 	v := p.inventory
@@ -162,7 +163,7 @@ func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked context.Context,
 		return locked, unlock, err
 	}
 	if i < 0 {
-		return ctx, unlock, fmt.Errorf("the inventory of app %s is to be in namespace %s, which does not exist and is not in the source", v.App, v.Namespace)
+		return ctx, unlock, fmt.Errorf("namespace %[2]s does not exist and is not in the source; the inventory of app %[1]s belongs there", v.App, v.Namespace)
 	}
 	if err := a.write(ctx, p, &p.Items[i]); err != nil {
 		return ctx, unlock, p.Items[i].fail(err)
@@ -170,11 +171,11 @@ func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked context.Context,
 	return a.lock(ctx, v)
 }
 
-// union is the inventory with all that may exist from the beginning of the apply on.
+// union returns the inventory for the start of the apply: all objects that may exist from then on.
 func (p *Plan) union() *Inventory {
 	v := *p.inventory
 	v.State, v.Next, v.Finished = Applying, p.request.Sources, nil
-	var first []Entry // they take the place of others
+	var first []Entry // they replace others
 	for i := range p.Items {
 		it := &p.Items[i]
 		if it.marks.alone {
@@ -182,12 +183,12 @@ func (p *Plan) union() *Inventory {
 		}
 		e := p.inventory.entry(it.ID)
 		if isNamespace(it.ID) && it.Action == Create {
-			e = nil // what was known is of one that has gone
+			e = nil // the recorded digests are those of an object that is gone
 		}
 		if e == nil {
 			first = append(first, Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource, Found: p.found(it)})
 		} else if p.found(it) {
-			again := *e // another app had it in between
+			again := *e // another app had taken it over
 			again.Found = true
 			first = append(first, again)
 		}
@@ -196,10 +197,10 @@ func (p *Plan) union() *Inventory {
 	return &v
 }
 
-// recordable judges before anything is written whether the inventory can be.
+// recordable checks before the first write whether the inventory can be stored.
 func (p *Plan) recordable() error { return p.union().fits() }
 
-// begin records, before the first write but that, all that may exist from now on.
+// begin records all objects that may exist from now on. It runs before all other writes.
 func (a *Applier) begin(ctx context.Context, p *Plan) error {
 	v, was := p.union(), p.inventory
 	if was.State != Applying || v.Started == nil || !sameSources(was.Next, p.request.Sources) {
@@ -212,7 +213,7 @@ func (a *Applier) begin(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// changed gives [ErrChanged] the place of an error that says that the inventory is not the one of the plan.
+// changed replaces an error about an inventory that is not the plan's by [ErrChanged].
 func changed(err error) error {
 	if errors.Is(err, ErrConcurrent) {
 		return fmt.Errorf("%w: %w", ErrChanged, err)
@@ -220,13 +221,13 @@ func changed(err error) error {
 	return err
 }
 
-// refused tells whether the server will not take the object however often it is asked. A CRD that is updated before may
-// change that for Invalid and BadRequest, so those are not among it.
+// refused reports whether the server will always refuse the object. Invalid and BadRequest do not count: an updated CRD may change
+// that answer.
 func refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// fail says that an error is about the item, unless it does so already.
+// fail adds the item to an error, unless the error has one already.
 func (i *Item) fail(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok && e.ID == i.ID {
 		return err
@@ -234,7 +235,7 @@ func (i *Item) fail(err error) error {
 	return &Error{File: i.File, Line: i.Line, ID: i.ID, Err: err}
 }
 
-// stage applies the objects of a step of a stage. One that fails does not stop the others of its step, only what comes after it.
+// stage applies the objects of one step of a stage. If one fails, the others of its step continue, and later steps do not run.
 func (a *Applier) stage(ctx context.Context, p *Plan, s Stage, step int) error {
 	var todo []*Item
 	for i := range p.Items {
@@ -292,7 +293,7 @@ func (a *Applier) stage(ctx context.Context, p *Plan, s Stage, step int) error {
 	return nil
 }
 
-// awaitOthers waits for the objects of a stage that somebody else is to create.
+// awaitOthers waits for the objects of a stage that somebody else must create.
 func (a *Applier) awaitOthers(ctx context.Context, p *Plan, s Stage) error {
 	for i := range p.Items {
 		it := &p.Items[i]
@@ -317,7 +318,7 @@ func (a *Applier) awaitExisting(ctx context.Context, p *Plan, it *Item) error {
 	}))
 }
 
-// settled waits for what the stages after one need of it.
+// settled waits until the results of a stage are ready for the later stages.
 func (a *Applier) settled(ctx context.Context, p *Plan, s Stage) error {
 	if s == StageDefinitions {
 		return a.served(ctx, p)
@@ -325,8 +326,7 @@ func (a *Applier) settled(ctx context.Context, p *Plan, s Stage) error {
 	return nil
 }
 
-// settle is how long the server is given to take up a CRD that was changed a moment ago: until then it may refuse what the
-// new one accepts.
+// settle is the time that the server gets to load a changed CRD. Until then it may refuse objects that the new CRD accepts.
 const settle = 10 * time.Second
 
 // write applies one object.
@@ -359,7 +359,7 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 		obj, created, err := a.client.patchOr(ctx, path, it.json, false, p.request.Force)
 		if err == nil {
 			it.made = it.made || created                           // a namespace for the lock is written twice
-			it.found = it.found || it.Action == Create && !it.made // somebody else has made it since the plan was
+			it.found = it.found || it.Action == Create && !it.made // somebody else has created it since the plan was made
 			l, err := observe(obj, nil, nil)
 			if err != nil {
 				return err
@@ -383,7 +383,7 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 	}
 }
 
-// goneBefore waits until an object that is being deleted makes room for another one of its name.
+// goneBefore waits until an object that is being deleted is gone, so that another one can have its name.
 func (a *Applier) goneBefore(ctx context.Context, p *Plan, it *Item, uid string) error {
 	ctx, cancel := a.patient(ctx, p)
 	defer cancel()
@@ -404,7 +404,7 @@ func (a *Applier) goneBefore(ctx context.Context, p *Plan, it *Item, uid string)
 	return nil
 }
 
-// unsettled tells whether an error may pass because the kind's CRD, or its namespace, was written a moment ago.
+// unsettled reports whether an error may disappear because the kind's CRD, or the object's namespace, was written a moment ago.
 func (p *Plan) unsettled(it *Item, err error) bool {
 	if apierrors.HasStatusCause(err, metav1.CauseType("NamespaceTerminating")) {
 		return false

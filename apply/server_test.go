@@ -58,7 +58,7 @@ func (s *server) put(path string, obj map[string]any) {
 	s.objects[path] = obj
 }
 
-// versionOf gives the version of an object; nothing where there is none.
+// versionOf returns the version of an object; nothing if there is none.
 func (s *server) versionOf(path string) string {
 	meta, _ := s.objects[path]["metadata"].(map[string]any)
 	v, _ := meta["resourceVersion"].(string)

@@ -2,13 +2,17 @@ package apply
 
 import "fmt"
 
-// shelter leaves alone what the source has in another group of the API, and namespaces and CRDs whose deletion would take something with it that is to stay: a namespace in which
-// the source has objects, or in which something of the app is kept or left alone, and a CRD of which the source has objects, or of
-// which an object is kept as its annotation says. What somebody else has in them, or the app has forgotten before, is not known
-// here. It returns those that were to be deleted until then.
+// shelter keeps three kinds of removals:
 //
-// What is left alone for the sake of something that the app forgets is forgotten, too: when the app is deleted next nothing would
-// be known of that.
+//   - objects that the source has under another API group;
+//   - namespaces in which the source has objects, or in which an object of the app is kept or left alone;
+//   - CRDs of which the source has objects, or of which an annotation keeps an object.
+//
+// It does not know the objects of others in them, nor objects that the app has forgotten earlier. It returns the removals that it
+// has kept.
+//
+// If a namespace or a CRD stays because of an object that the app forgets, the app forgets it, too. Otherwise the next deletion of
+// the app would delete it, since the inventory no longer has that object.
 func (p *Plan) shelter() []*Removal {
 	wanted, left, kept := map[string]ID{}, map[string]ID{}, map[string]ID{} // by namespace
 	wantedOf, leftOf := map[string]ID{}, map[string]ID{}                    // by the name of the CRD

@@ -18,13 +18,13 @@ import (
 	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// former is a field manager of a tool that applies whole manifests. Once Sluice applies the object, the fields of that tool become
-// Sluice's, and those that the source does not have go. kubectl does so for its own client-side applies (KEP-555, package
-// client-go/util/csaupgrade), which is used here as well.
+// former is a field manager of a tool that applies whole manifests. When Sluice applies an object, it takes over the fields of that
+// tool and removes those that the source does not have. kubectl does the same with its own client-side applies (KEP-555, package
+// client-go/util/csaupgrade). Sluice uses that package.
 type former struct {
 	manager   string
 	operation metav1.ManagedFieldsOperationType
-	// forced: only where the request takes fields from others. Such a manager can share an object on purpose.
+	// forced: takes fields only if the request forces it. Such a manager may share an object on purpose.
 	forced bool
 }
 
@@ -38,8 +38,8 @@ var formers = []former{
 	{"kubectl", metav1.ManagedFieldsOperationApply, true},
 }
 
-// formersOf gives the former managers of an object. mine is our entry, nil for none: csaupgrade moves fields into an entry of the same
-// version only.
+// formersOf returns the former managers of an object. mine is our entry, nil for none. csaupgrade moves fields only into an entry
+// of the same version.
 func formersOf(entries []managedEntry, mine *managedEntry) []former {
 	var out []former
 	for _, f := range formers {
@@ -52,8 +52,8 @@ func formersOf(entries []managedEntry, mine *managedEntry) []former {
 	return out
 }
 
-// takesOver gives the managers whose fields the plan takes over from a live object; nil for none. A plan without an app takes over
-// only by force: it may be about a part of an object.
+// takesOver returns the managers whose fields the plan takes over from a live object; nil for none. A plan without an app takes
+// fields over only if it is forced, because it may describe only a part of the object.
 func (p *Plan) takesOver(l *live) []string {
 	if p.inventory == nil && !p.request.Force || l.terminating {
 		return nil
@@ -67,11 +67,11 @@ func (p *Plan) takesOver(l *live) []string {
 	return out
 }
 
-// moved gives the managedFields of an object after the fields of some managers have become ours.
+// moved returns the managedFields of an object after the fields of some managers have become ours.
 func moved(obj map[string]any, from []string) ([]metav1.ManagedFieldsEntry, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{"metadata": maps.Clone(metadataOf(obj))}}
 	names := sets.New(from...)
-	// The package moves updates only. Applies are moved in a second pass, as updates of the same manager.
+	// The package moves only updates. A second pass moves applies, as updates of the same manager.
 	for range 2 {
 		if err := csaupgrade.UpgradeManagedFields(u, names, Manager); err != nil {
 			return nil, err
@@ -92,8 +92,8 @@ func metadataOf(obj map[string]any) map[string]any {
 	return meta
 }
 
-// takeOver makes the fields of the item's former managers ours. The apply that follows removes those that the manifest does not
-// have. Where somebody has written the object since it was tried, conflicts are looked for again first.
+// takeOver makes the fields of the item's former managers ours. The following apply removes those that the manifest does not have.
+// If somebody has written the object since the dry run, takeOver looks for conflicts again first.
 func (a *Applier) takeOver(ctx context.Context, p *Plan, it *Item) error {
 	path := it.mapping.path(&it.Object)
 	for try := 1; ; try++ {
@@ -112,7 +112,7 @@ func (a *Applier) takeOver(ctx context.Context, p *Plan, it *Item) error {
 		}
 		body, err := json.Marshal([]map[string]any{
 			{"op": "replace", "path": "/metadata/managedFields", "value": list},
-			// With another version of the object the server answers with a conflict.
+			// If the object has another resourceVersion, the server answers with a conflict.
 			{"op": "replace", "path": "/metadata/resourceVersion", "value": metadataOf(obj)["resourceVersion"]},
 		})
 		if err != nil {
@@ -124,8 +124,8 @@ func (a *Applier) takeOver(ctx context.Context, p *Plan, it *Item) error {
 	}
 }
 
-// takenOver has the server tell, by a dry run, what an object is without the fields of the item's former managers that the manifest
-// does not have. applied is the object as a dry run of the apply gives it.
+// takenOver returns the object without those fields of the former managers that the manifest does not have. The server computes it
+// by a dry run. applied is the result of the apply's dry run.
 func (a *Applier) takenOver(ctx context.Context, it *Item, applied map[string]any) (map[string]any, error) {
 	next, err := withoutOwned(applied, func(e metav1.ManagedFieldsEntry) bool { return slices.Contains(it.TakesOver, e.Manager) }, func(fieldpath.Path) bool { return false })
 	if err != nil {
@@ -138,7 +138,7 @@ func (a *Applier) takenOver(ctx context.Context, it *Item, applied map[string]an
 	return a.tryAs(ctx, it, live, next)
 }
 
-// withoutOwned gives an object without the fields of some managers, but for those that stay and those that others own.
+// withoutOwned removes the fields of some managers from an object. Fields that stay, or that others own, are not removed.
 func withoutOwned(obj map[string]any, from func(e metav1.ManagedFieldsEntry) bool, stays func(fieldpath.Path) bool) (map[string]any, error) {
 	gone, kept := &fieldpath.Set{}, &fieldpath.Set{}
 	for _, e := range (&unstructured.Unstructured{Object: obj}).GetManagedFields() {
@@ -168,11 +168,12 @@ func withoutOwned(obj map[string]any, from func(e metav1.ManagedFieldsEntry) boo
 	return next, nil
 }
 
-// takenOverNote says how an item was tried that is taken over.
+// takenOverNote says how the server has tried an item that is taken over.
 const takenOverNote = "the server could not try it together with fields of another applier that will be gone by then, so it was tried as it would be without them"
 
-// tryWithout has the server try an item without the fields of its former managers. They only go with a write, and until then they may
-// contradict the manifest: the way a probe goes, the kind of a volume, the number of a port that keeps its name.
+// tryWithout asks the server to try an item without the fields of its former managers. Only a write removes these fields, and until
+// then they may contradict the manifest. Examples are the kind of a probe or a volume, and the number of a port that keeps its
+// name.
 func (a *Applier) tryWithout(ctx context.Context, it *Item) (answer, error) {
 	want, err := it.content()
 	if err != nil {
@@ -190,7 +191,7 @@ func (a *Applier) tryWithout(ctx context.Context, it *Item) (answer, error) {
 	return answer{after: after, local: takenOverNote}, err
 }
 
-// tryAs has the server try to make another object of a live one.
+// tryAs asks the server to try to turn a live object into another one.
 func (a *Applier) tryAs(ctx context.Context, it *Item, live, next map[string]any) (map[string]any, error) {
 	var ops []map[string]any
 	change := func(at string, before, after map[string]any, leave ...string) {
@@ -222,7 +223,7 @@ func pointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// without gives a value without what a path leads to. Maps and lists on the way are copied.
+// without returns a value without the field at a path. It copies maps and lists on the way.
 func without(v any, path fieldpath.Path) any {
 	if len(path) == 0 {
 		return v
@@ -259,7 +260,7 @@ func without(v any, path fieldpath.Path) any {
 	return v
 }
 
-// leadsTo tells whether an element of a path stands for an item of a list.
+// leadsTo reports whether an element of a path identifies an item of a list.
 func leadsTo(e fieldpath.PathElement, item any) bool {
 	switch {
 	case e.Key != nil:
@@ -271,7 +272,7 @@ func leadsTo(e fieldpath.PathElement, item any) bool {
 	return false
 }
 
-// takenFrom says whose fields were taken over; nothing where they were nobody's.
+// takenFrom names the former managers; empty if there were none.
 func takenFrom(managers []string) string {
 	if len(managers) == 0 {
 		return ""
@@ -279,7 +280,7 @@ func takenFrom(managers []string) string {
 	return "taken over from " + strings.Join(managers, ", ")
 }
 
-// sharedNotes says which former managers keep their fields because the plan has no app.
+// sharedNotes names the former managers that keep their fields because the plan has no app.
 func (p *Plan) sharedNotes() []string {
 	if p.inventory != nil || p.request.Force {
 		return nil

@@ -12,14 +12,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// The server notes the owners of fields by API version, and compares what is applied with each of these versions
-// (structured-merge-diff, merge/update.go). Where the CRD has no conversion webhook it fails, with the code 500, as soon as the
-// object has a field that the schema of one of them does not know: what was once applied as v1 could never be applied as a v2
-// that has more. Without a webhook the fields are the same in all versions, so the version that the owners are noted in can be
-// changed without changing what they own.
+// The server records field owners by API version. When it applies an object, it converts the object to each of these versions
+// (structured-merge-diff, merge/update.go). If the CRD has no conversion webhook, this fails with code 500 as soon as the object
+// has a field that one of these schemas does not know. So an object that was once applied as v1 could never be applied as a v2 with
+// more fields. Without a webhook, the fields are the same in all versions. So Sluice can change the recorded version, and the
+// owners keep their fields.
 
-// otherVersions gives the versions, other than the item's own, that owners of its fields are noted in, where an error of applying
-// it may come of that and [Applier.renote] may help.
+// otherVersions returns the versions, other than the item's own, that owners of its fields are recorded in. It returns them only if
+// this may be the cause of the error, and [Applier.renote] may help.
 func (a *Applier) otherVersions(ctx context.Context, p *Plan, it *Item, err error) []string {
 	var status apierrors.APIStatus
 	if it.live == nil || !strings.Contains(it.Group, ".") || !errors.As(err, &status) || status.Status().Code != http.StatusInternalServerError {
@@ -35,13 +35,13 @@ func (a *Applier) otherVersions(ctx context.Context, p *Plan, it *Item, err erro
 		return nil
 	}
 	if converts, err := a.converts(ctx, p, it); converts || err != nil {
-		return nil // the first error is the one to tell
+		return nil // the caller reports the first error
 	}
 	return out
 }
 
-// converts tells whether a webhook converts between the versions of an item's kind; also where that cannot be seen, or the kind is
-// no custom one.
+// converts reports whether a webhook converts the versions of an item's kind. It is true as well if the CRD cannot be read, or if
+// the kind is not custom.
 func (a *Applier) converts(ctx context.Context, p *Plan, it *Item) (bool, error) {
 	name := it.mapping.resource + "." + it.Group
 	crd := p.crds[name]
@@ -57,7 +57,7 @@ func (a *Applier) converts(ctx context.Context, p *Plan, it *Item) (bool, error)
 	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter, nil
 }
 
-// renote notes all owners of an object's fields in the item's version.
+// renote records all owners of an object's fields in the item's version.
 func (a *Applier) renote(ctx context.Context, it *Item) error {
 	path := it.mapping.path(&it.Object)
 	obj, err := a.client.get(ctx, path)
@@ -66,7 +66,7 @@ func (a *Applier) renote(ctx context.Context, it *Item) error {
 	}
 	meta, _ := obj["metadata"].(map[string]any)
 	list, _ := meta["managedFields"].([]any)
-	// Of two entries of one owner in one version the API server keeps the last (k8s.io/apimachinery/pkg/util/managedfields).
+	// If one owner has two entries in one version, the API server keeps the last (k8s.io/apimachinery/pkg/util/managedfields).
 	var merged []any
 	entries := map[string]map[string]any{}
 	for _, e := range list {
@@ -98,7 +98,7 @@ func (a *Applier) renote(ctx context.Context, it *Item) error {
 	return err
 }
 
-// union adds the fields of one set to another, in the form of managed fields.
+// union adds the fields of one set to another, in the format of managedFields.
 func union(to, from map[string]any) {
 	for k, v := range from {
 		a, okTo := to[k].(map[string]any)

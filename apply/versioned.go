@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kapp's annotations for objects of which each content has a name of its own: NAME-ver-N (carvel-dev/kapp pkg/kapp/diff).
+// kapp's annotations for objects that get a new name for each content: NAME-ver-N (carvel-dev/kapp pkg/kapp/diff).
 const (
 	kappVersioned    = "kapp.k14s.io/versioned"
 	kappKeepOriginal = "kapp.k14s.io/versioned-keep-original"
@@ -19,21 +19,21 @@ const (
 	kappExplicitRef  = "kapp.k14s.io/versioned-explicit-ref"
 
 	versionInfix = "-ver-"
-	// numVersions is how many versions stay where the object does not say.
+	// numVersions is the number of versions to keep if the object does not say.
 	numVersions = 5
 )
 
-// versioned is an object of the source that gets a version into its name.
+// versioned is an object of the source whose name gets a version.
 type versioned struct {
 	original ID
 	current  int
 	keep     int
 }
 
-// name of a version.
+// name returns the object's name with a version.
 func (v *versioned) name(n int) string { return v.original.Name + versionInfix + strconv.Itoa(n) }
 
-// number tells which version of the object an ID is; 0 for none.
+// number returns the version of the object that an ID has; 0 for none.
 func (v *versioned) number(id ID) int {
 	text, ok := strings.CutPrefix(id.Name, v.original.Name+versionInfix)
 	if !ok || id.Group != v.original.Group || id.Kind != v.original.Kind || id.Namespace != v.original.Namespace {
@@ -46,8 +46,8 @@ func (v *versioned) number(id ID) int {
 	return n
 }
 
-// version names objects whose annotation asks for it after their version: the last one where the content is the same, and the next one
-// otherwise. Whoever refers to them refers to that version then. What came before stays, as many as the object says.
+// version adds versions to the names of objects whose annotation asks for it: the last version if the content is the same, and the
+// next one otherwise. References to these objects follow. Earlier versions stay, as many as the object's annotation says.
 func (a *Applier) version(ctx context.Context, p *Plan) error {
 	renamed := map[ID]string{}
 	var originals []Item
@@ -111,10 +111,10 @@ func (a *Applier) chooseVersion(ctx context.Context, p *Plan, it *Item, content 
 		return err
 	}
 	if it.mapping.pending {
-		return errors.New("is of a kind that only comes with the source: its versions cannot be told")
+		return errors.New("is of a kind that only the source defines, so its versions are not known")
 	}
 	live, err := a.client.get(ctx, it.mapping.path(&it.Object))
-	if err != nil || live == nil { // nil: recorded, and not made yet or deleted
+	if err != nil || live == nil { // nil: recorded, and not created yet or already deleted
 		return err
 	}
 	if own(managers(live)).applied(content, live) {
@@ -124,7 +124,7 @@ func (a *Applier) chooseVersion(ctx context.Context, p *Plan, it *Item, content 
 	return rename()
 }
 
-// retained tells whether an entry of the inventory is one of the last versions of an object of the source.
+// retained reports whether an entry of the inventory is one of the last versions of an object of the source.
 func (p *Plan) retained(id ID) bool {
 	return slices.ContainsFunc(p.versioned, func(v *versioned) bool {
 		n := v.number(id)
@@ -132,8 +132,8 @@ func (p *Plan) retained(id ID) bool {
 	})
 }
 
-// refer changes the names of ConfigMaps and Secrets that an object refers to, where they have a version now, and those in kapp's annotation
-// for other references.
+// refer changes references to ConfigMaps and Secrets whose names now have a version. It also changes the other references, which an
+// annotation of kapp lists.
 func refer(it *Item, renamed map[ID]string) error {
 	content, err := it.content()
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Pauses between looks at what is waited for.
+// Pauses between two polls.
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
-// poll calls done until it is true, with pauses that grow, no longer than ctx. A connection that is lost meanwhile may come
+// poll calls done until it returns true or ctx ends, with growing pauses. It tolerates lost connections, because they may come
 // back.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	for pause := firstPause; ; pause = min(pause*3/2, lastPause) {
@@ -41,7 +41,7 @@ const (
 	lastReminder  = time.Minute
 )
 
-// pollAloud is poll that tells now and then what is still waited for.
+// pollAloud is poll with reminders: they name the objects that are not ready yet.
 func (a *Applier) pollAloud(ctx context.Context, still func() Event, done func() (bool, error)) error {
 	pause, from := a.reminder, clock()
 	return poll(ctx, func() (bool, error) {
@@ -60,7 +60,7 @@ func (a *Applier) pollAloud(ctx context.Context, still func() Event, done func()
 	})
 }
 
-// heldBy says in parentheses what keeps an object that is deleted from being gone, as far as the object tells.
+// heldBy says in parentheses why an object that is being deleted still exists, as far as the object shows it.
 func heldBy(obj map[string]any) string {
 	meta := metadataOf(obj)
 	var why []string
@@ -70,7 +70,7 @@ func heldBy(obj map[string]any) string {
 			why = append(why, s)
 		}
 	}
-	// A namespace says it in its conditions (k8s.io/kubernetes/pkg/controller/namespace/deletion/status_condition_utils.go).
+	// The conditions of a namespace say so (k8s.io/kubernetes/pkg/controller/namespace/deletion/status_condition_utils.go).
 	if status, _ := obj["status"].(map[string]any); obj["kind"] == "Namespace" {
 		conditions, _ := status["conditions"].([]any)
 		for _, c := range conditions {
@@ -87,11 +87,11 @@ func heldBy(obj map[string]any) string {
 	return " (" + strings.Join(why, "; ") + ")"
 }
 
-// ErrWaiting says that an apply has waited as long as [Request.Patience] allows for what others have to do. What was done
-// stays; the same request goes on.
+// ErrWaiting means that an apply has waited for others for as long as [Request.Patience] allows. Finished writes stay, and the same
+// request resumes the apply.
 var ErrWaiting = errors.New("not waited for any longer")
 
-// patience is what is left of [Request.Patience]. It begins with the first wait.
+// patience is the rest of [Request.Patience]. It starts with the first wait.
 type patience struct {
 	mu  sync.Mutex
 	end time.Time
@@ -111,7 +111,7 @@ func (a *Applier) patient(ctx context.Context, p *Plan) (context.Context, contex
 	return context.WithTimeoutCause(ctx, p.patience.end.Sub(now), ErrWaiting)
 }
 
-// impatient gives [ErrWaiting] the place of an error that comes of it.
+// impatient returns [ErrWaiting] in place of an error if the patience is over.
 func impatient(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), ErrWaiting) && !errors.Is(err, ErrWaiting) {
 		return ErrWaiting
@@ -119,9 +119,9 @@ func impatient(ctx context.Context, err error) error {
 	return err
 }
 
-// unserved gives the CRDs of the plan that may not be served yet: those that were written, and of the others, which an apply that
-// was interrupted may have written a moment ago, those that are not established, or that did not serve what the plan has of them when
-// it was made. That is known from the plan.
+// unserved returns the CRDs of the plan that may not be served yet: first, those that this apply has written. An interrupted apply
+// may have written others a moment ago; of these it returns the CRDs that were not established, or did not serve the plan's
+// versions, when the plan was made.
 func (p *Plan) unserved() []*Item {
 	needed := map[schema.GroupKind]bool{}
 	for i := range p.Items {
@@ -132,7 +132,7 @@ func (p *Plan) unserved() []*Item {
 	var out []*Item
 	for i := range p.Items {
 		it := &p.Items[i]
-		if !it.isCRD() || it.live == nil && it.Action == Unchanged { // one that others are to create
+		if !it.isCRD() || it.live == nil && it.Action == Unchanged { // somebody else creates it
 			continue
 		}
 		spec := &p.crds[it.Name].Spec
@@ -143,7 +143,7 @@ func (p *Plan) unserved() []*Item {
 	return out
 }
 
-// served waits until every CRD of the plan that may not be served yet is established and its versions can be listed.
+// served waits until every such CRD is established and the server lists its versions.
 func (a *Applier) served(ctx context.Context, p *Plan) error {
 	todo := p.unserved()
 	if len(todo) == 0 {
@@ -179,7 +179,7 @@ func (a *Applier) served(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// establishing says what a CRD still lacks; nothing where it is served.
+// establishing says what a CRD still lacks; empty if it is served.
 func (a *Applier) establishing(ctx context.Context, name string) (string, error) {
 	crd, err := a.client.reads.CRD(ctx, name)
 	if err != nil {
@@ -206,8 +206,8 @@ func (a *Applier) establishing(ctx context.Context, name string) (string, error)
 		}
 		_, err := a.client.reads.Any(ctx, listPath(crd.Spec.Group, v.Name, crd.Spec.Names.Plural, ""))
 		if status := apierrors.APIStatus(nil); errors.As(err, &status) && !apierrors.IsNotFound(err) && !transient(err) {
-			// Who may write the CRD need not be allowed to list its objects, and is refused that whether it is served or not. And where
-			// what is stored cannot be converted yet, because the webhook comes with a later stage, that is no reason to wait for it.
+			// A user who can write the CRD may have no right to list its objects: the server then refuses the list, served or not.
+			// Stored objects may not be convertible yet, because the webhook comes with a later stage. Neither is a reason to wait.
 			a.mapper.forget(crd.Spec.Group)
 			_, err = a.mapper.find(ctx, schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}, nil)
 		}
@@ -218,11 +218,11 @@ func (a *Applier) establishing(ctx context.Context, name string) (string, error)
 	return "", nil
 }
 
-// NotReadyError says that objects were applied and are not ready: in time, or ever.
+// NotReadyError lists applied objects that are not ready in time, or have failed.
 type NotReadyError struct {
-	// Objects are those that are not ready, with what kstatus says of each.
+	// Objects are those that are not ready, with the message of kstatus.
 	Objects []NotReady
-	// Err is why nobody waits any longer: the context's error, or nil where an object has failed.
+	// Err is why the wait ended: the context's error, or nil if an object has failed.
 	Err error
 }
 
@@ -247,11 +247,11 @@ func (e *NotReadyError) Error() string {
 // Unwrap returns e.Err.
 func (e *NotReadyError) Unwrap() error { return e.Err }
 
-// wait waits until all that has been applied is ready. It reads what is not, a list per kind and namespace.
+// wait waits until all applied objects are ready. Each poll reads the objects that are not, with one list per kind and namespace.
 func (a *Applier) wait(ctx context.Context, p *Plan) error {
 	var list []*Item
 	for i := range p.Items {
-		if it := &p.Items[i]; it.live != nil { // what is of a later stage is not there yet
+		if it := &p.Items[i]; it.live != nil { // objects of later stages do not exist yet
 			list = append(list, it)
 		}
 	}
@@ -314,7 +314,7 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 	return err
 }
 
-// refresh reads the state of items anew.
+// refresh reads the state of items again.
 func (a *Applier) refresh(ctx context.Context, items []*Item) error {
 	wanted := map[place][]string{}
 	by := map[place]map[string]*Item{}

@@ -8,14 +8,15 @@ import (
 	"sync"
 )
 
-// Warning is what the API server warns of (RFC 9110, header Warning): deprecated versions, admission policies, webhooks.
+// Warning is a warning of the API server (RFC 9110, header Warning), for instance about a deprecated version, or from an admission
+// policy.
 type Warning struct {
 	Message string `json:"message"`
-	// Objects are those that it was told of, in the order of their IDs; at least one.
+	// Objects are those that the warning is about, in the order of their IDs; at least one.
 	Objects []ID `json:"objects"`
 }
 
-// String gives the message with the first few objects.
+// String returns the message with the first few objects.
 func (w Warning) String() string {
 	const most = 3
 	var names []string
@@ -29,7 +30,7 @@ func (w Warning) String() string {
 	return w.Message + " (" + strings.Join(names, ", ") + more + ")"
 }
 
-// warnings collects what the server warns of, once for each object. The zero value is empty.
+// warnings collects the server's warnings, once for each object. The zero value is empty.
 type warnings struct {
 	mu sync.Mutex
 	of map[string]map[ID]bool
@@ -47,7 +48,7 @@ func (w *warnings) add(message string, id ID) {
 	w.of[message][id] = true
 }
 
-// list gives the warnings in the order of their messages.
+// list returns the warnings in the order of their messages.
 func (w *warnings) list() []Warning {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,20 +65,20 @@ func (w *warnings) list() []Warning {
 	return out
 }
 
-// Warnings are what the API server has warned of so far, in dry runs and in writes.
+// Warnings returns the API server's warnings so far, from dry runs and writes.
 func (p *Plan) Warnings() []Warning { return p.warnings.list() }
 
-// Warnings are what the API server has warned of so far.
+// Warnings returns the API server's warnings so far.
 func (d *Deletion) Warnings() []Warning { return d.plan.warnings.list() }
 
 type warningKey struct{}
 
-// about has the warnings that come with the answers to the requests of a context noted for an object.
+// about attributes the warnings in answers to requests with the returned context to an object.
 func (w *warnings) about(ctx context.Context, id ID) context.Context {
 	return context.WithValue(ctx, warningKey{}, func(message string) { w.add(message, id) })
 }
 
-// warningHandler hands a warning to whoever the request was made for. Those of other requests are nobody's.
+// warningHandler attributes a warning to the object of its request. It drops the warnings of other requests.
 type warningHandler struct{}
 
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.

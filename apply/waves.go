@@ -12,24 +12,25 @@ import (
 	"sluice.dev/internal/kapprules"
 )
 
-// Annotations on an object that say when it is written.
+// Annotations on an object that decide when it is written.
 const (
-	// AnnotationGroup has names of groups that the object is in, separated by commas.
+	// AnnotationGroup lists the groups that the object is in, separated by commas.
 	AnnotationGroup = "sluice.dev/group"
-	// AnnotationAfter has names of groups: the object is written when all objects of them are written and ready.
+	// AnnotationAfter lists groups. The object is written when all objects of these groups are written and ready.
 	AnnotationAfter = "sluice.dev/after"
 
-	// kapp's annotations; each may have a suffix after a dot, so that there can be several.
+	// kapp's annotations. Each may have a suffix after a dot, so that an object can have several.
 	kappGroup = "kapp.k14s.io/change-group"
 	kappRule  = "kapp.k14s.io/change-rule"
 )
 
-// ordering is what an item says about when it is written.
+// ordering says when an item is written.
 type ordering struct {
 	groups, after, before []string
 }
 
-// orderOf reads the order of an object, from its annotations and the bindings of kapp's configuration. notDone has what is not done.
+// orderOf reads the order of an object from its annotations and the bindings of kapp's configuration. notDone has the parts that
+// Sluice does not carry out.
 func orderOf(content map[string]any, rules *kapprules.Rules) (o ordering, notDone []string, err error) {
 	annotations, _ := metadataOf(content)["annotations"].(map[string]any)
 	var texts []string
@@ -105,8 +106,8 @@ func filled(name string, content map[string]any) string {
 	).Replace(name)
 }
 
-// node is an item, or a group: all that is in it, or all that is written before it. Groups have nodes of their own because each member of one
-// may be after each of another one.
+// node is an item, or one end of a group: all items in it, or all items before it. Groups have their own nodes to save edges: each
+// item of one group may be after each item of another.
 type node struct {
 	item  *Item
 	after []*node
@@ -115,14 +116,14 @@ type node struct {
 	state int
 }
 
-// What is known of a node.
+// The state of a node during the search.
 const (
 	open = 1 + iota
 	placed
 )
 
-// arrange moves items behind what they are written after: into a later stage, or a later step of their own. Nothing moves namespaces and
-// definitions, which all else needs.
+// arrange moves items behind the items that they come after: into a later stage, or a later step of their own stage. It never moves
+// namespaces and definitions, because all other objects need them.
 func (p *Plan) arrange() error {
 	nodes, err := p.graph()
 	if err != nil {
@@ -136,7 +137,7 @@ func (p *Plan) arrange() error {
 	return nil
 }
 
-// graph has a node for each item; none where no item says anything about its order.
+// graph has a node for each item. It is empty if no item says anything about its order.
 func (p *Plan) graph() ([]*node, error) {
 	if !slices.ContainsFunc(p.Items, func(it Item) bool { return len(it.order.after)+len(it.order.before) > 0 }) {
 		return nil, nil
@@ -148,7 +149,7 @@ func (p *Plan) graph() ([]*node, error) {
 			members[g] = append(members[g], nodes[i])
 		}
 	}
-	// A group may be after itself as a whole; of one object that means nothing, and of two a circle.
+	// An item may come after the other members of its own group. Two items of a group that both do so are a cycle.
 	others := func(n *node, group string, alone map[string]*node) ([]*node, error) {
 		if first := alone[group]; first != nil && first != n {
 			return nil, circle([]*node{n, first, n})
@@ -195,7 +196,7 @@ func (p *Plan) graph() ([]*node, error) {
 	return nodes, nil
 }
 
-// place finds the stage and the step of a node. way is how one came to it.
+// place finds the stage and the step of a node. way is the path of nodes that led to it.
 func (n *node) place(way []*node) error {
 	switch n.state {
 	case placed:
@@ -224,13 +225,13 @@ func (n *node) place(way []*node) error {
 		return nil
 	}
 	if n.item.Stage == StageDefinitions && n.stage != StageDefinitions {
-		return n.item.fail(errors.New("is to be written after objects that need namespaces and definitions, and these come first"))
+		return n.item.fail(errors.New("has to come after objects that need namespaces and definitions, but these come first"))
 	}
 	n.item.Stage, n.item.step = n.stage, n.step
 	return nil
 }
 
-// circle is the error of nodes that come after each other.
+// circle is the error for a cycle of nodes.
 func circle(way []*node) error {
 	var items []*Item
 	for _, n := range way {
@@ -238,7 +239,7 @@ func circle(way []*node) error {
 			items = append(items, n.item)
 		}
 	}
-	if items[0] != items[len(items)-1] { // the way began in a group
+	if items[0] != items[len(items)-1] { // the path began in a group
 		items = append(items, items[0])
 	}
 	var names []string
@@ -248,7 +249,7 @@ func circle(way []*node) error {
 	return items[0].fail(fmt.Errorf("the order of objects is a circle: %s", strings.Join(names, " after ")))
 }
 
-// steps gives the steps of a stage, in their order; at least one.
+// steps returns the steps of a stage, in their order; at least one.
 func (p *Plan) steps(s Stage) []int {
 	out := []int{0}
 	for i := range p.Items {
@@ -260,7 +261,7 @@ func (p *Plan) steps(s Stage) []int {
 	return out
 }
 
-// awaited waits until what the items of a step are written after is ready.
+// awaited waits until the items that a step comes after are ready.
 func (a *Applier) awaited(ctx context.Context, p *Plan, s Stage, step int) error {
 	after, in := map[string]bool{}, map[string]bool{}
 	now := func(it *Item) bool { return it.Stage == s && it.step == step }

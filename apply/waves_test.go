@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// isAfter tells what the annotations mean, object by object.
+// isAfter returns what the annotations mean, object by object.
 func isAfter(it, other *Item) bool {
 	in := func(a, b []string) bool {
 		return slices.ContainsFunc(a, func(g string) bool { return slices.Contains(b, g) })

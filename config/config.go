@@ -1,357 +1,167 @@
-// Package config holds the manifests that install Sluice in a cluster. It promises that they are the files of this
-// folder, and that none of them is a ConfigMap: settings are the operator's. It applies nothing.
+// Package config holds the manifests that install Sluice in a cluster, as a Helm chart. Helm or sluice manifests renders it. The
+// package promises that both give the same objects. None of these is a ConfigMap or a Secret: settings belong to the operator. It
+// applies nothing.
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"slices"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
-	"sluice.dev/api/resolution"
-	"sluice.dev/internal/brief"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
-//go:embed resolution/*.yaml features/*.yaml compat-tekton/*.yaml guard/*.yaml delivery/*.yaml own/*.yaml
+//go:embed all:chart own-features.yaml
 var files embed.FS
 
-// TektonWriter is the user that writes the status of requests where Tekton Pipelines runs in its usual namespace.
-const TektonWriter = "system:serviceaccount:" + tektonNamespace + ":tekton-pipelines-controller"
+// Chart returns the files of the Helm chart.
+func Chart() embed.FS { return files }
 
-// The usual namespaces.
+// TektonWriter is the user that writes the status of requests if Tekton Pipelines runs in its usual namespace.
+const TektonWriter = "system:serviceaccount:tekton-pipelines:tekton-pipelines-controller"
+
+// Roles of sluice serve that other packages name.
 const (
-	ownNamespace              = "sluice-system"
-	tektonNamespace           = "tekton-pipelines"
-	tektonsResolversNamespace = "tekton-pipelines-resolvers"
+	// DeliveryRole runs deliveries.
+	DeliveryRole = "delivery"
+	// FeaturesRole keeps policies up to date with features.
+	FeaturesRole = "features"
+	// FeatureWebhookRole enforces rules that policies cannot express.
+	FeatureWebhookRole = "feature-webhook"
+	// GuardRole judges changes of CRDs at admission.
+	GuardRole = "crd-guard"
+	// allRoles stands for all roles.
+	allRoles = "all"
 )
 
-// DeliveryRole is the role of sluice serve that runs deliveries.
-const DeliveryRole = "delivery"
-
-// resolverTemplate is filled in for each resolver.
-const resolverTemplate = "resolution/50-resolver.yaml"
-
-// allRoles stands for all roles.
-const allRoles = "all"
-
-const (
-	placeOfImage = "image: IMAGE\n"
-	// lifecycleWriter is the first line of the list of users who write the status of requests.
-	lifecycleWriter = "          'system:serviceaccount:sluice-system:sluice-resolution': ['*'],\n"
-
-	endOfArgs     = "            - --config-namespace=sluice-system\n"
-	endOfMounts   = "            - {name: cache, mountPath: /var/cache/sluice}\n"
-	endOfVolumes  = "        - {name: cache, emptyDir: {sizeLimit: 5Gi}}\n"
-	ownConfig     = "--config-namespace=sluice-system"
-	tektonsConfig = "--config-namespace=" + tektonsResolversNamespace + "\n            - --defaults-namespace=" + tektonNamespace + "\n            - --content-kinds=*.tekton.dev"
-)
-
-// defaultImage is the container image of a release. It is set when the program is linked (see the Makefile); a development
-// build has none.
+// defaultImage is the container image of a release. The linker sets it (see the Makefile); a development build has none.
 var defaultImage string
 
-// ErrNoImage is the error of [Manifests] where neither the options nor the build name an image.
+// ErrNoImage is the error of [Manifests] if neither the options nor the build name an image.
 var ErrNoImage = errors.New("this is a development build without a container image of its own: name the image to install")
 
-// Options change what is installed. The zero value installs Sluice alone.
+// Options select what the manifests install. The zero value installs Sluice alone.
 type Options struct {
-	// BesideTekton leaves out the CRD and the lifecycle controller, which are Tekton's there, lets Tekton's controller
-	// write the status of requests, and reads Tekton's ConfigMaps. Its resolvers must be switched off.
+	// BesideTekton installs Sluice beside Tekton Pipelines. It leaves out the CRD and the lifecycle controller, because Tekton has
+	// its own. It lets Tekton's controller write the status of requests, and reads Tekton's ConfigMaps. Switch Tekton's resolvers
+	// off.
 	BesideTekton bool
-	// Namespace is where Sluice is installed; empty stands for sluice-system. TektonNamespace and TektonResolversNamespace are
-	// those of Tekton; empty stands for tekton-pipelines and tekton-pipelines-resolvers.
+	// Namespace is the namespace of Sluice; empty stands for sluice-system. TektonNamespace and TektonResolversNamespace are those
+	// of Tekton; empty stands for tekton-pipelines and tekton-pipelines-resolvers.
 	Namespace, TektonNamespace, TektonResolversNamespace string
 	// WideCredentials lets the resolvers read Secrets of all namespaces, as Tekton's do.
 	WideCredentials bool
-	// WideAddresses opens private addresses and plain http to requesters, as Tekton's resolvers have them open, where the
-	// resolver's ConfigMap does not say otherwise.
+	// WideAddresses lets requesters use private addresses and plain http, as Tekton's resolvers do. The resolver's ConfigMap takes
+	// precedence.
 	WideAddresses bool
-	// Writers are more users who may write the status of requests, for resolvers that are not part of Sluice; in the form
-	// system:serviceaccount:NAMESPACE:NAME=RESOLVER for the requests of that resolver, once for each resolver that they
-	// have. Without =RESOLVER they may write those of all resolvers but Sluice's own, with =* those of all.
+	// Writers are more users that can write the status of requests, for resolvers that are not part of Sluice. The form
+	// system:serviceaccount:NAMESPACE:NAME=RESOLVER is for the requests of one resolver; repeat it for each resolver. Without
+	// =RESOLVER the user can write requests of all resolvers except Sluice's own, with =* of all resolvers.
 	Writers []string
-	// Image is the container image; empty stands for the one that this build belongs to, if it knows any.
+	// Image is the container image; empty stands for the image of Values, and then for the image of this build.
 	Image string
-	// Compress has resolvers compress content that is too large for a request; Store, REGISTRY/PATH, is where they put what
-	// is too large all the same. StoreCredentials names a Secret in sluice-system of the type
-	// kubernetes.io/dockerconfigjson with credentials for it.
+	// Compress makes resolvers compress content that is too large for a request. Store, REGISTRY/PATH, is the place for content
+	// that is too large even then. StoreCredentials names a Secret with credentials for it, in Sluice's namespace and of the type
+	// kubernetes.io/dockerconfigjson.
 	Compress                bool
 	Store, StoreCredentials string
 	// StorePlainHTTP allows a registry without TLS.
 	StorePlainHTTP bool
-	// Roles lists the roles of sluice serve to install; nil stands for all but the guard of CRDs ([GuardRole]), which acts on
-	// everybody's requests, deliveries ([DeliveryRole]) and features ([FeaturesRole], [FeatureWebhookRole]): they are
-	// installed only where they are named, or "all" is.
+	// Roles lists the roles of sluice serve to install. nil stands for all but three: the guard of CRDs ([GuardRole]), which judges
+	// requests of all users, deliveries ([DeliveryRole]) and features ([FeaturesRole], [FeatureWebhookRole]). These must be named,
+	// or covered by "all".
 	Roles []string
-	// FeatureSettings are the ConfigMaps of components, NAMESPACE/NAME, that the roles for features may watch, and make again.
+	// FeatureSettings are the ConfigMaps of components, as NAMESPACE/NAME, that the roles for features may watch and create again.
 	FeatureSettings []string
-	// FeatureUsage are the resources, PLURAL.GROUP, whose objects the controller of features may list, to count those that use
-	// features.
+	// FeatureUsage are the resources, as PLURAL.GROUP, whose objects the features controller may list, to count the objects that
+	// use features.
 	FeatureUsage []string
 	// GuardCertManager leaves the certificate of the guard to cert-manager.
 	GuardCertManager bool
-	// GuardReads are API groups whose objects the guard may list, to see whether there are any when a CRD is deleted.
+	// GuardReads are API groups whose objects the guard may list. When somebody deletes a CRD, it checks whether there are any.
 	GuardReads []string
+	// Values are values of the chart, as YAML. The fields above take precedence. Empty stands for none.
+	Values []byte
 }
 
-// Manifests returns a YAML stream of what the options ask for, in the order in which it can be applied.
-func Manifests(o Options) ([]byte, error) {
-	var out bytes.Buffer
-	if err := errors.Join(o.checkRoles(), o.checkStore(), o.checkNamespaces()); err != nil {
-		return nil, err
-	}
-	standAlone := []string{GuardRole, FeaturesRole, FeatureWebhookRole}
-	if len(o.Roles) > 0 && !slices.ContainsFunc(o.Roles, func(r string) bool { return !slices.Contains(standAlone, r) }) {
-		for _, p := range []string{"resolution/00-namespace.yaml", "resolution/21-own-objects.yaml"} {
-			text, err := files.ReadFile(p)
-			if err != nil {
-				return nil, err
-			}
-			if out.Len() > 0 {
-				out.WriteString("---\n")
-			}
-			out.Write(text)
+// values returns the chart values that the options change.
+func (o Options) values() map[string]any {
+	out := map[string]any{"createNamespace": true}
+	set := func(value any, given bool, path ...string) {
+		if given {
+			// It fails if an inner value is not a map. All values here are maps.
+			_ = unstructured.SetNestedField(out, value, path...)
 		}
-		return finish(&out, o)
 	}
-	paths, err := fs.Glob(files, "resolution/*.yaml")
+	text := func(s string, path ...string) { set(s, s != "", path...) }
+	flag := func(b bool, path ...string) { set(b, b, path...) }
+	list := func(l []string, path ...string) {
+		set(anys(l), l != nil, path...)
+	}
+	text(o.Image, "image")
+	list(o.Roles, "roles")
+	list(o.Writers, "writers")
+	flag(o.BesideTekton, "besideTekton", "enabled")
+	text(o.TektonNamespace, "besideTekton", "namespace")
+	text(o.TektonResolversNamespace, "besideTekton", "resolversNamespace")
+	flag(o.WideCredentials, "wideCredentials")
+	flag(o.WideAddresses, "wideAddresses")
+	flag(o.Compress, "compress")
+	text(o.Store, "store", "repository")
+	text(o.StoreCredentials, "store", "credentials")
+	flag(o.StorePlainHTTP, "store", "plainHTTP")
+	list(o.FeatureSettings, "features", "settings")
+	list(o.FeatureUsage, "features", "usage")
+	flag(o.GuardCertManager, "guard", "certManager")
+	list(o.GuardReads, "guard", "reads")
+	return out
+}
+
+// Manifests returns the manifests for the options as a YAML stream, in an order that can be applied. An error names the wrong
+// value.
+func Manifests(o Options) ([]byte, error) {
+	if !o.BesideTekton && o.TektonNamespace+o.TektonResolversNamespace != "" {
+		return nil, errors.New("the namespaces of Tekton are for an installation beside Tekton")
+	}
+	c, err := readChart()
 	if err != nil {
 		return nil, err
 	}
-	writers := o.Writers
-	if o.BesideTekton {
-		paths = append(paths, "compat-tekton/31-config.yaml")
-		writers = append([]string{TektonWriter + "=*"}, writers...)
+	var given map[string]any
+	if err := yaml.UnmarshalStrict(o.Values, &given); err != nil {
+		return nil, fmt.Errorf("the values: %w", err)
 	}
-	if o.WideCredentials {
-		paths = append(paths, "compat-tekton/30-credentials.yaml")
+	values := overlay(c.values, given, o.values())
+	if err := judge(values); err != nil {
+		return nil, fmt.Errorf("the values: %w", err)
 	}
-	if contains(o.Roles, DeliveryRole) {
-		paths = append(paths, "delivery/10-crds.yaml", "delivery/40-delivery.yaml")
+	if values["image"] == "" {
+		values["image"] = defaultImage
 	}
-	for _, p := range paths {
-		if o.BesideTekton && (p == "resolution/10-crd.yaml" || p == "resolution/40-resolution.yaml") {
-			continue
-		}
-		if role, isRole := roleOf(p); isRole && o.Roles != nil && !contains(o.Roles, role) {
-			continue
-		}
-		data, err := files.ReadFile(p)
-		if err != nil {
-			return nil, err
-		}
-		texts := []string{string(data)}
-		switch p {
-		case "resolution/20-policies.yaml":
-			if texts[0], err = withResolvers(texts[0]); err == nil {
-				texts[0], err = addWriters(texts[0], writers)
-			}
-		case "resolution/40-resolution.yaml":
-			texts[0] = addOthers(texts[0], o.Writers)
-		case resolverTemplate:
-			texts, err = o.resolvers(texts[0])
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, text := range texts {
-			if o.BesideTekton {
-				text = strings.ReplaceAll(text, ownConfig, tektonsConfig)
-			}
-			if out.Len() > 0 {
-				out.WriteString("---\n")
-			}
-			out.WriteString(text)
-		}
+	if values["image"] == "" {
+		return nil, ErrNoImage
 	}
-	return finish(&out, o)
+	return c.render(cmp.Or(o.Namespace, "sluice-system"), values)
 }
 
-// resolvers are the manifests of the resolvers that are asked for.
-func (o Options) resolvers(template string) (out []string, err error) {
-	for _, r := range resolverTable {
-		if o.Roles != nil && !contains(o.Roles, r.role()) {
-			continue
-		}
-		text, err := r.text(template, o)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, text)
-	}
-	return out, nil
-}
+// FeatureCRDs returns the CRDs of Component, Feature and FeatureReport, as a YAML stream. Manifests includes them if Roles has a
+// role for features.
+func FeatureCRDs() ([]byte, error) { return files.ReadFile("chart/files/features.yaml") }
+
+// OwnFeatures returns the Component sluice and its Features, as a YAML stream. They cover the parts of Sluice's own API that are
+// not stable yet. Apply them when the role features runs.
+func OwnFeatures() ([]byte, error) { return files.ReadFile("own-features.yaml") }
 
 // RoleNames lists the roles of sluice serve that can be installed, and "all".
 func RoleNames() []string {
-	out := []string{"resolution"}
-	for _, r := range resolverTable {
-		out = append(out, r.role())
-	}
-	return append(out, DeliveryRole, FeaturesRole, FeatureWebhookRole, GuardRole, allRoles)
-}
-
-func (o Options) checkRoles() error {
-	known := RoleNames()
-	for _, r := range o.Roles {
-		if !slices.Contains(known, r) {
-			return fmt.Errorf("there is no role %q%s; the roles are %s", r, brief.Hint(r, known), strings.Join(known, ", "))
-		}
-	}
-	return nil
-}
-
-func (o Options) checkStore() error {
-	switch {
-	case strings.Trim(o.Store, letters+"ABCDEFGHIJKLMNOPQRSTUVWXYZ:/_") != "":
-		return fmt.Errorf("%q is no repository of the form REGISTRY/PATH", o.Store)
-	case strings.Trim(o.StoreCredentials, letters) != "":
-		return fmt.Errorf("%q is no name of a Secret", o.StoreCredentials)
-	case o.Store == "" && (o.StoreCredentials != "" || o.StorePlainHTTP):
-		return errors.New("credentials and plain HTTP are for a store, and none is named")
-	case o.BesideTekton && (o.Compress || o.Store != ""):
-		return errors.New("beside Tekton there is no place for large content: its ResolutionRequest has no fields for it")
-	}
-	return nil
-}
-
-// finish adds the roles for features and the guard, if they are asked for, and fills in what holds for all files.
-func finish(out *bytes.Buffer, o Options) ([]byte, error) {
-	more, err := features(o)
+	c, err := readChart()
 	if err != nil {
-		return nil, err
+		return nil // never: tests read it
 	}
-	if more != "" {
-		out.WriteString("---\n" + more)
-	}
-	if contains(o.Roles, GuardRole) {
-		text, err := guard(o)
-		if err != nil {
-			return nil, err
-		}
-		out.WriteString("---\n" + text)
-	}
-	image := cmp.Or(o.Image, defaultImage)
-	switch {
-	case image == "":
-		return nil, ErrNoImage
-	case strings.ContainsAny(image, " \t\r\n\"'#{}"):
-		return nil, fmt.Errorf("%q is no name of an image", image)
-	}
-	text := o.inNamespaces(out.String())
-	return []byte(strings.ReplaceAll(text, placeOfImage, "image: "+image+"\n")), nil
-}
-
-func (o Options) checkNamespaces() error {
-	for _, n := range []string{o.Namespace, o.TektonNamespace, o.TektonResolversNamespace} {
-		if reasons := validation.IsDNS1123Label(n); n != "" && len(reasons) > 0 {
-			return fmt.Errorf("%q is no name of a namespace: %s", n, reasons[0])
-		}
-	}
-	if !o.BesideTekton && o.TektonNamespace+o.TektonResolversNamespace != "" {
-		return errors.New("the namespaces of Tekton are for an installation beside Tekton")
-	}
-	return nil
-}
-
-// inNamespaces moves the manifests from the usual namespaces to those of the options.
-func (o Options) inNamespaces(text string) string {
-	pairs := []string{ownNamespace, cmp.Or(o.Namespace, ownNamespace)}
-	if o.BesideTekton {
-		// The first that fits is taken: names that begin like others stand before them.
-		pairs = append(pairs, tektonsResolversNamespace, cmp.Or(o.TektonResolversNamespace, tektonsResolversNamespace),
-			"tekton-pipelines-controller", "tekton-pipelines-controller", tektonNamespace, cmp.Or(o.TektonNamespace, tektonNamespace))
-	}
-	return strings.NewReplacer(pairs...).Replace(text)
-}
-
-// FeatureCRDs returns the CRDs of Component, Feature and FeatureReport, as a YAML stream. Manifests has them where a role for
-// features is asked for.
-func FeatureCRDs() ([]byte, error) { return files.ReadFile("features/10-crds.yaml") }
-
-// OwnFeatures returns the Component sluice and its Features, as a YAML stream: what of Sluice's own API is not settled yet. They are
-// applied once the role features runs.
-func OwnFeatures() ([]byte, error) { return files.ReadFile("own/features.yaml") }
-
-// roleOf returns the role that a file installs, if it installs one only.
-func roleOf(path string) (string, bool) {
-	name := strings.TrimSuffix(path[strings.LastIndex(path, "/")+1:], ".yaml")
-	if r, ok := strings.CutPrefix(name, "40-"); ok {
-		return r, true
-	}
-	return strings.CutPrefix(name, "51-")
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s || l == allRoles {
-			return true
-		}
-	}
-	return false
-}
-
-// addWriters adds users to the policy that says whose status each may write.
-func addWriters(policies string, writers []string) (string, error) {
-	var users []string
-	of := map[string][]string{}
-	for _, w := range writers {
-		user, resolver, named := strings.Cut(w, "=")
-		if !named {
-			resolver = "+"
-		}
-		if !validUser(user) {
-			return "", fmt.Errorf("%q is no user of the form system:serviceaccount:NAMESPACE:NAME", user)
-		}
-		if named && resolver != "*" && (resolver == "" || strings.Trim(resolver, letters) != "") {
-			return "", fmt.Errorf("%q is no name of a resolver, for the user %s", resolver, user)
-		}
-		if strings.Contains(policies, "'"+user+"':") {
-			return "", fmt.Errorf("%s is an account of Sluice, and writes for its own resolver", user)
-		}
-		if _, ok := of[user]; !ok {
-			users = append(users, user)
-		}
-		of[user] = append(of[user], "'"+resolution.Canonical(resolver)+"'")
-	}
-	var lines strings.Builder
-	for _, u := range users {
-		fmt.Fprintf(&lines, "          '%s': [%s],\n", u, strings.Join(of[u], ", "))
-	}
-	return insert(policies, lifecycleWriter, lines.String())
-}
-
-// addOthers tells the lifecycle controller for which names other people run resolvers. addWriters has judged them.
-func addOthers(text string, writers []string) string {
-	var names []string
-	for _, w := range writers {
-		_, resolver, named := strings.Cut(w, "=")
-		if !named {
-			resolver = "*"
-		}
-		if !slices.Contains(names, resolver) {
-			names = append(names, resolver)
-		}
-	}
-	if len(names) == 0 {
-		return text
-	}
-	return strings.Replace(text, endOfArgs, endOfArgs+"            - --other-resolvers="+strings.Join(names, ",")+"\n", 1)
-}
-
-// letters are those of the names of ServiceAccounts and resolvers.
-const letters = "abcdefghijklmnopqrstuvwxyz0123456789-."
-
-// validUser keeps what could end the string that it is put into.
-func validUser(s string) bool {
-	rest, ok := strings.CutPrefix(s, "system:serviceaccount:")
-	namespace, name, two := strings.Cut(rest, ":")
-	return ok && two && namespace != "" && name != "" &&
-		strings.Trim(namespace+name, letters) == ""
+	workloads, _ := c.values["workloads"].(map[string]any)
+	return append(slices.Sorted(maps.Keys(workloads)), allRoles)
 }

@@ -14,7 +14,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -134,7 +133,7 @@ func TestOptionsChangeWhatIsInstalled(t *testing.T) {
 		"'system:serviceaccount:a:c': ['mine', 'bundles'],\n": true,
 		"--config-namespace=tekton-pipelines-resolvers":       true,
 		"--config-namespace=sluice-system":                    false,
-		"image: example.test/sluice:v1\n":                     true,
+		"image: \"example.test/sluice:v1\"\n":                 true,
 	} {
 		if strings.Contains(string(data), text) != want {
 			t.Errorf("%q is there: %v", text, !want)
@@ -402,21 +401,24 @@ func TestTheLifecycleControllerKnowsOfOtherPeoplesResolvers(t *testing.T) {
 
 // A volume without a limit takes the disk of the node; one that is too small has the Pod evicted.
 func TestEveryVolumeHasALimit(t *testing.T) {
-	out, err := config.Manifests(config.Options{Image: testImage})
-	if err != nil {
-		t.Fatal(err)
-	}
 	volumes := 0
-	for line := range strings.Lines(string(out)) {
-		if !strings.Contains(line, "emptyDir") {
+	for _, u := range objects(t, config.Options{Roles: []string{"all"}}) {
+		if u.GetKind() != "Deployment" {
 			continue
 		}
-		volumes++
-		_, text, _ := strings.Cut(line, "sizeLimit: ")
-		limit, err := resource.ParseQuantity(strings.TrimRight(text, "}\n"))
-		// The mirrors of the git resolver take 4 GiB, and an eighth more.
-		if err != nil || limit.Value() < 4<<30*9/8 || limit.Value() > 10<<30 {
-			t.Errorf("%s: %v", strings.TrimSpace(line), err)
+		var d appsv1.Deployment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &d); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range d.Spec.Template.Spec.Volumes {
+			if v.EmptyDir == nil {
+				continue
+			}
+			volumes++
+			// The mirrors of the git resolver take 4 GiB, and an eighth more.
+			if limit := v.EmptyDir.SizeLimit; limit == nil || limit.Value() < 4<<30*9/8 || limit.Value() > 10<<30 {
+				t.Errorf("%s: the volume %s has the limit %s", d.Name, v.Name, limit)
+			}
 		}
 	}
 	if volumes == 0 {
@@ -448,6 +450,60 @@ func TestNamespacesAreTheOperators(t *testing.T) {
 		bad.Image = "i"
 		if _, err := config.Manifests(bad); err == nil {
 			t.Errorf("%+v is taken", bad)
+		}
+	}
+}
+
+func TestValuesOfTheChartAreTaken(t *testing.T) {
+	all := objects(t, config.Options{Roles: []string{"resolver-git"}, Values: []byte(`
+image: example.test/other:v1
+imagePullSecrets: [pull]
+tolerations: [{operator: Exists}]
+networkPolicies: false
+log: {level: debug, format: text}
+debug: true
+workloads:
+  resolver-git: {replicas: 3, resources: {limits: {memory: 2Gi}}, nodeSelector: {a: b}}
+`)})
+	var d appsv1.Deployment
+	for _, u := range all {
+		if u.GetKind() == "Deployment" {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, &d, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	pod := d.Spec.Template.Spec
+	got := []any{*d.Spec.Replicas, pod.ImagePullSecrets[0].Name, string(pod.Tolerations[0].Operator), pod.NodeSelector["a"], pod.Containers[0].Resources.Limits.Memory().String(), pod.Containers[0].Resources.Requests.Memory().String(), pod.Containers[0].Image}
+	// The values of the command come before those of the file.
+	if diff := cmp.Diff([]any{int32(3), "pull", "Exists", "b", "2Gi", "64Mi", testImage}, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, arg := range []string{"--log-level=debug", "--log-format=text", "--debug"} {
+		if !slices.Contains(pod.Containers[0].Args, arg) {
+			t.Errorf("%s is not among %v", arg, pod.Containers[0].Args)
+		}
+	}
+	if names(all, "NetworkPolicy") != nil || len(names(all, "PodDisruptionBudget")) != 1 {
+		t.Errorf("%v, %v", names(all, "NetworkPolicy"), names(all, "PodDisruptionBudget"))
+	}
+	for values, want := range map[string]string{
+		"image: [":  "the values: ",
+		"images: x": "images",
+		"workloads: {resolver-git: {replica: 2}}":     "replica",
+		"workloads: {resolver-gti: {replicas: 2}}":    `there is no role "resolver-gti"`,
+		"workloads: {resolver-git: {replicas: many}}": "replicas",
+		"networkPolicies: 'yes'":                      "networkPolicies",
+		"log: {level: loud}":                          "log.level",
+		"image: 'a\n  b'":                             "is no name of an image",
+		"imagePullSecrets: ['a}']":                    "is no name of a Secret",
+	} {
+		o := config.Options{Values: []byte(values)}
+		if !strings.HasPrefix(values, "image: ") {
+			o.Image = testImage
+		}
+		if _, err := config.Manifests(o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", values, err)
 		}
 	}
 }

@@ -54,9 +54,9 @@ func TestTheRolesForFeaturesMayDoWhatTheyMustOnly(t *testing.T) {
 			}
 		}
 	}
-	const policies, hooks = "get list watch create update patch delete", "get list watch create update patch"
+	const policies, hooks = "list watch create update patch delete", "list watch create update patch"
 	want := map[string]string{
-		"/sluice-features components": "get list watch", "/sluice-features features": "get list watch", "/sluice-features featurereports": "get list watch",
+		"/sluice-features components": "list watch", "/sluice-features features": "list watch", "/sluice-features featurereports": "get list watch",
 		"/sluice-features components/status": "update", "/sluice-features features/status": "update",
 		"/sluice-features customresourcedefinitions":   "get list watch",
 		"/sluice-features validatingadmissionpolicies": policies, "/sluice-features validatingadmissionpolicybindings": policies,
@@ -64,19 +64,19 @@ func TestTheRolesForFeaturesMayDoWhatTheyMustOnly(t *testing.T) {
 		"/sluice-features validatingwebhookconfigurations sluice-features": hooks, "/sluice-features mutatingwebhookconfigurations sluice-features": hooks,
 		"/sluice-features configmaps":                                             "get",
 		"default/sluice-features-events events":                                   "create patch",
-		"sluice-system/sluice-features configmaps sluice-feature-webhook":         "get list watch",
-		"sluice-system/sluice-features configmaps config-defaults":                "get list watch",
-		"sluice-system/sluice-features leases":                                    "create get list watch patch delete",
+		"sluice-system/sluice-features configmaps sluice-feature-webhook":         "list watch",
+		"sluice-system/sluice-features configmaps config-defaults":                "list watch",
+		"sluice-system/sluice-features leases":                                    "create list patch delete",
 		"/sluice-feature-webhook components":                                      "get list watch",
-		"/sluice-feature-webhook features":                                        "get list watch",
+		"/sluice-feature-webhook features":                                        "list watch",
 		"/sluice-feature-webhook featurereports":                                  "get list watch",
 		"/sluice-feature-webhook customresourcedefinitions":                       "get list watch",
 		"/sluice-feature-webhook namespaces":                                      "get",
 		"/sluice-feature-webhook subjectaccessreviews":                            "create",
 		"sluice-system/sluice-feature-webhook secrets sluice-feature-webhook-tls": "get create patch update",
 		"sluice-system/sluice-feature-webhook configmaps sluice-feature-webhook":  "get create patch",
-		"sluice-system/sluice-feature-webhook configmaps config-defaults":         "get list watch",
-		"sluice-system/sluice-feature-webhook leases":                             "create get list watch patch delete",
+		"sluice-system/sluice-feature-webhook configmaps config-defaults":         "list watch",
+		"sluice-system/sluice-feature-webhook leases":                             "create list patch delete",
 		"/sluice-features-usage-widgets.demo.dev widgets":                         "list",
 		"/sluice-features-usage-pods pods":                                        "list",
 		"team/sluice-features-settings-flags configmaps flags":                    "get list watch",

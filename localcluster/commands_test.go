@@ -68,7 +68,7 @@ func TestVersionNamesKubernetesAndEtcd(t *testing.T) {
 	}
 }
 
-// Where the kernel does not end children with their parent, the end of their stdin does.
+// If the kernel does not end children with their parent, the end of their stdin does.
 func TestAComponentEndsWhenItsStdinIsClosed(t *testing.T) {
 	// A server that accepts and never answers keeps the controller manager waiting.
 	server, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -42,7 +42,7 @@ func children(t *testing.T, pid int) []int {
 	return out
 }
 
-// runs tells whether a process exists and has not ended; one that only waits to be reaped has.
+// runs reports whether a process exists and has not ended; one that only waits to be reaped has.
 func runs(pid int) bool {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -261,7 +261,7 @@ func TestAVeryLongFolderNameWorks(t *testing.T) {
 	}
 }
 
-// oneLineWith tells whether text is a single line that holds every one of the parts.
+// oneLineWith reports whether text is a single line that holds every one of the parts.
 func oneLineWith(text string, parts ...string) bool {
 	line, rest, found := strings.Cut(text, "\n")
 	return found && rest == "" && !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) })

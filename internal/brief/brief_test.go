@@ -65,8 +65,8 @@ func TestOneLine(t *testing.T) {
 }
 
 func TestHint(t *testing.T) {
-	names := []string{"stable", "beta", "alpha"}
-	for in, want := range map[string]string{"Betta": ` (did you mean "beta"?)`, "x": "", "": "", "gamma": ""} {
+	names := []string{"stable", "beta", "alpha", "url"}
+	for in, want := range map[string]string{"Betta": ` (did you mean "beta"?)`, "ulr": ` (did you mean "url"?)`, "btea": ` (did you mean "beta"?)`, "xyz": "", "x": "", "": "", "gamma": ""} {
 		if got := Hint(in, names); got != want {
 			t.Errorf("Hint(%q) = %q, want %q", in, got, want)
 		}

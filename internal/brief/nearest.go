@@ -26,28 +26,30 @@ func Nearest(s string, names []string) string {
 	return found
 }
 
-// distance is the number of edits that turn a into b.
+// distance is the number of edits that turn a into b: a character inserted, deleted or replaced, or two neighbors swapped
+// (optimal string alignment).
 func distance(a, b string) int {
 	const longest = 100
 	if len(a) > longest || len(b) > longest {
 		return longest
 	}
-	row := make([]int, len(b)+1)
+	last, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+		next[0] = i + 1
 		for j := range len(b) {
-			edits := min(row[j]+1, row[j+1]+1)
-			if a[i] == b[j] {
-				edits = min(edits, diagonal)
-			} else {
-				edits = min(edits, diagonal+1)
+			replaced := row[j]
+			if a[i] != b[j] {
+				replaced++
 			}
-			diagonal, row[j+1] = row[j+1], edits
+			next[j+1] = min(next[j]+1, row[j+1]+1, replaced)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], last[j-1]+1)
+			}
 		}
+		last, row, next = row, next, last
 	}
 	return row[len(b)]
 }

@@ -1,6 +1,6 @@
-// Package cluster reads from a live API server what a check needs: its version, its CRDs, and the objects stored under
-// them, and asks it whether it would take a CRD. It changes nothing. It decides nothing: what an object's fate is, the API server's own code in package
-// schema/upstream says.
+// Package cluster reads from a live API server the parts that a check needs: its version, its CRDs, and the objects stored under
+// them. It also asks the API server by a dry run whether it would accept a CRD. It changes nothing, and it judges nothing: the API
+// server's own code in package schema/upstream decides about an object.
 package cluster
 
 import (
@@ -14,15 +14,18 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"sluice.dev/internal/brief"
 )
 
-// ErrNoAccess is wrapped by errors that mean: the cluster cannot be reached, or does not let us in.
+// ErrNoAccess means that the cluster cannot be reached, or refuses access. Other errors wrap it.
 var ErrNoAccess = errors.New("no access to the cluster")
 
 // Cluster is a connection to an API server. It is safe for concurrent use.
@@ -37,19 +40,39 @@ type Options struct {
 	Kubeconfig string
 	// Context of the kubeconfig; empty means its current one.
 	Context string
+	// Namespace takes the place of the context's.
+	Namespace string
 }
 
-// Connect reads the configuration. It does not contact the cluster. An error wraps [ErrNoAccess] and says what is missing.
-func Connect(o Options) (*Cluster, error) {
+// Config reads the configuration: the connection, and the namespace, which is never empty. It does not contact the cluster. An
+// error wraps [ErrNoAccess] and says what is missing.
+func Config(o Options) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
 	rules.WarnIfAllMissing = false
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.Context}
+	overrides.Context.Namespace = o.Namespace
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loader.ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, "", fmt.Errorf("%w: no kubeconfig found, for %s names no cluster or does not exist (give --kubeconfig FILE or set KUBECONFIG)",
+			ErrNoAccess, strings.Join(rules.GetLoadingPrecedence(), " or "))
+	case err != nil:
+		return nil, "", fmt.Errorf("%w: %w", ErrNoAccess, err)
+	}
+	namespace, _, err := loader.Namespace()
 	if err != nil {
-		if clientcmd.IsEmptyConfig(err) {
-			return nil, fmt.Errorf("%w: no kubeconfig found (give --kubeconfig FILE or set KUBECONFIG)", ErrNoAccess)
-		}
-		return nil, fmt.Errorf("%w: %w", ErrNoAccess, err)
+		return nil, "", fmt.Errorf("%w: %w", ErrNoAccess, err)
+	}
+	return config, namespace, nil
+}
+
+// Connect is [For] with the configuration of [Config].
+func Connect(o Options) (*Cluster, error) {
+	config, _, err := Config(o)
+	if err != nil {
+		return nil, err
 	}
 	return For(config)
 }
@@ -60,7 +83,7 @@ func For(config *rest.Config) (*Cluster, error) {
 	c.GroupVersion = &schema.GroupVersion{}
 	c.APIPath = "/"
 	c.NegotiatedSerializer = serializer.WithoutConversionCodecFactory{CodecFactory: scheme.Codecs}
-	c.QPS = -1 // requests are one after the other
+	c.QPS = -1 // few requests are under way at once, and the API server says where they are too many
 	c.UserAgent = "sluice"
 	c.DisableCompression = c.DisableCompression || onThisMachine(c.Host)
 	client, err := rest.RESTClientFor(c)
@@ -70,7 +93,7 @@ func For(config *rest.Config) (*Cluster, error) {
 	return &Cluster{rest: client, host: c.Host}, nil
 }
 
-// onThisMachine tells whether a URL leads to this machine: packing there costs more than it saves.
+// onThisMachine reports whether a URL leads to this machine: packing there costs more than it saves.
 func onThisMachine(host string) bool {
 	u, err := url.Parse(host)
 	if err != nil {
@@ -98,7 +121,7 @@ func (c *Cluster) Version(ctx context.Context) (*version.Version, error) {
 
 const crdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// CRD returns the live CRD of that name, or nil where there is none.
+// CRD returns the live CRD of that name, or nil if there is none.
 func (c *Cluster) CRD(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := c.get(ctx, crdPath+"/"+url.PathEscape(name), nil, crd)
@@ -136,7 +159,7 @@ func (c *Cluster) raw(ctx context.Context, path string, query url.Values) ([]byt
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errSlow)
 	defer cancel()
 	result := c.request(path, query).Do(ctx)
-	// Error tells what the API server says; Raw and DoRaw tell "unknown" of everything that is refused.
+	// Error returns the API server's message. Raw and DoRaw return "unknown" for every refusal.
 	if err := result.Error(); err != nil {
 		return nil, orCause(ctx, explain(err))
 	}
@@ -154,7 +177,7 @@ func (c *Cluster) request(path string, query url.Values) *rest.Request {
 	return r
 }
 
-// explain gives errors of access a common mark and a short text.
+// explain marks errors of access and gives them a short text.
 func explain(err error) error {
 	var netErr net.Error
 	var urlErr *url.Error
@@ -165,10 +188,27 @@ func explain(err error) error {
 		return fmt.Errorf("%w: the credentials are not accepted", ErrNoAccess)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w: %w", ErrNoAccess, err)
+	case apierrors.IsBadRequest(err) && said(err) != "":
+		return fmt.Errorf("%w: %s", ErrNoAccess, said(err))
 	case errors.As(err, &urlErr):
 		return fmt.Errorf("%w: %w", ErrNoAccess, urlErr.Err)
 	case errors.As(err, &netErr):
 		return fmt.Errorf("%w: %w", ErrNoAccess, err)
 	}
 	return err
+}
+
+// said returns the message of a server that does not answer as an API server does, such as one that expects TLS. client-go has it
+// only among the causes.
+func said(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeUnexpectedServerResponse {
+			return brief.OneLine(cause.Message)
+		}
+	}
+	return ""
 }

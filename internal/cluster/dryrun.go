@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -21,7 +22,7 @@ import (
 const accessPath = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 // MayDryRun says why the credentials may not ask with [Cluster.DryRun], which takes the verb update, and create for new CRDs. It
-// is empty where they may.
+// is empty if they may.
 func (c *Cluster) MayDryRun(ctx context.Context, verbs ...string) (why string, err error) {
 	for _, verb := range verbs {
 		review := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -38,8 +39,16 @@ func (c *Cluster) MayDryRun(ctx context.Context, verbs ...string) (why string, e
 	return "", nil
 }
 
-// DryRun asks the API server whether it takes next in the place of live (nil: as a new CRD), admission included, and changes
-// nothing. It returns what the server refuses, in its own words; an error says why there is no answer.
+// Denied is the error of a [Cluster.DryRun] that admission ended: a webhook, a policy, or a plugin of the API server.
+type Denied struct {
+	Says string // the message of the refusal
+}
+
+// Error implements error.
+func (d *Denied) Error() string { return "admission refuses it: " + d.Says }
+
+// DryRun asks the API server whether it accepts next in place of live (nil: as a new CRD), and changes nothing. It returns the errors
+// of the server's validation. An error says why there is no answer; it may be a [Denied].
 func (c *Cluster) DryRun(ctx context.Context, live, next *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
 	own := metav1.ObjectMeta{Name: next.Name, Labels: next.Labels, Annotations: next.Annotations, Finalizers: next.Finalizers, OwnerReferences: next.OwnerReferences}
 	request := c.rest.Post().AbsPath(crdPath)
@@ -57,10 +66,20 @@ func (c *Cluster) DryRun(ctx context.Context, live, next *apiextensionsv1.Custom
 	}
 	err := c.send(ctx, request.Param("dryRun", metav1.DryRunAll), &sent, nil)
 	var status apierrors.APIStatus
-	if err == nil || !errors.As(err, &status) || !refuses(status.Status()) {
+	if err == nil || !errors.As(err, &status) {
 		return nil, explain(err)
 	}
-	return objections(status.Status()), nil
+	switch s := status.Status(); {
+	case denies(s):
+		_, says, found := strings.Cut(s.Message, " is forbidden: ")
+		if !found {
+			says = s.Message
+		}
+		return nil, &Denied{Says: says}
+	case s.Code == http.StatusUnprocessableEntity, s.Code == http.StatusBadRequest:
+		return objections(s), nil
+	}
+	return nil, explain(err)
 }
 
 func merged(a, b map[string]string) map[string]string {
@@ -72,15 +91,20 @@ func merged(a, b map[string]string) map[string]string {
 	return out
 }
 
-// refuses tells whether the API server has looked at the CRD and does not want it.
-func refuses(s metav1.Status) bool {
-	return s.Code == http.StatusUnprocessableEntity || s.Code == http.StatusForbidden || s.Code == http.StatusBadRequest
+// denies tells whether admission speaks and not the validation of CRDs. Webhooks choose their status code and say who they are
+// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors). All other admission starts as a 403; a policy may turn that into
+// another code, but the causes that it adds name no field (k8s.io/apiserver/pkg/admission/plugin/policy/validating).
+func denies(s metav1.Status) bool {
+	if strings.HasPrefix(s.Message, `admission webhook "`) || s.Code == http.StatusForbidden {
+		return true
+	}
+	return s.Details != nil && len(s.Details.Causes) > 0 && !slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool { return c.Field != "" })
 }
 
-// objections are the causes that the API server gives, or, of an admission plugin, its message.
+// objections are the causes that the validation gives, or its message.
 func objections(s metav1.Status) field.ErrorList {
 	var out field.ErrorList
-	if s.Details != nil && s.Reason == metav1.StatusReasonInvalid {
+	if s.Details != nil {
 		for _, cause := range s.Details.Causes {
 			typ := field.ErrorType(cause.Type)
 			out = append(out, &field.Error{
@@ -89,11 +113,7 @@ func objections(s metav1.Status) field.ErrorList {
 		}
 	}
 	if len(out) == 0 {
-		_, said, found := strings.Cut(s.Message, " is forbidden: ")
-		if !found {
-			said = s.Message
-		}
-		out = field.ErrorList{{Type: field.ErrorTypeForbidden, Field: "spec", Detail: said}}
+		out = field.ErrorList{{Type: field.ErrorTypeInvalid, Field: "spec", BadValue: field.OmitValueType{}, Detail: s.Message}}
 	}
 	return out
 }

@@ -10,14 +10,14 @@ import (
 type EachOptions struct {
 	// PageSize fixes the number of objects per request; 0 lets it follow the size of the objects.
 	PageSize int
-	// Page, where not nil, is called after each page with the number of objects that remain, -1 where the server does not
+	// Page, if not nil, is called after each page with the number of objects that remain, -1 where the server does not
 	// tell. An error of it ends the listing and is returned.
 	Page func(remaining int64) error
 }
 
-// Each lists the objects at an absolute path, such as /api/v1/namespaces/default/configmaps, and calls item with the JSON of
-// each while the list is read: no more than one is held. The bytes are overwritten after item returns. A list that breaks off
-// goes on where it was; no object comes twice.
+// Each lists the objects at an absolute path, such as /api/v1/namespaces/default/configmaps, and calls item with the JSON of each
+// while it reads the list. It holds one object at a time. The bytes are overwritten after item returns. If the connection breaks,
+// Each continues where it was; no object comes twice.
 func (c *Cluster) Each(ctx context.Context, path string, o EachOptions, item func(raw []byte) error) error {
 	p := &pager{c: c, path: path, size: o.PageSize, item: item, page: o.Page}
 	if p.page == nil {
@@ -26,7 +26,7 @@ func (c *Cluster) Each(ctx context.Context, path string, o EachOptions, item fun
 	return orCause(ctx, p.run(ctx))
 }
 
-// Any tells whether there is an object at the path of a list. It asks for one only.
+// Any reports whether there is an object at the path of a list. It asks for one only.
 func (c *Cluster) Any(ctx context.Context, path string) (bool, error) {
 	var list struct {
 		Items []struct{} `json:"items"`

@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -12,18 +14,25 @@ const (
 	batchBytes   = 256 << 10
 )
 
+// place is the position of a batch, an object or an error in the listing of all objects: the list, the batch in the list, and the
+// object in the batch.
+type place struct{ list, batch, object int }
+
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(p.list, q.list), cmp.Compare(p.batch, q.batch), cmp.Compare(p.object, q.object))
+}
+
 // batch is a run of objects, in the order of the listing.
 type batch struct {
+	at    place // of its first object
 	raw   []byte
 	ends  []int // of the objects in raw
-	total int64 // number of all objects as far as it is known; -1 where it is not
+	total int64 // number of all objects of its list; -1 if it is not known
 	fates []Fate
 	err   error // of the first object that could not be judged
-	done  chan struct{}
 }
 
 func (b *batch) judge(ctx context.Context, j *judge, keys *names) {
-	defer close(b.done)
 	start := 0
 	for _, end := range b.ends {
 		f, err := j.fate(ctx, b.raw[start:end], keys)
@@ -36,49 +45,79 @@ func (b *batch) judge(ctx context.Context, j *judge, keys *names) {
 	}
 }
 
-// flow reads all objects, judges them on all processors while more are being read, and calls take with each batch, in order
-// and one at a time. What is under way is bounded, whatever take does. The error is the one that belongs to the first
-// place in the listing. When flow returns, nothing of it runs any more.
-func flow(parent context.Context, p *pager, j *judge, take func(*batch)) error {
-	ctx, cancel := context.WithCancel(parent)
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
+// firstError keeps the error that belongs to the first place. It is safe for concurrent use.
+type firstError struct {
+	mu  sync.Mutex
+	at  place
+	err error
+}
+
+func (f *firstError) add(at place, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil || at.compare(f.at) < 0 {
+		f.at, f.err = at, err
+	}
+}
+
+func (f *firstError) get() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// flow reads lists, as many at once as readers says. It judges their objects on all processors while it reads more, and calls take
+// with each batch, one at a time. Batches come in any order. Work in progress is bounded, even if take is slow. If a list has
+// several errors, the one at its first place counts. When flow returns, nothing of it still runs.
+func flow(parent context.Context, lists []*pager, readers int, j *judge, take func(*batch)) error {
+	reading, stop := context.WithCancel(parent)
+	defer stop()
 	workers := runtime.GOMAXPROCS(0)
-	queue := make(chan *batch, workers)     // in order
-	work := make(chan *batch, cap(queue)+1) // no fuller than the queue and the batch that is taken from it
-	free := make(chan *batch, cap(queue)+2)
-	for range workers {
-		running.Go(func() {
-			var keys names
-			for b := range work {
-				b.judge(ctx, j, &keys)
+	work, judged := make(chan *batch, workers), make(chan *batch, workers)
+	free := make(chan *batch, 2*workers+readers)
+	var failed firstError
+	var next atomic.Int64
+	var read, done sync.WaitGroup
+	for range min(readers, len(lists)) {
+		read.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(lists) && reading.Err() == nil; i = int(next.Add(1)) - 1 {
+				f := &filler{p: lists[i], work: work, free: free, total: -1}
+				if err := f.run(reading); err != nil && (reading.Err() == nil || parent.Err() != nil) {
+					failed.add(lists[i].at, err)
+					stop()
+				}
 			}
 		})
 	}
-	var readErr error
-	running.Go(func() {
-		defer close(work)
-		defer close(queue)
-		f := &filler{ctx: ctx, queue: queue, work: work, free: free, total: -1}
-		p.item, p.page = f.item, f.page
-		readErr = p.run(ctx)
-		if readErr != nil && f.b != nil {
-			_ = f.send() // what came before the error is judged first; where that fails, nobody waits for it
+	for range workers {
+		done.Go(func() {
+			var keys names
+			for b := range work {
+				b.judge(parent, j, &keys)
+				judged <- b
+			}
+		})
+	}
+	go func() {
+		read.Wait()
+		close(work)
+		done.Wait()
+		close(judged)
+	}()
+	for b := range judged {
+		switch {
+		case b.err != nil:
+			failed.add(b.at, b.err)
+			stop()
+		case failed.get() == nil:
+			take(b)
 		}
-	})
-	for b := range queue {
-		<-b.done
-		if b.err != nil {
-			return orCause(parent, b.err)
-		}
-		take(b)
 		select {
 		case free <- b:
 		default:
 		}
 	}
-	return orCause(parent, readErr)
+	return orCause(parent, failed.get())
 }
 
 // orCause returns why ctx has ended, if it has and something went wrong.
@@ -89,20 +128,28 @@ func orCause(ctx context.Context, err error) error {
 	return err
 }
 
-// filler makes batches of objects.
+// filler makes batches of the objects of one list.
 type filler struct {
-	ctx         context.Context //nolint:containedctx // of one call of flow
-	queue, work chan<- *batch
-	free        <-chan *batch
-	b           *batch
-	sent, total int64
+	p     *pager
+	work  chan<- *batch
+	free  <-chan *batch
+	b     *batch
+	total int64
+}
+
+// run reads the list. It judges objects before an error as well.
+func (f *filler) run(ctx context.Context) error {
+	f.p.item, f.p.page = f.item, f.page
+	err := f.p.run(ctx)
+	if f.b != nil {
+		f.send()
+	}
+	return err
 }
 
 func (f *filler) item(raw []byte) error {
 	if f.b != nil && len(f.b.raw)+len(raw) > batchBytes {
-		if err := f.send(); err != nil {
-			return err
-		}
+		f.send()
 	}
 	if f.b == nil {
 		f.b = f.fresh()
@@ -110,23 +157,23 @@ func (f *filler) item(raw []byte) error {
 	f.b.raw = append(f.b.raw, raw...)
 	f.b.ends = append(f.b.ends, len(f.b.raw))
 	if len(f.b.ends) == batchObjects {
-		return f.send()
+		f.send()
 	}
 	return nil
 }
 
 func (f *filler) page(remaining int64) error {
-	count := f.sent
+	count := f.p.sent
 	if f.b != nil {
 		count += int64(len(f.b.ends))
 	}
 	if f.total = -1; remaining >= 0 {
 		f.total = count + remaining
 	}
-	if f.b == nil {
-		return nil
+	if f.b != nil {
+		f.send()
 	}
-	return f.send()
+	return nil
 }
 
 // fresh returns an empty batch, with the memory of one that is done with unless that is unusually much.
@@ -139,20 +186,14 @@ func (f *filler) fresh() *batch {
 		}
 	default:
 	}
-	b.done = make(chan struct{})
 	return b
 }
 
-func (f *filler) send() error {
+func (f *filler) send() {
 	b := f.b
 	f.b = nil
-	f.sent += int64(len(b.ends))
-	b.total = f.total
-	select {
-	case f.queue <- b:
-	case <-f.ctx.Done():
-		return f.ctx.Err()
-	}
-	f.work <- b
-	return nil
+	b.at, b.total = f.p.at, f.total
+	f.p.at.batch++
+	f.p.sent += int64(len(b.ends))
+	f.work <- b // the workers go on until nobody reads any more
 }

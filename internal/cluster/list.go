@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxObject bounds one object of a list in bytes. etcd refuses more than 1.5 MB by default, and JSON may be larger than
-	// what is stored.
+	// maxObject bounds one object of a list in bytes. etcd refuses more than 1.5 MB by default, and JSON may be larger than the
+	// stored form.
 	maxObject = 32 << 20
 	// maxListField bounds what a list says of itself.
 	maxListField = 1 << 20
@@ -27,16 +27,17 @@ type cutError struct{ err error }
 func (e cutError) Error() string { return "the connection broke off within a list: " + e.err.Error() }
 func (e cutError) Unwrap() error { return e.err }
 
-// listMeta is what a list says of itself.
+// listMeta is the metadata of a list.
 type listMeta struct {
 	Continue           string `json:"continue"`
 	RemainingItemCount *int64 `json:"remainingItemCount"`
+	ResourceVersion    string `json:"resourceVersion"`
 }
 
-// readList reads a list in JSON and calls item with the bytes of each of its objects, in order, while the list is being read:
-// no more than one object is held. item owns nothing: the bytes are overwritten after it returns. Objects are not parsed, only
-// told apart, so that each is still to be decoded with care. The error wraps errList for what is not a list, is a cutError for
-// one that breaks off, and otherwise is item's.
+// readList reads a list in JSON and calls item with the bytes of each of its objects, in order, while it reads the list. It holds
+// one object at a time, and overwrites the bytes after item returns. It only finds the ends of objects and does not parse them, so
+// decode each with care. The error wraps errList if the input is not a list, is a cutError if it breaks off, and otherwise comes
+// from item.
 func readList(r io.Reader, item func([]byte) error) (listMeta, error) {
 	l := &lister{r: r, chunk: make([]byte, 64<<10)}
 	var meta listMeta
@@ -92,7 +93,7 @@ func readList(r io.Reader, item func([]byte) error) (listMeta, error) {
 type lister struct {
 	r       io.Reader
 	chunk   []byte
-	at, end int   // what of the chunk is still to be looked at
+	at, end int   // the part of the chunk that has not been read
 	err     error // of the last read
 	scratch []byte
 }
@@ -220,7 +221,7 @@ func (l *lister) sequence(end byte, element func() error) error {
 	}
 }
 
-// value appends the next value to dst. Of an object or array it looks at the brackets and strings only.
+// value appends the next value to dst. In an object or array it reads only brackets and strings.
 func (l *lister) value(dst []byte, limit int) ([]byte, error) {
 	if _, err := l.peek(); err != nil {
 		return dst, err
@@ -251,7 +252,7 @@ type span struct {
 	quoted, escaped, scalar bool
 }
 
-// scan returns how many bytes of b belong to the value, and whether it ends there.
+// scan returns the number of bytes of b that belong to the value, and whether it ends there.
 func (s *span) scan(b []byte) (n int, done bool) {
 	for i, c := range b {
 		if s.quoted {

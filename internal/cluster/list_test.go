@@ -27,7 +27,7 @@ func TestListsAreReadInAnyOrderOfTheirFields(t *testing.T) {
 		items []string
 		meta  listMeta
 	}{
-		"metadata last":   {`{"apiVersion":"a/v1","items":[{"a":1},{"b":"]}"}],"kind":"ThingList","metadata":{"continue":"t","remainingItemCount":7}}`, []string{`{"a":1}`, `{"b":"]}"}`}, listMeta{"t", &seven}},
+		"metadata last":   {`{"apiVersion":"a/v1","items":[{"a":1},{"b":"]}"}],"kind":"ThingList","metadata":{"continue":"t","remainingItemCount":7}}`, []string{`{"a":1}`, `{"b":"]}"}`}, listMeta{Continue: "t", RemainingItemCount: &seven}},
 		"metadata first":  {` { "metadata" : {} , "kind" : "List" , "items" : [ {"a" : [ { } ] } ] } ` + "\n", []string{`{"a" : [ { } ] }`}, listMeta{}},
 		"no objects":      {`{"items":[],"kind":"ThingList","metadata":{}}`, nil, listMeta{}},
 		"null":            {`{"items":null,"kind":"ThingList","metadata":{}}`, nil, listMeta{}},

@@ -8,7 +8,7 @@ import (
 )
 
 // decodeObject decodes an object that the server sent, without metadata.managedFields: they are the server's own record,
-// which it checked when it wrote it, and writes anew in every update. Otherwise it gives what the API server's own decoder
+// which it checked when it wrote it, and writes again in every update. Otherwise it gives what the API server's own decoder
 // gives (k8s.io/apimachinery/pkg/util/json), which is asked for whatever is out of the ordinary. keys are the names that were
 // met before; it is not for concurrent use.
 func decodeObject(raw []byte, keys *names) (map[string]any, error) {
@@ -27,7 +27,7 @@ func decodeObject(raw []byte, keys *names) (map[string]any, error) {
 }
 
 const (
-	// maxPlainDepth is how deep the decoder goes by itself.
+	// maxPlainDepth is the nesting depth that the decoder accepts by itself.
 	maxPlainDepth = 100
 	// maxNames and maxNameLen bound what is remembered of names.
 	maxNames   = 4096
@@ -82,7 +82,7 @@ func (d *decoder) take(c byte) bool {
 	return true
 }
 
-// part is what is to be decoded of a value.
+// part is the part of a value to decode.
 type part int
 
 const (
@@ -243,7 +243,7 @@ func (d *decoder) str() ([]byte, bool) {
 	return nil, false
 }
 
-// escaped goes on with str at the first escape.
+// escaped continues with str at the first escape.
 func (d *decoder) escaped(start int) ([]byte, bool) {
 	out := append(d.scratch[:0], d.b[start:d.at]...)
 	for d.at < len(d.b) {

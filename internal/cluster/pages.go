@@ -10,24 +10,25 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
-	// pageBytes is what a page should be long. The server holds a page in memory, whatever we do.
+	// pageBytes is the target size of a page. The server holds a whole page in memory in any case.
 	pageBytes = 4 << 20
 	// firstPage and maxPage are the numbers of objects per request: of the first one, when their size is not known, and at
 	// most.
 	firstPage = 50
 	maxPage   = 5000
-	// maxTries is how often a page is asked for when the connection breaks off within it, or when the server has forgotten
-	// the state that it belongs to.
+	// maxTries bounds the attempts to read a page if the connection breaks, or if the server has forgotten the state that the page
+	// belongs to.
 	maxTries = 3
-	// maxEmpty is how many pages without objects are borne in a row.
+	// maxEmpty bounds the pages without objects in a row.
 	maxEmpty = 100
 )
 
-// ErrExpired is wrapped by errors that mean: the listing took longer than the server keeps the state that it began with, and
-// the server offers no way to go on.
+// ErrExpired means that the listing took longer than the server keeps the state that it began with, and that the server offers no
+// way to continue. Other errors wrap it.
 var ErrExpired = errors.New("the server no longer has the state that the listing began with")
 
 // pager lists objects page by page.
@@ -36,30 +37,41 @@ type pager struct {
 	path string
 	// size fixes the number of objects per page; 0 means that it follows their size in bytes.
 	size int
+	// exact, if not empty, is the only resource version whose objects are listed.
+	exact string
+	// once ends each run after one page. The next run goes on behind it.
+	once bool
 	// item gets each object; see readList. page is called after each page with the number of objects that remain, or -1.
 	item func([]byte) error
 	page func(remaining int64) error
 
 	limit int
 	seed  maphash.Seed
-	// renewed counts how often the listing went on with a newer state of the server.
+	// first and last are the metadata of the list in the first and the last page.
+	first, last listMeta
+	// renewed counts how often the listing continued with a newer state of the server.
 	renewed int
+	// at is the place of the next batch, sent the number of objects before it.
+	at   place
+	sent int64
 }
 
 // run lists all objects, once each.
 func (p *pager) run(ctx context.Context) error {
 	p.seed = maphash.MakeSeed()
-	if p.limit = p.size; p.limit <= 0 {
+	if p.size > 0 {
+		p.limit = p.size
+	} else if p.limit == 0 {
 		p.limit = firstPage
 	}
-	token, empty, expired := "", 0, 0
+	token, empty, expired := p.last.Continue, 0, 0
 	for {
 		meta, got, err := p.get(ctx, token)
 		if apierrors.IsResourceExpired(err) && got.objects == 0 {
 			// The server offers a token that leads on behind the last object in its newest state.
 			var status apierrors.APIStatus
 			expired++
-			if !errors.As(err, &status) || status.Status().Continue == "" || expired > maxTries {
+			if p.exact != "" || !errors.As(err, &status) || status.Status().Continue == "" || expired > maxTries {
 				return fmt.Errorf("%w: %w", ErrExpired, err)
 			}
 			token = status.Status().Continue
@@ -83,6 +95,9 @@ func (p *pager) run(ctx context.Context) error {
 		if err := p.page(remaining); err != nil {
 			return err
 		}
+		if p.last = meta; p.first.ResourceVersion == "" {
+			p.first = meta
+		}
 		if meta.Continue == "" {
 			return nil
 		}
@@ -91,10 +106,13 @@ func (p *pager) run(ctx context.Context) error {
 		}
 		token = meta.Continue
 		p.resize(got)
+		if p.once {
+			return nil
+		}
 	}
 }
 
-// resize chooses the size of the next page by what the objects of the last one needed.
+// resize chooses the size of the next page from the size of the objects of the last one.
 func (p *pager) resize(got read) {
 	if p.size > 0 || got.objects == 0 {
 		return
@@ -103,7 +121,7 @@ func (p *pager) resize(got read) {
 	p.limit = max(1, min(fit, 8*p.limit, maxPage))
 }
 
-// read is what came of a page so far.
+// read is the progress of a page so far.
 type read struct {
 	objects, bytes int
 	sum            uint64 // of all bytes
@@ -131,13 +149,17 @@ func (p *pager) get(ctx context.Context, token string) (listMeta, read, error) {
 // errChanged means that a page that was read in parts is not the same any more.
 var errChanged = errors.New("the connection broke off within a list, and its objects have changed since; try again")
 
-// try reads the page behind a token once. Of its objects the first known.objects are not handed on.
+// try reads the page after a token once. It does not pass on its first known.objects objects.
 func (p *pager) try(ctx context.Context, token string, known read) (listMeta, read, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errSlow)
 	defer cancel()
 	query := url.Values{"limit": {strconv.Itoa(p.limit)}}
-	if token != "" {
+	switch {
+	case token != "":
 		query.Set("continue", token)
+	case p.exact != "":
+		query.Set("resourceVersion", p.exact)
+		query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
 	}
 	var got read
 	body, err := p.c.request(p.path, query).Stream(ctx)

@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Fate is what the new CRD does to one stored object.
+// Fate is the effect of the new CRD on one stored object.
 type Fate struct {
 	// Name is namespace/name, or name for cluster-scoped resources.
 	Name string
-	// Refused are the new schema's words where an update that leaves the object alone but for a label is refused. Of these
-	// and the following lists only the beginning is kept.
+	// Refused has the messages of the new schema if an update that only adds a label is refused. Only the beginning of this list
+	// and the following ones is kept.
 	Refused []string
 	// Strict are its words where the object would be refused if ratcheting did not tolerate what is left alone.
 	Strict []string
@@ -22,7 +22,7 @@ type Fate struct {
 	Defaulted bool
 }
 
-// Bad tells whether anything is wrong with the object.
+// Bad reports whether anything is wrong with the object.
 func (f Fate) Bad() bool {
 	return len(f.Refused) > 0 || len(f.Strict) > 0 || len(f.Dropped) > 0
 }
@@ -35,35 +35,49 @@ type Scan struct {
 	Checked, Refused, Strict, Dropped, Defaulted int64
 	// Fates of the first bad objects of each kind, in the order of the listing.
 	Fates []Fate
-	// Renewed is how often the listing went on with a newer state of the server, because it took longer than the server keeps
-	// one. Objects that were written meanwhile are then judged in their new form or, where they are new, perhaps not at all.
+	// Renewed counts how often the listing continued with a newer state of the server, because it took longer than the server keeps
+	// one. Objects that were written in between are judged in their new form, and new objects may be missing.
 	Renewed int
+	// Serial says why the pages were read one after the other, where more at once were asked for. It is empty for objects that
+	// fit into one page.
+	Serial string
 	// Note says why objects could not be judged; the counts are then zero.
 	Note string
 }
 
+const (
+	// DefaultPages is the default number of pages of objects that are read at once.
+	DefaultPages = 4
+	// MaxPages is the largest allowed number.
+	MaxPages = 64
+)
+
 // ScanOptions say how to scan.
 type ScanOptions struct {
 	KubeVersion *version.Version
+	// Pages is the number of pages that are read at once, each of another namespace; 0 means DefaultPages, and MaxPages is the
+	// limit. A page needs up to 5 MiB here, and up to 4 MiB of JSON in the API server.
+	Pages int
 	// PageSize fixes the number of objects per request. By default (0) it follows the size of the objects.
 	PageSize int
-	// Keep is how many bad objects of each kind are kept in Fates (default 100).
+	// Keep bounds the bad objects of each kind that are kept in Fates (default 100).
 	Keep int
-	// Progress, where not nil, is called now and then with the number of objects checked so far, and the number that remain
-	// as far as the server tells (-1 where it does not). Calls are one after the other.
+	// Progress, if not nil, is called now and then with the number of objects checked so far, and the number that remain (-1 if the
+	// server does not say). Calls are sequential. The number of checked objects goes back at most twice: when reading by namespace
+	// begins, by the objects of the first page, and if it fails.
 	Progress func(checked, remaining int64)
+
+	minSpread int // for tests; 0 means minSpread
 }
 
-// Scan pages through the objects stored under the live CRD and judges each by the new CRD, as an update that adds a label
-// would be. Objects are read once, in the storage version. Memory does not depend on their number. With an error, which is
-// the same whatever the timing, there is no part of a result.
+// Scan pages through the objects stored under the live CRD and judges each by the new CRD, as an update that adds a label. It reads
+// objects once, in the storage version. Memory does not depend on their number. If there is an error, it does not depend on timing,
+// and there is no partial result.
 func (c *Cluster) Scan(ctx context.Context, live, next *apiextensionsv1.CustomResourceDefinition, o ScanOptions) (Scan, error) {
 	from, to, note := route(live, next)
-	s := Scan{Version: from, Note: note}
 	if note != "" {
-		return s, nil
+		return Scan{Version: from, Note: note}, nil
 	}
-	s.Target = to.Name
 	j, err := newJudge(next, to.Name, o.KubeVersion)
 	if err != nil {
 		return Scan{}, err
@@ -71,49 +85,69 @@ func (c *Cluster) Scan(ctx context.Context, live, next *apiextensionsv1.CustomRe
 	if o.Keep <= 0 {
 		o.Keep = 100
 	}
-	p := &pager{c: c, path: "/apis/" + live.Spec.Group + "/" + from + "/" + live.Spec.Names.Plural, size: o.PageSize}
-	err = flow(ctx, p, j, func(b *batch) {
-		s.count(b.fates, o.Keep)
-		if o.Progress != nil {
-			remaining := int64(-1)
-			if b.total >= 0 {
-				remaining = max(0, b.total-s.Checked)
-			}
-			o.Progress(s.Checked, remaining)
-		}
-	})
-	if err != nil {
+	if o.Pages <= 0 {
+		o.Pages = DefaultPages
+	}
+	o.Pages = min(o.Pages, MaxPages)
+	if o.minSpread <= 0 {
+		o.minSpread = minSpread
+	}
+	n := &scanner{c: c, live: live, version: from, j: j, o: o}
+	all := n.list("")
+	all.once = true
+	found := n.tally(0)
+	if err := flow(ctx, []*pager{all}, 1, j, found.take); err != nil {
 		return Scan{}, err
 	}
-	s.Renewed = p.renewed
+	serial := ""
+	if all.last.Continue != "" {
+		var spread *tally
+		if o.Pages > 1 {
+			if spread, err = n.spread(ctx, all); err != nil {
+				serial = err.Error()
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return Scan{}, context.Cause(ctx)
+		case spread != nil:
+			found = spread
+		default:
+			all.once = false
+			if err := flow(ctx, []*pager{all}, 1, j, found.take); err != nil {
+				return Scan{}, err
+			}
+		}
+	}
+	s := found.result()
+	s.Version, s.Target, s.Renewed, s.Serial = from, to.Name, all.renewed, serial
 	return s, nil
 }
 
-func (s *Scan) count(fates []Fate, keep int) {
-	for _, f := range fates {
-		s.Checked++
-		if len(f.Refused) > 0 {
-			s.Refused++
-		}
-		if len(f.Strict) > 0 {
-			s.Strict++
-		}
-		if len(f.Dropped) > 0 {
-			s.Dropped++
-		}
-		if f.Defaulted {
-			s.Defaulted++
-		}
-		// Every kind has its examples, also where another one comes first.
-		if len(f.Refused) > 0 && s.Refused <= int64(keep) || len(f.Strict) > 0 && s.Strict <= int64(keep) ||
-			len(f.Dropped) > 0 && s.Dropped <= int64(keep) {
-			s.Fates = append(s.Fates, f)
-		}
-	}
+// scanner is one scan.
+type scanner struct {
+	c       *Cluster
+	live    *apiextensionsv1.CustomResourceDefinition
+	version string
+	j       *judge
+	o       ScanOptions
 }
 
-// route says in which version the objects are read, and by which version of the new CRD they are judged: its storage
-// version, for that is the one that they are stored in again. A note says why that cannot be done.
+// list lists the objects of a namespace, or all for the empty one.
+func (n *scanner) list(namespace string) *pager {
+	path := "/apis/" + n.live.Spec.Group + "/" + n.version + "/"
+	if namespace != "" {
+		path += "namespaces/" + namespace + "/"
+	}
+	return &pager{c: n.c, path: path + n.live.Spec.Names.Plural, size: n.o.PageSize}
+}
+
+func (n *scanner) tally(total int64) *tally {
+	return &tally{keep: n.o.Keep, progress: n.o.Progress, total: total}
+}
+
+// route returns the version in which the objects are read, and the version of the new CRD that judges them. The latter is its
+// storage version, because the objects are stored in it again. A note says why that is impossible.
 func route(live, next *apiextensionsv1.CustomResourceDefinition) (from string, to *apiextensionsv1.CustomResourceDefinitionVersion, note string) {
 	served := ""
 	for _, v := range live.Spec.Versions {

@@ -26,7 +26,7 @@ const listPath = "/apis/example.sluice.dev/v1/databases"
 type fakeAPI struct {
 	objects func(i int) string
 	n       int
-	// hook sees the requests, the first is number 1. It returns true where it has answered.
+	// hook sees the requests, the first is number 1. It returns true if it has answered.
 	hook func(number int, w http.ResponseWriter, r *http.Request) bool
 
 	mu     sync.Mutex
@@ -123,6 +123,7 @@ func (f *fakeAPI) scan(t *testing.T, ctx context.Context, next string, o ScanOpt
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.Pages = 1
 	return c.Scan(ctx, readCRD(t, "v1.yaml"), readCRD(t, next), o)
 }
 

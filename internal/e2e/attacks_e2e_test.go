@@ -185,7 +185,7 @@ func TestE2EAttacksEndWithATrueReason(t *testing.T) {
 
 		{"an endless body", "http", []string{"url", h + "/endless"}, "ContentTooLarge", ""},
 		{"a redirect to the metadata service", "http", []string{"url", h + "/to-metadata"}, "ForbiddenByPolicy", ""},
-		{"a redirect to a file", "http", []string{"url", h + "/to-file"}, "InvalidParams", ""},
+		{"a redirect to a file", "http", []string{"url", h + "/to-file"}, "ForbiddenByPolicy", "redirects"},
 		{"a redirect to another port", "http", []string{"url", h + "/to-closed"}, "ForbiddenByPolicy", ""},
 		{"loopback", "http", []string{"url", "https://localhost:1/"}, "ForbiddenByPolicy", ""},
 		{"a private address", "http", []string{"url", "https://10.0.0.1/"}, "ForbiddenByPolicy", ""},
@@ -270,7 +270,7 @@ func TestE2EAttacksEndWithATrueReason(t *testing.T) {
 	})
 
 	for role, p := range processes {
-		if _, err := p.get(t.Context(), "/readyz"); err != nil {
+		if _, err := p.Get(t.Context(), "/readyz"); err != nil {
 			t.Errorf("%s: %v", role, err)
 		}
 		// The limit of the manifests for a resolver with a smaller one; no attack may take that much.
@@ -283,7 +283,7 @@ func TestE2EAttacksEndWithATrueReason(t *testing.T) {
 // peakMemory is the most memory that a process has held, 0 where the system does not tell.
 func peakMemory(t *testing.T, p *process) int64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	if err != nil {
 		return 0
 	}

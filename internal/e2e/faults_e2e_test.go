@@ -186,7 +186,7 @@ func killInTheMiddle(t *testing.T, s *system) {
 	<-held.arrived
 	s.create(t, one, wave(repos.URL+"/good.git", 250)...)
 	s.some(t, one, 100)
-	first.kill()
+	first.Kill()
 	t.Logf("when it was killed %d and %d of 250 were in progress", s.inProgress(t, one), s.inProgress(t, other))
 	if n := s.inProgress(t, other); n != 250 {
 		t.Errorf("%d of those that were held up are in progress", n)
@@ -212,11 +212,11 @@ func TestE2ETwoReplicasOneOfThemKilled(t *testing.T) {
 	<-held.arrived
 	s.create(t, one, wave(repos.URL+"/good.git", 100)...)
 	s.some(t, one, 50)
-	first.kill()
+	first.Kill()
 	close(held.open)
 	s.wantWave(t, one, 100)
 	s.wantWave(t, other, 100)
-	if _, err := second.get(t.Context(), "/healthz"); err != nil {
+	if _, err := second.Get(t.Context(), "/healthz"); err != nil {
 		t.Errorf("the other replica: %v", err)
 	}
 }
@@ -225,8 +225,8 @@ func TestE2EARestartedAPIServerLosesNothing(t *testing.T) {
 	s := standsAlone(t)
 	lifecycle := s.start(t, "resolution")
 	restartTheAPIServer(t, s, 200)
-	if _, err := lifecycle.get(t.Context(), "/readyz"); err != nil {
-		t.Errorf("%s: %v", lifecycle.role, err)
+	if _, err := lifecycle.Get(t.Context(), "/readyz"); err != nil {
+		t.Errorf("%s: %v", lifecycle.Name, err)
 	}
 }
 
@@ -270,8 +270,8 @@ func restartTheAPIServer(t *testing.T, s *system, pending int) {
 	wg.Wait()
 	s.wantWave(t, one, pending/2)
 	s.wantWave(t, other, pending/2)
-	if _, err := resolver.get(t.Context(), "/readyz"); err != nil {
-		t.Errorf("%s: %v", resolver.role, err)
+	if _, err := resolver.Get(t.Context(), "/readyz"); err != nil {
+		t.Errorf("%s: %v", resolver.Name, err)
 	}
 	// The conversion webhook is found again too, and so is the way to new requests.
 	old, err := s.client.ResolutionV1alpha1().ResolutionRequests(one).Get(t.Context(), "r0", metav1.GetOptions{})
@@ -389,7 +389,7 @@ func TestE2EBrokenGitServersGiveTrueReasons(t *testing.T) {
 		return nil
 	})
 	eventually(t, "nothing to be in flight", func(ctx context.Context) error {
-		text, err := resolver.get(ctx, "/metrics")
+		text, err := resolver.Get(ctx, "/metrics")
 		for line := range strings.Lines(text) {
 			if strings.HasPrefix(line, "sluice_resolution_fetches_in_flight{") && !strings.HasSuffix(line, " 0\n") {
 				return errors.New(line)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is long because a busy machine is no failure.
-const patience = 2 * time.Minute
+const patience = 6 * time.Minute
 
 // eventually calls check until it returns nil.
 func eventually(t testing.TB, what string, check func(ctx context.Context) error) {

@@ -81,7 +81,7 @@ func watchMemory(p *process) func() (peak int64, parts string) {
 				return
 			case <-tick.C:
 				var parts strings.Builder
-				if now := resident(p.cmd.Process.Pid, func(command string, bytes int64) {
+				if now := resident(p.PID(), func(command string, bytes int64) {
 					_, _ = fmt.Fprintf(&parts, "\n%d MiB: %.60s", bytes>>20, command)
 				}); now > peak {
 					peak, most = now, parts.String()
@@ -155,10 +155,10 @@ func (s *system) under(t *testing.T, started map[string]*process, requests []*v1
 // count is how many requests a process has ended, with that outcome if it is not empty.
 func count(ctx context.Context, t *testing.T, p *process, outcome string) (n int) {
 	t.Helper()
-	text, err := p.get(ctx, "/metrics")
+	text, err := p.Get(ctx, "/metrics")
 	if err != nil {
 		if ctx.Err() == nil {
-			t.Fatalf("%s: %v", p.id, err)
+			t.Fatalf("%s: %v", p.Name, err)
 		}
 		return 0
 	}
@@ -343,7 +343,7 @@ func TestE2EProcessesStayUnderTheirMemoryLimit(t *testing.T) {
 					return request("cluster", "kind", "task", "name", "none", "namespace", "default", "text", strings.Repeat("x", random.IntN(60<<10)))
 				}
 				return ask("r.git", fmt.Sprintf("small/%d.yaml", random.IntN(40)), "cache", mode)
-			}), "ContentTooLarge", "NotFound", "InvalidParams")
+			}), "ContentTooLarge", "NotFound", "InvalidParams", "RemoteUnavailable") // a busy machine sends slowly
 		})
 	}
 	t.Run("a start with all that has finished", func(t *testing.T) {

@@ -3,13 +3,10 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,16 +22,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"sluice.dev/client/versioned"
 	"sluice.dev/config"
 	"sluice.dev/resolve"
 	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/clustertest/nodeless"
 	"sluice.dev/tools/kube"
 )
 
@@ -81,7 +75,7 @@ func install(ctx context.Context, cluster *clustertest.Cluster, o config.Options
 	s.kube, errs[0] = kubernetes.NewForConfig(s.admin)
 	s.client, errs[1] = versioned.NewForConfig(s.admin)
 	s.objects, errs[2] = kube.New(s.admin)
-	s.webhook, errs[3] = freeAddress()
+	s.webhook, errs[3] = nodeless.FreeAddress(ctx)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -90,14 +84,11 @@ func install(ctx context.Context, cluster *clustertest.Cluster, o config.Options
 	if err != nil {
 		return nil, err
 	}
-	dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
-	for {
-		u := &unstructured.Unstructured{}
-		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
-		}
+	objects, err := kube.Decode(manifests)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range objects {
 		if u.GetKind() == "Deployment" {
 			continue
 		}
@@ -151,11 +142,9 @@ func (s *system) policiesAct(ctx context.Context) error {
 
 // process is a process of sluice serve.
 type process struct {
-	role, id, listen, cache string
+	*nodeless.Process
 
-	cmd   *exec.Cmd
-	log   *bytes.Buffer
-	ended chan struct{}
+	cache string
 }
 
 // option changes how a process is started.
@@ -189,11 +178,10 @@ func (s *system) start(t *testing.T, role string, opts ...option) *process {
 	if o.id == "" {
 		o.id = fmt.Sprintf("%s-%d", role, time.Now().UnixNano())
 	}
-	listen, err := freeAddress()
+	listen, err := nodeless.FreeAddress(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{role: role, id: o.id, listen: listen, cache: o.cache, log: &bytes.Buffer{}, ended: make(chan struct{})}
 	args := append(slices.Clip(o.wrap),
 		os.Args[0], "serve", "--roles="+role, "--kubeconfig="+s.kubeconfig(t, systemNamespace, "sluice-"+role), "--listen="+listen,
 		"--webhook-listen="+s.webhook, "--cache-dir="+o.cache, "--config-namespace="+s.configNamespace, "--defaults-namespace="+s.defaultsNamespace())
@@ -201,90 +189,40 @@ func (s *system) start(t *testing.T, role string, opts ...option) *process {
 		args = append(args, "--content-kinds="+resolve.TektonKinds)
 	}
 	args = append(args, o.flags...)
-	p.cmd = exec.Command(args[0], args[1:]...)
-	p.cmd.Env = []string{asSluice + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "POD_NAME=" + o.id}
-	p.cmd.Stderr = p.log
-	if err := p.cmd.Start(); err != nil {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = []string{asSluice + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "POD_NAME=" + o.id}
+	p := &process{cache: o.cache}
+	if p.Process, err = nodeless.Launch(o.id, listen, cmd); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		defer close(p.ended)
-		// How it ended stands in cmd.ProcessState.
-		_ = p.cmd.Wait()
-	}()
 	t.Cleanup(func() {
 		p.stop(t)
-		if t.Failed() && p.log.Len() > 0 {
-			t.Logf("%s logged: %s", p.id, p.log)
+		if t.Failed() && p.Log() != "" {
+			t.Logf("%s logged: %s", p.Name, p.Log())
 		}
 	})
-	eventually(t, role+" to be ready", func(ctx context.Context) error {
-		select {
-		case <-p.ended:
-			t.Fatalf("%s ended with %s: %s", role, p.cmd.ProcessState, p.log)
-		default:
-		}
-		_, err := p.get(ctx, "/readyz")
-		return err
-	})
+	if err := p.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return p
-}
-
-// get reads an address of the process's own server.
-func (p *process) get(ctx context.Context, path string) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.listen+path, nil)
-	if err != nil {
-		return "", err
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return "", err
-	}
-	defer answer.Body.Close() //nolint:errcheck // it was only read
-	body, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = errors.New(string(body))
-	}
-	return string(body), err
 }
 
 // stop ends the process in order, if it still runs.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
-	select {
-	case <-p.ended:
-		return
-	default:
-	}
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-p.ended:
-	case <-time.After(patience):
-		t.Errorf("%s does not end", p.id)
-		p.kill()
+	if p.Over() {
 		return
 	}
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("%s ended with %s", p.id, p.cmd.ProcessState)
+	if err := p.Stop(); err != nil {
+		t.Error(err)
 	}
-}
-
-// kill ends it by SIGKILL.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	<-p.ended
 }
 
 // kubeconfig writes one that authenticates as a ServiceAccount.
 func (s *system) kubeconfig(t *testing.T, namespace, account string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	err := clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
-		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: s.admin.Host, CertificateAuthorityData: s.admin.CAData, CertificateAuthority: s.admin.CAFile}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {Token: s.token(t, namespace, account)}},
-	}, file)
-	if err != nil {
+	if err := nodeless.Kubeconfig(t.Context(), s.kube, s.admin, namespace, account, file); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -377,12 +315,4 @@ func (s *system) rolebinding(t *testing.T, message string) {
 	}
 	namespace, name, _ := strings.Cut(given["--serviceaccount"], ":")
 	s.bind(t, given["--namespace"], words[0], given["--clusterrole"], namespace, name)
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }

@@ -3,11 +3,10 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -24,13 +23,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 
 	"sluice.dev/config"
 	"sluice.dev/resolve/bundle/bundletest"
 	"sluice.dev/resolve/git/gittest"
 	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/clustertest/nodeless"
 	"sluice.dev/tools/kube"
 )
 
@@ -61,21 +60,11 @@ func (p *pipelines) tektonManifests(t *testing.T) {
 		files = append(files, found...)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		objects, err := kube.Read(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-		for {
-			u := &unstructured.Unstructured{}
-			if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			if u.Object == nil {
-				continue
-			}
+		for _, u := range objects {
 			p.reach(u.Object)
 			eventually(t, file+" to be applied", func(ctx context.Context) error { return p.objects.ApplyObject(ctx, u, false) })
 		}
@@ -103,7 +92,7 @@ func (p *pipelines) reach(v any) {
 // run starts one of Tekton's processes under its ServiceAccount.
 func (p *pipelines) run(t *testing.T, account string, env []string, args ...string) {
 	t.Helper()
-	probes, err := freeAddress()
+	probes, err := nodeless.FreeAddress(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,38 +104,22 @@ func (p *pipelines) run(t *testing.T, account string, env []string, args ...stri
 	cmd.Env = append(env, "SYSTEM_NAMESPACE="+tektonNamespace, "KUBERNETES_MIN_VERSION=v1.28.0", "PROBES_PORT="+port, "HOME="+t.TempDir(), "PATH="+os.Getenv("PATH"),
 		"CONFIG_DEFAULTS_NAME=config-defaults", "CONFIG_LOGGING_NAME=config-logging", "CONFIG_OBSERVABILITY_NAME=config-observability",
 		"CONFIG_FEATURE_FLAGS_NAME=feature-flags", "CONFIG_SPIRE=config-spire", "METRICS_DOMAIN=tekton.dev/pipeline", "POD_NAME="+account)
-	log := &bytes.Buffer{}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	running, err := nodeless.Launch(account, probes, cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = cmd.Wait()
-	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-ended
-		if t.Failed() {
-			t.Logf("%s logged: %s", account, log.Bytes()[max(0, log.Len()-8<<10):])
+		running.Kill()
+		if log := running.Log(); t.Failed() {
+			t.Logf("%s logged: %s", account, log[max(0, len(log)-8<<10):])
 		}
 	})
 	eventually(t, account+" to be ready", func(ctx context.Context) error {
-		select {
-		case <-ended:
-			t.Fatalf("%s ended: %s", account, log)
-		default:
+		if running.Over() {
+			t.Fatalf("%s ended: %s", account, running.Log())
 		}
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+probes+"/readiness", nil)
-		if err != nil {
-			return err
-		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return err
-		}
-		return answer.Body.Close()
+		_, err := running.Get(ctx, "/readiness")
+		return err
 	})
 }
 
@@ -163,7 +136,7 @@ func realTekton(t *testing.T) *pipelines {
 	if before.objects, err = kube.New(before.admin); err != nil {
 		t.Fatal(err)
 	}
-	listen, err := freeAddress()
+	listen, err := nodeless.FreeAddress(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,8 +171,8 @@ func realTekton(t *testing.T) *pipelines {
 func (p *pipelines) set(t *testing.T, namespace, name string, data map[string]string) {
 	t.Helper()
 	eventually(t, "ConfigMap "+name+" to be changed", func(ctx context.Context) error {
-		maps := p.kube.CoreV1().ConfigMaps(namespace)
-		m, err := maps.Get(ctx, name, metav1.GetOptions{})
+		configMaps := p.kube.CoreV1().ConfigMaps(namespace)
+		m, err := configMaps.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -209,7 +182,7 @@ func (p *pipelines) set(t *testing.T, namespace, name string, data map[string]st
 			}
 			m.Data[k] = v
 		}
-		_, err = maps.Update(ctx, m, metav1.UpdateOptions{})
+		_, err = configMaps.Update(ctx, m, metav1.UpdateOptions{})
 		return err
 	})
 }
@@ -259,9 +232,13 @@ func TestE2ERealTekton(t *testing.T) {
 	p := realTekton(t)
 	t.Run("runs", p.runs)
 	// Tekton's own controller cares for the requests meanwhile.
+	t.Run("one of two replicas ends, and the operator makes a mistake", p.mistakes)
 	t.Run("a resolver is killed in the middle of 500", func(t *testing.T) { killInTheMiddle(t, p.system) })
 	t.Run("the API server is restarted with 500 pending", func(t *testing.T) { restartTheAPIServer(t, p.system, 500) })
 }
+
+// resolvers is the namespace of Tekton's ConfigMaps for resolvers.
+const resolvers = "tekton-pipelines-resolvers"
 
 // runs has a TaskRun and a PipelineRun get their Task and Pipeline by each resolver, up to the Pod; where that fails the run says why.
 func (p *pipelines) runs(t *testing.T) {
@@ -288,7 +265,9 @@ func (p *pipelines) runs(t *testing.T) {
 		"/api/v1/packages/tekton-task/tekton-catalog-tasks/build/0.2.0":       map[string]any{"data": map[string]any{"manifestRaw": task("hub")}},
 		"/api/v1/packages/tekton-pipeline/tekton-catalog-pipelines/all/0.1.0": map[string]any{"data": map[string]any{"manifestRaw": pipeline("hub")}},
 	})
-	const resolvers = "tekton-pipelines-resolvers"
+	web := httptest.NewServer(http.FileServer(http.Dir(repos.Root)))
+	t.Cleanup(web.Close)
+	gittest.Run(t, repos.Root+"/catalog.git", nil, "update-server-info")
 	for name, data := range map[string]map[string]string{
 		"git-resolver-config":   loopback,
 		"http-resolver-config":  {"allowed-addresses": "127.0.0.1", "allow-plain-http": "true", "backoff-duration": "50ms"},
@@ -322,6 +301,12 @@ func (p *pipelines) runs(t *testing.T) {
 			})
 		}
 	}
+	t.Run("TaskRun from a web server without git", func(t *testing.T) {
+		t.Parallel()
+		ref := params("url", web.URL+"/catalog.git", "revision", "main", "pathInRepo", "task.yaml")
+		p.create(t, ns, "TaskRun", "web", map[string]any{"taskRef": map[string]any{"resolver": "git", "params": ref}})
+		p.wantPod(t, ns, "TaskRun", "web", "git")
+	})
 	for name, tt := range map[string]struct {
 		kind, resolver string
 		params         []any
@@ -332,6 +317,7 @@ func (p *pipelines) runs(t *testing.T) {
 		"no pipeline":   {"PipelineRun", "git", params("url", url, "revision", "main", "pathInRepo", "none.yaml"), "CouldntGetPipeline", []string{"NotFound", "none.yaml"}},
 		"no parameters": {"TaskRun", "bundles", params("name", "build"), "TaskRunResolutionFailed", []string{"InvalidParams", "bundle"}},
 		"a busy server": {"TaskRun", "http", params("url", files.URL+"/busy.yaml"), "TaskRunResolutionFailed", []string{"RemoteUnavailable", files.URL, "429"}},
+		"no registry":   {"TaskRun", "bundles", params("bundle", "127.0.0.1:1/team/bundle:v1", "name", "build", "kind", "task"), "TaskRunResolutionFailed", []string{"RemoteUnavailable", "127.0.0.1:1"}},
 		"another kind":  {"TaskRun", "git", params("url", url, "revision", "main", "pathInRepo", "secret.yaml"), "TaskRunResolutionFailed", []string{"ForbiddenByPolicy", "Secret"}},
 		"metadata":      {"TaskRun", "http", params("url", "http://169.254.169.254/x"), "TaskRunResolutionFailed", []string{"ForbiddenByPolicy", "169.254.169.254"}},
 	} {
@@ -361,6 +347,56 @@ func (p *pipelines) runs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// mistakes has TaskRuns get their Pods while one of two replicas ends, and while Tekton's ConfigMap has values that are none.
+func (p *pipelines) mistakes(t *testing.T) {
+	ns := p.namespace(t)
+	repos := gittest.NewServer(t, false)
+	gittest.NewOrigin(t, repos.Root, "catalog.git", map[string]string{"task.yaml": fmt.Sprintf(realTask, "git")})
+	p.set(t, resolvers, "git-resolver-config", loopback)
+	first := p.start(t, "resolver-git")
+	p.start(t, "resolver-git")
+	names := func(prefix string) []string {
+		var out []string
+		for i := range 10 {
+			out = append(out, fmt.Sprintf("%s-%d", prefix, i))
+		}
+		return out
+	}
+	run := func(names []string) {
+		for _, name := range names {
+			ref := params("url", repos.URL+"/catalog.git", "revision", "main", "pathInRepo", "task.yaml", "cache", "never")
+			p.create(t, ns, "TaskRun", name, map[string]any{"taskRef": map[string]any{"resolver": "git", "params": ref}})
+		}
+	}
+	want := func(names []string) {
+		for _, name := range names {
+			p.wantPod(t, ns, "TaskRun", name, "git")
+		}
+	}
+	before := names("before")
+	run(before)
+	first.Kill()
+	want(before)
+	mistaken := maps.Clone(loopback)
+	maps.Copy(mistaken, map[string]string{"fetch-timeout": "soon", "default-revision": "", "backoff-steps": "-1", "max-pack-bytes": "lots", "nonsense": "x", "test1.scm-type": "cvs"})
+	p.set(t, resolvers, "git-resolver-config", mistaken)
+	eventually(t, "an event that tells of the mistakes", func(ctx context.Context) error {
+		events, err := p.kube.CoreV1().Events(resolvers).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=git-resolver-config,type=Warning"})
+		if err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if strings.Contains(e.Message, "fetch-timeout") && strings.Contains(e.Message, "max-pack-bytes") {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d events, and none of them does", len(events.Items))
+	})
+	after := names("after")
+	run(after)
+	want(after)
 }
 
 // wantPod waits for the Pod of a run, which says by which resolver its Task came.

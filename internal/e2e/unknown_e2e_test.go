@@ -66,7 +66,7 @@ func TestE2ERequestsThatNobodyAnswersSayWhy(t *testing.T) {
 			})
 		}
 		says(`the resolver "http" runs and has not ended this request`)
-		started["resolver-http"].kill()
+		started["resolver-http"].Kill()
 		says(`no process runs the resolver "http" now`)
 		// The lifecycle controller knows it by now.
 		r := newRequest("late", "http", "url", address)

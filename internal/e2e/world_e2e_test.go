@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -18,11 +17,10 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"sluice.dev/resolve/bundle/bundletest"
 	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/kube"
 )
 
 const taskText = "apiVersion: tekton.dev/v1\nkind: Task\nmetadata:\n  name: build\nspec:\n  steps:\n  - image: busybox\n"
@@ -70,17 +68,11 @@ spec:
 // apply applies the objects of a YAML stream.
 func (s *system) apply(t *testing.T, text string) {
 	t.Helper()
-	dec := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
-	for {
-		u := &unstructured.Unstructured{}
-		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if u.Object == nil {
-			continue
-		}
+	objects, err := kube.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range objects {
 		eventually(t, u.GetKind()+" "+u.GetName()+" to be applied", func(ctx context.Context) error {
 			return s.objects.ApplyObject(ctx, u, false)
 		})

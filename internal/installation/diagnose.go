@@ -104,7 +104,7 @@ func (d *doctor) unread(subject string, err error) error {
 	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 		return fmt.Errorf("%s: %w", subject, err)
 	}
-	d.say(Warn, subject, "run the command as somebody who may read it", "not looked at: %v", err)
+	d.say(Warn, subject, "run the command as a user with the right to read it", "not looked at: %v", err)
 	return nil
 }
 

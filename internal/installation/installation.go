@@ -167,7 +167,7 @@ func (c *Cluster) named(o *metav1.PartialObjectMetadata, kind string) bool {
 func (c *Cluster) Plan(ctx context.Context, o Options) (*Plan, error) {
 	p := &Plan{}
 	for _, s := range stages {
-		step := Step{Title: s.title}
+		step := Step{Title: s.title, Objects: []Object{}}
 		for _, k := range s.kinds {
 			found, err := c.list(ctx, k, s.only)
 			if err != nil {
@@ -274,7 +274,8 @@ func (c *Cluster) list(ctx context.Context, k schema.GroupKind, only func(*metav
 		return nil, err
 	}
 	var out []Object
-	for _, selector := range []string{partOf, managedBy} {
+	// What the role features has made has the names of components; a few of these objects have both labels.
+	for _, selector := range []string{managedBy, partOf} {
 		err := c.each(ctx, m.Resource, metav1.ListOptions{LabelSelector: selector}, func(o *metav1.PartialObjectMetadata) {
 			if only != nil && !only(o) {
 				return

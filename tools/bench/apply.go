@@ -21,8 +21,8 @@ import (
 	"sluice.dev/tools/clustertest/binary"
 )
 
-// applySizes are how many ConfigMaps an app has, and how often each case runs; the median is shown. Requests are counted up to counted
-// objects for kubectl, which takes long, and always for sluice. Without cases there is the first apply only.
+// applySizes are the numbers of ConfigMaps of an app, with the number of runs of each case; the table shows the median. Requests of
+// kubectl are counted only up to counted objects, because it is slow. Without cases there is only the first apply.
 var (
 	applySizes      = []applySize{{objects: 500, runs: 3, cases: applyCases, kubectl: true}, {objects: 5000, runs: 1, cases: applyCases, kubectl: true}}
 	largeApplySizes = []applySize{{objects: 20000, runs: 1, cases: applyCases, kubectl: true}, {objects: 50000, runs: 1, cases: applyCases[:1]}}
@@ -37,7 +37,7 @@ type applySize struct {
 var applyCases = []string{"first", "unchanged", "5 changed"}
 
 const (
-	// changedObjects is how many ConfigMaps change.
+	// changedObjects is the number of ConfigMaps that change.
 	changedObjects = 5
 	// countedObjects is up to which size the requests of kubectl are counted, in a run of their own.
 	countedObjects = 500
@@ -175,7 +175,7 @@ type applyBench struct {
 	dir     string
 	size    applySize
 	version int
-	// namespace is where the objects go: another one for each first apply, which costs no deletion.
+	// namespace is the namespace of the objects: another one for each first apply, which saves deletions.
 	namespace int
 }
 

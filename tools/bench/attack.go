@@ -14,8 +14,8 @@ import (
 	"sluice.dev/tools/schemagen"
 )
 
-// attack tries generated and mutated objects on schemas that the prover called contained: what the API server takes under
-// the old one it must take and keep whole under the new one.
+// attack tries generated and mutated objects on schemas that the prover called contained. If the API server accepts an object under
+// the old schema, it must accept it and keep all of it under the new one.
 type attack struct {
 	trials int // wanted in all
 
@@ -90,7 +90,7 @@ func (a *attack) schemas(ctx context.Context, id string, before, after *apiexten
 	return nil
 }
 
-// takes returns what is left of the object after pruning under a schema that accepts it, before defaulting.
+// takes returns the object after pruning under a schema that accepts it, before defaulting.
 func takes(ctx context.Context, v *upstream.Validator, obj map[string]any) (map[string]any, bool) {
 	r, err := v.Create(ctx, obj)
 	if err != nil || r.Refused() {
@@ -125,7 +125,7 @@ func common(a, b any) any {
 	return a
 }
 
-// refuses says what the schema has against the object, or nothing.
+// refuses returns the schema's reason to refuse the object; empty if it accepts it.
 func refuses(ctx context.Context, v *upstream.Validator, obj map[string]any) string {
 	r, err := v.Create(ctx, obj)
 	switch {

@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// deliveredCRDs is how many CRDs the source has, changedCRDs how many of them change where not all do.
+	// deliveredCRDs is the number of CRDs of the source, changedCRDs the number of those that change if not all do.
 	deliveredCRDs = 200
 	changedCRDs   = 5
 	// deliveryPatience is more than an API server needs for so many CRDs on a machine that does other things too.
 	deliveryPatience = 10 * time.Minute
-	// deliveryRuns is how often each case but the first runs; the median is shown.
+	// deliveryRuns is the number of runs of each case but the first; the table shows the median.
 	deliveryRuns = 3
 
 	deliveriesPath = "/apis/sluice.dev/v1alpha1/namespaces/default/deliveries"
@@ -97,7 +97,7 @@ func delivered(ctx context.Context, c *config) (err error) {
 			}
 			run, err := b.run(ctx, "git+"+origin.url("/crds.git")+"//deploy?ref=main")
 			if err != nil {
-				return fmt.Errorf("%s: %w: %s", test.name, err, roles[2].log)
+				return fmt.Errorf("%s: %w: %s", test.name, err, roles[2].Log())
 			}
 			runs = append(runs, run)
 		}
@@ -178,10 +178,10 @@ type deliveryBench struct {
 
 // run makes the delivery, or has it look again, and waits until it is ready.
 func (b *deliveryBench) run(ctx context.Context, source string) (deliveryRun, error) {
-	forgetPeak(b.role.pid())
+	forgetPeak(b.role.PID())
 	b.counted.reads.Store(0)
 	b.counted.writes.Store(0)
-	cpu, start := readStat(b.role.pid()).own, time.Now()
+	cpu, start := readStat(b.role.PID()).own, time.Now()
 	b.asked++
 	word := fmt.Sprint(b.asked)
 	object := map[string]any{
@@ -215,8 +215,8 @@ func (b *deliveryBench) run(ctx context.Context, source string) (deliveryRun, er
 		return fmt.Errorf("%w: %.500v", errNotYet, d.Status)
 	})
 	return deliveryRun{
-		wall: time.Since(start), cpu: readStat(b.role.pid()).own - cpu, reads: b.counted.reads.Load(), writes: b.counted.writes.Load(),
-		memory: memoryOf(b.role.pid(), "VmHWM"),
+		wall: time.Since(start), cpu: readStat(b.role.PID()).own - cpu, reads: b.counted.reads.Load(), writes: b.counted.writes.Load(),
+		memory: memoryOf(b.role.PID(), "VmHWM"),
 	}, err
 }
 

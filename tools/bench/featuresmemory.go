@@ -12,7 +12,7 @@ import (
 	"sluice.dev/internal/controller/features"
 )
 
-// memoryRows are how many components of how many features the controller starts with.
+// memoryRows are the numbers of components, and of features of each, at the start of the controller.
 var memoryRows = []struct{ components, features int }{{1, 200}, {20, 50}}
 
 // featuresMemory measures what the controller takes when it is started beside features that are there already.
@@ -75,5 +75,5 @@ func memoryWith(ctx context.Context, c *config, components, each int) (peak, the
 		}
 		return nil
 	})
-	return memoryOf(roles[0].pid(), "VmHWM"), memoryOf(roles[0].pid(), "VmRSS"), err
+	return memoryOf(roles[0].PID(), "VmHWM"), memoryOf(roles[0].PID(), "VmRSS"), err
 }

@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// guardCalls is how often each request is sent, one after the other.
+	// guardCalls is the number of calls of each request, one after the other.
 	guardCalls = 100
-	// guardWarmUp is how often before that.
+	// guardWarmUp is the number of calls before that.
 	guardWarmUp = 5
 
-	// guardYAML is how many bytes of YAML come to about a megabyte in JSON.
+	// guardYAML is the number of bytes of YAML that become about a megabyte in JSON.
 	guardYAML = 27 << 16
 
 	benchCRD = "engines.bench.example.com"
@@ -41,9 +41,9 @@ type guardCall struct {
 	send exchange
 }
 
-// guardLatency measures what the guard adds to changes of a CRD: seen by who changes it, with the guard and without, and seen by
-// the API server, which posts reviews to it. The guard is a process of its own under its ServiceAccount. Updates are tried only
-// (dryRun), so all find the same CRD.
+// guardLatency measures the time that the guard adds to changes of a CRD, on two sides: for the client, with the guard and without,
+// and for the API server, which posts reviews to it. The guard is a process under its own ServiceAccount. Updates are dry runs, so
+// all of them find the same CRD.
 func guardLatency(ctx context.Context, c *config) (err error) {
 	s, err := installRoles(ctx, c.sluice, []string{"--roles=" + guard.Role, "--guard-reads=bench.example.com"})
 	if err != nil {
@@ -132,7 +132,7 @@ func guardLatency(ctx context.Context, c *config) (err error) {
 	if err := errors.Join(measure(alone), measure(with)); err != nil {
 		return err
 	}
-	memory := memoryOf(running[0].pid(), "VmHWM")
+	memory := memoryOf(running[0].PID(), "VmHWM")
 	if err := s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, guard.Configuration, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (c guardCall) once(ctx context.Context) error {
 	return err
 }
 
-// measureCalls returns how long each call took, sorted.
+// measureCalls returns the durations of the calls, sorted.
 func measureCalls(ctx context.Context, call guardCall) ([]time.Duration, error) {
 	var took []time.Duration
 	for i := range guardWarmUp + guardCalls {

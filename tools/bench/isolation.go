@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// hangingServers is how many servers of one tenant never answer.
+	// hangingServers is the number of servers of one tenant that never answer.
 	hangingServers = 200
-	// tenantRequests is how many requests the other tenant makes in each phase, tenantCallers of them at a time.
+	// tenantRequests is the number of requests of the other tenant in each phase, tenantCallers of them at a time.
 	tenantRequests = 400
 	tenantCallers  = 8
 )
@@ -25,7 +25,7 @@ type hanging struct {
 	hosts     []string
 	listeners []net.Listener
 	wg        sync.WaitGroup
-	// accepted is how many connections there have been, open how many there are.
+	// accepted counts all connections so far, open those that are open.
 	accepted, open atomic.Int64
 }
 

@@ -16,9 +16,9 @@ import (
 const (
 	// largeCommits makes a history of a gigabyte.
 	largeCommits = 1000
-	// largeRuns is how often one file is resolved, each time by a new process with an empty folder.
+	// largeRuns is the number of times that one file is resolved, each time by a new process with an empty folder.
 	largeRuns = 5
-	// largeCache is where repositories stay for the next time; their names say what is in them.
+	// largeCache keeps repositories for the next run; their names describe their content.
 	largeCache = ".cache/bench"
 	// manyFiles are in folders of folderFiles.
 	manyFiles   = 1_000_000
@@ -55,7 +55,7 @@ func resolveLarge(ctx context.Context, c *config) (err error) {
 	for _, kind := range []struct {
 		title, repo, path string
 		filter            bool
-		// atOnce is how many requests, each for a file of its own, are made at once.
+		// atOnce is the number of requests at once, each for a file of its own.
 		atOnce int
 	}{
 		{"1 GB of history", history, filePath(7), true, 1},
@@ -151,7 +151,7 @@ func (s *system) largeRow(ctx context.Context, namespace, repo, path string, fil
 			return nil, err
 		}
 		bytesBefore, requestsBefore := origin.bytes.Load(), origin.requests.Load()
-		peakOfGit := peakOfChildren(ctx, role.pid())
+		peakOfGit := peakOfChildren(ctx, role.PID())
 		out, err := w.run(ctx, fmt.Sprintf("r-%d", i), atOnce, atOnce, false, func(int) ask { return what })
 		gitMemory = max(gitMemory, peakOfGit())
 		if err != nil {
@@ -161,10 +161,10 @@ func (s *system) largeRow(ctx context.Context, namespace, repo, path string, fil
 			return nil, fmt.Errorf("it failed: %v", out.failures)
 		}
 		fetched, requests = max(fetched, origin.bytes.Load()-bytesBefore), max(requests, origin.requests.Load()-requestsBefore)
-		memory = max(memory, memoryOf(role.pid(), "VmHWM"))
+		memory = max(memory, memoryOf(role.PID(), "VmHWM"))
 		whole = append(whole, out.latencies...)
 		const duration = "sluice_resolution_duration_seconds_sum"
-		m, err := metrics(ctx, http.DefaultClient, "http://"+role.listen+"/metrics", duration)
+		m, err := metrics(ctx, http.DefaultClient, "http://"+role.Listen+"/metrics", duration)
 		if err != nil {
 			return nil, err
 		}

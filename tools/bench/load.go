@@ -20,11 +20,11 @@ import (
 const (
 	requestVersion = "resolution.tekton.dev/v1beta1"
 	requestsPath   = "/apis/" + requestVersion + "/namespaces/%s/resolutionrequests"
-	// creators is how many calls that create requests are under way at once.
+	// creators is the number of concurrent calls that create requests.
 	creators = 32
 )
 
-// ask is what one request asks for.
+// ask is the content of one request.
 type ask struct {
 	resolver string
 	params   [][2]string
@@ -49,7 +49,7 @@ func (a ask) body(name string) []byte {
 	return b
 }
 
-// clientFor returns a client that does nothing but speak to the API server.
+// clientFor returns a plain client of the API server.
 func clientFor(config *rest.Config) (*http.Client, error) { return rest.HTTPClientFor(config) }
 
 // create creates a request; with dryRun nothing is kept.
@@ -76,7 +76,7 @@ func (s *system) call(ctx context.Context, method, url string, body []byte) (int
 	return response.StatusCode, string(text), err
 }
 
-// seen is how a request ended, as the watch has it.
+// seen is the end of a request, as the watch reports it.
 type seen struct {
 	at      time.Time
 	ok      bool
@@ -95,7 +95,7 @@ type watcher struct {
 	waiting map[string]chan seen
 }
 
-// object is what is looked at of a request.
+// object has the parts of a request that the bench reads.
 type object struct {
 	Metadata struct {
 		Name            string `json:"name"`
@@ -151,7 +151,7 @@ func (w *watcher) url() string {
 	return w.system.cluster.Server + fmt.Sprintf(requestsPath, w.namespace)
 }
 
-// list looks at all requests and returns from where to watch.
+// list reads all requests and returns the version to watch from.
 func (w *watcher) list(ctx context.Context) (string, error) {
 	code, body, err := fetch(ctx, w.system.admin, w.url())
 	if err == nil && code != http.StatusOK {
@@ -244,7 +244,7 @@ func (w *watcher) stop() {
 	<-w.done
 }
 
-// outcome is what came of many requests.
+// outcome is the result of many requests.
 type outcome struct {
 	asked, succeeded int
 	failures         map[string]int
@@ -335,7 +335,7 @@ func (w *watcher) clear(ctx context.Context) error {
 	return err
 }
 
-// counters are those of a process's metrics, by name and labels as they stand there.
+// counters are the metrics of a process, by their names and labels in its output.
 type counters map[string]float64
 
 // metrics reads the counters whose names begin with one of the prefixes.

@@ -1,9 +1,9 @@
-// Command bench measures what the project claims, and prints tables with units: how the verdicts stand against real
-// upgrades and against millions of objects, how long a check takes, how fast stored objects are read, and how fast
-// requests are resolved. It asserts nothing about time.
+// Command bench measures the claims of the project, and prints tables with units. It compares verdicts with real upgrades and with
+// millions of objects. It measures the time of a check, the speed of reading stored objects, and the speed of resolving requests.
+// It asserts nothing about time.
 //
-// The real upgrades are not part of the repository: SLUICE_CORPUS names a folder with pairs.tsv (id, old file, new file,
-// old release, new release, label). Without it those tables are left out.
+// The real upgrades are not part of the repository: SLUICE_CORPUS names a folder with pairs.tsv (id, old file, new file, old
+// release, new release, label). Without it, the bench skips those tables.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -29,8 +30,10 @@ type config struct {
 	sluice string
 	trials int
 	pairs  int
-	only   string
-	out    io.Writer
+	// objects are the numbers of stored objects for the checks of stored objects.
+	objects []int
+	only    string
+	out     io.Writer
 }
 
 func main() {
@@ -38,6 +41,8 @@ func main() {
 	flag.StringVar(&c.sluice, "sluice", "bin/sluice", "the binary whose start is measured")
 	flag.IntVar(&c.trials, "trials", 1_000_000, "objects to try against what was called contained")
 	flag.IntVar(&c.pairs, "pairs", 100_000, "pairs of objects to judge by features and by their policies")
+	c.objects = []int{10_000, 100_000}
+	flag.Func("objects", "how many stored objects to check, separated by commas (default 10000,100000)", c.setObjects)
 	flag.StringVar(&c.only, "only", "", "run only these parts, separated by commas: "+strings.Join(partNames(), ", "))
 	flag.Parse()
 	debug.SetGCPercent(cli.GCPercent) // as the command does
@@ -58,6 +63,19 @@ func main() {
 	if failed {
 		os.Exit(1)
 	}
+}
+
+func (c *config) setObjects(list string) error {
+	c.objects = nil
+	for s := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil || n <= 0 {
+			return fmt.Errorf("%q is not a number of objects", s)
+		}
+		c.objects = append(c.objects, n)
+	}
+	slices.Sort(c.objects)
+	return nil
 }
 
 type part struct {
@@ -86,6 +104,7 @@ func parts() []part {
 		{"features", "Truth: features, their evaluator against their policies", featureTruth},
 		{"features-latency", "Features enforced by a real API server: what they add to requests, and settings that change", featuresLatency},
 		{"features-memory", "Memory of the controller of features", featuresMemory},
+		{"feature-generate", "Generating a project of 100 CRDs, the loading of Go packages included", featureGenerate},
 		{"feature-speed", "Speed of features, without an API server", featureSpeed},
 	}
 }
@@ -132,5 +151,5 @@ func median(d []time.Duration) time.Duration {
 	return quantile(d, 0.5)
 }
 
-// peakMemory returns the peak resident memory of this process in MiB, or 0 where the system does not tell.
+// peakMemory returns the peak resident memory of this process in MiB, or 0 if the system does not tell.
 func peakMemory() int { return memoryOf(os.Getpid(), "VmHWM") / 1024 }

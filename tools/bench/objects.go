@@ -19,24 +19,26 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/tools/clustertest"
 	"sluice.dev/tools/kube"
 )
 
-// objectCounts are how many objects are stored when the checks are measured.
-var objectCounts = []int{10_000, 100_000}
+// objectNamespaces is the number of namespaces that the objects are spread over, evenly.
+const objectNamespaces = 20
 
-// objectRuns is how often each check runs; the median is shown.
+func objectNamespace(i int) string { return fmt.Sprintf("team-%d", i%objectNamespaces) }
+
+// objectRuns is the number of runs of each check; the table shows the median.
 const objectRuns = 3
 
 const upgrade = "examples/upgrade/"
 
-// objects measures `sluice check NEW` against a cluster with many stored objects, as a process. One that checks an empty
-// cluster shows what of it is the start and the comparison of the schemas. On a machine that does other things too the wall
-// time tells little: "objects/s by CPU" is what the processor time of both sides comes to if all processors are theirs, which
-// is the most that a machine without other load could reach.
+// objects measures `sluice check NEW` against a cluster with many stored objects, as a process. A check of an empty cluster shows
+// the cost of the start and of the comparison of the schemas. On a busy machine the wall time says little. "objects/s by CPU" is
+// the rate if both sides had all processors: the most that a machine without other load could reach.
 func objects(ctx context.Context, c *config) error {
 	bin, err := filepath.Abs(c.sluice)
 	if err != nil {
@@ -54,9 +56,16 @@ func objects(ctx context.Context, c *config) error {
 	if err := k.Apply(ctx, upgrade+"v1.yaml", false); err != nil {
 		return err
 	}
-	rows := [][]string{{"stored", "new CRD", "wall", "objects/s", "CPU sluice", "CPU API server and etcd", "objects/s by CPU", "peak memory of sluice", "load"}}
+	rows := [][]string{{"stored", "new CRD", "pages at once", "wall", "objects/s", "CPU sluice", "CPU API server and etcd", "objects/s by CPU", "peak memory of sluice", "load"}}
+	for i := range objectNamespaces {
+		if err := k.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": objectNamespace(i)},
+		}}); err != nil {
+			return err
+		}
+	}
 	stored := 0
-	for _, n := range append([]int{0}, objectCounts...) {
+	for _, n := range append([]int{0}, c.objects...) {
 		start := time.Now()
 		if err := storeObjects(ctx, cluster.Config(), stored, n); err != nil {
 			return err
@@ -70,14 +79,16 @@ func objects(ctx context.Context, c *config) error {
 			if err != nil {
 				return err
 			}
-			rows = append(rows, m.row(n, "- (listed only)"))
+			rows = append(rows, m.row(n, "- (listed only)", "1"))
 		}
 		for _, file := range []string{"v2-unsafe.yaml", "v3-safe.yaml"} {
-			m, err := checkObjects(ctx, bin, cluster, upgrade+file)
-			if err != nil {
-				return err
+			for _, pages := range []string{"1", "2", "4", "8"} {
+				m, err := checkObjects(ctx, bin, cluster, "--object-pages="+pages, upgrade+file)
+				if err != nil {
+					return err
+				}
+				rows = append(rows, m.row(n, strings.TrimSuffix(file, ".yaml"), pages))
 			}
-			rows = append(rows, m.row(n, strings.TrimSuffix(file, ".yaml")))
 		}
 	}
 	c.table(rows...)
@@ -89,22 +100,21 @@ type objectRun struct {
 	memory               int64 // KiB; 0 where there was no process
 }
 
-func (m objectRun) row(n int, what string) []string {
+func (m objectRun) row(n int, what, pages string) []string {
 	memory := "-"
 	if m.memory > 0 {
 		memory = fmt.Sprintf("%.1f MiB", float64(m.memory)/1024)
 	}
 	return []string{
-		fmt.Sprint(n), what, millis(m.wall), fmt.Sprintf("%.0f", float64(n)/m.wall.Seconds()), millis(m.cpu), millis(m.serverCPU),
+		fmt.Sprint(n), what, pages, millis(m.wall), fmt.Sprintf("%.0f", float64(n)/m.wall.Seconds()), millis(m.cpu), millis(m.serverCPU),
 		fmt.Sprintf("%.0f", float64(n*runtime.NumCPU())/(m.cpu+m.serverCPU).Seconds()), memory, loadAverage(),
 	}
 }
 
-// listPage is how many objects listObjects asks for at once: about as many as a check does.
+// listPage is the size of a page of listObjects: about that of a check.
 const listPage = 3000
 
-// listObjects pages through all objects and throws them away unread, which is the most that anybody who lists them in order
-// can reach.
+// listObjects pages through all objects and drops them unread. Nobody who lists them in order can be faster.
 func listObjects(ctx context.Context, cluster *clustertest.Cluster) (objectRun, error) {
 	config := rest.CopyConfig(cluster.Config())
 	config.DisableCompression = true
@@ -168,12 +178,12 @@ func listOnce(ctx context.Context, client *http.Client, host, token string) (str
 }
 
 // checkObjects runs the check several times and returns the median times and the highest memory.
-func checkObjects(ctx context.Context, bin string, cluster *clustertest.Cluster, file string) (objectRun, error) {
+func checkObjects(ctx context.Context, bin string, cluster *clustertest.Cluster, args ...string) (objectRun, error) {
 	var wall, cpu, server []time.Duration
 	var peak int64
 	for range objectRuns {
 		var out bytes.Buffer
-		cmd := exec.CommandContext(ctx, bin, "check", "--kubeconfig", cluster.Kubeconfig, file)
+		cmd := exec.CommandContext(ctx, bin, append([]string{"check", "--kubeconfig", cluster.Kubeconfig}, args...)...)
 		cmd.Stdout, cmd.Stderr = &out, &out
 		before := cpuOfTree(cluster.PID())
 		start := time.Now()
@@ -182,7 +192,7 @@ func checkObjects(ctx context.Context, bin string, cluster *clustertest.Cluster,
 		server = append(server, cpuOfTree(cluster.PID())-before)
 		var exit *exec.ExitError
 		if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
-			return objectRun{}, fmt.Errorf("check of %s: %w: %s", file, err, strings.TrimSpace(out.String()))
+			return objectRun{}, fmt.Errorf("check %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(out.String()))
 		}
 		cpu = append(cpu, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 		peak = max(peak, maxRSS(cmd.ProcessState))
@@ -219,7 +229,7 @@ func storeObjects(ctx context.Context, config *rest.Config, from, to int) error 
 }
 
 func createObject(ctx context.Context, client *http.Client, host string, i int) error {
-	address := host + "/apis/example.sluice.dev/v1/namespaces/default/databases?fieldManager=bench"
+	address := host + "/apis/example.sluice.dev/v1/namespaces/" + objectNamespace(i) + "/databases?fieldManager=bench"
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(storedObject(i)))
 	if err != nil {
 		return err
@@ -261,7 +271,7 @@ func storedObject(i int) []byte {
 		i, i, i%20, i%20, engine, tier, strings.Join(users, ", "), strings.Join(parameters, ", "))
 }
 
-// loadAverage returns how many processes wanted to run in the last minute; "-" where the system does not tell.
+// loadAverage returns the average number of processes that wanted to run in the last minute; "-" if the system does not report it.
 func loadAverage() string {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 	// repositoryFiles and fileSize make a tree of about 13 MB.
 	repositoryFiles = 1865
 	fileSize        = 7000
-	// resolvedFiles is how many of the files are asked for.
+	// resolvedFiles is the number of files that are requested.
 	resolvedFiles = 50
 	// importTimeout bounds the making of a repository.
 	importTimeout = 5 * time.Minute
@@ -30,7 +30,7 @@ const (
 	largeBlob = 1 << 20
 )
 
-// filePath is where the i-th file of a repository is.
+// filePath is the path of the i-th file of a repository.
 func filePath(i int) string { return fmt.Sprintf("catalog/d%02d/e%d/task-%04d.yaml", i%40, i%7, i) }
 
 // fileText is a Task of about that size, of words that compress as texts do.
@@ -56,7 +56,7 @@ func makeRepository(ctx context.Context, dir string, commits int) error {
 	return importRepository(ctx, dir, func(w io.Writer) error { return writeHistory(w, commits) })
 }
 
-// importRepository makes a bare repository of what is written for git fast-import.
+// importRepository makes a bare repository from input for git fast-import.
 func importRepository(ctx context.Context, dir string, write func(io.Writer) error) error {
 	ctx, cancel := context.WithTimeout(ctx, importTimeout)
 	defer cancel()
@@ -70,10 +70,10 @@ func importRepository(ctx context.Context, dir string, write func(io.Writer) err
 	return err
 }
 
-// manyPath is where the i-th of a million files is that are in folders.
+// manyPath is the path of the i-th of a million files in folders.
 func manyPath(i int) string { return fmt.Sprintf("d%04d/task-%07d.yaml", i/folderFiles, i) }
 
-// widePath is the name of the i-th of a million files in one folder, short enough for what the resolver reads of a folder.
+// widePath is the name of the i-th of a million files in one folder. It is short enough for the resolver's limit on a folder.
 func widePath(i int) string { return fmt.Sprintf("%05x", i) }
 
 // writeManyFiles is a commit with a million different files in folders.
@@ -138,7 +138,7 @@ func writeHistory(w io.Writer, commits int) error {
 	return b.Flush()
 }
 
-// runGit runs git without the settings of whoever measures.
+// runGit runs git without the settings of the user.
 func runGit(ctx context.Context, dir string, stdin io.Reader, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir, cmd.Stdin = dir, stdin

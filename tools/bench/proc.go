@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// sampleEvery is how often the memory of a process and its children is looked at.
+// sampleEvery is the interval between samples of the memory of a process and its children.
 const sampleEvery = 50 * time.Millisecond
 
-// procStat is what /proc tells of a process's time; zero where the system does not tell.
+// procStat has the CPU time of a process from /proc; zero if the system does not report it.
 type procStat struct {
 	own time.Duration
 	// children is the time of those that it has waited for.
@@ -97,9 +97,9 @@ func memoryOf(pid int, line string) int {
 	return 0
 }
 
-// forgetPeak makes VmHWM begin anew.
+// forgetPeak makes VmHWM begin again.
 func forgetPeak(pid int) {
-	// Where that is not possible the peak is that of the whole life.
+	// If that is not possible the peak is that of the whole life.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o600)
 }
 

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// requestCount is how many requests are created at once.
+	// requestCount is the number of requests that are created at once.
 	requestCount = 2000
 	// loadTimeout bounds one wave of them.
 	loadTimeout = 2 * time.Minute
 )
 
-// allowLoopback is what each resolver needs to reach the servers of the bench.
+// allowLoopback is the setting that each resolver needs to reach the servers of the bench.
 const allowLoopback = "127.0.0.1"
 
 // waveNote goes below a table of waves.
@@ -58,11 +58,15 @@ func resolveGit(ctx context.Context, c *config) (err error) {
 		return err
 	}
 	defer origin.Close() //nolint:errcheck // nobody uses it any more
+	url := origin.url("/catalog.git")
+	one := ask{"git", [][2]string{{"url", url}, {"revision", "main"}, {"pathInRepo", filePath(1)}}}
+	if err := c.floor(ctx, s, "floor", one); err != nil {
+		return err
+	}
 	roles, err := s.start(ctx, "resolution", "resolver-git")
 	if err != nil {
 		return err
 	}
-	url := origin.url("/catalog.git")
 	file := func(revision string, files int, more ...[2]string) func(i int) ask {
 		return func(i int) ask {
 			return ask{"git", append([][2]string{{"url", url}, {"revision", revision}, {"pathInRepo", filePath(i % files)}}, more...)}
@@ -86,7 +90,15 @@ func resolveGit(ctx context.Context, c *config) (err error) {
 		return err
 	}
 	fmt.Fprintln(c.out, "\nbeside a stand-in for Tekton's webhooks, which sees each creation and each write of a status twice")
-	return c.waves(ctx, s, roles[0], []wave{{title: "branch, 50 files", role: roles[1], what: file("main", resolvedFiles)}}, waveNote)
+	if err := c.waves(ctx, s, roles[0], []wave{{title: "branch, 50 files", role: roles[1], what: file("main", resolvedFiles)}}, waveNote); err != nil {
+		return err
+	}
+	for _, r := range roles {
+		if err := s.end(r); err != nil {
+			return err
+		}
+	}
+	return c.floor(ctx, s, "floor-beside", one)
 }
 
 // closeSystem ends a system, and tells what its processes have complained of.
@@ -123,7 +135,7 @@ func (c *config) waves(ctx context.Context, s *system, lifecycle *role, list []w
 	return nil
 }
 
-// usage is what has been used up to a moment.
+// usage is the use of resources up to a moment.
 type usage struct {
 	resolver, git, lifecycle, apiServer, bench time.Duration
 	api, resolverWrites, lifecycleWrites       counters
@@ -131,17 +143,17 @@ type usage struct {
 
 func (s *system) usage(ctx context.Context, resolver, lifecycle *role) (u usage, err error) {
 	u = usage{
-		resolver: readStat(resolver.pid()).own, git: cpuOfChildren(resolver.pid()), lifecycle: readStat(lifecycle.pid()).own,
+		resolver: readStat(resolver.PID()).own, git: cpuOfChildren(resolver.PID()), lifecycle: readStat(lifecycle.PID()).own,
 		apiServer: cpuOfTree(s.cluster.PID()), bench: readStat(os.Getpid()).own + readStat(os.Getpid()).children,
 	}
 	if u.api, err = metrics(ctx, s.admin, s.cluster.Server+"/metrics", "apiserver_request_total"); err != nil {
 		return u, err
 	}
 	const writes = "sluice_resolution_writes_total"
-	if u.resolverWrites, err = metrics(ctx, http.DefaultClient, "http://"+resolver.listen+"/metrics", writes); err != nil {
+	if u.resolverWrites, err = metrics(ctx, http.DefaultClient, "http://"+resolver.Listen+"/metrics", writes); err != nil {
 		return u, err
 	}
-	u.lifecycleWrites, err = metrics(ctx, http.DefaultClient, "http://"+lifecycle.listen+"/metrics", writes)
+	u.lifecycleWrites, err = metrics(ctx, http.DefaultClient, "http://"+lifecycle.Listen+"/metrics", writes)
 	return u, err
 }
 
@@ -162,9 +174,9 @@ func (c *config) measure(ctx context.Context, s *system, lifecycle *role, w wave
 			return nil, err
 		}
 	}
-	forgetPeak(w.role.pid())
-	forgetPeak(lifecycle.pid())
-	peakOfGit := peakOfChildren(ctx, w.role.pid())
+	forgetPeak(w.role.PID())
+	forgetPeak(lifecycle.PID())
+	peakOfGit := peakOfChildren(ctx, w.role.PID())
 	before, err := s.usage(ctx, w.role, lifecycle)
 	if err != nil {
 		return nil, err
@@ -184,9 +196,9 @@ func (c *config) measure(ctx context.Context, s *system, lifecycle *role, w wave
 	lines := out.lines()
 	lines = append(lines, usageLines(before, after)...)
 	lines = append(lines,
-		[2]string{"peak memory of the resolver", mebibytes(memoryOf(w.role.pid(), "VmHWM"))},
+		[2]string{"peak memory of the resolver", mebibytes(memoryOf(w.role.PID(), "VmHWM"))},
 		[2]string{"peak memory of its git processes", mebibytes(gitMemory)},
-		[2]string{"peak memory of the lifecycle controller", mebibytes(memoryOf(lifecycle.pid(), "VmHWM"))},
+		[2]string{"peak memory of the lifecycle controller", mebibytes(memoryOf(lifecycle.PID(), "VmHWM"))},
 		[2]string{"load of the machine", loadAverage()},
 	)
 	return lines, watch.clear(ctx)
@@ -202,7 +214,7 @@ func (o outcome) lines() [][2]string {
 	}
 }
 
-// usageLines says what a wave of requests has used, per request.
+// usageLines describes the use of resources by a wave of requests, per request.
 func usageLines(before, after usage) [][2]string {
 	cpu := func(a, b time.Duration) string { return millis((b - a) / requestCount) }
 	per := func(n float64) string { return fmt.Sprintf("%.3f", n/requestCount) }

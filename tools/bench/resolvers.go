@@ -17,11 +17,11 @@ import (
 const (
 	// catalogNamespace has the Tasks that the resolver cluster reads.
 	catalogNamespace = "catalog"
-	// layersPerBundle is what Tekton allows at most, halved.
+	// layersPerBundle is half of what Tekton allows.
 	layersPerBundle = 10
 )
 
-// taskCRD is about what Tekton Pipelines installs, as far as it matters here.
+// taskCRD is about the same as the CRD of Tekton Pipelines, in the parts that matter here.
 const taskCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

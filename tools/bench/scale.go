@@ -192,7 +192,7 @@ func (c *config) pending(ctx context.Context, s *system, roles []*role, url stri
 	memory := func() []string {
 		out := make([]string, 0, len(roles))
 		for _, r := range roles {
-			out = append(out, mebibytes(memoryOf(r.pid(), "VmRSS")))
+			out = append(out, mebibytes(memoryOf(r.PID(), "VmRSS")))
 		}
 		return out
 	}
@@ -236,8 +236,8 @@ func (c *config) pending(ctx context.Context, s *system, roles []*role, url stri
 	fmt.Fprintf(c.out, "\n%d requests, each for a file of its own, of a server that holds them up until all are there; two replicas\n", pendingCount)
 	c.table(
 		[]string{"", "before", "while all wait", "peak"},
-		[]string{"memory of the lifecycle controller", before[0], waiting[0], mebibytes(memoryOf(roles[0].pid(), "VmHWM"))},
-		[]string{"memory of one resolver", before[1], waiting[1], mebibytes(memoryOf(roles[1].pid(), "VmHWM"))},
+		[]string{"memory of the lifecycle controller", before[0], waiting[0], mebibytes(memoryOf(roles[0].PID(), "VmHWM"))},
+		[]string{"memory of one resolver", before[1], waiting[1], mebibytes(memoryOf(roles[1].PID(), "VmHWM"))},
 	)
 	c.table(
 		[]string{"created in", "answered in", "succeeded", "load"},

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -15,33 +13,27 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"sluice.dev/internal/controller/features"
 	"sluice.dev/internal/controller/guard"
 	"sluice.dev/internal/limit"
 	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/clustertest/nodeless"
 	"sluice.dev/tools/kube"
 )
 
 const (
 	systemNamespace = "sluice-system"
-	// patience bounds the wait for a process to be ready, and for one to end.
+	// patience bounds the wait for a condition.
 	patience = time.Minute
-	// endAfter is how long a process has to end in order.
-	endAfter = 20 * time.Second
 )
 
 // errNotYet is for what is waited for.
@@ -70,13 +62,10 @@ type system struct {
 
 // role is a running process of sluice serve.
 type role struct {
-	name, listen, cache string
-	cmd                 *exec.Cmd
-	log                 *bytes.Buffer
-	ended               chan struct{}
-}
+	*nodeless.Process
 
-func (r *role) pid() int { return r.cmd.Process.Pid }
+	role, cache string
+}
 
 // installRoles starts a cluster and puts the manifests of some roles into it; of all that stand for themselves if none are named.
 func installRoles(ctx context.Context, sluice string, options []string) (s *system, err error) {
@@ -103,10 +92,10 @@ func installRoles(ctx context.Context, sluice string, options []string) (s *syst
 	if err = errors.Join(errs[:]...); err != nil {
 		return s, err
 	}
-	if s.webhook, err = freeAddress(ctx); err != nil {
+	if s.webhook, err = nodeless.FreeAddress(ctx); err != nil {
 		return s, err
 	}
-	if s.guard, err = freeAddress(ctx); err != nil {
+	if s.guard, err = nodeless.FreeAddress(ctx); err != nil {
 		return s, err
 	}
 	return s, s.applyManifests(ctx, options)
@@ -142,14 +131,11 @@ func (s *system) applyManifests(ctx context.Context, options []string) error {
 	if err != nil {
 		return fmt.Errorf("%s manifests: %w (make build)", s.bin, err)
 	}
-	dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(out), 4096)
-	for {
-		u := &unstructured.Unstructured{}
-		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
+	objects, err := kube.Decode(out)
+	if err != nil {
+		return err
+	}
+	for _, u := range objects {
 		if u.GetKind() == "Deployment" {
 			continue
 		}
@@ -160,6 +146,7 @@ func (s *system) applyManifests(ctx context.Context, options []string) error {
 			return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 	}
+	return nil
 }
 
 // reroute makes the API server find the webhooks, as a cluster's network would: nothing routes to a Service here.
@@ -208,8 +195,8 @@ func (s *system) start(ctx context.Context, names ...string) ([]*role, error) {
 		out = append(out, r)
 	}
 	for _, r := range out {
-		if err := until(ctx, r.name+" to be ready", func() error { return r.ready(ctx) }); err != nil {
-			return nil, fmt.Errorf("%w: %s", err, r.log)
+		if err := r.Ready(ctx); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
@@ -225,34 +212,28 @@ func (s *system) launch(ctx context.Context, name string) (*role, error) {
 	if err != nil {
 		return nil, err
 	}
-	address, err := freeAddress(ctx)
+	address, err := nodeless.FreeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &role{name: name, listen: address, cache: cache, log: &bytes.Buffer{}, ended: make(chan struct{})}
-	r.cmd = exec.Command(s.bin, "serve", "--roles="+name, "--kubeconfig="+config, "--listen="+address, //nolint:noctx // the binary that is measured; it is ended by stop
+	cmd := exec.Command(s.bin, "serve", "--roles="+name, "--kubeconfig="+config, "--listen="+address, //nolint:noctx // the binary that is measured; it is ended by Stop
 		"--webhook-listen="+s.webhook, "--cache-dir="+cache)
 	if name == guard.Role {
-		r.cmd.Args = append(r.cmd.Args, "--guard-listen="+s.guard, "--guard-host=127.0.0.1")
+		cmd.Args = append(cmd.Args, "--guard-listen="+s.guard, "--guard-host=127.0.0.1")
 	}
 	if name == features.WebhookRole {
-		address, err := freeAddress(ctx)
+		address, err := nodeless.FreeAddress(ctx)
 		if err != nil {
 			return nil, err
 		}
-		r.cmd.Args = append(r.cmd.Args, "--feature-webhook-listen="+address, "--feature-webhook-url=https://"+address, "--feature-webhook-host=127.0.0.1")
+		cmd.Args = append(cmd.Args, "--feature-webhook-listen="+address, "--feature-webhook-url=https://"+address, "--feature-webhook-host=127.0.0.1")
 	}
-	r.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + s.dir, "POD_NAME=" + filepath.Base(cache)}
-	r.cmd.Env = append(r.cmd.Env, extraEnv()...)
-	r.cmd.Stderr = r.log
-	if err := r.cmd.Start(); err != nil {
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + s.dir, "POD_NAME=" + filepath.Base(cache)}
+	cmd.Env = append(cmd.Env, extraEnv()...)
+	r := &role{role: name, cache: cache}
+	if r.Process, err = nodeless.Launch(filepath.Base(cache), address, cmd); err != nil {
 		return nil, err
 	}
-	go func() {
-		defer close(r.ended)
-		// How it ended stands in cmd.ProcessState.
-		_ = r.cmd.Wait()
-	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.roles = append(s.roles, r)
@@ -261,19 +242,11 @@ func (s *system) launch(ctx context.Context, name string) (*role, error) {
 
 // kubeconfig writes one that authenticates as a ServiceAccount.
 func (s *system) kubeconfig(ctx context.Context, account string) (string, error) {
-	token, err := s.kube.CoreV1().ServiceAccounts(systemNamespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		return "", err
-	}
 	config, file := s.cluster.Config(), filepath.Join(s.dir, account+".kubeconfig")
 	if proxy := s.through[account]; proxy != nil {
 		config = proxy
 	}
-	return file, clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
-		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData, CertificateAuthority: config.CAFile}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {Token: token.Status.Token}},
-	}, file)
+	return file, nodeless.Kubeconfig(ctx, s.kube, config, systemNamespace, account, file)
 }
 
 // namespace makes a namespace in which the resolvers may read credentials, as its owner would allow them.
@@ -296,50 +269,16 @@ func (s *system) namespace(ctx context.Context, name string) error {
 	})
 }
 
-func (r *role) ready(ctx context.Context) error {
-	select {
-	case <-r.ended:
-		return errors.New("it has ended")
-	default:
-	}
-	code, body, err := fetch(ctx, http.DefaultClient, "http://"+r.listen+"/readyz")
-	if err == nil && code != http.StatusOK {
-		err = errors.New(string(body))
-	}
-	return err
-}
-
-// stop ends the process in order, and by force if it does not.
-func (r *role) stop() error {
-	// Should it have ended by itself, its exit code tells.
-	_ = r.cmd.Process.Signal(syscall.SIGTERM)
-	timer := time.NewTimer(endAfter)
-	defer timer.Stop()
-	select {
-	case <-r.ended:
-	case <-timer.C:
-		_ = r.cmd.Process.Kill()
-		<-r.ended
-		return fmt.Errorf("%s did not end within %s", r.name, endAfter)
-	}
-	if code := r.cmd.ProcessState.ExitCode(); code != 0 {
-		return fmt.Errorf("%s ended with %s: %s", r.name, r.cmd.ProcessState, strings.TrimSpace(r.log.String()))
-	}
-	return nil
-}
-
 // complaints are what the processes have logged: warnings and errors only.
 func (s *system) complaints() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
 	for _, r := range s.roles {
-		select {
-		case <-r.ended:
-			for line := range strings.Lines(r.log.String()) {
-				b.WriteString(r.name + ": " + line)
+		if r.Over() {
+			for line := range strings.Lines(r.Log()) {
+				b.WriteString(r.role + ": " + line)
 			}
-		default:
 		}
 	}
 	return b.String()
@@ -354,7 +293,7 @@ func (s *system) end(r *role) error {
 		}
 	}
 	s.mu.Unlock()
-	return r.stop()
+	return r.Stop()
 }
 
 // close ends everything that was started and removes its files.
@@ -364,7 +303,7 @@ func (s *system) close() error {
 	roles := s.roles
 	s.mu.Unlock()
 	for _, r := range roles {
-		errs = append(errs, r.stop())
+		errs = append(errs, r.Stop())
 	}
 	if s.cluster != nil {
 		errs = append(errs, s.cluster.Stop())
@@ -408,15 +347,6 @@ func untilAfter(ctx context.Context, most time.Duration, what string, check func
 		case <-tick.C:
 		}
 	}
-}
-
-func freeAddress(ctx context.Context) (string, error) {
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // fetch reads an address, at most 64 MiB of it.

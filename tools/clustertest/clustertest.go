@@ -1,8 +1,8 @@
-// Package clustertest gives a test a real Kubernetes API server: the localcluster binary of this working tree, built once
-// and started for a test or shared by a package's tests.
+// Package clustertest gives a test a real Kubernetes API server: the localcluster binary of this working tree, built once and
+// started for a test or shared by a package's tests.
 //
-// It promises that a cluster it returns is ready, and that nothing of it is left running when the test binary has ended,
-// in whatever way. It does not clean up between the tests that share a cluster: each works in objects of its own.
+// It promises that a cluster is ready when it returns it, and that nothing of it still runs when the test binary has ended, for
+// whatever reason. It does not clean up between tests that share a cluster: each must use objects of its own.
 package clustertest
 
 import (
@@ -45,9 +45,9 @@ type Option func(*settings)
 
 type settings struct{ args []string }
 
-// APIServerArg passes a flag on to the kube-apiserver, as name=value without leading dashes, for example
-// "feature-gates=AllAlpha=true". Default: none. It may be given several times; a flag that localcluster sets itself
-// is replaced, except those that hold the cluster together, which fail the start.
+// APIServerArg passes a flag to the kube-apiserver, as name=value without leading dashes, for example
+// "feature-gates=AllAlpha=true". Default: none. It may be given several times. A flag that localcluster sets itself is replaced; if
+// the cluster depends on its value, the start fails.
 func APIServerArg(arg string) Option {
 	return func(s *settings) { s.args = append(s.args, "--apiserver-arg", arg) }
 }
@@ -60,7 +60,7 @@ func WithoutControllers() Option {
 
 // Cluster is a running cluster. Its fields do not change while it exists, also not by Restart.
 type Cluster struct {
-	// Kubeconfig is the absolute path of the kubeconfig of an administrator who may do everything.
+	// Kubeconfig is the absolute path of the kubeconfig of an administrator with all rights.
 	Kubeconfig string
 	// Server is the API server's URL, https://127.0.0.1:PORT.
 	Server string
@@ -121,8 +121,8 @@ func (c *Cluster) Crash(t testing.TB) {
 	c.again(t, func(p *process) error { return errors.Join(p.kill(), c.awaitSilence(t.Context())) })
 }
 
-// CrashWith is Crash with other options than before, as where the API server is another version afterwards. None stands for the
-// defaults.
+// CrashWith is Crash with other options than before, for instance if the API server has another version afterwards. No options
+// stand for the defaults.
 func (c *Cluster) CrashWith(t testing.TB, options ...Option) {
 	t.Helper()
 	var s settings
@@ -277,7 +277,7 @@ func spawn(args []string) (*process, error) {
 			p.line <- line
 		}
 		close(p.line)
-		// How it ended stands in cmd.ProcessState.
+		// cmd.ProcessState has the result.
 		_ = p.cmd.Wait()
 	}()
 	return p, nil
@@ -336,7 +336,7 @@ func (p *process) kill() error {
 	return err
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the data that is written to it.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
@@ -353,7 +353,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what was kept.
+// String returns that end.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,9 +20,9 @@ var findKubectl = sync.OnceValues(func() (string, error) {
 	return binary.Kubectl(ctx, ".", os.Stderr)
 })
 
-// Kubectl runs a kubectl of the cluster's version as the administrator, and returns what it printed; err is an [*exec.ExitError]
-// where it ended with another exit code than 0. Nothing of the user's own configuration of kubectl is read or written. It fails the
-// test when there is no kubectl; the first call in a working tree builds it, which may take minutes.
+// Kubectl runs a kubectl of the cluster's version as the administrator, and returns its output; err is an [*exec.ExitError] if the
+// exit code is not 0. It neither reads nor writes the user's own configuration of kubectl. It fails the test if there is no
+// kubectl. The first call in a working tree builds it, which may take minutes.
 func (c *Cluster) Kubectl(t testing.TB, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	path, err := findKubectl()

@@ -40,8 +40,8 @@ func (s *Shared) Run(m *testing.M) int {
 	return code
 }
 
-// Get returns the cluster, starting it at the first call. When that fails, it fails every test that asks, in the same
-// words. The cluster outlives the test; it must not be stopped, and a test that restarts it must not run in parallel.
+// Get returns the cluster, and starts it at the first call. If that fails, every test that asks fails with the same message. The
+// cluster outlives the test. A test must not stop it, and a test that restarts it must not run in parallel.
 func (s *Shared) Get(t testing.TB) *Cluster {
 	t.Helper()
 	// The cluster is not the first test's alone, so that test's context is not its.

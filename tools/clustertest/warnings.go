@@ -19,7 +19,7 @@ func (w *Warnings) HandleWarningHeader(_ int, _, text string) {
 	w.texts = append(w.texts, text)
 }
 
-// Take returns what has been warned of since the last call, a line each; empty for nothing.
+// Take returns the warnings since the last call, a line each; empty for none.
 func (w *Warnings) Take() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,29 +1,25 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/internal/limit"
+	"sluice.dev/tools/clustertest/nodeless"
 	"sluice.dev/tools/kube"
 )
 
@@ -34,8 +30,9 @@ const patience = time.Minute
 // it returns is called.
 func (d *demo) guarded(ctx context.Context, k *kube.Client, config *rest.Config) (stop func(), err error) {
 	d.say("A guard at admission stops v2 whoever sends it")
-	address, health, err := addresses(ctx)
-	if err != nil {
+	address, err1 := nodeless.FreeAddress(ctx)
+	health, err2 := nodeless.FreeAddress(ctx)
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	if err := d.installGuard(ctx, k, address); err != nil {
@@ -124,23 +121,18 @@ func (d *demo) around(ctx context.Context, k *kube.Client, config *rest.Config, 
 	return nil
 }
 
-// installGuard puts the manifests of the guard into the cluster. Nothing runs its Deployment here, so that the API server calls
-// it by its address.
+// installGuard installs the manifests of the guard. Nothing runs its Deployment here, so the API server calls it by its address.
 func (d *demo) installGuard(ctx context.Context, k *kube.Client, address string) error {
 	out, err := d.command(ctx, 0, d.sluice, "manifests", "--image=example.test/sluice", "--roles=crd-guard", "--guard-reads=example.sluice.dev")
 	if err != nil {
 		return err
 	}
-	dec := yaml.NewYAMLOrJSONDecoder(bufio.NewReader(strings.NewReader(out)), 4096)
+	objects, err := kube.Decode([]byte(out))
+	if err != nil {
+		return err
+	}
 	n := 0
-	for {
-		u := &unstructured.Unstructured{}
-		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
-			fmt.Fprintf(d.out, "applied %d objects of them\n", n)
-			return nil
-		} else if err != nil {
-			return err
-		}
+	for _, u := range objects {
 		switch u.GetKind() {
 		case "Deployment":
 			continue
@@ -169,6 +161,8 @@ func (d *demo) installGuard(ctx context.Context, k *kube.Client, address string)
 		}
 		n++
 	}
+	fmt.Fprintf(d.out, "applied %d objects of them\n", n)
+	return nil
 }
 
 // startGuard starts the guard's process and waits until it is ready.
@@ -179,41 +173,18 @@ func (d *demo) startGuard(ctx context.Context, address, health string) (stop fun
 	}
 	cmd := exec.Command(d.sluice, "serve", "--roles=crd-guard", "--kubeconfig", d.kubeconfig, "--listen", health, //nolint:noctx // it is ended by stop
 		"--guard-listen", address, "--guard-host", host)
-	var log bytes.Buffer
-	cmd.Stderr = &log
 	cmd.Env = append(os.Environ(), "TMPDIR="+d.dir)
-	if err := cmd.Start(); err != nil {
+	p, err := nodeless.Launch("the guard", health, cmd)
+	if err != nil {
 		return nil, err
 	}
-	stop = func() {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err == nil {
-			_ = cmd.Wait() // it ends by the signal
-		}
-	}
-	err = until(ctx, "the guard to be ready", func() error {
-		_, err := get(ctx, "http://"+health+"/readyz")
-		return err
-	})
-	if err != nil {
+	stop = func() { _ = p.Stop() } // what it logged has been told
+	if err := p.Ready(ctx); err != nil {
 		stop()
-		return nil, fmt.Errorf("%w: %s", err, log.String())
+		return nil, err
 	}
 	fmt.Fprintf(d.out, "sluice serve --roles=crd-guard runs at %s\n", address)
 	return stop, nil
-}
-
-// addresses finds two that are free.
-func addresses(ctx context.Context) (one, two string, err error) {
-	var out [2]string
-	for i := range out {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", "", err
-		}
-		defer l.Close() //nolint:errcheck // it was never used
-		out[i] = l.Addr().String()
-	}
-	return out[0], out[1], nil
 }
 
 func get(ctx context.Context, url string) (string, error) {

@@ -1,6 +1,6 @@
-// Command demo tells the whole story of a CRD on a real API server: from a git repository, resolved and checked, its first
-// version is applied and gets objects; the next one is unsafe and stopped, with a witness and the objects that it would break;
-// a safe one is delivered; and a guard at admission stops the unsafe one whoever sends it, with a way around that is recorded.
+// Command demo shows the life of a CRD on a real API server. Its first version comes from a git repository, is resolved, checked
+// and applied, and gets objects. The next one is unsafe, and stopped with a witness and the objects that it would break. A safe one
+// is delivered. A guard at admission stops the unsafe one from any client, with a recorded way around.
 package main
 
 import (

@@ -107,7 +107,7 @@ func (d *demo) tell(ctx context.Context) error {
 	return nil
 }
 
-// goOn says what the reader can try.
+// goOn tells the reader what to try next.
 func (d *demo) goOn() {
 	d.say("How to go on")
 	fmt.Fprint(d.out, `With a cluster of your own:
@@ -192,7 +192,7 @@ func (d *demo) repository(ctx context.Context) (host string, stop func(), err er
 	return l.Addr().String(), func() { _ = server.Close() }, nil
 }
 
-// git runs git without the settings of whoever looks on.
+// git runs git without the settings of the user.
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
@@ -207,7 +207,7 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// inShort gives of a report that was seen before the lines that begin a finding or count objects, and its end.
+// inShort returns of a report that was seen before the lines that begin a finding or count objects, and its end.
 func inShort(text string) string {
 	var out strings.Builder
 	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n")+"\n", "\n")

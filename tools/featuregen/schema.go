@@ -1,16 +1,16 @@
-// Package featuregen draws components, features, schemas, settings and pairs of objects from a seed, and compares what the
-// evaluator of package feature says of them with what policies do. It is for tests and benchmarks of both.
+// Package featuregen draws components, features, schemas, settings and pairs of objects from a seed. It compares the results of
+// package feature's evaluator with those of policies. It is for tests and benchmarks of both.
 //
-// It promises that the same seed draws the same world, and that what it draws covers every form of part: fields, values,
-// patterns, matches, items and entries, beneath lists with and without identities and maps, in two versions, and whole
-// versions. It decides nothing about who is
-// right where they differ.
+// It promises that the same seed draws the same world, and that the worlds cover every form of part: fields, values, patterns,
+// matches, items and entries, beneath lists with and without identities and maps, in two versions, and whole versions. If both
+// differ, it does not decide which is right.
 package featuregen
 
 import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,7 +28,7 @@ var names = []string{
 // generator draws.
 type generator struct {
 	*rand.Rand
-	// parts are what can be gated, found while the schema is drawn.
+	// parts can be gated. They are found while the schema is drawn.
 	parts []v1alpha1.Part
 }
 
@@ -60,7 +60,7 @@ func (g *generator) value(path string, depth int) (p apiextensionsv1.JSONSchemaP
 		p.XIntOrString = true
 	case "free":
 		p.Type, p.XPreserveUnknownFields = "object", &yes
-		// What is in "a" and "each" may be a list, a map or neither.
+		// The content of "a" and "each" may be a list, a map or neither.
 		for _, inner := range []string{"a", "b.c", "a[*].b", "each[*]", "each[*].a[*].b"} {
 			g.gate(path+"."+inner, &apiextensionsv1.JSONSchemaProps{Type: "string"})
 		}
@@ -123,10 +123,20 @@ func join(path, name string) string {
 func (g *generator) gate(path string, p *apiextensionsv1.JSONSchemaProps) {
 	add := func(part v1alpha1.Part) {
 		part.Group, part.Resource, part.Field = Group, Resource, path
+		if to := resets(p); part.Values != nil && len(to) > 0 || part.Beyond != nil && len(part.Beyond.Values) == 0 {
+			for _, v := range to {
+				if !slices.Contains(part.Values, v) && g.IntN(2) == 0 {
+					part.ResetTo = &v
+				}
+			}
+		}
 		part.Versions = pick(g.Rand, nil, nil, []string{"v1"}, []string{"v2"}, []string{"v1", "v2"})
 		g.parts = append(g.parts, part)
 	}
 	add(v1alpha1.Part{})
+	if b := g.bounds(p); b != nil && g.IntN(2) == 0 {
+		add(v1alpha1.Part{Beyond: b})
+	}
 	switch {
 	case p.Enum != nil:
 		add(v1alpha1.Part{Values: pick(g.Rand, []string{"A"}, []string{"B", "C"})})
@@ -162,7 +172,42 @@ func (g *generator) gate(path string, p *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// What worlds are about.
+// resets are values of a type, of which gated ones may become one.
+func resets(p *apiextensionsv1.JSONSchemaProps) []string {
+	switch {
+	case p.Enum != nil:
+		return []string{"A", "C"}
+	case p.XIntOrString:
+		return []string{"7", "x"}
+	case p.Type == "string":
+		return []string{"", "y"}
+	case p.Type == "integer":
+		return []string{"5"}
+	case p.Type == "boolean":
+		return []string{"true", "false"}
+	}
+	return nil
+}
+
+// bounds draws bounds that go with a type; nil if none do.
+func (g *generator) bounds(p *apiextensionsv1.JSONSchemaProps) *v1alpha1.Bounds {
+	n := func(values ...int64) *int64 { return new(pick(g.Rand, values...)) }
+	switch {
+	case p.Enum != nil:
+		return &v1alpha1.Bounds{Values: []string{"A", "B"}}
+	case p.XIntOrString:
+		return &v1alpha1.Bounds{Values: []string{"7", "x"}}
+	case p.Type == "string":
+		return pick(g.Rand, &v1alpha1.Bounds{Pattern: "[xy]$"}, &v1alpha1.Bounds{MaxLength: n(0, 1)}, &v1alpha1.Bounds{Values: []string{"x"}, MaxLength: n(0)})
+	case p.Type == "integer":
+		return pick(g.Rand, &v1alpha1.Bounds{Minimum: n(0, 2), Maximum: n(5, 7)}, &v1alpha1.Bounds{Values: []string{"7"}})
+	case p.Type == "object" && p.XPreserveUnknownFields == nil:
+		return &v1alpha1.Bounds{MaxItems: n(0, 1, 2)}
+	}
+	return nil
+}
+
+// Names in worlds.
 const (
 	Group    = "gen.sluice.dev"
 	Resource = "things"

@@ -21,9 +21,9 @@ type TektonCase struct {
 	Resource string
 	// Spec is that of the object.
 	Spec map[string]any
-	// Gate is that of the part which the object uses; empty where it uses none that is gated.
+	// Gate is the gate of the part that the object uses; empty if it uses no gated part.
 	Gate string
-	// Place is where it does.
+	// Place is the place of that use.
 	Place string
 	// Level opens it, and all levels beyond it; empty where only the flag does.
 	Level v1alpha1.Level
@@ -31,10 +31,10 @@ type TektonCase struct {
 	Flag string
 }
 
-// tektonPart is a row of what Tekton's webhook gates.
+// tektonPart is a row of the parts that Tekton's webhook gates.
 type tektonPart struct {
 	gate string
-	// in says in what the path starts: a Task's spec, a Pipeline's, a TaskRun's, a PipelineRun's.
+	// in is the start of the path: the spec of a Task, a Pipeline, a TaskRun or a PipelineRun.
 	in    string
 	path  string
 	level v1alpha1.Level
@@ -45,7 +45,7 @@ type tektonPart struct {
 	uses []any
 }
 
-// What the rows start in.
+// Starts of rows.
 const (
 	inTask        = "task"
 	inPipeline    = "pipeline"
@@ -53,7 +53,7 @@ const (
 	inPipelineRun = "pipelinerun"
 )
 
-// tektonHomes says where the specs of tasks and pipelines stand, embedded ones too.
+// tektonHomes lists the places of the specs of tasks and pipelines, embedded ones too.
 var tektonHomes = map[string][][2]string{
 	inTask: {
 		{"tasks", "spec"},
@@ -146,8 +146,8 @@ var tektonGates = map[string]v1alpha1.FeatureSpec{
 	"ParamEnum":            {Key: enumFlag, FollowsLevel: new(false)},
 }
 
-// Tekton returns the features that gate parts of a Tekton-shaped API, with the kinds, and every use of every part: in each of
-// the objects in which a task or a pipeline can be embedded.
+// Tekton returns the features that gate parts of a Tekton-shaped API, and the kinds. It also returns every use of every part, in
+// each object that can embed a task or a pipeline.
 func Tekton(component string) (features []v1alpha1.FeatureSpec, cases []TektonCase, crds []*apiextensionsv1.CustomResourceDefinition) {
 	gates := map[string]*v1alpha1.FeatureSpec{}
 	for _, p := range tektonParts() {
@@ -254,13 +254,13 @@ func tektonCRDs() (out []*apiextensionsv1.CustomResourceDefinition) {
 	return out
 }
 
-// Opens tells whether settings open the part of a case, by Tekton's rules: alpha opens what is beta too, and a flag is its own.
+// Opens reports whether settings open the part of a case, by Tekton's rules: alpha opens what is beta too, and a flag is its own.
 func (c *TektonCase) Opens(level v1alpha1.Level, flags ...string) bool {
 	order := []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha}
 	return c.Level != "" && slices.Index(order, level) >= slices.Index(order, c.Level) || slices.Contains(flags, c.Flag)
 }
 
-// Need is what a refusal of a case says that is to be set, in words that Tekton's own message has besides: the level or the flag.
+// Need is the level or the flag that a refusal of a case asks for, in words that Tekton's own message has too.
 func (c *TektonCase) Need() string {
 	if c.Level == "" {
 		return fmt.Sprintf("set %s: \"true\" in ConfigMap", c.Flag)

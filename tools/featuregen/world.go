@@ -72,13 +72,19 @@ func (w *World) features(g *generator) {
 			Stages: pick(g.Rand, []v1alpha1.FeatureStage{alpha}, []v1alpha1.FeatureStage{alpha}, []v1alpha1.FeatureStage{alpha, beta}, []v1alpha1.FeatureStage{alpha, on},
 				[]v1alpha1.FeatureStage{alpha, {Stage: v1alpha1.Removed, Release: "v1.2.0"}}),
 			WhenDisabled:   pick(g.Rand, v1alpha1.Reject, v1alpha1.Reject, v1alpha1.Drop, v1alpha1.Drop, v1alpha1.Warn),
-			Ratchet:        pick(g.Rand, v1alpha1.InUse, v1alpha1.Unchanged),
+			Ratchet:        pick(g.Rand, v1alpha1.InUse, v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged, v1alpha1.Unchanged),
 			Inverted:       g.IntN(6) == 0,
 			ImpliedByLevel: g.IntN(6) == 0,
 			FollowsLevel:   pick(g.Rand, &yes, &yes, &no),
 		}
+		if s.WhenDisabled != v1alpha1.Drop {
+			s.Parts[0].ResetTo = nil
+		}
 		if i > 0 && g.IntN(5) == 0 {
 			s.Requires = []string{fmt.Sprintf("Gate%c", 'A'+g.IntN(i))}
+		}
+		if i > 0 && g.IntN(5) == 0 {
+			s.ImpliedBy = []string{fmt.Sprintf("Gate%c", 'A'+g.IntN(i))}
 		}
 		w.Features = append(w.Features, v1alpha1.Feature{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "sluice.dev/v1alpha1", Kind: "Feature"},
@@ -97,7 +103,7 @@ func (w *World) wholeVersion(g *generator) {
 		Parts:        []v1alpha1.Part{{Group: Group, Resource: Resource, Versions: pick(g.Rand, []string{"v2"}, []string{"v2"}, []string{"v1", "v2"}), WholeVersion: true}},
 		Stages:       []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
 		WhenDisabled: pick(g.Rand, v1alpha1.Reject, v1alpha1.Reject, v1alpha1.Warn),
-		Ratchet:      pick(g.Rand, v1alpha1.InUse, v1alpha1.InUse, v1alpha1.Unchanged),
+		Ratchet:      pick(g.Rand, v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged),
 	}
 	w.Features = append(w.Features, v1alpha1.Feature{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "sluice.dev/v1alpha1", Kind: "Feature"},
@@ -154,8 +160,8 @@ func (w *World) Settings(r *rand.Rand) map[string]string {
 	return out
 }
 
-// Object draws an object; odd ones have values now and then that the schema does not allow, but nothing twice in a list that
-// has keys or is a set.
+// Object draws an object. Odd objects sometimes have values that the schema does not allow, but no duplicates in a list that has
+// keys or is a set.
 func (w *World) Object(r *rand.Rand, odd bool) map[string]any {
 	d := &drawer{Rand: r, odd: odd}
 	spec, ok := d.draw(&w.spec).(map[string]any)
@@ -167,7 +173,7 @@ func (w *World) Object(r *rand.Rand, odd bool) map[string]any {
 	return out
 }
 
-// metadata has managed fields now and then, where they need not be what an API server would write.
+// metadata sometimes has managed fields, and these may differ from what an API server would write.
 func (d *drawer) metadata() map[string]any {
 	out := map[string]any{"name": "x", "namespace": "default"}
 	if !d.odd || d.IntN(2) == 0 {

@@ -14,9 +14,9 @@ type fault struct {
 	number int
 	// file is relative to the module's root, with slashes.
 	file string
-	// old is a part of its text that occurs exactly once, and new what stands in its place.
+	// old is a part of the file's text that occurs exactly once, and new its replacement.
 	old, new string
-	// broken says what goes wrong, as a sentence without a full stop.
+	// broken describes the failure, as a sentence without a full stop.
 	broken string
 	// tests are the packages whose tests have to catch it, relative to the module's root, in the order in which they are
 	// asked. nil: that of the file, then those that depend on it.

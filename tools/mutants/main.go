@@ -1,6 +1,5 @@
-// Command mutants shows that the tests can fail: it seeds the faults of a table into the code, one at a time, and runs the
-// tests that have to catch each. The working tree is not touched: the go command sees a changed copy of one file through
-// its overlay.
+// Command mutants shows that the tests can fail. It seeds the faults of a table into the code, one at a time, and runs the tests
+// that must catch each. It does not touch the working tree: the go command sees a changed copy of one file through its overlay.
 package main
 
 import (
@@ -43,7 +42,7 @@ func try(ctx context.Context, r *runner, pattern string) error {
 // faults is the table, in the order of the numbers.
 func faults() []fault {
 	var out []fault
-	for _, part := range [][]fault{schemaFaults, translateFaults, proofFaults, logicFaults, regularFaults, ruleFaults, upstreamFaults, compatFaults, reportFaults, applyFaults} {
+	for _, part := range [][]fault{schemaFaults, translateFaults, proofFaults, logicFaults, regularFaults, ruleFaults, upstreamFaults, compatFaults, reportFaults, applyFaults, resolveFaults} {
 		out = append(out, part...)
 	}
 	for i := range out {

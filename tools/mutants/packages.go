@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// graph says which packages of the module depend on which, tests included.
+// graph has the dependencies between the packages of the module, tests included.
 type graph struct {
 	module string
 	pkgs   map[string]*pkg // by path in the module; "." is the root

@@ -21,7 +21,7 @@ import (
 // runner tries faults in the module in dir.
 type runner struct {
 	dir string
-	// limit is how long the tests of one package may take.
+	// limit bounds the time for the tests of one package.
 	limit   time.Duration
 	verbose bool
 	// near: only the first of the packages is asked.
@@ -38,8 +38,8 @@ var errTests = errors.New("the go command failed")
 // errSurvived is the error for faults that no test catches.
 var errSurvived = errors.New("faults that no test catches")
 
-// all tries the faults, one at a time, and prints a line for each. The error wraps errSurvived where one was not caught, and
-// errTable where one does not fit the code; then the others are tried all the same.
+// all tries the faults, one at a time, and prints a line for each. The error wraps errSurvived if one was not caught, and errTable
+// if one does not fit the code. In both cases it still tries the others.
 func (r *runner) all(ctx context.Context, chosen []fault) error {
 	if len(chosen) == 0 {
 		return errors.New("no fault matches")
@@ -83,7 +83,7 @@ func (r *runner) all(ctx context.Context, chosen []fault) error {
 	return errors.Join(errs...)
 }
 
-// baseline says whether the tests that will be asked pass without any fault; otherwise nothing would be shown.
+// baseline checks that the tests pass without any fault; otherwise the run would show nothing.
 func (r *runner) baseline(ctx context.Context, g *graph, chosen []fault) error {
 	args := []string{"test", "-vet=off"}
 	for i := range chosen {
@@ -120,7 +120,7 @@ func (r *runner) line(f *fault, o outcome, took time.Duration) {
 	r.out.Flush() //nolint:errcheck // the last Flush tells
 }
 
-// outcome says what became of a fault.
+// outcome is the result for a fault.
 type outcome struct {
 	caught bool
 	by     string // the package and the first failing test
@@ -183,7 +183,7 @@ type event struct {
 	Action, Test, Output, FailedBuild string
 }
 
-// test runs the tests of one package up to the first failure. The error tells of tests that do not compile.
+// test runs the tests of one package up to the first failure. An error means that they do not compile.
 func (r *runner) test(ctx context.Context, pkg, overlay string) (outcome, error) {
 	// go test itself ends what goes on for a minute longer than its timeout.
 	ctx, cancel := context.WithTimeout(ctx, r.limit+5*time.Minute)
@@ -212,7 +212,7 @@ func (r *runner) test(ctx context.Context, pkg, overlay string) (outcome, error)
 	return o, nil
 }
 
-// read reads what go test -json prints: which test failed first, and what the compiler says where the tests do not compile.
+// read reads the output of go test -json: the first failed test, and the compiler's message if the tests do not compile.
 func (r *runner) read(stdout io.Reader, pkg string) (o outcome, failed string) {
 	hangs := false
 	lines := bufio.NewReader(stdout)

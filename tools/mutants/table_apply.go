@@ -1,7 +1,7 @@
 package main
 
-// applyFaults are those of what an apply deletes and overwrites. The random test of two apps has found the first three; it needs an API
-// server, so tests without one stand for it here.
+// applyFaults are faults in code that deletes and overwrites objects. The random test of two apps has found the first three. It
+// needs an API server, so tests without one replace it here.
 var applyFaults = []fault{
 	{
 		file: "apply/plan.go", old: `	if ownerIn(obj) != p.ownerOf() {`, new: `	if ownerIn(obj) == "" {`,

@@ -72,9 +72,7 @@ var compatFaults = []fault{
 		broken: "what the API server refuses in schemas is not told",
 	},
 	{
-		file: "compat/refusal.go", old: `out.Properties[name] = sub
-`, new: `out.Properties[name] = props{Type: sub.Type}
-`,
+		file: "compat/refusal.go", old: `rest[name] = *left`, new: `rest[name] = props{Type: left.Type}`,
 		broken: "what is wrong with a property that goes is cut out before the old CRD is validated",
 	},
 	{
@@ -94,7 +92,7 @@ var compatFaults = []fault{
 		broken: "what a version that is not served would refuse is not told of the others",
 	},
 	{
-		file: "compat/reach.go", old: `		if len(j.filled) > 0 {`, new: `		if len(j.filled) > 1 {`,
+		file: "compat/reach.go", old: `if err != nil || !slices.ContainsFunc(j.filled,`, new: `if err != nil || len(j.filled) > 0 || !slices.ContainsFunc(j.filled,`,
 		broken: "a default that one version fills in on reading, and another refuses, is not told",
 	},
 	{
@@ -140,7 +138,7 @@ var compatFaults = []fault{
 		broken: "what the linked code refuses is told in place of what the API server says",
 	},
 	{
-		file: "compat/rule_crd_refused_by_api_server.go", old: `if c.opts.Server == nil && c.otherVersion() && aboutCosts(e) {`, new: `if false {`,
+		file: "compat/rule_crd_refused_by_api_server.go", old: `if !r.byServer && c.otherVersion() && aboutCosts(e) {`, new: `if false {`,
 		broken: "what a rule costs by the newest code is told of an older API server",
 	},
 	{
@@ -178,7 +176,7 @@ var compatFaults = []fault{
 		broken: "a scope that is no scope is not told, because that is left to a rule about its change",
 	},
 	{
-		file: "compat/reach.go", old: `(to.Served || to == c.home(from))`, new: `to.Served`,
+		file: "compat/reach.go", old: `!to.Served && to != c.home(from)`, new: `!to.Served`,
 		broken: "what one version wrote is pruned by the stored one, which is not served, and it is not told",
 	},
 	{
@@ -198,15 +196,116 @@ var compatFaults = []fault{
 		broken: "a default that another version fills in by reading makes a rule refuse the object, and it is not told",
 	},
 	{
-		file: "compat/reach.go", old: `append(c.filledIn(ctx, p, home), c.unlike(ctx, p, home)...)`, new: `c.filledIn(ctx, p, home)`,
+		file: "compat/reach.go", old: `for _, g := range c.unlike(ctx, p, home) {`, new: `for _, g := range c.gaps[p][:0] {`,
 		broken: "a rule about updates takes the default of another version for a change, and it is not told",
 	},
 	{
-		file: "compat/reach.go", old: `j.updates = minusErrors(j.updates, was)`, new: `_ = was`,
+		file: "compat/reach.go", old: `j.errors = minusErrors(j.errors, was)`, new: `_ = was`,
 		broken: "updates that were refused before are told as news",
 	},
 	{
-		file: "compat/reach.go", old: `case g.OutOfBudget() && p.to.Served:`, new: `case false:`,
-		broken: "versions that were not compared with each other, because the budget was spent, are taken for safe",
+		file: "compat/reach.go", old: `case from.Name == to.Name && to == c.home(from) || `, new: `case from.Name == to.Name || `,
+		broken: "a default of the stored version is not held against the version in which the object was written",
+	},
+	{
+		file: "compat/reach.go", old: `g.Harm == contain.RefusedTransition && (g.Witness == nil || g.Witness.Old == nil)`, new: `false`,
+		broken: "a rule about updates of another version that refuses every update is passed over",
+	},
+	{
+		file: "compat/reach.go", old: `if !gapKeys(c.decide(ctx, pair{both.from, p.to}))[keyOf(&g)] {`, new: `if false {`,
+		broken: "what is not decided about defaults that reading fills in is taken for safe",
+	},
+	{
+		file: "compat/reach.go", old: ` || len(dropped) == 0 && differ(kept, stored)}`, new: `}`,
+		broken: "a null that the stored version drops when it is read is taken for kept",
+	},
+	{
+		file: "compat/reach.go", old: `return concerns(path, g) || path == "<nil>"`, new: `return concerns(path, g) || path == "<nil>" && strings.Contains(e, "("+g.Keyword+")")`,
+		broken: "an object that a bound of another version refuses without saying where is taken to fit",
+	},
+	{
+		file: "compat/reach.go", old: `	stored, _ = contain.AsStored(stored).(map[string]any)
+`, new: ``,
+		broken: "1.0 is taken to stay 1.0 between versions",
+	},
+	{
+		file: "compat/refusal.go", old: `:= errors.AsType[*AdmissionError](err); ok {`, new: `:= errors.AsType[*AdmissionError](err); ok && false {`,
+		broken: "what a webhook or policy refuses is taken for the API server's validation",
+	},
+	{
+		file: "compat/internal/certify/sees.go", old: `} else if !sameDefault(a, b) {`, new: `} else if false {`,
+		broken: "the checker of proofs forgets that a rule sees what is filled in",
+	},
+	{
+		file: "compat/internal/certify/sees.go", old: `	case l.all:
+		return seesSame(o, n, keeps)
+`, new: ``,
+		broken: "the checker of proofs looks only at the names in a rule that uses a whole value",
+	},
+	{
+		file: "compat/reach.go", old: `case g.Harm != contain.Pruned && p.to.Served && (!g.OddAlone || g.OutOfBudget()):`, new: `case false:`,
+		broken: "refusals in another version that are not decided are taken for safe",
+	},
+	{
+		file: "compat/reach.go", old: `if slices.ContainsFunc(was, skipsRules) {`, new: `if len(was) > 0 {`,
+		broken: "what rules refuse in another version is left out where the old CRD refused the object as well",
+	},
+	{
+		file: "compat/rule_preserve_unknown_fields_disabled.go", old: `case f.Outcome == report.Violation:`, new: `case f.Outcome != report.Undecided:`,
+		broken: "a note stands for the loss of all unknown fields",
+	},
+	{
+		file: "compat/reach.go", old: `for _, g := range c.decide(ctx, both) {`, new: `for _, g := range c.gaps[both] {`,
+		broken: "of several new defaults only the simplest object that lacks them all is looked at",
+	},
+	{
+		file: "compat/internal/certify/certify.go", old: `	if r.closed(c.accepts(x.o), goal) {`, new: `	if r.closed(c.accepts(x.o), goal) || lemma == Equal {`,
+		broken: "a step of a proof is taken for verified because it claims that nothing changed",
+	},
+	{
+		file: "compat/internal/certify/certify.go", old: `		c.refuse(s, "the proof says nothing about it")
+`, new: ``,
+		broken: "a proof without a step for a keyword is taken for complete",
+	},
+	{
+		file: "compat/internal/certify/refute.go", old: `if !slices.Contains(pick[present](x), present{name: key}) {`, new: `if false {`,
+		broken: "the checker of proofs does not count that the key of an item may be missing",
+	},
+	{
+		file: "schema/upstream/ruletree.go", old: `c.cache.affords(rulesWork(n.rules))`, new: `c.cache.affords(0)`, tests: []string{"compat"},
+		broken: "rules are compiled before they are charged for",
+	},
+	{
+		file: "compat/internal/certify/refute.go", old: `if c := x.clone(); r.add(c, d) && !r.search(c) {`, new: `if c := x.clone(); r.add(c, d) && r.fuel <= 0 {`,
+		broken: "the checker of proofs takes a case for closed that is open",
+	},
+	{
+		file: "compat/internal/certify/certify.go", old: `		case (x.moved || x.filled) && x.n.node != nil && updates(x.n.node):`, new: `		case false:`,
+		broken: "the checker of proofs forgets that updates may find another old value",
+	},
+	{
+		file: "compat/internal/certify/language.go", old: `out = append(out, rune(inst.Out))`, new: `out = out[:len(out):len(out)]`,
+		broken: "the checker of proofs takes every pattern of more than one letter for one that matches nothing",
+	},
+	{
+		file: "compat/reach.go", old: `!stops(&g) || before && !grown {`, new: `!stops(&g) || before && (before || grown) {`,
+		broken: "what a version refuses is taken for old news, though it dropped the field until now that makes it refuse the object",
+	},
+	{
+		file: "compat/reach.go", old: `			if before && p.to.Served {`, new: `			if false {`,
+		broken: "a gap that some objects met before is taken to concern no others",
+	},
+	{
+		file: "compat/reach.go", old: `	if named == from || !c.work.Charge(unitsToCross) {`, new: `	if named != nil {`,
+		broken: "a field that the stored version no longer declares is taken for one of the unknown fields that it always dropped",
+	},
+	{
+		file: "compat/reach.go", old: `		gone.add(c.gapsOnTheWay(ctx, c.settled(p.from, s), p.to, s)...)
+`, new: ``,
+		broken: "a field that the stored version always dropped is taken for one that was stored",
+	},
+	{
+		file: "compat/rule_scale_value_refused.go", old: `if err != nil || p.from.Name != p.to.Name || !p.from.Served {`, new: `if err == nil || p.from.Name != p.to.Name {`,
+		broken: "a request that the scale subresource refuses is not told where the stored version has another value",
 	},
 }

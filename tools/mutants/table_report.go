@@ -1,6 +1,6 @@
 package main
 
-// reportFaults are those of what a finding leads to: severities, the configuration, the exit code.
+// reportFaults are faults in the consequences of a finding: severities, the configuration, the exit code.
 var reportFaults = []fault{
 	{
 		file: "report/report.go", old: `if f.Severity == Fail {`, new: `if f.Severity == Fail && f.Outcome == Violation {`,
@@ -12,7 +12,7 @@ var reportFaults = []fault{
 		broken: "findings that differ in the version alone are merged",
 	},
 	{
-		file: "report/level.go", old: `although no stored object is in trouble", Fail}`, new: `although no stored object is in trouble", Warn}`,
+		file: "report/level.go", old: `"clients that write such objects", Fail}`, new: `"clients that write such objects", Warn}`,
 		broken: "refused writers only warn",
 	},
 	{
@@ -73,5 +73,13 @@ var reportFaults = []fault{
 	r.Sort()`, new: `r.Sort()
 	cfg.Apply(&report.Report{}, c.now())`,
 		broken: "the configuration is read and not applied",
+	},
+	{
+		file: "internal/cluster/tally.go", old: `if i == t.keep {`, new: `if len(kept) == t.keep {`,
+		broken: "the examples of a scan depend on what came first",
+	},
+	{
+		file: "internal/cluster/tally.go", old: `return a.at == b.at`, new: `return a.at.list == b.at.list`,
+		broken: "an object is no example because another one is",
 	},
 }

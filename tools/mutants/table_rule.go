@@ -125,4 +125,8 @@ var ruleFaults = []fault{
 		new:    `beyond, rest = size.within(0, int64(i)-1), size.within(int64(i), maxSize)`,
 		broken: "an index behind the last item is not outside of the list",
 	},
+	{
+		file: "schema/contain/internal/celrule/needed.go", old: `!isInt || n < least ||`, new: `!isInt || n < least-1 ||`,
+		broken: "a filter that may leave nothing is taken to leave something",
+	},
 }

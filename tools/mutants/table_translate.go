@@ -47,8 +47,8 @@ var translateFaults = []fault{
 		broken: "null satisfies required where it is dropped before validation",
 	},
 	{
-		file: "schema/contain/translate.go", old: `schema.WithDefaults(c.Node, c.Node.Default), t.opts.strings()) == logic.No {`,
-		new:    `schema.WithDefaults(c.Node, c.Node.Default), t.opts.strings()) == logic.Unsure {`,
+		file: "schema/contain/translate.go", old: `t.opts.library().withDefault(c.Node), t.opts.strings()) == logic.No {`,
+		new:    `t.opts.library().withDefault(c.Node), t.opts.strings()) == logic.Unsure {`,
 		broken: "a default that its own schema refuses is taken for a good one",
 	},
 	{
@@ -64,7 +64,7 @@ var translateFaults = []fault{
 		broken: "all branches of allOf but the first are dropped",
 	},
 	{
-		file: "schema/contain/translate.go", old: `if i != j {`, new: `if i < j {`,
+		file: "schema/contain/translate.go", old: `and = append(and, nots[:i]...)`, new: `_ = and`,
 		broken: "a branch of oneOf excludes only those after it",
 	},
 	{
@@ -115,7 +115,7 @@ var translateFaults = []fault{
 		broken: "a bound with a fraction is taken to fit an integer",
 	},
 	{
-		file: "schema/contain/fill.go", old: `if part := fills(n.Items); part != "" {`, new: `if part := ""; part != "" {`,
+		file: "schema/contain/fill.go", old: `if part := l.fills(n.Items); part != "" {`, new: `if part := ""; part != "" {`,
 		broken: "defaults inside of items, which make them equal, are forgotten",
 	},
 	{
@@ -135,7 +135,7 @@ var translateFaults = []fault{
 		broken: "a rule with optionalOldSelf is not looked at for creation",
 	},
 	{
-		file: "schema/contain/rules.go", old: `if p.dark {`, new: `if p.dark && p.pos == atItem {`,
+		file: "schema/contain/rules.go", old: `if p.dark || t.ruleless {`, new: `if p.dark && p.pos == atItem || t.ruleless {`,
 		broken: "rules count at places where the API server evaluates none",
 	},
 	{

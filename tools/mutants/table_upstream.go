@@ -1,6 +1,7 @@
 package main
 
-// upstreamFaults are those of the fast paths of the API server's validation, and of what says which API server it is.
+// upstreamFaults are faults in the fast paths of the API server's validation, and in the code that identifies the API server's
+// version.
 var upstreamFaults = []fault{
 	{
 		file: "schema/upstream/validator.go", old: `version.MajorMinor(1, 30)`, new: `version.MajorMinor(1, 31)`,

@@ -3,7 +3,6 @@ package prose
 import (
 	"fmt"
 	"io/fs"
-	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -21,7 +20,7 @@ const HelpPage = "help texts"
 
 const helpSources = "internal/cli"
 
-// Finding is one place to be written anew.
+// Finding is one place to be written again.
 type Finding struct {
 	File     string
 	Line     int
@@ -43,10 +42,9 @@ const (
 	ruleSpelling = "spelling"
 	ruleTwice    = "word-twice"
 	ruleTerm     = "term"
-	ruleLink     = "dead-link"
 )
 
-// Page is what was found on one page.
+// Page has the findings and figures of one page.
 type Page struct {
 	Name      string
 	Words     int // in sentences that count for the average
@@ -63,9 +61,6 @@ func (p Page) Long() int { return p.count(func(f Finding) bool { return f.Rule =
 // Other is the number of other findings.
 func (p Page) Other() int { return len(p.Findings) - p.Long() }
 
-// Dead is the number of dead links.
-func (p Page) Dead() int { return p.count(func(f Finding) bool { return f.Rule == ruleLink }) }
-
 func (p Page) count(is func(Finding) bool) int {
 	n := 0
 	for _, f := range p.Findings {
@@ -76,8 +71,8 @@ func (p Page) count(is func(Finding) bool) int {
 	return n
 }
 
-// Check reads the pages below root, the folder of this module, and returns them sorted by name. CHANGELOG.md counts as far as it
-// is not released.
+// Check reads the pages below root, the folder of this module, and returns them sorted by name. Of CHANGELOG.md only the unreleased
+// part counts.
 func Check(root fs.FS) ([]Page, error) {
 	names := []string{"CHANGELOG.md", "CONTRIBUTING.md", "README.md"}
 	err := fs.WalkDir(root, "docs", func(name string, _ fs.DirEntry, err error) error {
@@ -100,9 +95,7 @@ func Check(root fs.FS) ([]Page, error) {
 		if name == "CHANGELOG.md" {
 			page = unreleased(page)
 		}
-		p := look(name, name, blocks(page))
-		p.Findings = append(p.Findings, deadLinks(root, name, page)...)
-		out = append(out, p.sorted())
+		out = append(out, look(name, name, blocks(page)).sorted())
 	}
 	help := Page{Name: HelpPage}
 	sources, err := fs.Glob(root, helpSources+"/*.go")
@@ -190,46 +183,3 @@ var (
 	relative = regexp.MustCompile(`^(?:What|Whatever|Who|Whoever|Whose|Where|Wherever)\s`)
 	doubled  = regexp.MustCompile(`^(?:a|an|and|are|as|at|be|by|for|from|has|if|in|is|it|not|of|on|or|than|the|this|to|was|when|with|you)$`)
 )
-
-// deadLinks are the relative links of a page to what does not exist. Code is left out, and where it stood lines are kept.
-func deadLinks(root fs.FS, name, page string) []Finding {
-	var out []Finding
-	for _, b := range blocks(page) {
-		text := codeSpan.ReplaceAllStringFunc(b.text, func(s string) string { return "code" + strings.Repeat("\n", strings.Count(s, "\n")) })
-		for _, m := range links.FindAllStringSubmatchIndex(text, -1) {
-			target := text[m[4]:m[5]]
-			at, err := url.Parse(target)
-			if err == nil && (at.Scheme != "" || at.Host != "") {
-				continue
-			}
-			why := "is no link"
-			if err == nil {
-				why = dead(root, name, at)
-			}
-			if why != "" {
-				line := b.line + strings.Count(text[:m[0]], "\n")
-				out = append(out, Finding{name, line, ruleLink, text[m[0]:m[1]], fmt.Sprintf("%q %s", target, why)})
-			}
-		}
-	}
-	return out
-}
-
-// dead says what is wrong with a relative link on a page, or nothing.
-func dead(root fs.FS, name string, at *url.URL) string {
-	file := name
-	if at.Path != "" {
-		file = path.Join(path.Dir(name), at.Path)
-	}
-	if _, err := fs.Stat(root, file); err != nil {
-		return "leads to no file"
-	}
-	if at.Fragment == "" || path.Ext(file) != ".md" {
-		return ""
-	}
-	text, err := fs.ReadFile(root, file)
-	if err != nil || !anchors(string(text))[at.Fragment] {
-		return "leads to no heading of " + file
-	}
-	return ""
-}

@@ -1,7 +1,6 @@
 package prose
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"unicode"
@@ -33,7 +32,7 @@ func blocks(page string) []block {
 	var out []block
 	fenced, blank, code := "", true, false
 	indent := 0   // of the text of the list item that is open
-	open := false // the last block goes on with the next line
+	open := false // the last block continues on the next line
 	indented := func(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 	for i, line := range strings.Split(page, "\n") {
 		m := fence.FindStringSubmatch(line)
@@ -102,7 +101,7 @@ var (
 	htmlTag  = regexp.MustCompile(`</?[a-zA-Z][^<>\n]*>|&[a-z]+;`)
 	escaped  = regexp.MustCompile(`\\([!-/:-@\[-` + "`" + `{-~])`)
 	address  = regexp.MustCompile(`\bhttps?://[^\s)>]+`)
-	// ending is where a sentence may end. Whether it does, the word before and the rune behind say.
+	// ending is a possible end of a sentence. The word before and the rune after it decide.
 	ending = regexp.MustCompile(`[.!?…]["”')\]*_]*\s+`)
 	// abbreviated words end with a full stop that does not end a sentence.
 	abbreviated = regexp.MustCompile(`(?i)(\b(e\.g|i\.e|etc|vs|cf|approx|resp|no|fig)|\b[A-Z])\.$`)
@@ -171,33 +170,3 @@ func (s sentence) String() string {
 	}
 	return out.String()
 }
-
-// anchors are the fragments that links to the page may have, as GitHub makes them of headings.
-func anchors(page string) map[string]bool {
-	out := map[string]bool{}
-	for _, b := range blocks(page) {
-		if !b.heading {
-			continue
-		}
-		var id strings.Builder
-		for _, r := range strings.ToLower(links.ReplaceAllString(b.text, "$1")) {
-			switch {
-			case r == ' ' || r == '-':
-				id.WriteRune('-')
-			case r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
-				id.WriteRune(r)
-			}
-		}
-		name := id.String()
-		for n := 1; out[name]; n++ {
-			name = fmt.Sprintf("%s-%d", id.String(), n)
-		}
-		out[name] = true
-	}
-	for _, m := range idAttribute.FindAllStringSubmatch(page, -1) {
-		out[m[1]] = true
-	}
-	return out
-}
-
-var idAttribute = regexp.MustCompile(`<[a-z]+ [^>]*\b(?:id|name)="([^"]+)"`)

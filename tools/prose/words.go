@@ -45,7 +45,7 @@ var phrases = []phrase{
 // words makes an expression of whole words.
 func words(expr string) *regexp.Regexp { return regexp.MustCompile(`(?i)\b(?:` + expr + `)\b`) }
 
-// term is one of docs/glossary.md with what people write in its place.
+// term is one of docs/glossary.md, with wrong variants of it.
 type term struct {
 	term    string // as its heading in the glossary, unless it is a name of Kubernetes that needs no explanation
 	is      *regexp.Regexp

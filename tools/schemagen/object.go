@@ -219,7 +219,7 @@ func (g *Gen) mutateIn(v any, root bool) {
 	}
 }
 
-// validDefault returns a default that the schema itself takes, as far as simple checks tell.
+// validDefault returns a default that the schema itself accepts, by simple checks.
 func (g *Gen) validDefault(p *props) (apiextensionsv1.JSON, bool) {
 	switch p.Type {
 	case "string":

@@ -9,9 +9,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Union returns the schema of a resource whose spec is a union: members of which one is chosen by a type, or by which of
-// them is there, with rules in the ways in which projects write them, over fields of few different values. A field of one
-// name always has the same type, so that rules written for one schema fit another.
+// Union returns the schema of a resource whose spec is a union of members. A type chooses the member, or its presence does. The
+// rules have the forms that projects use, over fields with few different values. A field of one name always has the same type, so
+// that rules written for one schema fit another.
 func (g *Gen) Union() *props {
 	spec := g.unionRecord(1, true)
 	root := &props{Type: "object", Properties: map[string]props{"spec": *spec}}
@@ -27,7 +27,7 @@ var unionFields = []struct {
 	percent int
 }{{"type", 75}, {"a", 60}, {"b", 50}, {"c", 30}, {"on", 25}, {"s", 30}, {"l", 35}, {"m", 15}, {"u", 20}, {"k", 8}}
 
-// unionRecord returns an object of a few of the fields. old tells whether its rules may speak of oldSelf.
+// unionRecord returns an object of a few of the fields. old reports whether its rules may speak of oldSelf.
 func (g *Gen) unionRecord(depth int, old bool) *props {
 	p := &props{Type: "object", Properties: map[string]props{}}
 	for _, f := range unionFields {
@@ -189,10 +189,10 @@ func (g *Gen) addRule(p *props, text string) {
 	}
 }
 
-// mentioned finds the fields that a rule mentions, and of what; a parenthesis behind the name makes it a call.
+// mentioned finds the fields that a rule mentions, with their owners. A parenthesis after the name makes it a call.
 var mentioned = regexp.MustCompile(`(self|oldSelf|)\.\??([a-z]+)\b([^(a-zA-Z]|$)`)
 
-// fits tells whether the fields that a rule mentions are declared in p, or one or two levels below.
+// fits reports whether the fields that a rule mentions are declared in p, or one or two levels below.
 func fits(p *props, text string) bool {
 	declared := map[string]bool{}
 	var note func(p *props, depth int)
@@ -246,7 +246,7 @@ var (
 		"has(self.§M) != has(self.§N)", "has(self.§M) || has(self.§N)", "!(has(self.§M) && has(self.§N))", "has(self.§M) ? !has(self.§N) : has(self.§N)",
 		"[has(self.§M), has(self.§N), has(self.§O)].exists_one(x, x)", "[has(self.§M), has(self.§N)].filter(x, x == true).size() == 1",
 		"(has(self.§M) ? 1 : 0) + (has(self.§N) ? 1 : 0) + (has(self.§O) ? 1 : 0) <= 1", "has(self.§M) ? has(self.§N) : true", "[has(self.§M), has(self.§N)].all(x, !x || has(self.§O))",
-		// What a member holds.
+		// Contents of a member.
 		"!(has(self.on) && self.on) || has(self.§M)", "!has(self.a) || !has(self.a.on) || !self.a.on || has(self.§M)", "has(self.a) && has(self.a.n) ? self.a.n <= §i : true",
 		"self.b >= §i || (has(self.on) && self.on)", "!has(self.b) || self.b != §i || has(self.§M)", "!has(self.s) || self.s.startsWith(§w)", "!(has(self.s) && self.s == §w && has(self.§M))",
 		"!has(self.b) || !has(self.a) || !has(self.a.n) || self.a.n <= self.b", "has(self.c) ? self.c.size() == §i : true", "!has(self.c) || self.c.all(x, x != §w) || has(self.§M)",

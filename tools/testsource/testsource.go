@@ -1,5 +1,5 @@
-// Package testsource reads the tests of this module as text, for tests that hold what the documentation says of them. It does not
-// decide what is to be found there.
+// Package testsource reads the tests of this module as text, for tests of statements about them in the documentation. It does not
+// decide what must be there.
 package testsource
 
 import (
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Has tells whether a package, by its folder below root, has a test or fuzz target of a name. A package without tests is an error.
+// Has reports whether a package, by its folder below root, has a test or fuzz target of a name. A package without tests is an error.
 func Has(t testing.TB, root, pkg, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))

@@ -160,7 +160,7 @@ func (s *server) namespaceReady(pods dynamic.ResourceInterface) {
 
 func kubernetesExample(t *testing.T) *feature.Model {
 	t.Helper()
-	data, err := os.ReadFile("../../../examples/kubernetes/features.yaml")
+	data, err := os.ReadFile("../../../examples/kubernetes/manifests.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ import (
 )
 
 // patience is long because a busy machine is no failure.
-const patience = 2 * time.Minute
+const patience = 6 * time.Minute
 
 var shared clustertest.Shared
 
@@ -75,7 +75,12 @@ type server struct {
 // tests which clean up after themselves would be in each other's way.
 func connect(t *testing.T) *server {
 	t.Helper()
-	s := &server{T: t, admin: shared.Get(t).Config()}
+	return connectTo(t, shared.Get(t))
+}
+
+func connectTo(t *testing.T, cluster *clustertest.Cluster) *server {
+	t.Helper()
+	s := &server{T: t, admin: cluster.Config()}
 	s.admin.WarningHandler = rest.NoWarnings{}
 	var errs [3]error
 	s.objects, errs[0] = kube.New(s.admin)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,7 @@ import (
 
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
+	"sluice.dev/tools/featuregen"
 )
 
 // roundCRDs are two kinds: a webhook converts between the versions of widgets, in which fields have other names; those of gadgets are
@@ -54,11 +56,13 @@ spec:
               plain: {type: string}
               alpha: {type: string}
               replicas: {type: integer, format: int32}
+              copies: {type: integer}
+              title: {type: string}
               items:
                 type: array
                 x-kubernetes-list-type: map
                 x-kubernetes-list-map-keys: [name]
-                items: {type: object, required: [name], properties: {name: {type: string}, extra: {type: string}}}
+                items: {type: object, required: [name], properties: {name: {type: string}, extra: {type: string}, note: {type: string}}}
               steps: {type: array, items: {type: object, properties: {image: {type: string}, secret: {type: string}}}}
               env: {type: object, additionalProperties: {type: object, properties: {value: {type: string}, secret: {type: string}}}}
               modes: {type: array, x-kubernetes-list-type: set, items: {type: string}}
@@ -94,23 +98,45 @@ spec:
   - name: v1
     served: true
     storage: true
+    subresources: &gadgetScale {scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size}}
     schema: &gadget
-      openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {plain: {type: string}, alpha: {type: string}, named: {type: string}, dropped: {type: string}}}}}
+      openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {plain: {type: string}, alpha: {type: string}, named: {type: string}, size: {type: integer, format: int32}, dropped: {type: string}, speed: {type: string, enum: [slow, fast]}, slots: {type: array, items: {type: object, properties: {size: {type: integer}}}}}}, status: {type: object, properties: {size: {type: integer, format: int32}}}}}
   - name: v1beta1
     served: true
     storage: false
+    subresources: *gadgetScale
     schema: *gadget
 %[3]s
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: pools.round.e2e.dev}
+spec:
+  group: round.e2e.dev
+  scope: Namespaced
+  names: {kind: Pool, plural: pools, singular: pool, listKind: PoolList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {scale: {specReplicasPath: .spec.auto.size, statusReplicasPath: .status.size}}
+    schema:
+      openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {plain: {type: string}, auto: {type: object, properties: {size: {type: integer, format: int32}, mode: {type: string}}}}}, status: {type: object, properties: {size: {type: integer, format: int32}}}}}
 `
 
 const roundFeatures = `
 - {gate: Alpha, parts: [{group: round.e2e.dev, resource: widgets, field: spec.alpha, versions: [v1]}, {group: round.e2e.dev, resource: gadgets, field: spec.alpha}]}
 - {gate: Replicas, parts: [{group: round.e2e.dev, resource: widgets, field: spec.replicas}]}
+- {gate: Auto, parts: [{group: round.e2e.dev, resource: pools, field: spec.auto}]}
 - {gate: Extra, parts: [{group: round.e2e.dev, resource: widgets, field: "spec.items[*].extra"}]}
 - {gate: Step, parts: [{group: round.e2e.dev, resource: widgets, field: "spec.steps[*].secret"}]}
 - {gate: Secret, parts: [{group: round.e2e.dev, resource: widgets, field: "spec.env[*].secret"}]}
 - {gate: Turbo, parts: [{group: round.e2e.dev, resource: widgets, field: "spec.modes[*]", values: [turbo]}]}
 - {gate: Named, parts: [{group: round.e2e.dev, resource: gadgets, field: spec.named, versions: [v1]}]}
+- {gate: Large, parts: [{group: round.e2e.dev, resource: widgets, field: spec.copies, beyond: {minimum: 1, maximum: 10}}, {group: round.e2e.dev, resource: widgets, field: spec.replicas, beyond: {minimum: 2}}, {group: round.e2e.dev, resource: widgets, field: spec.steps, beyond: {maxItems: 2}}, {group: round.e2e.dev, resource: widgets, field: spec.title, beyond: {maxLength: 5, pattern: "^[A-Z]"}}]}
+- {gate: Note, ratchet: InObject, parts: [{group: round.e2e.dev, resource: widgets, field: "spec.items[*].note", versions: [v1]}]}
+- {gate: Speed, whenDisabled: Drop, parts: [{group: round.e2e.dev, resource: gadgets, field: spec.speed, values: [fast], resetTo: slow}, {group: round.e2e.dev, resource: gadgets, field: "spec.slots[*].size", beyond: {maximum: 9}, resetTo: "9"}]}
+- {gate: None, parts: [{group: round.e2e.dev, resource: gadgets, field: spec.size, values: ["0"]}]}
 - {gate: Dropped, whenDisabled: Drop, parts: [{group: round.e2e.dev, resource: gadgets, field: spec.dropped}]}
 `
 
@@ -194,7 +220,7 @@ func (r *rounds) of(resource, version string) dynamic.ResourceInterface {
 
 func (r *rounds) object(resource, version, name, spec string) *unstructured.Unstructured {
 	r.Helper()
-	kind := map[string]string{"widgets": "Widget", "gadgets": "Gadget"}[resource]
+	kind := map[string]string{"widgets": "Widget", "gadgets": "Gadget", "pools": "Pool"}[resource]
 	return &unstructured.Unstructured{Object: read(r, fmt.Sprintf("{apiVersion: round.e2e.dev/%s, kind: %s, metadata: {name: %s}, spec: %s}", version, kind, name, spec))}
 }
 
@@ -299,6 +325,9 @@ func TestE2EWaysRound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := r.create("widgets", "v1", "{items: [{name: a, note: x}, {name: b}]}")(ctx, "noted"); err != nil {
+		t.Fatal(err)
+	}
 	// Ordered by name it comes after ours, and webhooks come after policies in any case.
 	hooks := s.clients.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	_, err = hooks.Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
@@ -359,7 +388,18 @@ func TestE2EWaysRound(t *testing.T) {
 			t.Errorf("%s: %v", version, err)
 		}
 	}
-	if err := r.patch("widgets", "v1", merge, "{spec: {replicas: 0}}", "scale")(ctx, "fine-v1"); err != nil {
-		t.Errorf("scaling to none: %v", err)
+	for _, patch := range []string{
+		"[{op: add, path: /spec/items/1/note, value: also}]", "[{op: remove, path: /spec/items/0/note}]", "[{op: add, path: /spec/items/-, value: {name: c, note: also}}]",
+	} {
+		if err := r.patch("widgets", "v1", jsonPatch, patch)(ctx, "noted"); err != nil {
+			t.Errorf("an object that uses the feature elsewhere: %s: %v", patch, err)
+		}
+	}
+	u, err := r.of("gadgets", "v1").Create(ctx, r.object("gadgets", "v1", "reset", "{speed: fast, slots: [{size: 3}, {size: 12}, {}, {size: 99}]}"), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(`{"slots":[{"size":3},{"size":9},{},{"size":9}],"speed":"slow"}`, featuregen.Show(u.Object["spec"])); diff != "" {
+		t.Errorf("what is reset: %s", diff)
 	}
 }

@@ -38,6 +38,7 @@ func with(field string, value any) func(*unstructured.Unstructured) {
 // ways are those round the gates, by the route that they take.
 func (r *rounds) ways() map[string][]way {
 	const items = "{items: [{name: a}, {name: b}], steps: [{image: i}], env: {A: {value: v}}, modes: [plain]}"
+	const items2 = "{steps: [{image: i}, {image: j}]}"
 	return map[string][]way{
 		"verbs": {
 			{"create", "widgets", "", r.create("widgets", "v1", "{alpha: x}")},
@@ -119,9 +120,40 @@ func (r *rounds) ways() map[string][]way {
 			{"a field of an entry", "widgets", items, r.patch("widgets", "v1", merge, "{spec: {env: {A: {secret: x}}}}")},
 			{"a member of a set", "widgets", items, r.patch("widgets", "v1", jsonPatch, "[{op: add, path: /spec/modes/-, value: turbo}]")},
 		},
+		"resets, and what is used elsewhere": {
+			{"create what is reset", "gadgets", "", r.create("gadgets", "v1", "{speed: fast}")},
+			{"create items that are reset", "gadgets", "", r.create("gadgets", "v1beta1", "{slots: [{size: 1}, {size: 10}, {size: 11}]}")},
+			{"put what is reset", "gadgets", "{speed: slow}", r.put("gadgets", "v1", with("speed", "fast"))},
+			{"an item that is reset", "gadgets", "{slots: [{size: 1}]}", r.patch("gadgets", "v1beta1", jsonPatch, "[{op: add, path: /spec/slots/0, value: {size: 10}}]")},
+			{"set later what was reset", "gadgets", "{speed: slow}", r.patch("gadgets", "v1", merge, "{metadata: {labels: {later-sets: dropped}}, spec: {speed: fast}}")},
+			{"create what one object may use everywhere", "widgets", "", r.create("widgets", "v1", "{items: [{name: a, note: x}]}")},
+			{"add what one object may use everywhere", "widgets", items, r.patch("widgets", "v1", jsonPatch, "[{op: add, path: /spec/items/0/note, value: x}]")},
+		},
+		"beyond bounds": {
+			{"a number above", "widgets", "", r.create("widgets", "v1", "{copies: 11}")},
+			{"a number below", "widgets", "", r.create("widgets", "v1", "{copies: 0}")},
+			{"a number far above", "widgets", plain, r.patch("widgets", "v1", merge, "{spec: {copies: 9223372036854775807}}")},
+			{"a number above, within before", "widgets", "{copies: 10}", r.patch("widgets", "v1", merge, "{spec: {copies: 11}}")},
+			{"a long string", "widgets", "{title: Short}", r.patch("widgets", "v1", merge, "{spec: {title: Ängste}}")},
+			{"a string that does not match", "widgets", "{title: Short}", r.patch("widgets", "v1", merge, "{spec: {title: low}}")},
+			{"an empty string that does not match", "widgets", "{title: Short}", r.patch("widgets", "v1", merge, "{spec: {title: ''}}")},
+			{"one item more", "widgets", items2, r.patch("widgets", "v1", jsonPatch, "[{op: add, path: /spec/steps/-, value: {image: i}}]")},
+			{"one item more by apply", "widgets", items2, r.apply("widgets", "v1", "other", "{steps: [{image: a}, {image: b}, {image: c}]}")},
+		},
 		"subresources": {
 			{"scale", "widgets", plain, r.patch("widgets", "v1", merge, "{spec: {replicas: 3}}", "scale")},
 			{"scale in another version", "widgets", plain, r.patch("widgets", "v2", merge, "{spec: {replicas: 3}}", "scale")},
+			{"scale to none", "gadgets", "{size: 3}", r.patch("gadgets", "v1", merge, "{spec: {replicas: 0}}", "scale")},
+			{"scale to none in another version", "gadgets", "{size: 3}", r.patch("gadgets", "v1beta1", jsonPatch, "[{op: replace, path: /spec/replicas, value: 0}]", "scale")},
+			{"scale to none, and then up", "widgets", plain, func(ctx context.Context, name string) error {
+				if err := r.patch("widgets", "v1", merge, "{spec: {replicas: 0}}", "scale")(ctx, name); err != nil {
+					return err
+				}
+				return r.patch("widgets", "v1", merge, "{spec: {replicas: 3}}")(ctx, name)
+			}},
+			{"scale to none where nothing is set", "gadgets", plain, r.patch("gadgets", "v1", merge, "{spec: {replicas: 0}}", "scale")},
+			{"scale what lies within", "pools", plain, r.patch("pools", "v1", merge, "{spec: {replicas: 3}}", "scale")},
+			{"scale what lies within to none", "pools", plain, r.patch("pools", "v1", merge, "{spec: {replicas: 0}}", "scale")},
 			{"status with a spec", "widgets", plain, r.patch("widgets", "v1", merge, "{spec: {alpha: x}, status: {phase: x}}", "status")},
 			{"status with a spec by put", "widgets", plain, r.put("widgets", "v1", with("alpha", "x"), "status")},
 			{"status with a spec in another version", "widgets", plain, r.patch("widgets", "v2", merge, "{spec: {beta: x}, status: {phase: x}}", "status")},

@@ -32,7 +32,7 @@ func TestE2ETwoComponentsOnOneConfigMap(t *testing.T) {
 			}
 			c.apply(text)
 			second.told(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalidDefinition,
-				fmt.Sprintf("spec.configMap: %s/flags holds the settings of component %q", name, name), "env-secret", "retry-on-error", "tasks-timeout", `a ConfigMap of its own`)
+				fmt.Sprintf("spec.configMap: %s/flags also holds the settings of component %q", name, name), "env-secret", "retry-on-error", "tasks-timeout", `its own ConfigMap`)
 			c.set(map[string]string{"tasks-timeout": "true"})
 			c.open("{tasksTimeout: 1m}")
 			if err := refused(c.trySet(map[string]string{"env-secret": "true"}), "there is no key env-secret"); err != nil {

@@ -3,37 +3,26 @@
 package features
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"sluice.dev/config"
 	"sluice.dev/internal/cli"
 	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/clustertest/nodeless"
 	"sluice.dev/tools/kube"
 )
 
@@ -42,7 +31,7 @@ const (
 	asSluice        = "SLUICE_E2E_AS_COMMAND"
 	systemNamespace = "sluice-system"
 	// patience is long because a busy machine is no failure.
-	patience = 2 * time.Minute
+	patience = 6 * time.Minute
 )
 
 var shared clustertest.Shared
@@ -67,7 +56,7 @@ func TestMain(m *testing.M) {
 	remove()
 	if code != 0 {
 		for _, p := range processes {
-			fmt.Fprintf(os.Stderr, "%s logged: %s\n", p.role, p.log)
+			fmt.Fprintf(os.Stderr, "%s logged: %s\n", p.Name, p.Log())
 		}
 	}
 	os.Exit(code)
@@ -136,7 +125,7 @@ func install(ctx context.Context, cluster *clustertest.Cluster, unknown ...strin
 	s.kube, errs[0] = kubernetes.NewForConfig(s.admin)
 	s.dynamic, errs[1] = dynamic.NewForConfig(s.admin)
 	s.objects, errs[2] = kube.New(s.admin)
-	s.hook, errs[3] = freeAddress()
+	s.hook, errs[3] = nodeless.FreeAddress(ctx)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -149,53 +138,24 @@ func install(ctx context.Context, cluster *clustertest.Cluster, unknown ...strin
 
 // apply applies the objects of a YAML stream, but for Deployments.
 func (s *system) apply(ctx context.Context, text string) error {
-	dec := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
-	for {
-		u := &unstructured.Unstructured{}
-		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if u.Object == nil || slices.Contains(s.unknown, u.GetKind()) {
+	objects, err := kube.Decode([]byte(text))
+	if err != nil {
+		return err
+	}
+	for _, u := range objects {
+		if slices.Contains(s.unknown, u.GetKind()) {
 			continue
 		}
 		if err := s.objects.ApplyObject(ctx, u, u.GetKind() == "Deployment"); err != nil {
 			return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 	}
-}
-
-// process is a process of sluice serve.
-type process struct {
-	role, listen string
-
-	cmd   *exec.Cmd
-	log   *lockedBuffer
-	ended chan struct{}
-	dir   string
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	return nil
 }
 
 var (
 	processesMu sync.Mutex
-	processes   []*process
+	processes   []*nodeless.Process
 )
 
 // stopAll ends what still runs.
@@ -203,17 +163,21 @@ func stopAll() {
 	processesMu.Lock()
 	defer processesMu.Unlock()
 	for _, p := range processes {
-		p.kill()
+		p.Kill()
+		_ = os.RemoveAll(folderOf(p))
 	}
 }
 
+// folderOf is the folder of a process for its files.
+func folderOf(p *nodeless.Process) string { return filepath.Join(os.TempDir(), p.Name) }
+
 // start starts the process of a role under its ServiceAccount and waits until it is ready.
-func (s *system) start(ctx context.Context, role string) (*process, error) {
-	listen, err := freeAddress()
+func (s *system) start(ctx context.Context, role string) (*nodeless.Process, error) {
+	listen, err := nodeless.FreeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "features-e2e-")
+	dir, err := os.MkdirTemp("", role+"-")
 	if err != nil {
 		return nil, err
 	}
@@ -221,94 +185,30 @@ func (s *system) start(ctx context.Context, role string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{role: role, listen: listen, log: &lockedBuffer{}, ended: make(chan struct{}), dir: dir}
-	p.cmd = exec.Command(os.Args[0], "serve", "--roles="+role, "--kubeconfig="+file, "--listen="+listen, "--verbose", "--feature-usage-interval=2s",
+	cmd := exec.Command(os.Args[0], "serve", "--roles="+role, "--kubeconfig="+file, "--listen="+listen, "--verbose", "--feature-usage-interval=2s",
 		"--feature-webhook-listen="+s.hook, "--feature-webhook-url=https://"+s.hook, "--feature-webhook-host=127.0.0.1")
-	p.cmd.Env = []string{asSluice + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "POD_NAME=" + fmt.Sprintf("%s-%d", role, time.Now().UnixNano())}
-	p.cmd.Stderr = p.log
-	if err := p.cmd.Start(); err != nil {
+	name := filepath.Base(dir)
+	cmd.Env = []string{asSluice + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "POD_NAME=" + name}
+	p, err := nodeless.Launch(name, listen, cmd)
+	if err != nil {
 		return nil, err
 	}
-	go func() {
-		defer close(p.ended)
-		// How it ended stands in cmd.ProcessState.
-		_ = p.cmd.Wait()
-	}()
 	processesMu.Lock()
 	processes = append(processes, p)
 	processesMu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for tick := time.NewTicker(20 * time.Millisecond); ; {
-		_, err := p.get(ctx, "/readyz")
-		if err == nil {
-			tick.Stop()
-			return p, nil
-		}
-		select {
-		case <-p.ended:
-			return nil, fmt.Errorf("%s ended with %s: %s", role, p.cmd.ProcessState, p.log)
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%s is not ready: %w: %s", role, err, p.log)
-		case <-tick.C:
-		}
-	}
+	return p, p.Ready(ctx)
 }
 
-// kill ends the process by SIGKILL, if it still runs.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	<-p.ended
-	_ = os.RemoveAll(p.dir)
-}
-
-// stop ends it in order.
-func (p *process) stop(t *testing.T) {
+// stop ends a process in order.
+func stop(t *testing.T, p *nodeless.Process) {
 	t.Helper()
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-p.ended:
-	case <-time.After(patience):
-		t.Errorf("%s does not end", p.role)
-		p.kill()
+	if err := p.Stop(); err != nil {
+		t.Error(err)
 	}
-}
-
-func (p *process) get(ctx context.Context, path string) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.listen+path, nil)
-	if err != nil {
-		return "", err
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return "", err
-	}
-	defer answer.Body.Close() //nolint:errcheck // it was only read
-	body, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = errors.New(string(body))
-	}
-	return string(body), err
 }
 
 // kubeconfig writes one that authenticates as a ServiceAccount of Sluice.
 func (s *system) kubeconfig(ctx context.Context, dir, account string) (string, error) {
-	token, err := s.kube.CoreV1().ServiceAccounts(systemNamespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		return "", err
-	}
 	file := filepath.Join(dir, "kubeconfig")
-	return file, clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
-		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: s.admin.Host, CertificateAuthorityData: s.admin.CAData, CertificateAuthority: s.admin.CAFile}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {Token: token.Status.Token}},
-	}, file)
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
+	return file, nodeless.Kubeconfig(ctx, s.kube, s.admin, systemNamespace, account, file)
 }

@@ -14,6 +14,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/clustertest/nodeless"
 )
 
 // inARow is how often what is off is tried as soon as Enforced is True.
@@ -89,7 +90,7 @@ func TestE2ENothingIsEnforcedUnseen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.kill()
+	defer p.Kill()
 	c := newScene(t, s, "blind", sceneOptions{gates: []string{"TasksTimeout"}})
 	const text = "the API server has not been seen to enforce it yet: it does not have the newest policies yet"
 	c.told(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, text)
@@ -109,12 +110,12 @@ func TestE2EWebhookIsSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := func(role string) *process {
+	start := func(role string) *nodeless.Process {
 		p, err := s.start(context.WithoutCancel(t.Context()), role)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(p.kill)
+		t.Cleanup(p.Kill)
 		return p
 	}
 	start("features")
@@ -143,7 +144,7 @@ func TestE2EWebhookIsSeen(t *testing.T) {
 	held(t, "what waits", func() error { return refused(try(waits), "spec.template.spec.serviceAccountName") })
 
 	// The webhook goes, and comes back.
-	hook.kill()
+	hook.Kill()
 	c.told(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonWebhookUnreachable, "the feature webhook does not answer", "reach.probe.feature.sluice.dev", "connection refused")
 	f, _ := c.featureStatus("paused")
 	if err := is(f.Conditions, v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonWebhookUnreachable); err != nil {

@@ -27,7 +27,7 @@ func TestE2ERestarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.kill()
+	defer p.Kill()
 	live := newScene(t, s, "live", sceneOptions{gates: []string{"TasksTimeout", "TaskTimeout"}})
 	baked := newScene(t, s, "baked", sceneOptions{mode: "Baked", whenDisabled: "Drop", gates: []string{"TasksTimeout", "TaskTimeout"}})
 	live.inForce(timeout)

@@ -46,7 +46,7 @@ func TestE2EOlderServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer p.kill()
+		defer p.Kill()
 	}
 	c := newScene(t, s, "older", sceneOptions{mode: "Baked", gates: []string{"TasksTimeout"}})
 	c.apply(c.feature("TaskTimeout", featureParts["TaskTimeout"], sceneOptions{whenDisabled: "Drop"}))

@@ -67,7 +67,7 @@ func TestE2ESkew(t *testing.T) {
 	c.events(v1alpha1.ReasonProcessesDisagree)
 	eventually(t, "the metric", func(ctx context.Context) error {
 		for _, p := range processes {
-			if text, err := p.get(ctx, "/metrics"); err == nil && strings.Contains(text, `sluice_features_skew{component="skew"} 1`) {
+			if text, err := p.Get(ctx, "/metrics"); err == nil && strings.Contains(text, `sluice_features_skew{component="skew"} 1`) {
 				return nil
 			}
 		}

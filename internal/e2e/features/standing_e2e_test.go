@@ -105,7 +105,7 @@ func TestE2EWhatCannotBeWrittenIsTold(t *testing.T) { //nolint:paralleltest // s
 	c.events(v1alpha1.ReasonEnforcementDiffers)
 	eventually(t, "the metric", func(ctx context.Context) error {
 		for _, p := range processes {
-			if text, err := p.get(ctx, "/metrics"); err == nil && strings.Contains(text, `sluice_features_skew{component="stuck"} 1`) {
+			if text, err := p.Get(ctx, "/metrics"); err == nil && strings.Contains(text, `sluice_features_skew{component="stuck"} 1`) {
 				return nil
 			}
 		}

@@ -23,6 +23,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/internal/controller/features"
+	"sluice.dev/tools/clustertest/nodeless"
 )
 
 // stuckFeatures are enforced by policies and by the webhook, by refusal and by dropping, of fields, items and whole versions.
@@ -155,7 +156,7 @@ func TestE2ENothingIsStuck(t *testing.T) { //nolint:paralleltest // see above
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		hook.kill()
+		hook.Kill()
 		ctx := context.WithoutCancel(ctx)
 		err := s.kube.CoreV1().ConfigMaps(systemNamespace).Delete(ctx, features.Address, metav1.DeleteOptions{})
 		if err != nil {
@@ -270,7 +271,7 @@ func TestE2ENothingIsStuck(t *testing.T) { //nolint:paralleltest // see above
 	definition("deployments")
 	c.enforced()
 
-	hook.kill()
+	hook.Kill()
 	free(c, "no-webhook")
 
 	if err := s.kube.CoreV1().Namespaces().Delete(ctx, c.name, metav1.DeleteOptions{}); err != nil {
@@ -294,17 +295,13 @@ func TestE2ENothingIsStuck(t *testing.T) { //nolint:paralleltest // see above
 	}
 	free(c, "settings-gone")
 
-	var controller *process
+	var controller *nodeless.Process
 	for _, p := range processes {
-		select {
-		case <-p.ended:
-		default:
-			if p.role == "features" {
-				controller = p
-			}
+		if strings.HasPrefix(p.Name, "features-") && !p.Over() {
+			controller = p
 		}
 	}
-	controller.kill()
+	controller.Kill()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()

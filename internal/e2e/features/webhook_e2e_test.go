@@ -112,7 +112,7 @@ func TestE2EWebhook(t *testing.T) {
 		if err := is(st.Conditions, v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonOpenForAll); err != nil {
 			return err
 		}
-		if m := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionEnforced).Message; !strings.Contains(m, "uses are not told of as tellUse has it: ") {
+		if m := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionEnforced).Message; !strings.Contains(m, "warnings about uses (tellUse) do not work: ") {
 			return errors.New(m)
 		}
 		return nil
@@ -269,7 +269,7 @@ func TestE2EWebhook(t *testing.T) {
 	c.optInByRole()
 
 	// The webhook goes: what it enforces waits, policies hold, and what neither is asked about passes.
-	p.stop(t)
+	stop(t, p)
 	eventually(t, "what takes the webhook to wait for it", func(context.Context) error {
 		_, err := try(paused)
 		if !apierrors.IsInternalError(err) {
@@ -307,7 +307,7 @@ func TestE2EWebhook(t *testing.T) {
 		}
 		return nil
 	})
-	p.stop(t)
+	stop(t, p)
 }
 
 // claimsAreRefused has objects of which a version is closed by the webhook, and managed fields that say they were written in it: in

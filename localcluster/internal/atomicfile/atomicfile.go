@@ -1,5 +1,5 @@
-// Package atomicfile replaces a file in one step, so that a reader or a crash never meets half of it. It does not
-// promise that the new content outlives a power cut: nothing is synced.
+// Package atomicfile replaces a file in one step, so that neither a reader nor a crash sees half of it. It does not promise that
+// the new content survives a power cut: it syncs nothing.
 package atomicfile
 
 import (
@@ -9,8 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Write makes path hold content, with exactly the given mode. The folder must exist; when an error is returned, path is
-// as it was.
+// Write makes path hold content, with exactly the given mode. The folder must exist. If Write returns an error, path is unchanged.
 func Write(path string, content []byte, mode fs.FileMode) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package cli is the command line of localcluster. It reads flags, prints what a cluster reports and turns outcomes into
-// exit codes: 0 when all went well, 2 when it could not be done, and for exec the command's own.
+// Package cli is the command line of localcluster. It reads flags and prints what a cluster reports. The exit code is 0 for success
+// and 2 for a failure; exec returns the code of its command.
 package cli
 
 import (
@@ -24,7 +24,7 @@ import (
 
 const exitCannot = 2
 
-// exitCode is an error that only carries an exit code; what there is to say has been said.
+// exitCode is an error that only carries an exit code. The message is printed already.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -37,7 +37,7 @@ type streams struct {
 
 func (s streams) note(line string) { _, _ = fmt.Fprintln(s.err, "localcluster: "+oneLine(line)) }
 
-// stop stops the cluster and returns err, which decides the exit code; what goes wrong meanwhile is told.
+// stop stops the cluster and returns err, which decides the exit code. It prints its own failures.
 func (s streams) stop(c *cluster.Cluster, err error) error {
 	if stopping := c.Stop(); stopping != nil {
 		s.note("stop the cluster: " + stopping.Error())
@@ -52,8 +52,8 @@ func (s streams) stop(c *cluster.Cluster, err error) error {
 func Run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	s := streams{in: stdin, out: stdout, err: stderr}
 	if len(args) == 0 || args[0] != componentName {
-		// Kubernetes' packages put flags of theirs here, which cobra would offer with every command, and log to stderr,
-		// which is for the user. The components' logs are files.
+		// Kubernetes' packages define flags here, which cobra would offer with every command. They also log to stderr, which is for
+		// the user. The components log to files.
 		pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ContinueOnError)
 		klog.SetLogger(logr.Discard())
 	}

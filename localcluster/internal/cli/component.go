@@ -10,14 +10,14 @@ import (
 
 const componentName = "component"
 
-// componentCommand is how this binary runs as its own child. It is no part of what users call.
+// componentCommand is the command by which this binary runs as its own child. Users do not call it.
 func componentCommand(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:    componentName + " NAME -- FLAGS",
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// Before anything runs side by side: a parent that is gone already must not hide that nothing could be run.
+			// This comes before anything runs concurrently: even if the parent is gone already, a wrong call must be reported.
 			if err := component.Known(args[0]); err != nil {
 				return err
 			}
@@ -25,13 +25,13 @@ func componentCommand(s streams) *cobra.Command {
 			defer cancel()
 			ended := make(chan error, 2)
 			go func() {
-				// The parent holds the other end, so that this is read to its end when the parent is gone.
+				// The parent holds the other end, so the read ends when the parent is gone.
 				drain(s.in)
 				ended <- nil
 			}()
 			go func() { ended <- component.Run(ctx, args[0], args[1:]) }()
 			if err := <-ended; err != nil {
-				// The parent looks for this line in the log to tell its user why the component ended.
+				// The parent looks for this line in the log, and shows the user why the component ended.
 				_, _ = fmt.Fprintln(s.err, "error: "+oneLine(err.Error()))
 				return exitCode(exitCannot)
 			}

@@ -33,7 +33,8 @@ started or ended before the command did.`,
 			if path, err = filepath.Abs(path); err != nil {
 				return err
 			}
-			// A cluster makes its folder the working directory of this process; the command stays where it was called.
+			// A cluster changes the working directory of this process to its folder. The command runs in the directory of the
+			// caller.
 			here, err := os.Getwd()
 			if err != nil {
 				return err
@@ -45,7 +46,7 @@ started or ended before the command did.`,
 		},
 	}
 	flags.add(cmd)
-	// What follows the command's name is the command's, dashes or not.
+	// Everything after the command's name belongs to the command, also flags.
 	cmd.Flags().SetInterspersed(false)
 	return cmd
 }
@@ -55,7 +56,7 @@ func runInCluster(ctx context.Context, s streams, flags clusterFlags, command *e
 	if err != nil {
 		return err
 	}
-	// From here on signals are the command's: this process waits for it and then stops the cluster.
+	// From here on, signals are for the command. This process waits for it and then stops the cluster.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -86,7 +87,7 @@ func runInCluster(ctx context.Context, s streams, flags clusterFlags, command *e
 	}
 }
 
-// codeOf turns how a command ended into this process's exit code.
+// codeOf returns the exit code of this process for the end of a command.
 func codeOf(err error) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

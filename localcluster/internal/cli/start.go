@@ -13,7 +13,7 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// readyReport is what start prints when the cluster is ready.
+// readyReport is the output of start when the cluster is ready.
 type readyReport struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

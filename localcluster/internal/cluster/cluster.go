@@ -1,10 +1,9 @@
 // Package cluster starts and stops one local Kubernetes cluster: etcd in this process, and a kube-apiserver and a
 // kube-controller-manager as its children.
 //
-// It promises that a cluster that was reported ready answers requests, has its default namespace and service account,
-// and listens on loopback only; that nothing of it is left running when Stop has returned or this process is gone; and
-// that two processes never work in one folder. It does not run nodes, a scheduler or workload controllers: pods can be
-// stored, but nothing runs them.
+// It promises that a ready cluster answers requests, has its default namespace and ServiceAccount, and listens on loopback only.
+// Nothing of it still runs when Stop has returned or this process has ended. Two processes never work in one folder. The cluster
+// has no nodes, no scheduler and no workload controllers: it stores pods, but nothing runs them.
 package cluster
 
 import (
@@ -24,13 +23,13 @@ import (
 	"sluice.dev/localcluster/internal/pki"
 )
 
-// grace is how long a component may take to end by itself. Data is safe in etcd, so nothing is lost with its patience.
+// grace is the time that a component gets to end by itself. The data is safe in etcd, so killing it later loses nothing.
 const grace = 15 * time.Second
 
-// Options say what cluster to start. The zero value of each field but Executable, Now and Note is usable.
+// Options describe the cluster to start. The zero value of each field but Executable, Now and Note is usable.
 type Options struct {
-	// Dir is the absolute path of the folder that keeps everything between runs; it is made when it is missing. Empty
-	// means a temporary folder, removed by Stop.
+	// Dir is the absolute path of the folder that keeps everything between runs. Start creates it if it is missing. Empty means a
+	// temporary folder, which Stop removes.
 	Dir string
 	// Kubeconfig is the absolute path of the administrator's kubeconfig; empty means a file named kubeconfig in the folder.
 	Kubeconfig string
@@ -41,14 +40,14 @@ type Options struct {
 	// NoFsync has etcd not wait for the disk: faster, but a crash of the machine (not of the processes) may lose data. A
 	// temporary folder always does so.
 	NoFsync bool
-	// WithoutControllers leaves the controller manager out. Then no default service account is made.
+	// WithoutControllers leaves the controller manager out. Then nothing creates default ServiceAccounts.
 	WithoutControllers bool
 
 	// Executable is the binary that runs a component as a child: it is called as "EXECUTABLE component NAME -- FLAGS".
 	Executable string
-	// Now is the clock by which certificates are judged and made.
+	// Now is the clock for making and checking certificates.
 	Now func() time.Time
-	// Note receives what a user might want to know but need not act on, one line each.
+	// Note receives remarks that need no reaction, one line each.
 	Note func(string)
 }
 
@@ -60,7 +59,7 @@ type Cluster struct {
 	folder    *folder
 	etcd      *embed.Etcd
 	processes []*process
-	// kubeconfig is what was written to Kubeconfig; nil before.
+	// kubeconfig is the content that was written to Kubeconfig; nil before.
 	kubeconfig []byte
 	ready      bool
 	// alive ends, with its cause, when a component does.
@@ -68,9 +67,9 @@ type Cluster struct {
 	fail  context.CancelCauseFunc
 }
 
-// Start starts a cluster and returns when it is ready. It makes the cluster's folder this process's working directory,
-// which its children share. When ctx ends before that, or anything goes wrong, everything is
-// stopped and removed again and the error says in one line what happened.
+// Start starts a cluster and returns when it is ready. It changes this process's working directory to the cluster's folder; the
+// children use the same one. If ctx ends before that, or anything fails, Start stops and removes everything again. The error says
+// in one line what happened.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	extra, err := parseAPIServerArgs(o.APIServerArgs)
 	if err != nil {
@@ -100,8 +99,8 @@ func (c *Cluster) start(ctx context.Context, o Options, extra []flag) error {
 		return err
 	}
 	creds, err := c.launch(ctx, o, extra, listener)
-	// The child has its own descriptor of the socket. This process closes its one, so that the port is free as soon as
-	// the child is gone.
+	// The child has its own descriptor of the socket. This process closes its copy, so that the port is free as soon as the child
+	// is gone.
 	if err := errors.Join(err, listener.Close()); err != nil {
 		return err
 	}
@@ -112,7 +111,7 @@ func (c *Cluster) start(ctx context.Context, o Options, extra []flag) error {
 	return nil
 }
 
-// launch starts etcd and the API server, and writes the kubeconfig that leads to it.
+// launch starts etcd and the API server, and writes the kubeconfig.
 func (c *Cluster) launch(ctx context.Context, o Options, extra []flag, listener *net.TCPListener) (credentials, error) {
 	address := listener.Addr().String()
 	c.Server = "https://" + address
@@ -159,7 +158,7 @@ func (c *Cluster) awaitReady(ctx context.Context, o Options, creds credentials) 
 	if err := probe.await(ctx, "/readyz", "/api/v1/namespaces/default"); err != nil || o.WithoutControllers {
 		return err
 	}
-	// The controller manager looks for the API server once a second only, so it is started when it will find it.
+	// The controller manager looks for the API server only once a second, so it starts after the API server.
 	content, err := kubeconfig(c.Server, creds.ca, creds.controllers, component.ControllerManager)
 	if err != nil {
 		return err
@@ -203,14 +202,14 @@ func (c *Cluster) watchEtcd() {
 	c.fail(errors.New("etcd ended"))
 }
 
-// Failed is closed when a component ends, be it by itself or by Stop. In the first case the others still run: call Stop.
+// Failed is closed when a component ends, by itself or by Stop. If it ended by itself, the others still run: call Stop.
 func (c *Cluster) Failed() <-chan struct{} { return c.alive.Done() }
 
-// Err says, after Failed is closed, which component ended first, and why; nil before.
+// Err says which component ended first, and why, after Failed is closed; nil before.
 func (c *Cluster) Err() error { return context.Cause(c.alive) }
 
-// Stop stops every component, the clients of each before it, and removes what is temporary. It returns when all of it
-// is gone. It must be called once.
+// Stop stops every component after its clients, and removes temporary files. It returns when all of it is gone. It must be called
+// once.
 func (c *Cluster) Stop() error {
 	for _, p := range slices.Backward(c.processes) {
 		p.stop(grace)

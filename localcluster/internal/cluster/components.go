@@ -21,7 +21,7 @@ func flagStrings(flags []flag) []string {
 	return out
 }
 
-// reserved are the API server's flags that hold the cluster together; another value for one of them cannot work.
+// reserved are flags of the API server that the cluster depends on. Another value for one of them cannot work.
 var reserved = []string{
 	"bind-address", "client-ca-file", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "etcd-servers", "secure-port",
 	"service-account-key-file", "service-account-signing-key-file", "tls-cert-file", "tls-private-key-file",
@@ -52,8 +52,8 @@ type credentials struct {
 	saPrivate, saPublic            string
 }
 
-// apiServerFlags returns the API server's flags. An extra flag replaces the one of the same name here, which matters for
-// those that would otherwise collect values.
+// apiServerFlags returns the API server's flags. An extra flag replaces the flag of the same name. Flags with several values would
+// otherwise collect both.
 func apiServerFlags(c credentials, port string, extra []flag) []string {
 	flags := []flag{
 		// The endpoint controller would refuse a loopback address, and nothing here routes to endpoints.
@@ -78,7 +78,7 @@ func apiServerFlags(c credentials, port string, extra []flag) []string {
 	return flagStrings(append(flags, extra...))
 }
 
-// controllers are the only ones that run: those that API machinery itself needs to behave as documented.
+// controllers lists the only controllers that run: those that API machinery itself needs to behave as documented.
 var controllers = []string{
 	"namespace-controller", "garbage-collector-controller", "serviceaccount-controller", "serviceaccount-token-controller",
 	"validatingadmissionpolicy-status-controller",
@@ -92,7 +92,7 @@ func controllerManagerFlags(c credentials, kubeconfig string) []string {
 		{"root-ca-file", c.ca.CertFile},
 		{"secure-port", "0"},
 		{"service-account-private-key-file", c.saPrivate},
-		// Each controller works under its own service account, with the rights that RBAC gives it in a real cluster.
+		// Each controller has its own ServiceAccount, with the rights that RBAC gives it in a real cluster.
 		{"use-service-account-credentials", "true"},
 		{"kube-api-qps", "1000"},
 		{"kube-api-burst", "2000"},

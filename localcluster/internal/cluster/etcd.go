@@ -14,32 +14,32 @@ import (
 
 const (
 	etcdName = "etcd"
-	// etcdSocket is relative to the folder, the working directory of all processes, because the kernel takes no socket
-	// path of more than about a hundred bytes.
+	// etcdSocket is relative to the folder, the working directory of all processes. The kernel allows only about a hundred bytes
+	// for a socket path.
 	etcdSocket = "etcd.sock"
 )
 
-// startEtcd starts a single etcd member in this process. It listens on a Unix socket in the cluster's own folder and
-// on nothing else, so that no other user of the machine can reach the data around the API server.
+// startEtcd starts a single etcd member in this process. It listens only on a Unix socket in the cluster's own folder. So no other
+// user of the machine can bypass the API server and reach the data.
 func startEtcd(ctx context.Context, f *folder, noFsync bool) (*embed.Etcd, error) {
 	cfg := embed.NewConfig()
 	cfg.Dir = f.path("etcd")
 	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Host: etcdSocket}}
-	// There are no peers. What the member advertises is left as etcd has it, since nobody asks for it.
+	// There are no peers. The advertised addresses are etcd's defaults, because nobody asks for them.
 	cfg.ListenPeerUrls = nil
 	cfg.EnableGRPCGateway = false
 
 	cfg.Logger, cfg.LogLevel = "zap", "warn"
 	cfg.LogOutputs = []string{f.log(etcdName)}
 
-	// A lone member elects itself as soon as it has waited for others: short ticks make that wait short.
+	// A lone member elects itself after it has waited for others. Short ticks make that wait short.
 	cfg.TickMs, cfg.ElectionMs = 20, 200
-	// Zero would have every request logged as slow.
+	// With zero, etcd would log every request as slow.
 	cfg.WarningUnaryRequestDuration = time.Second
 	cfg.Name = clusterName
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	cfg.UnsafeNoFsync = noFsync
-	// The member allocates two log segments in advance. Those of 64 MB are meant for busier places.
+	// The member allocates two log segments in advance. The default of 64 MB is for larger installations.
 	wal.SegmentSizeBytes = 8 << 20
 	// Room for tests that store many objects; the default is 2 GiB.
 	cfg.QuotaBackendBytes = 8 << 30

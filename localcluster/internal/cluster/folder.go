@@ -12,7 +12,7 @@ import (
 
 const tempPrefix = "localcluster-"
 
-// folder is where one cluster keeps everything.
+// folder is the folder in which one cluster keeps everything.
 type folder struct {
 	dir       string
 	temporary bool
@@ -49,7 +49,7 @@ func openFolder(dir string, note func(string)) (*folder, error) {
 	return f, nil
 }
 
-// close gives the folder back and removes what is temporary.
+// close releases the folder and removes temporary files.
 func (f *folder) close() error {
 	var err error
 	if f.temporary {
@@ -62,7 +62,7 @@ func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 
 func (f *folder) log(component string) string { return filepath.Join(f.dir, "logs", component+".log") }
 
-// sweep removes temporary folders of clusters that were killed before they could. What is in doubt stays.
+// sweep removes temporary folders of clusters that were killed before they could remove them. In case of doubt a folder stays.
 func sweep(note func(string)) {
 	found, err := filepath.Glob(filepath.Join(os.TempDir(), tempPrefix+"*"))
 	if err != nil {
@@ -72,8 +72,8 @@ func sweep(note func(string)) {
 		if !ownFolder(dir) {
 			continue
 		}
-		// A folder that another process has just made has no holder written in it yet; it must not be locked here,
-		// not even for an instant, because that process would then find it in use.
+		// A folder that another process has just made has no holder written in it yet. Locking it here, even for an instant, would
+		// make that process find it in use.
 		if info, err := os.Stat(filepath.Join(dir, "lock")); err != nil || info.Size() == 0 {
 			continue
 		}

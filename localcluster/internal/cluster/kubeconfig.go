@@ -26,8 +26,8 @@ func kubeconfig(server string, ca, user pki.Pair, userName string) ([]byte, erro
 	return clientcmd.Write(*config)
 }
 
-// writeKubeconfig writes a kubeconfig that a user named. A file that speaks of other clusters is not ours to replace:
-// it may be somebody's ~/.kube/config.
+// writeKubeconfig writes a kubeconfig that a user named. It does not replace a file with other clusters: it may be somebody's
+// ~/.kube/config.
 func writeKubeconfig(path string, content []byte) error {
 	existing, err := os.ReadFile(path) //nolint:gosec // the file that the user names
 	if err == nil {
@@ -46,7 +46,7 @@ func writeKubeconfig(path string, content []byte) error {
 	return nil
 }
 
-// removeKubeconfig removes a kubeconfig that leads nowhere any more, if it still is what was written.
+// removeKubeconfig removes the kubeconfig if nobody has changed it since it was written.
 func removeKubeconfig(path string, written []byte) error {
 	content, err := os.ReadFile(path) //nolint:gosec // the file that the user names
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(content, written) {
@@ -55,7 +55,7 @@ func removeKubeconfig(path string, written []byte) error {
 	return errors.Join(err, os.Remove(path))
 }
 
-// ours tells whether a kubeconfig is empty or knows no cluster but ours.
+// ours reports whether a kubeconfig is empty or knows no cluster but ours.
 func ours(content []byte) bool {
 	config, err := clientcmd.Load(content)
 	if err != nil {

@@ -14,11 +14,11 @@ const (
 	maxLastWord = 600
 )
 
-// final matches the beginnings of lines in which a component says why it ends: this binary's own last line, klog's fatal
-// ones, and the runtime's.
+// final matches the beginnings of lines in which a component says why it ends: the last line of this binary, and fatal lines of
+// klog and the runtime.
 var final = regexp.MustCompile(`^(?:error: |F\d{4} \S+ +\d+ \S+\] |panic: |fatal error: )`)
 
-// lastWords returns what the log says about why its component ended, in one line; empty when it says nothing.
+// lastWords returns the reason in the log why its component ended, in one line; empty if the log has none.
 func lastWords(log string) string {
 	file, err := os.Open(log) //nolint:gosec // a file in the cluster's folder
 	if err != nil {

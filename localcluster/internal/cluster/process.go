@@ -16,14 +16,14 @@ type process struct {
 	name string
 	log  string
 	cmd  *exec.Cmd
-	// lifeline is the write end of the child's stdin. It is never written to: the child ends when it is closed, which
-	// the kernel does when this process ends in whatever way.
+	// lifeline is the write end of the child's stdin. Nobody writes to it. The child ends when it is closed, and the kernel closes
+	// it when this process ends for any reason.
 	lifeline io.Closer
 	done     chan struct{}
 }
 
-// spawn starts the executable with the component sub-command. Its output goes to the log file, which is emptied first.
-// The child inherits extra files from descriptor 3 on, and ends when this process does.
+// spawn starts the executable with the component sub-command. Its output goes to the log file, which is emptied first. The child
+// inherits extra files from descriptor 3 on, and ends when this process does.
 func spawn(executable, name string, args []string, log string, extra ...*os.File) (*process, error) {
 	output, err := os.OpenFile(log, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // a file in the cluster's folder
 	if err != nil {
@@ -39,19 +39,19 @@ func spawn(executable, name string, args []string, log string, extra ...*os.File
 	cmd := exec.Command(executable, append([]string{"component", name, "--"}, args...)...) //nolint:gosec // this very binary
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, output, output
 	cmd.ExtraFiles = extra
-	// A group of its own keeps a terminal's Ctrl-C from the child: this process stops its children in order.
+	// A group of its own keeps a terminal's Ctrl-C from the child. This process stops its children in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	endWithParent(cmd.SysProcAttr)
 
 	p := &process{name: name, log: log, cmd: cmd, lifeline: lifeline, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// Linux ties the child's life to the thread that started it, so that thread must stay for as long as the child.
+		// Linux ties the child's life to the thread that started it, so that thread must live as long as the child.
 		runtime.LockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended stands in cmd.ProcessState
+			_ = cmd.Wait() // cmd.ProcessState has the result
 			close(p.done)
 		}
 	}()
@@ -61,10 +61,10 @@ func spawn(executable, name string, args []string, log string, extra ...*os.File
 	return p, nil
 }
 
-// stop asks the child to end and returns when it has. After the grace time it is killed.
+// stop asks the child to end and returns when it has. After the grace time it kills the child.
 func (p *process) stop(grace time.Duration) {
 	defer p.lifeline.Close() //nolint:errcheck // the child has ended by then
-	// An error means that the child has ended, which done tells better.
+	// An error means that the child has ended. done has the details.
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -77,8 +77,8 @@ func (p *process) stop(grace time.Duration) {
 	<-p.done
 }
 
-// failure describes in one line why a child that was not asked to end did; call it after done is closed. The hint says
-// where to look when the log's end does not tell.
+// failure describes in one line why a child ended without being asked; call it after done is closed. The hint names the log, in
+// case its end gives no reason.
 func (p *process) failure(hint string) error {
 	state := p.cmd.ProcessState.String()
 	if words := lastWords(p.log); words != "" {

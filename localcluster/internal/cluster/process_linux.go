@@ -2,6 +2,6 @@ package cluster
 
 import "syscall"
 
-// endWithParent has the kernel kill the child when the thread that started it ends, so that not even SIGKILL of this
-// process leaves a child that is too busy to notice its closed stdin.
+// endWithParent makes the kernel kill the child when the thread that started it ends. A busy child may not notice its closed stdin,
+// so this matters when SIGKILL ends this process.
 func endWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

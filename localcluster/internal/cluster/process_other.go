@@ -4,5 +4,5 @@ package cluster
 
 import "syscall"
 
-// endWithParent does nothing: on these systems the child ends by its closed stdin alone.
+// endWithParent does nothing. On these systems only the closed stdin ends the child.
 func endWithParent(*syscall.SysProcAttr) {}

@@ -39,8 +39,8 @@ func newProber(server string, ca, admin pki.Pair) (*prober, error) {
 	}}}, nil
 }
 
-// await returns when each path in turn answers with 200. Otherwise the error is the cause for which ctx ended, with the
-// last answer where that says more.
+// await returns when each path in turn answers with 200. Otherwise the error is the cause for which ctx ended, with the last answer
+// if it says more.
 func (p *prober) await(ctx context.Context, paths ...string) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

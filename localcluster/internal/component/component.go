@@ -1,7 +1,7 @@
 // Package component runs one Kubernetes component in this process, as its own binary would.
 //
-// Each component sets up process-wide state (logging, feature gates, metrics) that cannot be set up twice, so a process
-// runs one of them, once. The package does not decide which flags a component gets.
+// Each component sets up state for the whole process (logging, feature gates, metrics) that cannot be set up twice. So a process
+// runs one component, once. The package does not decide which flags a component gets.
 package component
 
 import (
@@ -32,7 +32,7 @@ const (
 // ListenerFD is the file descriptor on which a child process inherits the API server's listening socket.
 const ListenerFD = 3
 
-// Known tells whether Run knows a component of that name; the error names those that it knows.
+// Known reports whether Run knows a component of that name. The error lists the names.
 func Known(name string) error {
 	if name == APIServer || name == ControllerManager {
 		return nil
@@ -40,9 +40,9 @@ func Known(name string) error {
 	return fmt.Errorf("unknown component %q: allowed are %q and %q", name, APIServer, ControllerManager)
 }
 
-// Run runs the named component with the given command-line flags until ctx is done or the component fails. When it
-// returns because ctx is done, the controller manager may still be at work: like upstream's binary it has no orderly end
-// without leader election, and the caller is to end the process.
+// Run runs the named component with the given command-line flags until ctx is done or the component fails. After ctx is done, the
+// controller manager may still work when Run returns: like upstream's binary it has no orderly end without leader election. The
+// caller must then end the process.
 func Run(ctx context.Context, name string, args []string) error {
 	defer logs.FlushLogs()
 	switch name {
@@ -65,8 +65,8 @@ func Run(ctx context.Context, name string, args []string) error {
 	}
 }
 
-// runAPIServer does what upstream's command does (cmd/kube-apiserver/app/server.go), except that it serves on an
-// inherited socket: the parent binds the port, so no other process can take it between choosing and listening.
+// runAPIServer does the same as upstream's command (cmd/kube-apiserver/app/server.go), but serves on an inherited socket. The
+// parent binds the port, so no other process can take it between choosing and listening.
 func runAPIServer(ctx context.Context, args []string) error {
 	listener, err := inheritedListener()
 	if err != nil {

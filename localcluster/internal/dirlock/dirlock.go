@@ -2,9 +2,9 @@
 
 // Package dirlock keeps two processes from working in one folder.
 //
-// The lock is the kernel's (flock), so it ends with the process that holds it, however that ends: whether a lock is
-// live or was left behind is never a guess from a process id, which may be in use again by another process. The id in
-// the file only serves to name the holder. It does not protect against processes that do not ask for the lock.
+// The lock is the kernel's (flock), so it ends with the process that holds it, for whatever reason the process ends. A process ID
+// would be no proof, because another process may have it by now. The ID in the file only serves to name the holder. The lock does
+// not protect against processes that do not ask for it.
 package dirlock
 
 import (
@@ -20,10 +20,10 @@ import (
 
 const fileName = "lock"
 
-// HeldError tells that another live process has the folder.
+// HeldError means that another live process has the folder.
 type HeldError struct {
 	Dir string
-	// PID is the holder's process id; zero when the holder has not written it yet.
+	// PID is the holder's process ID; zero if the holder has not written it yet.
 	PID int
 }
 
@@ -41,7 +41,7 @@ type Lock struct {
 	left int
 }
 
-// Acquire takes the lock of dir, which must exist, without waiting. The error is a *HeldError when another process has it.
+// Acquire locks dir, which must exist, without waiting. The error is a *HeldError if another process has the lock.
 func Acquire(dir string) (*Lock, error) {
 	file, err := os.OpenFile(filepath.Join(dir, fileName), os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the folder that the user names
 	if err != nil {
@@ -62,12 +62,11 @@ func Acquire(dir string) (*Lock, error) {
 	return lock, nil
 }
 
-// LeftBehindBy is the id of the process that had the folder before and ended without releasing it; zero when the last
-// holder released it, or there was none.
+// LeftBehindBy is the ID of the last process that held the folder and ended without releasing it; zero if there was none.
 func (l *Lock) LeftBehindBy() int { return l.left }
 
-// Release gives the folder back. The lock file stays, empty: to remove it would let two processes hold two files of the
-// same name.
+// Release unlocks the folder. The empty lock file stays: if Release removed it, two processes could hold two files of the same
+// name.
 func (l *Lock) Release() error {
 	return errors.Join(l.write(""), l.file.Close())
 }

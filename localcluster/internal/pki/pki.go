@@ -1,9 +1,9 @@
 // Package pki makes and keeps the keys and certificates of one local cluster.
 //
-// It promises that what it has made once is used again: an authority, a key for service account tokens or a client's
-// certificate found in the folder stays as it is, so that kubeconfigs and tokens handed out before a restart are good
-// after it. A leaf that is missing, damaged, near its end or signed by another authority is made anew. It does not
-// decide who may do what: the names and groups in the certificates are given by the caller, and RBAC judges them.
+// It promises to use keys and certificates again. An authority, a key for ServiceAccount tokens or a client's certificate that is
+// in the folder stays as it is, so that kubeconfigs and tokens remain valid after a restart. A leaf that is missing, damaged, near
+// its end or signed by another authority is created again. The package does not decide about rights: the caller gives the names and
+// groups for certificates, and RBAC judges them.
 package pki
 
 import (
@@ -28,9 +28,9 @@ import (
 
 const (
 	lifetime = 10 * 365 * 24 * time.Hour
-	// backdate keeps a certificate good on a machine whose clock was just set back a little.
+	// backdate keeps a certificate valid on a machine whose clock was just set back a little.
 	backdate = time.Hour
-	// renewal is how long before its end a certificate is made anew.
+	// renewal is the time before its end at which a certificate is created again.
 	renewal = 30 * 24 * time.Hour
 
 	pemKey       = "EC PRIVATE KEY"
@@ -68,9 +68,8 @@ type Authority struct {
 	pair Pair
 }
 
-// Open loads the authority kept in dir, or makes a new one, making the folder (mode 0700) too. now is the instant for
-// which certificates are judged and made. An authority that is there but cannot be read is an error: to replace it
-// silently would void every kubeconfig handed out.
+// Open loads the authority kept in dir, or makes a new one, and the folder (mode 0700) too. now is the time for making and checking
+// certificates. If an authority is there and cannot be read, that is an error: a new one would invalidate every kubeconfig in use.
 func Open(dir string, now time.Time) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -96,7 +95,7 @@ func Open(dir string, now time.Time) (*Authority, error) {
 // CA returns the authority's own certificate and key.
 func (a *Authority) CA() Pair { return a.pair }
 
-// Leaf returns the certificate described by l: the kept one where it still fits, otherwise a new one.
+// Leaf returns the certificate that l describes: the kept one if it still fits, otherwise a new one.
 func (a *Authority) Leaf(l Leaf) (Pair, error) {
 	if pair, err := a.read(l.Name); err == nil && a.fits(pair, l) {
 		return pair, nil
@@ -119,8 +118,8 @@ func (a *Authority) Leaf(l Leaf) (Pair, error) {
 	return a.write(l.Name, template, a.cert, key, a.key)
 }
 
-// SigningKey returns the files of the key pair NAME.key and NAME.pub, which signs service account tokens, making it
-// when there is none. A kept key is never replaced.
+// SigningKey returns the files of the key pair NAME.key and NAME.pub, which signs ServiceAccount tokens. It makes a missing pair,
+// and never replaces an existing one.
 func (a *Authority) SigningKey(name string) (private, public string, err error) {
 	private, public = a.path(name, ".key"), a.path(name, ".pub")
 	kept, err := os.ReadFile(private) //nolint:gosec // a file in the authority's folder
@@ -171,7 +170,7 @@ func (a *Authority) create() error {
 	return err
 }
 
-// fits tells whether a kept pair can serve for l: parseable, of this authority, not near its end, same names.
+// fits reports whether a kept pair can serve for l: it is readable, of this authority, not near its end, and has the same names.
 func (a *Authority) fits(pair Pair, l Leaf) bool {
 	cert, _, err := parse(pair)
 	if err != nil || cert.CheckSignatureFrom(a.cert) != nil || a.now.Add(renewal).After(cert.NotAfter) {

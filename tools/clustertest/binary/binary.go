@@ -1,8 +1,8 @@
-// Package binary finds the localcluster binary that belongs to this working tree, and the kubectl of the same Kubernetes version,
-// and builds them when there are none yet.
+// Package binary finds the localcluster binary that belongs to this working tree, and the kubectl of the same Kubernetes version.
+// It builds them if there are none yet.
 //
-// It promises that a binary returned was built from the sources as they are now, with the Kubernetes version stamped
-// into it, and that any number of processes asking at once build it one time. It does not start it.
+// It promises that the binary was built from the current sources, with the Kubernetes version stamped into it. If several processes
+// ask at once, only one builds. It does not start the binary.
 package binary
 
 import (
@@ -22,6 +22,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 const (
@@ -36,7 +38,7 @@ const (
 	maxBuildLog  = 8 << 10
 )
 
-// program is what is built of the module.
+// program is a program of the module.
 type program struct {
 	// name is that of the binary, and of its folder in .cache.
 	name     string
@@ -45,13 +47,13 @@ type program struct {
 	pkg string
 	// foreign: no file of the module but go.mod and go.sum goes into it.
 	foreign bool
-	// first says how long it takes when Go's build cache is empty.
+	// first is the duration of a build with an empty Go build cache.
 	first string
 }
 
-// Path returns the absolute path of the localcluster binary for the working tree that dir is in, building it first when it is not
-// in the tree's .cache folder. A build takes minutes when Go's build cache is empty, so its begin is announced on log in one
-// line, as is waiting for another process that builds.
+// Path returns the absolute path of the localcluster binary for the working tree of dir. If the tree's .cache folder does not have
+// it, Path builds it first. With an empty Go build cache a build takes minutes, so Path announces it on log in one line. It also
+// announces that it waits for another process that builds.
 func Path(ctx context.Context, dir string, log io.Writer) (string, error) {
 	return path(ctx, dir, log, program{name: module, override: EnvOverride, pkg: ".", first: "about five minutes"})
 }
@@ -139,8 +141,8 @@ func linkerFlags(root string) (string, error) {
 	return strings.Join(flags, " "), nil
 }
 
-// sourceKey names what a binary is built from: the module's files that go into it, the flags, the Go version, the
-// platform. What is foreign has none of the module's Go files in it.
+// sourceKey identifies the sources of a binary: the module's files that go into it, the flags, the Go version, the platform.
+// Foreign programs have none of the module's Go files in them.
 func sourceKey(root, flags string, foreign bool) (string, error) {
 	sum := sha256.New()
 	_, _ = fmt.Fprintf(sum, "%s %s/%s %q\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, flags)
@@ -209,14 +211,11 @@ func exists(path string) bool {
 
 // lock waits until this process is the only one that builds.
 func lock(ctx context.Context, path, name string, log io.Writer) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a file of this working tree
-	if err != nil {
-		return nil, err
-	}
+	file := flock.New(path, flock.SetPermissions(0o600))
 	ticker := time.NewTicker(lockInterval)
 	defer ticker.Stop()
 	for told := false; ; told = true {
-		taken, err := tryLock(file)
+		taken, err := file.TryLock()
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
 		}

@@ -1,0 +1,76 @@
+//go:build e2e
+
+package config_test
+
+import (
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"sluice.dev/config"
+	"sluice.dev/tools/clustertest"
+)
+
+var shared clustertest.Shared
+
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
+
+// TestE2EInstallationsAreTaken applies each kustomize base and values of the chart to a real API server, and creates the Pods that the
+// Deployments ask for, as their ServiceAccounts, in a namespace that takes only what the standard "restricted" allows.
+func TestE2EInstallationsAreTaken(t *testing.T) {
+	c := shared.Get(t)
+	kube, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"tekton-pipelines", "tekton-pipelines-resolvers", "a", "c"} {
+		if _, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pods := func(what string, want int) {
+		t.Helper()
+		deployments, err := kube.AppsV1().Deployments("sluice-system").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(deployments.Items) != want {
+			t.Errorf("%s: %d Deployments, want %d", what, len(deployments.Items), want)
+		}
+		for _, d := range deployments.Items {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: d.Name, Labels: d.Spec.Template.Labels}, Spec: d.Spec.Template.Spec}
+			if _, err := kube.CoreV1().Pods("sluice-system").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+				t.Errorf("%s: the Pod of %s: %v", what, d.Name, err)
+			}
+		}
+	}
+	for _, base := range []struct {
+		name        string
+		deployments int
+	}{{"crd-guard", 1}, {"default", 8}, {"beside-tekton", 8}, {"all", 11}} {
+		if _, errs, err := c.Kubectl(t, "", "apply", "--server-side", "-k", "kustomize/"+base.name); err != nil {
+			t.Fatalf("%s: %v\n%s", base.name, err, errs)
+		}
+		pods(base.name, base.deployments)
+	}
+	for name, values := range map[string]string{
+		"writers": "writers: ['system:serviceaccount:a:b', 'system:serviceaccount:a:c=mine', 'system:serviceaccount:d:e=*']",
+		"store":   "{compress: true, store: {repository: 'registry.test:5000/a', credentials: c, plainHTTP: true}}",
+		"roles":   "{roles: [all], features: {settings: [a/b, c/d], usage: [widgets.example.com, pods]}, guard: {reads: [example.com]}}",
+		"Tekton":  "{besideTekton: {enabled: true}, wideCredentials: true, wideAddresses: true}",
+		"pods": "{networkPolicies: false, priorityClassName: system-node-critical, imagePullPolicy: Always, imagePullSecrets: [a], tolerations: [{operator: Exists}], " +
+			"affinity: {podAntiAffinity: {}}, workloads: {resolver-git: {replicas: 3, resources: {limits: {memory: 1Gi}}, nodeSelector: {a: b}}}}",
+	} {
+		text, err := config.Manifests(config.Options{Image: testImage, Values: []byte(values)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, errs, err := c.Kubectl(t, string(text), "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, errs)
+		}
+		pods(name, 11)
+	}
+}

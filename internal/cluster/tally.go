@@ -1,0 +1,89 @@
+package cluster
+
+import "slices"
+
+// placed is the fate of an object, and where in the listing that object stands.
+type placed struct {
+	at   place
+	fate Fate
+}
+
+func (p placed) compare(q placed) int { return p.at.compare(q.at) }
+
+// kinds of bad objects. Each has examples of its own, also where another kind comes first.
+const (
+	refused = iota
+	strict
+	dropped
+	kinds
+)
+
+// tally counts the fates of objects. Batches may come in any order; the result is the same.
+type tally struct {
+	keep     int
+	progress func(checked, remaining int64)
+	// total is the number of all objects where it is known from the beginning; 0 leaves it to the batches.
+	total int64
+
+	count Scan
+	first [kinds][]placed
+}
+
+// take counts a batch, and tells how far the scan is.
+func (t *tally) take(b *batch) {
+	for i, f := range b.fates {
+		at := placed{place{b.at.list, b.at.batch, i}, f}
+		t.count.Checked++
+		if len(f.Refused) > 0 {
+			t.count.Refused++
+			t.example(refused, at)
+		}
+		if len(f.Strict) > 0 {
+			t.count.Strict++
+			t.example(strict, at)
+		}
+		if len(f.Dropped) > 0 {
+			t.count.Dropped++
+			t.example(dropped, at)
+		}
+		if f.Defaulted {
+			t.count.Defaulted++
+		}
+	}
+	if t.progress == nil {
+		return
+	}
+	total := b.total
+	if t.total > 0 {
+		total = t.total
+	}
+	remaining := int64(-1)
+	if total >= 0 {
+		remaining = max(0, total-t.count.Checked)
+	}
+	t.progress(t.count.Checked, remaining)
+}
+
+// example keeps the object if it is among the first of its kind.
+func (t *tally) example(kind int, p placed) {
+	kept := t.first[kind]
+	i, _ := slices.BinarySearchFunc(kept, p, placed.compare)
+	if i == t.keep {
+		return
+	}
+	if len(kept) == t.keep {
+		kept = kept[:t.keep-1]
+	}
+	t.first[kind] = slices.Insert(kept, i, p)
+}
+
+// result returns the counts, with the examples in the order of the listing.
+func (t *tally) result() Scan {
+	all := slices.SortedFunc(slices.Values(slices.Concat(t.first[:]...)), placed.compare)
+	all = slices.CompactFunc(all, func(a, b placed) bool { return a.at == b.at })
+	s := t.count
+	for _, p := range all {
+		s.Fates = append(s.Fates, p.fate)
+	}
+	return s
+}

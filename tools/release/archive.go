@@ -1,0 +1,80 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// file is a file of an archive. A link has a target.
+type file struct {
+	name    string
+	mode    int64
+	content []byte
+	target  string
+}
+
+// sorted puts files in the order that they have in every run.
+func sorted(files []file) []file {
+	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return cmp.Compare(a.name, b.name) })
+}
+
+// tarOf is a tar of the files; names that end in a slash are folders.
+func tarOf(files []file, at time.Time) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, f := range sorted(files) {
+		h := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: at, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+		switch {
+		case f.target != "":
+			h.Typeflag, h.Linkname = tar.TypeSymlink, f.target
+		case strings.HasSuffix(f.name, "/"):
+			h.Typeflag = tar.TypeDir
+		}
+		if err := w.WriteHeader(h); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.content); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return out.Bytes(), err
+}
+
+// compressed is a tar.gz of the files.
+func compressed(files []file, at time.Time) ([]byte, error) {
+	data, err := tarOf(files, at)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return out.Bytes(), err
+}
+
+// zipped is a zip of the files.
+func zipped(files []file, at time.Time) ([]byte, error) {
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for _, f := range sorted(files) {
+		part, err := w.CreateHeader(&zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: at})
+		if err != nil {
+			return nil, err
+		}
+		if _, err := part.Write(f.content); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return out.Bytes(), err
+}

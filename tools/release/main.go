@@ -1,0 +1,178 @@
+// Command release builds the files of a release of Sluice: the program for each platform with completions and man pages, the
+// container image, the Helm chart, the manifests, bills of materials and checksums.
+//
+// Two runs at the same commit with the same Debian packages give the same bytes, because all times are that of the commit. The
+// command publishes nothing, and an error leaves an existing folder as it was. It needs go, git, apt-get and dpkg-deb.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	r := &release{flags: []string{"-trimpath"}}
+	var only, platforms string
+	flag.StringVar(&r.version, "version", "", "version, such as v1.0.0; default: what git describe says")
+	flag.StringVar(&r.image, "image", "", "name of the image without a tag, such as registry.example.com/sluice")
+	flag.StringVar(&r.url, "url", "", "address below which the files will be published, for the Krew manifest and the Homebrew formula; default: none are made")
+	flag.StringVar(&r.sign, "sign", "", "command that is run with the path of each file to sign: checksums.txt and the digest of the image")
+	flag.StringVar(&r.out, "out", "dist", "folder to write")
+	flag.StringVar(&only, "only", "", "image, or files; default: both")
+	flag.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "platforms of the program; the image has those of linux")
+	flag.Parse()
+	r.platforms = strings.Split(platforms, ",")
+	if err := r.run(ctx, only); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(2)
+	}
+}
+
+// release is one release in the making.
+type release struct {
+	version, image, url, sign, out string
+	platforms                      []string
+	// flags are more of those with which the programs are built.
+	flags []string
+	// time is that of the commit, commit its name.
+	time   time.Time
+	commit string
+	// dir holds the files until all of them are complete.
+	dir string
+}
+
+// reference is the image with its tag.
+func (r *release) reference() string { return r.image + ":" + r.version }
+
+func (r *release) run(ctx context.Context, only string) error {
+	if r.image == "" {
+		return errors.New("--image is missing: name the image without a tag, such as registry.example.com/sluice")
+	}
+	if only != "" && only != "image" && only != "files" {
+		return fmt.Errorf("--only=%s: want image or files", only)
+	}
+	if err := r.describe(ctx); err != nil {
+		return err
+	}
+	var err error
+	if r.dir, err = os.MkdirTemp(filepath.Dir(filepath.Clean(r.out)), ".release-"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(r.dir) }() // gone already unless something failed
+	programs, err := r.build(ctx)
+	if err != nil {
+		return err
+	}
+	if only != "files" {
+		if err := r.buildImage(ctx, programs); err != nil {
+			return err
+		}
+	}
+	if only != "image" {
+		if err := r.buildFiles(ctx, programs); err != nil {
+			return err
+		}
+	}
+	if r.sign != "" {
+		for _, name := range []string{"checksums.txt", "image.digest"} {
+			if _, err := os.Stat(r.path(name)); errors.Is(err, os.ErrNotExist) {
+				continue
+			}
+			if _, err := command(ctx, nil, r.sign, r.path(name)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.RemoveAll(r.path("build")); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(r.out); err != nil {
+		return err
+	}
+	if err := os.Chmod(r.dir, 0o755); err != nil { //nolint:gosec // what is to be published
+		return err
+	}
+	return os.Rename(r.dir, r.out)
+}
+
+// describe asks git for the commit, its time and the version.
+func (r *release) describe(ctx context.Context) error {
+	out, err := command(ctx, nil, "git", "log", "-1", "--format=%H %ct")
+	if err != nil {
+		return err
+	}
+	commit, seconds, _ := strings.Cut(strings.TrimSpace(out), " ")
+	n, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return err
+	}
+	r.commit, r.time = commit, time.Unix(n, 0).UTC()
+	if r.version == "" {
+		out, err := command(ctx, nil, "git", "describe", "--tags", "--always", "--dirty")
+		if err != nil {
+			return err
+		}
+		r.version = strings.TrimSpace(out)
+	}
+	if strings.Trim(r.version, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" {
+		return fmt.Errorf("%q is no version and no tag of an image", r.version)
+	}
+	return nil
+}
+
+func (r *release) path(names ...string) string {
+	return filepath.Join(append([]string{r.dir}, names...)...)
+}
+
+// program is a built program.
+type program struct{ os, arch, path string }
+
+// build builds the programs without C, so that they run in an empty root.
+func (r *release) build(ctx context.Context) (out []program, err error) {
+	for _, platform := range r.platforms {
+		goos, arch, ok := strings.Cut(platform, "/")
+		if !ok {
+			return nil, fmt.Errorf("%q is no platform of the form OS/ARCHITECTURE", platform)
+		}
+		p := program{goos, arch, r.path("build", goos+"-"+arch, "sluice")}
+		if goos == "windows" {
+			p.path += ".exe"
+		}
+		fmt.Fprintln(os.Stderr, "building", platform)
+		args := append([]string{
+			"build", "-buildvcs=false", "-o", p.path, "-ldflags",
+			"-s -w -X sluice.dev/internal/cli.sluiceVersion=" + r.version + " -X sluice.dev/config.defaultImage=" + r.reference(),
+		}, r.flags...)
+		_, err := command(ctx, []string{"CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + arch}, cmp.Or(os.Getenv("GO"), "go"), append(args, "./cmd/sluice")...)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// command runs a program and returns its output. Its error includes its standard error.
+func command(ctx context.Context, env []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // the commands of this package, and the one that --sign names
+	cmd.Env = append(os.Environ(), env...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, errs.String())
+	}
+	return string(out), nil
+}

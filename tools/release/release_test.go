@@ -1,0 +1,163 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestArchivesAreTheSameEveryTime(t *testing.T) {
+	at := time.Unix(1_700_000_000, 0).UTC()
+	one := []file{{name: "a/", mode: 0o755}, {name: "a/b", mode: 0o644, content: []byte("x")}, {name: "c", mode: 0o777, target: "a/b"}}
+	other := []file{one[2], one[0], one[1]}
+	for name, pack := range map[string]func([]file, time.Time) ([]byte, error){"tar.gz": compressed, "zip": zipped} {
+		first, err := pack(one, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := pack(other, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sha256.Sum256(first) != sha256.Sum256(second) {
+			t.Errorf("%s: another order gives other bytes", name)
+		}
+	}
+}
+
+func TestAPackageHasTheFilesOfTheImage(t *testing.T) {
+	data, err := tarOf([]file{
+		{name: "./lib/", mode: 0o755},
+		{name: "./lib/x86_64-linux-gnu/", mode: 0o755},
+		{name: "./lib/x86_64-linux-gnu/libz.so.1.2", mode: 0o644, content: []byte("z")},
+		{name: "./lib/x86_64-linux-gnu/libz.so.1", mode: 0o777, target: "libz.so.1.2"},
+		{name: "./usr/share/doc/zlib1g/copyright", mode: 0o644, content: []byte("c")},
+		{name: "./etc/shadow", mode: 0o600, content: []byte("s")},
+	}, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := debianPackage{name: "zlib1g", files: []string{"lib/*/libz.so.*"}}
+	files, err := p.take(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range withFolders(files) {
+		names = append(names, f.name)
+	}
+	want := []string{
+		"lib/x86_64-linux-gnu/libz.so.1", "lib/x86_64-linux-gnu/libz.so.1.2", "usr/share/doc/zlib1g/copyright",
+		"lib/x86_64-linux-gnu/", "lib/", "usr/share/doc/zlib1g/", "usr/share/doc/", "usr/share/", "usr/",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+	p.files = []string{"usr/bin/git"}
+	if _, err := p.take(data); err == nil || !strings.Contains(err.Error(), "zlib1g") {
+		t.Errorf("a package without the file: %v", err)
+	}
+}
+
+func TestTheChartOfAReleaseKnowsItsImage(t *testing.T) {
+	r := &release{version: "v1.2.3", image: "registry.example.com/sluice", time: time.Unix(0, 0).UTC(), dir: t.TempDir()}
+	if err := r.chart(); err != nil {
+		t.Fatal(err)
+	}
+	got := unpack(t, r.path("sluice-1.2.3.tgz"))
+	for name, want := range map[string]string{
+		"sluice/Chart.yaml": "\nversion: 1.2.3\nappVersion: v1.2.3\n", "sluice/values.yaml": "\nimage: registry.example.com/sluice:v1.2.3\n",
+		"sluice/templates/_helpers.tpl": "sluice.workload", "sluice/values.schema.json": "workloads", "sluice/files/resolution.yaml": "ResolutionRequest",
+	} {
+		if f := got[name]; f == nil || !bytes.Contains(f.Data, []byte(want)) {
+			t.Errorf("%s does not have %q", name, want)
+		}
+	}
+}
+
+func TestArchivesHaveWhatPackagersNeed(t *testing.T) {
+	t.Chdir("../..")
+	r := &release{version: "v1.2.3", time: time.Unix(0, 0).UTC(), dir: t.TempDir(), url: "https://example.com/v1.2.3/", platforms: []string{"linux/amd64", "windows/amd64"}}
+	files, err := r.sharedFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := map[string]string{}
+	for _, f := range files {
+		text[f.name] = string(f.content)
+	}
+	for name, want := range map[string]string{
+		"completions/sluice.bash": "__start_sluice", "completions/_sluice": "#compdef sluice", "completions/sluice.fish": "complete", "completions/sluice.ps1": "sluice",
+		"man/sluice.1": ".TH", "man/sluice-check.1": "stored objects", "LICENSE": "Apache License", "README.md": "Sluice",
+	} {
+		if !strings.Contains(text[name], want) {
+			t.Errorf("%s does not have %q", name, want)
+		}
+	}
+	archives := map[string]string{"linux/amd64": "l.tar.gz", "windows/amd64": "w.zip"}
+	for _, name := range archives {
+		if err := r.write(name, []byte(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.packagers(archives); err != nil {
+		t.Fatal(err)
+	}
+	formula, manifest := readFile(t, r.path("sluice.rb")), readFile(t, r.path("krew.yaml"))
+	for _, want := range []string{"https://example.com/v1.2.3/l.tar.gz", `version "1.2.3"`, "on_linux", "on_intel"} {
+		if !strings.Contains(formula, want) {
+			t.Errorf("the formula has no %q:\n%s", want, formula)
+		}
+	}
+	if strings.Contains(formula, "w.zip") {
+		t.Error("Homebrew is offered a program of Windows")
+	}
+	for _, want := range []string{"version: v1.2.3", "uri: https://example.com/v1.2.3/w.zip", "bin: sluice.exe", "bin: sluice\n"} {
+		if !strings.Contains(manifest, want) {
+			t.Errorf("the manifest of Krew has no %q:\n%s", want, manifest)
+		}
+	}
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// unpack reads a tar.gz.
+func unpack(t *testing.T, name string) fstest.MapFS {
+	t.Helper()
+	in, err := gzip.NewReader(strings.NewReader(readFile(t, name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := fstest.MapFS{}
+	for r := tar.NewReader(in); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[h.Name] = &fstest.MapFile{Data: data}
+	}
+}
