@@ -27,13 +27,14 @@ func newAdopt(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt APP",
 		Short: "Rebuild the inventory of an app from the objects in the cluster",
-		Long: `Adopt looks in the whole cluster for objects that carry the mark of the app, and records those that its inventory does not have. Where
-the inventory is lost, it makes a new one. The objects are not changed.
+		Long: `Adopt searches the whole cluster for objects that carry the mark of the app. It records the ones that the inventory of the app
+lacks. If the inventory is lost, adopt creates a new one. It does not change the objects.
 
-Afterwards sluice apply --prune deletes those that the source no longer has, and sluice delete all of them. Objects that an annotation
-keeps are left out, as the app has forgotten them. Namespaces count as there before the app, so they are not deleted unless asked.
+Afterwards sluice apply --prune deletes the objects that the source no longer has, and sluice delete deletes all of them. Adopt
+leaves out objects that an annotation keeps, because the app gave them up. It records namespaces as older than the app, so no command
+deletes them by default.
 
-Exit codes: 0 all is recorded, 1 some kinds could not be listed, so objects may be missing, 2 could not do it.`,
+Exit codes: 0 all objects are recorded, 1 some kinds could not be listed and objects may be missing, 2 error.`,
 		Example: `  sluice adopt shop -n default --dry-run
   sluice adopt shop -n default`,
 		Args:        cobra.ExactArgs(1),
@@ -42,8 +43,8 @@ Exit codes: 0 all is recorded, 1 some kinds could not be listed, so objects may 
 	}
 	f.add(cmd)
 	fs := cmd.Flags()
-	fs.BoolVar(&f.dryRun, "dry-run", false, "tell what would be recorded, and record nothing")
-	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to record, and record nothing")
+	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
 	addLockTimeout(fs, &f.lockTimeout)
 	addOutput(cmd, &f.output)
 	return cmd

@@ -61,18 +61,18 @@ func newApply(e *env) *cobra.Command {
 	f := &applyFlags{}
 	cmd := &cobra.Command{
 		Use:   "apply -f SOURCE...",
-		Short: "Deliver objects to a cluster, checked before anything is changed",
-		Long: `Apply brings objects from any source into a cluster by server-side apply. Namespaces and CRDs come first and are
-served before the rest, admission configuration comes last. Before anything is changed preflights run: an upgrade of a
-CRD that harms stored objects, writers or readers is not applied.
+		Short: "Check objects, and deliver them to a cluster",
+		Long: `Apply delivers objects from any source to a cluster by server-side apply. It applies Namespaces and CRDs first, and waits
+until the API server serves them. Admission configuration comes last. Preflights run before anything changes. For example, they
+stop the upgrade of a CRD that harms stored objects, writers or readers.
 
 ` + sourceHelp + `
 
-With --app the objects are recorded in the cluster under that name, so that sluice ls shows them, --prune deletes what is
-no longer in the source, and the same command resumes an apply that was interrupted.
+With --app, Sluice records the objects in the cluster under that name. Then sluice ls lists them, and --prune deletes objects
+that the source no longer has. If an apply is interrupted, run the same command again to resume it.
 
-Exit codes: 0 applied, or nothing to do; 1 blocked by a preflight, by fields that others own, by objects of another app, or by
-stored objects of a CRD that was to be deleted; 2 could not do it.`,
+Exit codes: 0 applied, or nothing to do; 1 blocked; 2 error. A preflight, fields of other owners, objects of another app, or stored
+objects of a CRD that --prune would delete can block an apply.`,
 		Example: `  sluice apply --app shop -f config/
   sluice apply --app shop -f git+https://example.com/shop.git//deploy?ref=v1.2.0 --prune
   sluice apply --app operator -f oci://registry.example.com/operator/manifests:v2
@@ -90,27 +90,27 @@ stored objects of a CRD that was to be deleted; 2 could not do it.`,
 	f.sourceFlags.add(cmd)
 	f.clusterFlags.add(cmd)
 	fs := cmd.Flags()
-	fs.StringVarP(&f.app, "app", "a", "", "name under which the objects are recorded in the cluster")
-	fs.BoolVar(&f.prune, "prune", false, "delete what the app has in the cluster and the source no longer has")
+	fs.StringVarP(&f.app, "app", "a", "", "name of the app: Sluice records its objects in the cluster under this name")
+	fs.BoolVar(&f.prune, "prune", false, "delete objects of the app that the source no longer has")
 	f.deleteFlagsOf.add(fs, "let --prune delete ")
-	fs.StringVar(&f.maxDeletes, "max-deletes", "", "how many objects --prune may delete at once, as a number or a share of the app's such as 30% (default: 50%, or 10 if that is more)")
-	fs.BoolVar(&f.allowEmpty, "allow-empty", false, "let a source among several be empty")
-	fs.BoolVar(&f.force, "force-conflicts", false, "take over fields that others own, and objects of other apps")
+	fs.StringVar(&f.maxDeletes, "max-deletes", "", "most objects that --prune may delete at once, as a number or as a share of the app such as 30% (default: 50%, or 10 if that is more)")
+	fs.BoolVar(&f.allowEmpty, "allow-empty", false, "accept an empty source among several")
+	fs.BoolVar(&f.force, "force-conflicts", false, "take over fields of other owners, and objects of other apps")
 	addTakeOver(fs, &f.takeOver)
 	addInto(fs, &f.into)
-	fs.StringVar(&f.revision, "revision", "", "in place of -f: go back to the revision of the app with this commit or digest, or its beginning; sluice history lists them")
-	fs.BoolVar(&f.replace, "replace", false, "delete and make anew objects with fields that differ and cannot change; not those that hold data")
-	fs.BoolVar(&f.wait, "wait", true, "wait until all is ready")
-	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
+	fs.StringVar(&f.revision, "revision", "", "instead of -f: go back to the revision of the app with this commit or digest, or a prefix of it; sluice history lists them")
+	fs.BoolVar(&f.replace, "replace", false, "delete objects whose immutable fields differ, and create them again; objects that hold data are never replaced")
+	fs.BoolVar(&f.wait, "wait", true, "wait until all objects are ready")
+	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
 	addLockTimeout(fs, &f.lockTimeout)
-	fs.StringVar(&f.dryRun, "dry-run", dryRunNone, "client: tell what differs, without writing; server: have the server try it as well")
-	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file, kapp's or sluice's own (may be repeated)")
-	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas, in place of those in the configuration: "+strings.Join(config.Preflights(), ", ")+`; "" for none`)
-	fs.StringVar(&f.mode, "mode", "", "of CRDUpgradeSafety; error: findings block; warn: findings are warnings; stored: only findings that stored objects show block (default from the configuration, else error)")
-	fs.StringVar(&f.failMode, "fail-mode", "", "of CRDUpgradeSafety; closed: what is undecided blocks; open: it is told (default from the configuration, else closed)")
+	fs.StringVar(&f.dryRun, "dry-run", dryRunNone, "client: show the differences and write nothing; server: also send dry runs to the API server")
+	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's or kapp's format (may be repeated)")
+	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas, instead of those in the configuration: "+strings.Join(config.Preflights(), ", ")+`; "" for none`)
+	fs.StringVar(&f.mode, "mode", "", "for CRDUpgradeSafety; error: findings block; warn: findings are warnings; stored: a finding blocks only if a stored object shows it (default: from the configuration, or error)")
+	fs.StringVar(&f.failMode, "fail-mode", "", "for CRDUpgradeSafety; closed: an undecided change blocks; open: it is a warning (default: from the configuration, or closed)")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
-	fs.StringVar(&f.report, "report", "", "print what the preflights found in this format: "+strings.Join(formatNames(), ", "))
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell what is unchanged, and everything that the preflights found")
+	fs.StringVar(&f.report, "report", "", "print the findings of the preflights in this format: "+strings.Join(formatNames(), ", "))
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print unchanged objects, and every finding of the preflights")
 	complete(cmd, "dry-run", dryRunNone, dryRunClient, dryRunServer)
 	complete(cmd, "preflight", config.Preflights()...)
 	complete(cmd, "mode", "error", "warn", "stored")

@@ -88,7 +88,7 @@ func TestE2EHowADifferenceIsShown(t *testing.T) {
 		{nil, []string{"-  password: first", "+  password: second", "  b: \"2\""}, []string{"hidden"}},
 		{[]string{"--unified", "0"}, []string{"-  c: \"3\"", "+  c: x"}, []string{"  b: \"2\"", "  d: \"4\""}},
 		{[]string{"--unified", "-1"}, []string{" apiVersion: v1", "  a: \"1\""}, nil},
-		{[]string{"--only-changes"}, []string{"+  password: second", "/fresh is to be created", "/gone is to be deleted"}, []string{"+kind: ConfigMap"}},
+		{[]string{"--only-changes"}, []string{"+  password: second", "/fresh will be created", "/gone will be deleted"}, []string{"+kind: ConfigMap"}},
 		{[]string{"--mask", "/data/password"}, []string{"(hidden, another value)", "+  c: x"}, []string{"first", "second"}},
 		{[]string{"--mask", "/data/*", "-o", "json"}, []string{"(hidden, another value)", "token: (hidden)"}, []string{"first", "second", "same"}},
 	} {

@@ -235,7 +235,7 @@ func TestE2EHelmComesThroughAPipe(t *testing.T) {
 	// A source of hooks alone is a mistake, not an app without objects.
 	_, tests, _ := strings.Cut(all, "# Source: shop/templates/tests/connection.yaml")
 	tests, _, _ = strings.Cut(tests, "# Source: shop/templates/migrate.yaml")
-	if _, errs := w.pipe(ExitFailed, tests, args...); !strings.Contains(errs, "nothing in the source is to be applied: left out") {
+	if _, errs := w.pipe(ExitFailed, tests, args...); !strings.Contains(errs, "the source has no object to apply: left out") {
 		t.Errorf("hooks alone: %s", errs)
 	}
 }

@@ -398,7 +398,7 @@ func TestE2EAnAppIsDeletedAfterTheCRDThatMayNotBeRead(t *testing.T) {
 	})
 	// A prune goes on with the inventory, and waits for somebody who can tell.
 	rest := w.file("rest.yaml", configMap("a"))
-	if out := as(ExitFindings, "apply", "--app", "x", "-f", rest, "--prune"); !strings.Contains(out, "may not be read; who may get it can prune") {
+	if out := as(ExitFindings, "apply", "--app", "x", "-f", rest, "--prune"); !strings.Contains(out, "a user with the right to get it can prune") {
 		t.Errorf("prune: %s", out)
 	}
 	if objects, _ := w.inventory("x"); !cmp.Equal(objects, []string{"ConfigMap/a", "Gadget/g"}) {
@@ -436,7 +436,7 @@ func TestE2EAnAppIsDeletedAfterTheCRDThatMayNotBeRead(t *testing.T) {
 		return nil
 	})
 	out := as(ExitOK, "delete", "x")
-	if !strings.Contains(out, "forgotten: Gadget."+group+" "+w.namespace+"/g: the cluster serves its kind no more, so it has gone with its CRD") || !strings.Contains(out, "1 deleted, 0 kept") {
+	if !strings.Contains(out, "forgotten: Gadget."+group+" "+w.namespace+"/g: the cluster no longer serves its kind, so it was deleted with its CRD") || !strings.Contains(out, "1 deleted, 0 kept") {
 		t.Errorf("delete: %s", out)
 	}
 	if objects, _ := w.inventory("x"); objects != nil {

@@ -36,8 +36,11 @@ type checkFlags struct {
 	newCRDs     string
 	budget      int64
 	objects     bool
+	objectPages int
 	noObjects   bool // --objects=false
 	digest      bool
+	trace       string
+	verify      bool
 	kubeconfig  string
 	context     string
 }
@@ -47,18 +50,18 @@ func newCheck(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [OLD] NEW | check --git BASE[..HEAD] [PATH...]",
 		Short: "Prove that an upgrade of CRDs is safe, or show an object that it would break",
-		Long: `Check compares two versions of CustomResourceDefinitions. For every change it gives a proof, or an object that the old
-version accepts and the new one refuses, prunes or changes, confirmed by the API server's own code; what it can neither
-prove nor refute it says.
+		Long: `Check compares two versions of CustomResourceDefinitions. For every change it gives a proof that the change is safe, or an
+object that breaks: the old version accepts the object, and the new one refuses, prunes or changes it. The API server's own code
+confirms each such object. If check can neither prove nor refute a change, it says so.
 
 OLD and NEW are each a file, a directory, - (standard input), git:REV[:PATH] in the current repository, or cluster.
-Without OLD, the live CRDs of the cluster are OLD, the objects stored there are read as well, and its API server is asked
-whether it takes the new CRDs (a dry run, which changes nothing).
+Without OLD, check compares with the live CRDs of the cluster. It then also reads the stored objects, and asks the API server with a
+dry run if it accepts the new CRDs.
 
-Of a directory all .yaml, .yml and .json files are read. Templates of Helm charts are passed over with a note; render
-them first. The file .sluiceignore in the current directory names files to leave out, with the syntax of .dockerignore.
+In a directory, check reads all .yaml, .yml and .json files. It skips templates of Helm charts with a note; render them first. The file
+.sluiceignore in the current directory lists files to leave out, with the syntax of .dockerignore.
 
-Exit codes: 0 nothing to object, 1 findings at a failing level, 2 could not do it.`,
+Exit codes: 0 nothing to object, 1 findings at a failing level, 2 error.`,
 		Example: `  sluice check old.yaml new.yaml
   sluice check --git origin/main..HEAD config/crd
   sluice check git:v1.2.0:config/crd config/crd -o markdown
@@ -89,19 +92,22 @@ Exit codes: 0 nothing to object, 1 findings at a failing level, 2 could not do i
 	fs := cmd.Flags()
 	fs.StringVar(&f.git, "git", "", "compare two revisions of the current repository: BASE..HEAD, BASE...HEAD (merge base), or BASE with the work tree")
 	fs.StringVarP(&f.output, "output", "o", "text", "format: "+strings.Join(formatNames(), ", "))
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell everything: each finding, whole witnesses, safe CRDs, notes on the configuration")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print everything: each finding, whole witnesses, safe CRDs, notes on the configuration")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
-	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file, kapp's or sluice's own (may be repeated)")
-	fs.StringVar(&f.mode, "mode", "", "error: findings fail; warn: nothing fails; stored: only findings that stored objects show fail, where a cluster has some (default from the configuration, else error)")
-	fs.StringVar(&f.failMode, "fail-mode", "", "closed: what is undecided fails; open: it is told only (default from the configuration, else closed)")
-	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules hold, such as 1.29 (default: the cluster's, else "+kubeversion.DefaultKubeBinaryVersion+")")
-	fs.StringVar(&f.newCRDs, "new-crds", newSome, "CRDs that the cluster does not have: fail is an error, some is one if it has none of them, allow only tells")
-	fs.StringArrayVar(&f.exclude, "exclude", nil, "pattern of files that are left out of directories, as in .sluiceignore (may be repeated)")
-	fs.Int64Var(&f.budget, "budget", compat.DefaultBudget, "work that the comparison of one CRD may take, in units of less than a microsecond; what it leaves over is undecided")
-	fs.BoolVar(&f.objects, "objects", false, "read the stored objects of the cluster too (on where OLD is the cluster; --objects=false turns it off)")
-	fs.BoolVar(&f.digest, "print-hash", false, "compare nothing: print the SHA-256 of the spec of each CRD in NEW, as the annotation that bypasses the guard names it")
+	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's or kapp's format (may be repeated)")
+	fs.StringVar(&f.mode, "mode", "", "error: findings fail; warn: nothing fails; stored: if the cluster has stored objects, a finding fails only if one of them shows it (default: from the configuration, or error)")
+	fs.StringVar(&f.failMode, "fail-mode", "", "closed: an undecided change fails; open: it is only reported (default: from the configuration, or closed)")
+	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules apply, such as 1.29 (default: the cluster's, or "+kubeversion.DefaultKubeBinaryVersion+")")
+	fs.StringVar(&f.newCRDs, "new-crds", newSome, "if the cluster lacks a CRD: fail is an error, some is an error if it lacks all of them, allow only reports it")
+	fs.StringArrayVar(&f.exclude, "exclude", nil, "pattern of files to leave out of directories, as in .sluiceignore (may be repeated)")
+	fs.Int64Var(&f.budget, "budget", compat.DefaultBudget, "limit of work for each CRD, in units of less than a microsecond; changes beyond it are undecided")
+	fs.BoolVar(&f.objects, "objects", false, "also read the stored objects of the cluster (on if OLD is the cluster; --objects=false turns it off)")
+	fs.IntVar(&f.objectPages, "object-pages", cluster.DefaultPages, "pages of stored objects to read at once, each of another namespace; 1 reads one after the other")
+	fs.BoolVar(&f.verify, "verify-proofs", false, "write down the proof of each safe change and let an independent checker verify it; exit code 2 if a proof does not verify")
+	fs.StringVar(&f.trace, "trace", "", "place of a schema, such as .spec.tasks[*].name or . for the object: print to standard error what was asked about it, and which lemma or object answered")
+	fs.BoolVar(&f.digest, "print-hash", false, "compare nothing: print the SHA-256 of the spec of each CRD in NEW, for the annotation that bypasses the guard")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
-	fs.StringVar(&f.context, "context", "", "context of the kubeconfig")
+	fs.StringVar(&f.context, "context", "", "context in the kubeconfig")
 	complete(cmd, "output", formatNames()...)
 	complete(cmd, "color", "auto", "always", "never")
 	complete(cmd, "new-crds", newFail, newSome, newAllow)
@@ -135,6 +141,8 @@ type checker struct {
 	kube      *version.Version
 	// templates are the files that were passed over last.
 	templates []string
+	// partly is set where NEW may have other CRDs than OLD.
+	partly bool
 	// asksServer is set where the cluster's API server says whether it takes the new CRDs.
 	asksServer bool
 }
@@ -160,31 +168,10 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.load(ctx, args); err != nil {
-		return err
-	}
-	pairs, err := c.pairs()
+	r, err := c.judge(ctx, cfg, args)
 	if err != nil {
 		return err
 	}
-	r := &report.Report{
-		Old: c.old.name, New: c.next.name, KubeVersion: c.kube.String(),
-		Mode: cfg.Mode(), FailMode: cfg.FailMode(), Skipped: c.skipped(),
-	}
-	if r.CRDs, err = c.compare(ctx, pairs); err != nil {
-		return err
-	}
-	if c.old.live {
-		tellNew(r.CRDs, pairs, c.old.name)
-	}
-	if c.scans() {
-		if err := c.scan(ctx, pairs, r); err != nil {
-			return err
-		}
-	}
-	cfg.Apply(r, c.now())
-	r.Sort()
-	c.locate(r)
 	o := report.Options{
 		Verbose: c.flags.verbose, Color: color, Version: sluiceVersion, Rules: preflight.Doc,
 	}
@@ -197,8 +184,51 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	if err := report.Print(c.out, c.flags.output, r, o); err != nil {
 		return err
 	}
+	if err := unproven(r.CRDs); err != nil {
+		return err
+	}
 	if r.Failing() > 0 {
 		return errFindings
+	}
+	return nil
+}
+
+// judge compares what the arguments name.
+func (c *checker) judge(ctx context.Context, cfg *config.Config, args []string) (*report.Report, error) {
+	if err := c.load(ctx, args); err != nil {
+		return nil, err
+	}
+	pairs, err := c.pairs()
+	if err != nil {
+		return nil, err
+	}
+	r := &report.Report{
+		Old: c.old.name, New: c.next.name, KubeVersion: c.kube.String(),
+		Mode: cfg.Mode(), FailMode: cfg.FailMode(), Skipped: c.skipped(),
+	}
+	if r.CRDs, err = c.compare(ctx, pairs); err != nil {
+		return nil, err
+	}
+	if c.old.live {
+		tellLive(r.CRDs, pairs, c.old.name)
+	}
+	if c.scans() {
+		if err := c.scan(ctx, pairs, r); err != nil {
+			return nil, err
+		}
+	}
+	cfg.Apply(r, c.now())
+	r.Sort()
+	c.locate(r)
+	return r, nil
+}
+
+// unproven is an error for the first CRD that is called safe and whose proof does not verify.
+func unproven(crds []report.CRD) error {
+	for i := range crds {
+		if p := crds[i].Proof; p != nil && len(p.Refused) > 0 && crds[i].Verdict == report.Safe {
+			return fmt.Errorf("%s is called safe, but its proof does not verify: %s; this is a mistake in sluice, so do not rely on the verdict, and please report it with both CRDs", crds[i].Name, p.Refused[0])
+		}
 	}
 	return nil
 }
@@ -230,6 +260,9 @@ func (c *checker) configure() (*config.Config, error) {
 	}
 	if c.flags.budget < 1 {
 		return nil, fmt.Errorf("--budget %d: it is at least 1; the default is %d", c.flags.budget, compat.DefaultBudget)
+	}
+	if n := c.flags.objectPages; n < 1 || n > cluster.MaxPages {
+		return nil, fmt.Errorf("--object-pages %d: it is between 1 and %d; the default is %d", n, cluster.MaxPages, cluster.DefaultPages)
 	}
 	kube := c.flags.kubeVersion
 	if kube == "" {
@@ -351,7 +384,7 @@ func (c *checker) connect(ctx context.Context) error {
 		}
 		c.asksServer = true // of no other version
 		if _, newest := compat.KubeVersions(); newest.LessThan(version.MajorMinor(c.kube.Major(), c.kube.Minor())) {
-			fmt.Fprintf(c.err, "warning: the cluster runs Kubernetes %s; what is told is by the rules of %s, the newest that this build knows\n", c.kube, newest)
+			fmt.Fprintf(c.err, "warning: the cluster runs Kubernetes %s; the findings follow the rules of %s, the newest version that this build knows\n", c.kube, newest)
 		}
 	}
 	return nil
@@ -385,7 +418,7 @@ func (c *checker) pairs() ([]pair, error) {
 	both := 0
 	names := slices.Sorted(maps.Keys(c.next.crds))
 	for name := range c.old.crds {
-		if !slices.Contains(names, name) {
+		if !slices.Contains(names, name) && !c.partly {
 			names = append(names, name)
 		}
 	}
@@ -409,7 +442,7 @@ func (c *checker) pairs() ([]pair, error) {
 	if len(out) == 0 {
 		return nil, fmt.Errorf("no CustomResourceDefinition in %s, and none in %s%s", c.old.name, c.next.name, goTypesHint())
 	}
-	if both == 0 && !c.old.live && !c.next.live && c.flags.git == "" {
+	if both == 0 && !c.old.live && !c.next.live && c.flags.git == "" && !c.partly {
 		return nil, fmt.Errorf("OLD and NEW have no CRD in common: %s has %s; %s has %s",
 			c.old.name, someNames(c.old.crds), c.next.name, someNames(c.next.crds))
 	}
@@ -436,11 +469,20 @@ func (c *checker) compare(ctx context.Context, pairs []pair) ([]report.CRD, erro
 	}
 	bar := c.progress("checking CRDs", int64(len(pairs)))
 	defer bar.done()
-	o := crdcheck.Options{KubeVersion: c.kube, Budget: c.flags.budget}
+	o := crdcheck.Options{KubeVersion: c.kube, Budget: c.flags.budget, VerifyProofs: c.flags.verify}
 	if c.asksServer {
-		o.Server = c.cluster.DryRun
+		o.Server = crdcheck.Ask(c.cluster)
 	}
-	return crdcheck.Compare(ctx, list, o, bar.set)
+	var trace *tracer
+	if c.flags.trace != "" {
+		trace = newTracer(c.flags.trace)
+		o.Trace = trace.add
+	}
+	out, err := crdcheck.Compare(ctx, list, o, bar.set)
+	if trace != nil && err == nil {
+		trace.print(c.err)
+	}
+	return out, err
 }
 
 // locate fills in where findings stand in the new files, or in the old one of a CRD that is gone.

@@ -148,7 +148,7 @@ func refuseWitnesses(t *testing.T, k *kube.Client, findings []report.Finding) {
 	}
 	for _, u := range objs {
 		// The API server takes up a new schema shortly after the update.
-		deadline := time.Now().Add(30 * time.Second)
+		deadline := time.Now().Add(6 * time.Minute)
 		for k.ApplyObject(t.Context(), u, true) == nil {
 			if time.Now().After(deadline) {
 				t.Fatalf("the new CRD takes %v", u.Object)

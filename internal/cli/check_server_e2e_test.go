@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"sluice.dev/internal/cluster"
 	"sluice.dev/report"
 	"sluice.dev/tools/kube"
 )
@@ -93,16 +95,20 @@ spec: {policyName: asked, validationActions: [Deny]}
 			}
 		}()
 	}
-	var code int
 	var found []report.Finding
 	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		var code int
 		code, found, _ = check(c.Kubeconfig, labelled)
-		return code != ExitOK, nil
+		return len(found) > 0 || code != ExitOK, nil
 	}); err != nil {
 		t.Fatalf("the policy is never heard: %v", err)
 	}
-	if code != ExitFindings || len(found) != 1 || !strings.Contains(found[0].Message, "nobody may say so") || found[0].Level != report.RefusedByAPIServer {
+	if code, found, _ := check(c.Kubeconfig, labelled); code != ExitOK || len(found) != 1 || !strings.Contains(found[0].Message, "admission in the cluster refuses this change") ||
+		!strings.Contains(found[0].Message, "nobody may say so") || found[0].Outcome != report.Note {
 		t.Errorf("exit code %d of what a policy refuses: %+v", code, found)
+	}
+	if code, found, _ := check(c.Kubeconfig, bad); code != ExitFindings || found[0].Level != report.RefusedByAPIServer {
+		t.Errorf("exit code %d of a bad label beside a policy: %+v", code, found)
 	}
 
 	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
@@ -144,5 +150,74 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: readers}]
 	}
 	if out, errs, err := c.Kubectl(t, "", "get", "crd", "askeds.example.sluice.dev", "-o", "jsonpath={.metadata.labels}"); err != nil || out != "" {
 		t.Errorf("asking has changed the CRD: labels %q %s %v", out, errs, err)
+	}
+}
+
+// TestE2ETheServerDecidesWhatItTakes shows the API server a rule that the linked code refuses and an older API server takes: cel-go does
+// not charge matches(text, pattern) for the length of the text before 0.29 (checker/cost.go), which Kubernetes 1.37 has.
+func TestE2ETheServerDecidesWhatItTakes(t *testing.T) {
+	c := shared.Get(t)
+	k, err := kube.New(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	old, next := filepath.Join(dir, "old.yaml"), filepath.Join(dir, "new.yaml")
+	const crd = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: costs.example.sluice.dev}
+spec:
+  group: example.sluice.dev
+  names: {kind: Cost, listKind: CostList, plural: costs, singular: cost}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              names: {type: array, items: {type: string}}
+`
+	rule := `              more: {type: array, items: {type: string, x-kubernetes-validations: [{rule: "matches(self, '^[a-z]+$')"}]}}` + "\n"
+	for file, text := range map[string]string{old: crd, next: crd + rule} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.Apply(t.Context(), old, false); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.DeleteCRD(context.WithoutCancel(t.Context()), "costs.example.sluice.dev"); err != nil {
+			t.Error(err)
+		}
+	})
+	if code, out, _ := sluice(t, "check", old, next); code != ExitFindings || !strings.Contains(out, "the API server refuses this: ") || !strings.Contains(out, "estimated rule cost exceeds budget") {
+		t.Errorf("the linked code: exit code %d: %s", code, out)
+	}
+	if code, out, _ := sluice(t, "check", "--kube-version=1.36", old, next); code != ExitFindings || !strings.Contains(out, "Kubernetes 1.36 may estimate the costs of rules differently") {
+		t.Errorf("the linked code for 1.36: exit code %d: %s", code, out)
+	}
+	server, err := cluster.For(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := server.Version(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, words, refused := c.Kubectl(t, "", "apply", "--dry-run=server", "-f", next)
+	if refused != nil && runs.LessThan(version.MajorMinor(1, 37)) {
+		t.Errorf("Kubernetes %s refuses the rule: %s", runs, words)
+	}
+	code, out, errs := sluice(t, "check", "--kubeconfig", c.Kubeconfig, next)
+	if want := map[bool]int{true: ExitFindings, false: ExitOK}[refused != nil]; code != want || strings.Contains(out, "refuses this") != (refused != nil) {
+		t.Errorf("with the cluster: exit code %d, want %d: %s%s", code, want, out, errs)
 	}
 }

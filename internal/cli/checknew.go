@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"sluice.dev/internal/crdcheck"
 	"sluice.dev/report"
@@ -37,15 +38,20 @@ func (c *checker) newToCluster(pairs []pair) error {
 	return nil
 }
 
-// tellNew says in the report which CRDs the cluster does not have.
-func tellNew(crds []report.CRD, pairs []pair, old string) {
+// tellLive says in the report which CRDs the cluster does not have, or will not have for long.
+func tellLive(crds []report.CRD, pairs []pair, old string) {
 	for i := range crds {
-		if pairs[i].old == nil {
-			crds[i].Findings = append(crds[i].Findings, report.Finding{
-				Rule: crdcheck.RuleNew, Outcome: report.Note, Severity: report.Warn, CRD: crds[i].Name,
-				Message: "the " + old + " does not have this CRD: it is new there, and was compared with nothing",
-			})
+		f := report.Finding{Outcome: report.Note, Severity: report.Warn, CRD: crds[i].Name}
+		switch live := pairs[i].old; {
+		case live == nil:
+			f.Rule, f.Message = crdcheck.RuleNew, "the "+old+" does not have this CRD: it is new there, and was compared with nothing"
+		case live.DeletionTimestamp != nil:
+			f.Rule = crdcheck.RuleDeleted
+			f.Message = "the " + old + " is deleting this CRD since " + live.DeletionTimestamp.UTC().Format(time.RFC3339) + ", and its objects with it; an update does not stop that"
+		default:
+			continue
 		}
+		crds[i].Findings = append(crds[i].Findings, f)
 	}
 }
 

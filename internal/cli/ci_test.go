@@ -12,7 +12,7 @@ import (
 )
 
 // ciRepo is a repository with a safe commit, tagged safe, and an unsafe one behind it, and a folder with sluice to put into
-// PATH.
+// PATH. Files of it have the names that a library of sluice looks for in the working directory while a program starts.
 func ciRepo(t *testing.T) (repo, bin string) {
 	t.Helper()
 	for _, tool := range []string{"bash", "git"} {
@@ -50,6 +50,11 @@ func ciRepo(t *testing.T) (repo, bin string) {
 	if out, err := init.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	for _, name := range []string{"inflections.json", "acronyms.json"} {
+		if err := os.WriteFile(filepath.Join(repo, name), []byte("of somebody else"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	step("v1.yaml", "tag", "first")
 	step("v3-safe.yaml", "tag", "safe")
 	step("v2-unsafe.yaml", "update-ref", "refs/remotes/origin/main", "safe")
@@ -79,6 +84,9 @@ func readYAML(t *testing.T, file string, to any) {
 		t.Fatalf("%s: %v", file, err)
 	}
 }
+
+// readsRepository is what flect prints of a file of the working directory that it takes for its own.
+const readsRepository = "JSON from reader"
 
 // TestTheActionChecks runs the last step of action.yml as GitHub does. The step before it builds sluice.
 func TestTheActionChecks(t *testing.T) {
@@ -135,7 +143,7 @@ func TestTheActionChecks(t *testing.T) {
 				}))
 			}
 			out, code := bash(t, repo, bin, last.Run, env...)
-			if code != test.code {
+			if code != test.code || strings.Contains(out, readsRepository) {
 				t.Errorf("exit code %d, want %d:\n%s", code, test.code, out)
 			}
 			for _, want := range test.want {
@@ -175,11 +183,11 @@ func TestTheGitLabJobChecks(t *testing.T) {
 			env = append(env, k+"="+v)
 		}
 		out, code := bash(t, repo, bin, strings.Join(job.Script, "\n"), env...)
-		if code != want {
+		if code != want || strings.Contains(out, readsRepository) {
 			t.Errorf("%s: exit code %d, want %d:\n%s", base, code, want, out)
 		}
 		report, err := os.ReadFile(filepath.Join(repo, job.Artifacts.Reports["junit"]))
-		if err != nil || want < 2 && !strings.Contains(string(report), "<testsuite") {
+		if err != nil || want < 2 && !strings.Contains(string(report), "<testsuite") || strings.Contains(string(report), readsRepository) {
 			t.Errorf("%s: the report: %v\n%s", base, err, report)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -20,25 +21,35 @@ import (
 	"k8s.io/klog/v2"
 
 	"sluice.dev/internal/brief"
+	_ "sluice.dev/internal/inflection" // before a library reads files of the working directory
 	"sluice.dev/report"
 )
 
 // Exit codes of every command.
 const (
-	ExitOK       = 0 // nothing to object
-	ExitFindings = 1 // findings at a failing level
-	ExitFailed   = 2 // could not do it: usage, input, access
+	// ExitOK: the command did its work, and nothing is wrong.
+	ExitOK = 0
+	// ExitFindings: findings at a failing level, a blocked apply, a difference (diff) or a refused transition (verify).
+	ExitFindings = 1
+	// ExitFailed: the command could not do its work: wrong usage, bad input or no access.
+	ExitFailed = 2
 )
 
 // GCPercent is how much the heap may grow between collections, in percent, unless the environment variable GOGC says
 // otherwise. A comparison makes much garbage and keeps little: this halves the collector's share, for some megabytes.
 const GCPercent = 400
 
+// memoryLimit is the memory in bytes from which on garbage is collected as often as need be, unless the environment variable
+// GOMEMLIMIT says otherwise: a large change must not take a gigabyte for its garbage.
+const memoryLimit = 832 << 20
+
 // errFindings ends a command that has told its findings.
 var errFindings = errors.New("findings")
 
 // env is what commands have of the world around them.
 type env struct {
+	// name is how the program was called.
+	name     string
 	in       io.Reader
 	out, err io.Writer
 	now      func() time.Time
@@ -53,21 +64,20 @@ type env struct {
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	e := &env{in: stdin, out: stdout, err: stderr, now: time.Now, getenv: os.Getenv} //nolint:forbidigo // the one place where the clock comes in
+	e := &env{name: os.Args[0], in: stdin, out: stdout, err: stderr, now: time.Now, getenv: os.Getenv} //nolint:forbidigo // the one place where the clock comes in
 	e.outTTY, e.width = terminal(stdout)
 	e.errTTY, _ = terminal(stderr)
 	// The libraries of Kubernetes write to klog: a server has it in its log, and of a command's business it says nothing.
-	handler := slog.DiscardHandler
-	if len(args) > 0 && args[0] == "serve" {
-		handler = slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})
-	}
-	klog.SetSlogLogger(slog.New(handler))
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	return run(ctx, args, e)
 }
 
 func run(ctx context.Context, args []string, e *env) int {
 	if e.getenv("GOGC") == "" {
 		debug.SetGCPercent(GCPercent)
+	}
+	if e.getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
 	}
 	out := &checkedWriter{w: e.out}
 	e.out = out
@@ -125,13 +135,16 @@ func (c *checkedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Command returns the commands, for their man pages and completions. They cannot be run.
+func Command() *cobra.Command { return newRoot(&env{}) }
+
 func newRoot(e *env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sluice",
 		Short: "Change Kubernetes APIs without breaking those who use them",
 		Long: `Sluice lets people change Kubernetes APIs without breaking those who use them.
 
-Exit codes of every command: 0 nothing to object, 1 findings at a failing level, 2 could not do it.`,
+Exit codes of every command: 0 nothing to object, 1 findings at a failing level, 2 error.`,
 		Version:       thisVersion().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -139,6 +152,9 @@ Exit codes of every command: 0 nothing to object, 1 findings at a failing level,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
+	}
+	if strings.HasPrefix(filepath.Base(e.name), "kubectl-") { // kubectl runs it as a plugin
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl sluice"}
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(e.in)
@@ -148,7 +164,7 @@ Exit codes of every command: 0 nothing to object, 1 findings at a failing level,
 		return fmt.Errorf("%w (%s --help shows the flags)", err, cmd.CommandPath())
 	})
 	root.AddCommand(newCheck(e), newRules(e), newExplain(e), newFeatures(e), newVersion(e), newServe(e), newManifests(e), newUninstall(e), newDoctor(e),
-		newApply(e), newDiff(e), newLs(e), newHistory(e), newAdopt(e), newDelete(e), newResolve(e))
+		newFilter(e), newApply(e), newDiff(e), newLs(e), newHistory(e), newAdopt(e), newDelete(e), newResolve(e))
 	refuseUnknown(root)
 	return root
 }

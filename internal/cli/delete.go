@@ -29,14 +29,21 @@ func newDelete(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete APP",
 		Short: "Delete an app: all objects of its inventory, and the inventory",
-		Long: `Delete deletes the objects of an app, in the opposite order of an apply, and waits until they are gone. Objects that another
-app has taken over stay, and those that an annotation of Helm, kapp, Flux, Argo CD or cli-utils keeps, with the namespaces that they are in. So
-do namespaces that were there before the app, unless --allow-delete-namespaces.
+		Long: `Delete deletes the objects of an app in the opposite order of an apply, and waits until they are gone. These objects stay:
 
-Where a CRD has stored objects that are not the app's, or a namespace has objects of others, nothing is deleted, unless --allow-delete-crds or
---allow-delete-namespaces deletes these as well, or --keep-protected keeps the CRD or namespace and deletes the rest. On a terminal the command asks.
+- objects that another app has taken over;
+- objects that an annotation of Helm, kapp, Flux, Argo CD or cli-utils keeps, with their namespaces;
+- namespaces that are older than the app, unless you give --allow-delete-namespaces.
 
-Exit codes: 0 deleted, 1 something was or would be kept, 2 could not do it. When it is interrupted the same command goes on.`,
+If a CRD has stored objects of others, or a namespace has objects of others, delete deletes nothing. To delete them too, give
+--allow-delete-crds or --allow-delete-namespaces. To keep that CRD or namespace and delete the rest, give --keep-protected. On a
+terminal the command asks first.
+
+If delete is interrupted, run the same command again to resume it.
+
+Exit codes: 0 deleted, 1 objects were or would be kept, 2 error.`,
+		Example: `  sluice delete shop -n default --dry-run
+  sluice delete shop -n default`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: map[string]string{resultKind: "DeleteResult"},
 		RunE:        func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), e, f, args[0]) },
@@ -44,9 +51,9 @@ Exit codes: 0 deleted, 1 something was or would be kept, 2 could not do it. When
 	f.clusterFlags.add(cmd)
 	fs := cmd.Flags()
 	f.deleteFlagsOf.add(fs, "delete ")
-	fs.BoolVar(&f.keepProtected, "keep-protected", false, "delete the rest where CRDs or namespaces stay because others have objects in them; without it nothing is deleted then")
-	fs.BoolVar(&f.dryRun, "dry-run", false, "tell what would be deleted, and delete nothing")
-	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long it may take")
+	fs.BoolVar(&f.keepProtected, "keep-protected", false, "keep CRDs and namespaces with objects of others, and delete the rest")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to delete, and delete nothing")
+	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
 	addLockTimeout(fs, &f.lockTimeout)
 	addOutput(cmd, &f.output)
 	return cmd

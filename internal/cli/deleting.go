@@ -14,8 +14,8 @@ type deleteFlagsOf struct{ allowDeleteCRDs, allowDeleteNamespaces, yes bool }
 
 func (f *deleteFlagsOf) add(fs *pflag.FlagSet, verb string) {
 	fs.BoolVar(&f.allowDeleteCRDs, "allow-delete-crds", false, verb+"CRDs with stored objects, and the objects with them")
-	fs.BoolVar(&f.allowDeleteNamespaces, "allow-delete-namespaces", false, verb+"namespaces that were there before the app or have objects of others, and these with them")
-	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before objects are deleted; nothing is asked where standard input or error is no terminal")
+	fs.BoolVar(&f.allowDeleteNamespaces, "allow-delete-namespaces", false, verb+"namespaces that are older than the app or have objects of others, with all objects in them")
+	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before deleting objects; Sluice asks only if standard input and standard error are terminals")
 }
 
 // check judges the flags of a command that deletes only with --prune.

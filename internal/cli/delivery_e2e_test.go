@@ -437,7 +437,7 @@ func TestE2EDeliveryStopsTheUnsafeUpgradeAndBringsTheSafeOne(t *testing.T) {
 	unpin := d.pin("settings")
 	d.reaches("shop", v1alpha1.ReasonBlocked, func(o *v1alpha1.Delivery) error {
 		c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionApplied)
-		if !strings.Contains(c.Message, v1+" stays, and putting its drift right waits: ") || !strings.Contains(c.Message, "ConfigMap "+d.namespace+"/settings: the one that is being deleted") {
+		if !strings.Contains(c.Message, v1+" stays, and the correction of its drift waits: ") || !strings.Contains(c.Message, "ConfigMap "+d.namespace+"/settings: the one that is being deleted") {
 			return fmt.Errorf("message %q", c.Message)
 		}
 		return nil

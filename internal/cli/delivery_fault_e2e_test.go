@@ -202,7 +202,7 @@ func TestE2EDeliveryGoesOnWhenTheCauseHasGone(t *testing.T) {
 	})
 	// Drift that waits for somebody says for what.
 	unpin := d.pin("a")
-	d.reaches("x", v1alpha1.ReasonResolutionFailed, says("drift of what was delivered is not put right: ", "ConfigMap "+d.namespace+"/a: the one that is being deleted is not gone yet"))
+	d.reaches("x", v1alpha1.ReasonResolutionFailed, says("drift of delivered objects is not corrected: ", "ConfigMap "+d.namespace+"/a: the one that is being deleted is not gone yet"))
 	unpin()
 	d.holds("a", "k", "1")
 	d.gone.Store(false)

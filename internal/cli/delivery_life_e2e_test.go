@@ -322,19 +322,22 @@ metadata:
 	if c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady); !strings.Contains(c.Message, "Lamp") {
 		t.Errorf("the lamp that a wait rule calls failed is not named: %+v", c)
 	}
-	events, err := d.kube.CoreV1().Events(d.namespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	told := ""
-	for _, e := range events.Items {
-		if e.Reason == v1alpha1.ReasonApplied {
-			told += e.Message
+	until(t, "an event to tell what was not tried", func() error {
+		events, err := d.kube.CoreV1().Events(d.namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
 		}
-	}
-	if !strings.Contains(told, "could not be tried before the first write: Lamp."+group) {
-		t.Errorf("what was not tried is not told: %s", told)
-	}
+		told := ""
+		for _, e := range events.Items {
+			if e.Reason == v1alpha1.ReasonApplied {
+				told += e.Message
+			}
+		}
+		if !strings.Contains(told, "could not be tried before the first write: Lamp."+group) {
+			return errors.New(told)
+		}
+		return nil
+	})
 	if o.Status.Applied == nil || o.Status.Applied.Revision != revision {
 		t.Errorf("applied %+v", o.Status.Applied)
 	}

@@ -42,12 +42,13 @@ func newDiff(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff -f SOURCE...",
 		Short: "Show what an apply would change",
-		Long: `Diff shows what sluice apply would change, as the server would store it: by dry runs, which change nothing. Values of
-Secrets are not shown. Preflights run where --preflight or -c asks for them; what they find is told as well.
+		Long: `Diff shows the changes that sluice apply would make, as the server would store them. It sends dry runs, which change nothing, and
+never shows values of Secrets. With --preflight or -c it also runs preflights and prints their findings.
 
 ` + sourceHelp + `
 
-Exit codes: 0 no difference, 1 differences, or what would block an apply (findings, fields that others own, objects of another app, what --prune would keep), 2 could not do it.`,
+Exit codes: 0 no difference, 1 differences or a blocked apply, 2 error. Findings, fields of other owners, objects of another app, and
+objects that --prune would keep block an apply.`,
 		Example:     `  sluice diff --app shop -f config/ --prune`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{resultKind: "Diff"},
@@ -61,19 +62,19 @@ Exit codes: 0 no difference, 1 differences, or what would block an apply (findin
 	f.sourceFlags.add(cmd)
 	f.clusterFlags.add(cmd)
 	fs := cmd.Flags()
-	fs.StringVarP(&f.app, "app", "a", "", "name under which the objects are recorded in the cluster")
-	fs.BoolVar(&f.prune, "prune", false, "show what --prune would delete as well")
-	fs.BoolVar(&f.force, "force-conflicts", false, "as if fields that others own were taken over")
-	fs.BoolVar(&f.replace, "replace", false, "show what --replace would delete and make anew")
-	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long it may take")
+	fs.StringVarP(&f.app, "app", "a", "", "name of the app: Sluice records its objects in the cluster under this name")
+	fs.BoolVar(&f.prune, "prune", false, "also show the objects that --prune would delete")
+	fs.BoolVar(&f.force, "force-conflicts", false, "show the changes as if apply took over fields of other owners")
+	fs.BoolVar(&f.replace, "replace", false, "show the objects that --replace would delete and create again")
+	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "time limit for the whole command")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	f.look.add(fs)
 	addInto(fs, &f.into)
 	addTakeOver(fs, &f.over)
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
-	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file, kapp's or sluice's own, whose preflights run (may be repeated)")
+	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's or kapp's format, whose preflights run (may be repeated)")
 	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas: "+strings.Join(config.Preflights(), ", "))
-	fs.StringVar(&f.report, "report", "", "print what the preflights found in this format, and the differences on standard error: "+strings.Join(formatNames(), ", "))
+	fs.StringVar(&f.report, "report", "", "print the findings of the preflights in this format, and the differences on standard error: "+strings.Join(formatNames(), ", "))
 	complete(cmd, "preflight", config.Preflights()...)
 	complete(cmd, "report", formatNames()...)
 	complete(cmd, "output", "text", "json")

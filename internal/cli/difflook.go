@@ -21,9 +21,9 @@ type diffLook struct {
 }
 
 func (l *diffLook) add(fs *pflag.FlagSet) {
-	fs.IntVar(&l.context, "unified", 3, "how many unchanged lines are shown around each change; -1 for all")
-	fs.BoolVar(&l.onlyChanges, "only-changes", false, "show the content of objects that change, and of those created or deleted only the name")
-	fs.StringArrayVar(&l.masks, "mask", nil, "field whose values are not shown, as a JSON pointer such as /data/password; * stands for all keys or items (may be repeated). Values of Secrets are never shown")
+	fs.IntVar(&l.context, "unified", 3, "number of unchanged lines around each change; -1 for all")
+	fs.BoolVar(&l.onlyChanges, "only-changes", false, "show the content of changed objects only; of created or deleted ones show the name")
+	fs.StringArrayVar(&l.masks, "mask", nil, "field with values to hide, as a JSON pointer such as /data/password; * stands for all keys or items (may be repeated). Diff never shows values of Secrets")
 }
 
 func (l *diffLook) check() error {
@@ -165,7 +165,7 @@ func (l *diffLook) text(d *apply.Difference) (string, error) {
 		if d.After == "" {
 			word = "deleted"
 		}
-		return fmt.Sprintf("# %s is to be %s\n", d.ID, word), nil
+		return fmt.Sprintf("# %s will be %s\n", d.ID, word), nil
 	}
 	context := l.context
 	if context < 0 {

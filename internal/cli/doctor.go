@@ -22,11 +22,18 @@ func newDoctor(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what is wrong with Sluice in a cluster",
-		Long: `Doctor looks at what Sluice has in the cluster: programs and their images, what the manifests install and whether this version
-would install the same, webhooks with their Services and certificates, admission policies with their bindings and parameters, Leases,
-clocks, and what Components and Deliveries say. It changes nothing. What is wrong comes with what to do.
+		Long: `Doctor checks the parts of Sluice in a cluster, and changes nothing. It checks:
 
-Exit codes: 0 nothing is wrong, 1 something is (warn or fail), 2 could not look.`,
+- programs and their images;
+- the installed manifests, and if this version would install the same;
+- webhooks with their Services and certificates;
+- admission policies with their bindings and parameters;
+- Leases and clocks;
+- the conditions of Components and Deliveries.
+
+For each problem it prints what to do.
+
+Exit codes: 0 no problem, 1 problems (warn or fail), 2 error.`,
 		Example: `  sluice doctor
   sluice doctor -o json | jq '.checks[] | select(.state == "fail")'`,
 		Args: cobra.NoArgs,
@@ -49,10 +56,17 @@ Exit codes: 0 nothing is wrong, 1 something is (warn or fail), 2 could not look.
 	}
 	fs := cmd.Flags()
 	f.addCluster(fs)
-	fs.StringVar(&namespace, "sluice-namespace", installation.DefaultNamespace, "namespace where Sluice runs: that of sluice manifests --namespace")
-	fs.DurationVar(&timeout, "timeout", time.Minute, "how long it may take")
+	fs.StringVar(&namespace, "sluice-namespace", installation.DefaultNamespace, "namespace where Sluice runs, as in sluice manifests --namespace")
+	fs.DurationVar(&timeout, "timeout", time.Minute, "time limit for the whole command")
 	addOutput(cmd, &output)
 	return cmd
+}
+
+// diagnosis is the checks for programs.
+type diagnosis struct {
+	APIVersion string               `json:"apiVersion"`
+	Kind       string               `json:"kind"`
+	Checks     []installation.Check `json:"checks"`
 }
 
 // tellChecks prints the checks. Its error is errFindings where something is wrong.
@@ -62,11 +76,7 @@ func (e *env) tellChecks(checks []installation.Check, output string) error {
 		count[c.State]++
 	}
 	if output == "json" {
-		if err := encode(e.out, struct {
-			APIVersion string               `json:"apiVersion"`
-			Kind       string               `json:"kind"`
-			Checks     []installation.Check `json:"checks"`
-		}{report.APIVersion, "Diagnosis", checks}); err != nil {
+		if err := encode(e.out, diagnosis{report.APIVersion, "Diagnosis", checks}); err != nil {
 			return err
 		}
 	} else {

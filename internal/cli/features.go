@@ -35,12 +35,12 @@ type featureFlags struct {
 
 func (f *featureFlags) add(e *env, cmd *cobra.Command, outputs string) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.component, "component", "", "the component, where the files hold several")
-	flags.StringVar(&f.release, "release", "", "the release of the component, instead of the one that its manifest names")
-	flags.StringVar(&f.kubernetes, "kube-version", "", "the oldest API server that shall take the policies, such as 1.35; default: "+featurepolicy.Newest)
-	flags.StringVar(&f.mode, "mode", "", "live: policies read the ConfigMap; baked: the settings are part of them; default: what the component says")
-	flags.StringSliceVar(&f.settings, "settings", nil, "a file with the ConfigMap, or KEY=VALUE; several may be given")
-	flags.BoolVar(&f.processes, "assume-processes", false, "take the processes that features require (requiredProcesses) as reporting them on; without it such features are closed")
+	flags.StringVar(&f.component, "component", "", "component to use if the files have several")
+	flags.StringVar(&f.release, "release", "", "release of the component (default: the one in its manifest)")
+	flags.StringVar(&f.kubernetes, "kube-version", "", "oldest API server that has to accept the policies, such as 1.35; default: "+featurepolicy.Newest)
+	flags.StringVar(&f.mode, "mode", "", "live: policies read the ConfigMap; baked: the policies contain the settings; default: from the component")
+	flags.StringSliceVar(&f.settings, "settings", nil, "file with the ConfigMap, or KEY=VALUE (may be repeated)")
+	flags.BoolVar(&f.processes, "assume-processes", false, "assume that required processes (requiredProcesses) report their features on; otherwise such features are off")
 	flags.StringVarP(&f.output, "output", "o", "", outputs)
 	complete(cmd, "mode", "live", "baked")
 	completeWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) {
@@ -61,7 +61,8 @@ func newFeatures(e *env) *cobra.Command {
 		},
 	}
 	cmd.AddCommand(newFeaturesList(e), newFeaturesGet(e), newFeaturesEnable(e), newFeaturesDisable(e), newFeaturesUsage(e), newFeaturesSkew(e), newFeaturesReport(e),
-		newFeaturesLint(e), newFeaturesCompile(e), newFeaturesSimulate(e), newFeaturesGenerate(e), newFeaturesChannel(e), newFeaturesVerify(e), newFeaturesPromote(e), newFeaturesRemove(e))
+		newFeaturesLint(e), newFeaturesCompile(e), newFeaturesSimulate(e), newFeaturesGenerate(e), newFeaturesChannel(e), newFeaturesVerify(e), newFeaturesPromote(e), newFeaturesRemove(e),
+		newFeaturesDocs(e), newFeaturesMatrix(e), newFeaturesScaffold(e))
 	return cmd
 }
 
@@ -71,13 +72,12 @@ func newFeaturesCompile(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compile -f FILE",
 		Short: "Print the admission policies that enforce features, without a process beside the API server",
-		Long: `Print the admission policies that enforce the features of a component. The files hold its Component, its Features and
-the CRDs of what they gate:
+		Long: `Print the admission policies that enforce the features of a component. Give the files with its Component, its Features, and the
+CRDs that the features gate:
 
   sluice features compile -f features.yaml -f crds/ | kubectl apply --server-side -f -
 
-Parts that policies cannot enforce are told on standard error, with the reason: they take the webhook. With --strict the exit code is 1
-if there are any.`,
+If policies cannot enforce a part, standard error says why: the part needs the webhook. With --strict the exit code is then 1.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{resultKind: noDocument},
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -94,11 +94,11 @@ if there are any.`,
 			}
 			for _, w := range c.set.Enforced {
 				if w.Kind == "" {
-					fmt.Fprintf(e.err, "note: %s takes the webhook: %s\n", partName(&w), w.Reason)
+					fmt.Fprintf(e.err, "note: %s needs the webhook: %s\n", partName(&w), w.Reason)
 				}
 			}
 			for _, w := range c.set.Told {
-				fmt.Fprintf(e.err, "note: to tell of uses of %s takes the webhook: %s\n", partName(&w), w.Reason)
+				fmt.Fprintf(e.err, "note: warnings about uses of %s need the webhook: %s\n", partName(&w), w.Reason)
 			}
 			if why := c.set.SettingsReason; why != "" {
 				fmt.Fprintf(e.err, "note: bad settings are refused by the webhook only: %s\n", why)
@@ -117,7 +117,7 @@ if there are any.`,
 		},
 	}
 	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Component, its Features and CRDs, - for standard input")
-	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 if anything takes the webhook")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 if a part needs the webhook")
 	f.add(e, cmd, "yaml, json or name; default: yaml")
 	complete(cmd, "output", "yaml", "json", "name")
 	return cmd

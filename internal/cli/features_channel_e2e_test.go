@@ -50,10 +50,11 @@ func TestE2EAChannelStepWithUsersIsRefused(t *testing.T) {
 		})
 	}
 	crds := w.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	patch := func(channel string) error {
-		_, err := crds.Patch(t.Context(), "widgets."+group, types.MergePatchType, []byte(`{"metadata":{"annotations":{"sluice.dev/channel":"`+channel+`"}}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	annotate := func(name, value string) error {
+		_, err := crds.Patch(t.Context(), "widgets."+group, types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+name+`":"`+value+`"}}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
+	patch := func(channel string) error { return annotate("sluice.dev/channel", channel) }
 	var last error
 	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		last = patch("stable")
@@ -64,6 +65,21 @@ func TestE2EAChannelStepWithUsersIsRefused(t *testing.T) {
 	for channel, refused := range map[string]bool{"stable,Extra=false": true, "beta": false, "alpha": false} {
 		if err := patch(channel); (err != nil) != refused {
 			t.Errorf("%s: %v", channel, err)
+		}
+	}
+	// Gateway API and OpenShift have annotations of their own.
+	for _, tt := range []struct {
+		name, value string
+		refused     bool
+	}{
+		{"gateway.networking.k8s.io/channel", "standard", true},
+		{"gateway.networking.k8s.io/channel", "experimental", false},
+		{"release.openshift.io/feature-set", "Default", true},
+		{"release.openshift.io/feature-set", "OKD,Default", true},
+		{"release.openshift.io/feature-set", "CustomNoUpgrade,TechPreviewNoUpgrade", false},
+	} {
+		if err := annotate(tt.name, tt.value); (err != nil) != tt.refused {
+			t.Errorf("%s=%s: %v", tt.name, tt.value, err)
 		}
 	}
 	if err := w.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "widgets"}).Namespace(w.namespace).Delete(t.Context(), "user", metav1.DeleteOptions{}); err != nil {

@@ -329,7 +329,7 @@ func (c *featureCluster) rights() {
 	if _, err := c.kube.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -345,10 +345,10 @@ func (c *featureCluster) rights() {
 		}
 	}
 	// Who may read the definitions and the settings sees what is on; nothing is guessed of what they may not read.
-	c.says(as(ExitOK, "list", "--component", "clidemo"), "what processes report is not known", "whether definitions fit the schemas", "clidemo    Mode")
+	c.says(as(ExitOK, "list", "--component", "clidemo"), "what processes report is not known", "it is not known if the definitions fit the schemas", "clidemo    Mode")
 	c.says(as(ExitFailed, "disable", "cache"), "ConfigMap clidemo/feature-flags", `cannot patch resource "configmaps"`)
 	c.says(as(ExitFailed, "disable", "second"), "whether the features are in use", `cannot get resource "customresourcedefinitions"`)
-	c.says(as(ExitFailed, "usage"), "what objects use cannot be told", `cannot get resource "customresourcedefinitions"`)
+	c.says(as(ExitFailed, "usage"), "the uses in objects are not known", `cannot get resource "customresourcedefinitions"`)
 	c.says(as(ExitFailed, "skew"), "nothing can be said of processes", `cannot list resource "featurereports"`)
 
 	write("https://127.0.0.1:1")
@@ -497,7 +497,7 @@ spec: {component: clidemo, process: controller, instance: a, release: v1.5.0, re
 	}()
 	told := func(want string) {
 		c.t.Helper()
-		deadline := time.Now().Add(time.Minute)
+		deadline := time.Now().Add(6 * time.Minute)
 		for {
 			if _, out, _ := sluice(c.t, "features", "skew", "clidemo", "--kubeconfig", c.Kubeconfig); strings.Contains(out, want) {
 				return

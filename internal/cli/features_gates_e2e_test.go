@@ -3,12 +3,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/config"
@@ -124,18 +120,13 @@ func (w *world) featureKinds() *kube.Client {
 }
 
 // decoded reads a stream of objects.
-func (w *world) decoded(text []byte) (out []*unstructured.Unstructured) {
+func (w *world) decoded(text []byte) []*unstructured.Unstructured {
 	w.t.Helper()
-	dec := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-	for {
-		u := &unstructured.Unstructured{}
-		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
-			return out
-		} else if err != nil {
-			w.t.Fatal(err)
-		}
-		out = append(out, u)
+	out, err := kube.Decode(text)
+	if err != nil {
+		w.t.Fatal(err)
 	}
+	return out
 }
 
 // gates installs the kinds of features and a component with its CRD.

@@ -35,7 +35,7 @@ func TestE2ESluiceGatesItsOwnAPI(t *testing.T) {
 	if _, err := configs.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "sluice-features"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	code, policies, errs := sluice(t, "features", "compile", "-f", w.file("own.yaml", own), "-f", "../../config/features/10-crds.yaml")
+	code, policies, errs := sluice(t, "features", "compile", "-f", w.file("own.yaml", own), "-f", "../../config/chart/files/features.yaml")
 	if code != ExitOK {
 		t.Fatal(errs)
 	}

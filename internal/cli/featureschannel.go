@@ -27,7 +27,7 @@ type channelFlags struct {
 
 func (f *channelFlags) add(cmd *cobra.Command, name, help string) {
 	cmd.Flags().StringVar(&f.level, name, "", help)
-	cmd.Flags().StringSliceVar(&f.gates, "gates", nil, "GATE=true or GATE=false: features that are in the channel, or are not, whatever their stage")
+	cmd.Flags().StringSliceVar(&f.gates, "gates", nil, "GATE=true or GATE=false: include or leave out a feature, whatever its stage")
 	complete(cmd, name, "stable", "beta", "alpha")
 }
 
@@ -36,7 +36,7 @@ func (f *channelFlags) channel() (life.Channel, error) {
 	for _, g := range f.gates {
 		name, value, _ := strings.Cut(g, "=")
 		if value != "true" && value != "false" {
-			return c, fmt.Errorf("--gates: %q is to be GATE=true or GATE=false", g)
+			return c, fmt.Errorf("--gates: %q has to be GATE=true or GATE=false", g)
 		}
 		if c.Gates == nil {
 			c.Gates = map[string]bool{}
@@ -62,12 +62,12 @@ func newFeaturesChannel(e *env) *cobra.Command {
 	guard := false
 	cmd := &cobra.Command{
 		Use:   "channel --to CHANNEL",
-		Short: "Tell which stored objects would lose data if CRDs went to a narrower channel",
-		Long: `Tell which stored objects would lose data if CRDs went to a narrower channel: those that use a feature that the channel leaves out.
-Once such a CRD is applied, any write of such an object destroys the data, a write of its status as well.
+		Short: "List the stored objects that would lose data in a narrower channel",
+		Long: `List the stored objects that would lose data if the CRDs moved to a narrower channel. These are objects that use a feature which
+the channel leaves out. After such a CRD is applied, every write of such an object destroys the data, even a write of its status.
 
-Exit code 1 if there is such an object. --guard prints a policy that refuses the step: updates of the CRDs in use that have the
-annotation ` + life.ChannelAnnotation + ` of this channel or a narrower one. Delete it when no object is left.`,
+Exit code 1 if there is such an object. --guard prints a policy that refuses the step. It refuses updates of the CRDs in use that carry the
+annotation ` + life.ChannelAnnotation + ` of this channel or a narrower one. Delete the policy when no such object is left.`,
 		Example: `  sluice features channel --to stable
   sluice features channel --to stable --guard | kubectl apply --server-side -f -`,
 		Args: cobra.NoArgs,
@@ -87,7 +87,7 @@ annotation ` + life.ChannelAnnotation + ` of this channel or a narrower one. Del
 	}
 	f.add(e, cmd, false, "json", "yaml")
 	channel.add(cmd, "to", "the channel: stable, beta or alpha")
-	cmd.Flags().BoolVar(&guard, "guard", false, "print a policy that refuses the step while there are such objects")
+	cmd.Flags().BoolVar(&guard, "guard", false, "print a policy that refuses the step")
 	return cmd
 }
 
@@ -184,8 +184,12 @@ func printGuard(e *env, c *life.Channel, crds []string) error {
 			break
 		}
 	}
+	// Gateway API and OpenShift name the sets of their CRDs with annotations of their own.
 	annotation := func(of string) string {
-		return fmt.Sprintf("has(%[1]s.metadata.annotations) && '%[2]s' in %[1]s.metadata.annotations ? %[1]s.metadata.annotations['%[2]s'] : ''", of, life.ChannelAnnotation)
+		return fmt.Sprintf("!has(%[1]s) ? '' : '%[2]s' in %[1]s ? %[1]s['%[2]s']"+
+			" : 'gateway.networking.k8s.io/channel' in %[1]s ? (%[1]s['gateway.networking.k8s.io/channel'] == 'standard' ? 'stable' : 'alpha')"+
+			" : 'release.openshift.io/feature-set' in %[1]s ? ('Default' in %[1]s['release.openshift.io/feature-set'].split(',') ? 'stable' : 'alpha')"+
+			" : ''", of+".metadata.annotations", life.ChannelAnnotation)
 	}
 	fail, exact := admissionv1.Fail, admissionv1.Equivalent
 	policy := &admissionv1.ValidatingAdmissionPolicy{

@@ -21,14 +21,17 @@ func newFeaturesGenerate(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate",
 		Short: "Write manifests, Go code, CRDs and documentation of features from markers and features.yaml",
-		Long: `Write the Feature manifests, Go constants with the declaration for feature/gate, CRDs whose descriptions tell stage and gate,
-and documentation, as output of features.yaml asks for. Which fields, values and versions a feature gates, markers in the Go types say:
+		Long: `Write files from features.yaml and from the markers in Go types. The field output in features.yaml selects them: Feature manifests;
+Go constants with the declaration for feature/gate; CRDs whose descriptions name stage and gate; and documentation. The markers say
+which fields, values and versions a feature gates:
 
   // +sluice:feature=TasksTimeout
   TasksTimeout *metav1.Duration ` + "`json:\"tasksTimeout,omitempty\"`" + `
 
-The Go types are read as controller-gen reads them. All errors are told at once, with file and line; then nothing is written.
-Exit code 1 with --verify if a file is not as it would be written.`,
+It reads the Go types as controller-gen does. If there are errors, it prints all of them with file and line, and writes nothing.
+With --verify, the exit code is 1 if a file is not current.`,
+		Example: `  sluice features generate
+  sluice features generate --verify`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out, err := generate(cmd.Context(), e, file, &channel)
@@ -41,9 +44,9 @@ Exit code 1 with --verify if a file is not as it would be written.`,
 			return written(e, out)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "filename", "f", featuresFile, "the file with stages and settings")
+	cmd.Flags().StringVarP(&file, "filename", "f", featuresFile, "file with stages and settings")
 	channel.add(cmd, "channel", "write the CRDs of this channel, stable, beta or alpha, where output names none")
-	cmd.Flags().BoolVar(&verify, "verify", false, "write nothing; show the difference instead, and exit with 1 if there is any")
+	cmd.Flags().BoolVar(&verify, "verify", false, "write nothing; show the differences, and exit with 1 if there are any")
 	return cmd
 }
 

@@ -58,13 +58,13 @@ func newFeaturesLint(e *env) *cobra.Command {
 	var f lintFlags
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE",
-		Short: "Say what is wrong with the definitions of features, and what should not stay, with file and line",
-		Long: `Say what is wrong with the definitions of features: Components, Features, the CRDs of what they gate, and the ConfigMap of settings
-where the files hold it. Errors are what a cluster would not take, of a path that the schema does not have to a name of a removed
-feature that is used again; warnings what should not stay, such as a gate that is past its time.
+		Short: "Find errors in the definitions of features, with file and line",
+		Long: `Find errors in the definitions of features: in Components, Features, the CRDs that they gate, and the ConfigMap of settings if the
+files have it. A cluster would not accept a definition with an error, such as a path that the schema does not have, or the name of a
+removed feature that is used again. A warning marks a definition that should not stay, such as a gate past its time.
 
-Without the CRDs only what is wrong by itself is found. Exit code 1 if there is an error, with --strict also for a warning.`,
-		Example: `  sluice features lint -f features.yaml -f crds/
+Without the CRDs, lint finds only errors that need no schema. Exit code 1 if there is an error; with --strict also for a warning.`,
+		Example: `  sluice features lint -f config/features.yaml -f crds/
   sluice features lint -f config/ -o json --strict`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -91,9 +91,9 @@ Without the CRDs only what is wrong by itself is found. Exit code 1 if there is 
 	fs := cmd.Flags()
 	fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs and ConfigMaps, - for standard input")
 	fs.StringVar(&f.component, "component", "", "only this component")
-	fs.StringVar(&f.release, "release", "", "the release of the component, instead of the one that its manifest names")
-	fs.StringVarP(&f.output, "output", "o", "", "json, yaml, or nothing for lines of text")
-	fs.BoolVar(&f.strict, "strict", false, "warnings fail as well")
+	fs.StringVar(&f.release, "release", "", "release of the component (default: the one in its manifest)")
+	fs.StringVarP(&f.output, "output", "o", "", "json, yaml, or empty for text")
+	fs.BoolVar(&f.strict, "strict", false, "exit with 1 for warnings too")
 	complete(cmd, "output", "json", "yaml")
 	return cmd
 }

@@ -72,7 +72,7 @@ func newFeaturesList(e *env) *cobra.Command {
 	f := &featuresFlags{}
 	cmd := &cobra.Command{
 		Use:   "list [FEATURE...]",
-		Short: "List features, with what is on and why",
+		Short: "List features, their state and the reason",
 		Example: `  sluice features list
   sluice features list --component demo -o name`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -186,6 +186,7 @@ type featureDetails struct {
 	WhenDisabled      v1alpha1.WhenDisabled   `json:"whenDisabled,omitempty"`
 	Ratchet           v1alpha1.Ratchet        `json:"ratchet,omitempty"`
 	Requires          []string                `json:"requires,omitempty"`
+	ImpliedBy         []string                `json:"impliedBy,omitempty"`
 	RequiredBy        []string                `json:"requiredBy,omitempty"`
 	RequiredProcesses []string                `json:"requiredProcesses,omitempty"`
 	NeedsRestart      bool                    `json:"needsRestart,omitempty"`
@@ -205,7 +206,7 @@ func newFeaturesGet(e *env) *cobra.Command {
 	f := &featuresFlags{}
 	cmd := &cobra.Command{
 		Use:   "get FEATURE...",
-		Short: "Tell all about a feature: its history, what it gates, what is on and why",
+		Short: "Show a feature: history, gated parts, state and reason",
 		Example: `  sluice features get tasks-timeout
   sluice features get tekton-pipelines.tasks-timeout -o yaml`,
 		Args: cobra.MinimumNArgs(1),
@@ -254,7 +255,7 @@ func (c *chosenFeature) details() featureDetails {
 	}
 	d := featureDetails{
 		featureState: c.value(), Description: s.Description, Stages: s.Stages, Parts: s.Parts, WhenDisabled: s.WhenDisabled, Ratchet: s.Ratchet,
-		Requires: s.Requires, RequiredProcesses: s.RequiredProcesses, NeedsRestart: s.NeedsRestart, Key: s.Key, EnforcedBy: c.definition.Status.EnforcedBy,
+		Requires: s.Requires, ImpliedBy: s.ImpliedBy, RequiredProcesses: s.RequiredProcesses, NeedsRestart: s.NeedsRestart, Key: s.Key, EnforcedBy: c.definition.Status.EnforcedBy,
 	}
 	if len(d.Parts) == 0 {
 		d.WhenDisabled, d.Ratchet = "", ""
@@ -320,6 +321,7 @@ func (d *featureDetails) print(out io.Writer) error {
 	row("When off:", whenOff(d.WhenDisabled, d.Ratchet))
 	row("Requires:", strings.Join(d.Requires, ", "))
 	row("Required by:", strings.Join(d.RequiredBy, ", "))
+	row("Implied by:", strings.Join(d.ImpliedBy, ", "))
 	row("Processes:", strings.Join(d.RequiredProcesses, ", "))
 	if d.NeedsRestart {
 		row("Restart:", "a change takes a restart of the processes")
@@ -371,8 +373,13 @@ func partText(p *v1alpha1.Part) string {
 			conditions = append(conditions, m.Field)
 		}
 		text += ": " + p.Field + " by its " + strings.Join(conditions, " and ")
+	case p.Beyond != nil:
+		text += ": " + p.Field + " beyond " + feature.BoundsText(p.Beyond)
 	default:
 		text += ": " + p.Field
+	}
+	if p.ResetTo != nil {
+		text += ", reset to " + *p.ResetTo
 	}
 	return text
 }
@@ -390,8 +397,12 @@ func whenOff(w v1alpha1.WhenDisabled, r v1alpha1.Ratchet) string {
 	default:
 		return ""
 	}
-	if r == v1alpha1.Unchanged {
+	switch r {
+	case v1alpha1.Unchanged:
 		return what + "; what is stored may stay as it is, or go"
+	case v1alpha1.InObject:
+		return what + "; an object that uses the feature anywhere may use it everywhere"
+	case v1alpha1.InUse:
 	}
 	return what + "; what is stored stays, and may change"
 }

@@ -22,9 +22,9 @@ type promoteFlags struct {
 }
 
 func (f *promoteFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.file, "filename", "f", featuresFile, "the file with stages and settings")
-	cmd.Flags().StringVar(&f.release, "release", "", "the release from which on it is so")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing; show the difference")
+	cmd.Flags().StringVarP(&f.file, "filename", "f", featuresFile, "file with stages and settings")
+	cmd.Flags().StringVar(&f.release, "release", "", "first release with the change")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing; show the differences")
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
 			return errors.New("name one feature, as features.yaml does")
@@ -38,9 +38,10 @@ func newFeaturesPromote(e *env) *cobra.Command {
 	to := ""
 	cmd := &cobra.Command{
 		Use:   "promote FEATURE --to beta --release v1.4.0",
-		Short: "Bring a feature to its next stage, where the policy allows it",
-		Long: `Bring a feature to its next stage: write the stage into features.yaml, and a line into CHANGELOG.md beside it. Where the policy does
-not allow it, nothing is written, the report says why, and the exit code is 1. Run sluice features generate afterwards.`,
+		Short: "Promote a feature to its next stage, if the policy allows it",
+		Long: `Promote a feature to its next stage. The command writes the stage into features.yaml, and a line into CHANGELOG.md beside it. If the
+policy forbids the step, it writes nothing and prints the reason (exit code 1). Run sluice features generate afterwards.`,
+		Example: `  sluice features promote Banner --to beta --release v1.4.0 --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			stage := v1alpha1.Stage("")
 			if to != "" {
@@ -53,7 +54,7 @@ not allow it, nothing is written, the report says why, and the exit code is 1. R
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&to, "to", "", "the stage: alpha, beta, stable or deprecated")
+	cmd.Flags().StringVar(&to, "to", "", "new stage: alpha, beta, stable or deprecated")
 	complete(cmd, "to", "alpha", "beta", "stable", "deprecated")
 	return cmd
 }
@@ -62,10 +63,11 @@ func newFeaturesRemove(e *env) *cobra.Command {
 	var f promoteFlags
 	cmd := &cobra.Command{
 		Use:   "remove FEATURE --release v1.6.0",
-		Short: "Remove a feature, where the policy allows it",
-		Long: `Remove a feature: write the stage Removed into features.yaml, with what it gated, so that nobody uses the name again, take its
-markers out of the Go types, and write a line into CHANGELOG.md beside features.yaml. The field itself can go a release later. Where the
-policy does not allow it, nothing is written, the report says why, and the exit code is 1.`,
+		Short: "Remove a feature, if the policy allows it",
+		Long: `Remove a feature. The command writes the stage Removed into features.yaml and keeps the gated parts there, so that nobody reuses the
+name. It deletes the feature's markers from the Go types, and writes a line into CHANGELOG.md beside features.yaml. Delete the field
+itself a release later. If the policy forbids the step, the command writes nothing and prints the reason (exit code 1).`,
+		Example: `  sluice features remove Banner --release v1.6.0 --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return promote(cmd.Context(), e, &f, args[0], v1alpha1.Removed)
 		},
@@ -93,12 +95,17 @@ func promote(ctx context.Context, e *env, f *promoteFlags, gate string, stage v1
 		return errFindings
 	}
 	if f.dryRun {
-		return out.Each(func(path string, old, want []byte) {
-			name := filepath.ToSlash(path)
-			fmt.Fprintf(e.out, "%s", diff.Diff(name, old, name, want))
-		})
+		return showChanges(e, out)
 	}
 	return written(e, out)
+}
+
+// showChanges shows what would be written.
+func showChanges(e *env, out life.Outputs) error {
+	return out.Each(func(path string, old, want []byte) {
+		name := filepath.ToSlash(path)
+		fmt.Fprintf(e.out, "%s", diff.Diff(name, old, name, want))
+	})
 }
 
 // written writes files and tells which.

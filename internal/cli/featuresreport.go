@@ -38,28 +38,29 @@ func newFeaturesReport(e *env) *cobra.Command {
 	f := &reportFlags{}
 	cmd := &cobra.Command{
 		Use:   "report --component COMPONENT --process PROCESS --scrape URL",
-		Short: "Report the features of a process that exposes kubernetes_feature_enabled, for as long as it runs",
-		Long: `Report the features of a process that exposes kubernetes_feature_enabled, for as long as it runs: its metrics are read at an interval, and
-written as a FeatureReport into the namespace. So a process that does not use Sluice's library is among those that the condition Skew
-of the Component, its events and its metrics speak of. It is made to run beside the process, as a container of the same pod:
+		Short: "Report the features of a process that exposes the metric kubernetes_feature_enabled",
+		Long: `Report the features of a process that exposes the metric kubernetes_feature_enabled. The command reads the metrics at an interval and
+writes them as a FeatureReport into the namespace, until it ends. The condition Skew, the events and the metrics of the Component then
+cover a process that does not use Sluice's library. Run it beside the process, as a container of the same pod:
 
   sluice features report --component tekton-pipelines --process webhook --scrape http://localhost:9090/metrics
 
-In a pod with the variables POD_NAME and POD_UID the report belongs to the pod and goes with it. While the process does not answer
-nothing is renewed, and the report expires after three intervals. At the end the report is deleted.`,
+If the variables POD_NAME and POD_UID are set, the pod owns the report, and the report is deleted with the pod. While the process
+does not answer, the command does not renew the report, and the report expires after three intervals. When the command ends, it deletes
+the report.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), e) },
 	}
 	fs := cmd.Flags()
 	f.addCluster(fs)
-	fs.StringVarP(&f.namespace, "namespace", "n", "", "where the report is written: the namespace of the component's settings, unless the Component names others")
-	fs.StringVar(&f.component, "component", "", "the component that the process belongs to")
-	fs.StringVar(&f.process, "process", "", "the name of the process within the component, such as webhook")
-	fs.StringVar(&f.instance, "instance", "", "what tells the process from others of its name; default: POD_NAME, or the name of the host")
-	fs.StringVar(&f.release, "release", "", "the release of the component that the process runs")
+	fs.StringVarP(&f.namespace, "namespace", "n", "", "namespace of the report: that of the component's settings, unless the Component names others")
+	fs.StringVar(&f.component, "component", "", "component of the process")
+	fs.StringVar(&f.process, "process", "", "name of the process within the component, such as webhook")
+	fs.StringVar(&f.instance, "instance", "", "name of this instance of the process; default: POD_NAME, or the host name")
+	fs.StringVar(&f.release, "release", "", "release of the component that the process runs")
 	fs.StringVar(&f.url, "scrape", "", "URL of its metrics in Prometheus' text format")
-	fs.DurationVar(&f.interval, "interval", 3*time.Second, "how often they are read, at least a second")
-	fs.BoolVar(&f.once, "once", false, "report once and leave the report to expire")
+	fs.DurationVar(&f.interval, "interval", 3*time.Second, "how often to read the metrics, at least a second")
+	fs.BoolVar(&f.once, "once", false, "report once, and let the report expire")
 	for _, name := range []string{"component", "process", "scrape"} {
 		_ = cmd.MarkFlagRequired(name) // it is there
 	}

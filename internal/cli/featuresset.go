@@ -75,8 +75,9 @@ func newFeaturesEnable(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enable FEATURE...",
 		Short: "Turn features on in the settings of their component",
-		Long: `Turn features on in the settings of their component: the ConfigMap that it names. Only the key concerned is written, whatever
-others write at the same time. What cannot be turned on is refused, with what to do; nothing is written then (exit code 1).`,
+		Long: `Turn features on in the settings of their component. The command writes only the feature's key in the ConfigMap of the component, and
+keeps changes that others make at the same time. If a feature cannot be turned on, the command writes nothing and prints what to do
+(exit code 1).`,
 		Example: `  sluice features enable tasks-timeout
   sluice features enable demo.fast-path demo.cache --dry-run`,
 		Args: cobra.MinimumNArgs(1),
@@ -91,24 +92,24 @@ func newFeaturesDisable(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "disable FEATURE...",
 		Short: "Turn features off in the settings of their component",
-		Long: `Turn features off in the settings of their component: the ConfigMap that it names. Only the key concerned is written, whatever
-others write at the same time. A feature that stored objects use is turned off only with --even-if-in-use; without it nothing is
-written (exit code 1). --dry-run shows which objects those are, and what will become of them.`,
+		Long: `Turn features off in the settings of their component. The command writes only the feature's key in the ConfigMap of the component, and
+keeps changes that others make at the same time. If stored objects use a feature, the command writes nothing (exit code 1), unless you
+give --even-if-in-use. --dry-run shows these objects and what happens to them.`,
 		Example: `  sluice features disable tasks-timeout --dry-run -v
   sluice features disable tasks-timeout --even-if-in-use`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return setFeatures(cmd.Context(), e, f, args, false) },
 	}
 	f.add(e, cmd)
-	cmd.Flags().BoolVar(&f.inUse, "even-if-in-use", false, "turn a feature off that stored objects use")
+	cmd.Flags().BoolVar(&f.inUse, "even-if-in-use", false, "turn a feature off even if stored objects use it")
 	return cmd
 }
 
 func (f *setFlags) add(e *env, cmd *cobra.Command) {
 	f.featuresFlags.add(e, cmd, false, "json", "yaml", "name")
 	fs := cmd.Flags()
-	fs.BoolVar(&f.dryRun, "dry-run", false, "write nothing; show what would be written, which stored objects use the features, and what will become of them")
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "name the objects")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "write nothing; show the change, the stored objects that use the features, and what happens to them")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "list the objects by name")
 }
 
 func setFeatures(ctx context.Context, e *env, f *setFlags, names []string, on bool) error {
@@ -295,6 +296,8 @@ func stays(m *feature.Model, state *feature.State, on bool) string {
 	switch {
 	case state.Why == feature.WhyImplied:
 		text += fmt.Sprintf(", and that opens it whatever its key says: set %s to less", m.Spec().LevelKey)
+	case state.Why == feature.WhyImpliedBy:
+		text += ", and that opens it whatever its key says: turn that off as well"
 	case !state.Open && state.Lifted:
 		text = fmt.Sprintf("%s stays on where the highest stage of the resource is Beta", f.Name)
 	}

@@ -53,13 +53,13 @@ func newFeaturesSimulate(e *env) *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
 		Use:   "simulate -f OBJECT --features FILE",
-		Short: "Say what would become of an object, with the API server's own code and no cluster",
-		Long: `Say what would become of the creation of an object, or with --old of an update, under the policies of a component's
-features. The policies run in the API server's own code; what takes the webhook is judged by the evaluator that it runs.
+		Short: "Judge an object by the policies of features, without a cluster",
+		Long: `Judge the creation of an object, or with --old an update, by the policies of a component's features. The API server's own code runs
+the policies, without a cluster. If a part needs the webhook, the webhook's own evaluator judges it.
 
   sluice features simulate -f pipeline.yaml --features features.yaml --features crds/ --settings enable-api-fields=beta
 
-No schema is applied: nothing is defaulted, pruned or validated. Exit code 1 if the object would be refused.`,
+The command applies no schema: it sets no defaults, and prunes and validates nothing. Exit code 1 if the object would be refused.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{resultKind: noDocument},
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,11 +68,11 @@ No schema is applied: nothing is defaulted, pruned or validated. Exit code 1 if 
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.object, "filename", "f", "", "the new object, - for standard input")
-	flags.StringVar(&f.old, "old", "", "the stored object; without it the object is created")
+	flags.StringVar(&f.old, "old", "", "the stored object that -f updates; without it, -f is created")
 	flags.StringSliceVar(&f.files, "features", nil, "file or directory with the Component, its Features and CRDs")
-	flags.StringSliceVar(&f.labels, "namespace-label", nil, "KEY=VALUE, a label of the object's namespace")
-	flags.StringSliceVar(&f.mayUse, "may-use", nil, "the name of a Feature that the user may use")
-	flags.BoolVar(&f.noConfigMap, "no-configmap", false, "the ConfigMap with the settings is missing: the defaults are in force")
+	flags.StringSliceVar(&f.labels, "namespace-label", nil, "label of the object's namespace, as KEY=VALUE")
+	flags.StringSliceVar(&f.mayUse, "may-use", nil, "name of a Feature that the user has the right to use")
+	flags.BoolVar(&f.noConfigMap, "no-configmap", false, "as if the ConfigMap with the settings did not exist: the defaults apply")
 	f.add(e, cmd, "yaml, json, or nothing for text")
 	cmd.MarkFlagsMutuallyExclusive("settings", "no-configmap")
 	complete(cmd, "output", "yaml", "json")
@@ -112,7 +112,17 @@ func runSimulate(ctx context.Context, e *env, f *simulateFlags) error {
 		return err
 	}
 	out := &simulation{APIVersion: "sluice.dev/v1alpha1", Kind: "FeatureSimulation", Refused: res.Refused, Warned: res.Warned, Object: res.Object}
-	c.webhook(r, out)
+	refused, dropped := c.webhook(r, out)
+	if dropped {
+		// What validates sees what the webhook has left.
+		again := *r
+		again.Object = out.Object
+		if res, err = s.Run(ctx, &again); err != nil {
+			return err
+		}
+		out.Refused = res.Refused
+	}
+	out.Refused = append(out.Refused, refused...)
 	out.Allowed = len(out.Refused) == 0
 	out.Converted = c.model.Converted(r.Group, r.Resource, r.Version)
 	for _, st := range c.states.All() {
@@ -196,10 +206,10 @@ func (c *compiled) guess(gvk schema.GroupVersionKind) (string, error) {
 }
 
 // webhook adds what the webhook would say of the parts that no policy enforces. What it would drop it does after the
-// policies have.
-func (c *compiled) webhook(r *simulate.Request, out *simulation) {
+// policies have. It returns what it refuses, and whether it drops anything.
+func (c *compiled) webhook(r *simulate.Request, out *simulation) (refused []simulate.Refusal, dropped bool) {
 	if !c.set.Webhook && c.set.Told == nil {
-		return
+		return nil, false
 	}
 	type part struct {
 		gate, group, resource, version string
@@ -235,7 +245,6 @@ func (c *compiled) webhook(r *simulate.Request, out *simulation) {
 		}
 		return list
 	}
-	out.Refused = append(out.Refused, said(decision.Rejected, "")...)
 	out.Warned = append(out.Warned, slices.Concat(said(decision.Dropped, "dropped "), said(decision.Warned, ""))...)
 	if decision.Object != nil {
 		object, out.Object = decision.Object, decision.Object
@@ -246,6 +255,7 @@ func (c *compiled) webhook(r *simulate.Request, out *simulation) {
 	for _, text := range found.Told() {
 		out.Warned = append(out.Warned, simulate.Refusal{Policy: "webhook", Message: text})
 	}
+	return said(decision.Rejected, ""), decision.Object != nil
 }
 
 func (s *simulation) print(e *env, output string) error {

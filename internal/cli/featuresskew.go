@@ -37,11 +37,12 @@ func newFeaturesSkew(e *env) *cobra.Command {
 	var scrape []string
 	cmd := &cobra.Command{
 		Use:   "skew [COMPONENT...]",
-		Short: "Say which processes disagree about features, with each other or with the settings",
-		Long: `Say which processes disagree about features, with each other or with the settings. Processes report with which features they run
-(FeatureReport); those that expose the metric kubernetes_feature_enabled instead are read with --scrape.
+		Short: "List the processes that disagree about features",
+		Long: `List the processes that disagree about features, with each other or with the settings. Processes report their features in
+FeatureReports. If a process exposes the metric kubernetes_feature_enabled instead, name it with --scrape.
 
-Exit code 1 if some disagree, but for the time of a rolling update.`,
+Exit code 1 if some disagree. For the duration of a rolling update, Sluice tolerates a difference.`,
+		Example: `  sluice features skew --component demo`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
 				return err
@@ -60,7 +61,7 @@ Exit code 1 if some disagree, but for the time of a rolling update.`,
 		},
 	}
 	f.add(e, cmd, true, "json", "yaml", "name")
-	cmd.Flags().StringSliceVar(&scrape, "scrape", nil, "PROCESS=URL of metrics in Prometheus' text format, of a process of the component; several may be given")
+	cmd.Flags().StringSliceVar(&scrape, "scrape", nil, "process of the component as PROCESS=URL, with the URL of its metrics in Prometheus' text format (may be repeated)")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return componentsToComplete(cmd.Context(), quiet(e), f), cobra.ShellCompDirectiveNoFileComp
 	}

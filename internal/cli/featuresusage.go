@@ -68,10 +68,10 @@ func newFeaturesUsage(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "usage [FEATURE...]",
 		Short: "Count the stored objects that use features, by namespace",
-		Long: `Count the stored objects that use features, by namespace. Every object of the resources that the features gate is read, page by
-page, whether the feature is on or off; with -v at most 1000 are named of each feature, with the place of the first use.
+		Long: `Count the stored objects that use features, by namespace. The command reads every object of the gated resources, page by page, even
+if the feature is off. With -v it lists at most 1000 objects for each feature, each with the place of its first use.
 
-With --record the counts are written into the status of the features, where kubectl get features shows them.`,
+With --record it writes the counts into the status of the features, so that kubectl get features shows them.`,
 		Example: `  sluice features usage
   sluice features usage tasks-timeout -n team-a -v`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -98,7 +98,7 @@ With --record the counts are written into the status of the features, where kube
 	f.add(e, cmd, false, "json", "yaml", "name")
 	fs := cmd.Flags()
 	fs.StringVarP(&f.namespace, "namespace", "n", "", "only objects of this namespace (default: all)")
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "name the objects")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "list the objects by name")
 	fs.BoolVar(&f.record, "record", false, "write the counts into the status of the features")
 	return cmd
 }
@@ -167,7 +167,7 @@ func (w *featureWorld) scan(e *env, p *componentFeatures, gates []string, namesp
 // canScan tells why objects cannot be looked at: the resources are not known, or there is no such namespace.
 func (w *featureWorld) canScan(ctx context.Context, namespace string) error {
 	if w.unread != nil {
-		return fmt.Errorf("what objects use cannot be told: %w", w.unread)
+		return fmt.Errorf("the uses in objects are not known: %w", w.unread)
 	}
 	if namespace == "" {
 		return nil

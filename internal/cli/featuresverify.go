@@ -2,50 +2,61 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/life"
 	"sluice.dev/report"
 )
 
 func newFeaturesVerify(e *env) *cobra.Command {
 	file, against, output := featuresFile, "", ""
+	var connection clusterFlags
 	cmd := &cobra.Command{
 		Use:   "verify --against git:REV",
-		Short: "Tell which changes of features break the promises of their stages",
-		Long: `Tell which changes of features break the promises of their stages: a stage that goes back, a feature that goes or a default that
-flips before its window is over, a field that changes under its name, a value of an enum that is open at once. Compared are features.yaml,
-markers and CRDs with those of a git revision or of another folder. The windows are those of the policy that features.yaml names, and are
-computed from the releases and days that it records.
+		Short: "Find changes that break the promises of a feature's stage",
+		Long: `Find changes that break the promises of a feature's stage. Examples: a stage moves back; a feature is removed, or its default changes,
+before the window is over; a field changes under its name; a new enum value is open at once. The command compares features.yaml, markers
+and CRDs with those of a git revision, of another folder, or of a cluster. It computes the windows from the policy that features.yaml names, and from
+the releases and dates that it records.
 
 Exit code 1 if a rule is broken.`,
 		Example: `  sluice features verify --against git:main
   sluice features verify --against git:v1.2.0 -o sarif`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return verifyFeatures(cmd.Context(), e, file, against, output)
+			return verifyFeatures(cmd.Context(), e, file, against, output, &connection)
 		},
 	}
 	var formats []string
 	for _, p := range report.Printers() {
 		formats = append(formats, p.Name)
 	}
-	cmd.Flags().StringVarP(&file, "filename", "f", featuresFile, "the file with stages and settings")
-	cmd.Flags().StringVar(&against, "against", "git:main", "what to compare with: git:REV or a folder")
+	cmd.Flags().StringVarP(&file, "filename", "f", featuresFile, "file with stages and settings")
+	cmd.Flags().StringVar(&against, "against", "git:main", "base of the comparison: git:REV, a folder, or cluster")
+	connection.addCluster(cmd.Flags())
 	cmd.Flags().StringVarP(&output, "output", "o", formats[0], "format of the report")
 	complete(cmd, "output", formats...)
 	return cmd
 }
 
-func verifyFeatures(ctx context.Context, e *env, file, against, output string) error {
+func verifyFeatures(ctx context.Context, e *env, file, against, output string, connection *clusterFlags) error {
 	p, err := loadProject(ctx, e, file)
 	if err != nil {
 		return err
 	}
-	old, err := life.LoadBase(ctx, p.File, against, e.now())
+	var old *life.State
+	if against == "cluster" {
+		old, err = clusterBase(ctx, e, p, connection)
+	} else {
+		old, err = life.LoadBase(ctx, p.File, against, e.now())
+	}
 	if err != nil {
 		return err
 	}
@@ -67,6 +78,52 @@ func verifyFeatures(ctx context.Context, e *env, file, against, output string) e
 		return errFindings
 	}
 	return nil
+}
+
+// clusterBase is the component as a cluster has it.
+func clusterBase(ctx context.Context, e *env, p *life.Project, connection *clusterFlags) (*life.State, error) {
+	config, _, err := connection.connect()
+	if err != nil {
+		return nil, err
+	}
+	c, err := cluster.For(config)
+	if err != nil {
+		return nil, err
+	}
+	var components []v1alpha1.Component
+	if err := eachOf(ctx, c, "components", &components); err != nil {
+		return nil, err
+	}
+	var all []v1alpha1.Feature
+	if err := eachOf(ctx, c, "features", &all); err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(components, func(c v1alpha1.Component) bool { return c.Name == p.File.Component })
+	if i < 0 {
+		return nil, fmt.Errorf("the cluster has no Component %s", p.File.Component)
+	}
+	features := slices.DeleteFunc(all, func(f v1alpha1.Feature) bool { return f.Spec.Component != p.File.Component })
+	var names []string
+	for _, crd := range p.CRDs {
+		names = append(names, crd.Name)
+	}
+	for i := range features {
+		for _, part := range features[i].Spec.Parts {
+			names = append(names, part.Resource+"."+part.Group)
+		}
+	}
+	slices.Sort(names)
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, name := range slices.Compact(names) {
+		crd, err := c.CRD(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("CRD %s: %w", name, err)
+		}
+		if crd != nil {
+			crds = append(crds, crd)
+		}
+	}
+	return life.NewBase("cluster", &components[i], features, crds, e.now())
 }
 
 // lawDoc finds the documentation of a rule.

@@ -41,13 +41,13 @@ func (f *featuresFlags) add(e *env, cmd *cobra.Command, files bool, outputs ...s
 	fs := cmd.Flags()
 	f.addCluster(fs)
 	fs.StringVar(&f.component, "component", "", "only this component")
-	fs.StringVarP(&f.output, "output", "o", "", strings.Join(outputs, ", ")+", or nothing for a table")
+	fs.StringVarP(&f.output, "output", "o", "", strings.Join(outputs, ", ")+", or empty for a table")
 	complete(cmd, "output", outputs...)
 	completeWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) {
 		return componentsToComplete(cmd.Context(), quiet(e), f), cobra.ShellCompDirectiveNoFileComp
 	})
 	if files {
-		fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs, ConfigMaps and FeatureReports, in place of the cluster")
+		fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs, ConfigMaps and FeatureReports, instead of the cluster")
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		// A shell waits for this: what cannot be read is not completed.
@@ -200,7 +200,7 @@ func readFeatures(ctx context.Context, e *env, f *featuresFlags) (*featureWorld,
 	if w.cluster != nil {
 		err := w.resourcesOf(ctx)
 		if apierrors.IsForbidden(err) {
-			fmt.Fprintf(e.err, "note: whether definitions fit the schemas of what they gate is not known: %v\n", err)
+			fmt.Fprintf(e.err, "note: it is not known if the definitions fit the schemas of the CRDs that they gate: %v\n", err)
 			w.unread, w.resources, w.scopes, err = err, nil, nil, nil
 		}
 		if err != nil {

@@ -31,9 +31,9 @@ type guardFlags struct {
 
 func (f *guardFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.listen, "guard-listen", ":9443", "address of the admission webhook, in the role crd-guard")
-	flags.StringArrayVar(&f.configs, "guard-config", nil, "configuration file of the guard, as check -c reads it (may be repeated); default: the ConfigMap "+guard.ConfigMap)
-	flags.StringVar(&f.certDir, "guard-cert-dir", "", "folder with tls.crt and tls.key that others keep, cert-manager for example; default: the guard makes and renews its certificate")
-	flags.StringSliceVar(&f.hosts, "guard-host", nil, "one more DNS name or IP address that the guard's own certificate is for, where the API server does not call a Service")
+	flags.StringArrayVar(&f.configs, "guard-config", nil, "configuration file of the guard, in the format of check -c (may be repeated); default: the ConfigMap "+guard.ConfigMap)
+	flags.StringVar(&f.certDir, "guard-cert-dir", "", "folder with tls.crt and tls.key from another program, such as cert-manager; default: the guard creates and renews its own certificate")
+	flags.StringSliceVar(&f.hosts, "guard-host", nil, "additional DNS name or IP address in the guard's own certificate, if the API server does not call a Service")
 }
 
 const (
@@ -77,7 +77,7 @@ func (p *process) serveGuard(ctx context.Context, ready func()) error {
 		if _, err := files.Get(nil); err != nil {
 			return fmt.Errorf("--guard-cert-dir: %w", err)
 		}
-		secure.GetCertificate = files.Get
+		secure.GetCertificate = p.certificates.watch(guard.Role, files.Get)
 		close(certain)
 	} else {
 		cert := &servingcert.Certificate{
@@ -86,7 +86,7 @@ func (p *process) serveGuard(ctx context.Context, ready func()) error {
 			Every: certificateLook, Clock: p.clock, Log: p.log,
 			Tell: func(ctx context.Context, bundle []byte) error { return guard.TellConfiguration(ctx, p.kube, bundle) },
 		}
-		secure.GetCertificate = cert.Get
+		secure.GetCertificate = p.certificates.watch(guard.Role, cert.Get)
 		wg.Go(func() { cert.Run(ctx, sync.OnceFunc(func() { close(certain) })) })
 	}
 	mux := http.NewServeMux()

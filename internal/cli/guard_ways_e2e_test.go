@@ -257,7 +257,7 @@ func (g *guarded) refusesWhatBreaksItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"../../config/delivery/10-crds.yaml", "../../config/features/10-crds.yaml", "../../config/resolution/10-crd.yaml"} {
+	for _, file := range []string{"../../config/chart/files/delivery.yaml", "../../config/chart/files/features.yaml", "../../config/chart/files/resolution.yaml"} {
 		if err := k.Apply(t.Context(), file, false); err != nil {
 			t.Fatal(err)
 		}

@@ -28,9 +28,9 @@ func newHistory(e *env) *cobra.Command {
 	f := &historyFlags{}
 	cmd := &cobra.Command{
 		Use:   "history APP",
-		Short: "List the revisions that an app was brought to",
-		Long: `History lists the last revisions of an app, ten at most, the newest first: when each was applied, how many objects the app had, and the
-sources with commit or digest. sluice apply --app APP --revision DIGEST goes back to one of them.`,
+		Short: "List the revisions of an app",
+		Long: `History lists the last revisions of an app, at most ten, newest first. For each it shows the time of the apply, the number of objects,
+and the sources with commit or digest. To go back to one, run sluice apply --app APP --revision DIGEST.`,
 		Example: `  sluice history shop -n default
   sluice apply --app shop -n default --revision sha1:0c4e1f0 --prune`,
 		Args:        cobra.ExactArgs(1),

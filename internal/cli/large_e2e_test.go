@@ -151,7 +151,7 @@ func TestE2EContentThatIsTooLargeForARequest(t *testing.T) {
 		t.Errorf("exit code %d, %d bytes, %s", code, len(out), errs)
 	}
 	for want, more := range map[string][]string{
-		"has not been told to read":    nil,
+		"is not set up to read it":     nil,
 		"the store is reg.test/c":      {"--store", "reg.test/c"},
 		"no repository of the form":    {"--store", "nothing"},
 		"--store-credentials: open no": {"--store", "reg.test/c", "--store-credentials", "no"},

@@ -34,7 +34,7 @@ func (d *deliverer) deliver(ctx context.Context, cfg *config.Config) error {
 
 // addLockTimeout adds the flag of commands that change an app.
 func addLockTimeout(fs *pflag.FlagSet, timeout *time.Duration) {
-	fs.DurationVar(timeout, "lock-timeout", time.Minute, "how long to wait while somebody else changes the app; 0 does not wait")
+	fs.DurationVar(timeout, "lock-timeout", time.Minute, "time limit for waiting while somebody else changes the app; 0 does not wait")
 }
 
 // lockHint adds to an error that somebody else changes the app what can be done about it.
@@ -47,7 +47,7 @@ func lockHint(err error) error {
 
 // addTakeOver adds the flag that names apps whose objects are taken.
 func addTakeOver(fs *pflag.FlagSet, apps *[]string) {
-	fs.StringSliceVar(apps, "take-over", nil, "apps whose objects are taken over, as NAME or NAMESPACE/NAME, where the source has them")
+	fs.StringSliceVar(apps, "take-over", nil, "app to take objects over from, if the source has them, as NAME or NAMESPACE/NAME (may be repeated)")
 }
 
 // appOf reads the name of an app, which may have a namespace.
@@ -71,5 +71,5 @@ func appsOf(list []string, namespace string) []string {
 
 // addInto adds the flag that moves a source into one namespace.
 func addInto(fs *pflag.FlagSet, namespace *string) {
-	fs.StringVar(namespace, "into-namespace", "", "put all objects into this namespace, whatever namespace they name; subjects of role bindings, services of webhooks and the like follow")
+	fs.StringVar(namespace, "into-namespace", "", "put all objects into this namespace, whatever namespace they name; references to it, such as subjects of role bindings and services of webhooks, change too")
 }

@@ -28,11 +28,11 @@ func newLs(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [APP]",
 		Short: "List the apps in a cluster, or the objects of one",
-		Long: `Ls lists the apps that sluice apply --app has recorded: how far each is, how many objects it has, and where it came from.
-With the name of an app it lists its objects, each with its state.
+		Long: `Ls lists the apps that sluice apply --app has recorded: the state, the number of objects and the source of each. With the name of an
+app it lists the app's objects, each with its state.
 
-With --orphans it lists objects in the whole cluster that carry the mark of an app whose inventory does not have them: of the named app, of
-the apps of the namespace, or with -A of all apps. sluice adopt records them again.`,
+With --orphans it lists objects in the whole cluster that carry the mark of an app but are missing from its inventory. It lists those of
+the named app, of all apps of the namespace, or with -A of all apps. sluice adopt records them again.`,
 		Example: `  sluice ls -A
   sluice ls shop -n default
   sluice ls --orphans -A`,
@@ -64,7 +64,7 @@ the apps of the namespace, or with -A of all apps. sluice adopt records them aga
 	f.add(cmd)
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.all, "all-namespaces", "A", false, "list apps of all namespaces")
-	fs.BoolVar(&f.orphans, "orphans", false, "list objects that carry the mark of an app whose inventory does not have them")
+	fs.BoolVar(&f.orphans, "orphans", false, "list objects that carry the mark of an app but are missing from its inventory")
 	addOutput(cmd, &f.output)
 	return cmd
 }
@@ -142,7 +142,7 @@ func listObjects(ctx context.Context, e *env, f *lsFlags, a *apply.Applier, name
 		fmt.Fprintf(e.out, "source %s\n", sourceLine(s))
 	}
 	if v.Incomplete {
-		fmt.Fprintf(e.out, "incomplete: the inventory was lost and made anew; sluice adopt %s -n %s finds what is missing in it\n", v.App, v.Namespace)
+		fmt.Fprintf(e.out, "incomplete: the inventory was lost and created again; sluice adopt %s -n %s finds the missing objects\n", v.App, v.Namespace)
 	}
 	if v.State != apply.Applied {
 		fmt.Fprintf(e.out, "%s: the last run has not ended in order; some of these may not exist\n", v.State)

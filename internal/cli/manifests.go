@@ -12,7 +12,7 @@ import (
 
 func newManifests(e *env) *cobra.Command {
 	var o config.Options
-	own := false
+	own, values := false, ""
 	cmd := &cobra.Command{
 		Use:   "manifests",
 		Short: "Print the manifests that install Sluice in a cluster",
@@ -36,6 +36,13 @@ func newManifests(e *env) *cobra.Command {
 					return fmt.Errorf("--store: %w", err)
 				}
 			}
+			if values != "" {
+				text, err := e.readInput(values)
+				if err != nil {
+					return err
+				}
+				o.Values = text
+			}
 			data, err := config.Manifests(o)
 			if errors.Is(err, config.ErrNoImage) {
 				return fmt.Errorf("%w with --image, as in --image=registry.example.com/sluice:v1", err)
@@ -48,24 +55,25 @@ func newManifests(e *env) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Image, "image", "", "container image; a release has a default, a development build needs it")
+	flags.StringVarP(&values, "values", "f", "", "file with values of the Helm chart, such as replicas, resources and tolerations; - reads standard input. Other flags come before it")
+	flags.StringVar(&o.Image, "image", "", "container image; required for a development build, a release has a default")
 	flags.StringSliceVar(&o.Roles, "roles", nil, "only these roles of sluice serve; default: all but crd-guard, delivery, features and feature-webhook")
-	flags.BoolVar(&o.GuardCertManager, "guard-cert-manager", false, "leave the certificate of the role crd-guard to cert-manager")
-	flags.StringSliceVar(&o.GuardReads, "guard-reads", nil, "API groups whose objects the guard may list, to see whether a CRD that is deleted has any")
-	flags.StringSliceVar(&o.FeatureUsage, "feature-usage", nil, "resource, as PLURAL.GROUP, whose objects the role features may list, to count those that use features")
+	flags.BoolVar(&o.GuardCertManager, "guard-cert-manager", false, "let cert-manager issue the certificate of the role crd-guard")
+	flags.StringSliceVar(&o.GuardReads, "guard-reads", nil, "API groups whose objects the guard has the right to list, to see if a CRD that is deleted has any")
+	flags.StringSliceVar(&o.FeatureUsage, "feature-usage", nil, "resource, as PLURAL.GROUP, whose objects the role features has the right to list, to count those that use features")
 	complete(cmd, "roles", config.RoleNames()...)
-	flags.StringSliceVar(&o.FeatureSettings, "feature-settings", nil, "ConfigMap of a component, NAMESPACE/NAME, that the roles features and feature-webhook may watch, and make again when it is gone")
-	flags.BoolVar(&own, "own-features", false, "print the Component sluice and its Features instead: what of Sluice's own API is not settled yet; for where the role features runs")
-	flags.StringSliceVar(&o.Writers, "writer", nil, "one more user who may write the status of requests: system:serviceaccount:NAMESPACE:NAME=RESOLVER, once for each resolver; without =RESOLVER those of all resolvers but Sluice's own, with =* all")
-	flags.BoolVar(&o.Compress, "compress", false, "resolvers compress content that is too large for a request, for clients that know of it")
-	flags.StringVar(&o.Store, "store", "", "repository in an OCI registry, REGISTRY/PATH, where resolvers put content that is too large for a request, for clients that know of it")
-	flags.StringVar(&o.StoreCredentials, "store-credentials", "", "Secret of the type kubernetes.io/dockerconfigjson in Sluice's namespace with credentials for --store")
-	flags.BoolVar(&o.StorePlainHTTP, "store-plain-http", false, "the registry of --store may have no TLS")
-	flags.BoolVar(&o.BesideTekton, "beside-tekton", false, "beside Tekton Pipelines: its CRD and lifecycle controller stay, its ConfigMaps are read")
+	flags.StringSliceVar(&o.FeatureSettings, "feature-settings", nil, "ConfigMap of a component, as NAMESPACE/NAME, that the roles features and feature-webhook have the right to watch, and to create again if it is deleted")
+	flags.BoolVar(&own, "own-features", false, "instead print the Component sluice and its Features, for the parts of Sluice's own API that may still change; needs the role features")
+	flags.StringSliceVar(&o.Writers, "writer", nil, "additional user with the right to write the status of requests: system:serviceaccount:NAMESPACE:NAME=RESOLVER, once for each resolver; without =RESOLVER for all resolvers except Sluice's own, with =* for all")
+	flags.BoolVar(&o.Compress, "compress", false, "let resolvers compress content that is too large for a request; clients have to support it")
+	flags.StringVar(&o.Store, "store", "", "repository in an OCI registry, as REGISTRY/PATH, where resolvers store content that is too large for a request; clients have to support it")
+	flags.StringVar(&o.StoreCredentials, "store-credentials", "", "Secret of type kubernetes.io/dockerconfigjson in Sluice's namespace with credentials for --store")
+	flags.BoolVar(&o.StorePlainHTTP, "store-plain-http", false, "use the registry of --store without TLS if it has none")
+	flags.BoolVar(&o.BesideTekton, "beside-tekton", false, "install beside Tekton Pipelines: keep its CRD and lifecycle controller, and read its ConfigMaps")
 	flags.StringVar(&o.Namespace, "namespace", "", "namespace for Sluice; default: sluice-system")
 	flags.StringVar(&o.TektonNamespace, "tekton-namespace", "", "with --beside-tekton, namespace of Tekton's controller; default: tekton-pipelines")
 	flags.StringVar(&o.TektonResolversNamespace, "tekton-resolvers-namespace", "", "with --beside-tekton, namespace of the ConfigMaps of Tekton's resolvers; default: tekton-pipelines-resolvers")
 	flags.BoolVar(&o.WideCredentials, "wide-credentials", false, "let resolvers read the Secrets of all namespaces, as Tekton's do")
-	flags.BoolVar(&o.WideAddresses, "wide-addresses", false, "open private addresses and plain http to requesters, as Tekton's resolvers have them open, where their ConfigMaps do not say otherwise")
+	flags.BoolVar(&o.WideAddresses, "wide-addresses", false, "allow private addresses and plain http in requests, as Tekton's resolvers do, unless their ConfigMaps forbid it")
 	return cmd
 }

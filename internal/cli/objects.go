@@ -2,9 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/crdcheck"
 	"sluice.dev/report"
@@ -40,7 +44,7 @@ func (c *checker) scan(ctx context.Context, pairs []pair, r *report.Report) erro
 		}
 		bar := c.progress("reading "+p.name, 0)
 		s, err := c.cluster.Scan(ctx, live, p.next, cluster.ScanOptions{
-			KubeVersion: c.kube,
+			KubeVersion: c.kube, Pages: c.flags.objectPages,
 			Progress: func(checked, remaining int64) {
 				total := int64(0)
 				if remaining >= 0 {
@@ -51,12 +55,27 @@ func (c *checker) scan(ctx context.Context, pairs []pair, r *report.Report) erro
 		})
 		bar.done()
 		if err != nil {
-			return fmt.Errorf("objects of %s: %w", p.name, err)
+			return fmt.Errorf("objects of %s: %w%s", p.name, err, withoutObjects(err))
 		}
 		if s.Renewed > 0 {
-			fmt.Fprintf(c.err, "warning: objects of %s: the listing took longer than the server keeps its state: of what was written meanwhile, some may not have been checked\n", p.name)
+			fmt.Fprintf(c.err, "warning: objects of %s: the listing took longer than the server keeps its state, so some objects written meanwhile may not have been checked\n", p.name)
+		}
+		if s.Serial != "" && c.flags.verbose {
+			fmt.Fprintf(c.err, "note: objects of %s: read one page after the other, because %s\n", p.name, brief.OneLine(s.Serial))
 		}
 		crdcheck.Tell(&r.CRDs[i], s)
 	}
 	return ctx.Err()
+}
+
+// withoutObjects says how to go on where the API server does not give the objects, whoever is to blame.
+func withoutObjects(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return ""
+	}
+	if apierrors.IsForbidden(err) {
+		return "; allow the verb list, or check without stored objects: --objects=false"
+	}
+	return "; to check without stored objects: --objects=false"
 }

@@ -144,7 +144,7 @@ func TestE2EReplace(t *testing.T) {
 	flag, note := uid("flag"), uid("note")
 	next := w.file("b.yaml", job("flag", "b", "")+job("note", "b", mark)+fmt.Sprintf(claim, "a"))
 	out, errs := w.run(ExitFindings, "diff", "--app", "x", "-f", next, "--replace")
-	if !strings.Contains(out, "2 to be replaced") || !strings.Contains(out, "+        image: example.com/b") && !strings.Contains(out, "image: example.com/b") || !strings.Contains(errs, "it is deleted and made anew: ") {
+	if !strings.Contains(out, "2 to be replaced") || !strings.Contains(out, "+        image: example.com/b") && !strings.Contains(out, "image: example.com/b") || !strings.Contains(errs, "it is deleted and created again: ") {
 		t.Errorf("%s%s", out, errs)
 	}
 	out, _ = w.run(ExitOK, "apply", "--app", "x", "-f", next, "--replace", "--dry-run=server")
@@ -173,7 +173,7 @@ func TestE2EReplace(t *testing.T) {
 	}
 	// What would be refused as a new object, too, is not replaced.
 	r = w.apply(ExitFailed, "--app", "x", "--wait=false", "--replace", "-f", w.file("e.yaml", strings.Replace(job("flag", "d", ""), "Never", "Sometimes", 1)))
-	if r.Summary["replace"] != 0 || strings.Contains(r.Error, "makes it anew") {
+	if r.Summary["replace"] != 0 || strings.Contains(r.Error, "creates it again") {
 		t.Errorf("%+v", r)
 	}
 	if _, errs := w.run(ExitFailed, "apply", "-f", w.file("f.yaml", job("flag", "d", "sluice.dev/on-immutable: recreate"))); !strings.Contains(errs, `f.yaml:2: Job.batch flag: annotation sluice.dev/on-immutable is "recreate": its one value is replace`) {

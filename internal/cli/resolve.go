@@ -54,13 +54,13 @@ func newResolve(e *env) *cobra.Command {
 	var f requestFlags
 	cmd := &cobra.Command{
 		Use:   "resolve RESOLVER --param NAME=VALUE ... | resolve -f REQUEST",
-		Short: "Fetch a resource that lives in git, an OCI registry, a hub, a web server or a cluster",
-		Long: `Fetch a resource that lives elsewhere, and print it.
+		Short: "Fetch a resource from git, an OCI registry, a hub, a web server or a cluster",
+		Long: `Fetch a resource from another place, and print it.
 
-With the name of a resolver it is fetched by this process, as the resolvers in a cluster do it, without a cluster. With -f
-a ResolutionRequest is made in the cluster, of v1beta1 or v1alpha1, and deleted when it has ended.
+If you name a resolver, this process fetches the resource as the resolvers in a cluster do, but without a cluster. With -f, the command
+creates a ResolutionRequest (v1beta1 or v1alpha1) in the cluster, and deletes it when it has ended.
 
-Exit codes: 0 it is printed, 1 it is not signed as the policies want it, 2 it could not be fetched.`,
+Exit codes: 0 printed, 1 the policies do not accept its signature, 2 error.`,
 		Example: `  sluice resolve git --param url=https://git.example.com/team/catalog.git --param pathInRepo=tasks/build.yaml
   sluice resolve git --help
   sluice resolve -f request.yaml
@@ -77,10 +77,10 @@ Exit codes: 0 it is printed, 1 it is not signed as the policies want it, 2 it co
 		RunE: func(cmd *cobra.Command, _ []string) error { return resolveRequests(cmd.Context(), e, f) },
 	}
 	fs := cmd.Flags()
-	fs.StringVarP(&f.file, "filename", "f", "", "file with ResolutionRequests to make in the cluster; - is standard input")
+	fs.StringVarP(&f.file, "filename", "f", "", "file with ResolutionRequests to create in the cluster; - is standard input")
 	fs.StringVarP(&f.namespace, "namespace", "n", "", "namespace of requests that have none (default: the kubeconfig's)")
-	fs.BoolVar(&f.keep, "keep", false, "leave the requests in the cluster")
-	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to wait in all")
+	fs.BoolVar(&f.keep, "keep", false, "keep the requests in the cluster")
+	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "time limit for the whole command")
 	fs.StringVarP(&f.output, "output", "o", outputContent, "format: "+strings.Join(resolveFormats, ", "))
 	f.addFollow(fs)
 	f.addStore(fs, "repository in an OCI registry, REGISTRY/PATH, where the cluster's resolvers put content that is too large for a request")
@@ -116,19 +116,19 @@ func newResolveWith(e *env, entry resolvers.Entry, table []resolvers.Entry) *cob
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringArrayVarP(&f.params, "param", "p", nil, "parameter as NAME=VALUE (may be repeated); an array is JSON or given item by item, an object is JSON or given as NAME=KEY=VALUE")
+	fs.StringArrayVarP(&f.params, "param", "p", nil, "parameter as NAME=VALUE (may be repeated); give an array as JSON or item by item, an object as JSON or as NAME=KEY=VALUE")
 	fs.StringArrayVar(&f.configs, "config", nil, "file with the resolver's configuration: ConfigMaps as in a cluster, or their plain keys (may be repeated)")
-	fs.StringArrayVar(&f.settings, "set", nil, "a key of the configuration as KEY=VALUE (may be repeated)")
-	fs.StringVarP(&f.namespace, "namespace", "n", "default", "namespace that the request is taken to be in")
-	fs.StringArrayVar(&f.secrets, "secret", nil, "a Secret as NAME=PATH, a manifest or a directory with a file for each key, or one key of it as NAME:KEY=FILE (may be repeated)")
-	fs.StringVar(&f.secretDir, "secret-dir", "", "directory with a Secret in each directory below it")
-	fs.StringArrayVar(&f.addresses, "allow-address", nil, "host, host:port, *.domain, address or range that may be spoken to although it is local or private (may be repeated)")
+	fs.StringArrayVar(&f.settings, "set", nil, "key of the configuration as KEY=VALUE (may be repeated)")
+	fs.StringVarP(&f.namespace, "namespace", "n", "default", "namespace of the request")
+	fs.StringArrayVar(&f.secrets, "secret", nil, "Secret as NAME=PATH to a manifest, or to a directory with a file for each key; or one key as NAME:KEY=FILE (may be repeated)")
+	fs.StringVar(&f.secretDir, "secret-dir", "", "directory with one subdirectory for each Secret")
+	fs.StringArrayVar(&f.addresses, "allow-address", nil, "host, host:port, *.domain, address or range to allow although it is local or private (may be repeated)")
 	fs.StringVar(&f.policies, "verify-policies", "", "file with VerificationPolicies that the resource has to satisfy")
-	fs.StringVar(&f.trustedRoot, "trusted-root", "", "file with Sigstore's trusted_root.json, from which policies without keys verify certificates; none is fetched")
-	fs.StringVar(&f.noMatch, "verify-no-match", "", "what becomes of a resource that no policy speaks of: ignore, warn or fail (default ignore)")
+	fs.StringVar(&f.trustedRoot, "trusted-root", "", "file with Sigstore's trusted_root.json, against which policies without keys verify certificates; Sluice fetches none")
+	fs.StringVar(&f.noMatch, "verify-no-match", "", "if no policy matches a resource: ignore, warn or fail (default ignore)")
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder for mirrors of repositories (default: sluice/resolve in the user's cache directory)")
 	fs.StringVarP(&f.output, "output", "o", outputContent, "format: "+strings.Join(resolveFormats, ", "))
-	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long it may take in all")
+	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "time limit for the whole command")
 	f.addFollow(fs)
 	if entry.Name == "dir" {
 		fs.StringArrayVar(&f.dirs, "dir", []string{"."}, "directory as PATH or NAME=PATH (may be repeated)")

@@ -51,10 +51,10 @@ func newResolveList(e *env) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.StringVarP(&f.namespace, "namespace", "n", "", "namespace (default: the kubeconfig's)")
-	fs.BoolVarP(&f.all, "all-namespaces", "A", false, "those of all namespaces")
+	fs.BoolVarP(&f.all, "all-namespaces", "A", false, "list requests of all namespaces")
 	fs.StringVarP(&f.selector, "selector", "l", "", "label selector, for example resolution.tekton.dev/type=git")
 	fs.StringVarP(&f.output, "output", "o", "table", "format: "+strings.Join(listFormats, ", "))
-	fs.BoolVarP(&f.watch, "watch", "w", false, "go on with a line for each change, until interrupted")
+	fs.BoolVarP(&f.watch, "watch", "w", false, "print a line for each change, until interrupted")
 	f.addCluster(fs)
 	complete(cmd, "output", listFormats...)
 	return cmd
@@ -131,6 +131,13 @@ func contentSize(s *v1beta1.ResolutionRequestStatus) int {
 	return base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(s.Data, "=")))
 }
 
+// summaryList is the requests for programs.
+type summaryList struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Items      []summary `json:"items"`
+}
+
 func listRequests(ctx context.Context, e *env, f listFlags) error {
 	if !slices.Contains(listFormats, f.output) {
 		return fmt.Errorf("--output %q%s: there are %s", f.output, brief.Hint(f.output, listFormats), strings.Join(listFormats, ", "))
@@ -154,11 +161,7 @@ func listRequests(ctx context.Context, e *env, f listFlags) error {
 		return fmt.Errorf("cannot list requests: %w", err)
 	}
 	if f.output == "json" || f.output == "yaml" {
-		data, err := marshal(f.output, struct {
-			APIVersion string    `json:"apiVersion"`
-			Kind       string    `json:"kind"`
-			Items      []summary `json:"items"`
-		}{outputVersion, kindRequestsList, items})
+		data, err := marshal(f.output, summaryList{outputVersion, kindRequestsList, items})
 		if err != nil {
 			return err
 		}

@@ -14,8 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
+	"github.com/gofrs/flock"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -434,17 +434,17 @@ func slot(base string) (string, func() error, error) {
 		return "", nil, err
 	}
 	for i := range slots {
-		lock, err := os.OpenFile(filepath.Join(base, fmt.Sprintf("slot-%d.lock", i)), os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // in the user's own folder
+		lock := flock.New(filepath.Join(base, fmt.Sprintf("slot-%d.lock", i)), flock.SetPermissions(0o600))
+		taken, err := lock.TryLock()
 		if errors.Is(err, fs.ErrPermission) {
 			break
 		}
 		if err != nil {
 			return "", nil, err
 		}
-		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		if taken {
 			return filepath.Join(base, fmt.Sprintf("slot-%d", i)), lock.Close, nil
 		}
-		_ = lock.Close()
 	}
 	return cacheFolder("")
 }

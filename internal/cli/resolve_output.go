@@ -163,9 +163,11 @@ func objectNames(data []byte) []string {
 	return out
 }
 
-// warn tells what a policy that only warns has found.
+// warn prints the warnings that a resource carries: parameters without effect, and signatures that a policy only warns of.
 func (e *env) warn(what string, res *resolve.Resource) {
-	if text := res.Annotations[annotationUnverified]; text != "" {
-		fmt.Fprintf(e.err, "warning: %s: %s\n", what, text)
+	for _, name := range []string{resolve.AnnotationWarning, annotationUnverified} {
+		if text := res.Annotations[name]; text != "" {
+			fmt.Fprintf(e.err, "warning: %s: %s\n", what, text)
+		}
 	}
 }

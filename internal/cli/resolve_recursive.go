@@ -51,11 +51,11 @@ type followFlags struct {
 }
 
 func (f *followFlags) addFollow(fs *pflag.FlagSet) {
-	fs.BoolVarP(&f.recursive, "recursive", "r", false, "bring what the resource refers to as well, at the same commit where it is in the same repository")
-	fs.BoolVar(&f.pin, "pin", false, "print references to the same repository or image as such to the commit or digest that was fetched")
-	fs.StringArrayVar(&f.remotes, "default-remote", nil, "where things are that references name without a resolver, as KIND=RESOLVER,NAME=VALUE,... with {name} in the values (may be repeated)")
-	fs.IntVar(&f.limits.Resources, "max-resources", refs.DefaultMaxResources, "how many resources --recursive may fetch")
-	fs.IntVar(&f.limits.Depth, "max-depth", refs.DefaultMaxDepth, "how many references may lead to a resource")
+	fs.BoolVarP(&f.recursive, "recursive", "r", false, "also fetch the resources that it refers to; those in the same repository at the same commit")
+	fs.BoolVar(&f.pin, "pin", false, "print references to the same repository or image with the commit or digest that was fetched")
+	fs.StringArrayVar(&f.remotes, "default-remote", nil, "resolver for references without one, as KIND=RESOLVER,NAME=VALUE,... with {name} in the values (may be repeated)")
+	fs.IntVar(&f.limits.Resources, "max-resources", refs.DefaultMaxResources, "most resources that --recursive fetches")
+	fs.IntVar(&f.limits.Depth, "max-depth", refs.DefaultMaxDepth, "longest chain of references to a resource")
 }
 
 // follower follows references, by whichever way they are fetched.

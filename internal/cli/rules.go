@@ -36,7 +36,9 @@ func newRules(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules",
 		Short: "List the rules of check, with their levels of harm",
-		Args:  cobra.NoArgs,
+		Example: `  sluice rules
+  sluice rules -o json`,
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			switch output {
 			case "":
@@ -61,7 +63,7 @@ func newRules(e *env) *cobra.Command {
 			return fmt.Errorf("unknown output format %q: leave -o out, or give json or name", output)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json, name, or nothing for a table")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json, name, or empty for a table")
 	complete(cmd, "output", "json", "name")
 	return cmd
 }
@@ -91,8 +93,9 @@ func printRules(e *env) error {
 
 func newExplain(e *env) *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain RULE",
-		Short: "Tell why a rule matters, with an example and the way out",
+		Use:     "explain RULE",
+		Short:   "Explain why a rule matters, with an example and the way out",
+		Example: `  sluice explain required-added`,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
@@ -130,7 +133,7 @@ func explain(r compat.Rule) string {
 	if s, ok := r.Level.Default(); ok {
 		fmt.Fprintf(&b, "Level %s (%s by default)", r.Level, s)
 		if r.Varies {
-			b.WriteString(", or another where the witness shows more or less harm")
+			b.WriteString(", or another level if the witness shows more or less harm")
 		}
 		b.WriteString(".\n")
 	}
@@ -149,6 +152,7 @@ func explain(r compat.Rule) string {
 		section("Example: after", r.Unsafe.New)
 	}
 	section("The way out", r.Help)
+	section("Example: instead", r.Instead)
 	return b.String()
 }
 

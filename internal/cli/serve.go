@@ -62,7 +62,6 @@ type serveFlags struct {
 	dirs, others               []string
 	ttl                        time.Duration
 	qps                        float32
-	verbose                    bool
 	traceEndpoint              string
 	traceRatio                 float64
 	memory                     string
@@ -70,6 +69,7 @@ type serveFlags struct {
 	features                   featureWebhookFlags
 
 	storeFlags
+	watchFlags
 }
 
 func newServe(e *env) *cobra.Command {
@@ -78,46 +78,47 @@ func newServe(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve --roles=ROLE,...",
 		Short: "Run controllers and resolvers in a cluster",
-		Long: `Run controllers and resolvers in a cluster, each as a role of this process. Any number of processes may
-have the same role: they divide the requests among them.
+		Long: `Run controllers and resolvers in a cluster. Each is a role of this process. Several processes can have the same role: they divide the
+requests among them.
 
 Roles: ` + strings.Join(append(roleNames(table), allRoles), ", ") + `.
 
-It listens on --listen for /healthz, /readyz and /metrics, and ends in order on SIGTERM: requests that it was at
-work on are taken up by another process, or by the next.`,
-		Args: cobra.NoArgs,
+The process serves /healthz, /readyz and /metrics at --listen. Each role logs its task and the clients that it serves. On SIGTERM it ends in order: another process, or the next one, takes
+over its unfinished requests.`,
+		Example: `  sluice serve --roles resolution,resolver-git --namespace sluice-system`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), e, f, table)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.roles, "roles", nil, "roles of this process, separated by commas")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; default: the cluster that the process runs in, or $KUBECONFIG")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; default: the cluster in which the process runs, or $KUBECONFIG")
 	flags.StringVar(&f.namespace, "namespace", "sluice-system", "namespace of this process, for Leases")
 	flags.StringVar(&f.configNamespace, "config-namespace", "sluice-system", "namespace of the ConfigMaps (tekton-pipelines-resolvers beside Tekton)")
 	flags.StringVar(&f.defaultsNamespace, "defaults-namespace", "", "namespace of the ConfigMap config-defaults (tekton-pipelines beside Tekton); default: --config-namespace")
 	flags.StringVar(&f.account, "service-account", "", "name of this process's ServiceAccount, for messages; default: sluice-ROLE")
-	flags.StringVar(&f.id, "id", "", "name of this process among its replicas; default: $POD_NAME, or one made up")
+	flags.StringVar(&f.id, "id", "", "name of this process among its replicas; default: $POD_NAME, or a random one")
 	flags.StringVar(&f.listen, "listen", ":8080", "address for health and metrics")
 	flags.StringVar(&f.webhookListen, "webhook-listen", ":8443", "address of the conversion webhook, in the role resolution")
-	flags.IntVar(&f.slots, "slots", 0, "requests that are worked on at once; default 512")
+	flags.IntVar(&f.slots, "slots", 0, "number of requests in work at once; default 512")
 	flags.IntVar(&f.maxData, "max-data", resolution.DefaultMaxData, "limit of the content in a request, in bytes")
-	flags.BoolVar(&f.compress, "compress", false, "compress content over --max-data, for clients that know of it")
+	flags.BoolVar(&f.compress, "compress", false, "compress content over --max-data; clients have to support it")
 	f.addStore(flags, "repository in an OCI registry, REGISTRY/PATH, for content that is over --max-data all the same, for clients that know of it")
 	flags.IntVar(&f.maxContent, "max-content", resolution.DefaultMaxContent, "limit of content that is compressed or stored, in bytes")
-	flags.BoolVar(&f.wideAddresses, "wide-addresses", false, "private addresses and plain http are open to requesters, where the ConfigMap of the resolver does not say otherwise")
-	flags.StringVar(&f.contentKinds, "content-kinds", "", "kinds that content may be of, where the ConfigMap of the resolver does not say otherwise, for example "+resolve.TektonKinds+"; default: all")
-	flags.StringVar(&f.cacheDir, "cache-dir", "", "folder of this process alone, for mirrors of repositories; default: a temporary one")
-	flags.StringArrayVar(&f.dirs, "dir", nil, "directory of the resolver dir, as PATH or NAME=PATH; may be given several times")
-	flags.StringSliceVar(&f.others, "other-resolvers", nil, "names of resolvers that are not part of Sluice, in the role resolution, or * for any: requests for others that nobody runs end soon")
-	flags.DurationVar(&f.ttl, "ttl", resolution.DefaultTTL, "how long finished requests without an owner stay; negative: for ever")
+	flags.BoolVar(&f.wideAddresses, "wide-addresses", false, "allow private addresses and plain http in requests, unless the resolver's ConfigMap forbids it")
+	flags.StringVar(&f.contentKinds, "content-kinds", "", "kinds that content can have, unless the resolver's ConfigMap sets them, for example "+resolve.TektonKinds+"; default: all")
+	flags.StringVar(&f.cacheDir, "cache-dir", "", "folder for mirrors of repositories, which no other process uses; default: a temporary one")
+	flags.StringArrayVar(&f.dirs, "dir", nil, "directory of the resolver dir, as PATH or NAME=PATH (may be repeated)")
+	flags.StringSliceVar(&f.others, "other-resolvers", nil, "for the role resolution, names of resolvers that are not part of Sluice, or * for any; requests for all other unknown resolvers fail soon")
+	flags.DurationVar(&f.ttl, "ttl", resolution.DefaultTTL, "how long to keep finished requests without an owner; negative: for ever")
 	flags.Float32Var(&f.qps, "qps", 500, "calls per second to the API server")
-	flags.StringVar(&f.traceEndpoint, "trace-endpoint", "", "host:port of a collector that takes OpenTelemetry traces over gRPC; default: no traces")
-	flags.Float64Var(&f.traceRatio, "trace-ratio", 1, "part of the requests that are traced, from 0 to 1")
-	flags.StringVar(&f.memory, "memory", "", "memory that the process keeps to, for example 512Mi; default: the limit of its container, or 512Mi")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log each request")
+	flags.StringVar(&f.traceEndpoint, "trace-endpoint", "", "host:port of a collector for OpenTelemetry traces over gRPC; default: no traces")
+	flags.Float64Var(&f.traceRatio, "trace-ratio", 1, "share of the requests to trace, from 0 to 1")
+	flags.StringVar(&f.memory, "memory", "", "memory limit of the process, for example 512Mi; default: the limit of its container, or 512Mi")
 	f.guard.add(flags)
 	f.features.add(flags)
+	f.add(flags)
 	return cmd
 }
 
@@ -199,7 +200,9 @@ type process struct {
 	featuresOnce    sync.Once
 	featuresMetrics *features.Metrics
 
-	health health
+	health       health
+	inForce      inForce
+	certificates *certificates
 }
 
 func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) error {
@@ -283,7 +286,7 @@ func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) e
 	defer leave()
 	var lease sync.WaitGroup
 	lease.Go(func() { p.members.Run(membership) })
-	p.log.Info("running", "roles", roles, "id", p.members.ID)
+	p.tellRoles()
 	<-ctx.Done()
 	parts.Wait()
 	leave()
@@ -399,17 +402,19 @@ func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
 	cfg.Wrap(resolution.Disbelieve(clock.RealClock{}))
 	server := resolution.NewServerClock(clock.RealClock{})
 	cfg.Wrap(server.Watch)
-	level := slog.LevelWarn
-	if f.verbose {
-		level = slog.LevelInfo
+	log, err := f.logger(e.err)
+	if err != nil {
+		return nil, err
 	}
 	p := &process{
 		flags: f, roles: roles, config: cfg, clock: clock.RealClock{}, server: server, timeout: &resolution.Timeout{},
-		registry: prometheus.NewRegistry(), log: slog.New(slog.NewJSONHandler(e.err, &slog.HandlerOptions{Level: level})),
+		registry: prometheus.NewRegistry(), log: log,
 	}
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	p.certificates = processMetrics(p.registry)
 	p.metrics = resolution.NewMetrics(p.registry)
-	if p.memory, err = memory(e.getenv, f.memory); err != nil {
+	runsResolver := slices.ContainsFunc(roles, func(r string) bool { return strings.HasPrefix(r, resolution.Role("")) })
+	if p.memory, err = memory(e.getenv, f.memory, runsResolver); err != nil {
 		return nil, err
 	}
 	var errs [4]error
@@ -476,7 +481,7 @@ func (p *process) watchConfig(ctx context.Context, parts *sync.WaitGroup, name s
 		namespace = cmp.Or(p.flags.defaultsNamespace, namespace)
 	}
 	w := &resolution.ConfigWatch{
-		Kube: p.kube, Namespace: namespace, Name: name, Apply: apply, Log: p.log, Recorder: p.recorder,
+		Kube: p.kube, Namespace: namespace, Name: name, Apply: p.inForce.taking(name, apply), Log: p.log, Recorder: p.recorder,
 		Optional: name == resolution.TimeoutConfigMap || name == resolve.CacheConfigMap,
 	}
 	parts.Go(func() { w.Run(ctx, sync.OnceFunc(func() { close(read) })) })
@@ -499,6 +504,9 @@ func (p *process) serveHTTP(ctx context.Context, ready func()) error {
 		}
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
+	if p.flags.debug {
+		p.addDebug(mux)
+	}
 	return listen(ctx, p.flags.listen, mux, nil, p.clientErrors(), ready)
 }
 
@@ -510,13 +518,13 @@ func (p *process) serveWebhook(ctx context.Context, ready func()) error {
 	wg.Go(func() { cert.Run(ctx, ready) })
 	mux := http.NewServeMux()
 	mux.Handle("POST /convert", resolution.NewConverter())
-	return listen(ctx, p.flags.webhookListen, mux, &tls.Config{GetCertificate: cert.Get, MinVersion: tls.VersionTLS12}, p.clientErrors(), func() {})
+	return listen(ctx, p.flags.webhookListen, mux, &tls.Config{GetCertificate: p.certificates.watch("resolution", cert.Get), MinVersion: tls.VersionTLS12}, p.clientErrors(), func() {})
 }
 
 // clientErrors is where servers tell of clients that go away or do not trust us, as the API server does until it has been
 // told of a new certificate: nothing that an operator has to know.
 func (p *process) clientErrors() *log.Logger {
-	return slog.NewLogLogger(p.log.Handler(), slog.LevelInfo)
+	return slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)
 }
 
 // listen serves until ctx is done, and then lets calls that run end.

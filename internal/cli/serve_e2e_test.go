@@ -8,22 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	resolutionapi "sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
@@ -32,24 +27,15 @@ import (
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
 	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/clustertest/nodeless"
 	"sluice.dev/tools/kube"
 )
 
 // kubeconfigFor writes a kubeconfig that authenticates as a ServiceAccount.
 func kubeconfigFor(t *testing.T, cfg *rest.Config, account string) string {
 	t.Helper()
-	admin := kubernetes.NewForConfigOrDie(cfg)
-	token, err := admin.CoreV1().ServiceAccounts("sluice-system").CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	err = clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
-		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData, CertificateAuthority: cfg.CAFile}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {Token: token.Status.Token}},
-	}, file)
-	if err != nil {
+	if err := nodeless.Kubeconfig(t.Context(), kubernetes.NewForConfigOrDie(cfg), cfg, "sluice-system", account, file); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -57,12 +43,11 @@ func kubeconfigFor(t *testing.T, cfg *rest.Config, account string) string {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := nodeless.FreeAddress(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // it was never used
-	return l.Addr().String()
+	return address
 }
 
 func get(t *testing.T, url string) (int, string) {
@@ -81,7 +66,7 @@ func get(t *testing.T, url string) (int, string) {
 
 func until(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(90 * time.Second)
+	deadline := time.Now().Add(6 * time.Minute)
 	for {
 		err := check()
 		if err == nil {
@@ -122,14 +107,11 @@ func changedManifests(t *testing.T, c *clustertest.Cluster, change func(*unstruc
 	if code != ExitOK {
 		t.Fatal(errs)
 	}
-	dec := yaml.NewYAMLOrJSONDecoder(strings.NewReader(out), 4096)
-	for {
-		u := &unstructured.Unstructured{}
-		if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	objects, err := kube.Decode([]byte(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range objects {
 		change(u)
 		// The API server judges Deployments; nothing would run them here.
 		if err := k.ApplyObject(t.Context(), u, u.GetKind() == "Deployment"); err != nil {
@@ -160,7 +142,7 @@ func begin(t *testing.T, c *clustertest.Cluster, role string, table []resolvers.
 	r := running{cancel: cancel, done: make(chan error, 1), listen: freeAddress(t), log: &bytes.Buffer{}}
 	f := serveFlags{
 		roles: []string{role}, kubeconfig: kubeconfigFor(t, c.Config(), "sluice-"+role), namespace: "sluice-system", configNamespace: "sluice-system",
-		listen: r.listen, webhookListen: "127.0.0.1:0", qps: 500, id: role, maxData: resolution.DefaultMaxData,
+		listen: r.listen, webhookListen: "127.0.0.1:0", qps: 500, id: role, maxData: resolution.DefaultMaxData, watchFlags: watchFlags{logLevel: "warn"},
 	}
 	if change != nil {
 		change(&f)

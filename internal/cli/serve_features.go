@@ -26,9 +26,9 @@ type featureWebhookFlags struct {
 
 func (f *featureWebhookFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.listen, "feature-webhook-listen", ":9444", "address of the admission webhook, in the role feature-webhook")
-	flags.StringVar(&f.url, "feature-webhook-url", "", "how the API server reaches the webhook, https://HOST:PORT; default: the Service "+features.Service)
-	flags.DurationVar(&f.usage, "feature-usage-interval", features.DefaultUsageInterval, "how often the stored objects that use features are counted, in the role features; 0: never")
-	flags.StringSliceVar(&f.hosts, "feature-webhook-host", nil, "one more DNS name or IP address that the webhook's certificate is for, where the API server does not call a Service")
+	flags.StringVar(&f.url, "feature-webhook-url", "", "address of the webhook for the API server, as https://HOST:PORT; default: the Service "+features.Service)
+	flags.DurationVar(&f.usage, "feature-usage-interval", features.DefaultUsageInterval, "for the role features, how often to count the stored objects that use features; 0: never")
+	flags.StringSliceVar(&f.hosts, "feature-webhook-host", nil, "additional DNS name or IP address in the webhook's certificate, if the API server does not call a Service")
 }
 
 // featureRequests is how many requests of up to 8 MB are judged at once, and have room in memory.
@@ -76,7 +76,7 @@ func (p *process) serveFeatureWebhook(ctx context.Context, ready func()) error {
 	wg.Go(func() { cert.Run(ctx, sync.OnceFunc(func() { close(certain) })) })
 	mux := http.NewServeMux()
 	mux.Handle(features.HookPattern, h)
-	err := listen(ctx, f.listen, mux, &tls.Config{GetCertificate: cert.Get, MinVersion: tls.VersionTLS12}, p.clientErrors(), func() {
+	err := listen(ctx, f.listen, mux, &tls.Config{GetCertificate: p.certificates.watch(features.WebhookRole, cert.Get), MinVersion: tls.VersionTLS12}, p.clientErrors(), func() {
 		wg.Go(func() {
 			await(ctx, known)
 			await(ctx, certain)

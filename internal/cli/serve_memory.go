@@ -24,9 +24,14 @@ type memoryShares struct {
 	content, writes, cache int64
 }
 
-func shares(limit int64) memoryShares {
+// shares divides the limit. Without a resolver there are no processes of git, and what they would have is for the heap.
+func shares(limit int64, resolvers bool) memoryShares {
+	heap, processes := limit*9/16, limit*5/16
+	if !resolvers {
+		heap, processes = limit*13/16, 0
+	}
 	return memoryShares{
-		limit: limit, heap: limit * 9 / 16, processes: limit * 5 / 16,
+		limit: limit, heap: heap, processes: processes,
 		content: limit / 4, writes: limit / 24, cache: limit / 8,
 	}
 }
@@ -36,8 +41,8 @@ const leastMemory = 64 << 20
 
 // memory divides the memory that the container has, or that is given, and has Go keep to its part unless GOMEMLIMIT says
 // otherwise.
-func memory(getenv func(string) string, given string) (memoryShares, error) {
-	out := shares(defaultMemory)
+func memory(getenv func(string) string, given string, resolvers bool) (memoryShares, error) {
+	out := shares(defaultMemory, resolvers)
 	// The limit of version 2 of control groups, and of version 1, which has a huge number for none.
 	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		text, err := os.ReadFile(file) //nolint:gosec // one of two names
@@ -45,7 +50,7 @@ func memory(getenv func(string) string, given string) (memoryShares, error) {
 			continue
 		}
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 && n < 1<<40 {
-			out = shares(n)
+			out = shares(n, resolvers)
 		}
 	}
 	if given != "" {
@@ -53,7 +58,7 @@ func memory(getenv func(string) string, given string) (memoryShares, error) {
 		if err != nil || n.Value() < leastMemory {
 			return out, fmt.Errorf("--memory=%s: it is no quantity of memory of at least 64Mi; an example is 512Mi", given)
 		}
-		out = shares(n.Value())
+		out = shares(n.Value(), resolvers)
 	}
 	if getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(out.heap)

@@ -38,16 +38,16 @@ type sourceFlags struct {
 // sourceHelp is told by every command that has sources.
 const sourceHelp = `A source is a file, a directory, - (standard input), git:REV[:PATH] in the current repository,
 git+https://HOST/REPO//PATH?ref=REV (also git+ssh and git+file), oci://REGISTRY/REPO:TAG
-(Tekton bundles, Flux's artifacts, tars), http(s)://..., or a file with a ResolutionRequest, which is resolved here.
-Output of Kustomize or Helm comes through -f -. Of Helm's hooks, those that are no part of an install or an upgrade (test,
-pre-delete, ...) are left out; the others are applied like all the rest.`
+(Tekton bundles, Flux's artifacts, tars), http(s)://..., or a file with a ResolutionRequest, which Sluice resolves locally.
+Pipe the output of Kustomize or Helm to -f -. Sluice leaves out Helm hooks that do not belong to an install or an upgrade (test,
+pre-delete, ...), and applies the other hooks like other objects.`
 
 func (f *sourceFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringArrayVarP(&f.sources, "filename", "f", nil, "source of objects (may be repeated)")
-	fs.StringArrayVar(&f.allow, "allow-address", nil, "host, host:port, address or range that sources may be fetched from although it is local to this machine")
-	fs.BoolVar(&f.plain, "allow-plain-http", false, "fetch from http:// and from registries without TLS")
-	fs.StringVar(&f.verification, "verification", "", "file with VerificationPolicies that what is fetched must pass")
+	fs.StringArrayVar(&f.allow, "allow-address", nil, "host, host:port, address or range to fetch from although it is local to this machine")
+	fs.BoolVar(&f.plain, "allow-plain-http", false, "allow http:// and registries without TLS")
+	fs.StringVar(&f.verification, "verification", "", "file with VerificationPolicies that sources have to satisfy")
 	fs.StringVar(&f.sshKey, "ssh-key", "", "private key for git+ssh (default: the first of ~/.ssh/id_ed25519, id_ecdsa, id_rsa)")
 }
 
@@ -170,7 +170,7 @@ func hint(err error, src input.Source) error {
 				folder = filepath.Dir(path)
 			}
 			if info, e := os.Stat(filepath.Join(folder, file)); e == nil && info.Mode().IsRegular() {
-				return fmt.Errorf("%w; %s is to be built first: %s | sluice apply -f -", err, folder, strings.ReplaceAll(builders[file], "DIR", folder))
+				return fmt.Errorf("%w; build %s first: %s | sluice apply -f -", err, folder, strings.ReplaceAll(builders[file], "DIR", folder))
 			}
 		}
 	}
@@ -315,9 +315,7 @@ func (r *fetcher) resolve(ctx context.Context, name string, q *resolve.Query) er
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if w := res.Annotations[annotationUnverified]; w != "" {
-		fmt.Fprintf(r.err, "warning: %s: %s\n", name, w)
-	}
+	r.warn(name, res)
 	set, err := input.DecodeObjects(ctx, name, res.Data)
 	if err != nil {
 		return err

@@ -222,7 +222,7 @@ func TestAFolderOfKustomizeOrHelmIsToBeBuiltFirst(t *testing.T) {
 	p.write(t, "named/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n")
 	in := func(f string) string { return filepath.Join(p.dir, f) }
 	for source, want := range map[string]string{
-		in("kustomize"):                    in("kustomize") + " is to be built first: kubectl kustomize " + in("kustomize") + " | sluice apply -f -",
+		in("kustomize"):                    "build " + in("kustomize") + " first: kubectl kustomize " + in("kustomize") + " | sluice apply -f -",
 		in("kustomize/kustomization.yaml"): "kubectl kustomize " + in("kustomize") + " |",
 		in("named"):                        "kubectl kustomize " + in("named") + " |",
 		"testdata/helm/chart":              "helm template RELEASE testdata/helm/chart --include-crds | sluice apply -f -",

@@ -17,7 +17,7 @@ type storeFlags struct {
 func (f *storeFlags) addStore(fs *pflag.FlagSet, doc string) {
 	fs.StringVar(&f.store, "store", "", doc)
 	fs.StringVar(&f.storeCredentials, "store-credentials", "", "file with credentials for --store: config.json of Docker, or the Secret key .dockerconfigjson as a file")
-	fs.BoolVar(&f.storePlainHTTP, "store-plain-http", false, "speak to the registry of --store without TLS where it has none")
+	fs.BoolVar(&f.storePlainHTTP, "store-plain-http", false, "use the registry of --store without TLS if it has none")
 }
 
 // open returns the store; it is not spoken to yet.

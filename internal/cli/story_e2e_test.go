@@ -52,7 +52,7 @@ func (s *storyWorld) process(id, role, kubeconfig string) string {
 	f := serveFlags{
 		roles: []string{role}, kubeconfig: kubeconfig, namespace: "sluice-system", configNamespace: "sluice-system", listen: listen,
 		webhookListen: "127.0.0.1:0", qps: 500, id: id, maxData: resolution.DefaultMaxData,
-		guard: guardFlags{listen: s.guard.address, hosts: []string{"127.0.0.1"}},
+		guard: guardFlags{listen: s.guard.address, hosts: []string{"127.0.0.1"}}, watchFlags: watchFlags{logLevel: "warn"},
 	}
 	e := &env{out: io.Discard, err: log, now: time.Now, getenv: func(string) string { return "" }}
 	go func() { done <- serve(ctx, e, f, resolvers.Table()) }()

@@ -29,15 +29,15 @@ func newUninstall(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove Sluice from a cluster",
-		Long: `Uninstall removes what the manifests of Sluice and its programs have put into the cluster. Webhooks and bindings of admission
-policies go first, so that no kind is left whose writes are refused.
+		Long: `Uninstall removes everything that the manifests of Sluice and its programs have put into the cluster. It removes webhooks and bindings
+of admission policies first, so that no kind is left whose writes are refused.
 
-These stay, and are listed with the reason: Sluice's kinds that have objects, settings and other objects in its namespace, and
-what deliveries and sluice apply have delivered. Beside Tekton its CRD stays as well.
+Some things stay, and the command lists them with the reason: Sluice's kinds that have objects, settings and other objects in its
+namespace, and objects that deliveries and sluice apply have delivered. Beside Tekton, Tekton's CRD stays too.
 
 Without --yes uninstall asks before it changes anything. If it is interrupted, run the same command again.
 
-Exit codes: 0 removed, 2 could not do it.`,
+Exit codes: 0 removed, 2 error.`,
 		Example: `  sluice uninstall --dry-run
   sluice uninstall --yes --delete-objects`,
 		Args: cobra.NoArgs,
@@ -46,11 +46,11 @@ Exit codes: 0 removed, 2 could not do it.`,
 	fs := cmd.Flags()
 	f.addCluster(fs)
 	fs.BoolVar(&f.DeleteObjects, "delete-objects", false, "remove Sluice's kinds even if they have objects, and the objects with them")
-	fs.StringVar(&f.sluiceNamespace, "sluice-namespace", installation.DefaultNamespace, "namespace where Sluice runs: that of sluice manifests --namespace")
-	fs.BoolVar(&f.DeleteNamespace, "delete-namespace", false, "remove Sluice's namespace with all that is in it")
-	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be removed, and remove nothing")
+	fs.StringVar(&f.sluiceNamespace, "sluice-namespace", installation.DefaultNamespace, "namespace where Sluice runs, as in sluice manifests --namespace")
+	fs.BoolVar(&f.DeleteNamespace, "delete-namespace", false, "remove Sluice's namespace with everything in it")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to remove, and remove nothing")
 	fs.BoolVar(&f.yes, "yes", false, "do not ask")
-	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long it may take")
+	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "time limit for the whole command")
 	addOutput(cmd, &f.output)
 	return cmd
 }

@@ -53,6 +53,7 @@ func newVersion(e *env) *cobra.Command {
 			return fmt.Errorf("unknown output format %q: leave -o out, or give json", output)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json, or nothing for text")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json, or empty for text")
+	complete(cmd, "output", "json")
 	return cmd
 }

@@ -52,6 +52,13 @@ func (q *Queue[K]) Add(k K) {
 	q.dispatch()
 }
 
+// Len counts the keys that wait.
+func (q *Queue[K]) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.queued)
+}
+
 // Forget drops a key that waits; one that runs is not touched.
 func (q *Queue[K]) Forget(k K) {
 	q.mu.Lock()
