@@ -1,6 +1,8 @@
 # One way to do each thing. `make help` lists them.
 
 SHELL := bash
+# Programs run in an empty root, and programs and tests share one build cache.
+export CGO_ENABLED := 0
 GO ?= go
 CACHE := $(CURDIR)/.cache
 TOOLS := $(CACHE)/bin
@@ -22,6 +24,19 @@ help: ## list the targets
 build: ## build bin/sluice
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/sluice ./cmd/sluice
 
+RELEASE_IMAGE ?= localhost/sluice
+RELEASE_URL ?=
+SIGN ?=
+RELEASE := $(GO) run ./tools/release --image '$(RELEASE_IMAGE)' --url '$(RELEASE_URL)' --sign '$(SIGN)' --out dist
+
+.PHONY: image
+image: ## build the container image, an OCI layout in dist/image (RELEASE_IMAGE=registry.example.com/sluice)
+	$(RELEASE) --only image --platforms linux/amd64,linux/arm64
+
+.PHONY: release
+release: ## build what a release publishes in dist/: programs, image, chart, manifests, bills of materials (RELEASE_IMAGE, RELEASE_URL, SIGN)
+	$(RELEASE)
+
 .PHONY: test
 test: vet lint verify unit e2e ## vet, lint, module files, unit, golden and property tests, end to end
 
@@ -41,12 +56,13 @@ lint: $(GOLANGCI) ## golangci-lint (the main module: localcluster would need all
 	$(GOLANGCI) run --allow-parallel-runners $(PKGS)
 
 .PHONY: unit
-unit: ## unit, golden and property tests, no cluster
-	$(GO) test -timeout 20m $(PKGS)
+unit: ## unit, golden and property tests, no cluster; the chart as Helm renders it
+	$(GO) test -timeout 40m $(PKGS)
+	cd test/helm && $(GO) test -count=1 ./...
 
 .PHONY: e2e
 e2e: cluster ## tests against a real kube-apiserver
-	$(GO) test -timeout 30m -tags e2e -run 'E2E' ./apply ./examples/operator ./feature/process ./internal/cli ./internal/controller/resolution ./internal/e2e ./internal/e2e/enforcement ./internal/e2e/features ./resolve/cluster
+	$(GO) test -timeout 60m -tags e2e -run 'E2E' ./apply ./config ./examples/operator ./feature/process ./internal/cli ./internal/cluster ./internal/controller/resolution ./internal/e2e ./internal/e2e/enforcement ./internal/e2e/features ./internal/life ./resolve/cluster ./tools/release
 	cd localcluster && $(GO) test ./...
 
 TEKTON := $(CACHE)/tekton
@@ -55,7 +71,7 @@ e2e-tekton: cluster ## with Tekton's own controller and webhook, built from its 
 	@mkdir -p $(TEKTON)
 	cd test/tekton && $(GO) mod tidy -diff && $(GO) build -o $(TEKTON)/ github.com/tektoncd/pipeline/cmd/controller github.com/tektoncd/pipeline/cmd/webhook
 	export SLUICE_TEKTON=$(TEKTON) SLUICE_TEKTON_CONFIG=$$(cd test/tekton && $(GO) list -m -f '{{.Dir}}' github.com/tektoncd/pipeline)/config && \
-	  $(GO) test ./internal/resolvers -run 'Tektons' && $(GO) test -timeout 20m -tags e2e -run 'TestE2ERealTekton' -v ./internal/e2e
+	  $(GO) test ./internal/resolvers -run 'Tektons' && $(GO) test -timeout 40m -tags e2e -run 'TestE2ERealTekton' -v ./internal/e2e
 
 .PHONY: cluster
 cluster: ## build the local cluster's binary and its kubectl (5 to 7 minutes the first time)
@@ -63,8 +79,9 @@ cluster: ## build the local cluster's binary and its kubectl (5 to 7 minutes the
 	@$(GO) run ./tools/clustertest/build kubectl >/dev/null
 
 .PHONY: generate
-generate: generate-client generate-features ## write docs/rules.md, the golden files, generated clients, CRDs and features anew
-	$(GO) test ./compat ./report ./internal/resolvers -update
+generate: generate-client generate-features ## write docs/rules.md, docs/reference.md, docs/commands.md, docs/schemas, the golden files, generated clients, CRDs and features
+	$(GO) test ./compat ./config ./report ./internal/config ./internal/resolvers -update
+	$(GO) test ./internal/cli -run TheReferenceIsCurrent -update
 
 RESOLUTION := sluice.dev/api/resolution/v1beta1 sluice.dev/api/resolution/v1alpha1
 .PHONY: generate-client
@@ -79,15 +96,17 @@ generate-client: ## write deep copies, clientset, listers and informers anew
 	  --versioned-clientset-package sluice.dev/client/versioned --listers-package sluice.dev/client/listers \
 	  --output-pkg sluice.dev/client/informers --output-dir client/informers $(RESOLUTION)
 
-FEATURES := features.yaml examples/operator/features.yaml
+FEATURES := features.yaml examples/operator/features.yaml examples/kubebuilder/features.yaml examples/tekton/features.yaml examples/kubernetes/features.yaml
 .PHONY: generate-features
 generate-features: ## write CRDs, manifests and code of features anew, from the Go types and their markers
+	cd examples/kubebuilder && $(MAKE) generate manifests
 	@for f in $(FEATURES); do $(GO) run ./cmd/sluice features generate -f $$f || exit; done
 
 .PHONY: verify
 verify: ## fail if a module file is untidy, CRDs and features are not as their Go types say, or pages not in plain words (tests hold the other generated files)
 	$(GO) mod tidy -diff
 	cd localcluster && $(GO) mod tidy -diff
+	cd test/helm && $(GO) mod tidy -diff
 	@for f in $(FEATURES); do $(GO) run ./cmd/sluice features generate --verify -f $$f || exit; done
 	$(GO) test ./tools/prose
 
@@ -95,6 +114,10 @@ PAGE ?=
 .PHONY: prose
 prose: ## plain words in pages and help texts: figures of each page, and what is not plain (PAGE=apply for the findings of one)
 	@set -o pipefail; $(GO) test ./tools/prose -count 1 -v -run '^TestProse$$' -args -table -page '$(PAGE)' | sed -E '/^(=== |--- PASS|PASS|ok)/d'
+
+.PHONY: site
+site: ## write the documentation as a static site in dist/site; a broken link, anchor or picture is an error
+	$(GO) run ./tools/site
 
 .PHONY: demo
 demo: build cluster ## the whole story on a real API server, told step by step
@@ -119,10 +142,20 @@ hunt: cluster ## random runs of apps that share a cluster, and of one app at onc
 	@set -o pipefail; SLUICE_HUNTS=$(HUNTS) SLUICE_RACES=$(RACES) SLUICE_SEED=$(SEED) $(GO) test -v -timeout 12h -tags e2e -run '^(TestE2ENothingIsLostThatIsToStay|TestE2ERuns.*)$$' ./apply \
 	  | sed -E '/^ *(=== (RUN|PAUSE|CONT|NAME)|--- PASS)/d'
 
+DURATION ?= 30m
+.PHONY: soak
+soak: cluster ## mixed load on an installation with restarts and flips for DURATION: nothing is lost, and no process grows
+	SLUICE_SOAK=$(DURATION) $(GO) test -v -count 1 -timeout 12h -tags e2e -run '^TestE2ESoak$$' ./tools/release
+
+CHANNELS ?= 3
+.PHONY: hunt-channels
+hunt-channels: cluster ## channels of the CRDs in CORPUS with random gates (CHANNELS times each): valid, contained, nothing gated left
+	SLUICE_CORPUS='$(CORPUS)' SLUICE_CHANNELS=$(CHANNELS) $(GO) test -v -timeout 2h -tags e2e -run 'Channels(OfTheCorpus|AreAccepted)$$' ./internal/life
+
 .PHONY: mutants
 mutants: ## seed faults into the code, one at a time: the tests catch each (MUTANTS=regexp for some)
 	$(GO) run ./tools/mutants -run '$(MUTANTS)'
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin .cache
+	rm -rf bin dist .cache
