@@ -76,3 +76,26 @@ func TestVersionsThatSayTheSameAreAskedOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestNewVersionsThatSayTheSameAreNotCompared: what one of them fills in and stores fits the other, however hard its rules are to prove.
+func TestNewVersionsThatSayTheSameAreNotCompared(t *testing.T) {
+	const hard = "a: {type: array, maxItems: 9, items: {type: object, properties: {k: {type: string, default: x, maxLength: 9}, n: {type: integer}}}, " +
+		"x-kubernetes-validations: [{rule: 'self.all(x, self.exists_one(y, x.k == y.k && has(x.n) == has(y.n) && (!has(x.n) || x.n == y.n)))'}]}"
+	const aboutVersion = `x-kubernetes-validations: [{rule: "self.apiVersion != 'example.com/v1' || !has(self.spec.b)"}],`
+	for _, more := range []string{"", aboutVersion} {
+		old := threeVersions(t, hard, "")
+		old.Spec.Versions = old.Spec.Versions[:1]
+		new := threeVersions(t, hard+", b: {type: string, maxLength: 9}", more)
+		c := newComparison(old, new, Options{})
+		c.run(t.Context())
+		asked := 0
+		for p := range c.gaps {
+			if !p.from.isOld {
+				asked++
+			}
+		}
+		if (asked > 0) != (more != "") {
+			t.Errorf("%q: %d questions about objects of new versions", more, asked)
+		}
+	}
+}

@@ -67,7 +67,7 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 			if !c.affordsCrossing(pair{from, to}, out) {
 				return
 			}
-			if c.sameAsBefore(from, to) {
+			if c.sameAsBefore(from, to) || settles(from, storage(c.newParts), to) {
 				continue
 			}
 			for _, g := range c.decide(ctx, pair{c.settled(from, storage(c.newParts)), to}) {
@@ -415,6 +415,12 @@ func (c *comparison) sameAsBefore(from, to *part) bool {
 	o, n := find(c.oldParts, from.Name), find(c.newParts, from.Name)
 	before := find(c.oldParts, to.Name)
 	return o != nil && n != nil && before != nil && before.Served && !converts(c.old) && unchanged(o, n) && unchanged(before, to)
+}
+
+// settles reports whether what is written in one version and stored in another one fits the third without a question: all three say
+// the same, so that no default is filled in later. A rule may say something else of each version by its apiVersion.
+func settles(from, stored, to *part) bool {
+	return stored != nil && unchanged(from, to) && unchanged(stored, to) && !mindsVersion(to.props)
 }
 
 func unchanged(o, n *part) bool {
