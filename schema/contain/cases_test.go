@@ -284,6 +284,24 @@ var cases = []struct {
 		want: Contained,
 	},
 	{
+		name: "a default of a required field fills in nothing that a rule could see",
+		old:  `{type: object, properties: {spec: {type: array, maxItems: 9, x-kubernetes-validations: [{rule: "self.all(x, self.exists_one(y, x.?k.orValue('') == y.?k.orValue('') && x.?v.orValue('') == y.?v.orValue('')))"}], items: {type: object, required: [k], properties: {k: {type: string, maxLength: 9}, v: {type: string, maxLength: 9}}}}}}`,
+		new:  `{type: object, properties: {spec: {type: array, maxItems: 9, x-kubernetes-validations: [{rule: "self.all(x, self.exists_one(y, x.?k.orValue('') == y.?k.orValue('') && x.?v.orValue('') == y.?v.orValue('')))"}], items: {type: object, properties: {k: {type: string, maxLength: 9, default: x}, v: {type: string, maxLength: 9}}}}}}`,
+		want: Contained,
+	},
+	{
+		name: "a default of a field that is not required is seen by a rule",
+		old:  `{type: object, properties: {spec: {type: array, maxItems: 9, x-kubernetes-validations: [{rule: "self.all(x, self.exists_one(y, x.?k.orValue('') == y.?k.orValue('') && x.?v.orValue('') == y.?v.orValue('')))"}], items: {type: object, properties: {k: {type: string, maxLength: 9}, v: {type: string, maxLength: 9}}}}}}`,
+		new:  `{type: object, properties: {spec: {type: array, maxItems: 9, x-kubernetes-validations: [{rule: "self.all(x, self.exists_one(y, x.?k.orValue('') == y.?k.orValue('') && x.?v.orValue('') == y.?v.orValue('')))"}], items: {type: object, properties: {k: {type: string, maxLength: 9, default: x}, v: {type: string, maxLength: 9}}}}}}`,
+		want: Unknown, escapes: `{"spec": [{}, {"k": "x"}]}`,
+	},
+	{
+		name: "a required field that is filled in may be missing",
+		old:  `{type: object, properties: {spec: {type: array, maxItems: 9, x-kubernetes-validations: [{rule: "self.all(x, self.exists_one(y, x.?k.orValue('') == y.?k.orValue('') && x.?v.orValue('') == y.?v.orValue('')))"}], items: {type: object, required: [k], properties: {k: {type: string, maxLength: 9, default: z}, v: {type: string, maxLength: 9}}}}}}`,
+		new:  `{type: object, properties: {spec: {type: array, maxItems: 9, x-kubernetes-validations: [{rule: "self.all(x, self.exists_one(y, x.?k.orValue('') == y.?k.orValue('') && x.?v.orValue('') == y.?v.orValue('')))"}], items: {type: object, required: [k], properties: {k: {type: string, maxLength: 9, default: x}, v: {type: string, maxLength: 9}}}}}}`,
+		want: Unknown, escapes: `{"spec": [{}, {"k": "x"}]}`,
+	},
+	{
 		name: "rules below a field without a type are not evaluated",
 		old:  `{type: object, properties: {spec: {x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: integer, x-kubernetes-validations: [{rule: "self < 5"}]}}}}}`,
 		new:  `{type: object, properties: {spec: {x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: integer, maximum: 4}}}}}`,

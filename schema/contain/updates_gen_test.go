@@ -14,8 +14,8 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// updateGen makes pairs of schemas with rules about updates and about whole values, which differ in defaults (of fields,
-// of the objects around them, of items), types of lists and maps, keys, formats and fields, and updates between objects of
+// updateGen makes pairs of schemas with rules about updates and about whole values, which differ in defaults (of fields, required
+// ones too, of the objects around them, of items), types of lists and maps, keys, formats and fields, and updates between objects of
 // few different values.
 type updateGen struct{ *rand.Rand }
 
@@ -99,6 +99,9 @@ func (g updateGen) record(depth int) jsonProps {
 		c := p.Properties[name]
 		g.filled(&c, 15)
 		p.Properties[name] = c
+	}
+	if g.chance(25) {
+		p.Required = []string{one(g, slices.Sorted(maps.Keys(p.Properties))...)}
 	}
 	return p
 }

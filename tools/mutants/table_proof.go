@@ -161,8 +161,16 @@ var proofFaults = []fault{
 		broken: "an object that no update passes any more is told as an update that is refused",
 	},
 	{
-		file: "schema/contain/internal/celrule/sees.go", old: `!schema.SameDefault(x.node, y.node) || `, new: ``,
+		file: "schema/contain/internal/celrule/sees.go", old: `!filledAlike(a.node, name, x.node, y.node) || `, new: ``,
 		broken: "a transition rule is taken for the same though the default of what it speaks of changed",
+	},
+	{
+		file: "schema/contain/internal/celrule/sees.go", old: `|| o.IsRequired(name) && !field.HasDefault`, new: `|| !field.HasDefault`,
+		broken: "a rule is taken for the same though a new default fills in what it looks at",
+	},
+	{
+		file: "schema/contain/internal/celrule/sees.go", old: `o.IsRequired(name) && !field.HasDefault`, new: `o.IsRequired(name)`,
+		broken: "a required field that is filled in is taken to be in every object",
 	},
 	{
 		file: "schema/contain/strip.go", old: `XListMapKeys: p.XListMapKeys, XListType: p.XListType, `, new: ``,
@@ -185,7 +193,7 @@ var proofFaults = []fault{
 		broken: "a rule that compares whole values is taken to see nothing but the fields that it mentions",
 	},
 	{
-		file: "schema/contain/internal/celrule/sees.go", old: `!schema.SameDefault(p.Node, c) || `, new: ``,
+		file: "schema/contain/internal/celrule/sees.go", old: `!filledAlike(o, p.Name, p.Node, c) || `, new: ``,
 		broken: "what is filled in below a value that a rule uses as a whole is passed over",
 	},
 	{

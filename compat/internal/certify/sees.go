@@ -25,7 +25,7 @@ func seesSame(o, n *node, keeps bool) bool {
 		b := n.kids[name]
 		switch {
 		case b == nil && !keeps && n.AdditionalProperties == nil: // it is pruned
-		case b == nil || !sameDefault(a, b) || !seesSame(a, b, false):
+		case b == nil || !sameDefault(a, b) && !alwaysWritten(o, name) || !seesSame(a, b, false):
 			return false
 		}
 	}
@@ -35,6 +35,11 @@ func seesSame(o, n *node, keeps bool) bool {
 		}
 	}
 	return seesSame(o.item, n.item, keeps) && seesSame(o.extra, n.extra, false) && sameForNull(o.item, n.item) && sameForNull(o.extra, n.extra)
+}
+
+// alwaysWritten reports whether every object that o accepts has the field before defaults are filled in.
+func alwaysWritten(o *node, name string) bool {
+	return slices.Contains(o.Required, name) && o.kids[name] != nil && !hasDefault(o.kids[name])
 }
 
 // sameKind reports whether CEL takes values of both for the same type. A null that n alone allows is in no value of o.
@@ -102,7 +107,7 @@ func (l *look) sameIn(o, n *node, keeps bool) bool {
 		a, b := o.kids[name], n.kids[name]
 		if a == nil && b == nil { // a key, if anything
 			a, b = o.extra, n.extra
-		} else if !sameDefault(a, b) {
+		} else if !sameDefault(a, b) && !alwaysWritten(o, name) {
 			return false
 		}
 		if !below.sameIn(a, b, false) {

@@ -35,11 +35,16 @@ func (t *translator) sameTouched(a, b *touch, keep bool) bool {
 	}
 	for name, x := range a.kids {
 		y := b.kids[name]
-		if y == nil || !schema.SameDefault(x.node, y.node) || !t.sameTouched(x, y, false) {
+		if y == nil || !filledAlike(a.node, name, x.node, y.node) || !t.sameTouched(x, y, false) {
 			return false
 		}
 	}
 	return a.items == nil || schema.SameDefault(a.items.node, b.items.node) && t.sameTouched(a.items, b.items, keep || b.node.PreserveUnknown)
+}
+
+// filledAlike tells whether both sides fill in the same for a field, or o demands it, so that no object lacks it.
+func filledAlike(o *schema.Node, name string, field, other *schema.Node) bool {
+	return schema.SameDefault(field, other) || o.IsRequired(name) && !field.HasDefault
 }
 
 // sameShape tells whether both nodes say the same of themselves, for values that o accepts. Null is none of these where o has a
@@ -66,7 +71,7 @@ func (t *translator) sameWhole(o, n *schema.Node, keep bool, depth int) bool {
 		c := n.Property(p.Name)
 		switch {
 		case c == nil && !keep && n.Additional == nil && n.AdditionalBool == nil: // a value that has it is pruned
-		case c == nil || !schema.SameDefault(p.Node, c) || !t.sameWhole(p.Node, c, false, depth+1):
+		case c == nil || !filledAlike(o, p.Name, p.Node, c) || !t.sameWhole(p.Node, c, false, depth+1):
 			return false
 		}
 	}
