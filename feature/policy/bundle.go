@@ -59,7 +59,7 @@ func (d *draft) bundles() (out []bundle) {
 		path := d.group.units[units[0]].target.Path
 		there, at := plain("object", path[:len(path)-1])
 		keys := d.add("k"+strconv.Itoa(len(d.vars)), fmt.Sprintf("%s ? (%s.size() > %d ? %s : %s.filter(k, k in %[4]s)) : []", and(append(there, isMap(at))...), at, manyKeys, quotes(all), at))
-		for _, some := range d.bundled(units) {
+		for _, some := range d.portions(units) {
 			var names []string
 			for _, i := range some {
 				names = append(names, name(i))
@@ -82,7 +82,7 @@ func (d *draft) bundles() (out []bundle) {
 		return true
 	})
 	for _, loop := range loops {
-		for _, some := range d.bundled(lists[loop]) {
+		for _, some := range d.portions(lists[loop]) {
 			b := bundle{units: some}
 			if root := (&tree{}); len(some) > 2 {
 				for _, i := range some {
@@ -94,14 +94,14 @@ func (d *draft) bundles() (out []bundle) {
 		}
 	}
 	slices.Sort(others)
-	for _, some := range d.bundled(others) {
+	for _, some := range d.portions(others) {
 		out = append(out, bundle{units: some})
 	}
 	return out
 }
 
-// bundled divides units so that what is asked about those of each part fits into an expression.
-func (d *draft) bundled(units []int) (out [][]int) {
+// portions divide units so that what is asked about those of each part fits into an expression.
+func (d *draft) portions(units []int) (out [][]int) {
 	size := maxSize
 	for _, i := range units {
 		own := max(len(d.texts[i]), len(d.valid[i])) + 10
@@ -116,6 +116,7 @@ func (d *draft) bundled(units []int) (out [][]int) {
 // verdict adds the variables of a policy. valid is true if no unit is violated; told lists the messages of the violated ones.
 func (d *draft) verdict() (valid, told string) {
 	bundles := d.bundles()
+	d.bundled = bundles
 	// What is asked for takes the API server a while to begin with, and what it could be asked for as well: the short ones are written
 	// out where they are asked for, which is once.
 	add := func(name, expression string, together bool) string {

@@ -108,25 +108,38 @@ func (d *draft) drops(note, noted string, some []int, suffix string) string {
 		}
 		spots[at].units = append(spots[at].units, i)
 	}
-	slices.SortStableFunc(spots, func(a, b *spot) int { return cmp.Compare(len(a.path), len(b.path)) })
-	var lists, puts []string
-	for n, s := range spots {
-		list := d.taken(s.units)
-		name := fmt.Sprintf("d%d%s", n, suffix)
+	// Fields of one value come together: what is removed of one moves no other.
+	slices.SortStableFunc(spots, func(a, b *spot) int {
+		return cmp.Or(cmp.Compare(len(a.path), len(b.path)), cmp.Compare(d.fieldsOf(a.units), d.fieldsOf(b.units)))
+	})
+	var lists, puts, fields []string
+	name := func() string { return fmt.Sprintf("d%d%s", len(lists)+len(puts), suffix) }
+	spots = slices.DeleteFunc(spots, func(s *spot) bool {
 		if s.reset != nil {
-			taken := d.add(name, list)
+			taken := d.add(name(), d.taken(s.units))
 			puts = append(puts, d.patches(taken, "JSONPatch{op: 'replace', path: p, value: "+literal(s.reset)+"}"))
-			lists = append(lists, "[]")
-			continue
+			return true
 		}
-		if put := d.stored(s.units); put != "" {
+		put := d.stored(s.units)
+		if put != "" {
 			// The path is one of fields: there is one place or none.
-			taken := d.add(name, list)
+			taken := d.add(name(), d.taken(s.units))
 			puts = append(puts, fmt.Sprintf("(%s.size() == 0 ? [] : %s == null ? [JSONPatch{op: 'remove', path: %s[0]}] : [JSONPatch{op: 'replace', path: %s[0], value: %s}])", taken, put, taken, taken, put))
-			lists = append(lists, "[]")
+		}
+		return put != ""
+	})
+	for n, s := range spots {
+		list, in := d.taken(s.units), d.fieldsOf(s.units)
+		if some != nil || in < 0 {
+			lists = append(lists, d.add(name(), list))
 			continue
 		}
-		lists = append(lists, d.add(name, list))
+		fields = append(fields, list)
+		if n+1 == len(spots) || len(spots[n+1].path) != len(s.path) || d.fieldsOf(spots[n+1].units) != in {
+			b := &d.bundled[in]
+			lists = append(lists, d.add(name(), b.keys+".exists(k, k in "+b.names+") ? ["+strings.Join(fields, ", ")+"].flatten() : []"))
+			fields = nil
+		}
 	}
 	// Values are put back in fields, which nothing that is removed from a list moves, while what they stand in is still there.
 	puts = append(puts, "")
@@ -165,6 +178,13 @@ func (d *draft) taken(units []int) string {
 		return parts[0]
 	}
 	return "[" + strings.Join(parts, ", ") + "].flatten().distinct()"
+}
+
+// fieldsOf is the bundle that has all of some units and knows the keys of the value that they are fields of; -1 if there is none.
+func (d *draft) fieldsOf(units []int) int {
+	return slices.IndexFunc(d.bundled, func(b bundle) bool {
+		return b.keys != "" && !slices.ContainsFunc(units, func(i int) bool { return !slices.Contains(b.units, i) })
+	})
 }
 
 // stored is what is put back in place of what units of one path take out; empty if nothing ever is.

@@ -2,10 +2,13 @@ package simulate_test
 
 import (
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -148,6 +151,81 @@ func TestManyGatesTakeFewVariables(t *testing.T) {
 	}
 	if policies > 10 || variables > 250 {
 		t.Errorf("200 gates of one resource take %d policies with %d variables", policies, variables)
+	}
+}
+
+// TestManyFieldsOfOneValueAreDropped: many closed fields of one value are removed together, and no other field is.
+func TestManyFieldsOfOneValueAreDropped(t *testing.T) {
+	t.Parallel()
+	const gates = 40
+	set, err := policy.Compile(t.Context(), speedModel(t, gates, v1alpha1.Drop), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := simulate.New(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	settings := map[string]string{}
+	for i := range gates {
+		if r.IntN(4) == 0 {
+			settings[fmt.Sprintf("field%d", i)] = "true"
+		}
+	}
+	// draw makes an object with each field at one chance in n. Fields of tasks are those of every tenth gate.
+	draw := func(n int) (spec, task map[string]any) {
+		spec, task = map[string]any{"x": fmt.Sprint(r.Int())}, map[string]any{"name": "a"}
+		for i := range gates {
+			if r.IntN(n) > 0 {
+				continue
+			}
+			if name := fmt.Sprintf("field%d", i); i%10 == 0 {
+				task[name] = "y"
+			} else {
+				spec[name] = "y"
+			}
+		}
+		return spec, task
+	}
+	object := func(spec, task map[string]any) map[string]any {
+		spec = maps.Clone(spec)
+		spec["tasks"] = []any{task}
+		return map[string]any{"metadata": map[string]any{"name": "x", "namespace": "default"}, "spec": spec}
+	}
+	dropped := 0
+	for range 200 {
+		spec, task := draw(1 + r.IntN(20))
+		q := &simulate.Request{Group: "bench.dev", Version: "v1", Resource: "things", Object: object(spec, task), Settings: settings}
+		var stored, storedTask map[string]any
+		if r.IntN(2) == 0 {
+			stored, storedTask = draw(3)
+			q.Old = object(stored, storedTask)
+		}
+		closed := func(stored map[string]any) func(string, any) bool {
+			return func(name string, _ any) bool {
+				_, was := stored[name]
+				return strings.HasPrefix(name, "field") && settings[name] != "true" && !was
+			}
+		}
+		before := len(spec) + len(task)
+		maps.DeleteFunc(spec, closed(stored))
+		maps.DeleteFunc(task, closed(storedTask))
+		res, err := s.Run(t.Context(), q)
+		if err != nil || !res.Allowed() {
+			t.Fatalf("%+v: %v", res, err)
+		}
+		got := q.Object
+		if res.Object != nil {
+			got = res.Object
+		}
+		if diff := cmp.Diff(object(spec, task)["spec"], got["spec"]); diff != "" {
+			t.Errorf("of %v with %v stored (-want +got):\n%s", q.Object, q.Old, diff)
+		}
+		dropped += before - len(spec) - len(task)
+	}
+	if dropped < 200 {
+		t.Errorf("%d fields were dropped; the test shows little", dropped)
 	}
 }
 
