@@ -104,7 +104,7 @@ objects of a CRD that --prune would delete can block an apply.`,
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
 	addLockTimeout(fs, &f.lockTimeout)
 	fs.StringVar(&f.dryRun, "dry-run", dryRunNone, "client: show the differences and write nothing; server: also send dry runs to the API server")
-	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's or kapp's format (may be repeated)")
+	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's, kapp's or crdify's format (may be repeated)")
 	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas, instead of those in the configuration: "+strings.Join(config.Preflights(), ", ")+`; "" for none`)
 	fs.StringVar(&f.mode, "mode", "", "for CRDUpgradeSafety; error: findings block; warn: findings are warnings; stored: a finding blocks only if a stored object shows it (default: from the configuration, or error)")
 	fs.StringVar(&f.failMode, "fail-mode", "", "for CRDUpgradeSafety; closed: an undecided change blocks; open: it is a warning (default: from the configuration, or closed)")

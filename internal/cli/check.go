@@ -15,6 +15,7 @@ import (
 	kubeversion "k8s.io/component-base/version"
 
 	"sluice.dev/compat"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/config"
 	"sluice.dev/internal/crdcheck"
@@ -94,7 +95,7 @@ Exit codes: 0 nothing to object, 1 findings at a failing level, 2 error.`,
 	fs.StringVarP(&f.output, "output", "o", "text", "format: "+strings.Join(formatNames(), ", "))
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print everything: each finding, whole witnesses, safe CRDs, notes on the configuration")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
-	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's or kapp's format (may be repeated)")
+	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's, kapp's or crdify's format (may be repeated)")
 	fs.StringVar(&f.mode, "mode", "", "error: findings fail; warn: nothing fails; stored: if the cluster has stored objects, a finding fails only if one of them shows it (default: from the configuration, or error)")
 	fs.StringVar(&f.failMode, "fail-mode", "", "closed: an undecided change fails; open: it is only reported (default: from the configuration, or closed)")
 	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules apply, such as 1.29 (default: the cluster's, or "+kubeversion.DefaultKubeBinaryVersion+")")
@@ -257,6 +258,9 @@ func (c *checker) configure() (*config.Config, error) {
 		for _, n := range notes {
 			fmt.Fprintln(c.err, "note:", n)
 		}
+	}
+	for _, n := range cfg.Unmatched() {
+		fmt.Fprintln(c.err, "note:", brief.OneLine(n))
 	}
 	if c.flags.budget < 1 {
 		return nil, fmt.Errorf("--budget %d: it is at least 1; the default is %d", c.flags.budget, compat.DefaultBudget)

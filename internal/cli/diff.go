@@ -72,7 +72,7 @@ objects that --prune would keep block an apply.`,
 	addInto(fs, &f.into)
 	addTakeOver(fs, &f.over)
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
-	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's or kapp's format, whose preflights run (may be repeated)")
+	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's, kapp's or crdify's format, whose preflights run (may be repeated)")
 	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas: "+strings.Join(config.Preflights(), ", "))
 	fs.StringVar(&f.report, "report", "", "print the findings of the preflights in this format, and the differences on standard error: "+strings.Join(formatNames(), ", "))
 	complete(cmd, "preflight", config.Preflights()...)

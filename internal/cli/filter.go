@@ -47,7 +47,7 @@ Exit codes: 0 the manifests pass, 1 findings at a failing level, 2 error.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's or kapp's format (may be repeated)")
+	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's, kapp's or crdify's format (may be repeated)")
 	fs.StringVar(&f.mode, "mode", "", "error: findings fail; warn: nothing fails; stored: if the cluster has stored objects, a finding fails only if one of them shows it (default: from the configuration, or error)")
 	fs.StringVar(&f.failMode, "fail-mode", "", "closed: an undecided change fails; open: it is only reported (default: from the configuration, or closed)")
 	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules apply, such as 1.29 (default: that of the cluster or of this build)")

@@ -78,6 +78,7 @@ printf 'apiVersion: resolution.tekton.dev/v1beta1\nkind: ResolutionRequest\nmeta
 	"docs/howto/move-from-flags.md": {skip: map[string]string{
 		"sluice features compile": "an API server takes minutes for these policies; examples/tekton/tekton_test.go runs them by its code",
 	}},
+	"docs/howto/move-from-crdify.md": {},
 	"docs/howto/move-from-kapp.md": {
 		cluster: true, replace: []string{"configmap NAME", "configmap shop"},
 		assume: map[string]string{

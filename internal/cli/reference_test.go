@@ -84,6 +84,7 @@ mistakes.
 	row(&b, "[`features.yaml`](features-life.md#featuresyaml-says-the-rest)", "[feature-file-v1alpha1.json](schemas/feature-file-v1alpha1.json)")
 	row(&b, "`kind: Config`, `apiVersion: sluice.dev/v1alpha1`", "[config-sluice-v1alpha1.json](schemas/config-sluice-v1alpha1.json)")
 	row(&b, "`kind: Config`, `apiVersion: kapp.k14s.io/v1alpha1`", "[config-kapp-v1alpha1.json](schemas/config-kapp-v1alpha1.json)")
+	row(&b, "[crdify's file](howto/move-from-crdify.md)", "[config-crdify.json](schemas/config-crdify.json)")
 	b.WriteString(`
 With the YAML language server, name the schema in the first line of the file:
 

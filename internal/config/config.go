@@ -1,7 +1,7 @@
 // Package config reads the configuration of checks and applies it to a report.
 //
-// It understands kapp's file (apiVersion kapp.k14s.io/v1alpha1, kind Config), of which it reads preflightRules, and
-// sluice's own (apiVersion sluice.dev/v1alpha1, kind Config). Sluice's own keys stand in its file, or under config of the
+// It understands kapp's file (apiVersion kapp.k14s.io/v1alpha1, kind Config), of which it reads preflightRules, crdify's
+// (without apiVersion and kind), and sluice's own (apiVersion sluice.dev/v1alpha1, kind Config). Sluice's own keys stand in its file, or under config of the
 // rule CRDUpgradeSafety in kapp's: mode, failMode, kubeVersion, levels, rules and suppressions. Several documents and
 // several files add up; settings that contradict each other are an error, and flags win over files.
 //
@@ -57,13 +57,18 @@ type Config struct {
 	// apply are the rules for an apply, and notDone what of them is not done.
 	apply   kapprules.Rules
 	notDone []string
+	// unmatched is what of crdify's configuration Sluice has nothing for.
+	unmatched []string
 }
 
 // ApplyRules are the rules of kapp's configuration for an apply.
 func (c *Config) ApplyRules() kapprules.Rules { return c.apply }
 
-// NotDone has a sentence, with its place, for all of kapp's configuration that an apply does not do.
-func (c *Config) NotDone() []string { return c.notDone }
+// NotDone has a sentence, with its place, for all of kapp's and crdify's configuration that an apply does not do.
+func (c *Config) NotDone() []string { return slices.Concat(c.notDone, c.unmatched) }
+
+// Unmatched has a sentence, with its place, for all of crdify's configuration that Sluice has nothing for.
+func (c *Config) Unmatched() []string { return c.unmatched }
 
 // value is a setting and where it was made; empty text means that it was not made.
 type value struct {

@@ -17,6 +17,7 @@ func FuzzConfig(f *testing.F) {
 		ownHead + "suppressions:\n- {rule: '*', crd: '**.x', version: v*, path: 'a.**[*].*', reason: x, expires: 2027-01-31}\n- {crd: a, reason: b}\n",
 		kappHead + "preflightRules:\n- name: PermissionValidation\n- name: FeatureGate\n", ownHead + "a: &a [*a]\n", ownHead + "<<: {mode: warn}\n", "{", "a: b\n c: d\n", "- [a]: b\n",
 		ownHead + "---\n" + ownHead + "mode: error\nmode: warn\n", ownHead + "mode: !!binary eA==\n", "? a\n: b\n", ownHead + "mode: |\n  warn\n", "\xff\xfe", "kind: Config\napiVersion: [a]\n",
+		"unhandledEnforcement: None\nconversion: None\nvalidations:\n- {name: enum, enforcement: Error, configuration: {additionPolicy: Allow}}\n- {name: description, enforcement: [a]}\n- x\n",
 	} {
 		f.Add([]byte(s))
 	}

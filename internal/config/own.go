@@ -62,12 +62,16 @@ func (p *parser) choice(f field, allowed []string, to *value) {
 
 // set makes a setting, which may be made again alike.
 func (p *parser) set(f field, name string, to *value) {
-	text := f.value.Value
+	p.put(f.value, name, f.value.Value, to)
+}
+
+// put makes a setting that stands at n.
+func (p *parser) put(n *yaml.Node, name, text string, to *value) {
 	if to.text != "" && to.text != text {
-		p.fail(f.value, "%s is %s here, but %s at %s:%d", name, text, to.text, to.pos.File, to.pos.Line)
+		p.fail(n, "%s is %s here, but %s at %s:%d", name, text, to.text, to.pos.File, to.pos.Line)
 		return
 	}
-	*to = value{text, p.at(f.value)}
+	*to = value{text, p.at(n)}
 }
 
 func (p *parser) kubeVersion(f field) {

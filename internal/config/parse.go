@@ -156,8 +156,10 @@ func (p *parser) document(n *yaml.Node) {
 		}
 	}
 	switch {
+	case api == "" && kind == "" && slices.ContainsFunc(fields, func(f field) bool { return slices.Contains(crdifyKeys, f.name) }):
+		p.crdify(fields)
 	case kind != kindConfig:
-		p.fail(n, "kind is %s; a configuration has kind: %s and apiVersion: %s or %s", shown(kind), kindConfig, ownVersion, kappVersion)
+		p.fail(n, "kind is %s; a configuration has kind: %s and apiVersion: %s or %s, or is crdify's, with %s", shown(kind), kindConfig, ownVersion, kappVersion, strings.Join(crdifyKeys, ", "))
 	case api == ownVersion:
 		p.own(fields, headKeys...)
 	case api == kappVersion:

@@ -119,12 +119,38 @@ func kappSchema(t *testing.T) object {
 	return document("kapp.k14s.io/v1alpha1", properties)
 }
 
+func crdifySchema(t *testing.T) object {
+	var items []object
+	for _, name := range config.CrdifyValidations() {
+		_, keys := config.CrdifyRules(name)
+		policies := object{}
+		for _, key := range keys {
+			policies[key] = oneOf("Allow: the change is no finding.", config.CrdifyPolicies)
+		}
+		configuration := closed("", policies)
+		configuration["type"] = []string{"object", "null"}
+		item := closed("", object{"name": oneOf("", []string{name}), "enforcement": oneOf("Error: fails. Warn: warns. None: off.", config.CrdifyEnforces), "configuration": configuration})
+		item["required"] = []string{"name", "enforcement"}
+		items = append(items, item)
+	}
+	properties := object{
+		"validations":          object{"type": "array", "description": "Validations of crdify, each for rules of Sluice.", "items": object{"anyOf": items}},
+		"unhandledEnforcement": oneOf("Error: undecided changes fail. Warn and None: they are reported and pass.", config.CrdifyEnforces),
+		"conversion":           oneOf("Sluice always does Ignore.", config.CrdifyConverts),
+	}
+	same(t, "crdify's keys", config.CrdifyKeys, properties)
+	out := closed("Configuration of crdify, as sluice check reads it", properties)
+	out["minProperties"], out["$schema"], out["title"] = 1, "http://json-schema.org/draft-07/schema#", "crdify"
+	return out
+}
+
 const schemas = "../../docs/schemas/"
 
 // TestTheSchemasAreCurrent writes the JSON Schemas from the parser's tables with -update, and compares them with these otherwise.
 func TestTheSchemasAreCurrent(t *testing.T) {
 	for name, schema := range map[string]object{
 		"config-sluice-v1alpha1.json": document("sluice.dev/v1alpha1", ownSchema(t)), "config-kapp-v1alpha1.json": kappSchema(t),
+		"config-crdify.json": crdifySchema(t),
 	} {
 		jsonschema.Current(t, schemas+name, schema, *update, "go test ./internal/config -update")
 	}
@@ -194,6 +220,8 @@ func goodDocuments(t *testing.T) (out []string) {
 		own+"kubeVersion: v1.29.3\nsuppressions: [{crd: as.x.io, version: v1, path: spec.old.**, reason: 7, expires: 2100-01-31}, {rule: '*-removed', reason: x}]\n",
 		kapp+"waitRules: []\nadditionalLabels: {a: b}\npreflightRules:\n- {name: CRDUpgradeSafety, config: null}\n- {name: FeatureGates, config: {mode: warn}}\n- {name: PermissionValidation, config: {permissionValidatorResource: SelfSubjectAccessReview}}\n",
 		kapp+"preflightRules: [{name: CRDUpgradeSafety, config: {mode: warn, rules: {enum-value-removed: off}}}]\n",
+		"unhandledEnforcement: Warn\n", "conversion: Ignore\nvalidations: []\n",
+		"conversion: None\nvalidations:\n- {name: enum, enforcement: Error, configuration: {additionPolicy: Allow}}\n- {name: pattern, enforcement: Warn, configuration: {removalPolicy: Disallow}}\n- {name: scope, enforcement: None, configuration: null}\n",
 	)
 }
 
@@ -203,7 +231,7 @@ var anything = append(slices.Clone(config.KappKeys), append(kapprules.Keys(), "m
 // TestSchemasAndParserAgree compares them on good documents, on these with an unknown key in each mapping, and on these with another value
 // of each key that has few of them.
 func TestSchemasAndParserAgree(t *testing.T) {
-	own, kapp := validator(t, "config-sluice-v1alpha1.json"), validator(t, "config-kapp-v1alpha1.json")
+	own, kapp, crdify := validator(t, "config-sluice-v1alpha1.json"), validator(t, "config-kapp-v1alpha1.json"), validator(t, "config-crdify.json")
 	seen := map[bool]int{}
 	compare := func(root *yaml.Node, want bool) {
 		text, err := yaml.Marshal(root)
@@ -213,6 +241,8 @@ func TestSchemasAndParserAgree(t *testing.T) {
 		fits := own
 		if strings.Contains(string(text), "kapp.k14s.io") {
 			fits = kapp
+		} else if !strings.Contains(string(text), "apiVersion") {
+			fits = crdify
 		}
 		_, _, parsed := config.Parse("f", text, preflight.Rules())
 		valid := fits(root)
