@@ -41,9 +41,10 @@ release: ## build what a release publishes in dist/: programs, image, chart, man
 test: vet lint verify unit e2e ## vet, lint, module files, unit, golden and property tests, end to end
 
 .PHONY: vet
-vet: ## go vet, both modules
+vet: ## go vet, all modules
 	$(GO) vet -tags e2e $(PKGS)
 	cd localcluster && $(GO) vet ./...
+	cd test/helm && $(GO) vet -tags e2e ./...
 
 $(GOLANGCI):
 	@mkdir -p $(TOOLS)
@@ -64,6 +65,7 @@ unit: ## unit, golden and property tests, no cluster; the chart as Helm renders 
 e2e: cluster ## tests against a real kube-apiserver
 	$(GO) test -timeout 60m -tags e2e -run 'E2E' ./apply ./config ./examples/operator ./feature/process ./internal/cli ./internal/cluster ./internal/controller/resolution ./internal/e2e ./internal/e2e/enforcement ./internal/e2e/features ./internal/life ./resolve/cluster ./tools/release
 	cd localcluster && $(GO) test ./...
+	cd test/helm && $(GO) test -count=1 -timeout 60m -tags e2e -run E2E ./...
 
 TEKTON := $(CACHE)/tekton
 .PHONY: e2e-tekton
