@@ -137,7 +137,7 @@ var table = []row{
 	},
 	{
 		pkg: "examples/kubebuilder", tree: true, why: "a project as kubebuilder lays it out, as somebody else writes it",
-		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/process", "feature/typed"},
+		may: []string{"api/v1alpha1", "compat", "feature", "feature/gate", "feature/policy", "feature/process", "feature/typed", "report"},
 	},
 	{pkg: "examples/resolver", why: "a resolver as somebody else writes it", may: []string{"resolve", "resolve/netguard"}},
 
