@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
@@ -50,17 +52,22 @@ func Decode(stream []byte) ([]*unstructured.Unstructured, error) {
 	dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)
 	var out []*unstructured.Unstructured
 	for {
-		u := &unstructured.Unstructured{}
-		err := dec.Decode(&u.Object)
+		var document runtime.RawExtension
+		err := dec.Decode(&document)
 		if errors.Is(err, io.EOF) {
 			return out, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if u.Object != nil {
-			out = append(out, u)
+		if document.Raw == nil {
+			continue
 		}
+		u := &unstructured.Unstructured{}
+		if err := utiljson.Unmarshal(document.Raw, &u.Object); err != nil { // keeps integers that a float64 cannot hold
+			return nil, err
+		}
+		out = append(out, u)
 	}
 }
 
