@@ -12,13 +12,13 @@ var addedInOneVersion = Rule{
 	ID:    "added-in-one-version",
 	Level: report.ReadersSurprised,
 	Title: "One version now accepts a value that another served version cannot write back",
-	Why: `The new CRD adds something to one version only: a field, an enum value, a wider type, a longer list, or a field that becomes ` +
-		`optional. Objects that use the addition are served through the other versions too. Under the conversion strategy None, a client of ` +
-		`another version may not see the new field and erase it with its next write. Or it reads a value that it cannot write back. If the ` +
-		`storage version lacks the field, the API server never stores it.
+	Why: `The new CRD adds something to one version only: a field, an enum value, a wider type, a longer list, or a field that ` +
+		`becomes optional. Objects that use the addition are served through the other versions too. Under the conversion strategy ` +
+		`None, a client of another version may not see the new field, and erases it with its next write. Or the client reads a value ` +
+		`that it cannot write back. If the storage version lacks the field, the API server never stores it.
 
-No existing object is harmed, so the finding is a warning. Before you use the addition, check who uses the other versions. If ` +
-		`objects of the old CRD are harmed, version-erases-data or versions-contradict reports it, and the check fails.`,
+No existing object is harmed, so the finding is a warning. Before you use the addition, check who uses the other versions. If objects ` +
+		`of the old CRD are harmed, version-erases-data or versions-contradict reports it, and the check fails.`,
 	Help: `Make the addition in all served versions and in the storage version. Otherwise convert with a webhook, or use the addition only when ` +
 		`the other versions are no longer served.`,
 	Unsafe: Example{

@@ -15,8 +15,8 @@ var conversionWebhookDropped = Rule{
 		`fields that the schema of the other version does not declare. If the webhook renamed a field, the next write drops it.
 
 If all versions have equal schemas, they need no webhook, and nothing is reported.`,
-	Help: `Keep the webhook as long as the CRD serves two versions with different schemas. Keep it too if objects may be stored in a version ` +
-		`that is not the only served one.`,
+	Help: `Keep the webhook as long as the CRD serves two versions with different schemas. If the CRD serves only one version, keep ` +
+		`the webhook as long as objects may be stored in another one.`,
 	Unsafe: Example{
 		Old: `
 conversion:

@@ -16,22 +16,20 @@ var crdRefusedByAPIServer = Rule{
 	ID:    "crd-refused-by-api-server",
 	Level: report.RefusedByAPIServer,
 	Title: "The API server's own validation refuses the new CRD",
-	Why: `The API server validates every CustomResourceDefinition that it receives. Schemas have to be structural. A default has to be valid ` +
-		`under the schema of its own field. Validation rules have to compile and must not cost too much. If the API server refuses an update, ` +
-		`nothing changes in the cluster, but the installer or the operator upgrade that sends it stops, often halfway.
+	Why: `The API server validates every CustomResourceDefinition that it receives. Schemas have to be structural. A default has to ` +
+		`be valid under the schema of its own field. Validation rules have to compile and must not cost too much. If the API server ` +
+		`refuses an update, nothing changes in the cluster, but the installer or the operator upgrade that sends it stops, often ` +
+		`halfway.
 
 The finding quotes the API server's words. They come from the same code: Sluice runs it on both versions as if the old one were ` +
-		`installed. Four cases differ:
+		`installed. There are four exceptions:
 
-If you check for another Kubernetes version, the words are still those of the linked code, and the finding says so. Cost limits are ` +
-		`then undecided, because cost estimates change between versions.
-
-If the old CRD comes from a cluster, Sluice asks that cluster's API server with a dry run, and only its answer counts.
-
-If an admission webhook or policy of the cluster refuses the dry run, a note quotes it. That is no refusal by the API server's ` +
-		`validation, which the linked code answers for then. Sluice's own guard is such a webhook.
-
-If the update passes only because the old CRD has the same fault, a note says that a fresh installation would be refused.`,
+- You check for another Kubernetes version. The words are still those of the linked code, and the finding says so. Cost limits are ` +
+		`undecided, because cost estimates change between versions.
+- The old CRD comes from a cluster. Sluice asks that cluster's API server with a dry run, and only its answer counts.
+- An admission webhook or policy of the cluster refuses the dry run. A note quotes it. The linked code then decides whether the API ` +
+		`server's validation accepts the CRD. Sluice's own guard is such a webhook.
+- The update passes only because the old CRD has the same fault. A note says that a fresh installation would be refused.`,
 	Help: `Correct the field that the API server names. A default has to satisfy the type, enum, pattern and rules of its own field. To make a ` +
 		`rule cheaper, set maxItems, maxLength and maxProperties on the values that it loops over.`,
 	Unsafe: Example{

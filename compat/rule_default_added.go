@@ -9,9 +9,9 @@ var defaultAdded = Rule{
 	ID:    "default-added",
 	Level: report.ReadersSurprised,
 	Title: "A default was added",
-	Why: `The API server now serves objects without the field, stored ones included, with the default. Some readers gave a missing field a ` +
-		`meaning of its own, and no longer see it missing. Tools that compare the objects that they sent with the served ones find a ` +
-		`difference.`,
+	Why: `The API server now serves objects without the field, stored ones included, with the default. Some readers gave a missing ` +
+		`field a meaning of its own, and now never see it missing. Tools that compare the objects that they sent with the served ones ` +
+		`find a difference.`,
 	Help: `Choose as default the value that a missing field has meant so far. Otherwise leave the default out, and describe it.`,
 	Unsafe: Example{
 		Old: `

@@ -9,10 +9,10 @@ var defaultChanged = Rule{
 	ID:    "default-changed",
 	Level: report.MeaningChanged,
 	Title: "A default changed",
-	Why: `The API server fills in defaults when it stores an object and whenever it reads one. If an object was stored before the field had a ` +
-		`default, it changes although nobody wrote it. A manifest without the field now means something else.`,
-	Help: `Keep the default, and change the value in the controller that uses it. A new API version may have another default if a webhook ` +
-		`converts.`,
+	Why: `The API server fills in defaults when it stores an object and whenever it reads one. If an object was stored before the ` +
+		`field had a default, it changes without a write. A manifest without the field now means something else.`,
+	Help: `Keep the default, and change the value in the controller that uses it. A new API version can have another default if a ` +
+		`webhook converts between the versions.`,
 	Unsafe: Example{
 		Old: `
 retries:

@@ -11,8 +11,8 @@ var defaultRemoved = Rule{
 	Title: "A default was removed",
 	Why: `The API server fills in defaults when it stores an object and whenever it reads one. Objects without the field looked as if they had ` +
 		`the default; now readers find nothing. Each reader decides what that means, and typed clients in Go see zero.`,
-	Help: `Keep the default. If the controller is to decide instead, first release a controller that writes the old value into objects without ` +
-		`one. Remove the default later.`,
+	Help: `Keep the default. To let the controller decide instead, first release a controller that writes the old value into objects ` +
+		`without one. Remove the default later.`,
 	Unsafe: Example{
 		Old: `
 retries:

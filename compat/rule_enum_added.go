@@ -7,8 +7,9 @@ var enumAdded = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "An enum was added, so other values are refused",
-	Why: `Stored objects may hold other values: an empty string, another spelling, a value that a single user needed. The API server refuses ` +
-		`such a value when somebody touches the field, and with every update where updates are not ratcheted.`,
+	Why: `Stored objects may hold other values: an empty string, another spelling, a value that a single user needed. The API server ` +
+		`refuses an update that changes such a value to another one outside of the list. Without ratcheting, it refuses every update ` +
+		`of the object.`,
 	Help: `Write the list as a validation rule that accepts a stored value as long as it stays unchanged. No stored object is harmed then. The ` +
 		`check still reports writers-refused for new values; suppress that finding when the writers are ready. Or list every value that may ` +
 		`be stored, the empty string included.`,

@@ -8,8 +8,8 @@ var enumValueAdded = Rule{
 	Title: "A value was added to an enum",
 	Why: `Readers of the old schema may handle each listed value and no other: an older controller, a dashboard, a generated client that ` +
 		`refuses unknown values. After a rollback, the API server refuses objects that hold the new value.`,
-	Help: `First release readers that know the value or ignore unknown ones. Add the value to the enum in the next release, before anybody ` +
-		`writes it.`,
+	Help: `First release readers that know the value or ignore unknown ones. Add the value to the enum in the next release, before ` +
+		`any client writes it.`,
 	Unsafe: Example{
 		Old: `
 mode:

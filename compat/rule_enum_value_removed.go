@@ -7,8 +7,8 @@ var enumValueRemoved = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A value was removed from an enum",
-	Why: `Stored objects may hold the value. The API server refuses the value when somebody touches the field, and with every update where ` +
-		`updates are not ratcheted. Manifests with the value can no longer be applied.`,
+	Why: `Stored objects may hold the value. Ratcheting tolerates the value only while it stays unchanged. Without ratcheting, the ` +
+		`API server refuses every update of the object. Manifests with the value can no longer be applied.`,
 	Help: `Keep the value in the enum, and let the controller treat it as its replacement. To refuse it in new objects, add a validation rule ` +
 		`that accepts a stored value as long as it stays unchanged. The check then reports writers-refused for new values; suppress that ` +
 		`finding when the writers are ready. Remove the value when no stored object holds it.`,

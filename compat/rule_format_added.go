@@ -7,8 +7,8 @@ var formatAdded = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A format was added that the API server checks",
-	Why: `The API server checks some formats (date-time, ipv4, uuid, int32 and others) and ignores formats that it does not know. The list ` +
-		`depends on its version. It refuses stored values that do not have the format as soon as somebody touches the field.`,
+	Why: `The API server checks some formats (date-time, ipv4, uuid, int32 and others) and ignores formats that it does not know. The ` +
+		`list depends on its version. Ratcheting tolerates a stored value without the format only while it stays unchanged.`,
 	Help: `Write the format into the description, or as a validation rule that accepts a stored value as long as it stays unchanged. No stored ` +
 		`object is harmed then. The check still reports writers-refused for new values; suppress that finding when the writers are ready.`,
 	Unsafe: Example{

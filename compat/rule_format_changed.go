@@ -7,9 +7,9 @@ var formatChanged = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "The format changed, so old values may not fit",
-	Why: `Stored values have the old format. If the API server checks the new format, it refuses values without it as soon as somebody touches ` +
-		`the field. From ipv4 to ipv6 no value fits any more; from int64 to int32 large numbers do not.`,
-	Help: `Keep the format, or remove it. For another kind of value add another field.`,
+	Why: `Stored values have the old format. If the API server checks the new format, ratcheting tolerates a value without it only ` +
+		`while the value stays unchanged. From ipv4 to ipv6 no value fits any more; from int64 to int32 large numbers do not.`,
+	Help: `Keep the format, or remove it. For another kind of value, add another field.`,
 	Unsafe: Example{
 		Old: `
 size:

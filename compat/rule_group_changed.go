@@ -10,10 +10,11 @@ var groupChanged = Rule{
 	ID:    "group-changed",
 	Level: report.ClientsBroken,
 	Title: "The API group changed",
-	Why: `The group is part of every object's apiVersion, of every URL and of every RBAC rule. The name of a CRD has to be plural.group, so ` +
-		`the API server refuses another group under the same name. Under a new name it is a new API that has none of the old objects.`,
-	Help: `Keep the group. To move to another group, add a second CRD, let a controller copy the objects, and remove the old CRD when nobody ` +
-		`uses it.`,
+	Why: `The group is part of every object's apiVersion, of every URL and of every RBAC rule. The name of a CRD has to be ` +
+		`plural.group, so the API server refuses another group under the same name. A CRD with a new name is a new API, without the ` +
+		`old objects.`,
+	Help: `Keep the group. To move to another group, add a second CRD, let a controller copy the objects, and remove the old CRD when ` +
+		`no client uses it.`,
 	Unsafe: Example{Old: `
 group: example.com
 `, New: `

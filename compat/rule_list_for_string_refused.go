@@ -8,12 +8,12 @@ import (
 var listForStringRefused = Rule{
 	ID:    "list-for-string-refused",
 	Title: "A list in place of a string, accepted by an oversight of the API server, is now refused",
-	Why: `If a string has a format that the API server checks, validation also accepts a list of strings. Nobody intended that. When the ` +
-		`format is removed or the type changes, the API server refuses such a list. Hardly any object has one. The note exists because "safe" ` +
-		`is meant literally.
+	Why: `If a string has a format that the API server checks, validation also accepts a list of strings. That is an oversight. When ` +
+		`the format is removed or the type changes, the API server refuses such a list. Hardly any object has one. Sluice reports ` +
+		`this because "safe" is meant literally.
 
-It never fails a check.`,
-	Help: `You need not do anything, unless somebody did write lists there. In the example, keep the format.`,
+The note never fails a check.`,
+	Help: `You need not do anything, unless a client did write lists there. In the example, keep the format.`,
 	Unsafe: Example{
 		Old: `
 address:

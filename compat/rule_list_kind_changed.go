@@ -10,8 +10,9 @@ var listKindChanged = Rule{
 	ID:    "list-kind-changed",
 	Level: report.ClientsBroken,
 	Title: "The kind of lists changed",
-	Why: `Typed clients decode the answer to a list request by its kind. A client that was compiled with the old list kind cannot decode lists ` +
-		`any more. Informers list first, so controllers stop too. If a CRD sets no list kind, it is the kind followed by List.`,
+	Why: `Typed clients decode the answer to a list request by its kind. A client that was compiled with the old list kind cannot ` +
+		`decode lists any more. Informers list first, so controllers stop too. If a CRD sets no list kind, the list kind is the kind ` +
+		`followed by List.`,
 	Help: `Keep the list kind.`,
 	Unsafe: Example{Old: `
 names:

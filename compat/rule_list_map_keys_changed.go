@@ -11,9 +11,9 @@ var listMapKeysChanged = Rule{
 	Level:  report.ObjectsStuck,
 	Varies: true,
 	Title:  "The keys of a list changed",
-	Why: `x-kubernetes-list-map-keys names the fields that identify an item of the list. With fewer keys, two stored items that differed only ` +
-		`in the other fields count as the same, and the API server refuses the list. Server-side apply matches items by these keys too: with ` +
-		`other keys it takes an existing item for a new one.`,
+	Why: `x-kubernetes-list-map-keys names the fields that identify an item of the list. With fewer keys, two stored items that ` +
+		`differed only in the other fields count as the same, and the API server refuses the list. Server-side apply matches items by ` +
+		`these keys too: with other keys it treats an existing item as a new one.`,
 	Help: `Keep the keys, or add keys instead of removing them. A field that becomes a key has to be required or have a default.`,
 	Unsafe: Example{
 		Old: `

@@ -7,10 +7,10 @@ var listTypeChanged = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A list became a set or a map",
-	Why: `A set must not hold a value twice, and a map must not hold two items with the same keys. The API server refuses stored lists that ` +
-		`do. In an update it tolerates doubles only if the stored list already had them.`,
-	Help: `Leave the list atomic (the default), or make sure that no stored list holds doubles. For example, release a controller that removes ` +
-		`them first.`,
+	Why: `A set must not hold a value twice, and a map must not hold two items with the same keys. The API server refuses stored ` +
+		`lists that do. In an update it tolerates duplicates only if the stored list already had them.`,
+	Help: `Leave the list atomic (the default), or make sure that no stored list holds duplicates. For example, release a controller ` +
+		`that removes them first.`,
 	Unsafe: Example{
 		Old: `
 ports:

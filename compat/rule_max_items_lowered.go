@@ -7,8 +7,8 @@ var maxItemsLowered = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "maxItems was added or lowered",
-	Why: `The API server refuses stored lists with more items when somebody touches them, and with every update where updates are not ` +
-		`ratcheted. Authors often add a bound only to make validation rules cheap enough.`,
+	Why: `Stored lists may have more items. Ratcheting tolerates such a list only while it stays unchanged. Without ratcheting, the ` +
+		`API server refuses every update of the object. Authors often add a bound only to make validation rules cheap enough.`,
 	Help: `Choose a bound that no stored list exceeds. Or write the new bound as a validation rule that accepts a stored list as long as it ` +
 		`stays unchanged. The check then reports writers-refused for new lists; suppress that finding when the writers are ready.`,
 	Unsafe: Example{

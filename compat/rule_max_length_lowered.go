@@ -7,8 +7,8 @@ var maxLengthLowered = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "maxLength was added or lowered",
-	Why: `The API server refuses longer stored strings when somebody touches the field, and with every update where updates are not ratcheted. ` +
-		`Authors often add a length only to make validation rules cheap enough.`,
+	Why: `Stored strings may be longer. Ratcheting tolerates such a string only while it stays unchanged. Without ratcheting, the API ` +
+		`server refuses every update of the object. Authors often add a length only to make validation rules cheap enough.`,
 	Help: `Choose a length that no stored string exceeds. To make rules cheaper, even a length of a megabyte helps.`,
 	Unsafe: Example{
 		Old: `

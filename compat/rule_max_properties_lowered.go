@@ -7,8 +7,8 @@ var maxPropertiesLowered = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "maxProperties was added or lowered",
-	Why: `The API server refuses stored objects and maps with more keys when somebody touches them, and with every update where updates are ` +
-		`not ratcheted.`,
+	Why: `Stored objects and maps may have more keys. Ratcheting tolerates such a value only while it stays unchanged. Without ` +
+		`ratcheting, the API server refuses every update.`,
 	Help: `Choose a bound that no stored map exceeds. Or write the new bound as a validation rule that accepts a stored map as long as it stays ` +
 		`unchanged. The check then reports writers-refused for new maps; suppress that finding when the writers are ready.`,
 	Unsafe: Example{

@@ -7,8 +7,8 @@ var maximumLowered = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A maximum was added, lowered or made exclusive",
-	Why: `The API server refuses stored numbers above the new maximum when somebody touches the field, and with every update where updates are ` +
-		`not ratcheted.`,
+	Why: `Stored numbers may be above the new maximum. Ratcheting tolerates such a number only while it stays unchanged. Without ` +
+		`ratcheting, the API server refuses every update of the object.`,
 	Help: `Keep the old bound, and write the new one as a validation rule that accepts a stored value as long as it stays unchanged. No stored ` +
 		`object is harmed then. The check still reports writers-refused for new values; suppress that finding when the writers are ready. Or ` +
 		`cap the value in the controller.`,

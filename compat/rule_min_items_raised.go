@@ -7,8 +7,8 @@ var minItemsRaised = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "minItems was added or raised",
-	Why: `The API server refuses stored lists with fewer items when somebody touches them, and with every update where updates are not ` +
-		`ratcheted. The most frequent one is the empty list.`,
+	Why: `Stored lists may have fewer items. Ratcheting tolerates such a list only while it stays unchanged. Without ratcheting, the ` +
+		`API server refuses every update of the object. The most frequent case is the empty list.`,
 	Help: `Accept the empty list, and let the controller treat it as a missing value. Or write the new bound as a validation rule that accepts ` +
 		`a stored list as long as it stays unchanged; then the check reports writers-refused for new lists.`,
 	Unsafe: Example{

@@ -7,9 +7,9 @@ var minLengthRaised = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "minLength was added or raised",
-	Why: `The API server refuses shorter stored strings when somebody touches the field, and with every update where updates are not ` +
-		`ratcheted. The most frequent one is the empty string: clients in Go send it for a field that nobody set, unless the field is marked ` +
-		`omitempty.`,
+	Why: `Stored strings may be shorter. Ratcheting tolerates such a string only while it stays unchanged. Without ratcheting, the ` +
+		`API server refuses every update of the object. The most frequent case is the empty string: clients in Go send it for a field ` +
+		`that is not set, unless the field is marked omitempty.`,
 	Help: `Accept the empty string as long as clients may send it, and let the controller treat it as a missing value. Or write the new length ` +
 		`as a validation rule that accepts a stored value as long as it stays unchanged. The check then reports writers-refused for new ` +
 		`values; suppress that finding when the writers are ready.`,

@@ -7,8 +7,8 @@ var minPropertiesRaised = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "minProperties was added or raised",
-	Why: `The API server refuses stored objects and maps with fewer keys when somebody touches them, and with every update where updates are ` +
-		`not ratcheted. The most frequent one is the empty object.`,
+	Why: `Stored objects and maps may have fewer keys. Ratcheting tolerates such a value only while it stays unchanged. Without ` +
+		`ratcheting, the API server refuses every update. The most frequent case is the empty object.`,
 	Help: `Accept the empty object, and let the controller treat it as a missing value. Or write the new bound as a validation rule that ` +
 		`accepts a stored object as long as it stays unchanged; then the check reports writers-refused for new objects.`,
 	Unsafe: Example{

@@ -7,8 +7,9 @@ var minimumRaised = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A minimum was added, raised or made exclusive",
-	Why: `The API server refuses stored numbers below the new minimum when somebody touches the field, and with every update where updates are ` +
-		`not ratcheted. If the field has a default below the minimum, the API server refuses the CRD itself.`,
+	Why: `Stored numbers may be below the new minimum. Ratcheting tolerates such a number only while it stays unchanged. Without ` +
+		`ratcheting, the API server refuses every update of the object. If the field has a default below the minimum, the API server ` +
+		`refuses the CRD itself.`,
 	Help: `Keep the old bound, and write the new one as a validation rule that accepts a stored value as long as it stays unchanged. No stored ` +
 		`object is harmed then. The check still reports writers-refused for new values; suppress that finding when the writers are ready.`,
 	Unsafe: Example{

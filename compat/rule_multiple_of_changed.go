@@ -7,8 +7,9 @@ var multipleOfChanged = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "multipleOf was added or changed",
-	Why: `The API server refuses stored numbers that are not a multiple of the new divisor when somebody touches the field, and with every ` +
-		`update where updates are not ratcheted. If the new divisor divides the old one, every old value still fits, and nothing is reported.`,
+	Why: `Existing objects can hold numbers that are not a multiple of the new divisor. Ratcheting tolerates such a number only while ` +
+		`it stays unchanged. Without ratcheting, the API server refuses every update of the object. If the new divisor divides the ` +
+		`old one, every old value still fits, and nothing is reported.`,
 	Help: `Choose a divisor of the old value, or round in the controller.`,
 	Unsafe: Example{
 		Old: `

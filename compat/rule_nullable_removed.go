@@ -10,8 +10,8 @@ var nullableRemoved = Rule{
 	Level:  report.DataLost,
 	Varies: true,
 	Title:  "null is no longer allowed",
-	Why: `A stored null is a value: it can mean "none", while a missing field means "the default". Without nullable the API server drops null ` +
-		`from an object, or fills in the default if there is one. As an item of a list it refuses null.`,
+	Why: `A stored null is a value: it can mean "none", while a missing field means "the default". Without nullable the API server ` +
+		`drops null from an object, or fills in the default if there is one. As an item of a list, null is refused.`,
 	Help: `Keep nullable: true. It costs only one more case in the code that reads the field.`,
 	Unsafe: Example{
 		Old: `

@@ -10,9 +10,9 @@ import (
 var oldCRDInvalid = Rule{
 	ID:    "old-crd-invalid",
 	Title: "The old CRD would be refused by today's API server",
-	Why: `The API server version that Sluice is built with does not accept the old CRD. Perhaps an older version accepted it, or nobody ever ` +
-		`installed it. Sluice compares it as far as possible, but its meaning is then uncertain: for example, some versions fill in an ` +
-		`invalid default and others do not.
+	Why: `The API server version that Sluice is built with does not accept the old CRD. Perhaps an older version accepted it, or ` +
+		`nobody ever installed it. Sluice compares the two CRDs as far as possible, but the meaning of the old one is uncertain: for ` +
+		`example, some versions fill in an invalid default and others do not.
 
 This is a note: it never fails a check.`,
 	Help: `You need not do anything. If the old file is not the installed CRD, compare with the cluster instead.`,

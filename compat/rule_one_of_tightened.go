@@ -9,7 +9,8 @@ var oneOfTightened = Rule{
 	Title:  "oneOf accepts fewer values",
 	Why: `Exactly one branch of oneOf has to accept a value. A branch that is removed or stricter refuses stored values. A branch that is new ` +
 		`or wider refuses some too: values that two branches accept. The order of the branches does not matter.`,
-	Help: `Use anyOf if several branches may hold. Otherwise make the branches exclude each other, so that a new one takes nothing away.`,
+	Help: `Use anyOf if several branches may accept the same value. Otherwise make the branches exclude each other, so that a new ` +
+		`branch refuses no old value.`,
 	Unsafe: Example{
 		Old: `
 source:

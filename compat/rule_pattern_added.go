@@ -7,9 +7,9 @@ var patternAdded = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A pattern was added",
-	Why: `Stored strings were never checked against the pattern. The API server refuses a string that does not match when somebody touches the ` +
-		`field, and with every update where updates are not ratcheted. A pattern without ^ and $ matches anywhere in the string, which is ` +
-		`rarely intended.`,
+	Why: `Stored strings were never checked against the pattern. Ratcheting tolerates a string that does not match only while it ` +
+		`stays unchanged. Without ratcheting, the API server refuses every update of the object. A pattern without ^ and $ matches ` +
+		`anywhere in the string, which is rarely intended.`,
 	Help: `Write the pattern as a validation rule that accepts a stored value as long as it stays unchanged. No stored object is harmed then. ` +
 		`The check still reports writers-refused for new values; suppress that finding when the writers are ready. Or widen the pattern so ` +
 		`that it matches all stored strings.`,

@@ -7,9 +7,9 @@ var patternChanged = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A pattern no longer matches all strings that it matched before",
-	Why: `Sluice compares the two patterns as sets of strings: the witness matches the old pattern and not the new one. The API server refuses ` +
-		`a stored string like it when somebody touches the field, and with every update where updates are not ratcheted. If a pattern is only ` +
-		`written differently, or matches more than before, nothing is reported.`,
+	Why: `Sluice compares the two patterns as sets of strings: the witness matches the old pattern and not the new one. Ratcheting ` +
+		`tolerates such a stored string only while it stays unchanged. Without ratcheting, the API server refuses every update of the ` +
+		`object. If a pattern is only written differently, or matches more than before, nothing is reported.`,
 	Help: `Let the new pattern match everything that the old one matches, for example by joining both with |.`,
 	Unsafe: Example{
 		Old: `

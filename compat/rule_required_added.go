@@ -7,9 +7,9 @@ var requiredAdded = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A property became required",
-	Why: `The API server refuses stored objects that lack the property. If an update leaves the surrounding object alone, ratcheting lets it ` +
-		`pass, but every change inside that object is refused. Manifests without the property are refused too. A property that is new and ` +
-		`required at once breaks every object that exists.
+	Why: `The API server refuses stored objects that lack the property. If an update leaves the surrounding object alone, ratcheting ` +
+		`lets it pass, but every change inside that object is refused. Manifests without the property are refused too. A property ` +
+		`that is new and required at the same time breaks every existing object.
 
 A required property with a default does no harm: the API server fills in the default before it validates.`,
 	Help: `Give the property a default. If no default fits, leave the property optional in the schema, and let the controller report a missing ` +

@@ -19,12 +19,12 @@ var scaleValueRefused = Rule{
 	Level:  report.ObjectsStuck,
 	Varies: true,
 	Title:  "An object can have a value that the scale subresource refuses",
-	Why: `With the scale subresource the API server validates the values at its paths in every update. Replicas have to be an integer from 0 ` +
-		`to 2147483647, and a label selector has to be a string. The API server does not ratchet here. If an object is stored with another ` +
-		`value, for example replicas: -1, every update is refused until somebody corrects the value.
+	Why: `With the scale subresource the API server validates the values at its paths in every update. Replicas have to be an integer ` +
+		`from 0 to 2147483647, and a label selector has to be a string. The API server does not ratchet here. If an object is stored ` +
+		`with another value, for example replicas: -1, every update is refused until a client corrects the value.
 
-The stored version may replace the value when it reads the object, for example a null by a default. Then only requests with the ` +
-		`value are refused, and the level is clients-broken.`,
+The stored version may replace the value when it reads the object, for example a null by a default. Then only requests with the value ` +
+		`are refused, and the level is clients-broken.`,
 	Help: `Add the subresource in two releases. In the first one, accept new values only from 0 up, and correct the stored objects. In the ` +
 		`second one, set minimum: 0, and add the subresource. Make sure that the path of the label selector leads to a string.`,
 	Unsafe: Example{Old: `

@@ -7,9 +7,9 @@ var schemaChanged = Rule{
 	Level:  report.ObjectsStuck,
 	Varies: true,
 	Title:  "The schema changed in a way that has no rule of its own",
-	Why: `This rule covers changes that no other rule claims. Some schemas are too large to be compared. Others have keywords that no valid ` +
-		`CRD can have ($ref, patternProperties, dependencies, definitions), so their meaning is not defined. Without a witness the finding is ` +
-		`undecided.`,
+	Why: `This rule covers changes that no other rule claims. Some schemas are too large to be compared. Others have keywords that no ` +
+		`valid CRD can have ($ref, patternProperties, dependencies, definitions), so their meaning is not defined. Without a witness, ` +
+		`the finding is undecided.`,
 	Help: `Remove the keyword that the API server refuses. If the schema is too large, split it. Or keep embedded schemas free-form with ` +
 		`x-kubernetes-preserve-unknown-fields.`,
 	Unsafe: Example{Old: `

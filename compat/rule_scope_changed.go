@@ -10,8 +10,8 @@ var scopeChanged = Rule{
 	ID:    "scope-changed",
 	Level: report.ClientsBroken,
 	Title: "The scope changed",
-	Why: `Objects in a namespace and cluster-scoped objects have different storage keys and different URLs. Nobody could reach the existing ` +
-		`objects, so the API server refuses the change for a CRD that is in use.`,
+	Why: `Objects in a namespace and cluster-scoped objects have different storage keys and different URLs. After a change, no client ` +
+		`could reach the existing objects. So the API server refuses the change for a CRD that is in use.`,
 	Help: `Keep the scope. To change it, add a second CRD with another name and migrate the objects.`,
 	Unsafe: Example{Old: `
 scope: Namespaced

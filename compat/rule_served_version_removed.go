@@ -10,8 +10,8 @@ var servedVersionRemoved = Rule{
 	ID:    "served-version-removed",
 	Level: report.ClientsBroken,
 	Title: "A served version was removed",
-	Why: `Clients name the version in every request, and manifests name it in apiVersion. Clients of the removed version get the answer that ` +
-		`the kind does not exist. GitOps tools and Helm releases with such manifests fail too.`,
+	Why: `Clients name the version in every request, and manifests name it in apiVersion. The API server answers clients of the ` +
+		`removed version that the kind does not exist. GitOps tools and Helm releases with such manifests fail too.`,
 	Help: `Take three releases. First serve the new version next to the old one, and mark the old one as deprecated with a warning. In a later ` +
 		`release stop serving the old one (served: false). Remove it last.`,
 	Unsafe: Example{Old: `

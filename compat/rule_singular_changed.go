@@ -10,8 +10,8 @@ var singularChanged = Rule{
 	ID:    "singular-changed",
 	Level: report.ClientsBroken,
 	Title: "The singular name changed",
-	Why: `People type the singular name after kubectl get, and scripts and aliases contain it. With the old name, kubectl answers that the ` +
-		`resource does not exist. If a CRD sets no singular, the singular is the kind in lower case.`,
+	Why: `People type the singular name after kubectl get, and scripts and aliases use it. With the old name, kubectl answers that ` +
+		`the resource does not exist. If a CRD sets no singular, the singular is the kind in lower case.`,
 	Help: `Keep the singular, and add the new word as a short name.`,
 	Unsafe: Example{Old: `
 names:

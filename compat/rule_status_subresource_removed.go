@@ -10,9 +10,10 @@ var statusSubresourceRemoved = Rule{
 	ID:    "status-subresource-removed",
 	Level: report.ClientsBroken,
 	Title: "The status subresource was removed",
-	Why: `Controllers write .status through the path /status. Without the subresource the API server answers those requests with 404, and ` +
-		`nobody updates the status any more. Everyone with the right to write the object can then write its status too. Status changes also ` +
-		`increase metadata.generation, so controllers that watch it loop.`,
+	Why: `Controllers write .status through the path /status. Without the subresource the API server answers those requests with 404, ` +
+		`and the status is no longer updated. Every client with the right to write the object can then write its status too. Changes ` +
+		`of the status also increase metadata.generation, so a controller that reconciles on a new generation triggers itself in a ` +
+		`loop.`,
 	Help: `Keep subresources.status.`,
 	Unsafe: Example{Old: `
 versions:

@@ -13,10 +13,10 @@ var storageVersionChanged = Rule{
 	Level:  report.DataLost,
 	Varies: true,
 	Title:  "Objects do not fit the new storage version, and nothing converts them",
-	Why: `Under the conversion strategy None the API server changes only apiVersion between versions, and then prunes by the schema of the ` +
-		`target version. Once another version is the storage version, the next write of an object drops every field that the new schema does ` +
-		`not declare, whatever version the client uses. If the old storage version is no longer served, objects that the new version refuses ` +
-		`cannot be updated either.
+	Why: `Under the conversion strategy None the API server changes only apiVersion between versions, and then prunes by the schema ` +
+		`of the target version. Once another version is the storage version, the next write of an object drops every field that the ` +
+		`new schema does not declare, even if the client uses the old version. If the old storage version is no longer served, ` +
+		`objects that the new version refuses cannot be updated either.
 
 If the schema of the new storage version accepts and keeps everything that the old one does, nothing is reported.`,
 	Help: `Declare in the new storage version every field that the old one declares, or set x-kubernetes-preserve-unknown-fields there. ` +

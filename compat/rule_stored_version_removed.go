@@ -10,12 +10,12 @@ var storedVersionRemoved = Rule{
 	ID:    "stored-version-removed",
 	Level: report.DataLost,
 	Title: "A version was removed in which objects may be stored",
-	Why: `An object stays stored in the version that was the storage version when it was last written. Without that version nobody can read ` +
-		`the object. The API server refuses to drop a version that status.storedVersions names; the finding then has the level ` +
-		`refused-by-api-server.
+	Why: `An object stays stored in the version that was the storage version when it was last written. Without that version, no ` +
+		`client can read the object. The API server refuses to drop a version that status.storedVersions names; the finding then has ` +
+		`the level refused-by-api-server.
 
-A manifest has no status. In a manifest, a version with storage: true in the old CRD counts as stored. Against a cluster, ` +
-		`status.storedVersions counts.`,
+If you compare with a cluster, the versions in status.storedVersions count as stored. A manifest has no status: there, the version ` +
+		`with storage: true in the old CRD counts as stored.`,
 	Help: `Keep the version, and make another version the storage version. Then rewrite all objects (a storage migration) and take the old ` +
 		`version out of status.storedVersions. Only then remove it from the CRD. If you have migrated already, compare with the cluster, or ` +
 		`suppress the finding with that reason.`,

@@ -15,8 +15,9 @@ var transitionRuleAdded = Rule{
 
 Some rules do not even accept an unchanged value, such as self > oldSelf. They refuse every update, so the object is stuck. The ` +
 		`witness is then the object alone.`,
-	Help: `Make sure that no client changes the field: no controller, no autoscaler and nobody with kubectl. Then suppress the finding with ` +
-		`that reason, and say in the rule's message what to do instead. Until then, leave the rule out and document the restriction.`,
+	Help: `Make sure that no client changes the field: no controller, no autoscaler and no user of kubectl. Then suppress the finding ` +
+		`with that reason, and say in the rule's message what to do instead. Until then, leave the rule out and document the ` +
+		`restriction.`,
 	Unsafe: Example{
 		Old: `
 storageClass:

@@ -7,8 +7,9 @@ var typeChanged = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "The type changed, so old values do not fit",
-	Why: `Every stored object with the field holds a value of the old type. The API server refuses the value as soon as somebody touches the ` +
-		`field. Typed clients fail to decode either the old or the new objects, and server-side apply loses track of field owners.`,
+	Why: `Every stored object with the field holds a value of the old type. The API server refuses the value as soon as an update ` +
+		`changes the field. Typed clients fail to decode either the old or the new objects, and server-side apply loses track of ` +
+		`field owners.`,
 	Help: `Add a field with a new name and the new type, let the controller read both, and retire the old one. Or make the change in a new API ` +
 		`version with a conversion webhook.`,
 	Unsafe: Example{

@@ -9,7 +9,8 @@ var typeWidened = Rule{
 	Why: `The type changes from integer to number or int-or-string, or to any value. Stored objects stay valid. A typed reader of the old ` +
 		`schema fails to decode an object with a value of the new kind. Whole lists and watches fail with it. Server-side apply is not ` +
 		`affected.`,
-	Help: `Add a second field with the wider type. Or release readers that can decode the wider type before anybody writes such values.`,
+	Help: `Add a second field with the wider type. Or release readers that can decode the wider type before any client writes such ` +
+		`values.`,
 	Unsafe: Example{
 		Old: `
 timeout:

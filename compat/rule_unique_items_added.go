@@ -7,10 +7,10 @@ var uniqueItemsAdded = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "The items of a list now have to differ",
-	Why: `The API server refuses stored lists that hold an item twice when somebody touches them, and with every update where updates are not ` +
-		`ratcheted. In new CRDs the API server refuses uniqueItems: true, because comparing all items with each other takes too long. Its ` +
-		`successor is x-kubernetes-list-type: set.`,
-	Help: `Leave uniqueItems out, and remove doubles in the controller.`,
+	Why: `Stored lists may hold an item twice. Ratcheting tolerates such a list only while it stays unchanged. Without ratcheting, ` +
+		`the API server refuses every update of the object. In new CRDs the API server refuses uniqueItems: true, because comparing ` +
+		`all items with each other takes too long. Its successor is x-kubernetes-list-type: set.`,
+	Help: `Leave uniqueItems out, and remove duplicates in the controller.`,
 	Unsafe: Example{
 		Old: `
 ports:

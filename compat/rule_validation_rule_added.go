@@ -7,9 +7,9 @@ var validationRuleAdded = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A validation rule was added",
-	Why: `Stored objects were never checked against the rule. The API server refuses an object that breaks it when somebody touches the part ` +
-		`that carries the rule. A rule on the whole spec is evaluated with every change of the spec. If updates are not ratcheted, the API ` +
-		`server refuses every update, even the controller's update of the status.
+	Why: `Stored objects were never checked against the rule. Ratcheting tolerates an object that breaks it only while the part that ` +
+		`carries the rule stays unchanged. For a rule on the whole spec, every change of the spec is refused. Without ratcheting, the ` +
+		`API server refuses every update, even the controller's update of the status.
 
 If the schema or the old rules already imply the new rule, nothing is reported.`,
 	Help: `Put the rule on the smallest part of the object that it needs, and accept a stored value as long as it stays unchanged. No stored ` +

@@ -12,9 +12,10 @@ var validationRuleChanged = Rule{
 	Level:  report.ObjectsRatcheted,
 	Varies: true,
 	Title:  "A validation rule refuses values that it accepted before",
-	Why: `Sluice compares rules by the values that they accept, not by their text. If a rule is only written differently, accepts more or has ` +
-		`a new message, nothing is reported. The witness satisfies the old rules and not the new one. The API server refuses a stored object ` +
-		`like it when somebody touches the part that carries the rule, and with every update where updates are not ratcheted.`,
+	Why: `Sluice compares rules by the values that they accept, not by their text. If a rule is only written differently, accepts ` +
+		`more or has a new message, nothing is reported. The witness satisfies the old rules and not the new one. Ratcheting ` +
+		`tolerates such a stored object only while the part that carries the rule stays unchanged. Without ratcheting, the API server ` +
+		`refuses every update of the object.`,
 	Help: `Keep the old rule, and add the new one in a form that accepts a stored value as long as it stays unchanged. No stored object is ` +
 		`harmed then. The check still reports writers-refused for new values; suppress that finding when the writers are ready.`,
 	Unsafe: Example{

@@ -12,13 +12,14 @@ var versionErasesData = Rule{
 	ID:    "version-erases-data",
 	Level: report.DataLost,
 	Title: "Clients of one version erase what another version stored, and nothing converts between them",
-	Why: `Under the conversion strategy None the API server prunes an object by the schema of the version in which a client reads it. If a ` +
-		`version lacks a field, its clients never see the field, and their next write of the object erases it, even if they only set a label. ` +
-		`kubectl uses the version with the highest priority. If the CRD adds such a version, a plain kubectl label erases the fields.
+	Why: `Under the conversion strategy None the API server prunes an object by the schema of the version in which a client reads it. ` +
+		`If a version lacks a field, its clients never see the field, and their next write of the object erases it, even if they only ` +
+		`set a label. kubectl uses the version with the highest priority. If the CRD adds a version with the highest priority, ` +
+		`kubectl label alone erases the fields.
 
 The rule looks at the objects that the old CRD can hold, written in any of its versions, and at every version that the new CRD ` +
-		`serves. It does not report data that versions of the old CRD already erased. Nor does it report a field that the new CRD adds to one ` +
-		`version only: added-in-one-version warns about that.`,
+		`serves. It does not report data that versions of the old CRD already erased. Nor does it report a field that the new CRD ` +
+		`adds to one version only: added-in-one-version warns about that.`,
 	Help: `Declare in this version the fields that the other versions declare, or set x-kubernetes-preserve-unknown-fields there. Otherwise ` +
 		`convert with a webhook, or do not serve the version.`,
 	Unsafe: Example{

@@ -12,8 +12,9 @@ var versionUnserved = Rule{
 	Title: "A version is no longer served",
 	Why: `The CRD still declares the version, so stored objects stay readable, but the API server answers requests for it with 404. Clients ` +
 		`and manifests that name the version fail.`,
-	Help: `Mark the version as deprecated first, so that the API server warns its clients. The metric apiserver_requested_deprecated_apis ` +
-		`counts requests to deprecated versions. When nobody uses the version, stop serving it and suppress the finding with that reason.`,
+	Help: `Mark the version as deprecated first, so that the API server warns its clients. The metric ` +
+		`apiserver_requested_deprecated_apis counts requests to deprecated versions. When no client uses the version, stop serving it ` +
+		`and suppress the finding with that reason.`,
 	Unsafe: Example{Old: `
 versions:
 - name: v1alpha1

@@ -12,13 +12,13 @@ var versionsContradict = Rule{
 	ID:    "versions-contradict",
 	Level: report.ClientsBroken,
 	Title: "A version refuses what another version holds, and nothing converts between them",
-	Why: `Under the conversion strategy None the API server serves an object through every version unchanged, with the defaults of the version ` +
-		`in which it was written. If another version refuses a value, its clients read an object that they cannot write back. Their updates ` +
-		`fail, unless they leave the field alone and the API server ratchets.
+	Why: `Under the conversion strategy None the API server serves an object through every version unchanged, with the defaults of ` +
+		`the version in which it was written. If another version refuses a value, its clients read an object that they cannot write ` +
+		`back. Their updates fail, unless ratcheting tolerates a field that the update leaves unchanged.
 
 The rule looks at the objects that the old CRD can hold, written in any of its versions, and at every version that the new CRD ` +
-		`serves. It does not report values that versions of the old CRD already refused. Nor does it report values that only the new CRD can ` +
-		`hold, such as a new enum value in one version: added-in-one-version warns about those.`,
+		`serves. It does not report values that versions of the old CRD already refused. Nor does it report values that only the new ` +
+		`CRD can hold, such as a new enum value in one version: added-in-one-version warns about those.`,
 	Help: `Make the same change in all versions, or convert with a webhook. In the example, leave out the maximum.`,
 	Unsafe: Example{
 		Old: `

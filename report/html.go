@@ -203,7 +203,7 @@ func (p *page) htmlResult() (result, class, conclusion string) {
 	case told != "":
 		return "Pass", "ok", fmt.Sprintf("%s: %s.", crds, told)
 	}
-	return "Pass", "ok", fmt.Sprintf("%s, nothing to object.", crds)
+	return "Pass", "ok", fmt.Sprintf("%s, no findings.", crds)
 }
 
 // htmlLevels lists the levels, and what is undecided, as cells of a picture with the counts of n.
