@@ -5,7 +5,7 @@
 #   SLUICE_BEFORE  the commit before the push
 #   SLUICE_PATHS   files and folders with CRDs, separated by spaces (default: the whole repository)
 #   SLUICE_ARGS    further flags of sluice check, separated by spaces
-# Exit codes are those of sluice check: 0 nothing to object, 1 findings, 2 it could not check.
+# Exit codes are those of sluice check: 0 no failing finding, 1 findings, 2 it could not check.
 set -uo pipefail
 
 range=${SLUICE_BASE:+$SLUICE_BASE..HEAD}

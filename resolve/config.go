@@ -41,8 +41,8 @@ func CommonKeys() []Key {
 		{Name: KeyCacheMode, Default: string(CacheAuto), Check: OneOf(cacheModes...), Doc: "The value of the parameter cache where none is given."},
 		{Name: KeyBackoff, Default: "2s", Check: checkWait, Doc: "How long to wait before the first retry of a transient error."},
 		{Name: KeyBackoffFactor, Default: "2.0", Check: floatIn(0, 1000), Doc: "The factor by which each further wait grows; 0 leaves it as it is."},
-		{Name: KeyBackoffJitter, Default: "0.1", Check: floatIn(0, 1000), Doc: "The part of a wait by which chance may lengthen it."},
-		{Name: KeyBackoffSteps, Default: "2", Check: intIn(1, 1000), Doc: "How many times a fetch is tried in all; 1 never tries again."},
+		{Name: KeyBackoffJitter, Default: "0.1", Check: floatIn(0, 1000), Doc: "How much longer a wait can get at random, as a part of the wait."},
+		{Name: KeyBackoffSteps, Default: "2", Check: intIn(1, 1000), Doc: "How many times a fetch is tried in total; with 1 there are no retries."},
 		{Name: KeyBackoffCap, Default: "10s", Check: checkWait, Doc: "The longest wait; 0 sets no limit."},
 		{
 			Name: KeyContentKinds, Default: "*", Check: checkContentKinds, Wrong: Closes,

@@ -62,7 +62,7 @@ dry run if it accepts the new CRDs.
 In a directory, check reads all .yaml, .yml and .json files. It skips templates of Helm charts with a note; render them first. The file
 .sluiceignore in the current directory lists files to leave out, with the syntax of .dockerignore.
 
-Exit codes: 0 nothing to object, 1 findings at a failing level, 2 error.`,
+Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 		Example: `  sluice check old.yaml new.yaml
   sluice check --git origin/main..HEAD config/crd
   sluice check git:v1.2.0:config/crd config/crd -o markdown
@@ -99,13 +99,13 @@ Exit codes: 0 nothing to object, 1 findings at a failing level, 2 error.`,
 	fs.StringVar(&f.mode, "mode", "", "error: findings fail; warn: nothing fails; stored: if the cluster has stored objects, a finding fails only if one of them shows it (default: from the configuration, or error)")
 	fs.StringVar(&f.failMode, "fail-mode", "", "closed: an undecided change fails; open: it is only reported (default: from the configuration, or closed)")
 	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules apply, such as 1.29 (default: the cluster's, or "+kubeversion.DefaultKubeBinaryVersion+")")
-	fs.StringVar(&f.newCRDs, "new-crds", newSome, "if the cluster lacks a CRD: fail is an error, some is an error if it lacks all of them, allow only reports it")
+	fs.StringVar(&f.newCRDs, "new-crds", newSome, "effect of CRDs that the cluster lacks. fail: it is an error; some: it is an error if the cluster lacks all of them; allow: they are only reported")
 	fs.StringArrayVar(&f.exclude, "exclude", nil, "pattern of files to leave out of directories, as in .sluiceignore (may be repeated)")
 	fs.Int64Var(&f.budget, "budget", compat.DefaultBudget, "limit of work for each CRD, in units of less than a microsecond; changes beyond it are undecided")
 	fs.BoolVar(&f.objects, "objects", false, "also read the stored objects of the cluster (on if OLD is the cluster; --objects=false turns it off)")
-	fs.IntVar(&f.objectPages, "object-pages", cluster.DefaultPages, "pages of stored objects to read at once, each of another namespace; 1 reads one after the other")
+	fs.IntVar(&f.objectPages, "object-pages", cluster.DefaultPages, "pages of stored objects to read at once, each of a different namespace; 1 reads one after the other")
 	fs.BoolVar(&f.verify, "verify-proofs", false, "write down the proof of each safe change and let an independent checker verify it; exit code 2 if a proof does not verify")
-	fs.StringVar(&f.trace, "trace", "", "place of a schema, such as .spec.tasks[*].name or . for the object: print to standard error what was asked about it, and which lemma or object answered")
+	fs.StringVar(&f.trace, "trace", "", "place in a schema, such as .spec.tasks[*].name or . for the object: print to standard error each question about it, and the lemma or object that answered")
 	fs.BoolVar(&f.digest, "print-hash", false, "compare nothing: print the SHA-256 of the spec of each CRD in NEW, for the annotation that bypasses the guard")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
 	fs.StringVar(&f.context, "context", "", "context in the kubeconfig")

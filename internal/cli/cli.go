@@ -144,7 +144,7 @@ func newRoot(e *env) *cobra.Command {
 		Short: "Change Kubernetes APIs without breaking those who use them",
 		Long: `Sluice lets people change Kubernetes APIs without breaking those who use them.
 
-Exit codes of every command: 0 nothing to object, 1 findings at a failing level, 2 error.`,
+Exit codes of every command: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 		Version:       thisVersion().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

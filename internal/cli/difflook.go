@@ -22,7 +22,7 @@ type diffLook struct {
 
 func (l *diffLook) add(fs *pflag.FlagSet) {
 	fs.IntVar(&l.context, "unified", 3, "number of unchanged lines around each change; -1 for all")
-	fs.BoolVar(&l.onlyChanges, "only-changes", false, "show the content of changed objects only; of created or deleted ones show the name")
+	fs.BoolVar(&l.onlyChanges, "only-changes", false, "show the content of changed objects, and only the names of created or deleted ones")
 	fs.StringArrayVar(&l.masks, "mask", nil, "field with values to hide, as a JSON pointer such as /data/password; * stands for all keys or items (may be repeated). Diff never shows values of Secrets")
 }
 

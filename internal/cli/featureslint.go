@@ -61,7 +61,7 @@ func newFeaturesLint(e *env) *cobra.Command {
 		Short: "Find errors in the definitions of features, with file and line",
 		Long: `Find errors in the definitions of features: in Components, Features, the CRDs that they gate, and the ConfigMap of settings if the
 files have it. A cluster would not accept a definition with an error, such as a path that the schema does not have, or the name of a
-removed feature that is used again. A warning marks a definition that should not stay, such as a gate past its time.
+removed feature that is used again. A warning marks a definition to change soon, such as a gate past its time.
 
 Without the CRDs, lint finds only errors that need no schema. Exit code 1 if there is an error; with --strict also for a warning.`,
 		Example: `  sluice features lint -f config/features.yaml -f crds/
@@ -183,7 +183,7 @@ func printFindings(e *env, output string, list []featureFinding) error {
 		}
 	}
 	if list == nil {
-		fmt.Fprintln(e.err, "nothing to object")
+		fmt.Fprintln(e.err, "no findings")
 	}
 	return nil
 }

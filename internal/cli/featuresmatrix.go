@@ -69,7 +69,7 @@ func newFeaturesMatrix(e *env) *cobra.Command {
 		Use:   "matrix",
 		Short: "Print the combinations of features to test",
 		Long: `Print the combinations of features to test: all off, the defaults, each level, all on, each feature alone, and pairs. The pairs combine
-every two features in every way that their requirements allow, in few cases. Each combination comes once.
+every two features in every way that their requirements allow, in few cases. It prints each combination once.
 
 There are formats (-o) for people, for programs, for the matrix of a GitHub workflow, for package sluice.dev/feature/featuretest, and
 for a cluster: one ConfigMap for each case.`,

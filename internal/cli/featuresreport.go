@@ -53,7 +53,7 @@ the report.`,
 	}
 	fs := cmd.Flags()
 	f.addCluster(fs)
-	fs.StringVarP(&f.namespace, "namespace", "n", "", "namespace of the report: that of the component's settings, unless the Component names others")
+	fs.StringVarP(&f.namespace, "namespace", "n", "", "namespace of the report: the one of the component's settings, unless the Component names others")
 	fs.StringVar(&f.component, "component", "", "component of the process")
 	fs.StringVar(&f.process, "process", "", "name of the process within the component, such as webhook")
 	fs.StringVar(&f.instance, "instance", "", "name of this instance of the process; default: POD_NAME, or the host name")

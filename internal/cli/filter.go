@@ -28,13 +28,13 @@ func newFilter(e *env) *cobra.Command {
 		Use:   "filter [OLD]",
 		Short: "Pass manifests through, unless an upgrade of a CRD among them is unsafe",
 		Long: `Filter reads manifests on standard input, compares the CRDs among them with OLD, and writes the same manifests to standard output. If a
-finding fails, it writes the report to standard error and no manifests. So it stands between a tool that renders and one that applies: as
+finding fails, it writes the report to standard error and no manifests. So use it between a tool that renders and one that applies: as
 a post-renderer of Helm, or in a pipe.
 
 If the input is a ResourceList, filter is a KRM function for kustomize and kpt: it writes the list with the findings as results. The
 functionConfig can be a ConfigMap with the keys old, mode and fail-mode.
 
-OLD is what sluice check takes; without it, filter compares with the live CRDs of the cluster. Manifests without a CRD pass through, and
+OLD has the forms that sluice check accepts; without it, filter compares with the live CRDs of the cluster. Manifests without a CRD pass through, and
 need neither OLD nor a cluster. CRDs that OLD does not have are new and pass; CRDs that only OLD has are left alone.
 
 Exit codes: 0 the manifests pass, 1 findings at a failing level, 2 error.`,

@@ -34,7 +34,7 @@ func (d *deliverer) deliver(ctx context.Context, cfg *config.Config) error {
 
 // addLockTimeout adds the flag of commands that change an app.
 func addLockTimeout(fs *pflag.FlagSet, timeout *time.Duration) {
-	fs.DurationVar(timeout, "lock-timeout", time.Minute, "time limit for waiting while somebody else changes the app; 0 does not wait")
+	fs.DurationVar(timeout, "lock-timeout", time.Minute, "time limit for waiting while another run changes the app; 0 does not wait")
 }
 
 // lockHint adds to an error that somebody else changes the app what can be done about it.
@@ -71,5 +71,5 @@ func appsOf(list []string, namespace string) []string {
 
 // addInto adds the flag that moves a source into one namespace.
 func addInto(fs *pflag.FlagSet, namespace *string) {
-	fs.StringVar(namespace, "into-namespace", "", "put all objects into this namespace, whatever namespace they name; references to it, such as subjects of role bindings and services of webhooks, change too")
+	fs.StringVar(namespace, "into-namespace", "", "put all objects into this namespace, whatever namespace they name; references to these objects, such as subjects of role bindings and services of webhooks, change too")
 }

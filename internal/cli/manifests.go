@@ -55,14 +55,14 @@ func newManifests(e *env) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&values, "values", "f", "", "file with values of the Helm chart, such as replicas, resources and tolerations; - reads standard input. Other flags come before it")
+	flags.StringVarP(&values, "values", "f", "", "file with values of the Helm chart, such as replicas, resources and tolerations; - reads standard input. Other flags take precedence over it")
 	flags.StringVar(&o.Image, "image", "", "container image; required for a development build, a release has a default")
 	flags.StringSliceVar(&o.Roles, "roles", nil, "only these roles of sluice serve; default: all but crd-guard, delivery, features and feature-webhook")
 	flags.BoolVar(&o.GuardCertManager, "guard-cert-manager", false, "let cert-manager issue the certificate of the role crd-guard")
-	flags.StringSliceVar(&o.GuardReads, "guard-reads", nil, "API groups whose objects the guard has the right to list, to see if a CRD that is deleted has any")
+	flags.StringSliceVar(&o.GuardReads, "guard-reads", nil, "API groups whose objects the guard has the right to list, to find out if a CRD that is deleted has any")
 	flags.StringSliceVar(&o.FeatureUsage, "feature-usage", nil, "resource, as PLURAL.GROUP, whose objects the role features has the right to list, to count those that use features")
 	complete(cmd, "roles", config.RoleNames()...)
-	flags.StringSliceVar(&o.FeatureSettings, "feature-settings", nil, "ConfigMap of a component, as NAMESPACE/NAME, that the roles features and feature-webhook have the right to watch, and to create again if it is deleted")
+	flags.StringSliceVar(&o.FeatureSettings, "feature-settings", nil, "ConfigMap of a component, as NAMESPACE/NAME: the roles features and feature-webhook get the right to watch it, and to create it again if it is deleted")
 	flags.BoolVar(&own, "own-features", false, "instead print the Component sluice and its Features, for the parts of Sluice's own API that may still change; needs the role features")
 	flags.StringSliceVar(&o.Writers, "writer", nil, "additional user with the right to write the status of requests: system:serviceaccount:NAMESPACE:NAME=RESOLVER, once for each resolver; without =RESOLVER for all resolvers except Sluice's own, with =* for all")
 	flags.BoolVar(&o.Compress, "compress", false, "let resolvers compress content that is too large for a request; clients have to support it")

@@ -64,12 +64,18 @@ All commands have the same exit codes.
 			row(&b, "`"+c.value+"`", c.text)
 		}
 	}
+	own, none := failing()
 	b.WriteString(`
 ## Documents for programs
 
-With ` + "`-o json`" + ` a command prints one document with ` + "`apiVersion` and `kind`" + `. If a command fails before it has a document, it prints
-a document with ` + "`outcome` and `error`" + `. ` + "`sluice adopt`, `apply`, `delete`, `diff` and `history`" + ` give it their own kind, all others the
-kind ` + "`Error`" + `. Each kind has a JSON Schema. The version in its name is that of ` + "`apiVersion`" + `.
+With ` + "`-o json`" + ` a command prints one document with ` + "`apiVersion` and `kind`. `sluice features compile`" + ` prints Kubernetes objects instead. Each kind
+has a JSON Schema. The version in its name is that of ` + "`apiVersion`" + `.
+
+If a command fails (exit code 2) before it has printed anything, it prints a document with ` + "`outcome: failed` and `error`" + `:
+
+- with their own kind: ` + own + `;
+- no document: ` + none + `;
+- the kind ` + "`Error`" + `: all other commands.
 
 `)
 	documentsTable(&b)

@@ -83,8 +83,8 @@ requests among them.
 
 Roles: ` + strings.Join(append(roleNames(table), allRoles), ", ") + `.
 
-The process serves /healthz, /readyz and /metrics at --listen. Each role logs its task and the clients that it serves. On SIGTERM it ends in order: another process, or the next one, takes
-over its unfinished requests.`,
+The process serves /healthz, /readyz and /metrics at --listen. Each role logs its task and the clients that it serves.
+On SIGTERM the process stops cleanly: another process, or the next one, takes over its unfinished requests.`,
 		Example: `  sluice serve --roles resolution,resolver-git --namespace sluice-system`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -101,10 +101,10 @@ over its unfinished requests.`,
 	flags.StringVar(&f.id, "id", "", "name of this process among its replicas; default: $POD_NAME, or a random one")
 	flags.StringVar(&f.listen, "listen", ":8080", "address for health and metrics")
 	flags.StringVar(&f.webhookListen, "webhook-listen", ":8443", "address of the conversion webhook, in the role resolution")
-	flags.IntVar(&f.slots, "slots", 0, "number of requests in work at once; default 512")
+	flags.IntVar(&f.slots, "slots", 0, "number of requests that are processed at once; default 512")
 	flags.IntVar(&f.maxData, "max-data", resolution.DefaultMaxData, "limit of the content in a request, in bytes")
 	flags.BoolVar(&f.compress, "compress", false, "compress content over --max-data; clients have to support it")
-	f.addStore(flags, "repository in an OCI registry, REGISTRY/PATH, for content that is over --max-data all the same, for clients that know of it")
+	f.addStore(flags, "repository in an OCI registry, REGISTRY/PATH, for content that is still over --max-data; clients have to support it")
 	flags.IntVar(&f.maxContent, "max-content", resolution.DefaultMaxContent, "limit of content that is compressed or stored, in bytes")
 	flags.BoolVar(&f.wideAddresses, "wide-addresses", false, "allow private addresses and plain http in requests, unless the resolver's ConfigMap forbids it")
 	flags.StringVar(&f.contentKinds, "content-kinds", "", "kinds that content can have, unless the resolver's ConfigMap sets them, for example "+resolve.TektonKinds+"; default: all")

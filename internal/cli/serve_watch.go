@@ -37,7 +37,7 @@ type watchFlags struct {
 }
 
 func (f *watchFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.logLevel, "log-level", "info", "least level of the lines in the log: debug (with a line for each request), info, warn or error")
+	flags.StringVar(&f.logLevel, "log-level", "info", "lowest level of the lines in the log: debug (with a line for each request), info, warn or error")
 	flags.StringVar(&f.logFormat, "log-format", "json", "format of the log: json or text")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "the same as --log-level=debug")
 	flags.BoolVar(&f.debug, "debug", false, "serve profiles at /debug/pprof/, and the flags and settings in force at /flagz; anyone who reaches --listen can read them")

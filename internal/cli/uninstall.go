@@ -30,7 +30,7 @@ func newUninstall(e *env) *cobra.Command {
 		Use:   "uninstall",
 		Short: "Remove Sluice from a cluster",
 		Long: `Uninstall removes everything that the manifests of Sluice and its programs have put into the cluster. It removes webhooks and bindings
-of admission policies first, so that no kind is left whose writes are refused.
+of admission policies first, so that they do not refuse writes of the kinds that are left.
 
 Some things stay, and the command lists them with the reason: Sluice's kinds that have objects, settings and other objects in its
 namespace, and objects that deliveries and sluice apply have delivered. Beside Tekton, Tekton's CRD stays too.

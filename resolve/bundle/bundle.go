@@ -182,7 +182,7 @@ func (r *Resolver) Spec() resolve.Spec {
 			},
 			{Name: ParamName, MaxLength: 253, Doc: "The name of the resource in the bundle. Required without all."},
 			{Name: ParamKind, Required: true, DefaultKey: KeyKind, MaxLength: 63, Doc: "The kind of the resource, in any case: task, Pipeline."},
-			{Name: ParamSecret, MaxLength: 253, Check: checkObjectName, Doc: "A Secret with the credentials of the registry, of type kubernetes.io/dockerconfigjson, in the namespace of the request. It is used instead of the ServiceAccount's."},
+			{Name: ParamSecret, MaxLength: 253, Check: checkObjectName, Doc: "A Secret with the credentials of the registry, of type kubernetes.io/dockerconfigjson, in the namespace of the request. The resolver uses it instead of the ServiceAccount's."},
 			{Name: ParamServiceAccount, DefaultKey: KeyServiceAccount, MaxLength: 253, Check: checkObjectName, Doc: "The ServiceAccount in the namespace of the request whose imagePullSecrets are used."},
 			{Name: ParamSigner, Allowed: []string{SignerCosign}, Doc: "With cosign, the bundle must be signed by a key or an identity that the operator trusts for it."},
 			{

@@ -45,7 +45,7 @@ func (d *Resolver) Spec() resolve.Spec {
 	return resolve.Spec{
 		Name: "dir", Doc: "Reads a file below a directory that is mounted into the resolver.",
 		Params: []resolve.Param{
-			{Name: ParamPath, Aliases: []string{"pathInRepo"}, Required: true, Check: checkPath, Doc: "The path of the file in the directory; a leading / is the directory."},
+			{Name: ParamPath, Aliases: []string{"pathInRepo"}, Required: true, Check: checkPath, Doc: "The path of the file in the directory; a leading / stands for the directory."},
 			directory,
 		},
 		// Everybody who can make requests may read the mounted directories.

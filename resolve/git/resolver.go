@@ -148,7 +148,7 @@ func (g *Resolver) Close() error {
 // Spec implements [resolve.Resolver].
 func (g *Resolver) Spec() resolve.Spec {
 	return resolve.Spec{
-		Name: "git", Doc: "A file, or the YAML files of a directory, from a git repository.",
+		Name: "git", Doc: "Fetches a file, or the YAML files of a directory, from a git repository.",
 		ConfigMap: ConfigMapName, Config: keys(), Params: params(), Validate: validate, NamedConfigs: true,
 		Host: func(r *resolve.Request) string {
 			return place(r).host
@@ -160,17 +160,17 @@ func params() []resolve.Param {
 	return []resolve.Param{
 		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: unnamed(checkURL), Doc: "The repository: https://, http://, ssh://, git:// or user@host:path."},
 		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: unnamed(checkRevision), Doc: "A branch, a tag, another ref such as pull/1/head, or a commit by its full or shortened name."},
-		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: unnamed(checkPath), Doc: "The file, or a directory of which all YAML and JSON files are taken."},
+		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: unnamed(checkPath), Doc: "The file, or a directory: then all YAML and JSON files in it."},
 		{Name: "recursive", Default: "false", Allowed: []string{"true", "false"}, Doc: "For a directory, whether to take the files in the directories below it as well, except those whose names begin with a dot. Not for repo."},
 		{Name: "gitToken", MaxLength: 253, Check: unnamed(checkName), Doc: "The Secret in the request's namespace with a token for the repository."},
 		{Name: "gitTokenKey", Default: "token", MaxLength: 253, Check: unnamed(checkName), Doc: "The key in that Secret."},
 		{Name: "authSecret", MaxLength: 253, Check: unnamed(checkName), Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey and known_hosts."},
 		{Name: "org", MaxLength: 255, Check: unnamed(checkOrg), Doc: "The organization, user, group or project, for the API of a provider."},
-		{Name: "repo", MaxLength: 255, Check: unnamed(checkRepo), Doc: "The repository's name; with it the API of a provider is used and not git's protocol."},
+		{Name: "repo", MaxLength: 255, Check: unnamed(checkRepo), Doc: "The repository's name. With it, the resolver uses the API of a provider instead of git's protocol."},
 		{Name: "token", MaxLength: 253, Check: unnamed(checkName), Doc: "The Secret in the request's namespace with a token for the API."},
 		{Name: "tokenKey", Default: "token", MaxLength: 253, Check: unnamed(checkName), Doc: "The key in that Secret."},
 		{Name: "scmType", MaxLength: 63, Check: unnamed(checkSCMType), Doc: "The provider: " + providerNames() + "."},
-		{Name: "serverURL", MaxLength: 2048, Check: unnamed(checkServerURL), Doc: "The provider's server; needs token unless it is the operator's own."},
+		{Name: "serverURL", MaxLength: 2048, Check: unnamed(checkServerURL), Doc: "The provider's server. It needs token, unless it is the server that the operator has configured."},
 		{Name: "configKey", MaxLength: 253, Check: unnamed(checkName), Doc: "The named configuration to use."},
 	}
 }

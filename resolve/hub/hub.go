@@ -103,15 +103,15 @@ func (h *Resolver) Spec() resolve.Spec {
 			{Name: KeyPipelineCatalog, Default: "tekton-catalog-pipelines", Check: checkSegment, Doc: "The catalog for pipelines of type artifact."},
 			{Name: KeyKind, Default: "task", Doc: "The kind where a request names none."},
 			{Name: KeyType, Default: TypeArtifact, Check: resolve.OneOf(TypeArtifact, TypeTekton), Doc: "The type of hub where a request names none."},
-			{Name: KeyArtifactURLs, Default: "[" + cmp.Or(h.options.ArtifactURL, "https://artifacthub.io") + "]", Check: checkURLs, Doc: "Addresses of Artifact Hubs, a YAML list, tried in order; the default may be given by the environment variable ARTIFACT_HUB_API."},
-			{Name: KeyTektonURLs, Default: "[" + cmp.Or(h.options.TektonURL, "https://api.hub.tekton.dev") + "]", Check: checkURLs, Doc: "Addresses of Tekton Hubs, a YAML list, tried in order; the default may be given by the environment variable TEKTON_HUB_API."},
+			{Name: KeyArtifactURLs, Default: "[" + cmp.Or(h.options.ArtifactURL, "https://artifacthub.io") + "]", Check: checkURLs, Doc: "Addresses of Artifact Hubs, a YAML list, tried in order; the environment variable ARTIFACT_HUB_API sets another default."},
+			{Name: KeyTektonURLs, Default: "[" + cmp.Or(h.options.TektonURL, "https://api.hub.tekton.dev") + "]", Check: checkURLs, Doc: "Addresses of Tekton Hubs, a YAML list, tried in order; the environment variable TEKTON_HUB_API sets another default."},
 			{Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether addresses may be plain http."},
 		}, netguard.Keys(true, true)...),
 		// An answer may have four times the size of the content, and is both read and decoded.
 		Memory: func(limit int64) int64 { return 12*limit + 2<<20 },
 		Params: []resolve.Param{
 			{Name: ParamName, Required: true, Check: checkSegment, Doc: "The name of the task or pipeline."},
-			{Name: ParamVersion, Required: true, MaxLength: 256, Check: checkVersion, Doc: "A version, or a constraint such as >= 0.7.0 or ~> 0.7, of which the highest is taken."},
+			{Name: ParamVersion, Required: true, MaxLength: 256, Check: checkVersion, Doc: "A version, or a constraint such as >= 0.7.0 or ~> 0.7: then the highest version that satisfies it."},
 			{Name: ParamKind, DefaultKey: KeyKind, Allowed: []string{"task", "pipeline", "stepaction"}, Doc: "The kind of resource."},
 			{Name: ParamCatalog, Check: checkSegment, Doc: "The catalog; the configuration has defaults by type and kind."},
 			{Name: ParamType, DefaultKey: KeyType, Allowed: []string{TypeArtifact, TypeTekton}, Doc: "The type of hub."},
