@@ -6,7 +6,7 @@ import "strings"
 type BadRule struct {
 	// Path is a JSON pointer to the node in the schema: /properties/spec/items; empty for the root.
 	Path string
-	// Rule is its text, empty if all rules of the node are meant.
+	// Rule is the text of the rule; empty stands for all rules of the node.
 	Rule string
 	// Err is why it does not compile.
 	Err error
@@ -15,8 +15,8 @@ type BadRule struct {
 // pointerEscape writes a name as a token of a JSON pointer (RFC 6901).
 var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// BadRules compiles every rule and returns those that do not compile, in the order of the schema. The API server takes no
-// CRD with such a rule.
+// BadRules compiles every rule and returns those that do not compile, in the order of the schema. The API server refuses a CRD with
+// such a rule.
 func (v *Validator) BadRules() (bad []BadRule, err error) {
 	defer recovered(&err)
 	return v.tree().rules.bad("", nil), nil

@@ -18,21 +18,21 @@ const maxSchemaDepth = schema.MaxDepth
 var (
 	// ErrTooDeep is returned for an object deeper than [MaxDepth], and a schema deeper than [schema.MaxDepth].
 	ErrTooDeep = errors.New("nests too deeply")
-	// ErrNotJSON is returned for an object with a value that JSON does not have, or of another Go type than
-	// k8s.io/apimachinery/pkg/util/json decodes it to.
+	// ErrNotJSON is returned for an object with a value that JSON does not have, or whose Go type is not the one that
+	// k8s.io/apimachinery/pkg/util/json decodes to.
 	ErrNotJSON = errors.New("not a JSON value")
-	// ErrPanic is returned where the API server's libraries panicked. An API server would answer with status 500.
+	// ErrPanic is returned if the API server's libraries panicked. An API server would answer with status 500.
 	ErrPanic = errors.New("the API server's libraries panicked")
 )
 
-// recovered turns a panic into an error. It is deferred by every exported function.
+// recovered turns a panic into an error. Every exported function defers it.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("%w: %v", ErrPanic, r)
 	}
 }
 
-// checkSchema says whether a schema is of bounded depth.
+// checkSchema returns an error if a schema is deeper than [schema.MaxDepth].
 func checkSchema(s *props, depth int) error {
 	if s == nil {
 		return nil
@@ -85,7 +85,7 @@ func checkSchema(s *props, depth int) error {
 	return checkSchema(s.Not, depth)
 }
 
-// checkObject says whether obj is an object that decoded JSON can be, with bounded depth.
+// checkObject returns an error unless obj is decoded JSON of bounded depth.
 func checkObject(obj map[string]any) error {
 	if obj == nil {
 		return fmt.Errorf("%w: nil is no object", ErrNotJSON)
@@ -93,7 +93,7 @@ func checkObject(obj map[string]any) error {
 	return checkValue(obj, 0)
 }
 
-// checkValue says whether x is a value that decoded JSON can be, with bounded depth.
+// checkValue returns an error unless x is decoded JSON of bounded depth.
 func checkValue(x any, depth int) error {
 	if depth > MaxDepth {
 		return ErrTooDeep

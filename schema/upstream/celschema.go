@@ -8,10 +8,10 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// celSchema shows a schema to the API server's CEL code as model.Structural does, but makes the schemas of its parts once:
-// that code asks for all properties of an object whenever it looks at one. It is safe for concurrent use.
+// celSchema is a schema for the API server's CEL code, like model.Structural. It makes the schemas of its parts only once, because that
+// code asks for all properties of an object whenever it needs one of them. It is safe for concurrent use.
 type celSchema struct {
-	model.Structural // answers whatever is not answered here
+	model.Structural // the methods that celSchema does not override
 
 	parts    sync.Once
 	props    map[string]common.Schema
@@ -71,7 +71,7 @@ func (s *celSchema) AdditionalProperties() common.SchemaOrBool {
 // WithTypeAndObjectMeta implements common.Schema.
 func (s *celSchema) WithTypeAndObjectMeta() common.Schema { return s.resource() }
 
-// resource is the schema with what CEL knows of every resource.
+// resource is the schema with the fields that CEL knows for every resource.
 func (s *celSchema) resource() *celSchema {
 	s.meta.Do(func() {
 		in := s.Structural.Structural

@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// ValidateCRD says why the API server refuses to create crd; nothing if it accepts it. The status is not looked at: a
-// creation drops it. kube is the API server's version; nil stands for that of the linked libraries. It decides which CEL
-// library rules may use. The errors are sorted. The error says why there is no verdict.
+// ValidateCRD returns why the API server refuses to create crd; nothing if it accepts it. It ignores the status, which a creation
+// drops. kube is the API server's version; nil stands for that of the linked libraries. It decides which CEL library rules can use. The
+// list of errors is sorted. The second result says why there is no verdict.
 //
-// It takes most of its time for validation rules, about a millisecond for each place that has some.
+// Most of the time goes into validation rules: about a millisecond for each place that has rules.
 func ValidateCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (errs field.ErrorList, err error) {
 	defer recovered(&err)
 	if err := checkSchemas(crd); err != nil {
@@ -38,7 +38,7 @@ func ValidateCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinit
 	return orTooNew(ctx, tidy(errs), crd, nil, kube)
 }
 
-// orTooNew returns errs, or, where there are none, what the API server of version kube does not know yet.
+// orTooNew returns errs. If there are none, it returns errors for the parts that the API server of version kube does not know yet.
 func orTooNew(ctx context.Context, errs field.ErrorList, crd, old *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (field.ErrorList, error) {
 	if err := ctx.Err(); err != nil || len(errs) > 0 {
 		return errs, err
@@ -46,7 +46,7 @@ func orTooNew(ctx context.Context, errs field.ErrorList, crd, old *apiextensions
 	return rulesTooNew(crd, old, kube)
 }
 
-// checkSchemas says whether the schemas of a CRD are of bounded depth.
+// checkSchemas returns an error if a schema of the CRD is deeper than [schema.MaxDepth].
 func checkSchemas(crd *apiextensionsv1.CustomResourceDefinition) error {
 	for i := range crd.Spec.Versions {
 		if s := crd.Spec.Versions[i].Schema; s != nil {
@@ -58,8 +58,8 @@ func checkSchemas(crd *apiextensionsv1.CustomResourceDefinition) error {
 	return nil
 }
 
-// internalCRD converts a CRD as the API server does when it reads a request: defaults, then the internal form. crd is not
-// changed, but shared.
+// internalCRD converts a CRD as the API server does when it reads a request: defaults, then the internal form. It does not change crd,
+// but the result shares parts with it.
 func internalCRD(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, error) {
 	own := *crd
 	own.Spec.Conversion = crd.Spec.Conversion.DeepCopy()
@@ -73,7 +73,7 @@ func internalCRD(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions.
 	return internal, nil
 }
 
-// addStoredVersion notes the storage version as one that objects are stored in (PrepareForCreate and PrepareForUpdate of
+// addStoredVersion adds the storage version to status.storedVersions (PrepareForCreate and PrepareForUpdate of
 // pkg/registry/customresourcedefinition/strategy.go).
 func addStoredVersion(crd *apiextensions.CustomResourceDefinition) {
 	for _, v := range crd.Spec.Versions {
@@ -86,9 +86,8 @@ func addStoredVersion(crd *apiextensions.CustomResourceDefinition) {
 	}
 }
 
-// ValidateCRDUpdate says why the API server refuses crd as an update of old; nothing if it accepts it. A manifest carries
-// no status, so where old has none, its storage version counts as stored, and it counts as established. kube, errors and time
-// are as with [ValidateCRD].
+// ValidateCRDUpdate returns why the API server refuses crd as an update of old; nothing if it accepts it. A manifest has no status. So
+// if old has none, its storage version counts as stored, and it counts as established. kube, errors and time are as for [ValidateCRD].
 func ValidateCRDUpdate(ctx context.Context, crd, old *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (errs field.ErrorList, err error) {
 	defer recovered(&err)
 	if err := errors.Join(checkSchemas(crd), checkSchemas(old)); err != nil {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// rulesTooNew says which rules of crd an API server of an older version than the linked libraries does not understand: those
-// that use a part of the CEL library that came later. Rules that old has are let off. nil stands for no old CRD.
+// rulesTooNew returns errors for the rules of crd that an API server older than the linked libraries does not understand, because they
+// use a newer part of the CEL library. Rules that old has too are not reported. nil stands for no old CRD.
 func rulesTooNew(crd, old *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (field.ErrorList, error) {
 	library := LibraryVersion(kube)
 	if !library.LessThan(environment.DefaultCompatibilityVersion()) {
@@ -47,7 +47,8 @@ func rulesTooNew(crd, old *apiextensionsv1.CustomResourceDefinition, kube *versi
 	return c.errs, nil
 }
 
-// schemaPath is where the API server sees the schema of a version: schemas that are all the same move to the top.
+// schemaPath is the path at which the API server reports the schema of a version. If all versions have the same schema, that is the top
+// of the spec.
 func schemaPath(crd *apiextensions.CustomResourceDefinition, version int) *field.Path {
 	if crd.Spec.Validation != nil {
 		return field.NewPath("spec", "validation", "openAPIV3Schema")
@@ -61,7 +62,7 @@ type ruleChecker struct {
 	errs  field.ErrorList
 }
 
-// learn notes the expressions of a schema.
+// learn records the expressions of a schema.
 func (c *ruleChecker) learn(s *props) {
 	for i := range s.XValidations {
 		c.known[s.XValidations[i].Rule] = true

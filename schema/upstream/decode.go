@@ -20,25 +20,25 @@ type source int
 
 const (
 	fromRequest source = iota
-	// fromStorage drops malformed metadata where a request would be refused, and repairs a missing generation.
+	// fromStorage drops malformed metadata, for which a request would be refused, and sets a missing generation.
 	fromStorage
 )
 
 // errDecode marks errors that an API server answers with status 400, before any validation.
 var errDecode = errors.New("cannot decode")
 
-// decoded is an object as the API server has it after decoding and defaulting. Its top level and its metadata are its own,
-// the rest may be shared with what it was decoded from.
+// decoded is an object as the API server has it after decoding and defaulting. It owns its top level and its metadata. The rest may be
+// shared with the object that it was decoded from.
 type decoded struct {
 	object    map[string]any
 	pruned    []string
 	defaulted bool
-	// clean: nothing was changed, and the metadata are canonical.
+	// clean is set if nothing was changed and the metadata are canonical.
 	clean bool
 }
 
-// decode does what the API server does to an object that it reads: unstructuredSchemaCoercer in
-// customresource_handler.go, then defaulting.
+// decode follows the API server's handling of an object that it reads: unstructuredSchemaCoercer in customresource_handler.go, then
+// defaulting.
 func (v *Validator) decode(obj map[string]any, from source) (decoded, error) {
 	w := v.work(obj, from)
 	if w.none() {
@@ -57,15 +57,15 @@ func (v *Validator) decode(obj map[string]any, from source) (decoded, error) {
 	return d, nil
 }
 
-// work is what decoding an object takes.
+// work says which steps the decoding of an object needs.
 type work struct {
 	changes change
-	meta    bool // the metadata are not certainly as they should be
+	meta    bool // the metadata may not be canonical
 }
 
 func (w work) none() bool { return w == work{} }
 
-// work says what decoding and defaulting obj takes.
+// work returns the steps that decoding and defaulting obj need.
 func (v *Validator) work(obj map[string]any, from source) work {
 	if v.slow || !v.known(obj) {
 		return work{prunes | dropsNulls | coerces | defaults, true}
@@ -111,8 +111,8 @@ func (v *Validator) known(obj map[string]any) bool {
 	return obj["kind"] == v.opts.Kind && obj["apiVersion"] == v.apiVersion
 }
 
-// coerce works on obj itself, and does what w says. It returns the paths of what it dropped because the schema does not know
-// it.
+// coerce changes obj itself, with the steps in w. It returns the paths of the fields that it dropped because the schema does not know
+// them.
 func (v *Validator) coerce(obj map[string]any, from source, w work) ([]string, error) {
 	drop := from == fromStorage
 	var paths []string
@@ -149,8 +149,8 @@ func (v *Validator) coerce(obj map[string]any, from source, w work) ([]string, e
 	return slices.Compact(paths), nil
 }
 
-// rootMeta reads the type and object metadata of obj. restore puts them back after pruning. unknown are the paths of fields
-// that object metadata do not have.
+// rootMeta reads the type and object metadata of obj. restore puts them back after pruning. unknown are the paths of fields that do not
+// exist in object metadata.
 func rootMeta(obj map[string]any, drop, known bool) (restore func() error, unknown []string, err error) {
 	kind, hasKind, err := unstructured.NestedString(obj, "kind")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// explainer asks k8s.io/kube-openapi/pkg/validation/validate why a value is not valid, but only about those parts of it
-// that are not. It implements validation.SchemaCreateValidator.
+// explainer asks k8s.io/kube-openapi/pkg/validation/validate why a value is not valid, but only for the invalid parts. It implements
+// validation.SchemaCreateValidator.
 type explainer struct{ node *valueNode }
 
 // Validate implements validation.SchemaCreateValidator.
@@ -18,7 +18,7 @@ func (e explainer) Validate(value any, _ ...validation.ValidationOption) *valida
 	return result
 }
 
-// explained is a validator that has its answer. It implements validation.SchemaCreateValidator.
+// explained is a validator whose result is known. It implements validation.SchemaCreateValidator.
 type explained struct{ result *validate.Result }
 
 // Validate implements validation.SchemaCreateValidator.
@@ -26,7 +26,7 @@ func (e explained) Validate(any, ...validation.ValidationOption) *validate.Resul
 
 // explain adds to result why v, which stands at path, is not valid.
 func (n *valueNode) explain(v any, path string, result *validate.Result) {
-	if n.closed { // which fields are too many is a matter of all that there are
+	if n.closed { // the error about fields that are not allowed depends on all fields
 		ask(n.spec, v, path, result)
 		return
 	}

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// lazy is a value that is made when it is first asked for. Unlike with sync.Once, a panic of the maker leaves it unmade, so
-// that whoever asks next does not take a half-made value for the whole. It is safe for concurrent use.
+// lazy is a value that is made on first use. Unlike with sync.Once, a panic of the maker leaves the value unset, so that the next
+// caller does not get an incomplete value. It is safe for concurrent use.
 type lazy[T any] struct {
 	mu    sync.Mutex
 	value atomic.Pointer[T]

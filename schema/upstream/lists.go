@@ -2,8 +2,8 @@ package upstream
 
 import "slices"
 
-// mayRepeat reports whether a list of type set or map in x may hold an item twice, or otherwise be wrong. It is no only where
-// structurallisttype.ValidateListSetsAndMaps certainly finds nothing.
+// mayRepeat reports whether a list of type set or map in x may hold an item twice, or otherwise be wrong. It returns false only if
+// structurallisttype.ValidateListSetsAndMaps certainly finds no error.
 func (n *shapeNode) mayRepeat(x any) bool {
 	if n == nil || !n.anyList {
 		return false
@@ -62,7 +62,7 @@ func (n *shapeNode) distinctKeys(list []any) bool {
 		switch v.(type) {
 		case string, int64, bool:
 			return v, true
-		default: // with several keys, upstream compares how values are written, in which 1 and 1.0 are equal
+		default: // with several keys, upstream compares the texts of the values, and 1 and 1.0 have the same text
 			return nil, false
 		}
 	}

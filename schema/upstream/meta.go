@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// canonicalMeta reports whether an object's metadata survives the way into its Go type and back as it is
-// (schemaobjectmeta.GetObjectMeta, SetObjectMeta). It may say no where it would. What it does not look at is whether the
-// metadata is valid.
+// canonicalMeta reports whether an object's metadata stays the same if it is decoded into its Go type and encoded again
+// (schemaobjectmeta.GetObjectMeta, SetObjectMeta). It may return false for such metadata, but never true for other metadata. It does
+// not validate the metadata.
 func canonicalMeta(v any) bool {
 	meta, ok := v.(map[string]any)
 	if !ok {
@@ -49,7 +49,7 @@ func anyString(v any) bool {
 
 func fullString(v any) bool { return anyString(v) && v != "" }
 
-// canonicalTime reports whether v is a time that metav1.Time writes as it read it.
+// canonicalTime reports whether v is a time that metav1.Time encodes to the same text.
 func canonicalTime(v any) bool {
 	s, ok := v.(string)
 	if !ok || len(s) != len("2006-01-02T15:04:05Z") || s[len(s)-1] != 'Z' {
@@ -132,7 +132,7 @@ func canonicalManaged(v any) bool {
 	return true
 }
 
-// fieldSet reports whether v is made of maps alone, as the sets of fields in managedFields are.
+// fieldSet reports whether v consists only of maps, as the field sets in managedFields do.
 func fieldSet(v any) bool {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -146,9 +146,8 @@ func fieldSet(v any) bool {
 	return true
 }
 
-// plainMeta reports whether canonical metadata is certainly valid, at creation and in an update that leaves it alone:
-// metavalidation.ValidateObjectMetaDeclaratively and ValidateObjectMetaAccessor. It says no to whatever is out of the
-// ordinary.
+// plainMeta reports whether canonical metadata is certainly valid, at creation and in an update that does not change it
+// (metavalidation.ValidateObjectMetaDeclaratively and ValidateObjectMetaAccessor). It returns false for everything unusual.
 func (v *Validator) plainMeta(meta map[string]any) bool {
 	text := func(name string) string { s, _ := meta[name].(string); return s }
 	if !dnsSubdomain(text("name")) || meta["generateName"] != nil || meta["selfLink"] != nil {
@@ -237,7 +236,7 @@ func plainManaged(meta map[string]any) bool {
 	return true
 }
 
-// qualifiedName reports whether s is a name as content.IsLabelKey wants it.
+// qualifiedName reports whether content.IsLabelKey accepts s.
 func qualifiedName(s string) bool {
 	if prefix, name, ok := strings.Cut(s, "/"); ok {
 		if !dnsSubdomain(prefix) {
@@ -248,7 +247,7 @@ func qualifiedName(s string) bool {
 	return len(s) <= 63 && alphanumericEnds(s)
 }
 
-// alphanumericEnds reports whether s is of letters, digits, '-', '_' and '.', with a letter or digit at both ends.
+// alphanumericEnds reports whether s consists of letters, digits, '-', '_' and '.', with a letter or digit at both ends.
 func alphanumericEnds(s string) bool {
 	if s == "" || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
 		return false

@@ -13,13 +13,14 @@ import (
 
 type props = apiextensionsv1.JSONSchemaProps
 
-// Project returns the schema without what cannot influence the verdict on the given objects: a [Validator] of the result
-// gives for requests made of them the same results as one of the whole schema, in a time that depends on the objects. Left
-// out are texts for people, properties that none of the objects has at that place and no default brings in, and validation
-// rules at places that none of the objects has. Kept in any case is what a rule at that place or above mentions by name.
+// Project returns the schema without the parts that cannot influence the verdict on the given objects. For requests made of these
+// objects, a [Validator] of the result gives the same results as one of the whole schema, in a time that depends on the objects.
+// Project leaves out texts for people, properties that none of the objects has at that place and no default fills in, and validation
+// rules at places that none of the objects has. It always keeps properties that a rule at that place or above mentions by name.
 //
-// The result shares parts with the schema: change neither. It need not be a valid schema of a CRD: an empty rule at the root
-// stands for rules that were left out. nil projects to nil, and what [New] calls too deep to itself. For many projections of one schema, a [Projector] is faster.
+// The result shares parts with the schema: change neither. It may not be a valid schema of a CRD: an empty rule at the root stands for
+// rules that were left out. The projection of nil is nil. That of a schema that is too deep for [New] is the schema itself. For many
+// projections of one schema, a [Projector] is faster.
 func Project(schema *apiextensionsv1.JSONSchemaProps, objects ...map[string]any) *apiextensionsv1.JSONSchemaProps {
 	if checkSchema(schema, 0) != nil || schema == nil {
 		return schema
@@ -29,8 +30,8 @@ func Project(schema *apiextensionsv1.JSONSchemaProps, objects ...map[string]any)
 		return schema
 	}
 	if len(out.XValidations) == 0 && hasRules(schema, schema, true) {
-		// With rules anywhere the API server says, of an object that is invalid otherwise, that rules were not checked. An
-		// empty rule keeps that; it can only stand where there is a CEL type.
+		// If a schema has rules, the API server adds to other errors that rules were not checked. An empty rule keeps that message. It needs
+		// a place with a CEL type.
 		if declares(out) != declaresObject {
 			return schema
 		}
@@ -39,13 +40,13 @@ func Project(schema *apiextensionsv1.JSONSchemaProps, objects ...map[string]any)
 	return out
 }
 
-// Projector makes validators for a few objects out of a large schema, at a cost that depends on the objects. What they have
-// in common, the compiled validation rules, is made once. It is safe for concurrent use.
+// Projector makes validators for a few objects out of a large schema, at a cost that depends on the objects. The validators share the
+// compiled validation rules. It is safe for concurrent use.
 type Projector struct {
 	schema   *props
 	options  Options
 	compiled *RuleCache
-	node     *schema.Node // nil where nobody shares the cache
+	node     *schema.Node // nil if the cache is not shared
 
 	once      sync.Once
 	hasRules  bool
@@ -61,8 +62,8 @@ func NewProjector(props *apiextensionsv1.JSONSchemaProps, o Options) *Projector 
 	return &Projector{schema: props, options: o, compiled: &RuleCache{}}
 }
 
-// Share has the projector keep its compiled rules in c, where others of the same [Options.KubeVersion] find them. node is its
-// schema, from [schema.New]. It returns p, and is called before p is used.
+// Share makes the projector keep its compiled rules in c, for other projectors with the same [Options.KubeVersion]. node is its schema,
+// from [schema.New]. Call it before p is used. It returns p.
 func (p *Projector) Share(node *schema.Node, c *RuleCache) *Projector {
 	p.node, p.compiled = node, c
 	return p
@@ -122,10 +123,10 @@ func project(schema *props, objects []map[string]any) (*props, bool) {
 
 // cut is the state of one projection.
 type cut struct {
-	impossible bool // a construct was met that forbids leaving things out
+	impossible bool // a construct does not allow to leave anything out
 }
 
-// schema projects the schema in, which applies to the given values. said are the words of the rules above it.
+// schema projects the schema in, which applies to the given values. said has the words of the rules above it.
 func (c *cut) schema(in *props, values []any, said *words, root bool) *props {
 	out := *in
 	out.Description, out.Title, out.Example, out.ExternalDocs = "", "", nil, nil
@@ -160,9 +161,9 @@ func (c *cut) schema(in *props, values []any, said *words, root bool) *props {
 		}
 		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: c.schema(in.Items.Schema, items, said, false)}
 	}
-	// Junctors stay whole: they judge values after defaults were filled in by the spine, which are not known here.
+	// Junctors stay whole: they judge values with the defaults of the schema around them, which are not known here.
 	if rulesInJunctors(in) {
-		c.impossible = true // such rules count only where there are others in the spine; no valid CRD has them
+		c.impossible = true // such rules count only if there are rules outside of junctors; no valid CRD has them
 	}
 	return &out
 }
@@ -211,7 +212,7 @@ func (c *cut) object(in, out *props, values []any, said *words, root bool) {
 		}
 	}
 	if len(out.Properties) == 0 {
-		// An object with properties is another thing to CEL than one without.
+		// CEL distinguishes an object with properties from one without.
 		name := slices.Min(slices.Collect(maps.Keys(in.Properties)))
 		child := in.Properties[name]
 		out.Properties[name] = *c.schema(&child, nil, said, false)

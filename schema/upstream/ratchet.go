@@ -6,7 +6,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// sameness is whether ratcheting takes a value for equal to itself.
+// sameness says whether ratcheting considers a value equal to itself.
 type sameness int
 
 const (
@@ -15,9 +15,9 @@ const (
 	unsure
 )
 
-// equalsItself reports whether ratcheting takes x for equal to itself: common.CorrelatedObject.CachedDeepEqual in
-// k8s.io/apiserver/pkg/cel/common. It does not where x has fields that the schema does not declare, or a list of type map
-// with items that have no key.
+// equalsItself reports whether ratcheting considers x equal to itself (common.CorrelatedObject.CachedDeepEqual in
+// k8s.io/apiserver/pkg/cel/common). It does not if x has fields that the schema does not declare, or a list of type map with items that
+// have no key.
 func (n *shapeNode) equalsItself(x any) sameness {
 	switch x := x.(type) {
 	case map[string]any:
@@ -81,10 +81,9 @@ func (n *shapeNode) part(name string) *shapeNode {
 	return n.additional
 }
 
-// toleratesParts reports whether the properties of the root object o, of which nothing but a label was changed in an update,
-// are valid with ratcheting: what stands below a top-level field that equals itself is tolerated whatever it is
-// (RatchetingSchemaValidator in k8s.io/apiextensions-apiserver/pkg/apiserver/validation). It may say no where it should
-// say yes.
+// toleratesParts reports whether the properties of the root object o are valid with ratcheting, in an update that only changes a label.
+// If a top-level field equals itself, ratcheting tolerates everything below it (RatchetingSchemaValidator in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/validation). It may return false for a valid object, but never true for an invalid one.
 func (n *valueNode) toleratesParts(o map[string]any, shape *shapeNode) bool {
 	for name, v := range o {
 		child := n.part(name)
@@ -102,9 +101,9 @@ func (n *valueNode) toleratesParts(o map[string]any, shape *shapeNode) bool {
 	return true
 }
 
-// explainTouched adds to result why v is not valid in an update that leaves it as it is, with ratcheting: what is wrong with
-// a value that equals itself is tolerated, branches of junctors are not ratcheted. root is set for the object itself, in
-// which a label was changed. It returns false if it cannot tell.
+// explainTouched adds to result why v is not valid, with ratcheting, in an update that does not change it. Errors in a value that
+// equals itself are tolerated; branches of junctors are not ratcheted. root is set for the object itself, whose label changes. It
+// returns false if it does not know.
 func (n *valueNode) explainTouched(v any, shape *shapeNode, path string, root bool, result *validate.Result) bool {
 	if n.valid(v) {
 		return true

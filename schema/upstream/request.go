@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Result is what comes of a request.
+// Result is the outcome of a request.
 type Result struct {
-	// Stored is the object as the API server would write it, with defaults, where Errors is empty; and what was refused
-	// where it is not. It is nil if the request could not even be decoded. It may share parts with the arguments of the
-	// request: change neither.
+	// Stored is the object as the API server would write it, with defaults. If Errors is not empty, it is the refused object. It is nil if
+	// the request could not be decoded. It may share parts with the arguments of the request: change neither.
 	Stored map[string]any
-	// Pruned are the paths (spec.list[0].name) that were dropped because the schema does not know them, sorted.
+	// Pruned has the paths, such as spec.list[0].name, of the fields that were dropped because the schema does not know them. It is
+	// sorted.
 	Pruned []string
-	// Errors are why the request is refused; empty if it is accepted. They are sorted and without repetition; names that
-	// the CEL library makes up are evened out. A request that cannot be decoded (status 400) has one error without a path.
+	// Errors say why the request is refused; empty if it is accepted. They are sorted and without duplicates. Names that the CEL library
+	// generates are replaced by a constant. A request that cannot be decoded (status 400) has one error without a path.
 	Errors field.ErrorList
 }
 
@@ -31,8 +31,8 @@ func (r Result) Refused() bool { return len(r.Errors) > 0 }
 // touchLabel is the label that [Validator.TouchUpdate] sets.
 const touchLabel = "sluice.dev/touched"
 
-// Create says what becomes of obj when it is sent to be created: .status is dropped where there is a status subresource.
-// obj is not changed. The error says why there is no verdict.
+// Create returns the result of a request that creates obj. If there is a status subresource, .status is dropped. obj is not changed.
+// The error says why there is no verdict.
 func (v *Validator) Create(ctx context.Context, obj map[string]any) (res Result, err error) {
 	defer recovered(&err)
 	if err := checkObject(obj); err != nil {
@@ -60,8 +60,8 @@ func (v *Validator) Create(ctx context.Context, obj map[string]any) (res Result,
 	return Result{Stored: u.Object, Pruned: d.pruned, Errors: tidy(errs)}, nil
 }
 
-// CreateWithStatus creates obj and, where there is a status subresource, then writes its .status through that, as a
-// controller would. Errors are those of the first request that is refused.
+// CreateWithStatus creates obj. If there is a status subresource, it then writes .status through it, as a controller would. Errors are
+// those of the first request that is refused.
 func (v *Validator) CreateWithStatus(ctx context.Context, obj map[string]any) (Result, error) {
 	created, err := v.Create(ctx, obj)
 	if err != nil || created.Refused() || !v.opts.StatusSubresource {
@@ -88,9 +88,9 @@ func (v *Validator) place(u *unstructured.Unstructured) {
 	}
 }
 
-// Read says what the API server serves for an object that it has stored in this version: pruned, without the nulls that
-// the schema does not allow, with defaults. It does not validate. stored is not changed, but served may share parts with
-// it: change neither. dropped are the paths that were pruned, sorted; defaulted reports whether a default was filled in.
+// Read returns the object that the API server serves for an object that it has stored in this version: pruned, without the nulls that
+// the schema does not allow, with defaults. It does not validate. stored is not changed, but served may share parts with it: change
+// neither. dropped has the paths that were pruned, sorted; defaulted reports whether a default was filled in.
 func (v *Validator) Read(stored map[string]any) (served map[string]any, dropped []string, defaulted bool, err error) {
 	defer recovered(&err)
 	if err := checkObject(stored); err != nil {
@@ -100,37 +100,36 @@ func (v *Validator) Read(stored map[string]any) (served map[string]any, dropped 
 	return d.object, d.pruned, d.defaulted, err
 }
 
-// Update says what becomes of a request that replaces the stored object old by obj. Neither is changed. With ratchet,
-// what was wrong before and is left alone is tolerated ([Validator.Ratchets]). A resourceVersion is not demanded. The error
-// says why there is no verdict.
+// Update returns the result of a request that replaces the stored object old by obj. Neither is changed. With ratchet, errors in
+// unchanged values are tolerated ([Validator.Ratchets]). obj needs no resourceVersion. The error says why there is no verdict.
 func (v *Validator) Update(ctx context.Context, obj, old map[string]any, ratchet bool) (Result, error) {
 	return v.update(ctx, obj, old, how{ratchet: ratchet})
 }
 
-// UpdateStatus says what becomes of a request to the status subresource. Of obj only .status (and managedFields) count.
-// Otherwise it is like [Validator.Update].
+// UpdateStatus returns the result of a request to the status subresource. Only .status and managedFields of obj count. Otherwise it is
+// like [Validator.Update].
 func (v *Validator) UpdateStatus(ctx context.Context, obj, old map[string]any, ratchet bool) (Result, error) {
 	return v.update(ctx, obj, old, how{ratchet: ratchet, status: true})
 }
 
-// TouchUpdate says what becomes of the smallest of updates: one that changes a label of a stored object and leaves the rest
-// as the API server serves it. Errors mean that the object is stuck. Pruned is what reading the object dropped.
+// TouchUpdate returns the result of the smallest update: it changes a label of a stored object and leaves the rest as the API server
+// serves it. Errors mean that the object is stuck. Pruned has the paths that were dropped when the object was read.
 func (v *Validator) TouchUpdate(ctx context.Context, stored map[string]any, ratchet bool) (Result, error) {
 	return v.update(ctx, nil, stored, how{ratchet: ratchet, touch: true})
 }
 
-// Judgement is what becomes of a stored object.
+// Judgement is the fate of a stored object.
 type Judgement struct {
 	// Dropped are the paths that are pruned when the object is read, sorted.
 	Dropped []string
-	// Defaulted is set where reading fills in a default, Changed where it changes the object in any other way than by that and
-	// by pruning (a null that the schema does not allow is dropped, metadata are evened out).
+	// Defaulted is set if a read fills in a default. Changed is set if a read changes the object in another way than by defaults and
+	// pruning: it drops a null that the schema does not allow, or makes metadata canonical.
 	Defaulted, Changed bool
-	// Strict are the errors of [Validator.TouchUpdate] without ratcheting, Ratcheted those with it: always fewer, or the same.
+	// Strict has the errors of [Validator.TouchUpdate] without ratcheting, Ratcheted those with it: the same errors or fewer.
 	Strict, Ratcheted field.ErrorList
 }
 
-// Judge is [Validator.Read], and [Validator.TouchUpdate] without and with ratcheting, at the price of about one of them.
+// Judge combines [Validator.Read] and [Validator.TouchUpdate], without and with ratcheting. It costs about as much as one of them.
 // stored is not changed. The error says why there is no verdict.
 func (v *Validator) Judge(ctx context.Context, stored map[string]any) (j Judgement, err error) {
 	defer recovered(&err)
@@ -145,22 +144,22 @@ func (v *Validator) Judge(ctx context.Context, stored map[string]any) (j Judgeme
 	j.Changed = !old.clean && len(old.pruned) == 0 && !old.defaulted && !reflect.DeepEqual(old.object, stored)
 	strict, err := v.updateRead(ctx, nil, old, how{touch: true})
 	if err != nil || !strict.Refused() {
-		return j, err // what passes without ratcheting passes with it
+		return j, err // an object that passes without ratcheting passes with it
 	}
 	ratcheted, err := v.updateRead(ctx, nil, old, how{touch: true, ratchet: true})
 	j.Strict, j.Ratcheted = strict.Errors, ratcheted.Errors
 	return j, err
 }
 
-// TouchUpdateFrom is TouchUpdate for an object that is stored in the version of another validator, under conversion strategy
-// None: it is read in that version, converted, and updated in this one.
+// TouchUpdateFrom is TouchUpdate for an object that is stored in the version of another validator, under conversion strategy None. The
+// object is read in that version, converted, and updated in this one.
 func (v *Validator) TouchUpdateFrom(ctx context.Context, from *Validator, stored map[string]any, ratchet bool) (Result, error) {
 	return v.update(ctx, nil, stored, how{ratchet: ratchet, touch: true, from: from})
 }
 
-// Convert says what a served object of another version becomes in this one under conversion strategy None: its apiVersion
-// is changed, and what the schema does not know is pruned (dropped, sorted). Defaults are not filled in. obj is not changed,
-// but shared: change neither.
+// Convert converts a served object of another version to this one under conversion strategy None. It changes apiVersion and prunes
+// fields that the schema does not know; dropped has their paths, sorted. It fills in no defaults. obj is not changed, but the result
+// shares parts with it: change neither.
 func (v *Validator) Convert(obj map[string]any) (converted map[string]any, dropped []string, err error) {
 	defer recovered(&err)
 	if err := checkObject(obj); err != nil {
@@ -170,13 +169,13 @@ func (v *Validator) Convert(obj map[string]any) (converted map[string]any, dropp
 	return d.object, d.pruned, err
 }
 
-// how says what kind of update it is.
+// how describes an update.
 type how struct {
 	from    *Validator // of the version that the object is stored in; nil: this one
-	ratchet bool       // tolerate what is left alone
+	ratchet bool       // tolerate errors in unchanged values
 	status  bool       // through the status subresource
 	touch   bool       // nothing but a label differs from the stored object
-	plain   bool       // the metadata are certainly valid, and like those of the stored object but for a label
+	plain   bool       // the metadata are certainly valid, and differ from those of the stored object at most in a label
 }
 
 func (v *Validator) update(ctx context.Context, obj, stored map[string]any, h how) (res Result, err error) {
@@ -191,7 +190,8 @@ func (v *Validator) update(ctx context.Context, obj, stored map[string]any, h ho
 	return v.updateRead(ctx, obj, old, h)
 }
 
-// updateRead is update for a stored object that was read. It may put that into a namespace, and changes nothing else of it.
+// updateRead is update for a stored object that was read. It may set the namespace of the stored object, and changes nothing else in
+// it.
 func (v *Validator) updateRead(ctx context.Context, obj map[string]any, old decoded, h how) (res Result, err error) {
 	uOld := &unstructured.Unstructured{Object: old.object}
 	v.place(uOld)
@@ -214,7 +214,7 @@ func (v *Validator) updateRead(ctx context.Context, obj map[string]any, old deco
 	}
 	u := &unstructured.Unstructured{Object: request.object}
 	v.place(u)
-	h.touch = h.touch && request.clean // otherwise decoding it again changed more than a label
+	h.touch = h.touch && request.clean // otherwise the second decoding changed more than a label
 	if h.touch {
 		meta, _ := u.Object["metadata"].(map[string]any)
 		h.plain = v.plainMeta(meta)
@@ -224,7 +224,7 @@ func (v *Validator) updateRead(ctx context.Context, obj map[string]any, old deco
 	}
 
 	invented := u.GetResourceVersion() == ""
-	if invented { // a request that names no version is answered with a demand for one; that is not what we ask
+	if invented { // a request without a resourceVersion gets an error that demands one, which is not the question here
 		if rv := uOld.GetResourceVersion(); rv != "" {
 			u.SetResourceVersion(rv)
 			invented = false
@@ -256,7 +256,7 @@ func (v *Validator) readStored(stored map[string]any, from *Validator) (decoded,
 	return converted, err
 }
 
-// touched returns an object with a label more, or with another value of it. It shares all but metadata and labels.
+// touched returns a copy of the object with one more label, or with another value of that label. Only metadata and labels are copied.
 func touched(obj map[string]any) map[string]any {
 	obj = ownTop(obj)
 	meta, ok := obj["metadata"].(map[string]any)

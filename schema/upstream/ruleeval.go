@@ -18,8 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// ruleRun is one evaluation of a rule tree over an object: what cel.Validator.Validate in
-// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel does, step by step.
+// ruleRun is one evaluation of a rule tree over an object. It follows cel.Validator.Validate in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel step by step.
 type ruleRun struct {
 	ctx        context.Context
 	budget     int64
@@ -27,8 +27,8 @@ type ruleRun struct {
 	errs       field.ErrorList
 }
 
-// runRules evaluates the rules of the tree n over obj and, in an update, old (nil otherwise). With correlated, what fails on
-// parts that are left alone is tolerated.
+// runRules evaluates the rules of the tree n over obj and, in an update, old (nil otherwise). With correlated, failures on unchanged
+// parts are tolerated.
 func runRules(ctx context.Context, n *ruleNode, obj, old map[string]any, correlated *common.CorrelatedObject) field.ErrorList {
 	r := &ruleRun{ctx: ctx, budget: celconfig.RuntimeCELCostBudget, correlated: correlated}
 	var oldValue any
@@ -70,7 +70,7 @@ func (s *step) path() *field.Path {
 	return nil
 }
 
-// node evaluates n over value, and says whether to go on: the budget is not spent.
+// node evaluates n over value. It returns false if the budget is spent.
 func (r *ruleRun) node(n *ruleNode, at *step, value, old any) bool {
 	if value == nil {
 		return true
@@ -220,7 +220,7 @@ func (r *ruleRun) failed(n *ruleNode, at *step, rule *apiextensionsv1.Validation
 // refused reports a rule that is not satisfied.
 func (r *ruleRun) refused(n *ruleNode, at *step, rule *apiextensionsv1.ValidationRule, compiled *cel.CompilationResult, value any, vars *activation) bool {
 	if !compiled.UsesOldSelf && r.tolerates(at) {
-		// A message that cannot be made costs as much as one that can, and may end the run.
+		// A message expression that fails costs as much as one that succeeds, and may end the run.
 		return r.message(rule, compiled, vars).proceed
 	}
 	path := at.path()
@@ -243,8 +243,8 @@ func (r *ruleRun) refused(n *ruleNode, at *step, rule *apiextensionsv1.Validatio
 	return true
 }
 
-// tolerates reports whether ratcheting tolerates what is wrong with the value at a place: it or, where it cannot be followed,
-// the nearest value around it that can is equal to the old one (ratchetingOptions).
+// tolerates reports whether ratcheting tolerates an error in the value at a place (ratchetingOptions). It does if the value equals the
+// old one. If the value has no correlation, the nearest value around it that has one counts.
 func (r *ruleRun) tolerates(at *step) bool {
 	if r.correlated == nil {
 		return false
@@ -256,7 +256,7 @@ func (r *ruleRun) tolerates(at *step) bool {
 	return current.CachedDeepEqual()
 }
 
-// follow returns the correlation at a place, or nil and the nearest above.
+// follow returns the correlation at a place, or nil and the nearest one above.
 func (r *ruleRun) follow(at *step) (current, nearest *common.CorrelatedObject) {
 	if at == nil {
 		return r.correlated, nil

@@ -11,14 +11,14 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// message is what a rule that is not satisfied says.
+// message is the message of a rule that is not satisfied.
 type message struct {
 	text     string
 	proceed  bool // the budget allows further rules
-	internal bool // text is why the cost is not known
+	internal bool // text says why the cost is not known
 }
 
-// message evaluates the message expression of a rule, or takes its message, or names the rule (evalMessageExpression and
+// message evaluates the message expression of a rule, or returns its message, or names the rule (evalMessageExpression and
 // ruleMessageOrDefault in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel).
 func (r *ruleRun) message(rule *apiextensionsv1.ValidationRule, compiled *cel.CompilationResult, vars *activation) message {
 	fallback := message{text: strings.TrimSpace(rule.Message), proceed: true}
@@ -51,7 +51,7 @@ func (r *ruleRun) message(rule *apiextensionsv1.ValidationRule, compiled *cel.Co
 	return message{text: text, proceed: true}
 }
 
-// ruleName is how a rule is called in errors.
+// ruleName is the name of a rule in errors.
 func ruleName(rule *apiextensionsv1.ValidationRule) string {
 	if rule.Message != "" {
 		return strings.TrimSpace(rule.Message)
@@ -59,7 +59,7 @@ func ruleName(rule *apiextensionsv1.ValidationRule) string {
 	return strings.TrimSpace(rule.Rule)
 }
 
-// reasoned is the error of a rule with that reason.
+// reasoned returns the error of a rule with its reason.
 func reasoned(path *field.Path, value any, detail string, reason *apiextensionsv1.FieldValueErrorReason) *field.Error {
 	if reason != nil {
 		switch *reason {

@@ -42,10 +42,10 @@ func declares(s *props) declared {
 	return declaresNothing
 }
 
-// hasRules reports whether the API server has compiled rules for the schema s, as NewValidator in
-// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel decides it: rules inside of junctors alone do not count, nor do
-// those of properties that CEL has no type for. typed is the schema whose CEL type stands for s, nil if there is none;
-// resource reports whether that is the root of a resource.
+// hasRules reports whether the API server compiles rules for the schema s (NewValidator in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel). Rules only inside of junctors do not count, nor do those of properties
+// without a CEL type. typed is the schema whose CEL type stands for s, nil if there is none; resource reports whether that is the root
+// of a resource.
 func hasRules(s, typed *props, resource bool) bool {
 	if s == nil {
 		return false
@@ -106,14 +106,14 @@ func property(typed *props, name string, resource bool) *props {
 	return &child
 }
 
-// knowsMetadata reports whether a resource's schema declares all that CEL would add (model.WithTypeAndObjectMeta).
+// knowsMetadata reports whether a resource's schema declares all fields that CEL would add (model.WithTypeAndObjectMeta).
 func knowsMetadata(s *props) bool {
 	meta := s.Properties["metadata"]
 	return s.Properties["kind"].Type == "string" && s.Properties["apiVersion"].Type == "string" && meta.Type == "object" &&
 		meta.Properties["name"].Type == "string" && meta.Properties["generateName"].Type == "string"
 }
 
-// rulesAnywhere reports whether a schema has rules at any place at all.
+// rulesAnywhere reports whether a schema has rules at any place.
 func rulesAnywhere(s props) bool {
 	if len(s.XValidations) > 0 {
 		return true

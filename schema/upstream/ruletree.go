@@ -19,9 +19,9 @@ import (
 	"sluice.dev/schema"
 )
 
-// ruleNode is a schema with validation rules, or above one. It parallels cel.Validator of
-// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, which compiles all rules of a schema at once; here a rule is
-// compiled when a value meets it.
+// ruleNode is a schema with validation rules at it or below. It corresponds to cel.Validator of
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, which compiles all rules of a schema at once. Here, a rule is compiled when
+// a value needs it.
 type ruleNode struct {
 	structural *structuralschema.Structural
 	schema     *celSchema
@@ -53,27 +53,27 @@ type compilation struct {
 	usesOldSelf bool
 }
 
-// RuleCache keeps compiled rules. Schemas that are cut out of one schema share it: what a rule mentions is the same in all
-// of them. So may schemas of which the nodes are known ([Projector.Share]). The zero value is ready for use, and safe for
-// concurrent use.
+// RuleCache keeps compiled rules. Projections of one schema share it, because the properties that a rule mentions are the same in all
+// of them. Schemas with known nodes can share it, too ([Projector.Share]). The zero value is ready for use, and safe for concurrent
+// use.
 type RuleCache struct {
 	mu sync.Mutex
 	at map[ruleKey]*compiledRules
-	// affords, where not nil, is asked for the work before rules are compiled, in microseconds of one core.
+	// affords, if not nil, decides before rules are compiled whether the budget covers the work, in microseconds of one core.
 	affords func(work int64) bool
 }
 
-// ruleKey says what rules are compiled: their own texts, and the schema that they stand at.
+// ruleKey identifies compiled rules: by their texts, and the schema that has them.
 type ruleKey struct {
-	path     string // where the schema is not known: their place in the one schema that the cache is for
+	path     string // if the schema is not known: their place in the one schema of the cache
 	about    schema.Hash
-	texts    [sha256.Size]byte // which are no part of the hash: those of messages
+	texts    [sha256.Size]byte // of messages, which are not part of the hash
 	resource bool
 }
 
-// Bound has affords asked before rules are compiled, for the work that it takes, in microseconds of one core. Rules that are not
-// afforded are an error of every value; what a [Validator] says after affords has said no is to be thrown away. It is called before
-// c is used, and once affords has said no, it says no to the end.
+// Bound limits the work of compiling rules. affords gets the work before it is done, in microseconds of one core, and returns false if
+// the budget does not cover it. Every value then gets an error for these rules, and the results of the [Validator] must not be used.
+// Call Bound before c is used. Once affords has returned false, it has to return false for ever.
 func (c *RuleCache) Bound(affords func(work int64) bool) { c.affords = affords }
 
 func (c *RuleCache) get(key ruleKey) *compiledRules {
@@ -90,7 +90,7 @@ func (c *RuleCache) get(key ruleKey) *compiledRules {
 	return r
 }
 
-// keyOf returns the key of the rules of p, at the path of the whole schema, in which it is known as the node whole.
+// keyOf returns the key of the rules of p at a path of the whole schema. whole is the node there.
 func keyOf(p *props, resource bool, whole *schema.Node, path string) (ruleKey, error) {
 	if whole == nil {
 		return ruleKey{path: path, resource: resource}, nil
@@ -121,14 +121,14 @@ func (c *compiledRules) of(n *ruleNode) *compilation {
 // ruleTreeMaker makes rule trees.
 type ruleTreeMaker struct {
 	cache *RuleCache
-	// known: the schema's node is.
+	// known is set if the schema's node is known.
 	known bool
-	// odd: there are rules that only the API server's own tree does justice to. No valid CRD has them.
+	// odd is set if there are rules that only the API server's own tree evaluates correctly. No valid CRD has them.
 	odd bool
 }
 
-// node makes the tree of the schema p, without what [ruleNode.attach] adds. It returns nil where no rules are. p is cut out
-// of what whole says, or whole is nil.
+// node makes the tree of the schema p, without what [ruleNode.attach] adds. It returns nil if there are no rules. p is a projection of
+// whole, or whole is nil.
 func (m *ruleTreeMaker) node(p *props, resource bool, whole *schema.Node, path string) *ruleNode {
 	if rulesInJunctors(p) {
 		m.odd = true
@@ -164,7 +164,7 @@ func (m *ruleTreeMaker) node(p *props, resource bool, whole *schema.Node, path s
 			typed = property(p, name, resource) != nil
 		}
 		if !typed {
-			continue // CEL leaves out what it has no type for
+			continue // CEL leaves out properties without a type
 		}
 		if name == "metadata" && resource && !plainMetadataRules(node) {
 			m.odd = true
@@ -178,11 +178,11 @@ func (m *ruleTreeMaker) node(p *props, resource bool, whole *schema.Node, path s
 	return n
 }
 
-// element makes the tree of the items or values of a list or map; typed tells whether CEL knows it for one.
+// element makes the tree of the items or values of a list or map; typed reports whether CEL has a type for it.
 func (m *ruleTreeMaker) element(p *props, typed bool, whole *schema.Node, path string) *ruleNode {
 	n := m.node(p, p.XEmbeddedResource, whole, path)
 	if n != nil && !typed {
-		m.odd = true // its rules cannot be compiled, and the API server says so of every value
+		m.odd = true // its rules cannot be compiled, which the API server reports for every value
 	}
 	return n
 }
@@ -207,7 +207,7 @@ func (n *ruleNode) attach(s common.Schema) {
 	}
 }
 
-// plainMetadataRules reports whether the rules below metadata are those that CEL has a type for in any resource.
+// plainMetadataRules reports whether there are rules below metadata only at fields that have a CEL type in every resource.
 func plainMetadataRules(metadata *ruleNode) bool {
 	if metadata.compiled != nil || metadata.items != nil || metadata.additional != nil {
 		return false

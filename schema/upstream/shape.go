@@ -4,9 +4,9 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// shapeNode reports whether decoding and defaulting would leave a value as it is, exactly as pruning, dropping nulls, coercing
-// metadata and defaulting in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting,objectmeta} would,
-// without copying the value. Whatever would change is left to that code.
+// shapeNode reports whether decoding and defaulting would leave a value unchanged, without copying the value. It agrees exactly with
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting,objectmeta}. If the value would change, that code does the
+// work.
 type shapeNode struct {
 	preserve, embedded, nullable bool
 	hasDefault                   bool
@@ -63,19 +63,19 @@ func (n *shapeNode) adopt(child *shapeNode) {
 	}
 }
 
-// pruningMode says how the pruning algorithm comes to a value.
+// pruningMode says how the pruning algorithm treats a value.
 type pruningMode int
 
 const (
-	// notPruned: it does not come here.
+	// notPruned: the algorithm does not visit the value.
 	notPruned pruningMode = iota
-	// pruned: what the schema does not know is dropped.
+	// pruned: fields that the schema does not know are dropped.
 	pruned
-	// skipped: what the schema does not know is kept, but what it knows is looked at (skipPrune).
+	// skipped: fields that the schema does not know are kept, and known fields are visited (skipPrune).
 	skipped
 )
 
-// mode returns the mode for a value with the schema n that pruning comes to; n may be nil.
+// mode returns the mode for a value with the schema n that pruning visits; n may be nil.
 func (n *shapeNode) mode() pruningMode {
 	if n != nil && n.preserve {
 		return skipped
@@ -83,7 +83,7 @@ func (n *shapeNode) mode() pruningMode {
 	return pruned
 }
 
-// change is what decoding and defaulting would do to a value.
+// change is a set of changes that decoding and defaulting would make to a value.
 type change int
 
 const (
@@ -93,8 +93,9 @@ const (
 	defaults
 )
 
-// changes says what would be done to x; at least that, where several things would. n is nil if the schema knows nothing of
-// x. root reports whether n is the schema of the resource itself, in which pruning spares apiVersion, kind and metadata.
+// changes returns changes that would be made to x. If there are several, it may not return all of them, but at least one. n is nil if
+// the schema does not know x. root reports whether n is the schema of the resource itself, in which pruning spares apiVersion, kind and
+// metadata.
 func (n *shapeNode) changes(x any, mode pruningMode, root bool) change {
 	if n == nil && mode == notPruned {
 		return 0

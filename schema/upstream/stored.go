@@ -7,9 +7,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// StoredSpec returns the spec of crd as the API server hands it out once it has taken it: with its defaults filled in, and in
-// the form that values and empty lists have after they went through the API server's internal type. It does not validate.
-// crd is not changed; the result shares nothing with it.
+// StoredSpec returns the spec of crd as the API server serves it after it has accepted it: with its defaults filled in, and with values
+// and empty lists as the API server's internal type writes them. It does not validate. crd is not changed; the result shares nothing
+// with it.
 func StoredSpec(crd *apiextensionsv1.CustomResourceDefinition) (spec *apiextensionsv1.CustomResourceDefinitionSpec, err error) {
 	defer recovered(&err)
 	if err := checkSchemas(crd); err != nil {

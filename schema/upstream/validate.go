@@ -31,7 +31,7 @@ import (
 
 var metadataPath = field.NewPath("metadata")
 
-// validateCreate is rest.ValidateCreate over customResourceStrategy.Validate. canonical: the metadata are.
+// validateCreate is rest.ValidateCreate over customResourceStrategy.Validate. canonical says whether the metadata are canonical.
 func (v *Validator) validateCreate(ctx context.Context, u *unstructured.Unstructured, canonical bool) field.ErrorList {
 	fields, _ := u.Object["metadata"].(map[string]any)
 	plain := canonical && v.plainMeta(fields)
@@ -88,7 +88,7 @@ func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Uns
 	return append(errs, v.validateRules(ctx, own, u.Object, old.Object, correlated)...)
 }
 
-// validateSchema holds an object against the schema.
+// validateSchema validates an object against the schema.
 func (v *Validator) validateSchema(obj map[string]any) field.ErrorList {
 	switch node := v.tree().value; {
 	case node == nil:
@@ -100,7 +100,7 @@ func (v *Validator) validateSchema(obj map[string]any) field.ErrorList {
 	}
 }
 
-// validateSchemaUpdate holds the object, or its status, against the schema.
+// validateSchemaUpdate validates the object, or its status, against the schema.
 func (v *Validator) validateSchemaUpdate(u, old *unstructured.Unstructured, correlated *common.CorrelatedObject, h how) field.ErrorList {
 	var value, oldValue any = u.Object, old.Object
 	tree := v.tree()
@@ -127,7 +127,7 @@ func (v *Validator) validateSchemaUpdate(u, old *unstructured.Unstructured, corr
 		if node.explainTouched(value, tree.shape, "", true, result) {
 			return validation.ValidateCustomResource(path, value, explained{result})
 		}
-	case node.valid(value): // what is valid strictly is so with ratcheting
+	case node.valid(value): // a value that is valid without ratcheting is valid with it
 		return nil
 	case !h.ratchet:
 		return validation.ValidateCustomResource(path, value, explainer{node})
@@ -158,7 +158,7 @@ func (v *Validator) validateMetaUpdate(ctx context.Context, u, old *unstructured
 	return metavalidation.ValidateObjectMetaDeclaratively(ctx, operation.Update, meta, oldMeta, v.opts.Namespaced, nil, metadataPath, declarativeBeta())
 }
 
-// validateFields checks apiVersion and kind, and only where they are right what inner checks, and the scale paths
+// validateFields checks apiVersion and kind. If they are correct, it also runs inner and checks the scale paths
 // (customResourceValidator in pkg/registry/customresource/validator.go).
 func (v *Validator) validateFields(u *unstructured.Unstructured, spec bool, inner func() field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
@@ -174,8 +174,8 @@ func (v *Validator) validateFields(u *unstructured.Unstructured, spec bool, inne
 	return append(inner(), validateScale(u, v.opts.Scale, spec)...)
 }
 
-// validateRules runs the validation rules, unless one of errs makes that meaningless (hasBlockingErr in strategy.go). It
-// returns errs and what the rules add. old is nil for a creation, correlated without ratcheting.
+// validateRules runs the validation rules, unless one of errs blocks them (hasBlockingErr in strategy.go). It returns errs and the
+// errors of the rules. old is nil for a creation, correlated is nil without ratcheting.
 func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj, old map[string]any, correlated *common.CorrelatedObject) field.ErrorList {
 	tree := v.tree()
 	some := v.rulesElsewhere || tree.rules != nil
@@ -272,15 +272,15 @@ func validateReplicas(u *unstructured.Unstructured, path string) field.ErrorList
 
 func splitPath(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
 
-// undecoded is the list of one error for a request that could not be decoded.
+// undecoded returns one error, for a request that could not be decoded.
 func undecoded(err error) field.ErrorList {
 	return field.ErrorList{{Type: field.ErrorTypeInvalid, BadValue: field.OmitValueType{}, Detail: err.Error()}}
 }
 
-// selfType matches the names that k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel makes up out of the time of day.
+// selfType matches the names that k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel generates from the time of day.
 var selfType = regexp.MustCompile(`selfType[0-9]+`)
 
-// tidy sorts errors, which come in the random order of Go's maps, and drops repetitions.
+// tidy sorts errors, which come in the random order of Go's maps, and drops duplicates.
 func tidy(errs field.ErrorList) field.ErrorList {
 	if len(errs) == 0 {
 		return nil

@@ -22,14 +22,13 @@ import (
 type Options struct {
 	// Group, Version and Kind are the resource's. Version is one name of spec.versions.
 	Group, Version, Kind string
-	// Namespaced is true for scope Namespaced. An object of a namespaced resource that names no namespace is taken to be
-	// written to "default".
+	// Namespaced is true for scope Namespaced. An object of a namespaced resource without a namespace counts as written to "default".
 	Namespaced bool
 	// KubeVersion is the API server's version; nil stands for that of the linked libraries. It decides which formats are
 	// checked and whether [Validator.Ratchets].
 	KubeVersion *version.Version
-	// StatusSubresource is true if the version has the status subresource: creating drops .status, updating keeps the
-	// old one, and only [Validator.UpdateStatus] changes it.
+	// StatusSubresource is true if the version has the status subresource. Then a creation drops .status, an update keeps the old one, and
+	// only [Validator.UpdateStatus] changes it.
 	StatusSubresource bool
 	// Scale is the version's scale subresource; nil if there is none.
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
@@ -46,30 +45,30 @@ type Validator struct {
 	opts       Options
 	apiVersion string
 	props      *props
-	structural *structuralschema.Structural // nil: nothing is known of the structure, nothing is pruned or defaulted
+	structural *structuralschema.Structural // nil: the structure is not known, and nothing is pruned or defaulted
 	schema     validation.SchemaValidator
 	status     validation.SchemaValidator // nil without a schema for .status
-	spec       *spec.Schema               // what schema validates by
+	spec       *spec.Schema               // the schema that schema validates with
 
-	problem error // why the schema is not one that the API server can prune by
+	problem error // why the API server cannot prune with the schema
 
 	odd          lazy[oddRules]
 	isStructural lazy[bool]
 	trees        lazy[trees]
 	compiled     *RuleCache
-	node         *schema.Node // what the schema was cut out of, where it is known
-	// rulesElsewhere: the schema was cut out of one with rules.
+	node         *schema.Node // the whole schema of a projection, if it is known
+	// rulesElsewhere is set if the schema is a projection of one with rules.
 	rulesElsewhere bool
 	slow           bool // leave everything to the API server's code; for tests
 }
 
-// trees are the schema in the forms that decide quickly what the API server's code need not be asked.
+// trees are forms of the schema that decide the simple cases fast, without the API server's code.
 type trees struct {
 	shape *shapeNode // nil: nothing is pruned or defaulted
 	value *valueNode // nil: the schema has keywords that are not modelled
 	cel   *celSchema // nil without a structure
 	rules *ruleNode  // nil: there are no rules, or odd ones
-	// oddRules: the rules are left to the API server's own tree.
+	// oddRules is set if the API server's own tree has to evaluate the rules.
 	oddRules bool
 }
 
@@ -98,11 +97,11 @@ func (v *Validator) tree() *trees {
 
 // New prepares the schema props. Nil props stand for a version without a schema: everything is kept and accepted.
 //
-// A schema that is not structural (old CRDs) is taken as far as possible: where no structure can be read out of it,
-// validation alone is done. [Validator.Structural] tells. The error says why the schema cannot even validate: it holds
-// JSON that cannot be decoded, or a $ref that is none; or it is [ErrTooDeep].
+// A schema that is not structural (old CRDs) is used as far as possible: if it has no readable structure, the validator only validates.
+// [Validator.Structural] reports that. The error says why the schema cannot validate: it holds JSON that cannot be decoded, or a $ref
+// that is not a reference; or it is [ErrTooDeep].
 //
-// New does not copy props and expects that nobody changes them.
+// New does not copy props. Do not change them afterwards.
 func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err error) {
 	defer recovered(&err)
 	if err := checkSchema(props, 0); err != nil {
@@ -135,8 +134,8 @@ func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err e
 	return v, nil
 }
 
-// structure reads the structural part of a schema, with its defaults pruned. Only the defaults are changed in place: they
-// were decoded for this very schema.
+// structure reads the structural part of a schema, with its defaults pruned. Only the defaults are changed in place, because they were
+// decoded for this schema alone.
 func structure(internal *apiextensions.JSONSchemaProps) (*structuralschema.Structural, error) {
 	s, err := structuralschema.NewStructural(internal)
 	if err != nil {
@@ -148,8 +147,8 @@ func structure(internal *apiextensions.JSONSchemaProps) (*structuralschema.Struc
 	return s, nil
 }
 
-// Structural reports whether the schema is structural, as apiextensions.k8s.io/v1 demands of new CRDs. If it is not,
-// pruning and defaulting follow what structure there is.
+// Structural reports whether the schema is structural, as apiextensions.k8s.io/v1 demands of new CRDs. If it is not, pruning and
+// defaulting follow the structure that can be read.
 func (v *Validator) Structural() bool {
 	var err error
 	defer recovered(&err)
@@ -160,15 +159,15 @@ func (v *Validator) Structural() bool {
 	})
 }
 
-// Ratchets reports whether an API server of [Options.KubeVersion] tolerates, in an update, what was wrong before and is
-// left alone (on by default since 1.30).
+// Ratchets reports whether an API server of [Options.KubeVersion] tolerates errors in values that an update does not change (on by
+// default since 1.30).
 func (v *Validator) Ratchets() bool { return RatchetsIn(v.opts.KubeVersion) }
 
 // RatchetsIn is [Validator.Ratchets] for a version; nil stands for that of the linked libraries.
 func RatchetsIn(kube *version.Version) bool { return kube == nil || kube.AtLeast(ratchetingSince) }
 
-// LibraryVersion is the version whose formats and CEL library an API server takes in new definitions: that of its
-// predecessor, so that it can be rolled back (environment.DefaultCompatibilityVersion). nil stands for the linked libraries.
+// LibraryVersion is the version whose formats and CEL library an API server accepts in new definitions. It is the previous version, so
+// that the API server can be rolled back (environment.DefaultCompatibilityVersion). nil stands for the linked libraries.
 func LibraryVersion(kube *version.Version) *version.Version {
 	if kube == nil || kube.Minor() == 0 {
 		return environment.DefaultCompatibilityVersion()
@@ -179,7 +178,7 @@ func LibraryVersion(kube *version.Version) *version.Version {
 // oddRules are the validation rules as the API server compiles them; nil without any.
 type oddRules struct{ validator *cel.Validator }
 
-// oddRules returns the rules for schemas that a ruleNode does not do justice to.
+// oddRules returns the rules of schemas that a ruleNode cannot evaluate correctly.
 func (v *Validator) oddRules() *cel.Validator {
 	return v.odd.get(func() *oddRules {
 		if v.structural == nil {

@@ -12,15 +12,15 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// valueNode decides whether a value is valid, exactly as k8s.io/kube-openapi/pkg/validation/validate does, but without
-// telling why not and without building a tree of validators for every value. It is made from the very schema that is given
-// to that library, and a differential fuzz test (FuzzFast) holds the two together.
+// valueNode decides whether a value is valid, exactly as k8s.io/kube-openapi/pkg/validation/validate does. It gives no reasons, and
+// does not build a tree of validators for every value. It is made from the same schema as the library's validator. A differential fuzz
+// test (FuzzFast) compares the two.
 type valueNode struct {
 	spec     *spec.Schema
 	types    []string
 	nullable bool
 	format   string
-	// checked is true where strings are held against the format.
+	// checked is true if strings are checked against the format.
 	checked bool
 
 	minLength, maxLength *int64
@@ -34,7 +34,7 @@ type valueNode struct {
 	exclusiveMin         bool
 	exclusiveMax         bool
 	multipleOf           *float64
-	boundsOutOfRange     bool // a bound lies outside of the type's own range: no number is valid
+	boundsOutOfRange     bool // a bound is outside of the type's range: no number is valid
 	multipleOfOutOfRange bool
 
 	enum    []any
@@ -201,7 +201,7 @@ func (n *valueNode) validParts(v any) bool {
 	return true
 }
 
-// part is the node of a property, nil where nothing is said of it.
+// part is the node of a property, nil if the schema does not mention it.
 func (n *valueNode) part(name string) *valueNode {
 	if child, ok := n.props[name]; ok {
 		return child
@@ -241,7 +241,7 @@ func (n *valueNode) validType(v any) bool {
 	return false
 }
 
-// validEnum is basicCommonValidator.Validate: a value that Go converts to an enum value is as good as that.
+// validEnum is basicCommonValidator.Validate: a value that Go can convert to an enum value counts as that value.
 func (n *valueNode) validEnum(v any) bool {
 	if len(n.enum) == 0 {
 		return true
@@ -319,7 +319,7 @@ func (n *valueNode) validNumber(v any, f float64) bool {
 	return n.minimum == nil || (f >= *n.minimum && (!n.exclusiveMin || f > *n.minimum))
 }
 
-// validSize is what a list must be apart from its items.
+// validSize reports whether a list is valid apart from its items.
 func (n *valueNode) validSize(l []any) bool {
 	size := int64(len(l))
 	if (n.minItems != nil && size < *n.minItems) || (n.maxItems != nil && size > *n.maxItems) {
@@ -328,7 +328,7 @@ func (n *valueNode) validSize(l []any) bool {
 	return !n.unique || validate.UniqueItems("", "", l) == nil
 }
 
-// validShape is what an object must be apart from its properties' values.
+// validShape reports whether an object is valid apart from the values of its properties.
 func (n *valueNode) validShape(o map[string]any) bool {
 	size := int64(len(o))
 	if (n.minProps != nil && size < *n.minProps) || (n.maxProps != nil && size > *n.maxProps) {

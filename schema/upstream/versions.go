@@ -16,10 +16,10 @@ var (
 	}()
 )
 
-// numbersSince is when API servers began to check the formats int32 and float of numbers: until 1.35 they strip every format
-// that is none of strings (k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go of v0.35 and v0.36). The formats
-// of strings carry their version in the linked code; the limits of costs are the same from 1.25 to 1.37
-// (StaticEstimatedCostLimit, StaticEstimatedCRDCostLimit, PerCallLimit, RuntimeCELCostBudget), though not the estimates.
+// numbersSince is the first version whose API servers check the formats int32 and float of numbers. Until 1.35 they strip every format
+// that is not for strings (k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go of v0.35 and v0.36). The linked code has
+// the version of each format of strings. The cost limits are the same from 1.25 to 1.37 (StaticEstimatedCostLimit,
+// StaticEstimatedCRDCostLimit, PerCallLimit, RuntimeCELCostBudget), though not the estimates.
 var numbersSince = version.MajorMinor(1, 36)
 
 // ChecksNumbers reports whether an API server of that version checks formats of numbers; nil stands for the linked libraries.

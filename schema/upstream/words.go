@@ -7,8 +7,8 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// words are the names that some validation rules may speak of, taken generously: every run of letters, digits and
-// underscores in a rule, be it inside of a string. nil: there are no rules.
+// words are the names that some validation rules may mention: every run of letters, digits and underscores in a rule, even inside of a
+// string. nil means that there are no rules.
 type words struct {
 	above *words
 	set   map[string]struct{}
@@ -41,7 +41,7 @@ func (w *words) with(rules apiextensionsv1.ValidationRules) *words {
 	return out
 }
 
-// mention reports whether a property of that name may be meant.
+// mention reports whether a rule may mention a property of that name.
 func (w *words) mention(name string) bool {
 	if w == nil {
 		return false

@@ -6,20 +6,20 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// What the API server's code takes for parts of a schema, in microseconds of one core, as measured: nearly all goes into
-// validation rules, whose compilation takes time by the square of their length, and for each place the types of all below it.
+// The measured time of the API server's code for parts of a schema, in microseconds of one core. Validation rules take nearly all of
+// it: their compilation grows with the square of their length, and each place with rules needs the types of everything below it.
 const (
 	workNode      = 10
-	workPattern   = 30  // and a quarter for each byte
-	workDefault   = 50  // and one for each byte, and two for each node below
-	workPlace     = 700 // of rules, and two for each node below
+	workPattern   = 30  // plus a quarter for each byte
+	workDefault   = 50  // plus one for each byte, and two for each node below
+	workPlace     = 700 // with rules, plus two for each node below
 	workRule      = 80
 	workRuleByte  = 6
 	workRuleBytes = 150 // the square of the length by this
 )
 
-// ValidationWork estimates the work of [ValidateCRD], in microseconds of one core: what it takes at most, by measurement. It is
-// asked before a CRD that nobody vouches for is validated. A CRD that is nested too deeply, which is not validated, takes none.
+// ValidationWork estimates the work of [ValidateCRD], in microseconds of one core. It is a measured upper bound. Call it before the
+// validation of an untrusted CRD. It is 0 for a CRD that is nested too deeply, because that is not validated.
 func ValidationWork(crd *apiextensionsv1.CustomResourceDefinition) int64 {
 	if checkSchemas(crd) != nil {
 		return 0
